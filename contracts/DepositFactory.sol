@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {AccessControlDefaultAdminRules} from
+    "@openzeppelin/contracts/access/extensions/AccessControlDefaultAdminRules.sol";
+import {Clones} from "@openzeppelin/contracts/proxy/Clones.sol";
+import {Assets} from "./Assets.sol";
+import {Forwarder} from "./Forwarder.sol";
+
+/// @title Deposit addresses: CREATE2 clones that can only pay into the vault.
+/// @notice An address depends on this factory and its salt alone, so it can be given out, and receive, before it
+/// is deployed. Only where sweeps go can change (admin, time-locked); a new vault strands no address.
+/// @dev No immutables on purpose: the deployed code is the same everywhere and can be compared by hash.
+contract DepositFactory is AccessControlDefaultAdminRules {
+    struct Item {
+        bytes32 salt;
+        address token;
+        uint8 kind;
+        uint256 tokenId;
+        uint256 minAmount;
+    }
+
+    bytes32 public constant SWEEPER_ROLE = keccak256("SWEEPER_ROLE");
+
+    /// Gas given to one item's transfer, and kept for the rest of it (balance, clone, events).
+    uint256 public constant SWEEP_GAS = 120_000;
+    uint256 public constant SWEEP_RESERVE = 95_000;
+    uint256 public constant SWEEP_BASE_GAS = 150_000;
+    /// 75 items at their worst stay under the 2^24 gas that EIP-7825 allows a transaction.
+    uint256 public constant MAX_ITEMS = 75;
+
+    /// A scheduled change that nobody executed for this long is void, so an old one is no open door.
+    uint256 public constant EXECUTE_WINDOW = 14 days;
+
+    /// The code behind every deposit address: CREATE address of this factory, nonce 1.
+    address public implementation;
+    /// Where sweeps go.
+    address public vault;
+    /// Seconds between scheduling another vault and being able to switch to it.
+    uint32 public timelock;
+
+    address public pendingVault;
+    /// When `pendingVault` can be executed (seconds since 1970); 0 when nothing is scheduled.
+    uint64 public pendingVaultAt;
+
+    event Swept(
+        bytes32 indexed salt, address indexed account, address indexed token, uint256 tokenId, uint256 amount
+    );
+    event SweepFailed(bytes32 indexed salt, address indexed token, uint256 tokenId);
+    event VaultScheduled(address indexed vault, uint256 executableAt);
+    event VaultCanceled(address indexed vault);
+    event VaultChanged(address indexed from, address indexed to);
+
+    error NotAContract(address account);
+    error NothingScheduled();
+    error TooEarly(uint256 executableAt);
+    error TooLate(uint256 expiredAt);
+    error TooManyItems(uint256 count);
+    error NotEnoughGas();
+
+    constructor(uint48 adminDelay, address admin, address sweeper, address vault_, uint32 timelock_)
+        AccessControlDefaultAdminRules(adminDelay, admin)
+    {
+        implementation = address(new Forwarder());
+        _requireCode(vault_);
+        vault = vault_;
+        timelock = timelock_;
+        if (sweeper != address(0)) _grantRole(SWEEPER_ROLE, sweeper);
+        emit VaultChanged(address(0), vault_);
+    }
+
+    /// @notice The deposit address of `salt`, deployed or not.
+    function addressOf(bytes32 salt) external view returns (address) {
+        return Clones.predictDeterministicAddress(implementation, salt, address(this));
+    }
+
+    /// @notice Moves whole balances to the vault. Below `minAmount`, or empty: nothing, silently. One that fails:
+    /// SweepFailed, and the others go on. Only too little gas for an item reverts the transaction, so that
+    /// SweepFailed never means "was starved".
+    function sweep(Item[] calldata items) external onlyRole(SWEEPER_ROLE) {
+        if (items.length > MAX_ITEMS) revert TooManyItems(items.length);
+        address implementation_ = implementation;
+        address vault_ = vault;
+        for (uint256 i = 0; i < items.length; ++i) {
+            if ((gasleft() * 63) / 64 <= SWEEP_GAS + SWEEP_RESERVE) revert NotEnoughGas();
+            _sweep(items[i], implementation_, vault_);
+        }
+    }
+
+    /// @notice The gas limit that suffices for `count` items whatever they do.
+    function sweepGasLimit(uint256 count) external pure returns (uint256) {
+        return SWEEP_BASE_GAS + count * (SWEEP_GAS + SWEEP_RESERVE);
+    }
+
+    /// @notice Announces another vault. It can be executed after the time lock, for EXECUTE_WINDOW.
+    function scheduleVault(address vault_) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        _requireCode(vault_);
+        if (pendingVaultAt != 0) emit VaultCanceled(pendingVault);
+        uint64 due = uint64(block.timestamp + timelock);
+        pendingVault = vault_;
+        pendingVaultAt = due;
+        emit VaultScheduled(vault_, due);
+    }
+
+    function cancelVault() external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (pendingVaultAt == 0) revert NothingScheduled();
+        emit VaultCanceled(pendingVault);
+        _clearPending();
+    }
+
+    function executeVault() external onlyRole(DEFAULT_ADMIN_ROLE) {
+        uint256 due = pendingVaultAt;
+        if (due == 0) revert NothingScheduled();
+        if (block.timestamp < due) revert TooEarly(due);
+        if (block.timestamp >  due + EXECUTE_WINDOW) revert TooLate(due + EXECUTE_WINDOW);
+        emit VaultChanged(vault, pendingVault);
+        vault = pendingVault;
+        _clearPending();
+    }
+
+    function _sweep(Item calldata item, address implementation_, address vault_) private {
+        address account = Clones.predictDeterministicAddress(implementation_, item.salt, address(this));
+        if (item.kind > Assets.ERC1155) {
+            emit SweepFailed(item.salt, item.token, item.tokenId);
+            return;
+        }
+        (bool ok, uint256 held) = Assets.balanceOf(item.kind, item.token, item.tokenId, account);
+        if (ok && (held == 0 || held < item.minAmount)) return;
+        uint256 amount = 0;
+        if (ok) {
+            if (account.code.length == 0) Clones.cloneDeterministic(implementation_, item.salt);
+            (ok, amount) = _forward(item, account, vault_);
+        }
+        if (ok) emit Swept(item.salt, account, item.token, item.tokenId, amount);
+        else emit SweepFailed(item.salt, item.token, item.tokenId);
+    }
+
+    /// Own frame, exact gas, one word back: a failing item is undone whole and cannot cost more than SWEEP_GAS.
+    function _forward(Item calldata item, address account, address vault_) private returns (bool ok, uint256 amount) {
+        bytes memory data = abi.encodeCall(Forwarder.forward, (item.kind, item.token, item.tokenId, vault_));
+        assembly ("memory-safe") {
+            ok := call(SWEEP_GAS, account, 0, add(data, 0x20), mload(data), 0x00, 0x20)
+            amount := mload(0x00)
+        }
+    }
+
+    function _clearPending() private {
+        pendingVault = address(0);
+        pendingVaultAt = 0;
+    }
+
+    function _requireCode(address account) private view {
+        if (account.code.length == 0) revert NotAContract(account);
+    }
+}

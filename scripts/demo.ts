@@ -1,0 +1,71 @@
+/**
+ * `npm run demo [-- --dir <path>]`: the whole service on a chain of its own, from deposit to withdrawal, through its public interface only.
+ * Exits with 0, or says which step failed. Nothing is left running.
+ */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { checkBooks } from "./demo/books.ts";
+import { deposit } from "./demo/deposits.ts";
+import { Narrator, duration } from "./demo/narrator.ts";
+import { introduce, untilListening } from "./demo/people.ts";
+import { acceptBetter, quoteTwice } from "./demo/trade.ts";
+import { withdraw } from "./demo/withdrawal.ts";
+import type { World } from "./demo/world.ts";
+import { openFaucet } from "./stack/faucet.ts";
+import { freePort, portFrom } from "./stack/ports.ts";
+import { runScript } from "./stack/shutdown.ts";
+import { type Stack, startStack } from "./stack/start-stack.ts";
+
+await runScript(async (onStop) => {
+  const startedAt = performance.now();
+  const { values } = parseArgs({ options: { dir: { type: "string", default: join(".stack", "demo") } } });
+  const { dir } = values;
+  const tell = new Narrator();
+  try {
+    const stack = await tell.step(1, "anvil, contracts, migrations, the Worker in workerd", () => startOwnStack(tell, dir));
+    onStop(() => stack.stop());
+    await play(stack, tell, onStop);
+  } catch (error) {
+    tell.failure(error, join(dir, "worker.log"));
+    return 1;
+  }
+  tell.table();
+  tell.line();
+  tell.line(`All of it worked, in ${duration(performance.now() - startedAt)}. Try it by hand: npm run dev`);
+  return 0;
+});
+
+async function startOwnStack(tell: Narrator, dir: string): Promise<Stack> {
+  // Ports of its own, so that it runs beside `npm run dev`; two are never the same.
+  const port = portFrom("PORT", await freePort());
+  const rpcPort = portFrom("RPC_PORT", await freePort());
+  const stack = await startStack({ port, rpcPort, dir, log: (line) => tell.note(line) });
+  tell.fact(`${stack.baseUrl}, chain ${stack.rpcUrl}`);
+  return stack;
+}
+
+async function play(stack: Stack, tell: Narrator, onStop: (stop: () => Promise<void>) => void): Promise<void> {
+  const { usdc, outcomeTokens } = stack.deployment;
+  const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc });
+  const streams: World["streams"] = [];
+  onStop(async () => streams.forEach((stream) => stream.close()));
+  const cast = await tell.step(2, "a taker and two makers get accounts and keys", async () => {
+    const people = await introduce(stack, tell);
+    const everyone = [people.taker, ...people.makers];
+    streams.push(...everyone.map(({ account }) => account.stream));
+    await tell.call(
+      "POST /auth/ws-ticket/signed, GET /account/stream?ticket=… (each)",
+      () => untilListening(everyone),
+      () => "101 hello, three times",
+    );
+    return people;
+  });
+  const asset = { venue_id: "venue_one" as const, asset_id: `0x${(randomBytes(16).readBigUInt64BE() | 1n).toString(16)}` };
+  const world: World = { stack, faucet, tell, asset, outcomeTokens: outcomeTokens.venue_one, usdc, streams, ...cast };
+  await tell.step(3, "deposits: from the chain into the journal", () => deposit(world));
+  const quoted = await tell.step(4, "makers hear of a request and quote it", () => quoteTwice(world));
+  await tell.step(5, "the taker accepts the better quote", () => acceptBetter(world, quoted));
+  await tell.step(6, "a withdrawal: paid by the vault, once", () => withdraw(world));
+  await tell.step(7, "the books: journal, balances and chain", () => checkBooks(world));
+}

@@ -1,0 +1,85 @@
+/** Step 7: the books, by the operator's reconciliation and by sums of our own from what users and the chain say. */
+import { type Address, getAddress } from "viem";
+import { localOutcomeTokensAbi } from "../../src/chain/abi/local-outcome-tokens.ts";
+import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
+import { Unmet, expectEqual, units } from "./narrator.ts";
+import type { Person, World } from "./world.ts";
+
+type Sums = Map<string, bigint>;
+
+export async function checkBooks(world: World): Promise<void> {
+  const { tell, stack, taker, makers } = world;
+  const people = [taker, ...makers];
+  const held = new Map<string, bigint>();
+  let entries = 0;
+  for (const person of people) {
+    const own = await holdingsOf(person);
+    entries += own.entries;
+    for (const [asset, amount] of own.sums) add(held, asset, amount);
+  }
+  tell.note(`every balance of ${people.length} users equals the sum of its entries (${entries} in all)`);
+  for (const [asset, amount] of held) {
+    const onChain = await chainHoldings(world, people, asset);
+    tell.note(
+      `${asset === "USDC" ? "USDC" : "outcome tokens"}: users hold ${units(amount)}, vault and deposit addresses hold ${units(onChain)}`,
+    );
+    expectEqual(`the chain's holdings of ${asset}`, onChain, amount);
+  }
+  const report = await tell.call(
+    "operator: reconcile",
+    () => stack.operator({ command: ["reconcile"], operator: "demo" }),
+    (answer) => (answer.ok ? JSON.stringify(answer.result) : `refused: ${answer.problem.code}`),
+  );
+  if (!report.ok) throw new Unmet("the operator's reconciliation to hold", report.problem);
+  const verdict = report.result as { ok?: boolean };
+  if (verdict.ok === false) throw new Unmet("the operator's reconciliation to hold", report.result);
+  tell.fact(`${entries} entries, ${held.size} assets: journal, balances and chain agree`);
+}
+
+/** What a user holds of each asset, both sub-accounts together, after checking each against its own entries. */
+async function holdingsOf({ name, client }: Person): Promise<{ sums: Sums; entries: number }> {
+  const [balances, ledger] = await Promise.all([client.custody.balances().all(), client.custody.ledger({ limit: 500 }).all()]);
+  const journal: Sums = new Map();
+  for (const { venue, asset_id, account, delta } of ledger) add(journal, `${assetKey(venue, asset_id)} ${account}`, delta);
+  const sums: Sums = new Map();
+  for (const { venue_id, asset_id, balance, pending_balance } of balances) {
+    const asset = assetKey(venue_id, asset_id);
+    expectEqual(`${name}'s available ${asset}`, balance, journal.get(`${asset} available`) ?? 0n);
+    expectEqual(`${name}'s pending ${asset}`, pending_balance, journal.get(`${asset} pending`) ?? 0n);
+    add(sums, asset, balance + pending_balance);
+    for (const account of ["available", "pending"]) journal.delete(`${asset} ${account}`);
+  }
+  const forgotten = [...journal].filter(([, sum]) => sum !== 0n);
+  if (forgotten.length > 0) throw new Unmet(`${name}'s balances to list every asset of the journal`, forgotten);
+  return { sums, entries: ledger.length };
+}
+
+async function chainHoldings(
+  { stack, faucet, usdc, outcomeTokens, asset: traded }: World,
+  people: Person[],
+  asset: string,
+): Promise<bigint> {
+  const lists = await Promise.all(people.map(({ client }) => client.custody.depositAddresses()));
+  const holders: Address[] = [stack.deployment.vault, ...lists.flat().map(({ address }) => getAddress(address))];
+  const amounts = await Promise.all(
+    holders.map((holder) =>
+      asset === "USDC"
+        ? faucet.client.readContract({ address: usdc, abi: localUsdcAbi, functionName: "balanceOf", args: [holder] })
+        : faucet.client.readContract({
+            address: outcomeTokens,
+            abi: localOutcomeTokensAbi,
+            functionName: "balanceOf",
+            args: [holder, BigInt(traded.asset_id)],
+          }),
+    ),
+  );
+  return amounts.reduce((sum, amount) => sum + amount, 0n);
+}
+
+function assetKey(venue: string | null, assetId: string | null): string {
+  return venue === null || assetId === null ? "USDC" : `${venue}:${assetId}`;
+}
+
+function add(sums: Sums, key: string, amount: bigint): void {
+  sums.set(key, (sums.get(key) ?? 0n) + amount);
+}

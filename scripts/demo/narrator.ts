@@ -1,0 +1,165 @@
+/** Tells the story while it happens: steps, calls, events, waiting; on a terminal with colours and a spinner. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { NoAnswer, Problem } from "../../src/client/index.ts";
+
+export type StepResult = { number: number; title: string; ms: number; facts: string[] };
+
+/** A step that failed, and with what. */
+export class StepFailed extends Error {
+  constructor(number: number, title: string, cause: unknown) {
+    super(`Step ${number} failed: ${title}`, { cause });
+    this.name = "StepFailed";
+  }
+}
+
+/** Something that should hold does not. */
+export class Unmet extends Error {
+  constructor(expectation: string, found: unknown) {
+    super(
+      `Expected ${expectation}, but found ${JSON.stringify(found, (_key, value: unknown) => (typeof value === "bigint" ? String(value) : value))}`,
+    );
+    this.name = "Unmet";
+  }
+}
+
+const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const POLL_MS = 200;
+/** Where there is no spinner, a long wait says this often that it goes on. */
+const PLAIN_INTERVAL_MS = 5_000;
+
+export class Narrator {
+  readonly #out = process.stdout;
+  readonly #pretty = process.stdout.isTTY && process.env["NO_COLOR"] === undefined;
+  readonly results: StepResult[] = [];
+  #facts: string[] = [];
+
+  line(text = ""): void {
+    this.#out.write(`${text}\n`);
+  }
+
+  async step<T>(number: number, title: string, run: () => Promise<T>): Promise<T> {
+    const startedAt = performance.now();
+    this.#facts = [];
+    this.line();
+    this.line(this.#bold(`${number}. ${title}`));
+    try {
+      const result = await run();
+      const ms = performance.now() - startedAt;
+      this.results.push({ number, title, ms, facts: this.#facts });
+      this.line(this.#green(`   ok, ${duration(ms)}`));
+      return result;
+    } catch (error) {
+      throw new StepFailed(number, title, error);
+    }
+  }
+
+  /** One call: what is sent, then what came back and how long it took. */
+  async call<T>(sent: string, run: () => Promise<T>, came: (result: T) => string): Promise<T> {
+    this.line(`   → ${sent}`);
+    const startedAt = performance.now();
+    const result = await run();
+    this.line(`   ← ${came(result)} ${this.#dim(`(${duration(performance.now() - startedAt)})`)}`);
+    return result;
+  }
+
+  note(text: string): void {
+    this.line(`     ${text}`);
+  }
+
+  event(text: string): void {
+    this.line(`   ⇠ ${text}`);
+  }
+
+  /** A line for the table at the end. */
+  fact(text: string): void {
+    this.#facts.push(text);
+  }
+
+  /** Asks until the answer is no longer null. `progress` is shown meanwhile. Throws after `timeoutMs`. */
+  async wait<T>(what: string, options: { timeoutMs: number; progress?: () => string }, ask: () => Promise<T | null>): Promise<T> {
+    const startedAt = performance.now();
+    let frame = 0;
+    let toldAt = startedAt;
+    for (;;) {
+      const result = await ask();
+      const waited = performance.now() - startedAt;
+      if (result !== null) {
+        this.#clear();
+        this.line(`   ✓ ${what} ${this.#dim(`(${duration(waited)})`)}`);
+        return result;
+      }
+      const state = options.progress?.() ?? "";
+      if (waited > options.timeoutMs) {
+        this.#clear();
+        throw new Unmet(`${what} within ${duration(options.timeoutMs)}`, state === "" ? "nothing" : state);
+      }
+      const text = `${what} … ${state === "" ? "" : `${state}, `}${duration(waited)}`;
+      if (this.#pretty) this.#out.write(`\r\x1b[2K   ${FRAMES[frame++ % FRAMES.length]} ${text}`);
+      else if (performance.now() - toldAt > PLAIN_INTERVAL_MS) {
+        toldAt = performance.now();
+        this.line(`     ${text}`);
+      }
+      await sleep(POLL_MS);
+    }
+  }
+
+  table(): void {
+    const width = Math.max(...this.results.map(({ title }) => title.length));
+    this.line();
+    for (const { number, title, ms, facts } of this.results) {
+      const [first = "", ...rest] = facts;
+      this.line(`${this.#green("ok")} ${number}  ${title.padEnd(width)}  ${duration(ms).padStart(7)}  ${first}`);
+      for (const fact of rest) this.line(`${" ".repeat(width + 16)}${fact}`);
+    }
+  }
+
+  failure(error: unknown, logFile: string): void {
+    this.#clear();
+    const cause = error instanceof StepFailed ? error.cause : error;
+    this.line();
+    this.line(this.#red(error instanceof Error ? error.message : String(error)));
+    if (cause !== error) this.line(`   ${cause instanceof Error ? cause.message : String(cause)}`);
+    if (cause instanceof Problem) this.line(`   Response: ${JSON.stringify(cause.body)}`);
+    else if (!(cause instanceof NoAnswer) && !(cause instanceof Unmet) && cause instanceof Error && cause.stack !== undefined) {
+      this.line(this.#dim(cause.stack.split("\n").slice(1, 5).join("\n")));
+    }
+    this.line(`   The Worker's log: ${logFile}`);
+  }
+
+  #clear(): void {
+    if (this.#pretty) this.#out.write("\r\x1b[2K");
+  }
+
+  #bold(text: string): string {
+    return this.#pretty ? `\x1b[1m${text}\x1b[0m` : text;
+  }
+  #dim(text: string): string {
+    return this.#pretty ? `\x1b[2m${text}\x1b[0m` : text;
+  }
+  #green(text: string): string {
+    return this.#pretty ? `\x1b[32m${text}\x1b[0m` : text;
+  }
+  #red(text: string): string {
+    return this.#pretty ? `\x1b[31m${text}\x1b[0m` : text;
+  }
+}
+
+/** Throws Unmet unless the two are equal. */
+export function expectEqual<T>(what: string, found: T, expected: T): void {
+  if (found !== expected) throw new Unmet(`${what} to be ${String(expected)}`, found);
+}
+
+export function duration(ms: number): string {
+  return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`;
+}
+
+/** 6 decimals, as both USDC and outcome tokens have: 650000n → "0.65". */
+export function units(amount: bigint): string {
+  const sign = amount < 0n ? "-" : "";
+  const digits = (amount < 0n ? -amount : amount).toString().padStart(7, "0");
+  const whole = digits.slice(0, -6).replace(/\B(?=(\d{3})+$)/g, " ");
+  const fraction = digits.slice(-6).replace(/0+$/, "");
+  return `${sign}${whole}${fraction === "" ? "" : `.${fraction}`}`;
+}
+
+export const short = (id: string): string => (id.length > 18 ? `${id.slice(0, 10)}…${id.slice(-4)}` : id);

@@ -1,0 +1,108 @@
+/**
+ * `npm run dev [-- --keep]`: the whole service on loopback, with two users who have money and a market maker, until
+ * Ctrl-C. State lies in .stack/ and is fresh at each start unless --keep is given.
+ */
+import { parseArgs } from "node:util";
+import type { Address } from "viem";
+import { Client, Problem } from "../src/client/index.ts";
+import { startMarketMaker } from "./market-maker.ts";
+import { type Faucet, openFaucet } from "./stack/faucet.ts";
+import { portFrom } from "./stack/ports.ts";
+import { runScript } from "./stack/shutdown.ts";
+import type { DemoUser } from "./stack/stack-file.ts";
+import { type Stack, startStack } from "./stack/start-stack.ts";
+
+const USERS: DemoUser[] = [
+  { email: "taker@demo.example", password: "taker-demo-password", role: "taker" },
+  { email: "maker@demo.example", password: "maker-demo-password", role: "maker" },
+];
+const USDC = 100_000_000_000n;
+const TOKENS = 100_000_000_000n;
+/** What both users start with on every venue; the market maker mints whatever else is asked for. */
+const FIRST_ASSET_ID = 1n;
+const CREDIT_TIMEOUT_MS = 30_000;
+
+await runScript(async (onStop) => {
+  const { values } = parseArgs({ options: { keep: { type: "boolean", default: false } } });
+  const { keep } = values;
+  const stack = await startStack({
+    port: portFrom("PORT", 8787),
+    rpcPort: portFrom("RPC_PORT", 8545),
+    keep,
+    log: (line) => console.log(`  ${line}`),
+  });
+  onStop(() => stack.stop());
+  const { usdc, outcomeTokens } = stack.deployment;
+  const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc });
+  const entered = await Promise.all(USERS.map((user) => enter(stack, user)));
+  const clients = entered.map(({ client }) => client);
+  const newcomers = entered.filter(({ isNew }) => isNew).map(({ client }) => client);
+  if (newcomers.length > 0) await fund(stack, faucet, newcomers);
+  stack.announceUsers(USERS);
+  const maker = clients[USERS.findIndex(({ role }) => role === "maker")] ?? raise("no maker");
+  const key = await maker.auth.createApiKey({ label: "market maker", scopes: ["read", "trade"] });
+  const desk = await startMarketMaker({
+    client: maker.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret }),
+    faucet,
+    outcomeTokens,
+    log: (line) => console.log(line),
+  });
+  onStop(async () => {
+    // workerd may be gone already when a terminal sent the signal to every process.
+    await Promise.race([desk.stop(), new Promise((resolve) => setTimeout(resolve, 2_000))]).catch(() => {});
+  });
+  greet(stack);
+  return new Promise<number>(() => {});
+});
+
+/** A user of an earlier start logs in, a new one registers. */
+async function enter(stack: Stack, { email, password }: DemoUser): Promise<{ client: Client; isNew: boolean }> {
+  const guest = new Client({ baseUrl: stack.baseUrl });
+  try {
+    return { client: guest.withSession(await guest.auth.register({ email, password })), isNew: true };
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== "email_taken") throw error;
+    return { client: await Client.login({ baseUrl: stack.baseUrl, email, password }), isNew: false };
+  }
+}
+
+async function fund(stack: Stack, faucet: Faucet, clients: Client[]): Promise<void> {
+  const tokens = Object.values(stack.deployment.outcomeTokens);
+  for (const client of clients) {
+    const to = (await client.custody.createDepositAddress()).address as Address;
+    await faucet.usdc(to, USDC);
+    for (const token of tokens) await faucet.outcomeTokens(token, { to, id: FIRST_ASSET_ID, amount: TOKENS });
+  }
+  const deadline = Date.now() + CREDIT_TIMEOUT_MS;
+  for (;;) {
+    const credited = await Promise.all(clients.map((client) => client.custody.deposits({ status: "credited" }).all()));
+    if (credited.every((deposits) => deposits.length > tokens.length)) break;
+    if (Date.now() > deadline) throw new Error(`The demo users' deposits were not credited in time, see ${stack.workerLog}`);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  console.log("  the demo users have money");
+}
+
+function greet({ baseUrl, rpcUrl, dir, workerLog }: Stack): void {
+  const [taker] = USERS;
+  console.log(`
+Ready on ${baseUrl}
+
+Users (each with 100 000 USDC, and 100 000 of asset 0x1 on every venue):
+${USERS.map(({ role, email, password }) => `  ${role}  ${email}  ${password}`).join("\n")}
+
+Log in, ask for a quote, and look at what the market maker answers:
+  TOKEN=$(curl -s ${baseUrl}/auth/login -H 'content-type: application/json' \\
+    -d '{"email":"${taker?.email}","password":"${taker?.password}"}' | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
+  curl -s ${baseUrl}/rfq/request -H "authorization: Bearer $TOKEN" -H 'content-type: application/json' \\
+    -d '{"venue_id":"venue_one","asset_id":"0x1","amount":"1000000","side":"Bid"}'
+  curl -s "${baseUrl}/rfq/quote?request_id=REQUEST_ID" -H "authorization: Bearer $TOKEN"
+  curl -s ${baseUrl}/rfq/accept -H "authorization: Bearer $TOKEN" -H 'content-type: application/json' -d '{"quote_id":"QUOTE_ID"}'
+
+Chain: ${rpcUrl}   Addresses: ${dir}/stack.json   Log: ${workerLog}   Operator: npm run operator -- --help
+Ctrl-C ends it.`);
+}
+
+function raise(message: string): never {
+  throw new Error(message);
+}

@@ -1,0 +1,173 @@
+/** A local chain for the stack and the tests: anvil on loopback, which never outlives the process that started it. */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { closeSync, existsSync, openSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createServer } from "node:net";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+export type Anvil = {
+  rpcUrl: string;
+  port: number;
+  pid: number;
+  /** Ends this anvil and waits until it is gone. Safe to call twice. */
+  stop(): Promise<void>;
+};
+
+export type AnvilOptions = {
+  /** A free one when left out. */
+  port?: number;
+  /** A block every so many seconds; when left out, a block per transaction. */
+  blockTimeSecs?: number;
+  /** Where anvil's output goes; nowhere when left out. */
+  logFile?: string;
+  /** Further arguments of anvil. */
+  args?: readonly string[];
+};
+
+export const ANVIL_CHAIN_ID = 31_337;
+
+/** anvil starts in well under a second; a loaded machine may need far longer. */
+const START_TIMEOUT_MS = 30_000;
+/** Another process may take a free port before anvil does. */
+const START_TRIES = 3;
+
+/** Starts anvil and resolves once it answers. Throws when there is none, or it does not come up. */
+export async function startAnvil(options: AnvilOptions = {}): Promise<Anvil> {
+  const binary = findAnvil();
+  for (let attempt = 1; ; attempt++) {
+    const port = options.port ?? (await freePort());
+    try {
+      return await launch(binary, port, options);
+    } catch (error) {
+      if (options.port !== undefined || attempt === START_TRIES) throw error;
+    }
+  }
+}
+
+async function launch(binary: string, port: number, options: AnvilOptions): Promise<Anvil> {
+  const log = options.logFile === undefined ? "ignore" : openSync(options.logFile, "a");
+  const args = [
+    "--host",
+    "127.0.0.1",
+    "--port",
+    String(port),
+    "--chain-id",
+    String(ANVIL_CHAIN_ID),
+  ];
+  if (options.blockTimeSecs !== undefined) args.push("--block-time", String(options.blockTimeSecs));
+  args.push(...(options.args ?? []));
+  const child = spawn(binary, args, { stdio: ["ignore", log, log] });
+  if (typeof log === "number") closeSync(log);
+  const exited = new Promise<void>((resolve) => {
+    child.once("exit", () => resolve());
+    child.once("error", () => resolve());
+  });
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`anvil did not start: ${binary}`);
+
+  const watchdog = watchParent(pid);
+  const kill = () => {
+    watchdog.kill("SIGKILL");
+    child.kill("SIGKILL");
+  };
+  process.once("exit", kill);
+  // A dead anvil's pid may be given to someone else, whom the watchdog must not end.
+  void exited.then(() => {
+    watchdog.kill("SIGKILL");
+    process.removeListener("exit", kill);
+  });
+  child.unref();
+
+  const stop = async () => {
+    // An unreferenced child would let the process end while this waits.
+    child.ref();
+    kill();
+    await exited;
+  };
+  const rpcUrl = `http://127.0.0.1:${port}`;
+  try {
+    await untilItAnswers(rpcUrl, child);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { rpcUrl, port, pid, stop };
+}
+
+/** Ends anvil even when we are killed: its standard input closes with us, whatever ends us. */
+function watchParent(pid: number): ChildProcess {
+  const watchdog = spawn("sh", ["-c", `cat >/dev/null; kill -9 ${pid}`], {
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  watchdog.stdin.on("error", () => {});
+  watchdog.unref();
+  // An open pipe would keep this process alive.
+  (watchdog.stdin as unknown as { unref?(): void }).unref?.();
+  return watchdog;
+}
+
+async function untilItAnswers(rpcUrl: string, child: ChildProcess): Promise<void> {
+  const deadline = Date.now() + START_TIMEOUT_MS;
+  while (Date.now() < deadline) {
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new Error(`anvil ended before it answered on ${rpcUrl}`);
+    if ((await chainId(rpcUrl)) === ANVIL_CHAIN_ID) {
+      // Someone else's anvil may hold the port: ours has ended then, which shows a moment later.
+      await sleep(20);
+      if (child.exitCode === null && child.signalCode === null) return;
+    }
+    await sleep(30);
+  }
+  throw new Error(`anvil did not answer on ${rpcUrl} within ${START_TIMEOUT_MS} ms`);
+}
+
+async function chainId(rpcUrl: string): Promise<number | null> {
+  try {
+    const response = await fetch(rpcUrl, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_chainId" }),
+      signal: AbortSignal.timeout(1_000),
+    });
+    const { result } = (await response.json()) as { result?: string };
+    return result === undefined ? null : Number(result);
+  } catch {
+    return null;
+  }
+}
+
+/** The npm package's binary where npm installed one, else the PATH's. */
+function findAnvil(): string {
+  try {
+    const manifest = createRequire(import.meta.url).resolve(
+      "@foundry-rs/anvil-linux-amd64/package.json",
+    );
+    const binary = join(dirname(manifest), "bin", "anvil");
+    if (existsSync(binary)) return binary;
+  } catch {
+    // Optional dependency: npm leaves it out on other platforms.
+  }
+  try {
+    execFileSync("anvil", ["--version"], { stdio: "ignore" });
+    return "anvil";
+  } catch {
+    throw new Error(
+      "anvil not found. On Linux x64 it comes with `npm install` (without --omit=optional); elsewhere install Foundry, see https://getfoundry.sh, so that `anvil` is on the PATH.",
+    );
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => {
+        if (address === null || typeof address === "string") reject(new Error("no free port"));
+        else resolve(address.port);
+      });
+    });
+  });
+}

@@ -1,0 +1,57 @@
+/** The Worker as `wrangler deploy` would upload it. */
+import { spawn } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
+export const WRANGLER_CONFIG = join(ROOT, "wrangler.toml");
+
+/** Neither looks for the network: no usage statistics, no fetching of a sample `request.cf`. */
+export const OFFLINE = { WRANGLER_SEND_METRICS: "false", CLOUDFLARE_CF_FETCH_ENABLED: "false" };
+
+export type BundledModule = { type: "ESModule" | "CompiledWasm" | "Text" | "Data"; path: string };
+
+const MODULE_TYPES: Record<string, BundledModule["type"]> = {
+  ".js": "ESModule",
+  ".wasm": "CompiledWasm",
+  ".txt": "Text",
+  ".html": "Text",
+  ".sql": "Text",
+  ".bin": "Data",
+};
+
+/** Bundles into `outdir` and answers its modules, the main one first. Throws with wrangler's own words when it does not bundle. */
+export async function bundleWorker(outdir: string): Promise<BundledModule[]> {
+  const manifest = createRequire(import.meta.url).resolve("wrangler/package.json");
+  const wrangler = join(dirname(manifest), "bin", "wrangler.js");
+  const args = [wrangler, "deploy", "--dry-run", "--outdir", outdir, "--config", WRANGLER_CONFIG];
+  const child = spawn(process.execPath, args, {
+    cwd: ROOT,
+    env: { ...process.env, ...OFFLINE, NO_COLOR: "1" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  // Without this a bundler may outlive a Ctrl-C that ends only us.
+  const kill = () => child.kill("SIGKILL");
+  process.once("exit", kill);
+  let output = "";
+  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", resolve);
+  });
+  process.removeListener("exit", kill);
+  if (code !== 0) throw new Error(`The Worker does not bundle (wrangler ended with ${code}):\n${output.trim()}`);
+  return modulesOf(outdir);
+}
+
+function modulesOf(outdir: string): BundledModule[] {
+  const modules = readdirSync(outdir).flatMap((name) => {
+    const type = MODULE_TYPES[extname(name)];
+    return type === undefined ? [] : [{ type, path: join(outdir, name) }];
+  });
+  const isMain = (module: BundledModule) => module.path === join(outdir, "worker.js");
+  return [...modules.filter(isMain), ...modules.filter((module) => !isMain(module))];
+}

@@ -1,0 +1,140 @@
+/** Puts the contracts, a USDC and three venues' outcome tokens on a local chain, with limits that never bite. */
+import { readFileSync } from "node:fs";
+import {
+  type Abi,
+  type Address,
+  type Hex,
+  createPublicClient,
+  createWalletClient,
+  defineChain,
+  encodeDeployData,
+  encodeFunctionData,
+  getContractAddress,
+  http,
+  parseEther,
+} from "viem";
+import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
+import { vaultAbi } from "../../src/chain/abi/vault.ts";
+
+export type DeployOptions = {
+  rpcUrl: string;
+  /** Becomes the admin of both contracts. */
+  deployer: Hex | PrivateKeyAccount;
+  /** Gets PAYER_ROLE and SWEEPER_ROLE, and gas money when it has none. */
+  operator: Address;
+  /** Gets PAUSER_ROLE; the deployer when left out. */
+  pauser?: Address;
+  /** Time lock of both contracts; 0 when left out, so that local changes take effect at once. */
+  timelockSecs?: number;
+  /** The vault whose ids the new one must honour. */
+  predecessor?: Address;
+};
+
+export type Deployment = {
+  chainId: number;
+  vault: Address;
+  factory: Address;
+  usdc: Address;
+  outcomeTokens: { venue_one: Address; venue_two: Address; venue_three: Address };
+  /** The first block with one of the contracts: where a scan starts. */
+  deployedAtBlock: bigint;
+};
+
+export type ArtifactName =
+  | "Vault"
+  | "Forwarder"
+  | "DepositFactory"
+  | "LocalUSDC"
+  | "LocalOutcomeTokens"
+  | "HostileToken"
+  | "HostileRecipient";
+
+/** `deployedBytecodeHash` is keccak256 of what eth_getCode answers; null where the code holds immutables. */
+export type Artifact = { abi: Abi; bytecode: Hex; deployedBytecodeHash: Hex | null };
+
+const ZERO: Address = "0x0000000000000000000000000000000000000000";
+/** Nothing local reaches it: 2^90 base units a day. */
+const LOCAL_LIMIT = 1n << 90n;
+const DEPLOY_GAS = 8_000_000n;
+const CALL_GAS = 200_000n;
+const KIND = { erc20: 0, erc1155Default: 2 } as const;
+
+export function readArtifact(name: ArtifactName): Artifact {
+  const file = new URL(`../../contracts/artifacts/${name}.json`, import.meta.url);
+  return JSON.parse(readFileSync(file, "utf8")) as Artifact;
+}
+
+/** Deploys everything and resolves when it is mined. Throws when any transaction fails. */
+export async function deployContracts(options: DeployOptions): Promise<Deployment> {
+  const account =
+    typeof options.deployer === "string" ? privateKeyToAccount(options.deployer) : options.deployer;
+  const transport = http(options.rpcUrl);
+  const chainId = await createPublicClient({ transport }).getChainId();
+  const chain = defineChain({
+    id: chainId,
+    name: "local",
+    nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
+    rpcUrls: { default: { http: [options.rpcUrl] } },
+  });
+  const client = createPublicClient({ chain, transport, pollingInterval: 50 });
+  const wallet = createWalletClient({ account, chain, transport });
+
+  // All at once with nonces of our own: on a chain with a block time, one by one would take a block each.
+  let nonce = await client.getTransactionCount({ address: account.address, blockTag: "pending" });
+  const hashes: Hex[] = [];
+  const send = async (transaction: { to?: Address; data?: Hex; value?: bigint; gas: bigint }) => {
+    hashes.push(await wallet.sendTransaction({ ...transaction, nonce: nonce++ }));
+  };
+  const deploy = async (name: ArtifactName, args: readonly unknown[]) => {
+    const address = getContractAddress({ from: account.address, nonce: BigInt(nonce) });
+    const { abi, bytecode } = readArtifact(name);
+    await send({ data: encodeDeployData({ abi, bytecode, args }), gas: DEPLOY_GAS });
+    return address;
+  };
+
+  const admin = account.address;
+  const timelock = options.timelockSecs ?? 0;
+  const predecessor = options.predecessor ?? ZERO;
+  const vault = await deploy("Vault", [
+    0,
+    admin,
+    options.operator,
+    options.pauser ?? admin,
+    timelock,
+    predecessor,
+  ]);
+  const factory = await deploy("DepositFactory", [0, admin, options.operator, vault, timelock]);
+  const usdc = await deploy("LocalUSDC", []);
+  const outcomeTokens = {
+    venue_one: await deploy("LocalOutcomeTokens", []),
+    venue_two: await deploy("LocalOutcomeTokens", []),
+    venue_three: await deploy("LocalOutcomeTokens", []),
+  };
+
+  const setLimit = (token: Address, kind: number) =>
+    send({
+      to: vault,
+      data: encodeFunctionData({
+        abi: vaultAbi,
+        functionName: "setLimit",
+        args: [token, kind, 0n, LOCAL_LIMIT],
+      }),
+      gas: CALL_GAS,
+    });
+  await setLimit(usdc, KIND.erc20);
+  for (const token of Object.values(outcomeTokens)) await setLimit(token, KIND.erc1155Default);
+  if ((await client.getBalance({ address: options.operator })) === 0n) {
+    await send({ to: options.operator, value: parseEther("10"), gas: CALL_GAS });
+  }
+
+  const receipts = await Promise.all(
+    hashes.map((hash) => client.waitForTransactionReceipt({ hash })),
+  );
+  const failed = receipts.find(({ status }) => status !== "success");
+  if (failed) throw new Error(`deployment failed in ${failed.transactionHash}`);
+  const deployedAtBlock = receipts.reduce(
+    (low, { blockNumber }) => (blockNumber < low ? blockNumber : low),
+    receipts[0]!.blockNumber,
+  );
+  return { chainId, vault, factory, usdc, outcomeTokens, deployedAtBlock };
+}

@@ -1,0 +1,65 @@
+/** Settings and secrets of a local Worker. The secrets are random and live as long as the stack's directory. */
+import { randomBytes } from "node:crypto";
+import { privateKeyToAddress } from "viem/accounts";
+import type { Address, Hex } from "viem";
+import type { Deployment } from "./deploy-contracts.ts";
+
+export const LOCAL_CHAIN = "local";
+
+/** Reorganisations do not happen here, so two blocks are as good as twenty. */
+const CONFIRMATIONS = 2;
+const POLL_MS = 400;
+
+export type LocalSecrets = {
+  sessionSecret: string;
+  masterKey: string;
+  addressKey: string;
+  payerKey: Hex;
+};
+
+export function makeSecrets(): LocalSecrets {
+  const text = () => randomBytes(32).toString("base64url");
+  return {
+    sessionSecret: text(),
+    masterKey: text(),
+    addressKey: text(),
+    payerKey: `0x${randomBytes(32).toString("hex")}`,
+  };
+}
+
+export function payerAddress(secrets: LocalSecrets): Address {
+  return privateKeyToAddress(secrets.payerKey);
+}
+
+/** What the Worker is told, over the `[vars]` of wrangler.toml. */
+export function localSettings(input: { secrets: LocalSecrets; deployment: Deployment; rpcUrl: string }): Record<string, string> {
+  const { secrets, deployment, rpcUrl } = input;
+  const chain = {
+    chain: LOCAL_CHAIN,
+    chain_id: deployment.chainId,
+    rpc_urls: [rpcUrl],
+    factory: deployment.factory,
+    vault: deployment.vault,
+    usdc: deployment.usdc,
+    confirmations: CONFIRMATIONS,
+    poll_ms: POLL_MS,
+    start_block: Number(deployment.deployedAtBlock),
+    replace_after_secs: 20,
+    default: true,
+  };
+  const venues = Object.entries(deployment.outcomeTokens).map(([venue_id, outcome_tokens]) => ({
+    venue_id,
+    chain: LOCAL_CHAIN,
+    outcome_tokens,
+  }));
+  return {
+    AUTH_REGISTRATION: "open",
+    AUTH_OPERATOR_KEY_DELAY_SECS: "0",
+    CHAINS: JSON.stringify([chain]),
+    VENUES: JSON.stringify(venues),
+    SESSION_SECRETS: JSON.stringify({ s1: secrets.sessionSecret }),
+    MASTER_KEYS: JSON.stringify({ m1: secrets.masterKey }),
+    ADDRESS_KEY: secrets.addressKey,
+    PAYER_KEYS: JSON.stringify({ [LOCAL_CHAIN]: secrets.payerKey }),
+  };
+}

@@ -1,0 +1,34 @@
+/** Applies migrations/ to a local D1 as `wrangler d1 migrations apply` does, record included, without starting wrangler. */
+import { readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { unstable_splitSqlQuery } from "wrangler";
+import type { Miniflare } from "miniflare";
+import { ROOT } from "./bundle.ts";
+
+type Database = Awaited<ReturnType<Miniflare["getD1Database"]>>;
+
+/** wrangler's table, column for column: `wrangler d1 migrations list --local` understands it. */
+const RECORD = `CREATE TABLE IF NOT EXISTS d1_migrations(
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  name TEXT UNIQUE,
+  applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL
+)`;
+
+/** Answers the names of those it applied, in order. Each is one batch: it is applied and recorded, or neither. */
+export async function applyMigrations(database: Database): Promise<string[]> {
+  const folder = join(ROOT, "migrations");
+  await database.prepare(RECORD).run();
+  const { results } = await database.prepare("SELECT name FROM d1_migrations").all<{ name: string }>();
+  const applied = new Set(results.map(({ name }) => name));
+  const due = readdirSync(folder)
+    .filter((name) => name.endsWith(".sql") && !applied.has(name))
+    .sort();
+  for (const name of due) {
+    const statements = unstable_splitSqlQuery(readFileSync(join(folder, name), "utf8"));
+    await database.batch([
+      ...statements.map((statement) => database.prepare(statement)),
+      database.prepare("INSERT INTO d1_migrations (name) VALUES (?)").bind(name),
+    ]);
+  }
+  return due;
+}

@@ -1,0 +1,42 @@
+/** The files by which other programs find a running stack (contract, section 7). */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+export type VenueId = "venue_one" | "venue_two" | "venue_three";
+
+export type DemoUser = { email: string; password: string; role: "taker" | "maker" };
+
+/** `.stack/stack.json` */
+export type StackFile = {
+  base_url: string;
+  chain: string;
+  chain_id: number;
+  rpc_url: string;
+  vault: string;
+  usdc: string;
+  venues: Record<VenueId, { outcome_tokens: string }>;
+  users: DemoUser[];
+};
+
+/** `.stack/operator.json`: a loopback socket that leads to the Worker's entrypoint `Operator` and to nothing else. */
+export type OperatorFile = { url: string };
+
+export const DEFAULT_STACK_DIR = ".stack";
+
+export function readStackFile(dir = DEFAULT_STACK_DIR): StackFile {
+  return readJson(join(dir, "stack.json")) as StackFile;
+}
+
+export function readOperatorFile(dir = DEFAULT_STACK_DIR): OperatorFile {
+  return readJson(join(dir, "operator.json")) as OperatorFile;
+}
+
+function readJson(path: string): unknown {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch {
+    throw new Error(`No stack is running here: ${path} is missing. Start one with \`npm run dev\`.`);
+  }
+  return JSON.parse(text);
+}

@@ -1,0 +1,219 @@
+/** The whole service on loopback: anvil with the contracts, D1 with the migrations, the Worker in workerd. */
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { privateKeyToAccount } from "viem/accounts";
+import { type Anvil, startAnvil } from "./anvil.ts";
+import { bundleWorker } from "./bundle.ts";
+import { type Deployment, deployContracts } from "./deploy-contracts.ts";
+import { claimDirectory } from "./directory.ts";
+import { ANVIL_ACCOUNT_KEYS } from "./faucet.ts";
+import { LOCAL_CHAIN, type LocalSecrets, localSettings, makeSecrets, payerAddress } from "./local-settings.ts";
+import { applyMigrations } from "./migrate.ts";
+import { type OperatorAnswer, type OperatorCommand, askOperator } from "./operator-call.ts";
+import { freePort, requireFreePort } from "./ports.ts";
+import { DEFAULT_STACK_DIR, type DemoUser, type StackFile } from "./stack-file.ts";
+import { type Workerd, startWorkerd, untilHealthy } from "./workerd.ts";
+
+export type StackOptions = {
+  /** Of the service; 8787 when left out. */
+  port?: number;
+  /** Of anvil; 8545 when left out. */
+  rpcPort?: number;
+  /** Where state, logs and stack.json lie; emptied first unless `keep`. */
+  dir?: string;
+  /** Goes on with what an earlier stack left in `dir`, chain included. */
+  keep?: boolean;
+  /** Settings over the local ones. */
+  vars?: Record<string, string>;
+  /** Seconds between blocks; 1 when left out. */
+  blockTimeSecs?: number;
+  /** One line about each thing that was done. */
+  log?: (line: string) => void;
+};
+
+export type Stack = {
+  baseUrl: string;
+  /** workerd without Miniflare's entry worker in front: for benchmarks. */
+  directUrl: string;
+  rpcUrl: string;
+  file: StackFile;
+  dir: string;
+  workerLog: string;
+  deployment: Deployment;
+  /** Writes users into stack.json. */
+  announceUsers(users: DemoUser[]): void;
+  /** Runs the Worker's scheduled handler once; it also runs by itself every 60 s. */
+  runCron(): Promise<void>;
+  /** What `npm run operator` does. */
+  operator(command: OperatorCommand): Promise<OperatorAnswer>;
+  workerdPid(): number | null;
+  /** SIGKILL. Resolves when workerd is dead; another one comes up by itself on the same state. */
+  killWorkerd(): Promise<void>;
+  /** A new workerd on the same state, with changed settings where given. Resolves when it is healthy. */
+  restartWorker(vars?: Record<string, string>): Promise<void>;
+  stop(): Promise<void>;
+};
+
+const CRON_INTERVAL_MS = 60_000;
+/** Anvil writes its state this often while it runs, and once more when it ends. */
+const CHAIN_STATE_SECS = 5;
+
+/** What has to outlive the processes for `keep`. */
+type Kept = { secrets: LocalSecrets; deployment: Omit<Deployment, "deployedAtBlock"> & { deployedAtBlock: string } };
+
+/** Starts everything and resolves when GET /health says ok. On a failure nothing is left running. */
+export async function startStack(options: StackOptions = {}): Promise<Stack> {
+  const { port = 8787, rpcPort = 8545, dir = DEFAULT_STACK_DIR, keep = false } = options;
+  const log = options.log ?? (() => {});
+  await requireFreePort(port, "PORT");
+  await requireFreePort(rpcPort, "RPC_PORT");
+  const started: { stop(): Promise<void> }[] = [claimDirectory(dir, keep)];
+  const stop = async () => {
+    for (const part of started.splice(0).reverse()) await part.stop();
+  };
+  try {
+    const bundling = bundleWorker(join(dir, "bundle"));
+    // Waited for below; until then a failure of the chain must not leave this one unheard.
+    bundling.catch(() => {});
+    const anvil = await startChain({ rpcPort, dir, keep, blockTimeSecs: options.blockTimeSecs ?? 1 });
+    started.push(anvil);
+    log(`anvil answers on ${anvil.rpcUrl}`);
+    const { secrets, deployment } = await contractsOf({ dir, rpcUrl: anvil.rpcUrl });
+    log(`contracts are deployed: vault ${deployment.vault}`);
+    const modules = await bundling;
+    log("the Worker is bundled");
+    const workerLog = join(dir, "worker.log");
+    const workerd = await startWorkerd({
+      port,
+      directPort: await freePort(),
+      operatorPort: await freePort(),
+      modules,
+      // `wrangler d1 execute --local --persist-to <dir>/state` looks here.
+      stateDir: join(dir, "state", "v3"),
+      logFile: workerLog,
+      settings: { ...localSettings({ secrets, deployment, rpcUrl: anvil.rpcUrl }), ...options.vars },
+    });
+    started.push(workerd);
+    const applied = await applyMigrations(await workerd.database());
+    log(`migrations are applied: ${applied.length === 0 ? "none was due" : applied.join(", ")}`);
+    await untilHealthy(workerd.baseUrl);
+    log(`the Worker answers on ${workerd.baseUrl}`);
+    started.push(repeatCron(workerd, workerLog));
+    return stackOf({ anvil, workerd, deployment, dir, workerLog, stop });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function stackOf(parts: {
+  anvil: Anvil;
+  workerd: Workerd;
+  deployment: Deployment;
+  dir: string;
+  workerLog: string;
+  stop(): Promise<void>;
+}): Stack {
+  const { anvil, workerd, deployment, dir } = parts;
+  const venue = (outcome_tokens: string) => ({ outcome_tokens });
+  const file: StackFile = {
+    base_url: workerd.baseUrl,
+    chain: LOCAL_CHAIN,
+    chain_id: deployment.chainId,
+    rpc_url: anvil.rpcUrl,
+    vault: deployment.vault,
+    usdc: deployment.usdc,
+    venues: {
+      venue_one: venue(deployment.outcomeTokens.venue_one),
+      venue_two: venue(deployment.outcomeTokens.venue_two),
+      venue_three: venue(deployment.outcomeTokens.venue_three),
+    },
+    users: [],
+  };
+  const announceUsers = (users: DemoUser[]) => {
+    file.users = users;
+    writeFileSync(join(dir, "stack.json"), `${JSON.stringify(file, null, 2)}\n`);
+  };
+  announceUsers([]);
+  writeFileSync(join(dir, "operator.json"), `${JSON.stringify({ url: workerd.operatorUrl }, null, 2)}\n`, { mode: 0o600 });
+  return {
+    baseUrl: workerd.baseUrl,
+    directUrl: workerd.directUrl,
+    rpcUrl: anvil.rpcUrl,
+    file,
+    dir,
+    workerLog: parts.workerLog,
+    deployment,
+    announceUsers,
+    runCron: workerd.runCron,
+    operator: (command) => askOperator((request) => fetch(request), workerd.operatorUrl, command),
+    workerdPid: workerd.pid,
+    killWorkerd: workerd.kill,
+    restartWorker: workerd.restart,
+    stop: parts.stop,
+  };
+}
+
+async function startChain(options: { rpcPort: number; dir: string; keep: boolean; blockTimeSecs: number }): Promise<Anvil> {
+  const state = join(options.dir, "anvil-state.json");
+  const anvil = await startAnvil({
+    port: options.rpcPort,
+    blockTimeSecs: options.blockTimeSecs,
+    logFile: join(options.dir, "anvil.log"),
+    args: options.keep ? ["--state", state, "--state-interval", String(CHAIN_STATE_SECS)] : [],
+  });
+  if (!options.keep) return anvil;
+  return {
+    ...anvil,
+    stop: async () => {
+      // SIGINT lets it write its state; the hard end comes after.
+      process.kill(anvil.pid, "SIGINT");
+      await untilGone(anvil.pid);
+      await anvil.stop();
+    },
+  };
+}
+
+/** Deploys once; a kept stack finds its contracts and secrets again. */
+async function contractsOf(options: { dir: string; rpcUrl: string }): Promise<{ secrets: LocalSecrets; deployment: Deployment }> {
+  const path = join(options.dir, "local.json");
+  if (existsSync(path)) {
+    const { secrets, deployment } = JSON.parse(readFileSync(path, "utf8")) as Kept;
+    return { secrets, deployment: { ...deployment, deployedAtBlock: BigInt(deployment.deployedAtBlock) } };
+  }
+  const secrets = makeSecrets();
+  const deployment = await deployContracts({
+    rpcUrl: options.rpcUrl,
+    deployer: privateKeyToAccount(ANVIL_ACCOUNT_KEYS.deployer),
+    operator: payerAddress(secrets),
+  });
+  const kept: Kept = { secrets, deployment: { ...deployment, deployedAtBlock: String(deployment.deployedAtBlock) } };
+  writeFileSync(path, JSON.stringify(kept), { mode: 0o600 });
+  return { secrets, deployment };
+}
+
+/** Crons do not fire by themselves outside Cloudflare. */
+function repeatCron(workerd: Workerd, logFile: string): { stop(): Promise<void> } {
+  const run = () => {
+    workerd.runCron().catch((error: unknown) => appendFileSync(logFile, `${new Date().toISOString()} cron ${String(error)}\n`));
+  };
+  // The first run starts the watchers, which nobody should wait a minute for.
+  run();
+  const timer = setInterval(run, CRON_INTERVAL_MS);
+  timer.unref();
+  return {
+    stop: async () => clearInterval(timer),
+  };
+}
+
+async function untilGone(pid: number): Promise<void> {
+  const deadline = Date.now() + 5_000;
+  while (Date.now() < deadline) {
+    try {
+      process.kill(pid, 0);
+    } catch {
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+}

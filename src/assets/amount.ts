@@ -1,0 +1,28 @@
+import { z } from "zod";
+import { parseJsonInteger } from "../platform/json.ts";
+
+export { parseJsonInteger };
+
+export const U256_MAX = 2n ** 256n - 1n;
+
+/** U256 out: minimal lower-case hex. */
+export function toHex(amount: bigint): `0x${string}` {
+  return `0x${amount.toString(16)}`;
+}
+
+/**
+ * U256 in, as a caller spells it: decimal string, `0x` hex string, or the source text of a JSON number (`JsonNumber`).
+ * Returns undefined for anything that is not an integer in 0 … 2^256−1.
+ */
+export function parseU256(text: string, source: "string" | "number"): bigint | undefined {
+  const value = source === "number" ? parseJsonInteger(text) : parseSpelling(text);
+  return value === undefined || value < 0n || value > U256_MAX ? undefined : value;
+}
+
+function parseSpelling(text: string): bigint | undefined {
+  if (/^[0-9]{1,96}$/.test(text)) return BigInt(text);
+  if (/^0x[0-9a-fA-F]{1,96}$/.test(text)) return BigInt(text);
+  return undefined;
+}
+
+export const U256Out = z.string().regex(/^0x(0|[1-9a-f][0-9a-f]{0,63})$/);

@@ -1,0 +1,63 @@
+/** Request fields of what can be held and traded, as they are written on the wire (contract.md section 1). */
+import { field, oneOf, textField } from "../platform/fields.ts";
+import { parseAddress } from "./address.ts";
+import { parseJsonInteger, parseU256, U256_MAX } from "./amount.ts";
+import { canonicalAssetId, VENUES } from "./asset.ts";
+
+const U256_FORMS = "must be a non-negative integer up to 2^256-1, as decimal text, 0x hex text or a JSON number";
+
+export const u256 = field(parseU256, U256_FORMS, {
+  type: ["string", "integer"],
+  description: "U256: decimal string, 0x hex string, or JSON integer",
+  examples: ["1000000", "0xf4240"],
+});
+
+/** An amount that something is asked for: at least one native unit. */
+export const positiveU256 = field(
+  (text, source) => {
+    const amount = parseU256(text, source);
+    return amount === 0n ? undefined : amount;
+  },
+  U256_FORMS.replace("a non-negative", "a positive"),
+  { type: ["string", "integer"], description: "U256 of at least 1: decimal string, 0x hex string, or JSON integer" },
+);
+
+/** Non-negative decimal native units, as the ledger's filters take them. */
+export const decimalUnits = textField(
+  (text) => {
+    if (!/^\d{1,78}$/.test(text)) return undefined;
+    const units = BigInt(text);
+    return units > U256_MAX ? undefined : units;
+  },
+  "must be a non-negative decimal integer",
+  { type: "string", pattern: "^\\d{1,78}$" },
+);
+
+export const PRICE_MAX = 1_000_000;
+
+/** Scaled by 1e6: 650000 is 0.65. */
+export const price = field(
+  (text, source) => {
+    const value = source === "number" ? parseJsonInteger(text) : /^\d{1,7}$/.test(text) ? BigInt(text) : undefined;
+    return value !== undefined && value >= 1n && value <= BigInt(PRICE_MAX) ? Number(value) : undefined;
+  },
+  `must be an integer from 1 to ${PRICE_MAX}`,
+  { type: ["integer", "string"], minimum: 1, maximum: PRICE_MAX, description: "Price scaled by 1e6" },
+);
+
+/** In canonical form: minimal lower-case hex. */
+export const assetId = textField(canonicalAssetId, "must be 0x and 1 to 64 hex digits", {
+  type: "string",
+  pattern: "^0x[0-9a-fA-F]{1,64}$",
+});
+
+/** In EIP-55 form. */
+export const address = textField(parseAddress, "must be 0x and 40 hex digits, with a valid EIP-55 checksum if of mixed case", {
+  type: "string",
+  pattern: "^0x[0-9a-fA-F]{40}$",
+});
+
+export const venueField = oneOf(VENUES);
+export const SIDES = ["Bid", "Ask"] as const;
+export type Side = (typeof SIDES)[number];
+export const sideField = oneOf(SIDES);

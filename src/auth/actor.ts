@@ -1,0 +1,64 @@
+/**
+ * Whoever makes a change, as the gates see them. The edge may trust a cached key for a few seconds; a write may not, so
+ * every gate contains `mayWrite`, and a gate that did not fire asks `explainActor` first.
+ */
+import type { ProblemData } from "../platform/problem.ts";
+import { first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { NOW } from "../platform/commit.ts";
+import type { Scope } from "./scope.ts";
+
+export type ApiKeyCredential = { readonly kind: "api_key"; readonly apiKeyId: string };
+export type SessionCredential = { readonly kind: "session"; readonly epoch: number; readonly expiresAtMs: number };
+
+export type Actor = {
+  readonly userId: string;
+  readonly scopes: readonly Scope[];
+  readonly credential: ApiKeyCredential | SessionCredential;
+};
+export type ApiKeyActor = Actor & { readonly credential: ApiKeyCredential };
+export type SessionActor = Actor & { readonly credential: SessionCredential };
+
+/** Condition for a gate: at the group's instant the user is not frozen and the credential is live. */
+export function mayWrite(actor: Actor, at: Sql): Sql {
+  const { credential } = actor;
+  const user = sql`SELECT 1 FROM users WHERE user_id = ${uuid(actor.userId)} AND frozen_at IS NULL`;
+  if (credential.kind === "session") {
+    return sql`(EXISTS (${user} AND session_epoch = ${credential.epoch}) AND ${at} < ${credential.expiresAtMs})`;
+  }
+  return sql`(EXISTS (${user}) AND EXISTS (SELECT 1 FROM api_keys WHERE api_key_id = ${uuid(credential.apiKeyId)}
+    AND user_id = ${uuid(actor.userId)} AND revoked_at IS NULL AND active_from <= ${at} AND (expires_at IS NULL OR expires_at > ${at})))`;
+}
+
+/** Why `mayWrite` was false, in the contract's order; undefined when it holds. */
+export async function explainActor(db: D1Database, actor: Actor): Promise<ProblemData | undefined> {
+  const { credential } = actor;
+  const keyId = credential.kind === "api_key" ? credential.apiKeyId : "";
+  const row = await first<{
+    frozen: number;
+    epoch: number;
+    now: number;
+    revoked: number | null;
+    expires: number | null;
+    active: number | null;
+  }>(
+    db,
+    sql`SELECT u.frozen_at IS NOT NULL AS frozen, u.session_epoch AS epoch, ${NOW} AS now,
+      k.revoked_at AS revoked, k.expires_at AS expires, k.active_from AS active
+      FROM users u LEFT JOIN api_keys k ON k.api_key_id = ${uuid(keyId)} AND k.user_id = u.user_id
+      WHERE u.user_id = ${uuid(actor.userId)}`,
+  );
+  if (row === undefined) return { code: "session_invalid", detail: "The user of this credential does not exist." };
+  if (credential.kind === "session") {
+    if (row.epoch !== credential.epoch) return { code: "session_invalid", detail: "The session has been ended." };
+    if (row.now >= credential.expiresAtMs) return { code: "session_expired", detail: "The session has expired." };
+  } else {
+    if (row.active === null) return { code: "api_key_unknown", detail: "The API key is unknown." };
+    if (row.revoked !== null) return { code: "api_key_revoked", detail: "The API key has been revoked." };
+    if (row.expires !== null && row.expires <= row.now) return { code: "api_key_expired", detail: "The API key has expired." };
+  }
+  if (row.frozen === 1) return { code: "account_frozen", detail: "The account is frozen." };
+  if (row.active !== null && row.active > row.now) {
+    return { code: "scope_missing", detail: `The operator-made key works from ${new Date(row.active).toISOString()} on.` };
+  }
+  return undefined;
+}

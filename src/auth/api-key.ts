@@ -1,0 +1,224 @@
+/** API keys: minting, listing, revoking. The secret is told once; D1 keeps it sealed. */
+import { z } from "@hono/zod-openapi";
+import { type Group, NOW } from "../platform/commit.ts";
+import type { Config } from "../platform/config.ts";
+import { fetchCount, olderThan, type Page, pageOf, type PageQuery, type TimeId } from "../platform/cursor.ts";
+import { problem, Problem } from "../platform/problem.ts";
+import { all, first, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
+import { type Actor, explainActor, mayWrite, type SessionActor } from "./actor.ts";
+import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
+import { forgetCredentials, readAllowedIps } from "./credential-cache.ts";
+import { scopeMissing } from "./permit.ts";
+import { capScopes, readScopes, type Scope, writeScopes } from "./scope.ts";
+import { sealSecret } from "./secret-box.ts";
+
+/** Live keys of one user, operator-made ones included. */
+export const MAX_LIVE_KEYS = 100;
+
+export const KeyRecord = z
+  .object({
+    api_key_id: z.uuid(),
+    label: z.string(),
+    scopes: z.array(z.enum(["read", "trade", "withdraw"])),
+    created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime().nullable(),
+    allowed_ips: z.array(z.string()).nullable(),
+    last_used_at: z.iso.datetime().nullable().openapi({ description: "May lag a minute" }),
+    revoked_at: z.iso.datetime().nullable(),
+    minted_by: z.enum(["session", "operator"]),
+  })
+  .openapi("ApiKey");
+export const MintedKey = KeyRecord.extend({ secret: z.string().openapi({ description: "Told this once" }) }).openapi("MintedApiKey");
+export type KeyRecord = z.input<typeof KeyRecord>;
+export type MintedKey = z.input<typeof MintedKey>;
+
+export type NewKey = {
+  readonly label: string;
+  readonly scopes: readonly Scope[];
+  readonly expiresAt: number | null;
+  readonly allowedIps: readonly string[] | null;
+};
+
+/** A key of the session's own user; its scopes are those named that the session holds. */
+export async function mintApiKey(
+  db: D1Database,
+  settings: Config,
+  minting: { actor: SessionActor; ip: string | undefined; key: NewKey },
+): Promise<MintedKey> {
+  const { actor, key } = minting;
+  const scopes = capScopes(key.scopes, actor.scopes);
+  const [named] = capScopes(key.scopes, ["read", "trade", "withdraw"]);
+  if (scopes.length === 0 && named !== undefined) throw scopeMissing(named, actor.scopes);
+  const minted = await insertKey(db, settings, {
+    userId: actor.userId,
+    key: { ...key, scopes },
+    mintedBy: "session",
+    delayMs: 0,
+    record: (apiKeyId) => recordOf(actor, "api_key_created", { ip: minting.ip, subjectId: apiKeyId }),
+    allowed: (at) => mayWrite(actor, at),
+  });
+  if (minted !== undefined) return minted;
+  const refused = await explainActor(db, actor);
+  throw refused === undefined ? tooManyKeys() : new Problem(refused);
+}
+
+/**
+ * A key that the operator makes, of any scope; it works only after AUTH_OPERATOR_KEY_DELAY_SECS, in which the user can
+ * see and revoke it. `alongside` is what the same commit must tell (the user's account stream).
+ */
+export async function createOperatorApiKey(
+  db: D1Database,
+  settings: Config,
+  request: { userId: string; operator: string; key: NewKey; alongside?: (group: Group, fired: Sql, apiKeyId: string) => readonly Sql[] },
+): Promise<MintedKey> {
+  const actor: AuditActor = `operator:${request.operator}`;
+  const minted = await insertKey(db, settings, {
+    userId: request.userId,
+    key: { ...request.key, scopes: capScopes(request.key.scopes, ["read", "trade", "withdraw"]) },
+    mintedBy: "operator",
+    delayMs: settings.AUTH_OPERATOR_KEY_DELAY_SECS * 1_000,
+    record: (apiKeyId) => ({ kind: "api_key_created", actor, userId: request.userId, apiKeyId: null, ip: null, subjectId: apiKeyId }),
+    allowed: () => sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(request.userId)})`,
+    ...(request.alongside === undefined ? {} : { alongside: request.alongside }),
+  });
+  if (minted === undefined) throw tooManyKeys();
+  return minted;
+}
+
+type Insertion = {
+  userId: string;
+  key: NewKey;
+  mintedBy: "session" | "operator";
+  delayMs: number;
+  record: (apiKeyId: string) => AuditRecord;
+  allowed: (at: Sql) => Sql;
+  alongside?: (group: Group, fired: Sql, apiKeyId: string) => readonly Sql[];
+};
+
+async function insertKey(db: D1Database, settings: Config, insertion: Insertion): Promise<MintedKey | undefined> {
+  const { userId, key } = insertion;
+  const apiKeyId = crypto.randomUUID();
+  const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
+  const box = await sealSecret(settings.MASTER_KEYS, secret, { apiKeyId, userId });
+  const allowedIps = key.allowedIps === null ? null : JSON.stringify(key.allowedIps);
+  const fired = await commitAudited(db, {
+    record: insertion.record(apiKeyId),
+    when: ({ at }) => sql`${insertion.allowed(at)} AND (SELECT count(*) FROM api_keys WHERE user_id = ${uuid(userId)}
+      AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${at})) < ${MAX_LIVE_KEYS}`,
+    then: (group, written) => [
+      sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id, allowed_ips, minted_by, active_from, created_at, expires_at)
+        SELECT ${uuid(apiKeyId)}, ${uuid(userId)}, ${key.label}, ${writeScopes(key.scopes)}, ${box.sealed}, ${box.masterKeyId}, ${allowedIps},
+          ${insertion.mintedBy}, ${group.at} + ${insertion.delayMs}, ${group.at}, ${key.expiresAt} WHERE ${written}`,
+      ...(insertion.alongside?.(group, written, apiKeyId) ?? []),
+    ],
+  });
+  if (!fired) return undefined;
+  const record = await findKey(db, { apiKeyId, userId });
+  if (record === undefined) throw new Error("the key that was just made is missing");
+  return { ...record, secret };
+}
+
+function tooManyKeys(): Problem {
+  return problem("api_key_limit", `A user has at most ${MAX_LIVE_KEYS} live keys. Revoke one first.`);
+}
+
+type Row = {
+  id: string;
+  label: string;
+  scopes: string;
+  created_at: number;
+  expires_at: number | null;
+  allowed_ips: string | null;
+  last_used_at: number | null;
+  revoked_at: number | null;
+  minted_by: string;
+};
+const COLUMNS = raw("hex(api_key_id) AS id, label, scopes, created_at, expires_at, allowed_ips, last_used_at, revoked_at, minted_by");
+
+export async function listApiKeys(db: D1Database, userId: string, page: PageQuery<TimeId>): Promise<Page<KeyRecord>> {
+  const rows = await all<Row>(
+    db,
+    sql`SELECT ${COLUMNS} FROM api_keys WHERE user_id = ${uuid(userId)} AND ${olderThan(page, { at: "created_at", id: "api_key_id" })}
+      ORDER BY created_at DESC, api_key_id DESC LIMIT ${fetchCount(page)}`,
+  );
+  return pageOf(page, rows, toRecord, (row) => ({ at: row.created_at, id: readUuid(row.id) }));
+}
+
+export async function findKey(db: D1Database, key: { apiKeyId: string; userId: string }): Promise<KeyRecord | undefined> {
+  const row = await first<Row>(
+    db,
+    sql`SELECT ${COLUMNS} FROM api_keys WHERE api_key_id = ${uuid(key.apiKeyId)} AND user_id = ${uuid(key.userId)}`,
+  );
+  return row === undefined ? undefined : toRecord(row);
+}
+
+function toRecord(row: Row): KeyRecord {
+  const ips = readAllowedIps(row.allowed_ips);
+  return {
+    api_key_id: readUuid(row.id),
+    label: row.label,
+    scopes: readScopes(row.scopes),
+    created_at: toWireTime(row.created_at),
+    expires_at: toWireTimeOrNull(row.expires_at),
+    allowed_ips: ips === null ? null : [...ips],
+    last_used_at: toWireTimeOrNull(row.last_used_at),
+    revoked_at: toWireTimeOrNull(row.revoked_at),
+    minted_by: row.minted_by === "operator" ? "operator" : "session",
+  };
+}
+
+/** By a session, or by a key revoking itself. Idempotent; someone else's key is 404. */
+export async function revokeOwnApiKey(
+  db: D1Database,
+  request: { actor: Actor; apiKeyId: string; ip: string | undefined },
+): Promise<KeyRecord> {
+  const { actor, apiKeyId } = request;
+  const { credential } = actor;
+  if (credential.kind === "api_key" && credential.apiKeyId !== apiKeyId) {
+    throw problem("session_required", "A key revokes itself only. Use a session to revoke another.");
+  }
+  // A key that does not work yet may still end itself, so the gate is the user's state and the key's own below.
+  const live = (at: Sql) =>
+    credential.kind === "session"
+      ? mayWrite(actor, at)
+      : sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(actor.userId)} AND frozen_at IS NULL)`;
+  const record = recordOf(actor, "api_key_revoked", { ip: request.ip, subjectId: apiKeyId });
+  const fired = await revoke(db, { userId: actor.userId, apiKeyId, record, allowed: live });
+  if (!fired && credential.kind === "session") {
+    const refused = await explainActor(db, actor);
+    if (refused !== undefined) throw new Problem(refused);
+  }
+  const key = await findKey(db, { apiKeyId, userId: actor.userId });
+  if (key === undefined) throw problem("api_key_unknown_id", "You have no API key with this id.");
+  return key;
+}
+
+/** The operator's revocation. False: unknown, or revoked before. */
+export async function revokeApiKey(db: D1Database, request: { apiKeyId: string; operator: string }): Promise<boolean> {
+  const owner = await first<{ id: string }>(db, sql`SELECT hex(user_id) AS id FROM api_keys WHERE api_key_id = ${uuid(request.apiKeyId)}`);
+  if (owner === undefined) return false;
+  const userId = readUuid(owner.id);
+  const actor: AuditActor = `operator:${request.operator}`;
+  const record: AuditRecord = { kind: "api_key_revoked", actor, userId, apiKeyId: null, ip: null, subjectId: request.apiKeyId };
+  return revoke(db, { userId, apiKeyId: request.apiKeyId, record, allowed: () => sql`1` });
+}
+
+async function revoke(
+  db: D1Database,
+  request: { userId: string; apiKeyId: string; record: AuditRecord; allowed: (at: Sql) => Sql },
+): Promise<boolean> {
+  const key = sql`api_key_id = ${uuid(request.apiKeyId)} AND user_id = ${uuid(request.userId)} AND revoked_at IS NULL`;
+  const fired = await commitAudited(db, {
+    record: request.record,
+    when: ({ at }) => sql`${request.allowed(at)} AND EXISTS (SELECT 1 FROM api_keys WHERE ${key})`,
+    then: ({ at }, written) => [sql`UPDATE api_keys SET revoked_at = ${at} WHERE ${key} AND ${written}`],
+  });
+  forgetCredentials({ userId: request.userId, apiKeyIds: [request.apiKeyId] });
+  return fired;
+}
+
+/** Whether an instant lies ahead by D1's clock, which is the one that will end the key. */
+export async function isAhead(db: D1Database, unixMs: number): Promise<boolean> {
+  return (await first<{ ahead: number }>(db, sql`SELECT ${unixMs} > ${NOW} AS ahead`))?.ahead === 1;
+}

@@ -1,0 +1,135 @@
+/**
+ * Audit rows, written in the batch of what they record. A verb of auth uses its own audit row as the gate: the row's
+ * fresh id is the unit's stamp, and everything after it depends on `audited(id)`.
+ */
+import { z } from "@hono/zod-openapi";
+import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../platform/cursor.ts";
+import { toWireTime } from "../platform/time.ts";
+import { uuidv7 } from "../platform/uuid.ts";
+import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
+import type { Actor } from "./actor.ts";
+
+export const AUDIT_KINDS = [
+  "login",
+  "login_failed",
+  "sessions_ended",
+  "api_key_created",
+  "api_key_revoked",
+  "deposit_address_created",
+  "withdrawal_queued",
+  "account_frozen",
+  "account_unfrozen",
+] as const;
+export type AuditKind = (typeof AUDIT_KINDS)[number];
+
+/** What only an operator does. */
+export type OperatorAuditKind =
+  | "user_created"
+  | "keys_rewrapped"
+  | "venue_paused"
+  | "venue_resumed"
+  | "withdrawals_paused"
+  | "withdrawals_resumed"
+  | "withdrawal_retried"
+  | "withdrawal_failed"
+  | "chain_resumed"
+  | "restored";
+
+/** Who did it: a credential of the user, the password itself, the operator by name, or nobody proven. */
+export type AuditActor = "session" | "api_key" | "password" | "unknown" | `operator:${string}`;
+
+export type AuditRecord = {
+  readonly kind: AuditKind | OperatorAuditKind;
+  readonly actor: AuditActor;
+  /** The user it concerns, who sees it in get-audit-events. */
+  readonly userId: string | null;
+  readonly apiKeyId: string | null;
+  readonly ip: string | null;
+  readonly subjectId: string | null;
+};
+
+/** The record of something that `actor` does to their own account. */
+export function recordOf(actor: Actor, kind: AuditKind, details: { ip: string | undefined; subjectId: string | null }): AuditRecord {
+  const apiKeyId = actor.credential.kind === "api_key" ? actor.credential.apiKeyId : null;
+  return { kind, actor: actor.credential.kind, userId: actor.userId, apiKeyId, ip: details.ip ?? null, subjectId: details.subjectId };
+}
+
+/** One audit row, if `when` holds. RETURNING tells whether it did. */
+export function auditRow(record: AuditRecord, at: Sql, when: Sql, id: string = uuidv7()): Sql {
+  return sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, at)
+    SELECT ${uuid(id)}, ${record.kind}, ${record.actor}, ${optionalUuid(record.userId)}, ${optionalUuid(record.apiKeyId)},
+      ${record.ip}, ${record.subjectId}, ${at}
+    WHERE ${when} RETURNING 1 AS fired`;
+}
+
+/** Condition: the audit row of this unit was written, so its gate fired. */
+export function audited(id: string): Sql {
+  return sql`EXISTS (SELECT 1 FROM audit_events WHERE audit_event_id = ${uuid(id)})`;
+}
+
+/**
+ * Commits a unit whose gate is its audit row. False: the gate did not fire, and nothing was written.
+ */
+export async function commitAudited(
+  db: D1Database,
+  unit: { record: AuditRecord; when: (group: Group) => Sql; then: (group: Group, fired: Sql) => readonly Sql[] },
+): Promise<boolean> {
+  const group = newGroup();
+  const id = uuidv7();
+  const rows = await commitOrThrow(db, group, [auditRow(unit.record, group.at, unit.when(group), id), ...unit.then(group, audited(id))]);
+  if (rows !== null) return (rows[0]?.length ?? 0) > 0;
+  // D1's answer was lost although the group committed: the row says whether the gate fired.
+  return (await first<{ fired: number }>(db, sql`SELECT ${audited(id)} AS fired`))?.fired === 1;
+}
+
+export function optionalUuid(id: string | null): Sql {
+  return id === null ? sql`NULL` : uuid(id);
+}
+
+export const AuditEvent = z
+  .object({
+    audit_event_id: z.uuid(),
+    kind: z.string().openapi({ examples: [...AUDIT_KINDS] }),
+    actor: z.string().openapi({ description: "`session`, `api_key`, `password`, `unknown` or `operator:<name>`" }),
+    api_key_id: z.uuid().nullable(),
+    ip: z.string().nullable(),
+    subject_id: z.string().nullable(),
+    created_at: z.iso.datetime(),
+  })
+  .openapi("AuditEvent");
+
+/** Audit rows are numbered in the order of their commits, so the number alone is the position. */
+export const auditPage = pageFields(z.tuple([z.int().min(0)]).transform(([seq]) => seq));
+
+type AuditRow = {
+  seq: number;
+  id: string;
+  kind: string;
+  actor: string;
+  api_key_id: string | null;
+  ip: string | null;
+  subject_id: string | null;
+  at: number;
+};
+
+/** What concerns the user, newest first. */
+export async function listAuditEvents(db: D1Database, userId: string, page: PageQuery<number>): Promise<Page<z.input<typeof AuditEvent>>> {
+  const before = page.last_cursor?.position;
+  const rows = await all<AuditRow>(
+    db,
+    sql`SELECT audit_seq AS seq, hex(audit_event_id) AS id, kind, actor, CASE WHEN api_key_id IS NULL THEN NULL ELSE hex(api_key_id) END AS api_key_id,
+      ip, subject_id, at FROM audit_events WHERE user_id = ${uuid(userId)} AND ${before === undefined ? sql`1` : sql`audit_seq < ${before}`}
+      ORDER BY audit_seq DESC LIMIT ${fetchCount(page)}`,
+  );
+  const toEvent = (row: AuditRow) => ({
+    audit_event_id: readUuid(row.id),
+    kind: row.kind,
+    actor: row.actor,
+    api_key_id: row.api_key_id === null ? null : readUuid(row.api_key_id),
+    ip: row.ip,
+    subject_id: row.subject_id,
+    created_at: toWireTime(row.at),
+  });
+  return pageOf(page, rows, toEvent, (row) => [row.seq]);
+}

@@ -1,0 +1,91 @@
+/**
+ * Who calls. The presence of APIKEY, even an empty one, chooses HMAC; such a request is never retried as a session.
+ *
+ * The order of the checks is the contract's, and is what keeps a stranger from learning anything but a key id's
+ * existence: nothing about owner, state or limits is told before the signature verified.
+ */
+import { toWireTime } from "../platform/time.ts";
+import { problem } from "../platform/problem.ts";
+import { rawTarget } from "../platform/request.ts";
+import type { Authenticate } from "../platform/route.ts";
+import type { Actor, ApiKeyActor } from "./actor.ts";
+import { type KeyState, keyState, userState } from "./credential-cache.ts";
+import { canonicalMessage, describeSigned, parseTimestampMs, verifySignature } from "./hmac.ts";
+import { ipAllowed } from "../platform/ip-range.ts";
+import { noteKeyUse } from "./key-use.ts";
+import { refusal } from "./permit.ts";
+import { readSession } from "./session.ts";
+
+type Incoming = Parameters<Authenticate>[0];
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+export const authenticate: Authenticate = async (incoming, needs) => {
+  const keyId = incoming.request.headers.get("apikey");
+  const actor = keyId === null ? await fromSession(incoming) : await fromSignature(incoming, keyId);
+  const refused = refusal(actor, needs);
+  if (refused !== undefined) throw refused;
+  return actor;
+};
+
+async function fromSession({ request, env, settings, exchange }: Incoming): Promise<Actor> {
+  const authorization = request.headers.get("authorization");
+  if (authorization === null) throw problem("credentials_missing", "Send a session token, or a signed request with an API key.");
+  const actor = await readSession(settings, authorization, Date.now());
+  exchange.userId = actor.userId;
+  const user = await userState(env.DB, actor.userId);
+  if (user === undefined || user.epoch !== actor.credential.epoch) throw problem("session_invalid", "The session has been ended.");
+  if (user.frozen) throw accountFrozen();
+  return actor;
+}
+
+async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<ApiKeyActor> {
+  const { request, body, env, settings, exchange } = incoming;
+  const timestamp = request.headers.get("x-hmac-timestamp");
+  const timestampMs = parseTimestampMs(timestamp);
+  if (timestamp === null || timestampMs === undefined)
+    throw problem("timestamp_malformed", "X-Hmac-Timestamp must be Unix milliseconds, 1 to 16 decimal digits.");
+  const apiKeyId = UUID.test(keyIdHeader) ? keyIdHeader.toLowerCase() : undefined;
+  const key = apiKeyId === undefined ? undefined : await keyState(env.DB, settings, apiKeyId);
+  if (key === undefined) throw problem("api_key_unknown", "No API key has this id.");
+  exchange.apiKeyId = key.apiKeyId;
+  const now = Date.now();
+  checkTolerance({ now, timestampMs, toleranceMs: settings.AUTH_HMAC_TOLERANCE_SECS * 1_000 });
+  const parts = { timestamp, method: request.method, target: rawTarget(request.url), body };
+  const signature = request.headers.get("x-hmac-signature") ?? "";
+  if (!(await verifySignature(key.key, canonicalMessage(parts), signature))) {
+    throw problem(
+      "signature_invalid",
+      "The signature does not fit what arrived; compare `signed` with what you signed.",
+      await describeSigned(parts),
+    );
+  }
+  exchange.userId = key.userId;
+  checkKey(key, now, exchange.clientIp);
+  noteKeyUse(incoming, key.apiKeyId, now);
+  // An operator-made key that does not work yet is a valid credential without scopes.
+  const scopes = key.activeFrom <= now ? key.scopes : [];
+  return { userId: key.userId, scopes, credential: { kind: "api_key", apiKeyId: key.apiKeyId } };
+}
+
+/** Equality is inside the tolerance. */
+function checkTolerance(clock: { now: number; timestampMs: number; toleranceMs: number }): void {
+  const skew = clock.timestampMs - clock.now;
+  if (Math.abs(skew) <= clock.toleranceMs) return;
+  throw problem("timestamp_outside_tolerance", `The timestamp is more than ${clock.toleranceMs} ms from the server's time.`, {
+    server_time: toWireTime(clock.now),
+    skew_ms: skew,
+  });
+}
+
+function checkKey(key: KeyState, now: number, clientIp: string | undefined): void {
+  if (key.revoked) throw problem("api_key_revoked", "The API key has been revoked.");
+  if (key.expiresAt !== null && key.expiresAt <= now)
+    throw problem("api_key_expired", `The API key expired at ${toWireTime(key.expiresAt)}.`);
+  if (key.frozen) throw accountFrozen();
+  if (!ipAllowed(clientIp, key.allowedIps)) throw problem("ip_not_allowed", "The key's list of addresses does not hold yours.");
+}
+
+function accountFrozen() {
+  return problem("account_frozen", "The account is frozen. Ask support.");
+}

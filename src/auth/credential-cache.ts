@@ -1,0 +1,117 @@
+/**
+ * Keys and users as the edge sees them for a few seconds, so that a signed request costs one HMAC and no D1 read.
+ *
+ * Only values are shared between requests, never promises: a promise belongs to the request that made it, and would
+ * hang with it. What a stale entry lets through is reads; every write asks D1 again in its gate.
+ */
+import type { Config } from "../platform/config.ts";
+import { first, readUuid, sql, uuid } from "../platform/sql.ts";
+import { importHmacKey } from "./hmac.ts";
+import { readScopes, type Scope } from "./scope.ts";
+import { openSecret } from "./secret-box.ts";
+
+/** The contract's "reads follow within 5 s", less the time a read may take. */
+const FRESH_MS = 4_500;
+const MAX_ENTRIES = 20_000;
+
+export type KeyState = {
+  readonly apiKeyId: string;
+  readonly userId: string;
+  readonly scopes: readonly Scope[];
+  readonly allowedIps: readonly string[] | null;
+  readonly activeFrom: number;
+  readonly expiresAt: number | null;
+  readonly revoked: boolean;
+  readonly frozen: boolean;
+  readonly key: CryptoKey;
+};
+export type UserState = { readonly epoch: number; readonly frozen: boolean };
+
+type Entry<T> = { readonly value: T; readonly readAt: number };
+const keyCache = new Map<string, Entry<KeyState>>();
+const userCache = new Map<string, Entry<UserState>>();
+
+type KeyRow = {
+  user_id: string;
+  scopes: string;
+  secret_sealed: string;
+  master_key_id: string;
+  allowed_ips: string | null;
+  active_from: number;
+  expires_at: number | null;
+  revoked_at: number | null;
+  frozen_at: number | null;
+};
+
+export async function keyState(db: D1Database, settings: Config, apiKeyId: string): Promise<KeyState | undefined> {
+  const readAt = Date.now();
+  const known = fresh(keyCache, apiKeyId, readAt);
+  if (known !== undefined) return known;
+  const row = await first<KeyRow>(
+    db,
+    sql`SELECT hex(k.user_id) AS user_id, k.scopes, k.secret_sealed, k.master_key_id, k.allowed_ips, k.active_from, k.expires_at,
+      k.revoked_at, u.frozen_at FROM api_keys k JOIN users u ON u.user_id = k.user_id WHERE k.api_key_id = ${uuid(apiKeyId)}`,
+  );
+  if (row === undefined) return undefined;
+  const userId = readUuid(row.user_id);
+  const box = { sealed: row.secret_sealed, masterKeyId: row.master_key_id };
+  const state: KeyState = {
+    apiKeyId,
+    userId,
+    scopes: readScopes(row.scopes),
+    allowedIps: readAllowedIps(row.allowed_ips),
+    activeFrom: row.active_from,
+    expiresAt: row.expires_at,
+    revoked: row.revoked_at !== null,
+    frozen: row.frozen_at !== null,
+    key: await importHmacKey(await openSecret(settings.MASTER_KEYS, box, { apiKeyId, userId })),
+  };
+  remember(keyCache, apiKeyId, { value: state, readAt });
+  return state;
+}
+
+export async function userState(db: D1Database, userId: string): Promise<UserState | undefined> {
+  const readAt = Date.now();
+  const known = fresh(userCache, userId, readAt);
+  if (known !== undefined) return known;
+  const row = await first<{ epoch: number; frozen: number }>(
+    db,
+    sql`SELECT session_epoch AS epoch, frozen_at IS NOT NULL AS frozen FROM users WHERE user_id = ${uuid(userId)}`,
+  );
+  if (row === undefined) return undefined;
+  const state = { epoch: row.epoch, frozen: row.frozen === 1 };
+  remember(userCache, userId, { value: state, readAt });
+  return state;
+}
+
+/** The isolate that ended a credential forgets it at once; the others within seconds. */
+export function forgetCredentials(ids: { userId: string; apiKeyIds: readonly string[] }): void {
+  userCache.delete(ids.userId);
+  for (const id of ids.apiKeyIds) keyCache.delete(id);
+}
+
+export function forgetAllCredentials(): void {
+  keyCache.clear();
+  userCache.clear();
+}
+
+/** The list as D1 keeps it. A text that is no list allows nobody, rather than everybody. */
+export function readAllowedIps(stored: string | null): readonly string[] | null {
+  if (stored === null) return null;
+  const list: unknown = JSON.parse(stored);
+  return Array.isArray(list) ? list.filter((item) => typeof item === "string") : [];
+}
+
+function fresh<T>(cache: Map<string, Entry<T>>, id: string, now: number): T | undefined {
+  const entry = cache.get(id);
+  return entry !== undefined && now - entry.readAt < FRESH_MS ? entry.value : undefined;
+}
+
+/** A Map keeps insertion order, so the first key is the one read longest ago. */
+function remember<T>(cache: Map<string, Entry<T>>, id: string, entry: Entry<T>): void {
+  cache.delete(id);
+  cache.set(id, entry);
+  if (cache.size <= MAX_ENTRIES) return;
+  const [oldest] = cache.keys();
+  if (oldest !== undefined) cache.delete(oldest);
+}

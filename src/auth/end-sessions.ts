@@ -1,0 +1,41 @@
+/** Ends every session of a user: tokens carry the epoch they were made in, and this raises it. */
+import { Problem } from "../platform/problem.ts";
+import { all, readUuid, sql, uuid } from "../platform/sql.ts";
+import { uuidv7Sql } from "../platform/uuid.ts";
+import { explainActor, mayWrite, type SessionActor } from "./actor.ts";
+import { commitAudited, recordOf } from "./audit.ts";
+import { forgetCredentials } from "./credential-cache.ts";
+
+export async function endSessions(
+  db: D1Database,
+  request: { actor: SessionActor; revokeKeys: boolean; ip: string | undefined },
+): Promise<void> {
+  const { actor, ip } = request;
+  const mine = sql`user_id = ${uuid(actor.userId)}`;
+  const fired = await commitAudited(db, {
+    record: recordOf(actor, "sessions_ended", { ip, subjectId: actor.userId }),
+    when: ({ at }) => mayWrite(actor, at),
+    then: ({ at }, written) => [
+      sql`UPDATE users SET session_epoch = session_epoch + 1 WHERE ${mine} AND ${written}`,
+      ...(request.revokeKeys
+        ? [
+            // The keys that are live now, each with its row, before the update makes them look like all the others.
+            sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, ip, subject_id, at)
+              SELECT ${uuidv7Sql(at)}, 'api_key_revoked', 'session', user_id, ${ip ?? null}, ${UUID_TEXT}, ${at}
+              FROM api_keys WHERE ${mine} AND revoked_at IS NULL AND ${written}`,
+            sql`UPDATE api_keys SET revoked_at = ${at} WHERE ${mine} AND revoked_at IS NULL AND ${written}`,
+          ]
+        : []),
+    ],
+  });
+  const keys = request.revokeKeys ? await all<{ id: string }>(db, sql`SELECT hex(api_key_id) AS id FROM api_keys WHERE ${mine}`) : [];
+  forgetCredentials({ userId: actor.userId, apiKeyIds: keys.map((key) => readUuid(key.id)) });
+  if (fired) return;
+  const refused = await explainActor(db, actor);
+  if (refused !== undefined) throw new Problem(refused);
+  throw new Error("sessions did not end although nothing stands in the way");
+}
+
+/** `api_key_id` in its usual spelling, made inside SQLite. */
+const UUID_TEXT = sql`lower(substr(hex(api_key_id), 1, 8) || '-' || substr(hex(api_key_id), 9, 4) || '-' || substr(hex(api_key_id), 13, 4)
+  || '-' || substr(hex(api_key_id), 17, 4) || '-' || substr(hex(api_key_id), 21))`;

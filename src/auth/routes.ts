@@ -1,0 +1,229 @@
+import { z } from "@hono/zod-openapi";
+import { pageSchema, timeIdPage } from "../platform/cursor.ts";
+import { boolean, oneOf, text, textField, timestamp, uuidField } from "../platform/fields.ts";
+import { invalidRequest } from "../platform/problem.ts";
+import { type Api, type EndedCredentials, route } from "../platform/route.ts";
+import { toWireTime } from "../platform/time.ts";
+import { isAhead, KeyRecord, listApiKeys, MintedKey, mintApiKey, revokeOwnApiKey } from "./api-key.ts";
+import { AuditEvent, auditPage, listAuditEvents } from "./audit.ts";
+import { endSessions } from "./end-sessions.ts";
+import { parseIpRange } from "../platform/ip-range.ts";
+import { login, register } from "./login.ts";
+import { SCOPES } from "./scope.ts";
+import { issueTicket, openedStreams } from "./ws-ticket.ts";
+
+const Scopes = z.array(z.enum(SCOPES));
+
+const SessionToken = z
+  .object({
+    access_token: z.string(),
+    token_type: z.literal("Bearer"),
+    expires_in: z.int(),
+    expires_at: z.iso.datetime(),
+    user_id: z.uuid(),
+    scopes: z.array(z.string()),
+  })
+  .openapi("Session");
+
+const Ticket = z.object({ ticket: z.string(), expires_at: z.iso.datetime(), scopes: Scopes }).openapi("Ticket");
+
+/** A shape that people recognise, not a proof that the mailbox exists. */
+const email = textField(
+  (given) => (given.length <= 254 && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(given.trim()) ? given : undefined),
+  "must be an email address",
+  { type: "string", format: "email", maxLength: 254 },
+);
+/** Bounded in bytes, because scrypt hashes them all before anyone is known. */
+const anyPassword = textField(
+  (given) => (given.length > 0 && Buffer.byteLength(given) <= 1_024 ? given : undefined),
+  "must be text of 1 to 1024 bytes",
+  {
+    type: "string",
+    format: "password",
+  },
+);
+const newPassword = textField(
+  (given) => ([...given].length >= 12 && Buffer.byteLength(given) <= 1_024 ? given : undefined),
+  "must be text of at least 12 characters",
+  {
+    type: "string",
+    format: "password",
+    minLength: 12,
+  },
+);
+const ipRange = textField(
+  (given) => (parseIpRange(given) === undefined ? undefined : given),
+  "must be an IPv4 or IPv6 address or CIDR range",
+  { type: "string" },
+);
+
+export function registerAuthRoutes(app: Api): void {
+  registerSessionRoutes(app);
+  registerKeyRoutes(app);
+  registerTicketRoutes(app);
+  registerSelfRoutes(app);
+}
+
+function registerSessionRoutes(app: Api): void {
+  route(app, {
+    method: "post",
+    path: "/auth/login",
+    tag: "Auth",
+    summary: "Get a session token",
+    credential: "public",
+    body: z.strictObject({ email, password: anyPassword }),
+    answer: SessionToken,
+    problems: ["login_failed", "account_frozen", "login_throttled"],
+    handler: ({ db, settings, body, clientIp }) => login(db, settings, { ...body, ip: clientIp }),
+  });
+  route(app, {
+    method: "post",
+    path: "/auth/register",
+    tag: "Auth",
+    summary: "Make an account, where registration is open",
+    credential: "public",
+    body: z.strictObject({ email, password: newPassword }),
+    answer: SessionToken,
+    status: 201,
+    problems: ["registration_closed", "email_taken", "login_throttled"],
+    handler: ({ db, settings, body, clientIp }) => register(db, settings, { ...body, ip: clientIp }),
+  });
+  route(app, {
+    method: "delete",
+    path: "/auth/sessions",
+    tag: "Auth",
+    summary: "End all sessions of the user",
+    credential: "session",
+    fields: z.strictObject({ revoke_keys: boolean.optional() }),
+    answer: z.object({ user_id: z.uuid(), revoked_keys: z.boolean() }),
+    handler: async ({ api, env, db, actor, fields, clientIp, waitUntil }) => {
+      const revokeKeys = fields.revoke_keys ?? false;
+      await endSessions(db, { actor, revokeKeys, ip: clientIp });
+      waitUntil(tellSockets(api, env, { userId: actor.userId, which: { kind: revokeKeys ? "all" : "sessions" } }));
+      return { user_id: actor.userId, revoked_keys: revokeKeys };
+    },
+  });
+}
+
+function registerKeyRoutes(app: Api): void {
+  route(app, {
+    method: "post",
+    path: "/auth/api-keys",
+    tag: "Auth",
+    summary: "Mint an API key; its secret is told this once",
+    credential: "session",
+    body: z.strictObject({
+      label: text(1, 64),
+      scopes: z.array(oneOf(SCOPES), "must be a list of scopes").min(1, "must name a scope").max(SCOPES.length),
+      expires_at: timestamp.nullable().optional(),
+      allowed_ips: z
+        .array(ipRange, "must be a list of addresses")
+        .min(1, "must name an address; leave it out to allow any")
+        .max(32)
+        .nullable()
+        .optional(),
+    }),
+    answer: MintedKey,
+    status: 201,
+    problems: ["scope_missing", "api_key_limit"],
+    handler: async ({ db, settings, actor, body, clientIp }) => {
+      const expiresAt = body.expires_at ?? null;
+      if (expiresAt !== null && !(await isAhead(db, expiresAt)))
+        throw invalidRequest([{ path: "body.expires_at", message: "must lie ahead" }]);
+      const key = { label: body.label, scopes: body.scopes, expiresAt, allowedIps: body.allowed_ips ?? null };
+      return mintApiKey(db, settings, { actor, ip: clientIp, key });
+    },
+  });
+  route(app, {
+    method: "get",
+    path: "/auth/api-keys",
+    tag: "Auth",
+    summary: "The user's API keys, newest first",
+    credential: "any",
+    scope: "read",
+    query: z.strictObject(timeIdPage),
+    answer: pageSchema(KeyRecord),
+    handler: ({ db, actor, query }) => listApiKeys(db, actor.userId, query),
+  });
+  route(app, {
+    method: "delete",
+    path: "/auth/api-keys",
+    tag: "Auth",
+    summary: "Revoke an API key: any of one's own by a session, itself by a key",
+    credential: "any",
+    fields: z.strictObject({ api_key_id: uuidField }),
+    answer: KeyRecord,
+    problems: ["session_required", "api_key_unknown_id"],
+    handler: async ({ api, env, db, actor, fields, clientIp, waitUntil }) => {
+      const key = await revokeOwnApiKey(db, { actor, apiKeyId: fields.api_key_id, ip: clientIp });
+      waitUntil(tellSockets(api, env, { userId: actor.userId, which: { kind: "api_key", apiKeyId: key.api_key_id } }));
+      return key;
+    },
+  });
+}
+
+function registerTicketRoutes(app: Api): void {
+  route(app, {
+    method: "post",
+    path: "/auth/ws-ticket",
+    tag: "Auth",
+    summary: "A websocket ticket with the scope read",
+    credential: "session",
+    scope: "read",
+    answer: Ticket,
+    status: 201,
+    handler: ({ db, actor }) => issueTicket(db, actor, ["read"]),
+  });
+  route(app, {
+    method: "post",
+    path: "/auth/ws-ticket/signed",
+    tag: "Auth",
+    summary: "A websocket ticket with the scopes of the signing key",
+    credential: "api_key",
+    answer: Ticket,
+    status: 201,
+    handler: ({ db, actor }) => issueTicket(db, actor, actor.scopes),
+  });
+}
+
+function registerSelfRoutes(app: Api): void {
+  route(app, {
+    method: "get",
+    path: "/auth/whoami",
+    tag: "Auth",
+    summary: "Who the credential is: the call to test a signer with",
+    credential: "any",
+    answer: z
+      .object({
+        user_id: z.uuid(),
+        credential: z.enum(["session", "api_key"]),
+        api_key_id: z.uuid().nullable(),
+        scopes: Scopes,
+        server_time: z.iso.datetime(),
+      })
+      .openapi("WhoAmI"),
+    handler: ({ actor }) => ({
+      user_id: actor.userId,
+      credential: actor.credential.kind,
+      api_key_id: actor.credential.kind === "api_key" ? actor.credential.apiKeyId : null,
+      scopes: [...actor.scopes],
+      server_time: toWireTime(Date.now()),
+    }),
+  });
+  route(app, {
+    method: "get",
+    path: "/auth/get-audit-events",
+    tag: "Auth",
+    summary: "What happened to the account, newest first",
+    credential: "any",
+    scope: "read",
+    query: z.strictObject(auditPage),
+    answer: pageSchema(AuditEvent),
+    handler: ({ db, actor, query }) => listAuditEvents(db, actor.userId, query),
+  });
+}
+
+async function tellSockets(api: Api, env: Cloudflare.Env, ended: Omit<EndedCredentials, "streams">): Promise<void> {
+  const streams = await openedStreams(env.DB, ended.userId, ended.which);
+  if (streams.length > 0) await api.credentialsEnded(env, { ...ended, streams });
+}

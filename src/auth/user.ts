@@ -1,0 +1,83 @@
+/** Users: made by registration or by the operator, frozen and unfrozen by the operator. */
+import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
+import { problem } from "../platform/problem.ts";
+import { first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { uuidv7 } from "../platform/uuid.ts";
+import { type AuditActor, auditRow, commitAudited } from "./audit.ts";
+import { hashPassword } from "./password.ts";
+
+/** One mailbox, one spelling. */
+export function normalizeEmail(email: string): string {
+  return email.trim().normalize("NFC").toLowerCase();
+}
+
+/** Throws `email_taken`. */
+export async function createUser(
+  db: D1Database,
+  user: { email: string; password: string; by: AuditActor; ip?: string | undefined },
+): Promise<{ userId: string }> {
+  const userId = uuidv7();
+  const email = normalizeEmail(user.email);
+  const passwordHash = await hashPassword(user.password);
+  const group = newGroup();
+  const created = sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)})`;
+  await commitOrThrow(db, group, [
+    sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
+      SELECT ${uuid(userId)}, ${email}, ${passwordHash}, 0, ${group.at} WHERE NOT EXISTS (SELECT 1 FROM users WHERE email = ${email})`,
+    auditRow({ kind: "user_created", actor: user.by, userId, apiKeyId: null, ip: user.ip ?? null, subjectId: userId }, group.at, created),
+  ]);
+  const row = await first<{ created: number }>(db, sql`SELECT ${created} AS created`);
+  if (row?.created !== 1) throw problem("email_taken", "A user with this email exists.");
+  return { userId };
+}
+
+export async function findUserId(db: D1Database, email: string): Promise<string | undefined> {
+  const row = await first<{ id: string }>(db, sql`SELECT hex(user_id) AS id FROM users WHERE email = ${normalizeEmail(email)}`);
+  return row === undefined ? undefined : readUuid(row.id);
+}
+
+type Alongside = (group: Group, fired: Sql) => readonly Sql[];
+
+/**
+ * Freezes a user. `alongside` is what the same commit must do: cancelling open requests and quotes belongs to rfq, and
+ * depends on `fired` or on `frozen_at`. False: frozen already, or no such user.
+ */
+export function freezeUser(db: D1Database, user: { userId: string; operator: string }, alongside: Alongside = () => []): Promise<boolean> {
+  return commitAudited(db, {
+    record: {
+      kind: "account_frozen",
+      actor: `operator:${user.operator}`,
+      userId: user.userId,
+      apiKeyId: null,
+      ip: null,
+      subjectId: user.userId,
+    },
+    when: () => sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NULL)`,
+    then: (group, fired) => [
+      sql`UPDATE users SET frozen_at = ${group.at} WHERE user_id = ${uuid(user.userId)} AND ${fired}`,
+      ...alongside(group, fired),
+    ],
+  });
+}
+
+export function unfreezeUser(
+  db: D1Database,
+  user: { userId: string; operator: string },
+  alongside: Alongside = () => [],
+): Promise<boolean> {
+  return commitAudited(db, {
+    record: {
+      kind: "account_unfrozen",
+      actor: `operator:${user.operator}`,
+      userId: user.userId,
+      apiKeyId: null,
+      ip: null,
+      subjectId: user.userId,
+    },
+    when: () => sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NOT NULL)`,
+    then: (group, fired) => [
+      sql`UPDATE users SET frozen_at = NULL WHERE user_id = ${uuid(user.userId)} AND ${fired}`,
+      ...alongside(group, fired),
+    ],
+  });
+}

@@ -1,0 +1,27 @@
+/** What an operator must look at: a row that stays until it is resolved, and one error line when it is raised. */
+import { NOW } from "../platform/commit.ts";
+import { log } from "../platform/log.ts";
+import { all, type Sql, sql } from "../platform/sql.ts";
+
+export type AlertKind =
+  | "chain_halted" | "chain_unreachable" | "finality_stalled" | "payer_halted" | "payment_unknown" | "payment_terms" | "payment_skipped"
+  | "fee_ceiling" | "gas_money" | "vault_paused" | "payment_refused" | "withdrawal_dead_letter";
+
+/** A statement that raises the alert unless it is open already. `detail` may be SQL over the batch's own rows. */
+export function alertRow(alert: { kind: AlertKind; subject: string | Sql; detail: string | Sql; at: Sql; when?: Sql }): Sql {
+  return sql`INSERT INTO alerts (kind, subject, detail, at)
+    SELECT ${alert.kind}, ${alert.subject}, ${alert.detail}, ${alert.at}
+    WHERE ${alert.when ?? sql`1`} AND NOT EXISTS (
+      SELECT 1 FROM alerts WHERE kind = ${alert.kind} AND subject = ${alert.subject} AND resolved_at IS NULL)`;
+}
+
+/** Raises an alert outside any unit: for what was seen, not done. */
+export async function raiseAlert(db: D1Database, kind: AlertKind, subject: string, detail: string): Promise<void> {
+  const raised = await all(db, sql`${alertRow({ kind, subject, detail, at: NOW })} RETURNING alert_id`);
+  if (raised.length > 0) log("error", `alert.${kind}`, { subject, detail });
+}
+
+/** Ends an alert whose cause has gone by itself. */
+export async function clearAlert(db: D1Database, kind: AlertKind, subject: string): Promise<void> {
+  await all(db, sql`UPDATE alerts SET resolved_at = ${NOW} WHERE kind = ${kind} AND subject = ${subject} AND resolved_at IS NULL`);
+}

@@ -1,0 +1,96 @@
+/** Where the reading of a chain stands, as rows of D1. */
+import type { Hex } from "viem";
+import type { Group } from "../platform/commit.ts";
+import { all, blob, first, type Sql, sql } from "../platform/sql.ts";
+import type { Block } from "./follow-head.ts";
+
+export type Cursor = {
+  /** Up to here everything is money or never will be. */
+  readonly final: Block;
+  /** Up to here deposits are detected; never below `final`. */
+  readonly scanned: Block;
+  /** The highest head ever seen. */
+  readonly headNumber: number;
+  readonly haltedAt: number | null;
+  readonly haltReason: string | null;
+};
+
+type CursorRow = {
+  final_number: number;
+  final_hash: string;
+  scanned_number: number;
+  scanned_hash: string;
+  head_number: number;
+  halted_at: number | null;
+  halt_reason: string | null;
+};
+
+export async function readCursor(db: D1Database, chain: string): Promise<Cursor | undefined> {
+  const row = await first<CursorRow>(
+    db,
+    sql`SELECT final_number, lower(hex(final_hash)) AS final_hash, scanned_number, lower(hex(scanned_hash)) AS scanned_hash, head_number,
+      halted_at, halt_reason FROM chain_cursors WHERE chain = ${chain}`,
+  );
+  if (row === undefined) return undefined;
+  return {
+    final: { number: row.final_number, hash: `0x${row.final_hash}` },
+    scanned: { number: row.scanned_number, hash: `0x${row.scanned_hash}` },
+    headNumber: row.head_number,
+    haltedAt: row.halted_at,
+    haltReason: row.halt_reason,
+  };
+}
+
+/** Blocks above the confirmed height as they were when they were scanned, highest first. */
+export async function readBlocks(db: D1Database, chain: string, above: number): Promise<Block[]> {
+  const rows = await all<{ number: number; hash: string }>(
+    db,
+    sql`SELECT number, lower(hex(hash)) AS hash FROM chain_blocks WHERE chain = ${chain} AND number > ${above} ORDER BY number DESC`,
+  );
+  return rows.map(({ number, hash }) => ({ number, hash: `0x${hash}` as Hex }));
+}
+
+/** A chain seen for the first time starts with nothing read but its first block's parent. */
+export function openCursor(group: Group, chain: string, start: Block): Sql {
+  return sql`INSERT INTO chain_cursors (chain, final_number, final_hash, scanned_number, scanned_hash, head_number, moved_in, moved_at)
+    SELECT ${chain}, ${start.number}, ${blob(start.hash)}, ${start.number}, ${blob(start.hash)}, ${start.number}, ${group.seq}, ${group.at}
+    WHERE NOT EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain})`;
+}
+
+/** The gate of a group that follows the head: fires only from where the cursor was read. */
+export function moveScanned(group: Group, chain: string, was: Cursor, to: { readonly scanned: Block; readonly headNumber: number }): Sql {
+  return sql`UPDATE chain_cursors SET scanned_number = ${to.scanned.number}, scanned_hash = ${blob(to.scanned.hash)},
+      head_number = max(head_number, ${to.headNumber}), moved_in = ${group.seq}, moved_at = ${group.at}
+    WHERE ${isAt(chain, was)} RETURNING 1 AS moved`;
+}
+
+/** The gate of a group that confirms blocks. */
+export function moveFinal(group: Group, chain: string, was: Cursor, to: Block): Sql {
+  return sql`UPDATE chain_cursors SET final_number = ${to.number}, final_hash = ${blob(to.hash)},
+      scanned_hash = iif(scanned_number <= ${to.number}, ${blob(to.hash)}, scanned_hash), scanned_number = max(scanned_number, ${to.number}),
+      head_number = max(head_number, ${to.number}), moved_in = ${group.seq}, moved_at = ${group.at}
+    WHERE ${isAt(chain, was)} RETURNING 1 AS moved`;
+}
+
+/** Condition for whatever depends on the gate. */
+export function movedIn(group: Group, chain: string): Sql {
+  return sql`EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND moved_in = ${group.seq})`;
+}
+
+export function keepBlocks(chain: string, above: number, blocks: readonly Block[], when: Sql): Sql[] {
+  const rows = JSON.stringify(blocks.map(({ number, hash }) => ({ number, hash: hash.slice(2) })));
+  return [
+    sql`DELETE FROM chain_blocks WHERE chain = ${chain} AND number > ${above} AND ${when}`,
+    sql`INSERT INTO chain_blocks (chain, number, hash)
+      SELECT ${chain}, j.value ->> 'number', unhex(j.value ->> 'hash') FROM json_each(${rows}) j WHERE ${when}`,
+  ];
+}
+
+export function forgetBlocks(chain: string, upTo: number, when: Sql): Sql {
+  return sql`DELETE FROM chain_blocks WHERE chain = ${chain} AND number <= ${upTo} AND ${when}`;
+}
+
+function isAt(chain: string, was: Cursor): Sql {
+  return sql`chain = ${chain} AND halted_at IS NULL AND final_number = ${was.final.number} AND final_hash = ${blob(was.final.hash)}
+    AND scanned_number = ${was.scanned.number} AND scanned_hash = ${blob(was.scanned.hash)}`;
+}

@@ -1,0 +1,76 @@
+/** The service's contracts as the payer uses them: calls encoded, answers decoded. */
+import { type Address, decodeFunctionResult, encodeFunctionData, getAddress, type Hex, parseAbi } from "viem";
+import type { ChainConfig } from "../platform/config.ts";
+import { depositFactoryAbi } from "./abi/deposit-factory.ts";
+import { vaultAbi } from "./abi/vault.ts";
+import { callAtBlock, type Endpoint } from "./rpc.ts";
+import { ERC20, type Token } from "./token.ts";
+
+/** As in Vault.sol. */
+export const MAX_PAYMENTS = 50;
+export const MAX_VOIDS = 200;
+/** As in DepositFactory.sol. */
+export const MAX_SWEEPS = 75;
+
+/** Vault.state(id). */
+export const PAYMENT_STATE = { none: 0, paid: 1, failed: 2, voided: 3 } as const;
+
+export type Payment = Token & { readonly id: Hex; readonly amount: bigint; readonly to: Address };
+export type Call = { readonly to: Address; readonly data: Hex; readonly gasLimit: bigint };
+
+const balanceAbi = parseAbi([
+  "function balanceOf(address account) view returns (uint256)",
+  "function balanceOf(address account, uint256 id) view returns (uint256)",
+]);
+
+/** The gas limit comes from the contract's own constants, never from an estimate: too low could fail a good payment for ever. */
+export async function payCall(endpoint: Endpoint, chain: ChainConfig, batch: { batchNo: number; deadline: bigint; payments: readonly Payment[] }): Promise<Call> {
+  const erc20 = batch.payments.filter((payment) => payment.kind === ERC20).length;
+  const gasLimit = await endpoint.client.readContract({
+    address: getAddress(chain.vault),
+    abi: vaultAbi,
+    functionName: "payGasLimit",
+    args: [BigInt(erc20), BigInt(batch.payments.length - erc20)],
+  });
+  const data = encodeFunctionData({ abi: vaultAbi, functionName: "pay", args: [BigInt(batch.batchNo), batch.deadline, [...batch.payments]] });
+  return { to: getAddress(chain.vault), data, gasLimit };
+}
+
+export async function voidCall({ client }: Endpoint, chain: ChainConfig, ids: readonly Hex[]): Promise<Call> {
+  const gasLimit = await client.readContract({ address: getAddress(chain.vault), abi: vaultAbi, functionName: "voidGasLimit", args: [BigInt(ids.length)] });
+  const data = encodeFunctionData({ abi: vaultAbi, functionName: "void", args: [[...ids]] });
+  return { to: getAddress(chain.vault), data, gasLimit };
+}
+
+export type SweepItem = Token & { readonly salt: Hex };
+
+export async function sweepCall({ client }: Endpoint, chain: ChainConfig, items: readonly SweepItem[]): Promise<Call> {
+  const gasLimit = await client.readContract({ address: getAddress(chain.factory), abi: depositFactoryAbi, functionName: "sweepGasLimit", args: [BigInt(items.length)] });
+  const data = encodeFunctionData({ abi: depositFactoryAbi, functionName: "sweep", args: [items.map((item) => ({ ...item, minAmount: 0n }))] });
+  return { to: getAddress(chain.factory), data, gasLimit };
+}
+
+export async function readVaultStatus({ client }: Endpoint, chain: ChainConfig): Promise<{ nextBatchNo: number; paused: boolean }> {
+  const contract = { address: getAddress(chain.vault), abi: vaultAbi } as const;
+  const [nextBatchNo, paused] = await Promise.all([
+    client.readContract({ ...contract, functionName: "nextBatchNo" }),
+    client.readContract({ ...contract, functionName: "paused" }),
+  ]);
+  return { nextBatchNo: Number(nextBatchNo), paused };
+}
+
+/** What the vault says about ids, and its batch count, after one certain block. */
+export async function readOutcomes(endpoint: Endpoint, chain: ChainConfig, ids: readonly Hex[], blockHash: Hex): Promise<{ states: readonly number[]; nextBatchNo: number }> {
+  const to = getAddress(chain.vault);
+  const next = await callAtBlock(endpoint, { to, data: encodeFunctionData({ abi: vaultAbi, functionName: "nextBatchNo" }) }, blockHash);
+  const nextBatchNo = Number(decodeFunctionResult({ abi: vaultAbi, functionName: "nextBatchNo", data: next }));
+  if (ids.length === 0) return { states: [], nextBatchNo };
+  const data = await callAtBlock(endpoint, { to, data: encodeFunctionData({ abi: vaultAbi, functionName: "states", args: [[...ids]] }) }, blockHash);
+  return { states: decodeFunctionResult({ abi: vaultAbi, functionName: "states", data }), nextBatchNo };
+}
+
+export async function readHolding({ client }: Endpoint, { kind, token, tokenId }: Token, holder: Address): Promise<bigint> {
+  return kind === ERC20
+    ? client.readContract({ address: token, abi: balanceAbi, functionName: "balanceOf", args: [holder] })
+    : client.readContract({ address: token, abi: balanceAbi, functionName: "balanceOf", args: [holder, tokenId] });
+}

@@ -1,0 +1,55 @@
+/** No deposit address is given out before the chain has shown that the factory computes the same one. */
+import { decodeFunctionResult, encodeFunctionData, getAddress, type Hex, isAddressEqual, keccak256 } from "viem";
+import artifact from "../../contracts/artifacts/DepositFactory.json" with { type: "json" };
+import type { ChainConfig } from "../platform/config.ts";
+import { NOW } from "../platform/commit.ts";
+import { errorFields, log } from "../platform/log.ts";
+import { Problem } from "../platform/problem.ts";
+import { all, blob, first, sql } from "../platform/sql.ts";
+import { depositFactoryAbi } from "./abi/deposit-factory.ts";
+import { cloneAddress } from "./addresses.ts";
+import { askAny, type Endpoint } from "./rpc.ts";
+
+/** Any salt will do: what is compared is the computation. */
+const PROBE: Hex = `0x${"a5".repeat(32)}`;
+
+const verified = new Set<string>();
+
+/** Compares code and address computation with the chain once per (chain, factory). Throws `unavailable` until it has. */
+export async function verifyFactory(env: { readonly DB: D1Database }, chain: ChainConfig): Promise<void> {
+  const key = `${chain.chain}:${chain.factory.toLowerCase()}`;
+  if (verified.has(key)) return;
+  const recorded = await first(env.DB, sql`SELECT 1 FROM chain_factories WHERE chain = ${chain.chain} AND factory = ${blob(chain.factory)}`);
+  if (recorded === undefined) {
+    if (!(await matches(chain))) {
+      throw new Problem({ code: "unavailable", detail: `Deposit addresses on ${chain.chain} cannot be verified now.`, extensions: { outcome: "none" }, retryAfterSecs: 30 });
+    }
+    await all(
+      env.DB,
+      sql`INSERT INTO chain_factories (chain, factory, verified_at) SELECT ${chain.chain}, ${blob(chain.factory)}, ${NOW}
+        WHERE NOT EXISTS (SELECT 1 FROM chain_factories WHERE chain = ${chain.chain} AND factory = ${blob(chain.factory)})`,
+    );
+  }
+  verified.add(key);
+}
+
+async function matches(chain: ChainConfig): Promise<boolean> {
+  try {
+    const result = await askAny(chain, (endpoint) => compare(endpoint, chain));
+    if (!result) log("error", "chain.factory_differs", { chain: chain.chain, factory: chain.factory });
+    return result;
+  } catch (error) {
+    log("warn", "chain.factory_unverified", { chain: chain.chain, ...errorFields(error) });
+    return false;
+  }
+}
+
+async function compare({ client }: Endpoint, chain: ChainConfig): Promise<boolean> {
+  const factory = getAddress(chain.factory);
+  if ((await client.getChainId()) !== chain.chain_id) return false;
+  const code = await client.getCode({ address: factory });
+  if (code === undefined || keccak256(code) !== artifact.deployedBytecodeHash) return false;
+  const { data } = await client.call({ to: factory, data: encodeFunctionData({ abi: depositFactoryAbi, functionName: "addressOf", args: [PROBE] }) });
+  if (data === undefined) return false;
+  return isAddressEqual(decodeFunctionResult({ abi: depositFactoryAbi, functionName: "addressOf", data }), cloneAddress(factory, PROBE));
+}

@@ -1,0 +1,116 @@
+/** The service as one object. */
+import { Auth } from "./auth.ts";
+import { Custody } from "./custody.ts";
+import { Rfq } from "./rfq.ts";
+import { Stream, type StreamOptions } from "./stream.ts";
+import { type Credential, Transport, type TransportOptions } from "./transport.ts";
+import type { MarketAsset, ServerTime, ServiceConfig, Venue } from "./types.ts";
+
+export type ClientOptions = TransportOptions & {
+  /** For runtimes without a global WebSocket, such as Node 20: the class of the package `ws` fits. */
+  webSocket?: StreamOptions["webSocket"];
+};
+
+/**
+ * A client of the service. It signs what it sends, repeats only what is safe to repeat, and throws `Problem` when the
+ * service refuses a call and `NoAnswer` when there was none.
+ *
+ * @example
+ * ```ts
+ * const client = new Client({
+ *   baseUrl: "http://127.0.0.1:8787",
+ *   credential: { apiKeyId: "7f0c0000-0000-4000-8000-000000000000", secret: "c2VjcmV0" },
+ * });
+ * const { balance } = await client.custody.usdcBalance();
+ * ```
+ */
+export class Client {
+  readonly auth: Auth;
+  readonly custody: Custody;
+  readonly rfq: Rfq;
+  readonly #transport: Transport;
+  readonly #options: ClientOptions;
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+    this.#transport = new Transport(options);
+    this.auth = new Auth(this.#transport);
+    this.custody = new Custody(this.#transport);
+    this.rfq = new Rfq(this.#transport);
+  }
+
+  /**
+   * Logs in and answers a client with that session.
+   *
+   * @example
+   * ```ts
+   * const client = await Client.login({ baseUrl: "http://127.0.0.1:8787", email: "taker@demo.test", password: "correct horse battery" });
+   * ```
+   */
+  static async login({ email, password, ...options }: ClientOptions & { email: string; password: string }): Promise<Client> {
+    const { access_token } = await new Client(options).auth.login({ email, password });
+    return new Client({ ...options, credential: { accessToken: access_token } });
+  }
+
+  /** The same service and settings with an API key. */
+  withApiKey(credential: Extract<Credential, { apiKeyId: string }>): Client {
+    return new Client({ ...this.#options, credential });
+  }
+
+  /** The same service and settings with a session. */
+  withSession(session: { access_token: string }): Client {
+    return new Client({ ...this.#options, credential: { accessToken: session.access_token } });
+  }
+
+  time(): Promise<ServerTime> {
+    return this.#transport.call({ method: "GET", path: "/time", open: true });
+  }
+
+  health(): Promise<{ status: "ok" }> {
+    return this.#transport.call({ method: "GET", path: "/health", open: true });
+  }
+
+  /** Chains, venues with their fees, and limits of the deployment. */
+  config(): Promise<ServiceConfig> {
+    return this.#transport.call({ method: "GET", path: "/config", open: true });
+  }
+
+  /**
+   * The public events of one book.
+   *
+   * @example
+   * ```ts
+   * const stream = client.bookStream({ venue_id: "venue_one", asset_id: "0xab" });
+   * for await (const message of stream) {
+   *   if (message.type !== "request.opened") continue;
+   *   await stream.quote({ request_id: message.data.request_id, price: 650_000 });
+   * }
+   * ```
+   */
+  bookStream({ venue_id, asset_id, ...options }: MarketAsset & StreamSettings): Stream {
+    return this.#stream("/rfq/stream", { venue_id, asset_id }, options);
+  }
+
+  /** The public events of every book of a venue. */
+  venueStream({ venue_id, ...options }: { venue_id: Venue } & StreamSettings): Stream {
+    return this.#stream("/rfq/stream", { venue_id }, options);
+  }
+
+  /** The caller's own events: quotes, matches, deposits, withdrawals. */
+  accountStream(options: StreamSettings = {}): Stream {
+    return this.#stream("/account/stream", {}, options);
+  }
+
+  #stream(path: string, query: Record<string, string>, settings: StreamSettings): Stream {
+    const { webSocket } = this.#options;
+    return new Stream({
+      url: this.#transport.baseUrl.replace(/^http/, "ws") + path,
+      query,
+      ticket: () => this.auth.wsTicket(),
+      ...(webSocket === undefined ? {} : { webSocket }),
+      ...settings,
+    });
+  }
+}
+
+export type StreamSettings = Pick<StreamOptions, "since" | "onDisconnect">;

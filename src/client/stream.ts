@@ -1,0 +1,277 @@
+/**
+ * A stream that stays: it fetches its own tickets, notices silence and gaps, reconnects where it was, and shows every
+ * message once and in order. It ends when you close it or its credential ends.
+ */
+import { deferred } from "./deferred.ts";
+import { Inbox } from "./inbox.ts";
+import { NoAnswer, Problem } from "./problem.ts";
+import type { ControlMessage, StreamMessage } from "./stream-messages.ts";
+import { StreamOrder } from "./stream-order.ts";
+import { sleep } from "./transport.ts";
+import type { Match, Quote } from "./types.ts";
+import { decode } from "./wire.ts";
+
+type SocketEvent = { readonly data?: unknown; readonly code?: number; readonly reason?: string };
+
+/** What is used of a WebSocket. */
+export type WebSocketLike = {
+  send(text: string): void;
+  close(code?: number, reason?: string): void;
+  addEventListener(type: "open" | "message" | "close" | "error", listener: (event: SocketEvent) => void): void;
+};
+
+export type StreamOptions = {
+  url: string;
+  query: Record<string, string>;
+  ticket: () => Promise<{ ticket: string }>;
+  /** The number after which to go on, from an earlier run; a snapshot, or only what is new, when left out. */
+  since?: number;
+  /** Told each time that the connection is lost, before the next attempt. */
+  onDisconnect?: (event: { code: number; reason: string; attempt: number }) => void;
+  /** The runtime's own when left out. */
+  webSocket?: new (url: string) => WebSocketLike;
+};
+
+type Command = { frame: string; resolve(data: unknown): void; reject(error: unknown): void; timer: ReturnType<typeof setTimeout> };
+
+const PING_INTERVAL_MS = 15_000;
+/** A connection that says nothing for so long after a ping is dead. */
+const SILENCE_MS = 10_000;
+/** The time the service has to fill a gap that a pong showed. */
+const GAP_MS = 5_000;
+const HELLO_TIMEOUT_MS = 15_000;
+const COMMAND_TIMEOUT_MS = 30_000;
+const FIRST_DELAY_MS = 250;
+const LONGEST_DELAY_MS = 10_000;
+
+export class Stream implements AsyncIterable<StreamMessage> {
+  readonly #options: StreamOptions;
+  readonly #order: StreamOrder;
+  readonly #inbox = new Inbox<StreamMessage>();
+  readonly #commands = new Map<string, Command>();
+  readonly #stop = new AbortController();
+  #socket: WebSocketLike | null = null;
+  /** The socket has said hello. */
+  #open = false;
+  #running = false;
+  readonly #ready = deferred<void>();
+
+  constructor(options: StreamOptions) {
+    this.#options = options;
+    const { since } = options;
+    this.#order = new StreamOrder({ hasSnapshot: !options.url.endsWith("/account/stream"), ...(since === undefined ? {} : { since }) });
+    // Someone who never asks for `ready` must not get an unhandled rejection from it.
+    this.#ready.promise.catch(() => {});
+  }
+
+  /** Where this reader stands: give it as `since` to the next run. Null while the first snapshot is awaited. */
+  get since(): number | null {
+    return this.#order.since;
+  }
+
+  /** Connects, and resolves when the service has said hello. Throws `Problem` when it refuses the ticket. */
+  ready(): Promise<void> {
+    this.#start();
+    return this.#ready.promise;
+  }
+
+  /** Messages until `close`, or until the stream ends with a `Problem`. Leaving the loop closes the stream. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<StreamMessage, void, undefined> {
+    this.#start();
+    try {
+      for (;;) {
+        const message = await this.#inbox.next();
+        if (message === null) return;
+        yield message;
+      }
+    } finally {
+      this.close();
+    }
+  }
+
+  /** A firm quote over the socket (an API key's ticket only). Repeated by itself when the connection breaks. */
+  quote(terms: { request_id: string; price: number; expires_in_secs?: number; idempotency_key?: string }): Promise<Quote> {
+    return this.#command("quote", { idempotency_key: crypto.randomUUID(), ...terms });
+  }
+
+  cancelQuote(terms: { quote_id: string }): Promise<{ quote_id: string; status: "cancelled" }> {
+    return this.#command("cancel_quote", terms);
+  }
+
+  accept(terms: { quote_id: string }): Promise<Match> {
+    return this.#command("accept", terms);
+  }
+
+  /** Ends the stream; what has arrived can still be read. */
+  close(): void {
+    this.#end(null);
+  }
+
+  #start(): void {
+    if (this.#running || this.#stop.signal.aborted) return;
+    this.#running = true;
+    void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    for (let attempt = 1; !this.#stop.signal.aborted; attempt++) {
+      try {
+        const closed = await this.#connect();
+        if (closed.greeted) attempt = 1;
+        if (!this.#stop.signal.aborted) this.#options.onDisconnect?.({ ...closed, attempt });
+      } catch (error) {
+        // 4xx: the credential does not open this stream, now or later. Anything else may pass.
+        if (!(error instanceof NoAnswer) && !(error instanceof Problem && (error.status >= 500 || error.status === 429)))
+          return this.#end(error);
+      }
+      try {
+        await sleep(Math.random() * Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt), this.#stop.signal);
+        await this.#inbox.roomAgain();
+      } catch {
+        return;
+      }
+    }
+  }
+
+  /** One connection, from ticket to close. */
+  async #connect(): Promise<{ code: number; reason: string; greeted: boolean }> {
+    const { ticket } = await this.#options.ticket();
+    if (this.#stop.signal.aborted) return { code: 1000, reason: "closed", greeted: false };
+    const since = this.#order.since;
+    const query = new URLSearchParams({ ...this.#options.query, ...(since === null ? {} : { since: String(since) }), ticket });
+    const WebSocketClass = this.#options.webSocket ?? globalWebSocket();
+    const socket = new WebSocketClass(`${this.#options.url}?${query.toString()}`);
+    this.#socket = socket;
+    const watch = watchConnection(socket, this.#order);
+    try {
+      return await new Promise((resolve) => {
+        socket.addEventListener("message", ({ data }) => {
+          watch.heard();
+          this.#receive(String(data), watch.greeted);
+        });
+        socket.addEventListener("close", ({ code = 1006, reason = "" }) => resolve({ code, reason, greeted: this.#open }));
+        socket.addEventListener("error", () => resolve({ code: 1006, reason: "connection failed", greeted: this.#open }));
+        watch.gaveUp.then(
+          (reason) => resolve({ code: 1006, reason, greeted: this.#open }),
+          () => {},
+        );
+      });
+    } finally {
+      watch.end();
+      this.#open = false;
+      this.#socket = null;
+      this.#order.disconnected();
+      closeQuietly(socket);
+    }
+  }
+
+  #receive(text: string, greeted: () => void): void {
+    // The service's messages are trusted to have the shape of its published description.
+    const message = decode(text) as StreamMessage | ControlMessage;
+    switch (message.type) {
+      case "pong":
+        return this.#order.pong(message.seq);
+      case "result":
+        return this.#answered(message.id, (command) => command.resolve(message.data));
+      case "error":
+        return this.#answered(message.id, (command) =>
+          command.reject(new Problem(message.data, { status: Number(message.data["status"] ?? 0) })),
+        );
+      default:
+        for (const shown of this.#order.take(message)) if (!this.#inbox.put(shown)) closeQuietly(this.#socket);
+        if (message.type !== "hello") return;
+        greeted();
+        this.#open = true;
+        this.#ready.resolve();
+        for (const { frame } of this.#commands.values()) this.#socket?.send(frame);
+    }
+  }
+
+  #command<T>(op: string, terms: object): Promise<T> {
+    this.#start();
+    const id = crypto.randomUUID();
+    const frame = JSON.stringify({ id, op, ...terms });
+    return new Promise<T>((resolve, reject) => {
+      if (this.#stop.signal.aborted) return reject(new NoAnswer(op, "the stream is closed"));
+      const timer = setTimeout(() => {
+        this.#commands.delete(id);
+        reject(new NoAnswer(op, "no answer in time"));
+      }, COMMAND_TIMEOUT_MS);
+      // What the service answers to an op is what T says in the methods above.
+      this.#commands.set(id, { frame, resolve: (data) => resolve(data as T), reject, timer });
+      if (this.#open) this.#socket?.send(frame);
+    });
+  }
+
+  #answered(id: string | null, settle: (command: Command) => void): void {
+    const command = id === null ? undefined : this.#commands.get(id);
+    if (id === null || command === undefined) return;
+    this.#commands.delete(id);
+    clearTimeout(command.timer);
+    settle(command);
+  }
+
+  #end(error: unknown): void {
+    if (this.#stop.signal.aborted) return;
+    this.#stop.abort(new Error("the stream is closed"));
+    this.#ready.reject(error ?? new NoAnswer("stream", "closed before it was open"));
+    this.#inbox.end(error);
+    for (const id of this.#commands.keys())
+      this.#answered(id, (command) => command.reject(error ?? new NoAnswer("command", "the stream was closed")));
+    closeQuietly(this.#socket);
+  }
+}
+
+/** Pings, and gives the connection up when it is silent, when a gap stays, or when hello does not come. */
+function watchConnection(socket: WebSocketLike, order: StreamOrder) {
+  const gaveUp = deferred<string>();
+  let heardAt = Date.now();
+  let pingedAt: number | null = null;
+  let gapSince: number | null = null;
+  let greeted = false;
+  const startedAt = heardAt;
+  const timer = setInterval(() => {
+    const now = Date.now();
+    if (!greeted) {
+      if (now - startedAt > HELLO_TIMEOUT_MS) gaveUp.resolve("no hello");
+      return;
+    }
+    if (pingedAt !== null && heardAt < pingedAt && now - pingedAt > SILENCE_MS) gaveUp.resolve("silence");
+    gapSince = order.hasGap ? (gapSince ?? now) : null;
+    if (gapSince !== null && now - gapSince > GAP_MS) gaveUp.resolve("a gap was not filled");
+    if (pingedAt === null || now - pingedAt > PING_INTERVAL_MS) {
+      pingedAt = now;
+      sendQuietly(socket, "ping");
+    }
+  }, 1_000);
+  return {
+    gaveUp: gaveUp.promise,
+    heard: () => void (heardAt = Date.now()),
+    greeted: () => void (greeted = true),
+    end: () => clearInterval(timer),
+  };
+}
+
+function globalWebSocket(): new (url: string) => WebSocketLike {
+  if (typeof WebSocket === "undefined") {
+    throw new Error("This runtime has no WebSocket: give the client the option `webSocket`, for example the class of the package ws.");
+  }
+  // Every runtime's class fits; their declared types differ from each other.
+  return WebSocket as unknown as new (url: string) => WebSocketLike;
+}
+
+function sendQuietly(socket: WebSocketLike, text: string): void {
+  try {
+    socket.send(text);
+  } catch {
+    // Closing already; its close event follows.
+  }
+}
+
+function closeQuietly(socket: WebSocketLike | null): void {
+  try {
+    socket?.close(1000);
+  } catch {
+    // Closed already.
+  }
+}

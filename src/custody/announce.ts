@@ -1,0 +1,26 @@
+/** Events of custody: one for each record that a group changed, on its owner's account stream. */
+import type { Group } from "../platform/commit.ts";
+import { type Sql, sql } from "../platform/sql.ts";
+import { accountStreamOf, announce } from "../streams/event-log.ts";
+import { DEPOSIT_BODY, WITHDRAWAL_BODY } from "./records.ts";
+
+/** A deposit that was first seen and ended in one group, as in catching up, is announced by its end alone. */
+export function announceDeposits(group: Group): Sql[] {
+  return announce(
+    group,
+    sql`SELECT ${accountStreamOf("d.user_id")} AS stream, 'deposit.' || d.state AS type, ${DEPOSIT_BODY} AS body, hex(d.deposit_id) AS ord
+      FROM deposits d WHERE d.ended_in = ${group.seq}
+      UNION ALL
+      SELECT ${accountStreamOf("d.user_id")}, 'deposit.detected', ${DEPOSIT_BODY}, hex(d.deposit_id)
+      FROM deposits d WHERE d.detected_in = ${group.seq} AND d.ended_in IS NULL`,
+  );
+}
+
+/** Every change of a withdrawal stamps `changed_in`, its insertion included; a payment that is sent again tells its new hash. */
+export function announceWithdrawals(group: Group): Sql[] {
+  return announce(
+    group,
+    sql`SELECT ${accountStreamOf("w.user_id")} AS stream, 'withdrawal.' || w.state AS type, ${WITHDRAWAL_BODY} AS body, hex(w.withdrawal_id) AS ord
+      FROM withdrawals w WHERE w.changed_in = ${group.seq}`,
+  );
+}

@@ -1,0 +1,111 @@
+/** What the operator's tool asks of chains: orders are rows that watcher and payer carry out, and reads of where they are. */
+import { commitOrThrow, newGroup } from "../platform/commit.ts";
+import { invalidRequest, problem } from "../platform/problem.ts";
+import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
+import { WITHDRAWAL_COLUMNS, WITHDRAWAL_STATES, type WithdrawalRow, type WithdrawalState, withdrawalView } from "./records.ts";
+
+const MAX_LISTED = 500;
+
+/** Statements to write beside the order, such as its audit row; `fired` holds when the order was written. */
+export type Alongside = (order: { readonly at: Sql; readonly fired: Sql; readonly userId: string }) => readonly Sql[];
+
+/** `withdrawals fail` and `retry`. An order that is already open is not written twice. */
+export async function orderForWithdrawal(db: D1Database, order: { kind: "fail" | "retry"; withdrawalId: string; actor: string }, alongside: Alongside = () => []): Promise<{ chain: string; ordered: boolean }> {
+  const withdrawal = await first<{ chain: string; state: WithdrawalState; user_id: string }>(
+    db,
+    sql`SELECT chain, state, hex(user_id) AS user_id FROM withdrawals WHERE withdrawal_id = ${uuid(order.withdrawalId)}`,
+  );
+  if (withdrawal === undefined) throw problem("withdrawal_unknown", `There is no withdrawal ${order.withdrawalId}.`);
+  if (withdrawal.state === "settled" || withdrawal.state === "failed") {
+    throw invalidRequest([{ path: "--id", message: `the withdrawal is ${withdrawal.state}, which is final` }]);
+  }
+  const group = newGroup();
+  const fired = sql`EXISTS (SELECT 1 FROM chain_commands WHERE withdrawal_id = ${uuid(order.withdrawalId)} AND kind = ${order.kind} AND at = ${group.at} AND done_in IS NULL)`;
+  const rows = await commitOrThrow(db, group, [
+    sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at)
+      SELECT ${withdrawal.chain}, ${order.kind}, ${uuid(order.withdrawalId)}, ${order.actor}, ${group.at}
+      WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE withdrawal_id = ${uuid(order.withdrawalId)} AND kind = ${order.kind} AND done_in IS NULL)
+      RETURNING command_id`,
+    sql`UPDATE alerts SET resolved_at = ${group.at} WHERE kind = 'withdrawal_dead_letter' AND subject = ${order.withdrawalId} AND resolved_at IS NULL`,
+    ...alongside({ at: group.at, fired, userId: readUuid(withdrawal.user_id) }),
+  ]);
+  return { chain: withdrawal.chain, ordered: rows === null || rows[0]?.length === 1 };
+}
+
+/** `chain resume`: both the watcher's halt and the payer's, after review. */
+export async function orderResume(db: D1Database, chain: string, actor: string, alongside: (at: Sql) => readonly Sql[] = () => []): Promise<void> {
+  const group = newGroup();
+  const order = (kind: "resume_chain" | "resume_payer") => sql`INSERT INTO chain_commands (chain, kind, actor, at)
+    SELECT ${chain}, ${kind}, ${actor}, ${group.at} WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE chain = ${chain} AND kind = ${kind} AND done_in IS NULL)`;
+  await commitOrThrow(db, group, [order("resume_chain"), order("resume_payer"), ...alongside(group.at)]);
+}
+
+/** `withdrawals pause` and `resume`: new ones are refused, queued ones wait. */
+export async function setWithdrawalsPaused(db: D1Database, paused: boolean, reason: string, alongside: (at: Sql) => readonly Sql[] = () => []): Promise<void> {
+  const group = newGroup();
+  await commitOrThrow(db, group, [
+    paused
+      ? sql`INSERT INTO switches (name, reason, since) SELECT 'withdrawals_paused', ${reason}, ${group.at}
+          WHERE NOT EXISTS (SELECT 1 FROM switches WHERE name = 'withdrawals_paused')`
+      : sql`DELETE FROM switches WHERE name = 'withdrawals_paused'`,
+    ...alongside(group.at),
+  ]);
+}
+
+/** Withdrawals of all users, newest first, each with what the payer has tried. */
+export async function listWithdrawals(db: D1Database, query: { status?: string | undefined; limit: number }): Promise<Record<string, unknown>[]> {
+  if (query.status !== undefined && !WITHDRAWAL_STATES.some((state) => state === query.status)) {
+    throw invalidRequest([{ path: "--status", message: `must be one of ${WITHDRAWAL_STATES.join(", ")}` }]);
+  }
+  const rows = await all<WithdrawalRow & { user_id: string; attempts: number; orders: string | null; dead_lettered: number }>(
+    db,
+    sql`SELECT ${WITHDRAWAL_COLUMNS}, hex(w.user_id) AS user_id,
+        (SELECT count(*) FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = 'pay') AS attempts,
+        (SELECT group_concat(c.kind) FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id AND c.done_in IS NULL) AS orders,
+        EXISTS (SELECT 1 FROM alerts a WHERE a.kind = 'withdrawal_dead_letter' AND a.resolved_at IS NULL
+          AND lower(replace(a.subject, '-', '')) = lower(hex(w.withdrawal_id))) AS dead_lettered
+      FROM withdrawals w WHERE ${query.status ?? null} IS NULL OR w.state = ${query.status ?? null}
+      ORDER BY w.created_at DESC, w.withdrawal_id DESC LIMIT ${Math.min(query.limit, MAX_LISTED)}`,
+  );
+  return rows.map((row) => ({ ...withdrawalView(row), user_id: readUuid(row.user_id), payments_tried: row.attempts, open_orders: row.orders, dead_lettered: row.dead_lettered === 1 }));
+}
+
+type StatusRow = {
+  chain: string; final_number: number; scanned_number: number; head_number: number; moved_at: number; halted_at: number | null; halt_reason: string | null;
+  payer_halted_at: number | null; payer_halt_reason: string | null; queued: number; submitted: number; open: number; confirming: number; quarantined: number; unswept: number;
+};
+
+/** `chain status`: how far each chain is read and paid, what stopped it, and the open alerts. */
+export async function chainStatus(db: D1Database, chain: string | undefined): Promise<Record<string, unknown>> {
+  const rows = await all<StatusRow>(
+    db,
+    sql`SELECT c.chain, c.final_number, c.scanned_number, c.head_number, c.moved_at, c.halted_at, c.halt_reason,
+        p.halted_at AS payer_halted_at, p.halt_reason AS payer_halt_reason,
+        (SELECT count(*) FROM withdrawals w WHERE w.chain = c.chain AND w.state = 'queued') AS queued,
+        (SELECT count(*) FROM withdrawals w WHERE w.chain = c.chain AND w.state = 'submitted') AS submitted,
+        (SELECT count(*) FROM chain_transactions t WHERE t.chain = c.chain AND t.state = 'open') AS open,
+        (SELECT count(*) FROM deposits d WHERE d.chain = c.chain AND d.state = 'confirming') AS confirming,
+        (SELECT count(*) FROM deposits d WHERE d.chain = c.chain AND d.state = 'quarantined') AS quarantined,
+        (SELECT count(*) FROM unswept u WHERE u.chain = c.chain) AS unswept
+      FROM chain_cursors c LEFT JOIN payer_leases p ON p.chain = c.chain
+      WHERE ${chain ?? null} IS NULL OR c.chain = ${chain ?? null} ORDER BY c.chain`,
+  );
+  const alerts = await all<{ kind: string; subject: string; detail: string; at: number }>(db, sql`SELECT kind, subject, detail, at FROM alerts WHERE resolved_at IS NULL ORDER BY alert_id DESC LIMIT ${MAX_LISTED}`);
+  return {
+    chains: rows.map((row) => ({
+      chain: row.chain,
+      confirmed_block: row.final_number,
+      scanned_block: row.scanned_number,
+      head_block: row.head_number,
+      moved_at: toWireTime(row.moved_at),
+      halted: row.halted_at === null ? null : { at: toWireTimeOrNull(row.halted_at), reason: row.halt_reason },
+      payer_halted: row.payer_halted_at === null ? null : { at: toWireTimeOrNull(row.payer_halted_at), reason: row.payer_halt_reason },
+      withdrawals: { queued: row.queued, submitted: row.submitted },
+      open_transactions: row.open,
+      deposits: { confirming: row.confirming, quarantined: row.quarantined },
+      addresses_to_sweep: row.unswept,
+    })),
+    alerts: alerts.map((alert) => ({ ...alert, at: toWireTime(alert.at) })),
+  };
+}

@@ -1,0 +1,26 @@
+import { z } from "@hono/zod-openapi";
+import { toHex } from "../assets/amount.ts";
+import { readAssetKey, type Venue } from "../assets/asset.ts";
+import type { Balance } from "../ledger/balance.ts";
+import { listBalances as listOwn } from "../ledger/balance.ts";
+import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../platform/cursor.ts";
+
+/** Balances are sorted by asset key, so the key of the last one is the position. */
+export const balancePage = pageFields(z.tuple([z.string().max(100)]).transform(([asset]) => asset));
+
+export type AssetBalance = { venue_id: Venue | null; asset_id: string | null; balance: string; pending_balance: string };
+
+/** Every asset of which something is available or pending: USDC first, then by venue and asset. */
+export async function listBalances(db: D1Database, userId: string, page: PageQuery<string>): Promise<Page<AssetBalance>> {
+  const rows = await listOwn(db, userId, { after: page.last_cursor?.position ?? "", limit: fetchCount(page) });
+  return pageOf(page, rows, (row) => balanceView(row.asset, row), (row) => [row.asset]);
+}
+
+export function balanceView(asset: string, balance: Balance): AssetBalance {
+  const token = readAssetKey(asset);
+  return { venue_id: token?.venue ?? null, asset_id: token?.assetId ?? null, ...amounts(balance) };
+}
+
+export function amounts({ available, pending }: Balance) {
+  return { balance: toHex(available), pending_balance: toHex(pending) };
+}

@@ -1,0 +1,16 @@
+import { fetchCount, olderThan, type Page, pageOf, type PageQuery, type TimeId } from "../platform/cursor.ts";
+import { all, raw, readUuid, sql, uuid } from "../platform/sql.ts";
+import { DEPOSIT_COLUMNS, type DepositRow, type DepositState } from "./records.ts";
+import { type DepositWire, depositWire } from "./wire.ts";
+
+/** The caller's deposits, newest first. */
+export async function listDeposits(db: D1Database, userId: string, query: PageQuery<TimeId> & { status?: DepositState | undefined }): Promise<Page<DepositWire>> {
+  const rows = await all<DepositRow>(
+    db,
+    sql`SELECT ${DEPOSIT_COLUMNS} FROM deposits d INDEXED BY deposits_user WHERE d.user_id = ${uuid(userId)}
+      AND ${olderThan(query, { at: "d.detected_at", id: "d.deposit_id" })}
+      AND ${query.status === undefined ? raw("1") : sql`d.state = ${query.status}`}
+      ORDER BY d.detected_at DESC, d.deposit_id DESC LIMIT ${fetchCount(query)}`,
+  );
+  return pageOf(query, rows, depositWire, (row) => ({ at: row.detected_at, id: readUuid(row.deposit_id) }));
+}

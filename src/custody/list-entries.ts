@@ -1,0 +1,50 @@
+import type { z } from "@hono/zod-openapi";
+import { readAssetKey } from "../assets/asset.ts";
+import { type EntryRow, type LedgerFilter, NEWEST, readEntries } from "../ledger/history.ts";
+import type { Page } from "../platform/cursor.ts";
+import { DEFAULT_PAGE } from "../platform/cursor.ts";
+import { readUuid } from "../platform/sql.ts";
+import { toWireTime } from "../platform/time.ts";
+import type { LedgerEntry, LedgerQuery } from "./schemas.ts";
+
+export type LedgerRequest = z.output<typeof LedgerQuery>;
+export type EntryWire = z.input<typeof LedgerEntry>;
+
+export function filterOf(query: LedgerRequest): LedgerFilter {
+  return {
+    account: query.account,
+    direction: query.direction,
+    reasons: query.reasons,
+    usdc: query.usdc,
+    venue: query.venue,
+    assetId: query.asset_id,
+    refId: query.ref_id,
+    from: query.from,
+    to: query.to,
+    minAmount: query.min_amount,
+    maxAmount: query.max_amount,
+  };
+}
+
+/** The cursor is the entry_id of the last item, so that any integer is a position (contract.md section 4). */
+export async function listEntries(db: D1Database, userId: string, query: LedgerRequest): Promise<Page<EntryWire>> {
+  const limit = query.limit ?? DEFAULT_PAGE;
+  if (limit === 0) return { items: [], next_cursor: query.last_cursor?.text ?? null };
+  const { rows, more } = await readEntries(db, userId, filterOf(query), { before: query.last_cursor?.before ?? NEWEST, limit });
+  return { items: rows.map(entryView), next_cursor: more ? String(rows.at(-1)?.entry_id) : null };
+}
+
+export function entryView(row: EntryRow): EntryWire {
+  const token = readAssetKey(row.asset);
+  return {
+    entry_id: row.entry_id,
+    account: row.account,
+    asset_id: token?.assetId ?? null,
+    venue: token?.venue ?? null,
+    delta: row.delta,
+    balance_after: row.balance_after,
+    reason: row.reason,
+    ref_id: row.ref.startsWith("0x") ? row.ref : readUuid(row.ref),
+    created_at: toWireTime(row.at),
+  };
+}

@@ -1,0 +1,56 @@
+/** The payer of one chain: an alarm loop around `payRound`. Whoever starts last holds the lease. */
+import { DurableObject } from "cloudflare:workers";
+import { config } from "../platform/config.ts";
+import { errorFields, log } from "../platform/log.ts";
+import { uuidv7 } from "../platform/uuid.ts";
+import { pushHints } from "../streams/hints.ts";
+import { faultHook } from "./fault-hook.ts";
+import { payRound } from "./pay-withdrawals.ts";
+import { takeLease } from "./payer-lease.ts";
+
+/** A payer with nothing to do looks again this seldom; the doorbell and cron wake it. */
+const IDLE_POLL_MS = 30_000;
+/** A payer whose lease was taken is the old one; it may try again after this, should the new one be gone. */
+const DEPOSED_WAIT_MS = 30_000;
+
+export class Payer extends DurableObject<Env> {
+  readonly #token = uuidv7();
+  #leased = false;
+
+  /** Rings the doorbell: there may be something to pay on the chain. */
+  async wake(chain: string): Promise<void> {
+    await this.ctx.storage.put("chain", chain);
+    const due = await this.ctx.storage.getAlarm();
+    if (due === null || due > Date.now() + 1_000) await this.ctx.storage.setAlarm(Date.now());
+  }
+
+  override async alarm(): Promise<void> {
+    const name = await this.ctx.storage.get<string>("chain");
+    const settings = config(this.env);
+    const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
+    if (chain === undefined) return;
+    let waitMs = chain.poll_ms;
+    try {
+      if (!this.#leased) await takeLease(this.env.DB, chain.chain, this.#token);
+      this.#leased = true;
+      const cut = faultHook(this.env);
+      const round = await payRound({
+        db: this.env.DB,
+        settings,
+        chain,
+        token: this.#token,
+        push: (events) => pushHints(this.env, events),
+        ...(cut === undefined ? {} : { cut }),
+      });
+      if (round.state === "idle" || round.state === "halted") waitMs = IDLE_POLL_MS;
+      if (round.state === "deposed") {
+        this.#leased = false;
+        waitMs = DEPOSED_WAIT_MS;
+      }
+    } catch (error) {
+      log("warn", "payer.round_failed", { chain: chain.chain, ...errorFields(error) });
+    } finally {
+      await this.ctx.storage.setAlarm(Date.now() + waitMs);
+    }
+  }
+}

@@ -1,0 +1,175 @@
+import { z } from "@hono/zod-openapi";
+import { assetKey, USDC } from "../assets/asset.ts";
+import { verifyFactory } from "../chain/verify-factory.ts";
+import { readBalance } from "../ledger/balance.ts";
+import { pageSchema } from "../platform/cursor.ts";
+import { errorFields, log } from "../platform/log.ts";
+import { type Api, reply, route } from "../platform/route.ts";
+import { readUuid } from "../platform/sql.ts";
+import { pushHints } from "../streams/hints.ts";
+import { chainNamed, checkDestination, withdrawalChain } from "./check-destination.ts";
+import { createDepositAddress, listDepositAddresses } from "./deposit-address.ts";
+import { getWithdrawal } from "./get-withdrawal.ts";
+import { amounts, balancePage, balanceView, listBalances } from "./list-balances.ts";
+import { listDeposits } from "./list-deposits.ts";
+import { listEntries } from "./list-entries.ts";
+import { statementResponse, wantsStatement } from "./list-statement.ts";
+import { listWithdrawals } from "./list-withdrawals.ts";
+import type { WithdrawalRow } from "./records.ts";
+import * as schema from "./schemas.ts";
+import { withdrawalWire } from "./wire.ts";
+import { type WithdrawTerms, withdraw } from "./withdraw.ts";
+
+const READ = { tag: "Custody", credential: "any", scope: "read" } as const;
+
+export function registerCustodyRoutes(app: Api): void {
+  registerAddressRoutes(app);
+  registerBalanceRoutes(app);
+  registerLedgerRoute(app);
+  registerWithdrawalRoutes(app);
+}
+
+function registerAddressRoutes(app: Api): void {
+  route(app, {
+    ...READ,
+    method: "post",
+    path: "/custody/create-deposit-address",
+    summary: "Issue a deposit address on a chain",
+    description: "The newest address of a chain is the current one; earlier ones are watched for ever.",
+    body: schema.CreateDepositAddressBody,
+    answer: schema.DepositAddress,
+    status: 201,
+    problems: ["chain_unknown", "deposit_address_limit"],
+    handler: async ({ env, db, settings, body, actor, clientIp }) => {
+      const chain = chainNamed(settings, body.chain);
+      await verifyFactory(env, chain);
+      return createDepositAddress(db, settings, { actor, chain, ip: clientIp });
+    },
+  });
+  route(app, {
+    ...READ,
+    method: "get",
+    path: "/custody/get-deposit-addresses",
+    summary: "All deposit addresses, newest first",
+    answer: schema.DepositAddresses,
+    handler: async ({ db, actor }) => ({ addresses: await listDepositAddresses(db, actor.userId) }),
+  });
+  route(app, {
+    ...READ,
+    method: "get",
+    path: "/custody/get-deposits",
+    summary: "Deposits, newest first",
+    query: schema.DepositsQuery,
+    answer: pageSchema(schema.Deposit),
+    handler: ({ db, actor, query }) => listDeposits(db, actor.userId, query),
+  });
+}
+
+function registerBalanceRoutes(app: Api): void {
+  route(app, {
+    ...READ,
+    method: "get",
+    path: "/custody/get-balance",
+    summary: "Balance of one market asset",
+    query: schema.BalanceQuery,
+    answer: schema.AssetBalance,
+    handler: async ({ db, actor, query }) => {
+      const asset = assetKey({ venue: query.venue_id, assetId: query.asset_id });
+      return balanceView(asset, await readBalance(db, actor.userId, asset));
+    },
+  });
+  route(app, {
+    ...READ,
+    method: "get",
+    path: "/custody/get-balances",
+    summary: "Balances of every asset held: USDC first, then by venue and asset",
+    query: z.strictObject({ ...balancePage }),
+    answer: pageSchema(schema.AssetBalance),
+    handler: ({ db, actor, query }) => listBalances(db, actor.userId, query),
+  });
+  route(app, {
+    ...READ,
+    method: "get",
+    path: "/custody/get-usdc-balance",
+    summary: "Balance of USDC",
+    answer: schema.UsdcBalance,
+    handler: async ({ db, actor }) => amounts(await readBalance(db, actor.userId, USDC)),
+  });
+}
+
+function registerLedgerRoute(app: Api): void {
+  route(app, {
+    ...READ,
+    method: "get",
+    path: "/custody/get-ledger",
+    summary: "Ledger entries, newest first",
+    description:
+      "Filters combine by AND. `next_cursor` is the entry_id of the last item. With `accept: text/csv` the answer is a statement of " +
+      "all matching entries; its last line is `# end,<rows>`, without which it is incomplete.",
+    query: schema.LedgerQuery,
+    answer: pageSchema(schema.LedgerEntry),
+    alsoAnswers: ["text/csv"],
+    handler: ({ db, actor, query, request }) =>
+      wantsStatement(request.headers.get("accept")) ? statementResponse(db, actor.userId, query) : listEntries(db, actor.userId, query),
+  });
+}
+
+function registerWithdrawalRoutes(app: Api): void {
+  route(app, {
+    tag: "Custody",
+    credential: "api_key",
+    scope: "withdraw",
+    method: "post",
+    path: "/custody/withdraw",
+    summary: "Queue a withdrawal to an external address",
+    description: "Repeating a client_withdrawal_id with the same terms answers the withdrawal as it is now. The service pays the gas.",
+    body: schema.WithdrawBody,
+    answer: schema.Withdrawal,
+    status: 202,
+    answerHeaders: { "idempotency-replayed": "`true` when an earlier call queued the withdrawal" },
+    problems: [
+      "session_cannot_withdraw", "chain_unknown", "client_withdrawal_id_reused", "withdrawals_paused", "withdrawal_amount_limit",
+      "withdrawal_daily_limit", "destination_refused", "insufficient_funds", "chain_liquidity",
+    ],
+    handler: async ({ env, db, settings, body, actor, clientIp, waitUntil }) => {
+      const asset = body.venue_id === undefined || body.asset_id === undefined ? USDC : assetKey({ venue: body.venue_id, assetId: body.asset_id });
+      const chain = withdrawalChain(settings, asset, body.chain);
+      await checkDestination(db, settings, body.to_address);
+      const terms: WithdrawTerms = { clientWithdrawalId: body.client_withdrawal_id, amount: body.amount, toAddress: body.to_address, chain: chain.chain, asset };
+      const { row, replayed, events } = await withdraw(db, settings, { actor, terms, ip: clientIp });
+      if (replayed) return reply(withdrawalWire(row), { "idempotency-replayed": "true" });
+      waitUntil(pushHints(env, events));
+      waitUntil(ring(env, row));
+      return withdrawalWire(row);
+    },
+  });
+  route(app, {
+    ...READ,
+    method: "get",
+    path: "/custody/get-withdrawals",
+    summary: "Withdrawals, newest first",
+    query: schema.WithdrawalsQuery,
+    answer: pageSchema(schema.Withdrawal),
+    handler: ({ db, actor, query }) => listWithdrawals(db, actor.userId, query),
+  });
+  route(app, {
+    ...READ,
+    method: "get",
+    path: "/custody/get-withdrawal",
+    summary: "One withdrawal",
+    query: schema.WithdrawalQuery,
+    answer: schema.Withdrawal,
+    problems: ["withdrawal_unknown"],
+    handler: ({ db, actor, query }) => getWithdrawal(db, actor.userId, query),
+  });
+}
+
+/** The doorbell of the payer. A lost ring delays a withdrawal to the next cron run; it must not fail one that is queued. */
+async function ring(env: Cloudflare.Env, row: WithdrawalRow): Promise<void> {
+  const withdrawalId = readUuid(row.withdrawal_id);
+  try {
+    await env.WITHDRAWALS.send({ withdrawal_id: withdrawalId, chain: row.chain });
+  } catch (error) {
+    log("warn", "custody.ring_lost", { withdrawal_id: withdrawalId, chain: row.chain, ...errorFields(error) });
+  }
+}

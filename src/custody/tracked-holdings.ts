@@ -1,0 +1,31 @@
+/** What the service holds on a chain, for the reconciliation: the vault, and the deposit addresses not swept yet. */
+import { checksumAddress } from "../assets/address.ts";
+import { type Holders, sumHoldings } from "../chain/holdings.ts";
+import { tokenOf } from "../chain/token.ts";
+import type { HoldingsAt } from "../ledger/reconcile-holdings.ts";
+import type { Config } from "../platform/config.ts";
+import { all, first, sql } from "../platform/sql.ts";
+
+export function trackedHoldings(db: D1Database, settings: Config): HoldingsAt {
+  return async ({ chain: name, block, blockHash, assets }) => {
+    const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
+    if (chain === undefined) throw new Error(`no chain ${name} in the settings`);
+    const unswept = await all<{ asset: string; address: string }>(
+      db,
+      sql`SELECT u.asset, hex(u.address) AS address FROM unswept u WHERE u.chain = ${name} AND u.asset IN (SELECT value FROM json_each(${JSON.stringify(assets)}))`,
+    );
+    const cursor = await first<{ number: number }>(db, sql`SELECT final_number AS number FROM chain_cursors WHERE chain = ${name}`);
+    // Rows go with the sweeps that the watcher confirms: of another block they would be another list.
+    if (cursor?.number !== block) throw new Error(`the confirmed block of ${name} has moved on from ${block}`);
+    const wanted: Holders[] = assets.map((asset) => ({
+      token: tokenOf(settings, chain, asset),
+      holders: [checksumAddress(chain.vault), ...unswept.filter((row) => row.asset === asset).map((row) => checksumAddress(row.address))],
+    }));
+    const sums = await sumHoldings(chain, { number: block, hash: hexOf(blockHash) }, wanted);
+    return new Map(assets.map((asset, index) => [asset, sums[index] ?? 0n]));
+  };
+}
+
+function hexOf(hash: string): `0x${string}` {
+  return `0x${hash.replace(/^0x/, "")}`;
+}

@@ -1,0 +1,67 @@
+/**
+ * The only writer of the journal. `post` turns a SELECT over rows that a gate has just stamped into transfers; the
+ * triggers of migrations/0001_guards.sql move the balances, and refuse the whole batch where one cannot move.
+ */
+import type { Group } from "../platform/commit.ts";
+import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
+
+export const REASONS = ["deposit", "withdrawal", "reserve_rfq", "reserve_trade", "release", "trade", "fee"] as const;
+export type Reason = (typeof REASONS)[number];
+
+/** What part of a record's life the transfer is: a reserve ends once, so trade and release share the step `end`. */
+export type Step = "reserve" | "end" | "match" | "credit" | "queue" | "settle";
+
+export type AccountKind = "available" | "pending" | "external" | "fees";
+
+/** Owners of the house accounts, as SQL. A user's account is owned by the 16 bytes of the user id. */
+export const FEES_OWNER: Sql = raw("CAST('fees' AS BLOB)");
+export function externalOwner(chain: string): Sql {
+  return sql`CAST(${`external:${chain}`} AS BLOB)`;
+}
+
+export type Posting = {
+  readonly reason: Reason;
+  readonly step: Step;
+  readonly from: AccountKind;
+  readonly to: AccountKind;
+  /**
+   * A SELECT naming `from_owner`, `to_owner` (BLOB), `asset` (TEXT), `amount` (INTEGER), `ref` (BLOB) and `line`
+   * (INTEGER). Rows with amount 0 are left out, so that a zero fee writes no entry.
+   */
+  readonly source: Sql;
+};
+
+/** Statements that post one transfer per source row. The giving account must exist; the receiving one is made. */
+export function post(group: Group, posting: Posting): Sql[] {
+  return [openAccounts(posting.source, "to_owner", posting.to), transfer(group, posting)];
+}
+
+/** As `post`, for a movement between two accounts that certainly exist, such as the pending and available of a reserve. */
+export function transfer(group: Group, { reason, step, from, to, source }: Posting): Sql {
+  // Explicit LEFT JOINs: a missing account must fail on NOT NULL, not drop the row.
+  return sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+    SELECT f.account_id, t.account_id, s.amount, ${reason}, s.ref, ${step}, s.line, ${group.at}
+    FROM (${source}) s
+    LEFT JOIN accounts f ON f.owner = s.from_owner AND f.asset = s.asset AND f.kind = ${from}
+    LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = ${to}
+    WHERE s.amount <> 0
+    ORDER BY s.ref, s.line`;
+}
+
+/** A user gets both sub-accounts at once, so that whoever has funds can also set them aside. */
+function openAccounts(source: Sql, owner: "from_owner" | "to_owner", kind: AccountKind): Sql {
+  const kinds = kind === "available" || kind === "pending" ? "SELECT 'available' AS kind UNION ALL SELECT 'pending'" : `SELECT '${kind}' AS kind`;
+  return sql`INSERT INTO accounts (owner, asset, kind, balance)
+    SELECT DISTINCT s.${raw(owner)}, s.asset, k.kind, 0 FROM (${source}) s, (${raw(kinds)}) k
+    WHERE s.amount <> 0 AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.owner = s.${raw(owner)} AND a.asset = s.asset AND a.kind = k.kind)`;
+}
+
+/** The house's side of an asset: money that entered from a chain comes from its `external` account. */
+export function openExternalAccounts(source: Sql): Sql {
+  return openAccounts(source, "from_owner", "external");
+}
+
+/** Condition for a gate: the user has at least this much available. An amount above 2^62 is never there. */
+export function hasAvailable(userId: string, asset: string, amount: Sql | bigint): Sql {
+  return sql`EXISTS (SELECT 1 FROM accounts WHERE owner = ${uuid(userId)} AND asset = ${asset} AND kind = 'available' AND balance >= ${amount})`;
+}

@@ -1,0 +1,149 @@
+/**
+ * Reconciliation of the records with the journal: J8 (each record has exactly the entries that its state calls for, J7
+ * with it) and J9 (amounts follow their formulas). Records are found by the commit group that opened or ended them.
+ */
+import { all, type Sql, sql } from "../platform/sql.ts";
+import { FEES_OWNER } from "./post.ts";
+import type { Difference } from "./reconcile.ts";
+import { accountName, type Slice } from "./reconcile-journal.ts";
+
+export async function checkRecords(db: D1Database, slice: Slice): Promise<Difference[]> {
+  const found = await Promise.all([deposits, quotes, matches, withdrawals].map((kind) => all<MoveRow>(db, kind(slice))));
+  return [...found.flat().map(moveDifference), ...(await checkTerms(db, slice))];
+}
+
+/** A movement that is there too often (`surplus` above zero), or not often enough. */
+type MoveRow = {
+  readonly ref: string;
+  readonly reason: string;
+  readonly owner: string | null;
+  readonly kind: string | null;
+  readonly to_owner: string | null;
+  readonly to_kind: string | null;
+  readonly asset: string | null;
+  readonly amount: string | null;
+  readonly surplus: number;
+};
+
+function moveDifference(row: MoveRow): Difference {
+  const to = accountName({ owner: row.to_owner, kind: row.to_kind, asset: row.asset });
+  return {
+    check: "J8",
+    account: accountName(row),
+    amount: (BigInt(row.amount ?? "0") * BigInt(-row.surplus)).toString(),
+    detail: `${row.reason} of ${row.ref.toLowerCase()} to ${to} is ${row.surplus < 0 ? "missing" : "there without cause"}`,
+  };
+}
+
+const within = (column: string, { after, upTo }: Slice): Sql => sql`${{ text: column, params: [] }} > ${after} AND ${{ text: column, params: [] }} <= ${upTo}`;
+
+/**
+ * The movements that `expected` calls for against those in the journal, counted. Both name `ref, reason, from_owner,
+ * from_kind, to_owner, to_kind, asset, amount`; `due` names the records, as `id`. A zero amount writes no entry.
+ */
+function compare(due: Sql, expected: Sql): Sql {
+  return sql`WITH due AS MATERIALIZED (${due}),
+    moves AS (SELECT e.*, -1 AS n FROM (${expected}) e WHERE e.amount <> 0
+      UNION ALL
+      SELECT t.ref, t.reason, f.owner, f.kind, g.owner, g.kind, f.asset, t.amount, 1
+      FROM due CROSS JOIN transfers t INDEXED BY transfers_once ON t.ref = due.id
+        LEFT JOIN accounts f ON f.account_id = t.from_account LEFT JOIN accounts g ON g.account_id = t.to_account)
+    SELECT hex(ref) AS ref, reason, hex(from_owner) AS owner, from_kind AS kind, hex(to_owner) AS to_owner, to_kind, asset,
+      CAST(amount AS TEXT) AS amount, sum(n) AS surplus
+    FROM moves GROUP BY ref, reason, from_owner, from_kind, to_owner, to_kind, asset, amount HAVING sum(n) <> 0 LIMIT 100`;
+}
+
+function deposits(slice: Slice): Sql {
+  return compare(
+    sql`SELECT deposit_id AS id FROM deposits WHERE ${within("ended_in", slice)}`,
+    sql`SELECT d.deposit_id AS ref, 'deposit' AS reason, CAST('external:' || d.chain AS BLOB) AS from_owner, 'external' AS from_kind,
+        d.user_id AS to_owner, 'available' AS to_kind, d.asset, CAST(d.amount AS INTEGER) AS amount
+      FROM due CROSS JOIN deposits d ON d.deposit_id = due.id WHERE d.state = 'credited'`,
+  );
+}
+
+/** A quote's reserve; then its release, or the maker's leg of the trade. */
+function quotes(slice: Slice): Sql {
+  const q = sql`FROM due CROSS JOIN quotes q ON q.quote_id = due.id`;
+  return compare(
+    sql`SELECT quote_id AS id FROM quotes WHERE ${within("opened_in", slice)} UNION SELECT quote_id FROM quotes WHERE ${within("ended_in", slice)}`,
+    sql`SELECT q.quote_id AS ref, 'reserve_rfq' AS reason, q.maker_id AS from_owner, 'available' AS from_kind, q.maker_id AS to_owner,
+        'pending' AS to_kind, q.reserve_asset AS asset, q.reserve AS amount ${q}
+      UNION ALL
+      SELECT q.quote_id, 'release', q.maker_id, 'pending', q.maker_id, 'available', q.reserve_asset, q.reserve ${q}
+      WHERE q.state IN ('cancelled', 'expired', 'rejected')
+      UNION ALL
+      SELECT q.quote_id, 'trade', q.maker_id, 'pending', m.requester_id, 'available', iif(q.side = 'Bid', q.asset, 'usdc'),
+        iif(q.side = 'Bid', CAST(q.amount AS INTEGER), q.usdc_amount) ${q} LEFT JOIN matches m ON m.quote_id = q.quote_id
+      WHERE q.state = 'accepted'`,
+  );
+}
+
+/** The requester's reserve and leg, and both fees: the buyer's out of what was set aside, the seller's out of the proceeds. */
+function matches(slice: Slice): Sql {
+  const m = sql`FROM due CROSS JOIN matches m ON m.match_id = due.id`;
+  return compare(
+    sql`SELECT match_id AS id FROM matches WHERE ${within("matched_in", slice)}`,
+    sql`SELECT m.match_id AS ref, 'reserve_trade' AS reason, m.requester_id AS from_owner, 'available' AS from_kind,
+        m.requester_id AS to_owner, 'pending' AS to_kind, iif(m.side = 'Bid', 'usdc', m.asset) AS asset,
+        iif(m.side = 'Bid', m.usdc_amount + m.taker_fee, m.amount) AS amount ${m}
+      UNION ALL
+      SELECT m.match_id, 'trade', m.requester_id, 'pending', m.maker_id, 'available', iif(m.side = 'Bid', 'usdc', m.asset),
+        iif(m.side = 'Bid', m.usdc_amount, m.amount) ${m}
+      UNION ALL
+      SELECT m.match_id, 'fee', m.requester_id, iif(m.side = 'Bid', 'pending', 'available'), ${FEES_OWNER}, 'fees', 'usdc', m.taker_fee ${m}
+      UNION ALL
+      SELECT m.match_id, 'fee', m.maker_id, iif(m.side = 'Bid', 'available', 'pending'), ${FEES_OWNER}, 'fees', 'usdc', m.maker_fee ${m}`,
+  );
+}
+
+function withdrawals(slice: Slice): Sql {
+  const w = sql`FROM due CROSS JOIN withdrawals w ON w.withdrawal_id = due.id`;
+  return compare(
+    sql`SELECT withdrawal_id AS id FROM withdrawals WHERE ${within("changed_in", slice)}`,
+    sql`SELECT w.withdrawal_id AS ref, 'withdrawal' AS reason, w.user_id AS from_owner, 'available' AS from_kind, w.user_id AS to_owner,
+        'pending' AS to_kind, w.asset, w.amount ${w}
+      UNION ALL
+      SELECT w.withdrawal_id, 'withdrawal', w.user_id, 'pending', CAST('external:' || w.chain AS BLOB), 'external', w.asset, w.amount ${w}
+      WHERE w.state = 'settled'
+      UNION ALL
+      SELECT w.withdrawal_id, 'release', w.user_id, 'pending', w.user_id, 'available', w.asset, w.amount ${w} WHERE w.state = 'failed'`,
+  );
+}
+
+type TermsRow = {
+  readonly match_id: string;
+  readonly requester: string;
+  readonly asset: string;
+  readonly amount: string;
+  readonly price: number;
+  readonly usdc_amount: string;
+  readonly taker_fee: string;
+  readonly maker_fee: string;
+  readonly as_quoted: number;
+};
+
+/** Contract.md section 1: no fee is above 1 000 basis points. */
+const MAX_FEE_BPS = 1_000n;
+
+/** J9, here in bigint, since amount × price does not fit into SQLite's integers. */
+async function checkTerms(db: D1Database, slice: Slice): Promise<Difference[]> {
+  const rows = await all<TermsRow>(
+    db,
+    sql`SELECT hex(m.match_id) AS match_id, hex(m.requester_id) AS requester, m.asset, CAST(m.amount AS TEXT) AS amount, m.price,
+      CAST(m.usdc_amount AS TEXT) AS usdc_amount, CAST(m.taker_fee AS TEXT) AS taker_fee, CAST(m.maker_fee AS TEXT) AS maker_fee,
+      q.quote_id IS NULL OR (q.state = 'accepted' AND q.price = m.price AND q.usdc_amount = m.usdc_amount AND q.taker_fee = m.taker_fee
+        AND q.maker_fee = m.maker_fee AND CAST(q.amount AS INTEGER) = m.amount AND q.maker_id = m.maker_id) AS as_quoted
+      FROM matches m LEFT JOIN quotes q ON q.quote_id = m.quote_id WHERE ${within("m.matched_in", slice)}`,
+  );
+  return rows.flatMap((row) => {
+    const usdc = BigInt(row.usdc_amount);
+    const expected = (BigInt(row.amount) * BigInt(row.price) + 999_999n) / 1_000_000n;
+    const mostFee = (usdc * MAX_FEE_BPS) / 10_000n;
+    const feesFit = BigInt(row.taker_fee) <= mostFee && BigInt(row.maker_fee) <= mostFee;
+    if (usdc === expected && feesFit && row.as_quoted === 1) return [];
+    const account = accountName({ owner: row.requester, kind: "match", asset: row.asset });
+    const detail = `match ${row.match_id.toLowerCase()}: cost ${usdc} for ${expected}, fees ${row.taker_fee} and ${row.maker_fee}${row.as_quoted === 1 ? "" : ", not as quoted"}`;
+    return [{ check: "J9", account, amount: (usdc - expected).toString(), detail } as const];
+  });
+}

@@ -1,0 +1,33 @@
+import { auditRow } from "../auth/audit.ts";
+import { chainStatus, orderResume } from "../custody/chain-orders.ts";
+import { trackedHoldings } from "../custody/tracked-holdings.ts";
+import { reconcile } from "../ledger/reconcile.ts";
+import { problem } from "../platform/problem.ts";
+import { sql } from "../platform/sql.ts";
+import { argument, type Desk } from "./desk.ts";
+
+export function status(desk: Desk): Promise<unknown> {
+  return chainStatus(desk.env.DB, desk.words[0]);
+}
+
+/** After a halt and its review: watcher and payer go on. */
+export async function resume(desk: Desk): Promise<unknown> {
+  const chain = argument(desk, "chain");
+  if (!desk.settings.CHAINS.some((known) => known.chain === chain)) throw problem("chain_unknown", `There is no chain ${chain}.`);
+  const actor = `operator:${desk.operator}` as const;
+  await orderResume(desk.env.DB, chain, actor, (at) => [
+    auditRow({ kind: "chain_resumed", actor, userId: null, apiKeyId: null, ip: null, subjectId: chain }, at, sql`1`),
+  ]);
+  await desk.env.CHAIN_WATCHER.getByName(chain).wake(chain);
+  await desk.env.PAYER.getByName(chain).wake(chain);
+  return { chain, ordered: true };
+}
+
+/** The whole reconciliation, from the first transfer on. */
+export function reconcileAll(desk: Desk): Promise<unknown> {
+  return reconcile(desk.env.DB, {
+    chains: desk.settings.CHAINS.map(({ chain }) => chain),
+    holdingsAt: trackedHoldings(desk.env.DB, desk.settings),
+    full: true,
+  });
+}

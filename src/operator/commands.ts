@@ -1,0 +1,32 @@
+/** The operator's commands by name (contract.md section 7). Each that changes something is an audit event. */
+import { sealAudit, verifyAudit } from "../auth/audit-seal.ts";
+import { listAudit } from "./audit.ts";
+import * as chains from "./chains.ts";
+import type { OperatorCommand } from "./desk.ts";
+import * as users from "./users.ts";
+import * as venues from "./venues.ts";
+import * as withdrawals from "./withdrawals.ts";
+
+export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
+  "user create": users.createAccount,
+  "user freeze": users.freeze,
+  "user unfreeze": users.unfreeze,
+  "api-key create": users.createKey,
+  "api-key revoke": users.revokeKey,
+  "keys rewrap": users.rewrap,
+  "withdrawals list": withdrawals.list,
+  "withdrawals retry": withdrawals.retry,
+  "withdrawals fail": withdrawals.fail,
+  "withdrawals pause": (desk) => withdrawals.setPaused(desk, true),
+  "withdrawals resume": (desk) => withdrawals.setPaused(desk, false),
+  "chain status": chains.status,
+  "chain resume": chains.resume,
+  "venue pause": venues.pause,
+  "venue resume": venues.resume,
+  reconcile: chains.reconcileAll,
+  "audit list": listAudit,
+  "audit verify": async ({ env }) => {
+    await sealAudit(env.DB);
+    return verifyAudit(env.DB);
+  },
+};

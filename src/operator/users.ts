@@ -1,0 +1,97 @@
+import { createOperatorApiKey, revokeApiKey } from "../auth/api-key.ts";
+import { rewrapKeys } from "../auth/rewrap-keys.ts";
+import { SCOPES, type Scope } from "../auth/scope.ts";
+import { createUser, findUserId, freezeUser, unfreezeUser } from "../auth/user.ts";
+import { openedStreams } from "../auth/ws-ticket.ts";
+import { forgetCredentials } from "../auth/credential-cache.ts";
+import type { Group } from "../platform/commit.ts";
+import { invalidRequest } from "../platform/problem.ts";
+import { all, first, readUuid, sql, uuid } from "../platform/sql.ts";
+import { closeAllOf } from "../rfq/close-books.ts";
+import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
+import { closeSockets, pushHints } from "../streams/hints.ts";
+import { noticeTo } from "../streams/notice.ts";
+import { type Desk, option, optional } from "./desk.ts";
+
+export async function createAccount(desk: Desk): Promise<unknown> {
+  const password = option(desk, "password");
+  if (password.length < 12) throw invalidRequest([{ path: "--password", message: "must have at least 12 characters" }]);
+  const { userId } = await createUser(desk.env.DB, { email: option(desk, "email"), password, by: `operator:${desk.operator}` });
+  return { user_id: userId };
+}
+
+/** Freezes, and in the same commit cancels the user's open requests and quotes. */
+export async function freeze(desk: Desk): Promise<unknown> {
+  const userId = await userOf(desk);
+  let frozenIn: Group | undefined;
+  const changed = await freezeUser(desk.env.DB, { userId, operator: desk.operator }, (group, fired) => {
+    frozenIn = group;
+    return [
+      ...closeAllOf(group, userId, fired),
+      ...noticeTo(group, { userId, kind: "account_frozen", subjectId: null, when: fired }),
+    ];
+  });
+  forgetCredentials({ userId, apiKeyIds: [] });
+  if (frozenIn !== undefined) await tellReaders(desk, frozenIn);
+  await closeSockets(desk.env, await openedStreams(desk.env.DB, userId, { kind: "all" }), { userId });
+  return { user_id: userId, frozen: true, changed };
+}
+
+export async function unfreeze(desk: Desk): Promise<unknown> {
+  const userId = await userOf(desk);
+  let thawedIn: Group | undefined;
+  const changed = await unfreezeUser(desk.env.DB, { userId, operator: desk.operator }, (group, fired) => {
+    thawedIn = group;
+    return noticeTo(group, { userId, kind: "account_unfrozen", subjectId: null, when: fired });
+  });
+  if (thawedIn !== undefined) await tellReaders(desk, thawedIn);
+  return { user_id: userId, frozen: false, changed };
+}
+
+/** The only way to a key with the scope withdraw. The user sees it, is told of it, and can revoke it before it works. */
+export async function createKey(desk: Desk): Promise<unknown> {
+  const userId = await userOf(desk);
+  let madeIn: Group | undefined;
+  const key = await createOperatorApiKey(desk.env.DB, desk.settings, {
+    userId,
+    operator: desk.operator,
+    key: { label: optional(desk, "label") ?? "operator", scopes: scopesOf(option(desk, "scopes")), expiresAt: null, allowedIps: null },
+    alongside: (group, fired, apiKeyId) => {
+      madeIn = group;
+      return noticeTo(group, { userId, kind: "api_key_created", subjectId: apiKeyId, when: fired });
+    },
+  });
+  if (madeIn !== undefined) await tellReaders(desk, madeIn);
+  return key;
+}
+
+export async function revokeKey(desk: Desk): Promise<unknown> {
+  const apiKeyId = option(desk, "id");
+  const changed = await revokeApiKey(desk.env.DB, { apiKeyId, operator: desk.operator });
+  const owner = await first<{ id: string }>(desk.env.DB, sql`SELECT hex(user_id) AS id FROM api_keys WHERE api_key_id = ${uuid(apiKeyId)}`);
+  if (owner === undefined) throw invalidRequest([{ path: "--id", message: "no API key has this id" }]);
+  const userId = readUuid(owner.id);
+  await closeSockets(desk.env, await openedStreams(desk.env.DB, userId, { kind: "api_key", apiKeyId }), { apiKeyId });
+  return { api_key_id: apiKeyId, revoked: true, changed };
+}
+
+export function rewrap(desk: Desk): Promise<unknown> {
+  return rewrapKeys(desk.env.DB, desk.settings, desk.operator);
+}
+
+async function tellReaders(desk: Desk, group: Group): Promise<void> {
+  await pushHints(desk.env, await all<LoggedEvent>(desk.env.DB, eventsToPush(group)));
+}
+
+async function userOf(desk: Desk): Promise<string> {
+  const userId = await findUserId(desk.env.DB, option(desk, "email"));
+  if (userId === undefined) throw invalidRequest([{ path: "--email", message: "no user has this email" }]);
+  return userId;
+}
+
+function scopesOf(list: string): Scope[] {
+  const named = list.split(",").map((word) => word.trim());
+  const scopes = SCOPES.filter((scope) => named.includes(scope));
+  if (named.some((word) => !SCOPES.some((scope) => scope === word))) throw invalidRequest([{ path: "--scopes", message: `must be of ${SCOPES.join(", ")}` }]);
+  return scopes;
+}

@@ -1,0 +1,147 @@
+/** Settings and secrets, parsed once per isolate. A bad one stops the Worker at its first request, not at its first loss. */
+import { z } from "zod";
+
+const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
+
+const Chain = z.strictObject({
+  chain: z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
+  chain_id: z.int().positive(),
+  /** Tried in this order; the second one re-reads at finality. */
+  rpc_urls: z.array(z.url()).min(1),
+  factory: address,
+  vault: address,
+  usdc: address,
+  /** Blocks on top of a deposit's (its own included) before it is money. */
+  confirmations: z.int().min(1).max(10_000),
+  /** Whether the chain knows the `finalized` tag; then crediting waits for it too. */
+  finalized: z.boolean().default(false),
+  /** The block that the watcher starts from: the one the vault was deployed in. */
+  start_block: z.int().min(0).default(0),
+  /** Most blocks asked for in one eth_getLogs. */
+  scan_range: z.int().min(1).max(10_000).default(500),
+  poll_ms: z.int().min(100).max(60_000).default(4_000),
+  /** No transaction pays more than this per gas; replacements stop here and alert. */
+  max_fee_gwei: z.int().min(1).default(1_000),
+  /** A transaction that is not mined after this is replaced with higher fees. */
+  replace_after_secs: z.int().min(1).default(60),
+  default: z.boolean().default(false),
+});
+
+const VenueSetting = z.strictObject({
+  venue_id: z.enum(["venue_one", "venue_two", "venue_three"]),
+  chain: z.string(),
+  outcome_tokens: address,
+  taker_fee_bps: z.int().min(0).max(1_000).default(0),
+  maker_fee_bps: z.int().min(0).max(1_000).default(0),
+});
+
+const integer = (fallback: number, min: number, max: number) =>
+  z.string().regex(/^\d+$/).default(String(fallback)).transform(Number).pipe(z.int().min(min).max(max));
+const nativeUnits = (fallback: bigint) =>
+  z
+    .string()
+    .regex(/^\d{1,19}$/)
+    .default(String(fallback))
+    .transform(BigInt)
+    .refine((units) => units <= 2n ** 62n, "above 2^62");
+
+const json = <T extends z.ZodType>(schema: T) =>
+  z
+    .string()
+    .transform((text, context): unknown => {
+      try {
+        return JSON.parse(text);
+      } catch {
+        context.addIssue({ code: "custom", message: "not JSON" });
+        return z.NEVER;
+      }
+    })
+    .pipe(schema);
+
+/** Secrets by key id, newest first: `{ "k2": "…", "k1": "…" }`. The first one signs or seals; all of them verify or open. */
+const SecretRing = json(z.record(z.string().regex(/^[a-z0-9_-]{1,32}$/), z.string().min(32))).refine(
+  (ring) => Object.keys(ring).length > 0,
+  "at least one secret",
+);
+
+const Settings = z.object({
+  AUTH_REGISTRATION: z.enum(["open", "closed"]).default("closed"),
+  AUTH_SESSION_SCOPES: z
+    .string()
+    .default("read,trade")
+    .transform((list) => list.split(",").map((scope) => scope.trim()))
+    .pipe(z.array(z.enum(["read", "trade"], "a session carries read and trade at most, never withdraw")).min(1)),
+  AUTH_SESSION_TTL_SECS: integer(3_600, 60, 604_800),
+  AUTH_HMAC_TOLERANCE_SECS: integer(30, 1, 300),
+  AUTH_OPERATOR_KEY_DELAY_SECS: integer(86_400, 0, 2_592_000),
+  /** `on` needs the bindings RATE_AUTH, RATE_READ, RATE_TRADE, RATE_WITHDRAW and RATE_ADDRESS; benchmarks switch it off. */
+  RATE_LIMITS: z.enum(["on", "off"]).default("off"),
+  /** Origins that browsers may call from, separated by commas; none by default. */
+  CORS_ORIGINS: z
+    .string()
+    .default("")
+    .transform((list) =>
+      list
+        .split(",")
+        .map((origin) => origin.trim())
+        .filter((origin) => origin !== ""),
+    )
+    .pipe(z.array(z.string().regex(/^https?:\/\/[^/\s]+$/)).max(32)),
+  CHAINS: json(z.array(Chain)),
+  VENUES: json(z.array(VenueSetting)),
+  RFQ_OPEN_REQUESTS_PER_USER: integer(200, 1, 10_000),
+  RFQ_OPEN_QUOTES_PER_USER: integer(1_000, 1, 10_000),
+  RFQ_GROUP_WAIT_MS: integer(2, 0, 50),
+  RFQ_GROUP_MAX_UNITS: integer(64, 1, 100),
+  STREAM_SOCKETS_PER_USER: integer(20, 1, 1_000),
+  WITHDRAWAL_MIN_UNITS: nativeUnits(1n),
+  WITHDRAWAL_MAX_UNITS: nativeUnits(2n ** 62n),
+  WITHDRAWAL_DAILY_COUNT: integer(100, 1, 100_000),
+  SESSION_SECRETS: SecretRing,
+  MASTER_KEYS: SecretRing,
+  ADDRESS_KEY: z.string().min(32),
+  /** `{ "<chain>": "0x<private key>" }` */
+  PAYER_KEYS: json(z.record(z.string(), z.string().regex(/^0x[0-9a-fA-F]{64}$/))),
+});
+
+export type Config = z.infer<typeof Settings>;
+export type ChainConfig = Config["CHAINS"][number];
+export type VenueConfig = Config["VENUES"][number];
+
+const parsed = new WeakMap<object, Config>();
+
+export function config(env: object): Config {
+  let settings = parsed.get(env);
+  if (settings === undefined) {
+    const result = Settings.safeParse(env);
+    if (!result.success) {
+      // Paths and messages only: zod's issues may quote a secret's value.
+      const faults = result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.code === "custom" ? issue.message : issue.code}`);
+      throw new Error(`Settings are not valid: ${faults.join("; ")}`);
+    }
+    settings = checkTables(result.data);
+    parsed.set(env, settings);
+  }
+  return settings;
+}
+
+export function defaultChain(settings: Config): ChainConfig {
+  const chain = settings.CHAINS.find((candidate) => candidate.default) ?? settings.CHAINS[0];
+  if (chain === undefined) throw new Error("Settings are not valid: CHAINS is empty");
+  return chain;
+}
+
+export function venueConfig(settings: Config, venue: string): VenueConfig {
+  const found = settings.VENUES.find((candidate) => candidate.venue_id === venue);
+  if (found === undefined) throw new Error(`Settings are not valid: VENUES lacks ${venue}`);
+  return found;
+}
+
+function checkTables(settings: Config): Config {
+  const chains = new Set(settings.CHAINS.map((chain) => chain.chain));
+  if (chains.size !== settings.CHAINS.length) throw new Error("Settings are not valid: CHAINS names a chain twice");
+  for (const venue of settings.VENUES) {
+    if (!chains.has(venue.chain)) throw new Error(`Settings are not valid: ${venue.venue_id} is on an unknown chain`);
+  }
+  return settings;
+}

@@ -1,0 +1,76 @@
+/** IPv4 and IPv6 addresses and CIDR ranges, compared in binary: one address has many spellings. */
+
+export type IpRange = { readonly bits: bigint; readonly prefix: number };
+
+const V4_MAPPED = 0xffffn << 32n;
+
+/** A range of the 128-bit space; IPv4 lies in it as `::ffff:a.b.c.d`. Undefined when malformed or with host bits set. */
+export function parseIpRange(text: string): IpRange | undefined {
+  const [address = "", length, extra] = text.split("/");
+  if (extra !== undefined) return undefined;
+  const bits = parseIp(address);
+  if (bits === undefined) return undefined;
+  const width = address.includes(":") ? 128 : 32;
+  if (length === undefined) return { bits, prefix: 128 };
+  if (!/^(0|[1-9]\d{0,2})$/.test(length) || Number(length) > width) return undefined;
+  const prefix = Number(length) + (128 - width);
+  const host = (1n << BigInt(128 - prefix)) - 1n;
+  return (bits & host) === 0n ? { bits, prefix } : undefined;
+}
+
+export function ipAllowed(ip: string | undefined, ranges: readonly string[] | null): boolean {
+  if (ranges === null) return true;
+  const bits = ip === undefined ? undefined : parseIp(ip);
+  if (bits === undefined) return false;
+  return ranges.some((text) => {
+    const range = parseIpRange(text);
+    return range !== undefined && bits >> BigInt(128 - range.prefix) === range.bits >> BigInt(128 - range.prefix);
+  });
+}
+
+/** What one customer of an access network holds: an IPv4 address, or an IPv6 /64. Counters are kept per network. */
+export function networkOf(ip: string | undefined): string {
+  const bits = ip === undefined ? undefined : parseIp(ip);
+  if (bits === undefined) return "unknown";
+  return bits >> 32n === 0xffffn ? `v4:${(bits & 0xffffffffn).toString(16)}` : `v6:${(bits >> 64n).toString(16)}`;
+}
+
+function parseIp(text: string): bigint | undefined {
+  if (!text.includes(":")) {
+    const v4 = parseV4(text);
+    return v4 === undefined ? undefined : V4_MAPPED | v4;
+  }
+  return parseV6(text);
+}
+
+function parseV4(text: string): bigint | undefined {
+  const parts = text.split(".");
+  if (parts.length !== 4 || !parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255)) return undefined;
+  return parts.reduce((bits, part) => (bits << 8n) | BigInt(part), 0n);
+}
+
+function parseV6(text: string): bigint | undefined {
+  const halves = text.split("::");
+  if (halves.length > 2) return undefined;
+  const head = groupsOf(halves[0] ?? "");
+  const tail = halves.length === 2 ? groupsOf(halves[1] ?? "") : [];
+  if (head === undefined || tail === undefined) return undefined;
+  const missing = 8 - head.length - tail.length;
+  if (halves.length === 2 ? missing < 1 : missing !== 0) return undefined;
+  const groups = [...head, ...Array.from({ length: missing }, () => 0n), ...tail];
+  return groups.reduce((bits, group) => (bits << 16n) | group, 0n);
+}
+
+/** 16-bit groups; the last one may be written as IPv4. */
+function groupsOf(text: string): bigint[] | undefined {
+  if (text === "") return [];
+  const groups: bigint[] = [];
+  const parts = text.split(":");
+  for (const [index, part] of parts.entries()) {
+    const v4 = index === parts.length - 1 && part.includes(".") ? parseV4(part) : undefined;
+    if (v4 !== undefined) groups.push(v4 >> 16n, v4 & 0xffffn);
+    else if (/^[0-9a-fA-F]{1,4}$/.test(part)) groups.push(BigInt(`0x${part}`));
+    else return undefined;
+  }
+  return groups;
+}

@@ -1,0 +1,17 @@
+/** One line of JSON per fact. The only user of console: what is not passed here is not logged. */
+
+export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
+
+export function log(level: "info" | "warn" | "error", event: string, fields: LogFields = {}): void {
+  const line = JSON.stringify({ level, event, ...fields });
+  if (level === "error") console.error(line);
+  else if (level === "warn") console.warn(line);
+  else console.log(line);
+}
+
+/** An error as log fields. Messages of D1 may quote SQL with bound text left out; bodies and headers are never in them. */
+export function errorFields(error: unknown): LogFields {
+  if (!(error instanceof Error)) return { error: typeof error };
+  const cause = error.cause instanceof Error ? error.cause.message : undefined;
+  return { error: error.name, message: error.message.slice(0, 500), cause: cause?.slice(0, 500), stack: error.stack?.slice(0, 2_000) };
+}

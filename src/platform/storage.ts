@@ -1,0 +1,27 @@
+/** D1 ends at 10 GB. Before that, new requests and quotes stop; settlements, releases, credits and withdrawals never do. */
+import { NOW } from "./commit.ts";
+import { log } from "./log.ts";
+import { all, prepare, type Sql, sql } from "./sql.ts";
+
+const LIMIT_BYTES = 10 * 1_000_000_000;
+const ALERT_SHARE = 0.7;
+const STOP_SHARE = 0.8;
+
+/** Condition for the gates of new business. */
+export const STORAGE_LEFT: Sql = sql`NOT EXISTS (SELECT 1 FROM switches WHERE name = 'storage_full')`;
+
+/** Cron: compares the size that D1 reports with its limit and throws or clears the switch. */
+export async function watchStorage(db: D1Database): Promise<void> {
+  const { meta } = await prepare(db, sql`SELECT 1`).run();
+  const share = meta.size_after / LIMIT_BYTES;
+  if (share >= ALERT_SHARE) log("error", "storage.filling", { bytes: meta.size_after, share });
+  if (share >= STOP_SHARE) {
+    await all(
+      db,
+      sql`INSERT INTO switches (name, reason, since) SELECT 'storage_full', ${`${meta.size_after} bytes`}, ${NOW}
+      WHERE NOT EXISTS (SELECT 1 FROM switches WHERE name = 'storage_full')`,
+    );
+  } else {
+    await all(db, sql`DELETE FROM switches WHERE name = 'storage_full'`);
+  }
+}

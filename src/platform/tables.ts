@@ -1,0 +1,40 @@
+import { sql } from "drizzle-orm";
+import { check, index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { bytes } from "./columns.ts";
+
+/** One row per atomic batch: its fence and its instant (commit.ts). */
+export const commitGroups = sqliteTable(
+  "commit_groups",
+  {
+    seq: integer("seq").primaryKey(),
+    groupId: bytes("group_id").notNull().unique(),
+    at: integer("at").notNull(),
+    voided: integer("voided").notNull(),
+  },
+  (t) => [check("commit_groups_voided", sql`${t.voided} IN (0, 1)`)],
+);
+
+/** Switches the operator or a safety check throws: presence means on. */
+export const switches = sqliteTable("switches", {
+  name: text("name").primaryKey(),
+  reason: text("reason").notNull(),
+  since: integer("since").notNull(),
+});
+
+/** What an operator must look at; also logged at error level when it is raised. */
+export const alerts = sqliteTable(
+  "alerts",
+  {
+    alertId: integer("alert_id").primaryKey(),
+    kind: text("kind").notNull(),
+    subject: text("subject").notNull(),
+    detail: text("detail").notNull(),
+    at: integer("at").notNull(),
+    resolvedAt: integer("resolved_at"),
+  },
+  (t) => [
+    index("alerts_open")
+      .on(t.kind, t.subject)
+      .where(sql`resolved_at IS NULL`),
+  ],
+);

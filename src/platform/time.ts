@@ -1,0 +1,8 @@
+/** RFC 3339 UTC with milliseconds: timestamps on the wire. D1 keeps Unix milliseconds. */
+export function toWireTime(unixMs: number): string {
+  return new Date(unixMs).toISOString();
+}
+
+export function toWireTimeOrNull(unixMs: number | null): string | null {
+  return unixMs === null ? null : toWireTime(unixMs);
+}

@@ -1,0 +1,18 @@
+import { bytesToHex } from "@noble/hashes/utils.js";
+import { readUuid, type Sql, sql } from "./sql.ts";
+
+/** UUID v7 (RFC 9562): 48 bits of Unix milliseconds, then random bits, so that ids sort by time. */
+export function uuidv7(now: number = Date.now()): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  const view = new DataView(bytes.buffer);
+  view.setUint16(0, Math.floor(now / 2 ** 32));
+  view.setUint32(2, now % 2 ** 32);
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x70;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  return readUuid(bytesToHex(bytes));
+}
+
+/** A UUID v7 made inside SQLite, as a BLOB: for rows whose number only the statement knows. */
+export function uuidv7Sql(at: Sql): Sql {
+  return sql`unhex(printf('%012x', ${at}) || '7' || substr(hex(randomblob(2)), 2) || '8' || substr(hex(randomblob(2)), 2) || hex(randomblob(6)))`;
+}

@@ -1,0 +1,70 @@
+/** Composes one commit group of a book: expire what is due, the units in order, their events, and what they did. */
+import { commit, type Group, newGroup, type NotCommitted } from "../platform/commit.ts";
+import { all, raw, type Sql, sql } from "../platform/sql.ts";
+import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
+import { announceRfq } from "./announce.ts";
+import { expireDue, nextDue } from "./expire.ts";
+import {
+  type MatchRow,
+  matchColumns,
+  newQuoteColumns,
+  newRequestColumns,
+  type QuoteRow,
+  type RequestRow,
+  select,
+} from "./records.ts";
+import type { GroupEffects, Unit } from "./unit.ts";
+
+export type GroupDone = {
+  readonly committed: true;
+  readonly effects: GroupEffects;
+  readonly events: readonly LoggedEvent[];
+  /** Unix milliseconds of the book's next expiry, or null. */
+  readonly nextDue: number | null;
+};
+
+export async function commitUnits(db: D1Database, asset: string, units: readonly Unit[]): Promise<GroupDone | NotCommitted> {
+  const group = newGroup();
+  const work = [
+    ...expireDue(group, { asset, userIds: [...new Set(units.map((unit) => unit.userId))] }),
+    ...units.flatMap((unit) => unit.statements(group)),
+    ...announceRfq(group),
+  ];
+  const report = reportStatements(group, asset);
+  const outcome = await commit(db, group, [...work, ...report]);
+  if (!outcome.committed) return outcome;
+  // After a lost answer the stamped rows still say what happened; the report is simply read again.
+  const rows = outcome.rows?.slice(work.length) ?? (await Promise.all(report.map((statement) => all(db, statement))));
+  return readReport(rows);
+}
+
+function reportStatements(group: Group, asset: string): Sql[] {
+  return [
+    sql`SELECT ${select(newRequestColumns({ kind: "user", userId: raw("r.requester_id") }))} FROM requests r WHERE r.opened_in = ${group.seq}`,
+    sql`SELECT ${select(newQuoteColumns("maker_fee"))} FROM quotes q WHERE q.opened_in = ${group.seq}`,
+    sql`SELECT ${select(matchColumns(raw("m.requester_id")))} FROM matches m WHERE m.matched_in = ${group.seq}`,
+    sql`SELECT hex(ended_by) AS unit FROM quotes WHERE ended_in = ${group.seq} UNION SELECT hex(ended_by) FROM requests WHERE ended_in = ${group.seq}`,
+    nextDue(asset),
+    eventsToPush(group),
+  ];
+}
+
+function readReport(rows: readonly (readonly unknown[])[]): GroupDone {
+  const [requests, quotes, matches, ended, due, events] = rows;
+  return {
+    committed: true,
+    effects: {
+      requests: new Map(typed<RequestRow>(requests).map((row) => [row.request_id, row])),
+      quotes: new Map(typed<QuoteRow>(quotes).map((row) => [row.quote_id, row])),
+      matches: new Map(typed<MatchRow>(matches).map((row) => [row.match_id, row])),
+      endedBy: new Set(typed<{ unit: string }>(ended).map((row) => row.unit)),
+    },
+    nextDue: typed<{ due: number | null }>(due)[0]?.due ?? null,
+    events: typed<LoggedEvent>(events),
+  };
+}
+
+/** The rows of one of our own SELECTs above, whose column list is the row type's. */
+function typed<Row>(rows: readonly unknown[] | undefined): readonly Row[] {
+  return (rows ?? []) as readonly Row[];
+}

@@ -1,0 +1,40 @@
+import { explainActor, mayWrite } from "../auth/actor.ts";
+import { first, sql, uuid } from "../platform/sql.ts";
+import { readUuid } from "../platform/sql.ts";
+import { type Answer, type CancelQuote, refused } from "./command.ts";
+import { releaseQuotesEndedBy } from "./release.ts";
+import { hexId, type Unit } from "./unit.ts";
+
+export function cancelQuote(command: CancelQuote): Unit {
+  const { actor, unitId, quoteId } = command;
+  return {
+    userId: actor.userId,
+    statements: (group) => [
+      sql`UPDATE quotes SET state = 'cancelled', ended_by = ${uuid(unitId)}, ended_in = ${group.seq}
+        WHERE quote_id = ${uuid(quoteId)} AND maker_id = ${uuid(actor.userId)} AND state = 'open' AND expires_at > ${group.at}
+          AND ${mayWrite(actor, group.at)}`,
+      releaseQuotesEndedBy(group, unitId),
+    ],
+    answer: (effects) => (effects.endedBy.has(hexId(unitId)) ? { ok: true, kind: "cancelled", id: quoteId, replayed: false } : undefined),
+    explain: (db) => explain(db, command),
+  };
+}
+
+async function explain(db: D1Database, { actor, quoteId }: CancelQuote): Promise<Answer | undefined> {
+  const denied = await explainActor(db, actor);
+  if (denied !== undefined) return { ok: false, problem: denied };
+  const quote = await first<{ own: number; state: string; match_id: string | null }>(
+    db,
+    sql`SELECT q.maker_id = ${uuid(actor.userId)} AS own, q.state,
+      (SELECT hex(m.match_id) FROM matches m WHERE m.quote_id = q.quote_id) AS match_id
+      FROM quotes q WHERE q.quote_id = ${uuid(quoteId)}`,
+  );
+  if (quote === undefined) return refused("quote_unknown", `There is no quote ${quoteId}.`);
+  if (quote.own !== 1) return refused("not_quote_owner", "The quote belongs to someone else.");
+  if (quote.state === "cancelled") return { ok: true, kind: "cancelled", id: quoteId, replayed: true };
+  if (quote.state === "open") return undefined;
+  return refused("quote_not_open", `Quote ${quoteId} is ${quote.state}.`, {
+    quote_status: quote.state,
+    ...(quote.match_id === null ? {} : { match_id: readUuid(quote.match_id) }),
+  });
+}

@@ -1,0 +1,43 @@
+/** The maker's panic button: one batch over every book, each fitting quote committed before it. */
+import { type Actor, explainActor, mayWrite } from "../auth/actor.ts";
+import type { Venue } from "../assets/asset.ts";
+import { commit, newGroup } from "../platform/commit.ts";
+import { Problem, problem } from "../platform/problem.ts";
+import { all, type Sql, sql, uuid } from "../platform/sql.ts";
+import { uuidv7 } from "../platform/uuid.ts";
+import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
+import { pushHints } from "../streams/hints.ts";
+import { announceRfq } from "./announce.ts";
+import { releaseQuotesEndedBy } from "./release.ts";
+
+export type QuoteFilter = { readonly venue?: Venue | undefined; readonly assetId?: string | undefined; readonly requestId?: string | undefined };
+
+const MAX_TRIES = 3;
+
+export async function cancelQuotes(env: Env, actor: Actor, filter: QuoteFilter): Promise<number> {
+  for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
+    const unit = uuidv7();
+    const group = newGroup();
+    const outcome = await commit(env.DB, group, [
+      sql`UPDATE quotes SET state = 'cancelled', ended_by = ${uuid(unit)}, ended_in = ${group.seq}
+        WHERE maker_id = ${uuid(actor.userId)} AND state = 'open' AND expires_at > ${group.at} AND ${mayWrite(actor, group.at)} AND ${fitting(filter)}`,
+      releaseQuotesEndedBy(group, unit),
+      ...announceRfq(group),
+    ]);
+    if (!outcome.committed) continue;
+    const cancelled = await all<{ n: number }>(env.DB, sql`SELECT count(*) AS n FROM quotes WHERE ended_by = ${uuid(unit)}`);
+    await pushHints(env, await all<LoggedEvent>(env.DB, eventsToPush(group)));
+    const n = cancelled[0]?.n ?? 0;
+    const denied = n === 0 ? await explainActor(env.DB, actor) : undefined;
+    if (denied !== undefined) throw new Problem(denied);
+    return n;
+  }
+  throw problem("unavailable", "The quotes could not be cancelled; nothing was done.", { outcome: "none" });
+}
+
+function fitting({ venue, assetId, requestId }: QuoteFilter): Sql {
+  const ofRequest = requestId === undefined ? sql`1` : sql`request_id = ${uuid(requestId)}`;
+  if (venue === undefined) return ofRequest;
+  const inBooks = assetId === undefined ? sql`asset >= ${`${venue}:`} AND asset < ${`${venue};`}` : sql`asset = ${`${venue}:${assetId}`}`;
+  return sql`${ofRequest} AND ${inBooks}`;
+}

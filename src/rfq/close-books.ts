@@ -1,0 +1,53 @@
+/** Ends open business on the operator's word: of one user (freeze) or of one venue (market close). */
+import type { Venue } from "../assets/asset.ts";
+import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
+import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { uuidv7 } from "../platform/uuid.ts";
+import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
+import { pushHints } from "../streams/hints.ts";
+import { announceRfq } from "./announce.ts";
+import { releaseQuotesEndedBy } from "./release.ts";
+
+/** Requests ended by one batch of a market close; their quotes (at most 1 000 each) end with them. */
+const REQUESTS_PER_BATCH = 50;
+
+/**
+ * Statements for the batch that freezes a user: cancels their open quotes and requests, rejects the quotes of others on
+ * those requests, releases every reserve, and announces it all. `fired` is the gate of that batch.
+ */
+export function closeAllOf(group: Group, userId: string, fired: Sql): Sql[] {
+  const unit = uuidv7();
+  return [
+    sql`UPDATE quotes SET state = 'cancelled', ended_by = ${uuid(unit)}, ended_in = ${group.seq}
+      WHERE maker_id = ${uuid(userId)} AND state = 'open' AND ${fired}`,
+    ...closeRequests(group, unit, sql`requester_id = ${uuid(userId)} AND ${fired}`),
+  ];
+}
+
+/** Closes a venue for new business, then cancels its open requests, batch by batch. Returns how many it cancelled. */
+export async function pauseVenue(env: Env, venue: Venue): Promise<number> {
+  await all(env.DB, sql`INSERT INTO paused_venues (venue, since) SELECT ${venue}, ${NOW} WHERE NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ${venue})`);
+  for (let cancelled = 0; ; ) {
+    const group = newGroup();
+    const open = sql`SELECT request_id FROM requests WHERE state = 'open' AND asset >= ${`${venue}:`} AND asset < ${`${venue};`} LIMIT ${REQUESTS_PER_BATCH}`;
+    await commitOrThrow(env.DB, group, closeRequests(group, uuidv7(), sql`request_id IN (${open})`));
+    await pushHints(env, await all<LoggedEvent>(env.DB, eventsToPush(group)));
+    const ended = (await first<{ n: number }>(env.DB, sql`SELECT count(*) AS n FROM requests WHERE ended_in = ${group.seq}`))?.n ?? 0;
+    cancelled += ended;
+    if (ended < REQUESTS_PER_BATCH) return cancelled;
+  }
+}
+
+export async function resumeVenue(db: D1Database, venue: Venue): Promise<boolean> {
+  return (await all(db, sql`DELETE FROM paused_venues WHERE venue = ${venue} RETURNING venue`)).length > 0;
+}
+
+function closeRequests(group: Group, unit: string, which: Sql): Sql[] {
+  return [
+    sql`UPDATE requests SET state = 'cancelled', ended_by = ${uuid(unit)}, ended_in = ${group.seq} WHERE state = 'open' AND ${which}`,
+    sql`UPDATE quotes SET state = 'rejected', ended_by = ${uuid(unit)}, ended_in = ${group.seq}
+      WHERE state = 'open' AND request_id IN (SELECT request_id FROM requests WHERE ended_by = ${uuid(unit)})`,
+    releaseQuotesEndedBy(group, unit),
+    ...announceRfq(group),
+  ];
+}

@@ -1,0 +1,26 @@
+/** Cron: what the books' alarms missed. */
+import { NOW } from "../platform/commit.ts";
+import { errorFields, log } from "../platform/log.ts";
+import { all, sql } from "../platform/sql.ts";
+
+/** An alarm is this late before cron does its work. */
+const ALARM_GRACE_MS = 5_000;
+const MAX_BOOKS = 200;
+
+/** Wakes the books that have something due which their alarm should have ended by now. */
+export async function expireMissed(env: Env): Promise<void> {
+  const books = await all<{ asset: string }>(
+    env.DB,
+    sql`SELECT asset FROM quotes WHERE state = 'open' AND expires_at <= ${NOW} - ${ALARM_GRACE_MS}
+      UNION SELECT asset FROM requests WHERE state = 'open' AND expires_at <= ${NOW} - ${ALARM_GRACE_MS} LIMIT ${MAX_BOOKS}`,
+  );
+  await Promise.all(
+    books.map(async ({ asset }) => {
+      try {
+        await env.RFQ_BOOK.getByName(asset).expireDue();
+      } catch (error) {
+        log("error", "rfq.expire_failed", { asset, ...errorFields(error) });
+      }
+    }),
+  );
+}

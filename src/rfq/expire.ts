@@ -1,0 +1,36 @@
+import type { Group } from "../platform/commit.ts";
+import { type Sql, sql, uuid } from "../platform/sql.ts";
+import { uuidv7 } from "../platform/uuid.ts";
+import { releaseQuotesEndedBy } from "./release.ts";
+
+/** How many due quotes, and how many due requests, one group ends before its own work. */
+const MAX_EXPIRED_PER_GROUP = 200;
+
+/**
+ * The first step of each group: ends what is due in this book, and the due quotes of the group's users in any book, so
+ * that their funds are free again. A request ends once none of its quotes is open any more.
+ */
+export function expireDue(group: Group, scope: { readonly asset: string; readonly userIds: readonly string[] }): Sql[] {
+  const unit = uuidv7();
+  return [
+    sql`UPDATE quotes SET state = 'expired', ended_by = ${uuid(unit)}, ended_in = ${group.seq} WHERE quote_id IN (
+      SELECT quote_id FROM (SELECT quote_id FROM quotes WHERE state = 'open' AND asset = ${scope.asset} AND expires_at <= ${group.at}
+        LIMIT ${MAX_EXPIRED_PER_GROUP})
+      UNION
+      SELECT quote_id FROM (SELECT q.quote_id FROM json_each(${JSON.stringify(scope.userIds)}) u
+        JOIN quotes q ON q.maker_id = unhex(u.value, '-') AND q.state = 'open' AND q.expires_at <= ${group.at}
+        LIMIT ${MAX_EXPIRED_PER_GROUP}))`,
+    sql`UPDATE requests SET state = 'expired', ended_by = ${uuid(unit)}, ended_in = ${group.seq} WHERE request_id IN (
+      SELECT r.request_id FROM requests r WHERE r.state = 'open' AND r.asset = ${scope.asset} AND r.expires_at <= ${group.at}
+        AND NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = r.request_id AND q.state = 'open')
+      LIMIT ${MAX_EXPIRED_PER_GROUP})`,
+    releaseQuotesEndedBy(group, unit),
+  ];
+}
+
+/** The next instant at which something of the book is due, in Unix milliseconds; null when nothing is open. */
+export function nextDue(asset: string): Sql {
+  return sql`SELECT min(due) AS due FROM (
+    SELECT min(expires_at) AS due FROM quotes WHERE state = 'open' AND asset = ${asset}
+    UNION ALL SELECT min(expires_at) FROM requests WHERE state = 'open' AND asset = ${asset})`;
+}

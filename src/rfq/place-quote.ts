@@ -1,0 +1,145 @@
+import { explainActor, mayWrite } from "../auth/actor.ts";
+import { readAssetKey } from "../assets/asset.ts";
+import type { Side } from "../assets/fields.ts";
+import { readBalance } from "../ledger/balance.ts";
+import { hasAvailable, transfer } from "../ledger/post.ts";
+import { NOW } from "../platform/commit.ts";
+import { type Config, venueConfig } from "../platform/config.ts";
+import { STORAGE_LEFT } from "../platform/storage.ts";
+import { first, MAX_NATIVE_UNITS, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import { toHex } from "../assets/amount.ts";
+import { type Answer, type PlaceQuote, refused } from "./command.ts";
+import { keyIsFree, recallAnswer, rememberAnswer } from "./idempotency.ts";
+import { jsonObject, newQuoteColumns } from "./records.ts";
+import { tradeTerms, type TradeTerms } from "./trade-terms.ts";
+import { hexId, type Unit } from "./unit.ts";
+
+const ROUTE = "POST /rfq/quote";
+/** A request with more open quotes than this is served well enough; it bounds the work of the accept that rejects them. */
+const MAX_OPEN_QUOTES_PER_REQUEST = 1_000;
+
+/** What never changes in a request, read once and kept by the book. */
+export type RequestTerms = { readonly asset: string; readonly amount: string; readonly side: Side };
+
+/** Places a firm quote: the maker's side is set aside in the same unit, so an accepted quote always settles. */
+export function placeQuote(command: PlaceQuote, request: RequestTerms, settings: Config): Unit {
+  const { actor, quoteId, requestId } = command;
+  const terms = quoteTerms(command, request, settings);
+  return {
+    userId: actor.userId,
+    statements: (group) => {
+      // More than a balance can hold is never available, and must not reach an INTEGER column.
+      if (terms.reserve > MAX_NATIVE_UNITS) return [];
+      return [
+        gate(command, request, terms, settings, group),
+        transfer(group, {
+          reason: "reserve_rfq",
+          step: "reserve",
+          from: "available",
+          to: "pending",
+          source: sql`SELECT q.maker_id AS from_owner, q.maker_id AS to_owner, q.reserve_asset AS asset, q.reserve AS amount,
+            q.quote_id AS ref, 0 AS line FROM quotes q WHERE q.quote_id = ${uuid(quoteId)} AND q.opened_in = ${group.seq}`,
+        }),
+        ...rememberAnswer({
+          group,
+          userId: actor.userId,
+          route: ROUTE,
+          idempotency: command.idempotency,
+          answer: sql`SELECT ${jsonObject(newQuoteColumns("maker_fee"))} AS answer FROM quotes q WHERE q.quote_id = ${uuid(quoteId)}`,
+        }),
+      ];
+    },
+    answer: (effects) => {
+      const row = effects.quotes.get(hexId(quoteId));
+      return row === undefined ? undefined : { ok: true, kind: "quote", row, replayed: false };
+    },
+    explain: (db) => explain(db, command, terms, settings, requestId),
+  };
+}
+
+function quoteTerms(command: PlaceQuote, request: RequestTerms, settings: Config): TradeTerms {
+  const fees = venueConfig(settings, readAssetKey(request.asset)?.venue ?? "");
+  return tradeTerms({
+    side: request.side,
+    asset: request.asset,
+    amount: BigInt(request.amount),
+    price: BigInt(command.price),
+    takerFeeBps: BigInt(fees.taker_fee_bps),
+    makerFeeBps: BigInt(fees.maker_fee_bps),
+  });
+}
+
+function gate(command: PlaceQuote, request: RequestTerms, terms: TradeTerms, settings: Config, group: { at: Sql; seq: Sql }): Sql {
+  const { actor, quoteId, requestId } = command;
+  const venue = readAssetKey(request.asset)?.venue ?? "";
+  return sql`INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price, usdc_amount, taker_fee, maker_fee,
+      reserve_asset, reserve, state, opened_at, expires_at, opened_in)
+    SELECT ${uuid(quoteId)}, r.request_id, ${uuid(actor.userId)}, r.asset, r.amount, r.side, ${command.price}, ${terms.usdcAmount},
+      ${terms.takerFee}, ${terms.makerFee}, ${terms.reserveAsset}, ${terms.reserve}, 'open', ${group.at},
+      min(r.expires_at, ${group.at} + ${command.expiresInSecs * 1_000}), ${group.seq}
+    FROM requests r
+    WHERE r.request_id = ${uuid(requestId)} AND r.state = 'open' AND r.expires_at > ${group.at}
+      AND r.requester_id <> ${uuid(actor.userId)}
+      AND ${mayWrite(actor, group.at)}
+      AND ${STORAGE_LEFT}
+      AND NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ${venue})
+      AND ${openQuotesOf(actor.userId, group.at)} < ${settings.RFQ_OPEN_QUOTES_PER_USER}
+      AND ${openQuotesOn(requestId)} < ${MAX_OPEN_QUOTES_PER_REQUEST}
+      AND ${hasAvailable(actor.userId, terms.reserveAsset, terms.reserve)}
+      AND NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = ${uuid(quoteId)})
+      AND ${keyIsFree(actor.userId, ROUTE, command.idempotency, group.at)}`;
+}
+
+async function explain(
+  db: D1Database,
+  command: PlaceQuote,
+  terms: TradeTerms,
+  settings: Config,
+  requestId: string,
+): Promise<Answer | undefined> {
+  const { actor } = command;
+  const denied = await explainActor(db, actor);
+  if (denied !== undefined) return { ok: false, problem: denied };
+  const recalled = await recallAnswer(db, { userId: actor.userId, route: ROUTE, kind: "quote", idempotency: command.idempotency });
+  if (recalled !== undefined) return recalled;
+  const request = await first<{ own: number; state: string; expires_at: number; now: number; venue: string; paused: number; mine: number; all_open: number }>(
+    db,
+    sql`SELECT r.requester_id = ${uuid(actor.userId)} AS own, r.state, r.expires_at, ${NOW} AS now,
+      substr(r.asset, 1, instr(r.asset, ':') - 1) AS venue,
+      EXISTS (SELECT 1 FROM paused_venues WHERE venue = substr(r.asset, 1, instr(r.asset, ':') - 1)) AS paused,
+      ${openQuotesOf(actor.userId, NOW)} AS mine, ${openQuotesOn(requestId)} AS all_open
+      FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
+  );
+  if (request === undefined) return refused("request_unknown", `There is no request ${requestId}.`);
+  if (request.own === 1) return refused("own_request", "You cannot quote your own request.");
+  if (request.state === "expired" || (request.state === "open" && request.expires_at <= request.now)) {
+    return refused("request_expired", `Request ${requestId} has expired.`);
+  }
+  if (request.state !== "open") return refused("request_not_open", `Request ${requestId} is ${request.state}.`);
+  if (request.paused === 1) return refused("venue_paused", `${request.venue} is paused.`);
+  if (request.mine >= settings.RFQ_OPEN_QUOTES_PER_USER) {
+    return refused("open_quote_limit", `You have ${settings.RFQ_OPEN_QUOTES_PER_USER} open quotes, which is the limit.`);
+  }
+  if (request.all_open >= MAX_OPEN_QUOTES_PER_REQUEST) {
+    return refused("open_quote_limit", `The request has ${MAX_OPEN_QUOTES_PER_REQUEST} open quotes, which is the limit.`);
+  }
+  const { available } = await readBalance(db, actor.userId, terms.reserveAsset);
+  if (available < terms.reserve) return insufficient(terms.reserve, available, terms.reserveAsset);
+  return undefined;
+}
+
+/** The caller's own numbers only: what the trade needs and what they have. */
+export function insufficient(required: bigint, available: bigint, asset: string): Answer {
+  return refused("insufficient_funds", `This needs ${required} units of ${asset}; ${available} are available.`, {
+    available: toHex(available),
+    required: toHex(required),
+  });
+}
+
+function openQuotesOf(userId: string, at: Sql): Sql {
+  return sql`(SELECT count(*) FROM quotes WHERE maker_id = ${uuid(userId)} AND state = 'open' AND expires_at > ${at})`;
+}
+
+function openQuotesOn(requestId: string): Sql {
+  return sql`(SELECT count(*) FROM quotes ${raw("INDEXED BY quotes_open_request")} WHERE request_id = ${uuid(requestId)} AND state = 'open')`;
+}

@@ -1,0 +1,20 @@
+/** Giving back what a quote had set aside. The only way a reserve ends other than by a trade. */
+import { transfer } from "../ledger/post.ts";
+import type { Group } from "../platform/commit.ts";
+import { type Sql, sql, uuid } from "../platform/sql.ts";
+
+/**
+ * Releases the quotes that this very unit ended. Selected by the unit's stamp, never by state: a unit whose gate did not
+ * fire must not find quotes that somebody else ended before.
+ */
+export function releaseQuotesEndedBy(group: Group, unitId: string): Sql {
+  return transfer(group, {
+    reason: "release",
+    step: "end",
+    from: "pending",
+    to: "available",
+    source: sql`SELECT q.maker_id AS from_owner, q.maker_id AS to_owner, q.reserve_asset AS asset, q.reserve AS amount,
+      q.quote_id AS ref, 0 AS line FROM quotes q
+      WHERE q.ended_by = ${uuid(unitId)} AND q.state IN ('cancelled', 'expired', 'rejected')`,
+  });
+}

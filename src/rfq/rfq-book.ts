@@ -1,0 +1,154 @@
+/**
+ * One object per (venue, asset). It puts commands in order, commits them in groups, pushes the book stream and wakes at
+ * the next expiry. It decides nothing: a stale or second copy of it can do no harm.
+ */
+import { DurableObject } from "cloudflare:workers";
+import { config, type Config } from "../platform/config.ts";
+import { faultPoint } from "../platform/fault.ts";
+import { first, sql, uuid } from "../platform/sql.ts";
+import { bookStream, type LoggedEvent } from "../streams/event-log.ts";
+import { handleFrame } from "../streams/frames.ts";
+import { pushHints, type SocketsOf } from "../streams/hints.ts";
+import { SocketHost } from "../streams/socket-host.ts";
+import { acceptQuote } from "./accept-quote.ts";
+import type { GroupDone } from "./book-group.ts";
+import { cancelQuote } from "./cancel-quote.ts";
+import { cancelRequest } from "./cancel-request.ts";
+import { type Answer, type Command, refused } from "./command.ts";
+import { openRequest } from "./open-request.ts";
+import { placeQuote, type RequestTerms } from "./place-quote.ts";
+import { Pump } from "./pump.ts";
+import { submitCommand } from "./submit.ts";
+import type { Unit } from "./unit.ts";
+
+/** Requests whose terms are kept; they never change, so this only bounds memory. */
+const MAX_KNOWN_REQUESTS = 20_000;
+/** After a failed alarm the book looks again this soon. */
+const RETRY_MS = 1_000;
+
+export class RfqBook extends DurableObject<Env> {
+  readonly #asset: string;
+  readonly #settings: Config;
+  readonly #sockets: SocketHost;
+  readonly #pump: Pump;
+  readonly #requests = new Map<string, RequestTerms>();
+  #alarmAt: number | null | undefined;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.#asset = ctx.id.name ?? "";
+    this.#settings = config(env);
+    this.#sockets = new SocketHost(ctx, env.DB, bookStream(this.#asset));
+    this.#pump = new Pump(env.DB, {
+      asset: this.#asset,
+      waitMs: this.#settings.RFQ_GROUP_WAIT_MS,
+      maxUnits: this.#settings.RFQ_GROUP_MAX_UNITS,
+      onCommitted: (done) => this.#committed(done),
+    });
+  }
+
+  async submit(command: Command): Promise<Answer> {
+    const unit = await this.#unit(command);
+    return unit === undefined ? refused("request_unknown", "There is no such request.") : this.#pump.submit(unit);
+  }
+
+  push(events: readonly LoggedEvent[]): Promise<void> {
+    return this.#sockets.push(events);
+  }
+
+  catchUp(): Promise<void> {
+    return this.#sockets.catchUp();
+  }
+
+  async closeSockets(whose: SocketsOf): Promise<void> {
+    this.#sockets.closeSockets(whose);
+  }
+
+  /** Cron's word that something here is due: what a lost alarm should have done. */
+  async expireDue(): Promise<void> {
+    await this.#pump.expire();
+  }
+
+  override async fetch(request: Request): Promise<Response> {
+    const response = await this.#sockets.accept(request, this.#settings.STREAM_SOCKETS_PER_USER);
+    await this.#wakeAt(this.#sockets.closeEnded(Date.now()));
+    return response;
+  }
+
+  override async webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
+    await handleFrame(socket, message, {
+      env: this.env,
+      settings: this.#settings,
+      submit: (command) => submitCommand(this.env, command),
+    });
+  }
+
+  override async webSocketClose(): Promise<void> {
+    await this.#sockets.left();
+  }
+
+  override async webSocketError(): Promise<void> {
+    await this.#sockets.left();
+  }
+
+  override async alarm(): Promise<void> {
+    this.#alarmAt = null;
+    try {
+      await this.#pump.expire();
+      await this.#wakeAt(this.#sockets.closeEnded(Date.now()));
+    } catch (error) {
+      await this.#wakeAt(Date.now() + RETRY_MS);
+      throw error;
+    }
+  }
+
+  async #unit(command: Command): Promise<Unit | undefined> {
+    switch (command.op) {
+      case "open_request":
+        return openRequest(command, this.#settings);
+      case "place_quote": {
+        const request = await this.#termsOf(command.requestId);
+        return request === undefined ? undefined : placeQuote(command, request, this.#settings);
+      }
+      case "cancel_quote":
+        return cancelQuote(command);
+      case "cancel_request":
+        return cancelRequest(command);
+      case "accept":
+        return acceptQuote(command);
+    }
+  }
+
+  async #termsOf(requestId: string): Promise<RequestTerms | undefined> {
+    const known = this.#requests.get(requestId);
+    if (known !== undefined) return known;
+    const terms = await first<RequestTerms>(
+      this.env.DB,
+      sql`SELECT asset, amount, side FROM requests WHERE request_id = ${uuid(requestId)} AND asset = ${this.#asset}`,
+    );
+    if (terms !== undefined) {
+      if (this.#requests.size >= MAX_KNOWN_REQUESTS) this.#requests.clear();
+      this.#requests.set(requestId, terms);
+    }
+    return terms;
+  }
+
+  /** Runs before the group's answers are given: the own stream and the feeds are told without being waited for. */
+  async #committed(done: GroupDone): Promise<void> {
+    if (done.effects.matches.size > 0) await faultPoint(this.env, "rfq.match_committed");
+    const own = bookStream(this.#asset);
+    const [mine, others] = [done.events.filter((event) => event.stream === own), done.events.filter((event) => event.stream !== own)];
+    if (mine.length > 0) this.ctx.waitUntil(this.#sockets.push(mine));
+    if (others.length > 0) this.ctx.waitUntil(pushHints(this.env, others));
+    this.ctx.waitUntil(this.#wakeAt(done.nextDue));
+  }
+
+  /** One alarm serves expiries of quotes, requests and sockets: only an earlier instant replaces it. */
+  async #wakeAt(instant: number | null): Promise<void> {
+    if (instant === null) return;
+    if (this.#alarmAt === undefined) this.#alarmAt = await this.ctx.storage.getAlarm();
+    if (this.#alarmAt !== null && this.#alarmAt <= instant) return;
+    this.#alarmAt = instant;
+    await this.ctx.storage.setAlarm(instant);
+  }
+}

@@ -1,0 +1,205 @@
+import { z } from "@hono/zod-openapi";
+import { assetKey } from "../assets/asset.ts";
+import { assetId, venueField } from "../assets/fields.ts";
+import { pageFields, pageSchema, timeIdPage } from "../platform/cursor.ts";
+import { uuidField } from "../platform/fields.ts";
+import type { ProblemCode } from "../platform/problem.ts";
+import { type Api, reply, route } from "../platform/route.ts";
+import { uuidv7 } from "../platform/uuid.ts";
+import { granted } from "./answer.ts";
+import { cancelQuotes } from "./cancel-quotes.ts";
+import { listMatches } from "./list-matches.ts";
+import { listOwnQuotes, listQuotesOnRequest, type QuotePosition } from "./list-quotes.ts";
+import { listOpenRequests, listOwnRequests } from "./list-requests.ts";
+import { matchView, quoteView, requestView } from "./records.ts";
+import {
+  AcceptBody,
+  CancelledQuote,
+  CancelledQuotes,
+  CancelledRequest,
+  Match,
+  Quote,
+  QUOTE_LIFE,
+  QuoteBody,
+  quoteState,
+  REQUEST_LIFE,
+  RequestBody,
+  RequestItem,
+} from "./schemas.ts";
+import { submitCommand } from "./submit.ts";
+import { quoteTermsText, requestTermsText } from "./terms-text.ts";
+
+const TRADE = { tag: "RFQ", credential: "any", scope: "trade" } as const;
+const READ = { tag: "RFQ", method: "get", credential: "any", scope: "read" } as const;
+const REPLAYED = { "idempotency-replayed": "true" };
+/** A book that cannot commit says so, whatever the command. */
+const BOOK_PROBLEMS: readonly ProblemCode[] = ["unavailable"];
+
+const venueOfAsset = { error: "is required with asset_id", path: ["venue_id"] };
+const hasVenue = (query: { venue_id?: unknown; asset_id?: unknown }) => query.asset_id === undefined || query.venue_id !== undefined;
+const quotePosition = z.tuple([z.int(), z.int(), z.uuid()]).transform((parts): QuotePosition => parts);
+
+export function registerRfqRoutes(api: Api): void {
+  registerRequestRoutes(api);
+  registerQuoteRoutes(api);
+  registerMatchRoutes(api);
+}
+
+function registerRequestRoutes(api: Api): void {
+  route(api, {
+    ...TRADE,
+    method: "post",
+    path: "/rfq/request",
+    summary: "Ask for a price",
+    idempotent: true,
+    body: RequestBody,
+    answer: RequestItem,
+    status: 201,
+    problems: [...BOOK_PROBLEMS, "venue_paused", "open_request_limit"],
+    handler: async ({ env, body, actor, idempotencyKey }) => {
+      const terms = {
+        asset: assetKey({ venue: body.venue_id, assetId: body.asset_id }),
+        amount: body.amount,
+        side: body.side,
+        disclosed: body.disclose_identity ?? false,
+        expiresInSecs: body.expires_in_secs ?? REQUEST_LIFE.default,
+      };
+      const answer = await submitCommand(env, {
+        op: "open_request",
+        actor,
+        requestId: uuidv7(),
+        ...terms,
+        amount: terms.amount.toString(),
+        ...(idempotencyKey === undefined ? {} : { idempotency: { key: idempotencyKey, terms: requestTermsText(terms) } }),
+      });
+      const { row, replayed } = granted(answer, "request");
+      return reply(requestView(row), replayed ? REPLAYED : {});
+    },
+  });
+  route(api, {
+    ...READ,
+    path: "/rfq/request",
+    summary: "Open requests, of one book, one venue or all",
+    query: z.strictObject({ venue_id: venueField.optional(), asset_id: assetId.optional(), ...timeIdPage }).refine(hasVenue, venueOfAsset),
+    answer: pageSchema(RequestItem),
+    handler: ({ db, actor, query }) => listOpenRequests(db, actor.userId, { venue: query.venue_id, assetId: query.asset_id }, query),
+  });
+  route(api, {
+    ...TRADE,
+    method: "delete",
+    path: "/rfq/request",
+    summary: "Cancel one of your requests",
+    fields: z.strictObject({ request_id: uuidField }),
+    answer: CancelledRequest,
+    problems: [...BOOK_PROBLEMS, "request_unknown", "not_request_owner", "request_not_open", "request_expired"],
+    handler: async ({ env, actor, fields }) => {
+      const command = { op: "cancel_request", actor, unitId: uuidv7(), requestId: fields.request_id } as const;
+      granted(await submitCommand(env, command), "cancelled");
+      return { request_id: fields.request_id, status: "cancelled" as const };
+    },
+  });
+  route(api, {
+    ...READ,
+    path: "/rfq/get-requests",
+    summary: "All of your open requests",
+    query: z.strictObject(timeIdPage),
+    answer: pageSchema(RequestItem),
+    handler: ({ db, actor, query }) => listOwnRequests(db, actor.userId, query),
+  });
+}
+
+function registerQuoteRoutes(api: Api): void {
+  route(api, {
+    ...TRADE,
+    method: "post",
+    path: "/rfq/quote",
+    summary: "Offer a firm price on an open request",
+    idempotent: true,
+    body: QuoteBody,
+    answer: Quote,
+    status: 201,
+    problems: [...BOOK_PROBLEMS, "request_unknown", "own_request", "request_not_open", "request_expired", "venue_paused", "open_quote_limit", "insufficient_funds"],
+    handler: async ({ env, body, actor, idempotencyKey }) => {
+      const terms = { requestId: body.request_id, price: body.price, expiresInSecs: body.expires_in_secs ?? QUOTE_LIFE.default };
+      const answer = await submitCommand(env, {
+        op: "place_quote",
+        actor,
+        quoteId: uuidv7(),
+        ...terms,
+        ...(idempotencyKey === undefined ? {} : { idempotency: { key: idempotencyKey, terms: quoteTermsText(terms) } }),
+      });
+      const { row, replayed } = granted(answer, "quote");
+      return reply(quoteView(row), replayed ? REPLAYED : {});
+    },
+  });
+  route(api, {
+    ...READ,
+    path: "/rfq/quote",
+    summary: "Quotes on one of your requests, best first",
+    query: z.strictObject({ request_id: uuidField, status: quoteState.optional(), ...pageFields(quotePosition) }),
+    answer: pageSchema(Quote),
+    problems: ["request_unknown", "not_request_owner"],
+    handler: ({ db, actor, query }) => listQuotesOnRequest(db, actor.userId, { requestId: query.request_id, state: query.status }, query),
+  });
+  route(api, {
+    ...TRADE,
+    method: "delete",
+    path: "/rfq/quote",
+    summary: "Cancel one of your quotes",
+    fields: z.strictObject({ quote_id: uuidField }),
+    answer: CancelledQuote,
+    problems: [...BOOK_PROBLEMS, "quote_unknown", "not_quote_owner", "quote_not_open"],
+    handler: async ({ env, actor, fields }) => {
+      granted(await submitCommand(env, { op: "cancel_quote", actor, unitId: uuidv7(), quoteId: fields.quote_id }), "cancelled");
+      return { quote_id: fields.quote_id, status: "cancelled" as const };
+    },
+  });
+  route(api, {
+    ...TRADE,
+    method: "delete",
+    path: "/rfq/quotes",
+    summary: "Cancel all of your quotes, in every book or those that fit",
+    fields: z.strictObject({ venue_id: venueField.optional(), asset_id: assetId.optional(), request_id: uuidField.optional() }),
+    answer: CancelledQuotes,
+    problems: BOOK_PROBLEMS,
+    handler: async ({ env, actor, fields }) => ({
+      cancelled: await cancelQuotes(env, actor, { venue: fields.venue_id, assetId: fields.asset_id, requestId: fields.request_id }),
+    }),
+  });
+  route(api, {
+    ...READ,
+    path: "/rfq/get-quotes",
+    summary: "Your own quotes, newest first",
+    query: z.strictObject({ status: quoteState.optional(), ...timeIdPage }),
+    answer: pageSchema(Quote),
+    handler: ({ db, actor, query }) => listOwnQuotes(db, actor.userId, { state: query.status }, query),
+  });
+}
+
+function registerMatchRoutes(api: Api): void {
+  route(api, {
+    ...TRADE,
+    method: "post",
+    path: "/rfq/accept",
+    summary: "Accept a quote on your request",
+    body: AcceptBody,
+    answer: Match,
+    problems: [
+      ...BOOK_PROBLEMS,
+      "quote_unknown", "not_request_owner", "quote_not_open", "request_not_open", "quote_expired",
+      "venue_paused", "insufficient_funds", "balance_limit",
+    ],
+    handler: async ({ env, actor, body }) => {
+      const answer = await submitCommand(env, { op: "accept", actor, matchId: uuidv7(), quoteId: body.quote_id });
+      return matchView(granted(answer, "match").row);
+    },
+  });
+  route(api, {
+    ...READ,
+    path: "/rfq/get-matches",
+    summary: "Your matches, on either side, newest first",
+    query: z.strictObject(timeIdPage),
+    answer: pageSchema(Match),
+    handler: ({ db, actor, query }) => listMatches(db, actor.userId, query),
+  });
+}

@@ -1,0 +1,61 @@
+/** Brings a command to the book that orders it. Used by the REST routes and by every stream's sockets. */
+import { errorFields, log } from "../platform/log.ts";
+import { all, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Answer, type Command, refused } from "./command.ts";
+
+/** A request's or quote's book never changes, so one indexed read serves the isolate's life; the oldest half is dropped. */
+const books = new Map<string, string>();
+const MAX_CACHED_BOOKS = 50_000;
+
+export async function submitCommand(env: Env, command: Command): Promise<Answer> {
+  const asset = await bookOf(env.DB, command);
+  if (asset === undefined) return unknownRecord(command);
+  try {
+    const answer: Answer = await env.RFQ_BOOK.getByName(asset).submit(command);
+    if (answer.ok && answer.kind === "quote") remember(command.op === "place_quote" ? command.quoteId : "", asset);
+    return answer;
+  } catch (error) {
+    log("error", "rfq.book_unreachable", { asset, op: command.op, ...errorFields(error) });
+    return refused("unavailable", "It is not known whether the command was carried out.", { outcome: "unknown" });
+  }
+}
+
+async function bookOf(db: D1Database, command: Command): Promise<string | undefined> {
+  switch (command.op) {
+    case "open_request":
+      remember(command.requestId, command.asset);
+      return command.asset;
+    case "place_quote":
+    case "cancel_request":
+      return cached(command.requestId, () => all(db, sql`SELECT asset FROM requests WHERE request_id = ${uuid(command.requestId)}`));
+    case "cancel_quote":
+    case "accept":
+      return cached(command.quoteId, () => all(db, quoteOrMatch(command.quoteId)));
+  }
+}
+
+/** A quote that was accepted long ago is gone, but its match still answers a repeated accept. */
+function quoteOrMatch(quoteId: string): Sql {
+  return sql`SELECT asset FROM quotes WHERE quote_id = ${uuid(quoteId)} UNION SELECT asset FROM matches WHERE quote_id = ${uuid(quoteId)}`;
+}
+
+async function cached(id: string, read: () => Promise<{ asset: string }[]>): Promise<string | undefined> {
+  const known = books.get(id);
+  if (known !== undefined) return known;
+  const asset = (await read())[0]?.asset;
+  if (asset !== undefined) remember(id, asset);
+  return asset;
+}
+
+function remember(id: string, asset: string): void {
+  if (books.size >= MAX_CACHED_BOOKS) {
+    for (const old of [...books.keys()].slice(0, MAX_CACHED_BOOKS / 2)) books.delete(old);
+  }
+  books.set(id, asset);
+}
+
+function unknownRecord(command: Command): Answer {
+  if (command.op === "place_quote" || command.op === "cancel_request") return refused("request_unknown", `There is no request ${command.requestId}.`);
+  if (command.op === "cancel_quote" || command.op === "accept") return refused("quote_unknown", `There is no quote ${command.quoteId}.`);
+  throw new Error(`no book for ${command.op}`);
+}

@@ -1,0 +1,15 @@
+/** A command's terms by value, defaults filled in: what an idempotency key is bound to. */
+
+export function requestTermsText(terms: {
+  readonly asset: string;
+  readonly amount: bigint;
+  readonly side: string;
+  readonly disclosed: boolean;
+  readonly expiresInSecs: number;
+}): string {
+  return JSON.stringify([terms.asset, terms.amount.toString(), terms.side, terms.disclosed, terms.expiresInSecs]);
+}
+
+export function quoteTermsText(terms: { readonly requestId: string; readonly price: number; readonly expiresInSecs: number }): string {
+  return JSON.stringify([terms.requestId, terms.price, terms.expiresInSecs]);
+}

@@ -1,0 +1,34 @@
+/** What a trade at a price costs each side. Pure; all amounts are native units, fees are basis points of USDC. */
+import { type AssetKey, USDC } from "../assets/asset.ts";
+import type { Side } from "../assets/fields.ts";
+
+
+/** Prices are integers scaled by 1e6: 650000 means 0.65 USDC for one whole token. */
+export const PRICE_SCALE = 1_000_000n;
+
+export type TradeTerms = {
+  readonly usdcAmount: bigint;
+  readonly takerFee: bigint;
+  readonly makerFee: bigint;
+  /** What the maker sets aside when quoting: the asset for a Bid, USDC with the maker's fee for an Ask. */
+  readonly reserveAsset: AssetKey;
+  readonly reserve: bigint;
+};
+
+export function tradeTerms(trade: {
+  /** `Bid`: the requester buys the asset with USDC. `Ask`: the requester sells it for USDC. */
+  readonly side: Side;
+  readonly asset: AssetKey;
+  readonly amount: bigint;
+  readonly price: bigint;
+  readonly takerFeeBps: bigint;
+  readonly makerFeeBps: bigint;
+}): TradeTerms {
+  // Rounded up, so that the seller never loses a fraction and no asset is free.
+  const usdcAmount = (trade.amount * trade.price + PRICE_SCALE - 1n) / PRICE_SCALE;
+  const takerFee = (usdcAmount * trade.takerFeeBps) / 10_000n;
+  const makerFee = (usdcAmount * trade.makerFeeBps) / 10_000n;
+  return trade.side === "Bid"
+    ? { usdcAmount, takerFee, makerFee, reserveAsset: trade.asset, reserve: trade.amount }
+    : { usdcAmount, takerFee, makerFee, reserveAsset: USDC, reserve: usdcAmount + makerFee };
+}

@@ -1,0 +1,46 @@
+/**
+ * Streams are a table. An event row is written in the batch of the change it tells of, so it exists exactly when the
+ * change does; objects only push. What an audience may not see is left out here, when the row is written.
+ */
+import type { Group } from "../platform/commit.ts";
+import { raw, type Sql, sql } from "../platform/sql.ts";
+
+export type EventType =
+  | "request.opened" | "request.closed" | "quote.opened" | "quote.received" | "quote.closed" | "match.created"
+  | "deposit.detected" | "deposit.credited" | "deposit.orphaned" | "deposit.quarantined"
+  | "withdrawal.queued" | "withdrawal.submitted" | "withdrawal.settled" | "withdrawal.failed" | "account.notice";
+
+export const bookStream = (asset: string): string => `book:${asset}`;
+export const venueStream = (venue: string): string => `venue:${venue}`;
+export const accountStream = (userId: string): string => `account:${userId.toLowerCase()}`;
+
+/** SQL for `account:<uuid>` from a BLOB column. */
+export function accountStreamOf(column: string): Sql {
+  const h = `lower(hex(${column}))`;
+  return raw(`'account:' || substr(${h},1,8) || '-' || substr(${h},9,4) || '-' || substr(${h},13,4) || '-' || substr(${h},17,4) || '-' || substr(${h},21)`);
+}
+
+/**
+ * Statements that write one event per row of `source`, a SELECT naming `stream`, `type`, `body` (JSON text of the
+ * record's columns, rendered for the wire when it is sent) and `ord` (their order within the group).
+ */
+export function announce(group: Group, source: Sql): Sql[] {
+  return [
+    sql`INSERT INTO streams (name, last_seq, pushed_seq, first_seq)
+      SELECT DISTINCT e.stream, 0, 0, 1 FROM (${source}) e WHERE NOT EXISTS (SELECT 1 FROM streams s WHERE s.name = e.stream)`,
+    sql`INSERT INTO stream_events (stream_id, seq, written_in, at, type, body)
+      SELECT s.stream_id, s.last_seq + row_number() OVER (PARTITION BY s.stream_id ORDER BY e.ord), ${group.seq}, ${group.at}, e.type, e.body
+      FROM (${source}) e JOIN streams s ON s.name = e.stream
+      ORDER BY s.stream_id, e.ord`,
+  ];
+}
+
+/** One event as it lies in the log; `body` is the JSON text of the record's columns. */
+export type LoggedEvent = { readonly stream: string; readonly seq: number; readonly at: number; readonly type: EventType; readonly body: string };
+
+/** The group's events on streams that somebody reads: the last statement of a batch, so that D1's order decides who must be told. */
+export function eventsToPush(group: Group): Sql {
+  return sql`SELECT s.name AS stream, e.seq, e.at, e.type, e.body
+    FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id JOIN stream_readers r ON r.name = s.name
+    WHERE e.written_in = ${group.seq} ORDER BY e.stream_id, e.seq`;
+}

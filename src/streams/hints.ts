@@ -1,0 +1,48 @@
+/** Telling the objects that hold sockets about committed events. A hint may be lost: cron compares and sends it again. */
+import { errorFields, log } from "../platform/log.ts";
+import { all, sql } from "../platform/sql.ts";
+import type { LoggedEvent } from "./event-log.ts";
+
+/** What an object with sockets answers to: RfqBook for `book:` streams, Feed for the others. */
+type StreamObject = {
+  push(events: readonly LoggedEvent[]): Promise<void>;
+  catchUp(): Promise<void>;
+  closeSockets(whose: SocketsOf): Promise<void>;
+  fetch(request: Request): Promise<Response>;
+};
+/** Whose sockets to close: a user's, those opened by one key, or those opened by a user's sessions. */
+export type SocketsOf = { readonly userId: string } | { readonly apiKeyId: string } | { readonly sessionsOf: string };
+
+/** Streams told of at once; each call is a subrequest, of which a Worker has a bounded number. */
+const MAX_STREAMS_PER_SWEEP = 500;
+
+export function streamObject(env: Env, stream: string): StreamObject {
+  return stream.startsWith("book:") ? env.RFQ_BOOK.getByName(stream.slice("book:".length)) : env.FEED.getByName(stream);
+}
+
+/** Hands events to the objects of their streams. Never throws. */
+export async function pushHints(env: Env, events: readonly LoggedEvent[]): Promise<void> {
+  await Promise.all([...Map.groupBy(events, (event) => event.stream)].map(([stream, own]) => tell(stream, () => streamObject(env, stream).push(own))));
+}
+
+/** Cron: streams with readers whose object has not said that it pushed the last event. */
+export async function hintAgain(env: Env): Promise<void> {
+  const behind = await all<{ name: string }>(
+    env.DB,
+    sql`SELECT s.name FROM streams s JOIN stream_readers r ON r.name = s.name WHERE s.pushed_seq < s.last_seq LIMIT ${MAX_STREAMS_PER_SWEEP}`,
+  );
+  await Promise.all(behind.map(({ name }) => tell(name, () => streamObject(env, name).catchUp())));
+}
+
+/** Closes the sockets of a revoked key or a frozen user on the streams that they are known to have opened. */
+export async function closeSockets(env: Env, streams: readonly string[], whose: SocketsOf): Promise<void> {
+  await Promise.all(streams.map((stream) => tell(stream, () => streamObject(env, stream).closeSockets(whose))));
+}
+
+async function tell(stream: string, call: () => Promise<void>): Promise<void> {
+  try {
+    await call();
+  } catch (error) {
+    log("warn", "streams.hint_lost", { stream, ...errorFields(error) });
+  }
+}

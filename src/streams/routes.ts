@@ -1,0 +1,55 @@
+/** Websocket upgrades. The Worker checks and consumes the ticket; the stream's object takes the socket. */
+import { z } from "@hono/zod-openapi";
+import { assetKey } from "../assets/asset.ts";
+import { assetId, venueField } from "../assets/fields.ts";
+import { consumeTicket } from "../auth/ws-ticket.ts";
+import { integer, text } from "../platform/fields.ts";
+import { problem, type ProblemCode } from "../platform/problem.ts";
+import { type Api, streamRoute } from "../platform/route.ts";
+import type { Sql } from "../platform/sql.ts";
+import { accountStream, accountStreamOf, bookStream, venueStream } from "./event-log.ts";
+import { streamObject } from "./hints.ts";
+import { ACTOR_HEADER } from "./socket.ts";
+
+const ticket = text(1, 128);
+/** Last number the reader has seen: what came after it is replayed. */
+const since = integer(0, Number.MAX_SAFE_INTEGER);
+const TICKET_PROBLEMS: readonly ProblemCode[] = ["ticket_invalid", "account_frozen", "ip_not_allowed", "scope_missing", "socket_limit"];
+
+export function registerStreamRoutes(api: Api): void {
+  streamRoute(api, {
+    path: "/rfq/stream",
+    summary: "Public events of one book, or of every book of a venue",
+    query: z.strictObject({ ticket, venue_id: venueField, asset_id: assetId.optional(), since: since.optional() }),
+    problems: TICKET_PROBLEMS,
+    handler: (call) => {
+      const { venue_id: venue, asset_id: asset } = call.query;
+      const stream = asset === undefined ? venueStream(venue) : bookStream(assetKey({ venue, assetId: asset }));
+      return upgrade(call, stream, () => stream);
+    },
+  });
+  streamRoute(api, {
+    path: "/account/stream",
+    summary: "Your own events, whichever credential caused them",
+    query: z.strictObject({ ticket, since: since.optional() }),
+    problems: TICKET_PROBLEMS,
+    handler: (call) => upgrade(call, accountStreamOf("user_id"), accountStream),
+  });
+}
+
+type Upgrade = {
+  readonly env: Env;
+  readonly db: D1Database;
+  readonly clientIp: string | undefined;
+  readonly query: { readonly ticket: string; readonly since?: number | undefined };
+};
+
+async function upgrade({ env, db, clientIp, query }: Upgrade, stream: string | Sql, streamOf: (userId: string) => string): Promise<Response> {
+  const { expiresAtMs, ...actor } = await consumeTicket(db, { ticket: query.ticket, clientIp, stream });
+  const target = new URL("https://stream.internal/");
+  if (query.since !== undefined) target.searchParams.set("since", String(query.since));
+  const headers = { upgrade: "websocket", [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: expiresAtMs }) };
+  const response = await streamObject(env, streamOf(actor.userId)).fetch(new Request(target, { headers }));
+  if (response.status === 429) throw problem("socket_limit", "You have too many sockets on this stream.");
+  return response;
+}

@@ -1,0 +1,44 @@
+/** What a hibernating socket remembers: its attachment survives the object's sleep, at most 16 KiB of it. */
+import type { Actor } from "../auth/actor.ts";
+import type { SocketsOf } from "./hints.ts";
+
+export type SocketState = {
+  readonly actor: Actor;
+  /** Unix milliseconds at which the credential behind the socket ends; null when it does not. */
+  readonly endsAt: number | null;
+  /** Start of the current minute of bad frames, and how many it had. */
+  readonly badSince: number;
+  readonly badFrames: number;
+};
+
+/** The credential behind the socket was revoked, expired or frozen: get a new one before you reconnect. */
+export const CLOSE_UNAUTHORIZED = 4401;
+/** RFC 6455: policy violation, here too many bad frames. */
+export const CLOSE_POLICY = 1008;
+/** RFC 6455: the server gives up on the socket; reconnect with `since`. */
+export const CLOSE_SERVER_ERROR = 1011;
+
+export function socketTags({ userId, credential }: Actor): string[] {
+  return [tagOf({ userId }), tagOf(credential.kind === "api_key" ? { apiKeyId: credential.apiKeyId } : { sessionsOf: userId })];
+}
+
+export function tagOf(whose: SocketsOf): string {
+  if ("userId" in whose) return `user:${whose.userId}`;
+  return "apiKeyId" in whose ? `key:${whose.apiKeyId}` : `sessions:${whose.sessionsOf}`;
+}
+
+export function readState(socket: WebSocket): SocketState {
+  // Only `acceptSocket` writes attachments, and always this shape.
+  return socket.deserializeAttachment() as SocketState;
+}
+
+/** The actor of an upgrade, handed from the Worker to the object in a header that no outside request can reach it with. */
+export const ACTOR_HEADER = "x-stream-actor";
+
+export function closeSocket(socket: WebSocket, code: number, reason: string): void {
+  try {
+    socket.close(code, reason);
+  } catch {
+    // Already closing: getWebSockets() may still list it.
+  }
+}

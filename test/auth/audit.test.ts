@@ -1,0 +1,134 @@
+import { env } from "cloudflare:workers";
+import { beforeAll, expect, it } from "vitest";
+import { sealAudit, verifyAudit } from "../../src/auth/audit-seal.ts";
+import { revokeApiKey } from "../../src/auth/api-key.ts";
+import { all, first, sql } from "../../src/platform/sql.ts";
+import { bearer, newKey, newUser, send } from "../support/edge.ts";
+
+type Row = { audit_seq: number };
+
+/** Whoever holds the database file can switch its guards off; the chain is what shows it. Undone by `undo`. */
+async function tamper(statement: string): Promise<void> {
+  const guards = await all<{ name: string; sql: string }>(
+    env.DB,
+    sql`SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name IN ('audit_events', 'audit_seals')`,
+  );
+  await env.DB.batch([
+    ...guards.map((guard) => env.DB.prepare(`DROP TRIGGER ${guard.name}`)),
+    env.DB.prepare(statement),
+    ...guards.map((guard) => env.DB.prepare(guard.sql)),
+  ]);
+}
+
+let rows: Row[] = [];
+
+beforeAll(async () => {
+  const user = await newUser();
+  for (let made = 0; made < 5; made++) await newKey(user.userId, ["read"]);
+  await sealAudit(env.DB);
+  rows = await all<Row>(env.DB, sql`SELECT audit_seq FROM audit_events ORDER BY audit_seq DESC LIMIT 5`);
+});
+
+const seqOf = (place: number) => rows[place]?.audit_seq ?? 0;
+
+it("an untouched trail verifies from first to last row", async () => {
+  const verdict = await verifyAudit(env.DB);
+  expect(verdict).toMatchObject({ ok: true, faults: [] });
+  expect(verdict.checked).toBeGreaterThanOrEqual(5);
+});
+
+it("a changed row is named, and it alone", async () => {
+  const seq = seqOf(2);
+  const before = await first<{ actor: string }>(env.DB, sql`SELECT actor FROM audit_events WHERE audit_seq = ${seq}`);
+  await tamper(`UPDATE audit_events SET actor = 'operator:mallory' WHERE audit_seq = ${seq}`);
+  expect((await verifyAudit(env.DB)).faults).toEqual([{ auditSeq: seq, fault: "changed" }]);
+  await tamper(`UPDATE audit_events SET actor = '${before?.actor ?? ""}' WHERE audit_seq = ${seq}`);
+  expect((await verifyAudit(env.DB)).ok).toBe(true);
+});
+
+it("a missing row is named", async () => {
+  const seq = seqOf(3);
+  await tamper(`CREATE TABLE audit_taken AS SELECT * FROM audit_events WHERE audit_seq = ${seq}`);
+  await tamper(`DELETE FROM audit_events WHERE audit_seq = ${seq}`);
+  expect((await verifyAudit(env.DB)).faults).toEqual([{ auditSeq: seq, fault: "missing" }]);
+  await tamper("INSERT INTO audit_events SELECT * FROM audit_taken");
+  await tamper("DROP TABLE audit_taken");
+  expect((await verifyAudit(env.DB)).ok).toBe(true);
+});
+
+it("two rows that changed places are named", async () => {
+  const [a, b] = [seqOf(1), seqOf(2)];
+  const swap = `UPDATE audit_events SET audit_seq = CASE audit_seq WHEN ${a} THEN -${b} WHEN ${b} THEN -${a} END WHERE audit_seq IN (${a}, ${b})`;
+  const settle = "UPDATE audit_events SET audit_seq = -audit_seq WHERE audit_seq < 0";
+  await tamper(swap);
+  await tamper(settle);
+  expect((await verifyAudit(env.DB)).faults.map((fault) => fault.auditSeq)).toEqual([b, a].toSorted((x, y) => x - y));
+  await tamper(swap);
+  await tamper(settle);
+  expect((await verifyAudit(env.DB)).ok).toBe(true);
+});
+
+it("a cut-off tail verifies by itself, and not against the logged head", async () => {
+  await newKey((await newUser()).userId, ["read"]);
+  const anchor = await sealAudit(env.DB);
+  await tamper(`DELETE FROM audit_seals WHERE audit_seq = ${anchor.seq}`);
+  await tamper(`DELETE FROM audit_events WHERE audit_seq = ${anchor.seq}`);
+  expect((await verifyAudit(env.DB)).ok).toBe(true);
+  expect((await verifyAudit(env.DB, anchor)).faults).toEqual([{ auditSeq: anchor.seq, fault: "cut off" }]);
+});
+
+it("sealers running at once make one chain", async () => {
+  const user = await newUser();
+  await Promise.all([
+    newKey(user.userId, ["read"]),
+    newKey(user.userId, ["read"]),
+    sealAudit(env.DB),
+    sealAudit(env.DB),
+    sealAudit(env.DB),
+  ]);
+  await sealAudit(env.DB);
+  expect(await verifyAudit(env.DB)).toMatchObject({ ok: true, unsealed: 0 });
+});
+
+it.each([
+  ["an update", "UPDATE audit_events SET actor = 'x'"],
+  ["a delete", "DELETE FROM audit_events"],
+  ["a replace by number", "INSERT OR REPLACE INTO audit_events SELECT * FROM audit_events LIMIT 1"],
+  [
+    "a replace by id",
+    "INSERT OR REPLACE INTO audit_events (audit_event_id, kind, actor, at) SELECT audit_event_id, 'login', 'x', 0 FROM audit_events LIMIT 1",
+  ],
+  [
+    "a number of one's own",
+    "INSERT INTO audit_events (audit_seq, audit_event_id, kind, actor, at) VALUES (999999999, x'00112233445566778899aabbccddeeff', 'login', 'x', 0)",
+  ],
+  ["an update of a seal", "UPDATE audit_seals SET hash = x'00'"],
+  ["a delete of a seal", "DELETE FROM audit_seals"],
+  ["a replaced seal", "INSERT OR REPLACE INTO audit_seals SELECT audit_seq, x'00', 0 FROM audit_seals LIMIT 1"],
+  ["a seal out of turn", "INSERT INTO audit_seals (audit_seq, hash, sealed_at) VALUES (999999999, x'00', 0)"],
+])("the database refuses %s of the trail", async (_name, statement) => {
+  await expect(env.DB.prepare(statement).run()).rejects.toThrow(/append-only/);
+});
+
+it("a user sees what concerns them and nothing of others, newest first, page by page", async () => {
+  const user = await newUser();
+  const other = await newUser();
+  const keys = [await newKey(user.userId, ["read"]), await newKey(user.userId, ["read"])];
+  await newKey(other.userId, ["read"]);
+  await revokeApiKey(env.DB, { apiKeyId: keys[0]?.apiKeyId ?? "", operator: "alice" });
+  const get = async (query: string) =>
+    (await send(`/auth/get-audit-events${query}`, { headers: bearer(user.token) })).json<{
+      items: { kind: string; actor: string; subject_id: string }[];
+      next_cursor: string | null;
+    }>();
+  const whole = await get("");
+  expect(whole.items.map((event) => [event.kind, event.actor, event.subject_id])).toEqual([
+    ["api_key_revoked", "operator:alice", keys[0]?.apiKeyId],
+    ["api_key_created", "operator:test", keys[1]?.apiKeyId],
+    ["api_key_created", "operator:test", keys[0]?.apiKeyId],
+  ]);
+  const page = await get("?limit=2");
+  const rest = await get(`?limit=2&last_cursor=${page.next_cursor ?? ""}`);
+  expect([...page.items, ...rest.items]).toEqual(whole.items);
+  expect(rest.next_cursor).toBeNull();
+});

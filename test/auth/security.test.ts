@@ -1,0 +1,196 @@
+/**
+ * One table over every route of the OpenAPI description: a new route is covered without anyone thinking of it. No call
+ * here is valid beyond its credential, so none of them changes anything: a passed check shows as 400 or better.
+ */
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
+import type { Scope } from "../../src/auth/scope.ts";
+import { issueSession } from "../../src/auth/session.ts";
+import { freezeUser } from "../../src/auth/user.ts";
+import { bearer, codeOf, newKey, newUser, problemOf, type Sent, send, sendSigned, settings, sign, type TestKey } from "../support/edge.ts";
+import { type DescribedRoute, describedRoutes } from "../support/edge-routes.ts";
+
+const routes = await describedRoutes();
+const guarded = routes.filter((route) => route.credential !== "public").map((route) => [`${route.method} ${route.path}`, route] as const);
+const open = routes
+  .filter((route) => route.credential === "public" && !route.stream)
+  .map((route) => [`${route.method} ${route.path}`, route] as const);
+const SCOPES: readonly Scope[] = ["read", "trade", "withdraw"];
+
+/** A request that no handler could act on: an unknown field beside whatever is missing. */
+function harmless(route: DescribedRoute): { target: string; sent: Sent } {
+  const target = `${route.path}?no_such_field=1`;
+  return { target, sent: { method: route.method } };
+}
+
+const call = (route: DescribedRoute, headers: Record<string, string>) => {
+  const { target, sent } = harmless(route);
+  return send(target, { ...sent, headers });
+};
+const signed = (route: DescribedRoute, key: TestKey, more: { timestamp?: number; headers?: Record<string, string> } = {}) => {
+  const { target, sent } = harmless(route);
+  return sendSigned(key, target, { ...sent, ...more });
+};
+
+describe.each(guarded)("%s", (_name, route) => {
+  it("refuses a request without credentials, and says which scheme it wants", async () => {
+    const response = await call(route, {});
+    expect(response.headers.get("www-authenticate")).toBe("Bearer");
+    expect(await codeOf(response)).toBe("401 credentials_missing");
+  });
+
+  it("refuses sessions that are garbage, expired, signed with another secret, or unsigned", async () => {
+    const user = await newUser();
+    const claims = { userId: user.userId, epoch: 0 };
+    const foreign = await issueSession(settings({ SESSION_SECRETS: { t2: "another-secret-0123456789-0123456789-abc" } }), claims);
+    const expired = await issueSession(settings(), claims, Date.now() - 3_600_000);
+    const [, payload = ""] = user.token.split(".");
+    const none = `${Buffer.from('{"alg":"none","typ":"JWT","kid":"t2"}').toString("base64url")}.${payload}.`;
+    for (const token of ["garbage", "a.b.c", foreign.accessToken, none, `${user.token}x`]) {
+      expect(await codeOf(await call(route, bearer(token)))).toBe("401 session_invalid");
+    }
+    expect(await codeOf(await call(route, { authorization: "Basic dTpw" }))).toBe("401 session_invalid");
+    expect(await codeOf(await call(route, bearer(expired.accessToken)))).toBe("401 session_expired");
+  });
+
+  it("refuses a signed request by the first fault of the contract's order", async () => {
+    const user = await newUser();
+    const key = await newKey(user.userId, SCOPES);
+    const stranger = { apiKeyId: crypto.randomUUID(), secret: key.secret };
+    expect(await codeOf(await signed(route, stranger))).toBe("401 api_key_unknown");
+    expect(await codeOf(await call(route, { apikey: key.apiKeyId }))).toBe("401 timestamp_malformed");
+    expect(await codeOf(await signed(route, stranger, { headers: { "x-hmac-timestamp": "soon" } }))).toBe("401 timestamp_malformed");
+    expect(await codeOf(await signed(route, { ...key, secret: `${key.secret}x` }))).toBe("401 signature_invalid");
+    expect(await codeOf(await signed(route, { ...key, secret: "x" }, { timestamp: Date.now() - 31_000 }))).toBe(
+      "401 timestamp_outside_tolerance",
+    );
+    expect(await codeOf(await signed(route, key, { timestamp: Date.now() + 31_000 }))).toBe("401 timestamp_outside_tolerance");
+    expect(await codeOf(await signed(route, key, { headers: { "x-hmac-signature": "" } }))).toBe("401 signature_invalid");
+  });
+
+  it("accepts a signature 29 s off either way, as far as its kind of credential may go", async () => {
+    const key = await newKey((await newUser()).userId, SCOPES);
+    for (const skew of [-29_000, 29_000]) {
+      const response = await signed(route, key, { timestamp: Date.now() + skew });
+      expect(await codeOf(response)).toBe(route.credential === "session" ? "403 session_required" : "400 invalid_request");
+    }
+  });
+
+  it("verifies a request with APIKEY as HMAC only, however good its session is", async () => {
+    const user = await newUser();
+    const key = await newKey(user.userId, SCOPES);
+    const both = { ...bearer(user.token), ...sign({ ...key, secret: "wrong" }, { method: route.method, target: route.path }) };
+    expect(await codeOf(await call(route, both))).toBe("401 signature_invalid");
+    expect(await codeOf(await call(route, { ...bearer(user.token), apikey: "", "x-hmac-timestamp": String(Date.now()) }))).toBe(
+      "401 api_key_unknown",
+    );
+    expect(await codeOf(await call(route, { ...bearer(user.token), apikey: "" }))).toBe("401 timestamp_malformed");
+  });
+
+  it("refuses every key that lacks the scope, and names what is missing", async () => {
+    const { scope, credential } = route;
+    if (scope === undefined || credential === "session") return;
+    const key = await newKey(
+      (await newUser()).userId,
+      SCOPES.filter((held) => held !== scope),
+    );
+    const response = await signed(route, key);
+    expect(await problemOf(response)).toMatchObject({
+      status: 403,
+      code: "scope_missing",
+      required_scope: scope,
+      granted_scopes: SCOPES.filter((held) => held !== scope),
+    });
+  });
+
+  it("refuses a session where it needs a key", async () => {
+    const response = await call(route, bearer((await newUser()).token));
+    const expected =
+      route.credential !== "api_key"
+        ? "400 invalid_request"
+        : route.scope === "withdraw"
+          ? "403 session_cannot_withdraw"
+          : "403 api_key_required";
+    expect(await codeOf(response)).toBe(expected);
+  });
+
+  it("refuses a frozen account, after its credential verified and before anything else is told", async () => {
+    const user = await newUser();
+    const key = await newKey(user.userId, []);
+    await freezeUser(env.DB, { userId: user.userId, operator: "test" });
+    forgetAllCredentials();
+    expect(await codeOf(await call(route, bearer(user.token)))).toBe("403 account_frozen");
+    expect(await codeOf(await signed(route, key))).toBe("403 account_frozen");
+    expect(await codeOf(await signed(route, { ...key, secret: "wrong" }))).toBe("401 signature_invalid");
+  });
+
+  it("answers every fault as a problem with the request's own id, and keeps it out of caches", async () => {
+    const response = await call(route, { "x-request-id": "00000000-0000-4000-8000-00000000beef" });
+    const id = response.headers.get("x-request-id");
+    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    expect(id).not.toBe("00000000-0000-4000-8000-00000000beef");
+    expect(response.headers.get("content-type")).toBe("application/problem+json");
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    expect((await problemOf(response))["request_id"]).toBe(id);
+  });
+
+  it("takes a body of 64 KiB and not a byte more, before it looks at credentials", async () => {
+    if (route.method === "GET") return;
+    const { target, sent } = harmless(route);
+    expect(await codeOf(await send(target, { ...sent, body: " ".repeat(65_537) }))).toBe("413 body_too_large");
+    expect(await codeOf(await send(target, { ...sent, body: " ".repeat(65_536) }))).toBe("401 credentials_missing");
+  });
+});
+
+describe.each(open)("public %s", (_name, route) => {
+  it("ignores credentials, even broken ones", async () => {
+    const { target, sent } = harmless(route);
+    for (const headers of [{}, bearer("garbage"), { apikey: "x" }]) {
+      expect(await codeOf(await send(target, { ...sent, headers }))).toBe("400 invalid_request");
+    }
+  });
+});
+
+it("the description names every route of the contract with its credential and scope", () => {
+  const table = routes.map((route) => `${route.method} ${route.path} ${route.stream ? "ticket" : route.credential} ${route.scope ?? "-"}`);
+  for (const line of [
+    "POST /auth/login public -",
+    "GET /auth/whoami any -",
+    "POST /auth/api-keys session -",
+    "DELETE /auth/sessions session -",
+    "POST /auth/ws-ticket/signed api_key -",
+    "POST /custody/withdraw api_key withdraw",
+    "POST /custody/create-deposit-address any read",
+    "GET /custody/get-ledger any read",
+    "POST /rfq/request any trade",
+    "DELETE /rfq/request any trade",
+    "GET /rfq/request any read",
+    "POST /rfq/quote any trade",
+    "DELETE /rfq/quotes any trade",
+    "POST /rfq/accept any trade",
+    "GET /rfq/stream ticket -",
+    "GET /account/stream ticket -",
+  ]) {
+    expect(table).toContain(line);
+  }
+  for (const route of routes) {
+    if (route.credential === "public" || route.path.startsWith("/auth")) continue;
+    const expected =
+      route.path === "/custody/withdraw" ? "withdraw" : route.path.startsWith("/rfq") && route.method !== "GET" ? "trade" : "read";
+    expect(`${route.method} ${route.path} ${route.scope}`).toBe(`${route.method} ${route.path} ${expected}`);
+  }
+});
+
+describe.each(routes.filter((route) => route.stream).map((route) => [route.path, route] as const))("stream %s", (_name, route) => {
+  const query = route.path === "/rfq/stream" ? "&venue_id=venue_one" : "";
+  it("checks upgrade, then query, then ticket, and never repeats the ticket", async () => {
+    expect(await codeOf(await send(`${route.path}?ticket=abc`))).toBe("426 websocket_required");
+    const upgrade = { headers: { upgrade: "websocket" } };
+    const faulty = await send(`${route.path}?ticket=secret-ticket&typo=1${query}`, upgrade);
+    const text = await faulty.text();
+    expect(faulty.status).toBe(400);
+    expect(text).not.toContain("secret-ticket");
+    expect(await codeOf(await send(`${route.path}?ticket=secret-ticket${query}`, upgrade))).toBe("401 ticket_invalid");
+  });
+});

@@ -1,0 +1,282 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { encodeFunctionData, type Hex } from "viem";
+import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
+import { USDC } from "../../src/assets/asset.ts";
+import { watchChain } from "../../src/custody/watch-chain.ts";
+import { readBalance } from "../../src/ledger/balance.ts";
+import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { openStage, someone, type Stage } from "./support/stage.ts";
+
+const NOTHING = { available: 0n, pending: 0n };
+
+/** The journal sums to zero, and what is owed is what the deposits brought. */
+async function expectSound(stage: Stage): Promise<void> {
+  const external = `external:${stage.chain.chain}`;
+  const rows = await all<{ asset: string; issued: string; credited: string }>(
+    env.DB,
+    sql`SELECT a.asset, CAST(-a.balance AS TEXT) AS issued, CAST(
+        coalesce((SELECT sum(CAST(amount AS INTEGER)) FROM deposits d WHERE d.chain = ${stage.chain.chain} AND d.asset = a.asset AND d.state = 'credited'), 0)
+        - coalesce((SELECT sum(amount) FROM withdrawals w WHERE w.chain = ${stage.chain.chain} AND w.asset = a.asset AND w.state = 'settled'), 0) AS TEXT) AS credited
+      FROM accounts a WHERE a.owner = CAST(${external} AS BLOB)`,
+  );
+  for (const row of rows) expect(row.issued).toBe(row.credited);
+}
+
+async function rewind(stage: Stage, block: number): Promise<void> {
+  const { hash } = await stage.client.getBlock({ blockNumber: BigInt(block) });
+  await all(env.DB, sql`UPDATE chain_cursors SET final_number = ${block}, final_hash = unhex(${(hash as Hex).slice(2)}), scanned_number = ${block},
+    scanned_hash = unhex(${(hash as Hex).slice(2)}) WHERE chain = ${stage.chain.chain}`);
+  await all(env.DB, sql`DELETE FROM chain_blocks WHERE chain = ${stage.chain.chain}`);
+}
+
+describe("deposits", () => {
+  it("a block range that is scanned twice credits its deposits once", async () => {
+    const stage = await openStage();
+    const user = await stage.user();
+    await stage.watch();
+    const start = Number(await stage.client.getBlockNumber());
+    await stage.mintUsdc(user.address, 5n);
+    await stage.mintUsdc(user.address, 5n);
+    await stage.mintTokens(user.address, 0xabn, 7n);
+    await stage.confirm();
+    await rewind(stage, start);
+    await stage.watch();
+    await rewind(stage, 0);
+    await stage.watch();
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 10n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, "venue_one:0xab")).toEqual({ available: 7n, pending: 0n });
+    expect(await stage.deposits(user.userId)).toHaveLength(3);
+    await expectSound(stage);
+  });
+
+  it("two watchers at once credit once", async () => {
+    const stage = await openStage();
+    const user = await stage.user();
+    await stage.watch();
+    await stage.mintUsdc(user.address, 5n);
+    await stage.mine(3);
+    await Promise.allSettled([stage.watch(), stage.watch(), stage.watch()]);
+    await stage.watch();
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
+    await expectSound(stage);
+  });
+
+  it("batches, several transfers in one transaction and zero amounts are told apart", async () => {
+    const stage = await openStage();
+    const [one, two] = [await stage.user(), await stage.user()];
+    await stage.watch();
+    await stage.mintBatch(one.address, [1n, 2n, 1n, 3n], [10n, 20n, 30n, 0n]);
+    await stage.mintTokens(two.address, 1n, 4n);
+    await stage.mintUsdc(two.address, 0n);
+    await stage.confirm();
+    expect(await readBalance(env.DB, one.userId, "venue_one:0x1")).toMatchObject({ available: 40n });
+    expect(await readBalance(env.DB, one.userId, "venue_one:0x2")).toMatchObject({ available: 20n });
+    expect(await stage.deposits(one.userId)).toHaveLength(3);
+    expect(await stage.deposits(two.userId)).toHaveLength(1);
+    await expectSound(stage);
+  });
+
+  it("another contract's transfers, transfers to strangers and transfers between our own addresses are no deposits", async () => {
+    const stage = await openStage();
+    const [one, two] = [await stage.user(), await stage.user()];
+    await stage.watch();
+    await stage.mintUsdc(someone(), 9n);
+    await stage.client.impersonateAccount({ address: one.address });
+    await stage.client.setBalance({ address: one.address, value: 10n ** 18n });
+    await stage.mintUsdc(one.address, 9n);
+    await stage.mine();
+    const data = encodeFunctionData({ abi: localUsdcAbi, functionName: "transfer", args: [two.address, 4n] });
+    await stage.client.sendTransaction({ account: one.address, to: stage.usdc, data, gas: 200_000n });
+    await stage.confirm();
+    expect(await stage.deposits(two.userId)).toEqual([]);
+    expect(await stage.deposits(one.userId)).toHaveLength(1);
+  });
+
+  it("amounts that the ledger cannot hold are quarantined alone", async () => {
+    const stage = await openStage();
+    const [junk, good] = [await stage.user(), await stage.user()];
+    await stage.watch();
+    const asset = `venue_one:0x${BigInt(Date.now()).toString(16)}`;
+    const id = BigInt(asset.slice(asset.indexOf(":") + 1));
+    for (const amount of [2n ** 256n - 1n - 2n ** 255n, 2n ** 63n - 1n, 2n ** 62n, 2n ** 62n, 2n ** 62n - 5n]) await stage.mintTokens(junk.address, id, amount);
+    await stage.mintTokens(good.address, id + 1n, 3n);
+    await stage.confirm();
+    const junkDeposits = await stage.deposits(junk.userId);
+    expect(junkDeposits.map((row) => row.state).toSorted()).toEqual(["credited", "quarantined", "quarantined", "quarantined", "quarantined"]);
+    const credited = BigInt(junkDeposits.find((row) => row.state === "credited")?.amount ?? 0);
+    expect(credited).toBeLessThanOrEqual(2n ** 62n);
+    expect(await readBalance(env.DB, junk.userId, asset)).toEqual({ available: credited, pending: 0n });
+    expect(await readBalance(env.DB, good.userId, `venue_one:0x${(id + 1n).toString(16)}`)).toEqual({ available: 3n, pending: 0n });
+    await expectSound(stage);
+  });
+
+  it("catches up from far behind in bounded ranges, with a node that limits them", async () => {
+    const stage = await openStage({ chain: { scan_range: 10 } });
+    const user = await stage.user();
+    for (let deposit = 0; deposit < 5; deposit++) {
+      await stage.mintUsdc(user.address, 1n);
+      await stage.mine(30);
+    }
+    let rounds = 0;
+    while ((await stage.watch()).behind) expect(++rounds).toBeLessThan(10);
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
+  });
+});
+
+describe("reorganisations", () => {
+  it("a deposit that leaves the chain before its confirmations is orphaned, and the same one when it comes back", async () => {
+    const stage = await openStage({ confirmations: 4 });
+    const user = await stage.user();
+    await stage.mine(5);
+    await stage.watch();
+    const snapshot = await stage.client.snapshot();
+    await stage.mintUsdc(user.address, 5n);
+    await stage.mine();
+    await stage.watch();
+    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming" }]);
+    await stage.client.revert({ id: snapshot });
+    await stage.client.setNextBlockTimestamp({ timestamp: BigInt(Math.floor(Date.now() / 1000) + 100) });
+    await stage.mine(2);
+    await stage.watch();
+    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "orphaned" }]);
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual(NOTHING);
+    // The same transaction once more: same nonce, same bytes, so the same hash.
+    await stage.replay();
+    await stage.mine();
+    await stage.watch();
+    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming" }]);
+    await stage.confirm();
+    await stage.confirm();
+    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "credited" }]);
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
+    expect(await stage.events(user.userId)).toEqual(["deposit.detected", "deposit.orphaned", "deposit.detected", "deposit.credited"]);
+  });
+
+  it.each([1, 3])("a reorg of %i blocks with the deposit mined again elsewhere is the same deposit", async (depth) => {
+    const stage = await openStage({ confirmations: 4 });
+    const user = await stage.user();
+    await stage.mine(10);
+    await stage.watch();
+    await stage.mintUsdc(user.address, 5n);
+    await stage.mine(depth);
+    await stage.watch();
+    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming" }]);
+    await stage.reorg(depth);
+    await stage.watch();
+    await stage.replay();
+    await stage.mintUsdc(someone(), 1n);
+    await stage.mine();
+    await stage.confirm();
+    await stage.confirm();
+    const deposits = await stage.deposits(user.userId);
+    expect(deposits).toMatchObject([{ state: "credited", amount: "5" }]);
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
+    await expectSound(stage);
+  });
+
+  it("a reorg deeper than the confirmations halts the chain, keeps the records, and goes on after the operator's review", async () => {
+    const stage = await openStage({ confirmations: 2 });
+    const [user, later] = [await stage.user(), await stage.user()];
+    await stage.mine(10);
+    await stage.watch();
+    await stage.mintUsdc(user.address, 5n);
+    await stage.confirm();
+    await stage.confirm();
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 5n });
+    await stage.reorg(6);
+    await stage.replay();
+    await stage.mine();
+    expect(await stage.watch()).toMatchObject({ state: "halted" });
+    await stage.mintUsdc(later.address, 7n);
+    await stage.confirm();
+    expect(await stage.watch()).toMatchObject({ state: "halted" });
+    expect(await readBalance(env.DB, later.userId, USDC)).toEqual(NOTHING);
+    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "credited" }]);
+    expect(await stage.alerts()).toEqual(["chain_halted"]);
+    await all(env.DB, sql`INSERT INTO chain_commands (chain, kind, actor, at) VALUES (${stage.chain.chain}, 'resume_chain', 'operator:test', 0)`);
+    await stage.watch();
+    await stage.confirm();
+    expect(await readBalance(env.DB, later.userId, USDC)).toEqual({ available: 7n, pending: 0n });
+    // Mined again above the height that was confirmed once: the same deposit, already money.
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
+    expect(await stage.alerts()).toEqual([]);
+  });
+});
+
+describe("nodes", () => {
+  it("a head behind one already seen is not used", async () => {
+    const stage = await openStage();
+    const user = await stage.user();
+    await stage.mine(10);
+    await stage.watch();
+    await stage.reorg(1, 0);
+    await expect(stage.watch()).rejects.toThrow(/behind/);
+    await stage.mintUsdc(user.address, 2n);
+    await stage.mine(3);
+    await stage.watch();
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 2n });
+  });
+
+  it("a node that answers garbage, fails or lags with empty logs neither loses nor invents a deposit", async () => {
+    const stage = await openStage();
+    const user = await stage.user();
+    await stage.watch();
+    await stage.mintUsdc(user.address, 2n);
+    await stage.mine();
+    await stage.watch();
+    await stage.mine();
+    // The second reading comes from an endpoint that has lost the logs.
+    const empty = await stage.faultyEndpoint((method, answer) => (method === "eth_getLogs" ? [] : answer));
+    const lagging = { ...stage.watcher, chain: { ...stage.chain, rpc_urls: [empty] } };
+    await expect(watchChain(lagging)).rejects.toThrow(/lack a transfer/);
+    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming" }]);
+    const garbage = await stage.faultyEndpoint((method, answer) => (method === "eth_getBlockByNumber" ? "0xnothing" : answer));
+    await expect(watchChain({ ...stage.watcher, chain: { ...stage.chain, rpc_urls: [garbage] } })).rejects.toThrow();
+    const both = { ...stage.watcher, chain: { ...stage.chain, rpc_urls: [garbage, "http://127.0.0.1:1", empty, ...stage.chain.rpc_urls] } };
+    await watchChain(both);
+    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "credited" }]);
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 2n, pending: 0n });
+  });
+
+  it("logs told twice are one deposit, and a range that a node finds too large is halved", async () => {
+    const stage = await openStage({ chain: { scan_range: 100 } });
+    const user = await stage.user();
+    await stage.mintUsdc(user.address, 2n);
+    await stage.mine(60);
+    let refused = 0;
+    const picky = await stage.faultyEndpoint((method, answer, params) => {
+      if (method !== "eth_getLogs") return answer;
+      const [{ fromBlock, toBlock }] = params as [{ fromBlock: Hex; toBlock: Hex }];
+      if (Number(toBlock) - Number(fromBlock) > 20) {
+        refused++;
+        throw new Error("query returned more than 10000 results");
+      }
+      return Array.isArray(answer) ? [...answer, ...answer] : answer;
+    });
+    await watchChain({ ...stage.watcher, chain: { ...stage.chain, rpc_urls: [picky] } });
+    expect(refused).toBeGreaterThan(0);
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 2n, pending: 0n });
+    const row = await first<{ n: number }>(env.DB, sql`SELECT count(*) AS n FROM deposits WHERE user_id = ${uuid(user.userId)}`);
+    expect(row?.n).toBe(1);
+  });
+
+  it("crediting waits for finality where the chain has it", async () => {
+    const stage = await openStage({ chain: { finalized: true } });
+    const user = await stage.user();
+    await stage.watch();
+    let finalized = Number(await stage.client.getBlockNumber());
+    const url = await stage.faultyEndpoint(async (method, answer, params) => {
+      if (method !== "eth_getBlockByNumber" || (params as string[])[0] !== "finalized") return answer;
+      return stage.rpc("eth_getBlockByNumber", [`0x${finalized.toString(16)}`, false]);
+    });
+    const desk = { ...stage.watcher, chain: { ...stage.chain, rpc_urls: [url] } };
+    await stage.mintUsdc(user.address, 2n);
+    await stage.mine(10);
+    await watchChain(desk);
+    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming" }]);
+    finalized += 5;
+    await watchChain(desk);
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 2n, pending: 0n });
+  });
+});

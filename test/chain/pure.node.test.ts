@@ -1,0 +1,156 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { encodeAbiParameters, encodeEventTopics, getAddress, type Hex, keccak256, pad, parseAbi, toHex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { cloneAddress, depositAddressFor, saltOf } from "../../src/chain/addresses.ts";
+import { type Contracts, decodeLogs, type MinedLog } from "../../src/chain/decode-logs.ts";
+import { ceilingOf, firstFees, replacementFees } from "../../src/chain/fees.ts";
+import { confirmedHeight } from "../../src/chain/follow-head.ts";
+import { checkedAccount, toEip1559, type Unsigned } from "../../src/chain/operator-account.ts";
+import { paymentId } from "../../src/chain/payment-id.ts";
+import { choosePayments, type Job } from "../../src/custody/choose-payments.ts";
+import type { ChainConfig } from "../../src/platform/config.ts";
+
+const address = (digit: string) => getAddress(`0x${digit.repeat(40)}`);
+const chain: ChainConfig = {
+  chain: "local", chain_id: 31_337, rpc_urls: ["http://127.0.0.1:1"], factory: address("1"), vault: address("2"), usdc: address("3"), confirmations: 2,
+  finalized: false, start_block: 0, scan_range: 500, poll_ms: 1_000, max_fee_gwei: 1_000, replace_after_secs: 60, default: true,
+};
+const USER = "0190aaaa-0000-7000-8000-000000000001";
+
+describe("deposit addresses", () => {
+  it("depend on user, chain, nonce, key and factory, each", () => {
+    const settings = { ADDRESS_KEY: "k".repeat(32) };
+    const base = depositAddressFor(settings, chain, USER, 0);
+    const others = [
+      depositAddressFor(settings, chain, USER, 1),
+      depositAddressFor(settings, chain, USER.replace(/1$/, "2"), 0),
+      depositAddressFor({ ADDRESS_KEY: "j".repeat(32) }, chain, USER, 0),
+      depositAddressFor(settings, { ...chain, chain: "base" }, USER, 0),
+      depositAddressFor(settings, { ...chain, factory: address("4") }, USER, 0),
+    ];
+    expect(new Set([base, ...others].map((derived) => derived.address)).size).toBe(6);
+    expect(depositAddressFor(settings, chain, USER.toUpperCase(), 0)).toEqual(base);
+    expect(base.salt).toBe(saltOf(settings.ADDRESS_KEY, { userId: USER, chain: "local", nonce: 0 }));
+  });
+
+  it("are the clones of EIP-1167 at their CREATE2 addresses", () => {
+    const factory = address("a");
+    const salt = pad("0x01");
+    const implementation = `0x${keccak256(`0xd694${factory.slice(2).toLowerCase()}01`).slice(-40)}`;
+    const code = `0x3d602d80600a3d3981f3363d3d373d3d3d363d73${implementation.slice(2)}5af43d82803e903d91602b57fd5bf3` as Hex;
+    const expected = keccak256(`0xff${factory.slice(2)}${salt.slice(2)}${keccak256(code).slice(2)}` as Hex).slice(-40);
+    expect(cloneAddress(factory, salt).toLowerCase()).toBe(`0x${expected}`);
+  });
+
+  it("payment ids are keccak256 of the user's bytes and the client's id", () => {
+    const expected = keccak256(`0x${USER.replaceAll("-", "")}${Buffer.from("w-1").toString("hex")}`);
+    expect(paymentId(USER, "w-1")).toBe(expected);
+    expect(() => paymentId("abc", "w-1")).toThrow();
+  });
+});
+
+describe("fees", () => {
+  const wei = fc.bigInt(0n, 2_000n * 10n ** 9n);
+  it("of a replacement are both at least 12.5 % higher, within the ceiling, and the tip within the fee", () => {
+    fc.assert(
+      fc.property(wei, wei, wei, wei, (maxFee, tip, baseFee, marketTip) => {
+        const ceiling = ceilingOf(1_000);
+        const highest = { maxFee, priorityFee: tip < maxFee ? tip : maxFee };
+        const fees = replacementFees(highest, { baseFee, tip: marketTip }, ceiling);
+        if (fees === undefined) return;
+        expect(fees.maxFee * 8n >= highest.maxFee * 9n && fees.maxFee > highest.maxFee).toBe(true);
+        expect(fees.priorityFee * 8n >= highest.priorityFee * 9n && fees.priorityFee > highest.priorityFee).toBe(true);
+        expect(fees.maxFee <= ceiling && fees.priorityFee <= fees.maxFee).toBe(true);
+      }),
+    );
+  });
+  it("of a first attempt never pass the ceiling, and there is none while the base fee is above it", () => {
+    expect(firstFees({ baseFee: 30n, tip: 2n }, 1_000n)).toEqual({ maxFee: 62n, priorityFee: 2n });
+    expect(firstFees({ baseFee: 800n, tip: 2n }, 1_000n)).toEqual({ maxFee: 1_000n, priorityFee: 2n });
+    expect(firstFees({ baseFee: 1_001n, tip: 2n }, 1_000n)).toBeUndefined();
+  });
+  it("stop at the ceiling instead of offering too small a raise", () => {
+    expect(replacementFees({ maxFee: 900n, priorityFee: 10n }, { baseFee: 10n, tip: 1n }, 1_000n)).toBeUndefined();
+  });
+});
+
+describe("the signer's answer", () => {
+  const key: Hex = `0x${"11".repeat(32)}`;
+  const account = privateKeyToAccount(key);
+  const asked: Unsigned = { nonce: 3, to: address("2"), data: "0xabcdef", gasLimit: 100_000n, fees: { maxFee: 10n, priorityFee: 2n } };
+  const signing = (change: Partial<Unsigned>, signer = account, chainId = 31_337) =>
+    checkedAccount(account.address, 31_337, (transaction) => signer.signTransaction(toEip1559({ ...transaction, ...change }, chainId)));
+
+  it("is taken when it is what was asked for", async () => {
+    const signed = await signing({}).sign(asked);
+    expect(signed.hash).toBe(keccak256(signed.raw));
+  });
+  it.each<[string, Partial<Unsigned>]>([
+    ["nonce", { nonce: 4 }], ["destination", { to: address("9") }], ["data", { data: "0xabcdee" }], ["gas", { gasLimit: 99_999n }],
+    ["fees", { fees: { maxFee: 11n, priorityFee: 2n } }],
+  ])("is refused with another %s", async (_, change) => {
+    await expect(signing(change).sign(asked)).rejects.toThrow(/something else/);
+  });
+  it("is refused from another account or for another chain", async () => {
+    await expect(signing({}, privateKeyToAccount(`0x${"12".repeat(32)}`)).sign(asked)).rejects.toThrow(/another account/);
+    await expect(signing({}, account, 1).sign(asked)).rejects.toThrow(/something else/);
+  });
+});
+
+describe("logs", () => {
+  const contracts: Contracts = { erc20: address("3"), erc1155: [address("5"), address("6")], vault: address("2"), factory: address("1") };
+  const erc20 = parseAbi(["event Transfer(address indexed from, address indexed to, uint256 value)"]);
+  const batch = parseAbi(["event TransferBatch(address indexed operator, address indexed from, address indexed to, uint256[] ids, uint256[] values)"]);
+  const log = (contract: Hex, transaction: number, logIndex: number, of: Pick<MinedLog, "data" | "topics">, block = 7): MinedLog => ({
+    address: contract, blockNumber: BigInt(block), blockHash: pad(toHex(block)), transactionHash: pad(toHex(transaction)), logIndex, ...of,
+  });
+  const usdc = (value: bigint) => ({
+    topics: encodeEventTopics({ abi: erc20, eventName: "Transfer", args: { from: address("7"), to: address("8") } }) as MinedLog["topics"],
+    data: encodeAbiParameters([{ type: "uint256" }], [value]),
+  });
+
+  it("get their ordinal from their own contract's transfers in their transaction, wherever the block puts them", () => {
+    const first = decodeLogs([log(address("3"), 1, 4, usdc(1n)), log(address("5"), 1, 5, usdc(1n)), log(address("3"), 1, 9, usdc(2n)), log(address("3"), 2, 10, usdc(3n))], contracts);
+    expect(first.transfers.map(({ amount, ordinal }) => [amount, ordinal])).toEqual([[1n, 0], [2n, 1], [3n, 0]]);
+    const again = decodeLogs([log(address("3"), 2, 0, usdc(3n), 9), log(address("3"), 1, 2, usdc(2n), 9), log(address("3"), 1, 1, usdc(1n), 9)], contracts);
+    expect(again.transfers.map(({ amount, ordinal }) => [amount, ordinal])).toEqual([[3n, 0], [1n, 0], [2n, 1]]);
+  });
+
+  it("told twice count once, and other contracts' count not at all", () => {
+    const one = log(address("3"), 1, 4, usdc(1n));
+    expect(decodeLogs([one, one, log(address("9"), 1, 5, usdc(1n))], contracts).transfers).toHaveLength(1);
+  });
+
+  it("of a batch give one transfer a position; a malformed one gives none", () => {
+    const topics = encodeEventTopics({ abi: batch, eventName: "TransferBatch", args: { operator: address("7"), from: address("7"), to: address("8") } }) as MinedLog["topics"];
+    const lists = (ids: bigint[], values: bigint[]) => encodeAbiParameters([{ type: "uint256[]" }, { type: "uint256[]" }], [ids, values]);
+    const decoded = decodeLogs([log(address("5"), 1, 0, { topics, data: lists([1n, 1n], [5n, 6n]) }), log(address("6"), 1, 1, { topics, data: "0x00" })], contracts);
+    expect(decoded.transfers.map(({ tokenId, amount, position }) => [tokenId, amount, position])).toEqual([[1n, 5n, 0], [1n, 6n, 1]]);
+  });
+});
+
+describe("the choice of payments", () => {
+  const job = (asset: string, amount: bigint, n: number): Job => ({ withdrawalId: `${n}`, paymentId: pad(toHex(n)), asset, amount, to: address("8") });
+  it("is oldest first, passes over what does not fit, and says what is missing", () => {
+    const jobs = [job("usdc", 50n, 1), job("usdc", 60n, 2), job("usdc", 40n, 3), job("x", 1n, 4)];
+    const { chosen, missing } = choosePayments(jobs, new Map([["usdc", 100n]]), 50);
+    expect(chosen.map((one) => one.withdrawalId)).toEqual(["1", "3"]);
+    expect([...missing]).toEqual([["usdc", 50n], ["x", 1n]]);
+  });
+  it("never pays more of an asset than is held, nor more jobs than fit", () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.constantFrom("usdc", "x"), fc.bigInt(1n, 100n))), fc.bigInt(0n, 300n), fc.nat(10), (list, held, limit) => {
+        const { chosen } = choosePayments(list.map(([asset, amount], n) => job(asset, amount, n)), new Map([["usdc", held]]), limit);
+        const sum = chosen.filter((one) => one.asset === "usdc").reduce((total, one) => total + one.amount, 0n);
+        expect(sum <= held && chosen.length <= limit && chosen.every((one) => one.asset === "usdc")).toBe(true);
+      }),
+    );
+  });
+});
+
+it("the confirmed height counts a block as its own first confirmation, and waits for finality", () => {
+  expect(confirmedHeight(chain, 10, null)).toBe(9);
+  expect(confirmedHeight({ ...chain, confirmations: 1 }, 10, null)).toBe(10);
+  expect(confirmedHeight(chain, 10, 4)).toBe(4);
+});

@@ -1,0 +1,9 @@
+/** A chain for the workerd tests that need one; they cannot start processes, so it runs beside them. */
+import type { TestProject } from "vitest/node";
+import { startAnvil } from "../../../scripts/stack/anvil.ts";
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const anvil = await startAnvil({ args: ["--silent"] });
+  project.provide("anvilUrl", anvil.rpcUrl);
+  return () => anvil.stop();
+}

@@ -1,0 +1,39 @@
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import { USDC } from "../../src/assets/asset.ts";
+import { readBalance } from "../../src/ledger/balance.ts";
+import { openStage, someone } from "./support/stage.ts";
+
+it("a deposit is detected at the head, credited at its confirmations, and paid out again", async () => {
+  const stage = await openStage();
+  const user = await stage.user();
+  await stage.watch();
+  await stage.mintUsdc(user.address, 1_000_000n);
+  await stage.mine();
+  await stage.watch();
+  expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming", amount: "1000000" }]);
+  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 0n, pending: 0n });
+  await stage.mine();
+  await stage.watch();
+  await stage.watch();
+  expect(await stage.deposits(user.userId)).toMatchObject([{ state: "credited", amount: "1000000" }]);
+  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 1_000_000n, pending: 0n });
+
+  const to = someone();
+  const withdrawal = await stage.withdraw(user.userId, USDC, 400_000n, to);
+  const payer = await stage.payer();
+  expect(await payer.round()).toEqual({ state: "busy" }); // sweep
+  await stage.mine();
+  await stage.watch();
+  expect(await payer.round()).toEqual({ state: "busy" }); // pay
+  expect(await stage.withdrawal(withdrawal.id)).toMatchObject({ state: "submitted" });
+  await stage.mine();
+  await stage.confirm();
+  expect(await stage.usdcOf(to)).toBe(400_000n);
+  expect(await stage.withdrawal(withdrawal.id)).toMatchObject({ state: "settled", failure_code: null });
+  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 600_000n, pending: 0n });
+  await payer.round();
+  expect(await payer.round()).toEqual({ state: "idle" });
+  expect(await stage.alerts()).toEqual([]);
+  expect(await stage.events(user.userId)).toEqual(["deposit.detected", "deposit.credited", "withdrawal.queued", "withdrawal.submitted", "withdrawal.settled"]);
+});

@@ -1,0 +1,158 @@
+import { createHmac } from "node:crypto";
+import { afterEach, describe, expect, it } from "vitest";
+import { Client, NoAnswer, Problem } from "../../src/client/index.ts";
+import { retryDelay } from "../../src/client/transport.ts";
+import { type FakeService, type Received, type Reply, startFakeService } from "../support/node/fake-service.ts";
+
+const SECRET = "kq3Vt0m1y8Zb5cXwR7uN2pQeLsHdJfGaTiOvYxMzC4E";
+const running: FakeService[] = [];
+afterEach(async () => {
+  for (const service of running.splice(0)) await service.stop();
+});
+
+async function serve(reply: (request: Received, index: number) => Reply, options: { now?: () => number; attempts?: number } = {}) {
+  const service = await startFakeService(reply);
+  running.push(service);
+  return { ...service, client: new Client({ baseUrl: service.baseUrl, credential: { apiKeyId: "key-1", secret: SECRET }, ...options }) };
+}
+
+function signatureOf({ method, target, headers, body }: Received): string {
+  const head = `${String(headers["x-hmac-timestamp"])}\n${method}\n${target}\n`;
+  return createHmac("sha256", SECRET).update(head).update(body).digest("base64");
+}
+
+describe("what is sent", () => {
+  it("carries a signature over the bytes and the target that arrive", async () => {
+    const { client, received } = await serve(() => ({ body: { items: [], next_cursor: null } }));
+    await client.rfq.openRequests({ venue_id: "venue_one", asset_id: "0xab", limit: 10 }).page();
+    await client.custody.ledger({ ref_id: "it's a+b ~é", reasons: ["trade", "fee"], min_amount: 2n ** 70n }).page();
+    await client.rfq.accept({ quote_id: "q-é" });
+    expect(received).toHaveLength(3);
+    for (const request of received) {
+      expect(request.headers["apikey"]).toBe("key-1");
+      expect(request.headers["x-hmac-signature"]).toBe(signatureOf(request));
+    }
+    expect(received[0]?.target).toBe("/rfq/request?venue_id=venue_one&asset_id=0xab&limit=10");
+    expect(received[1]?.target).toBe(
+      "/custody/get-ledger?ref_id=it%27s%20a%2Bb%20~%C3%A9&reasons=trade%2Cfee&min_amount=1180591620717411303424",
+    );
+  });
+
+  it("writes amounts as decimal strings, exact above 2^53", async () => {
+    const { client, received } = await serve(() => ({ status: 201 }));
+    await client.rfq.request({ venue_id: "venue_two", asset_id: "0x1", amount: 2n ** 200n + 1n, side: "Ask" });
+    expect(JSON.parse(received[0]?.body.toString() ?? "")).toMatchObject({ amount: String(2n ** 200n + 1n) });
+  });
+
+  it("reads amounts as bigints, exact above 2^53", async () => {
+    const { client } = await serve(() => ({ body: { balance: `0x${"f".repeat(64)}`, pending_balance: "0x0" } }));
+    expect(await client.custody.usdcBalance()).toEqual({ balance: 2n ** 256n - 1n, pending_balance: 0n });
+  });
+
+  it("gives each write an idempotency key that its repeats share", async () => {
+    const { client, received } = await serve((_request, index) => (index === 0 ? { hangUp: true } : { status: 201 }));
+    await client.rfq.quote({ request_id: "r", price: 1 });
+    const keys = received.map(({ body }) => (JSON.parse(body.toString()) as { idempotency_key: string }).idempotency_key);
+    expect(keys).toHaveLength(2);
+    expect(keys[0]).toMatch(/^[0-9a-f-]{36}$/);
+    expect(keys[1]).toBe(keys[0]);
+  });
+});
+
+describe("the clock", () => {
+  it("is corrected once from the service's answer, for any call", async () => {
+    const serverNow = Date.now();
+    const skewed = serverNow - 90_000;
+    const refuse = (request: Received): Reply => {
+      const skew = Number(request.headers["x-hmac-timestamp"]) - serverNow;
+      return Math.abs(skew) <= 30_000 ? {} : { status: 401, body: { code: "timestamp_outside_tolerance", skew_ms: skew } };
+    };
+    const { client, received } = await serve(refuse, { now: () => skewed });
+    await client.auth.createApiKey({ label: "x", scopes: ["read"] });
+    await client.auth.whoami();
+    expect(received).toHaveLength(3);
+  });
+
+  it("is not corrected again and again", async () => {
+    const { client, received } = await serve(() => ({ status: 401, body: { code: "timestamp_outside_tolerance", skew_ms: 60_000 } }));
+    await expect(client.auth.whoami()).rejects.toMatchObject({ code: "timestamp_outside_tolerance" });
+    expect(received).toHaveLength(2);
+  });
+});
+
+describe("repeating", () => {
+  it("repeats a read whose answer was lost", async () => {
+    const { client, received } = await serve((_request, index) => (index < 2 ? { hangUp: true } : { body: { user_id: "u" } }));
+    expect(await client.auth.whoami()).toEqual({ user_id: "u" });
+    expect(received).toHaveLength(3);
+  });
+
+  it("never repeats what is not idempotent after a lost answer", async () => {
+    const { client, received } = await serve(() => ({ hangUp: true }));
+    await expect(client.auth.createApiKey({ label: "x", scopes: ["read"] })).rejects.toBeInstanceOf(NoAnswer);
+    await expect(client.custody.createDepositAddress()).rejects.toBeInstanceOf(NoAnswer);
+    expect(received).toHaveLength(2);
+  });
+
+  it("gives up after its attempts", async () => {
+    const { client, received } = await serve(() => ({ status: 503, body: { code: "unavailable", outcome: "unknown" } }), { attempts: 3 });
+    await expect(client.custody.usdcBalance()).rejects.toMatchObject({ status: 503 });
+    expect(received).toHaveLength(3);
+  });
+
+  const problem = (status: number, body: Record<string, unknown>, retryAfterSecs: number | null = null) =>
+    new Problem(body, { status, retryAfterSecs });
+  const half = () => 0.5;
+
+  it("waits what the service asks for, and a growing random time otherwise", () => {
+    expect(retryDelay(problem(429, { code: "rate_limited" }, 2), false, 1, half)).toBe(2_050);
+    expect(retryDelay(problem(503, { code: "unavailable" }), true, 3, half)).toBe(200);
+    expect(retryDelay(problem(503, { code: "unavailable" }), true, 30, half)).toBe(2_500);
+    expect(retryDelay(problem(429, { code: "rate_limited" }, 3_600), true, 1, half)).toBeNull();
+  });
+
+  it("repeats an unsafe call only when nothing was done", () => {
+    expect(retryDelay(problem(503, { code: "unavailable", outcome: "none" }), false, 1, half)).not.toBeNull();
+    expect(retryDelay(problem(503, { code: "unavailable", outcome: "unknown" }), false, 1, half)).toBeNull();
+    expect(retryDelay(new NoAnswer("x", "lost"), false, 1, half)).toBeNull();
+    expect(retryDelay(problem(500, { code: "internal" }), true, 1, half)).toBeNull();
+    expect(retryDelay(problem(409, { code: "quote_expired" }), true, 1, half)).toBeNull();
+    expect(retryDelay(problem(429, { code: "login_throttled" }, 1), false, 1, half)).toBeNull();
+  });
+});
+
+describe("problems", () => {
+  it("carry code, status, request id and the whole body", async () => {
+    const { client } = await serve(() => ({
+      status: 409,
+      headers: { "x-request-id": "7f0c" },
+      body: { code: "insufficient_funds", title: "Too little", available: "0x1", required: "0x2" },
+    }));
+    const error: unknown = await client.rfq.accept({ quote_id: "q" }).catch((it: unknown) => it);
+    expect(error).toBeInstanceOf(Problem);
+    expect(error).toMatchObject({ code: "insufficient_funds", status: 409, requestId: "7f0c", body: { available: "0x1" } });
+  });
+
+  it("are made of answers that are no problem bodies too", async () => {
+    const { client } = await serve(() => ({ status: 404, body: "nothing here" }));
+    await expect(client.health()).rejects.toMatchObject({ status: 404, code: "unexpected_answer" });
+  });
+});
+
+describe("pages", () => {
+  it("are walked to the end, each item once", async () => {
+    const { client, received } = await serve(({ target }) => {
+      const cursor = Number(new URL(target, "http://x").searchParams.get("last_cursor") ?? "5");
+      const next = cursor - 2;
+      return { body: { items: [cursor, cursor - 1], next_cursor: next > 0 ? String(next) : null } };
+    });
+    expect(await client.rfq.matches({ limit: 2 }).all()).toEqual([5, 4, 3, 2, 1, 0]);
+    expect(received).toHaveLength(3);
+  });
+
+  it("with a limit of 0 end instead of going round for ever", async () => {
+    const { client, received } = await serve(() => ({ body: { items: [], next_cursor: "5" } }));
+    expect(await client.rfq.matches({ limit: 0 }).all()).toEqual([]);
+    expect(received).toHaveLength(1);
+  });
+});

@@ -1,0 +1,24 @@
+/** All contract tests on one anvil: starting one for each file would cost more than the tests. */
+import { afterAll, describe, vi } from "vitest";
+import { startChain } from "./chain.ts";
+import { factoryTests } from "./factory.ts";
+import { gasTests } from "./gas.ts";
+import { hostileTests } from "./hostile.ts";
+import { limitTests } from "./limits.ts";
+import { migrationTests } from "./migration.ts";
+import { modelTests } from "./model.ts";
+import { payTests } from "./pay.ts";
+
+// The gas scans send hundreds of transactions each; a loaded machine takes its time.
+vi.setConfig({ testTimeout: 60_000 });
+
+const chain = await startChain();
+afterAll(() => chain.stop());
+
+describe("Vault: paying and voiding", () => payTests(chain));
+describe("Vault: hostile tokens and recipients", () => hostileTests(chain));
+describe("Vault: limits", () => limitTests(chain));
+describe("Vault: roles, pause, migration", () => migrationTests(chain));
+describe("DepositFactory", () => factoryTests(chain));
+describe("gas limits", () => gasTests(chain));
+describe("random sequences", () => modelTests(chain));

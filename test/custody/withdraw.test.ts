@@ -1,0 +1,221 @@
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { balances, freshToken, fund, makeKeyActor, makeUser } from "../support/ledger.ts";
+import { custodyAs, freshAddress } from "../support/ledger-api.ts";
+
+const db = env.DB;
+const DEFAULT_CHAIN = "local";
+
+async function withFunds(amount: bigint, overrides: Record<string, string> = {}) {
+  const { userId } = await makeUser(db);
+  const token = freshToken();
+  if (amount > 0n) await fund(db, userId, token.key, amount);
+  const actor = await makeKeyActor(db, userId);
+  const api = custodyAs(actor, overrides);
+  let next = 0;
+  const body = (fields: Record<string, unknown> = {}) => ({
+    client_withdrawal_id: `w-${next++}`,
+    amount: "10",
+    to_address: freshAddress(),
+    venue_id: token.venue,
+    asset_id: token.assetId,
+    ...fields,
+  });
+  return { userId, token, actor, api, body, withdraw: (fields: Record<string, unknown> = {}) => api.post("/custody/withdraw", body(fields)) };
+}
+
+it("a withdrawal is queued with its funds set aside, an entry, an audit row and an event", async () => {
+  const { userId, token, withdraw, api } = await withFunds(100n);
+  const to = freshAddress();
+  const answer = await withdraw({ amount: "0x1e", to_address: to });
+  expect(answer.status).toBe(202);
+  expect(answer.json).toMatchObject({ status: "queued", amount: "0x1e", chain: DEFAULT_CHAIN, venue_id: token.venue, asset_id: token.assetId, failure: null, transaction_hash: null });
+  expect(answer.json["to_address"].toLowerCase()).toBe(to);
+  expect(answer.headers.get("idempotency-replayed")).toBeNull();
+  expect(await balances(db, userId, token.key)).toEqual([70n, 30n]);
+  const ledger = await api.get("/custody/get-ledger?reasons=withdrawal");
+  expect(ledger.json["items"].map((entry: any) => [entry.account, entry.delta, entry.balance_after, entry.ref_id])).toEqual([
+    ["pending", "30", "30", answer.json["withdrawal_id"]],
+    ["available", "-30", "70", answer.json["withdrawal_id"]],
+  ]);
+  expect(await first(db, sql`SELECT kind, actor, subject_id FROM audit_events WHERE user_id = ${uuid(userId)}`)).toEqual({
+    kind: "withdrawal_queued",
+    actor: "api_key",
+    subject_id: answer.json["withdrawal_id"],
+  });
+  expect(await all(db, sql`SELECT e.type FROM stream_events e JOIN streams s USING (stream_id) WHERE s.name = ${`account:${userId}`}`)).toEqual([{ type: "withdrawal.queued" }]);
+});
+
+it("a replay with the same terms, however spelled, answers the original and takes nothing", async () => {
+  const { userId, token, withdraw } = await withFunds(2_000n);
+  const to = freshAddress();
+  const first = await withdraw({ client_withdrawal_id: "same", amount: "1000", to_address: to });
+  const again = await withdraw({ client_withdrawal_id: "same", amount: "0x3E8", to_address: `0x${to.slice(2).toUpperCase()}`, chain: DEFAULT_CHAIN });
+  expect([again.status, again.headers.get("idempotency-replayed")]).toEqual([202, "true"]);
+  expect(again.json).toEqual(first.json);
+  expect(await balances(db, userId, token.key)).toEqual([1_000n, 1_000n]);
+});
+
+it("the same id with other terms is refused, whichever term differs", async () => {
+  const { userId, token, withdraw } = await withFunds(100n);
+  const to = freshAddress();
+  await fund(db, userId, "usdc", 100n);
+  await withdraw({ client_withdrawal_id: "id", to_address: to });
+  for (const other of [{ amount: "11" }, { to_address: freshAddress() }, { venue_id: undefined, asset_id: undefined }]) {
+    const answer = await withdraw({ client_withdrawal_id: "id", to_address: to, ...other });
+    expect([answer.status, answer.json["code"]]).toEqual([409, "client_withdrawal_id_reused"]);
+  }
+  expect(await balances(db, userId, token.key)).toEqual([90n, 10n]);
+});
+
+it("an id is private to its user", async () => {
+  const one = await withFunds(10n);
+  const two = await withFunds(10n);
+  expect((await one.withdraw({ client_withdrawal_id: "mine" })).status).toBe(202);
+  expect((await two.withdraw({ client_withdrawal_id: "mine" })).status).toBe(202);
+});
+
+it("a replay is answered while withdrawals are paused; a new one is refused and uses no id up", async () => {
+  const { withdraw } = await withFunds(100n);
+  const to = freshAddress();
+  await withdraw({ client_withdrawal_id: "old", to_address: to });
+  await all(db, sql`INSERT INTO switches (name, reason, since) VALUES ('withdrawals_paused', 'test', 0)`);
+  try {
+    expect((await withdraw({ client_withdrawal_id: "old", to_address: to })).headers.get("idempotency-replayed")).toBe("true");
+    const refused = await withdraw({ client_withdrawal_id: "new", to_address: to });
+    expect([refused.status, refused.json["code"]]).toEqual([503, "withdrawals_paused"]);
+  } finally {
+    await all(db, sql`DELETE FROM switches WHERE name = 'withdrawals_paused'`);
+  }
+  expect((await withdraw({ client_withdrawal_id: "new", to_address: to })).headers.get("idempotency-replayed")).toBeNull();
+});
+
+it("more than is available is refused exactly, also beyond what any balance can hold", async () => {
+  const { userId, token, withdraw } = await withFunds(100n);
+  for (const amount of [101n, 2n ** 62n, 2n ** 62n + 1n, 2n ** 64n, 2n ** 256n - 1n]) {
+    const answer = await withdraw({ amount: amount.toString() });
+    expect([answer.status, answer.json["code"], answer.json["available"], answer.json["required"]]).toEqual([409, "insufficient_funds", "0x64", `0x${amount.toString(16)}`]);
+  }
+  expect(await balances(db, userId, token.key)).toEqual([100n, 0n]);
+});
+
+it("of 20 parallel withdrawals of the whole balance exactly one is queued", async () => {
+  const { userId, token, withdraw } = await withFunds(50n);
+  const answers = await Promise.all(Array.from({ length: 20 }, () => withdraw({ amount: "50" })));
+  expect(answers.map((answer) => answer.status).sort()).toEqual([202, ...Array.from({ length: 19 }, () => 409)]);
+  expect(await balances(db, userId, token.key)).toEqual([0n, 50n]);
+});
+
+it("20 identical withdrawals in flight have one effect and equal answers", async () => {
+  const { userId, token, withdraw } = await withFunds(500n);
+  const to = freshAddress();
+  const answers = await Promise.all(Array.from({ length: 20 }, () => withdraw({ client_withdrawal_id: "one", to_address: to })));
+  expect(new Set(answers.map((answer) => answer.json["withdrawal_id"])).size).toBe(1);
+  expect(answers.filter((answer) => answer.headers.get("idempotency-replayed") === null)).toHaveLength(1);
+  expect(await balances(db, userId, token.key)).toEqual([490n, 10n]);
+});
+
+it("limits of amount and number hold, and the number counts what was refused to nobody", async () => {
+  const { withdraw } = await withFunds(1_000n, { WITHDRAWAL_MIN_UNITS: "5", WITHDRAWAL_MAX_UNITS: "100", WITHDRAWAL_DAILY_COUNT: "2" });
+  for (const amount of ["4", "101"]) {
+    const answer = await withdraw({ amount });
+    expect([answer.json["code"], answer.json["minimum"], answer.json["maximum"]]).toEqual(["withdrawal_amount_limit", "0x5", "0x64"]);
+  }
+  expect([(await withdraw()).status, (await withdraw()).status]).toEqual([202, 202]);
+  const third = await withdraw();
+  expect([third.status, third.json["code"], third.json["remaining"]]).toEqual([409, "withdrawal_daily_limit", 0]);
+});
+
+it("failed withdrawals count towards the daily number, and an address that reverts thrice is refused", async () => {
+  const { withdraw, userId } = await withFunds(1_000n);
+  const to = freshAddress();
+  for (let i = 0; i < 3; i++) {
+    const { json } = await withdraw({ to_address: to });
+    await all(db, sql`UPDATE withdrawals SET state = 'failed', failure_code = 'payment_reverted' WHERE withdrawal_id = ${uuid(json["withdrawal_id"])}`);
+  }
+  const refused = await withdraw({ to_address: to });
+  expect([refused.status, refused.json["code"]]).toEqual([409, "destination_refused"]);
+  expect((await withdraw()).status).toBe(202);
+  expect((await first<{ n: number }>(db, sql`SELECT count(*) AS n FROM withdrawals WHERE user_id = ${uuid(userId)}`))?.n).toBe(4);
+});
+
+it("a chain pays out no more than it has issued, less what is under way", async () => {
+  const { key } = freshToken();
+  const rich = await makeUser(db);
+  await fund(db, rich.userId, key, 100n, "elsewhere");
+  await fund(db, rich.userId, key, 30n, "local");
+  const { withdraw } = await import("../../src/custody/withdraw.ts");
+  const actor = await makeKeyActor(db, rich.userId);
+  const limits = { WITHDRAWAL_MIN_UNITS: 1n, WITHDRAWAL_MAX_UNITS: 2n ** 62n, WITHDRAWAL_DAILY_COUNT: 100 };
+  const of = (id: string, amount: bigint) =>
+    withdraw(db, limits, { actor, ip: undefined, terms: { clientWithdrawalId: id, amount, toAddress: freshAddress(), chain: "local", asset: key } });
+  await of("a", 20n);
+  await expect(of("b", 11n)).rejects.toMatchObject({ data: { code: "chain_liquidity", extensions: { available: "0xa" } } });
+  await of("c", 10n);
+});
+
+it("a revoked key, an expired one and a frozen user withdraw nothing, whatever the edge believed", async () => {
+  const { actor, withdraw, userId, token } = await withFunds(100n);
+  const keyId = actor.credential.kind === "api_key" ? actor.credential.apiKeyId : "";
+  await all(db, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(userId)}`);
+  expect((await withdraw()).json["code"]).toBe("account_frozen");
+  await all(db, sql`UPDATE users SET frozen_at = NULL WHERE user_id = ${uuid(userId)}`);
+  await all(db, sql`UPDATE api_keys SET expires_at = 1 WHERE api_key_id = ${uuid(keyId)}`);
+  expect((await withdraw()).json["code"]).toBe("api_key_expired");
+  await all(db, sql`UPDATE api_keys SET revoked_at = 1 WHERE api_key_id = ${uuid(keyId)}`);
+  expect((await withdraw()).json["code"]).toBe("api_key_revoked");
+  expect(await balances(db, userId, token.key)).toEqual([100n, 0n]);
+});
+
+it("money is not sent to ourselves: vault, factory, tokens, deposit addresses and the zero address are 400", async () => {
+  const { withdraw, actor } = await withFunds(100n);
+  const { createDepositAddress } = await import("../../src/custody/deposit-address.ts");
+  const { config, defaultChain } = await import("../../src/platform/config.ts");
+  const settings = config(env);
+  const chain = defaultChain(settings);
+  const other = await makeUser(db);
+  const theirs = await createDepositAddress(db, settings, { actor: other.session, chain, ip: undefined });
+  const outcome = settings.VENUES[0]?.outcome_tokens ?? "";
+  for (const to_address of [chain.vault, chain.factory, chain.usdc, outcome, theirs.address, `0x${"0".repeat(40)}`]) {
+    const answer = await withdraw({ to_address });
+    expect([answer.status, answer.json["errors"]?.[0].path]).toEqual([400, "body.to_address"]);
+  }
+  void actor;
+});
+
+it("faulty bodies are 400, unknown chains 404", async () => {
+  const { withdraw, token } = await withFunds(100n);
+  const wrong = [
+    { amount: "0" }, { amount: "-1" }, { amount: 1.5 }, { client_withdrawal_id: "" }, { client_withdrawal_id: "a b" }, { client_withdrawal_id: "x".repeat(65) },
+    { venue_id: undefined }, { asset_id: undefined }, { to_address: "0x12" }, { to_address: `0x${"Aa".repeat(20)}` }, { surprise: 1 },
+  ];
+  for (const fields of wrong) expect([fields, (await withdraw(fields)).status]).toEqual([fields, 400]);
+  expect((await withdraw({ chain: "nowhere" })).json["code"]).toBe("chain_unknown");
+  expect(token.venue).toBe("venue_one");
+});
+
+it("a withdrawal is found by either id by its owner, and by nobody else", async () => {
+  const owner = await withFunds(100n);
+  const { json } = await owner.withdraw({ client_withdrawal_id: "find-me" });
+  expect((await owner.api.get(`/custody/get-withdrawal?withdrawal_id=${json["withdrawal_id"]}`)).json).toEqual(json);
+  expect((await owner.api.get("/custody/get-withdrawal?client_withdrawal_id=find-me")).json).toEqual(json);
+  const stranger = await withFunds(0n);
+  expect((await stranger.api.get(`/custody/get-withdrawal?withdrawal_id=${json["withdrawal_id"]}`)).status).toBe(404);
+  expect((await owner.api.get("/custody/get-withdrawal")).status).toBe(400);
+});
+
+it("withdrawals page newest first without skip or repeat, by status", async () => {
+  const { withdraw, api } = await withFunds(100n);
+  const ids: string[] = [];
+  for (let i = 0; i < 5; i++) ids.unshift((await withdraw()).json["withdrawal_id"]);
+  const seen: string[] = [];
+  let cursor = "";
+  do {
+    const { json } = await api.get(`/custody/get-withdrawals?limit=2&status=queued${cursor}`);
+    seen.push(...json["items"].map((item: any) => item.withdrawal_id));
+    cursor = json["next_cursor"] === null ? "" : `&last_cursor=${json["next_cursor"]}`;
+  } while (cursor !== "");
+  expect(seen).toEqual(ids);
+  expect((await api.get("/custody/get-withdrawals?status=failed")).json).toEqual({ items: [], next_cursor: null });
+});

@@ -1,0 +1,68 @@
+import { randomBytes } from "node:crypto";
+import { rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { freePort } from "../../scripts/stack/ports.ts";
+import { alive, descendants, runScriptFile, untilPrinted } from "../support/node/processes.ts";
+import { until } from "../support/node/stack.ts";
+
+const dir = join(".stack", `test-demo-${process.pid}-${randomBytes(4).toString("hex")}`);
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+function runDemo(env: Record<string, string> = {}) {
+  return runScriptFile("scripts/demo.ts", { env, args: ["--dir", dir] });
+}
+
+const ended = (pids: number[]) => until("the children to end", 10_000, async () => (alive(pids).length === 0 ? true : null));
+
+describe("npm run demo", () => {
+  it("tells its story to the end and leaves nothing running", async () => {
+    const run = runDemo();
+    await untilPrinted(run, "the Worker answers on");
+    const children = descendants(run.child.pid ?? 0);
+    expect(await run.exited, run.output()).toBe(0);
+    for (const step of [1, 2, 3, 4, 5, 6, 7]) expect(run.output()).toMatch(new RegExp(`^ok ${step}  `, "m"));
+    await ended(children);
+  });
+
+  it("names the port and its variable when the port is taken", async () => {
+    const server = createServer();
+    const port = await new Promise<number>((resolve) =>
+      server.listen(0, "127.0.0.1", () => resolve((server.address() as { port: number }).port)),
+    );
+    try {
+      for (const variable of ["PORT", "RPC_PORT"]) {
+        const run = runDemo({ [variable]: String(port) });
+        expect(await run.exited).toBe(1);
+        expect(run.output()).toContain(`Port ${port} is taken`);
+        expect(run.output()).toContain(`${variable}=`);
+        expect(run.output()).toContain("Step 1 failed");
+      }
+    } finally {
+      server.close();
+    }
+  });
+
+  it("uses the ports that it is given, and ends everything at Ctrl-C, also while it is starting", async () => {
+    const env = { PORT: String(await freePort()), RPC_PORT: String(await freePort()) };
+    for (const sign of [`anvil answers on http://127.0.0.1:${env.RPC_PORT}`, `the Worker answers on http://127.0.0.1:${env.PORT}`]) {
+      const run = runDemo(env);
+      await untilPrinted(run, sign);
+      const children = descendants(run.child.pid ?? 0);
+      run.child.kill("SIGINT");
+      expect(await run.exited).toBe(130);
+      expect(children.length).toBeGreaterThan(0);
+      await ended(children);
+    }
+  });
+
+  it("ends everything when it is killed without a chance to", async () => {
+    const run = runDemo();
+    await untilPrinted(run, "the Worker answers on");
+    const children = descendants(run.child.pid ?? 0);
+    run.child.kill("SIGKILL");
+    await run.exited;
+    await ended(children);
+  });
+});

@@ -1,0 +1,242 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { post, transfer } from "../../src/ledger/post.ts";
+import { claimFence, commit, newGroup } from "../../src/platform/commit.ts";
+import { all, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { balances, freshToken, fund, makeUser } from "../support/ledger.ts";
+
+const db = env.DB;
+
+/** A user with 100 available, one transfer, and the ids of the accounts that it joins. */
+async function funded(amount = 100n) {
+  const { userId } = await makeUser(db);
+  const { key } = freshToken();
+  await fund(db, userId, key, amount);
+  const row = await first<{ id: number; external: number; available: number }>(
+    db,
+    sql`SELECT t.transfer_id AS id, t.from_account AS external, t.to_account AS available FROM transfers t
+      JOIN accounts a ON a.account_id = t.to_account WHERE a.owner = ${uuid(userId)} AND a.asset = ${key}`,
+  );
+  const pending = await first<{ id: number }>(db, sql`SELECT account_id AS id FROM accounts WHERE owner = ${uuid(userId)} AND asset = ${key} AND kind = 'pending'`);
+  if (row === null || row === undefined || pending === undefined) throw new Error("not funded");
+  return { userId, key, transferId: row.id, external: row.external, available: row.available, pending: pending.id };
+}
+
+type Funded = Awaited<ReturnType<typeof funded>>;
+type Values = { from?: number | Sql; to?: number | Sql; amount?: Sql | bigint | number; reason?: string | null; ref?: string; step?: string; line?: number; id?: number | null; balances?: Sql };
+
+const CLAUSES = ["INSERT", "INSERT OR IGNORE", "INSERT OR REPLACE", "INSERT OR ABORT", "INSERT OR FAIL"] as const;
+
+/** A direct INSERT, good unless a value is replaced. */
+function insert(of: Funded, values: Values = {}, clause: string = "INSERT", tail = ""): Sql {
+  const { from = of.available, to = of.pending, amount = 10n, reason = "reserve_rfq", ref = uuidv7(), step = "reserve", line = 0, id = null } = values;
+  return sql`${raw(clause)} INTO transfers (transfer_id, from_account, to_account, amount, reason, ref, step, line, at, from_balance, to_balance)
+    VALUES (${id}, ${from}, ${to}, ${amount}, ${reason}, ${uuid(ref)}, ${step}, ${line}, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1), ${values.balances ?? raw("NULL, NULL")}) ${raw(tail)}`;
+}
+
+async function journal(of: Funded): Promise<unknown> {
+  return all(db, sql`SELECT transfer_id, from_account, to_account, CAST(amount AS TEXT) AS amount, reason, hex(ref) AS ref, step, line, at,
+    CAST(from_balance AS TEXT) AS f, CAST(to_balance AS TEXT) AS t FROM transfers WHERE from_account IN (${of.external}, ${of.available}, ${of.pending})
+    OR to_account IN (${of.available}, ${of.pending}) ORDER BY transfer_id`);
+}
+
+/** The statement changes nothing of the journal or the balances, whether by an error or by doing nothing. */
+async function changesNothing(of: Funded, statement: Sql): Promise<void> {
+  const before = [await journal(of), await balances(db, of.userId, of.key)];
+  await all(db, statement).catch(() => undefined);
+  expect([await journal(of), await balances(db, of.userId, of.key)], statement.text).toEqual(before);
+}
+
+async function isRefused(of: Funded, statement: Sql): Promise<void> {
+  const before = [await journal(of), await balances(db, of.userId, of.key)];
+  await expect(all(db, statement), statement.text).rejects.toThrow();
+  expect([await journal(of), await balances(db, of.userId, of.key)], statement.text).toEqual(before);
+}
+
+describe("the database alone refuses, whatever the conflict clause", () => {
+  it("the statement that these tests spoil is a good one", async () => {
+    const of = await funded();
+    await all(db, insert(of));
+    expect(await balances(db, of.userId, of.key)).toEqual([90n, 10n]);
+  });
+
+  for (const clause of CLAUSES) {
+    it(`an overdraft under ${clause}`, async () => isRefused(await funded(), insert(await funded(), { amount: 101n }, clause)));
+    it(`a good transfer's ref, step and line again under ${clause}`, async () => {
+      const of = await funded();
+      const ref = uuidv7();
+      await all(db, insert(of, { ref }));
+      await isRefused(of, insert(of, { ref }, clause));
+      await isRefused(of, insert(of, { ref, amount: 1n, reason: "release", from: of.pending, to: of.available }, clause));
+      await all(db, insert(of, { ref, line: 1 }, clause));
+    });
+    it(`an existing, a future or a negative transfer_id under ${clause}`, async () => {
+      const of = await funded();
+      for (const id of [of.transferId, of.transferId + 1_000, 0, -1, -2]) await isRefused(of, insert(of, { id }, clause));
+    });
+    it(`two assets in one transfer, or one account with itself, under ${clause}`, async () => {
+      const of = await funded();
+      const other = await funded();
+      await isRefused(of, insert(of, { to: other.available }, clause));
+      await changesNothing(of, insert(of, { to: of.available }, clause));
+    });
+    it(`an unknown account under ${clause}`, async () => {
+      const of = await funded();
+      await isRefused(of, insert(of, { to: 999_999_999 }, clause));
+      await isRefused(of, insert(of, { from: 999_999_999 }, clause));
+      await changesNothing(of, insert(of, { to: raw("NULL") }, clause));
+    });
+    it(`an unknown reason or step under ${clause}`, async () => {
+      const of = await funded();
+      await changesNothing(of, insert(of, { reason: "gift" }, clause));
+      await changesNothing(of, insert(of, { reason: null }, clause));
+      await changesNothing(of, insert(of, { step: "again" }, clause));
+    });
+    it(`an amount of zero, below it, of REAL or text, or past 2^62 under ${clause}`, async () => {
+      const of = await funded(2n ** 62n);
+      for (const amount of [0n, -1n, 1.5, raw("1e19"), raw("10.5"), raw("'ten'"), raw("x'01'"), raw("NULL"), raw("4611686018427387905"), raw("9223372036854775807"), raw("9223372036854775808")]) {
+        await changesNothing(of, insert(of, { amount }, clause));
+      }
+    });
+    it(`balances given by the writer under ${clause}`, async () => isRefused(await funded(), insert(await funded(), { balances: raw("1, 1") }, clause)));
+  }
+
+  it("an upsert in place of an insert", async () => {
+    const of = await funded();
+    const ref = uuidv7();
+    await all(db, insert(of, { ref }));
+    const { id } = (await first<{ id: number }>(db, sql`SELECT transfer_id AS id FROM transfers WHERE ref = ${uuid(ref)}`)) ?? { id: 0 };
+    await isRefused(of, insert(of, { ref }, "INSERT", "ON CONFLICT (ref, step, line) DO UPDATE SET amount = 99"));
+    await isRefused(of, insert(of, { id }, "INSERT", "ON CONFLICT (transfer_id) DO UPDATE SET amount = 99"));
+    await isRefused(of, insert(of, { ref }, "INSERT", "ON CONFLICT DO NOTHING"));
+    await isRefused(of, insert(of, { amount: 101n }, "INSERT", "ON CONFLICT DO NOTHING"));
+  });
+
+  it("an update of any column of a transfer, under any conflict clause", async () => {
+    const of = await funded();
+    for (const clause of ["UPDATE", "UPDATE OR IGNORE", "UPDATE OR REPLACE"]) {
+      for (const set of ["amount = 1", "reason = 'fee'", "step = 'end'", "line = 9", "at = 5", "from_balance = 0", "to_balance = NULL", "transfer_id = 99999999", `to_account = ${of.pending}`, "ref = x'00'"]) {
+        await isRefused(of, sql`${raw(clause)} transfers SET ${raw(set)} WHERE transfer_id = ${of.transferId}`);
+      }
+    }
+  });
+
+  it("a delete of a transfer or an account", async () => {
+    const of = await funded();
+    await isRefused(of, sql`DELETE FROM transfers WHERE transfer_id = ${of.transferId}`);
+    await isRefused(of, sql`DELETE FROM accounts WHERE account_id = ${of.available}`);
+  });
+
+  it("a balance changed by hand, under any conflict clause", async () => {
+    const of = await funded();
+    for (const clause of ["UPDATE", "UPDATE OR IGNORE", "UPDATE OR REPLACE"]) {
+      for (const set of ["balance = balance + 1", "balance = 0", "kind = 'pending'", "asset = 'usdc'", "owner = x'00'", "account_id = account_id + 1000000"]) {
+        await isRefused(of, sql`${raw(clause)} accounts SET ${raw(set)} WHERE account_id = ${of.available}`);
+      }
+    }
+  });
+
+  it("a second account of an owner, asset and kind, by every key and clause, and one that starts with money", async () => {
+    const of = await funded();
+    for (const clause of CLAUSES) {
+      const row = (id: number | null, owner: Sql, balance: number) =>
+        sql`${raw(clause)} INTO accounts (account_id, owner, asset, kind, balance) VALUES (${id}, ${owner}, ${of.key}, 'available', ${balance})`;
+      await isRefused(of, row(null, uuid(of.userId), 0));
+      await isRefused(of, row(of.available, uuid(uuidv7()), 0));
+      await isRefused(of, row(null, uuid(uuidv7()), 5));
+    }
+    await isRefused(of, sql`INSERT INTO accounts (owner, asset, kind, balance) VALUES (${uuid(of.userId)}, ${of.key}, 'available', 0)
+      ON CONFLICT (owner, asset, kind) DO UPDATE SET balance = 1000000`);
+  });
+
+  it("a balance past 2^62, with the limit itself allowed", async () => {
+    const of = await funded(2n ** 62n);
+    expect(await balances(db, of.userId, of.key)).toEqual([2n ** 62n, 0n]);
+    await expect(fund(db, of.userId, of.key, 1n)).rejects.toThrow();
+    await expect(fund(db, of.userId, of.key, 1n, "elsewhere")).rejects.toThrow();
+    await isRefused(of, insert(of, { from: of.external, to: of.pending, amount: 1n, reason: "deposit", step: "credit" }));
+  });
+
+  it("an account beyond its kind: pending and fees hold no debt", async () => {
+    const of = await funded();
+    await isRefused(of, insert(of, { from: of.pending, to: of.available, amount: 1n, reason: "release" }));
+  });
+});
+
+it("amounts above 2^53 are moved exactly", async () => {
+  const of = await funded(2n ** 62n);
+  await all(db, insert(of, { amount: 2n ** 53n + 1n }));
+  expect(await balances(db, of.userId, of.key)).toEqual([2n ** 62n - 2n ** 53n - 1n, 2n ** 53n + 1n]);
+});
+
+/** A reserve and its release as the verbs post them: by a source that selects rows of the unit's own stamp. */
+function reserveAndRelease(of: Funded, ref: string) {
+  const source = sql`SELECT ${uuid(of.userId)} AS from_owner, ${uuid(of.userId)} AS to_owner, ${of.key} AS asset, 10 AS amount, ${uuid(ref)} AS ref, 0 AS line`;
+  return {
+    reserve: (group = newGroup()) => commit(db, group, [transfer(group, { reason: "reserve_rfq", step: "reserve", from: "available", to: "pending", source })]),
+    release: (group = newGroup()) => commit(db, group, [transfer(group, { reason: "release", step: "end", from: "pending", to: "available", source })]),
+  };
+}
+
+it("a release that runs three times pays once, even with other money pending", async () => {
+  const of = await funded();
+  const mine = reserveAndRelease(of, uuidv7());
+  await reserveAndRelease(of, uuidv7()).reserve();
+  await mine.reserve();
+  const outcomes = await Promise.all([mine.release(), mine.release(), mine.release()]);
+  expect(outcomes.filter((outcome) => outcome.committed)).toHaveLength(1);
+  expect(outcomes.filter((outcome) => !outcome.committed && outcome.reason === "constraint")).toHaveLength(2);
+  expect(await balances(db, of.userId, of.key)).toEqual([90n, 10n]);
+});
+
+it("a batch that lands after its group was given up changes nothing", async () => {
+  const of = await funded();
+  const group = newGroup();
+  expect(await claimFence(db, group.id)).toBe("voided");
+  const late = await reserveAndRelease(of, uuidv7()).reserve(group);
+  expect(late.committed).toBe(false);
+  expect(await balances(db, of.userId, of.key)).toEqual([100n, 0n]);
+});
+
+it("a group that committed cannot be voided afterwards, nor committed twice", async () => {
+  const of = await funded();
+  const group = newGroup();
+  const unit = reserveAndRelease(of, uuidv7());
+  expect((await unit.reserve(group)).committed).toBe(true);
+  expect(await claimFence(db, group.id)).toBe("committed");
+  expect((await unit.reserve(group)).committed).toBe(false);
+  expect(await balances(db, of.userId, of.key)).toEqual([90n, 10n]);
+});
+
+it("the same deposit delivered twelve times at once is credited once", async () => {
+  const { userId } = await makeUser(db);
+  const { key } = freshToken();
+  await fund(db, userId, key, 1n);
+  const ref = uuidv7();
+  const source = sql`SELECT CAST('external:local' AS BLOB) AS from_owner, ${uuid(userId)} AS to_owner, ${key} AS asset, 50 AS amount, ${uuid(ref)} AS ref, 0 AS line`;
+  const deliveries = Array.from({ length: 12 }, () => {
+    const group = newGroup();
+    return commit(db, group, post(group, { reason: "deposit", step: "credit", from: "external", to: "available", source }));
+  });
+  expect((await Promise.all(deliveries)).filter((outcome) => outcome.committed)).toHaveLength(1);
+  expect(await balances(db, userId, key)).toEqual([51n, 0n]);
+});
+
+it("a missing giving account refuses the whole group instead of dropping the row", async () => {
+  const of = await funded();
+  const stranger = await makeUser(db);
+  const group = newGroup();
+  const rows = sql`SELECT * FROM (SELECT ${uuid(of.userId)} AS from_owner, ${uuid(of.userId)} AS to_owner, ${of.key} AS asset, 10 AS amount, ${uuid(uuidv7())} AS ref, 0 AS line
+    UNION ALL SELECT ${uuid(stranger.userId)}, ${uuid(of.userId)}, ${of.key}, 10, ${uuid(uuidv7())}, 0)`;
+  expect((await commit(db, group, [transfer(group, { reason: "reserve_rfq", step: "reserve", from: "available", to: "pending", source: rows })])).committed).toBe(false);
+  expect(await balances(db, of.userId, of.key)).toEqual([100n, 0n]);
+});
+
+it("instants of the journal never go back", async () => {
+  const back = await first(
+    db,
+    sql`SELECT a.transfer_id FROM transfers a JOIN transfers b ON b.transfer_id = a.transfer_id + 1 WHERE b.at < a.at LIMIT 1`,
+  );
+  expect(back).toBeUndefined();
+});

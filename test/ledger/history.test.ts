@@ -1,0 +1,195 @@
+import { env } from "cloudflare:workers";
+import fc from "fast-check";
+import { beforeAll, expect, it } from "vitest";
+import { countedEntries, countEntries, type EntryRow, entriesOfRef, type LedgerFilter, mergedEntries, NEWEST, readEntries } from "../../src/ledger/history.ts";
+import { REASONS } from "../../src/ledger/post.ts";
+import { all, readUuid, type Sql, sql } from "../../src/platform/sql.ts";
+import { freshToken, fund, makeKeyActor, makeUser } from "../support/ledger.ts";
+import { type ModelEntry, modelEntries, modelFits } from "../support/ledger-model.ts";
+import { accept, cancel, outcome, queue, quote, request, tick } from "../support/ledger-play.ts";
+
+const db = env.DB;
+let taker = "";
+let maker = "";
+const one = freshToken("venue_one");
+const two = { ...freshToken("venue_two"), assetId: one.assetId, key: `venue_two:${one.assetId}` };
+let hash = "";
+
+/** A history with every reason on both sides; venue_two has fees, and its asset has venue_one's id. */
+beforeAll(async () => {
+  const takerUser = await makeUser(db);
+  const makerUser = await makeUser(db);
+  taker = takerUser.userId;
+  maker = makerUser.userId;
+  const takerKey = await makeKeyActor(db, taker);
+  const makerKey = await makeKeyActor(db, maker);
+  hash = (await fund(db, taker, "usdc", 10_000_000n)).transactionHash;
+  await fund(db, maker, "usdc", 10_000_000n);
+  for (const asset of [one.key, two.key]) {
+    await fund(db, taker, asset, 5_000n);
+    await fund(db, maker, asset, 5_000n);
+    for (const side of ["Bid", "Ask"] as const) {
+      const open = await request(takerKey, asset, side, 700n);
+      const best = await quote(makerKey, open, 610_001);
+      await quote(makerKey, open, 620_000);
+      const gone = await quote(makerKey, open, 630_000, 0);
+      const dropped = await quote(makerKey, open, 640_000);
+      await cancel(makerKey, asset, dropped ?? "");
+      await tick(asset);
+      expect(gone).toBeDefined();
+      expect(await accept(takerKey, asset, best ?? "")).toBeDefined();
+    }
+    const paid = await queue(takerKey, asset, 11n);
+    const failed = await queue(takerKey, asset, 13n);
+    if (paid === undefined || failed === undefined) throw new Error("a withdrawal was refused");
+    await outcome(paid, "Paid");
+    await outcome(failed, "Failed");
+  }
+});
+
+async function readAll(userId: string, filter: LedgerFilter, limit: number): Promise<EntryRow[]> {
+  const rows: EntryRow[] = [];
+  let before = NEWEST;
+  for (;;) {
+    const page = await readEntries(db, userId, filter, { before, limit });
+    rows.push(...page.rows);
+    if (!page.more) return rows;
+    expect(page.rows).toHaveLength(limit);
+    before = BigInt(page.rows.at(-1)?.entry_id ?? 0);
+  }
+}
+
+const plain = (rows: readonly EntryRow[]) =>
+  rows.map(({ entry_id, account, asset, delta, reason, ref, balance_after, at }) => ({ entry_id, account, asset, delta, reason, ref, balance_after, at }));
+const plainModel = (rows: readonly ModelEntry[], filter: LedgerFilter) => plain(rows.filter((row) => modelFits(row, filter)));
+
+it("the made-up history has every reason on every side that the contract names", async () => {
+  const seen = new Set((await modelEntries(db, taker)).concat(await modelEntries(db, maker)).map((entry) => `${entry.account} ${entry.delta.startsWith("-") ? "-" : "+"} ${entry.reason}`));
+  expect([...seen].sort()).toEqual([
+    "available + deposit", "available + release", "available + trade",
+    "available - fee", "available - reserve_rfq", "available - reserve_trade", "available - withdrawal",
+    "pending + reserve_rfq", "pending + reserve_trade", "pending + withdrawal",
+    "pending - fee", "pending - release", "pending - trade", "pending - withdrawal",
+  ]);
+});
+
+it("each filter alone gives what a plain reading of the journal gives", async () => {
+  const mine = await modelEntries(db, maker);
+  const middle = mine[Math.floor(mine.length / 2)];
+  const refs = [...new Set(mine.map((entry) => (entry.ref.startsWith("0x") ? entry.ref : readUuid(entry.ref))))];
+  const filters: LedgerFilter[] = [
+    {}, { account: "available" }, { account: "pending" }, { direction: "credit" }, { direction: "debit" }, { usdc: true }, { usdc: false },
+    { venue: "venue_one" }, { venue: "venue_two" }, { venue: "venue_three" }, { assetId: one.assetId }, { assetId: "0x1" },
+    { venue: "venue_two", assetId: one.assetId }, { from: middle?.at }, { to: middle?.at }, { from: middle?.at, to: middle?.at }, { from: 0 }, { to: 0 },
+    { from: Number.MAX_SAFE_INTEGER - 1 }, { to: Number.MAX_SAFE_INTEGER - 1 },
+    { minAmount: 0n }, { minAmount: 427n }, { maxAmount: 427n }, { minAmount: 700n, maxAmount: 700n }, { minAmount: 2n ** 200n }, { maxAmount: 2n ** 200n }, { maxAmount: 0n },
+    ...REASONS.map((reason) => ({ reasons: [reason] })), { reasons: ["deposit", "fee", "trade"] }, { reasons: [] },
+    ...refs.map((refId) => ({ refId })), { refId: hash }, { refId: crypto.randomUUID() },
+  ];
+  for (const filter of filters) expect([filter, plain(await readAll(maker, filter, 7))]).toEqual([filter, plainModel(mine, filter)]);
+});
+
+it("combined filters, pages of any size and any user agree with the plain reading", async () => {
+  const models = { [taker]: await modelEntries(db, taker), [maker]: await modelEntries(db, maker) };
+  const ats = Object.values(models).flat().map((entry) => entry.at);
+  const refs = Object.values(models).flat().map((entry) => (entry.ref.startsWith("0x") ? entry.ref : readUuid(entry.ref)));
+  const sizes = [0n, 1n, 11n, 13n, 427n, 428n, 700n, 5_000n, 10_000_000n];
+  const option = <T>(...values: readonly T[]) => fc.option(fc.constantFrom(...values), { nil: undefined });
+  const filters: fc.Arbitrary<LedgerFilter> = fc.record({
+    account: option("available" as const, "pending" as const),
+    direction: option("credit" as const, "debit" as const),
+    reasons: fc.option(fc.subarray([...REASONS]), { nil: undefined, freq: 2 }),
+    usdc: option(true, false),
+    venue: option("venue_one" as const, "venue_two" as const),
+    assetId: option(one.assetId, "0x0"),
+    refId: fc.option(fc.constantFrom(...refs), { nil: undefined, freq: 1 }),
+    from: option(...ats),
+    to: option(...ats),
+    minAmount: option(...sizes),
+    maxAmount: option(...sizes),
+  });
+  await fc.assert(
+    fc.asyncProperty(filters, fc.constantFrom(taker, maker), fc.integer({ min: 1, max: 9 }), async (filter, userId, limit) => {
+      const expected = plainModel(models[userId] ?? [], filter);
+      expect(plain(await readAll(userId, filter, limit))).toEqual(expected);
+      if (filter.refId === undefined) expect(await countEntries(db, userId, filter, { before: NEWEST, most: 1_000 })).toBe(expected.length);
+    }),
+    { numRuns: 250 },
+  );
+}, 60_000);
+
+it("any integer is a position below which the caller's own entries follow", async () => {
+  const mine = await modelEntries(db, taker);
+  for (const before of [0n, 1n, 2n, ...mine.flatMap((entry) => [BigInt(entry.entry_id), BigInt(entry.entry_id) + 1n]), NEWEST]) {
+    const { rows } = await readEntries(db, taker, {}, { before, limit: 500 });
+    expect(plain(rows)).toEqual(plain(mine.filter((entry) => BigInt(entry.entry_id) < before)));
+  }
+});
+
+it("pages neither skip nor repeat while entries are being written", async () => {
+  const { userId } = await makeUser(db);
+  for (let i = 1n; i <= 12n; i++) await fund(db, userId, "usdc", i);
+  const seen: string[] = [];
+  let before = NEWEST;
+  for (let more = true; more; ) {
+    const page = await readEntries(db, userId, {}, { before, limit: 5 });
+    seen.push(...page.rows.map((row) => row.delta));
+    before = BigInt(page.rows.at(-1)?.entry_id ?? 0);
+    more = page.more;
+    await fund(db, userId, "usdc", 99n);
+  }
+  expect(seen).toEqual(Array.from({ length: 12 }, (_, i) => String(12 - i)));
+});
+
+it("a full last page ends the list, and an amount filter that fits nothing ends it too", async () => {
+  const { userId } = await makeUser(db);
+  for (let i = 0; i < 4; i++) await fund(db, userId, "usdc", 5n);
+  expect(await readEntries(db, userId, {}, { before: NEWEST, limit: 4 })).toMatchObject({ more: false });
+  expect(await readEntries(db, userId, { minAmount: 5n }, { before: NEWEST, limit: 4 })).toMatchObject({ more: false });
+  expect(await readEntries(db, userId, { minAmount: 6n }, { before: NEWEST, limit: 4 })).toEqual({ rows: [], more: false });
+});
+
+it("someone else's entries are never shown, whatever reference is asked for", async () => {
+  const stranger = await makeUser(db);
+  await fund(db, stranger.userId, "usdc", 1n);
+  for (const entry of await modelEntries(db, taker)) {
+    const refId = entry.ref.startsWith("0x") ? entry.ref : readUuid(entry.ref);
+    expect((await readEntries(db, stranger.userId, { refId }, { before: NEWEST, limit: 50 })).rows).toEqual([]);
+  }
+});
+
+it("every shape of query is answered from an index", async () => {
+  const page = { before: NEWEST, walk: 51 };
+  const shapes: [string, Sql][] = [];
+  const filters: LedgerFilter[] = [{}, { usdc: true }, { usdc: false }, { venue: "venue_one" }, { assetId: "0x1" }, { venue: "venue_one", assetId: "0x1" }];
+  const more: LedgerFilter[] = [{}, { account: "pending" }, { direction: "debit" }, { reasons: ["fee"] }, { from: 1 }, { to: 9 }, { from: 1, to: 9 }, { minAmount: 5n }];
+  for (const filter of filters) {
+    for (const other of more) {
+      const both = { ...filter, ...other };
+      shapes.push([`page ${Object.keys(both).join("+")}`, mergedEntries(taker, both, page)]);
+      shapes.push([`count ${Object.keys(both).join("+")}`, countedEntries(taker, both, { before: NEWEST, most: 10 })]);
+    }
+    shapes.push(["uuid", entriesOfRef(taker, { ...filter, refId: crypto.randomUUID() }, { before: NEWEST, limit: 51 })]);
+    shapes.push(["hash", entriesOfRef(taker, { ...filter, refId: `0x${"ab".repeat(32)}` }, { before: NEWEST, limit: 51 })]);
+  }
+  const tables = /^(SCAN|SEARCH) (t|a|d|m|transfers|accounts|deposits|matches)\b/;
+  // Each access to a table, by the columns that its index is entered with.
+  const allowed = [
+    /^SEARCH t USING COVERING INDEX transfers_(from|to) \((from|to)_account=\? AND reason=\? AND rowid>\? AND rowid<\?\)$/,
+    /^SEARCH t USING INDEX transfers_(from|to) \((from|to)_account=\? AND reason=\? AND rowid>\? AND rowid<\?\)$/,
+    /^SEARCH t USING INTEGER PRIMARY KEY \(rowid[=>]\?\)$/,
+    /^SEARCH t USING INDEX transfers_once \(ref=\?\)$/,
+    /^SEARCH a USING INTEGER PRIMARY KEY \(rowid=\?\)$/,
+    /^SEARCH a USING COVERING INDEX accounts_owner \(owner=\?/,
+    /^SEARCH d USING INDEX sqlite_autoindex_deposits_1 \(deposit_id=\?\) LEFT-JOIN$/,
+    /^SEARCH deposits USING INDEX deposits_hash \(transaction_hash=\?\)$/,
+    /^SEARCH matches USING INDEX sqlite_autoindex_matches_1 \(match_id=\?\)$/,
+    /^SEARCH m USING INDEX matches_quote_id_unique \(quote_id=\?\)$/,
+  ];
+  for (const [name, shape] of shapes) {
+    const plan = await all<{ detail: string }>(db, sql`EXPLAIN QUERY PLAN ${shape}`);
+    const accesses = plan.map((row) => row.detail).filter((detail) => tables.test(detail));
+    expect(accesses.length, name).toBeGreaterThan(0);
+    for (const access of accesses) expect(allowed.some((rule) => rule.test(access)), `${name}: ${access}`).toBe(true);
+  }
+});

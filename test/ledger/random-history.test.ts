@@ -1,0 +1,193 @@
+import { env } from "cloudflare:workers";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import type { Actor } from "../../src/auth/actor.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { config, venueConfig } from "../../src/platform/config.ts";
+import { balances, freshToken, fund, makeKeyActor, makeUser } from "../support/ledger.ts";
+import * as play from "../support/ledger-play.ts";
+
+const db = env.DB;
+const PRICE_SCALE = 1_000_000n;
+
+type Quote = { maker: number; of: Request; price: bigint; expiring: boolean; open: boolean; id: string };
+type Request = { requester: number; asset: number; side: "Bid" | "Ask"; amount: bigint; open: boolean; terms: play.OpenRequestTerms };
+type Withdrawal = { user: number; asset: number; amount: bigint; open: boolean; queued: play.Queued };
+
+/** What the journal must say, in bigint and nothing else. Assets: 0 is USDC, 1 has no fees, 2 has both. */
+class Model {
+  readonly held: [bigint, bigint][][] = [0, 1, 2].map(() => [0, 1, 2].map(() => [0n, 0n]));
+  readonly issued = [0n, 0n, 0n];
+  move(user: number, asset: number, available: bigint, pending: bigint): void {
+    const cell = this.cell(user, asset);
+    cell[0] += available;
+    cell[1] += pending;
+    if (cell[0] < 0n || cell[1] < 0n) throw new Error("the model itself went below zero");
+  }
+  cell(user: number, asset: number): [bigint, bigint] {
+    const cell = this.held[user]?.[asset];
+    if (cell === undefined) throw new Error("no such cell");
+    return cell;
+  }
+}
+
+const feeBps = (asset: number, who: "taker" | "maker"): bigint => (asset === 2 ? BigInt(venueConfig(config(env), "venue_two")[`${who}_fee_bps`]) : 0n);
+const cost = (quote: Quote) => (quote.of.amount * quote.price + PRICE_SCALE - 1n) / PRICE_SCALE;
+const fee = (quote: Quote, who: "taker" | "maker") => (cost(quote) * feeBps(quote.of.asset, who)) / 10_000n;
+
+/** `[asset, amount]` that the maker, or the requester, sets aside. */
+const makerGives = (quote: Quote): [number, bigint] => (quote.of.side === "Bid" ? [quote.of.asset, quote.of.amount] : [0, cost(quote) + fee(quote, "maker")]);
+const takerGives = (quote: Quote): [number, bigint] => (quote.of.side === "Bid" ? [0, cost(quote) + fee(quote, "taker")] : [quote.of.asset, quote.of.amount]);
+
+class World {
+  readonly model = new Model();
+  readonly requests: Request[] = [];
+  readonly quotes: Quote[] = [];
+  readonly withdrawals: Withdrawal[] = [];
+  readonly actors: Actor[];
+  readonly assets: string[];
+  constructor(actors: Actor[], assets: string[]) {
+    this.actors = actors;
+    this.assets = assets;
+  }
+  actor(user: number): Actor {
+    const actor = this.actors[user];
+    if (actor === undefined) throw new Error("no such user");
+    return actor;
+  }
+  asset(asset: number): string {
+    return this.assets[asset] ?? "";
+  }
+  end(quote: Quote): void {
+    if (!quote.open) return;
+    quote.open = false;
+    const [asset, amount] = makerGives(quote);
+    this.model.move(quote.maker, asset, amount, -amount);
+  }
+  /** Each group first ends what is due in its book, and the due quotes of its user anywhere. */
+  expire(asset: number, user: number): void {
+    for (const quote of this.quotes) if (quote.expiring && (quote.of.asset === asset || quote.maker === user)) this.end(quote);
+  }
+}
+
+type Step = { readonly op: string; readonly a: number; readonly b: number; readonly c: number; readonly amount: bigint; readonly flag: boolean };
+
+const pick = <T>(list: readonly T[], index: number): T | undefined => list[index % Math.max(1, list.length)];
+
+/** Carries one step out in the service and in the model; each decides for itself, and both must agree that it happened. */
+async function step(world: World, { op, a, b, c, amount, flag }: Step): Promise<void> {
+  const user = a % 3;
+  const { model } = world;
+  if (op === "deposit") {
+    await fund(db, world.actor(user).userId, world.asset(b % 3), amount);
+    model.move(user, b % 3, amount, 0n);
+    model.issued[b % 3] = (model.issued[b % 3] ?? 0n) + amount;
+  } else if (op === "request") {
+    const asset = 1 + (b % 2);
+    const side = flag ? "Bid" : "Ask";
+    const terms = await play.request(world.actor(user), world.asset(asset), side, amount);
+    world.expire(asset, user);
+    world.requests.push({ requester: user, asset, side, amount, open: true, terms });
+  } else if (op === "quote") await placeQuote(world, user, { of: pick(world.requests, b), price: BigInt(1 + (c % 1_000_000)), expiring: flag });
+  else if (op === "cancel") await cancelQuote(world, user, pick(world.quotes, b));
+  else if (op === "accept") await acceptQuote(world, user, pick(world.quotes, b));
+  else if (op === "tick") {
+    await play.tick(world.asset(1 + (b % 2)));
+    world.expire(1 + (b % 2), -1);
+  } else if (op === "withdraw") {
+    const asset = b % 3;
+    const queued = await play.queue(world.actor(user), world.asset(asset), amount);
+    const possible = model.cell(user, asset)[0] >= amount;
+    expect(queued !== undefined, "withdraw").toBe(possible);
+    if (queued === undefined) return;
+    model.move(user, asset, -amount, amount);
+    world.withdrawals.push({ user, asset, amount, open: true, queued });
+  } else {
+    const withdrawal = pick(world.withdrawals, b);
+    if (withdrawal === undefined) return;
+    await play.outcome(withdrawal.queued, flag ? "Paid" : "Failed");
+    if (!withdrawal.open) return;
+    withdrawal.open = false;
+    model.move(withdrawal.user, withdrawal.asset, flag ? 0n : withdrawal.amount, -withdrawal.amount);
+  }
+}
+
+async function placeQuote(world: World, maker: number, terms: { of: Request | undefined; price: bigint; expiring: boolean }): Promise<void> {
+  if (terms.of === undefined) return;
+  const quote: Quote = { maker, of: terms.of, price: terms.price, expiring: terms.expiring, open: true, id: "" };
+  const id = await play.quote(world.actor(maker), terms.of.terms, Number(terms.price), terms.expiring ? 0 : 3_600);
+  world.expire(terms.of.asset, maker);
+  const [asset, amount] = makerGives(quote);
+  const possible = terms.of.open && terms.of.requester !== maker && world.model.cell(maker, asset)[0] >= amount;
+  expect(id !== undefined, "quote").toBe(possible);
+  if (id === undefined) return;
+  world.model.move(maker, asset, -amount, amount);
+  world.quotes.push({ ...quote, id });
+}
+
+async function cancelQuote(world: World, user: number, quote: Quote | undefined): Promise<void> {
+  if (quote === undefined) return;
+  await play.cancel(world.actor(user), world.asset(quote.of.asset), quote.id);
+  world.expire(quote.of.asset, user);
+  if (quote.maker === user) world.end(quote);
+}
+
+async function acceptQuote(world: World, user: number, quote: Quote | undefined): Promise<void> {
+  if (quote === undefined) return;
+  const { of } = quote;
+  const matched = await play.accept(world.actor(user), world.asset(of.asset), quote.id);
+  world.expire(of.asset, user);
+  const [asset, amount] = takerGives(quote);
+  const possible = quote.open && of.open && of.requester === user && world.model.cell(user, asset)[0] >= amount;
+  expect(matched !== undefined, "accept").toBe(possible);
+  if (matched === undefined) return;
+  const { model } = world;
+  const [makerAsset, makerAmount] = makerGives(quote);
+  model.move(user, asset, -amount, 0n);
+  model.move(quote.maker, makerAsset, 0n, -makerAmount);
+  const buyer = of.side === "Bid" ? user : quote.maker;
+  const seller = of.side === "Bid" ? quote.maker : user;
+  model.move(buyer, of.asset, of.amount, 0n);
+  model.move(seller, 0, cost(quote) - fee(quote, of.side === "Bid" ? "maker" : "taker"), 0n);
+  quote.open = false;
+  of.open = false;
+  for (const other of world.quotes) if (other.of === of) world.end(other);
+}
+
+const steps = fc.array(
+  fc.record({
+    op: fc.constantFrom("deposit", "deposit", "request", "quote", "quote", "quote", "accept", "accept", "cancel", "tick", "withdraw", "outcome", "outcome"),
+    a: fc.nat(2),
+    b: fc.nat(50),
+    c: fc.nat(999_999),
+    amount: fc.oneof(fc.bigInt({ min: 1n, max: 1_000n }), fc.bigInt({ min: 2n ** 53n, max: 2n ** 54n })),
+    flag: fc.boolean(),
+  }),
+  { minLength: 10, maxLength: 40 },
+);
+
+it("after every step of any history the model agrees on every balance and the reconciliation holds", async () => {
+  await reconcile(db, { chains: [] });
+  await fc.assert(
+    fc.asyncProperty(steps, async (history) => {
+      const users = await Promise.all([makeUser(db), makeUser(db), makeUser(db)]);
+      const actors = await Promise.all(users.map((user) => makeKeyActor(db, user.userId)));
+      const world = new World(actors, ["usdc", freshToken("venue_one").key, freshToken("venue_two").key]);
+      for (let user = 0; user < 3; user++) {
+        for (let asset = 0; asset < 3; asset++) await step(world, { op: "deposit", a: user, b: asset, c: 0, amount: 2_000n, flag: true });
+      }
+      const names = [...users.map((user) => user.userId), ...world.assets.slice(1)];
+      for (const one of history) {
+        await step(world, one);
+        for (let user = 0; user < 3; user++) {
+          for (let asset = 0; asset < 3; asset++) {
+            expect([one.op, await balances(db, users[user]?.userId ?? "", world.asset(asset))]).toEqual([one.op, world.model.cell(user, asset)]);
+          }
+        }
+        const { differences } = await reconcile(db, { chains: [] });
+        expect(differences.filter((difference) => names.some((name) => difference.account.includes(name)))).toEqual([]);
+      }
+    }),
+    { numRuns: 12 },
+  );
+}, 120_000);

@@ -1,0 +1,218 @@
+import { env } from "cloudflare:workers";
+import { afterAll, expect, it } from "vitest";
+import { type Difference, type HoldingsAt, reconcile } from "../../src/ledger/reconcile.ts";
+import { all, blob, first, raw, sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { freshToken, fund, hex, makeKeyActor, makeUser } from "../support/ledger.ts";
+import * as play from "../support/ledger-play.ts";
+
+const db = env.DB;
+
+/** What these tests break stays theirs: the alerts are closed and the records mended. */
+afterAll(() => all(db, sql`UPDATE alerts SET resolved_at = 1 WHERE kind = 'reconciliation' AND resolved_at IS NULL`));
+
+async function found(name: string, full = false): Promise<Difference[]> {
+  const { differences } = await reconcile(db, { chains: [], full });
+  return differences.filter((difference) => difference.account.includes(name) || difference.detail.includes(name));
+}
+
+/** Runs a statement that the guards refuse, with the named guard away; this is the file being edited, not SQL being sent. */
+async function tamper(guard: string, ...statements: ReturnType<typeof sql>[]): Promise<void> {
+  const trigger = await first<{ sql: string }>(db, sql`SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ${guard}`);
+  await all(db, raw(`DROP TRIGGER ${guard}`));
+  try {
+    for (const statement of statements) await all(db, statement);
+  } finally {
+    await all(db, raw(trigger?.sql ?? ""));
+  }
+}
+
+async function account(userId: string, key: string, kind = "available"): Promise<number> {
+  const row = await first<{ id: number }>(db, sql`SELECT account_id AS id FROM accounts WHERE owner = ${uuid(userId)} AND asset = ${key} AND kind = ${kind}`);
+  return row?.id ?? 0;
+}
+
+async function holder(amount = 100n) {
+  const user = await makeUser(db);
+  const { key } = freshToken();
+  const deposit = await fund(db, user.userId, key, amount);
+  return { ...user, key, deposit };
+}
+
+it("a sound journal has no differences, and a second run has nothing left to do", async () => {
+  const { userId } = await holder();
+  expect(await found(userId)).toEqual([]);
+  const again = await reconcile(db, { chains: [] });
+  expect(again.complete).toBe(true);
+});
+
+it("a balance changed in the file is named with its account and amount (J3)", async () => {
+  const { userId, key } = await holder();
+  const id = await account(userId, key);
+  await tamper("accounts_update", sql`UPDATE accounts SET balance = balance + 7 WHERE account_id = ${id}`);
+  expect(await found(userId, true)).toMatchObject([{ check: "J3", account: `${userId}/available/${key}`, amount: "7" }]);
+  await tamper("accounts_update", sql`UPDATE accounts SET balance = balance - 7 WHERE account_id = ${id}`);
+});
+
+it("a stored balance that does not continue the one before is named (J2), by a later full run too", async () => {
+  const { userId, key } = await holder();
+  await found(userId);
+  const id = await account(userId, key);
+  await tamper("transfers_update", sql`UPDATE transfers SET to_balance = 90 WHERE to_account = ${id}`);
+  const after = await found(userId, true);
+  expect(after.filter((one) => one.check === "J2")).toMatchObject([{ account: `${userId}/available/${key}`, amount: "-10" }]);
+  await tamper("transfers_update", sql`UPDATE transfers SET to_balance = 100 WHERE to_account = ${id}`);
+});
+
+it("an amount changed in the file breaks the chain of both accounts (J2)", async () => {
+  const { userId, key } = await holder();
+  const id = await account(userId, key);
+  await tamper("transfers_update", sql`UPDATE transfers SET amount = 99 WHERE to_account = ${id}`);
+  const names = (await found(key, true)).map((one) => `${one.check} ${one.account} ${one.amount}`);
+  expect(names).toContain(`J2 ${userId}/available/${key} 1`);
+  expect(names).toContain(`J2 external:local/external/${key} -1`);
+  expect(names.some((name) => name.startsWith("J8"))).toBe(true);
+  await tamper("transfers_update", sql`UPDATE transfers SET amount = 100 WHERE to_account = ${id}`);
+});
+
+it("a transfer between two assets (J1) and one that no record caused (J8) are named", async () => {
+  const { userId, key } = await holder();
+  const other = await holder();
+  const [mine, theirs] = [await account(userId, key), await account(other.userId, other.key)];
+  const insert = (to: number, ref: string) => sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+    VALUES (${mine}, ${to}, 5, 'reserve_rfq', ${uuid(ref)}, 'reserve', 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1))`;
+  await all(db, insert(await account(userId, key, "pending"), uuidv7()));
+  expect((await found(userId)).map((one) => one.check).sort()).toEqual(["J6", "J8"]);
+  await tamper("transfers_insert", insert(theirs, uuidv7()));
+  expect((await found(userId)).map((one) => one.check)).toContain("J1");
+});
+
+it("pending without a reason is named (J6), and so is a withdrawal without its entries (J8)", async () => {
+  const { userId, key } = await holder();
+  const id = uuidv7();
+  await all(db, sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, state,
+      created_at, updated_at, queued_in, changed_in)
+    VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, 'x', ${blob(hex(32))}, 'nowhere', ${key}, 30, ${blob(hex(20))}, 'queued', 1, 1, 1,
+      (SELECT max(seq) + 1 FROM commit_groups))`);
+  await fund(db, userId, key, 1n);
+  const differences = await found(userId, true);
+  expect(differences.map((one) => [one.check, one.amount, one.account]).sort()).toEqual([
+    ["J6", "-30", `${userId}/pending/${key}`],
+    ["J8", "30", `${userId}/available/${key}`],
+  ]);
+  expect(differences.find((one) => one.check === "J8")?.detail).toContain("missing");
+  await tamper("withdrawals_delete", sql`DELETE FROM withdrawals WHERE withdrawal_id = ${uuid(id)}`);
+});
+
+it("a deposit credited without its entry is missing one (J8)", async () => {
+  const { userId, deposit } = await holder();
+  await tamper("deposits_credited", sql`UPDATE deposits SET amount = '101' WHERE deposit_id = ${uuid(deposit.depositId)}`);
+  const differences = await found(userId, true);
+  expect(differences.map((one) => one.detail.includes("missing")).sort()).toEqual([false, true]);
+  await tamper("deposits_credited", sql`UPDATE deposits SET amount = '100' WHERE deposit_id = ${uuid(deposit.depositId)}`);
+});
+
+it("a match at another cost than its price makes is named (J9)", async () => {
+  const taker = await holder();
+  const maker = await makeUser(db);
+  await fund(db, taker.userId, "usdc", 1_000n);
+  await fund(db, maker.userId, taker.key, 1_000n);
+  const open = await play.request(await makeKeyActor(db, taker.userId), taker.key, "Bid", 10n);
+  const quoteId = await play.quote(await makeKeyActor(db, maker.userId), open, 500_001);
+  const matchId = await play.accept(await makeKeyActor(db, taker.userId), taker.key, quoteId ?? "");
+  expect(await found(taker.userId, true)).toEqual([]);
+  await tamper("matches_update", sql`UPDATE matches SET price = 600001 WHERE match_id = ${uuid(matchId ?? "")}`);
+  expect((await found(taker.userId, true)).map((one) => [one.check, one.amount])).toEqual([["J9", "-1"]]);
+  await tamper("matches_update", sql`UPDATE matches SET price = 500001 WHERE match_id = ${uuid(matchId ?? "")}`);
+});
+
+it("a difference is an alert that stays until it is resolved, raised once", async () => {
+  const { userId, key } = await holder();
+  const id = await account(userId, key);
+  await tamper("accounts_update", sql`UPDATE accounts SET balance = balance + 7 WHERE account_id = ${id}`);
+  await found(userId, true);
+  await tamper("accounts_update", sql`UPDATE accounts SET balance = balance - 7 WHERE account_id = ${id}`);
+  expect(await found(userId, true)).toHaveLength(1);
+  const open = sql`SELECT count(*) AS n FROM alerts WHERE kind = 'reconciliation' AND resolved_at IS NULL AND subject LIKE ${`%${userId}%`}`;
+  expect(await first(db, open)).toEqual({ n: 1 });
+  await all(db, sql`UPDATE alerts SET resolved_at = 1 WHERE subject LIKE ${`%${userId}%`}`);
+  expect(await found(userId, true)).toEqual([]);
+});
+
+/** A chain of the test's own at a confirmed block, with 100 of an asset issued. */
+async function chainAt(block: number) {
+  const chain = `c${hex(6)}`;
+  const user = await makeUser(db);
+  const { key } = freshToken();
+  await fund(db, user.userId, key, 100n, chain);
+  await all(db, sql`INSERT INTO chain_cursors (chain, final_number, final_hash, scanned_number, scanned_hash, head_number, moved_in, moved_at)
+    VALUES (${chain}, ${block}, ${blob(hex(32))}, ${block}, ${blob(hex(32))}, ${block}, 1, 1)`);
+  const at = (next: number) => all(db, sql`UPDATE chain_cursors SET final_number = ${next} WHERE chain = ${chain}`);
+  const check = async (held: bigint | undefined) => {
+    const asked: Parameters<HoldingsAt>[0][] = [];
+    const holdingsAt: HoldingsAt = async (query) => {
+      asked.push(query);
+      return new Map(held === undefined ? [] : query.assets.map((asset) => [asset, held]));
+    };
+    const result = await reconcile(db, { chains: [chain], holdingsAt });
+    return { block: result.block[chain], asked, own: result.differences.filter((one) => one.account.includes(key)) };
+  };
+  return { chain, key, at, check };
+}
+
+const paused = async () => (await first(db, sql`SELECT 1 FROM switches WHERE name = 'withdrawals_paused'`)) !== undefined;
+
+it("holdings are compared at the confirmed block by its hash; more than is issued is fine", async () => {
+  const { check, key } = await chainAt(40);
+  const { block, own, asked } = await check(100n);
+  expect([block, own, asked[0]?.block, asked[0]?.assets]).toEqual([40, [], 40, [key]]);
+  expect(asked[0]?.blockHash).toMatch(/^0x[0-9a-f]{64}$/);
+  expect((await check(5_000n)).own).toEqual([]);
+});
+
+it("a shortfall is named at once and pauses withdrawals when a second block shows it (S1)", async () => {
+  const { chain, key, at, check } = await chainAt(40);
+  expect((await check(99n)).own).toMatchObject([{ check: "S1", account: `external:${chain}/external/${key}`, amount: "-1" }]);
+  await check(99n);
+  expect(await paused()).toBe(false);
+  await at(41);
+  await check(98n);
+  expect(await paused()).toBe(true);
+  await all(db, sql`DELETE FROM switches WHERE name = 'withdrawals_paused'`);
+  await at(42);
+  expect((await check(100n)).own).toEqual([]);
+  await at(43);
+  await check(99n);
+  expect(await paused()).toBe(false);
+  await check(100n);
+});
+
+it("a chain that cannot be asked leaves no verdict and raises nothing", async () => {
+  const { chain } = await chainAt(40);
+  const result = await reconcile(db, { chains: [chain, "unknown"], holdingsAt: () => Promise.reject(new Error("node is down")) });
+  expect([result.block[chain], result.block["unknown"]]).toEqual([null, null]);
+});
+
+it("a payment that the vault made and the journal has not settled is no shortfall", async () => {
+  const { chain, key, check } = await chainAt(40);
+  const user = await first<{ owner: string }>(db, sql`SELECT hex(owner) AS owner FROM accounts WHERE asset = ${key} AND kind = 'available'`);
+  const [id, payment] = [uuidv7(), hex(32)];
+  await all(db, sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, state,
+      created_at, updated_at, queued_in, changed_in)
+    VALUES (${uuid(id)}, ${uuid(uuidv7())}, unhex(${user?.owner ?? ""}), 'p', ${blob(payment)}, ${chain}, ${key}, 30, ${blob(hex(20))}, 'submitted', 1, 1, 0, 0)`);
+  expect((await check(70n)).own.filter((one) => one.check === "S1")).toHaveLength(1);
+  await all(db, sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, block_number, block_hash, recorded_in)
+    VALUES (${chain}, ${blob(hex(32))}, 0, 'Paid', ${blob(payment)}, 40, ${blob(hex(32))}, 0)`);
+  expect((await check(70n)).own.filter((one) => one.check === "S1")).toEqual([]);
+  await tamper("withdrawals_delete", sql`DELETE FROM withdrawals WHERE withdrawal_id = ${uuid(id)}`);
+});
+
+it("two runs at once find the same and leave one checkpoint", async () => {
+  for (let i = 0; i < 3; i++) await holder();
+  const { userId } = await holder();
+  const runs = await Promise.all([reconcile(db, { chains: [] }), reconcile(db, { chains: [] }), reconcile(db, { chains: [] })]);
+  for (const run of runs) expect(run.differences.filter((one) => one.account.includes(userId))).toEqual([]);
+  const head = await first<{ head: number; position: number }>(db, sql`SELECT (SELECT max(transfer_id) FROM transfers) AS head,
+    (SELECT position FROM ledger_checkpoints WHERE walk = 'transfers') AS position`);
+  expect(head?.position).toBe(head?.head);
+});

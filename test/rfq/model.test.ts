@@ -1,0 +1,200 @@
+import { evictDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import type { Actor } from "../../src/auth/actor.ts";
+import type { Side } from "../../src/assets/fields.ts";
+import { readBalance } from "../../src/ledger/balance.ts";
+import { NOW } from "../../src/platform/commit.ts";
+import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { codeOf, newActor, newBook, openRequest, quote, send } from "../support/rfq.ts";
+import { replay } from "../support/replay.ts";
+
+/** A book in plain bigint: what the database must agree with after every step. */
+type ModelQuote = { id: string; maker: number; request: number; price: number; state: string; expiresAt: number; reserve: bigint; asset: "usdc" | "token" };
+type ModelRequest = { id: string; side: Side; amount: bigint; state: string; expiresAt: number };
+type Funds = { usdc: bigint; token: bigint };
+
+const QUOTE_LIFE = 30;
+const REQUEST_LIFE = 100;
+const TAKER = 0;
+const ceilUsdc = (amount: bigint, price: number) => (amount * BigInt(price) + 999_999n) / 1_000_000n;
+
+class Model {
+  clock = 0;
+  readonly requests: ModelRequest[] = [];
+  readonly quotes: ModelQuote[] = [];
+  readonly available: Funds[];
+  readonly pending: Funds[];
+  constructor(available: Funds[]) {
+    this.available = available;
+    this.pending = available.map(() => ({ usdc: 0n, token: 0n }));
+  }
+
+  jump(secs: number): void {
+    this.clock += secs;
+    for (const item of this.quotes) if (item.state === "open" && item.expiresAt <= this.clock) this.end(item, "expired");
+    for (const item of this.requests) if (item.state === "open" && item.expiresAt <= this.clock) item.state = "expired";
+  }
+
+  end(item: ModelQuote, state: string): void {
+    item.state = state;
+    this.pending[item.maker]![item.asset] -= item.reserve;
+    this.available[item.maker]![item.asset] += item.reserve;
+  }
+
+  place(id: string, maker: number, request: number, price: number): string {
+    const target = this.requests[request]!;
+    if (target.state === "expired") return "request_expired";
+    if (target.state !== "open") return "request_not_open";
+    const asset = target.side === "Bid" ? "token" : "usdc";
+    const reserve = target.side === "Bid" ? target.amount : ceilUsdc(target.amount, price);
+    if (this.available[maker]![asset] < reserve) return "insufficient_funds";
+    this.available[maker]![asset] -= reserve;
+    this.pending[maker]![asset] += reserve;
+    this.quotes.push({ id, maker, request, price, state: "open", expiresAt: Math.min(this.clock + QUOTE_LIFE, target.expiresAt), reserve, asset });
+    return "ok";
+  }
+
+  accept(index: number): string {
+    const item = this.quotes[index]!;
+    const request = this.requests[item.request]!;
+    if (item.state === "accepted") return "ok";
+    if (item.state === "cancelled" || item.state === "rejected") return "quote_not_open";
+    if (request.state === "cancelled" || request.state === "matched") return "request_not_open";
+    if (item.state === "expired") return "quote_expired";
+    const usdc = ceilUsdc(request.amount, item.price);
+    const [gives, amount] = request.side === "Bid" ? (["usdc", usdc] as const) : (["token", request.amount] as const);
+    const [gets, incoming] = request.side === "Bid" ? (["token", request.amount] as const) : (["usdc", usdc] as const);
+    if (this.available[TAKER]![gives] < amount) return "insufficient_funds";
+    this.available[TAKER]![gives] -= amount;
+    this.available[TAKER]![gets] += incoming;
+    this.pending[item.maker]![item.asset] -= item.reserve;
+    this.available[item.maker]![gives] += amount;
+    item.state = "accepted";
+    request.state = "matched";
+    for (const other of this.quotes) if (other.request === item.request && other.state === "open") this.end(other, "rejected");
+    return "ok";
+  }
+
+  cancelQuote(index: number): string {
+    const item = this.quotes[index]!;
+    if (item.state === "open") this.end(item, "cancelled");
+    return item.state === "cancelled" ? "ok" : "quote_not_open";
+  }
+
+  cancelRequest(index: number): string {
+    const request = this.requests[index]!;
+    if (request.state === "open") {
+      request.state = "cancelled";
+      for (const item of this.quotes) if (item.request === index && item.state === "open") this.end(item, "rejected");
+    }
+    return request.state === "cancelled" ? "ok" : request.state === "expired" ? "request_expired" : "request_not_open";
+  }
+}
+
+type Step =
+  | { kind: "open"; side: Side; amount: bigint }
+  | { kind: "quote"; maker: number; request: number; price: number }
+  | { kind: "accept" | "cancel_quote" | "cancel_request"; pick: number }
+  | { kind: "jump" }
+  | { kind: "evict" };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("open" as const), side: fc.constantFrom<Side>("Bid", "Ask"), amount: fc.bigInt(1n, 60n) }) },
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant("quote" as const), maker: fc.integer({ min: 1, max: 3 }), request: fc.nat(), price: fc.constantFrom(1, 333_333, 500_000, 1_000_000) }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("accept" as const), pick: fc.nat() }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("cancel_quote" as const), pick: fc.nat() }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("cancel_request" as const), pick: fc.nat() }) },
+  { weight: 1, arbitrary: fc.constant({ kind: "jump" as const }) },
+  { weight: 1, arbitrary: fc.constant({ kind: "evict" as const }) },
+);
+
+it("a whole book agrees with a plain model after every step, and its streams replay to the same state", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 30 }), async (steps) => {
+      const book = newBook();
+      const funds: Funds[] = [{ usdc: 100n, token: 50n }, { usdc: 80n, token: 80n }, { usdc: 0n, token: 120n }, { usdc: 120n, token: 0n }];
+      const actors = await Promise.all(funds.map(({ usdc, token }) => newActor({ ...(usdc > 0n ? { usdc } : {}), ...(token > 0n ? { [book]: token } : {}) })));
+      const model = new Model(funds);
+      for (const one of steps) {
+        const outcome = await run(one, book, actors, model);
+        if (outcome !== undefined) expect(outcome.real, JSON.stringify(one, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value))).toBe(outcome.model);
+        await agree(book, actors, model);
+      }
+      await streamsAgree(book, actors, model);
+    }),
+    { numRuns: 12 },
+  );
+}, 60_000);
+
+async function run(one: Step, book: string, actors: Actor[], model: Model): Promise<{ real: string; model: string } | undefined> {
+  switch (one.kind) {
+    case "open": {
+      const request = await openRequest(actors[TAKER]!, book, { amount: one.amount, side: one.side, expiresInSecs: REQUEST_LIFE });
+      model.requests.push({ id: request.request_id, side: one.side, amount: one.amount, state: "open", expiresAt: model.clock + REQUEST_LIFE });
+      return undefined;
+    }
+    case "quote": {
+      if (model.requests.length === 0) return undefined;
+      const index = one.request % model.requests.length;
+      const answer = await quote(actors[one.maker]!, model.requests[index]!.id, one.price, QUOTE_LIFE);
+      const id = answer.ok && answer.kind === "quote" ? answer.row.quote_id : "";
+      return { real: codeOf(answer), model: model.place(id, one.maker, index, one.price) };
+    }
+    case "accept":
+    case "cancel_quote": {
+      if (model.quotes.length === 0) return undefined;
+      const index = one.pick % model.quotes.length;
+      const item = model.quotes[index]!;
+      if (one.kind === "accept") {
+        const answer = await send({ op: "accept", actor: actors[TAKER]!, matchId: uuidv7(), quoteId: item.id.toLowerCase() });
+        return { real: codeOf(answer), model: model.accept(index) };
+      }
+      const answer = await send({ op: "cancel_quote", actor: actors[item.maker]!, unitId: uuidv7(), quoteId: item.id.toLowerCase() });
+      return { real: codeOf(answer), model: model.cancelQuote(index) };
+    }
+    case "cancel_request": {
+      if (model.requests.length === 0) return undefined;
+      const index = one.pick % model.requests.length;
+      const answer = await send({ op: "cancel_request", actor: actors[TAKER]!, unitId: uuidv7(), requestId: model.requests[index]!.id });
+      return { real: codeOf(answer), model: model.cancelRequest(index) };
+    }
+    case "jump":
+      // D1's clock never goes below the latest group's instant, so a group from the future moves it on.
+      await all(env.DB, sql`INSERT INTO commit_groups (group_id, at, voided) SELECT ${uuid(uuidv7())}, ${NOW} + 20000, 0`);
+      model.jump(20);
+      return undefined;
+    case "evict":
+      // Only a running object can be evicted.
+      await env.RFQ_BOOK.getByName(book).expireDue();
+      await evictDurableObject(env.RFQ_BOOK.getByName(book), { webSockets: "hibernate" });
+      return undefined;
+  }
+}
+
+async function agree(book: string, actors: Actor[], model: Model): Promise<void> {
+  await env.RFQ_BOOK.getByName(book).expireDue();
+  const held = await Promise.all(
+    actors.map(async ({ userId }) => {
+      const [usdc, token] = await Promise.all([readBalance(env.DB, userId, "usdc"), readBalance(env.DB, userId, book)]);
+      return { available: { usdc: usdc.available, token: token.available }, pending: { usdc: usdc.pending, token: token.pending } };
+    }),
+  );
+  expect(held).toEqual(model.available.map((available, index) => ({ available, pending: model.pending[index] })));
+  const quotes = await all<{ id: string; state: string }>(env.DB, sql`SELECT hex(quote_id) AS id, state FROM quotes WHERE asset = ${book}`);
+  expect(new Map(quotes.map((row) => [row.id, row.state]))).toEqual(new Map(model.quotes.map((item) => [item.id, item.state])));
+  const requests = await all<{ id: string; state: string }>(env.DB, sql`SELECT lower(hex(request_id)) AS id, state FROM requests WHERE asset = ${book}`);
+  expect(new Map(requests.map((row) => [row.id, row.state]))).toEqual(new Map(model.requests.map((item) => [item.id.replaceAll("-", ""), item.state])));
+}
+
+async function streamsAgree(book: string, actors: Actor[], model: Model): Promise<void> {
+  const seen = await replay(`book:${book}`);
+  expect(seen.requests).toEqual(new Map(model.requests.map((item) => [item.id, item.state])));
+  for (const [index, actor] of actors.entries()) {
+    const own = await replay(`account:${actor.userId}`);
+    const mine = model.quotes.filter((item) => index === TAKER || item.maker === index);
+    expect(own.quotes).toEqual(new Map(mine.map((item) => [item.id, item.state])));
+  }
+}

@@ -1,0 +1,149 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { readBalance } from "../../src/ledger/balance.ts";
+import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
+import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { commitUnits } from "../../src/rfq/book-group.ts";
+import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
+import { expireMissed } from "../../src/rfq/expire-missed.ts";
+import { releaseQuotesEndedBy } from "../../src/rfq/release.ts";
+import { accept, codeOf, newActor, newBook, openRequest, placedQuote, quote, send } from "../support/rfq.ts";
+
+async function moveClock(ms: number): Promise<void> {
+  await all(env.DB, sql`INSERT INTO commit_groups (group_id, at, voided) SELECT ${uuid(uuidv7())}, ${NOW} + ${ms}, 0`);
+}
+
+describe("exactly one wins", () => {
+  it("accept against cancel, fifty times", async () => {
+    const book = newBook();
+    const taker = await newActor({ usdc: 1_000_000n });
+    const maker = await newActor({ [book]: 10_000n });
+    for (let round = 0; round < 50; round++) {
+      const request = await openRequest(taker, book, { amount: 10n });
+      const placed = await placedQuote(maker, request.request_id, 500_000);
+      const cancel = () => send({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id });
+      const take = () => accept(taker, placed.quote_id);
+      const answers = await Promise.all(round % 2 === 0 ? [take(), cancel()] : [cancel(), take()]);
+      expect(answers.map(codeOf).toSorted(), `round ${round}`).toEqual(["ok", "quote_not_open"]);
+    }
+    const { pending } = await readBalance(env.DB, maker.userId, book);
+    expect(pending).toBe(0n);
+  });
+
+  it("two books that spend one maker's last funds", async () => {
+    const [one, two] = [newBook(), newBook()];
+    const taker = await newActor();
+    const maker = await newActor({ usdc: 100n });
+    const requests = await Promise.all([one, two].map((book) => openRequest(taker, book, { amount: 100n, side: "Ask" })));
+    const answers = await Promise.all(requests.map((request) => quote(maker, request.request_id, 1_000_000)));
+    expect(answers.map(codeOf).toSorted()).toEqual(["insufficient_funds", "ok"]);
+    expect(await readBalance(env.DB, maker.userId, "usdc")).toEqual({ available: 0n, pending: 100n });
+  });
+
+  it("200 parallel quotes with the same money: as many as it covers", async () => {
+    const book = newBook();
+    const taker = await newActor();
+    const maker = await newActor({ [book]: 70n });
+    const request = await openRequest(taker, book, { amount: 10n });
+    const answers = await Promise.all(Array.from({ length: 200 }, () => quote(maker, request.request_id, 1)));
+    const counts = Map.groupBy(answers.map(codeOf), (code) => code);
+    expect([counts.get("ok")?.length, counts.get("insufficient_funds")?.length]).toEqual([7, 193]);
+  });
+});
+
+describe("expiry", () => {
+  it("an expired quote cannot be accepted even before the alarm runs", async () => {
+    const book = newBook();
+    const taker = await newActor({ usdc: 1_000n });
+    const maker = await newActor({ [book]: 100n });
+    const request = await openRequest(taker, book, { amount: 10n });
+    const placed = await placedQuote(maker, request.request_id, 1);
+    await moveClock(31_000);
+    expect(codeOf(await accept(taker, placed.quote_id))).toBe("quote_expired");
+    expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 100n, pending: 0n });
+  });
+
+  it("alarm, cron, a group's start and a cancel at once release once", async () => {
+    const book = newBook();
+    const taker = await newActor();
+    const maker = await newActor({ [book]: 100n });
+    const request = await openRequest(taker, book, { amount: 10n });
+    const placed = await placedQuote(maker, request.request_id, 1);
+    await moveClock(40_000);
+    const stub = env.RFQ_BOOK.getByName(book);
+    await Promise.all([
+      stub.expireDue(),
+      expireMissed(env),
+      openRequest(taker, book, { amount: 1n }),
+      send({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id }),
+      commitUnits(env.DB, book, []),
+    ]);
+    expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 100n, pending: 0n });
+    const releases = await all<{ n: number }>(env.DB, sql`SELECT count(*) AS n FROM transfers WHERE ref = ${uuid(placed.quote_id)} AND reason = 'release'`);
+    expect(releases).toEqual([{ n: 1 }]);
+  });
+});
+
+describe("a unit", () => {
+  it("that releases three times pays once", async () => {
+    const book = newBook();
+    const taker = await newActor();
+    const maker = await newActor({ [book]: 100n });
+    const request = await openRequest(taker, book, { amount: 10n });
+    const placed = await placedQuote(maker, request.request_id, 1);
+    const unitId = uuidv7();
+    const unit = cancelQuote({ op: "cancel_quote", actor: maker, unitId, quoteId: placed.quote_id });
+    const first = newGroup();
+    expect((await commit(env.DB, first, [...unit.statements(first)])).committed).toBe(true);
+    for (let round = 0; round < 2; round++) {
+      const group = newGroup();
+      expect(await commit(env.DB, group, [releaseQuotesEndedBy(group, unitId)])).toMatchObject({ committed: false, reason: "constraint" });
+    }
+    expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 100n, pending: 0n });
+  });
+
+  it("whose batch lands after its group was voided changes nothing", async () => {
+    const book = newBook();
+    const taker = await newActor();
+    const maker = await newActor({ [book]: 100n });
+    const request = await openRequest(taker, book, { amount: 10n });
+    const placed = await placedQuote(maker, request.request_id, 1);
+    const group = newGroup();
+    const unit = cancelQuote({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id });
+    await all(env.DB, sql`INSERT INTO commit_groups (group_id, at, voided) VALUES (${uuid(group.id)}, ${NOW}, 1)`);
+    const late = await commit(env.DB, group, [...unit.statements(group)]);
+    expect(late.committed).toBe(false);
+    expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 90n, pending: 10n });
+  });
+
+  it("answers truthfully when D1 commits but its answer is lost", async () => {
+    const book = newBook();
+    const taker = await newActor();
+    const maker = await newActor({ [book]: 100n });
+    const request = await openRequest(taker, book, { amount: 10n });
+    const placed = await placedQuote(maker, request.request_id, 1);
+    const unitId = uuidv7();
+    const lossy = losingFirstBatch(env.DB, "after");
+    const done = await commitUnits(lossy, book, [cancelQuote({ op: "cancel_quote", actor: maker, unitId, quoteId: placed.quote_id })]);
+    expect(done.committed && done.effects.endedBy.has(unitId.replaceAll("-", "").toUpperCase())).toBe(true);
+    const again = await commitUnits(losingFirstBatch(env.DB, "before"), book, []);
+    expect(again).toMatchObject({ committed: false, reason: "lost" });
+  });
+});
+
+/** D1 whose first batch loses its answer, after it committed or before it was carried out. */
+function losingFirstBatch(db: D1Database, when: "before" | "after"): D1Database {
+  let lost = false;
+  return new Proxy(db, {
+    get(target, name) {
+      if (name !== "batch") return typeof target[name as "prepare"] === "function" ? target[name as "prepare"].bind(target) : undefined;
+      return async (statements: D1PreparedStatement[]) => {
+        if (lost) return target.batch(statements);
+        lost = true;
+        if (when === "after") await target.batch(statements);
+        throw new Error("D1_ERROR: Network connection lost.");
+      };
+    },
+  });
+}

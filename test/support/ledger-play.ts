@@ -1,0 +1,88 @@
+/** Every operation that posts to the journal, through the verbs that post it, for histories that tests make up. */
+import { env } from "cloudflare:workers";
+import type { Actor } from "../../src/auth/actor.ts";
+import type { AssetKey } from "../../src/assets/asset.ts";
+import { failRefused } from "../../src/custody/fail-withdrawal.ts";
+import { recordVaultEvents, settlePaid } from "../../src/custody/settle-withdrawal.ts";
+import { withdraw } from "../../src/custody/withdraw.ts";
+import { commit, newGroup } from "../../src/platform/commit.ts";
+import { config } from "../../src/platform/config.ts";
+import { Problem } from "../../src/platform/problem.ts";
+import { first, raw, sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { acceptQuote } from "../../src/rfq/accept-quote.ts";
+import { commitUnits } from "../../src/rfq/book-group.ts";
+import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
+import { openRequest } from "../../src/rfq/open-request.ts";
+import { placeQuote } from "../../src/rfq/place-quote.ts";
+import type { Unit } from "../../src/rfq/unit.ts";
+import { hex } from "./ledger.ts";
+import { freshAddress } from "./ledger-api.ts";
+
+const db = env.DB;
+const settings = config(env);
+const LIMITS = { WITHDRAWAL_MIN_UNITS: 1n, WITHDRAWAL_MAX_UNITS: 2n ** 62n, WITHDRAWAL_DAILY_COUNT: 100_000 };
+
+export type OpenRequestTerms = { readonly requestId: string; readonly asset: AssetKey; readonly amount: string; readonly side: "Bid" | "Ask" };
+
+/** The request, open for an hour; nothing is posted. */
+export async function request(actor: Actor, asset: AssetKey, side: "Bid" | "Ask", amount: bigint): Promise<OpenRequestTerms> {
+  const terms = { requestId: uuidv7(), asset, amount: amount.toString(), side };
+  await run(asset, openRequest({ op: "open_request", actor, ...terms, disclosed: false, expiresInSecs: 3_600 }, settings));
+  return terms;
+}
+
+/** The quote's id if it was placed. With `secs` 0 it expires in the next group of its book. */
+export async function quote(actor: Actor, of: OpenRequestTerms, price: number, secs = 3_600): Promise<string | undefined> {
+  const quoteId = uuidv7();
+  const unit = placeQuote({ op: "place_quote", actor, quoteId, requestId: of.requestId, price, expiresInSecs: secs }, of, settings);
+  return (await run(of.asset, unit)) ? quoteId : undefined;
+}
+
+export async function cancel(actor: Actor, asset: AssetKey, quoteId: string): Promise<boolean> {
+  return run(asset, cancelQuote({ op: "cancel_quote", actor, unitId: uuidv7(), quoteId }));
+}
+
+export async function accept(actor: Actor, asset: AssetKey, quoteId: string): Promise<string | undefined> {
+  const matchId = uuidv7();
+  return (await run(asset, acceptQuote({ op: "accept", actor, matchId, quoteId }))) ? matchId : undefined;
+}
+
+/** A group of the book without units: ends what is due. */
+export async function tick(asset: AssetKey): Promise<void> {
+  await commitUnits(db, asset, []);
+}
+
+async function run(asset: AssetKey, unit: Unit): Promise<boolean> {
+  const done = await commitUnits(db, asset, [unit]);
+  if (!done.committed) throw new Error(`group refused: ${String(done.cause)}`);
+  return unit.answer(done.effects) !== undefined;
+}
+
+export type Queued = { readonly withdrawalId: string; readonly amount: bigint; readonly toAddress: string };
+
+/** Undefined when it was refused. */
+export async function queue(actor: Actor, asset: AssetKey, amount: bigint, clientWithdrawalId = uuidv7()): Promise<Queued | undefined> {
+  const toAddress = freshAddress();
+  try {
+    const { row } = await withdraw(db, LIMITS, { actor, ip: undefined, terms: { clientWithdrawalId, amount, toAddress, chain: "local", asset } });
+    return { withdrawalId: row.withdrawal_id.toLowerCase(), amount, toAddress };
+  } catch (error) {
+    if (error instanceof Problem) return undefined;
+    throw error;
+  }
+}
+
+/** What the vault said of a withdrawal, as the watcher applies it. Repeating it changes nothing. */
+export async function outcome(of: Queued, kind: "Paid" | "Failed"): Promise<void> {
+  const found = await first<{ id: string }>(db, sql`SELECT lower(hex(payment_id)) AS id FROM withdrawals WHERE withdrawal_id = ${uuid(of.withdrawalId)}`);
+  const group = newGroup();
+  const where = { transactionHash: `0x${hex(32)}`, ordinal: 0, blockNumber: 1, blockHash: `0x${hex(32)}`, batchNo: 1 } as const;
+  const event = { ...where, kind, id: `0x${found?.id ?? ""}`, amount: of.amount, to: of.toAddress, token: `0x${hex(20)}`, tokenId: 0n };
+  const done = await commit(db, group, [
+    recordVaultEvents(group, "local", [event as Parameters<typeof recordVaultEvents>[2][number]], raw("1")),
+    ...settlePaid(group, "local"),
+    ...failRefused(group),
+  ]);
+  if (!done.committed) throw new Error(`group refused: ${String(done.cause)}`);
+}

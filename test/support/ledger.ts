@@ -1,0 +1,76 @@
+/** Small builders of users, credentials and money. Each call makes names of its own, so tests share one database. */
+import type { Actor } from "../../src/auth/actor.ts";
+import type { Scope } from "../../src/auth/scope.ts";
+import { assetKey, type AssetKey, type Venue } from "../../src/assets/asset.ts";
+import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
+import { readBalance } from "../../src/ledger/balance.ts";
+import { commit, newGroup } from "../../src/platform/commit.ts";
+import { all, blob, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+
+export type TestUser = {
+  readonly userId: string;
+  readonly email: string;
+  /** A live session of the user with read and trade. */
+  readonly session: Actor;
+};
+
+/** A user without a usable password. */
+export async function makeUser(db: D1Database): Promise<TestUser> {
+  const userId = uuidv7();
+  const email = `${userId}@test.example`;
+  await all(db, sql`INSERT INTO users (user_id, email, password_hash, session_epoch, frozen_at, created_at)
+    VALUES (${uuid(userId)}, ${email}, 'none', 0, NULL, ${Date.now()})`);
+  const session: Actor = {
+    userId,
+    scopes: ["read", "trade"],
+    credential: { kind: "session", epoch: 0, expiresAtMs: Date.now() + 3_600_000 },
+  };
+  return { userId, email, session };
+}
+
+/** A live API key of the user as the gates see it; its secret signs nothing. */
+export async function makeKeyActor(db: D1Database, userId: string, scopes: readonly Scope[] = ["read", "trade", "withdraw"]): Promise<Actor> {
+  const apiKeyId = crypto.randomUUID();
+  await all(db, sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id, minted_by, active_from, created_at)
+    VALUES (${uuid(apiKeyId)}, ${uuid(userId)}, 'test', ${scopes.join(",")}, 'none', 'm1', 'operator', 0, ${Date.now()})`);
+  return { userId, scopes, credential: { kind: "api_key", apiKeyId } };
+}
+
+/** An outcome token that no other test has. */
+export function freshToken(venue: Venue = "venue_one"): { venue: Venue; assetId: string; key: AssetKey } {
+  const assetId = `0x${BigInt(`0x${uuidv7().replaceAll("-", "")}`).toString(16)}`;
+  return { venue, assetId, key: assetKey({ venue, assetId }) };
+}
+
+export type Funded = { readonly depositId: string; readonly transactionHash: string };
+
+/** Credits an amount as the watcher does: a credited deposit and its transfer from `external:<chain>`, in one batch. */
+export async function fund(db: D1Database, userId: string, asset: AssetKey, amount: bigint, chain = "local"): Promise<Funded> {
+  const depositId = uuidv7();
+  const transactionHash = `0x${hex(32)}`;
+  const group = newGroup();
+  const source: Sql = sql`SELECT ${externalOwner(chain)} AS from_owner, d.user_id AS to_owner, d.asset, CAST(d.amount AS INTEGER) AS amount,
+    d.deposit_id AS ref, 0 AS line FROM deposits d WHERE d.deposit_id = ${uuid(depositId)}`;
+  const outcome = await commit(db, group, [
+    sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position, block_number, block_hash, address,
+      user_id, asset, amount, required_confirmations, state, seen_in, detected_at, detected_in, credited_at, ended_in)
+      VALUES (${uuid(depositId)}, ${chain}, ${blob(transactionHash)}, ${blob(hex(20))}, 0, 0, 1, ${blob(hex(32))}, ${blob(hex(20))},
+      ${uuid(userId)}, ${asset}, ${amount.toString()}, 2, 'credited', ${group.seq}, ${group.at}, ${group.seq}, ${group.at}, ${group.seq})`,
+    openExternalAccounts(source),
+    ...post(group, { reason: "deposit", step: "credit", from: "external", to: "available", source }),
+  ]);
+  if (!outcome.committed) throw new Error(`fund was refused: ${String(outcome.cause)}`);
+  return { depositId, transactionHash };
+}
+
+/** What the user has, as `[available, pending]`. */
+export async function balances(db: D1Database, userId: string, asset: AssetKey): Promise<[bigint, bigint]> {
+  const { available, pending } = await readBalance(db, userId, asset);
+  return [available, pending];
+}
+
+/** Random bytes in hex. */
+export function hex(bytes: number): string {
+  return [...crypto.getRandomValues(new Uint8Array(bytes))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,34 @@
+/** Settings and throw-away secrets of the workerd tests. The chain's RPC URL answers nobody: chain tests are journeys. */
+export function testSettings(): Record<string, string> {
+  const chain = {
+    chain: "local",
+    chain_id: 31337,
+    rpc_urls: ["http://127.0.0.1:1"],
+    factory: "0x00000000000000000000000000000000000000f1",
+    vault: "0x00000000000000000000000000000000000000f2",
+    usdc: "0x00000000000000000000000000000000000000f3",
+    confirmations: 2,
+    poll_ms: 1_000,
+    default: true,
+  };
+  const venue = (venue_id: string, digit: number) => ({
+    venue_id,
+    chain: "local",
+    outcome_tokens: `0x000000000000000000000000000000000000010${digit}`,
+  });
+  return {
+    AUTH_REGISTRATION: "open",
+    AUTH_OPERATOR_KEY_DELAY_SECS: "0",
+    RATE_LIMITS: "off",
+    CHAINS: JSON.stringify([chain]),
+    VENUES: JSON.stringify([
+      venue("venue_one", 1),
+      { ...venue("venue_two", 2), taker_fee_bps: 100, maker_fee_bps: 50 },
+      venue("venue_three", 3),
+    ]),
+    SESSION_SECRETS: JSON.stringify({ t2: "test-session-secret-2-0123456789abcdef", t1: "test-session-secret-1-0123456789abcdef" }),
+    MASTER_KEYS: JSON.stringify({ m1: "dGVzdC1tYXN0ZXIta2V5LTAxMjM0NTY3ODlhYmNkZWY" }),
+    ADDRESS_KEY: "test-address-key-0123456789abcdef0123456789",
+    PAYER_KEYS: JSON.stringify({ local: `0x${"11".repeat(32)}` }),
+  };
+}

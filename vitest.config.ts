@@ -1,0 +1,49 @@
+import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
+import { defineConfig } from "vitest/config";
+import { testSettings } from "./test/support/settings.ts";
+
+const migrations = await readD1Migrations("./migrations");
+
+export default defineConfig({
+  test: {
+    // Every request logs a line; a failing test shows its own.
+    silent: "passed-only",
+    reporters: ["default", "./test/support/closing-line.ts"],
+    projects: [
+      {
+        test: {
+          name: "node",
+          environment: "node",
+          include: ["test/**/*.node.test.ts"],
+          exclude: ["test/journeys/**"],
+        },
+      },
+      {
+        plugins: [
+          cloudflareTest({
+            wrangler: { configPath: "./wrangler.toml" },
+            miniflare: { bindings: { ...testSettings(), TEST_MIGRATIONS: migrations } },
+          }),
+        ],
+        test: {
+          name: "workers",
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/**/*.node.test.ts", "test/journeys/**"],
+          setupFiles: ["./test/support/setup.ts"],
+          isolate: false,
+          deps: { optimizer: { ssr: { enabled: true, include: ["viem", "drizzle-orm", "@hono/zod-openapi"] } } },
+        },
+      },
+      {
+        test: {
+          name: "journeys",
+          environment: "node",
+          include: ["test/journeys/**/*.test.ts"],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
