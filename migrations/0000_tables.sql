@@ -150,7 +150,8 @@ CREATE TABLE `payer_leases` (
 	`token` blob NOT NULL,
 	`taken_at` integer NOT NULL,
 	`halted_at` integer,
-	`halt_reason` text
+	`halt_reason` text,
+	`batch_floor` integer
 ) STRICT;
 --> statement-breakpoint
 CREATE TABLE `transaction_attempts` (

@@ -1,5 +1,5 @@
 /**
- * `npm run dev [-- --keep]`: the whole service on loopback, with two users who have money and a market maker, until
+ * `npm run dev [-- --keep] [--dir <path>]`: the whole service on loopback, with two users who have money and a market maker, until
  * Ctrl-C. State lies in .stack/ and is fresh at each start unless --keep is given.
  */
 import { parseArgs } from "node:util";
@@ -9,7 +9,7 @@ import { startMarketMaker } from "./market-maker.ts";
 import { type Faucet, openFaucet } from "./stack/faucet.ts";
 import { portFrom } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
-import type { DemoUser } from "./stack/stack-file.ts";
+import { DEFAULT_STACK_DIR, type DemoUser } from "./stack/stack-file.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
 
 const USERS: DemoUser[] = [
@@ -23,12 +23,13 @@ const FIRST_ASSET_ID = 1n;
 const CREDIT_TIMEOUT_MS = 30_000;
 
 await runScript(async (onStop) => {
-  const { values } = parseArgs({ options: { keep: { type: "boolean", default: false } } });
-  const { keep } = values;
+  const { values } = parseArgs({
+    options: { keep: { type: "boolean", default: false }, dir: { type: "string", default: DEFAULT_STACK_DIR } },
+  });
   const stack = await startStack({
     port: portFrom("PORT", 8787),
     rpcPort: portFrom("RPC_PORT", 8545),
-    keep,
+    ...values,
     log: (line) => console.log(`  ${line}`),
   });
   onStop(() => stack.stop());

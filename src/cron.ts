@@ -11,6 +11,7 @@ import { watchStorage } from "./platform/storage.ts";
 import { trimGroups } from "./platform/trim-groups.ts";
 import { expireMissed } from "./rfq/expire-missed.ts";
 import { trimRfq } from "./rfq/trim.ts";
+import { closeEndedSockets } from "./streams/close-ended.ts";
 import { hintAgain } from "./streams/hints.ts";
 import { trimStreams } from "./streams/trim.ts";
 
@@ -20,6 +21,7 @@ const TASKS: readonly Task[] = [
   ["wake_chains", wakeChains],
   ["expire_missed", expireMissed],
   ["hint_again", hintAgain],
+  ["close_ended_sockets", closeEndedSockets],
   ["seal_audit", ({ DB }) => sealAudit(DB)],
   ["reconcile", reconcileNow],
   ["watch_storage", ({ DB }) => watchStorage(DB)],

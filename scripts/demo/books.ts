@@ -6,9 +6,10 @@ import { Unmet, expectEqual, units } from "./narrator.ts";
 import type { Person, World } from "./world.ts";
 
 type Sums = Map<string, bigint>;
+type Reconciliation = { ok?: boolean; differences?: unknown[]; block?: Record<string, number> };
 
 export async function checkBooks(world: World): Promise<void> {
-  const { tell, stack, taker, makers } = world;
+  const { tell, taker, makers } = world;
   const people = [taker, ...makers];
   const held = new Map<string, bigint>();
   let entries = 0;
@@ -25,15 +26,25 @@ export async function checkBooks(world: World): Promise<void> {
     );
     expectEqual(`the chain's holdings of ${asset}`, onChain, amount);
   }
-  const report = await tell.call(
+  await reconcile(world);
+  tell.fact(`${entries} entries, ${held.size} assets: journal, balances and chain agree`);
+}
+
+/** The service's own check: the whole journal sums to zero, each balance is its entries' sum, the chain holds enough. */
+async function reconcile({ tell, stack }: World): Promise<void> {
+  const answer = await tell.call(
     "operator: reconcile",
     () => stack.operator({ command: ["reconcile"], operator: "demo" }),
-    (answer) => (answer.ok ? JSON.stringify(answer.result) : `refused: ${answer.problem.code}`),
+    (it) => (it.ok ? describe(it.result as Reconciliation) : `refused: ${it.problem.code}`),
   );
-  if (!report.ok) throw new Unmet("the operator's reconciliation to hold", report.problem);
-  const verdict = report.result as { ok?: boolean };
-  if (verdict.ok === false) throw new Unmet("the operator's reconciliation to hold", report.result);
-  tell.fact(`${entries} entries, ${held.size} assets: journal, balances and chain agree`);
+  if (!answer.ok) throw new Unmet("the operator's reconciliation to hold", answer.problem);
+  if ((answer.result as Reconciliation).ok !== true) throw new Unmet("the operator's reconciliation to hold", answer.result);
+}
+
+function describe({ ok, differences = [], block = {} }: Reconciliation): string {
+  const blocks = Object.entries(block).map(([chain, number]) => `${chain} at block ${number}`);
+  const verdict = ok === true ? "the whole journal sums to zero, nothing differs" : `${differences.length} differences`;
+  return `${verdict} (${blocks.join(", ")})`;
 }
 
 /** What a user holds of each asset, both sub-accounts together, after checking each against its own entries. */

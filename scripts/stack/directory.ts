@@ -17,7 +17,15 @@ export function claimDirectory(dir: string, keep: boolean): { stop(): Promise<vo
   mkdirSync(dir, { recursive: true });
   remove(dir, keep ? SIGNS : CONTENTS);
   writeFileSync(pidFile, `${process.pid}\n`);
-  return { stop: async () => remove(dir, SIGNS) };
+  const release = () => remove(dir, SIGNS);
+  // Also when the process ends before there was a stack that could be stopped.
+  process.once("exit", release);
+  return {
+    stop: async () => {
+      process.removeListener("exit", release);
+      release();
+    },
+  };
 }
 
 function remove(dir: string, names: readonly string[]): void {

@@ -48,7 +48,8 @@ async function check(raw: Hex, asked: Unsigned, address: Address, chainId: numbe
     got.type === "eip1559" &&
     got.chainId === chainId &&
     (got.nonce ?? 0) === asked.nonce &&
-    got.to != null &&
+    got.to !== undefined &&
+    got.to !== null &&
     isAddressEqual(got.to, asked.to) &&
     (got.data ?? "0x") === asked.data.toLowerCase() &&
     (got.value ?? 0n) === 0n &&

@@ -77,6 +77,8 @@ export const payerLeases = sqliteTable("payer_leases", {
   takenAt: integer("taken_at").notNull(),
   haltedAt: integer("halted_at"),
   haltReason: text("halt_reason"),
+  /** Set by a restore: batch numbers below it were used by payments that this database has lost. */
+  batchFloor: integer("batch_floor"),
 });
 
 /** One row per nonce of the operator account: what it is for, whatever fees its attempts offer. */

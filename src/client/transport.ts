@@ -12,7 +12,7 @@ export type TransportOptions = {
   credential?: Credential;
   /** Milliseconds for one attempt; 30 000 when left out. */
   timeoutMs?: number;
-  /** Attempts for a safe call, the first included; 4 when left out, 1 turns repeating off. */
+  /** Attempts for a safe call, the first included; 5 when left out, 1 turns repeating off. */
   attempts?: number;
   /** The runtime's own when left out. */
   fetch?: typeof fetch;
@@ -34,8 +34,9 @@ export type Call = {
 };
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-const DEFAULT_ATTEMPTS = 4;
-const FIRST_DELAY_MS = 100;
+/** Enough to outlast a deploy or a crashed process: two to three seconds together. */
+const DEFAULT_ATTEMPTS = 5;
+const FIRST_DELAY_MS = 200;
 const LONGEST_DELAY_MS = 5_000;
 /** A service that wants a longer rest than this gets it from the caller, not from a sleeping client. */
 const LONGEST_RETRY_AFTER_SECS = 30;

@@ -1,7 +1,7 @@
 /** The watcher of one chain: an alarm loop around `watchChain`. It remembers nothing but its chain's name. */
 import { DurableObject } from "cloudflare:workers";
 import { describe } from "../chain/rpc.ts";
-import { raiseAlert } from "../chain/alert.ts";
+import { clearAlert, raiseAlert } from "../chain/alert.ts";
 import { config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { pushHints } from "../streams/hints.ts";
@@ -33,6 +33,7 @@ export class ChainWatcher extends DurableObject<Env> {
       const round = await watchChain({ db: this.env.DB, settings, chain, push: (events) => pushHints(this.env, events), ...(cut === undefined ? {} : { cut }) });
       if (round.state === "halted") waitMs = HALTED_POLL_MS;
       if (round.behind) waitMs = 0;
+      if (this.#failures >= FAILURES_TOLERATED) await clearAlert(this.env.DB, "chain_unreachable", chain.chain);
       this.#failures = 0;
     } catch (error) {
       this.#failures++;

@@ -9,7 +9,7 @@ import { sql, uuid } from "../platform/sql.ts";
 import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
 import { announceWithdrawals } from "./announce.ts";
 import { liveMembers, type OpenTransaction } from "./open-transactions.ts";
-import { haltPayer, holdsLease } from "./payer-lease.ts";
+import { haltPayer, hasLease } from "./payer-lease.ts";
 import type { Desk } from "./pay-withdrawals.ts";
 
 export async function endFinal(desk: Desk, transaction: OpenTransaction): Promise<void> {
@@ -37,7 +37,7 @@ async function endTransaction(desk: Desk, transaction: OpenTransaction, state: "
   const ended = sql`SELECT 1 FROM chain_transactions t WHERE t.transaction_id = ${uuid(transaction.id)} AND t.ended_in = ${group.seq}`;
   const result = await commit(desk.db, group, [
     sql`UPDATE chain_transactions SET state = ${state}, ended_in = ${group.seq}
-      WHERE transaction_id = ${uuid(transaction.id)} AND state = 'open' AND ${holdsLease(chain, desk.token)}
+      WHERE transaction_id = ${uuid(transaction.id)} AND state = 'open' AND ${hasLease(chain, desk.token)}
         AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND final_number >= ${desk.cursor.final.number})`,
     sql`UPDATE batch_members SET ended_in = ${group.seq}, outcome = 'returned'
       WHERE transaction_id = ${uuid(transaction.id)} AND ended_in IS NULL AND EXISTS (${ended})`,

@@ -66,7 +66,8 @@ export async function readCounts(db: D1Database, chain: string, sender: Hex): Pr
   const row = await first<{ nonce: number; batch: number }>(
     db,
     sql`SELECT coalesce((SELECT max(nonce) + 1 FROM chain_transactions WHERE chain = ${chain} AND sender = ${blob(sender)}), 0) AS nonce,
-      coalesce((SELECT max(batch_no) + 1 FROM chain_transactions WHERE chain = ${chain} AND batch_no IS NOT NULL AND state <> 'unused'), 1) AS batch`,
+      max(coalesce((SELECT max(batch_no) + 1 FROM chain_transactions WHERE chain = ${chain} AND batch_no IS NOT NULL AND state <> 'unused'), 1),
+        coalesce((SELECT batch_floor FROM payer_leases WHERE chain = ${chain}), 1)) AS batch`,
   );
   return { nextNonce: row?.nonce ?? 0, nextBatchNo: row?.batch ?? 1 };
 }

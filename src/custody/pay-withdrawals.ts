@@ -16,6 +16,7 @@ import type { LoggedEvent } from "../streams/event-log.ts";
 import { closeCommands, voidOrdered } from "./carry-out-commands.ts";
 import { endFinal } from "./end-transaction.ts";
 import { type Counts, readCounts, readOpenTransactions } from "./open-transactions.ts";
+import type { PaymentOrder } from "./payment-order.ts";
 import { payNext } from "./pay-next.ts";
 import { haltPayer, readLease } from "./payer-lease.ts";
 import { keepMoving, send } from "./send-transaction.ts";
@@ -31,6 +32,8 @@ export type PayerDesk = {
   /** Of this payer alone; a UUID. */
   readonly token: string;
   readonly push: (events: readonly LoggedEvent[]) => Promise<void>;
+  /** Keeps a copy of what is about to be signed outside the database, for a restore (restore-payments.ts). */
+  readonly remember: (orders: readonly PaymentOrder[]) => Promise<void>;
   /** Exists in tests only. */
   readonly cut?: (point: CutPoint) => Promise<void>;
 };
@@ -60,12 +63,13 @@ export async function payRound(base: PayerDesk): Promise<PayRound> {
   const lease = await readLease(db, chain.chain, base.token);
   if (!lease.held) return { state: "deposed" };
   const cursor = await readCursor(db, chain.chain);
-  if (cursor === undefined || cursor.haltedAt !== null || lease.haltReason !== null) return { state: "halted" };
+  if (cursor === undefined || cursor.haltedAt !== null) return { state: "halted" };
 
   const desk = await askAny(chain, (endpoint) => lookAt(endpoint, base, cursor));
   for (const transaction of await readOpenTransactions(db, chain.chain)) {
     await endFinal(desk, transaction);
   }
+  if (lease.haltReason !== null) return { state: "halted" };
   const open = await readOpenTransactions(db, chain.chain);
   const unmined = open.filter((transaction) => transaction.nonce >= desk.usedNonces);
   for (const [index, transaction] of unmined.entries()) await keepMoving(desk, transaction, index === 0);

@@ -24,7 +24,12 @@ export async function readLease(db: D1Database, chain: string, token: string): P
   return { held: row?.held === 1, haltReason: row?.reason ?? null };
 }
 
-/** Condition for every gate of the payer. */
+/** Condition for gates that write down what the chain has shown; a halted payer may still do that. */
+export function hasLease(chain: string, token: string): Sql {
+  return sql`EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain} AND token = ${uuid(token)})`;
+}
+
+/** Condition for every gate that signs. */
 export function holdsLease(chain: string, token: string): Sql {
   return sql`EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain} AND token = ${uuid(token)} AND halted_at IS NULL)
     AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND halted_at IS NULL)`;

@@ -7,6 +7,8 @@ import { pushHints } from "../streams/hints.ts";
 import { faultHook } from "./fault-hook.ts";
 import { payRound } from "./pay-withdrawals.ts";
 import { takeLease } from "./payer-lease.ts";
+import type { PaymentOrder } from "./payment-order.ts";
+import { restorePayments, type RestoreReport } from "./restore-payments.ts";
 
 /** A payer with nothing to do looks again this seldom; the doorbell and cron wake it. */
 const IDLE_POLL_MS = 30_000;
@@ -22,6 +24,26 @@ export class Payer extends DurableObject<Env> {
     await this.ctx.storage.put("chain", chain);
     const due = await this.ctx.storage.getAlarm();
     if (due === null || due > Date.now() + 1_000) await this.ctx.storage.setAlarm(Date.now());
+  }
+
+  /** The operator's `restore`, after an older database was put back and the watcher has read the chain again. */
+  async restore(name: string): Promise<RestoreReport> {
+    const settings = config(this.env);
+    const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
+    if (chain === undefined) throw new Error(`no chain ${name} in the settings`);
+    return restorePayments({ db: this.env.DB, settings, chain, push: (events) => pushHints(this.env, events) }, async (ids) => {
+      const found = new Map<string, PaymentOrder>();
+      for (const id of ids) {
+        const order = await this.ctx.storage.get<PaymentOrder>(`order:${id}`);
+        if (order !== undefined) found.set(id, order);
+      }
+      return found;
+    });
+  }
+
+  /** This object's storage is not the database's: restoring the one does not take the other back. */
+  async #remember(orders: readonly PaymentOrder[]): Promise<void> {
+    await this.ctx.storage.put(Object.fromEntries(orders.map((order) => [`order:${order.paymentId}`, order])));
   }
 
   override async alarm(): Promise<void> {
@@ -40,6 +62,7 @@ export class Payer extends DurableObject<Env> {
         chain,
         token: this.#token,
         push: (events) => pushHints(this.env, events),
+        remember: (orders) => this.#remember(orders),
         ...(cut === undefined ? {} : { cut }),
       });
       if (round.state === "idle" || round.state === "halted") waitMs = IDLE_POLL_MS;

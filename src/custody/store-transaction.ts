@@ -11,6 +11,7 @@ import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
 import { announceWithdrawals } from "./announce.ts";
 import { holdsLease } from "./payer-lease.ts";
+import { readOrders } from "./payment-order.ts";
 import type { PayerDesk } from "./pay-withdrawals.ts";
 
 export type NewTransaction = {
@@ -32,6 +33,7 @@ export const PAYABLE: Sql = sql`w.state = 'queued'
 /** The signed bytes when the gate granted the nonce; undefined when it did not, and nothing was written. */
 export async function storeTransaction(desk: PayerDesk, account: OperatorAccount, transaction: NewTransaction): Promise<Signed | undefined> {
   const { call, nonce, fees } = transaction;
+  if (transaction.kind === "pay") await desk.remember(await readOrders(desk.db, transaction.members));
   const signed = await account.sign({ nonce, to: call.to, data: call.data, gasLimit: call.gasLimit, fees });
   await desk.cut?.("signed");
   const id = uuidv7();

@@ -64,7 +64,7 @@ const SecretRing = json(z.record(z.string().regex(/^[a-z0-9_-]{1,32}$/), z.strin
   "at least one secret",
 );
 
-const Settings = z.object({
+export const Settings = z.object({
   AUTH_REGISTRATION: z.enum(["open", "closed"]).default("closed"),
   AUTH_SESSION_SCOPES: z
     .string()

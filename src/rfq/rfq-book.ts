@@ -4,7 +4,7 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import { config, type Config } from "../platform/config.ts";
-import { faultPoint } from "../platform/fault.ts";
+import { faultHook } from "../platform/fault.ts";
 import { first, sql, uuid } from "../platform/sql.ts";
 import { bookStream, type LoggedEvent } from "../streams/event-log.ts";
 import { handleFrame } from "../streams/frames.ts";
@@ -135,7 +135,7 @@ export class RfqBook extends DurableObject<Env> {
 
   /** Runs before the group's answers are given: the own stream and the feeds are told without being waited for. */
   async #committed(done: GroupDone): Promise<void> {
-    if (done.effects.matches.size > 0) await faultPoint(this.env, "rfq.match_committed");
+    if (done.effects.matches.size > 0) await faultHook(this.env)?.("match_committed");
     const own = bookStream(this.#asset);
     const [mine, others] = [done.events.filter((event) => event.stream === own), done.events.filter((event) => event.stream !== own)];
     if (mine.length > 0) this.ctx.waitUntil(this.#sockets.push(mine));

@@ -10,8 +10,11 @@ type StreamObject = {
   closeSockets(whose: SocketsOf): Promise<void>;
   fetch(request: Request): Promise<Response>;
 };
-/** Whose sockets to close: a user's, those opened by one key, or those opened by a user's sessions. */
-export type SocketsOf = { readonly userId: string } | { readonly apiKeyId: string } | { readonly sessionsOf: string };
+/** Whose sockets to close: a user's, those opened by one key, or those of a user's sessions, if given of epochs below one. */
+export type SocketsOf =
+  | { readonly userId: string }
+  | { readonly apiKeyId: string }
+  | { readonly sessionsOf: string; readonly belowEpoch?: number };
 
 /** Streams told of at once; each call is a subrequest, of which a Worker has a bounded number. */
 const MAX_STREAMS_PER_SWEEP = 500;

@@ -14,6 +14,9 @@ import { renderControl, renderEvent } from "./render.ts";
 import { closeStream, eventsBetween, openStream, resyncReason, snapshotFrames } from "./replay.ts";
 import { ACTOR_HEADER, CLOSE_SERVER_ERROR, CLOSE_UNAUTHORIZED, closeSocket, readState, type SocketState, socketTags, tagOf } from "./socket.ts";
 
+/** Messages kept in memory, so that a thousand readers who reconnect at once do not queue in D1 ahead of money. */
+const MAX_RECENT = 1_000;
+
 export class SocketHost {
   readonly #ctx: DurableObjectState;
   readonly #db: D1Database;
@@ -21,6 +24,9 @@ export class SocketHost {
   #chain: Promise<void> = Promise.resolve();
   #lastPushed: number | undefined;
   #acknowledging = false;
+  /** The last messages, up to `#lastPushed` without a gap, while this life of the object is known to be a reader. */
+  #recent: { readonly seq: number; readonly message: string }[] = [];
+  #registered = false;
 
   constructor(ctx: DurableObjectState, db: D1Database, stream: string) {
     this.#ctx = ctx;
@@ -43,7 +49,7 @@ export class SocketHost {
   /** Sends committed events of this stream to every socket, in order, each once. */
   push(events: readonly LoggedEvent[]): Promise<void> {
     return this.#inChain(async () => {
-      if (this.#ctx.getWebSockets().length === 0) return closeStream(this.#db, this.#stream);
+      if (this.#ctx.getWebSockets().length === 0) return this.#unregister();
       const lastPushed = await this.#position();
       const fresh = events.filter((event) => event.seq > lastPushed);
       const next = fresh[0];
@@ -57,7 +63,7 @@ export class SocketHost {
   /** Reads the stream's last number and sends what is missing: the answer to a lost hint. */
   catchUp(): Promise<void> {
     return this.#inChain(async () => {
-      if (this.#ctx.getWebSockets().length === 0) return closeStream(this.#db, this.#stream);
+      if (this.#ctx.getWebSockets().length === 0) return this.#unregister();
       const row = await first<{ last_seq: number }>(this.#db, sql`SELECT last_seq FROM streams WHERE name = ${this.#stream}`);
       if (row !== undefined) await this.#catchUpTo(row.last_seq);
       await this.#acknowledge();
@@ -65,7 +71,12 @@ export class SocketHost {
   }
 
   closeSockets(whose: SocketsOf): void {
-    for (const socket of this.#ctx.getWebSockets(tagOf(whose))) closeSocket(socket, CLOSE_UNAUTHORIZED, "credential no longer valid");
+    const below = "belowEpoch" in whose ? whose.belowEpoch : undefined;
+    for (const socket of this.#ctx.getWebSockets(tagOf(whose))) {
+      const { credential } = readState(socket).actor;
+      if (below !== undefined && credential.kind === "session" && credential.epoch >= below) continue;
+      closeSocket(socket, CLOSE_UNAUTHORIZED, "credential no longer valid");
+    }
   }
 
   /** Closes the sockets whose credential has ended; the next such instant, or null. */
@@ -83,19 +94,25 @@ export class SocketHost {
   /** After a socket closed: a stream without readers wakes nobody. */
   left(): Promise<void> {
     return this.#inChain(async () => {
-      if (this.#ctx.getWebSockets().every((socket) => socket.readyState !== WebSocket.READY_STATE_OPEN)) await closeStream(this.#db, this.#stream);
+      if (this.#ctx.getWebSockets().every((socket) => socket.readyState !== WebSocket.READY_STATE_OPEN)) await this.#unregister();
     });
   }
 
   async #sync(socket: WebSocket, state: SocketState, since: number | undefined): Promise<void> {
+    const recent = since === undefined ? undefined : this.#recentAfter(since);
+    if (recent !== undefined) {
+      this.#join(socket, state, this.#lastPushed ?? 0);
+      for (const { message } of recent) socket.send(message);
+      return;
+    }
     const isPublic = !this.#stream.startsWith("account:");
     const head = await openStream(this.#db, this.#stream, isPublic);
     if (this.#ctx.getWebSockets().length > 0) await this.#catchUpTo(head.lastSeq);
+    else this.#recent = [];
     this.#moveTo(head.lastSeq);
-    this.#ctx.acceptWebSocket(socket, socketTags(state.actor));
-    socket.serializeAttachment(state);
-    const control = (type: "hello" | "snapshot" | "resync", data: unknown) => socket.send(renderControl(type, this.#stream, head.lastSeq, data));
-    control("hello", { scopes: state.actor.scopes, server_time: toWireTime(Date.now()) });
+    this.#registered = true;
+    this.#join(socket, state, head.lastSeq);
+    const control = (type: "snapshot" | "resync", data: unknown) => socket.send(renderControl(type, this.#stream, head.lastSeq, data));
     const reason = since === undefined ? undefined : resyncReason(since, head);
     if (since !== undefined && reason === undefined) {
       for await (const page of eventsBetween(this.#db, this.#stream, since, head.lastSeq)) {
@@ -107,6 +124,26 @@ export class SocketHost {
     if (isPublic) for (const frame of snapshotFrames(head.requests)) control("snapshot", frame);
   }
 
+  async #unregister(): Promise<void> {
+    this.#registered = false;
+    this.#recent = [];
+    await closeStream(this.#db, this.#stream);
+  }
+
+  #join(socket: WebSocket, state: SocketState, seq: number): void {
+    this.#ctx.acceptWebSocket(socket, socketTags(state.actor));
+    socket.serializeAttachment(state);
+    socket.send(renderControl("hello", this.#stream, seq, { scopes: state.actor.scopes, server_time: toWireTime(Date.now()) }));
+  }
+
+  /** What a reader missed, if memory has all of it; a number that it cannot know leads to D1, which can. */
+  #recentAfter(since: number): readonly { readonly message: string }[] | undefined {
+    const last = this.#lastPushed;
+    if (!this.#registered || last === undefined || since > last) return undefined;
+    const first = this.#recent[0]?.seq ?? last + 1;
+    return since + 1 < first ? undefined : this.#recent.filter(({ seq }) => seq > since);
+  }
+
   async #catchUpTo(lastSeq: number): Promise<void> {
     for await (const page of eventsBetween(this.#db, this.#stream, await this.#position(), lastSeq)) this.#broadcast(page);
   }
@@ -116,8 +153,10 @@ export class SocketHost {
     for (const event of events) {
       const message = renderEvent(event);
       for (const socket of sockets) send(socket, message);
+      this.#recent.push({ seq: event.seq, message });
       this.#moveTo(event.seq);
     }
+    if (this.#recent.length > 2 * MAX_RECENT) this.#recent = this.#recent.slice(-MAX_RECENT);
     if (!this.#acknowledging) {
       this.#acknowledging = true;
       this.#ctx.waitUntil(this.#acknowledge());

@@ -105,8 +105,8 @@ describe("repeating", () => {
   const half = () => 0.5;
 
   it("waits what the service asks for, and a growing random time otherwise", () => {
-    expect(retryDelay(problem(429, { code: "rate_limited" }, 2), false, 1, half)).toBe(2_050);
-    expect(retryDelay(problem(503, { code: "unavailable" }), true, 3, half)).toBe(200);
+    expect(retryDelay(problem(429, { code: "rate_limited" }, 2), false, 1, half)).toBe(2_100);
+    expect(retryDelay(problem(503, { code: "unavailable" }), true, 3, half)).toBe(400);
     expect(retryDelay(problem(503, { code: "unavailable" }), true, 30, half)).toBe(2_500);
     expect(retryDelay(problem(429, { code: "rate_limited" }, 3_600), true, 1, half)).toBeNull();
   });

@@ -50,7 +50,7 @@ describe("a withdrawal", () => {
     const reached = new Promise<void>((resolve) => {
       waitFor = point === "queued" ? null : { point, reached: resolve };
     });
-    const queued = await client.custody.withdraw({ client_withdrawal_id: clientId, amount: "1000", to_address: to });
+    const queued = await client.custody.withdraw({ client_withdrawal_id: clientId, amount: 1_000n, to_address: to });
     if (point !== "queued") await reached;
     await stack.killWorkerd();
     await until("the Worker to be back", 30_000, async () => (await fetch(`${stack.baseUrl}/health`).then((answer) => answer.ok).catch(() => false)) || null);

@@ -1,7 +1,10 @@
 import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
+import { NOW } from "../../src/platform/commit.ts";
+import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
+import { closeEndedSockets } from "../../src/streams/close-ended.ts";
 import { accountStream, bookStream } from "../../src/streams/event-log.ts";
 import { hintAgain, streamObject } from "../../src/streams/hints.ts";
 import { accept, newActor, newBook, openRequest, placedQuote } from "../support/rfq.ts";
@@ -51,6 +54,21 @@ describe("a book stream", () => {
     const lost = await connect(taker, bookStream(book), 99);
     await lost.until((message) => message.type === "snapshot");
     expect(lost.messages.map((message) => message.type)).toEqual(["hello", "resync", "snapshot"]);
+  });
+
+  it("replays from memory while it is awake just what D1 would have replayed", async () => {
+    const book = newBook();
+    const taker = await newActor();
+    const first = await connect(taker, bookStream(book));
+    for (let n = 1; n <= 5; n++) await openRequest(taker, book, { amount: 10n });
+    await first.until((message) => message.seq === 5 && message.type === "request.opened");
+    const [late, level] = [await connect(taker, bookStream(book), 2), await connect(taker, bookStream(book), 5)];
+    await late.until((message) => message.seq === 5 && message.type === "request.opened");
+    expect(late.messages[0]).toMatchObject({ type: "hello", seq: 5 });
+    expect(late.events()).toEqual(first.events().slice(2));
+    await openRequest(taker, book, { amount: 10n });
+    for (const reader of [late, level]) await reader.until((message) => message.seq === 6);
+    expect(seqs(level.events())).toEqual([6]);
   });
 
   it.each(["hibernate", "close"] as const)("loses nothing over an eviction that lets sockets %s", async (webSockets) => {
@@ -156,5 +174,24 @@ describe("commands on a socket", () => {
     const reader = await connect({ ...actor, scopes: ["read"] }, bookStream(newBook()));
     reader.socket.send(JSON.stringify({ id: "x", op: "accept", quote_id: uuidv7() }));
     expect(await reader.until((message) => message.id === "x")).toMatchObject({ type: "error", data: { code: "scope_missing", required_scope: "trade" } });
+  });
+});
+
+describe("cron", () => {
+  it("closes the sockets of ended sessions again, and leaves those of newer ones alone", async () => {
+    const user = await newActor();
+    const stream = accountStream(user.userId);
+    const renewed = { ...user, credential: { kind: "session", epoch: 1, expiresAtMs: Date.now() + 60_000 } as const };
+    const [old, fresh] = [await connect(user, stream), await connect(renewed, stream)];
+    // What `endSessions` commits, by a process that died before it told anybody.
+    await all(env.DB, sql`UPDATE users SET session_epoch = 1 WHERE user_id = ${uuid(user.userId)}`);
+    await all(env.DB, sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, at)
+      VALUES (${uuid(uuidv7())}, 'sessions_ended', 'session', ${uuid(user.userId)}, ${NOW})`);
+    await all(env.DB, sql`INSERT INTO ws_tickets (ticket_hash, user_id, session_epoch, scopes, expires_at, used_at, stream)
+      VALUES (${uuid(uuidv7())}, ${uuid(user.userId)}, 0, 'read', ${NOW} + 30000, ${NOW}, ${stream})`);
+    await closeEndedSockets(env);
+    for (let waited = 0; old.closed === undefined && waited < 1_000; waited += 10) await scheduler.wait(10);
+    expect(old.closed?.code).toBe(4401);
+    expect(fresh.closed).toBeUndefined();
   });
 });

@@ -24,6 +24,7 @@ import { all, blob, first, sql, uuid } from "../../../src/platform/sql.ts";
 import { uuidv7 } from "../../../src/platform/uuid.ts";
 import { post } from "../../../src/ledger/post.ts";
 import { announceWithdrawals } from "../../../src/custody/announce.ts";
+import type { PaymentOrder } from "../../../src/custody/payment-order.ts";
 import { takeLease } from "../../../src/custody/payer-lease.ts";
 import { type PayerDesk, payRound, type PayRound } from "../../../src/custody/pay-withdrawals.ts";
 import { type ChainDesk, type Round, watchChain } from "../../../src/custody/watch-chain.ts";
@@ -35,16 +36,17 @@ const GAS = 8_000_000n;
 const ZERO: Address = "0x0000000000000000000000000000000000000000";
 
 type Change = (method: string, answer: unknown, params: unknown) => unknown;
-const faults = new Map<string, Change>();
+type Call = { id: number; method: string; params: unknown };
+const faults = new Map<string, { change: Change; ask: (call: Call) => Call }>();
 const realFetch = globalThis.fetch;
 globalThis.fetch = async (input, init) => {
   const url = typeof input === "string" ? input : input instanceof URL ? input.href : input.url;
-  const change = faults.get(url);
-  if (change === undefined) return realFetch(input, init);
-  const call = JSON.parse(typeof init?.body === "string" ? init.body : await new Response(input instanceof Request ? input.body : null).text()) as { id: number; method: string; params: unknown };
+  const fault = faults.get(url);
+  if (fault === undefined) return realFetch(input, init);
+  const call = fault.ask(JSON.parse(typeof init?.body === "string" ? init.body : await new Response(input instanceof Request ? input.body : null).text()) as Call);
   const answer = (await (await realFetch(inject("anvilUrl"), { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(call) })).json()) as { result: unknown };
   try {
-    return Response.json({ ...answer, result: await change(call.method, answer.result, call.params) });
+    return Response.json({ ...answer, result: await fault.change(call.method, answer.result, call.params) });
   } catch (error) {
     return Response.json({ jsonrpc: "2.0", id: call.id, error: { code: -32000, message: error instanceof Error ? error.message : "refused" } });
   }
@@ -101,12 +103,14 @@ export async function openStage(options: { confirmations?: number; chain?: Parti
     VENUES: [{ venue_id: "venue_one", chain: chain.chain, outcome_tokens: tokens, taker_fee_bps: 0, maker_fee_bps: 0 }],
     PAYER_KEYS: { [chain.chain]: operatorKey },
   };
+  /** What the payer keeps outside the database. */
+  const copies = new Map<string, PaymentOrder>();
   const pushed: LoggedEvent[] = [];
   const push = async (events: readonly LoggedEvent[]): Promise<void> => void pushed.push(...events);
   const watcher: ChainDesk = { db: env.DB, settings, chain, push };
 
   const stage = {
-    client, chain, settings, vault, factory, usdc, tokens, hostile, operator, admin, pushed, watcher, asAdmin, vaultCall,
+    copies, client, chain, settings, vault, factory, usdc, tokens, hostile, operator, admin, pushed, watcher, asAdmin, vaultCall,
     watch: (): Promise<Round> => watchChain(watcher),
     mine: (blocks = 1) => client.mine({ blocks }),
     /** Takes the last blocks away and puts others, as many or as given, in their place; what they held is dropped. */
@@ -125,9 +129,9 @@ export async function openStage(options: { confirmations?: number; chain?: Parti
       for (let lost = used; sent.has(lost); lost++) await client.sendRawTransaction({ serializedTransaction: sent.get(lost) as Hex }).catch(() => {});
     },
     /** An RPC endpoint in front of anvil whose answers can be changed, delayed or refused. */
-    faultyEndpoint: async (change: (method: string, answer: unknown, params: unknown) => unknown): Promise<string> => {
+    faultyEndpoint: async (change: Change, ask: (call: Call) => Call = (call) => call): Promise<string> => {
       const fault = `http://faulty-${uuidv7()}.test/`;
-      faults.set(fault, change);
+      faults.set(fault, { change, ask });
       return fault;
     },
     /** Mines and watches until what is in the head is money. */
@@ -137,7 +141,8 @@ export async function openStage(options: { confirmations?: number; chain?: Parti
       await watchChain(watcher);
     },
     payer: async (extra: Partial<PayerDesk> = {}) => {
-      const desk: PayerDesk = { db: env.DB, settings, chain, token: uuidv7(), push, ...extra };
+      const remember = async (orders: readonly PaymentOrder[]): Promise<void> => orders.forEach((order) => copies.set(order.paymentId, order));
+      const desk: PayerDesk = { db: env.DB, settings, chain, token: uuidv7(), push, remember, ...extra };
       await takeLease(env.DB, chain.chain, desk.token);
       return { desk, round: (): Promise<PayRound> => payRound(desk) };
     },

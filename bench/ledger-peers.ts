@@ -1,0 +1,136 @@
+/** The peers of bench/ledger.ts: the same journal in PostgreSQL (pgbench) and in SQLite within the process. */
+import { execFileSync, spawnSync } from "node:child_process";
+import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+
+export type Rate = { readonly who: string; readonly clients: number; readonly hot: boolean; readonly perSecond: number };
+export type Times = { readonly p50: number; readonly p99: number };
+
+/** Milliseconds of one call, after a tenth of them as warm-up. */
+export async function measure(runs: number, call: () => Promise<unknown>): Promise<Times> {
+  for (let i = 0; i < runs / 10; i++) await call();
+  const times: number[] = [];
+  for (let i = 0; i < runs; i++) {
+    const start = performance.now();
+    await call();
+    times.push(performance.now() - start);
+  }
+  times.sort((a, b) => a - b);
+  const at = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
+  return { p50: at(0.5), p99: at(0.99) };
+}
+
+export function show(name: string, { p50, p99 }: Times): void {
+  console.log(`${name.padEnd(38)} p50 ${p50.toFixed(2).padStart(9)} ms   p99 ${p99.toFixed(2).padStart(9)} ms`);
+}
+
+const USERS = 1_000;
+
+/** node:sqlite is the engine of better-sqlite3, called in the same way: no server, no network, one thread. */
+export function runSqlite(seconds: number, migrations: readonly string[]): Rate[] {
+  const folder = mkdtempSync(join(tmpdir(), "bench-sqlite-"));
+  const db = new DatabaseSync(join(folder, "journal.sqlite"));
+  try {
+    db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    for (const statement of migrations) if (statement.trim() !== "") db.exec(statement);
+    db.exec("BEGIN");
+    const open = db.prepare("INSERT INTO accounts (account_id, owner, asset, kind, balance) VALUES (?, randomblob(16), 'usdc', ?, 0)");
+    open.run(1, "external");
+    for (let user = 0; user < USERS; user++) for (const side of [0, 1]) open.run(2 + 2 * user + side, side === 0 ? "available" : "pending");
+    const insert = db.prepare("INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, ?, ?, randomblob(16), ?, 0, ?)");
+    for (let user = 0; user < USERS; user++) insert.run(1, 2 + 2 * user, 1_000_000_000, "deposit", "credit", 1);
+    db.exec("COMMIT");
+    const rate = (hot: boolean, perCommit: number): Rate => {
+      const started = performance.now();
+      let done = 0;
+      while (performance.now() - started < seconds * 1_000) {
+        db.exec("BEGIN IMMEDIATE");
+        for (let i = 0; i < perCommit; i++) {
+          const account = 2 + 2 * (hot ? 1 : Math.floor(Math.random() * USERS));
+          insert.run(account, account + 1, 1, "reserve_rfq", "reserve", 2);
+        }
+        db.exec("COMMIT");
+        done += perCommit;
+      }
+      return { who: `SQLite in-process, ${perCommit === 1 ? "one" : perCommit} a commit`, clients: 1, hot, perSecond: done / ((performance.now() - started) / 1_000) };
+    };
+    return [rate(false, 1), rate(false, 64), rate(true, 1), rate(true, 64)];
+  } finally {
+    db.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const POSTGRES_BIN = ["/usr/lib/postgresql/17/bin", "/usr/lib/postgresql/16/bin", "/usr/lib/postgresql/15/bin"].find((path) => existsSync(path));
+
+/** The journal of migrations/ as PostgreSQL would have it: the same columns, checks, keys and one trigger that posts. */
+const POSTGRES_SCHEMA = `
+CREATE TABLE accounts (account_id bigint PRIMARY KEY, owner bytea NOT NULL, asset text NOT NULL, kind text NOT NULL, balance bigint NOT NULL,
+  UNIQUE (owner, asset, kind), CHECK (kind IN ('available', 'pending', 'external', 'fees')), CHECK (kind = 'external' OR balance >= 0));
+CREATE TABLE commit_groups (seq bigserial PRIMARY KEY, group_id uuid NOT NULL UNIQUE, at timestamptz NOT NULL, voided int NOT NULL);
+CREATE TABLE transfers (transfer_id bigserial PRIMARY KEY, from_account bigint NOT NULL, to_account bigint NOT NULL, amount bigint NOT NULL CHECK (amount > 0),
+  reason text NOT NULL CHECK (reason IN ('deposit', 'withdrawal', 'reserve_rfq', 'reserve_trade', 'release', 'trade', 'fee')), ref uuid NOT NULL,
+  step text NOT NULL, line int NOT NULL, at timestamptz NOT NULL, from_balance bigint, to_balance bigint, UNIQUE (ref, step, line), CHECK (from_account <> to_account));
+CREATE INDEX transfers_from ON transfers (from_account, reason, transfer_id);
+CREATE INDEX transfers_to ON transfers (to_account, reason, transfer_id);
+CREATE FUNCTION post() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  UPDATE accounts SET balance = balance - NEW.amount WHERE account_id = NEW.from_account RETURNING balance INTO NEW.from_balance;
+  IF NOT FOUND THEN RAISE 'balance not moved'; END IF;
+  UPDATE accounts SET balance = balance + NEW.amount WHERE account_id = NEW.to_account RETURNING balance INTO NEW.to_balance;
+  IF NOT FOUND THEN RAISE 'balance not moved'; END IF;
+  RETURN NEW; END $$;
+CREATE TRIGGER transfers_post BEFORE INSERT ON transfers FOR EACH ROW EXECUTE FUNCTION post();
+INSERT INTO accounts SELECT 1, 'external', 'usdc', 'external', 0;
+INSERT INTO accounts SELECT 2 + 2 * u + s, decode(lpad(to_hex(u), 32, '0'), 'hex'), 'usdc', CASE s WHEN 0 THEN 'available' ELSE 'pending' END, 1000000000
+  FROM generate_series(0, ${USERS - 1}) u, generate_series(0, 1) s;
+`;
+
+const postgresTransfer = (account: string) => `\\set u random(0, ${USERS - 1})
+BEGIN;
+INSERT INTO commit_groups (group_id, at, voided) VALUES (gen_random_uuid(), now(), 0);
+INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) SELECT f.account_id, t.account_id, 1, 'reserve_rfq', gen_random_uuid(), 'reserve', 0, now()
+  FROM accounts f JOIN accounts t ON t.owner = f.owner AND t.asset = f.asset AND t.kind = 'pending' WHERE f.account_id = ${account};
+COMMIT;
+`;
+
+/** A cluster of its own in the temporary folder, with Debian's defaults (synchronous_commit on, fsync on). */
+export async function runPostgres(seconds: number): Promise<Rate[]> {
+  if (POSTGRES_BIN === undefined) {
+    console.log("PostgreSQL is not installed (apt-get install postgresql): its figures are left out.");
+    return [];
+  }
+  const folder = mkdtempSync(join(tmpdir(), "bench-postgres-"));
+  const asPostgres = process.getuid?.() === 0;
+  chmodSync(folder, 0o755);
+  if (asPostgres) chownSync(folder, userId("-u"), userId("-g"));
+  const run = (program: string, args: readonly string[], input?: string): string => {
+    const [file, all] = asPostgres ? ["runuser", ["-u", "postgres", "--", join(POSTGRES_BIN, program), ...args]] : [join(POSTGRES_BIN, program), [...args]];
+    return execFileSync(file, all, { encoding: "utf8", cwd: folder, stdio: ["pipe", "pipe", "pipe"], ...(input === undefined ? {} : { input }) });
+  };
+  const data = join(folder, "data");
+  run("initdb", ["-D", data, "-A", "trust"]);
+  run("pg_ctl", ["-D", data, "-w", "-l", join(folder, "log"), "-o", `-c listen_addresses= -c unix_socket_directories=${folder}`, "start"]);
+  try {
+    execFileSync("psql", ["-h", folder, "-U", "postgres", "-q", "-v", "ON_ERROR_STOP=1"], { input: POSTGRES_SCHEMA });
+    return [false, true].flatMap((hot) => [1, 16].map((clients) => pgbench(folder, { hot, clients, seconds })));
+  } finally {
+    run("pg_ctl", ["-D", data, "-m", "immediate", "stop"]);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function pgbench(folder: string, { hot, clients, seconds }: { hot: boolean; clients: number; seconds: number }): Rate {
+  const script = join(folder, "transfer.sql");
+  writeFileSync(script, postgresTransfer(hot ? "4" : "2 + 2 * :u"));
+  const args = ["-h", folder, "-U", "postgres", "-n", "-M", "prepared", "-c", String(clients), "-j", "2", "-T", String(seconds), "-f", script, "postgres"];
+  const { stdout, stderr } = spawnSync(join(POSTGRES_BIN ?? "", "pgbench"), args, { encoding: "utf8" });
+  const perSecond = Number(/^tps = ([\d.]+)/m.exec(stdout)?.[1]);
+  if (!(perSecond > 0)) throw new Error(`pgbench: ${stderr}`);
+  return { who: "PostgreSQL, one a transaction", clients, hot, perSecond };
+}
+
+function userId(flag: "-u" | "-g"): number {
+  return Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));
+}

@@ -1,0 +1,215 @@
+/**
+ * Figures of the journal: `node bench/ledger.ts [--quick]`. Takes some minutes and 2 GB of disk under the temporary folder.
+ *
+ * 1. Pages of get-ledger for one user while the journal grows, through D1 in workerd, and the bytes a transfer keeps.
+ * 2. Transfers per second, ours beside PostgreSQL and SQLite called in-process, on the same machine in the same run.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { convertV4MiniflareOptions, Miniflare } from "miniflare";
+import { type LedgerFilter, NEWEST, readEntries } from "../src/ledger/history.ts";
+import { transfer } from "../src/ledger/post.ts";
+import { type Group, newGroup, NOW } from "../src/platform/commit.ts";
+import { raw, type Sql, sql, uuid } from "../src/platform/sql.ts";
+import { measure, type Rate, runPostgres, runSqlite, show } from "./ledger-peers.ts";
+
+const QUICK = process.argv.includes("--quick");
+const SIZES = QUICK ? [10_000, 100_000, 500_000] : [10_000, 1_000_000, 5_000_000];
+const SECONDS = QUICK ? 2 : 6;
+const USERS = 1_000;
+const ASSETS = 5;
+/** Every tenth movement is the reader's; the others are spread over everybody else. */
+const READER_SHARE = 10;
+const MIGRATIONS = ["0000_tables.sql", "0001_guards.sql"].flatMap((file) =>
+  readFileSync(new URL(`../migrations/${file}`, import.meta.url), "utf8").split("--> statement-breakpoint"),
+);
+
+const WORKER = `export default { async fetch(request, env) {
+  const batch = await request.json();
+  try {
+    const results = await env.DB.batch(batch.map(({ text, params }) => env.DB.prepare(text).bind(...params)));
+    return Response.json(results.map((result) => result.results));
+  } catch (error) { return new Response(String(error), { status: 500 }); }
+} };`;
+
+type Database = Parameters<typeof readEntries>[0];
+type Batch = (statements: readonly Sql[]) => Promise<unknown[][]>;
+
+async function startD1(folder: string) {
+  const miniflare = new Miniflare(
+    convertV4MiniflareOptions({
+      modules: true,
+      script: WORKER,
+      compatibilityDate: "2026-10-20",
+      d1Databases: { DB: "bench" },
+      d1Persist: folder,
+      unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
+    }),
+  );
+  await miniflare.ready;
+  const url = await miniflare.unsafeGetDirectURL();
+  const batch: Batch = async (statements) => {
+    const send = () => fetch(url, { method: "POST", body: JSON.stringify(statements) });
+    // workerd closes idle connections; the first call after another peer's turn may meet a closed one.
+    const response = await send().catch(send);
+    if (!response.ok) throw new Error(await response.text());
+    return rowsOf(await response.json());
+  };
+  return { batch, stop: () => miniflare.dispose() };
+}
+
+/** The bench worker's own answer. */
+function rowsOf(answer: unknown): unknown[][] {
+  return answer as unknown[][];
+}
+
+/** The part of D1 that reads use, over HTTP to the bench worker. */
+function databaseOver(batch: Batch): Database {
+  const prepare = (text: string) => ({
+    bind: (...params: Sql["params"][number][]) => ({
+      all: async () => ({ results: (await batch([{ text, params }]))[0] ?? [] }),
+      first: async () => (await batch([{ text, params }]))[0]?.[0] ?? null,
+    }),
+  });
+  return { prepare } as unknown as Database;
+}
+
+const owner = (user: Sql): Sql => sql`unhex(printf('%032d', ${user}))`;
+
+async function openAccounts(batch: Batch): Promise<void> {
+  for (const statement of MIGRATIONS) await batch([raw(statement)]);
+  const assets = raw(`json_each('${JSON.stringify(Array.from({ length: ASSETS }, (_, i) => (i === 0 ? "usdc" : `venue_one:0x${i.toString(16)}`)))}') a`);
+  const users = raw(`json_each('${JSON.stringify(Array.from({ length: USERS }, (_, i) => i))}') u`);
+  await batch([
+    sql`INSERT INTO commit_groups (group_id, at, voided) VALUES (randomblob(16), ${NOW}, 0)`,
+    sql`INSERT INTO accounts (account_id, owner, asset, kind, balance) SELECT 1 + a.key, CAST('external:local' AS BLOB), a.value, 'external', 0 FROM ${assets}`,
+  ]);
+  for (const [index, kind] of ["available", "pending"].entries()) {
+    await batch([
+      sql`INSERT INTO accounts (account_id, owner, asset, kind, balance)
+        SELECT ${ASSETS} + 1 + ${raw(String(index))} + 2 * (u.value * ${ASSETS} + a.key), ${owner(raw("u.value"))}, a.value, ${kind}, 0 FROM ${users}, ${assets}`,
+    ]);
+  }
+  await batch([
+    sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+      SELECT 1 + a.key, ${ASSETS} + 1 + 2 * (u.value * ${ASSETS} + a.key), 1000000000, 'deposit', randomblob(16), 'credit', 0, 1700000000000 FROM ${users}, ${assets}`,
+  ]);
+}
+
+/** Reserves and releases in turn, as quotes make them, up to `total` transfers. */
+async function fill(batch: Batch, total: number): Promise<void> {
+  const [head] = await batch([sql`SELECT max(transfer_id) AS n FROM transfers`]);
+  // A reserve has the even number, its release the odd one after it.
+  let from = 2 * Math.ceil(Number((head?.[0] as { n: number } | undefined)?.n ?? 0) / 2);
+  while (from < total) {
+    const count = Math.min(20_000, total - from);
+    await batch([
+      sql`WITH RECURSIVE n(v) AS (SELECT ${from} UNION ALL SELECT v + 1 FROM n WHERE v < ${from + count - 1}),
+        m AS (SELECT v, v % 2 AS back, ${ASSETS} + 1 + 2 * (iif((v / 2) % ${READER_SHARE} = 0, 0, 1 + (v / 2) * 7919 % ${USERS - 1}) * ${ASSETS} + (v / 2) % 97 % ${ASSETS}) AS account FROM n)
+        INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+        SELECT account + back, account + 1 - back, 1 + (v / 2) % 1000, iif(back, 'release', 'reserve_rfq'), randomblob(16), iif(back, 'end', 'reserve'), 0, 1700000000000 + v FROM m`,
+    ]);
+    from += count;
+  }
+}
+
+async function pages(batch: Batch): Promise<Map<string, number>> {
+  const db = databaseOver(batch);
+  const reader = "00000000-0000-0000-0000-000000000000";
+  const [span] = await batch([sql`SELECT max(at) AS newest FROM transfers`]);
+  const newest = Number((span?.[0] as { newest: number } | undefined)?.newest);
+  const filters: Record<string, LedgerFilter> = {
+    "no filter": {},
+    "one asset, pending debits": { venue: "venue_one", assetId: "0x3", account: "pending", direction: "debit" },
+    "reasons=deposit (oldest entries)": { reasons: ["deposit"] },
+    "from and to in the middle": { from: 1_700_000_000_000 + (newest - 1_700_000_000_000) / 2, to: newest - 1_000 },
+    "1 in 100 fits the amount": { minAmount: 991n, maxAmount: 1_000n },
+    "no amount fits (walks all own)": { minAmount: 2n ** 40n },
+  };
+  const medians = new Map<string, number>();
+  for (const [name, filter] of Object.entries(filters)) {
+    const walksAll = name.includes("walks all");
+    const times = await measure(walksAll ? 2 : 200, () => readEntries(db, reader, filter, { before: NEWEST, limit: 50 }));
+    show(`  ${name}`, times);
+    medians.set(name, times.p50);
+  }
+  return medians;
+}
+
+function unit(group: Group, count: number, hot: boolean): Sql[] {
+  const lines = Array.from({ length: count }, () => [hot ? 1 : 1 + Math.floor(Math.random() * (USERS - 1)), newGroup().id]);
+  return [
+    sql`INSERT INTO commit_groups (group_id, at, voided) VALUES (${uuid(group.id)}, ${NOW}, 0)`,
+    transfer(group, {
+      reason: "reserve_rfq",
+      step: "reserve",
+      from: "available",
+      to: "pending",
+      source: sql`SELECT ${owner(raw("(j.value ->> 0)"))} AS from_owner, ${owner(raw("(j.value ->> 0)"))} AS to_owner, 'usdc' AS asset, 1 AS amount,
+        unhex(j.value ->> 1, '-') AS ref, 0 AS line FROM json_each(${JSON.stringify(lines)}) j`,
+    }),
+  ];
+}
+
+/** Transfers per second with so many clients, each sending its next batch when the last one was answered. */
+async function ours(batch: Batch, { clients, perBatch, hot }: { clients: number; perBatch: number; hot: boolean }): Promise<number> {
+  let done = 0;
+  const until = Date.now() + SECONDS * 1_000;
+  const started = performance.now();
+  await Promise.all(
+    Array.from({ length: clients }, async () => {
+      while (Date.now() < until) {
+        await batch(unit(newGroup(), perBatch, hot));
+        done += perBatch;
+      }
+    }),
+  );
+  return done / ((performance.now() - started) / 1_000);
+}
+
+async function main(): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "bench-ledger-"));
+  const d1 = await startD1(folder);
+  try {
+    await openAccounts(d1.batch);
+    const rows: Map<string, number>[] = [];
+    for (const size of SIZES) {
+      await fill(d1.batch, size);
+      const [used] = await d1.batch([raw("SELECT sum(pgsize) AS bytes FROM dbstat WHERE name IN ('transfers', 'transfers_from', 'transfers_to', 'transfers_once')")]).catch(() => [[]]);
+      console.log(`\nget-ledger, 50 items, ${size.toLocaleString("en")} transfers${used?.[0] === undefined ? "" : `, ${JSON.stringify(used[0])}`}`);
+      rows.push(await pages(d1.batch));
+    }
+    const [small, large] = [rows[0], rows.at(-1)];
+    console.log("\nLargest journal against the smallest (p50)");
+    for (const [name, first] of small ?? []) console.log(`  ${name.padEnd(36)} ${((large?.get(name) ?? 0) / first).toFixed(2)}x`);
+    console.log(`\nBytes a transfer keeps, with its indexes: ${(fileBytes(folder) / (SIZES.at(-1) ?? 1)).toFixed(0)}`);
+    const rates: Rate[] = [];
+    for (const hot of [false, true]) {
+      for (const clients of [1, 16]) rates.push({ who: "D1, one a batch", clients, hot, perSecond: await ours(d1.batch, { clients, perBatch: 1, hot }) });
+      for (const clients of [1, 16]) rates.push({ who: "D1, 64 a batch", clients, hot, perSecond: await ours(d1.batch, { clients, perBatch: 64, hot }) });
+    }
+    rates.push(...runSqlite(SECONDS, MIGRATIONS), ...(await runPostgres(SECONDS)));
+    console.log("\nTransfers per second");
+    for (const rate of rates) console.log(`  ${rate.who.padEnd(34)} ${rate.hot ? "hot account  " : "1 000 accounts"} ${String(rate.clients).padStart(3)} clients ${Math.round(rate.perSecond).toLocaleString("en").padStart(9)}/s`);
+  } finally {
+    await d1.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function fileBytes(folder: string): number {
+  const files = new Set<string>();
+  const walk = (path: string): void => {
+    for (const name of readdirSync(path)) {
+      const full = join(path, name);
+      if (statSync(full).isDirectory()) walk(full);
+      else if (name.endsWith(".sqlite")) files.add(full);
+    }
+  };
+  walk(folder);
+  return Math.max(0, ...[...files].map((file) => statSync(file).size));
+}
+
+
+await main();

@@ -1,0 +1,40 @@
+/**
+ * An operator account whose key is elsewhere: `eth_signTransaction` over JSON-RPC, as Web3Signer and KMS bridges offer.
+ * Nothing it answers is used before it was taken apart and compared with what was asked (operator-account.ts).
+ */
+import { type Address, createClient, type Hex, http, isHex, numberToHex } from "viem";
+import { checkedAccount, type OperatorAccount, type Unsigned } from "./operator-account.ts";
+
+export type RemoteSigner = { readonly url: string; readonly address: Address };
+
+const TIMEOUT_MS = 10_000;
+
+export function remoteAccount(signer: RemoteSigner, chainId: number): OperatorAccount {
+  const client = createClient({ transport: http(signer.url, { timeout: TIMEOUT_MS, retryCount: 1 }) });
+  return checkedAccount(signer.address, chainId, async (transaction) => {
+    const answer: unknown = await client.request({ method: "eth_signTransaction", params: [toRpc(transaction, signer.address, chainId)] } as never);
+    return rawOf(answer);
+  });
+}
+
+function toRpc(transaction: Unsigned, from: Address, chainId: number) {
+  return {
+    type: "0x2",
+    from,
+    to: transaction.to,
+    data: transaction.data,
+    value: "0x0",
+    nonce: numberToHex(transaction.nonce),
+    gas: numberToHex(transaction.gasLimit),
+    maxFeePerGas: numberToHex(transaction.fees.maxFee),
+    maxPriorityFeePerGas: numberToHex(transaction.fees.priorityFee),
+    chainId: numberToHex(chainId),
+  };
+}
+
+/** Web3Signer answers with the bytes; geth and others with `{ raw, tx }`. */
+function rawOf(answer: unknown): Hex {
+  const raw: unknown = typeof answer === "object" && answer !== null && "raw" in answer ? answer.raw : answer;
+  if (!isHex(raw)) throw new Error("the signer did not answer with signed bytes");
+  return raw;
+}

@@ -1,0 +1,78 @@
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import { encodeFunctionData, type Hex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { paymentId } from "../../src/chain/payment-id.ts";
+import { USDC } from "../../src/assets/asset.ts";
+import type { PaymentOrder } from "../../src/custody/payment-order.ts";
+import { restorePayments } from "../../src/custody/restore-payments.ts";
+import { readBalance } from "../../src/ledger/balance.ts";
+import { first, sql, uuid } from "../../src/platform/sql.ts";
+import { openStage, someone } from "./support/stage.ts";
+
+/** The state after an older database was put back: the vault has paid a withdrawal that this database never saw. */
+async function openRestored() {
+  const stage = await openStage();
+  const user = await stage.user();
+  await stage.watch();
+  await stage.mintUsdc(user.address, 1_000n);
+  await stage.mintUsdc(stage.vault, 1_000n);
+  await stage.confirm();
+  await stage.watch();
+  const lost: PaymentOrder = {
+    paymentId: paymentId(user.userId, "lost-1"), withdrawalId: crypto.randomUUID(), jobId: crypto.randomUUID(), userId: user.userId, clientWithdrawalId: "lost-1",
+    asset: USDC, amount: "300", to: someone().slice(2).toLowerCase(), createdAt: Date.now(),
+  };
+  const payment = { id: lost.paymentId as Hex, kind: 0, token: stage.usdc, tokenId: 0n, amount: 300n, to: `0x${lost.to}` as Hex };
+  const data = encodeFunctionData({ abi: vaultAbi, functionName: "pay", args: [1n, 2n ** 40n, [payment]] });
+  const key = stage.settings.PAYER_KEYS[stage.chain.chain] as Hex;
+  const raw = await privateKeyToAccount(key).signTransaction({ type: "eip1559", chainId: 31_337, to: stage.vault, data, nonce: 0, gas: 1_000_000n, maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 1n });
+  await stage.client.sendRawTransaction({ serializedTransaction: raw });
+  await stage.confirm();
+  await stage.watch();
+  const queued = await stage.withdraw(user.userId, USDC, 10n, someone());
+  const payer = await stage.payer();
+  await payer.round();
+  expect(await payer.round()).toEqual({ state: "halted" });
+  return { stage, user, lost, queued, payer };
+}
+
+it("after a restore the payer stops by itself, and pays again only when every payment has its withdrawal", async () => {
+  const { stage, user, lost, queued, payer } = await openRestored();
+  expect(await stage.alerts()).toEqual(expect.arrayContaining(["payer_halted", "payment_unknown"]));
+  const without = await restorePayments(stage.watcher, async () => new Map());
+  expect(without).toMatchObject({ rebuilt: 0, unresolved: [{ payment_id: lost.paymentId, reason: "no copy of the order" }] });
+  const forged = await restorePayments(stage.watcher, async () => new Map([[lost.paymentId, { ...lost, clientWithdrawalId: "other" }]]));
+  expect(forged).toMatchObject({ rebuilt: 0, unresolved: [{ reason: "the copy does not hash to the id" }] });
+  expect(await payer.round()).toEqual({ state: "halted" });
+
+  const before = await first<{ seq: number }>(env.DB, sql`SELECT max(transfer_id) AS seq FROM transfers`);
+  const report = await restorePayments(stage.watcher, async () => new Map([[lost.paymentId, lost]]));
+  expect(report).toEqual({ rebuilt: 1, unresolved: [], next_batch: 2 });
+  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 10n });
+  expect(await stage.withdrawal(lost.withdrawalId)).toMatchObject({ state: "settled" });
+  const after = await first<{ seq: number }>(env.DB, sql`SELECT max(transfer_id) AS seq FROM transfers`);
+  expect((after?.seq ?? 0) - (before?.seq ?? 0)).toBeGreaterThan(1_000_000);
+
+  for (let round = 0; round < 6; round++) {
+    await payer.round();
+    await stage.mine();
+    await stage.watch();
+  }
+  expect(await stage.withdrawal(queued.id)).toMatchObject({ state: "settled" });
+  expect(await stage.paidCount(lost.paymentId as Hex)).toBe(1);
+  expect(await stage.paidCount(queued.paymentId)).toBe(1);
+  expect(await stage.usdcOf(`0x${lost.to}`)).toBe(300n);
+  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 0n });
+  expect(await restorePayments(stage.watcher, async () => new Map())).toMatchObject({ rebuilt: 0, unresolved: [] });
+});
+
+it("a lost payment whose user has spent the money in the restored database keeps the gates closed", async () => {
+  const { stage, user, lost, payer } = await openRestored();
+  await stage.withdraw(user.userId, USDC, 900n, someone());
+  const report = await restorePayments(stage.watcher, async () => new Map([[lost.paymentId, lost]]));
+  expect(report).toMatchObject({ rebuilt: 0, unresolved: [{ reason: expect.stringContaining("too little available") }] });
+  expect(await payer.round()).toEqual({ state: "halted" });
+  expect(await first(env.DB, sql`SELECT 1 FROM withdrawals WHERE user_id = ${uuid(user.userId)} AND client_withdrawal_id = 'lost-1'`)).toBeUndefined();
+});

@@ -1,0 +1,178 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Problem, Stream, type StreamMessage, type WebSocketLike } from "../../src/client/index.ts";
+
+type Listener = (event: { data?: unknown; code?: number; reason?: string }) => void;
+
+/** A socket whose other end is the test. */
+class FakeSocket implements WebSocketLike {
+  static readonly all: FakeSocket[] = [];
+  readonly url: string;
+  readonly sent: string[] = [];
+  closed = false;
+  readonly #listeners: Record<string, Listener[]> = {};
+
+  constructor(url: string) {
+    this.url = url;
+    FakeSocket.all.push(this);
+  }
+  send(text: string): void {
+    this.sent.push(text);
+  }
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.#emit("close", { code: 1000, reason: "" });
+  }
+  addEventListener(type: string, listener: Listener): void {
+    (this.#listeners[type] ??= []).push(listener);
+  }
+  says(message: object): void {
+    this.#emit("message", { data: JSON.stringify({ stream: "s", at: "", data: {}, ...message }) });
+  }
+  breaks(): void {
+    this.closed = true;
+    this.#emit("close", { code: 1006, reason: "gone" });
+  }
+  #emit(type: string, event: Parameters<Listener>[0]): void {
+    for (const listener of this.#listeners[type] ?? []) listener(event);
+  }
+}
+
+let tickets = 0;
+const streams: Stream[] = [];
+
+function open(options: { since?: number; ticket?: () => Promise<{ ticket: string }> } = {}): { stream: Stream; shown: StreamMessage[] } {
+  const stream = new Stream({
+    url: "ws://service/account/stream",
+    query: {},
+    ticket: async () => ({ ticket: `ticket-${++tickets}` }),
+    webSocket: FakeSocket,
+    ...options,
+  });
+  streams.push(stream);
+  const shown: StreamMessage[] = [];
+  void (async () => {
+    for await (const message of stream) shown.push(message);
+  })().catch(() => {});
+  return { stream, shown };
+}
+
+/** Lets promises settle and timers pass. */
+const pass = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
+const socket = (index: number) => FakeSocket.all[index] ?? expect.fail(`there are ${FakeSocket.all.length} sockets`);
+const seqs = (shown: StreamMessage[]) => shown.filter(({ type }) => type === "account.notice").map(({ seq }) => seq);
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  FakeSocket.all.length = 0;
+  tickets = 0;
+});
+afterEach(() => {
+  for (const stream of streams.splice(0)) stream.close();
+  vi.useRealTimers();
+});
+
+describe("Stream", () => {
+  it("reconnects with since and a new ticket, and shows no message twice", async () => {
+    const { shown } = open();
+    await pass();
+    socket(0).says({ type: "hello", seq: 4 });
+    socket(0).says({ type: "account.notice", seq: 5 });
+    socket(0).breaks();
+    await pass(2_000);
+    expect(new URL(socket(0).url).searchParams.get("since")).toBeNull();
+    expect(Object.fromEntries(new URL(socket(1).url).searchParams)).toEqual({ since: "5", ticket: "ticket-2" });
+    socket(1).says({ type: "hello", seq: 6 });
+    socket(1).says({ type: "account.notice", seq: 5 });
+    socket(1).says({ type: "account.notice", seq: 6 });
+    await pass();
+    expect(seqs(shown)).toEqual([5, 6]);
+  });
+
+  it("reconnects when a gap that a pong showed is not filled within 5 s", async () => {
+    open({ since: 1 });
+    await pass();
+    socket(0).says({ type: "hello", seq: 1 });
+    await pass(1_000);
+    expect(socket(0).sent).toEqual(["ping"]);
+    socket(0).says({ type: "pong", seq: 3 });
+    await pass(4_000);
+    expect(FakeSocket.all).toHaveLength(1);
+    await pass(6_000);
+    expect(new URL(socket(1).url).searchParams.get("since")).toBe("1");
+  });
+
+  it("does not reconnect for a gap that is filled in time", async () => {
+    const { shown } = open({ since: 1 });
+    await pass();
+    socket(0).says({ type: "hello", seq: 3 });
+    socket(0).says({ type: "account.notice", seq: 3 });
+    await pass(3_000);
+    expect(seqs(shown)).toEqual([]);
+    socket(0).says({ type: "account.notice", seq: 2 });
+    for (let second = 0; second < 12; second++) {
+      socket(0).says({ type: "pong", seq: 3 });
+      await pass(1_000);
+    }
+    expect(seqs(shown)).toEqual([2, 3]);
+    expect(FakeSocket.all).toHaveLength(1);
+  });
+
+  it("gives a silent connection up", async () => {
+    open();
+    await pass();
+    socket(0).says({ type: "hello", seq: 0 });
+    await pass(20_000);
+    expect(socket(0).closed).toBe(true);
+    expect(FakeSocket.all.length).toBeGreaterThan(1);
+  });
+
+  it("repeats an unanswered command after reconnecting, with the same idempotency key", async () => {
+    const { stream } = open();
+    await pass();
+    socket(0).says({ type: "hello", seq: 0 });
+    const quoting = stream.quote({ request_id: "r", price: 650_000 });
+    await pass();
+    const frame = JSON.parse(socket(0).sent[0] ?? "") as { id: string; op: string; idempotency_key: string };
+    expect(frame).toMatchObject({ op: "quote", request_id: "r", price: 650_000 });
+    expect(frame.idempotency_key).toMatch(/^[0-9a-f-]{36}$/);
+    socket(0).breaks();
+    await pass(2_000);
+    socket(1).says({ type: "hello", seq: 0 });
+    expect(JSON.parse(socket(1).sent[0] ?? "")).toEqual(frame);
+    socket(1).says({ type: "result", id: frame.id, data: { quote_id: "q", usdc_amount: "0x10" } });
+    expect(await quoting).toMatchObject({ quote_id: "q", usdc_amount: 16n });
+  });
+
+  it("throws the problem that a command is answered with", async () => {
+    const { stream } = open();
+    await pass();
+    socket(0).says({ type: "hello", seq: 0 });
+    const accepting = stream.accept({ quote_id: "q" }).catch((error: unknown) => error);
+    await pass();
+    const { id } = JSON.parse(socket(0).sent[0] ?? "") as { id: string };
+    socket(0).says({ type: "error", id, data: { code: "quote_expired", status: 409 } });
+    expect(await accepting).toMatchObject({ code: "quote_expired", status: 409 });
+  });
+
+  it("ends with the problem when the credential opens no ticket any more", async () => {
+    const refused = new Problem({ code: "api_key_revoked" }, { status: 401 });
+    const { stream } = open({ ticket: () => Promise.reject(refused) });
+    await expect(stream.ready()).rejects.toBe(refused);
+    await expect(stream.quote({ request_id: "r", price: 1 })).rejects.toThrow("closed");
+    expect(FakeSocket.all).toHaveLength(0);
+  });
+
+  it("tries again when the service cannot give a ticket now", async () => {
+    let calls = 0;
+    const ticket = async () => {
+      if (++calls < 3) throw new Problem({ code: "unavailable" }, { status: 503 });
+      return { ticket: "late" };
+    };
+    const { stream } = open({ ticket });
+    await pass(10_000);
+    socket(0).says({ type: "hello", seq: 0 });
+    await stream.ready();
+    expect(calls).toBe(3);
+  });
+});
