@@ -18,22 +18,13 @@ export default defineConfig({
           exclude: ["test/journeys/**"],
         },
       },
-      {
-        plugins: [
-          cloudflareTest({
-            wrangler: { configPath: "./wrangler.toml" },
-            miniflare: { bindings: { ...testSettings(), TEST_MIGRATIONS: migrations } },
-          }),
-        ],
-        test: {
-          name: "workers",
-          include: ["test/**/*.test.ts"],
-          exclude: ["test/**/*.node.test.ts", "test/journeys/**"],
-          setupFiles: ["./test/support/setup.ts"],
-          isolate: false,
-          deps: { optimizer: { ssr: { enabled: true, include: ["viem", "drizzle-orm", "@hono/zod-openapi"] } } },
-        },
-      },
+      inWorkerd({
+        name: "workers",
+        include: ["test/**/*.test.ts"],
+        exclude: ["test/**/*.node.test.ts", "test/**/*.clock.test.ts", "test/journeys/**"],
+      }),
+      // Tests that move D1's clock, which all files of a project share.
+      inWorkerd({ name: "clock", include: ["test/**/*.clock.test.ts"], exclude: [] }),
       {
         test: {
           name: "journeys",
@@ -47,3 +38,21 @@ export default defineConfig({
     ],
   },
 });
+
+/** Real workerd, D1, Durable Objects and queue; unisolated, so every test makes users, books and assets of its own. */
+function inWorkerd(project: { name: string; include: string[]; exclude: string[] }) {
+  return {
+    plugins: [
+      cloudflareTest({
+        wrangler: { configPath: "./wrangler.toml" },
+        miniflare: { bindings: { ...testSettings(), TEST_MIGRATIONS: migrations } },
+      }),
+    ],
+    test: {
+      ...project,
+      setupFiles: ["./test/support/setup.ts"],
+      isolate: false,
+      deps: { optimizer: { ssr: { enabled: true, include: ["viem", "drizzle-orm", "@hono/zod-openapi"] } } },
+    },
+  };
+}

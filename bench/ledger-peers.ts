@@ -23,7 +23,7 @@ export async function measure(runs: number, call: () => Promise<unknown>): Promi
 }
 
 export function show(name: string, { p50, p99 }: Times): void {
-  console.log(`${name.padEnd(38)} p50 ${p50.toFixed(2).padStart(9)} ms   p99 ${p99.toFixed(2).padStart(9)} ms`);
+  console.log(`${name.padEnd(42)} p50 ${p50.toFixed(2).padStart(9)} ms   p99 ${p99.toFixed(2).padStart(9)} ms`);
 }
 
 const USERS = 1_000;

@@ -173,6 +173,7 @@ CREATE TABLE `unswept` (
 	`address` blob NOT NULL,
 	`amount` integer NOT NULL,
 	`block_number` integer NOT NULL,
+	`not_before` integer,
 	PRIMARY KEY(`chain`, `asset`, `address`)
 ) STRICT;
 --> statement-breakpoint

@@ -1,5 +1,6 @@
 /** Puts the contracts, a USDC and three venues' outcome tokens on a local chain, with limits that never bite. */
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import {
   type Abi,
   type Address,
@@ -60,7 +61,7 @@ const CALL_GAS = 200_000n;
 const KIND = { erc20: 0, erc1155Default: 2 } as const;
 
 export function readArtifact(name: ArtifactName): Artifact {
-  const file = new URL(`../../contracts/artifacts/${name}.json`, import.meta.url);
+  const file = join(import.meta.dirname, "../../contracts/artifacts", `${name}.json`);
   return JSON.parse(readFileSync(file, "utf8")) as Artifact;
 }
 

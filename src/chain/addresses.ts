@@ -11,7 +11,12 @@ import type { ChainConfig, Config } from "../platform/config.ts";
 export type DerivedAddress = { readonly address: Address; readonly salt: Hex };
 
 /** The user's address number `nonce` on a chain. Pure: whether the factory is the right one is for `verifyFactory`. */
-export function depositAddressFor(settings: Pick<Config, "ADDRESS_KEY">, chain: ChainConfig, userId: string, nonce: number): DerivedAddress {
+export function depositAddressFor(
+  settings: Pick<Config, "ADDRESS_KEY">,
+  chain: ChainConfig,
+  userId: string,
+  nonce: number,
+): DerivedAddress {
   const salt = saltOf(settings.ADDRESS_KEY, { userId, chain: chain.chain, nonce });
   return { salt, address: cloneAddress(getAddress(chain.factory), salt) };
 }

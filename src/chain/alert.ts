@@ -4,8 +4,18 @@ import { log } from "../platform/log.ts";
 import { all, type Sql, sql } from "../platform/sql.ts";
 
 export type AlertKind =
-  | "chain_halted" | "chain_unreachable" | "finality_stalled" | "payer_halted" | "payment_unknown" | "payment_terms" | "payment_skipped"
-  | "fee_ceiling" | "gas_money" | "vault_paused" | "payment_refused" | "withdrawal_dead_letter";
+  | "chain_halted"
+  | "chain_unreachable"
+  | "finality_stalled"
+  | "payer_halted"
+  | "payment_unknown"
+  | "payment_terms"
+  | "payment_skipped"
+  | "fee_ceiling"
+  | "gas_money"
+  | "vault_paused"
+  | "payment_refused"
+  | "withdrawal_dead_letter";
 
 /** A statement that raises the alert unless it is open already. `detail` may be SQL over the batch's own rows. */
 export function alertRow(alert: { kind: AlertKind; subject: string | Sql; detail: string | Sql; at: Sql; when?: Sql }): Sql {

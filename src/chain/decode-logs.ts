@@ -31,6 +31,8 @@ export type VaultEvent = LogPlace &
   );
 
 export type Swept = LogPlace & { readonly account: Address; readonly token: Address; readonly tokenId: bigint };
+/** A deposit address that could not be emptied, by its salt. */
+export type SweepFailed = LogPlace & { readonly salt: Hex; readonly token: Address; readonly tokenId: bigint };
 
 const erc20Abi = parseAbi(["event Transfer(address indexed from, address indexed to, uint256 value)"]);
 const erc1155Abi = parseAbi([
@@ -47,17 +49,32 @@ export const WATCHED_TOPICS: readonly Hex[] = [
   TRANSFER_SINGLE,
   TRANSFER_BATCH,
   ...[...vaultAbi, ...depositFactoryAbi].flatMap((item) =>
-    item.type === "event" && ["Paid", "Failed", "Skipped", "Voided", "Swept"].includes(item.name) ? [toEventSelector(item)] : [],
+    item.type === "event" && ["Paid", "Failed", "Skipped", "Voided", "Swept", "SweepFailed"].includes(item.name)
+      ? [toEventSelector(item)]
+      : [],
   ),
 ];
 
-export type Contracts = { readonly erc20: Address; readonly erc1155: readonly Address[]; readonly vault: Address; readonly factory: Address };
-export type Decoded = { readonly transfers: TokenTransfer[]; readonly vaultEvents: VaultEvent[]; readonly sweeps: Swept[] };
+export type Contracts = {
+  readonly erc20: Address;
+  readonly erc1155: readonly Address[];
+  readonly vault: Address;
+  readonly factory: Address;
+};
+export type Decoded = {
+  readonly transfers: TokenTransfer[];
+  readonly vaultEvents: VaultEvent[];
+  readonly sweeps: Swept[];
+  readonly sweepFailures: SweepFailed[];
+};
 
-export type MinedLog = Pick<Log<bigint, number, false>, "address" | "data" | "topics" | "blockNumber" | "blockHash" | "transactionHash" | "logIndex">;
+export type MinedLog = Pick<
+  Log<bigint, number, false>,
+  "address" | "data" | "topics" | "blockNumber" | "blockHash" | "transactionHash" | "logIndex"
+>;
 
 export function decodeLogs(logs: readonly MinedLog[], contracts: Contracts): Decoded {
-  const decoded: Decoded = { transfers: [], vaultEvents: [], sweeps: [] };
+  const decoded: Decoded = { transfers: [], vaultEvents: [], sweeps: [], sweepFailures: [] };
   const counts = new Map<string, number>();
   const ordered = logs.toSorted((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
   const seen = new Set<string>();
@@ -122,7 +139,13 @@ function decodeVault(log: MinedLog, place: LogPlace, out: Decoded): boolean {
       out.vaultEvents.push({ ...place, kind: "Failed", id: event.args.id, batchNo: Number(event.args.batchNo) });
       return true;
     case "Skipped":
-      out.vaultEvents.push({ ...place, kind: "Skipped", id: event.args.id, batchNo: Number(event.args.batchNo), reason: event.args.reason });
+      out.vaultEvents.push({
+        ...place,
+        kind: "Skipped",
+        id: event.args.id,
+        batchNo: Number(event.args.batchNo),
+        reason: event.args.reason,
+      });
       return true;
     case "Voided":
       out.vaultEvents.push({ ...place, kind: "Voided", id: event.args.id });
@@ -134,6 +157,11 @@ function decodeVault(log: MinedLog, place: LogPlace, out: Decoded): boolean {
 
 function decodeFactory(log: MinedLog, place: LogPlace, out: Decoded): boolean {
   const event = decodeEventLog({ abi: depositFactoryAbi, data: log.data, topics: log.topics });
+  if (event.eventName === "SweepFailed") {
+    const { salt, token, tokenId } = event.args;
+    out.sweepFailures.push({ ...place, salt, token, tokenId });
+    return true;
+  }
   if (event.eventName !== "Swept") return false;
   const { account, token, tokenId } = event.args;
   out.sweeps.push({ ...place, account, token, tokenId });

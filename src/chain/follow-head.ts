@@ -25,7 +25,11 @@ export type HeadReading =
   /** The confirmed block itself is no longer in the chain. */
   | { readonly kind: "deep_reorg"; readonly head: BlockHeader; readonly canonical: Hex };
 
-export type Known = { readonly final: Block; readonly headNumber: number; /** Highest first, all above `final`. */ readonly blocks: readonly Block[] };
+export type Known = {
+  readonly final: Block;
+  readonly headNumber: number;
+  /** Highest first, all above `final`. */ readonly blocks: readonly Block[];
+};
 
 /** Headers are read one by one, and a Worker may make 1 000 requests in a round. */
 const HEADERS_PER_ROUND = 300;
@@ -79,7 +83,12 @@ async function commonAncestor(endpoint: Endpoint, known: Known, head: BlockHeade
 }
 
 /** Headers of a range, each the parent of the next, joined to the block below where that one is known. */
-async function readChainOfBlocks(endpoint: Endpoint, range: { from: number; to: number }, head: BlockHeader, known: Known): Promise<Block[]> {
+async function readChainOfBlocks(
+  endpoint: Endpoint,
+  range: { from: number; to: number },
+  head: BlockHeader,
+  known: Known,
+): Promise<Block[]> {
   const below = range.from - 1 === known.final.number ? known.final : known.blocks.find((block) => block.number === range.from - 1);
   let parent = below?.hash;
   const blocks: Block[] = [];
@@ -95,7 +104,9 @@ async function readChainOfBlocks(endpoint: Endpoint, range: { from: number; to: 
 /** One node on a fork must not halt a chain: while another that is as far still has the confirmed block, it is a quarrel of nodes. */
 async function refuseIfDisputed(chain: ChainConfig, known: Known): Promise<void> {
   for (const endpoint of endpoints(chain)) {
-    const other = await readHead(endpoint, known.headNumber).then(() => readHeader(endpoint, known.final.number)).catch(() => null);
+    const other = await readHead(endpoint, known.headNumber)
+      .then(() => readHeader(endpoint, known.final.number))
+      .catch(() => null);
     if (other?.hash === known.final.hash) throw new NodeDisagrees(`nodes disagree about the confirmed block ${known.final.number}`);
   }
 }

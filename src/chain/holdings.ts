@@ -10,10 +10,15 @@ const PER_CALL = 200;
 export type Holders = { readonly token: Token; readonly holders: readonly Address[] };
 
 /** The sum for each entry, in order. Throws when no endpoint has the block, by number and hash. */
-export function sumHoldings(chain: ChainConfig, block: { readonly number: number; readonly hash: Hex }, wanted: readonly Holders[]): Promise<bigint[]> {
+export function sumHoldings(
+  chain: ChainConfig,
+  block: { readonly number: number; readonly hash: Hex },
+  wanted: readonly Holders[],
+): Promise<bigint[]> {
   return askAny(chain, async (endpoint) => {
     const check = async () => {
-      if ((await readHeader(endpoint, block.number)).hash !== block.hash) throw new NodeDisagrees(`block ${block.number} is not ${block.hash}`);
+      if ((await readHeader(endpoint, block.number)).hash !== block.hash)
+        throw new NodeDisagrees(`block ${block.number} is not ${block.hash}`);
     };
     await check();
     const sums: bigint[] = [];
@@ -21,11 +26,13 @@ export function sumHoldings(chain: ChainConfig, block: { readonly number: number
       let sum = 0n;
       for (let start = 0; start < holders.length; start += PER_CALL) {
         const balances = await endpoint.client.multicall({
-          contracts: holders.slice(start, start + PER_CALL).map((holder) =>
-            token.kind === ERC20
-              ? ({ address: token.token, abi: erc20Abi, functionName: "balanceOf", args: [holder] } as const)
-              : ({ address: token.token, abi: erc1155Abi, functionName: "balanceOf", args: [holder, token.tokenId] } as const),
-          ),
+          contracts: holders
+            .slice(start, start + PER_CALL)
+            .map((holder) =>
+              token.kind === ERC20
+                ? ({ address: token.token, abi: erc20Abi, functionName: "balanceOf", args: [holder] } as const)
+                : ({ address: token.token, abi: erc1155Abi, functionName: "balanceOf", args: [holder, token.tokenId] } as const),
+            ),
           allowFailure: false,
           deployless: true,
           blockNumber: BigInt(block.number),

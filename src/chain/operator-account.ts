@@ -1,5 +1,14 @@
 /** The operator account: what it signs, and the proof that what came back is what was asked for. */
-import { type Address, getAddress, type Hex, isAddressEqual, keccak256, parseTransaction, recoverTransactionAddress, type TransactionSerializedEIP1559 } from "viem";
+import {
+  type Address,
+  getAddress,
+  type Hex,
+  isAddressEqual,
+  keccak256,
+  parseTransaction,
+  recoverTransactionAddress,
+  type TransactionSerializedEIP1559,
+} from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import type { ChainConfig, Config } from "../platform/config.ts";
 import type { Fees } from "./fees.ts";

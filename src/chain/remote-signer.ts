@@ -12,7 +12,10 @@ const TIMEOUT_MS = 10_000;
 export function remoteAccount(signer: RemoteSigner, chainId: number): OperatorAccount {
   const client = createClient({ transport: http(signer.url, { timeout: TIMEOUT_MS, retryCount: 1 }) });
   return checkedAccount(signer.address, chainId, async (transaction) => {
-    const answer: unknown = await client.request({ method: "eth_signTransaction", params: [toRpc(transaction, signer.address, chainId)] } as never);
+    const answer: unknown = await client.request({
+      method: "eth_signTransaction",
+      params: [toRpc(transaction, signer.address, chainId)],
+    } as never);
     return rawOf(answer);
   });
 }

@@ -6,7 +6,13 @@ import { createPublicClient, type Hex, http, type PublicClient } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
 
 export type { Hex };
-export type BlockHeader = { readonly number: number; readonly hash: Hex; readonly parentHash: Hex; readonly baseFee: bigint; readonly timestamp: bigint };
+export type BlockHeader = {
+  readonly number: number;
+  readonly hash: Hex;
+  readonly parentHash: Hex;
+  readonly baseFee: bigint;
+  readonly timestamp: bigint;
+};
 export type Endpoint = { readonly url: string; readonly client: PublicClient };
 
 /** Every endpoint failed; the causes are in `errors`. */
@@ -61,7 +67,13 @@ export async function readHeader({ client }: Endpoint, at: number | "latest" | "
   const block = typeof at === "number" ? await client.getBlock({ blockNumber: BigInt(at) }) : await client.getBlock({ blockTag: at });
   if (block.hash === null || block.number === null) throw new NodeDisagrees("a mined block without hash or number");
   if (typeof at === "number" && Number(block.number) !== at) throw new NodeDisagrees(`asked for block ${at}, got ${block.number}`);
-  return { number: Number(block.number), hash: block.hash, parentHash: block.parentHash, baseFee: block.baseFeePerGas ?? 0n, timestamp: block.timestamp };
+  return {
+    number: Number(block.number),
+    hash: block.hash,
+    parentHash: block.parentHash,
+    baseFee: block.baseFeePerGas ?? 0n,
+    timestamp: block.timestamp,
+  };
 }
 
 /** The head of an endpoint that is not behind what was already seen; others are refused as lagging. */
@@ -89,7 +101,10 @@ export function describe(error: unknown): string {
   const short = (error as { shortMessage?: unknown }).shortMessage;
   const details = (error as { details?: unknown }).details;
   const text = typeof short === "string" ? (typeof details === "string" ? `${short} ${details}` : short) : error.message;
-  return text.replaceAll(/https?:\/\/\S+/g, "<url>").replaceAll(/\s+/g, " ").slice(0, 300);
+  return text
+    .replaceAll(/https?:\/\/\S+/g, "<url>")
+    .replaceAll(/\s+/g, " ")
+    .slice(0, 300);
 }
 
 function clientOf(url: string): PublicClient {

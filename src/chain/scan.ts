@@ -21,8 +21,10 @@ export async function scanRange(endpoint: Endpoint, range: Range, contracts: Con
   const after = await readHeader(endpoint, range.to);
   if (after.hash !== last.hash) throw new NodeDisagrees(`block ${range.to} changed while its logs were read`);
   for (const log of logs) {
-    if (log.blockNumber < BigInt(range.from) || log.blockNumber > BigInt(range.to)) throw new NodeDisagrees("a log outside the range asked for");
-    if (log.blockNumber === BigInt(range.to) && log.blockHash !== last.hash) throw new NodeDisagrees("a log of another block at the end of the range");
+    if (log.blockNumber < BigInt(range.from) || log.blockNumber > BigInt(range.to))
+      throw new NodeDisagrees("a log outside the range asked for");
+    if (log.blockNumber === BigInt(range.to) && log.blockHash !== last.hash)
+      throw new NodeDisagrees("a log of another block at the end of the range");
   }
   return { ...decodeLogs(logs, contracts), first, last };
 }

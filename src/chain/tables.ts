@@ -66,6 +66,8 @@ export const unswept = sqliteTable(
     address: bytes("address").notNull(),
     amount: integer("amount").notNull(),
     blockNumber: integer("block_number").notNull(),
+    /** Not tried again before, after the token refused to move it. */
+    notBefore: integer("not_before"),
   },
   (t) => [primaryKey({ columns: [t.chain, t.asset, t.address] }), index("unswept_largest").on(t.chain, t.asset, t.amount)],
 );
@@ -102,10 +104,16 @@ export const chainTransactions = sqliteTable(
   },
   (t) => [
     uniqueIndex("chain_transactions_nonce").on(t.chain, t.sender, t.nonce),
-    uniqueIndex("chain_transactions_batch").on(t.chain, t.batchNo).where(sql`batch_no IS NOT NULL AND state <> 'unused'`),
-    index("chain_transactions_open").on(t.chain, t.nonce).where(sql`state = 'open'`),
+    uniqueIndex("chain_transactions_batch")
+      .on(t.chain, t.batchNo)
+      .where(sql`batch_no IS NOT NULL AND state <> 'unused'`),
+    index("chain_transactions_open")
+      .on(t.chain, t.nonce)
+      .where(sql`state = 'open'`),
     index("chain_transactions_made_in").on(t.madeIn),
-    index("chain_transactions_ended_in").on(t.endedIn).where(sql`ended_in IS NOT NULL`),
+    index("chain_transactions_ended_in")
+      .on(t.endedIn)
+      .where(sql`ended_in IS NOT NULL`),
     check("chain_transactions_state", sql`state IN ('open', 'done', 'unused')`),
     check("chain_transactions_kind", sql`kind IN ('pay', 'sweep', 'void', 'cancel')`),
   ],
@@ -139,7 +147,9 @@ export const batchMembers = sqliteTable(
   },
   (t) => [
     primaryKey({ columns: [t.transactionId, t.withdrawalId] }),
-    uniqueIndex("batch_members_live").on(t.withdrawalId, t.purpose).where(sql`ended_in IS NULL`),
+    uniqueIndex("batch_members_live")
+      .on(t.withdrawalId, t.purpose)
+      .where(sql`ended_in IS NULL`),
     check("batch_members_purpose", sql`purpose IN ('pay', 'void')`),
   ],
 );
@@ -159,8 +169,12 @@ export const chainCommands = sqliteTable(
     result: text("result"),
   },
   (t) => [
-    index("chain_commands_open").on(t.chain, t.commandId).where(sql`done_in IS NULL`),
-    index("chain_commands_withdrawal").on(t.withdrawalId).where(sql`done_in IS NULL`),
+    index("chain_commands_open")
+      .on(t.chain, t.commandId)
+      .where(sql`done_in IS NULL`),
+    index("chain_commands_withdrawal")
+      .on(t.withdrawalId)
+      .where(sql`done_in IS NULL`),
     check("chain_commands_kind", sql`kind IN ('fail', 'retry', 'resume_chain', 'resume_payer')`),
   ],
 );

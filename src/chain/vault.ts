@@ -24,7 +24,11 @@ const balanceAbi = parseAbi([
 ]);
 
 /** The gas limit comes from the contract's own constants, never from an estimate: too low could fail a good payment for ever. */
-export async function payCall(endpoint: Endpoint, chain: ChainConfig, batch: { batchNo: number; deadline: bigint; payments: readonly Payment[] }): Promise<Call> {
+export async function payCall(
+  endpoint: Endpoint,
+  chain: ChainConfig,
+  batch: { batchNo: number; deadline: bigint; payments: readonly Payment[] },
+): Promise<Call> {
   const erc20 = batch.payments.filter((payment) => payment.kind === ERC20).length;
   const gasLimit = await endpoint.client.readContract({
     address: getAddress(chain.vault),
@@ -32,12 +36,21 @@ export async function payCall(endpoint: Endpoint, chain: ChainConfig, batch: { b
     functionName: "payGasLimit",
     args: [BigInt(erc20), BigInt(batch.payments.length - erc20)],
   });
-  const data = encodeFunctionData({ abi: vaultAbi, functionName: "pay", args: [BigInt(batch.batchNo), batch.deadline, [...batch.payments]] });
+  const data = encodeFunctionData({
+    abi: vaultAbi,
+    functionName: "pay",
+    args: [BigInt(batch.batchNo), batch.deadline, [...batch.payments]],
+  });
   return { to: getAddress(chain.vault), data, gasLimit };
 }
 
 export async function voidCall({ client }: Endpoint, chain: ChainConfig, ids: readonly Hex[]): Promise<Call> {
-  const gasLimit = await client.readContract({ address: getAddress(chain.vault), abi: vaultAbi, functionName: "voidGasLimit", args: [BigInt(ids.length)] });
+  const gasLimit = await client.readContract({
+    address: getAddress(chain.vault),
+    abi: vaultAbi,
+    functionName: "voidGasLimit",
+    args: [BigInt(ids.length)],
+  });
   const data = encodeFunctionData({ abi: vaultAbi, functionName: "void", args: [[...ids]] });
   return { to: getAddress(chain.vault), data, gasLimit };
 }
@@ -45,8 +58,17 @@ export async function voidCall({ client }: Endpoint, chain: ChainConfig, ids: re
 export type SweepItem = Token & { readonly salt: Hex };
 
 export async function sweepCall({ client }: Endpoint, chain: ChainConfig, items: readonly SweepItem[]): Promise<Call> {
-  const gasLimit = await client.readContract({ address: getAddress(chain.factory), abi: depositFactoryAbi, functionName: "sweepGasLimit", args: [BigInt(items.length)] });
-  const data = encodeFunctionData({ abi: depositFactoryAbi, functionName: "sweep", args: [items.map((item) => ({ ...item, minAmount: 0n }))] });
+  const gasLimit = await client.readContract({
+    address: getAddress(chain.factory),
+    abi: depositFactoryAbi,
+    functionName: "sweepGasLimit",
+    args: [BigInt(items.length)],
+  });
+  const data = encodeFunctionData({
+    abi: depositFactoryAbi,
+    functionName: "sweep",
+    args: [items.map((item) => ({ ...item, minAmount: 0n }))],
+  });
   return { to: getAddress(chain.factory), data, gasLimit };
 }
 
@@ -60,12 +82,21 @@ export async function readVaultStatus({ client }: Endpoint, chain: ChainConfig):
 }
 
 /** What the vault says about ids, and its batch count, after one certain block. */
-export async function readOutcomes(endpoint: Endpoint, chain: ChainConfig, ids: readonly Hex[], blockHash: Hex): Promise<{ states: readonly number[]; nextBatchNo: number }> {
+export async function readOutcomes(
+  endpoint: Endpoint,
+  chain: ChainConfig,
+  ids: readonly Hex[],
+  blockHash: Hex,
+): Promise<{ states: readonly number[]; nextBatchNo: number }> {
   const to = getAddress(chain.vault);
   const next = await callAtBlock(endpoint, { to, data: encodeFunctionData({ abi: vaultAbi, functionName: "nextBatchNo" }) }, blockHash);
   const nextBatchNo = Number(decodeFunctionResult({ abi: vaultAbi, functionName: "nextBatchNo", data: next }));
   if (ids.length === 0) return { states: [], nextBatchNo };
-  const data = await callAtBlock(endpoint, { to, data: encodeFunctionData({ abi: vaultAbi, functionName: "states", args: [[...ids]] }) }, blockHash);
+  const data = await callAtBlock(
+    endpoint,
+    { to, data: encodeFunctionData({ abi: vaultAbi, functionName: "states", args: [[...ids]] }) },
+    blockHash,
+  );
   return { states: decodeFunctionResult({ abi: vaultAbi, functionName: "states", data }), nextBatchNo };
 }
 

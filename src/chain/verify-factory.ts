@@ -19,10 +19,18 @@ const verified = new Set<string>();
 export async function verifyFactory(env: { readonly DB: D1Database }, chain: ChainConfig): Promise<void> {
   const key = `${chain.chain}:${chain.factory.toLowerCase()}`;
   if (verified.has(key)) return;
-  const recorded = await first(env.DB, sql`SELECT 1 FROM chain_factories WHERE chain = ${chain.chain} AND factory = ${blob(chain.factory)}`);
+  const recorded = await first(
+    env.DB,
+    sql`SELECT 1 FROM chain_factories WHERE chain = ${chain.chain} AND factory = ${blob(chain.factory)}`,
+  );
   if (recorded === undefined) {
     if (!(await matches(chain))) {
-      throw new Problem({ code: "unavailable", detail: `Deposit addresses on ${chain.chain} cannot be verified now.`, extensions: { outcome: "none" }, retryAfterSecs: 30 });
+      throw new Problem({
+        code: "unavailable",
+        detail: `Deposit addresses on ${chain.chain} cannot be verified now.`,
+        extensions: { outcome: "none" },
+        retryAfterSecs: 30,
+      });
     }
     await all(
       env.DB,
@@ -49,7 +57,10 @@ async function compare({ client }: Endpoint, chain: ChainConfig): Promise<boolea
   if ((await client.getChainId()) !== chain.chain_id) return false;
   const code = await client.getCode({ address: factory });
   if (code === undefined || keccak256(code) !== artifact.deployedBytecodeHash) return false;
-  const { data } = await client.call({ to: factory, data: encodeFunctionData({ abi: depositFactoryAbi, functionName: "addressOf", args: [PROBE] }) });
+  const { data } = await client.call({
+    to: factory,
+    data: encodeFunctionData({ abi: depositFactoryAbi, functionName: "addressOf", args: [PROBE] }),
+  });
   if (data === undefined) return false;
   return isAddressEqual(decodeFunctionResult({ abi: depositFactoryAbi, functionName: "addressOf", data }), cloneAddress(factory, PROBE));
 }

@@ -6,7 +6,10 @@ import { type Desk, makeTransaction, type PayerDesk } from "./pay-withdrawals.ts
 
 /** Orders that need no transaction, and those whose withdrawal has come to its end. */
 export async function closeCommands({ db, chain }: PayerDesk): Promise<void> {
-  const [open] = await all<{ n: number }>(db, sql`SELECT count(*) AS n FROM chain_commands WHERE chain = ${chain.chain} AND kind <> 'resume_chain' AND done_in IS NULL`);
+  const [open] = await all<{ n: number }>(
+    db,
+    sql`SELECT count(*) AS n FROM chain_commands WHERE chain = ${chain.chain} AND kind <> 'resume_chain' AND done_in IS NULL`,
+  );
   if (open?.n === 0) return;
   const group = newGroup();
   const mine = sql`chain = ${chain.chain} AND done_in IS NULL`;
@@ -36,6 +39,10 @@ export async function voidOrdered(desk: Desk): Promise<boolean> {
       LIMIT ${MAX_VOIDS}`,
   );
   if (rows.length === 0) return false;
-  const call = await voidCall(desk.endpoint, desk.chain, rows.map((row) => `0x${row.payment}` as const));
+  const call = await voidCall(
+    desk.endpoint,
+    desk.chain,
+    rows.map((row) => `0x${row.payment}` as const),
+  );
   return makeTransaction(desk, { kind: "void", call, batchNo: null, members: rows.map((row) => readUuid(row.id)) });
 }

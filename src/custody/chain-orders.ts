@@ -11,7 +11,11 @@ const MAX_LISTED = 500;
 export type Alongside = (order: { readonly at: Sql; readonly fired: Sql; readonly userId: string }) => readonly Sql[];
 
 /** `withdrawals fail` and `retry`. An order that is already open is not written twice. */
-export async function orderForWithdrawal(db: D1Database, order: { kind: "fail" | "retry"; withdrawalId: string; actor: string }, alongside: Alongside = () => []): Promise<{ chain: string; ordered: boolean }> {
+export async function orderForWithdrawal(
+  db: D1Database,
+  order: { kind: "fail" | "retry"; withdrawalId: string; actor: string },
+  alongside: Alongside = () => [],
+): Promise<{ chain: string; ordered: boolean }> {
   const withdrawal = await first<{ chain: string; state: WithdrawalState; user_id: string }>(
     db,
     sql`SELECT chain, state, hex(user_id) AS user_id FROM withdrawals WHERE withdrawal_id = ${uuid(order.withdrawalId)}`,
@@ -34,7 +38,12 @@ export async function orderForWithdrawal(db: D1Database, order: { kind: "fail" |
 }
 
 /** `chain resume`: both the watcher's halt and the payer's, after review. */
-export async function orderResume(db: D1Database, chain: string, actor: string, alongside: (at: Sql) => readonly Sql[] = () => []): Promise<void> {
+export async function orderResume(
+  db: D1Database,
+  chain: string,
+  actor: string,
+  alongside: (at: Sql) => readonly Sql[] = () => [],
+): Promise<void> {
   const group = newGroup();
   const order = (kind: "resume_chain" | "resume_payer") => sql`INSERT INTO chain_commands (chain, kind, actor, at)
     SELECT ${chain}, ${kind}, ${actor}, ${group.at} WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE chain = ${chain} AND kind = ${kind} AND done_in IS NULL)`;
@@ -42,7 +51,12 @@ export async function orderResume(db: D1Database, chain: string, actor: string, 
 }
 
 /** `withdrawals pause` and `resume`: new ones are refused, queued ones wait. */
-export async function setWithdrawalsPaused(db: D1Database, paused: boolean, reason: string, alongside: (at: Sql) => readonly Sql[] = () => []): Promise<void> {
+export async function setWithdrawalsPaused(
+  db: D1Database,
+  paused: boolean,
+  reason: string,
+  alongside: (at: Sql) => readonly Sql[] = () => [],
+): Promise<void> {
   const group = newGroup();
   await commitOrThrow(db, group, [
     paused
@@ -54,7 +68,10 @@ export async function setWithdrawalsPaused(db: D1Database, paused: boolean, reas
 }
 
 /** Withdrawals of all users, newest first, each with what the payer has tried. */
-export async function listWithdrawals(db: D1Database, query: { status?: string | undefined; limit: number }): Promise<Record<string, unknown>[]> {
+export async function listWithdrawals(
+  db: D1Database,
+  query: { status?: string | undefined; limit: number },
+): Promise<Record<string, unknown>[]> {
   if (query.status !== undefined && !WITHDRAWAL_STATES.some((state) => state === query.status)) {
     throw invalidRequest([{ path: "--status", message: `must be one of ${WITHDRAWAL_STATES.join(", ")}` }]);
   }
@@ -68,12 +85,31 @@ export async function listWithdrawals(db: D1Database, query: { status?: string |
       FROM withdrawals w WHERE ${query.status ?? null} IS NULL OR w.state = ${query.status ?? null}
       ORDER BY w.created_at DESC, w.withdrawal_id DESC LIMIT ${Math.min(query.limit, MAX_LISTED)}`,
   );
-  return rows.map((row) => ({ ...withdrawalView(row), user_id: readUuid(row.user_id), payments_tried: row.attempts, open_orders: row.orders, dead_lettered: row.dead_lettered === 1 }));
+  return rows.map((row) => ({
+    ...withdrawalView(row),
+    user_id: readUuid(row.user_id),
+    payments_tried: row.attempts,
+    open_orders: row.orders,
+    dead_lettered: row.dead_lettered === 1,
+  }));
 }
 
 type StatusRow = {
-  chain: string; final_number: number; scanned_number: number; head_number: number; moved_at: number; halted_at: number | null; halt_reason: string | null;
-  payer_halted_at: number | null; payer_halt_reason: string | null; queued: number; submitted: number; open: number; confirming: number; quarantined: number; unswept: number;
+  chain: string;
+  final_number: number;
+  scanned_number: number;
+  head_number: number;
+  moved_at: number;
+  halted_at: number | null;
+  halt_reason: string | null;
+  payer_halted_at: number | null;
+  payer_halt_reason: string | null;
+  queued: number;
+  submitted: number;
+  open: number;
+  confirming: number;
+  quarantined: number;
+  unswept: number;
 };
 
 /** `chain status`: how far each chain is read and paid, what stopped it, and the open alerts. */
@@ -91,7 +127,10 @@ export async function chainStatus(db: D1Database, chain: string | undefined): Pr
       FROM chain_cursors c LEFT JOIN payer_leases p ON p.chain = c.chain
       WHERE ${chain ?? null} IS NULL OR c.chain = ${chain ?? null} ORDER BY c.chain`,
   );
-  const alerts = await all<{ kind: string; subject: string; detail: string; at: number }>(db, sql`SELECT kind, subject, detail, at FROM alerts WHERE resolved_at IS NULL ORDER BY alert_id DESC LIMIT ${MAX_LISTED}`);
+  const alerts = await all<{ kind: string; subject: string; detail: string; at: number }>(
+    db,
+    sql`SELECT kind, subject, detail, at FROM alerts WHERE resolved_at IS NULL ORDER BY alert_id DESC LIMIT ${MAX_LISTED}`,
+  );
   return {
     chains: rows.map((row) => ({
       chain: row.chain,

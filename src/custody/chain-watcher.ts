@@ -30,7 +30,13 @@ export class ChainWatcher extends DurableObject<Env> {
     let waitMs = chain.poll_ms;
     try {
       const cut = faultHook(this.env);
-      const round = await watchChain({ db: this.env.DB, settings, chain, push: (events) => pushHints(this.env, events), ...(cut === undefined ? {} : { cut }) });
+      const round = await watchChain({
+        db: this.env.DB,
+        settings,
+        chain,
+        push: (events) => pushHints(this.env, events),
+        ...(cut === undefined ? {} : { cut }),
+      });
       if (round.state === "halted") waitMs = HALTED_POLL_MS;
       if (round.behind) waitMs = 0;
       if (this.#failures >= FAILURES_TOLERATED) await clearAlert(this.env.DB, "chain_unreachable", chain.chain);

@@ -1,7 +1,7 @@
 /** Below the confirmed height blocks are read once more, from another endpoint where there is one, and become money. */
 import { alarmOddPayments, endMembers, recordVaultEvents, requeueSkipped, settlePaid } from "./settle-withdrawal.ts";
 import { type Cursor, forgetBlocks, movedIn, moveFinal, readBlocks } from "../chain/cursor.ts";
-import type { Swept } from "../chain/decode-logs.ts";
+import type { Swept, SweepFailed } from "../chain/decode-logs.ts";
 import { askAny, type Endpoint, NodeDisagrees, readHeader } from "../chain/rpc.ts";
 import { type Range, type Scan, scanRange, watchedContracts } from "../chain/scan.ts";
 import { assetOf } from "../chain/token.ts";
@@ -14,6 +14,7 @@ import { failRefused } from "./fail-withdrawal.ts";
 import { orphanUnseen } from "./orphan-deposit.ts";
 import { type ChainDesk, commitMove } from "./watch-chain.ts";
 
+const SWEEP_FAILED_WAIT_MS = 3_600_000;
 /** Further groups after a range that holds more deposits than one group credits. */
 const CREDIT_GROUPS = 100;
 
@@ -35,15 +36,20 @@ export async function confirmBlocks(desk: ChainDesk, cursor: Cursor, target: num
     ...creditConfirmed(group, settings, chain.chain, when),
     ...(outcomes ? applyVaultEvents(desk, group, scan, when) : []),
     ...(scan.sweeps.length === 0 ? [] : [forgetSwept(desk, scan.sweeps, when)]),
+    ...(scan.sweepFailures.length === 0 ? [] : [waitAfterFailure(desk, group, scan.sweepFailures, when)]),
     ...announceDeposits(group),
     ...announceWithdrawals(group),
   ]);
   if (outcomes) await desk.cut?.("confirmed");
-  for (let groups = 0; groups < CREDIT_GROUPS && moved.haltedAt === null && (await hasDue(desk)); groups++) moved = await creditRest(desk, moved);
+  for (let groups = 0; groups < CREDIT_GROUPS && moved.haltedAt === null && (await hasDue(desk)); groups++)
+    moved = await creditRest(desk, moved);
   return moved;
 }
 
-type Expected = { readonly blockHash: string | null; readonly deposits: readonly { tx: string; token: string; ordinal: number; position: number; block: number; hash: string }[] };
+type Expected = {
+  readonly blockHash: string | null;
+  readonly deposits: readonly { tx: string; token: string; ordinal: number; position: number; block: number; hash: string }[];
+};
 
 /** What the first reading found in the range: the second may differ only where the chain does. */
 async function expectations({ db, chain }: ChainDesk, range: Range): Promise<Expected> {
@@ -56,14 +62,23 @@ async function expectations({ db, chain }: ChainDesk, range: Range): Promise<Exp
   return { blockHash: blocks.find((block) => block.number === range.to)?.hash ?? null, deposits };
 }
 
-async function readAgain(endpoint: Endpoint, desk: ChainDesk, cursor: Cursor, range: Range, expected: Expected): Promise<{ scan: Scan; ours: SeenTransfer[] }> {
+async function readAgain(
+  endpoint: Endpoint,
+  desk: ChainDesk,
+  cursor: Cursor,
+  range: Range,
+  expected: Expected,
+): Promise<{ scan: Scan; ours: SeenTransfer[] }> {
   const { db, settings, chain } = desk;
   const scan = await scanRange(endpoint, range, watchedContracts(settings, chain));
   if (scan.first.parentHash !== cursor.final.hash) throw new NodeDisagrees(`block ${range.from} does not follow the confirmed one`);
-  if (expected.blockHash !== null && expected.blockHash !== scan.last.hash) throw new NodeDisagrees(`block ${range.to} differs from the one that was scanned`);
+  if (expected.blockHash !== null && expected.blockHash !== scan.last.hash)
+    throw new NodeDisagrees(`block ${range.to} differs from the one that was scanned`);
   const ours = await transfersToUs(db, settings, chain, scan.transfers);
   for (const deposit of expected.deposits) {
-    const found = ours.some((one) => one.tx === deposit.tx && one.token === deposit.token && one.ordinal === deposit.ordinal && one.position === deposit.position);
+    const found = ours.some(
+      (one) => one.tx === deposit.tx && one.token === deposit.token && one.ordinal === deposit.ordinal && one.position === deposit.position,
+    );
     if (found) continue;
     const block = await readHeader(endpoint, deposit.block);
     if (block.hash === `0x${deposit.hash}`) throw new NodeDisagrees(`the logs of block ${deposit.block} lack a transfer that they had`);
@@ -90,6 +105,17 @@ function forgetSwept({ settings, chain }: ChainDesk, sweeps: readonly Swept[], w
   });
   return sql`DELETE FROM unswept WHERE chain = ${chain.chain} AND ${when} AND EXISTS (SELECT 1 FROM json_each(${JSON.stringify(rows)}) j
     WHERE unswept.asset = j.value ->> 'asset' AND unswept.address = unhex(j.value ->> 'address') AND unswept.block_number <= j.value ->> 'block')`;
+}
+
+/** A token that refuses to move an address's holding would have its sweep tried in every round. */
+function waitAfterFailure({ settings, chain }: ChainDesk, group: Group, failures: readonly SweepFailed[], when: Sql): Sql {
+  const rows = failures.flatMap((failure) => {
+    const asset = assetOf(settings, chain, failure.token, null) ?? assetOf(settings, chain, failure.token, failure.tokenId);
+    return asset === undefined ? [] : [{ asset, salt: failure.salt.slice(2) }];
+  });
+  return sql`UPDATE unswept SET not_before = ${group.at} + ${SWEEP_FAILED_WAIT_MS}
+    WHERE chain = ${chain.chain} AND ${when} AND EXISTS (SELECT 1 FROM json_each(${JSON.stringify(rows)}) j JOIN deposit_addresses a
+      ON a.chain = unswept.chain AND a.address = unswept.address WHERE unswept.asset = j.value ->> 'asset' AND a.salt = unhex(j.value ->> 'salt'))`;
 }
 
 async function hasDue({ db, chain }: ChainDesk): Promise<boolean> {

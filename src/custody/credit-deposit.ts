@@ -51,6 +51,9 @@ export function stillDue(chain: string): Sql {
 
 /** Scalar: what the service owes of `deposits.asset`, on all chains together. */
 function issuedOf(settings: Config): Sql {
-  const owners = join(settings.CHAINS.map(({ chain }) => externalOwner(chain)), ", ");
+  const owners = join(
+    settings.CHAINS.map(({ chain }) => externalOwner(chain)),
+    ", ",
+  );
   return sql`coalesce((SELECT -sum(balance) FROM accounts WHERE owner IN (${owners}) AND accounts.asset = deposits.asset AND kind = 'external'), 0)`;
 }

@@ -26,7 +26,12 @@ const ADDRESSES_PER_QUERY = 5_000;
 const ROWS_PER_STATEMENT = 1_000;
 
 /** Of all transfers read, those that a deposit address received. A busy token has thousands of others. */
-export async function transfersToUs(db: D1Database, settings: Config, chain: ChainConfig, transfers: readonly TokenTransfer[]): Promise<SeenTransfer[]> {
+export async function transfersToUs(
+  db: D1Database,
+  settings: Config,
+  chain: ChainConfig,
+  transfers: readonly TokenTransfer[],
+): Promise<SeenTransfer[]> {
   const candidates = transfers.filter((transfer) => transfer.amount > 0n);
   const receivers = [...new Set(candidates.map((transfer) => bare(transfer.to)))];
   const ours = new Set<string>();

@@ -19,8 +19,18 @@ export type OpenTransaction = {
 };
 
 type Row = {
-  id: string; kind: OpenTransaction["kind"]; nonce: number; batch_no: number | null; to_address: string; data: string; gas_limit: string;
-  attempt: number; signed: string; max_fee: string; priority_fee: string; age: number;
+  id: string;
+  kind: OpenTransaction["kind"];
+  nonce: number;
+  batch_no: number | null;
+  to_address: string;
+  data: string;
+  gas_limit: string;
+  attempt: number;
+  signed: string;
+  max_fee: string;
+  priority_fee: string;
+  age: number;
 };
 
 export async function readOpenTransactions(db: D1Database, chain: string): Promise<OpenTransaction[]> {

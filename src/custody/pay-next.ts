@@ -27,7 +27,12 @@ export async function payNext(desk: Desk, batchNo: number): Promise<boolean> {
   if (missing.size > 0 && (await sweep(desk, missing))) return true;
   if (chosen.length === 0) return false;
 
-  const payments: Payment[] = chosen.map((job) => ({ ...tokenOf(desk.settings, desk.chain, job.asset), id: job.paymentId, amount: job.amount, to: job.to }));
+  const payments: Payment[] = chosen.map((job) => ({
+    ...tokenOf(desk.settings, desk.chain, job.asset),
+    id: job.paymentId,
+    amount: job.amount,
+    to: job.to,
+  }));
   const call = await payCall(desk.endpoint, desk.chain, { batchNo, deadline: desk.head.timestamp + DEADLINE_SECS, payments });
   if (!(await wouldRun(desk, call))) return false;
   return makeTransaction(desk, { kind: "pay", call, batchNo, members: chosen.map((job) => job.withdrawalId) });
@@ -53,7 +58,10 @@ async function readJobs({ db, chain }: Desk): Promise<Job[]> {
 
 /** Fetches what deposit addresses hold, largest first, as one transaction apart from the payment. One sweep at a time. */
 async function sweep(desk: Desk, missing: ReadonlyMap<AssetKey, bigint>): Promise<boolean> {
-  const [open] = await all<{ n: number }>(desk.db, sql`SELECT count(*) AS n FROM chain_transactions WHERE chain = ${desk.chain.chain} AND kind = 'sweep' AND state = 'open'`);
+  const [open] = await all<{ n: number }>(
+    desk.db,
+    sql`SELECT count(*) AS n FROM chain_transactions WHERE chain = ${desk.chain.chain} AND kind = 'sweep' AND state = 'open'`,
+  );
   if (open?.n !== 0) return false;
   const items: SweepItem[] = [];
   for (const [asset, amount] of missing) {
@@ -69,7 +77,7 @@ async function sweepable(desk: Desk, asset: AssetKey, missing: bigint, limit: nu
     desk.db,
     sql`SELECT hex(u.address) AS address, lower(hex(a.salt)) AS salt FROM unswept u
       JOIN deposit_addresses a ON a.chain = u.chain AND a.address = u.address
-      WHERE u.chain = ${desk.chain.chain} AND u.asset = ${asset} ORDER BY u.amount DESC LIMIT ${limit}`,
+      WHERE u.chain = ${desk.chain.chain} AND u.asset = ${asset} AND (u.not_before IS NULL OR u.not_before <= ${NOW}) ORDER BY u.amount DESC LIMIT ${limit}`,
   );
   const token: Token = tokenOf(desk.settings, desk.chain, asset);
   const items: SweepItem[] = [];

@@ -125,7 +125,10 @@ async function lookAt(endpoint: Endpoint, base: PayerDesk, cursor: Cursor): Prom
   const head = await readHead(endpoint, cursor.headNumber);
   const [usedNonces, tip] = await Promise.all([
     endpoint.client.getTransactionCount({ address: account.address, blockNumber: BigInt(head.number) }),
-    endpoint.client.request({ method: "eth_maxPriorityFeePerGas" }).then(BigInt).catch(() => DEFAULT_TIP),
+    endpoint.client
+      .request({ method: "eth_maxPriorityFeePerGas" })
+      .then(BigInt)
+      .catch(() => DEFAULT_TIP),
   ]);
   return { ...base, account, endpoint, head, usedNonces, cursor, market: { baseFee: head.baseFee, tip } };
 }
@@ -138,6 +141,12 @@ async function watchGasMoney(desk: Desk): Promise<void> {
   });
   if (held === null) return;
   const needed = GAS_RESERVE_BATCHES * FULL_BATCH_GAS * (2n * desk.market.baseFee + desk.market.tip);
-  if (held < needed) await raiseAlert(desk.db, "gas_money", chain.chain, `the operator account holds ${held} wei, less than ${GAS_RESERVE_BATCHES} full batches cost`);
+  if (held < needed)
+    await raiseAlert(
+      desk.db,
+      "gas_money",
+      chain.chain,
+      `the operator account holds ${held} wei, less than ${GAS_RESERVE_BATCHES} full batches cost`,
+    );
   else await clearAlert(desk.db, "gas_money", chain.chain);
 }

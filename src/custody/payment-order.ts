@@ -16,7 +16,17 @@ export type PaymentOrder = {
   readonly createdAt: number;
 };
 
-type Row = { payment_id: string; withdrawal_id: string; job_id: string; user_id: string; client_withdrawal_id: string; asset: string; amount: string; to_address: string; created_at: number };
+type Row = {
+  payment_id: string;
+  withdrawal_id: string;
+  job_id: string;
+  user_id: string;
+  client_withdrawal_id: string;
+  asset: string;
+  amount: string;
+  to_address: string;
+  created_at: number;
+};
 
 export async function readOrders(db: D1Database, withdrawalIds: readonly string[]): Promise<PaymentOrder[]> {
   const rows = await all<Row>(

@@ -133,9 +133,17 @@ function hashView(hex: string): string {
 }
 
 function columnList(columns: Readonly<Record<string, string>>): Sql {
-  return raw(Object.entries(columns).map(([name, expression]) => `${expression} AS ${name}`).join(", "));
+  return raw(
+    Object.entries(columns)
+      .map(([name, expression]) => `${expression} AS ${name}`)
+      .join(", "),
+  );
 }
 
 function jsonObject(columns: Readonly<Record<string, string>>): Sql {
-  return raw(`json_object(${Object.entries(columns).map(([name, expression]) => `'${name}', ${expression}`).join(", ")})`);
+  return raw(
+    `json_object(${Object.entries(columns)
+      .map(([name, expression]) => `'${name}', ${expression}`)
+      .join(", ")})`,
+  );
 }

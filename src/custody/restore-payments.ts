@@ -30,7 +30,10 @@ const MAX_EVENTS = 1_000;
 
 type LostEvent = { id: string; tx: string; kind: "Paid" | "Failed"; amount: string | null; to_address: string | null };
 
-export async function restorePayments(desk: ChainDesk, lookUp: (ids: readonly string[]) => Promise<ReadonlyMap<string, PaymentOrder>>): Promise<RestoreReport> {
+export async function restorePayments(
+  desk: ChainDesk,
+  lookUp: (ids: readonly string[]) => Promise<ReadonlyMap<string, PaymentOrder>>,
+): Promise<RestoreReport> {
   const { db, chain } = desk;
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined) throw new Error(`${chain.chain} has not been read yet`);
@@ -65,7 +68,11 @@ async function rebuild(desk: ChainDesk, event: LostEvent, order: PaymentOrder | 
   if (paymentId(order.userId, order.clientWithdrawalId) !== `0x${event.id}`) return "the copy does not hash to the id";
   if (event.kind === "Paid" && (order.amount !== event.amount || order.to !== event.to_address)) return "the copy has other terms";
   const group = newGroup();
-  const result = await commit(desk.db, group, [...rebuiltUnit(group, desk.chain.chain, event, order), ...announceWithdrawals(group), eventsToPush(group)]);
+  const result = await commit(desk.db, group, [
+    ...rebuiltUnit(group, desk.chain.chain, event, order),
+    ...announceWithdrawals(group),
+    eventsToPush(group),
+  ]);
   if (!result.committed) return "the entries could not be posted";
   const there = await first(desk.db, sql`SELECT 1 FROM withdrawals WHERE payment_id = ${blob(event.id)}`);
   if (there === undefined) return "its user is unknown, or has too little available";

@@ -42,7 +42,12 @@ async function replace(desk: Desk, transaction: OpenTransaction): Promise<Hex | 
   const { chain } = desk.chain;
   const fees = replacementFees(transaction.fees, desk.market, ceilingOf(desk.chain.max_fee_gwei));
   if (fees === undefined || transaction.attempt >= MAX_ATTEMPTS) {
-    await raiseAlert(desk.db, "fee_ceiling", `${chain}:${transaction.nonce}`, `nonce ${transaction.nonce} is not mined, and max_fee_gwei allows no higher fee`);
+    await raiseAlert(
+      desk.db,
+      "fee_ceiling",
+      `${chain}:${transaction.nonce}`,
+      `nonce ${transaction.nonce} is not mined, and max_fee_gwei allows no higher fee`,
+    );
     return undefined;
   }
   const { nonce, to, data, gasLimit } = transaction;

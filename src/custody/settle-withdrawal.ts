@@ -8,8 +8,25 @@ import type { Group } from "../platform/commit.ts";
 import { externalOwner, post } from "../ledger/post.ts";
 import { type Sql, sql, uuid } from "../platform/sql.ts";
 
-/** A withdrawal that the vault skipped is tried again after this. */
-const SKIPPED_WAIT_MS = 15_000;
+/** Vault.sol's reasons to skip. */
+const ALREADY_DONE = 1;
+const SHORT = 2;
+const OVER_LIMIT = 3;
+
+/** A skipped withdrawal is tried again after this: a sweep takes a block or two, a limit refills over a day. */
+const SHORT_WAIT_MS = 15_000;
+const LIMIT_WAIT_MS = 600_000;
+/** Already done or invalid: trying again only costs gas. The operator's `retry` shortens the wait. */
+const ODD_WAIT_MS = 3_600_000;
+
+/**
+ * Condition on `vault_events e`: recorded by this group, or earlier about an id that the vault has now refused as done.
+ * The latter is a withdrawal made anew under its old id after a restore: what happened then is its outcome.
+ */
+export function tellsNow(group: Group): Sql {
+  return sql`(e.recorded_in = ${group.seq} OR EXISTS (SELECT 1 FROM vault_events s WHERE s.recorded_in = ${group.seq} AND s.kind = 'Skipped'
+    AND s.skip_reason = ${ALREADY_DONE} AND s.payment_id = e.payment_id AND s.chain = e.chain))`;
+}
 
 /** Writes the events down once; a range that is read twice finds them there. */
 export function recordVaultEvents(group: Group, chain: string, events: readonly VaultEvent[], when: Sql): Sql {
@@ -44,7 +61,7 @@ export function settlePaid(group: Group, chain: string): Sql[] {
     sql`UPDATE withdrawals SET state = 'settled', transaction_hash = e.transaction_hash, updated_at = ${group.at}, changed_in = ${group.seq},
         ended_by = ${uuid(group.id)}
       FROM vault_events e
-      WHERE e.recorded_in = ${group.seq} AND e.kind = 'Paid' AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
+      WHERE ${tellsNow(group)} AND e.kind = 'Paid' AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
         AND withdrawals.state IN ('queued', 'submitted') AND e.amount = CAST(withdrawals.amount AS TEXT) AND e.to_address = withdrawals.to_address`,
     ...post(group, { reason: "withdrawal", step: "end", from: "pending", to: "external", source: settled }),
   ];
@@ -52,8 +69,9 @@ export function settlePaid(group: Group, chain: string): Sql[] {
 
 /** Skipped: nothing happened to the id, so the withdrawal waits for a later batch. */
 export function requeueSkipped(group: Group): Sql {
-  return sql`UPDATE withdrawals SET state = 'queued', transaction_hash = NULL, not_before = ${group.at} + ${SKIPPED_WAIT_MS}, updated_at = ${group.at},
-      changed_in = ${group.seq}
+  return sql`UPDATE withdrawals SET state = 'queued', transaction_hash = NULL, updated_at = ${group.at}, changed_in = ${group.seq},
+      not_before = ${group.at} + coalesce((SELECT CASE e.skip_reason WHEN ${SHORT} THEN ${SHORT_WAIT_MS} WHEN ${OVER_LIMIT} THEN ${LIMIT_WAIT_MS} END
+        FROM vault_events e WHERE e.recorded_in = ${group.seq} AND e.kind = 'Skipped' AND e.payment_id = withdrawals.payment_id LIMIT 1), ${ODD_WAIT_MS})
     WHERE state = 'submitted' AND withdrawal_id IN (
       SELECT m.withdrawal_id FROM batch_members m WHERE m.ended_in = ${group.seq} AND m.outcome = 'Skipped')`;
 }
@@ -68,16 +86,42 @@ export function endMembers(group: Group): Sql {
 
 /** What must not be: a payment that nobody ordered, that differs from its order, or whose funds were given back. */
 export function alarmOddPayments(group: Group, chain: string): Sql[] {
-  const paid = (condition: Sql) => sql`EXISTS (SELECT 1 FROM vault_events e LEFT JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
+  const paid = (
+    condition: Sql,
+  ) => sql`EXISTS (SELECT 1 FROM vault_events e LEFT JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
     WHERE e.recorded_in = ${group.seq} AND e.kind = 'Paid' AND ${condition})`;
   const refunded = paid(sql`w.state = 'failed'`);
-  const skipped = sql`EXISTS (SELECT 1 FROM vault_events e WHERE e.recorded_in = ${group.seq} AND e.kind = 'Skipped' AND e.skip_reason <> 2)`;
+  const skipped = sql`EXISTS (SELECT 1 FROM vault_events e WHERE e.recorded_in = ${group.seq} AND e.kind = 'Skipped' AND e.skip_reason <> ${SHORT})`;
   return [
-    alertRow({ kind: "payment_unknown", subject: chain, detail: "The vault paid an id that this database does not know.", at: group.at, when: paid(sql`w.withdrawal_id IS NULL`) }),
-    alertRow({ kind: "payment_terms", subject: chain, detail: "The vault paid other terms than the withdrawal's.", at: group.at, when: paid(sql`w.state IN ('queued', 'submitted')`) }),
-    alertRow({ kind: "payment_skipped", subject: chain, detail: "The vault skipped a payment: over its limit, already done or invalid.", at: group.at, when: skipped }),
+    alertRow({
+      kind: "payment_unknown",
+      subject: chain,
+      detail: "The vault paid an id that this database does not know.",
+      at: group.at,
+      when: paid(sql`w.withdrawal_id IS NULL`),
+    }),
+    alertRow({
+      kind: "payment_terms",
+      subject: chain,
+      detail: "The vault paid other terms than the withdrawal's.",
+      at: group.at,
+      when: paid(sql`w.state IN ('queued', 'submitted')`),
+    }),
+    alertRow({
+      kind: "payment_skipped",
+      subject: chain,
+      detail: "The vault skipped a payment: over its limit, already done or invalid.",
+      at: group.at,
+      when: skipped,
+    }),
     sql`UPDATE chain_cursors SET halted_at = ${group.at}, halt_reason = 'the vault paid a withdrawal whose funds were returned'
       WHERE chain = ${chain} AND halted_at IS NULL AND ${refunded}`,
-    alertRow({ kind: "chain_halted", subject: chain, detail: "The vault paid a withdrawal whose funds were returned.", at: group.at, when: refunded }),
+    alertRow({
+      kind: "chain_halted",
+      subject: chain,
+      detail: "The vault paid a withdrawal whose funds were returned.",
+      at: group.at,
+      when: refunded,
+    }),
   ];
 }

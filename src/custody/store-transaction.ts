@@ -31,7 +31,11 @@ export const PAYABLE: Sql = sql`w.state = 'queued'
   AND NOT EXISTS (SELECT 1 FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id AND c.kind = 'fail' AND c.done_in IS NULL)`;
 
 /** The signed bytes when the gate granted the nonce; undefined when it did not, and nothing was written. */
-export async function storeTransaction(desk: PayerDesk, account: OperatorAccount, transaction: NewTransaction): Promise<Signed | undefined> {
+export async function storeTransaction(
+  desk: PayerDesk,
+  account: OperatorAccount,
+  transaction: NewTransaction,
+): Promise<Signed | undefined> {
   const { call, nonce, fees } = transaction;
   if (transaction.kind === "pay") await desk.remember(await readOrders(desk.db, transaction.members));
   const signed = await account.sign({ nonce, to: call.to, data: call.data, gasLimit: call.gasLimit, fees });
@@ -57,7 +61,10 @@ function gate(group: Group, desk: PayerDesk, account: OperatorAccount, transacti
   const { call, nonce, batchNo, kind } = transaction;
   const members = JSON.stringify(transaction.members);
   const eligible = kind === "void" ? sql`w.state IN ('queued', 'submitted')` : PAYABLE;
-  const forPay = kind !== "pay" ? sql`1` : sql`NOT EXISTS (SELECT 1 FROM switches WHERE name = 'withdrawals_paused')
+  const forPay =
+    kind !== "pay"
+      ? sql`1`
+      : sql`NOT EXISTS (SELECT 1 FROM switches WHERE name = 'withdrawals_paused')
     AND NOT EXISTS (SELECT 1 FROM chain_transactions WHERE chain = ${chain} AND batch_no >= ${batchNo} AND state <> 'unused')`;
   return sql`INSERT INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no, to_address, data, gas_limit, state, made_in, made_at)
     SELECT ${uuid(id)}, ${chain}, ${blob(account.address)}, ${nonce}, ${kind}, ${batchNo}, ${blob(call.to)}, ${blob(call.data)}, ${call.gasLimit},

@@ -107,11 +107,19 @@ async function detect(desk: ChainDesk, cursor: Cursor, reading: Extract<HeadRead
 
 async function tellFinality({ db, chain }: ChainDesk, target: number, awaitsFinality: number | null): Promise<void> {
   if (awaitsFinality === null) return;
-  const [open] = await all<{ n: number }>(db, sql`SELECT count(*) AS n FROM alerts WHERE kind = 'finality_stalled' AND subject = ${chain.chain} AND resolved_at IS NULL`);
+  const [open] = await all<{ n: number }>(
+    db,
+    sql`SELECT count(*) AS n FROM alerts WHERE kind = 'finality_stalled' AND subject = ${chain.chain} AND resolved_at IS NULL`,
+  );
   const cursor = await readCursor(db, chain.chain);
   const lag = (cursor?.headNumber ?? target) - target;
   if (lag > FINALITY_LAG_BLOCKS && open?.n === 0) {
-    await raiseAlert(db, "finality_stalled", chain.chain, `finalized is at ${awaitsFinality}, ${lag} blocks behind the head: crediting waits for it`);
+    await raiseAlert(
+      db,
+      "finality_stalled",
+      chain.chain,
+      `finalized is at ${awaitsFinality}, ${lag} blocks behind the head: crediting waits for it`,
+    );
   } else if (lag <= FINALITY_LAG_BLOCKS && open?.n !== 0) {
     await clearAlert(db, "finality_stalled", chain.chain);
   }

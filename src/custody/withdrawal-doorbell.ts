@@ -40,8 +40,12 @@ export async function wakeChains(env: Env): Promise<void> {
   for (const { chain, n } of waiting) log("info", "doorbell.again", { chain, withdrawals: n });
   await Promise.all(
     config(env).CHAINS.flatMap(({ chain }) => [
-      env.CHAIN_WATCHER.getByName(chain).wake(chain).catch((error: unknown) => log("warn", "watcher.not_woken", { chain, ...errorFields(error) })),
-      env.PAYER.getByName(chain).wake(chain).catch((error: unknown) => log("warn", "payer.not_woken", { chain, ...errorFields(error) })),
+      env.CHAIN_WATCHER.getByName(chain)
+        .wake(chain)
+        .catch((error: unknown) => log("warn", "watcher.not_woken", { chain, ...errorFields(error) })),
+      env.PAYER.getByName(chain)
+        .wake(chain)
+        .catch((error: unknown) => log("warn", "payer.not_woken", { chain, ...errorFields(error) })),
     ]),
   );
 }
@@ -51,7 +55,12 @@ async function tellDeadLetters(batch: MessageBatch<unknown>, env: Env): Promise<
   const group = newGroup();
   const alerts = batch.messages.map((message) => {
     const subject = withdrawalOf(message.body) ?? message.id;
-    return alertRow({ kind: "withdrawal_dead_letter", subject, detail: `delivered ${message.attempts} times without success`, at: group.at });
+    return alertRow({
+      kind: "withdrawal_dead_letter",
+      subject,
+      detail: `delivered ${message.attempts} times without success`,
+      at: group.at,
+    });
   });
   const result = await commit(env.DB, group, alerts);
   if (!result.committed) throw new Error("dead letters were not recorded", { cause: result.cause });
@@ -64,5 +73,7 @@ function chainOf(body: unknown): string | undefined {
 }
 
 function withdrawalOf(body: unknown): string | undefined {
-  return typeof body === "object" && body !== null && "withdrawal_id" in body && typeof body.withdrawal_id === "string" ? body.withdrawal_id : undefined;
+  return typeof body === "object" && body !== null && "withdrawal_id" in body && typeof body.withdrawal_id === "string"
+    ? body.withdrawal_id
+    : undefined;
 }

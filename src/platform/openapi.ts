@@ -5,17 +5,50 @@ import { type ProblemCode, problemStatus } from "./problem.ts";
 
 export const API_VERSION = "0.1.0";
 
+const told = (schema: z.ZodType, codes: string) => schema.optional().openapi({ description: `Of ${codes}` });
+const hexAmount = z.string().regex(/^0x[0-9a-f]+$/);
+
 export const ProblemSchema = z
-  .object({
-    type: z.string(),
+  .looseObject({
+    type: z.string().openapi({ description: "`urn:rfq-custody:error:` and the code" }),
     title: z.string(),
     status: z.int(),
-    code: z.string(),
+    code: z.string().openapi({ description: "Stable; the list may grow" }),
     detail: z.string(),
-    request_id: z.uuid(),
-    errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+    request_id: z.uuid().openapi({ description: "The x-request-id of the answer" }),
+    errors: told(z.array(z.object({ path: z.string(), message: z.string() })), "400: every fault of the request at once"),
+    server_time: told(z.iso.datetime(), "timestamp_outside_tolerance"),
+    skew_ms: told(z.int(), "timestamp_outside_tolerance: the timestamp minus the server's time"),
+    signed: told(
+      z.object({
+        timestamp: z.string(),
+        method: z.string(),
+        path_and_query: z.string(),
+        body_sha256: z.string(),
+        body_bytes: z.int(),
+      }),
+      "signature_invalid: what the server signed",
+    ),
+    required_scope: told(z.string(), "scope_missing"),
+    granted_scopes: told(z.array(z.string()), "scope_missing"),
+    available: told(hexAmount, "insufficient_funds and chain_liquidity"),
+    required: told(hexAmount, "insufficient_funds"),
+    minimum: told(hexAmount, "withdrawal_amount_limit"),
+    maximum: told(hexAmount, "withdrawal_amount_limit"),
+    remaining: told(z.int(), "withdrawal_daily_limit"),
+    quote_status: told(z.string(), "quote_not_open"),
+    match_id: told(z.uuid(), "quote_not_open and request_not_open, to those who traded"),
+    outcome: told(z.enum(["none", "unknown"]), "500 and unavailable: whether anything may have been done"),
   })
   .openapi("Problem", { description: "RFC 9457 problem details; further members depend on the code" });
+
+/** Of every answer, or of all with a status; `#/components/headers/<name>`. */
+export const HEADERS = {
+  "x-request-id": { description: "UUID made by the server", required: true, schema: { type: "string", format: "uuid" } },
+  "www-authenticate": { description: "Names a scheme (RFC 9110)", required: true, schema: { type: "string" }, example: "Bearer" },
+  "retry-after": { description: "Seconds to wait before the next try", schema: { type: "string", pattern: "^[0-9]+$" }, example: "1" },
+  "idempotency-replayed": { description: "`true` when an earlier answer is repeated", schema: { type: "string", enum: ["true"] } },
+} as const;
 
 export type Documented = {
   readonly method: "get" | "post" | "delete";
@@ -33,6 +66,7 @@ export type Documented = {
   readonly answerDescription?: string | undefined;
   readonly answerHeaders?: Readonly<Record<string, string>> | undefined;
   readonly alsoAnswers?: readonly string[] | undefined;
+  readonly mediaType?: string | undefined;
   readonly idempotent?: boolean | undefined;
   readonly stream?: boolean | undefined;
   readonly problems?: readonly ProblemCode[] | undefined;
@@ -45,7 +79,7 @@ export function describeRoute(route: Documented): RouteConfig {
     operationId: `${route.method}${route.path.replaceAll(/[^a-z]+([a-z])/g, (_, letter: string) => letter.toUpperCase())}`,
     tags: [route.tag],
     summary: route.summary,
-    ...(route.description === undefined ? {} : { description: route.description }),
+    ...descriptionOf(route),
     security: securityOf(route.credential),
     "x-credential": route.credential,
     ...(route.scope === undefined ? {} : { "x-scope": route.scope }),
@@ -53,6 +87,12 @@ export function describeRoute(route: Documented): RouteConfig {
     request: requestOf(route),
     responses: { ...successOf(route), ...problemsOf(route) },
   };
+}
+
+function descriptionOf({ description, fields }: Documented): { description?: string } {
+  const inBody = fields === undefined ? [] : ["The fields may stand in a JSON body instead; one given in both must say the same."];
+  const sentences = [...(description === undefined ? [] : [description]), ...inBody];
+  return sentences.length === 0 ? {} : { description: sentences.join(" ") };
 }
 
 const SESSION = { session: [] };
@@ -64,44 +104,58 @@ function securityOf(credential: Credential): NonNullable<RouteConfig["security"]
   return credential === "api_key" ? [API_KEY] : [SESSION, API_KEY];
 }
 
+/** Two credentials; the three headers of a signed request go together. */
 export const SECURITY_SCHEMES = {
-  session: { type: "http", scheme: "bearer", bearerFormat: "JWT" },
-  api_key: { type: "apiKey", in: "header", name: "APIKEY" },
-  hmac_timestamp: { type: "apiKey", in: "header", name: "X-Hmac-Timestamp" },
-  hmac_signature: { type: "apiKey", in: "header", name: "X-Hmac-Signature" },
+  session: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "`access_token` of POST /auth/login" },
+  api_key: { type: "apiKey", in: "header", name: "APIKEY", description: "`api_key_id` of POST /auth/api-keys" },
+  hmac_timestamp: { type: "apiKey", in: "header", name: "X-Hmac-Timestamp", description: "Unix time in milliseconds" },
+  hmac_signature: {
+    type: "apiKey",
+    in: "header",
+    name: "X-Hmac-Signature",
+    description: "Base64 of HMAC-SHA256 over `{timestamp_ms}\\n{METHOD}\\n{PATH_AND_QUERY}\\n{BODY}`, keyed with the secret",
+  },
 } as const;
 
 function requestOf(route: Documented): NonNullable<RouteConfig["request"]> {
+  // A DELETE takes its fields in a body too; "in one of the two, or the same in both" cannot be said in OpenAPI, its text says it.
   const query = route.query ?? route.fields;
-  const body = route.body ?? route.fields;
-  const idempotency = z.object({
-    "Idempotency-Key": z.string().max(128).optional().openapi({ description: "Or `idempotency_key` in the body, where it is signed" }),
-  });
+  const { body } = route;
+  const idempotency = z.object({ "Idempotency-Key": idempotencyKey("Or `idempotency_key` in the body, where it is signed") });
   return {
-    // Fields of a DELETE may stand in either place, so none is required in a given one.
-    ...(query instanceof z.ZodObject ? { query: route.fields === undefined ? query : optionalFields(route.fields) } : {}),
+    ...(query instanceof z.ZodObject ? { query } : {}),
     ...(route.idempotent === true ? { headers: idempotency } : {}),
     ...(body === undefined
       ? {}
-      : { body: { required: route.fields === undefined, content: { "application/json": { schema: documentedBody(route, body) } } } }),
+      : { body: { required: !acceptsNothing(body), content: { "application/json": { schema: documentedBody(route, body) } } } }),
   };
 }
 
 function documentedBody(route: Documented, body: z.ZodType): z.ZodType {
-  if (!(body instanceof z.ZodObject)) return body;
-  if (route.fields !== undefined) return optionalFields(route.fields);
-  return route.idempotent === true ? body.safeExtend({ idempotency_key: z.string().max(128).optional() }) : body;
+  if (!(body instanceof z.ZodObject) || route.idempotent !== true) return body;
+  return body.safeExtend({ idempotency_key: idempotencyKey("Or the header Idempotency-Key; this one is signed") });
+}
+
+function idempotencyKey(description: string): z.ZodType {
+  return z
+    .string()
+    .regex(/^[!-~]{1,128}$/)
+    .optional()
+    .openapi({ description });
+}
+
+/** An empty body equals `{}`. */
+function acceptsNothing(body: z.ZodType): boolean {
+  return body.safeParse({}).success;
 }
 
 function successOf(route: Documented): RouteConfig["responses"] {
-  if (route.stream === true) return { 101: { description: "The socket is open; its messages are described in the reference" } };
-  const headers: Record<string, { description: string; schema: { type: "string" } }> = {
-    "x-request-id": { description: "UUID made by the server", schema: { type: "string" } },
-  };
-  if (route.idempotent === true)
-    headers["idempotency-replayed"] = { description: "`true` when an earlier answer is repeated", schema: { type: "string" } };
+  if (route.stream === true)
+    return { 101: { description: "The socket is open; docs/asyncapi.yaml describes its messages", headers: headersOf(["x-request-id"]) } };
+  const headers: Record<string, object> = headersOf(["x-request-id"]);
+  if (route.idempotent === true) Object.assign(headers, headersOf(["idempotency-replayed"]));
   for (const [name, description] of Object.entries(route.answerHeaders ?? {})) headers[name] = { description, schema: { type: "string" } };
-  const content: Record<string, { schema: z.ZodType }> = { "application/json": { schema: route.answer } };
+  const content: Record<string, { schema: z.ZodType }> = { [route.mediaType ?? "application/json"]: { schema: route.answer } };
   for (const type of route.alsoAnswers ?? []) content[type] = { schema: z.string() };
   return { [route.status ?? 200]: { description: route.answerDescription ?? "Success", headers, content } };
 }
@@ -151,12 +205,23 @@ function problemsOf(route: Documented): RouteConfig["responses"] {
   for (const [status, codes] of byStatus) {
     responses[status] = {
       description: codes.map((code) => `\`${code}\``).join(", "),
-      content: { "application/problem+json": { schema: ProblemSchema } },
+      headers: headersOf(["x-request-id", ...(STATUS_HEADERS[status] ?? [])]),
+      content: { "application/problem+json": { schema: ProblemSchema, examples: Object.fromEntries(codes.map(exampleReference)) } },
     };
   }
   return responses;
 }
 
-function optionalFields(fields: z.ZodObject): z.ZodObject {
-  return z.strictObject(fields.shape).partial();
+const STATUS_HEADERS: Readonly<Record<number, readonly (keyof typeof HEADERS)[]>> = {
+  401: ["www-authenticate"],
+  429: ["retry-after"],
+  503: ["retry-after"],
+};
+
+function headersOf(names: readonly (keyof typeof HEADERS)[]): Record<string, { $ref: string }> {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+function exampleReference(code: ProblemCode): [string, { $ref: string }] {
+  return [code, { $ref: `#/components/examples/${code}` }];
 }

@@ -1,11 +1,9 @@
-/** What anyone may ask: the time, whether the service is up, what it serves, and how to call it. */
+/** What anyone may ask: the time, whether the service is up, and what it serves. */
 import { z } from "@hono/zod-openapi";
 import { defaultChain, type Config } from "./config.ts";
-import { API_VERSION, SECURITY_SCHEMES } from "./openapi.ts";
 import { unavailable } from "./problem.ts";
 import { type Api, route } from "./route.ts";
 import { all, sql } from "./sql.ts";
-import { jsonResponse } from "./respond.ts";
 import { toWireTime } from "./time.ts";
 
 export function registerPublicRoutes(app: Api): void {
@@ -36,7 +34,6 @@ export function registerPublicRoutes(app: Api): void {
     },
   });
   registerConfig(app);
-  registerDescription(app);
 }
 
 const VenueName = z.enum(["venue_one", "venue_two", "venue_three"]);
@@ -111,35 +108,4 @@ function describeConfig(settings: Config, paused: { venues: ReadonlySet<string>;
     },
     withdrawals_paused: paused.withdrawals,
   };
-}
-
-function registerDescription(app: Api): void {
-  for (const [name, scheme] of Object.entries(SECURITY_SCHEMES)) {
-    app.hono.openAPIRegistry.registerComponent("securitySchemes", name, scheme);
-  }
-  let description: unknown;
-  route(app, {
-    method: "get",
-    path: "/openapi.json",
-    tag: "Service",
-    summary: "This description (OpenAPI 3.1)",
-    credential: "public",
-    answer: z.object({}).openapi({ type: "object", description: "An OpenAPI document" }),
-    handler: () => {
-      // Made at the first request: by then every route is registered.
-      description ??= describeApi(app);
-      return jsonResponse(description, 200, { "cache-control": "public, max-age=300" });
-    },
-  });
-}
-
-export function describeApi(app: Api): unknown {
-  return app.hono.getOpenAPI31Document({
-    openapi: "3.1.0",
-    info: {
-      title: "Custody and RFQ trading",
-      version: API_VERSION,
-      description: "Custody of USDC and outcome tokens, and request-for-quote trading on prediction markets.",
-    },
-  });
 }

@@ -112,6 +112,8 @@ export type RouteDefinition<
   readonly answerHeaders?: Readonly<Record<string, string>>;
   /** Media types of other success answers, e.g. `text/csv`. */
   readonly alsoAnswers?: readonly string[];
+  /** Of the success answer; `application/json` unless given, and then the handler answers a `Response`. */
+  readonly mediaType?: string;
   readonly idempotent?: boolean;
   readonly problems?: readonly ProblemCode[];
   /** By scope unless given: `read`, `trade`, `withdraw`, and `auth` without a scope. */

@@ -49,7 +49,13 @@ export function readUuid(hex: string): string {
   return `${h.slice(0, 8)}-${h.slice(8, 12)}-${h.slice(12, 16)}-${h.slice(16, 20)}-${h.slice(20)}`;
 }
 
+/** D1's limits of one statement; a local D1 accepts more, so they are ours to keep. */
+const MAX_PARAMS = 100;
+const MAX_STATEMENT_BYTES = 100_000;
+
 export function prepare(db: D1Database, statement: Sql): D1PreparedStatement {
+  if (statement.params.length > MAX_PARAMS) throw new RangeError(`a statement binds ${statement.params.length} parameters`);
+  if (statement.text.length > MAX_STATEMENT_BYTES) throw new RangeError(`a statement is ${statement.text.length} bytes long`);
   return db.prepare(statement.text).bind(...statement.params);
 }
 

@@ -25,8 +25,11 @@ async function expectSound(stage: Stage): Promise<void> {
 
 async function rewind(stage: Stage, block: number): Promise<void> {
   const { hash } = await stage.client.getBlock({ blockNumber: BigInt(block) });
-  await all(env.DB, sql`UPDATE chain_cursors SET final_number = ${block}, final_hash = unhex(${(hash as Hex).slice(2)}), scanned_number = ${block},
-    scanned_hash = unhex(${(hash as Hex).slice(2)}) WHERE chain = ${stage.chain.chain}`);
+  await all(
+    env.DB,
+    sql`UPDATE chain_cursors SET final_number = ${block}, final_hash = unhex(${(hash as Hex).slice(2)}), scanned_number = ${block},
+    scanned_hash = unhex(${(hash as Hex).slice(2)}) WHERE chain = ${stage.chain.chain}`,
+  );
   await all(env.DB, sql`DELETE FROM chain_blocks WHERE chain = ${stage.chain.chain}`);
 }
 
@@ -99,11 +102,18 @@ describe("deposits", () => {
     await stage.watch();
     const asset = `venue_one:0x${BigInt(Date.now()).toString(16)}`;
     const id = BigInt(asset.slice(asset.indexOf(":") + 1));
-    for (const amount of [2n ** 256n - 1n - 2n ** 255n, 2n ** 63n - 1n, 2n ** 62n, 2n ** 62n, 2n ** 62n - 5n]) await stage.mintTokens(junk.address, id, amount);
+    for (const amount of [2n ** 256n - 1n - 2n ** 255n, 2n ** 63n - 1n, 2n ** 62n, 2n ** 62n, 2n ** 62n - 5n])
+      await stage.mintTokens(junk.address, id, amount);
     await stage.mintTokens(good.address, id + 1n, 3n);
     await stage.confirm();
     const junkDeposits = await stage.deposits(junk.userId);
-    expect(junkDeposits.map((row) => row.state).toSorted()).toEqual(["credited", "quarantined", "quarantined", "quarantined", "quarantined"]);
+    expect(junkDeposits.map((row) => row.state).toSorted()).toEqual([
+      "credited",
+      "quarantined",
+      "quarantined",
+      "quarantined",
+      "quarantined",
+    ]);
     const credited = BigInt(junkDeposits.find((row) => row.state === "credited")?.amount ?? 0);
     expect(credited).toBeLessThanOrEqual(2n ** 62n);
     expect(await readBalance(env.DB, junk.userId, asset)).toEqual({ available: credited, pending: 0n });
@@ -194,7 +204,10 @@ describe("reorganisations", () => {
     expect(await readBalance(env.DB, later.userId, USDC)).toEqual(NOTHING);
     expect(await stage.deposits(user.userId)).toMatchObject([{ state: "credited" }]);
     expect(await stage.alerts()).toEqual(["chain_halted"]);
-    await all(env.DB, sql`INSERT INTO chain_commands (chain, kind, actor, at) VALUES (${stage.chain.chain}, 'resume_chain', 'operator:test', 0)`);
+    await all(
+      env.DB,
+      sql`INSERT INTO chain_commands (chain, kind, actor, at) VALUES (${stage.chain.chain}, 'resume_chain', 'operator:test', 0)`,
+    );
     await stage.watch();
     await stage.confirm();
     expect(await readBalance(env.DB, later.userId, USDC)).toEqual({ available: 7n, pending: 0n });

@@ -13,8 +13,20 @@ import type { ChainConfig } from "../../src/platform/config.ts";
 
 const address = (digit: string) => getAddress(`0x${digit.repeat(40)}`);
 const chain: ChainConfig = {
-  chain: "local", chain_id: 31_337, rpc_urls: ["http://127.0.0.1:1"], factory: address("1"), vault: address("2"), usdc: address("3"), confirmations: 2,
-  finalized: false, start_block: 0, scan_range: 500, poll_ms: 1_000, max_fee_gwei: 1_000, replace_after_secs: 60, default: true,
+  chain: "local",
+  chain_id: 31_337,
+  rpc_urls: ["http://127.0.0.1:1"],
+  factory: address("1"),
+  vault: address("2"),
+  usdc: address("3"),
+  confirmations: 2,
+  finalized: false,
+  start_block: 0,
+  scan_range: 500,
+  poll_ms: 1_000,
+  max_fee_gwei: 1_000,
+  replace_after_secs: 60,
+  default: true,
 };
 const USER = "0190aaaa-0000-7000-8000-000000000001";
 
@@ -87,7 +99,10 @@ describe("the signer's answer", () => {
     expect(signed.hash).toBe(keccak256(signed.raw));
   });
   it.each<[string, Partial<Unsigned>]>([
-    ["nonce", { nonce: 4 }], ["destination", { to: address("9") }], ["data", { data: "0xabcdee" }], ["gas", { gasLimit: 99_999n }],
+    ["nonce", { nonce: 4 }],
+    ["destination", { to: address("9") }],
+    ["data", { data: "0xabcdee" }],
+    ["gas", { gasLimit: 99_999n }],
     ["fees", { fees: { maxFee: 11n, priorityFee: 2n } }],
   ])("is refused with another %s", async (_, change) => {
     await expect(signing(change).sign(asked)).rejects.toThrow(/something else/);
@@ -101,9 +116,16 @@ describe("the signer's answer", () => {
 describe("logs", () => {
   const contracts: Contracts = { erc20: address("3"), erc1155: [address("5"), address("6")], vault: address("2"), factory: address("1") };
   const erc20 = parseAbi(["event Transfer(address indexed from, address indexed to, uint256 value)"]);
-  const batch = parseAbi(["event TransferBatch(address indexed operator, address indexed from, address indexed to, uint256[] ids, uint256[] values)"]);
+  const batch = parseAbi([
+    "event TransferBatch(address indexed operator, address indexed from, address indexed to, uint256[] ids, uint256[] values)",
+  ]);
   const log = (contract: Hex, transaction: number, logIndex: number, of: Pick<MinedLog, "data" | "topics">, block = 7): MinedLog => ({
-    address: contract, blockNumber: BigInt(block), blockHash: pad(toHex(block)), transactionHash: pad(toHex(transaction)), logIndex, ...of,
+    address: contract,
+    blockNumber: BigInt(block),
+    blockHash: pad(toHex(block)),
+    transactionHash: pad(toHex(transaction)),
+    logIndex,
+    ...of,
   });
   const usdc = (value: bigint) => ({
     topics: encodeEventTopics({ abi: erc20, eventName: "Transfer", args: { from: address("7"), to: address("8") } }) as MinedLog["topics"],
@@ -111,10 +133,29 @@ describe("logs", () => {
   });
 
   it("get their ordinal from their own contract's transfers in their transaction, wherever the block puts them", () => {
-    const first = decodeLogs([log(address("3"), 1, 4, usdc(1n)), log(address("5"), 1, 5, usdc(1n)), log(address("3"), 1, 9, usdc(2n)), log(address("3"), 2, 10, usdc(3n))], contracts);
-    expect(first.transfers.map(({ amount, ordinal }) => [amount, ordinal])).toEqual([[1n, 0], [2n, 1], [3n, 0]]);
-    const again = decodeLogs([log(address("3"), 2, 0, usdc(3n), 9), log(address("3"), 1, 2, usdc(2n), 9), log(address("3"), 1, 1, usdc(1n), 9)], contracts);
-    expect(again.transfers.map(({ amount, ordinal }) => [amount, ordinal])).toEqual([[3n, 0], [1n, 0], [2n, 1]]);
+    const first = decodeLogs(
+      [
+        log(address("3"), 1, 4, usdc(1n)),
+        log(address("5"), 1, 5, usdc(1n)),
+        log(address("3"), 1, 9, usdc(2n)),
+        log(address("3"), 2, 10, usdc(3n)),
+      ],
+      contracts,
+    );
+    expect(first.transfers.map(({ amount, ordinal }) => [amount, ordinal])).toEqual([
+      [1n, 0],
+      [2n, 1],
+      [3n, 0],
+    ]);
+    const again = decodeLogs(
+      [log(address("3"), 2, 0, usdc(3n), 9), log(address("3"), 1, 2, usdc(2n), 9), log(address("3"), 1, 1, usdc(1n), 9)],
+      contracts,
+    );
+    expect(again.transfers.map(({ amount, ordinal }) => [amount, ordinal])).toEqual([
+      [3n, 0],
+      [1n, 0],
+      [2n, 1],
+    ]);
   });
 
   it("told twice count once, and other contracts' count not at all", () => {
@@ -123,28 +164,56 @@ describe("logs", () => {
   });
 
   it("of a batch give one transfer a position; a malformed one gives none", () => {
-    const topics = encodeEventTopics({ abi: batch, eventName: "TransferBatch", args: { operator: address("7"), from: address("7"), to: address("8") } }) as MinedLog["topics"];
+    const topics = encodeEventTopics({
+      abi: batch,
+      eventName: "TransferBatch",
+      args: { operator: address("7"), from: address("7"), to: address("8") },
+    }) as MinedLog["topics"];
     const lists = (ids: bigint[], values: bigint[]) => encodeAbiParameters([{ type: "uint256[]" }, { type: "uint256[]" }], [ids, values]);
-    const decoded = decodeLogs([log(address("5"), 1, 0, { topics, data: lists([1n, 1n], [5n, 6n]) }), log(address("6"), 1, 1, { topics, data: "0x00" })], contracts);
-    expect(decoded.transfers.map(({ tokenId, amount, position }) => [tokenId, amount, position])).toEqual([[1n, 5n, 0], [1n, 6n, 1]]);
+    const decoded = decodeLogs(
+      [log(address("5"), 1, 0, { topics, data: lists([1n, 1n], [5n, 6n]) }), log(address("6"), 1, 1, { topics, data: "0x00" })],
+      contracts,
+    );
+    expect(decoded.transfers.map(({ tokenId, amount, position }) => [tokenId, amount, position])).toEqual([
+      [1n, 5n, 0],
+      [1n, 6n, 1],
+    ]);
   });
 });
 
 describe("the choice of payments", () => {
-  const job = (asset: string, amount: bigint, n: number): Job => ({ withdrawalId: `${n}`, paymentId: pad(toHex(n)), asset, amount, to: address("8") });
+  const job = (asset: string, amount: bigint, n: number): Job => ({
+    withdrawalId: `${n}`,
+    paymentId: pad(toHex(n)),
+    asset,
+    amount,
+    to: address("8"),
+  });
   it("is oldest first, passes over what does not fit, and says what is missing", () => {
     const jobs = [job("usdc", 50n, 1), job("usdc", 60n, 2), job("usdc", 40n, 3), job("x", 1n, 4)];
     const { chosen, missing } = choosePayments(jobs, new Map([["usdc", 100n]]), 50);
     expect(chosen.map((one) => one.withdrawalId)).toEqual(["1", "3"]);
-    expect([...missing]).toEqual([["usdc", 50n], ["x", 1n]]);
+    expect([...missing]).toEqual([
+      ["usdc", 50n],
+      ["x", 1n],
+    ]);
   });
   it("never pays more of an asset than is held, nor more jobs than fit", () => {
     fc.assert(
-      fc.property(fc.array(fc.tuple(fc.constantFrom("usdc", "x"), fc.bigInt(1n, 100n))), fc.bigInt(0n, 300n), fc.nat(10), (list, held, limit) => {
-        const { chosen } = choosePayments(list.map(([asset, amount], n) => job(asset, amount, n)), new Map([["usdc", held]]), limit);
-        const sum = chosen.filter((one) => one.asset === "usdc").reduce((total, one) => total + one.amount, 0n);
-        expect(sum <= held && chosen.length <= limit && chosen.every((one) => one.asset === "usdc")).toBe(true);
-      }),
+      fc.property(
+        fc.array(fc.tuple(fc.constantFrom("usdc", "x"), fc.bigInt(1n, 100n))),
+        fc.bigInt(0n, 300n),
+        fc.nat(10),
+        (list, held, limit) => {
+          const { chosen } = choosePayments(
+            list.map(([asset, amount], n) => job(asset, amount, n)),
+            new Map([["usdc", held]]),
+            limit,
+          );
+          const sum = chosen.filter((one) => one.asset === "usdc").reduce((total, one) => total + one.amount, 0n);
+          expect(sum <= held && chosen.length <= limit && chosen.every((one) => one.asset === "usdc")).toBe(true);
+        },
+      ),
     );
   });
 });

@@ -21,13 +21,29 @@ async function openRestored() {
   await stage.confirm();
   await stage.watch();
   const lost: PaymentOrder = {
-    paymentId: paymentId(user.userId, "lost-1"), withdrawalId: crypto.randomUUID(), jobId: crypto.randomUUID(), userId: user.userId, clientWithdrawalId: "lost-1",
-    asset: USDC, amount: "300", to: someone().slice(2).toLowerCase(), createdAt: Date.now(),
+    paymentId: paymentId(user.userId, "lost-1"),
+    withdrawalId: crypto.randomUUID(),
+    jobId: crypto.randomUUID(),
+    userId: user.userId,
+    clientWithdrawalId: "lost-1",
+    asset: USDC,
+    amount: "300",
+    to: someone().slice(2).toLowerCase(),
+    createdAt: Date.now(),
   };
   const payment = { id: lost.paymentId as Hex, kind: 0, token: stage.usdc, tokenId: 0n, amount: 300n, to: `0x${lost.to}` as Hex };
   const data = encodeFunctionData({ abi: vaultAbi, functionName: "pay", args: [1n, 2n ** 40n, [payment]] });
   const key = stage.settings.PAYER_KEYS[stage.chain.chain] as Hex;
-  const raw = await privateKeyToAccount(key).signTransaction({ type: "eip1559", chainId: 31_337, to: stage.vault, data, nonce: 0, gas: 1_000_000n, maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 1n });
+  const raw = await privateKeyToAccount(key).signTransaction({
+    type: "eip1559",
+    chainId: 31_337,
+    to: stage.vault,
+    data,
+    nonce: 0,
+    gas: 1_000_000n,
+    maxFeePerGas: 10n ** 11n,
+    maxPriorityFeePerGas: 1n,
+  });
   await stage.client.sendRawTransaction({ serializedTransaction: raw });
   await stage.confirm();
   await stage.watch();
@@ -74,5 +90,22 @@ it("a lost payment whose user has spent the money in the restored database keeps
   const report = await restorePayments(stage.watcher, async () => new Map([[lost.paymentId, lost]]));
   expect(report).toMatchObject({ rebuilt: 0, unresolved: [{ reason: expect.stringContaining("too little available") }] });
   expect(await payer.round()).toEqual({ state: "halted" });
-  expect(await first(env.DB, sql`SELECT 1 FROM withdrawals WHERE user_id = ${uuid(user.userId)} AND client_withdrawal_id = 'lost-1'`)).toBeUndefined();
+  expect(
+    await first(env.DB, sql`SELECT 1 FROM withdrawals WHERE user_id = ${uuid(user.userId)} AND client_withdrawal_id = 'lost-1'`),
+  ).toBeUndefined();
+});
+
+it("a withdrawal made anew under an id that the vault has paid settles by that payment, and is not paid again", async () => {
+  const { stage, user, lost, queued, payer } = await openRestored();
+  const again = await stage.withdraw(user.userId, USDC, 300n, `0x${lost.to}`, "lost-1");
+  expect(await restorePayments(stage.watcher, async () => new Map())).toMatchObject({ rebuilt: 0, unresolved: [] });
+  for (let round = 0; round < 6; round++) {
+    await payer.round();
+    await stage.mine();
+    await stage.watch();
+  }
+  expect(await stage.withdrawal(again.id)).toMatchObject({ state: "settled" });
+  expect(await stage.withdrawal(queued.id)).toMatchObject({ state: "settled" });
+  expect(await stage.paidCount(again.paymentId)).toBe(1);
+  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 0n });
 });

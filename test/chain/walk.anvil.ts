@@ -35,5 +35,11 @@ it("a deposit is detected at the head, credited at its confirmations, and paid o
   await payer.round();
   expect(await payer.round()).toEqual({ state: "idle" });
   expect(await stage.alerts()).toEqual([]);
-  expect(await stage.events(user.userId)).toEqual(["deposit.detected", "deposit.credited", "withdrawal.queued", "withdrawal.submitted", "withdrawal.settled"]);
+  expect(await stage.events(user.userId)).toEqual([
+    "deposit.detected",
+    "deposit.credited",
+    "withdrawal.queued",
+    "withdrawal.submitted",
+    "withdrawal.settled",
+  ]);
 });

@@ -54,23 +54,26 @@ async function expectRest(stage: Stage): Promise<void> {
 class Cut extends Error {}
 
 describe("a payment", () => {
-  it.each<CutPoint>(["signed", "stored", "sent"])("whose payer ends right after it was %s is made once by the next payer", async (point) => {
-    const stage = await openStage();
-    const user = await funded(stage);
-    const to = someone();
-    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, to);
-    const dying = await stage.payer({
-      cut: async (at) => {
-        if (at === point) throw new Cut();
-      },
-    });
-    await expect(dying.round()).rejects.toThrow(Cut);
-    expect(await drive(stage, id)).toBe("settled");
-    expect(await stage.paidCount(paymentId)).toBe(1);
-    expect(await stage.usdcOf(to)).toBe(300n);
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 700n, pending: 0n });
-    await expectRest(stage);
-  });
+  it.each<CutPoint>(["signed", "stored", "sent"])(
+    "whose payer ends right after it was %s is made once by the next payer",
+    async (point) => {
+      const stage = await openStage();
+      const user = await funded(stage);
+      const to = someone();
+      const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, to);
+      const dying = await stage.payer({
+        cut: async (at) => {
+          if (at === point) throw new Cut();
+        },
+      });
+      await expect(dying.round()).rejects.toThrow(Cut);
+      expect(await drive(stage, id)).toBe("settled");
+      expect(await stage.paidCount(paymentId)).toBe(1);
+      expect(await stage.usdcOf(to)).toBe(300n);
+      expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 700n, pending: 0n });
+      await expectRest(stage);
+    },
+  );
 
   it.each(["mined", "confirmed"])("whose payer ends when it is %s settles without it", async (when) => {
     const stage = await openStage();
@@ -148,13 +151,27 @@ describe("a payment", () => {
     await payer.round();
     await stage.rpc("anvil_dropAllTransactions", []);
     const key = stage.settings.PAYER_KEYS[stage.chain.chain] as Hex;
-    const raw = await privateKeyToAccount(key).signTransaction({ type: "eip1559", chainId: 31_337, to: someone(), nonce: 0, gas: 21_000n, maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 1n });
+    const raw = await privateKeyToAccount(key).signTransaction({
+      type: "eip1559",
+      chainId: 31_337,
+      to: someone(),
+      nonce: 0,
+      gas: 21_000n,
+      maxFeePerGas: 10n ** 11n,
+      maxPriorityFeePerGas: 1n,
+    });
     await stage.client.sendRawTransaction({ serializedTransaction: raw });
     await stage.mine();
     expect(await drive(stage, id)).toBe("settled");
     expect(await stage.paidCount(paymentId)).toBe(1);
-    const transactions = await all<{ state: string; nonce: number; batch_no: number }>(env.DB, sql`SELECT state, nonce, batch_no FROM chain_transactions WHERE chain = ${stage.chain.chain} ORDER BY nonce`);
-    expect(transactions).toEqual([{ state: "unused", nonce: 0, batch_no: 1 }, { state: "done", nonce: 1, batch_no: 1 }]);
+    const transactions = await all<{ state: string; nonce: number; batch_no: number }>(
+      env.DB,
+      sql`SELECT state, nonce, batch_no FROM chain_transactions WHERE chain = ${stage.chain.chain} ORDER BY nonce`,
+    );
+    expect(transactions).toEqual([
+      { state: "unused", nonce: 0, batch_no: 1 },
+      { state: "done", nonce: 1, batch_no: 1 },
+    ]);
     await expectRest(stage);
   });
 
@@ -212,7 +229,10 @@ describe("the vault's answers", () => {
     for (const id of ids) expect(await stage.withdrawal(id)).toMatchObject({ state: "settled" });
     expect(await stage.usdcOf(stage.vault)).toBe(30n);
     expect(await all(env.DB, sql`SELECT 1 FROM unswept WHERE chain = ${stage.chain.chain}`)).toEqual([]);
-    const kinds = await all<{ kind: string }>(env.DB, sql`SELECT kind FROM chain_transactions WHERE chain = ${stage.chain.chain} ORDER BY nonce`);
+    const kinds = await all<{ kind: string }>(
+      env.DB,
+      sql`SELECT kind FROM chain_transactions WHERE chain = ${stage.chain.chain} ORDER BY nonce`,
+    );
     expect(kinds.map((row) => row.kind)).toEqual(["sweep", "pay"]);
     await expectRest(stage);
   });
@@ -278,7 +298,10 @@ describe("the operator", () => {
     const stage = await openStage();
     const user = await funded(stage);
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
-    await all(env.DB, sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at) VALUES (${stage.chain.chain}, 'fail', ${uuid(id)}, 'operator:test', 0)`);
+    await all(
+      env.DB,
+      sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at) VALUES (${stage.chain.chain}, 'fail', ${uuid(id)}, 'operator:test', 0)`,
+    );
     const payer = await stage.payer();
     await payer.round();
     await stage.mine();
@@ -299,7 +322,10 @@ describe("the operator", () => {
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
     const payer = await stage.payer();
     await payer.round();
-    await all(env.DB, sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at) VALUES (${stage.chain.chain}, 'fail', ${uuid(id)}, 'operator:test', 0)`);
+    await all(
+      env.DB,
+      sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at) VALUES (${stage.chain.chain}, 'fail', ${uuid(id)}, 'operator:test', 0)`,
+    );
     expect(await drive(stage, id)).toBe("settled");
     expect(await stage.paidCount(paymentId)).toBe(1);
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 700n, pending: 0n });
@@ -330,10 +356,23 @@ describe("the operator", () => {
     const next = await stage.withdraw(user.userId, USDC, 10n, someone());
     // An older backup would lack a batch that the vault has counted; here the vault is ahead because somebody else made one.
     const id: Hex = `0x${"77".repeat(32)}`;
-    const data = encodeFunctionData({ abi: vaultAbi, functionName: "pay", args: [2n, 2n ** 40n, [{ id, kind: 0, token: stage.usdc, tokenId: 0n, amount: 1n, to: someone() }]] });
+    const data = encodeFunctionData({
+      abi: vaultAbi,
+      functionName: "pay",
+      args: [2n, 2n ** 40n, [{ id, kind: 0, token: stage.usdc, tokenId: 0n, amount: 1n, to: someone() }]],
+    });
     const key = stage.settings.PAYER_KEYS[stage.chain.chain] as Hex;
     await stage.client.sendRawTransaction({
-      serializedTransaction: await privateKeyToAccount(key).signTransaction({ type: "eip1559", chainId: 31_337, to: stage.vault, data, nonce: 1, gas: 1_000_000n, maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 1n }),
+      serializedTransaction: await privateKeyToAccount(key).signTransaction({
+        type: "eip1559",
+        chainId: 31_337,
+        to: stage.vault,
+        data,
+        nonce: 1,
+        gas: 1_000_000n,
+        maxFeePerGas: 10n ** 11n,
+        maxPriorityFeePerGas: 1n,
+      }),
     });
     await stage.mine();
     const payer = await stage.payer();

@@ -29,7 +29,9 @@ beforeAll(async () => {
     reached();
     return undefined;
   });
-  hookUrl = await new Promise((resolve) => hook.listen(0, "127.0.0.1", () => resolve(`http://127.0.0.1:${(hook.address() as { port: number }).port}/`)));
+  hookUrl = await new Promise((resolve) =>
+    hook.listen(0, "127.0.0.1", () => resolve(`http://127.0.0.1:${(hook.address() as { port: number }).port}/`)),
+  );
   stack = await startTestStack({ vars: { FAULT_HOOK_URL: hookUrl } });
   trader = await newTrader(stack);
   client = await operatorKey(stack, trader, ["read", "withdraw"]);
@@ -53,7 +55,14 @@ describe("a withdrawal", () => {
     const queued = await client.custody.withdraw({ client_withdrawal_id: clientId, amount: 1_000n, to_address: to });
     if (point !== "queued") await reached;
     await stack.killWorkerd();
-    await until("the Worker to be back", 30_000, async () => (await fetch(`${stack.baseUrl}/health`).then((answer) => answer.ok).catch(() => false)) || null);
+    await until(
+      "the Worker to be back",
+      30_000,
+      async () =>
+        (await fetch(`${stack.baseUrl}/health`)
+          .then((answer) => answer.ok)
+          .catch(() => false)) || null,
+    );
     // What cron would do within a minute.
     await stack.runCron();
     const settled = await until("the withdrawal to settle", 60_000, async () => {
@@ -61,10 +70,18 @@ describe("a withdrawal", () => {
       return now?.status === "settled" ? now : null;
     });
     const id = paymentId(trader.userId, clientId);
-    const paid = await chain.getContractEvents({ address: stack.deployment.vault, abi: vaultAbi, eventName: "Paid", args: { id }, fromBlock: 0n });
+    const paid = await chain.getContractEvents({
+      address: stack.deployment.vault,
+      abi: vaultAbi,
+      eventName: "Paid",
+      args: { id },
+      fromBlock: 0n,
+    });
     expect(paid).toHaveLength(1);
     expect(settled.transaction_hash).toBe(paid[0]?.transactionHash);
-    expect(await chain.readContract({ address: stack.deployment.usdc, abi: localUsdcAbi, functionName: "balanceOf", args: [to] })).toBe(1_000n);
+    expect(await chain.readContract({ address: stack.deployment.usdc, abi: localUsdcAbi, functionName: "balanceOf", args: [to] })).toBe(
+      1_000n,
+    );
   });
 
   it("leaves the books whole after all of it", async () => {

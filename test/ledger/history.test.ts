@@ -1,9 +1,9 @@
 import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { beforeAll, expect, it } from "vitest";
-import { countedEntries, countEntries, type EntryRow, entriesOfRef, type LedgerFilter, mergedEntries, NEWEST, readEntries } from "../../src/ledger/history.ts";
+import { countedEntries, countEntries, type EntryRow, entriesOfRef, type LedgerFilter, mergedEntries, NEWEST, readEntries, scannedEntries } from "../../src/ledger/history.ts";
 import { REASONS } from "../../src/ledger/post.ts";
-import { all, readUuid, type Sql, sql } from "../../src/platform/sql.ts";
+import { all, first, readUuid, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { freshToken, fund, makeKeyActor, makeUser } from "../support/ledger.ts";
 import { type ModelEntry, modelEntries, modelFits } from "../support/ledger-model.ts";
 import { accept, cancel, outcome, queue, quote, request, tick } from "../support/ledger-play.ts";
@@ -149,6 +149,22 @@ it("a full last page ends the list, and an amount filter that fits nothing ends 
   expect(await readEntries(db, userId, { minAmount: 6n }, { before: NEWEST, limit: 4 })).toEqual({ rows: [], more: false });
 });
 
+it("an amount filter finds what lies beyond the newest thousand entries, in pages without gap", async () => {
+  const { userId } = await makeUser(db);
+  const { key } = freshToken();
+  await fund(db, userId, key, 10_000_000n);
+  const id = await first<{ a: number; p: number }>(db, sql`SELECT max(iif(kind = 'available', account_id, 0)) AS a, max(iif(kind = 'pending', account_id, 0)) AS p
+    FROM accounts WHERE owner = ${uuid(userId)}`);
+  const amounts = Array.from({ length: 3_000 }, (_, i) => (i % 250 === 0 ? 777 : 5));
+  await all(db, sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+    SELECT ${id?.a ?? 0}, ${id?.p ?? 0}, value, 'reserve_rfq', randomblob(16), 'reserve', 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(amounts)})`);
+  const mine = await modelEntries(db, userId);
+  const oldest = mine.at(-1)?.at ?? 0;
+  for (const filter of [{ minAmount: 6n }, { minAmount: 777n, maxAmount: 777n }, { minAmount: 6n, from: oldest }, { minAmount: 2n ** 50n }, { maxAmount: 4n }] as LedgerFilter[]) {
+    expect([filter, plain(await readAll(userId, filter, 7))]).toEqual([filter, plainModel(mine, filter)]);
+  }
+});
+
 it("someone else's entries are never shown, whatever reference is asked for", async () => {
   const stranger = await makeUser(db);
   await fund(db, stranger.userId, "usdc", 1n);
@@ -167,6 +183,7 @@ it("every shape of query is answered from an index", async () => {
     for (const other of more) {
       const both = { ...filter, ...other };
       shapes.push([`page ${Object.keys(both).join("+")}`, mergedEntries(taker, both, page)]);
+      shapes.push([`scan ${Object.keys(both).join("+")}`, scannedEntries(taker, both, { before: NEWEST, floor: 0n, limit: 51 })]);
       shapes.push([`count ${Object.keys(both).join("+")}`, countedEntries(taker, both, { before: NEWEST, most: 10 })]);
     }
     shapes.push(["uuid", entriesOfRef(taker, { ...filter, refId: crypto.randomUUID() }, { before: NEWEST, limit: 51 })]);

@@ -3,7 +3,7 @@ import { expect, it, vi } from "vitest";
 import { z } from "@hono/zod-openapi";
 import { createApp } from "../../src/app.ts";
 import { OutcomeUnknown } from "../../src/platform/commit.ts";
-import { describeApi } from "../../src/platform/public-routes.ts";
+import { describeApi } from "../../src/docs/describe.ts";
 import { reply, route, streamRoute } from "../../src/platform/route.ts";
 import { integer, uuidField } from "../../src/platform/fields.ts";
 import { app as walking, bearer, codeOf, newKey, newUser, problemOf, send, sendSigned, settings, sign } from "../support/edge.ts";
@@ -382,7 +382,7 @@ it("the description is OpenAPI 3.1 of version 0.1.0, with every code of every ro
   const response = await send("/openapi.json");
   const description = await response.json<{ openapi: string; info: { version: string }; paths: Record<string, object> }>();
   expect([description.openapi, description.info.version]).toEqual(["3.1.0", "0.1.0"]);
-  expect(Object.keys(description.paths)).toEqual(Object.keys((describeApi(walking) as typeof description).paths));
+  expect(Object.keys(description.paths)).toEqual(Object.keys(describeApi(walking).paths));
   expect(JSON.stringify(description.paths["/auth/login"])).toContain("login_throttled");
   expect(await codeOf(await send("/openapi.json?x=1"))).toBe("400 invalid_request");
 });

@@ -2,8 +2,19 @@
 import { env } from "cloudflare:workers";
 import { inject } from "vitest";
 import {
-  type Abi, type Address, createTestClient, encodeDeployData, encodeFunctionData, getAddress, getContractAddress, type Hex, http,
-  parseEther, publicActions, toHex, walletActions,
+  type Abi,
+  type Address,
+  createTestClient,
+  encodeDeployData,
+  encodeFunctionData,
+  getAddress,
+  getContractAddress,
+  type Hex,
+  http,
+  parseEther,
+  publicActions,
+  toHex,
+  walletActions,
 } from "viem";
 import { foundry } from "viem/chains";
 import { privateKeyToAccount } from "viem/accounts";
@@ -28,6 +39,7 @@ import type { PaymentOrder } from "../../../src/custody/payment-order.ts";
 import { takeLease } from "../../../src/custody/payer-lease.ts";
 import { type PayerDesk, payRound, type PayRound } from "../../../src/custody/pay-withdrawals.ts";
 import { type ChainDesk, type Round, watchChain } from "../../../src/custody/watch-chain.ts";
+import type { AnvilUrl } from "./provided.ts";
 import type { LoggedEvent } from "../../../src/streams/event-log.ts";
 
 const ADMIN_KEY: Hex = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
@@ -38,17 +50,28 @@ const ZERO: Address = "0x0000000000000000000000000000000000000000";
 type Change = (method: string, answer: unknown, params: unknown) => unknown;
 type Call = { id: number; method: string; params: unknown };
 const faults = new Map<string, { change: Change; ask: (call: Call) => Call }>();
+const anvilUrl = (): AnvilUrl => inject("anvilUrl");
 const realFetch = globalThis.fetch;
 globalThis.fetch = async (input, init) => {
   const url = typeof input === "string" ? input : input instanceof URL ? input.href : input.url;
   const fault = faults.get(url);
   if (fault === undefined) return realFetch(input, init);
-  const call = fault.ask(JSON.parse(typeof init?.body === "string" ? init.body : await new Response(input instanceof Request ? input.body : null).text()) as Call);
-  const answer = (await (await realFetch(inject("anvilUrl"), { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(call) })).json()) as { result: unknown };
+  const call = fault.ask(
+    JSON.parse(
+      typeof init?.body === "string" ? init.body : await new Response(input instanceof Request ? input.body : null).text(),
+    ) as Call,
+  );
+  const answer = (await (
+    await realFetch(anvilUrl(), { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(call) })
+  ).json()) as { result: unknown };
   try {
     return Response.json({ ...answer, result: await fault.change(call.method, answer.result, call.params) });
   } catch (error) {
-    return Response.json({ jsonrpc: "2.0", id: call.id, error: { code: -32000, message: error instanceof Error ? error.message : "refused" } });
+    return Response.json({
+      jsonrpc: "2.0",
+      id: call.id,
+      error: { code: -32000, message: error instanceof Error ? error.message : "refused" },
+    });
   }
 };
 
@@ -56,9 +79,11 @@ export type Stage = Awaited<ReturnType<typeof openStage>>;
 
 /** Resets anvil: tests that share it run one after the other. Blocks are mined only by `mine`. */
 export async function openStage(options: { confirmations?: number; chain?: Partial<ChainConfig> } = {}) {
-  const url = inject("anvilUrl");
+  const url = anvilUrl();
   const admin = privateKeyToAccount(ADMIN_KEY);
-  const client = createTestClient({ mode: "anvil", chain: foundry, transport: http(url), account: admin, cacheTime: 0 }).extend(publicActions).extend(walletActions);
+  const client = createTestClient({ mode: "anvil", chain: foundry, transport: http(url), account: admin, cacheTime: 0 })
+    .extend(publicActions)
+    .extend(walletActions);
   await client.request({ method: "anvil_reset" as never, params: [] as never });
   await client.setAutomine(true);
   await client.setBalance({ address: admin.address, value: parseEther("1000") });
@@ -82,7 +107,16 @@ export async function openStage(options: { confirmations?: number; chain?: Parti
   /** Raw transactions of the admin by nonce, so that what a reorg dropped can be sent again unchanged. */
   const sent = new Map<number, Hex>();
   const asAdmin = async (to: Address, data: Hex): Promise<Hex> => {
-    const raw = await admin.signTransaction({ type: "eip1559", chainId: 31_337, to, data, gas: 2_000_000n, nonce: Number(nonce), maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 1n });
+    const raw = await admin.signTransaction({
+      type: "eip1559",
+      chainId: 31_337,
+      to,
+      data,
+      gas: 2_000_000n,
+      nonce: Number(nonce),
+      maxFeePerGas: 10n ** 11n,
+      maxPriorityFeePerGas: 1n,
+    });
     sent.set(Number(nonce++), raw);
     return client.sendRawTransaction({ serializedTransaction: raw });
   };
@@ -93,8 +127,21 @@ export async function openStage(options: { confirmations?: number; chain?: Parti
   await client.mine({ blocks: 1 });
 
   const chain: ChainConfig = {
-    chain: `chain-${uuidv7().slice(-12)}`, chain_id: 31_337, rpc_urls: [url], factory, vault, usdc, confirmations: options.confirmations ?? 2, finalized: false, start_block: 0,
-    scan_range: 500, poll_ms: 1_000, max_fee_gwei: 1_000, replace_after_secs: 60, default: true, ...options.chain,
+    chain: `chain-${uuidv7().slice(-12)}`,
+    chain_id: 31_337,
+    rpc_urls: [url],
+    factory,
+    vault,
+    usdc,
+    confirmations: options.confirmations ?? 2,
+    finalized: false,
+    start_block: 0,
+    scan_range: 500,
+    poll_ms: 1_000,
+    max_fee_gwei: 1_000,
+    replace_after_secs: 60,
+    default: true,
+    ...options.chain,
   };
   const base = config(env);
   const settings: Config = {
@@ -110,7 +157,21 @@ export async function openStage(options: { confirmations?: number; chain?: Parti
   const watcher: ChainDesk = { db: env.DB, settings, chain, push };
 
   const stage = {
-    copies, client, chain, settings, vault, factory, usdc, tokens, hostile, operator, admin, pushed, watcher, asAdmin, vaultCall,
+    copies,
+    client,
+    chain,
+    settings,
+    vault,
+    factory,
+    usdc,
+    tokens,
+    hostile,
+    operator,
+    admin,
+    pushed,
+    watcher,
+    asAdmin,
+    vaultCall,
     watch: (): Promise<Round> => watchChain(watcher),
     mine: (blocks = 1) => client.mine({ blocks }),
     /** Takes the last blocks away and puts others, as many or as given, in their place; what they held is dropped. */
@@ -126,7 +187,8 @@ export async function openStage(options: { confirmations?: number; chain?: Parti
     /** Sends again, unchanged, what a reorg took away. */
     replay: async () => {
       const used = await client.getTransactionCount({ address: admin.address });
-      for (let lost = used; sent.has(lost); lost++) await client.sendRawTransaction({ serializedTransaction: sent.get(lost) as Hex }).catch(() => {});
+      for (let lost = used; sent.has(lost); lost++)
+        await client.sendRawTransaction({ serializedTransaction: sent.get(lost) as Hex }).catch(() => {});
     },
     /** An RPC endpoint in front of anvil whose answers can be changed, delayed or refused. */
     faultyEndpoint: async (change: Change, ask: (call: Call) => Call = (call) => call): Promise<string> => {
@@ -141,26 +203,50 @@ export async function openStage(options: { confirmations?: number; chain?: Parti
       await watchChain(watcher);
     },
     payer: async (extra: Partial<PayerDesk> = {}) => {
-      const remember = async (orders: readonly PaymentOrder[]): Promise<void> => orders.forEach((order) => copies.set(order.paymentId, order));
+      const remember = async (orders: readonly PaymentOrder[]): Promise<void> =>
+        orders.forEach((order) => copies.set(order.paymentId, order));
       const desk: PayerDesk = { db: env.DB, settings, chain, token: uuidv7(), push, remember, ...extra };
       await takeLease(env.DB, chain.chain, desk.token);
       return { desk, round: (): Promise<PayRound> => payRound(desk) };
     },
     user: () => newUser(chain, settings),
-    mintUsdc: (to: Address, amount: bigint) => asAdmin(usdc, encodeFunctionData({ abi: localUsdcAbi, functionName: "mint", args: [to, amount] })),
-    mintTokens: (to: Address, id: bigint, amount: bigint) => asAdmin(tokens, encodeFunctionData({ abi: localOutcomeTokensAbi, functionName: "mint", args: [to, id, amount] })),
-    mintBatch: (to: Address, ids: bigint[], amounts: bigint[]) => asAdmin(tokens, encodeFunctionData({ abi: localOutcomeTokensAbi, functionName: "mintBatch", args: [to, ids, amounts] })),
+    mintUsdc: (to: Address, amount: bigint) =>
+      asAdmin(usdc, encodeFunctionData({ abi: localUsdcAbi, functionName: "mint", args: [to, amount] })),
+    mintTokens: (to: Address, id: bigint, amount: bigint) =>
+      asAdmin(tokens, encodeFunctionData({ abi: localOutcomeTokensAbi, functionName: "mint", args: [to, id, amount] })),
+    mintBatch: (to: Address, ids: bigint[], amounts: bigint[]) =>
+      asAdmin(tokens, encodeFunctionData({ abi: localOutcomeTokensAbi, functionName: "mintBatch", args: [to, ids, amounts] })),
     usdcOf: (of: Address) => client.readContract({ address: usdc, abi: localUsdcAbi, functionName: "balanceOf", args: [of] }),
-    tokensOf: (of: Address, id: bigint) => client.readContract({ address: tokens, abi: localOutcomeTokensAbi, functionName: "balanceOf", args: [of, id] }),
-    withdraw: (userId: string, asset: string, amount: bigint, to: Address) => queueWithdrawal(chain, userId, { asset, amount, to }),
-    deposits: (userId: string) => all<{ state: string; amount: string; block_number: number; asset: string }>(env.DB,
-      sql`SELECT state, amount, block_number, asset FROM deposits WHERE user_id = ${uuid(userId)} ORDER BY block_number, ordinal, position`),
-    withdrawal: (id: string) => first<{ state: string; hash: string | null; failure_code: string | null }>(env.DB,
-      sql`SELECT state, iif(transaction_hash IS NULL, NULL, lower(hex(transaction_hash))) AS hash, failure_code FROM withdrawals WHERE withdrawal_id = ${uuid(id)}`),
-    alerts: async () => (await all<{ kind: string }>(env.DB, sql`SELECT kind FROM alerts WHERE subject LIKE ${`${chain.chain}%`} AND resolved_at IS NULL ORDER BY alert_id`)).map((row) => row.kind),
-    events: async (userId: string) => (await all<{ type: string }>(env.DB,
-      sql`SELECT e.type FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id WHERE s.name = ${`account:${userId}`} ORDER BY e.seq`)).map((row) => row.type),
-    paidCount: async (id: Hex) => (await client.getContractEvents({ address: vault, abi: vaultAbi, eventName: "Paid", args: { id }, fromBlock: 0n })).length,
+    tokensOf: (of: Address, id: bigint) =>
+      client.readContract({ address: tokens, abi: localOutcomeTokensAbi, functionName: "balanceOf", args: [of, id] }),
+    withdraw: (userId: string, asset: string, amount: bigint, to: Address, clientId?: string) =>
+      queueWithdrawal(chain, userId, { asset, amount, to, clientId }),
+    deposits: (userId: string) =>
+      all<{ state: string; amount: string; block_number: number; asset: string }>(
+        env.DB,
+        sql`SELECT state, amount, block_number, asset FROM deposits WHERE user_id = ${uuid(userId)} ORDER BY block_number, ordinal, position`,
+      ),
+    withdrawal: (id: string) =>
+      first<{ state: string; hash: string | null; failure_code: string | null }>(
+        env.DB,
+        sql`SELECT state, iif(transaction_hash IS NULL, NULL, lower(hex(transaction_hash))) AS hash, failure_code FROM withdrawals WHERE withdrawal_id = ${uuid(id)}`,
+      ),
+    alerts: async () =>
+      (
+        await all<{ kind: string }>(
+          env.DB,
+          sql`SELECT kind FROM alerts WHERE subject LIKE ${`${chain.chain}%`} AND resolved_at IS NULL ORDER BY alert_id`,
+        )
+      ).map((row) => row.kind),
+    events: async (userId: string) =>
+      (
+        await all<{ type: string }>(
+          env.DB,
+          sql`SELECT e.type FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id WHERE s.name = ${`account:${userId}`} ORDER BY e.seq`,
+        )
+      ).map((row) => row.type),
+    paidCount: async (id: Hex) =>
+      (await client.getContractEvents({ address: vault, abi: vaultAbi, eventName: "Paid", args: { id }, fromBlock: 0n })).length,
   };
   return stage;
 }
@@ -170,16 +256,26 @@ export type TestUser = { userId: string; address: Address };
 async function newUser(chain: ChainConfig, settings: Config): Promise<TestUser> {
   const userId = uuidv7();
   const { address, salt } = depositAddressFor(settings, chain, userId, 0);
-  await all(env.DB, sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at) VALUES (${uuid(userId)}, ${`${userId}@test.invalid`}, '', 0, 0)`);
-  await all(env.DB, sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
-    VALUES (${chain.chain}, ${blob(address)}, ${uuid(userId)}, 0, ${blob(salt)}, 0)`);
+  await all(
+    env.DB,
+    sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at) VALUES (${uuid(userId)}, ${`${userId}@test.invalid`}, '', 0, 0)`,
+  );
+  await all(
+    env.DB,
+    sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
+    VALUES (${chain.chain}, ${blob(address)}, ${uuid(userId)}, 0, ${blob(salt)}, 0)`,
+  );
   return { userId, address };
 }
 
 /** As the withdraw route does: the record and available → pending in one group. */
-async function queueWithdrawal(chain: ChainConfig, userId: string, terms: { asset: string; amount: bigint; to: Address }): Promise<{ id: string; paymentId: Hex }> {
+async function queueWithdrawal(
+  chain: ChainConfig,
+  userId: string,
+  terms: { asset: string; amount: bigint; to: Address; clientId?: string | undefined },
+): Promise<{ id: string; paymentId: Hex }> {
   const id = uuidv7();
-  const clientId = `w-${id}`;
+  const clientId = terms.clientId ?? `w-${id}`;
   const payment = paymentId(userId, clientId);
   const group = newGroup();
   const result = await commit(env.DB, group, [
@@ -187,7 +283,10 @@ async function queueWithdrawal(chain: ChainConfig, userId: string, terms: { asse
       VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${clientId}, ${blob(payment)}, ${chain.chain}, ${terms.asset}, ${terms.amount}, ${blob(terms.to)}, 'queued',
         ${group.at}, ${group.at}, ${group.seq}, ${group.seq})`,
     ...post(group, {
-      reason: "withdrawal", step: "queue", from: "available", to: "pending",
+      reason: "withdrawal",
+      step: "queue",
+      from: "available",
+      to: "pending",
       source: sql`SELECT user_id AS from_owner, user_id AS to_owner, asset, amount, withdrawal_id AS ref, 0 AS line FROM withdrawals WHERE queued_in = ${group.seq}`,
     }),
     ...announceWithdrawals(group),

@@ -1,8 +1,0 @@
-declare module "vitest" {
-  interface ProvidedContext {
-    /** Of the anvil that anvil.setup.ts started. */
-    anvilUrl: string;
-  }
-}
-
-export {};

@@ -1,0 +1,8 @@
+/** URL of the anvil that anvil.setup.ts started. */
+export type AnvilUrl = string;
+
+declare module "vitest" {
+  interface ProvidedContext {
+    anvilUrl: AnvilUrl;
+  }
+}
