@@ -15,13 +15,25 @@ export default defineConfig({
           name: "node",
           environment: "node",
           include: ["test/**/*.node.test.ts"],
-          exclude: ["test/journeys/**"],
+          exclude: ["test/contracts/**", "test/journeys/**"],
         },
+      },
+      {
+        test: { name: "contracts", environment: "node", include: ["test/contracts/**/*.node.test.ts"], testTimeout: 30_000 },
       },
       inWorkerd({
         name: "workers",
         include: ["test/**/*.test.ts"],
         exclude: ["test/**/*.node.test.ts", "test/**/*.clock.test.ts", "test/journeys/**"],
+      }),
+      // Tests that need a chain: anvil runs beside workerd.
+      inWorkerd({
+        name: "chain",
+        include: ["test/chain/**/*.anvil.ts"],
+        exclude: [],
+        globalSetup: ["./test/chain/support/anvil.setup.ts"],
+        fileParallelism: false,
+        testTimeout: 60_000,
       }),
       // Tests that move D1's clock, which all files of a project share.
       inWorkerd({ name: "clock", include: ["test/**/*.clock.test.ts"], exclude: [] }),
@@ -40,7 +52,14 @@ export default defineConfig({
 });
 
 /** Real workerd, D1, Durable Objects and queue; unisolated, so every test makes users, books and assets of its own. */
-function inWorkerd(project: { name: string; include: string[]; exclude: string[] }) {
+function inWorkerd(project: {
+  name: string;
+  include: string[];
+  exclude: string[];
+  globalSetup?: string[];
+  fileParallelism?: boolean;
+  testTimeout?: number;
+}) {
   return {
     plugins: [
       cloudflareTest({

@@ -3,8 +3,7 @@
  * `check`: fails when the tables in src/ and the migrations differ, or when a table is not STRICT.
  */
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const MIGRATIONS = "migrations";
@@ -25,11 +24,14 @@ function generate(): void {
 }
 
 function check(): void {
-  const copy = mkdtempSync(join(tmpdir(), "migrations-"));
+  // Inside the checkout, by a relative path: drizzle-kit takes no other, fails, and exits 0 all the same.
+  mkdirSync(".stack", { recursive: true });
+  const copy = mkdtempSync(join(".stack", "migrations-"));
   try {
     cpSync(MIGRATIONS, copy, { recursive: true });
     const before = sqlFiles(copy).length;
-    drizzleKit(["generate", "--dialect", "sqlite", "--schema", "./src/*/tables.ts", "--out", copy]);
+    const answer = drizzleKit(["generate", "--dialect", "sqlite", "--schema", "./src/*/tables.ts", "--out", copy]);
+    if (!answer.includes("No schema changes") && sqlFiles(copy).length === before) fail(`drizzle-kit did not compare: ${answer}`);
     if (sqlFiles(copy).length !== before) fail("tables.ts and migrations/ differ: run `npm run migrations:generate`");
     for (const file of sqlFiles(MIGRATIONS)) {
       const text = readFileSync(join(MIGRATIONS, file), "utf8");
@@ -47,8 +49,8 @@ function sqlFiles(folder: string): string[] {
   return readdirSync(folder).filter((file) => file.endsWith(".sql")).toSorted();
 }
 
-function drizzleKit(args: string[]): void {
-  execFileSync("drizzle-kit", args, { stdio: ["ignore", "pipe", "inherit"] });
+function drizzleKit(args: string[]): string {
+  return execFileSync("drizzle-kit", args, { stdio: ["ignore", "pipe", "inherit"], encoding: "utf8" });
 }
 
 function fail(message: string): never {

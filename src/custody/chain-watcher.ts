@@ -5,7 +5,7 @@ import { clearAlert, raiseAlert } from "../chain/alert.ts";
 import { config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { pushHints } from "../streams/hints.ts";
-import { faultHook } from "./fault-hook.ts";
+import { faultHook } from "../platform/fault.ts";
 import { watchChain } from "./watch-chain.ts";
 
 /** Rounds that may fail before the operator is told that the chain cannot be read. */

@@ -7,7 +7,8 @@
 import { clearAlert, raiseAlert } from "../chain/alert.ts";
 import { type Cursor, readCursor } from "../chain/cursor.ts";
 import { ceilingOf, firstFees, type Market } from "../chain/fees.ts";
-import { type OperatorAccount, operatorAccount } from "../chain/operator-account.ts";
+import type { OperatorAccount } from "../chain/operator-account.ts";
+import { payerAccount } from "../chain/payer-account.ts";
 import { askAny, type BlockHeader, describe, type Endpoint, readHead } from "../chain/rpc.ts";
 import { readVaultStatus } from "../chain/vault.ts";
 import type { ChainConfig, Config } from "../platform/config.ts";
@@ -121,7 +122,7 @@ async function differs(desk: Desk, counts: Counts, nextBatchNo: number): Promise
 
 async function lookAt(endpoint: Endpoint, base: PayerDesk, cursor: Cursor): Promise<Desk> {
   const { chain, settings } = base;
-  const account = operatorAccount(settings, chain);
+  const account = payerAccount(settings, chain);
   const head = await readHead(endpoint, cursor.headNumber);
   const [usedNonces, tip] = await Promise.all([
     endpoint.client.getTransactionCount({ address: account.address, blockNumber: BigInt(head.number) }),

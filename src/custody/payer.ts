@@ -4,7 +4,7 @@ import { config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { pushHints } from "../streams/hints.ts";
-import { faultHook } from "./fault-hook.ts";
+import { faultHook } from "../platform/fault.ts";
 import { payRound } from "./pay-withdrawals.ts";
 import { takeLease } from "./payer-lease.ts";
 import type { PaymentOrder } from "./payment-order.ts";

@@ -106,7 +106,9 @@ async function jumpSequences(db: D1Database, chain: string): Promise<void> {
   const group = newGroup();
   const result = await commit(db, group, [
     sql`UPDATE sqlite_sequence SET seq = seq + ${SEQUENCE_JUMP} WHERE name = 'transfers' AND ${halted}`,
-    sql`UPDATE streams SET last_seq = last_seq + ${SEQUENCE_JUMP} WHERE ${halted}`,
+    // Readers who stand at a number from before find it trimmed, and are told to resync.
+    sql`UPDATE streams SET last_seq = last_seq + ${SEQUENCE_JUMP}, pushed_seq = last_seq + ${SEQUENCE_JUMP},
+      first_seq = last_seq + ${SEQUENCE_JUMP + 1} WHERE ${halted}`,
     sql`UPDATE payer_leases SET batch_floor = 1 WHERE chain = ${chain} AND batch_floor IS NULL AND halted_at IS NOT NULL`,
   ]);
   if (!result.committed) throw new Error("the sequences could not be moved", { cause: result.cause });

@@ -3,7 +3,7 @@ import { z } from "@hono/zod-openapi";
 import { U256Out } from "../assets/amount.ts";
 import { VENUES } from "../assets/asset.ts";
 import { address, assetId, decimalUnits, positiveU256, venueField } from "../assets/fields.ts";
-import { limitField, timeIdPage } from "../platform/cursor.ts";
+import { LIMIT_DOCUMENTED, limitField, timeIdPage } from "../platform/cursor.ts";
 import { boolean, oneOf, pattern, textField, timestamp, uuidField } from "../platform/fields.ts";
 import { NEWEST } from "../ledger/history.ts";
 import { REASONS } from "../ledger/post.ts";
@@ -96,7 +96,7 @@ const ledgerCursor = textField(
     return { text, before: before > NEWEST ? NEWEST : before };
   },
   "must be a non-negative integer",
-  { type: "string", pattern: "^\\d+$", description: "`next_cursor` of the previous page; any entry_id will do" },
+  { type: "string", pattern: "^[0-9]{1,200}$", examples: ["4211"], description: "`next_cursor` of the previous page; any entry_id will do" },
 );
 
 const reasonList = textField(
@@ -105,13 +105,17 @@ const reasonList = textField(
     return named.every((reason) => reason !== undefined) ? named : undefined;
   },
   `must be a comma-separated list of ${REASONS.join(", ")}`,
-  { type: "string", examples: ["deposit,withdrawal"] },
+  { type: "string", pattern: `^(${REASONS.join("|")})(,(${REASONS.join("|")}))*$`, examples: ["trade,fee"], description: "Comma-separated" },
 );
 
 const refId = textField(
   (text) => (/^0x[0-9a-fA-F]{64}$/.test(text) || /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/.test(text) ? text.toLowerCase() : undefined),
   "must be a UUID or a 0x transaction hash",
-  { type: "string" },
+  {
+    type: "string",
+    pattern: "^(0x[0-9a-fA-F]{64}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$",
+    description: "Entries of one match, quote, withdrawal or deposit transaction",
+  },
 );
 
 export const LedgerQuery = z
@@ -128,7 +132,7 @@ export const LedgerQuery = z
     ref_id: refId.optional(),
     usdc: boolean.optional(),
     // No default here: a statement refuses a limit that was given.
-    limit: limitField.removeDefault().optional(),
+    limit: limitField.removeDefault().optional().openapi(LIMIT_DOCUMENTED),
     last_cursor: ledgerCursor.optional(),
   })
   .refine((query) => query.from === undefined || query.to === undefined || query.from <= query.to, { path: ["from"], message: "must not be after to" });

@@ -4,7 +4,7 @@ import { commit, newGroup, NOW } from "../platform/commit.ts";
 import { config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, sql } from "../platform/sql.ts";
-import { faultHook } from "./fault-hook.ts";
+import { faultHook } from "../platform/fault.ts";
 
 export type WithdrawalMessage = { readonly withdrawal_id: string; readonly chain: string };
 

@@ -4,6 +4,7 @@ import { trackedHoldings } from "../custody/tracked-holdings.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { problem } from "../platform/problem.ts";
 import { sql } from "../platform/sql.ts";
+import { recordCommand } from "./audit.ts";
 import { argument, type Desk } from "./desk.ts";
 
 export function status(desk: Desk): Promise<unknown> {
@@ -30,4 +31,16 @@ export function reconcileAll(desk: Desk): Promise<unknown> {
     holdingsAt: trackedHoldings(desk.env.DB, desk.settings),
     full: true,
   });
+}
+
+/**
+ * After an older database was put back: rebuilds from each chain, and from the payer's own memory of its orders, what the
+ * database has forgotten. The payer goes on by itself once nothing is unresolved.
+ */
+export async function restore(desk: Desk): Promise<unknown> {
+  await recordCommand(desk, "restored", null);
+  const chains = desk.settings.CHAINS.map(({ chain }) => chain);
+  const reports = await Promise.all(chains.map((chain) => desk.env.PAYER.getByName(chain).restore(chain)));
+  for (const chain of chains) await desk.env.PAYER.getByName(chain).wake(chain);
+  return { ok: reports.every((report) => report.unresolved.length === 0), chains: Object.fromEntries(chains.map((chain, index) => [chain, reports[index]])) };
 }

@@ -23,6 +23,7 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "chain resume": chains.resume,
   "venue pause": venues.pause,
   "venue resume": venues.resume,
+  restore: chains.restore,
   reconcile: chains.reconcileAll,
   "audit list": listAudit,
   "audit verify": async ({ env }) => {

@@ -100,8 +100,10 @@ export const Settings = z.object({
   SESSION_SECRETS: SecretRing,
   MASTER_KEYS: SecretRing,
   ADDRESS_KEY: z.string().min(32),
-  /** `{ "<chain>": "0x<private key>" }` */
-  PAYER_KEYS: json(z.record(z.string(), z.string().regex(/^0x[0-9a-fA-F]{64}$/))),
+  /** `{ "<chain>": "0x<private key>" }`, for chains without a remote signer. */
+  PAYER_KEYS: json(z.record(z.string(), z.string().regex(/^0x[0-9a-fA-F]{64}$/))).default({}),
+  /** `{ "<chain>": { "url", "address" } }`: signers that answer eth_signTransaction over JSON-RPC. */
+  PAYER_SIGNERS: json(z.record(z.string(), z.strictObject({ url: z.url(), address }))).default({}),
 });
 
 export type Config = z.infer<typeof Settings>;

@@ -20,18 +20,20 @@ export type PageQuery<Position> = {
 };
 export type Page<Item> = { items: Item[]; next_cursor: string | null };
 
+export const LIMIT_DOCUMENTED = {
+  type: "integer",
+  format: "uint32",
+  minimum: 0,
+  maximum: UINT32_MAX,
+  description: `Most items to return; above ${MAX_PAGE} is treated as ${MAX_PAGE}`,
+} as const;
+
 export const limitField = z
   .string()
   .transform((text, context) => integerText(text, 0, UINT32_MAX) ?? fault(context, `must be an integer from 0 to ${UINT32_MAX}`))
   .transform((limit) => Math.min(limit, MAX_PAGE))
   .default(DEFAULT_PAGE)
-  .openapi({
-    type: "integer",
-    format: "uint32",
-    minimum: 0,
-    default: DEFAULT_PAGE,
-    description: `Most items to return; above ${MAX_PAGE} is treated as ${MAX_PAGE}`,
-  });
+  .openapi({ ...LIMIT_DOCUMENTED, default: DEFAULT_PAGE });
 
 /** Spread into a query schema: `z.strictObject({ venue_id: venue.optional(), ...timeIdPage })`. */
 export const timeIdPage = pageFields(z.tuple([z.int().min(0), z.uuid()]).transform(([at, id]): TimeId => ({ at, id })));
@@ -47,7 +49,7 @@ export function pageFields<Position>(position: z.ZodType<Position, unknown[]>) {
       return { text, position: parts.data };
     })
     .optional()
-    .openapi({ type: "string", description: "`next_cursor` of the previous page" });
+    .openapi({ type: "string", pattern: "^[A-Za-z0-9_-]+$", maxLength: 512, description: "`next_cursor` of the previous page" });
   return { limit: limitField, last_cursor };
 }
 

@@ -68,6 +68,7 @@ export function text(min: number, max: number) {
     type: "string",
     minLength: min,
     maxLength: max,
+    pattern: "^[^\\u0000-\\u001F\\u007F-\\u009F]*$",
   });
 }
 

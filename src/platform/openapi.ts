@@ -152,7 +152,7 @@ function acceptsNothing(body: z.ZodType): boolean {
 function successOf(route: Documented): RouteConfig["responses"] {
   if (route.stream === true)
     return { 101: { description: "The socket is open; docs/asyncapi.yaml describes its messages", headers: headersOf(["x-request-id"]) } };
-  const headers: Record<string, object> = headersOf(["x-request-id"]);
+  const headers: DocumentedHeaders = headersOf(["x-request-id"]);
   if (route.idempotent === true) Object.assign(headers, headersOf(["idempotency-replayed"]));
   for (const [name, description] of Object.entries(route.answerHeaders ?? {})) headers[name] = { description, schema: { type: "string" } };
   const content: Record<string, { schema: z.ZodType }> = { [route.mediaType ?? "application/json"]: { schema: route.answer } };
@@ -218,7 +218,9 @@ const STATUS_HEADERS: Readonly<Record<number, readonly (keyof typeof HEADERS)[]>
   503: ["retry-after"],
 };
 
-function headersOf(names: readonly (keyof typeof HEADERS)[]): Record<string, { $ref: string }> {
+type DocumentedHeaders = Record<string, { $ref: string } | { description: string; schema: { type: "string" } }>;
+
+function headersOf(names: readonly (keyof typeof HEADERS)[]): DocumentedHeaders {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 

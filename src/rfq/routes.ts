@@ -159,7 +159,9 @@ function registerQuoteRoutes(api: Api): void {
     method: "delete",
     path: "/rfq/quotes",
     summary: "Cancel all of your quotes, in every book or those that fit",
-    fields: z.strictObject({ venue_id: venueField.optional(), asset_id: assetId.optional(), request_id: uuidField.optional() }),
+    fields: z
+      .strictObject({ venue_id: venueField.optional(), asset_id: assetId.optional(), request_id: uuidField.optional() })
+      .refine(hasVenue, venueOfAsset),
     answer: CancelledQuotes,
     problems: BOOK_PROBLEMS,
     handler: async ({ env, actor, fields }) => ({
