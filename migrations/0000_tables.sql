@@ -235,7 +235,7 @@ CREATE TABLE `deposits` (
 CREATE UNIQUE INDEX `deposits_identity` ON `deposits` (`chain`,`transaction_hash`,`token`,`ordinal`,`position`,`address`);--> statement-breakpoint
 CREATE INDEX `deposits_user` ON `deposits` (`user_id`,`detected_at`,`deposit_id`);--> statement-breakpoint
 CREATE INDEX `deposits_open` ON `deposits` (`chain`,`block_number`) WHERE state = 'confirming';--> statement-breakpoint
-CREATE INDEX `deposits_hash` ON `deposits` (`transaction_hash`);--> statement-breakpoint
+CREATE INDEX `deposits_hash` ON `deposits` (`user_id`,`transaction_hash`);--> statement-breakpoint
 CREATE INDEX `deposits_detected_in` ON `deposits` (`detected_in`);--> statement-breakpoint
 CREATE INDEX `deposits_ended_in` ON `deposits` (`ended_in`) WHERE ended_in IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `withdrawals` (
@@ -267,6 +267,7 @@ CREATE UNIQUE INDEX `withdrawals_payment_id_unique` ON `withdrawals` (`payment_i
 CREATE UNIQUE INDEX `withdrawals_client_id` ON `withdrawals` (`user_id`,`client_withdrawal_id`);--> statement-breakpoint
 CREATE INDEX `withdrawals_user` ON `withdrawals` (`user_id`,`created_at`,`withdrawal_id`);--> statement-breakpoint
 CREATE INDEX `withdrawals_open` ON `withdrawals` (`chain`,`created_at`,`withdrawal_id`) WHERE state IN ('queued', 'submitted');--> statement-breakpoint
+CREATE INDEX `withdrawals_reverted` ON `withdrawals` (`user_id`,`to_address`) WHERE failure_code = 'payment_reverted';--> statement-breakpoint
 CREATE INDEX `withdrawals_changed_in` ON `withdrawals` (`changed_in`);--> statement-breakpoint
 CREATE INDEX `withdrawals_ended_by` ON `withdrawals` (`ended_by`) WHERE ended_by IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `accounts` (

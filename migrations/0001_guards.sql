@@ -27,6 +27,7 @@ CREATE TRIGGER transfers_insert BEFORE INSERT ON transfers BEGIN
   SELECT RAISE(ABORT, 'append-only: transfer exists') WHERE EXISTS (SELECT 1 FROM transfers WHERE transfer_id = NEW.transfer_id)
     OR EXISTS (SELECT 1 FROM transfers WHERE ref = NEW.ref AND step = NEW.step AND line = NEW.line);
   SELECT RAISE(ABORT, 'append-only: the database numbers transfers') WHERE NEW.transfer_id IS NOT NULL AND NEW.transfer_id <> -1;
+  SELECT RAISE(ABORT, 'append-only: time went back') WHERE NEW.at < (SELECT at FROM transfers ORDER BY transfer_id DESC LIMIT 1);
   SELECT RAISE(ABORT, 'append-only: balances are filled by the journal') WHERE NEW.from_balance IS NOT NULL OR NEW.to_balance IS NOT NULL;
   SELECT RAISE(ABORT, 'constraint failed: a transfer joins two accounts of one asset')
     WHERE (SELECT asset FROM accounts WHERE account_id = NEW.from_account) IS NOT (SELECT asset FROM accounts WHERE account_id = NEW.to_account)
@@ -34,6 +35,8 @@ CREATE TRIGGER transfers_insert BEFORE INSERT ON transfers BEGIN
 END;
 --> statement-breakpoint
 CREATE TRIGGER transfers_post AFTER INSERT ON transfers BEGIN
+  -- Before the insert an id that the database will give reads as -1, and so would an explicit -1.
+  SELECT RAISE(ABORT, 'append-only: the database numbers transfers') WHERE NEW.transfer_id < 1;
   UPDATE accounts SET balance = balance - NEW.amount
     WHERE account_id = NEW.from_account
       AND balance - NEW.amount >= iif(kind = 'external', -4611686018427387904, 0);

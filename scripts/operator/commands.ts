@@ -44,7 +44,11 @@ export const COMMANDS: readonly Command[] = [
   { words: ["venue", "pause"], argument: { name: "venue", required: true }, help: "no new requests, quotes and matches there" },
   { words: ["venue", "resume"], argument: { name: "venue", required: true }, help: "undoes a pause" },
   { words: ["restore"], help: "rebuilds from the chains what a restored database has forgotten" },
-  { words: ["reconcile"], help: "compares journal, balances and chains; exits with 1 when they differ" },
+  {
+    words: ["reconcile"],
+    flags: [{ name: "resolve", value: "<reason>", help: "closes the differences found before, after review" }],
+    help: "compares journal, balances and chains; exits with 1 when they differ",
+  },
   { words: ["audit", "list"], flags: [LIMIT], help: "the newest audit events of everyone" },
   { words: ["audit", "verify"], help: "checks the audit chain from its first row; exits with 1 when it is broken" },
 ];

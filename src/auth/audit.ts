@@ -34,7 +34,8 @@ export type OperatorAuditKind =
   | "withdrawal_retried"
   | "withdrawal_failed"
   | "chain_resumed"
-  | "restored";
+  | "restored"
+  | "differences_resolved";
 
 /** Who did it: a credential of the user, the password itself, the operator by name, or nobody proven. */
 export type AuditActor = "session" | "api_key" | "password" | "unknown" | `operator:${string}`;

@@ -31,7 +31,7 @@ const Ticket = z.object({ ticket: z.string(), expires_at: z.iso.datetime(), scop
 const email = textField(
   (given) => (given.length <= 254 && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(given.trim()) ? given : undefined),
   "must be an email address",
-  { type: "string", format: "email", maxLength: 254 },
+  { type: "string", pattern: "^[^\\s@]+@[^\\s@]+$", maxLength: 254 },
 );
 /** Bounded in bytes, because scrypt hashes them all before anyone is known. */
 const anyPassword = textField(
@@ -40,6 +40,9 @@ const anyPassword = textField(
   {
     type: "string",
     format: "password",
+    minLength: 1,
+    maxLength: 1_024,
+    description: "1 to 1024 bytes",
   },
 );
 const newPassword = textField(
@@ -49,12 +52,14 @@ const newPassword = textField(
     type: "string",
     format: "password",
     minLength: 12,
+    maxLength: 1_024,
+    description: "At least 12 characters, at most 1024 bytes",
   },
 );
 const ipRange = textField(
   (given) => (parseIpRange(given) === undefined ? undefined : given),
   "must be an IPv4 or IPv6 address or CIDR range",
-  { type: "string" },
+  { type: "string", description: "IPv4 or IPv6 address or CIDR range" },
 );
 
 export function registerAuthRoutes(app: Api): void {
@@ -115,7 +120,10 @@ function registerKeyRoutes(app: Api): void {
     body: z.strictObject({
       label: text(1, 64),
       scopes: z.array(oneOf(SCOPES), "must be a list of scopes").min(1, "must name a scope").max(SCOPES.length),
-      expires_at: timestamp.nullable().optional(),
+      expires_at: timestamp
+        .nullable()
+        .optional()
+        .openapi({ type: ["string", "null"], format: "date-time", description: "Must lie ahead; null or left out: never" }),
       allowed_ips: z
         .array(ipRange, "must be a list of addresses")
         .min(1, "must name an address; leave it out to allow any")

@@ -1,10 +1,9 @@
 import { fetchCount, olderThan, type Page, pageOf, type PageQuery, type TimeId } from "../platform/cursor.ts";
 import { all, raw, readUuid, sql, uuid } from "../platform/sql.ts";
-import { DEPOSIT_COLUMNS, type DepositRow, type DepositState } from "./records.ts";
-import { type DepositWire, depositWire } from "./wire.ts";
+import { DEPOSIT_COLUMNS, type DepositRow, type DepositState, depositView } from "./records.ts";
 
 /** The caller's deposits, newest first. */
-export async function listDeposits(db: D1Database, userId: string, query: PageQuery<TimeId> & { status?: DepositState | undefined }): Promise<Page<DepositWire>> {
+export async function listDeposits(db: D1Database, userId: string, query: PageQuery<TimeId> & { status?: DepositState | undefined }): Promise<Page<ReturnType<typeof depositView>>> {
   const rows = await all<DepositRow>(
     db,
     sql`SELECT ${DEPOSIT_COLUMNS} FROM deposits d INDEXED BY deposits_user WHERE d.user_id = ${uuid(userId)}
@@ -12,5 +11,5 @@ export async function listDeposits(db: D1Database, userId: string, query: PageQu
       AND ${query.status === undefined ? raw("1") : sql`d.state = ${query.status}`}
       ORDER BY d.detected_at DESC, d.deposit_id DESC LIMIT ${fetchCount(query)}`,
   );
-  return pageOf(query, rows, depositWire, (row) => ({ at: row.detected_at, id: readUuid(row.deposit_id) }));
+  return pageOf(query, rows, depositView, (row) => ({ at: row.detected_at, id: readUuid(row.deposit_id) }));
 }

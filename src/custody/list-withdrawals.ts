@@ -1,14 +1,13 @@
 import { fetchCount, olderThan, type Page, pageOf, type PageQuery, type TimeId } from "../platform/cursor.ts";
 import { all, raw, readUuid, sql, uuid } from "../platform/sql.ts";
-import { WITHDRAWAL_COLUMNS, type WithdrawalRow, type WithdrawalState } from "./records.ts";
-import { type WithdrawalWire, withdrawalWire } from "./wire.ts";
+import { WITHDRAWAL_COLUMNS, type WithdrawalRow, type WithdrawalState, withdrawalView } from "./records.ts";
 
 /** The caller's withdrawals, newest first. */
 export async function listWithdrawals(
   db: D1Database,
   userId: string,
   query: PageQuery<TimeId> & { status?: WithdrawalState | undefined },
-): Promise<Page<WithdrawalWire>> {
+): Promise<Page<ReturnType<typeof withdrawalView>>> {
   const rows = await all<WithdrawalRow>(
     db,
     sql`SELECT ${WITHDRAWAL_COLUMNS} FROM withdrawals w INDEXED BY withdrawals_user WHERE w.user_id = ${uuid(userId)}
@@ -16,5 +15,5 @@ export async function listWithdrawals(
       AND ${query.status === undefined ? raw("1") : sql`w.state = ${query.status}`}
       ORDER BY w.created_at DESC, w.withdrawal_id DESC LIMIT ${fetchCount(query)}`,
   );
-  return pageOf(query, rows, withdrawalWire, (row) => ({ at: row.created_at, id: readUuid(row.withdrawal_id) }));
+  return pageOf(query, rows, withdrawalView, (row) => ({ at: row.created_at, id: readUuid(row.withdrawal_id) }));
 }

@@ -90,7 +90,7 @@ export const WITHDRAWAL_COLUMNS: Sql = columnList(WITHDRAWAL);
 export const DEPOSIT_BODY: Sql = jsonObject(DEPOSIT);
 export const WITHDRAWAL_BODY: Sql = jsonObject(WITHDRAWAL);
 
-export function depositView(row: DepositRow): Record<string, unknown> {
+export function depositView(row: DepositRow) {
   const token = readAssetKey(row.asset);
   return {
     deposit_id: readUuid(row.deposit_id),
@@ -109,7 +109,7 @@ export function depositView(row: DepositRow): Record<string, unknown> {
   };
 }
 
-export function withdrawalView(row: WithdrawalRow): Record<string, unknown> {
+export function withdrawalView(row: WithdrawalRow) {
   const token = readAssetKey(row.asset);
   return {
     withdrawal_id: readUuid(row.withdrawal_id),

@@ -15,9 +15,8 @@ import { listDeposits } from "./list-deposits.ts";
 import { listEntries } from "./list-entries.ts";
 import { statementResponse, wantsStatement } from "./list-statement.ts";
 import { listWithdrawals } from "./list-withdrawals.ts";
-import type { WithdrawalRow } from "./records.ts";
+import { type WithdrawalRow, withdrawalView } from "./records.ts";
 import * as schema from "./schemas.ts";
-import { withdrawalWire } from "./wire.ts";
 import { type WithdrawTerms, withdraw } from "./withdraw.ts";
 
 const READ = { tag: "Custody", credential: "any", scope: "read" } as const;
@@ -137,10 +136,10 @@ function registerWithdrawalRoutes(app: Api): void {
       await checkDestination(db, settings, body.to_address);
       const terms: WithdrawTerms = { clientWithdrawalId: body.client_withdrawal_id, amount: body.amount, toAddress: body.to_address, chain: chain.chain, asset };
       const { row, replayed, events } = await withdraw(db, settings, { actor, terms, ip: clientIp });
-      if (replayed) return reply(withdrawalWire(row), { "idempotency-replayed": "true" });
+      if (replayed) return reply(withdrawalView(row), { "idempotency-replayed": "true" });
       waitUntil(pushHints(env, events));
       waitUntil(ring(env, row));
-      return withdrawalWire(row);
+      return withdrawalView(row);
     },
   });
   route(app, {

@@ -34,9 +34,11 @@ export async function checkHoldings(db: D1Database, chain: string, holdingsAt: H
   try {
     holdings = await holdingsAt({ chain, block: issue.block, blockHash: issue.blockHash, assets: issue.assets.map((asset) => asset.key) });
   } catch (error) {
+    // The turn of these assets is not over: the next run asks for them again.
     log("warn", "ledger.holdings_unknown", { chain, block: issue.block, ...errorFields(error) });
     return { at: null, differences: [], cleared: [] };
   }
+  await endTurn(db, issue);
   const differences: Difference[] = [];
   const cleared: string[] = [];
   for (const { key, issued } of issue.assets) {
@@ -53,7 +55,7 @@ export async function checkHoldings(db: D1Database, chain: string, holdingsAt: H
   return { at: issue.block, differences, cleared };
 }
 
-type Issue = { readonly block: number; readonly blockHash: string; readonly assets: readonly { key: AssetKey; issued: bigint }[] };
+type Issue = { readonly block: number; readonly blockHash: string; readonly assets: readonly { key: AssetKey; issued: bigint }[]; readonly turn: { readonly walk: string; readonly from: string; readonly to: string } };
 type AssetRow = { readonly asset: AssetKey; readonly issued: string; readonly paid: string };
 
 /** One batch, one state: the confirmed block, and what is issued of the next assets in turn. */
@@ -67,14 +69,21 @@ async function readIssue(db: D1Database, chain: string): Promise<Issue | undefin
     FROM accounts a WHERE a.owner = ${externalOwner(chain)} AND a.kind = 'external' AND a.asset IN (
       SELECT ${USDC} UNION SELECT asset FROM shortfalls WHERE chain = ${chain}
       UNION SELECT asset FROM (SELECT asset FROM accounts WHERE owner = ${externalOwner(chain)} AND asset > ${mark} ORDER BY asset LIMIT ${ASSETS_PER_RUN}))`;
-  const next = sql`INSERT INTO ledger_checkpoints (walk, position, mark)
-    SELECT ${walk}, 0, coalesce((SELECT max(asset) FROM (SELECT asset FROM accounts WHERE owner = ${externalOwner(chain)} AND asset > ${mark} ORDER BY asset LIMIT ${ASSETS_PER_RUN})), '')
-    WHERE 1 ON CONFLICT (walk) DO UPDATE SET mark = excluded.mark`;
-  const [found, rows] = await db.batch<Record<string, string | number>>([cursor, assets, next].map((statement) => prepare(db, statement)));
+  const next = sql`SELECT coalesce(max(asset), '') AS mark FROM (SELECT asset FROM accounts WHERE owner = ${externalOwner(chain)} AND asset > ${mark} ORDER BY asset LIMIT ${ASSETS_PER_RUN})`;
+  const [found, rows, marks] = await db.batch<Record<string, string | number>>([cursor, assets, next].map((statement) => prepare(db, statement)));
   const [at] = readRows<{ block: number; hash: string }>(found);
   if (at === undefined) return undefined;
   const issued = readRows<AssetRow>(rows).map((row) => ({ key: row.asset, issued: BigInt(row.issued) - BigInt(row.paid) }));
-  return { block: at.block, blockHash: `0x${at.hash}`, assets: issued };
+  return { block: at.block, blockHash: `0x${at.hash}`, assets: issued, turn: { walk, from: mark, to: readRows<{ mark: string }>(marks)[0]?.mark ?? "" } };
+}
+
+/** The next run goes on with the assets after these; past the last one it begins again. */
+async function endTurn(db: D1Database, { turn }: Issue): Promise<void> {
+  await all(
+    db,
+    sql`INSERT INTO ledger_checkpoints (walk, position, mark) SELECT ${turn.walk}, 0, ${turn.to}
+      WHERE 1 ON CONFLICT (walk) DO UPDATE SET mark = excluded.mark WHERE mark = ${turn.from}`,
+  );
 }
 
 /** The rows of a statement above, whose columns it names itself. */

@@ -3,9 +3,10 @@ import { chainStatus, orderResume } from "../custody/chain-orders.ts";
 import { trackedHoldings } from "../custody/tracked-holdings.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { problem } from "../platform/problem.ts";
-import { sql } from "../platform/sql.ts";
+import { NOW } from "../platform/commit.ts";
+import { all, sql } from "../platform/sql.ts";
 import { recordCommand } from "./audit.ts";
-import { argument, type Desk } from "./desk.ts";
+import { argument, type Desk, optional } from "./desk.ts";
 
 export function status(desk: Desk): Promise<unknown> {
   return chainStatus(desk.env.DB, desk.words[0]);
@@ -24,8 +25,13 @@ export async function resume(desk: Desk): Promise<unknown> {
   return { chain, ordered: true };
 }
 
-/** The whole reconciliation, from the first transfer on. */
-export function reconcileAll(desk: Desk): Promise<unknown> {
+/** The whole reconciliation, from the first transfer on. `--resolve <reason>`: differences found before are reviewed and closed first. */
+export async function reconcileAll(desk: Desk): Promise<unknown> {
+  const reason = optional(desk, "resolve");
+  if (reason !== undefined) {
+    await recordCommand(desk, "differences_resolved", reason);
+    await all(desk.env.DB, sql`UPDATE alerts SET resolved_at = ${NOW} WHERE kind = 'reconciliation' AND resolved_at IS NULL`);
+  }
   return reconcile(desk.env.DB, {
     chains: desk.settings.CHAINS.map(({ chain }) => chain),
     holdingsAt: trackedHoldings(desk.env.DB, desk.settings),

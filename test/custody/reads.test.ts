@@ -49,7 +49,7 @@ it("addresses rotate: the newest is current, all are listed newest first, each i
 it("addresses made at once get different numbers, and nobody else's", async () => {
   const { session } = await caller();
   const made = await Promise.all(Array.from({ length: 5 }, () => createDepositAddress(db, settings, { actor: session, chain, ip: undefined })));
-  expect(made.map((one) => one.nonce).sort()).toEqual([0, 1, 2, 3, 4]);
+  expect(made.map((one) => one.nonce).sort((a, b) => a - b)).toEqual([0, 1, 2, 3, 4]);
 });
 
 it("a user has at most 50 addresses on a chain", async () => {

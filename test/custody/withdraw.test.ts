@@ -103,7 +103,7 @@ it("more than is available is refused exactly, also beyond what any balance can 
 it("of 20 parallel withdrawals of the whole balance exactly one is queued", async () => {
   const { userId, token, withdraw } = await withFunds(50n);
   const answers = await Promise.all(Array.from({ length: 20 }, () => withdraw({ amount: "50" })));
-  expect(answers.map((answer) => answer.status).sort()).toEqual([202, ...Array.from({ length: 19 }, () => 409)]);
+  expect(answers.map((answer) => answer.status).sort((a, b) => a - b)).toEqual([202, ...Array.from({ length: 19 }, () => 409)]);
   expect(await balances(db, userId, token.key)).toEqual([0n, 50n]);
 });
 

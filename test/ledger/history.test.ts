@@ -199,7 +199,7 @@ it("every shape of query is answered from an index", async () => {
     /^SEARCH a USING INTEGER PRIMARY KEY \(rowid=\?\)$/,
     /^SEARCH a USING COVERING INDEX accounts_owner \(owner=\?/,
     /^SEARCH d USING INDEX sqlite_autoindex_deposits_1 \(deposit_id=\?\) LEFT-JOIN$/,
-    /^SEARCH deposits USING INDEX deposits_hash \(transaction_hash=\?\)$/,
+    /^SEARCH deposits USING INDEX deposits_hash \(user_id=\? AND transaction_hash=\?\)$/,
     /^SEARCH matches USING INDEX sqlite_autoindex_matches_1 \(match_id=\?\)$/,
     /^SEARCH m USING INDEX matches_quote_id_unique \(quote_id=\?\)$/,
   ];
