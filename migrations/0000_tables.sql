@@ -29,6 +29,7 @@ CREATE TABLE `audit_events` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `audit_events_audit_event_id_unique` ON `audit_events` (`audit_event_id`);--> statement-breakpoint
 CREATE INDEX `audit_events_user` ON `audit_events` (`user_id`,`audit_seq`);--> statement-breakpoint
+CREATE INDEX `audit_events_ended` ON `audit_events` (`at`) WHERE kind IN ('account_frozen', 'api_key_revoked', 'sessions_ended');--> statement-breakpoint
 CREATE TABLE `audit_seals` (
 	`audit_seq` integer PRIMARY KEY NOT NULL,
 	`hash` blob NOT NULL,
@@ -70,6 +71,7 @@ CREATE TABLE `ws_tickets` (
 --> statement-breakpoint
 CREATE INDEX `ws_tickets_used` ON `ws_tickets` (`user_id`) WHERE used_at IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `ws_tickets_expiry` ON `ws_tickets` (`expires_at`);--> statement-breakpoint
+CREATE INDEX `ws_tickets_unused` ON `ws_tickets` (`expires_at`) WHERE used_at IS NULL;--> statement-breakpoint
 CREATE TABLE `batch_members` (
 	`transaction_id` blob NOT NULL,
 	`withdrawal_id` blob NOT NULL,
@@ -234,6 +236,7 @@ CREATE TABLE `deposits` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `deposits_identity` ON `deposits` (`chain`,`transaction_hash`,`token`,`ordinal`,`position`,`address`);--> statement-breakpoint
 CREATE INDEX `deposits_user` ON `deposits` (`user_id`,`detected_at`,`deposit_id`);--> statement-breakpoint
+CREATE INDEX `deposits_user_state` ON `deposits` (`user_id`,`state`,`detected_at`,`deposit_id`);--> statement-breakpoint
 CREATE INDEX `deposits_open` ON `deposits` (`chain`,`block_number`) WHERE state = 'confirming';--> statement-breakpoint
 CREATE INDEX `deposits_hash` ON `deposits` (`user_id`,`transaction_hash`);--> statement-breakpoint
 CREATE INDEX `deposits_detected_in` ON `deposits` (`detected_in`);--> statement-breakpoint
@@ -266,6 +269,7 @@ CREATE UNIQUE INDEX `withdrawals_job_id_unique` ON `withdrawals` (`job_id`);--> 
 CREATE UNIQUE INDEX `withdrawals_payment_id_unique` ON `withdrawals` (`payment_id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `withdrawals_client_id` ON `withdrawals` (`user_id`,`client_withdrawal_id`);--> statement-breakpoint
 CREATE INDEX `withdrawals_user` ON `withdrawals` (`user_id`,`created_at`,`withdrawal_id`);--> statement-breakpoint
+CREATE INDEX `withdrawals_user_state` ON `withdrawals` (`user_id`,`state`,`created_at`,`withdrawal_id`);--> statement-breakpoint
 CREATE INDEX `withdrawals_open` ON `withdrawals` (`chain`,`created_at`,`withdrawal_id`) WHERE state IN ('queued', 'submitted');--> statement-breakpoint
 CREATE INDEX `withdrawals_reverted` ON `withdrawals` (`user_id`,`to_address`) WHERE failure_code = 'payment_reverted';--> statement-breakpoint
 CREATE INDEX `withdrawals_changed_in` ON `withdrawals` (`changed_in`);--> statement-breakpoint
@@ -410,8 +414,10 @@ CREATE TABLE `quotes` (
 --> statement-breakpoint
 CREATE INDEX `quotes_request` ON `quotes` (`request_id`,`price`,`opened_at`,`quote_id`);--> statement-breakpoint
 CREATE INDEX `quotes_maker` ON `quotes` (`maker_id`,`opened_at`,`quote_id`);--> statement-breakpoint
+CREATE INDEX `quotes_maker_state` ON `quotes` (`maker_id`,`state`,`opened_at`,`quote_id`);--> statement-breakpoint
+CREATE INDEX `quotes_request_state` ON `quotes` (`request_id`,`state`,`price`,`opened_at`,`quote_id`);--> statement-breakpoint
 CREATE INDEX `quotes_open_maker` ON `quotes` (`maker_id`,`expires_at`) WHERE state = 'open';--> statement-breakpoint
-CREATE INDEX `quotes_open_request` ON `quotes` (`request_id`) WHERE state = 'open';--> statement-breakpoint
+CREATE INDEX `quotes_open_request` ON `quotes` (`request_id`,`maker_id`) WHERE state = 'open';--> statement-breakpoint
 CREATE INDEX `quotes_due` ON `quotes` (`asset`,`expires_at`) WHERE state = 'open';--> statement-breakpoint
 CREATE INDEX `quotes_opened_in` ON `quotes` (`opened_in`);--> statement-breakpoint
 CREATE INDEX `quotes_ended_in` ON `quotes` (`ended_in`) WHERE ended_in IS NOT NULL;--> statement-breakpoint
@@ -466,5 +472,4 @@ CREATE TABLE `streams` (
 ) STRICT;
 --> statement-breakpoint
 CREATE UNIQUE INDEX `streams_name_unique` ON `streams` (`name`);--> statement-breakpoint
-CREATE INDEX `streams_behind` ON `streams` (`stream_id`) WHERE pushed_seq < last_seq;--> statement-breakpoint
 CREATE INDEX `streams_long` ON `streams` (`stream_id`) WHERE last_seq - first_seq >= 1000;

@@ -92,6 +92,21 @@ CREATE TRIGGER matches_delete BEFORE DELETE ON matches BEGIN
   SELECT RAISE(ABORT, 'append-only: match');
 END;
 --> statement-breakpoint
+CREATE TRIGGER deposits_insert BEFORE INSERT ON deposits BEGIN
+  -- By its identity a deposit may be seen again until it is money; then nothing takes its place.
+  SELECT RAISE(ABORT, 'append-only: deposit exists') WHERE EXISTS (SELECT 1 FROM deposits WHERE deposit_id = NEW.deposit_id)
+    OR EXISTS (SELECT 1 FROM deposits WHERE chain = NEW.chain AND transaction_hash = NEW.transaction_hash AND token = NEW.token
+      AND ordinal = NEW.ordinal AND position = NEW.position AND address = NEW.address AND state IN ('credited', 'quarantined'));
+END;
+--> statement-breakpoint
+CREATE TRIGGER requests_insert BEFORE INSERT ON requests BEGIN
+  SELECT RAISE(ABORT, 'append-only: request exists') WHERE EXISTS (SELECT 1 FROM requests WHERE request_id = NEW.request_id);
+END;
+--> statement-breakpoint
+CREATE TRIGGER quotes_insert BEFORE INSERT ON quotes BEGIN
+  SELECT RAISE(ABORT, 'append-only: quote exists') WHERE EXISTS (SELECT 1 FROM quotes WHERE quote_id = NEW.quote_id);
+END;
+--> statement-breakpoint
 CREATE TRIGGER deposits_delete BEFORE DELETE ON deposits BEGIN
   SELECT RAISE(ABORT, 'append-only: deposit');
 END;
@@ -108,6 +123,13 @@ END;
 --> statement-breakpoint
 CREATE TRIGGER withdrawals_closed BEFORE UPDATE ON withdrawals WHEN OLD.state IN ('settled', 'failed') BEGIN
   SELECT RAISE(ABORT, 'append-only: a closed withdrawal never moves');
+END;
+--> statement-breakpoint
+-- Its terms were signed, or will be: they are what its funds were set aside for.
+CREATE TRIGGER withdrawals_terms BEFORE UPDATE ON withdrawals WHEN NEW.withdrawal_id <> OLD.withdrawal_id OR NEW.job_id <> OLD.job_id
+  OR NEW.user_id <> OLD.user_id OR NEW.client_withdrawal_id <> OLD.client_withdrawal_id OR NEW.payment_id <> OLD.payment_id OR NEW.chain <> OLD.chain
+  OR NEW.asset <> OLD.asset OR NEW.amount <> OLD.amount OR NEW.to_address <> OLD.to_address BEGIN
+  SELECT RAISE(ABORT, 'append-only: the terms of a withdrawal never change');
 END;
 --> statement-breakpoint
 CREATE TRIGGER withdrawals_delete BEFORE DELETE ON withdrawals BEGIN
@@ -195,8 +217,10 @@ CREATE TRIGGER batch_members_insert BEFORE INSERT ON batch_members BEGIN
       OR (withdrawal_id = NEW.withdrawal_id AND purpose = NEW.purpose AND ended_in IS NULL AND NEW.ended_in IS NULL));
 END;
 --> statement-breakpoint
-CREATE TRIGGER batch_members_ended BEFORE UPDATE ON batch_members WHEN OLD.ended_in IS NOT NULL BEGIN
-  SELECT RAISE(ABORT, 'append-only: an ended batch member never moves');
+-- Nor does a live one become another: UPDATE OR REPLACE would take away the row that it collides with.
+CREATE TRIGGER batch_members_ended BEFORE UPDATE ON batch_members WHEN OLD.ended_in IS NOT NULL OR NEW.transaction_id <> OLD.transaction_id
+  OR NEW.withdrawal_id <> OLD.withdrawal_id OR NEW.purpose <> OLD.purpose BEGIN
+  SELECT RAISE(ABORT, 'append-only: a batch member keeps its place, and never moves once it has ended');
 END;
 --> statement-breakpoint
 CREATE TRIGGER batch_members_delete BEFORE DELETE ON batch_members BEGIN

@@ -8,6 +8,7 @@ import { OpenAPIHono } from "@hono/zod-openapi";
 import { authenticate } from "./auth/authenticate.ts";
 import { registerAuthRoutes } from "./auth/routes.ts";
 import { registerCustodyRoutes } from "./custody/routes.ts";
+import { registerDocsRoutes } from "./docs/routes.ts";
 import { config } from "./platform/config.ts";
 import { type EdgeContext, type EdgeEnv, newExchange } from "./platform/exchange.ts";
 import { problem } from "./platform/problem.ts";
@@ -29,6 +30,7 @@ export function createApp(): Api {
   registerCustodyRoutes(app);
   registerRfqRoutes(app);
   registerStreamRoutes(app);
+  registerDocsRoutes(app);
   return app;
 }
 

@@ -18,10 +18,11 @@ import { trimStreams } from "./streams/trim.ts";
 type Task = readonly [name: string, run: (env: Env) => Promise<unknown>];
 
 const TASKS: readonly Task[] = [
-  ["wake_chains", wakeChains],
-  ["expire_missed", expireMissed],
+  // What has been promised within a minute comes before what may wait for a chain.
   ["hint_again", hintAgain],
   ["close_ended_sockets", closeEndedSockets],
+  ["expire_missed", expireMissed],
+  ["wake_chains", wakeChains],
   ["seal_audit", ({ DB }) => sealAudit(DB)],
   ["reconcile", reconcileNow],
   ["watch_storage", ({ DB }) => watchStorage(DB)],
@@ -37,11 +38,19 @@ function reconcileNow(env: Env): Promise<unknown> {
   return reconcile(env.DB, { chains: settings.CHAINS.map(({ chain }) => chain), holdingsAt: trackedHoldings(env.DB, settings) });
 }
 
+const TASK_DEADLINE_MS = 25_000;
+
+/** A task that hangs, say on a chain's node, must not keep the others from their turn; it goes on by itself. */
+async function lateFor(name: string): Promise<void> {
+  await scheduler.wait(TASK_DEADLINE_MS);
+  log("warn", "cron.late", { task: name });
+}
+
 /** One after the other, so that they do not crowd D1; one's failure stops none of the others. */
 export async function runCron(env: Env): Promise<void> {
   for (const [name, run] of TASKS) {
     try {
-      await run(env);
+      await Promise.race([run(env), lateFor(name)]);
     } catch (error) {
       log("error", "cron.failed", { task: name, ...errorFields(error) });
     }

@@ -6,10 +6,16 @@ import { canonicalAssetId, VENUES } from "./asset.ts";
 
 const U256_FORMS = "must be a non-negative integer up to 2^256-1, as decimal text, 0x hex text or a JSON number";
 
-export const u256 = field(parseU256, U256_FORMS, {
+const U256_DOCUMENTED: { type: ("string" | "integer")[]; examples: string[] } = {
   type: ["string", "integer"],
-  description: "U256: decimal string, 0x hex string, or JSON integer",
   examples: ["1000000", "0xf4240"],
+};
+
+export const u256 = field(parseU256, U256_FORMS, {
+  ...U256_DOCUMENTED,
+  minimum: 0,
+  pattern: "^([0-9]{1,77}|0x[0-9a-fA-F]{1,64})$",
+  description: "U256: decimal string, 0x hex string, or JSON integer",
 });
 
 /** An amount that something is asked for: at least one native unit. */
@@ -19,7 +25,12 @@ export const positiveU256 = field(
     return amount === 0n ? undefined : amount;
   },
   U256_FORMS.replace("a non-negative", "a positive"),
-  { type: ["string", "integer"], description: "U256 of at least 1: decimal string, 0x hex string, or JSON integer" },
+  {
+    ...U256_DOCUMENTED,
+    minimum: 1,
+    pattern: "^(0{0,9}[1-9][0-9]{0,67}|0x0{0,9}[1-9a-fA-F][0-9a-fA-F]{0,54})$",
+    description: "U256 of at least 1: decimal string, 0x hex string, or JSON integer",
+  },
 );
 
 /** Non-negative decimal native units, as the ledger's filters take them. */
@@ -30,7 +41,7 @@ export const decimalUnits = textField(
     return units > U256_MAX ? undefined : units;
   },
   "must be a non-negative decimal integer",
-  { type: "string", pattern: "^\\d{1,78}$" },
+  { type: "string", pattern: "^[0-9]{1,77}$", description: "Native units" },
 );
 
 export const PRICE_MAX = 1_000_000;
@@ -42,19 +53,27 @@ export const price = field(
     return value !== undefined && value >= 1n && value <= BigInt(PRICE_MAX) ? Number(value) : undefined;
   },
   `must be an integer from 1 to ${PRICE_MAX}`,
-  { type: ["integer", "string"], minimum: 1, maximum: PRICE_MAX, description: "Price scaled by 1e6" },
+  {
+    type: ["integer", "string"],
+    minimum: 1,
+    maximum: PRICE_MAX,
+    pattern: "^([1-9][0-9]{0,5}|1000000)$",
+    description: "Price scaled by 1e6: 650000 is 0.65",
+  },
 );
 
 /** In canonical form: minimal lower-case hex. */
 export const assetId = textField(canonicalAssetId, "must be 0x and 1 to 64 hex digits", {
   type: "string",
   pattern: "^0x[0-9a-fA-F]{1,64}$",
+  description: "An outcome token of its venue; leading zeros and case do not matter",
 });
 
 /** In EIP-55 form. */
 export const address = textField(parseAddress, "must be 0x and 40 hex digits, with a valid EIP-55 checksum if of mixed case", {
   type: "string",
   pattern: "^0x[0-9a-fA-F]{40}$",
+  description: "Of mixed case, it must pass the EIP-55 checksum",
 });
 
 export const venueField = oneOf(VENUES);

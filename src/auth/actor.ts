@@ -18,6 +18,11 @@ export type Actor = {
 export type ApiKeyActor = Actor & { readonly credential: ApiKeyCredential };
 export type SessionActor = Actor & { readonly credential: SessionCredential };
 
+/** Whose budget a call uses: the key's, else the user's, whether it comes by REST or down a socket. */
+export function rateKeyOf({ userId, credential }: Actor): string {
+  return credential.kind === "api_key" ? credential.apiKeyId : userId;
+}
+
 /** Condition for a gate: at the group's instant the user is not frozen and the credential is live. */
 export function mayWrite(actor: Actor, at: Sql): Sql {
   const { credential } = actor;

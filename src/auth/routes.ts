@@ -31,7 +31,11 @@ const Ticket = z.object({ ticket: z.string(), expires_at: z.iso.datetime(), scop
 const email = textField(
   (given) => (given.length <= 254 && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(given.trim()) ? given : undefined),
   "must be an email address",
-  { type: "string", pattern: "^[^\\s@]+@[^\\s@]+$", maxLength: 254 },
+  {
+    type: "string",
+    pattern: "^[^\\s@\\u0000-\\u001F\\u007F-\\u009F\\uFEFF]+@[^\\s@\\u0000-\\u001F\\u007F-\\u009F\\uFEFF]+$",
+    maxLength: 254,
+  },
 );
 /** Bounded in bytes, because scrypt hashes them all before anyone is known. */
 const anyPassword = textField(

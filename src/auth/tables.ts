@@ -52,6 +52,7 @@ export const wsTickets = sqliteTable(
       .on(t.userId)
       .where(sql`used_at IS NOT NULL`),
     index("ws_tickets_expiry").on(t.expiresAt),
+    index("ws_tickets_unused").on(t.expiresAt).where(sql`used_at IS NULL`),
   ],
 );
 
@@ -68,7 +69,10 @@ export const auditEvents = sqliteTable(
     subjectId: text("subject_id"),
     at: integer("at").notNull(),
   },
-  (t) => [index("audit_events_user").on(t.userId, t.auditSeq)],
+  (t) => [
+    index("audit_events_user").on(t.userId, t.auditSeq),
+    index("audit_events_ended").on(t.at).where(sql`kind IN ('account_frozen', 'api_key_revoked', 'sessions_ended')`),
+  ],
 );
 
 /** The SHA-256 chain over audit_events, one link a row, written by the sealer only (audit-seal.ts). */

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import { problem, Problem } from "../platform/problem.ts";
+import { trimUntilDone } from "../platform/trim.ts";
 import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { type Actor, explainActor, mayWrite } from "./actor.ts";
@@ -114,10 +115,11 @@ const KEEP_USED_MS = 7 * 86_400_000;
 
 /** Cron: unused tickets go when they are dead, used ones when no socket of theirs can be left. */
 export async function trimTickets(db: D1Database): Promise<void> {
-  await all(
-    db,
-    sql`DELETE FROM ws_tickets WHERE (used_at IS NULL AND expires_at < ${NOW} - ${TICKET_LIFETIME_MS}) OR used_at < ${NOW} - ${KEEP_USED_MS}`,
-  );
+  await trimUntilDone(db, (rows) => sql`DELETE FROM ws_tickets WHERE ticket_hash IN (
+    SELECT ticket_hash FROM ws_tickets WHERE used_at IS NULL AND expires_at < ${NOW} - ${TICKET_LIFETIME_MS} ORDER BY expires_at LIMIT ${rows}) RETURNING 1`);
+  // A used ticket has its `expires_at` too, within half a minute of its use: one index serves both.
+  await trimUntilDone(db, (rows) => sql`DELETE FROM ws_tickets WHERE ticket_hash IN (
+    SELECT ticket_hash FROM ws_tickets WHERE expires_at < ${NOW} - ${KEEP_USED_MS} ORDER BY expires_at LIMIT ${rows}) RETURNING 1`);
 }
 
 function hashOf(ticket: string): Sql {

@@ -7,6 +7,7 @@ import type { ChainConfig, Config } from "../platform/config.ts";
 import { Problem, problem, unavailable } from "../platform/problem.ts";
 import { all, blob, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
+import type { AddressCopy } from "./restore-addresses.ts";
 
 export const MAX_DEPOSIT_ADDRESSES = 50;
 
@@ -17,12 +18,17 @@ export type DepositAddress = { address: string; chain: string; created_at: strin
 
 type Row = { readonly address: string; readonly chain: string; readonly created_at: number; readonly nonce: number };
 
+type Command = { readonly actor: Actor; readonly chain: ChainConfig; readonly ip: string | undefined };
+/** Keeps a copy outside the database, for a restore (restore-addresses.ts). */
+type Remember = (copy: Omit<AddressCopy, "createdAt">) => Promise<void>;
+
 /** The chain's own view of the factory must have been compared before (`verifyFactory`). */
 export async function createDepositAddress(
   db: D1Database,
   settings: Pick<Config, "ADDRESS_KEY">,
-  { actor, chain, ip }: { actor: Actor; chain: ChainConfig; ip: string | undefined },
+  { remember = async () => {}, ...command }: Command & { remember?: Remember },
 ): Promise<DepositAddress> {
+  const { actor, chain } = command;
   for (let attempt = 0; attempt < NONCE_TRIES; attempt++) {
     const fault = await explainActor(db, actor);
     if (fault !== undefined) throw new Problem(fault);
@@ -31,7 +37,7 @@ export async function createDepositAddress(
     if (nonce >= MAX_DEPOSIT_ADDRESSES) {
       throw problem("deposit_address_limit", `At most ${MAX_DEPOSIT_ADDRESSES} deposit addresses on a chain. Earlier ones stay good.`);
     }
-    const created = await tryToCreate(db, settings, { actor, chain, ip, nonce });
+    const created = await tryToCreate(db, settings, { ...command, nonce, remember });
     if (created !== undefined) return created;
   }
   throw unavailable("none", "Too many calls at once for one user. Try again shortly.");
@@ -40,9 +46,10 @@ export async function createDepositAddress(
 async function tryToCreate(
   db: D1Database,
   settings: Pick<Config, "ADDRESS_KEY">,
-  { actor, chain, ip, nonce }: { actor: Actor; chain: ChainConfig; ip: string | undefined; nonce: number },
+  { actor, chain, ip, nonce, remember }: Command & { nonce: number; remember: Remember },
 ): Promise<DepositAddress | undefined> {
   const derived = depositAddressFor(settings, chain, actor.userId, nonce);
+  await remember({ address: derived.address.slice(2).toLowerCase(), salt: derived.salt.slice(2), userId: actor.userId, nonce });
   const count = sql`(SELECT count(*) FROM deposit_addresses WHERE user_id = ${uuid(actor.userId)} AND chain = ${chain.chain})`;
   const mine = sql`FROM deposit_addresses WHERE chain = ${chain.chain} AND address = ${blob(derived.address)}`;
   const created = await commitAudited(db, {

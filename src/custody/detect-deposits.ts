@@ -71,6 +71,9 @@ export function recordDeposits(
       FROM json_each(${rows}) j JOIN deposit_addresses a ON a.chain = ${chain.chain} AND a.address = unhex(j.value ->> 'to')
       WHERE ${when} AND unhex(j.value ->> 'from') <> ${blob(chain.vault)}
         AND NOT EXISTS (SELECT 1 FROM deposit_addresses o WHERE o.chain = ${chain.chain} AND o.address = unhex(j.value ->> 'from'))
+        AND NOT EXISTS (SELECT 1 FROM deposits k WHERE k.chain = ${chain.chain} AND k.transaction_hash = unhex(j.value ->> 'tx')
+          AND k.token = unhex(j.value ->> 'token') AND k.ordinal = j.value ->> 'ordinal' AND k.position = j.value ->> 'position'
+          AND k.address = a.address AND k.state IN ('credited', 'quarantined'))
       ON CONFLICT (chain, transaction_hash, token, ordinal, position, address) DO UPDATE SET
         block_number = excluded.block_number, block_hash = excluded.block_hash, asset = excluded.asset, amount = excluded.amount,
         seen_in = excluded.seen_in, confirmed_in = excluded.confirmed_in,

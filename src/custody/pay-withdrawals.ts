@@ -16,7 +16,7 @@ import { log } from "../platform/log.ts";
 import type { LoggedEvent } from "../streams/event-log.ts";
 import { closeCommands, voidOrdered } from "./carry-out-commands.ts";
 import { endFinal } from "./end-transaction.ts";
-import { type Counts, readCounts, readOpenTransactions } from "./open-transactions.ts";
+import { type Counts, type OpenTransaction, readCounts, readOpenTransactions } from "./open-transactions.ts";
 import type { PaymentOrder } from "./payment-order.ts";
 import { payNext } from "./pay-next.ts";
 import { haltPayer, readLease } from "./payer-lease.ts";
@@ -33,6 +33,8 @@ export type PayerDesk = {
   /** Of this payer alone; a UUID. */
   readonly token: string;
   readonly push: (events: readonly LoggedEvent[]) => Promise<void>;
+  /** Index of the RPC endpoint to ask first: another one after a round that failed, whatever it failed at. */
+  readonly firstEndpoint?: number;
   /** Keeps a copy of what is about to be signed outside the database, for a restore (restore-payments.ts). */
   readonly remember: (orders: readonly PaymentOrder[]) => Promise<void>;
   /** Exists in tests only. */
@@ -66,19 +68,27 @@ export async function payRound(base: PayerDesk): Promise<PayRound> {
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined || cursor.haltedAt !== null) return { state: "halted" };
 
-  const desk = await askAny(chain, (endpoint) => lookAt(endpoint, base, cursor));
+  const desk = await askAny(chain, (endpoint) => lookAt(endpoint, base, cursor), base.firstEndpoint ?? 0);
   for (const transaction of await readOpenTransactions(db, chain.chain)) {
     await endFinal(desk, transaction);
   }
-  if (lease.haltReason !== null) return { state: "halted" };
   const open = await readOpenTransactions(db, chain.chain);
   const unmined = open.filter((transaction) => transaction.nonce >= desk.usedNonces);
+  if (lease.haltReason !== null) return voidOnly(desk, unmined);
   for (const [index, transaction] of unmined.entries()) await keepMoving(desk, transaction, index === 0);
   if (unmined.length > 0) return { state: "busy" };
 
   await watchGasMoney(desk);
   const made = (await voidOrdered(desk)) || (await nextPayment(desk));
   return { state: made || open.length > 0 ? "busy" : "idle" };
+}
+
+/** Halted: nothing is paid or sent again that pays. But the operator's `fail` must work, or a review could find no end. */
+async function voidOnly(desk: Desk, unmined: readonly OpenTransaction[]): Promise<PayRound> {
+  if (unmined.some(({ kind }) => kind !== "void")) return { state: "halted" };
+  for (const [index, transaction] of unmined.entries()) await keepMoving(desk, transaction, index === 0);
+  const busy = unmined.length > 0 || (await voidOrdered(desk));
+  return { state: busy ? "busy" : "halted" };
 }
 
 /** Signs, stores and sends. True when the gate granted the nonce. */

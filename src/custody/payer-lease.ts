@@ -29,7 +29,12 @@ export function hasLease(chain: string, token: string): Sql {
   return sql`EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain} AND token = ${uuid(token)})`;
 }
 
-/** Condition for every gate that signs. */
+/** Condition for gates that sign a void: it pays nothing, so a halted payer may make it, and a review may need it. */
+export function mayVoid(chain: string, token: string): Sql {
+  return sql`${hasLease(chain, token)} AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND halted_at IS NULL)`;
+}
+
+/** Condition for every other gate that signs. */
 export function holdsLease(chain: string, token: string): Sql {
   return sql`EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain} AND token = ${uuid(token)} AND halted_at IS NULL)
     AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND halted_at IS NULL)`;

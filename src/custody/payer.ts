@@ -5,6 +5,8 @@ import { errorFields, log } from "../platform/log.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { pushHints } from "../streams/hints.ts";
 import { faultHook } from "../platform/fault.ts";
+import { pruneCopies } from "./copies.ts";
+import { endedLongAgo } from "./payment-order.ts";
 import { payRound } from "./pay-withdrawals.ts";
 import { takeLease } from "./payer-lease.ts";
 import type { PaymentOrder } from "./payment-order.ts";
@@ -14,10 +16,12 @@ import { restorePayments, type RestoreReport } from "./restore-payments.ts";
 const IDLE_POLL_MS = 30_000;
 /** A payer whose lease was taken is the old one; it may try again after this, should the new one be gone. */
 const DEPOSED_WAIT_MS = 30_000;
+const ORDERS = "order:";
 
 export class Payer extends DurableObject<Env> {
   readonly #token = uuidv7();
   #leased = false;
+  #failures = 0;
 
   /** Rings the doorbell: there may be something to pay on the chain. */
   async wake(chain: string): Promise<void> {
@@ -34,7 +38,7 @@ export class Payer extends DurableObject<Env> {
     return restorePayments({ db: this.env.DB, settings, chain, push: (events) => pushHints(this.env, events) }, async (ids) => {
       const found = new Map<string, PaymentOrder>();
       for (const id of ids) {
-        const order = await this.ctx.storage.get<PaymentOrder>(`order:${id}`);
+        const order = await this.ctx.storage.get<PaymentOrder>(ORDERS + id);
         if (order !== undefined) found.set(id, order);
       }
       return found;
@@ -43,7 +47,7 @@ export class Payer extends DurableObject<Env> {
 
   /** This object's storage is not the database's: restoring the one does not take the other back. */
   async #remember(orders: readonly PaymentOrder[]): Promise<void> {
-    await this.ctx.storage.put(Object.fromEntries(orders.map((order) => [`order:${order.paymentId}`, order])));
+    await this.ctx.storage.put(Object.fromEntries(orders.map((order) => [ORDERS + order.paymentId, order])));
   }
 
   override async alarm(): Promise<void> {
@@ -61,16 +65,19 @@ export class Payer extends DurableObject<Env> {
         settings,
         chain,
         token: this.#token,
+        firstEndpoint: this.#failures,
         push: (events) => pushHints(this.env, events),
         remember: (orders) => this.#remember(orders),
         ...(cut === undefined ? {} : { cut }),
       });
+      await pruneCopies<PaymentOrder>(this.ctx.storage, ORDERS, (copies) => endedLongAgo(this.env.DB, copies));
       if (round.state === "idle" || round.state === "halted") waitMs = IDLE_POLL_MS;
       if (round.state === "deposed") {
         this.#leased = false;
         waitMs = DEPOSED_WAIT_MS;
       }
     } catch (error) {
+      this.#failures++;
       log("warn", "payer.round_failed", { chain: chain.chain, ...errorFields(error) });
     } finally {
       await this.ctx.storage.setAlarm(Date.now() + waitMs);

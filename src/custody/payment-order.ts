@@ -1,5 +1,7 @@
 /** A withdrawal as it must be known to rebuild it: kept outside the database before it is signed. */
+import { NOW } from "../platform/commit.ts";
 import { all, readUuid, sql } from "../platform/sql.ts";
+import { KEPT_MS } from "./copies.ts";
 
 export type PaymentOrder = {
   /** `0x` hex; the vault's id. */
@@ -46,4 +48,15 @@ export async function readOrders(db: D1Database, withdrawalIds: readonly string[
     to: row.to_address,
     createdAt: row.created_at,
   }));
+}
+
+/** Keys of the copies whose withdrawal came to its end before the earliest database that could be put back. */
+export async function endedLongAgo(db: D1Database, copies: ReadonlyMap<string, PaymentOrder>): Promise<string[]> {
+  const ids = JSON.stringify([...copies].map(([key, { withdrawalId }]) => ({ key, withdrawalId })));
+  const rows = await all<{ key: string }>(
+    db,
+    sql`SELECT j.value ->> 'key' AS key FROM json_each(${ids}) j JOIN withdrawals w ON w.withdrawal_id = unhex(j.value ->> 'withdrawalId', '-')
+      WHERE w.state IN ('settled', 'failed') AND w.updated_at < ${NOW} - ${KEPT_MS}`,
+  );
+  return rows.map(({ key }) => key);
 }

@@ -42,7 +42,8 @@ function registerAddressRoutes(app: Api): void {
     handler: async ({ env, db, settings, body, actor, clientIp }) => {
       const chain = chainNamed(settings, body.chain);
       await verifyFactory(env, chain);
-      return createDepositAddress(db, settings, { actor, chain, ip: clientIp });
+      const watcher = env.CHAIN_WATCHER.getByName(chain.chain);
+      return createDepositAddress(db, settings, { actor, chain, ip: clientIp, remember: (copy) => watcher.remember(copy) });
     },
   });
   route(app, {

@@ -7,7 +7,7 @@ import { log } from "../platform/log.ts";
 import { blob, sql, uuid } from "../platform/sql.ts";
 import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
 import { announceWithdrawals } from "./announce.ts";
-import { holdsLease } from "./payer-lease.ts";
+import { holdsLease, mayVoid } from "./payer-lease.ts";
 import type { OpenTransaction } from "./open-transactions.ts";
 import type { Desk } from "./pay-withdrawals.ts";
 import { storeAttempt } from "./store-transaction.ts";
@@ -54,7 +54,8 @@ async function replace(desk: Desk, transaction: OpenTransaction): Promise<Hex | 
   const signed = await desk.account.sign({ nonce, to, data, gasLimit, fees });
   const group = newGroup();
   const attempt = transaction.attempt + 1;
-  const of = sql`SELECT transaction_id FROM chain_transactions WHERE transaction_id = ${uuid(transaction.id)} AND state = 'open' AND ${holdsLease(chain, desk.token)}
+  const of = sql`SELECT transaction_id FROM chain_transactions WHERE transaction_id = ${uuid(transaction.id)} AND state = 'open'
+    AND ${transaction.kind === "void" ? mayVoid(chain, desk.token) : holdsLease(chain, desk.token)}
     AND NOT EXISTS (SELECT 1 FROM transaction_attempts WHERE transaction_id = ${uuid(transaction.id)} AND attempt >= ${attempt})`;
   const stamped = sql`SELECT 1 FROM transaction_attempts a WHERE a.transaction_id = ${uuid(transaction.id)} AND a.signed_in = ${group.seq}`;
   const result = await commit(desk.db, group, [

@@ -10,7 +10,7 @@ import { all, blob, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
 import { announceWithdrawals } from "./announce.ts";
-import { holdsLease } from "./payer-lease.ts";
+import { holdsLease, mayVoid } from "./payer-lease.ts";
 import { readOrders } from "./payment-order.ts";
 import type { PayerDesk } from "./pay-withdrawals.ts";
 
@@ -69,7 +69,7 @@ function gate(group: Group, desk: PayerDesk, account: OperatorAccount, transacti
   return sql`INSERT INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no, to_address, data, gas_limit, state, made_in, made_at)
     SELECT ${uuid(id)}, ${chain}, ${blob(account.address)}, ${nonce}, ${kind}, ${batchNo}, ${blob(call.to)}, ${blob(call.data)}, ${call.gasLimit},
       'open', ${group.seq}, ${group.at}
-    WHERE ${holdsLease(chain, desk.token)}
+    WHERE ${kind === "void" ? mayVoid(chain, desk.token) : holdsLease(chain, desk.token)}
       AND NOT EXISTS (SELECT 1 FROM chain_transactions WHERE chain = ${chain} AND sender = ${blob(account.address)} AND nonce >= ${nonce})
       AND ${forPay}
       AND (SELECT count(*) FROM json_each(${members}) j JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')

@@ -46,6 +46,7 @@ export const deposits = sqliteTable(
   (t) => [
     uniqueIndex("deposits_identity").on(t.chain, t.transactionHash, t.token, t.ordinal, t.position, t.address),
     index("deposits_user").on(t.userId, t.detectedAt, t.depositId),
+    index("deposits_user_state").on(t.userId, t.state, t.detectedAt, t.depositId),
     index("deposits_open").on(t.chain, t.blockNumber).where(sql`state = 'confirming'`),
     index("deposits_hash").on(t.userId, t.transactionHash),
     index("deposits_detected_in").on(t.detectedIn),
@@ -82,6 +83,7 @@ export const withdrawals = sqliteTable(
   (t) => [
     uniqueIndex("withdrawals_client_id").on(t.userId, t.clientWithdrawalId),
     index("withdrawals_user").on(t.userId, t.createdAt, t.withdrawalId),
+    index("withdrawals_user_state").on(t.userId, t.state, t.createdAt, t.withdrawalId),
     index("withdrawals_open").on(t.chain, t.createdAt, t.withdrawalId).where(sql`state IN ('queued', 'submitted')`),
     index("withdrawals_reverted").on(t.userId, t.toAddress).where(sql`failure_code = 'payment_reverted'`),
     index("withdrawals_changed_in").on(t.changedIn),

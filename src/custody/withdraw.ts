@@ -105,12 +105,18 @@ function gate(group: Group, limits: Limits, { actor, terms }: WithdrawCommand): 
     mayWrite(actor, group.at),
     sql`NOT EXISTS (SELECT 1 FROM withdrawals WHERE user_id = ${user} AND client_withdrawal_id = ${terms.clientWithdrawalId})`,
     sql`NOT EXISTS (SELECT 1 FROM withdrawals WHERE payment_id = ${blob(paymentId(actor.userId, terms.clientWithdrawalId))})`,
-    sql`NOT EXISTS (SELECT 1 FROM switches WHERE name = 'withdrawals_paused')`,
+    sql`NOT ${paused(terms.chain)}`,
     sql`${queuedToday(actor.userId, group.at, limits.WITHDRAWAL_DAILY_COUNT)} < ${limits.WITHDRAWAL_DAILY_COUNT}`,
     sql`${failuresTo(actor.userId, group.at, terms.toAddress)} < ${REFUSED_AFTER_FAILURES}`,
     hasAvailable(actor.userId, terms.asset, terms.amount),
     sql`${liquidity(terms)} >= ${terms.amount}`,
   ];
+}
+
+/** A payer that has stopped by itself means balances that cannot be trusted: after a restore they lack what was paid. */
+function paused(chain: string): Sql {
+  return sql`(EXISTS (SELECT 1 FROM switches WHERE name = 'withdrawals_paused')
+    OR EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain} AND halted_at IS NOT NULL))`;
 }
 
 /** Failures count too, so that a payment which always reverts cannot be repeated without end. */
@@ -148,7 +154,7 @@ async function explain(db: D1Database, limits: Limits, { actor, terms }: Withdra
   }
   const seen = await first<{ paused: number; today: number; failures: number; liquidity: string }>(
     db,
-    sql`SELECT EXISTS (SELECT 1 FROM switches WHERE name = 'withdrawals_paused') AS paused,
+    sql`SELECT ${paused(terms.chain)} AS paused,
       ${queuedToday(actor.userId, NOW, limits.WITHDRAWAL_DAILY_COUNT)} AS today,
       ${failuresTo(actor.userId, NOW, terms.toAddress)} AS failures, CAST(${liquidity(terms)} AS TEXT) AS liquidity`,
   );

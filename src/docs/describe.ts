@@ -15,14 +15,14 @@ export function describeApi(app: Api): OpenApi {
       info: {
         title: "Custody and RFQ trading",
         version: API_VERSION,
-        summary: "Custody of USDC and outcome tokens, and request-for-quote trading on prediction markets.",
         description: INTRODUCTION,
-        license: { name: "MIT", identifier: "MIT" },
       },
       servers: [{ url: "/", description: "The service that this description came from" }],
       tags: TAGS,
     }),
   );
+  // OpenAPI 3.1 names licences by their SPDX identifier, which the generator's types do not know.
+  document.info.license = { name: "MIT", identifier: "MIT" };
   document.components = {
     ...document.components,
     securitySchemes: SECURITY_SCHEMES,
@@ -45,7 +45,7 @@ export type Operation = {
 };
 export type OpenApi = {
   openapi: string;
-  info: { version: string };
+  info: { version: string; license?: { name: string; identifier: string } };
   paths: Record<string, Record<string, Operation>>;
   components?: { schemas?: Schemas; [kind: string]: unknown };
 };
@@ -55,8 +55,8 @@ function addExamples({ paths, components }: OpenApi): void {
   for (const operation of Object.values(paths).flatMap((operations) => Object.values(operations))) {
     for (const parameter of operation.parameters ?? []) parameter.example = exampleOf(parameter.schema ?? {}, schemas, parameter.name);
     const bodies = [operation.requestBody?.content, ...Object.values(operation.responses).map((response) => response.content)];
-    for (const media of bodies.flatMap((content) => Object.values(content ?? {}))) {
-      if (media.examples === undefined) media.example = exampleOf(media.schema ?? {}, schemas);
+    for (const [type, media] of bodies.flatMap((content) => Object.entries(content ?? {}))) {
+      if (media.examples === undefined) media.example = exampleOf(media.schema ?? {}, schemas, type);
     }
   }
 }

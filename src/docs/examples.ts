@@ -25,7 +25,8 @@ export function exampleOf(schema: JsonSchema, schemas: Schemas, name = ""): unkn
   if (schema.examples?.length) return schema.examples[0];
   if (schema.const !== undefined) return schema.const;
   if (schema.allOf !== undefined) return Object.assign({}, ...schema.allOf.map((part) => exampleOf(part, schemas, name)));
-  const sample = SAMPLES.get(name);
+  // Some names mean different things in different places, e.g. `usdc` an address and a filter.
+  const sample = schema.type === "boolean" && typeof SAMPLES.get(name) !== "boolean" ? true : SAMPLES.get(name);
   if (schema.enum !== undefined) return schema.enum.includes(sample) ? sample : schema.enum[0];
   if (sample !== undefined) return sample;
   if (schema.properties !== undefined) {

@@ -45,8 +45,15 @@ export async function reconcileAll(desk: Desk): Promise<unknown> {
  */
 export async function restore(desk: Desk): Promise<unknown> {
   await recordCommand(desk, "restored", null);
-  const chains = desk.settings.CHAINS.map(({ chain }) => chain);
-  const reports = await Promise.all(chains.map((chain) => desk.env.PAYER.getByName(chain).restore(chain)));
-  for (const chain of chains) await desk.env.PAYER.getByName(chain).wake(chain);
-  return { ok: reports.every((report) => report.unresolved.length === 0), chains: Object.fromEntries(chains.map((chain, index) => [chain, reports[index]])) };
+  const report = async (chain: string) => {
+    // Addresses first: what they received pays for the withdrawals that are rebuilt.
+    const addresses = await desk.env.CHAIN_WATCHER.getByName(chain).restore(chain);
+    const payer = desk.env.PAYER.getByName(chain);
+    const payments = await payer.restore(chain);
+    await payer.wake(chain);
+    return { ok: addresses.unread_above === null && payments.unresolved.length === 0, addresses, ...payments };
+  };
+  const names = desk.settings.CHAINS.map(({ chain }) => chain);
+  const reports = await Promise.all(names.map(report));
+  return { ok: reports.every(({ ok }) => ok), chains: Object.fromEntries(names.map((name, index) => [name, reports[index]])) };
 }

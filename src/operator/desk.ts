@@ -26,6 +26,13 @@ export function optional(desk: Desk, name: string): string | undefined {
   return value;
 }
 
+/** A UUID in its usual spelling: ids are compared as text in tags, caches and alerts. */
+export function idOption(desk: Desk, name: string): string {
+  const id = option(desk, name).toLowerCase();
+  if (!/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/.test(id)) throw invalidRequest([{ path: `--${name}`, message: "must be a UUID" }]);
+  return id;
+}
+
 /** The word after the command's own, e.g. the venue of `venue pause venue_one`. */
 export function argument(desk: Desk, name: string): string {
   const value = desk.words[0];

@@ -10,8 +10,8 @@ import { all, first, readUuid, sql, uuid } from "../platform/sql.ts";
 import { closeAllOf } from "../rfq/close-books.ts";
 import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
 import { closeSockets, pushHints } from "../streams/hints.ts";
-import { noticeTo } from "../streams/notice.ts";
-import { type Desk, option, optional } from "./desk.ts";
+import { noticeTo, tellUser } from "../streams/notice.ts";
+import { type Desk, idOption, option, optional } from "./desk.ts";
 
 export async function createAccount(desk: Desk): Promise<unknown> {
   const password = option(desk, "password");
@@ -66,12 +66,13 @@ export async function createKey(desk: Desk): Promise<unknown> {
 }
 
 export async function revokeKey(desk: Desk): Promise<unknown> {
-  const apiKeyId = option(desk, "id");
+  const apiKeyId = idOption(desk, "id");
   const changed = await revokeApiKey(desk.env.DB, { apiKeyId, operator: desk.operator });
   const owner = await first<{ id: string }>(desk.env.DB, sql`SELECT hex(user_id) AS id FROM api_keys WHERE api_key_id = ${uuid(apiKeyId)}`);
   if (owner === undefined) throw invalidRequest([{ path: "--id", message: "no API key has this id" }]);
   const userId = readUuid(owner.id);
   await closeSockets(desk.env, await openedStreams(desk.env.DB, userId, { kind: "api_key", apiKeyId }), { apiKeyId });
+  if (changed) await tellUser(desk.env, { userId, kind: "api_key_revoked", subjectId: apiKeyId });
   return { api_key_id: apiKeyId, revoked: true, changed };
 }
 

@@ -1,7 +1,8 @@
 import { listWithdrawals, orderForWithdrawal, setWithdrawalsPaused } from "../custody/chain-orders.ts";
 import { auditRow } from "../auth/audit.ts";
 import { sql } from "../platform/sql.ts";
-import { type Desk, option, optional } from "./desk.ts";
+import { tellUser } from "../streams/notice.ts";
+import { type Desk, idOption, optional } from "./desk.ts";
 
 const DEFAULT_LISTED = 50;
 
@@ -17,15 +18,15 @@ export const retry = (desk: Desk): Promise<unknown> => order(desk, "retry");
 export const fail = (desk: Desk): Promise<unknown> => order(desk, "fail");
 
 async function order(desk: Desk, kind: "retry" | "fail"): Promise<unknown> {
-  const withdrawalId = option(desk, "id");
+  const withdrawalId = idOption(desk, "id");
   const actor = `operator:${desk.operator}` as const;
-  const { chain, ordered } = await orderForWithdrawal(desk.env.DB, { kind, withdrawalId, actor }, ({ at, fired, userId }) => [
-    auditRow(
-      { kind: kind === "fail" ? "withdrawal_failed" : "withdrawal_retried", actor, userId, apiKeyId: null, ip: null, subjectId: withdrawalId },
-      at,
-      fired,
-    ),
-  ]);
+  const audited = kind === "fail" ? "withdrawal_failed" : "withdrawal_retried";
+  let owner: string | undefined;
+  const { chain, ordered } = await orderForWithdrawal(desk.env.DB, { kind, withdrawalId, actor }, ({ at, fired, userId }) => {
+    owner = userId;
+    return [auditRow({ kind: audited, actor, userId, apiKeyId: null, ip: null, subjectId: withdrawalId }, at, fired)];
+  });
+  if (ordered && owner !== undefined) await tellUser(desk.env, { userId: owner, kind: audited, subjectId: withdrawalId });
   await desk.env.PAYER.getByName(chain).wake(chain);
   return { withdrawal_id: withdrawalId, order: kind, ordered, chain };
 }

@@ -92,7 +92,8 @@ export const Settings = z.object({
   RFQ_OPEN_REQUESTS_PER_USER: integer(200, 1, 10_000),
   RFQ_OPEN_QUOTES_PER_USER: integer(1_000, 1, 10_000),
   RFQ_GROUP_WAIT_MS: integer(2, 0, 50),
-  RFQ_GROUP_MAX_UNITS: integer(64, 1, 100),
+  /** An accept takes 15 statements, and a batch should stay below a thousand. */
+  RFQ_GROUP_MAX_UNITS: integer(64, 1, 64),
   STREAM_SOCKETS_PER_USER: integer(20, 1, 1_000),
   WITHDRAWAL_MIN_UNITS: nativeUnits(1n),
   WITHDRAWAL_MAX_UNITS: nativeUnits(2n ** 62n),

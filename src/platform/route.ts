@@ -26,7 +26,7 @@
  * - Throw `problem(code, detail, extensions)`; the order of faults before the handler is contract.md's.
  */
 import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
-import type { Actor, ApiKeyActor, SessionActor } from "../auth/actor.ts";
+import { type Actor, type ApiKeyActor, rateKeyOf, type SessionActor } from "../auth/actor.ts";
 import type { Scope } from "../auth/scope.ts";
 import { type Config, config } from "./config.ts";
 import type { EdgeContext, EdgeEnv, Exchange } from "./exchange.ts";
@@ -229,8 +229,7 @@ async function authenticate<C extends Credential>(
   const { credential, scope } = definition;
   if (credential === "public") return actorOf<C>(undefined);
   const actor = await api.authenticate(incoming, { credential, scope });
-  const key = actor.credential.kind === "api_key" ? actor.credential.apiKeyId : actor.userId;
-  await limitRate(incoming.env, incoming.settings, definition.rateClass ?? scope ?? "auth", key);
+  await limitRate(incoming.env, incoming.settings, definition.rateClass ?? scope ?? "auth", rateKeyOf(actor));
   return actorOf<C>(actor);
 }
 

@@ -7,7 +7,7 @@ import { toWireTime } from "../platform/time.ts";
 import { type AcceptQuote, type Answer, refused } from "./command.ts";
 import { insufficient } from "./place-quote.ts";
 import { type MatchRow, matchColumns, select } from "./records.ts";
-import { releaseQuotesEndedBy } from "./release.ts";
+import { endedAs, releaseQuotesEndedBy } from "./release.ts";
 import { hexId, type Unit } from "./unit.ts";
 
 /**
@@ -27,7 +27,7 @@ export function acceptQuote(command: AcceptQuote): Unit {
         FROM quotes q WHERE q.ended_by = ${uuid(matchId)} AND q.state = 'accepted'`,
       sql`UPDATE requests SET state = 'matched', ended_by = ${uuid(matchId)}, ended_in = ${group.seq}
         WHERE request_id = (SELECT request_id FROM matches WHERE match_id = ${uuid(matchId)})`,
-      sql`UPDATE quotes SET state = 'rejected', ended_by = ${uuid(matchId)}, ended_in = ${group.seq}
+      sql`UPDATE quotes SET state = ${endedAs("rejected", group)}, ended_by = ${uuid(matchId)}, ended_in = ${group.seq}
         WHERE state = 'open' AND request_id = (SELECT request_id FROM matches WHERE match_id = ${uuid(matchId)})`,
       ...settle(group, matchId),
       releaseQuotesEndedBy(group, matchId),
@@ -53,9 +53,15 @@ function gate({ actor, matchId, quoteId }: AcceptQuote, group: Group): Sql {
       AND NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = substr(quotes.asset, 1, instr(quotes.asset, ':') - 1))
       AND EXISTS (SELECT 1 FROM accounts a WHERE a.owner = ${uuid(actor.userId)} AND a.asset = ${GIVEN_ASSET}
         AND a.kind = 'available' AND a.balance >= ${GIVEN_AMOUNT})
-      AND ${fits(sql`iif(quotes.side = 'Bid', quotes.maker_id, ${uuid(actor.userId)})`, USDC_KEY, raw("quotes.usdc_amount"))}
-      AND ${fits(sql`iif(quotes.side = 'Bid', ${uuid(actor.userId)}, quotes.maker_id)`, raw("quotes.asset"), raw("CAST(quotes.amount AS INTEGER)"))}
-      AND ${fits(FEES_OWNER, USDC_KEY, raw("quotes.taker_fee + quotes.maker_fee"))}`;
+      AND ${receiptsFit(actor.userId)}`;
+}
+
+/** Condition: what each side and the house receive stays within what a balance can hold. */
+function receiptsFit(requesterId: string): Sql {
+  const requester = uuid(requesterId);
+  return sql`${fits(sql`iif(quotes.side = 'Bid', quotes.maker_id, ${requester})`, USDC_KEY, raw("quotes.usdc_amount"))}
+    AND ${fits(sql`iif(quotes.side = 'Bid', ${requester}, quotes.maker_id)`, raw("quotes.asset"), raw("CAST(quotes.amount AS INTEGER)"))}
+    AND ${fits(FEES_OWNER, USDC_KEY, raw("quotes.taker_fee + quotes.maker_fee"))}`;
 }
 
 const USDC_KEY = sql`${USDC}`;
@@ -125,6 +131,7 @@ type AcceptState = {
   readonly given_asset: string;
   readonly given_amount: string;
   readonly available: string;
+  readonly receipts_fit: number;
 };
 
 async function explain(db: D1Database, { actor, quoteId }: AcceptQuote): Promise<Answer | undefined> {
@@ -145,7 +152,9 @@ async function explain(db: D1Database, { actor, quoteId }: AcceptQuote): Promise
   const required = BigInt(state.given_amount);
   const available = BigInt(state.available);
   if (available < required) return insufficient(required, available, state.given_asset);
-  return refused("balance_limit", "A balance would pass 2^62 native units.");
+  if (state.receipts_fit === 0) return refused("balance_limit", "A balance would pass 2^62 native units.");
+  // Whatever stood in the way is gone: the unit runs again.
+  return undefined;
 }
 
 async function notOpen(db: D1Database, state: AcceptState, quoteId: string): Promise<Answer> {
@@ -173,7 +182,8 @@ function acceptState(db: D1Database, userId: string, quoteId: string): Promise<A
       ${GIVEN_ASSET} AS given_asset,
       iif(quotes.side = 'Bid', CAST(quotes.usdc_amount + quotes.taker_fee AS TEXT), quotes.amount) AS given_amount,
       coalesce((SELECT CAST(a.balance AS TEXT) FROM accounts a WHERE a.owner = ${uuid(userId)} AND a.asset = ${GIVEN_ASSET}
-        AND a.kind = 'available'), '0') AS available
+        AND a.kind = 'available'), '0') AS available,
+      (${receiptsFit(userId)}) AS receipts_fit
       FROM quotes JOIN requests r ON r.request_id = quotes.request_id WHERE quotes.quote_id = ${uuid(quoteId)}`,
   );
 }

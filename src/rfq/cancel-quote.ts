@@ -1,6 +1,6 @@
 import { explainActor, mayWrite } from "../auth/actor.ts";
-import { first, sql, uuid } from "../platform/sql.ts";
-import { readUuid } from "../platform/sql.ts";
+import { NOW } from "../platform/commit.ts";
+import { first, readUuid, sql, uuid } from "../platform/sql.ts";
 import { type Answer, type CancelQuote, refused } from "./command.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
 import { hexId, type Unit } from "./unit.ts";
@@ -23,18 +23,19 @@ export function cancelQuote(command: CancelQuote): Unit {
 async function explain(db: D1Database, { actor, quoteId }: CancelQuote): Promise<Answer | undefined> {
   const denied = await explainActor(db, actor);
   if (denied !== undefined) return { ok: false, problem: denied };
-  const quote = await first<{ own: number; state: string; match_id: string | null }>(
+  const quote = await first<{ own: number; state: string; due: number; match_id: string | null }>(
     db,
-    sql`SELECT q.maker_id = ${uuid(actor.userId)} AS own, q.state,
+    sql`SELECT q.maker_id = ${uuid(actor.userId)} AS own, q.state, q.expires_at <= ${NOW} AS due,
       (SELECT hex(m.match_id) FROM matches m WHERE m.quote_id = q.quote_id) AS match_id
       FROM quotes q WHERE q.quote_id = ${uuid(quoteId)}`,
   );
   if (quote === undefined) return refused("quote_unknown", `There is no quote ${quoteId}.`);
   if (quote.own !== 1) return refused("not_quote_owner", "The quote belongs to someone else.");
   if (quote.state === "cancelled") return { ok: true, kind: "cancelled", id: quoteId, replayed: true };
-  if (quote.state === "open") return undefined;
-  return refused("quote_not_open", `Quote ${quoteId} is ${quote.state}.`, {
-    quote_status: quote.state,
+  if (quote.state === "open" && quote.due === 0) return undefined;
+  const state = quote.state === "open" ? "expired" : quote.state;
+  return refused("quote_not_open", `Quote ${quoteId} is ${state}.`, {
+    quote_status: state,
     ...(quote.match_id === null ? {} : { match_id: readUuid(quote.match_id) }),
   });
 }

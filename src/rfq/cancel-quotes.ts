@@ -2,7 +2,7 @@
 import { type Actor, explainActor, mayWrite } from "../auth/actor.ts";
 import type { Venue } from "../assets/asset.ts";
 import { commit, newGroup } from "../platform/commit.ts";
-import { Problem, problem } from "../platform/problem.ts";
+import { Problem, unavailable } from "../platform/problem.ts";
 import { all, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
@@ -32,7 +32,7 @@ export async function cancelQuotes(env: Env, actor: Actor, filter: QuoteFilter):
     if (denied !== undefined) throw new Problem(denied);
     return n;
   }
-  throw problem("unavailable", "The quotes could not be cancelled; nothing was done.", { outcome: "none" });
+  throw unavailable("none");
 }
 
 function fitting({ venue, assetId, requestId }: QuoteFilter): Sql {

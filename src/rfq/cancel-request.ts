@@ -1,7 +1,8 @@
 import { explainActor, mayWrite } from "../auth/actor.ts";
+import { NOW } from "../platform/commit.ts";
 import { first, readUuid, sql, uuid } from "../platform/sql.ts";
 import { type Answer, type CancelRequest, refused } from "./command.ts";
-import { releaseQuotesEndedBy } from "./release.ts";
+import { endedAs, releaseQuotesEndedBy } from "./release.ts";
 import { hexId, type Unit } from "./unit.ts";
 
 /** Cancels a request; its open quotes are rejected and released in the same unit. */
@@ -13,7 +14,7 @@ export function cancelRequest(command: CancelRequest): Unit {
       sql`UPDATE requests SET state = 'cancelled', ended_by = ${uuid(unitId)}, ended_in = ${group.seq}
         WHERE request_id = ${uuid(requestId)} AND requester_id = ${uuid(actor.userId)} AND state = 'open' AND expires_at > ${group.at}
           AND ${mayWrite(actor, group.at)}`,
-      sql`UPDATE quotes SET state = 'rejected', ended_by = ${uuid(unitId)}, ended_in = ${group.seq}
+      sql`UPDATE quotes SET state = ${endedAs("rejected", group)}, ended_by = ${uuid(unitId)}, ended_in = ${group.seq}
         WHERE state = 'open' AND request_id = (SELECT request_id FROM requests WHERE ended_by = ${uuid(unitId)})`,
       releaseQuotesEndedBy(group, unitId),
     ],
@@ -26,16 +27,16 @@ export function cancelRequest(command: CancelRequest): Unit {
 async function explain(db: D1Database, { actor, requestId }: CancelRequest): Promise<Answer | undefined> {
   const denied = await explainActor(db, actor);
   if (denied !== undefined) return { ok: false, problem: denied };
-  const request = await first<{ own: number; state: string; match_id: string | null }>(
+  const request = await first<{ own: number; state: string; due: number; match_id: string | null }>(
     db,
-    sql`SELECT r.requester_id = ${uuid(actor.userId)} AS own, r.state,
+    sql`SELECT r.requester_id = ${uuid(actor.userId)} AS own, r.state, r.expires_at <= ${NOW} AS due,
       (SELECT hex(m.match_id) FROM matches m WHERE m.request_id = r.request_id) AS match_id
       FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
   );
   if (request === undefined) return refused("request_unknown", `There is no request ${requestId}.`);
   if (request.own !== 1) return refused("not_request_owner", "The request belongs to someone else.");
   if (request.state === "cancelled") return { ok: true, kind: "cancelled", id: requestId, replayed: true };
-  if (request.state === "expired") return refused("request_expired", `Request ${requestId} has expired.`);
+  if (request.state === "expired" || (request.state === "open" && request.due === 1)) return refused("request_expired", `Request ${requestId} has expired.`);
   if (request.state === "matched" && request.match_id !== null) {
     return refused("request_not_open", `Request ${requestId} is matched.`, { match_id: readUuid(request.match_id) });
   }

@@ -6,7 +6,7 @@ import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
 import { pushHints } from "../streams/hints.ts";
 import { announceRfq } from "./announce.ts";
-import { releaseQuotesEndedBy } from "./release.ts";
+import { endedAs, releaseQuotesEndedBy } from "./release.ts";
 
 /** Requests ended by one batch of a market close; their quotes (at most 1 000 each) end with them. */
 const REQUESTS_PER_BATCH = 50;
@@ -18,7 +18,7 @@ const REQUESTS_PER_BATCH = 50;
 export function closeAllOf(group: Group, userId: string, fired: Sql): Sql[] {
   const unit = uuidv7();
   return [
-    sql`UPDATE quotes SET state = 'cancelled', ended_by = ${uuid(unit)}, ended_in = ${group.seq}
+    sql`UPDATE quotes SET state = ${endedAs("cancelled", group)}, ended_by = ${uuid(unit)}, ended_in = ${group.seq}
       WHERE maker_id = ${uuid(userId)} AND state = 'open' AND ${fired}`,
     ...closeRequests(group, unit, sql`requester_id = ${uuid(userId)} AND ${fired}`),
   ];
@@ -44,8 +44,8 @@ export async function resumeVenue(db: D1Database, venue: Venue): Promise<boolean
 
 function closeRequests(group: Group, unit: string, which: Sql): Sql[] {
   return [
-    sql`UPDATE requests SET state = 'cancelled', ended_by = ${uuid(unit)}, ended_in = ${group.seq} WHERE state = 'open' AND ${which}`,
-    sql`UPDATE quotes SET state = 'rejected', ended_by = ${uuid(unit)}, ended_in = ${group.seq}
+    sql`UPDATE requests SET state = ${endedAs("cancelled", group)}, ended_by = ${uuid(unit)}, ended_in = ${group.seq} WHERE state = 'open' AND ${which}`,
+    sql`UPDATE quotes SET state = ${endedAs("rejected", group)}, ended_by = ${uuid(unit)}, ended_in = ${group.seq}
       WHERE state = 'open' AND request_id IN (SELECT request_id FROM requests WHERE ended_by = ${uuid(unit)})`,
     releaseQuotesEndedBy(group, unit),
     ...announceRfq(group),

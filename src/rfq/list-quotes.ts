@@ -25,9 +25,12 @@ export async function listQuotesOnRequest(
   const bid = request.side === "Bid";
   const rows = await all<QuoteRow>(
     db,
-    sql`SELECT ${select(quoteColumns("taker_fee"))} FROM quotes q
-      WHERE q.request_id = ${uuid(query.requestId)} AND ${inState(query.state)} AND ${worseThan(page, bid)}
-      ORDER BY ${raw(bid ? "q.price" : "q.price DESC")}, q.opened_at, q.quote_id LIMIT ${fetchCount(page)}`,
+    inStates(query.state, {
+      columns: select(quoteColumns("taker_fee")),
+      where: sql`q.request_id = ${uuid(query.requestId)} AND ${worseThan(page, bid)}`,
+      order: raw(bid ? "price, opened_at, quote_id" : "price DESC, opened_at, quote_id"),
+      limit: fetchCount(page),
+    }),
   );
   return pageOf(page, rows, quoteView, (row) => [row.price, row.opened_at, readUuid(row.quote_id)]);
 }
@@ -41,19 +44,34 @@ export async function listOwnQuotes(
 ): Promise<QuotePage> {
   const rows = await all<QuoteRow>(
     db,
-    sql`SELECT ${select(quoteColumns("maker_fee"))} FROM quotes q
-      WHERE q.maker_id = ${uuid(userId)} AND ${inState(query.state)} AND ${olderThan(page, { at: "q.opened_at", id: "q.quote_id" })}
-      ORDER BY q.opened_at DESC, q.quote_id DESC LIMIT ${fetchCount(page)}`,
+    inStates(query.state, {
+      columns: select(quoteColumns("maker_fee")),
+      where: sql`q.maker_id = ${uuid(userId)} AND ${olderThan(page, { at: "q.opened_at", id: "q.quote_id" })}`,
+      order: raw("opened_at DESC, quote_id DESC"),
+      limit: fetchCount(page),
+    }),
   );
   return pageOf(page, rows, quoteView, (row) => ({ at: row.opened_at, id: readUuid(row.quote_id) }));
 }
 
-/** As reads show it: an open quote past its time is expired, even before its reserve is released. */
-function inState(state: QuoteState | undefined): Sql {
-  if (state === undefined) return sql`1`;
-  if (state === "open") return sql`q.state = 'open' AND q.expires_at > ${NOW}`;
-  if (state === "expired") return sql`(q.state = 'expired' OR (q.state = 'open' AND q.expires_at <= ${NOW}))`;
-  return sql`q.state = ${state}`;
+type Listing = { readonly columns: Sql; readonly where: Sql; readonly order: Sql; readonly limit: number };
+
+/**
+ * As reads show it: an open quote past its time is expired, even before its reserve is released. So `expired` is two
+ * ranges of the index on the state, each read in order and no further than the page needs.
+ */
+function inStates(state: QuoteState | undefined, { columns, where, order, limit }: Listing): Sql {
+  const rows = (condition: Sql) => sql`SELECT ${columns} FROM quotes q WHERE ${where} AND ${condition} ORDER BY ${qualified(order)} LIMIT ${limit}`;
+  if (state === undefined) return rows(sql`1`);
+  if (state === "open") return rows(sql`q.state = 'open' AND +q.expires_at > ${NOW}`);
+  if (state !== "expired") return rows(sql`q.state = ${state}`);
+  const due = rows(sql`q.state = 'open' AND +q.expires_at <= ${NOW}`);
+  return sql`SELECT * FROM (SELECT * FROM (${rows(sql`q.state = 'expired'`)}) UNION ALL SELECT * FROM (${due})) ORDER BY ${order} LIMIT ${limit}`;
+}
+
+/** The output names are also columns, but `quote_id` is hex there. */
+function qualified(order: Sql): Sql {
+  return raw(order.text.split(", ").map((part) => `q.${part}`).join(", "));
 }
 
 function worseThan(page: PageQuery<QuotePosition>, bid: boolean): Sql {

@@ -26,7 +26,7 @@ async function list(db: D1Database, userId: string, page: PageQuery<TimeId>, whe
   const rows = await all<RequestRow>(
     db,
     sql`SELECT ${select(requestColumns(reader(userId)))} FROM requests r
-      WHERE r.state = 'open' AND r.expires_at > ${NOW} AND ${where} AND ${olderThan(page, { at: "r.opened_at", id: "r.request_id" })}
+      WHERE r.state = 'open' AND +r.expires_at > ${NOW} AND ${where} AND ${olderThan(page, { at: "r.opened_at", id: "r.request_id" })}
       ORDER BY ${raw("r.opened_at DESC, r.request_id DESC")} LIMIT ${fetchCount(page)}`,
   );
   return pageOf(page, rows, requestView, (row) => ({ at: row.opened_at, id: readUuid(row.request_id) }));

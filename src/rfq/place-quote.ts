@@ -6,7 +6,7 @@ import { hasAvailable, transfer } from "../ledger/post.ts";
 import { NOW } from "../platform/commit.ts";
 import { type Config, venueConfig } from "../platform/config.ts";
 import { STORAGE_LEFT } from "../platform/storage.ts";
-import { first, MAX_NATIVE_UNITS, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import { first, MAX_NATIVE_UNITS, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toHex } from "../assets/amount.ts";
 import { type Answer, type PlaceQuote, refused } from "./command.ts";
 import { keyIsFree, recallAnswer, rememberAnswer } from "./idempotency.ts";
@@ -17,6 +17,8 @@ import { hexId, type Unit } from "./unit.ts";
 const ROUTE = "POST /rfq/quote";
 /** A request with more open quotes than this is served well enough; it bounds the work of the accept that rejects them. */
 const MAX_OPEN_QUOTES_PER_REQUEST = 1_000;
+/** Far below it: a worthless quote costs almost nothing, and one maker must not keep the others out with them. */
+const MAX_OPEN_QUOTES_PER_MAKER = 50;
 
 /** What never changes in a request, read once and kept by the book. */
 export type RequestTerms = { readonly asset: string; readonly amount: string; readonly side: Side };
@@ -85,6 +87,7 @@ function gate(command: PlaceQuote, request: RequestTerms, terms: TradeTerms, set
       AND NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ${venue})
       AND ${openQuotesOf(actor.userId, group.at)} < ${settings.RFQ_OPEN_QUOTES_PER_USER}
       AND ${openQuotesOn(requestId)} < ${MAX_OPEN_QUOTES_PER_REQUEST}
+      AND ${openQuotesOn(requestId, actor.userId)} < ${MAX_OPEN_QUOTES_PER_MAKER}
       AND ${hasAvailable(actor.userId, terms.reserveAsset, terms.reserve)}
       AND NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = ${uuid(quoteId)})
       AND ${keyIsFree(actor.userId, ROUTE, command.idempotency, group.at)}`;
@@ -102,12 +105,13 @@ async function explain(
   if (denied !== undefined) return { ok: false, problem: denied };
   const recalled = await recallAnswer(db, { userId: actor.userId, route: ROUTE, kind: "quote", idempotency: command.idempotency });
   if (recalled !== undefined) return recalled;
-  const request = await first<{ own: number; state: string; expires_at: number; now: number; venue: string; paused: number; mine: number; all_open: number }>(
+  const request = await first<{ own: number; state: string; expires_at: number; now: number; venue: string; paused: number; mine: number; all_open: number; mine_here: number }>(
     db,
     sql`SELECT r.requester_id = ${uuid(actor.userId)} AS own, r.state, r.expires_at, ${NOW} AS now,
       substr(r.asset, 1, instr(r.asset, ':') - 1) AS venue,
       EXISTS (SELECT 1 FROM paused_venues WHERE venue = substr(r.asset, 1, instr(r.asset, ':') - 1)) AS paused,
-      ${openQuotesOf(actor.userId, NOW)} AS mine, ${openQuotesOn(requestId)} AS all_open
+      ${openQuotesOf(actor.userId, NOW)} AS mine, ${openQuotesOn(requestId)} AS all_open,
+      ${openQuotesOn(requestId, actor.userId)} AS mine_here
       FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
   );
   if (request === undefined) return refused("request_unknown", `There is no request ${requestId}.`);
@@ -119,6 +123,9 @@ async function explain(
   if (request.paused === 1) return refused("venue_paused", `${request.venue} is paused.`);
   if (request.mine >= settings.RFQ_OPEN_QUOTES_PER_USER) {
     return refused("open_quote_limit", `You have ${settings.RFQ_OPEN_QUOTES_PER_USER} open quotes, which is the limit.`);
+  }
+  if (request.mine_here >= MAX_OPEN_QUOTES_PER_MAKER) {
+    return refused("open_quote_limit", `You have ${MAX_OPEN_QUOTES_PER_MAKER} open quotes on this request, which is the limit.`);
   }
   if (request.all_open >= MAX_OPEN_QUOTES_PER_REQUEST) {
     return refused("open_quote_limit", `The request has ${MAX_OPEN_QUOTES_PER_REQUEST} open quotes, which is the limit.`);
@@ -140,6 +147,7 @@ function openQuotesOf(userId: string, at: Sql): Sql {
   return sql`(SELECT count(*) FROM quotes WHERE maker_id = ${uuid(userId)} AND state = 'open' AND expires_at > ${at})`;
 }
 
-function openQuotesOn(requestId: string): Sql {
-  return sql`(SELECT count(*) FROM quotes ${raw("INDEXED BY quotes_open_request")} WHERE request_id = ${uuid(requestId)} AND state = 'open')`;
+function openQuotesOn(requestId: string, makerId?: string): Sql {
+  const whose = makerId === undefined ? sql`1` : sql`maker_id = ${uuid(makerId)}`;
+  return sql`(SELECT count(*) FROM quotes INDEXED BY quotes_open_request WHERE request_id = ${uuid(requestId)} AND state = 'open' AND ${whose})`;
 }

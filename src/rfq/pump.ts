@@ -4,6 +4,7 @@
  */
 import { claimFence, type NotCommitted, OutcomeUnknown } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
+import { unavailable } from "../platform/problem.ts";
 import { type GroupDone, commitUnits } from "./book-group.ts";
 import { type Answer, refused } from "./command.ts";
 import type { Unit } from "./unit.ts";
@@ -15,6 +16,8 @@ export type PumpSettings = {
   readonly maxUnits: number;
   /** Called after each commit, before its answers: the events must be on their way when the caller hears. */
   readonly onCommitted: (done: GroupDone) => Promise<void>;
+  /** Called when a batch failed or its fate is unknown: what it should have done has to be looked at again. */
+  readonly onFailed: () => void;
 };
 
 type Waiting = { readonly unit: Unit; readonly tries: number; readonly resolve: (answer: Answer) => void };
@@ -24,7 +27,7 @@ const MAX_WAITING = 2_000;
 /** A gate may refuse for a reason that is gone when it is looked up; then the unit simply runs again. */
 const MAX_TRIES = 4;
 
-const UNAVAILABLE: Answer = refused("unavailable", "The book could not commit; nothing was done.", { outcome: "none" });
+const UNAVAILABLE: Answer = { ok: false, problem: unavailable("none").data };
 
 export class Pump {
   readonly #db: D1Database;
@@ -106,21 +109,25 @@ export class Pump {
 
   /** The batch certainly did not commit. A constraint is one unit's fault: run them one by one to find whose. */
   async #again(group: readonly Waiting[], outcome: NotCommitted): Promise<void> {
+    this.#settings.onFailed();
     log("error", "rfq.group_not_committed", { reason: outcome.reason, units: group.length, ...errorFields(outcome.cause) });
     if (outcome.reason === "constraint" && group.length > 1) {
       for (const waiting of group) await this.#commit([waiting]);
       return;
     }
-    for (const waiting of group) {
-      if (outcome.reason === "constraint") waiting.resolve(refused("internal", "The command could not be carried out.", { outcome: "none" }));
-      else if (waiting.tries >= MAX_TRIES) waiting.resolve(UNAVAILABLE);
-      else this.#waiting.unshift({ ...waiting, tries: waiting.tries + 1 });
+    if (outcome.reason === "constraint") {
+      for (const waiting of group) waiting.resolve(refused("internal", "The command could not be carried out.", { outcome: "none" }));
+      return;
     }
+    for (const waiting of group) if (waiting.tries >= MAX_TRIES) waiting.resolve(UNAVAILABLE);
+    // All at once: whoever came first stays first.
+    this.#waiting.unshift(...group.filter(({ tries }) => tries < MAX_TRIES).map((waiting) => ({ ...waiting, tries: waiting.tries + 1 })));
   }
 
   async #failed(group: readonly Waiting[], error: unknown): Promise<void> {
     log("error", "rfq.group_failed", { units: group.length, ...errorFields(error) });
-    for (const waiting of group) waiting.resolve(refused("unavailable", "It is not known whether the command was carried out.", { outcome: "unknown" }));
+    for (const waiting of group) waiting.resolve({ ok: false, problem: unavailable("unknown").data });
+    this.#settings.onFailed();
     if (!(error instanceof OutcomeUnknown)) return;
     while ((await claimFence(this.#db, error.groupId)) === "unknown") await scheduler.wait(1_000);
   }

@@ -3,6 +3,11 @@ import { transfer } from "../ledger/post.ts";
 import type { Group } from "../platform/commit.ts";
 import { type Sql, sql, uuid } from "../platform/sql.ts";
 
+/** The state of what is ended now: what was due already has expired, whoever comes to end it. */
+export function endedAs(state: "cancelled" | "rejected", group: Group): Sql {
+  return sql`iif(expires_at <= ${group.at}, 'expired', ${state})`;
+}
+
 /**
  * Releases the quotes that this very unit ended. Selected by the unit's stamp, never by state: a unit whose gate did not
  * fire must not find quotes that somebody else ended before.

@@ -25,6 +25,7 @@ import type { Unit } from "./unit.ts";
 const MAX_KNOWN_REQUESTS = 20_000;
 /** After a failed alarm the book looks again this soon. */
 const RETRY_MS = 1_000;
+const MIN_ALARM_MS = 50;
 
 export class RfqBook extends DurableObject<Env> {
   readonly #asset: string;
@@ -36,7 +37,8 @@ export class RfqBook extends DurableObject<Env> {
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    this.#asset = ctx.id.name ?? "";
+    // An alarm after a restart may come without the name.
+    this.#asset = ctx.id.name ?? ctx.storage.kv.get<string>("asset") ?? "";
     this.#settings = config(env);
     this.#sockets = new SocketHost(ctx, env.DB, bookStream(this.#asset));
     this.#pump = new Pump(env.DB, {
@@ -44,6 +46,7 @@ export class RfqBook extends DurableObject<Env> {
       waitMs: this.#settings.RFQ_GROUP_WAIT_MS,
       maxUnits: this.#settings.RFQ_GROUP_MAX_UNITS,
       onCommitted: (done) => this.#committed(done),
+      onFailed: () => this.ctx.waitUntil(this.#lookAgain()),
     });
   }
 
@@ -94,8 +97,9 @@ export class RfqBook extends DurableObject<Env> {
   override async alarm(): Promise<void> {
     this.#alarmAt = null;
     try {
-      await this.#pump.expire();
+      // Sockets first: a book that waits for D1 must not keep those of ended credentials open.
       await this.#wakeAt(this.#sockets.closeEnded(Date.now()));
+      await this.#pump.expire();
     } catch (error) {
       await this.#wakeAt(Date.now() + RETRY_MS);
       throw error;
@@ -149,6 +153,14 @@ export class RfqBook extends DurableObject<Env> {
     if (this.#alarmAt === undefined) this.#alarmAt = await this.ctx.storage.getAlarm();
     if (this.#alarmAt !== null && this.#alarmAt <= instant) return;
     this.#alarmAt = instant;
-    await this.ctx.storage.setAlarm(instant);
+    this.ctx.storage.kv.put("asset", this.#asset);
+    // Never in the past: D1's clock may lag behind ours, and then nothing is due yet.
+    await this.ctx.storage.setAlarm(Math.max(instant, Date.now() + MIN_ALARM_MS));
+  }
+
+  /** After a failed batch: due things and events may be waiting that nothing else would wake us for. */
+  async #lookAgain(): Promise<void> {
+    await this.#wakeAt(Date.now() + RETRY_MS);
+    await this.#sockets.catchUp();
   }
 }

@@ -1,5 +1,6 @@
 /** Brings a command to the book that orders it. Used by the REST routes and by every stream's sockets. */
 import { errorFields, log } from "../platform/log.ts";
+import { unavailable } from "../platform/problem.ts";
 import { all, type Sql, sql, uuid } from "../platform/sql.ts";
 import { type Answer, type Command, refused } from "./command.ts";
 
@@ -8,7 +9,13 @@ const books = new Map<string, string>();
 const MAX_CACHED_BOOKS = 50_000;
 
 export async function submitCommand(env: Env, command: Command): Promise<Answer> {
-  const asset = await bookOf(env.DB, command);
+  let asset: string | undefined;
+  try {
+    asset = await bookOf(env.DB, command);
+  } catch (error) {
+    log("error", "rfq.book_not_found", { op: command.op, ...errorFields(error) });
+    return { ok: false, problem: unavailable("none").data };
+  }
   if (asset === undefined) return unknownRecord(command);
   try {
     const answer: Answer = await env.RFQ_BOOK.getByName(asset).submit(command);
@@ -16,7 +23,7 @@ export async function submitCommand(env: Env, command: Command): Promise<Answer>
     return answer;
   } catch (error) {
     log("error", "rfq.book_unreachable", { asset, op: command.op, ...errorFields(error) });
-    return refused("unavailable", "It is not known whether the command was carried out.", { outcome: "unknown" });
+    return { ok: false, problem: unavailable("unknown").data };
   }
 }
 

@@ -60,8 +60,10 @@ export const quotes = sqliteTable(
   (t) => [
     index("quotes_request").on(t.requestId, t.price, t.openedAt, t.quoteId),
     index("quotes_maker").on(t.makerId, t.openedAt, t.quoteId),
+    index("quotes_maker_state").on(t.makerId, t.state, t.openedAt, t.quoteId),
+    index("quotes_request_state").on(t.requestId, t.state, t.price, t.openedAt, t.quoteId),
     index("quotes_open_maker").on(t.makerId, t.expiresAt).where(sql`state = 'open'`),
-    index("quotes_open_request").on(t.requestId).where(sql`state = 'open'`),
+    index("quotes_open_request").on(t.requestId, t.makerId).where(sql`state = 'open'`),
     index("quotes_due").on(t.asset, t.expiresAt).where(sql`state = 'open'`),
     index("quotes_opened_in").on(t.openedIn),
     index("quotes_ended_in").on(t.endedIn).where(sql`ended_in IS NOT NULL`),

@@ -6,7 +6,6 @@ import { closeSockets } from "./hints.ts";
 
 /** Two runs of cron and some: an ended credential is told of at least twice. */
 const RECENT_MS = 150_000;
-const MAX_ENDED = 1_000;
 
 type Ended = { readonly kind: string; readonly user_id: string; readonly subject_id: string | null; readonly epoch: number };
 
@@ -14,7 +13,7 @@ export async function closeEndedSockets(env: Env): Promise<void> {
   const ended = await all<Ended>(
     env.DB,
     sql`SELECT DISTINCT a.kind, hex(a.user_id) AS user_id, a.subject_id, u.session_epoch AS epoch
-      FROM (SELECT * FROM audit_events ORDER BY audit_seq DESC LIMIT ${MAX_ENDED}) a JOIN users u ON u.user_id = a.user_id
+      FROM audit_events a INDEXED BY audit_events_ended JOIN users u ON u.user_id = a.user_id
       WHERE a.at > ${NOW} - ${RECENT_MS} AND a.kind IN ('account_frozen', 'api_key_revoked', 'sessions_ended')`,
   );
   for (const { kind, user_id, subject_id, epoch } of ended) {

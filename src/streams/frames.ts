@@ -1,6 +1,6 @@
 /** Commands that arrive on a socket: the same rules, errors and answers as the REST routes. */
 import { z } from "@hono/zod-openapi";
-import type { Actor } from "../auth/actor.ts";
+import { type Actor, rateKeyOf } from "../auth/actor.ts";
 import { uuidField, oneOf, pattern } from "../platform/fields.ts";
 import type { Config } from "../platform/config.ts";
 import { isObject, parseJson } from "../platform/json.ts";
@@ -29,19 +29,22 @@ const Op = oneOf(["quote", "cancel_quote", "accept"]);
 type Host = { readonly env: Env; readonly settings: Config; readonly submit: (command: Command) => Promise<Answer> };
 
 export async function handleFrame(socket: WebSocket, frame: string | ArrayBuffer, { env, settings, submit }: Host): Promise<void> {
+  // After our own close, frames that were under way still arrive; they are nobody's any more.
+  if (socket.readyState !== WebSocket.READY_STATE_OPEN) return;
   let id: string | null = null;
   try {
     const fields = readFrame(frame);
     id = readId(fields);
     const { actor } = readState(socket);
+    await limitRate(env, settings, "trade", rateKeyOf(actor));
     const command = readCommand(fields, actor);
-    await limitRate(env, settings, "trade", actor.userId);
     const answer = await submit(command);
     if (answer.ok) reply(socket, { type: "result", id, data: answerBody(answer) });
     else replyProblem(socket, id, answer.problem);
   } catch (error) {
     if (error instanceof Problem) {
-      if (error.data.code === "invalid_request") countBadFrame(socket);
+      // Refused before any book was asked: malformed, not allowed, or too many.
+      countBadFrame(socket);
       return replyProblem(socket, id, error.data);
     }
     log("error", "streams.command_failed", errorFields(error));

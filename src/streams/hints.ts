@@ -32,7 +32,8 @@ export async function pushHints(env: Env, events: readonly LoggedEvent[]): Promi
 export async function hintAgain(env: Env): Promise<void> {
   const behind = await all<{ name: string }>(
     env.DB,
-    sql`SELECT s.name FROM streams s JOIN stream_readers r ON r.name = s.name WHERE s.pushed_seq < s.last_seq LIMIT ${MAX_STREAMS_PER_SWEEP}`,
+    // From the readers: most streams have none, and theirs never count as pushed.
+    sql`SELECT s.name FROM stream_readers r CROSS JOIN streams s ON s.name = r.name WHERE s.pushed_seq < s.last_seq LIMIT ${MAX_STREAMS_PER_SWEEP}`,
   );
   await Promise.all(behind.map(({ name }) => tell(name, () => streamObject(env, name).catchUp())));
 }

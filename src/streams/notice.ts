@@ -1,7 +1,8 @@
 /** `account.notice`: an operator's action that concerns the user, on their account stream, in the batch of the action. */
-import type { Group } from "../platform/commit.ts";
-import { type Sql, sql, uuid } from "../platform/sql.ts";
-import { accountStreamOf, announce } from "./event-log.ts";
+import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
+import { all, type Sql, sql, uuid } from "../platform/sql.ts";
+import { accountStreamOf, announce, eventsToPush, type LoggedEvent } from "./event-log.ts";
+import { pushHints } from "./hints.ts";
 
 export function noticeTo(group: Group, notice: { userId: string; kind: string; subjectId: string | null; when: Sql }): Sql[] {
   return announce(
@@ -10,4 +11,11 @@ export function noticeTo(group: Group, notice: { userId: string; kind: string; s
       json_object('kind', ${notice.kind}, 'subject_id', ${notice.subjectId}) AS body, 0 AS ord
       FROM (SELECT ${uuid(notice.userId)} AS user_id) n WHERE ${notice.when}`,
   );
+}
+
+/** A notice in a batch of its own, for an order that others carry out later. */
+export async function tellUser(env: Env, notice: { userId: string; kind: string; subjectId: string | null }): Promise<void> {
+  const group = newGroup();
+  await commitOrThrow(env.DB, group, noticeTo(group, { ...notice, when: sql`1` }));
+  await pushHints(env, await all<LoggedEvent>(env.DB, eventsToPush(group)));
 }

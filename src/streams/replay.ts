@@ -78,5 +78,5 @@ function openRequests(stream: string): Sql {
     ? sql`r.asset = ${stream.slice("book:".length)}`
     : sql`r.asset >= ${`${stream.slice("venue:".length)}:`} AND r.asset < ${`${stream.slice("venue:".length)};`}`;
   return sql`SELECT ${select(requestColumns(PUBLIC))} FROM requests r
-    WHERE r.state = 'open' AND ${scope} AND r.expires_at > ${NOW} ORDER BY r.asset, r.opened_at, r.request_id`;
+    WHERE r.state = 'open' AND ${scope} AND +r.expires_at > ${NOW} ORDER BY r.asset, r.opened_at, r.request_id`;
 }

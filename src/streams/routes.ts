@@ -4,7 +4,7 @@ import { assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/fields.ts";
 import { consumeTicket } from "../auth/ws-ticket.ts";
 import { integer, text } from "../platform/fields.ts";
-import { problem, type ProblemCode } from "../platform/problem.ts";
+import { Problem, type ProblemCode } from "../platform/problem.ts";
 import { type Api, streamRoute } from "../platform/route.ts";
 import type { Sql } from "../platform/sql.ts";
 import { accountStream, accountStreamOf, bookStream, venueStream } from "./event-log.ts";
@@ -50,6 +50,6 @@ async function upgrade({ env, db, clientIp, query }: Upgrade, stream: string | S
   if (query.since !== undefined) target.searchParams.set("since", String(query.since));
   const headers = { upgrade: "websocket", [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: expiresAtMs }) };
   const response = await streamObject(env, streamOf(actor.userId)).fetch(new Request(target, { headers }));
-  if (response.status === 429) throw problem("socket_limit", "You have too many sockets on this stream.");
+  if (response.status === 429) throw new Problem({ code: "socket_limit", detail: "You have too many sockets on this stream.", retryAfterSecs: 5 });
   return response;
 }

@@ -27,6 +27,8 @@ export class SocketHost {
   /** The last messages, up to `#lastPushed` without a gap, while this life of the object is known to be a reader. */
   #recent: { readonly seq: number; readonly message: string }[] = [];
   #registered = false;
+  /** Sockets that are being brought up to date. The upgrade under way keeps the object awake, so memory is enough. */
+  readonly #syncing = new Set<WebSocket>();
 
   constructor(ctx: DurableObjectState, db: D1Database, stream: string) {
     this.#ctx = ctx;
@@ -38,11 +40,21 @@ export class SocketHost {
   async accept(request: Request, socketsPerUser: number): Promise<Response> {
     const { actor, endsAt } = JSON.parse(request.headers.get(ACTOR_HEADER) ?? "null") as { actor: Actor; endsAt: number | null };
     const sinceText = new URL(request.url).searchParams.get("since");
-    if (this.#ctx.getWebSockets(tagOf({ userId: actor.userId })).length >= socketsPerUser) return new Response(null, { status: 429 });
+    const open = this.#ctx.getWebSockets(tagOf({ userId: actor.userId })).filter((socket) => socket.readyState === WebSocket.READY_STATE_OPEN);
+    if (open.length >= socketsPerUser) return new Response(null, { status: 429 });
     const { 0: client, 1: server } = new WebSocketPair();
-    const state: SocketState = { actor, endsAt, badSince: 0, badFrames: 0 };
-    // The sync runs before the socket is accepted as one of the stream's, so that no push can overtake it.
-    await this.#inChain(() => this.#sync(server, state, sinceText === null ? undefined : Number(sinceText)));
+    // Accepted in the same turn in which it was counted, so that parallel upgrades see each other.
+    this.#syncing.add(server);
+    this.#ctx.acceptWebSocket(server, socketTags(actor));
+    server.serializeAttachment({ actor, endsAt, badSince: 0, badFrames: 0 } satisfies SocketState);
+    try {
+      await this.#sync(server, actor, sinceText === null ? undefined : Number(sinceText));
+    } catch (error) {
+      closeSocket(server, CLOSE_SERVER_ERROR, "could not sync");
+      throw error;
+    } finally {
+      this.#syncing.delete(server);
+    }
     return new Response(null, { status: 101, webSocket: client });
   }
 
@@ -98,30 +110,58 @@ export class SocketHost {
     });
   }
 
-  async #sync(socket: WebSocket, state: SocketState, since: number | undefined): Promise<void> {
-    const recent = since === undefined ? undefined : this.#recentAfter(since);
-    if (recent !== undefined) {
-      this.#join(socket, state, this.#lastPushed ?? 0);
-      for (const { message } of recent) socket.send(message);
-      return;
-    }
+  /**
+   * Brings a new reader to where the others stand. Its replay or snapshot is read outside the chain, so that it holds up
+   * nobody; what was pushed meanwhile it gets inside, and from then on it is one of them.
+   */
+  async #sync(socket: WebSocket, actor: Actor, since: number | undefined): Promise<void> {
+    if (since !== undefined && (await this.#joinFromMemory(socket, actor, since))) return;
     const isPublic = !this.#stream.startsWith("account:");
-    const head = await openStream(this.#db, this.#stream, isPublic);
-    if (this.#ctx.getWebSockets().length > 0) await this.#catchUpTo(head.lastSeq);
-    else this.#recent = [];
-    this.#moveTo(head.lastSeq);
+    let head = await openStream(this.#db, this.#stream, isPublic && since === undefined);
     this.#registered = true;
-    this.#join(socket, state, head.lastSeq);
-    const control = (type: "snapshot" | "resync", data: unknown) => socket.send(renderControl(type, this.#stream, head.lastSeq, data));
+    this.#hello(socket, actor, head.lastSeq);
     const reason = since === undefined ? undefined : resyncReason(since, head);
     if (since !== undefined && reason === undefined) {
       for await (const page of eventsBetween(this.#db, this.#stream, since, head.lastSeq)) {
         for (const event of page) socket.send(renderEvent(event));
       }
-      return;
+    } else {
+      if (reason !== undefined) {
+        socket.send(renderControl("resync", this.#stream, head.lastSeq, { reason }));
+        if (isPublic) head = await openStream(this.#db, this.#stream, true);
+      }
+      if (isPublic) for (const frame of snapshotFrames(head.requests)) socket.send(renderControl("snapshot", this.#stream, head.lastSeq, frame));
     }
-    if (reason !== undefined) control("resync", { reason });
-    if (isPublic) for (const frame of snapshotFrames(head.requests)) control("snapshot", frame);
+    await this.#inChain(() => this.#join(socket, head.lastSeq));
+  }
+
+  /** Inside the chain: everybody stands at one number afterwards. */
+  async #join(socket: WebSocket, stands: number): Promise<void> {
+    if (this.#readers().length === 0) {
+      this.#recent = [];
+      this.#moveTo(Math.max(stands, this.#lastPushed ?? 0));
+    } else if ((await this.#position()) < stands) {
+      await this.#catchUpTo(stands);
+    }
+    for await (const page of eventsBetween(this.#db, this.#stream, stands, this.#lastPushed ?? stands)) {
+      for (const event of page) socket.send(renderEvent(event));
+    }
+    this.#syncing.delete(socket);
+  }
+
+  /** False when memory does not reach back to `since`, or cannot know that number: D1 can. */
+  async #joinFromMemory(socket: WebSocket, actor: Actor, since: number): Promise<boolean> {
+    let joined = false;
+    await this.#inChain(async () => {
+      const last = this.#lastPushed;
+      if (!this.#registered || last === undefined || since > last) return;
+      if (since + 1 < (this.#recent[0]?.seq ?? last + 1)) return;
+      this.#hello(socket, actor, last);
+      for (const { seq, message } of this.#recent) if (seq > since) socket.send(message);
+      this.#syncing.delete(socket);
+      joined = true;
+    });
+    return joined;
   }
 
   async #unregister(): Promise<void> {
@@ -130,18 +170,13 @@ export class SocketHost {
     await closeStream(this.#db, this.#stream);
   }
 
-  #join(socket: WebSocket, state: SocketState, seq: number): void {
-    this.#ctx.acceptWebSocket(socket, socketTags(state.actor));
-    socket.serializeAttachment(state);
-    socket.send(renderControl("hello", this.#stream, seq, { scopes: state.actor.scopes, server_time: toWireTime(Date.now()) }));
+  #hello(socket: WebSocket, actor: Actor, seq: number): void {
+    socket.send(renderControl("hello", this.#stream, seq, { scopes: actor.scopes, server_time: toWireTime(Date.now()) }));
   }
 
-  /** What a reader missed, if memory has all of it; a number that it cannot know leads to D1, which can. */
-  #recentAfter(since: number): readonly { readonly message: string }[] | undefined {
-    const last = this.#lastPushed;
-    if (!this.#registered || last === undefined || since > last) return undefined;
-    const first = this.#recent[0]?.seq ?? last + 1;
-    return since + 1 < first ? undefined : this.#recent.filter(({ seq }) => seq > since);
+  /** The sockets that stand at `#lastPushed`: those still being synced get there by themselves. */
+  #readers(): WebSocket[] {
+    return this.#ctx.getWebSockets().filter((socket) => !this.#syncing.has(socket));
   }
 
   async #catchUpTo(lastSeq: number): Promise<void> {
@@ -149,7 +184,7 @@ export class SocketHost {
   }
 
   #broadcast(events: readonly LoggedEvent[]): void {
-    const sockets = this.#ctx.getWebSockets();
+    const sockets = this.#readers();
     for (const event of events) {
       const message = renderEvent(event);
       for (const socket of sockets) send(socket, message);

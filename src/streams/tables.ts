@@ -13,7 +13,6 @@ export const streams = sqliteTable(
     firstSeq: integer("first_seq").notNull(),
   },
   (t) => [
-    index("streams_behind").on(t.streamId).where(sql`pushed_seq < last_seq`),
     index("streams_long").on(t.streamId).where(sql`last_seq - first_seq >= 1000`),
   ],
 );

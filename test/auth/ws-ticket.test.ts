@@ -101,7 +101,7 @@ it("trimming keeps the used tickets that tell which sockets a key has open", asy
   const key = await newKey(user.userId, ["read"]);
   await consumeTicket(env.DB, { ticket: await signedTicket(key), stream: "account:kept", clientIp: undefined });
   await signedTicket(key);
-  await all(env.DB, sql`UPDATE ws_tickets SET expires_at = 1 WHERE user_id = ${uuid(user.userId)}`);
+  await all(env.DB, sql`UPDATE ws_tickets SET expires_at = expires_at - 3600000 WHERE user_id = ${uuid(user.userId)}`);
   await trimTickets(env.DB);
   expect(await openedStreams(env.DB, user.userId, { kind: "all" })).toEqual(["account:kept"]);
   const left = await all(env.DB, sql`SELECT 1 FROM ws_tickets WHERE user_id = ${uuid(user.userId)}`);

@@ -8,7 +8,7 @@ import { USDC } from "../../src/assets/asset.ts";
 import type { PaymentOrder } from "../../src/custody/payment-order.ts";
 import { restorePayments } from "../../src/custody/restore-payments.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
-import { first, sql, uuid } from "../../src/platform/sql.ts";
+import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { openStage, someone } from "./support/stage.ts";
 
 /** The state after an older database was put back: the vault has paid a withdrawal that this database never saw. */
@@ -108,4 +108,26 @@ it("a withdrawal made anew under an id that the vault has paid settles by that p
   expect(await stage.withdrawal(queued.id)).toMatchObject({ state: "settled" });
   expect(await stage.paidCount(again.paymentId)).toBe(1);
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 0n });
+});
+
+it("funds that were spent again before the payer stopped come back by `fail`, which works while it is halted", async () => {
+  const { stage, user, lost, payer } = await openRestored();
+  const greedy = await stage.withdraw(user.userId, USDC, 990n, someone());
+  const copies = async () => new Map([[lost.paymentId, lost]]);
+  const unresolved = [{ payment_id: lost.paymentId, reason: "its user is unknown, or has too little available" }];
+  expect(await restorePayments(stage.watcher, copies)).toMatchObject({ rebuilt: 0, unresolved });
+  await all(
+    env.DB,
+    sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at) VALUES (${stage.chain.chain}, 'fail', ${uuid(greedy.id)}, 'operator:test', 0)`,
+  );
+  for (let round = 0; round < 4; round++) {
+    await payer.round();
+    await stage.mine();
+    await stage.watch();
+  }
+  expect(await stage.withdrawal(greedy.id)).toMatchObject({ state: "failed", failure_code: "operator_failed" });
+  expect(await payer.round()).toEqual({ state: "halted" });
+  expect(await restorePayments(stage.watcher, copies)).toMatchObject({ rebuilt: 1, unresolved: [] });
+  expect(await stage.paidCount(greedy.paymentId)).toBe(0);
+  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 10n });
 });

@@ -5,51 +5,11 @@ import { privateKeyToAccount } from "viem/accounts";
 import recipientArtifact from "../../contracts/artifacts/HostileRecipient.json" with { type: "json" };
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { USDC } from "../../src/assets/asset.ts";
-import type { CutPoint, PayerDesk } from "../../src/custody/pay-withdrawals.ts";
+import type { CutPoint } from "../../src/custody/pay-withdrawals.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
-import { openStage, someone, type Stage, type TestUser } from "./support/stage.ts";
-
-/** A user with credited funds that lie in the vault already. */
-async function funded(stage: Stage, amount = 1_000n): Promise<TestUser> {
-  const user = await stage.user();
-  await stage.watch();
-  await stage.mintUsdc(user.address, amount);
-  await stage.mintUsdc(stage.vault, amount);
-  await stage.confirm();
-  await stage.watch();
-  return user;
-}
-
-/** Lets payer and watcher work until the withdrawal has ended. */
-async function drive(stage: Stage, id: string, extra: Partial<PayerDesk> = {}, rounds = 25): Promise<string | undefined> {
-  const payer = await stage.payer(extra);
-  for (let round = 0; round < rounds; round++) {
-    await payer.round();
-    await stage.mine();
-    await stage.watch();
-    const state = (await stage.withdrawal(id))?.state;
-    if (state === "settled" || state === "failed") break;
-    await all(env.DB, sql`UPDATE withdrawals SET not_before = NULL WHERE withdrawal_id = ${uuid(id)} AND state = 'queued'`);
-  }
-  for (let round = 0; round < 4; round++) {
-    await stage.mine();
-    await stage.watch();
-    await payer.round();
-  }
-  return (await stage.withdrawal(id))?.state;
-}
-
-async function expectRest(stage: Stage): Promise<void> {
-  const open = await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain} AND state = 'open'`);
-  expect(open).toEqual([]);
-  const pending = await first<{ differs: number }>(
-    env.DB,
-    sql`SELECT count(*) AS differs FROM accounts a WHERE a.kind = 'pending' AND a.owner IN (SELECT user_id FROM withdrawals WHERE chain = ${stage.chain.chain})
-      AND a.balance <> coalesce((SELECT sum(w.amount) FROM withdrawals w WHERE w.user_id = a.owner AND w.asset = a.asset AND w.state IN ('queued', 'submitted')), 0)`,
-  );
-  expect(pending?.differs).toBe(0);
-}
+import { drive, expectRest, funded } from "./support/drive.ts";
+import { openStage, someone } from "./support/stage.ts";
 
 class Cut extends Error {}
 

@@ -2,13 +2,18 @@ import { expect, it } from "vitest";
 import readme from "../../README.md?raw";
 import { Settings } from "../../src/platform/config.ts";
 
-const rows = [...readme.matchAll(/^\| `([A-Z_]+)` \| (.+?) \|/gm)].map(([, name, shown]) => [name ?? "", (shown ?? "").replaceAll("`", "")] as const);
+const rows = [...readme.matchAll(/^\| `([A-Z_]+)` \| (.+?) \|/gm)].map(
+  ([, name, shown]) => [name ?? "", (shown ?? "").replaceAll("`", "")] as const,
+);
 
 it("the README's table names every setting, and no other", () => {
   expect(rows.map(([name]) => name)).toEqual(Object.keys(Settings.shape));
 });
 
-it.each(rows.filter(([, shown]) => shown !== "required" && shown !== "secret"))("the README's default of %s is the code's", (name, shown) => {
-  const { [name]: schema } = Settings.shape as Record<string, { parse(value: unknown): unknown }>;
-  expect(schema?.parse(undefined)).toEqual(schema?.parse(shown === "empty" ? "" : shown));
-});
+it.each(rows.filter(([, shown]) => shown !== "required" && shown !== "secret"))(
+  "the README's default of %s is the code's",
+  (name, shown) => {
+    const { [name]: schema } = Settings.shape as Record<string, { parse(value: unknown): unknown }>;
+    expect(schema?.parse(undefined)).toEqual(schema?.parse(shown === "empty" ? "" : shown));
+  },
+);

@@ -1,13 +1,22 @@
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
+import { config } from "../../src/platform/config.ts";
+import { trimGroups } from "../../src/platform/trim-groups.ts";
+import { acceptQuote } from "../../src/rfq/accept-quote.ts";
 import { commitUnits } from "../../src/rfq/book-group.ts";
 import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
+import { cancelRequest } from "../../src/rfq/cancel-request.ts";
 import { expireMissed } from "../../src/rfq/expire-missed.ts";
+import { openRequest as openRequestUnit } from "../../src/rfq/open-request.ts";
+import { Pump } from "../../src/rfq/pump.ts";
 import { releaseQuotesEndedBy } from "../../src/rfq/release.ts";
+import type { RfqBook } from "../../src/rfq/rfq-book.ts";
+import { fund } from "../support/ledger.ts";
 import { accept, codeOf, newActor, newBook, openRequest, placedQuote, quote, send } from "../support/rfq.ts";
 
 async function moveClock(ms: number): Promise<void> {
@@ -131,6 +140,109 @@ describe("a unit", () => {
     expect(again).toMatchObject({ committed: false, reason: "lost" });
   });
 });
+
+describe("one maker", () => {
+  it("cannot keep the others off a request with worthless quotes", async () => {
+    const book = newBook();
+    const taker = await newActor({ [book]: 1_000n });
+    const griefer = await newActor({ usdc: 1_000_000n });
+    const honest = await newActor({ usdc: 1_000_000n });
+    const request = await openRequest(taker, book, { amount: 1_000n, side: "Ask" });
+    const answers = await Promise.all(Array.from({ length: 60 }, () => quote(griefer, request.request_id, 1)));
+    expect(answers.filter(({ ok }) => ok)).toHaveLength(50);
+    expect(codeOf(await quote(honest, request.request_id, 650_000))).toBe("ok");
+  });
+});
+
+describe("an explanation", () => {
+  it("is not made up: what no longer stands in the way is tried again", async () => {
+    const book = newBook();
+    const taker = await newActor({ usdc: 1n });
+    const maker = await newActor({ [book]: 100n });
+    const request = await openRequest(taker, book, { amount: 10n });
+    const placed = await placedQuote(maker, request.request_id, 1_000_000);
+    const unit = acceptQuote({ op: "accept", actor: taker, matchId: uuidv7(), quoteId: placed.quote_id });
+    await commitUnits(env.DB, book, [unit]);
+    await fund(env.DB, taker.userId, "usdc", 1_000n);
+    expect(await unit.explain(env.DB)).toBeUndefined();
+  });
+
+  it("says expired for what is due, even before anything has ended it", async () => {
+    const book = newBook();
+    const taker = await newActor();
+    const maker = await newActor({ [book]: 100n });
+    const request = await openRequest(taker, book, { amount: 10n, expiresInSecs: 20 });
+    const placed = await placedQuote(maker, request.request_id, 1);
+    await moveClock(21_000);
+    const cancels = [
+      cancelRequest({ op: "cancel_request", actor: taker, unitId: uuidv7(), requestId: request.request_id }),
+      cancelQuote({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id }),
+    ];
+    const [ofRequest, ofQuote] = await Promise.all(cancels.map((unit) => unit.explain(env.DB)));
+    expect(ofRequest).toMatchObject({ problem: { code: "request_expired" } });
+    expect(ofQuote).toMatchObject({ problem: { code: "quote_not_open", extensions: { quote_status: "expired" } } });
+  });
+});
+
+describe("a book whose batch fails", () => {
+  it("arms its alarm again", async () => {
+    const book = newBook();
+    const taker = await newActor();
+    await openRequest(taker, book, { amount: 10n });
+    const armed = await runInDurableObject(env.RFQ_BOOK.getByName(book), async (instance: RfqBook, state) => {
+      await state.storage.deleteAlarm();
+      const broken = new Proxy(env, { get: (target, name) => (name === "DB" ? failingBatches(env.DB) : Reflect.get(target, name)) });
+      const again = new (instance.constructor as typeof RfqBook)(state, broken);
+      await again.alarm();
+      return state.storage.getAlarm();
+    });
+    expect(armed).not.toBeNull();
+  });
+
+  it("keeps the order of its commands when they run again", async () => {
+    const book = newBook();
+    const taker = await newActor();
+    const settings = { ...config(env), RFQ_OPEN_REQUESTS_PER_USER: 1 };
+    const pump = new Pump(losingFirstBatch(env.DB, "before"), {
+      asset: book,
+      waitMs: 20,
+      maxUnits: 64,
+      onCommitted: async () => {},
+      onFailed: () => {},
+    });
+    const one = () =>
+      pump.submit(
+        openRequestUnit(
+          { op: "open_request", actor: taker, requestId: uuidv7(), asset: book, amount: "1", side: "Bid", disclosed: false, expiresInSecs: 60 },
+          settings,
+        ),
+      );
+    const answers = await Promise.all([one(), one(), one()]);
+    expect(answers.map(codeOf)).toEqual(["ok", "open_request_limit", "open_request_limit"]);
+  });
+});
+
+describe("trimming", () => {
+  it("looks at no more groups than it may delete, and keeps the latest", async () => {
+    await all(env.DB, sql`INSERT INTO commit_groups (group_id, at, voided)
+      WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 20000) SELECT randomblob(16), ${NOW}, 0 FROM n`);
+    const { meta } = await env.DB.prepare(
+      "SELECT seq FROM (SELECT seq, at FROM commit_groups ORDER BY seq LIMIT 5000) WHERE at < 1",
+    ).run();
+    expect(meta.rows_read).toBeLessThan(6_000);
+    await trimGroups(env.DB);
+    expect(await all(env.DB, sql`SELECT 1 FROM commit_groups LIMIT 1`)).toHaveLength(1);
+  });
+});
+
+function failingBatches(db: D1Database): D1Database {
+  return new Proxy(db, {
+    get(target, name) {
+      if (name === "batch") return async () => Promise.reject(new Error("D1_ERROR: Network connection lost."));
+      return typeof target[name as "prepare"] === "function" ? target[name as "prepare"].bind(target) : undefined;
+    },
+  });
+}
 
 /** D1 whose first batch loses its answer, after it committed or before it was carried out. */
 function losingFirstBatch(db: D1Database, when: "before" | "after"): D1Database {

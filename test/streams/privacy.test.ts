@@ -53,6 +53,9 @@ describe("readers", () => {
     const stream = bookStream(newBook());
     await Promise.all(Array.from({ length: 20 }, () => connect(actor, stream)));
     await expect(connect(actor, stream)).rejects.toThrow();
+    const other = bookStream(newBook());
+    const parallel = await Promise.allSettled(Array.from({ length: 40 }, () => connect(actor, other)));
+    expect(parallel.filter(({ status }) => status === "fulfilled")).toHaveLength(20);
   });
 
   it("a stream whose last reader left wakes nobody", async () => {

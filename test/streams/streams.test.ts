@@ -169,6 +169,25 @@ describe("commands on a socket", () => {
     expect(reader.closed?.code).toBe(1008);
   });
 
+  it("what arrives after the close is nobody's: nothing is placed", async () => {
+    const book = newBook();
+    const maker = await newActor({ [book]: 100n });
+    const request = await openRequest(await newActor(), book, { amount: 10n });
+    const reader = await connect(maker, bookStream(book));
+    for (let n = 0; n < 30; n++) reader.socket.send("{");
+    reader.socket.send(JSON.stringify({ id: "q", op: "quote", request_id: request.request_id, price: 1 }));
+    for (let waited = 0; reader.closed === undefined && waited < 1_000; waited += 10) await scheduler.wait(10);
+    await scheduler.wait(100);
+    expect(await all(env.DB, sql`SELECT 1 FROM quotes WHERE request_id = ${uuid(request.request_id)}`)).toEqual([]);
+  });
+
+  it("a reader who may not trade cannot flood the book with commands", async () => {
+    const reader = await connect({ ...(await newActor()), scopes: ["read"] }, bookStream(newBook()));
+    for (let n = 0; n < 50; n++) reader.socket.send(JSON.stringify({ id: "x", op: "accept", quote_id: uuidv7() }));
+    for (let waited = 0; reader.closed === undefined && waited < 1_000; waited += 10) await scheduler.wait(10);
+    expect(reader.closed?.code).toBe(1008);
+  });
+
   it("a ticket without trade cannot command", async () => {
     const actor = await newActor();
     const reader = await connect({ ...actor, scopes: ["read"] }, bookStream(newBook()));
@@ -189,6 +208,10 @@ describe("cron", () => {
       VALUES (${uuid(uuidv7())}, 'sessions_ended', 'session', ${uuid(user.userId)}, ${NOW})`);
     await all(env.DB, sql`INSERT INTO ws_tickets (ticket_hash, user_id, session_epoch, scopes, expires_at, used_at, stream)
       VALUES (${uuid(uuidv7())}, ${uuid(user.userId)}, 0, 'read', ${NOW} + 30000, ${NOW}, ${stream})`);
+    // Other people's noise in between.
+    await all(env.DB, sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, at)
+      WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1200)
+      SELECT randomblob(16), 'login', 'password', ${uuid(user.userId)}, ${NOW} FROM n`);
     await closeEndedSockets(env);
     for (let waited = 0; old.closed === undefined && waited < 1_000; waited += 10) await scheduler.wait(10);
     expect(old.closed?.code).toBe(4401);

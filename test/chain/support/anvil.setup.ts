@@ -1,10 +1,11 @@
-/** A chain for the workerd tests that need one; they cannot start processes, so it runs beside them. */
+/** Two chains for the workerd tests that need them; they cannot start processes, so these run beside them. */
 import type { AnvilUrl } from "./provided.ts";
 import type { TestProject } from "vitest/node";
 import { startAnvil } from "../../../scripts/stack/anvil.ts";
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const anvil = await startAnvil({ args: ["--silent"] });
+  const [anvil, other] = await Promise.all([startAnvil({ args: ["--silent"] }), startAnvil({ args: ["--silent"] })]);
   project.provide("anvilUrl", anvil.rpcUrl satisfies AnvilUrl);
-  return () => anvil.stop();
+  project.provide("otherAnvilUrl", other.rpcUrl satisfies AnvilUrl);
+  return async () => void (await Promise.all([anvil.stop(), other.stop()]));
 }

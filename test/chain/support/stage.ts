@@ -49,8 +49,7 @@ const ZERO: Address = "0x0000000000000000000000000000000000000000";
 
 type Change = (method: string, answer: unknown, params: unknown) => unknown;
 type Call = { id: number; method: string; params: unknown };
-const faults = new Map<string, { change: Change; ask: (call: Call) => Call }>();
-const anvilUrl = (): AnvilUrl => inject("anvilUrl");
+const faults = new Map<string, { node: string; change: Change; ask: (call: Call) => Call }>();
 const realFetch = globalThis.fetch;
 globalThis.fetch = async (input, init) => {
   const url = typeof input === "string" ? input : input instanceof URL ? input.href : input.url;
@@ -62,7 +61,7 @@ globalThis.fetch = async (input, init) => {
     ) as Call,
   );
   const answer = (await (
-    await realFetch(anvilUrl(), { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(call) })
+    await realFetch(fault.node, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(call) })
   ).json()) as { result: unknown };
   try {
     return Response.json({ ...answer, result: await fault.change(call.method, answer.result, call.params) });
@@ -77,9 +76,11 @@ globalThis.fetch = async (input, init) => {
 
 export type Stage = Awaited<ReturnType<typeof openStage>>;
 
-/** Resets anvil: tests that share it run one after the other. Blocks are mined only by `mine`. */
-export async function openStage(options: { confirmations?: number; chain?: Partial<ChainConfig> } = {}) {
-  const url = anvilUrl();
+/** Resets anvil (with `other` the second one): tests that share it run one after the other. Blocks are mined only by `mine`. */
+export async function openStage(
+  options: { confirmations?: number; chain?: Partial<ChainConfig>; other?: boolean; usdc?: { abi: unknown; bytecode: string } } = {},
+) {
+  const url: AnvilUrl = inject(options.other === true ? "otherAnvilUrl" : "anvilUrl");
   const admin = privateKeyToAccount(ADMIN_KEY);
   const client = createTestClient({ mode: "anvil", chain: foundry, transport: http(url), account: admin, cacheTime: 0 })
     .extend(publicActions)
@@ -101,7 +102,7 @@ export async function openStage(options: { confirmations?: number; chain?: Parti
   };
   const vault = await deploy(vaultArtifact, [0, admin.address, operator.address, admin.address, 0, ZERO]);
   const factory = await deploy(factoryArtifact, [0, admin.address, operator.address, vault, 0]);
-  const usdc = await deploy(usdcArtifact, []);
+  const usdc = await deploy(options.usdc ?? usdcArtifact, []);
   const tokens = await deploy(tokensArtifact, []);
   const hostile = await deploy(recipientArtifact, []);
   /** Raw transactions of the admin by nonce, so that what a reorg dropped can be sent again unchanged. */
@@ -193,7 +194,7 @@ export async function openStage(options: { confirmations?: number; chain?: Parti
     /** An RPC endpoint in front of anvil whose answers can be changed, delayed or refused. */
     faultyEndpoint: async (change: Change, ask: (call: Call) => Call = (call) => call): Promise<string> => {
       const fault = `http://faulty-${uuidv7()}.test/`;
-      faults.set(fault, { change, ask });
+      faults.set(fault, { node: url, change, ask });
       return fault;
     },
     /** Mines and watches until what is in the head is money. */

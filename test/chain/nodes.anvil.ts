@@ -1,0 +1,188 @@
+/** Many addresses, several chains, and RPC nodes that fail the payer. */
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import type { Hex } from "viem";
+import { depositAddressFor } from "../../src/chain/addresses.ts";
+import { USDC } from "../../src/assets/asset.ts";
+import { payRound } from "../../src/custody/pay-withdrawals.ts";
+import { watchChain } from "../../src/custody/watch-chain.ts";
+import { withdraw } from "../../src/custody/withdraw.ts";
+import { readBalance } from "../../src/ledger/balance.ts";
+import type { Config } from "../../src/platform/config.ts";
+import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
+import { makeKeyActor } from "../support/ledger.ts";
+import { drive, expectRest, funded } from "./support/drive.ts";
+import { openStage, someone, type Stage } from "./support/stage.ts";
+
+const ADDRESSES = 10_000;
+
+/** RPC calls of one round that finds a block with deposits, by method. */
+async function callsOfRound(stage: Stage, to: readonly Hex[]): Promise<Record<string, number>> {
+  const calls: Record<string, number> = {};
+  const url = await stage.faultyEndpoint((method, answer) => {
+    calls[method] = (calls[method] ?? 0) + 1;
+    return answer;
+  });
+  for (const address of to) await stage.mintUsdc(address, 1n);
+  await stage.mine();
+  await watchChain({ ...stage.watcher, chain: { ...stage.chain, rpc_urls: [url] } });
+  return calls;
+}
+
+it("a block costs as many RPC calls with 10 000 deposit addresses as with ten", async () => {
+  const stage = await openStage();
+  const users = [];
+  for (let n = 0; n < 10; n++) users.push(await stage.user());
+  const addresses = users.map(({ address }) => address);
+  await stage.watch();
+  await callsOfRound(stage, addresses);
+  const few = await callsOfRound(stage, addresses);
+  await all(
+    env.DB,
+    sql`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${ADDRESSES})
+      INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
+      SELECT ${stage.chain.chain}, randomblob(20), randomblob(16), 0, randomblob(32), 0 FROM n`,
+  );
+  const [watched] = await all<{ n: number }>(env.DB, sql`SELECT count(*) AS n FROM deposit_addresses WHERE chain = ${stage.chain.chain}`);
+  expect(watched?.n).toBe(ADDRESSES + 10);
+  expect(await callsOfRound(stage, addresses)).toEqual(few);
+  expect(Object.values(few).reduce((sum, n) => sum + n, 0)).toBeLessThan(15);
+  await stage.confirm();
+  for (const { userId } of users) expect(await readBalance(env.DB, userId, USDC)).toEqual({ available: 3n, pending: 0n });
+});
+
+/** Two chains of one service, each with its own node, contracts and payer; one user with an address on both. */
+async function openTwo() {
+  const one = await openStage();
+  const two = await openStage({ other: true });
+  const settings: Config = {
+    ...one.settings,
+    CHAINS: [one.chain, two.chain],
+    PAYER_KEYS: { ...one.settings.PAYER_KEYS, ...two.settings.PAYER_KEYS },
+  };
+  const user = await one.user();
+  const there = depositAddressFor(settings, two.chain, user.userId, 0);
+  await all(
+    env.DB,
+    sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
+      VALUES (${two.chain.chain}, ${blob(there.address)}, ${uuid(user.userId)}, 0, ${blob(there.salt)}, 0)`,
+  );
+  for (const stage of [one, two]) await watchChain({ ...stage.watcher, settings });
+  await one.mintUsdc(user.address, 500n);
+  await two.mintUsdc(there.address, 300n);
+  const confirm = async (stage: Stage) => {
+    await stage.mine(stage.chain.confirmations);
+    await watchChain({ ...stage.watcher, settings });
+  };
+  await Promise.all([confirm(one), confirm(two)]);
+  return { one, two, settings, user };
+}
+
+describe("two chains", () => {
+  it("share one USDC balance; each pays no more than it has issued, and pays on its own", async () => {
+    const { one, two, settings, user } = await openTwo();
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 800n, pending: 0n });
+    const actor = await makeKeyActor(env.DB, user.userId);
+    const ask = (stage: Stage, amount: bigint, id: string) =>
+      withdraw(env.DB, settings, {
+        actor,
+        ip: undefined,
+        terms: { clientWithdrawalId: id, amount, toAddress: someone(), chain: stage.chain.chain, asset: USDC },
+      });
+    await expect(ask(two, 301n, "more")).rejects.toMatchObject({ data: { code: "chain_liquidity" } });
+    await ask(one, 450n, "here");
+    await ask(two, 250n, "there");
+    await expect(ask(two, 51n, "rest")).rejects.toMatchObject({ data: { code: "chain_liquidity" } });
+    for (const stage of [one, two]) {
+      const rows = await all<{ id: string }>(
+        env.DB,
+        sql`SELECT hex(withdrawal_id) AS id FROM withdrawals WHERE chain = ${stage.chain.chain}`,
+      );
+      const payer = await stage.payer({ settings });
+      for (let round = 0; round < 10; round++) {
+        await payer.round();
+        await stage.mine();
+        await watchChain({ ...stage.watcher, settings });
+      }
+      expect(await stage.withdrawal(rows[0]?.id ?? "")).toMatchObject({ state: "settled" });
+      await expectRest(stage);
+    }
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 100n, pending: 0n });
+    expect(await one.usdcOf(one.vault)).toBe(50n);
+    expect(await two.usdcOf(two.vault)).toBe(50n);
+  });
+
+  it("fall apart: one that cannot be reached or is halted holds up nobody on the other", async () => {
+    const { one, two, settings, user } = await openTwo();
+    const dead = { ...one.chain, rpc_urls: ["http://127.0.0.1:1"] };
+    await expect(watchChain({ ...one.watcher, settings, chain: dead })).rejects.toThrow();
+    const { id } = await two.withdraw(user.userId, USDC, 200n, someone());
+    expect(await drive(two, id, { settings })).toBe("settled");
+    await one.reorg(6);
+    expect(await watchChain({ ...one.watcher, settings })).toMatchObject({ state: "halted" });
+    await two.mine();
+    expect(await watchChain({ ...two.watcher, settings })).toMatchObject({ state: "followed" });
+  });
+});
+
+/** Nodes as the payer may meet them; each pays once in the end, and never sends what it has not stored. */
+const NODES: readonly [string, (sent: Set<unknown>) => (method: string, answer: unknown, params: unknown) => unknown][] = [
+  [
+    "takes every transaction and loses every answer",
+    () => (method, answer) => {
+      if (method === "eth_sendRawTransaction") throw new Error("socket hang up");
+      return answer;
+    },
+  ],
+  ["is slow", () => async (_, answer) => new Promise((resolve) => setTimeout(() => resolve(answer), 40))],
+  [
+    "fails every other call",
+    () => {
+      let calls = 0;
+      return (_, answer) => {
+        if (calls++ % 2 === 0) throw new Error("too busy");
+        return answer;
+      };
+    },
+  ],
+  ["tells an old nonce", () => (method, answer) => (method === "eth_getTransactionCount" ? "0x0" : answer)],
+  ["answers calls with garbage", () => (method, answer) => (method === "eth_call" ? "0xzz" : answer)],
+];
+
+describe("a payer whose first RPC node", () => {
+  it.each(NODES)("%s sweeps and pays once", async (name, node) => {
+    const stage = await openStage();
+    const user = await stage.user();
+    await stage.watch();
+    await stage.mintUsdc(user.address, 1_000n);
+    await stage.confirm();
+    await stage.watch();
+    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
+    const url = await stage.faultyEndpoint(node(new Set()));
+    // The second one is good; the slow node and the one that loses answers are alone.
+    const alone = name === "is slow" || name.startsWith("takes");
+    const chain = { ...stage.chain, rpc_urls: alone ? [url] : [url, ...stage.chain.rpc_urls] };
+    await drive(stage, id, { chain }, 40);
+    if (name === "tells an old nonce") {
+      // While it is believed nothing can be sent twice; once it is gone everything goes on.
+      await drive(stage, id);
+    }
+    expect(await stage.withdrawal(id)).toMatchObject({ state: "settled" });
+    expect(await stage.paidCount(paymentId)).toBe(1);
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 700n, pending: 0n });
+    await expectRest(stage);
+  });
+
+  it("is gone pays through the second one, and without any tells so and sends nothing", async () => {
+    const stage = await openStage();
+    const user = await funded(stage);
+    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
+    const gone = "http://127.0.0.1:1";
+    const { desk } = await stage.payer();
+    await expect(payRound({ ...desk, chain: { ...stage.chain, rpc_urls: [gone] } })).rejects.toThrow(/No RPC endpoint/);
+    expect(await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`)).toEqual([]);
+    expect(await drive(stage, id, { chain: { ...stage.chain, rpc_urls: [gone, ...stage.chain.rpc_urls] } })).toBe("settled");
+    expect(await stage.paidCount(paymentId)).toBe(1);
+    await expectRest(stage);
+  });
+});

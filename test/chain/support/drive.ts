@@ -1,0 +1,51 @@
+/** Funds for a stage's user, and rounds of payer and watcher until a withdrawal has ended. */
+import { env } from "cloudflare:workers";
+import { expect } from "vitest";
+import { all, first, sql, uuid } from "../../../src/platform/sql.ts";
+import { type PayerDesk, payRound } from "../../../src/custody/pay-withdrawals.ts";
+import type { Stage, TestUser } from "./stage.ts";
+
+/** A user with credited funds that lie in the vault already. */
+export async function funded(stage: Stage, amount = 1_000n): Promise<TestUser> {
+  const user = await stage.user();
+  await stage.watch();
+  await stage.mintUsdc(user.address, amount);
+  await stage.mintUsdc(stage.vault, amount);
+  await stage.confirm();
+  await stage.watch();
+  return user;
+}
+
+/** Lets payer and watcher work until the withdrawal has ended. */
+export async function drive(stage: Stage, id: string, extra: Partial<PayerDesk> = {}, rounds = 25): Promise<string | undefined> {
+  let failures = 0;
+  const { desk } = await stage.payer(extra);
+  // As the Durable Object does: whatever fails one round, the next one comes, and begins with another node.
+  const round = () => payRound({ ...desk, firstEndpoint: failures }).catch(() => void failures++);
+  for (let made = 0; made < rounds; made++) {
+    await round();
+    await stage.mine();
+    await stage.watch();
+    const state = (await stage.withdrawal(id))?.state;
+    if (state === "settled" || state === "failed") break;
+    await all(env.DB, sql`UPDATE withdrawals SET not_before = NULL WHERE withdrawal_id = ${uuid(id)} AND state = 'queued'`);
+  }
+  for (let more = 0; more < 4; more++) {
+    await stage.mine();
+    await stage.watch();
+    await round();
+  }
+  return (await stage.withdrawal(id))?.state;
+}
+
+/** No transaction is open, and each pending balance is what its withdrawals under way add up to. */
+export async function expectRest(stage: Stage): Promise<void> {
+  const open = await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain} AND state = 'open'`);
+  expect(open).toEqual([]);
+  const pending = await first<{ differs: number }>(
+    env.DB,
+    sql`SELECT count(*) AS differs FROM accounts a WHERE a.kind = 'pending' AND a.owner IN (SELECT user_id FROM withdrawals WHERE chain = ${stage.chain.chain})
+      AND a.balance <> coalesce((SELECT sum(w.amount) FROM withdrawals w WHERE w.user_id = a.owner AND w.asset = a.asset AND w.state IN ('queued', 'submitted')), 0)`,
+  );
+  expect(pending?.differs).toBe(0);
+}

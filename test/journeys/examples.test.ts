@@ -1,0 +1,88 @@
+/** Every example, as a reader would run it: a process of its own with nothing but its arguments and the environment. */
+import { spawn, spawnSync } from "node:child_process";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { fund, newAsset, newTrader, startTestStack, type TestStack, type Trader, until } from "../support/node/stack.ts";
+
+let stack: TestStack;
+let credentials: Map<Trader, Record<string, string>>;
+beforeAll(async () => {
+  stack = await startTestStack();
+  credentials = new Map();
+});
+afterAll(() => stack?.stop());
+
+const has = (program: string) => spawnSync(program, ["--version"]).status === 0;
+const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
+
+async function environmentOf(trader: Trader): Promise<Record<string, string>> {
+  const known = credentials.get(trader);
+  if (known !== undefined) return known;
+  const key = await trader.session.auth.createApiKey({ label: "example", scopes: ["read", "trade"] });
+  const made = { RFQ_URL: stack.baseUrl, RFQ_API_KEY_ID: key.api_key_id, RFQ_SECRET: key.secret };
+  credentials.set(trader, made);
+  return made;
+}
+
+async function run(trader: Trader, command: readonly string[], settings: Record<string, string> = {}) {
+  const [program = "", ...args] = command;
+  const child = spawn(program, args, { env: { ...process.env, ...(await environmentOf(trader)), ...settings } });
+  const ran = { output: "", child, ended: new Promise<number | null>((resolve) => child.once("close", resolve)) };
+  child.stdout.on("data", (chunk: Buffer) => (ran.output += chunk.toString()));
+  child.stderr.on("data", (chunk: Buffer) => (ran.output += chunk.toString()));
+  return ran;
+}
+
+it("a maker and a taker trade, the maker keeps to its inventory limit, and cancels what is open when it stops", async () => {
+  const asset = newAsset("venue_one");
+  const [taker, maker] = [await newTrader(stack), await newTrader(stack)];
+  await fund(stack, [
+    { trader: taker, usdc: 10_000_000n, tokens: { asset, amount: 5_000_000n } },
+    { trader: maker, usdc: 10_000_000n, tokens: { asset, amount: 1_000_000n } },
+  ]);
+  const making = await run(maker, [process.execPath, "examples/market-maker.ts", "venue_one"], { MAX_POSITION: "3000000" });
+  try {
+    await until(`the maker to quote: ${making.output}`, 15_000, async () => (making.output.includes("quoting venue_one") ? true : null));
+    const take = (amount: string, side: string) =>
+      run(taker, [process.execPath, "examples/taker.ts", asset.venue_id, asset.asset_id, amount, side], { WAIT_SECS: "2" });
+
+    const buys = await take("1000000", "Bid");
+    expect([await buys.ended, buys.output]).toEqual([0, expect.stringContaining("matched: 1000000 for 510000 USDC units at 0.51")]);
+    const sells = await take("2500000", "Ask");
+    expect([await sells.ended, sells.output]).toEqual([0, expect.stringContaining("at 0.49")]);
+    const tooMuch = await take("600000", "Ask");
+    expect([await tooMuch.ended, tooMuch.output]).toEqual([1, expect.stringContaining("no quote within the limit")]);
+    expect(making.output).toContain("over the inventory limit");
+
+    const open = await taker.client.rfq.request({ ...asset, amount: 100_000n, side: "Bid" });
+    await until("a quote", 10_000, async () =>
+      (await taker.client.rfq.quotes({ request_id: open.request_id }).all()).length > 0 ? true : null,
+    );
+  } finally {
+    making.child.kill("SIGINT");
+  }
+  expect(await making.ended).toBe(0);
+  expect(making.output).toContain("stopped: 1 quotes cancelled");
+  expect(await maker.client.rfq.myQuotes({ status: "open" }).all()).toEqual([]);
+  expect((await maker.client.custody.usdcBalance()).pending_balance).toBe(0n);
+});
+
+const signers: readonly [name: string, present: boolean, command: readonly string[]][] = [
+  ["sign.sh", has("bash") && has("curl") && hasOpenssl, ["bash", "examples/sign.sh"]],
+  ["sign.py", has("python3"), ["python3", "examples/sign.py"]],
+];
+
+it.each(signers)("%s signs a query, a body with any characters, and nothing at all", async (_name, present, command) => {
+  if (!present) return console.warn(`skipped: ${command[0]} or what it needs is not installed`);
+  const trader = await newTrader(stack);
+  const asset = newAsset("venue_two");
+  const whoami = await run(trader, [...command, "GET", "/auth/whoami"]);
+  expect([await whoami.ended, JSON.parse(whoami.output)]).toMatchObject([0, { user_id: trader.userId, credential: "api_key" }]);
+  const ledger = await run(trader, [...command, "GET", "/custody/get-ledger?limit=5&from=2026-01-01T00:00:00%2B00:00"]);
+  expect([await ledger.ended, JSON.parse(ledger.output)]).toEqual([0, { items: [], next_cursor: null }]);
+  const body = JSON.stringify({ ...asset, amount: "1000000", side: "Bid", idempotency_key: "$'\"`\\x%!" });
+  const asked = await run(trader, [...command, "POST", "/rfq/request", body]);
+  expect([await asked.ended, JSON.parse(asked.output)]).toMatchObject([0, { ...asset, amount: "0xf4240", status: "open" }]);
+  const refused = await run(trader, [...command, "POST", "/rfq/accept", '{"quote_id":"é"}']);
+  expect(await refused.ended).not.toBe(0);
+  expect(refused.output).toContain("invalid_request");
+});

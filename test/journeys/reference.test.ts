@@ -1,0 +1,178 @@
+/** What people read about the service, held against the service: the page in a browser, the streams' description against a run. */
+import { existsSync } from "node:fs";
+import { chromium } from "playwright-core";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import type { Client, MarketAsset } from "../../src/client/index.ts";
+import { type Answer, readRestDescription, readStreamDescription } from "../support/node/descriptions.ts";
+import { openRawSocket, type RawMessage, type RawSocket } from "../support/node/raw-socket.ts";
+import { fund, newAsset, newTrader, operatorKey, startTestStack, type TestStack } from "../support/node/stack.ts";
+
+let stack: TestStack;
+beforeAll(async () => {
+  stack = await startTestStack();
+});
+afterAll(() => stack?.stop());
+
+const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => existsSync(path));
+const BROWSER_ARGS = ["--no-sandbox", "--disable-quic", "--disable-background-networking"];
+
+it("GET /docs shows every endpoint in a browser, tries one, asks nobody else for anything and logs no error", async () => {
+  if (CHROMIUM === undefined) return console.warn("skipped: no chromium here (Debian's package chromium)");
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: BROWSER_ARGS });
+  try {
+    const page = await browser.newPage({ viewport: { width: 1_400, height: 1_000 } });
+    const errors: string[] = [];
+    const asked = new Set<string>();
+    page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+    page.on("pageerror", (error) => errors.push(error.message));
+    page.on("request", (request) => asked.add(new URL(request.url()).pathname));
+    // Nothing but the service itself can be reached, as on a train.
+    await page.route(
+      (url) => url.protocol !== "data:" && url.protocol !== "blob:" && url.origin !== stack.baseUrl,
+      (route) => {
+        errors.push(`asked elsewhere: ${route.request().url()}`);
+        return route.abort();
+      },
+    );
+    await page.goto(`${stack.baseUrl}/docs`);
+    await page.getByRole("heading", { name: "Custody and RFQ trading" }).waitFor();
+    const { paths } = (await (await fetch(`${stack.baseUrl}/openapi.json`)).json()) as {
+      paths: Record<string, Record<string, { summary: string; tags: string[] }>>;
+    };
+    const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
+    for (const tag of ["Auth", "Custody", "RFQ", "Streams"])
+      await page
+        .getByRole("button", { name: `Open Group - ${tag}` })
+        .first()
+        .click();
+    const shown = (await page.locator("nav, aside").first().innerText()).replaceAll(/\s+/g, " ");
+    expect(operations.map(({ summary }) => summary).filter((summary) => !shown.includes(summary))).toEqual([]);
+
+    await page.getByRole("link", { name: "Ask for a price" }).first().click();
+    await page.getByText("/rfq/request").first().waitFor();
+    await page.getByRole("link", { name: "The server's time" }).first().click();
+    await page.getByRole("button", { name: /Test Request.*\/time/ }).click();
+    const answered = page.waitForResponse(`${stack.baseUrl}/time`);
+    await page.getByRole("button", { name: /^Send/ }).first().click();
+    expect((await answered).status()).toBe(200);
+    expect(errors).toEqual([]);
+    expect([...asked].filter((path) => path.startsWith("/docs/"))).toHaveLength(1);
+  } finally {
+    await browser.close();
+  }
+});
+
+/** Every JSON answer that the clients of this process get. */
+function recordAnswers(): Answer[] {
+  const answers: Answer[] = [];
+  const send = globalThis.fetch;
+  vi.stubGlobal("fetch", async (input: string | Request, init?: RequestInit) => {
+    const response = await send(input, init);
+    if (typeof input === "string" && input.startsWith(stack.baseUrl)) {
+      const type = response.headers.get("content-type") ?? "";
+      const body = type.includes("json") ? ((await response.clone().json()) as unknown) : undefined;
+      answers.push({ method: init?.method ?? "GET", path: new URL(input).pathname, status: response.status, type, body });
+    }
+    return response;
+  });
+  return answers;
+}
+
+it("every message and every answer of a run is as docs/asyncapi.yaml and docs/openapi.json describe it", async () => {
+  const description = readStreamDescription();
+  const answers = recordAnswers();
+  const asset = newAsset("venue_one");
+  const [taker, maker] = [await newTrader(stack), await newTrader(stack)];
+  const withdrawer = await operatorKey(stack, taker, ["read", "withdraw"]);
+  const stream = (who: typeof taker, target: string) => openRawSocket(who.client, stack.baseUrl, target);
+  const sockets: RawSocket[] = [await stream(taker, "/account/stream"), await stream(maker, "/account/stream")];
+  const [takerAccount, makerAccount] = [sockets[0]!, sockets[1]!];
+  const book = await stream(maker, `/rfq/stream?venue_id=venue_one&asset_id=${asset.asset_id}`);
+  const venue = await stream(maker, "/rfq/stream?venue_id=venue_one");
+  sockets.push(book, venue);
+
+  await fund(stack, [
+    { trader: taker, usdc: 10_000_000n },
+    { trader: maker, tokens: { asset, amount: 10_000_000n } },
+  ]);
+  // More than a balance can hold.
+  await stack.faucet.outcomeTokens(stack.deployment.outcomeTokens.venue_one, {
+    to: maker.depositAddress,
+    id: BigInt(asset.asset_id) + 1n,
+    amount: 2n ** 62n + 1n,
+  });
+
+  const ask = (more: object = {}) => taker.client.rfq.request({ ...asset, amount: 1_000_000n, side: "Bid", ...more });
+  const first = await ask({ disclose_identity: true });
+  await book.one("request.opened");
+  const commands = [
+    { id: "1", op: "quote", request_id: first.request_id, price: 500_000, expires_in_secs: 60, idempotency_key: "a" },
+    { id: "2", op: "quote", request_id: first.request_id, price: "510000" },
+    { id: "3", op: "quote", request_id: first.request_id, price: 0, surplus: 1 },
+  ];
+  for (const command of commands) book.send(command);
+  const placed = await book.one("result", ({ id }) => id === "1");
+  const other = await book.one("result", ({ id }) => id === "2");
+  await book.one("error", ({ id }) => id === "3");
+  const cancel = { id: "4", op: "cancel_quote", quote_id: String(other.data?.["quote_id"]) };
+  const accept = { id: "5", op: "accept", quote_id: String(placed.data?.["quote_id"]) };
+  book.send(cancel);
+  await book.one("result", ({ id }) => id === "4");
+  takerAccount.send(accept);
+  await takerAccount.one("result", ({ id }) => id === "5");
+  book.send("not JSON");
+  await book.one("error", ({ id }) => id === null);
+  book.send("ping");
+  await book.one("pong");
+  await taker.client.rfq.cancelRequest({ request_id: (await ask()).request_id });
+  await ask({ expires_in_secs: 1 });
+  await book.one("request.closed", ({ data }) => data?.["reason"] === "expired");
+
+  const destination = "0x00000000000000000000000000000000000c0ffe";
+  await withdrawer.custody.withdraw({ client_withdrawal_id: "paid", amount: 1_000_000n, to_address: destination });
+  await takerAccount.one("withdrawal.settled");
+  await makerAccount.one("deposit.quarantined");
+  sockets.push(await stream(taker, "/account/stream?since=1"));
+  sockets.push(await stream(taker, "/account/stream?since=999999"));
+  sockets.push(await stream(taker, `/rfq/stream?venue_id=venue_one&asset_id=${asset.asset_id}&since=999999`));
+  await readEverything(taker.client, asset);
+  await expect(maker.client.rfq.accept({ quote_id: accept.quote_id })).rejects.toThrow("not_request_owner");
+  await stack.operator({ command: ["user", "freeze"], options: { email: maker.email } });
+  await makerAccount.one("account.notice");
+
+  vi.unstubAllGlobals();
+  const faultsOfAnswer = readRestDescription();
+  expect(answers.flatMap((answer) => faultsOfAnswer(answer))).toEqual([]);
+  const messages = sockets.flatMap((socket) => socket.messages);
+  expect(messages.flatMap((message: RawMessage) => description.faultsOf(message).map((fault) => `${message.type}: ${fault}`))).toEqual([]);
+  expect(commands.map((command) => description.faultsOfCommand(command).length > 0)).toEqual([false, false, true]);
+  expect([cancel, accept].flatMap((command) => description.faultsOfCommand(command))).toEqual([]);
+  // These two need a reorganisation and a refused payment, and carry the records of their neighbours.
+  const seen = new Set([...messages.map(({ type }) => type), "deposit.orphaned", "withdrawal.failed"]);
+  expect(description.types.filter((type) => !seen.has(type))).toEqual([]);
+  for (const socket of sockets) socket.close();
+});
+
+async function readEverything(client: Client, asset: MarketAsset): Promise<void> {
+  const { custody, rfq, auth } = client;
+  const lists = [
+    custody.ledger(),
+    custody.balances(),
+    custody.deposits(),
+    custody.withdrawals(),
+    rfq.matches(),
+    rfq.myQuotes(),
+    rfq.myRequests(),
+    rfq.openRequests(),
+    auth.apiKeys(),
+    auth.auditEvents(),
+  ];
+  for (const list of lists) await list.page();
+  await custody.balance(asset);
+  await custody.usdcBalance();
+  await custody.depositAddresses();
+  await custody.withdrawal({ client_withdrawal_id: "paid" });
+  await auth.whoami();
+  await client.time();
+  await client.config();
+}
