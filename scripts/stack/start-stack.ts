@@ -49,8 +49,10 @@ export type Stack = {
   workerdPid(): number | null;
   /** SIGKILL. Resolves when workerd is dead; another one comes up by itself on the same state. */
   killWorkerd(): Promise<void>;
-  /** A new workerd on the same state, with changed settings where given. Resolves when it is healthy. */
-  restartWorker(vars?: Record<string, string>): Promise<void>;
+  /** Puts messages on the withdrawals queue. */
+  ring(messages: readonly object[]): Promise<void>;
+  /** A new workerd on the same state, with changed settings where given. `whileStopped` runs while there is none. Resolves when it is healthy. */
+  restartWorker(vars?: Record<string, string>, whileStopped?: () => void): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -149,6 +151,7 @@ function stackOf(parts: {
     operator: (command) => askOperator((request) => fetch(request), workerd.operatorUrl, command),
     workerdPid: workerd.pid,
     killWorkerd: workerd.kill,
+    ring: workerd.ring,
     restartWorker: workerd.restart,
     stop: parts.stop,
   };

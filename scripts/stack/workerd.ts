@@ -25,8 +25,13 @@ export type Workerd = {
   runCron(): Promise<void>;
   /** SIGKILL, as a crash would end it. Resolves when it is dead; the next one comes up by itself. */
   kill(): Promise<void>;
-  /** A new workerd on the same state, with changed settings where given. Resolves when it answers. */
-  restart(settings?: Record<string, string>): Promise<void>;
+  /** Puts messages on the withdrawals queue, as the Worker itself does. */
+  ring(messages: readonly object[]): Promise<void>;
+  /**
+   * A new workerd on the same state, with changed settings where given; between the two, `whileStopped` has the files to
+   * itself. Resolves when it answers.
+   */
+  restart(settings?: Record<string, string>, whileStopped?: () => void): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -46,7 +51,8 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   Object.assign(process.env, OFFLINE);
   const watch = watchChildren();
   let settings = options.settings;
-  const miniflare = withoutSignalHandlers(() => new Miniflare(miniflareOptions({ ...options, settings })));
+  const start = () => withoutSignalHandlers(() => new Miniflare(miniflareOptions({ ...options, settings })));
+  let miniflare = start();
   const baseUrl = `http://127.0.0.1:${options.port}`;
   const kill = () => void watch.kill();
   process.once("exit", kill);
@@ -74,9 +80,19 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       if (result.outcome !== "ok") throw new Error(`The scheduled handler ended with "${result.outcome}", see ${options.logFile}`);
     },
     kill: () => watch.kill(),
-    restart: async (changed) => {
+    ring: async (messages) => {
+      const queue = await miniflare.getQueueProducer<object>("WITHDRAWALS");
+      await queue.sendBatch(messages.map((body) => ({ body })));
+    },
+    restart: async (changed, whileStopped) => {
       settings = { ...settings, ...changed };
-      await miniflare.setOptions(miniflareOptions({ ...options, settings }));
+      if (whileStopped === undefined) {
+        await miniflare.setOptions(miniflareOptions({ ...options, settings }));
+      } else {
+        await miniflare.dispose();
+        whileStopped();
+        miniflare = start();
+      }
       await miniflare.ready;
       await untilHealthy(baseUrl);
     },

@@ -2,7 +2,7 @@
  * A chain's RPC endpoints. Each call names the endpoint it used, because answers of different nodes must not be mixed:
  * a lagging node answers `[]` to a range of logs that it has not seen, without an error.
  */
-import { createPublicClient, type Hex, http, type PublicClient } from "viem";
+import { createPublicClient, type Hex, hexToNumber, http, type PublicClient } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
 
 export type { Hex };
@@ -88,6 +88,16 @@ export async function callAtBlock({ client }: Endpoint, call: { readonly to: Hex
   const { data } = await client.call({ ...call, blockHash, requireCanonical: true });
   if (data === undefined) throw new NodeDisagrees(`no code at ${call.to} in block ${blockHash}`);
   return data;
+}
+
+/** Nonces that an account had used after one certain block (EIP-1898); of the wrong block it would end the wrong transactions. */
+export async function noncesAtBlock({ client }: Endpoint, address: Hex, blockHash: Hex): Promise<number> {
+  return hexToNumber(await client.request({ method: "eth_getTransactionCount", params: [address, blockObject(blockHash)] }));
+}
+
+/** viem's types of this method lack EIP-1898's block object, which nodes take wherever they take a number. */
+function blockObject(blockHash: Hex): Hex {
+  return { blockHash, requireCanonical: true } as unknown as Hex;
 }
 
 /** The host only: URLs of RPC providers carry keys. */

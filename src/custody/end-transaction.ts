@@ -2,7 +2,7 @@
  * A nonce that the confirmed chain has used is over, whoever used it. The vault's events up to there have been applied
  * with the watcher's cursor, so a member that is still live was not touched by any of them, and goes back to the queue.
  */
-import { NodeDisagrees, askAny, readHeader } from "../chain/rpc.ts";
+import { NodeDisagrees, askAny, noncesAtBlock, readHeader } from "../chain/rpc.ts";
 import { PAYMENT_STATE, readOutcomes } from "../chain/vault.ts";
 import { commit, newGroup } from "../platform/commit.ts";
 import { sql, uuid } from "../platform/sql.ts";
@@ -19,7 +19,7 @@ export async function endFinal(desk: Desk, transaction: OpenTransaction): Promis
   const judged = await askAny(chain, async (endpoint) => {
     const final = await readHeader(endpoint, cursor.final.number);
     if (final.hash !== cursor.final.hash) throw new NodeDisagrees(`block ${cursor.final.number} is not the confirmed one`);
-    const used = await endpoint.client.getTransactionCount({ address: account.address, blockNumber: BigInt(cursor.final.number) });
+    const used = await noncesAtBlock(endpoint, account.address, cursor.final.hash);
     return used > transaction.nonce ? readOutcomes(endpoint, chain, ids, cursor.final.hash) : null;
   });
   if (judged === null) return;

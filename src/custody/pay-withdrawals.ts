@@ -9,7 +9,7 @@ import { type Cursor, readCursor } from "../chain/cursor.ts";
 import { ceilingOf, firstFees, type Market } from "../chain/fees.ts";
 import type { OperatorAccount } from "../chain/operator-account.ts";
 import { payerAccount } from "../chain/payer-account.ts";
-import { askAny, type BlockHeader, describe, type Endpoint, readHead } from "../chain/rpc.ts";
+import { askAny, type BlockHeader, describe, type Endpoint, noncesAtBlock, readHead } from "../chain/rpc.ts";
 import { readVaultStatus } from "../chain/vault.ts";
 import type { ChainConfig, Config } from "../platform/config.ts";
 import { log } from "../platform/log.ts";
@@ -135,7 +135,7 @@ async function lookAt(endpoint: Endpoint, base: PayerDesk, cursor: Cursor): Prom
   const account = payerAccount(settings, chain);
   const head = await readHead(endpoint, cursor.headNumber);
   const [usedNonces, tip] = await Promise.all([
-    endpoint.client.getTransactionCount({ address: account.address, blockNumber: BigInt(head.number) }),
+    noncesAtBlock(endpoint, account.address, head.hash),
     endpoint.client
       .request({ method: "eth_maxPriorityFeePerGas" })
       .then(BigInt)

@@ -17,7 +17,10 @@ const assetIdOut = z.string().nullable().openapi({ description: "Canonical 0x he
 const addressOut = z.string().openapi({ description: "EIP-55", examples: ["0x52908400098527886E0F7030069857D2E4169EE7"] });
 const hashOut = z.string().openapi({ description: "Transaction hash" });
 const instant = z.iso.datetime();
-const deltaOut = z.string().regex(/^-?\d+$/).openapi({ description: "Signed decimal native units", examples: ["-16000000000"] });
+const deltaOut = z
+  .string()
+  .regex(/^-?\d+$/)
+  .openapi({ description: "Signed decimal native units", examples: ["-16000000000"] });
 
 export const CreateDepositAddressBody = z.strictObject({ chain: chainName.optional() });
 
@@ -28,7 +31,9 @@ export const DepositAddresses = z.object({ addresses: z.array(DepositAddress) })
 
 export const BalanceQuery = z.strictObject({ venue_id: venueField, asset_id: assetId });
 export const UsdcBalance = z.object({ balance: U256Out, pending_balance: U256Out }).openapi("UsdcBalance");
-export const AssetBalance = z.object({ venue_id: venueOut, asset_id: assetIdOut, balance: U256Out, pending_balance: U256Out }).openapi("Balance");
+export const AssetBalance = z
+  .object({ venue_id: venueOut, asset_id: assetIdOut, balance: U256Out, pending_balance: U256Out })
+  .openapi("Balance");
 
 export const DepositsQuery = z.strictObject({ status: oneOf(DEPOSIT_STATES).optional(), ...timeIdPage });
 export const Deposit = z
@@ -96,7 +101,12 @@ const ledgerCursor = textField(
     return { text, before: before > NEWEST ? NEWEST : before };
   },
   "must be a non-negative integer",
-  { type: "string", pattern: "^[0-9]{1,200}$", examples: ["4211"], description: "`next_cursor` of the previous page; any entry_id will do" },
+  {
+    type: "string",
+    pattern: "^[0-9]{1,200}$",
+    examples: ["4211"],
+    description: "`next_cursor` of the previous page; any entry_id will do",
+  },
 );
 
 const reasonList = textField(
@@ -105,11 +115,17 @@ const reasonList = textField(
     return named.every((reason) => reason !== undefined) ? named : undefined;
   },
   `must be a comma-separated list of ${REASONS.join(", ")}`,
-  { type: "string", pattern: `^(${REASONS.join("|")})(,(${REASONS.join("|")}))*$`, examples: ["trade,fee"], description: "Comma-separated" },
+  {
+    type: "string",
+    pattern: `^(${REASONS.join("|")})(,(${REASONS.join("|")}))*$`,
+    examples: ["trade,fee"],
+    description: "Comma-separated",
+  },
 );
 
 const refId = textField(
-  (text) => (/^0x[0-9a-fA-F]{64}$/.test(text) || /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/.test(text) ? text.toLowerCase() : undefined),
+  (text) =>
+    /^0x[0-9a-fA-F]{64}$/.test(text) || /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/.test(text) ? text.toLowerCase() : undefined,
   "must be a UUID or a 0x transaction hash",
   {
     type: "string",
@@ -135,7 +151,10 @@ export const LedgerQuery = z
     limit: limitField.removeDefault().optional().openapi(LIMIT_DOCUMENTED),
     last_cursor: ledgerCursor.optional(),
   })
-  .refine((query) => query.from === undefined || query.to === undefined || query.from <= query.to, { path: ["from"], message: "must not be after to" });
+  .refine((query) => query.from === undefined || query.to === undefined || query.from <= query.to, {
+    path: ["from"],
+    message: "must not be after to",
+  });
 
 export const LedgerEntry = z
   .object({

@@ -5,6 +5,9 @@ import { privateKeyToAccount } from "viem/accounts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
 import { USDC } from "../../src/assets/asset.ts";
+import { blockBefore, missingAddresses, readAgainFrom, rewriteAddresses, usersLost } from "../../src/custody/restore-addresses.ts";
+import { depositAddressFor } from "../../src/chain/addresses.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { PaymentOrder } from "../../src/custody/payment-order.ts";
 import { restorePayments } from "../../src/custody/restore-payments.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
@@ -130,4 +133,35 @@ it("funds that were spent again before the payer stopped come back by `fail`, wh
   expect(await restorePayments(stage.watcher, copies)).toMatchObject({ rebuilt: 1, unresolved: [] });
   expect(await stage.paidCount(greedy.paymentId)).toBe(0);
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 10n });
+});
+
+it("addresses given out in the lost time are there again with what they received, once, and lost users wait frozen", async () => {
+  const stage = await openStage({ chain: { scan_range: 3 } });
+  const user = await stage.user();
+  const lostUser = uuidv7();
+  const copyOf = (userId: string, nonce: number) => {
+    const { address, salt } = depositAddressFor(stage.settings, stage.chain, userId, nonce);
+    return { address: address.slice(2).toLowerCase(), salt: salt.slice(2), userId, nonce, createdAt: Date.now() };
+  };
+  const copies = [copyOf(user.userId, 0), copyOf(user.userId, 1), copyOf(lostUser, 0)];
+  await stage.mintUsdc(user.address, 5n);
+  for (const { address } of copies.slice(1)) await stage.mintUsdc(`0x${address}`, 7n);
+  await stage.mine(9);
+  while ((await stage.watch()).behind);
+  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
+
+  const missing = await missingAddresses(stage.watcher, copies);
+  expect(missing).toEqual(copies.slice(1));
+  // A restore that was cut off in the middle is run again from where it began.
+  for (let run = 0; run < 2; run++) {
+    await rewriteAddresses(stage.watcher, missing);
+    let above: number | null = await blockBefore(stage.watcher, missing[0]?.createdAt ?? 0);
+    while (above !== null) above = await readAgainFrom(stage.watcher, above);
+  }
+  expect(await missingAddresses(stage.watcher, copies)).toEqual([]);
+  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 12n, pending: 0n });
+  expect(await readBalance(env.DB, lostUser, USDC)).toEqual({ available: 7n, pending: 0n });
+  expect(await usersLost(env.DB, stage.chain.chain)).toEqual([{ user_id: lostUser, addresses: [`0x${copies[2]?.address}`] }]);
+  const account = await first<{ frozen: number }>(env.DB, sql`SELECT frozen_at > 0 AS frozen FROM users WHERE user_id = ${uuid(lostUser)}`);
+  expect(account?.frozen).toBe(1);
 });

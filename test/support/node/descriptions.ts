@@ -63,12 +63,15 @@ function valuesOf(schema: Schema | boolean | undefined): string[] {
   return [...(schema.enum ?? []), ...(schema.const === undefined ? [] : [schema.const])].map(String);
 }
 
+/** A problem has members by its code; a new key is the record and more. */
+const OPEN: ReadonlySet<string> = new Set(["Problem", "ApiKey"]);
+
 /** Readers must bear new fields; a test must not, or a field could be forgotten in the description. */
 function closed(schemas: Record<string, Schema>): Record<string, Schema> {
   return Object.fromEntries(
     Object.entries(schemas).map(([name, schema]) => [
       name,
-      schema["type"] === "object" && name !== "Problem" ? { ...schema, additionalProperties: false } : schema,
+      schema["type"] === "object" && !OPEN.has(name) ? { ...schema, additionalProperties: false } : schema,
     ]),
   );
 }

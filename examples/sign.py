@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""A signed call with Python's standard library:
+
+    python3 examples/sign.py <METHOD> <PATH_AND_QUERY> [BODY]
+    python3 examples/sign.py GET '/custody/get-ledger?limit=5'
+    python3 examples/sign.py POST /rfq/accept '{"quote_id":"…"}'
+
+RFQ_URL, RFQ_API_KEY_ID and RFQ_SECRET come from the environment. `sign` is all that another HTTP library needs.
+"""
+
+import base64
+import hashlib
+import hmac
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+
+
+def sign(secret: str, timestamp_ms: int, method: str, path_and_query: str, body: bytes = b"") -> str:
+    """The value of X-Hmac-Signature. Give it the very bytes that go over the wire: a body that is serialised again for
+    sending is another body."""
+    message = f"{timestamp_ms}\n{method}\n{path_and_query}\n".encode() + body
+    # The key is the secret's text, not what it would decode to.
+    return base64.b64encode(hmac.new(secret.encode(), message, hashlib.sha256).digest()).decode()
+
+
+def call(method: str, path_and_query: str, body: bytes = b"") -> tuple[int, str]:
+    """Status and body of the answer; a problem (RFC 9457) is an answer too."""
+    timestamp_ms = int(time.time() * 1000)
+    headers = {
+        "APIKEY": os.environ["RFQ_API_KEY_ID"],
+        "X-Hmac-Timestamp": str(timestamp_ms),
+        "X-Hmac-Signature": sign(os.environ["RFQ_SECRET"], timestamp_ms, method, path_and_query, body),
+    }
+    if body:
+        headers["content-type"] = "application/json"
+    request = urllib.request.Request(os.environ["RFQ_URL"] + path_and_query, body or None, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (3, 4):
+        sys.exit(__doc__)
+    method, path_and_query, *rest = sys.argv[1:]
+    status, text = call(method, path_and_query, rest[0].encode() if rest else b"")
+    print(text)
+    sys.exit(0 if status < 400 else 1)

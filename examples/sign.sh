@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# A signed call with bash, openssl and curl:
+#
+#   examples/sign.sh <METHOD> <PATH_AND_QUERY> [BODY]
+#   examples/sign.sh GET '/custody/get-ledger?limit=5'
+#   examples/sign.sh POST /rfq/accept '{"quote_id":"…"}'
+#
+# RFQ_URL, RFQ_API_KEY_ID and RFQ_SECRET come from the environment. While openssl runs, the secret is among its arguments,
+# which other users of the machine can see: for scripts on a machine of your own.
+set -euo pipefail
+
+method=$1
+target=$2
+body=${3-}
+
+# Milliseconds; BSD's date has none, and a whole second is exact enough.
+timestamp=$(date +%s%3N)
+[[ $timestamp =~ ^[0-9]+$ ]] || timestamp="$(date +%s)000"
+
+# Three lines and the body. printf adds no line feed of its own, and neither must anything else.
+signature=$(printf '%s\n%s\n%s\n%s' "$timestamp" "$method" "$target" "$body" |
+  openssl dgst -sha256 -hmac "$RFQ_SECRET" -binary |
+  openssl base64 -A)
+
+args=(--silent --show-error --fail-with-body --path-as-is --globoff --request "$method")
+args+=(--header "APIKEY: $RFQ_API_KEY_ID")
+args+=(--header "X-Hmac-Timestamp: $timestamp")
+args+=(--header "X-Hmac-Signature: $signature")
+if [[ -n $body ]]; then
+  args+=(--header 'content-type: application/json' --data-binary "$body")
+fi
+
+curl "${args[@]}" "$RFQ_URL$target"
+echo

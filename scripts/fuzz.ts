@@ -1,0 +1,120 @@
+/**
+ * `npm run fuzz`: schemathesis, which knows nothing but docs/openapi.json, against a stack of its own, once with a session
+ * and once with an API key. Ends with 1 when any of its checks fails, or when a group had too few cases to mean anything.
+ *
+ * `npm run fuzz -- RFQ Custody` takes these groups only.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Address } from "viem";
+import { Client } from "../src/client/index.ts";
+import { ROOT } from "./stack/bundle.ts";
+import { openFaucet } from "./stack/faucet.ts";
+import { freePort } from "./stack/ports.ts";
+import { type Stack, startStack } from "./stack/start-stack.ts";
+
+const SCHEMATHESIS = "schemathesis==4.32.5";
+/** Each operation gets this many generated cases at most, which makes more than MIN_CASES for a group with parameters. */
+const EXAMPLES_PER_OPERATION = 120;
+const MIN_CASES = 2_000;
+/** Groups whose calls take next to nothing, so that there are not that many different cases of them. */
+const SMALL_GROUPS = new Set(["Service", "Streams"]);
+const GROUPS = ["Service", "Auth", "Custody", "RFQ", "Streams"];
+
+const HOME = join(ROOT, ".stack", "fuzz");
+const VENV = join(HOME, "venv");
+
+process.exitCode = await main(process.argv.slice(2));
+
+async function main(named: string[]): Promise<number> {
+  if (spawnSync("python3", ["--version"]).status !== 0) {
+    console.log("skipped: python3 is not installed");
+    return 0;
+  }
+  const tool = installTool();
+  const dir = join(HOME, "stack");
+  const stack = await startStack({ port: await freePort(), rpcPort: await freePort(), dir, vars: { RATE_LIMITS: "off" } });
+  try {
+    const faults: string[] = [];
+    for (const group of named.length === 0 ? GROUPS : named) {
+      let casesOfGroup = 0;
+      for (const credential of ["session", "api_key"] as const) {
+        const { status, cases } = await fuzz(tool, stack, { group, credential });
+        console.log(`${status === 0 ? "ok" : "FAULT"}  ${group} with ${credential}: ${cases} cases`);
+        if (status !== 0) faults.push(`${group} with ${credential}`);
+        casesOfGroup += cases;
+      }
+      if (casesOfGroup < MIN_CASES && !SMALL_GROUPS.has(group)) faults.push(`${group}: fewer than ${MIN_CASES} cases`);
+    }
+    if (faults.length > 0) console.error(`\nFaults: ${faults.join("; ")}. Logs: ${HOME}; the service's: ${stack.workerLog}`);
+    return faults.length === 0 ? 0 : 1;
+  } finally {
+    await stack.stop();
+    rmSync(join(dir, "state"), { recursive: true, force: true });
+  }
+}
+
+function installTool(): string {
+  const bin = join(VENV, "bin");
+  if (!existsSync(join(bin, "schemathesis"))) {
+    mkdirSync(HOME, { recursive: true });
+    must(spawnSync("python3", ["-m", "venv", VENV], { stdio: "inherit" }).status, "python3 -m venv");
+    must(spawnSync(join(bin, "pip"), ["install", "--quiet", SCHEMATHESIS], { stdio: "inherit" }).status, `pip install ${SCHEMATHESIS}`);
+  }
+  return join(bin, "schemathesis");
+}
+
+async function fuzz(
+  tool: string,
+  stack: Stack,
+  run: { group: string; credential: "session" | "api_key" },
+): Promise<{ status: number; cases: number }> {
+  const config = join(ROOT, "scripts", "fuzz", "schemathesis.toml");
+  const args = ["--config-file", config, "run", join(ROOT, "docs", "openapi.json"), "--url", stack.directUrl];
+  args.push("--include-tag", run.group, "--max-examples", String(EXAMPLES_PER_OPERATION), "--no-color");
+  const child = spawn(tool, args, {
+    cwd: HOME,
+    env: {
+      ...process.env,
+      PYTHONPATH: join(ROOT, "scripts", "fuzz"),
+      PYTHONDONTWRITEBYTECODE: "1",
+      FUZZ_BASE_URL: stack.directUrl,
+      FUZZ_CREDENTIAL: run.credential,
+      ...(await someone(stack)),
+    },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let output = "";
+  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  const status = await new Promise<number>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code) => resolve(code ?? 1));
+  });
+  writeFileSync(join(HOME, `${run.group}-${run.credential}.log`), output);
+  if (status !== 0) console.log(output);
+  return { status, cases: Number(/(\d+) generated/.exec(output)?.[1] ?? 0) };
+}
+
+/** A user with funds for each run: calls end sessions and revoke keys, which must not spoil the next one. */
+async function someone(stack: Stack): Promise<Record<string, string>> {
+  const email = `${randomBytes(6).toString("hex")}@fuzz.example`;
+  const session = await new Client({ baseUrl: stack.baseUrl }).auth.register({ email, password: randomBytes(12).toString("hex") });
+  const client = new Client({ baseUrl: stack.baseUrl, credential: { accessToken: session.access_token } });
+  const { address } = await client.custody.createDepositAddress();
+  const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc: stack.deployment.usdc });
+  await faucet.usdc(address as Address, 1_000_000_000_000n);
+  for (let balance = 0n; balance === 0n; { balance } = await client.custody.usdcBalance()) {
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  const options = { email, scopes: "read,trade,withdraw" };
+  const answer = await stack.operator({ command: ["api-key", "create"], options });
+  if (!answer.ok) throw new Error(`operator: ${JSON.stringify(answer.problem)}`);
+  const key = answer.result as { api_key_id: string; secret: string };
+  return { FUZZ_TOKEN: session.access_token, FUZZ_API_KEY_ID: key.api_key_id, FUZZ_SECRET: key.secret };
+}
+
+function must(status: number | null, what: string): void {
+  if (status !== 0) throw new Error(`${what} ended with ${status}`);
+}

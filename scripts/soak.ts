@@ -1,0 +1,170 @@
+/**
+ * `npm run soak -- --minutes N [--seed S] [--people P] [--hands H]`: people deposit, trade and withdraw through the public
+ * interface, while processes die, blocks are reorganised, RPC nodes lie and operators interfere. What is done and broken
+ * is drawn from the seed. It ends at rest, with the reconciliation and sums of its own; exit code 1 when anything differs.
+ */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ASSETS, TOKENS, USDC, nameOf } from "./soak/assets.ts";
+import { openChain } from "./soak/chain.ts";
+import { Dice } from "./soak/dice.ts";
+import { breakThings, type Faults, order } from "./soak/faults.ts";
+import { act, introduce } from "./soak/people.ts";
+import { comeToRest } from "./soak/rest.ts";
+import { type RpcProxy, startRpcProxy } from "./soak/rpc-proxy.ts";
+import { Tally } from "./soak/tally.ts";
+import { judge } from "./soak/verdict.ts";
+import { localSettings, makeSecrets } from "./stack/local-settings.ts";
+import { freePort } from "./stack/ports.ts";
+import { runScript } from "./stack/shutdown.ts";
+import { type Stack, startStack } from "./stack/start-stack.ts";
+
+/** Reorgs go one block less deep. */
+const CONFIRMATIONS = 4;
+const REPLACE_AFTER_SECS = 5;
+/** Of each asset, for each person: or the first minute would be refusals. */
+const FIRST_DEPOSIT = 2_000_000_000n;
+const PROGRESS_EVERY_MS = 5_000;
+/** What a reorg, an empty mempool or a lying node kept from the chain, its sender sends again. */
+const SEND_AGAIN_EVERY_MS = 2_000;
+
+await runScript(async (onStop) => {
+  const { values } = parseArgs({
+    options: {
+      minutes: { type: "string", default: "10" },
+      seed: { type: "string", default: randomBytes(4).toString("hex") },
+      people: { type: "string", default: "8" },
+      hands: { type: "string", default: "4" },
+      dir: { type: "string", default: join(".stack", "soak") },
+    },
+  });
+  const { seed, dir } = values;
+  const minutes = positive(values.minutes, "--minutes");
+  console.log(`soak: ${minutes} minutes with --seed ${seed}; logs in ${dir}`);
+  const stack = await startStack({ port: await freePort(), rpcPort: await freePort(), dir });
+  onStop(() => stack.stop());
+  const proxies = [
+    await startRpcProxy(stack.rpcUrl, new Dice(`${seed}/rpc-0`)),
+    await startRpcProxy(stack.rpcUrl, new Dice(`${seed}/rpc-1`)),
+  ];
+  onStop(async () => void (await Promise.all(proxies.map((proxy) => proxy.stop()))));
+  await stack.restartWorker(harder(stack, proxies));
+  const until = { at: Number.POSITIVE_INFINITY };
+  const world = await people(stack, proxies, {
+    seed,
+    count: positive(values.people, "--people"),
+    ended: () => Date.now() > until.at,
+    end: () => (until.at = 0),
+  });
+  until.at = Date.now() + minutes * 60_000;
+  await play(world, seed, positive(values.hands, "--hands"));
+  console.log("soak: no more faults; coming to rest");
+  const findings = await restAndJudge(world);
+  tell(world, minutes, seed);
+  for (const finding of findings) console.log(`  differs: ${finding}`);
+  console.log(findings.length === 0 ? "soak: no difference" : `soak: ${findings.length} differences, see ${stack.workerLog}`);
+  return findings.length === 0 ? 0 : 1;
+});
+
+/** What does not come to rest is a finding too, and what can be told of it still is. */
+async function restAndJudge(world: Faults): Promise<string[]> {
+  try {
+    await comeToRest(world);
+  } catch (error) {
+    world.tally.odd.push(String(error));
+  }
+  return judge(world);
+}
+
+/** Both RPC endpoints of the chain may fail, it takes more confirmations, one venue has fees, and nobody is rationed. */
+function harder(stack: Stack, proxies: readonly RpcProxy[]): Record<string, string> {
+  const local = localSettings({ secrets: makeSecrets(), deployment: stack.deployment, rpcUrl: stack.rpcUrl });
+  const [chain] = JSON.parse(local["CHAINS"] ?? "[]") as object[];
+  const venues = JSON.parse(local["VENUES"] ?? "[]") as { venue_id: string }[];
+  const changed = { rpc_urls: proxies.map(({ url }) => url), confirmations: CONFIRMATIONS, replace_after_secs: REPLACE_AFTER_SECS };
+  return {
+    CHAINS: JSON.stringify([{ ...chain, ...changed }]),
+    VENUES: JSON.stringify(
+      venues.map((venue) => (venue.venue_id === "venue_two" ? { ...venue, taker_fee_bps: 30, maker_fee_bps: 10 } : venue)),
+    ),
+    WITHDRAWAL_DAILY_COUNT: "100000",
+    AUTH_SESSION_TTL_SECS: "604800",
+  };
+}
+
+async function people(
+  stack: Stack,
+  proxies: readonly RpcProxy[],
+  { seed, count, ...play }: { seed: string; count: number; ended: () => boolean; end: () => void },
+): Promise<Faults> {
+  const chain = await openChain(stack.rpcUrl, stack.deployment, new Dice(`${seed}/chain`));
+  const everyone = [];
+  for (let index = 0; index < count; index++) everyone.push(await introduce(stack, `person-${index}`));
+  const refuser = await chain.deployRefuser();
+  for (const { addresses } of everyone) {
+    for (const asset of ASSETS) for (const address of addresses) await chain.mint(asset, address, FIRST_DEPOSIT);
+  }
+  return { stack, chain, people: everyone, refuser, tally: new Tally(), ...play, proxies, confirmations: CONFIRMATIONS };
+}
+
+async function play(world: Faults, seed: string, hands: number): Promise<void> {
+  const startedAt = Date.now();
+  const done = { yes: false };
+  const repeat = async (everyMs: number, what: () => unknown) => {
+    for (let due = Date.now() + everyMs; !done.yes; await sleep(200)) {
+      if (Date.now() < due) continue;
+      due = Date.now() + everyMs;
+      await what();
+    }
+  };
+  const background = Promise.all([
+    repeat(SEND_AGAIN_EVERY_MS, () => world.chain.sendAgain().catch(() => {})),
+    repeat(PROGRESS_EVERY_MS, () => progress(world, startedAt).catch(() => {})),
+  ]);
+  const acting = Array.from({ length: hands }, (_, hand) => act(world, new Dice(`${seed}/hand-${hand}`)));
+  await Promise.all([...acting, breakThings(world, new Dice(`${seed}/faults`))]);
+  done.yes = true;
+  await background;
+}
+
+async function progress(world: Faults, startedAt: number): Promise<void> {
+  const { tally } = world;
+  const secs = Math.round((Date.now() - startedAt) / 1_000);
+  const clock = `${Math.floor(secs / 60)}:${String(secs % 60).padStart(2, "0")}`;
+  const block = await world.chain.client.getBlockNumber().catch(() => "?");
+  console.log(
+    `${clock} operations ${tally.total("operation")}, refused ${tally.total("refused")}, no answer ${tally.total("lost")}, faults ${tally.total("fault")}` +
+      ` (${tally.list("fault")}), block ${block}${tally.odd.length === 0 ? "" : `, UNEXPLAINED ${tally.odd.length}: ${tally.odd.at(-1)}`}`,
+  );
+  const status = (await order(world, { command: ["chain", "status"] }).catch(() => null)) as {
+    chains: { halted: unknown; payer_halted: unknown }[];
+  } | null;
+  for (const { halted, payer_halted } of status?.chains ?? []) {
+    if (halted === null && payer_halted === null) continue;
+    // Nothing moves any more, and the state of now is what shows why.
+    tally.odd.push(`halted after ${clock}: ${JSON.stringify({ halted, payer_halted })}`);
+    world.end();
+  }
+}
+
+function tell({ tally, proxies }: Faults, minutes: number, seed: string): void {
+  const units = (amount: bigint) => (Number(amount) / 1e6).toLocaleString("en", { maximumFractionDigits: 0 });
+  const tokens = (how: "deposited" | "withdrawn") => units(TOKENS.reduce((sum, asset) => sum + tally.money(how, nameOf(asset)), 0n));
+  console.log(`
+soak: ${minutes} minutes, seed ${seed}
+  operations  ${tally.total("operation")}: ${tally.list("operation")}
+  refused     ${tally.total("refused")}: ${tally.list("refused")}
+  no answer   ${tally.total("lost")}: ${tally.list("lost")}
+  faults      ${tally.total("fault")}: ${tally.list("fault")}
+  RPC calls   ${proxies.reduce((sum, proxy) => sum + proxy.calls(), 0)}
+  USDC        deposited ${units(tally.money("deposited", USDC))}, traded ${units(tally.money("traded", USDC))}, withdrawn ${units(tally.money("withdrawn", USDC))}
+  tokens      deposited ${tokens("deposited")}, withdrawn ${tokens("withdrawn")}`);
+}
+
+function positive(text: string, name: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new Error(`${name} must be a number above 0, not "${text}"`);
+  return value;
+}

@@ -1,0 +1,22 @@
+/** What the soak's people hold and trade. */
+import type { MarketAsset } from "../../src/client/index.ts";
+
+export const USDC = "USDC";
+export type Asset = typeof USDC | MarketAsset;
+
+/** Few, so that people meet; of two venues, one of which takes fees. */
+export const TOKENS: readonly MarketAsset[] = [
+  { venue_id: "venue_one", asset_id: "0xa11ce" },
+  { venue_id: "venue_one", asset_id: "0xb0b" },
+  { venue_id: "venue_two", asset_id: "0xa11ce" },
+];
+export const ASSETS: readonly Asset[] = [USDC, ...TOKENS];
+
+export function nameOf(asset: Asset): string {
+  return asset === USDC ? USDC : `${asset.venue_id}:${asset.asset_id}`;
+}
+
+/** The asset of a record; null ids mean USDC. */
+export function nameOfRecord({ venue_id, asset_id }: { venue_id: string | null; asset_id: string | null }): string {
+  return venue_id === null || asset_id === null ? USDC : `${venue_id}:0x${BigInt(asset_id).toString(16)}`;
+}

@@ -1,0 +1,108 @@
+/** The soak's side of the chain: deposits, reorganisations, and what really stands there in the end. */
+import { type Address, createTestClient, encodeFunctionData, getAddress, type Hex, http, keccak256, publicActions } from "viem";
+import { foundry } from "viem/chains";
+import { privateKeyToAccount } from "viem/accounts";
+import { localOutcomeTokensAbi } from "../../src/chain/abi/local-outcome-tokens.ts";
+import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
+import { type Deployment, readArtifact } from "../stack/deploy-contracts.ts";
+import { ANVIL_ACCOUNT_KEYS } from "../stack/faucet.ts";
+import { type Asset, USDC } from "./assets.ts";
+import type { Dice } from "./dice.ts";
+
+const GAS = 200_000n;
+const DEPLOY_GAS = 2_000_000n;
+/** Above any spike of the base fee. */
+const MAX_FEE = 2_000n * 10n ** 9n;
+const REVERTS = 1;
+
+export type Chain = Awaited<ReturnType<typeof openChain>>;
+
+export async function openChain(rpcUrl: string, deployment: Deployment, dice: Dice) {
+  const client = createTestClient({ mode: "anvil", chain: foundry, transport: http(rpcUrl), cacheTime: 0 }).extend(publicActions);
+  const rpc = (method: string, params: unknown[] = []): Promise<unknown> =>
+    client.request({ method: method as never, params: params as never });
+  const account = privateKeyToAccount(ANVIL_ACCOUNT_KEYS.faucet);
+  const firstNonce = await client.getTransactionCount({ address: account.address, blockTag: "pending" });
+  /** By nonce: what a reorg or an empty mempool took away is sent again, as wallets do. */
+  const signed: Hex[] = [];
+
+  const sign = (nonce: number, transaction: { to?: Address; data: Hex; gas?: bigint }) =>
+    account.signTransaction({
+      gas: GAS,
+      ...transaction,
+      type: "eip1559",
+      chainId: foundry.id,
+      nonce,
+      maxFeePerGas: MAX_FEE,
+      maxPriorityFeePerGas: 10n ** 9n,
+    });
+  // Nonces are taken one after the other, whoever asks.
+  let turn: Promise<unknown> = Promise.resolve();
+  const send = (transaction: { to?: Address; data: Hex; gas?: bigint }): Promise<void> => {
+    const mine = turn.then(async () => {
+      const raw = await sign(firstNonce + signed.length, transaction);
+      signed.push(raw);
+      await client.sendRawTransaction({ serializedTransaction: raw }).catch(() => {});
+    });
+    turn = mine.catch(() => {});
+    return mine;
+  };
+  const mintCall = (asset: Asset, to: Address, amount: bigint): { to: Address; data: Hex } =>
+    asset === USDC
+      ? { to: deployment.usdc, data: encodeFunctionData({ abi: localUsdcAbi, functionName: "mint", args: [to, amount] }) }
+      : {
+          to: deployment.outcomeTokens[asset.venue_id],
+          data: encodeFunctionData({ abi: localOutcomeTokensAbi, functionName: "mint", args: [to, BigInt(asset.asset_id), amount] }),
+        };
+
+  const sendAgain = async (): Promise<void> => {
+    const used = await client.getTransactionCount({ address: account.address });
+    for (const raw of signed.slice(used - firstNonce)) await client.sendRawTransaction({ serializedTransaction: raw }).catch(() => {});
+  };
+
+  return {
+    client,
+    rpc,
+    sendAgain,
+    mint: (asset: Asset, to: Address, amount: bigint) => send(mintCall(asset, to, amount)),
+    /** A token recipient that refuses. */
+    deployRefuser: async (): Promise<Address> => {
+      await send({ data: readArtifact("HostileRecipient").bytecode, gas: DEPLOY_GAS });
+      const hash = keccak256(signed.at(-1) ?? "0x");
+      const { contractAddress } = await until(() => client.getTransactionReceipt({ hash }).catch(() => null));
+      if (contractAddress === null || contractAddress === undefined) throw new Error("the recipient was not deployed");
+      const { abi } = readArtifact("HostileRecipient");
+      await send({ to: contractAddress, data: encodeFunctionData({ abi, functionName: "setMode", args: [REVERTS] }) });
+      return getAddress(contractAddress);
+    },
+    /** Other blocks in place of the last ones. What they held comes back, or a rival with its nonce does. */
+    reorg: async (depth: number, rival: { asset: Asset; to: Address; amount: bigint } | null): Promise<void> => {
+      // Another miner, or equal blocks would be mined again and nothing would have changed.
+      await rpc("anvil_setCoinbase", [dice.hex(20)]);
+      await rpc("anvil_reorg", [depth, []]);
+      const used = (await client.getTransactionCount({ address: account.address })) - firstNonce;
+      if (rival !== null && used < signed.length) {
+        signed[used] = await sign(firstNonce + used, mintCall(rival.asset, rival.to, rival.amount));
+      }
+      await sendAgain();
+    },
+    holding: (asset: Asset, holder: Address): Promise<bigint> =>
+      asset === USDC
+        ? client.readContract({ address: deployment.usdc, abi: localUsdcAbi, functionName: "balanceOf", args: [holder] })
+        : client.readContract({
+            address: deployment.outcomeTokens[asset.venue_id],
+            abi: localOutcomeTokensAbi,
+            functionName: "balanceOf",
+            args: [holder, BigInt(asset.asset_id)],
+          }),
+  };
+}
+
+async function until<T>(ask: () => Promise<T | null>): Promise<T> {
+  for (let tries = 0; tries < 100; tries++) {
+    const answer = await ask();
+    if (answer !== null) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error("a transaction of the soak's own was not mined");
+}

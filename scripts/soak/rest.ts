@@ -1,0 +1,67 @@
+/** After the last fault: everything is allowed to finish, with nothing but what an operator and cron would do. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Faults, order } from "./faults.ts";
+import { note, type Person, type World } from "./people.ts";
+
+/** Longest wait within the service: a withdrawal that the vault was too short for waits 15 s, several times over. */
+const PATIENCE_MS = 180_000;
+const LOOK_EVERY_MS = 1_000;
+/** Cron would come once a minute; here nobody wants to wait for it. */
+const CRON_EVERY_LOOKS = 5;
+
+export async function comeToRest(world: Faults): Promise<void> {
+  const { stack, chain, proxies, people } = world;
+  for (const proxy of proxies) proxy.fail(null);
+  await chain.rpc("evm_setIntervalMining", [1]);
+  await order(world, { command: ["withdrawals", "resume"] });
+  for (const { email } of people) await order(world, { command: ["user", "unfreeze"], options: { email } });
+  for (const person of people) await closeAll(world, person);
+  const deadline = Date.now() + PATIENCE_MS;
+  for (let looks = 0; ; looks++) {
+    await chain.sendAgain();
+    if (looks % CRON_EVERY_LOOKS === 0) await stack.runCron();
+    const left = await unfinished(people);
+    if (left.length === 0) break;
+    if (Date.now() > deadline) throw new Error(`not at rest after ${PATIENCE_MS / 1_000} s: ${left.slice(0, 10).join("; ")}`);
+    await sleep(LOOK_EVERY_MS);
+  }
+  await untilNothingIsOpen(world, deadline);
+}
+
+async function closeAll({ tally }: World, { client }: Person): Promise<void> {
+  await client.rfq.cancelQuotes();
+  for (const { request_id } of await client.rfq.myRequests().all()) {
+    await client.rfq.cancelRequest({ request_id }).catch((error: unknown) => note(tally, "cancel", error));
+  }
+}
+
+async function unfinished(people: readonly Person[]): Promise<string[]> {
+  const left = await Promise.all(
+    people.map(async ({ email, client }) => {
+      const [queued, submitted, confirming] = await Promise.all([
+        client.custody.withdrawals({ status: "queued" }).all(),
+        client.custody.withdrawals({ status: "submitted" }).all(),
+        client.custody.deposits({ status: "confirming" }).all(),
+      ]);
+      return [
+        ...[...queued, ...submitted].map((one) => `${email}: withdrawal ${one.withdrawal_id} is ${one.status}`),
+        ...confirming.map((one) => `${email}: deposit ${one.transaction_hash} is ${one.status}`),
+      ];
+    }),
+  );
+  return left.flat();
+}
+
+type ChainStatus = { chains: { chain: string; confirmed_block: number; head_block: number; open_transactions: number }[] };
+
+/** The payer's own transactions too; and blocks enough that no deposit can still be on its way. */
+async function untilNothingIsOpen(world: Faults, deadline: number): Promise<void> {
+  const { chain, confirmations } = world;
+  const target = Number(await chain.client.getBlockNumber()) + confirmations;
+  for (;;) {
+    const status = (await order(world, { command: ["chain", "status"] })) as ChainStatus;
+    if (status.chains.every((one) => one.open_transactions === 0 && one.confirmed_block >= target)) return;
+    if (Date.now() > deadline) throw new Error(`the chain does not come to rest: ${JSON.stringify(status.chains)}`);
+    await sleep(LOOK_EVERY_MS);
+  }
+}

@@ -1,0 +1,84 @@
+/** An RPC endpoint that misbehaves on command, in front of the soak's chain. */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Dice } from "./dice.ts";
+
+export const RPC_FAULTS = ["slow", "errors", "garbage", "lagging", "lost_answers", "down"] as const;
+export type RpcFault = (typeof RPC_FAULTS)[number];
+
+export type RpcProxy = { url: string; calls(): number; fail(fault: RpcFault | null): void; stop(): Promise<void> };
+
+type Call = { id: unknown; method: string; params?: unknown[] };
+
+const SLOWEST_MS = 3_000;
+/** How far behind a lagging node is. */
+const LAG_BLOCKS = 5;
+
+export async function startRpcProxy(target: string, dice: Dice): Promise<RpcProxy> {
+  let fault: RpcFault | null = null;
+  let calls = 0;
+  const server = createServer((request, response) => {
+    calls++;
+    serve({ target, dice, fault }, request, response).catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    calls: () => calls,
+    fail: (next) => void (fault = next),
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+type Way = { target: string; dice: Dice; fault: RpcFault | null };
+
+async function serve({ target, dice, fault }: Way, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  const call = JSON.parse(Buffer.concat(chunks).toString()) as Call;
+  const answer = (body: unknown) => void response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
+  if (fault === "down") return void response.destroy();
+  if (fault === "garbage" && dice.chance(0.5)) return void response.writeHead(200).end("<html>Service Unavailable</html>");
+  if (fault === "errors" && dice.chance(0.5)) {
+    if (dice.chance(0.5)) return void response.writeHead(dice.pick([429, 500, 502])).end();
+    return answer({ jsonrpc: "2.0", id: call.id, error: { code: -32_603, message: "Internal error" } });
+  }
+  if (fault === "slow") await sleep(dice.between(50, SLOWEST_MS));
+  const result = fault === "lagging" ? await lagging(target, call) : await forward(target, call);
+  // The node has done it all the same: a transaction is out whose sender heard nothing.
+  if (fault === "lost_answers" && dice.chance(0.5)) return void response.destroy();
+  answer(result);
+}
+
+async function forward(target: string, call: Call): Promise<{ result?: unknown }> {
+  const response = await fetch(target, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ jsonrpc: "2.0", ...call }),
+  });
+  return (await response.json()) as { result?: unknown };
+}
+
+/** As a node that is some blocks behind: it knows no later ones, and has no logs of them. */
+async function lagging(target: string, call: Call): Promise<unknown> {
+  const { result } = await forward(target, { id: 0, method: "eth_blockNumber" });
+  const head = Math.max(0, Number(result) - LAG_BLOCKS);
+  const [first] = call.params ?? [];
+  const named = (result: unknown) => ({ jsonrpc: "2.0", id: call.id, result });
+  if (call.method === "eth_blockNumber") return named(`0x${head.toString(16)}`);
+  if (call.method === "eth_getBlockByNumber") {
+    if (first === "latest") return forward(target, { ...call, params: [`0x${head.toString(16)}`, false] });
+    if (Number(first) > head) return named(null);
+  }
+  if (call.method === "eth_getLogs" && Number((first as { toBlock?: string }).toBlock) > head) return named([]);
+  // Only "latest" is another block to it than to others: what it is asked about a certain block it answers for that one.
+  if (call.params?.[1] === "latest" || call.params?.[1] === "pending") {
+    return forward(target, { ...call, params: [first, `0x${head.toString(16)}`] });
+  }
+  return forward(target, call);
+}

@@ -1,0 +1,147 @@
+/** The end of a soak: the operator's reconciliation, and sums of the soak's own from what the chain and the people say. */
+import { type Address, getAddress, zeroAddress } from "viem";
+import { localOutcomeTokensAbi } from "../../src/chain/abi/local-outcome-tokens.ts";
+import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
+import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { paymentId } from "../../src/chain/payment-id.ts";
+import type { Deposit, Withdrawal } from "../../src/client/index.ts";
+import { ASSETS, nameOf, nameOfRecord, USDC } from "./assets.ts";
+import { order } from "./faults.ts";
+import type { Person, World } from "./people.ts";
+
+/** Alerts that the faults explain; whatever else stands open in the end is a finding. */
+const EXPECTED_ALERTS = new Set(["payment_skipped", "fee_ceiling", "gas_money", "withdrawal_dead_letter"]);
+
+type Reconciliation = { ok: boolean; complete: boolean; differences: unknown[] };
+type ChainStatus = { chains: { halted: unknown; payer_halted: unknown }[]; alerts: { kind: string; subject: string; detail: string }[] };
+type Told = { person: Person; deposits: Deposit[]; withdrawals: Withdrawal[] };
+
+/** One line for each thing that is not as it must be; none is what a soak is for. */
+export async function judge(world: World): Promise<string[]> {
+  const findings = world.tally.odd.map((line) => `unexplained: ${line}`);
+  const told = await Promise.all(
+    world.people.map(async (person) => ({
+      person,
+      deposits: await person.client.custody.deposits({ limit: 500 }).all(),
+      withdrawals: await person.client.custody.withdrawals({ limit: 500 }).all(),
+    })),
+  );
+  findings.push(...(await depositsDiffer(world, told)));
+  findings.push(...(await paymentsDiffer(world, told)));
+  findings.push(...(await holdingsDiffer(world)));
+  findings.push(...(await operatorObjects(world)));
+  return findings;
+}
+
+/** Every mint that stands in the chain is a credited deposit, and every credited deposit is one of them. */
+async function depositsDiffer({ stack, chain, tally }: World, told: readonly Told[]): Promise<string[]> {
+  const { usdc, outcomeTokens } = stack.deployment;
+  const events = { fromBlock: 0n, args: { from: zeroAddress } } as const;
+  const minted = new Map<string, string>();
+  for (const log of await chain.client.getContractEvents({ ...events, address: usdc, abi: localUsdcAbi, eventName: "Transfer" })) {
+    const { to, value } = log.args as { to: Address; value: bigint };
+    minted.set(log.transactionHash, `${USDC} ${value} to ${to}`);
+  }
+  for (const [venue, address] of Object.entries(outcomeTokens)) {
+    const logs = await chain.client.getContractEvents({ ...events, address, abi: localOutcomeTokensAbi, eventName: "TransferSingle" });
+    for (const log of logs) {
+      const { to, id, value } = log.args as { to: Address; id: bigint; value: bigint };
+      minted.set(log.transactionHash, `${venue}:0x${id.toString(16)} ${value} to ${to}`);
+    }
+  }
+  const findings: string[] = [];
+  for (const { person, deposits } of told) {
+    for (const deposit of deposits) {
+      const asset = nameOfRecord(deposit);
+      const line = `${asset} ${deposit.amount} to ${getAddress(deposit.address)}`;
+      const mint = minted.get(deposit.transaction_hash);
+      if (deposit.status === "orphaned" ? mint !== undefined : mint !== line) {
+        findings.push(
+          `${person.email}: deposit ${deposit.transaction_hash} (${deposit.status}, ${line}) against ${mint ?? "nothing"} in the chain`,
+        );
+      }
+      if (deposit.status !== "credited") continue;
+      tally.moved("deposited", asset, deposit.amount);
+      if (!minted.delete(deposit.transaction_hash)) findings.push(`${person.email}: ${deposit.transaction_hash} was credited twice`);
+    }
+  }
+  return [...findings, ...[...minted].map(([hash, line]) => `never credited: ${line} in ${hash}`)];
+}
+
+/** Settled means paid, once and on its terms; failed means never paid; the vault has paid nothing else. */
+async function paymentsDiffer({ stack, chain, tally }: World, told: readonly Told[]): Promise<string[]> {
+  const logs = await chain.client.getContractEvents({ address: stack.deployment.vault, abi: vaultAbi, eventName: "Paid", fromBlock: 0n });
+  const paid = new Map<string, string>();
+  const findings: string[] = [];
+  for (const { args, transactionHash } of logs) {
+    const { id, amount, to } = args as { id: string; amount: bigint; to: Address };
+    if (paid.has(id)) findings.push(`the vault paid ${id} twice`);
+    paid.set(id, `${amount} to ${to} in ${transactionHash}`);
+  }
+  for (const { person, withdrawals } of told) {
+    const byId = new Map(withdrawals.map((one) => [one.client_withdrawal_id, one]));
+    for (const [id, asked] of person.withdrawals) {
+      if (asked.answered && !byId.has(id)) findings.push(`${person.email}: withdrawal ${id} was answered and is not there`);
+    }
+    for (const one of withdrawals) {
+      const asked = person.withdrawals.get(one.client_withdrawal_id);
+      const asset = nameOfRecord(one);
+      if (
+        asked === undefined ||
+        asked.amount !== one.amount ||
+        getAddress(asked.to) !== getAddress(one.to_address) ||
+        nameOf(asked.asset) !== asset
+      ) {
+        findings.push(`${person.email}: withdrawal ${one.client_withdrawal_id} is not what was asked for`);
+      }
+      const id = paymentId(person.userId, one.client_withdrawal_id);
+      const payment = paid.get(id);
+      paid.delete(id);
+      const expected = one.status === "settled" ? `${one.amount} to ${getAddress(one.to_address)} in ${one.transaction_hash}` : undefined;
+      if (payment !== expected) {
+        findings.push(`${person.email}: withdrawal ${one.client_withdrawal_id} is ${one.status}, the vault paid ${payment ?? "nothing"}`);
+      }
+      if (one.status === "settled") tally.moved("withdrawn", asset, one.amount);
+    }
+  }
+  return [...findings, ...[...paid].map(([id, line]) => `the vault paid ${id}, which nobody asked for: ${line}`)];
+}
+
+/** The vault and the deposit addresses hold what the people and the fees have, to the last unit. */
+async function holdingsDiffer({ stack, chain, people }: World): Promise<string[]> {
+  const owed = new Map<string, bigint>();
+  const owe = (asset: string, amount: bigint) => owed.set(asset, (owed.get(asset) ?? 0n) + amount);
+  const findings: string[] = [];
+  for (const { email, client } of people) {
+    for (const balance of await client.custody.balances().all()) {
+      if (balance.pending_balance !== 0n)
+        findings.push(`${email}: ${balance.pending_balance} of ${nameOfRecord(balance)} are still pending`);
+      owe(nameOfRecord(balance), balance.balance + balance.pending_balance);
+    }
+    for (const match of await client.rfq.matches({ limit: 500 }).all()) owe(USDC, match.fee);
+  }
+  const addresses = (await Promise.all(people.map(({ client }) => client.custody.depositAddresses()))).flat();
+  const holders = [stack.deployment.vault, ...addresses.map(({ address }) => address as Address)];
+  for (const asset of ASSETS) {
+    const held = (await Promise.all(holders.map((holder) => chain.holding(asset, holder)))).reduce((sum, one) => sum + one, 0n);
+    const due = owed.get(nameOf(asset)) ?? 0n;
+    if (held !== due) findings.push(`${nameOf(asset)}: the chain holds ${held}, people and fees have ${due}`);
+  }
+  return findings;
+}
+
+async function operatorObjects(world: World): Promise<string[]> {
+  const findings: string[] = [];
+  const books = (await order(world, { command: ["reconcile"] })) as Reconciliation;
+  if (!books.ok || !books.complete) findings.push(`the operator's reconciliation: ${JSON.stringify(books)}`);
+  const audit = (await order(world, { command: ["audit", "verify"] })) as { ok: boolean };
+  if (!audit.ok) findings.push(`the audit chain: ${JSON.stringify(audit)}`);
+  const status = (await order(world, { command: ["chain", "status"] })) as ChainStatus;
+  for (const one of status.chains) {
+    if (one.halted !== null || one.payer_halted !== null) findings.push(`halted: ${JSON.stringify(one)}`);
+  }
+  for (const alert of status.alerts) {
+    if (!EXPECTED_ALERTS.has(alert.kind)) findings.push(`alert: ${alert.kind} ${alert.subject}: ${alert.detail}`);
+  }
+  return findings;
+}
