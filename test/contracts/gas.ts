@@ -22,10 +22,15 @@ async function scan(
   run: (gas: bigint) => Promise<Result>,
   check: (result: Result, gas: bigint) => Promise<void>,
 ) {
+  const height = () => chain.client.getBlockNumber({ cacheTime: 0 });
   for (const gas of limits) {
+    const before = await height();
     const id = await chain.client.snapshot();
-    await check(await run(gas), gas);
+    const result = await run(gas);
+    await check(result, gas);
     await chain.client.revert({ id });
+    // anvil's miner runs beside its RPC: now and then a block lands after the revert that should have undone it.
+    if ((await height()) !== before) throw new Error("anvil did not go back to the same state");
   }
 }
 
@@ -36,7 +41,8 @@ function* range(from: bigint, to: bigint, step: bigint): Generator<bigint> {
 export function gasTests(chain: Chain): void {
   const { payer, sweeper } = chain;
 
-  it("no gas limit, from too low to enough, marks a good payment Failed: all or nothing", async () => {
+  // Again when anvil did not go back to the same state, which says nothing about the contracts.
+  it("no gas limit, from too low to enough, marks a good payment Failed: all or nothing", { retry: 4 }, async () => {
     const world = await vaultWorld(chain);
     // These give up early and cheaply when starved, which leaves enough gas to record it as their failure.
     const recipient = await world.recipient("NEEDS_GAS");
@@ -156,7 +162,7 @@ export function gasTests(chain: Chain): void {
     }
   });
 
-  it("no gas limit makes a good sweep item SweepFailed, and sweepGasLimit suffices for 75 burning items", async () => {
+  it("no gas limit makes a good sweep item SweepFailed, and sweepGasLimit suffices for 75 burning items", { retry: 4 }, async () => {
     const world = await vaultWorld(chain, { rich: 0n });
     const factory = await deployFactory(chain, world.vault);
     const item = async (token: Hex, salt = id32()) => {
