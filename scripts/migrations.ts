@@ -18,7 +18,9 @@ function generate(): void {
   for (const file of sqlFiles(MIGRATIONS)) {
     const path = join(MIGRATIONS, file);
     const before = readFileSync(path, "utf8");
-    const after = before.replace(/^(\s*\)\s*);$/gm, (line, close: string) => (line.includes("STRICT") ? line : `${close.trimEnd()} STRICT;`));
+    const after = before.replace(/^(\s*\)\s*);$/gm, (line, close: string) =>
+      line.includes("STRICT") ? line : `${close.trimEnd()} STRICT;`,
+    );
     if (after !== before && before.includes("CREATE TABLE")) writeFileSync(path, after);
   }
 }
@@ -46,7 +48,9 @@ function check(): void {
 }
 
 function sqlFiles(folder: string): string[] {
-  return readdirSync(folder).filter((file) => file.endsWith(".sql")).toSorted();
+  return readdirSync(folder)
+    .filter((file) => file.endsWith(".sql"))
+    .toSorted();
 }
 
 function drizzleKit(args: string[]): string {

@@ -9,7 +9,11 @@ import { newestKeyId, openSecret, sealSecret } from "./secret-box.ts";
 const PAGE = 50;
 
 /** Safe to repeat and to run beside live traffic: a row that was resealed meanwhile is left alone. Returns how many moved. */
-export async function rewrapKeys(db: D1Database, settings: Config, operator = "operator"): Promise<{ rewrapped: number; unreadable: readonly string[] }> {
+export async function rewrapKeys(
+  db: D1Database,
+  settings: Config,
+  operator = "operator",
+): Promise<{ rewrapped: number; unreadable: readonly string[] }> {
   const newest = newestKeyId(settings.MASTER_KEYS);
   let rewrapped = 0;
   const unreadable: string[] = [];

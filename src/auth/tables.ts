@@ -52,7 +52,9 @@ export const wsTickets = sqliteTable(
       .on(t.userId)
       .where(sql`used_at IS NOT NULL`),
     index("ws_tickets_expiry").on(t.expiresAt),
-    index("ws_tickets_unused").on(t.expiresAt).where(sql`used_at IS NULL`),
+    index("ws_tickets_unused")
+      .on(t.expiresAt)
+      .where(sql`used_at IS NULL`),
   ],
 );
 
@@ -71,7 +73,9 @@ export const auditEvents = sqliteTable(
   },
   (t) => [
     index("audit_events_user").on(t.userId, t.auditSeq),
-    index("audit_events_ended").on(t.at).where(sql`kind IN ('account_frozen', 'api_key_revoked', 'sessions_ended')`),
+    index("audit_events_ended")
+      .on(t.at)
+      .where(sql`kind IN ('account_frozen', 'api_key_revoked', 'sessions_ended')`),
   ],
 );
 

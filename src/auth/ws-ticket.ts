@@ -115,11 +115,17 @@ const KEEP_USED_MS = 7 * 86_400_000;
 
 /** Cron: unused tickets go when they are dead, used ones when no socket of theirs can be left. */
 export async function trimTickets(db: D1Database): Promise<void> {
-  await trimUntilDone(db, (rows) => sql`DELETE FROM ws_tickets WHERE ticket_hash IN (
-    SELECT ticket_hash FROM ws_tickets WHERE used_at IS NULL AND expires_at < ${NOW} - ${TICKET_LIFETIME_MS} ORDER BY expires_at LIMIT ${rows}) RETURNING 1`);
+  await trimUntilDone(
+    db,
+    (rows) => sql`DELETE FROM ws_tickets WHERE ticket_hash IN (
+    SELECT ticket_hash FROM ws_tickets WHERE used_at IS NULL AND expires_at < ${NOW} - ${TICKET_LIFETIME_MS} ORDER BY expires_at LIMIT ${rows}) RETURNING 1`,
+  );
   // A used ticket has its `expires_at` too, within half a minute of its use: one index serves both.
-  await trimUntilDone(db, (rows) => sql`DELETE FROM ws_tickets WHERE ticket_hash IN (
-    SELECT ticket_hash FROM ws_tickets WHERE expires_at < ${NOW} - ${KEEP_USED_MS} ORDER BY expires_at LIMIT ${rows}) RETURNING 1`);
+  await trimUntilDone(
+    db,
+    (rows) => sql`DELETE FROM ws_tickets WHERE ticket_hash IN (
+    SELECT ticket_hash FROM ws_tickets WHERE expires_at < ${NOW} - ${KEEP_USED_MS} ORDER BY expires_at LIMIT ${rows}) RETURNING 1`,
+  );
 }
 
 function hashOf(ticket: string): Sql {

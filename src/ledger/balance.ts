@@ -13,7 +13,11 @@ export async function readBalance(db: D1Database, userId: string, asset: AssetKe
 }
 
 /** The user's assets after `after` in the order of their keys, of which anything is available or pending. */
-export async function listBalances(db: D1Database, userId: string, page: { after: AssetKey; limit: number }): Promise<(Balance & { asset: AssetKey })[]> {
+export async function listBalances(
+  db: D1Database,
+  userId: string,
+  page: { after: AssetKey; limit: number },
+): Promise<(Balance & { asset: AssetKey })[]> {
   const rows = await all<{ asset: AssetKey; available: string; pending: string }>(
     db,
     sql`SELECT asset, CAST(sum(iif(kind = 'available', balance, 0)) AS TEXT) AS available,

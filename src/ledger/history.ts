@@ -75,10 +75,16 @@ export const NEWEST = 2n ** 62n;
 export type EntryPage = { readonly rows: readonly EntryRow[]; readonly more: boolean };
 
 /** Up to `limit` of the user's entries below `before`, newest first, and whether any follow. */
-export async function readEntries(db: D1Database, userId: string, filter: LedgerFilter, page: { before: bigint; limit: number }): Promise<EntryPage> {
+export async function readEntries(
+  db: D1Database,
+  userId: string,
+  filter: LedgerFilter,
+  page: { before: bigint; limit: number },
+): Promise<EntryPage> {
   if (selectsNothing(filter)) return { rows: [], more: false };
   const wanted = page.limit + 1;
-  if (filter.refId !== undefined) return cut(await all<EntryRow>(db, entriesOfRef(userId, filter, { before: page.before, limit: wanted })), page.limit);
+  if (filter.refId !== undefined)
+    return cut(await all<EntryRow>(db, entriesOfRef(userId, filter, { before: page.before, limit: wanted })), page.limit);
   if (filter.minAmount === undefined && filter.maxAmount === undefined) {
     return cut(await all<EntryRow>(db, mergedEntries(userId, filter, { before: page.before, walk: wanted })), page.limit);
   }
@@ -86,8 +92,16 @@ export async function readEntries(db: D1Database, userId: string, filter: Ledger
 }
 
 /** The newest entries are merged like any page; if too few of them fit, the runs are scanned span by span. */
-async function readByAmount(db: D1Database, userId: string, filter: LedgerFilter, page: { before: bigint; limit: number }): Promise<EntryRow[]> {
-  const newest = await all<EntryRow & { fits: number; walked: number }>(db, mergedEntries(userId, filter, { before: page.before, walk: FIRST_WALK }));
+async function readByAmount(
+  db: D1Database,
+  userId: string,
+  filter: LedgerFilter,
+  page: { before: bigint; limit: number },
+): Promise<EntryRow[]> {
+  const newest = await all<EntryRow & { fits: number; walked: number }>(
+    db,
+    mergedEntries(userId, filter, { before: page.before, walk: FIRST_WALK }),
+  );
   const rows: EntryRow[] = newest.filter((row) => row.fits === 1);
   const last = newest.at(-1);
   if (last === undefined || last.walked < FIRST_WALK) return rows;
@@ -180,7 +194,12 @@ export function entriesOfRef(userId: string, filter: LedgerFilter, page: { befor
 }
 
 /** How many entries a filter without `refId` has below a position, counted up to `most`. */
-export async function countEntries(db: D1Database, userId: string, filter: LedgerFilter, page: { before: bigint; most: number }): Promise<number> {
+export async function countEntries(
+  db: D1Database,
+  userId: string,
+  filter: LedgerFilter,
+  page: { before: bigint; most: number },
+): Promise<number> {
   if (selectsNothing(filter)) return 0;
   return (await first<{ entries: number }>(db, countedEntries(userId, filter, page)))?.entries ?? 0;
 }
@@ -245,7 +264,10 @@ function assetFits({ usdc, venue, assetId }: LedgerFilter): Sql {
   if (usdc === true) return sql`a.asset = ${USDC}`;
   if (assetId !== undefined) {
     const venues = venue === undefined ? VENUES : [venue];
-    return sql`a.asset IN (${join(venues.map((name) => sql`${`${name}:${assetId}`}`), ", ")})`;
+    return sql`a.asset IN (${join(
+      venues.map((name) => sql`${`${name}:${assetId}`}`),
+      ", ",
+    )})`;
   }
   // ';' follows ':' in ASCII, so this is the range of all keys with the prefix.
   if (venue !== undefined) return sql`a.asset >= ${`${venue}:`} AND a.asset < ${`${venue};`}`;

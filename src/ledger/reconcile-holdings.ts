@@ -25,7 +25,11 @@ export type HoldingsAt = (query: {
 /** Assets asked for in one run, beside USDC and those that were short: anyone can deposit junk positions without end. */
 const ASSETS_PER_RUN = 100;
 
-export type HoldingsChecked = { readonly at: number | null; readonly differences: readonly Difference[]; readonly cleared: readonly string[] };
+export type HoldingsChecked = {
+  readonly at: number | null;
+  readonly differences: readonly Difference[];
+  readonly cleared: readonly string[];
+};
 
 export async function checkHoldings(db: D1Database, chain: string, holdingsAt: HoldingsAt): Promise<HoldingsChecked> {
   const issue = await readIssue(db, chain);
@@ -50,12 +54,22 @@ export async function checkHoldings(db: D1Database, chain: string, holdingsAt: H
     }
     const missing = issued - (held ?? 0n);
     await noteShortfall(db, { chain, asset: key, block: issue.block, missing });
-    differences.push({ check: "S1", account, amount: (-missing).toString(), detail: `block ${issue.block} holds ${held ?? "nothing known"}; ${issued} are issued` });
+    differences.push({
+      check: "S1",
+      account,
+      amount: (-missing).toString(),
+      detail: `block ${issue.block} holds ${held ?? "nothing known"}; ${issued} are issued`,
+    });
   }
   return { at: issue.block, differences, cleared };
 }
 
-type Issue = { readonly block: number; readonly blockHash: string; readonly assets: readonly { key: AssetKey; issued: bigint }[]; readonly turn: { readonly walk: string; readonly from: string; readonly to: string } };
+type Issue = {
+  readonly block: number;
+  readonly blockHash: string;
+  readonly assets: readonly { key: AssetKey; issued: bigint }[];
+  readonly turn: { readonly walk: string; readonly from: string; readonly to: string };
+};
 type AssetRow = { readonly asset: AssetKey; readonly issued: string; readonly paid: string };
 
 /** One batch, one state: the confirmed block, and what is issued of the next assets in turn. */
@@ -70,11 +84,18 @@ async function readIssue(db: D1Database, chain: string): Promise<Issue | undefin
       SELECT ${USDC} UNION SELECT asset FROM shortfalls WHERE chain = ${chain}
       UNION SELECT asset FROM (SELECT asset FROM accounts WHERE owner = ${externalOwner(chain)} AND asset > ${mark} ORDER BY asset LIMIT ${ASSETS_PER_RUN}))`;
   const next = sql`SELECT coalesce(max(asset), '') AS mark FROM (SELECT asset FROM accounts WHERE owner = ${externalOwner(chain)} AND asset > ${mark} ORDER BY asset LIMIT ${ASSETS_PER_RUN})`;
-  const [found, rows, marks] = await db.batch<Record<string, string | number>>([cursor, assets, next].map((statement) => prepare(db, statement)));
+  const [found, rows, marks] = await db.batch<Record<string, string | number>>(
+    [cursor, assets, next].map((statement) => prepare(db, statement)),
+  );
   const [at] = readRows<{ block: number; hash: string }>(found);
   if (at === undefined) return undefined;
   const issued = readRows<AssetRow>(rows).map((row) => ({ key: row.asset, issued: BigInt(row.issued) - BigInt(row.paid) }));
-  return { block: at.block, blockHash: `0x${at.hash}`, assets: issued, turn: { walk, from: mark, to: readRows<{ mark: string }>(marks)[0]?.mark ?? "" } };
+  return {
+    block: at.block,
+    blockHash: `0x${at.hash}`,
+    assets: issued,
+    turn: { walk, from: mark, to: readRows<{ mark: string }>(marks)[0]?.mark ?? "" },
+  };
 }
 
 /** The next run goes on with the assets after these; past the last one it begins again. */
@@ -92,7 +113,10 @@ function readRows<Row>(result: D1Result | undefined): readonly Row[] {
 }
 
 /** The first block that shows a shortfall is noted; a later one that shows it too pauses withdrawals. */
-async function noteShortfall(db: D1Database, { chain, asset, block, missing }: { chain: string; asset: AssetKey; block: number; missing: bigint }): Promise<void> {
+async function noteShortfall(
+  db: D1Database,
+  { chain, asset, block, missing }: { chain: string; asset: AssetKey; block: number; missing: bigint },
+): Promise<void> {
   const pause = sql`INSERT INTO switches (name, reason, since)
     SELECT 'withdrawals_paused', ${`shortfall of ${missing} of ${asset} on ${chain} at block ${block}`}, ${NOW}
     WHERE EXISTS (SELECT 1 FROM shortfalls WHERE chain = ${chain} AND asset = ${asset} AND block < ${block})

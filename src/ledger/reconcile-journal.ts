@@ -41,7 +41,12 @@ export async function checkTransfers(db: D1Database, slice: Slice): Promise<Diff
   const advance = sql`UPDATE ledger_checkpoints SET position = ${slice.upTo} WHERE walk = 'transfers' AND position = ${slice.after}`;
   await db.batch([prepare(db, keep), prepare(db, advance)]);
   return [
-    ...odd.map((row): Difference => ({ check: row.fault, account: accountName(row), amount: row.amount ?? "0", detail: `transfer ${row.transfer_id} (${row.reason})` })),
+    ...odd.map((row): Difference => ({
+      check: row.fault,
+      account: accountName(row),
+      amount: row.amount ?? "0",
+      detail: `transfer ${row.transfer_id} (${row.reason})`,
+    })),
     ...broken.map((row): Difference => ({
       check: "J2",
       account: accountName(row),
@@ -51,7 +56,12 @@ export async function checkTransfers(db: D1Database, slice: Slice): Promise<Diff
   ];
 }
 
-type OddRow = AccountRow & { readonly fault: "J1" | "J4" | "J5" | "J8"; readonly transfer_id: number; readonly reason: string; readonly amount: string | null };
+type OddRow = AccountRow & {
+  readonly fault: "J1" | "J4" | "J5" | "J8";
+  readonly transfer_id: number;
+  readonly reason: string;
+  readonly amount: string | null;
+};
 type BrokenRow = AccountRow & { readonly entry_id: number; readonly after: string | null; readonly expected: string };
 
 /** Two accounts of one asset, a positive integer amount (J1), no debt (J4), time forward (J5), a known movement of a record (J8). */
@@ -118,18 +128,24 @@ type StateRow = AccountRow & { readonly balance: string; readonly expected: stri
 /** J3, J4 and J6 of a set of accounts, each as the database is now. */
 export async function checkAccounts(db: D1Database, accounts: Sql): Promise<Difference[]> {
   const [balances, pending] = await Promise.all([all<StateRow>(db, wrongBalances(accounts)), all<StateRow>(db, wrongPending(accounts))]);
-  const difference = (check: "J3" | "J6", why: string) => (row: StateRow): Difference => ({
-    check,
-    account: accountName(row),
-    amount: (BigInt(row.balance) - BigInt(row.expected)).toString(),
-    detail: `holds ${row.balance}; ${why} ${row.expected}`,
-  });
-  return [...balances.map(difference("J3", "its entries sum to")), ...pending.map(difference("J6", "open quotes and withdrawals under way reserve"))];
+  const difference =
+    (check: "J3" | "J6", why: string) =>
+    (row: StateRow): Difference => ({
+      check,
+      account: accountName(row),
+      amount: (BigInt(row.balance) - BigInt(row.expected)).toString(),
+      detail: `holds ${row.balance}; ${why} ${row.expected}`,
+    });
+  return [
+    ...balances.map(difference("J3", "its entries sum to")),
+    ...pending.map(difference("J6", "open quotes and withdrawals under way reserve")),
+  ];
 }
 
 /** With J2, a balance equals the sum of its entries exactly when it equals what its newest entry left. */
 function wrongBalances(accounts: Sql): Sql {
-  const newest = (side: "from" | "to") => raw(`(SELECT 2 * t.transfer_id + ${side === "to" ? 1 : 0} FROM transfers t INDEXED BY transfers_${side}
+  const newest = (side: "from" | "to") =>
+    raw(`(SELECT 2 * t.transfer_id + ${side === "to" ? 1 : 0} FROM transfers t INDEXED BY transfers_${side}
     WHERE t.${side}_account = a.account_id AND t.reason = r.value ORDER BY t.transfer_id DESC LIMIT 1)`);
   return sql`SELECT hex(owner) AS owner, kind, asset, CAST(balance AS TEXT) AS balance, CAST(expected AS TEXT) AS expected FROM (
     SELECT a.owner, a.kind, a.asset, a.balance, coalesce((SELECT iif(n.entry & 1, t.to_balance, t.from_balance) FROM (
@@ -163,7 +179,8 @@ const PAGES_PER_RUN = 5;
 /** J1 over everything: the balances at the checkpoint sum to zero for each asset. Halves, since a plain sum may overflow. */
 export async function checkTotals(db: D1Database, full: boolean): Promise<Difference[]> {
   const totals = new Map<string, bigint>();
-  const position = async () => (await all<{ position: number }>(db, sql`SELECT position FROM ledger_checkpoints WHERE walk = 'transfers'`))[0]?.position;
+  const position = async () =>
+    (await all<{ position: number }>(db, sql`SELECT position FROM ledger_checkpoints WHERE walk = 'transfers'`))[0]?.position;
   const start = await position();
   let after = 0;
   for (let page = 0; ; page++) {
@@ -180,5 +197,12 @@ export async function checkTotals(db: D1Database, full: boolean): Promise<Differ
   }
   // Another run has moved the checkpoint meanwhile: its balances are of two moments, and it sums for itself.
   if ((await position()) !== start) return [];
-  return [...totals].filter(([, total]) => total !== 0n).map(([asset, total]) => ({ check: "J1", account: `all/all/${asset}`, amount: total.toString(), detail: "the journal of the asset does not sum to zero" }));
+  return [...totals]
+    .filter(([, total]) => total !== 0n)
+    .map(([asset, total]) => ({
+      check: "J1",
+      account: `all/all/${asset}`,
+      amount: total.toString(),
+      detail: "the journal of the asset does not sum to zero",
+    }));
 }

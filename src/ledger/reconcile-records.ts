@@ -35,7 +35,8 @@ function moveDifference(row: MoveRow): Difference {
   };
 }
 
-const within = (column: string, { after, upTo }: Slice): Sql => sql`${{ text: column, params: [] }} > ${after} AND ${{ text: column, params: [] }} <= ${upTo}`;
+const within = (column: string, { after, upTo }: Slice): Sql =>
+  sql`${{ text: column, params: [] }} > ${after} AND ${{ text: column, params: [] }} <= ${upTo}`;
 
 /**
  * The movements that `expected` calls for against those in the journal, counted. Both name `ref, reason, from_owner,

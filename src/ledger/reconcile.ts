@@ -71,7 +71,13 @@ export async function reconcile(db: D1Database, options: ReconcileOptions): Prom
   }
   const now = await first<{ at: number }>(db, sql`SELECT ${NOW} AS at`);
   const differences = await openDifferences(db);
-  return { ok: differences.length === 0, checked_at: toWireTime(now?.at ?? Date.now()), block, differences, complete: transfersDone && groupsDone };
+  return {
+    ok: differences.length === 0,
+    checked_at: toWireTime(now?.at ?? Date.now()),
+    block,
+    differences,
+    complete: transfersDone && groupsDone,
+  };
 }
 
 type Walk = "transfers" | "groups" | "accounts";
@@ -93,7 +99,10 @@ async function positionOf(db: D1Database, walk: Walk): Promise<number> {
 async function walkTransfers(db: D1Database, slices: number): Promise<boolean> {
   for (let slice = 0; slice < slices; slice++) {
     const after = await positionOf(db, "transfers");
-    const upTo = await endOf(db, sql`SELECT transfer_id AS id FROM transfers WHERE transfer_id > ${after} ORDER BY transfer_id LIMIT ${TRANSFERS_PER_SLICE}`);
+    const upTo = await endOf(
+      db,
+      sql`SELECT transfer_id AS id FROM transfers WHERE transfer_id > ${after} ORDER BY transfer_id LIMIT ${TRANSFERS_PER_SLICE}`,
+    );
     if (upTo === null) return true;
     await report(db, await checkTransfers(db, { after, upTo }));
     await report(db, await checkAccounts(db, accountsInTransfers({ after, upTo })));
@@ -105,7 +114,10 @@ async function walkGroups(db: D1Database, slices: number): Promise<boolean> {
   for (let slice = 0; slice < slices; slice++) {
     const after = await positionOf(db, "groups");
     // By number, not by row: groups are trimmed by age, and what they opened and ended is still to be read in slices.
-    const upTo = await endOf(db, sql`SELECT min(max(seq), ${after + GROUPS_PER_SLICE}) AS id FROM commit_groups HAVING max(seq) > ${after}`);
+    const upTo = await endOf(
+      db,
+      sql`SELECT min(max(seq), ${after + GROUPS_PER_SLICE}) AS id FROM commit_groups HAVING max(seq) > ${after}`,
+    );
     if (upTo === null) return true;
     await report(db, await checkRecords(db, { after, upTo }));
     await all(db, sql`UPDATE ledger_checkpoints SET position = ${upTo} WHERE walk = 'groups' AND position = ${after}`);
@@ -147,7 +159,10 @@ function subjectOf({ check, account, detail }: Difference): string {
 }
 
 async function resolve(db: D1Database, check: Difference["check"], account: string): Promise<void> {
-  await all(db, sql`UPDATE alerts SET resolved_at = ${NOW} WHERE kind = 'reconciliation' AND subject = ${`${check} ${account}`} AND resolved_at IS NULL`);
+  await all(
+    db,
+    sql`UPDATE alerts SET resolved_at = ${NOW} WHERE kind = 'reconciliation' AND subject = ${`${check} ${account}`} AND resolved_at IS NULL`,
+  );
 }
 
 async function openDifferences(db: D1Database): Promise<Difference[]> {

@@ -14,7 +14,12 @@ export type StatementFormat = {
 };
 
 /** Entries up to the last one now, newest first. Throws `invalid_request` when there are more than the limit. */
-export async function readStatement(db: D1Database, userId: string, filter: LedgerFilter, format: StatementFormat): Promise<ReadableStream<Uint8Array>> {
+export async function readStatement(
+  db: D1Database,
+  userId: string,
+  filter: LedgerFilter,
+  format: StatementFormat,
+): Promise<ReadableStream<Uint8Array>> {
   const newest = await first<{ entry: number }>(db, sql`SELECT coalesce(max(transfer_id), 0) * 2 + 2 AS entry FROM transfers`);
   let before = BigInt(newest?.entry ?? 0);
   await refuseIfLong(db, userId, filter, before);
@@ -38,5 +43,8 @@ async function refuseIfLong(db: D1Database, userId: string, filter: LedgerFilter
   if (filter.refId !== undefined) return;
   if ((await countEntries(db, userId, filter, { before, most: MAX_STATEMENT_ROWS + 1 })) <= MAX_STATEMENT_ROWS) return;
   const message = `more than ${MAX_STATEMENT_ROWS} entries match; narrow the statement with from and to`;
-  throw invalidRequest([{ path: "query.from", message }, { path: "query.to", message }]);
+  throw invalidRequest([
+    { path: "query.from", message },
+    { path: "query.to", message },
+  ]);
 }

@@ -5,13 +5,27 @@ import { toWireTime } from "../platform/time.ts";
 import { type Desk, optional } from "./desk.ts";
 
 /** The audit event of a command that has no batch of its own to write it in; it is written before the command's work. */
-export async function recordCommand(desk: Desk, kind: AuditRecord["kind"], subjectId: string | null, userId: string | null = null): Promise<void> {
+export async function recordCommand(
+  desk: Desk,
+  kind: AuditRecord["kind"],
+  subjectId: string | null,
+  userId: string | null = null,
+): Promise<void> {
   const group = newGroup();
   const record: AuditRecord = { kind, actor: `operator:${desk.operator}`, userId, apiKeyId: null, ip: null, subjectId };
   await commitOrThrow(desk.env.DB, group, [auditRow(record, group.at, sql`1`)]);
 }
 
-type Row = { seq: number; id: string; kind: string; actor: string; user_id: string | null; subject_id: string | null; ip: string | null; at: number };
+type Row = {
+  seq: number;
+  id: string;
+  kind: string;
+  actor: string;
+  user_id: string | null;
+  subject_id: string | null;
+  ip: string | null;
+  at: number;
+};
 
 /** The newest events, of everyone: at most 500. */
 export async function listAudit(desk: Desk): Promise<unknown> {

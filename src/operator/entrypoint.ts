@@ -17,7 +17,13 @@ export class Operator extends WorkerEntrypoint<Env> {
     try {
       const order = readOrder(await request.json());
       const [name, words] = commandOf(order.command);
-      const result = await COMMANDS[name]?.({ env: this.env, settings: config(this.env), operator: order.operator, words, options: order.options });
+      const result = await COMMANDS[name]?.({
+        env: this.env,
+        settings: config(this.env),
+        operator: order.operator,
+        words,
+        options: order.options,
+      });
       log("info", "operator_command", { command: name, operator: order.operator });
       return Response.json({ ok: true, result: result ?? null });
     } catch (error) {

@@ -26,10 +26,7 @@ export async function freeze(desk: Desk): Promise<unknown> {
   let frozenIn: Group | undefined;
   const changed = await freezeUser(desk.env.DB, { userId, operator: desk.operator }, (group, fired) => {
     frozenIn = group;
-    return [
-      ...closeAllOf(group, userId, fired),
-      ...noticeTo(group, { userId, kind: "account_frozen", subjectId: null, when: fired }),
-    ];
+    return [...closeAllOf(group, userId, fired), ...noticeTo(group, { userId, kind: "account_frozen", subjectId: null, when: fired })];
   });
   forgetCredentials({ userId, apiKeyIds: [] });
   if (frozenIn !== undefined) await tellReaders(desk, frozenIn);
@@ -93,6 +90,7 @@ async function userOf(desk: Desk): Promise<string> {
 function scopesOf(list: string): Scope[] {
   const named = list.split(",").map((word) => word.trim());
   const scopes = SCOPES.filter((scope) => named.includes(scope));
-  if (named.some((word) => !SCOPES.some((scope) => scope === word))) throw invalidRequest([{ path: "--scopes", message: `must be of ${SCOPES.join(", ")}` }]);
+  if (named.some((word) => !SCOPES.some((scope) => scope === word)))
+    throw invalidRequest([{ path: "--scopes", message: `must be of ${SCOPES.join(", ")}` }]);
   return scopes;
 }

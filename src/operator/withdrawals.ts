@@ -8,7 +8,10 @@ const DEFAULT_LISTED = 50;
 
 export function list(desk: Desk): Promise<unknown> {
   const limit = Number(optional(desk, "limit") ?? DEFAULT_LISTED);
-  return listWithdrawals(desk.env.DB, { status: optional(desk, "status"), limit: Number.isInteger(limit) && limit > 0 ? limit : DEFAULT_LISTED });
+  return listWithdrawals(desk.env.DB, {
+    status: optional(desk, "status"),
+    limit: Number.isInteger(limit) && limit > 0 ? limit : DEFAULT_LISTED,
+  });
 }
 
 /** Takes a withdrawal up again that waits after it was skipped or dead-lettered. */
@@ -34,7 +37,11 @@ async function order(desk: Desk, kind: "retry" | "fail"): Promise<unknown> {
 export async function setPaused(desk: Desk, paused: boolean): Promise<unknown> {
   const actor = `operator:${desk.operator}` as const;
   await setWithdrawalsPaused(desk.env.DB, paused, actor, (at) => [
-    auditRow({ kind: paused ? "withdrawals_paused" : "withdrawals_resumed", actor, userId: null, apiKeyId: null, ip: null, subjectId: null }, at, sql`1`),
+    auditRow(
+      { kind: paused ? "withdrawals_paused" : "withdrawals_resumed", actor, userId: null, apiKeyId: null, ip: null, subjectId: null },
+      at,
+      sql`1`,
+    ),
   ]);
   return { withdrawals_paused: paused };
 }

@@ -57,7 +57,8 @@ export async function commit(db: D1Database, group: Group, statements: readonly 
     return { committed: true, rows: results.slice(1).map((result) => result.results) };
   } catch (cause) {
     // The fence's own key refused: somebody wrote this group's id already, perhaps this very batch.
-    if (isConstraintError(cause) && !/commit_groups\.group_id/.test(String(cause))) return { committed: false, reason: "constraint", cause };
+    if (isConstraintError(cause) && !/commit_groups\.group_id/.test(String(cause)))
+      return { committed: false, reason: "constraint", cause };
     return fence(db, group, cause);
   }
 }

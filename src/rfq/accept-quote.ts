@@ -138,7 +138,8 @@ async function explain(db: D1Database, { actor, quoteId }: AcceptQuote): Promise
   const denied = await explainActor(db, actor);
   if (denied !== undefined) return { ok: false, problem: denied };
   const state = await acceptState(db, actor.userId, quoteId);
-  if (state === undefined) return (await existingMatch(db, actor.userId, quoteId)) ?? refused("quote_unknown", `There is no quote ${quoteId}.`);
+  if (state === undefined)
+    return (await existingMatch(db, actor.userId, quoteId)) ?? refused("quote_unknown", `There is no quote ${quoteId}.`);
   if (state.own !== 1) return refused("not_request_owner", "Only the requester may accept a quote.");
   if (state.quote_state === "accepted") return existingMatch(db, actor.userId, quoteId);
   if (state.quote_state === "cancelled" || state.quote_state === "rejected") return notOpen(db, state, quoteId);
@@ -169,8 +170,11 @@ async function notOpen(db: D1Database, state: AcceptState, quoteId: string): Pro
 }
 
 async function existingMatch(db: D1Database, userId: string, quoteId: string): Promise<Answer | undefined> {
-  const row = await first<MatchRow>(db, sql`SELECT ${select(matchColumns(uuid(userId)))} FROM matches m
-      WHERE m.quote_id = ${uuid(quoteId)} AND m.requester_id = ${uuid(userId)}`);
+  const row = await first<MatchRow>(
+    db,
+    sql`SELECT ${select(matchColumns(uuid(userId)))} FROM matches m
+      WHERE m.quote_id = ${uuid(quoteId)} AND m.requester_id = ${uuid(userId)}`,
+  );
   return row === undefined ? undefined : { ok: true, kind: "match", row, replayed: true };
 }
 

@@ -4,15 +4,7 @@ import { all, raw, type Sql, sql } from "../platform/sql.ts";
 import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
 import { announceRfq } from "./announce.ts";
 import { expireDue, nextDue } from "./expire.ts";
-import {
-  type MatchRow,
-  matchColumns,
-  newQuoteColumns,
-  newRequestColumns,
-  type QuoteRow,
-  type RequestRow,
-  select,
-} from "./records.ts";
+import { type MatchRow, matchColumns, newQuoteColumns, newRequestColumns, type QuoteRow, type RequestRow, select } from "./records.ts";
 import type { GroupEffects, Unit } from "./unit.ts";
 
 export type GroupDone = {

@@ -10,7 +10,11 @@ import { pushHints } from "../streams/hints.ts";
 import { announceRfq } from "./announce.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
 
-export type QuoteFilter = { readonly venue?: Venue | undefined; readonly assetId?: string | undefined; readonly requestId?: string | undefined };
+export type QuoteFilter = {
+  readonly venue?: Venue | undefined;
+  readonly assetId?: string | undefined;
+  readonly requestId?: string | undefined;
+};
 
 const MAX_TRIES = 3;
 

@@ -26,8 +26,11 @@ export function closeAllOf(group: Group, userId: string, fired: Sql): Sql[] {
 
 /** Closes a venue for new business, then cancels its open requests, batch by batch. Returns how many it cancelled. */
 export async function pauseVenue(env: Env, venue: Venue): Promise<number> {
-  await all(env.DB, sql`INSERT INTO paused_venues (venue, since) SELECT ${venue}, ${NOW} WHERE NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ${venue})`);
-  for (let cancelled = 0; ; ) {
+  await all(
+    env.DB,
+    sql`INSERT INTO paused_venues (venue, since) SELECT ${venue}, ${NOW} WHERE NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ${venue})`,
+  );
+  for (let cancelled = 0; ;) {
     const group = newGroup();
     const open = sql`SELECT request_id FROM requests WHERE state = 'open' AND asset >= ${`${venue}:`} AND asset < ${`${venue};`} LIMIT ${REQUESTS_PER_BATCH}`;
     await commitOrThrow(env.DB, group, closeRequests(group, uuidv7(), sql`request_id IN (${open})`));

@@ -35,7 +35,12 @@ export function rememberAnswer(memory: {
 /** The earlier answer to the same key; a refusal when its terms were others; undefined when the key is free. */
 export async function recallAnswer(
   db: D1Database,
-  memory: { readonly userId: string; readonly route: string; readonly kind: "request" | "quote"; readonly idempotency: Idempotency | undefined },
+  memory: {
+    readonly userId: string;
+    readonly route: string;
+    readonly kind: "request" | "quote";
+    readonly idempotency: Idempotency | undefined;
+  },
 ): Promise<Answer | undefined> {
   const { userId, route, kind, idempotency } = memory;
   if (idempotency === undefined) return undefined;

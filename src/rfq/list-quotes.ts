@@ -61,7 +61,8 @@ type Listing = { readonly columns: Sql; readonly where: Sql; readonly order: Sql
  * ranges of the index on the state, each read in order and no further than the page needs.
  */
 function inStates(state: QuoteState | undefined, { columns, where, order, limit }: Listing): Sql {
-  const rows = (condition: Sql) => sql`SELECT ${columns} FROM quotes q WHERE ${where} AND ${condition} ORDER BY ${qualified(order)} LIMIT ${limit}`;
+  const rows = (condition: Sql) =>
+    sql`SELECT ${columns} FROM quotes q WHERE ${where} AND ${condition} ORDER BY ${qualified(order)} LIMIT ${limit}`;
   if (state === undefined) return rows(sql`1`);
   if (state === "open") return rows(sql`q.state = 'open' AND +q.expires_at > ${NOW}`);
   if (state !== "expired") return rows(sql`q.state = ${state}`);
@@ -71,7 +72,12 @@ function inStates(state: QuoteState | undefined, { columns, where, order, limit 
 
 /** The output names are also columns, but `quote_id` is hex there. */
 function qualified(order: Sql): Sql {
-  return raw(order.text.split(", ").map((part) => `q.${part}`).join(", "));
+  return raw(
+    order.text
+      .split(", ")
+      .map((part) => `q.${part}`)
+      .join(", "),
+  );
 }
 
 function worseThan(page: PageQuery<QuotePosition>, bid: boolean): Sql {

@@ -105,7 +105,17 @@ async function explain(
   if (denied !== undefined) return { ok: false, problem: denied };
   const recalled = await recallAnswer(db, { userId: actor.userId, route: ROUTE, kind: "quote", idempotency: command.idempotency });
   if (recalled !== undefined) return recalled;
-  const request = await first<{ own: number; state: string; expires_at: number; now: number; venue: string; paused: number; mine: number; all_open: number; mine_here: number }>(
+  const request = await first<{
+    own: number;
+    state: string;
+    expires_at: number;
+    now: number;
+    venue: string;
+    paused: number;
+    mine: number;
+    all_open: number;
+    mine_here: number;
+  }>(
     db,
     sql`SELECT r.requester_id = ${uuid(actor.userId)} AS own, r.state, r.expires_at, ${NOW} AS now,
       substr(r.asset, 1, instr(r.asset, ':') - 1) AS venue,

@@ -77,7 +77,11 @@ export class Pump {
 
   async #commit(group: readonly Waiting[]): Promise<void> {
     try {
-      const outcome = await commitUnits(this.#db, this.#settings.asset, group.map((waiting) => waiting.unit));
+      const outcome = await commitUnits(
+        this.#db,
+        this.#settings.asset,
+        group.map((waiting) => waiting.unit),
+      );
       if (outcome.committed) await this.#answer(group, outcome);
       else await this.#again(group, outcome);
     } catch (error) {

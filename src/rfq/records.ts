@@ -16,11 +16,17 @@ export type QuoteState = "open" | "accepted" | "cancelled" | "expired" | "reject
 export type Columns = Readonly<Record<string, Sql>>;
 
 export function select(columns: Columns): Sql {
-  return join(Object.entries(columns).map(([name, expression]) => sql`${expression} AS ${raw(name)}`), ", ");
+  return join(
+    Object.entries(columns).map(([name, expression]) => sql`${expression} AS ${raw(name)}`),
+    ", ",
+  );
 }
 
 export function jsonObject(columns: Columns): Sql {
-  return sql`json_object(${join(Object.entries(columns).map(([name, expression]) => sql`${raw(`'${name}'`)}, ${expression}`), ", ")})`;
+  return sql`json_object(${join(
+    Object.entries(columns).map(([name, expression]) => sql`${raw(`'${name}'`)}, ${expression}`),
+    ", ",
+  )})`;
 }
 
 /** Who will read the row: decides what is left out of it, in SQL, before it goes anywhere. */

@@ -118,7 +118,16 @@ function registerQuoteRoutes(api: Api): void {
     body: QuoteBody,
     answer: Quote,
     status: 201,
-    problems: [...BOOK_PROBLEMS, "request_unknown", "own_request", "request_not_open", "request_expired", "venue_paused", "open_quote_limit", "insufficient_funds"],
+    problems: [
+      ...BOOK_PROBLEMS,
+      "request_unknown",
+      "own_request",
+      "request_not_open",
+      "request_expired",
+      "venue_paused",
+      "open_quote_limit",
+      "insufficient_funds",
+    ],
     handler: async ({ env, body, actor, idempotencyKey }) => {
       const terms = { requestId: body.request_id, price: body.price, expiresInSecs: body.expires_in_secs ?? QUOTE_LIFE.default };
       const answer = await submitCommand(env, {
@@ -188,8 +197,14 @@ function registerMatchRoutes(api: Api): void {
     answer: Match,
     problems: [
       ...BOOK_PROBLEMS,
-      "quote_unknown", "not_request_owner", "quote_not_open", "request_not_open", "quote_expired",
-      "venue_paused", "insufficient_funds", "balance_limit",
+      "quote_unknown",
+      "not_request_owner",
+      "quote_not_open",
+      "request_not_open",
+      "quote_expired",
+      "venue_paused",
+      "insufficient_funds",
+      "balance_limit",
     ],
     handler: async ({ env, actor, body }) => {
       const answer = await submitCommand(env, { op: "accept", actor, matchId: uuidv7(), quoteId: body.quote_id });

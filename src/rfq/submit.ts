@@ -62,7 +62,8 @@ function remember(id: string, asset: string): void {
 }
 
 function unknownRecord(command: Command): Answer {
-  if (command.op === "place_quote" || command.op === "cancel_request") return refused("request_unknown", `There is no request ${command.requestId}.`);
+  if (command.op === "place_quote" || command.op === "cancel_request")
+    return refused("request_unknown", `There is no request ${command.requestId}.`);
   if (command.op === "cancel_quote" || command.op === "accept") return refused("quote_unknown", `There is no quote ${command.quoteId}.`);
   throw new Error(`no book for ${command.op}`);
 }

@@ -23,13 +23,25 @@ export const requests = sqliteTable(
     endedIn: integer("ended_in"),
   },
   (t) => [
-    index("requests_open_asset").on(t.asset, t.openedAt, t.requestId).where(sql`state = 'open'`),
-    index("requests_open_at").on(t.openedAt, t.requestId).where(sql`state = 'open'`),
-    index("requests_open_user").on(t.requesterId, t.openedAt, t.requestId).where(sql`state = 'open'`),
-    index("requests_due").on(t.asset, t.expiresAt).where(sql`state = 'open'`),
+    index("requests_open_asset")
+      .on(t.asset, t.openedAt, t.requestId)
+      .where(sql`state = 'open'`),
+    index("requests_open_at")
+      .on(t.openedAt, t.requestId)
+      .where(sql`state = 'open'`),
+    index("requests_open_user")
+      .on(t.requesterId, t.openedAt, t.requestId)
+      .where(sql`state = 'open'`),
+    index("requests_due")
+      .on(t.asset, t.expiresAt)
+      .where(sql`state = 'open'`),
     index("requests_opened_in").on(t.openedIn),
-    index("requests_ended_in").on(t.endedIn).where(sql`ended_in IS NOT NULL`),
-    index("requests_ended_by").on(t.endedBy).where(sql`ended_by IS NOT NULL`),
+    index("requests_ended_in")
+      .on(t.endedIn)
+      .where(sql`ended_in IS NOT NULL`),
+    index("requests_ended_by")
+      .on(t.endedBy)
+      .where(sql`ended_by IS NOT NULL`),
     check("requests_state", sql`state IN ('open', 'matched', 'cancelled', 'expired')`),
     check("requests_side", sql`side IN ('Bid', 'Ask')`),
   ],
@@ -62,12 +74,22 @@ export const quotes = sqliteTable(
     index("quotes_maker").on(t.makerId, t.openedAt, t.quoteId),
     index("quotes_maker_state").on(t.makerId, t.state, t.openedAt, t.quoteId),
     index("quotes_request_state").on(t.requestId, t.state, t.price, t.openedAt, t.quoteId),
-    index("quotes_open_maker").on(t.makerId, t.expiresAt).where(sql`state = 'open'`),
-    index("quotes_open_request").on(t.requestId, t.makerId).where(sql`state = 'open'`),
-    index("quotes_due").on(t.asset, t.expiresAt).where(sql`state = 'open'`),
+    index("quotes_open_maker")
+      .on(t.makerId, t.expiresAt)
+      .where(sql`state = 'open'`),
+    index("quotes_open_request")
+      .on(t.requestId, t.makerId)
+      .where(sql`state = 'open'`),
+    index("quotes_due")
+      .on(t.asset, t.expiresAt)
+      .where(sql`state = 'open'`),
     index("quotes_opened_in").on(t.openedIn),
-    index("quotes_ended_in").on(t.endedIn).where(sql`ended_in IS NOT NULL`),
-    index("quotes_ended_by").on(t.endedBy).where(sql`ended_by IS NOT NULL`),
+    index("quotes_ended_in")
+      .on(t.endedIn)
+      .where(sql`ended_in IS NOT NULL`),
+    index("quotes_ended_by")
+      .on(t.endedBy)
+      .where(sql`ended_by IS NOT NULL`),
     check("quotes_state", sql`state IN ('open', 'accepted', 'cancelled', 'expired', 'rejected')`),
     check("quotes_price", sql`price BETWEEN 1 AND 1000000`),
     check("quotes_reserve", sql`reserve > 0`),

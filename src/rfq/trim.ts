@@ -10,11 +10,20 @@ const KEEP_KEYS_MS = 24 * 3_600_000;
 export async function trimRfq(db: D1Database): Promise<void> {
   // Ids are UUID v7: their first six bytes are milliseconds, so the primary key is also the age.
   const oldId = sql`unhex(printf('%012x', ${NOW} - ${KEEP_ENDED_MS}) || '00000000000000000000')`;
-  await trimUntilDone(db, (rows) => sql`DELETE FROM quotes WHERE quote_id IN (
-    SELECT quote_id FROM quotes WHERE quote_id < ${oldId} AND state <> 'open' ORDER BY quote_id LIMIT ${rows}) RETURNING 1`);
-  await trimUntilDone(db, (rows) => sql`DELETE FROM requests WHERE request_id IN (
+  await trimUntilDone(
+    db,
+    (rows) => sql`DELETE FROM quotes WHERE quote_id IN (
+    SELECT quote_id FROM quotes WHERE quote_id < ${oldId} AND state <> 'open' ORDER BY quote_id LIMIT ${rows}) RETURNING 1`,
+  );
+  await trimUntilDone(
+    db,
+    (rows) => sql`DELETE FROM requests WHERE request_id IN (
     SELECT r.request_id FROM requests r WHERE r.request_id < ${oldId} AND r.state <> 'open'
-      AND NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = r.request_id) ORDER BY r.request_id LIMIT ${rows}) RETURNING 1`);
-  await trimUntilDone(db, (rows) => sql`DELETE FROM idempotency_keys WHERE rowid IN (
-    SELECT rowid FROM idempotency_keys WHERE at <= ${NOW} - ${KEEP_KEYS_MS} ORDER BY at LIMIT ${rows}) RETURNING 1`);
+      AND NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = r.request_id) ORDER BY r.request_id LIMIT ${rows}) RETURNING 1`,
+  );
+  await trimUntilDone(
+    db,
+    (rows) => sql`DELETE FROM idempotency_keys WHERE rowid IN (
+    SELECT rowid FROM idempotency_keys WHERE at <= ${NOW} - ${KEEP_KEYS_MS} ORDER BY at LIMIT ${rows}) RETURNING 1`,
+  );
 }

@@ -6,9 +6,21 @@ import type { Group } from "../platform/commit.ts";
 import { raw, type Sql, sql } from "../platform/sql.ts";
 
 export type EventType =
-  | "request.opened" | "request.closed" | "quote.opened" | "quote.received" | "quote.closed" | "match.created"
-  | "deposit.detected" | "deposit.credited" | "deposit.orphaned" | "deposit.quarantined"
-  | "withdrawal.queued" | "withdrawal.submitted" | "withdrawal.settled" | "withdrawal.failed" | "account.notice";
+  | "request.opened"
+  | "request.closed"
+  | "quote.opened"
+  | "quote.received"
+  | "quote.closed"
+  | "match.created"
+  | "deposit.detected"
+  | "deposit.credited"
+  | "deposit.orphaned"
+  | "deposit.quarantined"
+  | "withdrawal.queued"
+  | "withdrawal.submitted"
+  | "withdrawal.settled"
+  | "withdrawal.failed"
+  | "account.notice";
 
 export const bookStream = (asset: string): string => `book:${asset}`;
 export const venueStream = (venue: string): string => `venue:${venue}`;
@@ -17,7 +29,9 @@ export const accountStream = (userId: string): string => `account:${userId.toLow
 /** SQL for `account:<uuid>` from a BLOB column. */
 export function accountStreamOf(column: string): Sql {
   const h = `lower(hex(${column}))`;
-  return raw(`'account:' || substr(${h},1,8) || '-' || substr(${h},9,4) || '-' || substr(${h},13,4) || '-' || substr(${h},17,4) || '-' || substr(${h},21)`);
+  return raw(
+    `'account:' || substr(${h},1,8) || '-' || substr(${h},9,4) || '-' || substr(${h},13,4) || '-' || substr(${h},17,4) || '-' || substr(${h},21)`,
+  );
 }
 
 /**
@@ -36,7 +50,13 @@ export function announce(group: Group, source: Sql): Sql[] {
 }
 
 /** One event as it lies in the log; `body` is the JSON text of the record's columns. */
-export type LoggedEvent = { readonly stream: string; readonly seq: number; readonly at: number; readonly type: EventType; readonly body: string };
+export type LoggedEvent = {
+  readonly stream: string;
+  readonly seq: number;
+  readonly at: number;
+  readonly type: EventType;
+  readonly body: string;
+};
 
 /** The group's events on streams that somebody reads: the last statement of a batch, so that D1's order decides who must be told. */
 export function eventsToPush(group: Group): Sql {

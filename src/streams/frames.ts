@@ -22,7 +22,9 @@ const MAX_BAD_FRAMES = 10;
 const BAD_FRAME_WINDOW_MS = 60_000;
 const COMMAND_ID = /^.{1,64}$/su;
 
-const Quote = QuoteBody.extend({ idempotency_key: pattern(/^[\x21-\x7e]{1,128}$/, "must be 1 to 128 visible ASCII characters").optional() });
+const Quote = QuoteBody.extend({
+  idempotency_key: pattern(/^[\x21-\x7e]{1,128}$/, "must be 1 to 128 visible ASCII characters").optional(),
+});
 const ById = z.strictObject({ quote_id: uuidField });
 const Op = oneOf(["quote", "cancel_quote", "accept"]);
 
@@ -54,7 +56,8 @@ export async function handleFrame(socket: WebSocket, frame: string | ArrayBuffer
 
 function readFrame(frame: string | ArrayBuffer): Record<string, unknown> {
   if (typeof frame !== "string") throw fault("frame", "binary frames are not accepted");
-  if (frame.length > MAX_FRAME_BYTES || new TextEncoder().encode(frame).byteLength > MAX_FRAME_BYTES) throw fault("frame", "is over 16 KiB");
+  if (frame.length > MAX_FRAME_BYTES || new TextEncoder().encode(frame).byteLength > MAX_FRAME_BYTES)
+    throw fault("frame", "is over 16 KiB");
   const value = parseJson(frame, "frame");
   if (!isObject(value)) throw fault("frame", "must be a JSON object");
   return value;

@@ -25,7 +25,9 @@ export function streamObject(env: Env, stream: string): StreamObject {
 
 /** Hands events to the objects of their streams. Never throws. */
 export async function pushHints(env: Env, events: readonly LoggedEvent[]): Promise<void> {
-  await Promise.all([...Map.groupBy(events, (event) => event.stream)].map(([stream, own]) => tell(stream, () => streamObject(env, stream).push(own))));
+  await Promise.all(
+    [...Map.groupBy(events, (event) => event.stream)].map(([stream, own]) => tell(stream, () => streamObject(env, stream).push(own))),
+  );
 }
 
 /** Cron: streams with readers whose object has not said that it pushed the last event. */

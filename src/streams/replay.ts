@@ -39,7 +39,7 @@ export function resyncReason(since: number, head: StreamHead): string | undefine
 
 /** The events in (after, upTo], in pages, oldest first. */
 export async function* eventsBetween(db: D1Database, stream: string, after: number, upTo: number): AsyncGenerator<LoggedEvent[]> {
-  for (let from = after; from < upTo; ) {
+  for (let from = after; from < upTo;) {
     const page = await all<LoggedEvent>(
       db,
       sql`SELECT ${stream} AS stream, e.seq, e.at, e.type, e.body FROM stream_events e

@@ -44,12 +44,17 @@ type Upgrade = {
   readonly query: { readonly ticket: string; readonly since?: number | undefined };
 };
 
-async function upgrade({ env, db, clientIp, query }: Upgrade, stream: string | Sql, streamOf: (userId: string) => string): Promise<Response> {
+async function upgrade(
+  { env, db, clientIp, query }: Upgrade,
+  stream: string | Sql,
+  streamOf: (userId: string) => string,
+): Promise<Response> {
   const { expiresAtMs, ...actor } = await consumeTicket(db, { ticket: query.ticket, clientIp, stream });
   const target = new URL("https://stream.internal/");
   if (query.since !== undefined) target.searchParams.set("since", String(query.since));
   const headers = { upgrade: "websocket", [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: expiresAtMs }) };
   const response = await streamObject(env, streamOf(actor.userId)).fetch(new Request(target, { headers }));
-  if (response.status === 429) throw new Problem({ code: "socket_limit", detail: "You have too many sockets on this stream.", retryAfterSecs: 5 });
+  if (response.status === 429)
+    throw new Problem({ code: "socket_limit", detail: "You have too many sockets on this stream.", retryAfterSecs: 5 });
   return response;
 }

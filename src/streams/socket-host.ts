@@ -12,7 +12,16 @@ import type { LoggedEvent } from "./event-log.ts";
 import type { SocketsOf } from "./hints.ts";
 import { renderControl, renderEvent } from "./render.ts";
 import { closeStream, eventsBetween, openStream, resyncReason, snapshotFrames } from "./replay.ts";
-import { ACTOR_HEADER, CLOSE_SERVER_ERROR, CLOSE_UNAUTHORIZED, closeSocket, readState, type SocketState, socketTags, tagOf } from "./socket.ts";
+import {
+  ACTOR_HEADER,
+  CLOSE_SERVER_ERROR,
+  CLOSE_UNAUTHORIZED,
+  closeSocket,
+  readState,
+  type SocketState,
+  socketTags,
+  tagOf,
+} from "./socket.ts";
 
 /** Messages kept in memory, so that a thousand readers who reconnect at once do not queue in D1 ahead of money. */
 const MAX_RECENT = 1_000;
@@ -40,7 +49,9 @@ export class SocketHost {
   async accept(request: Request, socketsPerUser: number): Promise<Response> {
     const { actor, endsAt } = JSON.parse(request.headers.get(ACTOR_HEADER) ?? "null") as { actor: Actor; endsAt: number | null };
     const sinceText = new URL(request.url).searchParams.get("since");
-    const open = this.#ctx.getWebSockets(tagOf({ userId: actor.userId })).filter((socket) => socket.readyState === WebSocket.READY_STATE_OPEN);
+    const open = this.#ctx
+      .getWebSockets(tagOf({ userId: actor.userId }))
+      .filter((socket) => socket.readyState === WebSocket.READY_STATE_OPEN);
     if (open.length >= socketsPerUser) return new Response(null, { status: 429 });
     const { 0: client, 1: server } = new WebSocketPair();
     // Accepted in the same turn in which it was counted, so that parallel upgrades see each other.
@@ -130,7 +141,8 @@ export class SocketHost {
         socket.send(renderControl("resync", this.#stream, head.lastSeq, { reason }));
         if (isPublic) head = await openStream(this.#db, this.#stream, true);
       }
-      if (isPublic) for (const frame of snapshotFrames(head.requests)) socket.send(renderControl("snapshot", this.#stream, head.lastSeq, frame));
+      if (isPublic)
+        for (const frame of snapshotFrames(head.requests)) socket.send(renderControl("snapshot", this.#stream, head.lastSeq, frame));
     }
     await this.#inChain(() => this.#join(socket, head.lastSeq));
   }
@@ -207,7 +219,10 @@ export class SocketHost {
   async #position(): Promise<number> {
     if (this.#lastPushed === undefined) {
       const pong = this.#ctx.getWebSocketAutoResponse()?.response;
-      const row = pong === undefined ? await first<{ seq: number }>(this.#db, sql`SELECT pushed_seq AS seq FROM streams WHERE name = ${this.#stream}`) : undefined;
+      const row =
+        pong === undefined
+          ? await first<{ seq: number }>(this.#db, sql`SELECT pushed_seq AS seq FROM streams WHERE name = ${this.#stream}`)
+          : undefined;
       this.#lastPushed = pong === undefined ? (row?.seq ?? 0) : (JSON.parse(pong) as { seq: number }).seq;
     }
     return this.#lastPushed;

@@ -13,7 +13,9 @@ export const streams = sqliteTable(
     firstSeq: integer("first_seq").notNull(),
   },
   (t) => [
-    index("streams_long").on(t.streamId).where(sql`last_seq - first_seq >= 1000`),
+    index("streams_long")
+      .on(t.streamId)
+      .where(sql`last_seq - first_seq >= 1000`),
   ],
 );
 
@@ -28,7 +30,11 @@ export const streamEvents = sqliteTable(
     type: text("type").notNull(),
     body: text("body").notNull(),
   },
-  (t) => [primaryKey({ columns: [t.streamId, t.seq] }), index("stream_events_written_in").on(t.writtenIn), index("stream_events_age").on(t.at)],
+  (t) => [
+    primaryKey({ columns: [t.streamId, t.seq] }),
+    index("stream_events_written_in").on(t.writtenIn),
+    index("stream_events_age").on(t.at),
+  ],
 );
 
 /** Streams that some object has sockets for. A stream without a row here wakes nobody. */

@@ -29,6 +29,9 @@ class FakeSocket implements WebSocketLike {
   says(message: object): void {
     this.#emit("message", { data: JSON.stringify({ stream: "s", at: "", data: {}, ...message }) });
   }
+  saysRaw(data: string): void {
+    this.#emit("message", { data });
+  }
   breaks(): void {
     this.closed = true;
     this.#emit("close", { code: 1006, reason: "gone" });
@@ -142,6 +145,59 @@ describe("Stream", () => {
     expect(JSON.parse(socket(1).sent[0] ?? "")).toEqual(frame);
     socket(1).says({ type: "result", id: frame.id, data: { quote_id: "q", usdc_amount: "0x10" } });
     expect(await quoting).toMatchObject({ quote_id: "q", usdc_amount: 16n });
+  });
+
+  it("sends only the fields of a command when it is given a whole record", async () => {
+    const { stream } = open();
+    await pass();
+    socket(0).says({ type: "hello", seq: 0 });
+    const record = { quote_id: "q", request_id: "r", price: 1, status: "open", usdc_amount: 4n };
+    void Promise.allSettled([stream.accept(record), stream.cancelQuote(record), stream.quote(record)]);
+    await pass();
+    const frames = socket(0).sent.map((text) => Object.keys(JSON.parse(text) as object));
+    expect(frames).toEqual([
+      ["id", "op", "quote_id"],
+      ["id", "op", "quote_id"],
+      ["id", "op", "request_id", "price", "idempotency_key"],
+    ]);
+  });
+
+  it("outlives what it cannot read, and asks again for what it missed by it", async () => {
+    const { stream, shown } = open({ since: 1 });
+    await pass();
+    socket(0).says({ type: "hello", seq: 3 });
+    socket(0).saysRaw("<html>");
+    socket(0).saysRaw("null");
+    socket(0).says({ type: "something.newer", seq: undefined });
+    socket(0).says({ type: "account.notice", seq: 3 });
+    expect(stream.since).toBe(1);
+    for (let second = 0; second < 10 && FakeSocket.all.length === 1; second++) await pass(1_000);
+    expect(new URL(socket(1).url).searchParams.get("since")).toBe("1");
+    socket(1).says({ type: "hello", seq: 3 });
+    socket(1).says({ type: "account.notice", seq: 2, data: { fee: "none" } });
+    socket(1).says({ type: "account.notice", seq: 3 });
+    await pass();
+    expect(seqs(shown)).toEqual([2, 3]);
+  });
+
+  it("has one reader at a time", async () => {
+    const { stream } = open();
+    await pass();
+    await expect(stream[Symbol.asyncIterator]().next()).rejects.toThrow("one reader");
+  });
+
+  it("shows each message once over many breaks, repeats and overtakings", async () => {
+    const { shown } = open({ since: 0 });
+    await pass();
+    for (let round = 0; round < 20; round++) {
+      const now = FakeSocket.all.at(-1)!;
+      const since = Number(new URL(now.url).searchParams.get("since"));
+      now.says({ type: "hello", seq: 100 });
+      for (const ahead of [1, 3, 2, 2, 0, 5]) now.says({ type: "account.notice", seq: since + ahead });
+      now.breaks();
+      await pass(11_000);
+    }
+    expect(seqs(shown)).toEqual(Array.from({ length: 60 }, (_, index) => index + 1));
   });
 
   it("throws the problem that a command is answered with", async () => {

@@ -32,9 +32,9 @@ describe("what is sent", () => {
       expect(request.headers["apikey"]).toBe("key-1");
       expect(request.headers["x-hmac-signature"]).toBe(signatureOf(request));
     }
-    expect(received[0]?.target).toBe("/rfq/request?venue_id=venue_one&asset_id=0xab&limit=10");
+    expect(received[0]?.target).toBe("/rfq/request?limit=10&venue_id=venue_one&asset_id=0xab");
     expect(received[1]?.target).toBe(
-      "/custody/get-ledger?ref_id=it%27s%20a%2Bb%20~%C3%A9&reasons=trade%2Cfee&min_amount=1180591620717411303424",
+      "/custody/get-ledger?ref_id=it%27s%20a%2Bb%20~%C3%A9&min_amount=1180591620717411303424&reasons=trade%2Cfee",
     );
   });
 
@@ -47,6 +47,11 @@ describe("what is sent", () => {
   it("reads amounts as bigints, exact above 2^53", async () => {
     const { client } = await serve(() => ({ body: { balance: `0x${"f".repeat(64)}`, pending_balance: "0x0" } }));
     expect(await client.custody.usdcBalance()).toEqual({ balance: 2n ** 256n - 1n, pending_balance: 0n });
+  });
+
+  it("leaves a text that is no amount as it is, whatever its field is called", async () => {
+    const { client } = await serve(() => ({ body: { chains: [], limits: { fee: "none", amount: "12", delta: "-3" } } }));
+    expect((await client.config()).limits).toEqual({ fee: "none", amount: 12n, delta: -3n });
   });
 
   it("gives each write an idempotency key that its repeats share", async () => {
@@ -71,6 +76,18 @@ describe("the clock", () => {
     await client.auth.createApiKey({ label: "x", scopes: ["read"] });
     await client.auth.whoami();
     expect(received).toHaveLength(3);
+  });
+
+  it("is corrected once by calls side by side, which all learn the same skew", async () => {
+    const serverNow = Date.now();
+    const refuse = (request: Received): Reply => {
+      const skew = Number(request.headers["x-hmac-timestamp"]) - serverNow;
+      return Math.abs(skew) <= 30_000 ? {} : { status: 401, body: { code: "timestamp_outside_tolerance", skew_ms: skew } };
+    };
+    const { client, received } = await serve(refuse, { now: () => serverNow + 3_600_000 });
+    await Promise.all([client.auth.whoami(), client.custody.usdcBalance(), client.auth.whoami()]);
+    await client.auth.whoami();
+    expect(received).toHaveLength(7);
   });
 
   it("is not corrected again and again", async () => {
@@ -109,6 +126,51 @@ describe("repeating", () => {
     expect(retryDelay(problem(503, { code: "unavailable" }), true, 3, half)).toBe(400);
     expect(retryDelay(problem(503, { code: "unavailable" }), true, 30, half)).toBe(2_500);
     expect(retryDelay(problem(429, { code: "rate_limited" }, 3_600), true, 1, half)).toBeNull();
+  });
+
+  it("reads Retry-After in seconds and as a date", async () => {
+    const { client } = await serve(
+      (_request, index) => ({
+        status: 429,
+        headers: { "retry-after": index === 0 ? "7" : new Date(Date.now() + 60_000).toUTCString() },
+        body: { code: "rate_limited" },
+      }),
+      { attempts: 1 },
+    );
+    await expect(client.health()).rejects.toMatchObject({ retryAfterSecs: 7 });
+    const { retryAfterSecs } = (await client.health().catch((error: unknown) => error)) as Problem;
+    expect(retryAfterSecs).toBeGreaterThan(50);
+    expect(retryAfterSecs).toBeLessThanOrEqual(60);
+  });
+
+  it("asks again when the time that the service wanted has passed", async () => {
+    const { client, received } = await serve((_request, index) =>
+      index === 0 ? { status: 429, headers: { "retry-after": "1" }, body: { code: "rate_limited" } } : { status: 201 },
+    );
+    const startedAt = Date.now();
+    await client.custody.createDepositAddress();
+    expect(Date.now() - startedAt).toBeGreaterThanOrEqual(1_000);
+    expect(received).toHaveLength(2);
+  });
+
+  it("is spread by chance, so that clients do not come back together", () => {
+    const delays = Array.from({ length: 50 }, () => retryDelay(new NoAnswer("x", "lost"), true, 4));
+    expect(new Set(delays).size).toBeGreaterThan(40);
+    for (const delay of delays) expect(delay).toBeLessThanOrEqual(1_600);
+  });
+
+  it("gives an answer up that takes too long, and asks again where that is safe", async () => {
+    let calls = 0;
+    const slow: typeof fetch = (_input, init) =>
+      new Promise((_resolve, reject) => {
+        calls++;
+        init?.signal?.addEventListener("abort", () => reject(new Error("aborted")));
+      });
+    const client = new Client({ baseUrl: "http://nowhere.test", fetch: slow, timeoutMs: 20, attempts: 2 });
+    await expect(client.health()).rejects.toThrow("no answer in time");
+    expect(calls).toBe(2);
+    await expect(client.auth.login({ email: "a", password: "b" })).rejects.toBeInstanceOf(NoAnswer);
+    expect(calls).toBe(3);
   });
 
   it("repeats an unsafe call only when nothing was done", () => {

@@ -17,14 +17,20 @@ async function caller() {
 
 /** The factory of the test settings as if it had been compared with its chain, which answers nobody. */
 const trustFactory = () =>
-  all(db, sql`INSERT INTO chain_factories (chain, factory, verified_at) SELECT ${chain.chain}, ${blob(chain.factory)}, 1
-    WHERE NOT EXISTS (SELECT 1 FROM chain_factories WHERE chain = ${chain.chain} AND factory = ${blob(chain.factory)})`);
+  all(
+    db,
+    sql`INSERT INTO chain_factories (chain, factory, verified_at) SELECT ${chain.chain}, ${blob(chain.factory)}, 1
+    WHERE NOT EXISTS (SELECT 1 FROM chain_factories WHERE chain = ${chain.chain} AND factory = ${blob(chain.factory)})`,
+  );
 
 it("no address is given out before the chain has confirmed the factory", async () => {
   const { api } = await caller();
   await all(db, sql`DELETE FROM chain_factories`);
   const other = { ...chain, chain: "unseen", default: true };
-  const refused = await custodyAs((await makeUser(db)).session, { CHAINS: JSON.stringify([other, chain]) }).post("/custody/create-deposit-address", {});
+  const refused = await custodyAs((await makeUser(db)).session, { CHAINS: JSON.stringify([other, chain]) }).post(
+    "/custody/create-deposit-address",
+    {},
+  );
   expect([refused.status, refused.json["code"], refused.json["outcome"]]).toEqual([503, "unavailable", "none"]);
   void api;
 });
@@ -34,7 +40,9 @@ it("addresses rotate: the newest is current, all are listed newest first, each i
   const { api, userId } = await caller();
   const made = [];
   for (let i = 0; i < 3; i++) made.push(await api.post("/custody/create-deposit-address", i === 0 ? "" : { chain: chain.chain }));
-  expect(made.map((answer) => [answer.status, answer.json["nonce"], answer.json["current"], answer.json["chain"]])).toEqual([0, 1, 2].map((nonce) => [201, nonce, true, chain.chain]));
+  expect(made.map((answer) => [answer.status, answer.json["nonce"], answer.json["current"], answer.json["chain"]])).toEqual(
+    [0, 1, 2].map((nonce) => [201, nonce, true, chain.chain]),
+  );
   expect(new Set(made.map((answer) => answer.json["address"])).size).toBe(3);
   const { json } = await api.get("/custody/get-deposit-addresses");
   expect(json["addresses"].map((one: any) => [one.address, one.current])).toEqual([
@@ -42,37 +50,56 @@ it("addresses rotate: the newest is current, all are listed newest first, each i
     [made[1]?.json["address"], false],
     [made[0]?.json["address"], false],
   ]);
-  const audit = await all<{ subject_id: string }>(db, sql`SELECT subject_id FROM audit_events WHERE user_id = ${uuid(userId)} AND kind = 'deposit_address_created' ORDER BY audit_seq`);
+  const audit = await all<{ subject_id: string }>(
+    db,
+    sql`SELECT subject_id FROM audit_events WHERE user_id = ${uuid(userId)} AND kind = 'deposit_address_created' ORDER BY audit_seq`,
+  );
   expect(audit.map((row) => row.subject_id)).toEqual(made.map((answer) => answer.json["address"]));
 });
 
 it("addresses made at once get different numbers, and nobody else's", async () => {
   const { session } = await caller();
-  const made = await Promise.all(Array.from({ length: 5 }, () => createDepositAddress(db, settings, { actor: session, chain, ip: undefined })));
+  const made = await Promise.all(
+    Array.from({ length: 5 }, () => createDepositAddress(db, settings, { actor: session, chain, ip: undefined })),
+  );
   expect(made.map((one) => one.nonce).sort((a, b) => a - b)).toEqual([0, 1, 2, 3, 4]);
 });
 
 it("a user has at most 50 addresses on a chain", async () => {
   const { session } = await caller();
   for (let i = 0; i < 50; i++) await createDepositAddress(db, settings, { actor: session, chain, ip: undefined });
-  await expect(createDepositAddress(db, settings, { actor: session, chain, ip: undefined })).rejects.toMatchObject({ data: { code: "deposit_address_limit" } });
+  await expect(createDepositAddress(db, settings, { actor: session, chain, ip: undefined })).rejects.toMatchObject({
+    data: { code: "deposit_address_limit" },
+  });
 });
 
 it("a frozen user gets no address", async () => {
   const { session, userId } = await caller();
   await all(db, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(userId)}`);
-  await expect(createDepositAddress(db, settings, { actor: session, chain, ip: undefined })).rejects.toMatchObject({ data: { code: "account_frozen" } });
+  await expect(createDepositAddress(db, settings, { actor: session, chain, ip: undefined })).rejects.toMatchObject({
+    data: { code: "account_frozen" },
+  });
 });
 
 it("an asset never held has zeros, and any spelling of its id names it", async () => {
   const { api, userId } = await caller();
   const { venue, assetId, key } = freshToken("venue_two");
-  expect((await api.get(`/custody/get-balance?venue_id=${venue}&asset_id=0xff`)).json).toEqual({ venue_id: venue, asset_id: "0xff", balance: "0x0", pending_balance: "0x0" });
+  expect((await api.get(`/custody/get-balance?venue_id=${venue}&asset_id=0xff`)).json).toEqual({
+    venue_id: venue,
+    asset_id: "0xff",
+    balance: "0x0",
+    pending_balance: "0x0",
+  });
   expect((await api.get("/custody/get-usdc-balance")).json).toEqual({ balance: "0x0", pending_balance: "0x0" });
   await fund(db, userId, key, 255n);
   await fund(db, userId, "usdc", 2n ** 60n);
   const padded = `0x000${assetId.slice(2).toUpperCase()}`;
-  expect((await api.get(`/custody/get-balance?venue_id=${venue}&asset_id=${padded}`)).json).toEqual({ venue_id: venue, asset_id: assetId, balance: "0xff", pending_balance: "0x0" });
+  expect((await api.get(`/custody/get-balance?venue_id=${venue}&asset_id=${padded}`)).json).toEqual({
+    venue_id: venue,
+    asset_id: assetId,
+    balance: "0xff",
+    pending_balance: "0x0",
+  });
   expect((await api.get("/custody/get-usdc-balance")).json["balance"]).toBe(`0x${(2n ** 60n).toString(16)}`);
   expect((await api.get(`/custody/get-balance?asset_id=${assetId}`)).status).toBe(400);
 });
@@ -97,14 +124,18 @@ it("deposits are listed newest first with their state, hash and confirmations", 
   const one = await fund(db, userId, key, 3n);
   const two = await fund(db, userId, "usdc", 4n);
   const { json } = await api.get("/custody/get-deposits?status=credited");
-  expect(json["items"].map((item: any) => [item.deposit_id, item.transaction_hash, item.amount, item.venue_id, item.asset_id, item.status])).toEqual([
+  expect(
+    json["items"].map((item: any) => [item.deposit_id, item.transaction_hash, item.amount, item.venue_id, item.asset_id, item.status]),
+  ).toEqual([
     [two.depositId, two.transactionHash, "0x4", null, null, "credited"],
     [one.depositId, one.transactionHash, "0x3", venue, assetId, "credited"],
   ]);
   expect((await api.get("/custody/get-deposits?status=confirming")).json).toEqual({ items: [], next_cursor: null });
   expect((await api.get("/custody/get-deposits?status=lost")).status).toBe(400);
   const page = await api.get("/custody/get-deposits?limit=1");
-  expect((await api.get(`/custody/get-deposits?limit=1&last_cursor=${page.json["next_cursor"]}`)).json["items"][0].deposit_id).toBe(one.depositId);
+  expect((await api.get(`/custody/get-deposits?limit=1&last_cursor=${page.json["next_cursor"]}`)).json["items"][0].deposit_id).toBe(
+    one.depositId,
+  );
 });
 
 it("ledger entries have the interface's fields and the transaction hash of a deposit", async () => {
@@ -114,7 +145,17 @@ it("ledger entries have the interface's fields and the transaction hash of a dep
   const { json } = await api.get("/custody/get-ledger");
   expect(json).toEqual({
     items: [
-      { entry_id: expect.any(Number), account: "available", asset_id: assetId, venue, delta: "3", balance_after: "3", reason: "deposit", ref_id: deposit.transactionHash, created_at: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/) },
+      {
+        entry_id: expect.any(Number),
+        account: "available",
+        asset_id: assetId,
+        venue,
+        delta: "3",
+        balance_after: "3",
+        reason: "deposit",
+        ref_id: deposit.transactionHash,
+        created_at: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/),
+      },
     ],
     next_cursor: null,
   });
@@ -125,14 +166,36 @@ it("the ledger takes every parameter as written, and refuses what it does not kn
   for (let i = 1n; i <= 5n; i++) await fund(db, userId, "usdc", i);
   const items = async (query: string) => (await api.get(`/custody/get-ledger?${query}`)).json["items"]?.map((item: any) => item.delta);
   const soon = new Date(Date.now() + 3_600_000).toISOString().replace("Z", "+00:00");
-  expect(await items("account=available&direction=credit&usdc=true&reasons=deposit,trade&min_amount=2&max_amount=4")).toEqual(["4", "3", "2"]);
+  expect(await items("account=available&direction=credit&usdc=true&reasons=deposit,trade&min_amount=2&max_amount=4")).toEqual([
+    "4",
+    "3",
+    "2",
+  ]);
   expect(await items(`from=2020-01-01T00:00:00Z&to=${soon}`)).toHaveLength(5);
   expect(await items(`to=2020-01-01T00:00:00Z`)).toEqual([]);
   expect(await items("usdc=false")).toEqual([]);
   expect(await items("limit=4294967295")).toHaveLength(5);
   const wrong = [
-    "limit=4294967296", "limit=-1", "reasons=gift", "reasons=", "account=other", "direction=up", "from=yesterday", "to=2020-13-01T00:00:00Z", "min_amount=-1", "min_amount=0x1",
-    "min_amount=1.5", "last_cursor=-1", "last_cursor=x", "last_cursor=1.5", "usdc=maybe", "asset_id=5", "venue=venue_four", "ref_id=5", "surprise=1", "limit=1&limit=2",
+    "limit=4294967296",
+    "limit=-1",
+    "reasons=gift",
+    "reasons=",
+    "account=other",
+    "direction=up",
+    "from=yesterday",
+    "to=2020-13-01T00:00:00Z",
+    "min_amount=-1",
+    "min_amount=0x1",
+    "min_amount=1.5",
+    "last_cursor=-1",
+    "last_cursor=x",
+    "last_cursor=1.5",
+    "usdc=maybe",
+    "asset_id=5",
+    "venue=venue_four",
+    "ref_id=5",
+    "surprise=1",
+    "limit=1&limit=2",
     "from=2021-01-01T00:00:00Z&to=2020-01-01T00:00:00Z",
   ];
   for (const query of wrong) expect([query, (await api.get(`/custody/get-ledger?${query}`)).status]).toEqual([query, 400]);
@@ -147,7 +210,8 @@ it("limit 0 returns nothing and repeats the cursor; any integer, however large, 
   expect(first["next_cursor"]).toBe(String(first["items"][1].entry_id));
   const second = (await api.get(`/custody/get-ledger?limit=2&last_cursor=${first["next_cursor"]}`)).json;
   expect([second["items"].map((item: any) => item.delta), second["next_cursor"]]).toEqual([["1"], null]);
-  for (const far of ["99999999999999", "9223372036854775808", "9".repeat(60)]) expect((await api.get(`/custody/get-ledger?last_cursor=${far}`)).json["items"]).toHaveLength(3);
+  for (const far of ["99999999999999", "9223372036854775808", "9".repeat(60)])
+    expect((await api.get(`/custody/get-ledger?last_cursor=${far}`)).json["items"]).toHaveLength(3);
   expect((await api.get("/custody/get-ledger?last_cursor=0")).json).toEqual({ items: [], next_cursor: null });
 });
 
@@ -165,7 +229,8 @@ it("a statement has every matching entry as CSV, and ends with their number", as
     ["available", "", "", "2", "2"],
   ]);
   expect(lines.slice(4)).toEqual(["# end,3", ""]);
-  for (const query of ["limit=5", "last_cursor=5"]) expect((await api.get(`/custody/get-ledger?${query}`, { accept: "text/csv" })).status).toBe(400);
+  for (const query of ["limit=5", "last_cursor=5"])
+    expect((await api.get(`/custody/get-ledger?${query}`, { accept: "text/csv" })).status).toBe(400);
   expect((await api.get("/custody/get-ledger", { accept: "text/html, */*" })).headers.get("content-type")).toBe("application/json");
 });
 
@@ -173,9 +238,15 @@ it("a long statement is read in slices and has no gap", async () => {
   const { userId, session } = await caller();
   await fund(db, userId, "usdc", 1_000_000n);
   const pendingAndBack = Array.from({ length: 2_300 }, (_, i) => i);
-  const id = await first<{ a: number; p: number }>(db, sql`SELECT max(iif(kind = 'available', account_id, 0)) AS a, max(iif(kind = 'pending', account_id, 0)) AS p FROM accounts WHERE owner = ${uuid(userId)}`);
-  await all(db, sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-    SELECT ${id?.a ?? 0}, ${id?.p ?? 0}, 1, 'reserve_rfq', randomblob(16), 'reserve', 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(pendingAndBack)})`);
+  const id = await first<{ a: number; p: number }>(
+    db,
+    sql`SELECT max(iif(kind = 'available', account_id, 0)) AS a, max(iif(kind = 'pending', account_id, 0)) AS p FROM accounts WHERE owner = ${uuid(userId)}`,
+  );
+  await all(
+    db,
+    sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+    SELECT ${id?.a ?? 0}, ${id?.p ?? 0}, 1, 'reserve_rfq', randomblob(16), 'reserve', 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(pendingAndBack)})`,
+  );
   const { text } = await custodyAs(session).get("/custody/get-ledger", { accept: "text/csv" });
   const lines = text.trimEnd().split("\r\n");
   expect(lines.at(-1)).toBe("# end,4601");
@@ -188,6 +259,7 @@ it("every read shows the caller's own only", async () => {
   const owner = await caller();
   await fund(db, owner.userId, "usdc", 5n);
   const stranger = custodyAs(await makeKeyActor(db, (await makeUser(db)).userId));
-  for (const path of ["get-ledger", "get-deposits", "get-withdrawals", "get-balances"]) expect((await stranger.get(`/custody/${path}`)).json["items"]).toEqual([]);
+  for (const path of ["get-ledger", "get-deposits", "get-withdrawals", "get-balances"])
+    expect((await stranger.get(`/custody/${path}`)).json["items"]).toEqual([]);
   expect((await stranger.get("/custody/get-deposit-addresses")).json).toEqual({ addresses: [] });
 });

@@ -22,7 +22,14 @@ async function withFunds(amount: bigint, overrides: Record<string, string> = {})
     asset_id: token.assetId,
     ...fields,
   });
-  return { userId, token, actor, api, body, withdraw: (fields: Record<string, unknown> = {}) => api.post("/custody/withdraw", body(fields)) };
+  return {
+    userId,
+    token,
+    actor,
+    api,
+    body,
+    withdraw: (fields: Record<string, unknown> = {}) => api.post("/custody/withdraw", body(fields)),
+  };
 }
 
 it("a withdrawal is queued with its funds set aside, an entry, an audit row and an event", async () => {
@@ -30,7 +37,15 @@ it("a withdrawal is queued with its funds set aside, an entry, an audit row and 
   const to = freshAddress();
   const answer = await withdraw({ amount: "0x1e", to_address: to });
   expect(answer.status).toBe(202);
-  expect(answer.json).toMatchObject({ status: "queued", amount: "0x1e", chain: DEFAULT_CHAIN, venue_id: token.venue, asset_id: token.assetId, failure: null, transaction_hash: null });
+  expect(answer.json).toMatchObject({
+    status: "queued",
+    amount: "0x1e",
+    chain: DEFAULT_CHAIN,
+    venue_id: token.venue,
+    asset_id: token.assetId,
+    failure: null,
+    transaction_hash: null,
+  });
   expect(answer.json["to_address"].toLowerCase()).toBe(to);
   expect(answer.headers.get("idempotency-replayed")).toBeNull();
   expect(await balances(db, userId, token.key)).toEqual([70n, 30n]);
@@ -44,14 +59,21 @@ it("a withdrawal is queued with its funds set aside, an entry, an audit row and 
     actor: "api_key",
     subject_id: answer.json["withdrawal_id"],
   });
-  expect(await all(db, sql`SELECT e.type FROM stream_events e JOIN streams s USING (stream_id) WHERE s.name = ${`account:${userId}`}`)).toEqual([{ type: "withdrawal.queued" }]);
+  expect(
+    await all(db, sql`SELECT e.type FROM stream_events e JOIN streams s USING (stream_id) WHERE s.name = ${`account:${userId}`}`),
+  ).toEqual([{ type: "withdrawal.queued" }]);
 });
 
 it("a replay with the same terms, however spelled, answers the original and takes nothing", async () => {
   const { userId, token, withdraw } = await withFunds(2_000n);
   const to = freshAddress();
   const first = await withdraw({ client_withdrawal_id: "same", amount: "1000", to_address: to });
-  const again = await withdraw({ client_withdrawal_id: "same", amount: "0x3E8", to_address: `0x${to.slice(2).toUpperCase()}`, chain: DEFAULT_CHAIN });
+  const again = await withdraw({
+    client_withdrawal_id: "same",
+    amount: "0x3E8",
+    to_address: `0x${to.slice(2).toUpperCase()}`,
+    chain: DEFAULT_CHAIN,
+  });
   expect([again.status, again.headers.get("idempotency-replayed")]).toEqual([202, "true"]);
   expect(again.json).toEqual(first.json);
   expect(await balances(db, userId, token.key)).toEqual([1_000n, 1_000n]);
@@ -95,7 +117,12 @@ it("more than is available is refused exactly, also beyond what any balance can 
   const { userId, token, withdraw } = await withFunds(100n);
   for (const amount of [101n, 2n ** 62n, 2n ** 62n + 1n, 2n ** 64n, 2n ** 256n - 1n]) {
     const answer = await withdraw({ amount: amount.toString() });
-    expect([answer.status, answer.json["code"], answer.json["available"], answer.json["required"]]).toEqual([409, "insufficient_funds", "0x64", `0x${amount.toString(16)}`]);
+    expect([answer.status, answer.json["code"], answer.json["available"], answer.json["required"]]).toEqual([
+      409,
+      "insufficient_funds",
+      "0x64",
+      `0x${amount.toString(16)}`,
+    ]);
   }
   expect(await balances(db, userId, token.key)).toEqual([100n, 0n]);
 });
@@ -132,7 +159,10 @@ it("failed withdrawals count towards the daily number, and an address that rever
   const to = freshAddress();
   for (let i = 0; i < 3; i++) {
     const { json } = await withdraw({ to_address: to });
-    await all(db, sql`UPDATE withdrawals SET state = 'failed', failure_code = 'payment_reverted' WHERE withdrawal_id = ${uuid(json["withdrawal_id"])}`);
+    await all(
+      db,
+      sql`UPDATE withdrawals SET state = 'failed', failure_code = 'payment_reverted' WHERE withdrawal_id = ${uuid(json["withdrawal_id"])}`,
+    );
   }
   const refused = await withdraw({ to_address: to });
   expect([refused.status, refused.json["code"]]).toEqual([409, "destination_refused"]);
@@ -149,7 +179,11 @@ it("a chain pays out no more than it has issued, less what is under way", async 
   const actor = await makeKeyActor(db, rich.userId);
   const limits = { WITHDRAWAL_MIN_UNITS: 1n, WITHDRAWAL_MAX_UNITS: 2n ** 62n, WITHDRAWAL_DAILY_COUNT: 100 };
   const of = (id: string, amount: bigint) =>
-    withdraw(db, limits, { actor, ip: undefined, terms: { clientWithdrawalId: id, amount, toAddress: freshAddress(), chain: "local", asset: key } });
+    withdraw(db, limits, {
+      actor,
+      ip: undefined,
+      terms: { clientWithdrawalId: id, amount, toAddress: freshAddress(), chain: "local", asset: key },
+    });
   await of("a", 20n);
   await expect(of("b", 11n)).rejects.toMatchObject({ data: { code: "chain_liquidity", extensions: { available: "0xa" } } });
   await of("c", 10n);
@@ -187,8 +221,17 @@ it("money is not sent to ourselves: vault, factory, tokens, deposit addresses an
 it("faulty bodies are 400, unknown chains 404", async () => {
   const { withdraw, token } = await withFunds(100n);
   const wrong = [
-    { amount: "0" }, { amount: "-1" }, { amount: 1.5 }, { client_withdrawal_id: "" }, { client_withdrawal_id: "a b" }, { client_withdrawal_id: "x".repeat(65) },
-    { venue_id: undefined }, { asset_id: undefined }, { to_address: "0x12" }, { to_address: `0x${"Aa".repeat(20)}` }, { surprise: 1 },
+    { amount: "0" },
+    { amount: "-1" },
+    { amount: 1.5 },
+    { client_withdrawal_id: "" },
+    { client_withdrawal_id: "a b" },
+    { client_withdrawal_id: "x".repeat(65) },
+    { venue_id: undefined },
+    { asset_id: undefined },
+    { to_address: "0x12" },
+    { to_address: `0x${"Aa".repeat(20)}` },
+    { surprise: 1 },
   ];
   for (const fields of wrong) expect([fields, (await withdraw(fields)).status]).toEqual([fields, 400]);
   expect((await withdraw({ chain: "nowhere" })).json["code"]).toBe("chain_unknown");

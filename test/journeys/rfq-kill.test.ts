@@ -30,7 +30,15 @@ it("the parties' streams replay a match whose push died with workerd, and the ac
   const lost = taker.client.rfq.accept({ quote_id: quote.quote_id }).catch((error: unknown) => error);
   await reached;
   await stack.killWorkerd();
-  await until("the Worker to be back", 30_000, async () => (await fetch(`${stack.baseUrl}/health`).then((answer) => answer.ok, () => false)) || null);
+  await until(
+    "the Worker to be back",
+    30_000,
+    async () =>
+      (await fetch(`${stack.baseUrl}/health`).then(
+        (answer) => answer.ok,
+        () => false,
+      )) || null,
+  );
 
   const match = await taker.client.rfq.accept({ quote_id: quote.quote_id });
   expect(match).toMatchObject({ quote_id: quote.quote_id, usdc_amount: 500_000n, role: "requester" });

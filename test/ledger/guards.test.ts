@@ -18,27 +18,52 @@ async function funded(amount = 100n) {
     sql`SELECT t.transfer_id AS id, t.from_account AS external, t.to_account AS available FROM transfers t
       JOIN accounts a ON a.account_id = t.to_account WHERE a.owner = ${uuid(userId)} AND a.asset = ${key}`,
   );
-  const pending = await first<{ id: number }>(db, sql`SELECT account_id AS id FROM accounts WHERE owner = ${uuid(userId)} AND asset = ${key} AND kind = 'pending'`);
+  const pending = await first<{ id: number }>(
+    db,
+    sql`SELECT account_id AS id FROM accounts WHERE owner = ${uuid(userId)} AND asset = ${key} AND kind = 'pending'`,
+  );
   if (row === null || row === undefined || pending === undefined) throw new Error("not funded");
   return { userId, key, transferId: row.id, external: row.external, available: row.available, pending: pending.id };
 }
 
 type Funded = Awaited<ReturnType<typeof funded>>;
-type Values = { from?: number | Sql; to?: number | Sql; amount?: Sql | bigint | number; reason?: string | null; ref?: string; step?: string; line?: number; id?: number | null; balances?: Sql };
+type Values = {
+  from?: number | Sql;
+  to?: number | Sql;
+  amount?: Sql | bigint | number;
+  reason?: string | null;
+  ref?: string;
+  step?: string;
+  line?: number;
+  id?: number | null;
+  balances?: Sql;
+};
 
 const CLAUSES = ["INSERT", "INSERT OR IGNORE", "INSERT OR REPLACE", "INSERT OR ABORT", "INSERT OR FAIL"] as const;
 
 /** A direct INSERT, good unless a value is replaced. */
 function insert(of: Funded, values: Values = {}, clause: string = "INSERT", tail = ""): Sql {
-  const { from = of.available, to = of.pending, amount = 10n, reason = "reserve_rfq", ref = uuidv7(), step = "reserve", line = 0, id = null } = values;
+  const {
+    from = of.available,
+    to = of.pending,
+    amount = 10n,
+    reason = "reserve_rfq",
+    ref = uuidv7(),
+    step = "reserve",
+    line = 0,
+    id = null,
+  } = values;
   return sql`${raw(clause)} INTO transfers (transfer_id, from_account, to_account, amount, reason, ref, step, line, at, from_balance, to_balance)
     VALUES (${id}, ${from}, ${to}, ${amount}, ${reason}, ${uuid(ref)}, ${step}, ${line}, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1), ${values.balances ?? raw("NULL, NULL")}) ${raw(tail)}`;
 }
 
 async function journal(of: Funded): Promise<unknown> {
-  return all(db, sql`SELECT transfer_id, from_account, to_account, CAST(amount AS TEXT) AS amount, reason, hex(ref) AS ref, step, line, at,
+  return all(
+    db,
+    sql`SELECT transfer_id, from_account, to_account, CAST(amount AS TEXT) AS amount, reason, hex(ref) AS ref, step, line, at,
     CAST(from_balance AS TEXT) AS f, CAST(to_balance AS TEXT) AS t FROM transfers WHERE from_account IN (${of.external}, ${of.available}, ${of.pending})
-    OR to_account IN (${of.available}, ${of.pending}) ORDER BY transfer_id`);
+    OR to_account IN (${of.available}, ${of.pending}) ORDER BY transfer_id`,
+  );
 }
 
 /** The statement changes nothing of the journal or the balances, whether by an error or by doing nothing. */
@@ -95,11 +120,24 @@ describe("the database alone refuses, whatever the conflict clause", () => {
     });
     it(`an amount of zero, below it, of REAL or text, or past 2^62 under ${clause}`, async () => {
       const of = await funded(2n ** 62n);
-      for (const amount of [0n, -1n, 1.5, raw("1e19"), raw("10.5"), raw("'ten'"), raw("x'01'"), raw("NULL"), raw("4611686018427387905"), raw("9223372036854775807"), raw("9223372036854775808")]) {
+      for (const amount of [
+        0n,
+        -1n,
+        1.5,
+        raw("1e19"),
+        raw("10.5"),
+        raw("'ten'"),
+        raw("x'01'"),
+        raw("NULL"),
+        raw("4611686018427387905"),
+        raw("9223372036854775807"),
+        raw("9223372036854775808"),
+      ]) {
         await changesNothing(of, insert(of, { amount }, clause));
       }
     });
-    it(`balances given by the writer under ${clause}`, async () => isRefused(await funded(), insert(await funded(), { balances: raw("1, 1") }, clause)));
+    it(`balances given by the writer under ${clause}`, async () =>
+      isRefused(await funded(), insert(await funded(), { balances: raw("1, 1") }, clause)));
   }
 
   it("an upsert in place of an insert", async () => {
@@ -116,7 +154,18 @@ describe("the database alone refuses, whatever the conflict clause", () => {
   it("an update of any column of a transfer, under any conflict clause", async () => {
     const of = await funded();
     for (const clause of ["UPDATE", "UPDATE OR IGNORE", "UPDATE OR REPLACE"]) {
-      for (const set of ["amount = 1", "reason = 'fee'", "step = 'end'", "line = 9", "at = 5", "from_balance = 0", "to_balance = NULL", "transfer_id = 99999999", `to_account = ${of.pending}`, "ref = x'00'"]) {
+      for (const set of [
+        "amount = 1",
+        "reason = 'fee'",
+        "step = 'end'",
+        "line = 9",
+        "at = 5",
+        "from_balance = 0",
+        "to_balance = NULL",
+        "transfer_id = 99999999",
+        `to_account = ${of.pending}`,
+        "ref = x'00'",
+      ]) {
         await isRefused(of, sql`${raw(clause)} transfers SET ${raw(set)} WHERE transfer_id = ${of.transferId}`);
       }
     }
@@ -131,7 +180,14 @@ describe("the database alone refuses, whatever the conflict clause", () => {
   it("a balance changed by hand, under any conflict clause", async () => {
     const of = await funded();
     for (const clause of ["UPDATE", "UPDATE OR IGNORE", "UPDATE OR REPLACE"]) {
-      for (const set of ["balance = balance + 1", "balance = 0", "kind = 'pending'", "asset = 'usdc'", "owner = x'00'", "account_id = account_id + 1000000"]) {
+      for (const set of [
+        "balance = balance + 1",
+        "balance = 0",
+        "kind = 'pending'",
+        "asset = 'usdc'",
+        "owner = x'00'",
+        "account_id = account_id + 1000000",
+      ]) {
         await isRefused(of, sql`${raw(clause)} accounts SET ${raw(set)} WHERE account_id = ${of.available}`);
       }
     }
@@ -146,8 +202,11 @@ describe("the database alone refuses, whatever the conflict clause", () => {
       await isRefused(of, row(of.available, uuid(uuidv7()), 0));
       await isRefused(of, row(null, uuid(uuidv7()), 5));
     }
-    await isRefused(of, sql`INSERT INTO accounts (owner, asset, kind, balance) VALUES (${uuid(of.userId)}, ${of.key}, 'available', 0)
-      ON CONFLICT (owner, asset, kind) DO UPDATE SET balance = 1000000`);
+    await isRefused(
+      of,
+      sql`INSERT INTO accounts (owner, asset, kind, balance) VALUES (${uuid(of.userId)}, ${of.key}, 'available', 0)
+      ON CONFLICT (owner, asset, kind) DO UPDATE SET balance = 1000000`,
+    );
   });
 
   it("a balance past 2^62, with the limit itself allowed", async () => {
@@ -174,8 +233,10 @@ it("amounts above 2^53 are moved exactly", async () => {
 function reserveAndRelease(of: Funded, ref: string) {
   const source = sql`SELECT ${uuid(of.userId)} AS from_owner, ${uuid(of.userId)} AS to_owner, ${of.key} AS asset, 10 AS amount, ${uuid(ref)} AS ref, 0 AS line`;
   return {
-    reserve: (group = newGroup()) => commit(db, group, [transfer(group, { reason: "reserve_rfq", step: "reserve", from: "available", to: "pending", source })]),
-    release: (group = newGroup()) => commit(db, group, [transfer(group, { reason: "release", step: "end", from: "pending", to: "available", source })]),
+    reserve: (group = newGroup()) =>
+      commit(db, group, [transfer(group, { reason: "reserve_rfq", step: "reserve", from: "available", to: "pending", source })]),
+    release: (group = newGroup()) =>
+      commit(db, group, [transfer(group, { reason: "release", step: "end", from: "pending", to: "available", source })]),
   };
 }
 
@@ -230,7 +291,10 @@ it("a missing giving account refuses the whole group instead of dropping the row
   const group = newGroup();
   const rows = sql`SELECT * FROM (SELECT ${uuid(of.userId)} AS from_owner, ${uuid(of.userId)} AS to_owner, ${of.key} AS asset, 10 AS amount, ${uuid(uuidv7())} AS ref, 0 AS line
     UNION ALL SELECT ${uuid(stranger.userId)}, ${uuid(of.userId)}, ${of.key}, 10, ${uuid(uuidv7())}, 0)`;
-  expect((await commit(db, group, [transfer(group, { reason: "reserve_rfq", step: "reserve", from: "available", to: "pending", source: rows })])).committed).toBe(false);
+  expect(
+    (await commit(db, group, [transfer(group, { reason: "reserve_rfq", step: "reserve", from: "available", to: "pending", source: rows })]))
+      .committed,
+  ).toBe(false);
   expect(await balances(db, of.userId, of.key)).toEqual([100n, 0n]);
 });
 

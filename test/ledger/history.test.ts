@@ -1,7 +1,17 @@
 import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { beforeAll, expect, it } from "vitest";
-import { countedEntries, countEntries, type EntryRow, entriesOfRef, type LedgerFilter, mergedEntries, NEWEST, readEntries, scannedEntries } from "../../src/ledger/history.ts";
+import {
+  countedEntries,
+  countEntries,
+  type EntryRow,
+  entriesOfRef,
+  type LedgerFilter,
+  mergedEntries,
+  NEWEST,
+  readEntries,
+  scannedEntries,
+} from "../../src/ledger/history.ts";
 import { REASONS } from "../../src/ledger/post.ts";
 import { all, first, readUuid, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { freshToken, fund, makeKeyActor, makeUser } from "../support/ledger.ts";
@@ -60,16 +70,39 @@ async function readAll(userId: string, filter: LedgerFilter, limit: number): Pro
 }
 
 const plain = (rows: readonly EntryRow[]) =>
-  rows.map(({ entry_id, account, asset, delta, reason, ref, balance_after, at }) => ({ entry_id, account, asset, delta, reason, ref, balance_after, at }));
+  rows.map(({ entry_id, account, asset, delta, reason, ref, balance_after, at }) => ({
+    entry_id,
+    account,
+    asset,
+    delta,
+    reason,
+    ref,
+    balance_after,
+    at,
+  }));
 const plainModel = (rows: readonly ModelEntry[], filter: LedgerFilter) => plain(rows.filter((row) => modelFits(row, filter)));
 
 it("the made-up history has every reason on every side that the contract names", async () => {
-  const seen = new Set((await modelEntries(db, taker)).concat(await modelEntries(db, maker)).map((entry) => `${entry.account} ${entry.delta.startsWith("-") ? "-" : "+"} ${entry.reason}`));
+  const seen = new Set(
+    (await modelEntries(db, taker))
+      .concat(await modelEntries(db, maker))
+      .map((entry) => `${entry.account} ${entry.delta.startsWith("-") ? "-" : "+"} ${entry.reason}`),
+  );
   expect([...seen].sort()).toEqual([
-    "available + deposit", "available + release", "available + trade",
-    "available - fee", "available - reserve_rfq", "available - reserve_trade", "available - withdrawal",
-    "pending + reserve_rfq", "pending + reserve_trade", "pending + withdrawal",
-    "pending - fee", "pending - release", "pending - trade", "pending - withdrawal",
+    "available + deposit",
+    "available + release",
+    "available + trade",
+    "available - fee",
+    "available - reserve_rfq",
+    "available - reserve_trade",
+    "available - withdrawal",
+    "pending + reserve_rfq",
+    "pending + reserve_trade",
+    "pending + withdrawal",
+    "pending - fee",
+    "pending - release",
+    "pending - trade",
+    "pending - withdrawal",
   ]);
 });
 
@@ -78,21 +111,51 @@ it("each filter alone gives what a plain reading of the journal gives", async ()
   const middle = mine[Math.floor(mine.length / 2)];
   const refs = [...new Set(mine.map((entry) => (entry.ref.startsWith("0x") ? entry.ref : readUuid(entry.ref))))];
   const filters: LedgerFilter[] = [
-    {}, { account: "available" }, { account: "pending" }, { direction: "credit" }, { direction: "debit" }, { usdc: true }, { usdc: false },
-    { venue: "venue_one" }, { venue: "venue_two" }, { venue: "venue_three" }, { assetId: one.assetId }, { assetId: "0x1" },
-    { venue: "venue_two", assetId: one.assetId }, { from: middle?.at }, { to: middle?.at }, { from: middle?.at, to: middle?.at }, { from: 0 }, { to: 0 },
-    { from: Number.MAX_SAFE_INTEGER - 1 }, { to: Number.MAX_SAFE_INTEGER - 1 },
-    { minAmount: 0n }, { minAmount: 427n }, { maxAmount: 427n }, { minAmount: 700n, maxAmount: 700n }, { minAmount: 2n ** 200n }, { maxAmount: 2n ** 200n }, { maxAmount: 0n },
-    ...REASONS.map((reason) => ({ reasons: [reason] })), { reasons: ["deposit", "fee", "trade"] }, { reasons: [] },
-    ...refs.map((refId) => ({ refId })), { refId: hash }, { refId: crypto.randomUUID() },
+    {},
+    { account: "available" },
+    { account: "pending" },
+    { direction: "credit" },
+    { direction: "debit" },
+    { usdc: true },
+    { usdc: false },
+    { venue: "venue_one" },
+    { venue: "venue_two" },
+    { venue: "venue_three" },
+    { assetId: one.assetId },
+    { assetId: "0x1" },
+    { venue: "venue_two", assetId: one.assetId },
+    { from: middle?.at },
+    { to: middle?.at },
+    { from: middle?.at, to: middle?.at },
+    { from: 0 },
+    { to: 0 },
+    { from: Number.MAX_SAFE_INTEGER - 1 },
+    { to: Number.MAX_SAFE_INTEGER - 1 },
+    { minAmount: 0n },
+    { minAmount: 427n },
+    { maxAmount: 427n },
+    { minAmount: 700n, maxAmount: 700n },
+    { minAmount: 2n ** 200n },
+    { maxAmount: 2n ** 200n },
+    { maxAmount: 0n },
+    ...REASONS.map((reason) => ({ reasons: [reason] })),
+    { reasons: ["deposit", "fee", "trade"] },
+    { reasons: [] },
+    ...refs.map((refId) => ({ refId })),
+    { refId: hash },
+    { refId: crypto.randomUUID() },
   ];
   for (const filter of filters) expect([filter, plain(await readAll(maker, filter, 7))]).toEqual([filter, plainModel(mine, filter)]);
 });
 
 it("combined filters, pages of any size and any user agree with the plain reading", async () => {
   const models = { [taker]: await modelEntries(db, taker), [maker]: await modelEntries(db, maker) };
-  const ats = Object.values(models).flat().map((entry) => entry.at);
-  const refs = Object.values(models).flat().map((entry) => (entry.ref.startsWith("0x") ? entry.ref : readUuid(entry.ref)));
+  const ats = Object.values(models)
+    .flat()
+    .map((entry) => entry.at);
+  const refs = Object.values(models)
+    .flat()
+    .map((entry) => (entry.ref.startsWith("0x") ? entry.ref : readUuid(entry.ref)));
   const sizes = [0n, 1n, 11n, 13n, 427n, 428n, 700n, 5_000n, 10_000_000n];
   const option = <T>(...values: readonly T[]) => fc.option(fc.constantFrom(...values), { nil: undefined });
   const filters: fc.Arbitrary<LedgerFilter> = fc.record({
@@ -131,7 +194,7 @@ it("pages neither skip nor repeat while entries are being written", async () => 
   for (let i = 1n; i <= 12n; i++) await fund(db, userId, "usdc", i);
   const seen: string[] = [];
   let before = NEWEST;
-  for (let more = true; more; ) {
+  for (let more = true; more;) {
     const page = await readEntries(db, userId, {}, { before, limit: 5 });
     seen.push(...page.rows.map((row) => row.delta));
     before = BigInt(page.rows.at(-1)?.entry_id ?? 0);
@@ -153,14 +216,26 @@ it("an amount filter finds what lies beyond the newest thousand entries, in page
   const { userId } = await makeUser(db);
   const { key } = freshToken();
   await fund(db, userId, key, 10_000_000n);
-  const id = await first<{ a: number; p: number }>(db, sql`SELECT max(iif(kind = 'available', account_id, 0)) AS a, max(iif(kind = 'pending', account_id, 0)) AS p
-    FROM accounts WHERE owner = ${uuid(userId)}`);
+  const id = await first<{ a: number; p: number }>(
+    db,
+    sql`SELECT max(iif(kind = 'available', account_id, 0)) AS a, max(iif(kind = 'pending', account_id, 0)) AS p
+    FROM accounts WHERE owner = ${uuid(userId)}`,
+  );
   const amounts = Array.from({ length: 3_000 }, (_, i) => (i % 250 === 0 ? 777 : 5));
-  await all(db, sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-    SELECT ${id?.a ?? 0}, ${id?.p ?? 0}, value, 'reserve_rfq', randomblob(16), 'reserve', 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(amounts)})`);
+  await all(
+    db,
+    sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+    SELECT ${id?.a ?? 0}, ${id?.p ?? 0}, value, 'reserve_rfq', randomblob(16), 'reserve', 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(amounts)})`,
+  );
   const mine = await modelEntries(db, userId);
   const oldest = mine.at(-1)?.at ?? 0;
-  for (const filter of [{ minAmount: 6n }, { minAmount: 777n, maxAmount: 777n }, { minAmount: 6n, from: oldest }, { minAmount: 2n ** 50n }, { maxAmount: 4n }] as LedgerFilter[]) {
+  for (const filter of [
+    { minAmount: 6n },
+    { minAmount: 777n, maxAmount: 777n },
+    { minAmount: 6n, from: oldest },
+    { minAmount: 2n ** 50n },
+    { maxAmount: 4n },
+  ] as LedgerFilter[]) {
     expect([filter, plain(await readAll(userId, filter, 7))]).toEqual([filter, plainModel(mine, filter)]);
   }
 });
@@ -177,8 +252,24 @@ it("someone else's entries are never shown, whatever reference is asked for", as
 it("every shape of query is answered from an index", async () => {
   const page = { before: NEWEST, walk: 51 };
   const shapes: [string, Sql][] = [];
-  const filters: LedgerFilter[] = [{}, { usdc: true }, { usdc: false }, { venue: "venue_one" }, { assetId: "0x1" }, { venue: "venue_one", assetId: "0x1" }];
-  const more: LedgerFilter[] = [{}, { account: "pending" }, { direction: "debit" }, { reasons: ["fee"] }, { from: 1 }, { to: 9 }, { from: 1, to: 9 }, { minAmount: 5n }];
+  const filters: LedgerFilter[] = [
+    {},
+    { usdc: true },
+    { usdc: false },
+    { venue: "venue_one" },
+    { assetId: "0x1" },
+    { venue: "venue_one", assetId: "0x1" },
+  ];
+  const more: LedgerFilter[] = [
+    {},
+    { account: "pending" },
+    { direction: "debit" },
+    { reasons: ["fee"] },
+    { from: 1 },
+    { to: 9 },
+    { from: 1, to: 9 },
+    { minAmount: 5n },
+  ];
   for (const filter of filters) {
     for (const other of more) {
       const both = { ...filter, ...other };
@@ -207,6 +298,10 @@ it("every shape of query is answered from an index", async () => {
     const plan = await all<{ detail: string }>(db, sql`EXPLAIN QUERY PLAN ${shape}`);
     const accesses = plan.map((row) => row.detail).filter((detail) => tables.test(detail));
     expect(accesses.length, name).toBeGreaterThan(0);
-    for (const access of accesses) expect(allowed.some((rule) => rule.test(access)), `${name}: ${access}`).toBe(true);
+    for (const access of accesses)
+      expect(
+        allowed.some((rule) => rule.test(access)),
+        `${name}: ${access}`,
+      ).toBe(true);
   }
 });

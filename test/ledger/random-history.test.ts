@@ -31,13 +31,16 @@ class Model {
   }
 }
 
-const feeBps = (asset: number, who: "taker" | "maker"): bigint => (asset === 2 ? BigInt(venueConfig(config(env), "venue_two")[`${who}_fee_bps`]) : 0n);
+const feeBps = (asset: number, who: "taker" | "maker"): bigint =>
+  asset === 2 ? BigInt(venueConfig(config(env), "venue_two")[`${who}_fee_bps`]) : 0n;
 const cost = (quote: Quote) => (quote.of.amount * quote.price + PRICE_SCALE - 1n) / PRICE_SCALE;
 const fee = (quote: Quote, who: "taker" | "maker") => (cost(quote) * feeBps(quote.of.asset, who)) / 10_000n;
 
 /** `[asset, amount]` that the maker, or the requester, sets aside. */
-const makerGives = (quote: Quote): [number, bigint] => (quote.of.side === "Bid" ? [quote.of.asset, quote.of.amount] : [0, cost(quote) + fee(quote, "maker")]);
-const takerGives = (quote: Quote): [number, bigint] => (quote.of.side === "Bid" ? [0, cost(quote) + fee(quote, "taker")] : [quote.of.asset, quote.of.amount]);
+const makerGives = (quote: Quote): [number, bigint] =>
+  quote.of.side === "Bid" ? [quote.of.asset, quote.of.amount] : [0, cost(quote) + fee(quote, "maker")];
+const takerGives = (quote: Quote): [number, bigint] =>
+  quote.of.side === "Bid" ? [0, cost(quote) + fee(quote, "taker")] : [quote.of.asset, quote.of.amount];
 
 class World {
   readonly model = new Model();
@@ -70,7 +73,14 @@ class World {
   }
 }
 
-type Step = { readonly op: string; readonly a: number; readonly b: number; readonly c: number; readonly amount: bigint; readonly flag: boolean };
+type Step = {
+  readonly op: string;
+  readonly a: number;
+  readonly b: number;
+  readonly c: number;
+  readonly amount: bigint;
+  readonly flag: boolean;
+};
 
 const pick = <T>(list: readonly T[], index: number): T | undefined => list[index % Math.max(1, list.length)];
 
@@ -88,7 +98,8 @@ async function step(world: World, { op, a, b, c, amount, flag }: Step): Promise<
     const terms = await play.request(world.actor(user), world.asset(asset), side, amount);
     world.expire(asset, user);
     world.requests.push({ requester: user, asset, side, amount, open: true, terms });
-  } else if (op === "quote") await placeQuote(world, user, { of: pick(world.requests, b), price: BigInt(1 + (c % 1_000_000)), expiring: flag });
+  } else if (op === "quote")
+    await placeQuote(world, user, { of: pick(world.requests, b), price: BigInt(1 + (c % 1_000_000)), expiring: flag });
   else if (op === "cancel") await cancelQuote(world, user, pick(world.quotes, b));
   else if (op === "accept") await acceptQuote(world, user, pick(world.quotes, b));
   else if (op === "tick") {
@@ -112,7 +123,11 @@ async function step(world: World, { op, a, b, c, amount, flag }: Step): Promise<
   }
 }
 
-async function placeQuote(world: World, maker: number, terms: { of: Request | undefined; price: bigint; expiring: boolean }): Promise<void> {
+async function placeQuote(
+  world: World,
+  maker: number,
+  terms: { of: Request | undefined; price: bigint; expiring: boolean },
+): Promise<void> {
   if (terms.of === undefined) return;
   const quote: Quote = { maker, of: terms.of, price: terms.price, expiring: terms.expiring, open: true, id: "" };
   const id = await play.quote(world.actor(maker), terms.of.terms, Number(terms.price), terms.expiring ? 0 : 3_600);
@@ -156,7 +171,21 @@ async function acceptQuote(world: World, user: number, quote: Quote | undefined)
 
 const steps = fc.array(
   fc.record({
-    op: fc.constantFrom("deposit", "deposit", "request", "quote", "quote", "quote", "accept", "accept", "cancel", "tick", "withdraw", "outcome", "outcome"),
+    op: fc.constantFrom(
+      "deposit",
+      "deposit",
+      "request",
+      "quote",
+      "quote",
+      "quote",
+      "accept",
+      "accept",
+      "cancel",
+      "tick",
+      "withdraw",
+      "outcome",
+      "outcome",
+    ),
     a: fc.nat(2),
     b: fc.nat(50),
     c: fc.nat(999_999),
@@ -181,7 +210,10 @@ it("after every step of any history the model agrees on every balance and the re
         await step(world, one);
         for (let user = 0; user < 3; user++) {
           for (let asset = 0; asset < 3; asset++) {
-            expect([one.op, await balances(db, users[user]?.userId ?? "", world.asset(asset))]).toEqual([one.op, world.model.cell(user, asset)]);
+            expect([one.op, await balances(db, users[user]?.userId ?? "", world.asset(asset))]).toEqual([
+              one.op,
+              world.model.cell(user, asset),
+            ]);
           }
         }
         const { differences } = await reconcile(db, { chains: [] });

@@ -28,7 +28,10 @@ async function tamper(guard: string, ...statements: ReturnType<typeof sql>[]): P
 }
 
 async function account(userId: string, key: string, kind = "available"): Promise<number> {
-  const row = await first<{ id: number }>(db, sql`SELECT account_id AS id FROM accounts WHERE owner = ${uuid(userId)} AND asset = ${key} AND kind = ${kind}`);
+  const row = await first<{ id: number }>(
+    db,
+    sql`SELECT account_id AS id FROM accounts WHERE owner = ${uuid(userId)} AND asset = ${key} AND kind = ${kind}`,
+  );
   return row?.id ?? 0;
 }
 
@@ -90,10 +93,13 @@ it("a transfer between two assets (J1) and one that no record caused (J8) are na
 it("pending without a reason is named (J6), and so is a withdrawal without its entries (J8)", async () => {
   const { userId, key } = await holder();
   const id = uuidv7();
-  await all(db, sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, state,
+  await all(
+    db,
+    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, state,
       created_at, updated_at, queued_in, changed_in)
     VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, 'x', ${blob(hex(32))}, 'nowhere', ${key}, 30, ${blob(hex(20))}, 'queued', 1, 1, 1,
-      (SELECT max(seq) + 1 FROM commit_groups))`);
+      (SELECT max(seq) + 1 FROM commit_groups))`,
+  );
   await fund(db, userId, key, 1n);
   const differences = await found(userId, true);
   expect(differences.map((one) => `${one.check} ${one.amount} ${one.account}`).sort()).toEqual([
@@ -145,8 +151,11 @@ async function chainAt(block: number) {
   const user = await makeUser(db);
   const { key } = freshToken();
   await fund(db, user.userId, key, 100n, chain);
-  await all(db, sql`INSERT INTO chain_cursors (chain, final_number, final_hash, scanned_number, scanned_hash, head_number, moved_in, moved_at)
-    VALUES (${chain}, ${block}, ${blob(hex(32))}, ${block}, ${blob(hex(32))}, ${block}, 1, 1)`);
+  await all(
+    db,
+    sql`INSERT INTO chain_cursors (chain, final_number, final_hash, scanned_number, scanned_hash, head_number, moved_in, moved_at)
+    VALUES (${chain}, ${block}, ${blob(hex(32))}, ${block}, ${blob(hex(32))}, ${block}, 1, 1)`,
+  );
   const at = (next: number) => all(db, sql`UPDATE chain_cursors SET final_number = ${next} WHERE chain = ${chain}`);
   const check = async (held: bigint | undefined) => {
     const asked: Parameters<HoldingsAt>[0][] = [];
@@ -195,14 +204,23 @@ it("a chain that cannot be asked leaves no verdict and raises nothing", async ()
 
 it("a payment that the vault made and the journal has not settled is no shortfall", async () => {
   const { chain, key, check } = await chainAt(40);
-  const user = await first<{ owner: string }>(db, sql`SELECT hex(owner) AS owner FROM accounts WHERE asset = ${key} AND kind = 'available'`);
+  const user = await first<{ owner: string }>(
+    db,
+    sql`SELECT hex(owner) AS owner FROM accounts WHERE asset = ${key} AND kind = 'available'`,
+  );
   const [id, payment] = [uuidv7(), hex(32)];
-  await all(db, sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, state,
+  await all(
+    db,
+    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, state,
       created_at, updated_at, queued_in, changed_in)
-    VALUES (${uuid(id)}, ${uuid(uuidv7())}, unhex(${user?.owner ?? ""}), 'p', ${blob(payment)}, ${chain}, ${key}, 30, ${blob(hex(20))}, 'submitted', 1, 1, 0, 0)`);
+    VALUES (${uuid(id)}, ${uuid(uuidv7())}, unhex(${user?.owner ?? ""}), 'p', ${blob(payment)}, ${chain}, ${key}, 30, ${blob(hex(20))}, 'submitted', 1, 1, 0, 0)`,
+  );
   expect((await check(70n)).own.filter((one) => one.check === "S1")).toHaveLength(1);
-  await all(db, sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, block_number, block_hash, recorded_in)
-    VALUES (${chain}, ${blob(hex(32))}, 0, 'Paid', ${blob(payment)}, 40, ${blob(hex(32))}, 0)`);
+  await all(
+    db,
+    sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, block_number, block_hash, recorded_in)
+    VALUES (${chain}, ${blob(hex(32))}, 0, 'Paid', ${blob(payment)}, 40, ${blob(hex(32))}, 0)`,
+  );
   expect((await check(70n)).own.filter((one) => one.check === "S1")).toEqual([]);
   await tamper("withdrawals_delete", sql`DELETE FROM withdrawals WHERE withdrawal_id = ${uuid(id)}`);
 });
@@ -212,7 +230,10 @@ it("two runs at once find the same and leave one checkpoint", async () => {
   const { userId } = await holder();
   const runs = await Promise.all([reconcile(db, { chains: [] }), reconcile(db, { chains: [] }), reconcile(db, { chains: [] })]);
   for (const run of runs) expect(run.differences.filter((one) => one.account.includes(userId))).toEqual([]);
-  const head = await first<{ head: number; position: number }>(db, sql`SELECT (SELECT max(transfer_id) FROM transfers) AS head,
-    (SELECT position FROM ledger_checkpoints WHERE walk = 'transfers') AS position`);
+  const head = await first<{ head: number; position: number }>(
+    db,
+    sql`SELECT (SELECT max(transfer_id) FROM transfers) AS head,
+    (SELECT position FROM ledger_checkpoints WHERE walk = 'transfers') AS position`,
+  );
   expect(head?.position).toBe(head?.head);
 });

@@ -122,7 +122,10 @@ describe("gates", () => {
     const maker = await newActor({ [book]: 1_000n });
     const request = await openRequest(taker, book, { amount: 2n ** 256n - 1n });
     const answer = await quote(maker, request.request_id, 1_000_000);
-    expect(answer).toMatchObject({ ok: false, problem: { code: "insufficient_funds", extensions: { available: "0x3e8", required: `0x${"f".repeat(64)}` } } });
+    expect(answer).toMatchObject({
+      ok: false,
+      problem: { code: "insufficient_funds", extensions: { available: "0x3e8", required: `0x${"f".repeat(64)}` } },
+    });
   });
 
   it("the same idempotency key gives one quote and two equal answers, also in one group; other terms are refused", async () => {
@@ -131,7 +134,15 @@ describe("gates", () => {
     const maker = await newActor({ [book]: 1_000n });
     const { request_id: requestId } = await openRequest(taker, book, { amount: 100n });
     const place = (price: number) =>
-      send({ op: "place_quote", actor: maker, quoteId: uuidv7(), requestId, price, expiresInSecs: 30, idempotency: { key: "k", terms: `${price}` } });
+      send({
+        op: "place_quote",
+        actor: maker,
+        quoteId: uuidv7(),
+        requestId,
+        price,
+        expiresInSecs: 30,
+        idempotency: { key: "k", terms: `${price}` },
+      });
     const [one, two] = await Promise.all([place(5), place(5)]);
     expect(one).toMatchObject({ ok: true, replayed: false });
     expect(two).toMatchObject({ ok: true, replayed: true });

@@ -31,7 +31,16 @@ describe("market close", () => {
     expect(closed.data).toEqual({ request_id: request.request_id, reason: "cancelled" });
     expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 100n, pending: 0n });
     expect(codeOf(await accept(taker, placed.quote_id))).toBe("quote_not_open");
-    const again = send({ op: "open_request", actor: taker, requestId: uuidv7(), asset: book, amount: "1", side: "Bid", disclosed: false, expiresInSecs: 60 });
+    const again = send({
+      op: "open_request",
+      actor: taker,
+      requestId: uuidv7(),
+      asset: book,
+      amount: "1",
+      side: "Bid",
+      disclosed: false,
+      expiresInSecs: 60,
+    });
     expect(codeOf(await again)).toBe("venue_paused");
     expect(await resumeVenue(env.DB, "venue_two")).toBe(true);
     await openRequest(taker, book, { amount: 10n });
@@ -47,12 +56,18 @@ describe("a freeze", () => {
     await placedQuote(frozen, asked.request_id, 1);
     await placedQuote(other, own.request_id, 1);
     const reader = await connect(frozen, accountStream(frozen.userId));
-    const email = (await all<{ email: string }>(env.DB, sql`SELECT email FROM users WHERE user_id = ${uuid(frozen.userId)}`))[0]?.email ?? "";
+    const email =
+      (await all<{ email: string }>(env.DB, sql`SELECT email FROM users WHERE user_id = ${uuid(frozen.userId)}`))[0]?.email ?? "";
 
     await COMMANDS["user freeze"]?.({ env, settings: config(env), operator: "test", words: [], options: { email } });
 
     await reader.until((message) => message.type === "account.notice" && message.data.kind === "account_frozen");
-    expect(reader.events().map((message) => message.type).toSorted()).toEqual(["account.notice", "quote.closed", "quote.closed", "request.closed"]);
+    expect(
+      reader
+        .events()
+        .map((message) => message.type)
+        .toSorted(),
+    ).toEqual(["account.notice", "quote.closed", "quote.closed", "request.closed"]);
     expect(await readBalance(env.DB, frozen.userId, book)).toEqual({ available: 100n, pending: 0n });
     expect(await readBalance(env.DB, other.userId, book)).toEqual({ available: 100n, pending: 0n });
     expect(codeOf(await quote(frozen, asked.request_id, 1))).toBe("account_frozen");

@@ -12,7 +12,16 @@ import { codeOf, newActor, newBook, openRequest, quote, send } from "../support/
 import { replay } from "../support/replay.ts";
 
 /** A book in plain bigint: what the database must agree with after every step. */
-type ModelQuote = { id: string; maker: number; request: number; price: number; state: string; expiresAt: number; reserve: bigint; asset: "usdc" | "token" };
+type ModelQuote = {
+  id: string;
+  maker: number;
+  request: number;
+  price: number;
+  state: string;
+  expiresAt: number;
+  reserve: bigint;
+  asset: "usdc" | "token";
+};
 type ModelRequest = { id: string; side: Side; amount: bigint; state: string; expiresAt: number };
 type Funds = { usdc: bigint; token: bigint };
 
@@ -53,7 +62,16 @@ class Model {
     if (this.available[maker]![asset] < reserve) return "insufficient_funds";
     this.available[maker]![asset] -= reserve;
     this.pending[maker]![asset] += reserve;
-    this.quotes.push({ id, maker, request, price, state: "open", expiresAt: Math.min(this.clock + QUOTE_LIFE, target.expiresAt), reserve, asset });
+    this.quotes.push({
+      id,
+      maker,
+      request,
+      price,
+      state: "open",
+      expiresAt: Math.min(this.clock + QUOTE_LIFE, target.expiresAt),
+      reserve,
+      asset,
+    });
     return "ok";
   }
 
@@ -102,8 +120,19 @@ type Step =
   | { kind: "evict" };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant("open" as const), side: fc.constantFrom<Side>("Bid", "Ask"), amount: fc.bigInt(1n, 60n) }) },
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant("quote" as const), maker: fc.integer({ min: 1, max: 3 }), request: fc.nat(), price: fc.constantFrom(1, 333_333, 500_000, 1_000_000) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant("open" as const), side: fc.constantFrom<Side>("Bid", "Ask"), amount: fc.bigInt(1n, 60n) }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant("quote" as const),
+      maker: fc.integer({ min: 1, max: 3 }),
+      request: fc.nat(),
+      price: fc.constantFrom(1, 333_333, 500_000, 1_000_000),
+    }),
+  },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("accept" as const), pick: fc.nat() }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("cancel_quote" as const), pick: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("cancel_request" as const), pick: fc.nat() }) },
@@ -115,12 +144,23 @@ it("a whole book agrees with a plain model after every step, and its streams rep
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 30 }), async (steps) => {
       const book = newBook();
-      const funds: Funds[] = [{ usdc: 100n, token: 50n }, { usdc: 80n, token: 80n }, { usdc: 0n, token: 120n }, { usdc: 120n, token: 0n }];
-      const actors = await Promise.all(funds.map(({ usdc, token }) => newActor({ ...(usdc > 0n ? { usdc } : {}), ...(token > 0n ? { [book]: token } : {}) })));
+      const funds: Funds[] = [
+        { usdc: 100n, token: 50n },
+        { usdc: 80n, token: 80n },
+        { usdc: 0n, token: 120n },
+        { usdc: 120n, token: 0n },
+      ];
+      const actors = await Promise.all(
+        funds.map(({ usdc, token }) => newActor({ ...(usdc > 0n ? { usdc } : {}), ...(token > 0n ? { [book]: token } : {}) })),
+      );
       const model = new Model(funds);
       for (const one of steps) {
         const outcome = await run(one, book, actors, model);
-        if (outcome !== undefined) expect(outcome.real, JSON.stringify(one, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value))).toBe(outcome.model);
+        if (outcome !== undefined)
+          expect(
+            outcome.real,
+            JSON.stringify(one, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value)),
+          ).toBe(outcome.model);
         await agree(book, actors, model);
       }
       await streamsAgree(book, actors, model);
@@ -133,7 +173,13 @@ async function run(one: Step, book: string, actors: Actor[], model: Model): Prom
   switch (one.kind) {
     case "open": {
       const request = await openRequest(actors[TAKER]!, book, { amount: one.amount, side: one.side, expiresInSecs: REQUEST_LIFE });
-      model.requests.push({ id: request.request_id, side: one.side, amount: one.amount, state: "open", expiresAt: model.clock + REQUEST_LIFE });
+      model.requests.push({
+        id: request.request_id,
+        side: one.side,
+        amount: one.amount,
+        state: "open",
+        expiresAt: model.clock + REQUEST_LIFE,
+      });
       return undefined;
     }
     case "quote": {
@@ -185,8 +231,13 @@ async function agree(book: string, actors: Actor[], model: Model): Promise<void>
   expect(held).toEqual(model.available.map((available, index) => ({ available, pending: model.pending[index] })));
   const quotes = await all<{ id: string; state: string }>(env.DB, sql`SELECT hex(quote_id) AS id, state FROM quotes WHERE asset = ${book}`);
   expect(new Map(quotes.map((row) => [row.id, row.state]))).toEqual(new Map(model.quotes.map((item) => [item.id, item.state])));
-  const requests = await all<{ id: string; state: string }>(env.DB, sql`SELECT lower(hex(request_id)) AS id, state FROM requests WHERE asset = ${book}`);
-  expect(new Map(requests.map((row) => [row.id, row.state]))).toEqual(new Map(model.requests.map((item) => [item.id.replaceAll("-", ""), item.state])));
+  const requests = await all<{ id: string; state: string }>(
+    env.DB,
+    sql`SELECT lower(hex(request_id)) AS id, state FROM requests WHERE asset = ${book}`,
+  );
+  expect(new Map(requests.map((row) => [row.id, row.state]))).toEqual(
+    new Map(model.requests.map((item) => [item.id.replaceAll("-", ""), item.state])),
+  );
 }
 
 async function streamsAgree(book: string, actors: Actor[], model: Model): Promise<void> {

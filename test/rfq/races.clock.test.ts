@@ -89,7 +89,10 @@ describe("expiry", () => {
       commitUnits(env.DB, book, []),
     ]);
     expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 100n, pending: 0n });
-    const releases = await all<{ n: number }>(env.DB, sql`SELECT count(*) AS n FROM transfers WHERE ref = ${uuid(placed.quote_id)} AND reason = 'release'`);
+    const releases = await all<{ n: number }>(
+      env.DB,
+      sql`SELECT count(*) AS n FROM transfers WHERE ref = ${uuid(placed.quote_id)} AND reason = 'release'`,
+    );
     expect(releases).toEqual([{ n: 1 }]);
   });
 });
@@ -213,7 +216,16 @@ describe("a book whose batch fails", () => {
     const one = () =>
       pump.submit(
         openRequestUnit(
-          { op: "open_request", actor: taker, requestId: uuidv7(), asset: book, amount: "1", side: "Bid", disclosed: false, expiresInSecs: 60 },
+          {
+            op: "open_request",
+            actor: taker,
+            requestId: uuidv7(),
+            asset: book,
+            amount: "1",
+            side: "Bid",
+            disclosed: false,
+            expiresInSecs: 60,
+          },
           settings,
         ),
       );
@@ -224,11 +236,12 @@ describe("a book whose batch fails", () => {
 
 describe("trimming", () => {
   it("looks at no more groups than it may delete, and keeps the latest", async () => {
-    await all(env.DB, sql`INSERT INTO commit_groups (group_id, at, voided)
-      WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 20000) SELECT randomblob(16), ${NOW}, 0 FROM n`);
-    const { meta } = await env.DB.prepare(
-      "SELECT seq FROM (SELECT seq, at FROM commit_groups ORDER BY seq LIMIT 5000) WHERE at < 1",
-    ).run();
+    await all(
+      env.DB,
+      sql`INSERT INTO commit_groups (group_id, at, voided)
+      WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 20000) SELECT randomblob(16), ${NOW}, 0 FROM n`,
+    );
+    const { meta } = await env.DB.prepare("SELECT seq FROM (SELECT seq, at FROM commit_groups ORDER BY seq LIMIT 5000) WHERE at < 1").run();
     expect(meta.rows_read).toBeLessThan(6_000);
     await trimGroups(env.DB);
     expect(await all(env.DB, sql`SELECT 1 FROM commit_groups LIMIT 1`)).toHaveLength(1);

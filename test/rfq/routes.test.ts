@@ -24,7 +24,10 @@ describe("the RFQ routes", () => {
   it("carry a trade from request to match, in wire form", async () => {
     const { taker, maker, asset } = await market();
     const request = await call(taker, "POST", "/rfq/request", { ...asset, amount: "0x64", side: "Bid" });
-    expect(request).toMatchObject({ status: 201, body: { ...asset, amount: "0x64", status: "open", best_price: null, quote_count: 0, user_id: taker.userId } });
+    expect(request).toMatchObject({
+      status: 201,
+      body: { ...asset, amount: "0x64", status: "open", best_price: null, quote_count: 0, user_id: taker.userId },
+    });
     const quote = await call(maker, "POST", "/rfq/quote", { request_id: request.body["request_id"], price: 650_000 });
     expect(quote).toMatchObject({ status: 201, body: { price: 650_000, usdc_amount: "0x41", fee: "0x0", status: "open" } });
     expect(JSON.stringify(quote.body)).not.toContain(taker.userId);
@@ -39,7 +42,9 @@ describe("the RFQ routes", () => {
 
     const match = await call(taker, "POST", "/rfq/accept", { quote_id: quote.body["quote_id"] });
     expect(match).toMatchObject({ status: 200, body: { role: "requester", status: "settled", usdc_amount: "0x41" } });
-    expect((await call(maker, "GET", "/rfq/get-matches")).body["items"]).toMatchObject([{ match_id: match.body["match_id"], role: "maker" }]);
+    expect((await call(maker, "GET", "/rfq/get-matches")).body["items"]).toMatchObject([
+      { match_id: match.body["match_id"], role: "maker" },
+    ]);
     expect((await call(maker, "GET", "/rfq/get-quotes?status=accepted")).body["items"]).toHaveLength(1);
     const late = await call(taker, "DELETE", `/rfq/request?request_id=${request.body["request_id"]}`);
     expect(late).toMatchObject({ status: 409, body: { code: "request_not_open", match_id: match.body["match_id"] } });
@@ -79,7 +84,11 @@ describe("the RFQ routes", () => {
     const bad = await call(taker, "POST", "/rfq/request", { venue_id: "venue_nine", asset_id: "xyz", amount: 0, side: "Buy", extra: 1 });
     expect(bad.status).toBe(400);
     expect(bad.body["errors"].map((fault: { path: string }) => fault.path).toSorted()).toEqual([
-      "body.amount", "body.asset_id", "body.extra", "body.side", "body.venue_id",
+      "body.amount",
+      "body.asset_id",
+      "body.extra",
+      "body.side",
+      "body.venue_id",
     ]);
     expect((await call(taker, "GET", "/rfq/request?asset_id=0x1")).status).toBe(400);
     expect((await call(taker, "DELETE", "/rfq/quotes?asset_id=0x1")).status).toBe(400);
@@ -88,7 +97,9 @@ describe("the RFQ routes", () => {
 
   it("keep a user's open requests within the limit, in the gate", async () => {
     const { taker, asset } = await market();
-    const answers = await Promise.all(Array.from({ length: 205 }, () => call(taker, "POST", "/rfq/request", { ...asset, amount: 1, side: "Bid" })));
+    const answers = await Promise.all(
+      Array.from({ length: 205 }, () => call(taker, "POST", "/rfq/request", { ...asset, amount: 1, side: "Bid" })),
+    );
     const counts = Map.groupBy(answers, ({ status }) => status);
     expect([counts.get(201)?.length, counts.get(409)?.length]).toEqual([200, 5]);
     expect(counts.get(409)?.[0]?.body["code"]).toBe("open_request_limit");

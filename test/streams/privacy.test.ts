@@ -21,7 +21,8 @@ describe("a third user", () => {
     const quotes = await Promise.all(makers.map((maker, n) => placedQuote(maker, first.request_id, 500_000 + n)));
     await accept(taker, quotes[0]?.quote_id ?? "");
     await send({ op: "cancel_request", actor: taker, unitId: uuidv7(), requestId: second.request_id });
-    for (const reader of readers) await reader.until((message) => message.type === "request.closed" && message.data.request_id === second.request_id);
+    for (const reader of readers)
+      await reader.until((message) => message.type === "request.closed" && message.data.request_id === second.request_id);
     const listed = await listOpenRequests(env.DB, third.userId, { venue: "venue_two" }, { limit: 500 });
     const late = await connect(third, bookStream(book));
     await late.until((message) => message.type === "snapshot");

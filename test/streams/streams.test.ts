@@ -28,7 +28,10 @@ describe("a book stream", () => {
     expect(hello).toMatchObject({ type: "hello", seq: 1, stream: bookStream(book) });
     expect(snapshot).toMatchObject({ type: "snapshot", seq: 1, data: { more: false } });
     expect(snapshot?.data.requests.map((item: { request_id: string }) => item.request_id)).toEqual([before.request_id]);
-    expect(reader.events().map((message) => [message.type, message.seq])).toEqual([["request.opened", 2], ["request.closed", 3]]);
+    expect(reader.events().map((message) => [message.type, message.seq])).toEqual([
+      ["request.opened", 2],
+      ["request.closed", 3],
+    ]);
     expect(reader.events()[0]?.data).toMatchObject({ user_id: null, request_id: request.request_id, amount: "0x14" });
     expect(reader.events()[0]?.data).not.toHaveProperty("best_price");
     expect(JSON.stringify(reader.messages)).not.toContain(taker.userId);
@@ -109,7 +112,11 @@ describe("an account stream", () => {
     expect((await takerReader.until((message) => message.type === "match.created")).data).toMatchObject({ role: "requester" });
     expect((await makerReader.until((message) => message.type === "match.created")).data).toMatchObject({ role: "maker" });
     expect(takerReader.events().map((message) => message.type)).toEqual([
-      "request.opened", "quote.received", "quote.closed", "request.closed", "match.created",
+      "request.opened",
+      "quote.received",
+      "quote.closed",
+      "request.closed",
+      "match.created",
     ]);
     expect(makerReader.events().map((message) => message.type)).toEqual(["quote.opened", "quote.closed", "match.created"]);
     expect(JSON.stringify(takerReader.messages)).not.toContain(maker.userId);
@@ -121,10 +128,14 @@ describe("an account stream", () => {
     const taker = await newActor();
     const reader = await connect(taker, accountStream(taker.userId));
     // The object forgets the event: as if the hint had never come, its sockets stand before it.
-    await env.DB.prepare("INSERT INTO streams (name, last_seq, pushed_seq, first_seq) VALUES (?, 0, 0, 1)").bind(accountStream(taker.userId)).run();
+    await env.DB.prepare("INSERT INTO streams (name, last_seq, pushed_seq, first_seq) VALUES (?, 0, 0, 1)")
+      .bind(accountStream(taker.userId))
+      .run();
     await env.DB.prepare(
       "INSERT INTO stream_events (stream_id, seq, written_in, at, type, body) SELECT stream_id, 1, 0, 0, 'account.notice', '{}' FROM streams WHERE name = ?",
-    ).bind(accountStream(taker.userId)).run();
+    )
+      .bind(accountStream(taker.userId))
+      .run();
     await hintAgain(env);
     expect(await reader.until((message) => message.type === "account.notice")).toMatchObject({ seq: 1 });
     expect(book).toBeTruthy();
@@ -155,7 +166,10 @@ describe("commands on a socket", () => {
     makerReader.socket.send(JSON.stringify({ id: "2", op: "cancel_quote", quote_id: placed.data.quote_id }));
     expect(await makerReader.until((message) => message.id === "2")).toMatchObject({ type: "result", data: { status: "cancelled" } });
     takerReader.socket.send(JSON.stringify({ id: "3", op: "accept", quote_id: placed.data.quote_id }));
-    expect(await takerReader.until((message) => message.id === "3")).toMatchObject({ type: "error", data: { code: "quote_not_open", status: 409 } });
+    expect(await takerReader.until((message) => message.id === "3")).toMatchObject({
+      type: "error",
+      data: { code: "quote_not_open", status: 409 },
+    });
   });
 
   it("bad frames are named, and the tenth within a minute closes the socket", async () => {
@@ -192,7 +206,10 @@ describe("commands on a socket", () => {
     const actor = await newActor();
     const reader = await connect({ ...actor, scopes: ["read"] }, bookStream(newBook()));
     reader.socket.send(JSON.stringify({ id: "x", op: "accept", quote_id: uuidv7() }));
-    expect(await reader.until((message) => message.id === "x")).toMatchObject({ type: "error", data: { code: "scope_missing", required_scope: "trade" } });
+    expect(await reader.until((message) => message.id === "x")).toMatchObject({
+      type: "error",
+      data: { code: "scope_missing", required_scope: "trade" },
+    });
   });
 });
 
@@ -204,14 +221,23 @@ describe("cron", () => {
     const [old, fresh] = [await connect(user, stream), await connect(renewed, stream)];
     // What `endSessions` commits, by a process that died before it told anybody.
     await all(env.DB, sql`UPDATE users SET session_epoch = 1 WHERE user_id = ${uuid(user.userId)}`);
-    await all(env.DB, sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, at)
-      VALUES (${uuid(uuidv7())}, 'sessions_ended', 'session', ${uuid(user.userId)}, ${NOW})`);
-    await all(env.DB, sql`INSERT INTO ws_tickets (ticket_hash, user_id, session_epoch, scopes, expires_at, used_at, stream)
-      VALUES (${uuid(uuidv7())}, ${uuid(user.userId)}, 0, 'read', ${NOW} + 30000, ${NOW}, ${stream})`);
+    await all(
+      env.DB,
+      sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, at)
+      VALUES (${uuid(uuidv7())}, 'sessions_ended', 'session', ${uuid(user.userId)}, ${NOW})`,
+    );
+    await all(
+      env.DB,
+      sql`INSERT INTO ws_tickets (ticket_hash, user_id, session_epoch, scopes, expires_at, used_at, stream)
+      VALUES (${uuid(uuidv7())}, ${uuid(user.userId)}, 0, 'read', ${NOW} + 30000, ${NOW}, ${stream})`,
+    );
     // Other people's noise in between.
-    await all(env.DB, sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, at)
+    await all(
+      env.DB,
+      sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, at)
       WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1200)
-      SELECT randomblob(16), 'login', 'password', ${uuid(user.userId)}, ${NOW} FROM n`);
+      SELECT randomblob(16), 'login', 'password', ${uuid(user.userId)}, ${NOW} FROM n`,
+    );
     await closeEndedSockets(env);
     for (let waited = 0; old.closed === undefined && waited < 1_000; waited += 10) await scheduler.wait(10);
     expect(old.closed?.code).toBe(4401);

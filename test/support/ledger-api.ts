@@ -35,7 +35,12 @@ export function custodyAs(actor: Actor, overrides: Record<string, string> = {}):
   };
   return {
     get: (path, headers = {}) => call(path, { headers }),
-    post: (path, body) => call(path, { method: "POST", headers: { "content-type": "application/json" }, body: typeof body === "string" ? body : JSON.stringify(body) }),
+    post: (path, body) =>
+      call(path, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: typeof body === "string" ? body : JSON.stringify(body),
+      }),
   };
 }
 

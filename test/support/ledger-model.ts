@@ -7,7 +7,22 @@ export type ModelEntry = EntryRow;
 
 /** All entries of a user, newest first, by the plainest query there is. */
 export async function modelEntries(db: D1Database, userId: string): Promise<ModelEntry[]> {
-  const rows = await all<{ id: number; from_owner: string; to_owner: string; from_kind: string; to_kind: string; asset: string; amount: string; reason: string; ref: string; at: number; from_balance: string; to_balance: string; hash: string | null; match_id: string | null }>(
+  const rows = await all<{
+    id: number;
+    from_owner: string;
+    to_owner: string;
+    from_kind: string;
+    to_kind: string;
+    asset: string;
+    amount: string;
+    reason: string;
+    ref: string;
+    at: number;
+    from_balance: string;
+    to_balance: string;
+    hash: string | null;
+    match_id: string | null;
+  }>(
     db,
     sql`SELECT t.transfer_id AS id, hex(f.owner) AS from_owner, hex(g.owner) AS to_owner, f.kind AS from_kind, g.kind AS to_kind, f.asset,
       CAST(t.amount AS TEXT) AS amount, t.reason, hex(t.ref) AS ref, t.at, CAST(t.from_balance AS TEXT) AS from_balance,
@@ -21,8 +36,16 @@ export async function modelEntries(db: D1Database, userId: string): Promise<Mode
   for (const row of rows) {
     const ref = row.reason === "deposit" ? `0x${row.hash}` : row.reason === "trade" ? (row.match_id ?? row.ref) : row.ref;
     const shared = { asset: row.asset, reason: row.reason as ModelEntry["reason"], ref, at: row.at };
-    if (row.from_owner === owner) entries.push({ ...shared, entry_id: row.id * 2, account: kind(row.from_kind), delta: `-${row.amount}`, balance_after: row.from_balance });
-    if (row.to_owner === owner) entries.push({ ...shared, entry_id: row.id * 2 + 1, account: kind(row.to_kind), delta: row.amount, balance_after: row.to_balance });
+    if (row.from_owner === owner)
+      entries.push({
+        ...shared,
+        entry_id: row.id * 2,
+        account: kind(row.from_kind),
+        delta: `-${row.amount}`,
+        balance_after: row.from_balance,
+      });
+    if (row.to_owner === owner)
+      entries.push({ ...shared, entry_id: row.id * 2 + 1, account: kind(row.to_kind), delta: row.amount, balance_after: row.to_balance });
   }
   return entries.sort((a, b) => b.entry_id - a.entry_id);
 }

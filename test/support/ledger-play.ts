@@ -23,7 +23,12 @@ const db = env.DB;
 const settings = config(env);
 const LIMITS = { WITHDRAWAL_MIN_UNITS: 1n, WITHDRAWAL_MAX_UNITS: 2n ** 62n, WITHDRAWAL_DAILY_COUNT: 100_000 };
 
-export type OpenRequestTerms = { readonly requestId: string; readonly asset: AssetKey; readonly amount: string; readonly side: "Bid" | "Ask" };
+export type OpenRequestTerms = {
+  readonly requestId: string;
+  readonly asset: AssetKey;
+  readonly amount: string;
+  readonly side: "Bid" | "Ask";
+};
 
 /** The request, open for an hour; nothing is posted. */
 export async function request(actor: Actor, asset: AssetKey, side: "Bid" | "Ask", amount: bigint): Promise<OpenRequestTerms> {
@@ -65,7 +70,11 @@ export type Queued = { readonly withdrawalId: string; readonly amount: bigint; r
 export async function queue(actor: Actor, asset: AssetKey, amount: bigint, clientWithdrawalId = uuidv7()): Promise<Queued | undefined> {
   const toAddress = freshAddress();
   try {
-    const { row } = await withdraw(db, LIMITS, { actor, ip: undefined, terms: { clientWithdrawalId, amount, toAddress, chain: "local", asset } });
+    const { row } = await withdraw(db, LIMITS, {
+      actor,
+      ip: undefined,
+      terms: { clientWithdrawalId, amount, toAddress, chain: "local", asset },
+    });
     return { withdrawalId: row.withdrawal_id.toLowerCase(), amount, toAddress };
   } catch (error) {
     if (error instanceof Problem) return undefined;
@@ -75,7 +84,10 @@ export async function queue(actor: Actor, asset: AssetKey, amount: bigint, clien
 
 /** What the vault said of a withdrawal, as the watcher applies it. Repeating it changes nothing. */
 export async function outcome(of: Queued, kind: "Paid" | "Failed"): Promise<void> {
-  const found = await first<{ id: string }>(db, sql`SELECT lower(hex(payment_id)) AS id FROM withdrawals WHERE withdrawal_id = ${uuid(of.withdrawalId)}`);
+  const found = await first<{ id: string }>(
+    db,
+    sql`SELECT lower(hex(payment_id)) AS id FROM withdrawals WHERE withdrawal_id = ${uuid(of.withdrawalId)}`,
+  );
   const group = newGroup();
   const where = { transactionHash: `0x${hex(32)}`, ordinal: 0, blockNumber: 1, blockHash: `0x${hex(32)}`, batchNo: 1 } as const;
   const event = { ...where, kind, id: `0x${found?.id ?? ""}`, amount: of.amount, to: of.toAddress, token: `0x${hex(20)}`, tokenId: 0n };

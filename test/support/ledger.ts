@@ -19,8 +19,11 @@ export type TestUser = {
 export async function makeUser(db: D1Database): Promise<TestUser> {
   const userId = uuidv7();
   const email = `${userId}@test.example`;
-  await all(db, sql`INSERT INTO users (user_id, email, password_hash, session_epoch, frozen_at, created_at)
-    VALUES (${uuid(userId)}, ${email}, 'none', 0, NULL, ${Date.now()})`);
+  await all(
+    db,
+    sql`INSERT INTO users (user_id, email, password_hash, session_epoch, frozen_at, created_at)
+    VALUES (${uuid(userId)}, ${email}, 'none', 0, NULL, ${Date.now()})`,
+  );
   const session: Actor = {
     userId,
     scopes: ["read", "trade"],
@@ -30,10 +33,17 @@ export async function makeUser(db: D1Database): Promise<TestUser> {
 }
 
 /** A live API key of the user as the gates see it; its secret signs nothing. */
-export async function makeKeyActor(db: D1Database, userId: string, scopes: readonly Scope[] = ["read", "trade", "withdraw"]): Promise<Actor> {
+export async function makeKeyActor(
+  db: D1Database,
+  userId: string,
+  scopes: readonly Scope[] = ["read", "trade", "withdraw"],
+): Promise<Actor> {
   const apiKeyId = crypto.randomUUID();
-  await all(db, sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id, minted_by, active_from, created_at)
-    VALUES (${uuid(apiKeyId)}, ${uuid(userId)}, 'test', ${scopes.join(",")}, 'none', 'm1', 'operator', 0, ${Date.now()})`);
+  await all(
+    db,
+    sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id, minted_by, active_from, created_at)
+    VALUES (${uuid(apiKeyId)}, ${uuid(userId)}, 'test', ${scopes.join(",")}, 'none', 'm1', 'operator', 0, ${Date.now()})`,
+  );
   return { userId, scopes, credential: { kind: "api_key", apiKeyId } };
 }
 

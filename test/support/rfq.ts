@@ -24,7 +24,11 @@ export async function newActor(funds: Readonly<Record<string, bigint>> = {}): Pr
 
 export const send = (command: Command): Promise<Answer> => submitCommand(env, command);
 
-export async function openRequest(actor: Actor, asset: string, terms: { amount: bigint; side?: Side; expiresInSecs?: number; disclosed?: boolean }) {
+export async function openRequest(
+  actor: Actor,
+  asset: string,
+  terms: { amount: bigint; side?: Side; expiresInSecs?: number; disclosed?: boolean },
+) {
   const answer = await send({
     op: "open_request",
     actor,

@@ -1,0 +1,156 @@
+/** What the client says about itself is complete, and its examples compile. */
+import { execFile } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, expect, it } from "vitest";
+
+const SOURCE = resolve("src/client");
+const WORK = resolve(".stack", `docstrings-${process.pid}`);
+afterAll(() => rmSync(WORK, { recursive: true, force: true }));
+
+type Symbol = { name: string; kind: "class" | "function" | "type" | "method"; doc: string };
+
+const EXPORT = /^export (?:async )?(class|function|type) (\w+)/;
+const METHOD = /^ {2}(?!constructor\b)(?:static )?(?:async )?\*?(?:get )?(\w+|\[Symbol\.asyncIterator\])\(.*(?:\{|,|\()$/;
+
+/** Everything that index.ts exports, with the docstring that stands before it. Relies on the shape that oxfmt gives a file. */
+function publicSymbols(): Symbol[] {
+  const index = readFileSync(`${SOURCE}/index.ts`, "utf8");
+  const exports = [...index.matchAll(/export (?:type )?(\*|\{[^}]*\}) from "\.\/([\w-]+\.ts)"/g)];
+  return exports.flatMap(([, names = "", file = ""]) => {
+    const wanted = new Set(names.match(/\w+/g)?.filter((word) => word !== "type"));
+    return symbolsOf(readFileSync(`${SOURCE}/${file}`, "utf8")).filter(({ owner }) => names === "*" || wanted.has(owner));
+  });
+}
+
+function symbolsOf(text: string): (Symbol & { owner: string })[] {
+  const symbols: (Symbol & { owner: string })[] = [];
+  const lines = text.split("\n");
+  let owner: string | null = null;
+  for (const [index, line] of lines.entries()) {
+    const found = EXPORT.exec(line);
+    if (found !== null) {
+      const [, kind = "", name = ""] = found;
+      owner = kind === "class" ? name : null;
+      symbols.push({ name, owner: name, kind: kind as Symbol["kind"], doc: docBefore(lines, index) });
+    } else if (line === "}") owner = null;
+    const method = owner === null ? null : METHOD.exec(line);
+    if (owner !== null && method !== null)
+      symbols.push({ name: `${owner}.${method[1]}`, owner, kind: "method", doc: docBefore(lines, index) });
+  }
+  return symbols;
+}
+
+function docBefore(lines: readonly string[], index: number): string {
+  if (lines[index - 1]?.trimEnd().endsWith("*/") !== true) return "";
+  let first = index - 1;
+  while (!lines[first]!.trimStart().startsWith("/**")) first--;
+  // What stands at the head of the file is about the file.
+  return first === 0 && lines[index - 1] === "" ? "" : lines.slice(first, index).join("\n");
+}
+
+function examplesOf(doc: string): string[] {
+  return [...doc.matchAll(/```ts\n([\s\S]*?)\n\s*\* ```/g)].map(([, code = ""]) => code.replaceAll(/^\s*\* ?/gm, ""));
+}
+
+const symbols = publicSymbols();
+
+it("finds the public symbols by themselves", () => {
+  const names = symbols.map(({ name }) => name);
+  expect(names).toEqual(
+    expect.arrayContaining([
+      "Client",
+      "Client.login",
+      "Client.accountStream",
+      "Rfq.accept",
+      "Rfq.quotes",
+      "Custody.withdrawal",
+      "Auth.endSessions",
+      "Pages.[Symbol.asyncIterator]",
+      "Stream.since",
+      "Stream.quote",
+      "Problem",
+      "NoAnswer",
+      "sign",
+      "WithdrawalTerms",
+      "StreamMessageOf",
+      "Quote",
+    ]),
+  );
+  // Neither private ones nor those that only the client's own files use.
+  expect(names.filter((name) => /#|constructor|Transport|Inbox|importSecret|retryDelay/.test(name))).toEqual([]);
+  expect(symbols.filter(({ kind }) => kind === "method").length).toBeGreaterThanOrEqual(45);
+});
+
+it("every public symbol has a docstring", () => {
+  expect(symbols.filter(({ doc }) => doc === "").map(({ name }) => name)).toEqual([]);
+});
+
+it("every public class, function and method has an example", () => {
+  const bare = symbols.filter(({ kind, doc }) => kind !== "type" && examplesOf(doc).length === 0);
+  expect(bare.map(({ name }) => name)).toEqual([]);
+});
+
+/** What an example may take as given. */
+const GIVEN = `
+declare const client: Client;
+declare const stream: Stream;
+declare const request: QuoteRequest;
+declare const quote: Quote;
+declare const quote_id: string;
+`;
+
+async function compile(code: string): Promise<string> {
+  mkdirSync(WORK, { recursive: true });
+  writeFileSync(`${WORK}/examples.ts`, code);
+  writeFileSync(
+    `${WORK}/tsconfig.json`,
+    JSON.stringify({
+      extends: "../../src/client/tsconfig.json",
+      compilerOptions: { noEmit: true, declaration: false, noUnusedLocals: false, rootDir: "../.." },
+      include: ["examples.ts"],
+    }),
+  );
+  const tsc = resolve("node_modules/.bin/tsc");
+  return promisify(execFile)(tsc, ["-p", WORK, "--pretty", "false"]).then(
+    () => "",
+    (error: Error & { stdout?: string }) => error.stdout ?? error.message,
+  );
+}
+
+function moduleOf(examples: readonly string[]): string {
+  const index = readFileSync(`${SOURCE}/index.ts`, "utf8");
+  const values = ["Client", "NoAnswer", "Problem", "Stream", "canonicalMessage", "sign", "signedHeaders"];
+  expect(values.filter((name) => !index.includes(name))).toEqual([]);
+  return [
+    `import { ${values.join(", ")}, type Quote, type QuoteRequest } from "../../src/client/index.ts";`,
+    GIVEN,
+    ...examples.map((code, index) => `export async function example${index}() {\n${code}\n}`),
+  ].join("\n");
+}
+
+it("every example in a docstring compiles against the client", { timeout: 60_000 }, async () => {
+  const examples = symbols.flatMap(({ name, doc }) => examplesOf(doc).map((code) => `// ${name}\n${code}`));
+  expect(examples.length).toBeGreaterThanOrEqual(50);
+  expect(await compile(moduleOf(examples))).toBe("");
+});
+
+it("and the compiler would have told", { timeout: 60_000 }, async () => {
+  expect(await compile(moduleOf(["await client.rfq.accept({ quote: quote_id });"]))).toContain("TS2353");
+});
+
+it("the class of a browser's WebSocket and of the package ws fit the option webSocket", { timeout: 60_000 }, async () => {
+  const code = `
+    declare class WsOfPackage {
+      constructor(address: string | URL, options?: object);
+      send(data: string | ArrayBufferLike, cb?: (error?: Error) => void): void;
+      close(code?: number, data?: string): void;
+      addEventListener<K extends keyof WsEvents>(type: K, listener: ((event: WsEvents[K]) => void) | { handleEvent(event: WsEvents[K]): void }, options?: object): void;
+    }
+    type WsEvents = { open: Of<{}>; message: Of<{ data: string | Uint8Array[] }>; close: Of<{ code: number; reason: string; wasClean: boolean }>; error: Of<{ error: any; message: string }> };
+    type Of<Event> = Event & { type: string; target: WsOfPackage };
+    new Client({ baseUrl: "http://127.0.0.1:8787", webSocket: WsOfPackage });
+    new Client({ baseUrl: "http://127.0.0.1:8787", webSocket: WebSocket });`;
+  expect(await compile(moduleOf([]) + code)).toBe("");
+});

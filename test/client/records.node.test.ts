@@ -1,0 +1,177 @@
+/** A whole record fits wherever one of its fields is asked for; only the fields that the service knows may be sent. */
+import { afterEach, describe, expect, it } from "vitest";
+import {
+  type ApiKey,
+  Client,
+  type DepositAddress,
+  type Match,
+  type Quote,
+  type QuoteRequest,
+  type Session,
+  type Withdrawal,
+} from "../../src/client/index.ts";
+import { type FakeService, startFakeService } from "../support/node/fake-service.ts";
+
+const at = "2026-11-20T10:00:00.000Z";
+const market = { venue_id: "venue_one", asset_id: "0xab" } as const;
+const quote: Quote = {
+  ...market,
+  quote_id: "q",
+  request_id: "r",
+  amount: 5n,
+  side: "Bid",
+  price: 650_000,
+  usdc_amount: 4n,
+  fee: 0n,
+  status: "open",
+  created_at: at,
+  expires_at: at,
+};
+const request: QuoteRequest = {
+  ...market,
+  request_id: "r",
+  user_id: null,
+  amount: 5n,
+  side: "Bid",
+  status: "open",
+  disclose_identity: false,
+  created_at: at,
+  expires_at: at,
+  best_price: null,
+  quote_count: 0,
+};
+const match: Match = {
+  ...market,
+  match_id: "m",
+  request_id: "r",
+  quote_id: "q",
+  side: "Bid",
+  amount: 5n,
+  price: 650_000,
+  usdc_amount: 4n,
+  fee: 0n,
+  role: "maker",
+  status: "settled",
+  created_at: at,
+};
+const withdrawal: Withdrawal & { chain: string } = {
+  withdrawal_id: "w",
+  job_id: "j",
+  client_withdrawal_id: "mine",
+  chain: "local",
+  venue_id: null,
+  asset_id: null,
+  amount: 5n,
+  to_address: "0x1",
+  status: "queued",
+  transaction_hash: null,
+  failure: null,
+  created_at: at,
+  updated_at: at,
+};
+const apiKey: ApiKey = {
+  api_key_id: "k",
+  label: "bot",
+  scopes: ["read"],
+  created_at: at,
+  expires_at: null,
+  allowed_ips: null,
+  last_used_at: null,
+  revoked_at: null,
+  minted_by: "session",
+};
+const address: DepositAddress = { address: "0x1", chain: "local", created_at: at, current: true, nonce: 0 };
+const session: Session & { email: string; password: string; revoke_keys: boolean } = {
+  access_token: "t",
+  token_type: "Bearer",
+  expires_in: 3_600,
+  expires_at: at,
+  user_id: "u",
+  scopes: ["read"],
+  email: "a@b.test",
+  password: "correct horse battery",
+  revoke_keys: true,
+};
+const page = { limit: 10, last_cursor: "c" };
+
+const running: FakeService[] = [];
+afterEach(async () => {
+  for (const service of running.splice(0)) await service.stop();
+});
+
+/** Fields of the query and of the body that the call sends, without the key that the client adds. */
+async function fieldsOf(call: (client: Client) => Promise<unknown>): Promise<string[]> {
+  const service = await startFakeService(() => ({ body: { items: [], next_cursor: null, addresses: [] } }));
+  running.push(service);
+  await call(new Client({ baseUrl: service.baseUrl, credential: { accessToken: "t" } }));
+  const sent = service.received[0] ?? expect.fail("nothing was sent");
+  const body = sent.body.length === 0 ? {} : (JSON.parse(sent.body.toString()) as object);
+  const names = [...new URL(sent.target, service.baseUrl).searchParams.keys(), ...Object.keys(body)];
+  return names.filter((name) => name !== "idempotency_key").toSorted();
+}
+
+const CALLS: [name: string, call: (client: Client) => Promise<unknown>, fields: string[]][] = [
+  ["rfq.accept", ({ rfq }) => rfq.accept(quote), ["quote_id"]],
+  ["rfq.accept of a match", ({ rfq }) => rfq.accept(match), ["quote_id"]],
+  ["rfq.cancelQuote", ({ rfq }) => rfq.cancelQuote(quote), ["quote_id"]],
+  ["rfq.cancelRequest", ({ rfq }) => rfq.cancelRequest(request), ["request_id"]],
+  ["rfq.cancelQuotes", ({ rfq }) => rfq.cancelQuotes(request), ["asset_id", "request_id", "venue_id"]],
+  ["rfq.request", ({ rfq }) => rfq.request(request), ["amount", "asset_id", "disclose_identity", "side", "venue_id"]],
+  ["rfq.quote", ({ rfq }) => rfq.quote(quote), ["price", "request_id"]],
+  ["rfq.quotes", ({ rfq }) => rfq.quotes({ ...quote, ...page }).page(), ["last_cursor", "limit", "request_id", "status"]],
+  ["rfq.openRequests", ({ rfq }) => rfq.openRequests(request).page(), ["asset_id", "venue_id"]],
+  ["rfq.myRequests", ({ rfq }) => rfq.myRequests({ ...request, ...page }).page(), ["last_cursor", "limit"]],
+  ["rfq.myQuotes", ({ rfq }) => rfq.myQuotes(quote).page(), ["status"]],
+  ["rfq.matches", ({ rfq }) => rfq.matches({ ...match, ...page }).page(), ["last_cursor", "limit"]],
+  ["custody.balance", ({ custody }) => custody.balance(quote), ["asset_id", "venue_id"]],
+  ["custody.balances", ({ custody }) => custody.balances({ ...quote, ...page }).page(), ["last_cursor", "limit"]],
+  ["custody.createDepositAddress", ({ custody }) => custody.createDepositAddress(address), ["chain"]],
+  ["custody.ledger", ({ custody }) => custody.ledger({ ...match, ...page }).page(), ["asset_id", "last_cursor", "limit"]],
+  ["custody.deposits", ({ custody }) => custody.deposits({ ...address, ...page }).page(), ["last_cursor", "limit"]],
+  ["custody.withdrawals", ({ custody }) => custody.withdrawals(withdrawal).page(), ["status"]],
+  ["custody.withdrawal", ({ custody }) => custody.withdrawal(withdrawal), ["withdrawal_id"]],
+  [
+    "custody.withdraw",
+    ({ custody }) => custody.withdraw({ ...withdrawal, venue_id: "venue_one", asset_id: "0xab" }),
+    ["amount", "asset_id", "chain", "client_withdrawal_id", "to_address", "venue_id"],
+  ],
+  ["auth.login", ({ auth }) => auth.login(session), ["email", "password"]],
+  ["auth.register", ({ auth }) => auth.register(session), ["email", "password"]],
+  ["auth.endSessions", ({ auth }) => auth.endSessions(session), ["revoke_keys"]],
+  ["auth.revokeApiKey", ({ auth }) => auth.revokeApiKey(apiKey), ["api_key_id"]],
+  [
+    "auth.createApiKey",
+    ({ auth }) => auth.createApiKey({ ...apiKey, expires_at: at, allowed_ips: ["::1"] }),
+    ["allowed_ips", "expires_at", "label", "scopes"],
+  ],
+  ["auth.apiKeys", ({ auth }) => auth.apiKeys({ ...apiKey, ...page }).page(), ["last_cursor", "limit"]],
+  ["auth.auditEvents", ({ auth }) => auth.auditEvents({ ...apiKey, ...page }).page(), ["last_cursor", "limit"]],
+];
+
+describe("given a whole record", () => {
+  it.each(CALLS)("%s sends only what it is about", async (_name, call, fields) => {
+    expect(await fieldsOf(call)).toEqual(fields);
+  });
+
+  it("a stream of its book asks for the book, with the settings of streams only", async () => {
+    const urls: string[] = [];
+    class Socket {
+      constructor(url: string) {
+        urls.push(url);
+      }
+      send() {}
+      close() {}
+      addEventListener() {}
+    }
+    const service = await startFakeService(() => ({ status: 201, body: { ticket: "t" } }));
+    running.push(service);
+    const client = new Client({ baseUrl: service.baseUrl, credential: { accessToken: "t" }, webSocket: Socket });
+    // What a stream is made of cannot be replaced by a record's field of the same name.
+    const stray = { ...request, since: 7, url: "ws://elsewhere.test", query: {}, ticket: () => Promise.reject(new Error("stray")) };
+    const stream = client.bookStream(stray);
+    void stream.ready().catch(() => {});
+    await expect.poll(() => urls).toHaveLength(1);
+    stream.close();
+    expect(urls[0]).toBe(`${service.baseUrl.replace("http", "ws")}/rfq/stream?venue_id=venue_one&asset_id=0xab&since=7&ticket=t`);
+  });
+});

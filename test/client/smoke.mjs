@@ -1,0 +1,77 @@
+/**
+ * The built client as a program of plain Node uses it: `node smoke.mjs` beside a node_modules with the package in it, which
+ * test/client/package.node.test.ts sets up. Node 20 has no WebSocket of its own, so the class of the package ws is given.
+ */
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { createServer } from "node:http";
+import { Client, NoAnswer, Problem, sign } from "rfq-custody/client";
+import WsOfPackage, { WebSocketServer } from "ws";
+
+const SECRET = "kq3Vt0m1y8Zb5cXwR7uN2pQeLsHdJfGaTiOvYxMzC4E";
+const asked = [];
+
+function answer(request, body) {
+  if (request.url === "/auth/ws-ticket/signed") return [201, { ticket: `ticket-${asked.length}` }];
+  if (request.url === "/rfq/accept") return [409, { code: "insufficient_funds", available: "0x1" }];
+  if (request.url.startsWith("/rfq/get-matches")) {
+    const last = new URL(request.url, "http://x").searchParams.get("last_cursor");
+    return [200, last === null ? { items: [{ amount: "0x1" }], next_cursor: "1" } : { items: [{ amount: "0x2" }], next_cursor: null }];
+  }
+  return [200, { balance: "0xffffffffffffffff", pending_balance: "0x0", body }];
+}
+
+const server = createServer(async (request, response) => {
+  let body = "";
+  for await (const chunk of request) body += chunk;
+  const message = `${request.headers["x-hmac-timestamp"]}\n${request.method}\n${request.url}\n${body}`;
+  asked.push(request.url);
+  if (asked.length === 1) return request.socket.destroy();
+  const signed = createHmac("sha256", SECRET).update(message).digest("base64") === request.headers["x-hmac-signature"];
+  const [status, data] = signed ? answer(request, body) : [401, { code: "signature_invalid" }];
+  response.writeHead(status, { "content-type": "application/json", "x-request-id": "id-1" }).end(JSON.stringify(data));
+});
+const sockets = new WebSocketServer({ server });
+const sinces = [];
+sockets.on("connection", (socket, request) => {
+  const since = new URL(request.url, "http://x").searchParams.get("since");
+  sinces.push(since);
+  const say = (type, seq, data = {}) => socket.send(JSON.stringify({ type, stream: "account", seq, at: "", data }));
+  say("hello", 7);
+  if (since === null) {
+    say("deposit.credited", 8, { amount: "0x5" });
+    return socket.terminate();
+  }
+  say("deposit.credited", 8, { amount: "0x5" });
+  say("deposit.credited", 9, { amount: "0x6" });
+});
+await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+const baseUrl = `http://127.0.0.1:${server.address().port}`;
+const credential = { apiKeyId: "key", secret: SECRET };
+const client = new Client({ baseUrl, credential, webSocket: WsOfPackage });
+
+assert.equal((await client.custody.usdcBalance()).balance, 2n ** 64n - 1n);
+assert.equal(asked.length, 2, "a lost answer is asked for again");
+const refused = await client.rfq.accept({ quote_id: "q", price: 1 }).catch((error) => error);
+assert.ok(refused instanceof Problem && refused.code === "insufficient_funds" && refused.requestId === "id-1");
+assert.deepEqual(
+  (await client.rfq.matches().all()).map(({ amount }) => amount),
+  [1n, 2n],
+);
+const stream = client.accountStream();
+const amounts = [];
+for await (const message of stream) {
+  if (message.type === "deposit.credited") amounts.push(message.data.amount);
+  if (amounts.length === 2) break;
+}
+assert.deepEqual(amounts, [5n, 6n], "each message once, over a broken connection");
+assert.deepEqual(sinces, [null, "8"]);
+assert.match(await sign({ secret: SECRET, timestampMs: 1, method: "GET", pathAndQuery: "/" }), /^[A-Za-z0-9+/]{43}=$/);
+if (typeof WebSocket === "undefined")
+  await assert.rejects(new Client({ baseUrl, credential }).accountStream().ready(), /give the client the option `webSocket`/);
+
+sockets.close();
+server.closeAllConnections();
+await new Promise((resolve) => server.close(resolve));
+await assert.rejects(new Client({ baseUrl, credential, attempts: 1 }).health(), NoAnswer);
+console.log(`ok ${process.version}`);
