@@ -24,6 +24,8 @@ const maxPosition = BigInt(setting("MAX_POSITION", "1000000000"));
 const buying = new Map<string, Map<string, bigint>>();
 /** Decisions under way. One at a time for each asset, or two could both think that they are within the limit. */
 const underWay = new Map<string, Promise<void>>();
+/** Requests that we have considered: a snapshot after a broken connection names them again. */
+const considered = new Set<string>();
 let stopping = false;
 
 const client = clientOfEnvironment();
@@ -41,6 +43,7 @@ async function readMarket(stream: Stream): Promise<void> {
   for await (const message of stream) {
     if (message.type === "snapshot") for (const request of message.data.requests) consider(request);
     if (message.type === "request.opened") consider(message.data);
+    if (message.type === "request.closed") considered.delete(message.data.request_id);
   }
 }
 
@@ -57,6 +60,8 @@ async function readAccount(stream: Stream): Promise<void> {
 }
 
 function consider(request: QuoteRequest): void {
+  if (considered.has(request.request_id)) return;
+  considered.add(request.request_id);
   const before = underWay.get(request.asset_id) ?? Promise.resolve();
   underWay.set(
     request.asset_id,

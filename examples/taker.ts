@@ -26,12 +26,12 @@ console.log(`asked: ${side} ${request.amount} of ${request.asset_id}, request ${
 
 const best = await bestQuote(client, request);
 if (best === undefined) {
-  await client.rfq.cancelRequest({ request_id: request.request_id });
+  await client.rfq.cancelRequest(request);
   console.log("no quote within the limit; the request is cancelled");
   process.exit(1);
 }
 // Repeating an accept answers the same match, so the client may do so when an answer is lost.
-const match = await client.rfq.accept({ quote_id: best.quote_id });
+const match = await client.rfq.accept(best);
 const { balance, pending_balance } = await client.custody.usdcBalance();
 console.log(`matched: ${match.amount} for ${match.usdc_amount} USDC units at ${match.price / 1e6}, match ${match.match_id}`);
 console.log(`usdc: ${balance} available, ${pending_balance} pending`);

@@ -2,8 +2,10 @@
 import type { Transport } from "./transport.ts";
 import type { QueryValue } from "./wire.ts";
 
+/** One page; `next_cursor` is null exactly when nothing follows. */
 export type Page<T> = { items: T[]; next_cursor: string | null };
 
+/** How much to read, and from where. */
 export type PageOptions = {
   /** Items a page; the service's 50 when left out, 500 at most. */
   limit?: number;
@@ -12,6 +14,9 @@ export type PageOptions = {
 };
 
 /**
+ * A listing that was asked for and not read yet: walk it, or take a page. Each page is one call, repeated when its answer is
+ * lost; `Problem` and `NoAnswer` are thrown where the page is read.
+ *
  * @example
  * ```ts
  * for await (const match of client.rfq.matches()) console.log(match.match_id);
@@ -29,12 +34,31 @@ export class Pages<T> implements AsyncIterable<T> {
     this.#query = query;
   }
 
-  /** The page at `last_cursor`; the first one when it is left out. */
+  /**
+   * The page at `last_cursor`; the first one when it is left out.
+   *
+   * @example
+   * ```ts
+   * const matches = client.rfq.matches({ limit: 10 });
+   * const first = await matches.page();
+   * const second = first.next_cursor === null ? null : await matches.page(first.next_cursor);
+   * ```
+   */
   page(last_cursor?: string): Promise<Page<T>> {
     const query = last_cursor === undefined ? this.#query : { ...this.#query, last_cursor };
     return this.#transport.call({ method: "GET", path: this.#path, query });
   }
 
+  /**
+   * Each item once, page after page, fetched as you go; leaving the loop fetches no more.
+   *
+   * @example
+   * ```ts
+   * for await (const deposit of client.custody.deposits()) {
+   *   if (deposit.status === "credited") break;
+   * }
+   * ```
+   */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
     let page = await this.page();
     for (;;) {
@@ -45,7 +69,14 @@ export class Pages<T> implements AsyncIterable<T> {
     }
   }
 
-  /** Everything in one array: only where you know that it is small. */
+  /**
+   * Everything in one array: only where you know that it is small.
+   *
+   * @example
+   * ```ts
+   * const keys = await client.auth.apiKeys().all();
+   * ```
+   */
   async all(): Promise<T[]> {
     const items: T[] = [];
     for await (const item of this) items.push(item);

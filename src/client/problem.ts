@@ -55,6 +55,16 @@ export class Problem extends Error {
 /**
  * No answer, or none that the service sends: the connection broke, the time ran out, the body was no JSON. What was asked
  * for may or may not have been done: repeat only what is idempotent, as this client itself does.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   await client.custody.createDepositAddress();
+ * } catch (error) {
+ *   if (error instanceof NoAnswer) console.log("look at depositAddresses() before another try", error.message);
+ *   else throw error;
+ * }
+ * ```
  */
 export class NoAnswer extends Error {
   constructor(call: string, reason: string, cause?: unknown) {

@@ -26,7 +26,18 @@ export type SignedHeaders = {
   "X-Hmac-Signature": string;
 };
 
-/** The bytes that are signed: three lines and the body. */
+/** Named by what makes it: Node's own types do not declare `CryptoKey`. */
+export type HmacKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
+
+/**
+ * The bytes that are signed: three lines and the body.
+ *
+ * @example
+ * ```ts
+ * const bytes = canonicalMessage({ timestampMs: 1_763_000_000_123, method: "GET", pathAndQuery: "/auth/whoami" });
+ * console.log(new TextDecoder().decode(bytes)); // "1763000000123\nGET\n/auth/whoami\n"
+ * ```
+ */
 export function canonicalMessage(input: Omit<SignInput, "secret">): Uint8Array<ArrayBuffer> {
   const encoder = new TextEncoder();
   const head = encoder.encode(`${input.timestampMs}\n${input.method.toUpperCase()}\n${input.pathAndQuery}\n`);
@@ -38,7 +49,8 @@ export function canonicalMessage(input: Omit<SignInput, "secret">): Uint8Array<A
 }
 
 /**
- * The value of `X-Hmac-Signature`: Base64 of HMAC-SHA256 over the canonical message.
+ * The value of `X-Hmac-Signature`: Base64 of HMAC-SHA256 over the canonical message. Needs WebCrypto: in browsers a page
+ * served over https, or from localhost.
  *
  * @example
  * ```ts
@@ -51,7 +63,7 @@ export async function sign(input: SignInput): Promise<string> {
 }
 
 /**
- * All three headers of a signed request.
+ * All three headers of a signed request. Send the same `body` that was signed, byte for byte.
  *
  * @example
  * ```ts
@@ -71,12 +83,12 @@ export async function signedHeaders(input: SignInput & { apiKeyId: string }): Pr
 }
 
 /** A secret as a key that WebCrypto signs with; importing it once saves a third of a request's cost. */
-export function importSecret(secret: string): Promise<CryptoKey> {
+export function importSecret(secret: string): Promise<HmacKey> {
   const bytes = new TextEncoder().encode(secret);
   return crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
 }
 
-export async function signWith(key: CryptoKey, input: Omit<SignInput, "secret">): Promise<string> {
+export async function signWith(key: HmacKey, input: Omit<SignInput, "secret">): Promise<string> {
   const digest = await crypto.subtle.sign("HMAC", key, canonicalMessage(input));
   return btoa(String.fromCharCode(...new Uint8Array(digest)));
 }

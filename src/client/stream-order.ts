@@ -12,7 +12,7 @@ export class StreamOrder {
   #sent = 0;
   readonly #held = new Map<number, StreamMessage>();
 
-  constructor(options: { hasSnapshot: boolean; since?: number }) {
+  constructor(options: { hasSnapshot: boolean; since?: number | undefined }) {
     this.#hasSnapshot = options.hasSnapshot;
     this.#last = options.since ?? null;
   }

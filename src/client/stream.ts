@@ -11,7 +11,8 @@ import { sleep } from "./transport.ts";
 import type { Match, Quote } from "./types.ts";
 import { decode } from "./wire.ts";
 
-type SocketEvent = { readonly data?: unknown; readonly code?: number; readonly reason?: string };
+/** `type` is not used; an event of any runtime has it, which makes each a SocketEvent for the compiler. */
+type SocketEvent = { readonly type?: string; readonly data?: unknown; readonly code?: number; readonly reason?: string };
 
 /** What is used of a WebSocket. */
 export type WebSocketLike = {
@@ -20,16 +21,20 @@ export type WebSocketLike = {
   addEventListener(type: "open" | "message" | "close" | "error", listener: (event: SocketEvent) => void): void;
 };
 
+/** What a stream is made of; `Client` fills in all but `since` and `onDisconnect`. */
 export type StreamOptions = {
+  /** `wss://…/rfq/stream` or `wss://…/account/stream`. */
   url: string;
+  /** `venue_id` and `asset_id` of /rfq/stream. */
   query: Record<string, string>;
+  /** Asked for a fresh one before each connection. */
   ticket: () => Promise<{ ticket: string }>;
   /** The number after which to go on, from an earlier run; a snapshot, or only what is new, when left out. */
-  since?: number;
+  since?: number | undefined;
   /** Told each time that the connection is lost, before the next attempt. */
-  onDisconnect?: (event: { code: number; reason: string; attempt: number }) => void;
+  onDisconnect?: ((event: { code: number; reason: string; attempt: number }) => void) | undefined;
   /** The runtime's own when left out. */
-  webSocket?: new (url: string) => WebSocketLike;
+  webSocket?: (new (url: string) => WebSocketLike) | undefined;
 };
 
 type Command = { frame: string; resolve(data: unknown): void; reject(error: unknown): void; timer: ReturnType<typeof setTimeout> };
@@ -44,6 +49,20 @@ const COMMAND_TIMEOUT_MS = 30_000;
 const FIRST_DELAY_MS = 250;
 const LONGEST_DELAY_MS = 10_000;
 
+/**
+ * The messages of a stream, each once and in order, over as many connections as it takes. Made by `client.bookStream`,
+ * `client.venueStream` and `client.accountStream`. It has one reader at a time.
+ *
+ * @example
+ * ```ts
+ * const stream = client.accountStream({ onDisconnect: ({ code, reason }) => console.log("lost the connection", code, reason) });
+ * for await (const message of stream) {
+ *   if (message.type === "deposit.credited") console.log(message.data.amount);
+ *   // What was missed is gone from the log: read it by REST.
+ *   if (message.type === "resync") console.log(await client.custody.usdcBalance());
+ * }
+ * ```
+ */
 export class Stream implements AsyncIterable<StreamMessage> {
   readonly #options: StreamOptions;
   readonly #order: StreamOrder;
@@ -54,29 +73,58 @@ export class Stream implements AsyncIterable<StreamMessage> {
   /** The socket has said hello. */
   #open = false;
   #running = false;
+  #reading = false;
   readonly #ready = deferred<void>();
 
   constructor(options: StreamOptions) {
     this.#options = options;
     const { since } = options;
-    this.#order = new StreamOrder({ hasSnapshot: !options.url.endsWith("/account/stream"), ...(since === undefined ? {} : { since }) });
+    this.#order = new StreamOrder({ hasSnapshot: !options.url.endsWith("/account/stream"), since });
     // Someone who never asks for `ready` must not get an unhandled rejection from it.
     this.#ready.promise.catch(() => {});
   }
 
-  /** Where this reader stands: give it as `since` to the next run. Null while the first snapshot is awaited. */
+  /**
+   * Where this stream stands, the number of the last message that arrived in order: give it as `since` to the next run, once
+   * you have read what has arrived. Null while the first snapshot is awaited.
+   *
+   * @example
+   * ```ts
+   * stream.close();
+   * const next = client.accountStream(stream.since === null ? {} : { since: stream.since });
+   * ```
+   */
   get since(): number | null {
     return this.#order.since;
   }
 
-  /** Connects, and resolves when the service has said hello. Throws `Problem` when it refuses the ticket. */
+  /**
+   * Connects, and resolves when the service has said hello. Throws `Problem` when it refuses the ticket. While the service can
+   * not be reached, or refuses the socket itself (a websocket does not tell why), it tries on: `onDisconnect` hears of it.
+   *
+   * @example
+   * ```ts
+   * await stream.ready();
+   * ```
+   */
   ready(): Promise<void> {
     this.#start();
     return this.#ready.promise;
   }
 
-  /** Messages until `close`, or until the stream ends with a `Problem`. Leaving the loop closes the stream. */
+  /**
+   * Messages until `close`, or until the stream ends with a `Problem`. Leaving the loop closes the stream.
+   *
+   * @example
+   * ```ts
+   * for await (const message of stream) {
+   *   if (message.type === "match.created") break;
+   * }
+   * ```
+   */
   async *[Symbol.asyncIterator](): AsyncGenerator<StreamMessage, void, undefined> {
+    if (this.#reading) throw new Error("A stream has one reader at a time: each message is shown once.");
+    this.#reading = true;
     this.#start();
     try {
       for (;;) {
@@ -85,24 +133,60 @@ export class Stream implements AsyncIterable<StreamMessage> {
         yield message;
       }
     } finally {
+      this.#reading = false;
       this.close();
     }
   }
 
-  /** A firm quote over the socket (an API key's ticket only). Repeated by itself when the connection breaks. */
+  /**
+   * A firm quote over the socket (an API key's ticket only); `price` is scaled by 1e6. Repeated by itself when the connection
+   * breaks. `Problem` as `client.rfq.quote`, `scope_missing`; `NoAnswer` after 30 s: it may have been placed.
+   *
+   * @example
+   * ```ts
+   * const quote = await stream.quote({ request_id: request.request_id, price: 650_000, expires_in_secs: 60 });
+   * ```
+   */
   quote(terms: { request_id: string; price: number; expires_in_secs?: number; idempotency_key?: string }): Promise<Quote> {
-    return this.#command("quote", { idempotency_key: crypto.randomUUID(), ...terms });
+    const { request_id, price, expires_in_secs, idempotency_key = crypto.randomUUID() } = terms;
+    return this.#command("quote", { request_id, price, expires_in_secs, idempotency_key });
   }
 
-  cancelQuote(terms: { quote_id: string }): Promise<{ quote_id: string; status: "cancelled" }> {
-    return this.#command("cancel_quote", terms);
+  /**
+   * Cancels a quote over the socket. `Problem` as `client.rfq.cancelQuote`.
+   *
+   * @example
+   * ```ts
+   * const quote = await stream.quote({ request_id: request.request_id, price: 650_000 });
+   * await stream.cancelQuote(quote);
+   * ```
+   */
+  cancelQuote({ quote_id }: { quote_id: string }): Promise<{ quote_id: string; status: "cancelled" }> {
+    return this.#command("cancel_quote", { quote_id });
   }
 
-  accept(terms: { quote_id: string }): Promise<Match> {
-    return this.#command("accept", terms);
+  /**
+   * Trades over the socket. `Problem` as `client.rfq.accept`.
+   *
+   * @example
+   * ```ts
+   * for await (const message of stream) {
+   *   if (message.type === "quote.received" && message.data.price <= 500_000) await stream.accept(message.data);
+   * }
+   * ```
+   */
+  accept({ quote_id }: { quote_id: string }): Promise<Match> {
+    return this.#command("accept", { quote_id });
   }
 
-  /** Ends the stream; what has arrived can still be read. */
+  /**
+   * Ends the stream; what has arrived can still be read. Commands without an answer throw `NoAnswer`.
+   *
+   * @example
+   * ```ts
+   * setTimeout(() => stream.close(), 60_000);
+   * ```
+   */
   close(): void {
     this.#end(null);
   }
@@ -166,8 +250,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
   }
 
   #receive(text: string, greeted: () => void): void {
-    // The service's messages are trusted to have the shape of its published description.
-    const message = decode(text) as StreamMessage | ControlMessage;
+    const message = readFrame(text);
+    if (message === null) return;
     switch (message.type) {
       case "pong":
         return this.#order.pong(message.seq);
@@ -178,6 +262,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
           command.reject(new Problem(message.data, { status: Number(message.data["status"] ?? 0) })),
         );
       default:
+        // Not of a stream: something newer than this client.
+        if (!Number.isSafeInteger(message.seq)) return;
         for (const shown of this.#order.take(message)) if (!this.#inbox.put(shown)) closeQuietly(this.#socket);
         if (message.type !== "hello") return;
         greeted();
@@ -219,6 +305,16 @@ export class Stream implements AsyncIterable<StreamMessage> {
     for (const id of this.#commands.keys())
       this.#answered(id, (command) => command.reject(error ?? new NoAnswer("command", "the stream was closed")));
     closeQuietly(this.#socket);
+  }
+}
+
+/** Null for what cannot be read: if it was a message of the stream, it is missed as a gap and asked for again. */
+function readFrame(text: string): StreamMessage | ControlMessage | null {
+  try {
+    // The service's messages are trusted to have the shape of its published description.
+    return decode(text) as StreamMessage | ControlMessage | null;
+  } catch {
+    return null;
   }
 }
 

@@ -1,11 +1,12 @@
 /** One call: signed, sent, understood, and repeated where that is safe. */
 import { NoAnswer, Problem, type ProblemBody } from "./problem.ts";
-import { headersOf, importSecret, signWith } from "./sign.ts";
+import { type HmacKey, headersOf, importSecret, signWith } from "./sign.ts";
 import { type QueryValue, decode, encode, targetOf } from "./wire.ts";
 
 /** An API key (works until it is revoked) or a session's token (works for an hour). */
 export type Credential = { apiKeyId: string; secret: string } | { accessToken: string };
 
+/** How the service is reached. */
 export type TransportOptions = {
   /** Where the service is, for example `https://rfq.example.com`. */
   baseUrl: string;
@@ -25,13 +26,13 @@ export type Call = {
   path: string;
   query?: Record<string, QueryValue>;
   body?: object;
-  headers?: Record<string, string>;
   /** Sent without a credential. */
   open?: boolean;
   /** Doing it twice is the same as doing it once, so a lost answer may be asked for again. */
   safe?: boolean;
-  signal?: AbortSignal;
 };
+
+type ToSign = { method: string; url: URL; body: Uint8Array | undefined; offsetMs: number };
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 /** Enough to outlast a deploy or a crashed process: two to three seconds together. */
@@ -44,7 +45,7 @@ const LONGEST_RETRY_AFTER_SECS = 30;
 export class Transport {
   readonly baseUrl: string;
   readonly #options: TransportOptions;
-  #key: Promise<CryptoKey> | null = null;
+  #key: Promise<HmacKey> | null = null;
   /** Server time minus ours, learned from a refused timestamp. */
   #clockOffsetMs = 0;
 
@@ -57,70 +58,65 @@ export class Transport {
     return this.#options.credential ?? null;
   }
 
-  /** The same service and settings with another credential. */
-  with(credential: Credential): Transport {
-    return new Transport({ ...this.#options, credential });
-  }
-
   async call<T>(call: Call): Promise<T> {
     const attempts = this.#options.attempts ?? DEFAULT_ATTEMPTS;
     let clockCorrected = false;
     for (let attempt = 1; ; attempt++) {
+      const offsetMs = this.#clockOffsetMs;
       try {
         // The service's answers are trusted to have the shape of its published description.
-        return (await this.#attempt(call)) as T;
+        return (await this.#attempt(call, offsetMs)) as T;
       } catch (error) {
-        if (!clockCorrected && this.#correctClock(error)) {
+        if (!clockCorrected && this.#correctClock(error, offsetMs)) {
           clockCorrected = true;
           attempt--;
           continue;
         }
         const delayMs = attempt < attempts ? retryDelay(error, call.safe ?? call.method === "GET", attempt) : null;
         if (delayMs === null) throw error;
-        await sleep(delayMs, call.signal);
+        await sleep(delayMs);
       }
     }
   }
 
-  async #attempt(call: Call): Promise<unknown> {
+  async #attempt(call: Call, offsetMs: number): Promise<unknown> {
     const url = new URL(this.baseUrl + targetOf(call.path, call.query));
     const name = `${call.method} ${call.path}`;
     const body = call.body === undefined ? undefined : encode(call.body);
-    const headers: Record<string, string> = { accept: "application/json", ...call.headers };
+    const headers: Record<string, string> = { accept: "application/json" };
     if (body !== undefined) headers["content-type"] = "application/json";
-    if (call.open !== true) Object.assign(headers, await this.#credentialHeaders(call.method, url, body));
+    if (call.open !== true) Object.assign(headers, await this.#credentialHeaders({ method: call.method, url, body, offsetMs }));
     const timeout = AbortSignal.timeout(this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
-    const signal = call.signal === undefined ? timeout : AbortSignal.any([call.signal, timeout]);
     const send = this.#options.fetch ?? fetch;
     let response: Response;
     let text: string;
     try {
-      response = await send(url.href, { method: call.method, headers, signal, redirect: "manual", body: body ?? null });
+      response = await send(url.href, { method: call.method, headers, signal: timeout, redirect: "manual", body: body ?? null });
       text = await response.text();
     } catch (error) {
-      if (call.signal?.aborted === true) throw call.signal.reason;
       throw new NoAnswer(name, timeout.aborted ? "no answer in time" : reasonOf(error), error);
     }
     return understand(name, response, text);
   }
 
-  async #credentialHeaders(method: string, url: URL, body: Uint8Array | undefined): Promise<Record<string, string>> {
+  async #credentialHeaders({ method, url, body, offsetMs }: ToSign): Promise<Record<string, string>> {
     const { credential } = this;
     if (credential === null) throw new Error("This call needs a credential: log in, or give the client an API key.");
     if ("accessToken" in credential) return { authorization: `Bearer ${credential.accessToken}` };
     this.#key ??= importSecret(credential.secret);
-    const timestampMs = Math.round((this.#options.now ?? Date.now)() + this.#clockOffsetMs);
+    const timestampMs = Math.round((this.#options.now ?? Date.now)() + offsetMs);
     const pathAndQuery = url.pathname + url.search;
     const signature = await signWith(await this.#key, { timestampMs, method, pathAndQuery, ...(body === undefined ? {} : { body }) });
     return headersOf(credential.apiKeyId, timestampMs, signature);
   }
 
   /** The server told how far off our clock is; nothing was done, so any call may be repeated. */
-  #correctClock(error: unknown): boolean {
+  #correctClock(error: unknown, offsetMs: number): boolean {
     if (!(error instanceof Problem) || error.code !== "timestamp_outside_tolerance") return false;
     const { skew_ms } = error.body;
     if (typeof skew_ms !== "number" || !Number.isFinite(skew_ms)) return false;
-    this.#clockOffsetMs -= skew_ms;
+    // From the offset that was sent, not the present one: calls side by side learn the same thing, and must not add it up.
+    this.#clockOffsetMs = offsetMs - skew_ms;
     return true;
   }
 }

@@ -4,14 +4,17 @@
  * timestamps are RFC 3339 texts in UTC with milliseconds: they sort as they are, and `new Date(text)` reads them.
  */
 
+/** Where an outcome token is from; what a deployment has is in `client.config()`. */
 export type Venue = "venue_one" | "venue_two" | "venue_three";
 /** `Bid`: the requester buys the asset with USDC. `Ask`: the requester sells it. */
 export type Side = "Bid" | "Ask";
+/** What a credential may do: look, trade, pay out. */
 export type Scope = "read" | "trade" | "withdraw";
 
 /** An outcome token: never an asset id alone. Asset ids are `0x` hex and are compared as numbers by the service. */
 export type MarketAsset = { venue_id: Venue; asset_id: string };
 
+/** A login: `access_token` is good until `expires_at`. */
 export type Session = {
   access_token: string;
   token_type: "Bearer";
@@ -22,6 +25,7 @@ export type Session = {
   scopes: Scope[];
 };
 
+/** A key without its secret. `allowed_ips` null: from anywhere; `expires_at` null: until revoked; `last_used_at` may lag a minute. */
 export type ApiKey = {
   api_key_id: string;
   label: string;
@@ -34,11 +38,13 @@ export type ApiKey = {
   minted_by: "session" | "operator";
 };
 
-/** `secret` is told this once. */
+/** A key with its `secret`, which is told this once. */
 export type NewApiKey = ApiKey & { secret: string };
 
+/** Opens one socket before `expires_at`. */
 export type Ticket = { ticket: string; expires_at: string; scopes: Scope[] };
 
+/** The owner, kind and scopes of the credential that asked. */
 export type WhoAmI = {
   user_id: string;
   credential: "session" | "api_key";
@@ -47,6 +53,7 @@ export type WhoAmI = {
   server_time: string;
 };
 
+/** Something that happened to the account; `actor` is the user, or `operator:<name>`. */
 export type AuditEvent = {
   audit_event_id: string;
   kind: string;
@@ -57,8 +64,10 @@ export type AuditEvent = {
   created_at: string;
 };
 
+/** The same instant twice: RFC 3339, and milliseconds since 1970. */
 export type ServerTime = { server_time: string; unix_ms: number };
 
+/** What the deployment offers; fees in basis points of the USDC amount. */
 export type ServiceConfig = {
   chains: { chain: string; chain_id: number; usdc: string; vault: string; required_confirmations: number; default: boolean }[];
   venues: {
@@ -73,8 +82,10 @@ export type ServiceConfig = {
   withdrawals_paused: boolean;
 };
 
+/** Where to send USDC and outcome tokens on `chain`; `nonce` counts the user's addresses there. */
 export type DepositAddress = { address: string; chain: string; created_at: string; current: boolean; nonce: number };
 
+/** Native units: 1 USDC is 1_000_000n. */
 export type UsdcBalance = {
   /** Can be used. */
   balance: bigint;
@@ -82,11 +93,13 @@ export type UsdcBalance = {
   pending_balance: bigint;
 };
 
-/** Both ids are null for USDC. */
+/** What is held of one asset, native units. Both ids are null for USDC. */
 export type Balance = UsdcBalance & { venue_id: Venue | null; asset_id: string | null };
 
+/** Why an entry was written. */
 export type LedgerReason = "deposit" | "withdrawal" | "reserve_rfq" | "reserve_trade" | "release" | "trade" | "fee";
 
+/** One line of the journal. */
 export type LedgerEntry = {
   /** Strictly increasing; a key to deduplicate by. */
   entry_id: number;
@@ -102,6 +115,7 @@ export type LedgerEntry = {
   balance_after: bigint;
 };
 
+/** A transfer to a deposit address; `amount` in native units, both ids null for USDC. */
 export type Deposit = {
   deposit_id: string;
   chain: string;
@@ -118,6 +132,7 @@ export type Deposit = {
   credited_at: string | null;
 };
 
+/** A payment out; `amount` in native units, both ids null for USDC. */
 export type Withdrawal = {
   withdrawal_id: string;
   job_id: string;
@@ -135,6 +150,7 @@ export type Withdrawal = {
   updated_at: string;
 };
 
+/** Someone asks for a price of `amount` native units. */
 export type QuoteRequest = {
   request_id: string;
   /** Null unless the requester disclosed it or is the caller. */
@@ -153,6 +169,7 @@ export type QuoteRequest = {
   quote_count?: number;
 };
 
+/** A firm offer; who made it is never told. */
 export type Quote = {
   quote_id: string;
   request_id: string;
@@ -171,6 +188,7 @@ export type Quote = {
   expires_at: string;
 };
 
+/** A trade that has settled, from the reader's side. */
 export type Match = {
   match_id: string;
   request_id: string;

@@ -3,15 +3,30 @@
 /** Fields that hold an amount, wherever they occur: `0x…` hex, except the ledger's signed decimals. */
 const AMOUNT_FIELDS = new Set(["amount", "balance", "pending_balance", "usdc_amount", "fee", "delta", "balance_after"]);
 
+const AMOUNT = /^(?:0x[0-9a-f]+|-?\d+)$/;
+
 /** An answer with its amounts as bigints. */
 export function decode(text: string): unknown {
-  return JSON.parse(text, (key, value: unknown) => (typeof value === "string" && AMOUNT_FIELDS.has(key) ? BigInt(value) : value));
+  return JSON.parse(text, (key, value: unknown) =>
+    typeof value === "string" && AMOUNT_FIELDS.has(key) && AMOUNT.test(value) ? BigInt(value) : value,
+  );
+}
+
+/**
+ * The fields that a call knows, and no others: a whole record fits a type that asks for some of its fields, but the service
+ * refuses what it does not know. Taking every name keeps the list complete.
+ */
+export function only<T extends object>(record: T, names: Record<keyof T, true>): Partial<T> {
+  const known: Partial<T> = {};
+  for (const name in names) if (record[name] !== undefined) known[name] = record[name];
+  return known;
 }
 
 /** A body with bigints as decimal strings, and without the fields that are undefined. */
-export function encode(body: object): ReturnType<TextEncoder["encode"]> {
+export function encode(body: object): Uint8Array<ArrayBuffer> {
   const text = JSON.stringify(body, (_key, value: unknown) => (typeof value === "bigint" ? String(value) : value));
-  return new TextEncoder().encode(text);
+  // Runtimes disagree about the declared type of encoded bytes; a copy has one that all of them send.
+  return new Uint8Array(new TextEncoder().encode(text));
 }
 
 export type QueryValue = string | number | bigint | boolean | Date | readonly string[] | null | undefined;

@@ -9,7 +9,13 @@ import { newAsset, startTestStack, type TestStack } from "../support/node/stack.
 
 const BUILT = resolve(".stack", `client-browser-${process.pid}`);
 const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => existsSync(path));
-const BROWSER_ARGS = ["--no-sandbox", "--disable-quic", "--disable-background-networking"];
+const BROWSER_ARGS = [
+  "--no-sandbox",
+  "--disable-quic",
+  "--disable-background-networking",
+  // A page that playwright fulfils is from nowhere, and Chromium lets no such page open a socket to loopback.
+  "--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets",
+];
 /** Hands the client's module to what the test evaluates, where an import would be rewritten by vitest. */
 const PAGE = `<!doctype html><link rel=icon href="data:,">
 <script type=module>import * as client from "./index.js"; globalThis.client = client;</script>`;
