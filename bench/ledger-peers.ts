@@ -39,7 +39,9 @@ export function runSqlite(seconds: number, migrations: readonly string[]): Rate[
     const open = db.prepare("INSERT INTO accounts (account_id, owner, asset, kind, balance) VALUES (?, randomblob(16), 'usdc', ?, 0)");
     open.run(1, "external");
     for (let user = 0; user < USERS; user++) for (const side of [0, 1]) open.run(2 + 2 * user + side, side === 0 ? "available" : "pending");
-    const insert = db.prepare("INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, ?, ?, randomblob(16), ?, 0, ?)");
+    const insert = db.prepare(
+      "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, ?, ?, randomblob(16), ?, 0, ?)",
+    );
     for (let user = 0; user < USERS; user++) insert.run(1, 2 + 2 * user, 1_000_000_000, "deposit", "credit", 1);
     db.exec("COMMIT");
     const rate = (hot: boolean, perCommit: number): Rate => {
@@ -54,7 +56,12 @@ export function runSqlite(seconds: number, migrations: readonly string[]): Rate[
         db.exec("COMMIT");
         done += perCommit;
       }
-      return { who: `SQLite in-process, ${perCommit === 1 ? "one" : perCommit} a commit`, clients: 1, hot, perSecond: done / ((performance.now() - started) / 1_000) };
+      return {
+        who: `SQLite in-process, ${perCommit === 1 ? "one" : perCommit} a commit`,
+        clients: 1,
+        hot,
+        perSecond: done / ((performance.now() - started) / 1_000),
+      };
     };
     return [rate(false, 1), rate(false, 64), rate(true, 1), rate(true, 64)];
   } finally {
@@ -63,7 +70,9 @@ export function runSqlite(seconds: number, migrations: readonly string[]): Rate[
   }
 }
 
-const POSTGRES_BIN = ["/usr/lib/postgresql/17/bin", "/usr/lib/postgresql/16/bin", "/usr/lib/postgresql/15/bin"].find((path) => existsSync(path));
+const POSTGRES_BIN = ["/usr/lib/postgresql/17/bin", "/usr/lib/postgresql/16/bin", "/usr/lib/postgresql/15/bin"].find((path) =>
+  existsSync(path),
+);
 
 /** The journal of migrations/ as PostgreSQL would have it: the same columns, checks, keys and one trigger that posts. */
 const POSTGRES_SCHEMA = `
@@ -106,8 +115,15 @@ export async function runPostgres(seconds: number): Promise<Rate[]> {
   chmodSync(folder, 0o755);
   if (asPostgres) chownSync(folder, userId("-u"), userId("-g"));
   const run = (program: string, args: readonly string[], input?: string): string => {
-    const [file, all] = asPostgres ? ["runuser", ["-u", "postgres", "--", join(POSTGRES_BIN, program), ...args]] : [join(POSTGRES_BIN, program), [...args]];
-    return execFileSync(file, all, { encoding: "utf8", cwd: folder, stdio: ["pipe", "pipe", "pipe"], ...(input === undefined ? {} : { input }) });
+    const [file, all] = asPostgres
+      ? ["runuser", ["-u", "postgres", "--", join(POSTGRES_BIN, program), ...args]]
+      : [join(POSTGRES_BIN, program), [...args]];
+    return execFileSync(file, all, {
+      encoding: "utf8",
+      cwd: folder,
+      stdio: ["pipe", "pipe", "pipe"],
+      ...(input === undefined ? {} : { input }),
+    });
   };
   const data = join(folder, "data");
   run("initdb", ["-D", data, "-A", "trust"]);
@@ -124,7 +140,24 @@ export async function runPostgres(seconds: number): Promise<Rate[]> {
 function pgbench(folder: string, { hot, clients, seconds }: { hot: boolean; clients: number; seconds: number }): Rate {
   const script = join(folder, "transfer.sql");
   writeFileSync(script, postgresTransfer(hot ? "4" : "2 + 2 * :u"));
-  const args = ["-h", folder, "-U", "postgres", "-n", "-M", "prepared", "-c", String(clients), "-j", "2", "-T", String(seconds), "-f", script, "postgres"];
+  const args = [
+    "-h",
+    folder,
+    "-U",
+    "postgres",
+    "-n",
+    "-M",
+    "prepared",
+    "-c",
+    String(clients),
+    "-j",
+    "2",
+    "-T",
+    String(seconds),
+    "-f",
+    script,
+    "postgres",
+  ];
   const { stdout, stderr } = spawnSync(join(POSTGRES_BIN ?? "", "pgbench"), args, { encoding: "utf8" });
   const perSecond = Number(/^tps = ([\d.]+)/m.exec(stdout)?.[1]);
   if (!(perSecond > 0)) throw new Error(`pgbench: ${stderr}`);

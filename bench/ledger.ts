@@ -84,7 +84,9 @@ const owner = (user: Sql): Sql => sql`unhex(printf('%032d', ${user}))`;
 
 async function openAccounts(batch: Batch): Promise<void> {
   for (const statement of MIGRATIONS) await batch([raw(statement)]);
-  const assets = raw(`json_each('${JSON.stringify(Array.from({ length: ASSETS }, (_, i) => (i === 0 ? "usdc" : `venue_one:0x${i.toString(16)}`)))}') a`);
+  const assets = raw(
+    `json_each('${JSON.stringify(Array.from({ length: ASSETS }, (_, i) => (i === 0 ? "usdc" : `venue_one:0x${i.toString(16)}`)))}') a`,
+  );
   const users = raw(`json_each('${JSON.stringify(Array.from({ length: USERS }, (_, i) => i))}') u`);
   await batch([
     sql`INSERT INTO commit_groups (group_id, at, voided) VALUES (randomblob(16), ${NOW}, 0)`,
@@ -139,7 +141,9 @@ async function pages(batch: Batch): Promise<Map<string, number>> {
   for (const [who, reader] of Object.entries(READERS)) {
     for (const [filterName, filter] of Object.entries(filters)) {
       const name = `${who}: ${filterName}`;
-      const times = await measure(who === "busy" && filterName === WORST ? 10 : 200, () => readEntries(db, reader, filter, { before: NEWEST, limit: 50 }));
+      const times = await measure(who === "busy" && filterName === WORST ? 10 : 200, () =>
+        readEntries(db, reader, filter, { before: NEWEST, limit: 50 }),
+      );
       show(`  ${name}`, times);
       medians.set(name, times.p50);
     }
@@ -197,12 +201,17 @@ async function main(): Promise<void> {
     console.log(`\nBytes that stay a transfer, its indexes included: ${Math.round((size?.bytes ?? 0) / (SIZES.at(-1) ?? 1))}`);
     const rates: Rate[] = [];
     for (const hot of [false, true]) {
-      for (const clients of [1, 16]) rates.push({ who: "D1, one a batch", clients, hot, perSecond: await ours(d1.batch, { clients, perBatch: 1, hot }) });
-      for (const clients of [1, 16]) rates.push({ who: "D1, 64 a batch", clients, hot, perSecond: await ours(d1.batch, { clients, perBatch: 64, hot }) });
+      for (const clients of [1, 16])
+        rates.push({ who: "D1, one a batch", clients, hot, perSecond: await ours(d1.batch, { clients, perBatch: 1, hot }) });
+      for (const clients of [1, 16])
+        rates.push({ who: "D1, 64 a batch", clients, hot, perSecond: await ours(d1.batch, { clients, perBatch: 64, hot }) });
     }
     rates.push(...runSqlite(SECONDS, MIGRATIONS), ...(await runPostgres(SECONDS)));
     console.log("\nTransfers per second");
-    for (const rate of rates) console.log(`  ${rate.who.padEnd(34)} ${rate.hot ? "hot account  " : "1 000 accounts"} ${String(rate.clients).padStart(3)} clients ${Math.round(rate.perSecond).toLocaleString("en").padStart(9)}/s`);
+    for (const rate of rates)
+      console.log(
+        `  ${rate.who.padEnd(34)} ${rate.hot ? "hot account  " : "1 000 accounts"} ${String(rate.clients).padStart(3)} clients ${Math.round(rate.perSecond).toLocaleString("en").padStart(9)}/s`,
+      );
   } finally {
     await d1.stop();
     rmSync(folder, { recursive: true, force: true });

@@ -1,5 +1,16 @@
 /** The soak's side of the chain: deposits, reorganisations, and what really stands there in the end. */
-import { type Address, createTestClient, encodeFunctionData, getAddress, type Hex, http, keccak256, publicActions } from "viem";
+import {
+  type Address,
+  createTestClient,
+  encodeFunctionData,
+  getAddress,
+  type Hex,
+  http,
+  keccak256,
+  type PublicClient,
+  publicActions,
+} from "viem";
+import { setTimeout as sleep } from "node:timers/promises";
 import { foundry } from "viem/chains";
 import { privateKeyToAccount } from "viem/accounts";
 import { localOutcomeTokensAbi } from "../../src/chain/abi/local-outcome-tokens.ts";
@@ -14,6 +25,9 @@ const DEPLOY_GAS = 2_000_000n;
 /** Above any spike of the base fee. */
 const MAX_FEE = 2_000n * 10n ** 9n;
 const REVERTS = 1;
+const BLOCK_TIME_SECS = 1;
+/** A block that was being mined when mining stopped is done after this. */
+const SETTLE_MS = 100;
 
 export type Chain = Awaited<ReturnType<typeof openChain>>;
 
@@ -60,10 +74,24 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
     for (const raw of signed.slice(used - firstNonce)) await client.sendRawTransaction({ serializedTransaction: raw }).catch(() => {});
   };
 
+  // anvil 1.7.1 loses blocks from its index when it mines during a reorg: nothing is mined, and nothing else changed, meanwhile.
+  let stillness = 0;
+  const still = async (hold: () => Promise<unknown>): Promise<void> => {
+    stillness++;
+    try {
+      await rpc("evm_setIntervalMining", [0]);
+      await hold();
+    } finally {
+      if (--stillness === 0) await rpc("evm_setIntervalMining", [BLOCK_TIME_SECS]);
+    }
+  };
+  let reorgs: Promise<unknown> = Promise.resolve();
+
   return {
     client,
     rpc,
     sendAgain,
+    still,
     mint: (asset: Asset, to: Address, amount: bigint) => send(mintCall(asset, to, amount)),
     /** A token recipient that refuses. */
     deployRefuser: async (): Promise<Address> => {
@@ -76,15 +104,23 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
       return getAddress(contractAddress);
     },
     /** Other blocks in place of the last ones. What they held comes back, or a rival with its nonce does. */
-    reorg: async (depth: number, rival: { asset: Asset; to: Address; amount: bigint } | null): Promise<void> => {
-      // Another miner, or equal blocks would be mined again and nothing would have changed.
-      await rpc("anvil_setCoinbase", [dice.hex(20)]);
-      await rpc("anvil_reorg", [depth, []]);
-      const used = (await client.getTransactionCount({ address: account.address })) - firstNonce;
-      if (rival !== null && used < signed.length) {
-        signed[used] = await sign(firstNonce + used, mintCall(rival.asset, rival.to, rival.amount));
-      }
-      await sendAgain();
+    reorg: (depth: number, rival: { asset: Asset; to: Address; amount: bigint } | null): Promise<void> => {
+      const mine = reorgs.then(async () => {
+        await still(async () => {
+          await sleep(SETTLE_MS);
+          // Another miner, or equal blocks would be mined again and nothing would have changed.
+          await rpc("anvil_setCoinbase", [dice.hex(20)]);
+          await rpc("anvil_reorg", [depth, []]);
+          await requireWhole(client, depth);
+        });
+        const used = (await client.getTransactionCount({ address: account.address })) - firstNonce;
+        if (rival !== null && used < signed.length) {
+          signed[used] = await sign(firstNonce + used, mintCall(rival.asset, rival.to, rival.amount));
+        }
+        await sendAgain();
+      });
+      reorgs = mine.catch(() => {});
+      return mine;
     },
     holding: (asset: Asset, holder: Address): Promise<bigint> =>
       asset === USDC
@@ -96,6 +132,12 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
             args: [holder, BigInt(asset.asset_id)],
           }),
   };
+}
+
+/** A chain with holes is anvil's fault, not the service's: such a run says nothing, and must not look as if it did. */
+async function requireWhole(client: Pick<PublicClient, "getBlockNumber" | "getBlock">, depth: number): Promise<void> {
+  const head = await client.getBlockNumber();
+  for (let back = 0n; back <= BigInt(depth) + 1n; back++) await client.getBlock({ blockNumber: head - back });
 }
 
 async function until<T>(ask: () => Promise<T | null>): Promise<T> {

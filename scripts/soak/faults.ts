@@ -24,7 +24,6 @@ const WEIGHTS = {
 
 /** Longest time for which something stays broken. */
 const LONGEST_MS = 6_000;
-const BLOCK_TIME_SECS = 1;
 const GWEI = 10n ** 9n;
 
 export async function breakThings(world: Faults, dice: Dice): Promise<void> {
@@ -55,11 +54,7 @@ const BREAK: Readonly<Record<keyof typeof WEIGHTS, (world: Faults, dice: Dice) =
     await chain.sendAgain();
   },
   "doorbell doubled": doubleDoorbell,
-  "no blocks": async ({ chain }, dice) => {
-    await chain.rpc("evm_setIntervalMining", [0]);
-    await sleep(dice.between(1_000, LONGEST_MS));
-    await chain.rpc("evm_setIntervalMining", [BLOCK_TIME_SECS]);
-  },
+  "no blocks": ({ chain }, dice) => chain.still(() => sleep(dice.between(1_000, LONGEST_MS))),
   "fee spike": ({ chain }, dice) => chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: BigInt(dice.between(5, 60)) * GWEI }),
   "withdrawals paused": async (world, dice) => {
     await order(world, { command: ["withdrawals", "pause"] });

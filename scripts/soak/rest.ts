@@ -12,7 +12,6 @@ const CRON_EVERY_LOOKS = 5;
 export async function comeToRest(world: Faults): Promise<void> {
   const { stack, chain, proxies, people } = world;
   for (const proxy of proxies) proxy.fail(null);
-  await chain.rpc("evm_setIntervalMining", [1]);
   await order(world, { command: ["withdrawals", "resume"] });
   for (const { email } of people) await order(world, { command: ["user", "unfreeze"], options: { email } });
   for (const person of people) await closeAll(world, person);

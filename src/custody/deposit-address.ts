@@ -4,6 +4,7 @@ import { commitAudited, recordOf } from "../auth/audit.ts";
 import { checksumAddress } from "../assets/address.ts";
 import { depositAddressFor } from "../chain/addresses.ts";
 import type { ChainConfig, Config } from "../platform/config.ts";
+import { errorFields, log } from "../platform/log.ts";
 import { Problem, problem, unavailable } from "../platform/problem.ts";
 import { all, blob, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -32,7 +33,10 @@ export async function createDepositAddress(
   for (let attempt = 0; attempt < NONCE_TRIES; attempt++) {
     const fault = await explainActor(db, actor);
     if (fault !== undefined) throw new Problem(fault);
-    const count = await first<{ n: number }>(db, sql`SELECT count(*) AS n FROM deposit_addresses WHERE user_id = ${uuid(actor.userId)} AND chain = ${chain.chain}`);
+    const count = await first<{ n: number }>(
+      db,
+      sql`SELECT count(*) AS n FROM deposit_addresses WHERE user_id = ${uuid(actor.userId)} AND chain = ${chain.chain}`,
+    );
     const nonce = count?.n ?? 0;
     if (nonce >= MAX_DEPOSIT_ADDRESSES) {
       throw problem("deposit_address_limit", `At most ${MAX_DEPOSIT_ADDRESSES} deposit addresses on a chain. Earlier ones stay good.`);
@@ -49,12 +53,18 @@ async function tryToCreate(
   { actor, chain, ip, nonce, remember }: Command & { nonce: number; remember: Remember },
 ): Promise<DepositAddress | undefined> {
   const derived = depositAddressFor(settings, chain, actor.userId, nonce);
-  await remember({ address: derived.address.slice(2).toLowerCase(), salt: derived.salt.slice(2), userId: actor.userId, nonce });
+  try {
+    await remember({ address: derived.address.slice(2).toLowerCase(), salt: derived.salt.slice(2), userId: actor.userId, nonce });
+  } catch (error) {
+    log("warn", "custody.address_not_remembered", { chain: chain.chain, ...errorFields(error) });
+    throw unavailable("none", "The deposit address could not be recorded. Try again shortly.");
+  }
   const count = sql`(SELECT count(*) FROM deposit_addresses WHERE user_id = ${uuid(actor.userId)} AND chain = ${chain.chain})`;
   const mine = sql`FROM deposit_addresses WHERE chain = ${chain.chain} AND address = ${blob(derived.address)}`;
   const created = await commitAudited(db, {
     record: recordOf(actor, "deposit_address_created", { ip, subjectId: derived.address }),
-    when: (group) => sql`${mayWrite(actor, group.at)} AND ${nonce} < ${MAX_DEPOSIT_ADDRESSES} AND ${count} = ${nonce} AND NOT EXISTS (SELECT 1 ${mine})`,
+    when: (group) =>
+      sql`${mayWrite(actor, group.at)} AND ${nonce} < ${MAX_DEPOSIT_ADDRESSES} AND ${count} = ${nonce} AND NOT EXISTS (SELECT 1 ${mine})`,
     then: (group, fired): Sql[] => [
       sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
         SELECT ${chain.chain}, ${blob(derived.address)}, ${uuid(actor.userId)}, ${nonce}, ${blob(derived.salt)}, ${group.at} WHERE ${fired}`,

@@ -7,8 +7,13 @@ export type WithdrawalName = { readonly withdrawal_id?: string | undefined; read
 /** Another user's withdrawal is as unknown as one that never was. */
 export async function getWithdrawal(db: D1Database, userId: string, name: WithdrawalName): Promise<ReturnType<typeof withdrawalView>> {
   const named: Sql =
-    name.withdrawal_id === undefined ? sql`w.client_withdrawal_id = ${name.client_withdrawal_id ?? ""}` : sql`w.withdrawal_id = ${uuid(name.withdrawal_id)}`;
-  const row = await first<WithdrawalRow>(db, sql`SELECT ${WITHDRAWAL_COLUMNS} FROM withdrawals w WHERE w.user_id = ${uuid(userId)} AND ${named}`);
+    name.withdrawal_id === undefined
+      ? sql`w.client_withdrawal_id = ${name.client_withdrawal_id ?? ""}`
+      : sql`w.withdrawal_id = ${uuid(name.withdrawal_id)}`;
+  const row = await first<WithdrawalRow>(
+    db,
+    sql`SELECT ${WITHDRAWAL_COLUMNS} FROM withdrawals w WHERE w.user_id = ${uuid(userId)} AND ${named}`,
+  );
   if (row === undefined) throw problem("withdrawal_unknown", "You have no such withdrawal.");
   return withdrawalView(row);
 }

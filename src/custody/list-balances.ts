@@ -13,7 +13,12 @@ export type AssetBalance = { venue_id: Venue | null; asset_id: string | null; ba
 /** Every asset of which something is available or pending: USDC first, then by venue and asset. */
 export async function listBalances(db: D1Database, userId: string, page: PageQuery<string>): Promise<Page<AssetBalance>> {
   const rows = await listOwn(db, userId, { after: page.last_cursor?.position ?? "", limit: fetchCount(page) });
-  return pageOf(page, rows, (row) => balanceView(row.asset, row), (row) => [row.asset]);
+  return pageOf(
+    page,
+    rows,
+    (row) => balanceView(row.asset, row),
+    (row) => [row.asset],
+  );
 }
 
 export function balanceView(asset: string, balance: Balance): AssetBalance {

@@ -3,7 +3,11 @@ import { all, raw, readUuid, sql, uuid } from "../platform/sql.ts";
 import { DEPOSIT_COLUMNS, type DepositRow, type DepositState, depositView } from "./records.ts";
 
 /** The caller's deposits, newest first. */
-export async function listDeposits(db: D1Database, userId: string, query: PageQuery<TimeId> & { status?: DepositState | undefined }): Promise<Page<ReturnType<typeof depositView>>> {
+export async function listDeposits(
+  db: D1Database,
+  userId: string,
+  query: PageQuery<TimeId> & { status?: DepositState | undefined },
+): Promise<Page<ReturnType<typeof depositView>>> {
   const rows = await all<DepositRow>(
     db,
     sql`SELECT ${DEPOSIT_COLUMNS} FROM deposits d INDEXED BY deposits_user WHERE d.user_id = ${uuid(userId)}

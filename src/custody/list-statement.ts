@@ -2,7 +2,17 @@ import { readStatement } from "../ledger/statement.ts";
 import { invalidRequest } from "../platform/problem.ts";
 import { type EntryWire, entryView, filterOf, type LedgerRequest } from "./list-entries.ts";
 
-const COLUMNS = ["entry_id", "account", "asset_id", "venue", "delta", "balance_after", "reason", "ref_id", "created_at"] as const satisfies (keyof EntryWire)[];
+const COLUMNS = [
+  "entry_id",
+  "account",
+  "asset_id",
+  "venue",
+  "delta",
+  "balance_after",
+  "reason",
+  "ref_id",
+  "created_at",
+] as const satisfies (keyof EntryWire)[];
 
 /** get-ledger as a file (RFC 4180): every matching entry up to the newest one now. No value of it needs quoting. */
 export async function statementResponse(db: D1Database, userId: string, query: LedgerRequest): Promise<Response> {
@@ -24,7 +34,10 @@ export async function statementResponse(db: D1Database, userId: string, query: L
 /** A caller who accepts CSV and names it before JSON, or names no JSON. */
 export function wantsStatement(accept: string | null): boolean {
   if (accept === null) return false;
-  const types = accept.toLowerCase().split(",").map((part) => part.split(";")[0]?.trim());
+  const types = accept
+    .toLowerCase()
+    .split(",")
+    .map((part) => part.split(";")[0]?.trim());
   const csv = types.indexOf("text/csv");
   const json = types.indexOf("application/json");
   return csv >= 0 && (json < 0 || csv < json);

@@ -128,14 +128,28 @@ function registerWithdrawalRoutes(app: Api): void {
     status: 202,
     answerHeaders: { "idempotency-replayed": "`true` when an earlier call queued the withdrawal" },
     problems: [
-      "session_cannot_withdraw", "chain_unknown", "client_withdrawal_id_reused", "withdrawals_paused", "withdrawal_amount_limit",
-      "withdrawal_daily_limit", "destination_refused", "insufficient_funds", "chain_liquidity",
+      "session_cannot_withdraw",
+      "chain_unknown",
+      "client_withdrawal_id_reused",
+      "withdrawals_paused",
+      "withdrawal_amount_limit",
+      "withdrawal_daily_limit",
+      "destination_refused",
+      "insufficient_funds",
+      "chain_liquidity",
     ],
     handler: async ({ env, db, settings, body, actor, clientIp, waitUntil }) => {
-      const asset = body.venue_id === undefined || body.asset_id === undefined ? USDC : assetKey({ venue: body.venue_id, assetId: body.asset_id });
+      const asset =
+        body.venue_id === undefined || body.asset_id === undefined ? USDC : assetKey({ venue: body.venue_id, assetId: body.asset_id });
       const chain = withdrawalChain(settings, asset, body.chain);
       await checkDestination(db, settings, body.to_address);
-      const terms: WithdrawTerms = { clientWithdrawalId: body.client_withdrawal_id, amount: body.amount, toAddress: body.to_address, chain: chain.chain, asset };
+      const terms: WithdrawTerms = {
+        clientWithdrawalId: body.client_withdrawal_id,
+        amount: body.amount,
+        toAddress: body.to_address,
+        chain: chain.chain,
+        asset,
+      };
       const { row, replayed, events } = await withdraw(db, settings, { actor, terms, ip: clientIp });
       if (replayed) return reply(withdrawalView(row), { "idempotency-replayed": "true" });
       waitUntil(pushHints(env, events));

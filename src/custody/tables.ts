@@ -47,10 +47,14 @@ export const deposits = sqliteTable(
     uniqueIndex("deposits_identity").on(t.chain, t.transactionHash, t.token, t.ordinal, t.position, t.address),
     index("deposits_user").on(t.userId, t.detectedAt, t.depositId),
     index("deposits_user_state").on(t.userId, t.state, t.detectedAt, t.depositId),
-    index("deposits_open").on(t.chain, t.blockNumber).where(sql`state = 'confirming'`),
+    index("deposits_open")
+      .on(t.chain, t.blockNumber)
+      .where(sql`state = 'confirming'`),
     index("deposits_hash").on(t.userId, t.transactionHash),
     index("deposits_detected_in").on(t.detectedIn),
-    index("deposits_ended_in").on(t.endedIn).where(sql`ended_in IS NOT NULL`),
+    index("deposits_ended_in")
+      .on(t.endedIn)
+      .where(sql`ended_in IS NOT NULL`),
     check("deposits_state", sql`state IN ('confirming', 'credited', 'orphaned', 'quarantined')`),
   ],
 );
@@ -84,10 +88,16 @@ export const withdrawals = sqliteTable(
     uniqueIndex("withdrawals_client_id").on(t.userId, t.clientWithdrawalId),
     index("withdrawals_user").on(t.userId, t.createdAt, t.withdrawalId),
     index("withdrawals_user_state").on(t.userId, t.state, t.createdAt, t.withdrawalId),
-    index("withdrawals_open").on(t.chain, t.createdAt, t.withdrawalId).where(sql`state IN ('queued', 'submitted')`),
-    index("withdrawals_reverted").on(t.userId, t.toAddress).where(sql`failure_code = 'payment_reverted'`),
+    index("withdrawals_open")
+      .on(t.chain, t.createdAt, t.withdrawalId)
+      .where(sql`state IN ('queued', 'submitted')`),
+    index("withdrawals_reverted")
+      .on(t.userId, t.toAddress)
+      .where(sql`failure_code = 'payment_reverted'`),
     index("withdrawals_changed_in").on(t.changedIn),
-    index("withdrawals_ended_by").on(t.endedBy).where(sql`ended_by IS NOT NULL`),
+    index("withdrawals_ended_by")
+      .on(t.endedBy)
+      .where(sql`ended_by IS NOT NULL`),
     check("withdrawals_state", sql`state IN ('queued', 'submitted', 'settled', 'failed')`),
     check("withdrawals_amount", sql`amount > 0`),
   ],

@@ -164,27 +164,43 @@ async function explain(db: D1Database, limits: Limits, { actor, terms }: Withdra
   return undefined;
 }
 
-type Seen = { readonly paused: number; readonly today: number; readonly failures: number; readonly liquidity: bigint; readonly available: bigint };
+type Seen = {
+  readonly paused: number;
+  readonly today: number;
+  readonly failures: number;
+  readonly liquidity: bigint;
+  readonly available: bigint;
+};
 
 function refuse(limits: Limits, { amount, chain }: WithdrawTerms, seen: Seen): void {
   if (seen.paused === 1) throw problem("withdrawals_paused", "Withdrawals are paused. What is queued waits; nothing was taken.");
   const { WITHDRAWAL_MIN_UNITS: minimum, WITHDRAWAL_MAX_UNITS: maximum } = limits;
   // A maximum of 2^62 is no limit of withdrawals but of balances: beyond it the funds are short.
   if (amount < minimum || (amount > maximum && maximum < MAX_NATIVE_UNITS)) {
-    throw problem("withdrawal_amount_limit", "The amount is outside the limits of one withdrawal.", { minimum: toHex(minimum), maximum: toHex(maximum) });
+    throw problem("withdrawal_amount_limit", "The amount is outside the limits of one withdrawal.", {
+      minimum: toHex(minimum),
+      maximum: toHex(maximum),
+    });
   }
   if (seen.today >= limits.WITHDRAWAL_DAILY_COUNT) {
-    throw problem("withdrawal_daily_limit", `At most ${limits.WITHDRAWAL_DAILY_COUNT} withdrawals in 24 hours, failed ones included.`, { remaining: 0 });
+    throw problem("withdrawal_daily_limit", `At most ${limits.WITHDRAWAL_DAILY_COUNT} withdrawals in 24 hours, failed ones included.`, {
+      remaining: 0,
+    });
   }
   if (seen.failures >= REFUSED_AFTER_FAILURES) {
     throw problem("destination_refused", "Payments to this address failed repeatedly. Choose another one, or ask the operator.");
   }
   if (seen.available < amount) {
-    throw problem("insufficient_funds", "The available balance is below the amount.", { available: toHex(seen.available), required: toHex(amount) });
+    throw problem("insufficient_funds", "The available balance is below the amount.", {
+      available: toHex(seen.available),
+      required: toHex(amount),
+    });
   }
   if (seen.liquidity < amount) {
     const available = seen.liquidity > 0n ? seen.liquidity : 0n;
-    throw problem("chain_liquidity", `${chain} cannot pay that much of this asset now. Withdraw less, or on another chain.`, { available: toHex(available) });
+    throw problem("chain_liquidity", `${chain} cannot pay that much of this asset now. Withdraw less, or on another chain.`, {
+      available: toHex(available),
+    });
   }
 }
 

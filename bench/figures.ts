@@ -1,0 +1,87 @@
+/** What a bench hands back, and how it is printed: each figure beside its peer, the ratio, and the target where there is one. */
+
+export type Figure = {
+  readonly what: string;
+  readonly ours: number;
+  readonly unit: string;
+  /** What the same machine did in the same run without us, or with the thing under test switched off. */
+  readonly peer?: { readonly name: string; readonly value: number };
+  /** Bounds of ours / peer, or of ours where there is no peer. Never asserted: a miss is printed, nothing fails. */
+  readonly target?: { readonly atLeast: number } | { readonly atMost: number };
+  readonly note?: string;
+};
+
+export type BenchOptions = {
+  /** Short runs: they show that the bench works, not how fast anything is. */
+  readonly quick: boolean;
+  readonly say: (line: string) => void;
+  /** Takes what has to be ended when the run is interrupted. */
+  readonly onStop: (stop: () => Promise<void>) => void;
+};
+
+export type Bench = (options: BenchOptions) => Promise<Figure[]>;
+
+export function median(values: readonly number[]): number {
+  const sorted = Float64Array.from(values).sort();
+  const [low, high] = [sorted[Math.floor((sorted.length - 1) / 2)], sorted[Math.ceil((sorted.length - 1) / 2)]];
+  return low === undefined || high === undefined ? Number.NaN : (low + high) / 2;
+}
+
+/** Nearest rank; NaN of nothing. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = Float64Array.from(values).sort();
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+export function ratioOf(figure: Figure): number | undefined {
+  return figure.peer === undefined || figure.peer.value === 0 ? undefined : figure.ours / figure.peer.value;
+}
+
+export function verdict(figure: Figure): "" | "holds" | "MISSES" {
+  if (figure.target === undefined) return "";
+  const value = figure.peer === undefined ? figure.ours : (ratioOf(figure) ?? Number.NaN);
+  const holds = "atLeast" in figure.target ? value >= figure.target.atLeast : value <= figure.target.atMost;
+  return holds ? "holds" : "MISSES";
+}
+
+export function printFigures(title: string, figures: readonly Figure[]): void {
+  const rows = figures.map((figure) => {
+    const ratio = ratioOf(figure);
+    return [
+      figure.what,
+      `${number(figure.ours)} ${figure.unit}`,
+      figure.peer === undefined ? "" : `${number(figure.peer.value)} ${figure.unit}`,
+      figure.peer?.name ?? "",
+      ratio === undefined ? "" : `${ratio.toFixed(2)}×`,
+      targetText(figure),
+      verdict(figure),
+      figure.note ?? "",
+    ];
+  });
+  const heads = ["", "ours", "peer", "", "ratio", "target", "", ""];
+  const right = new Set([1, 2, 4, 5]);
+  const widths = heads.map((head, column) => Math.max(head.length, ...rows.map((row) => row[column]?.length ?? 0)));
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, column) => (right.has(column) ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0)))
+      .join("  ")
+      .trimEnd();
+  console.log(`\n${title}\n${line(heads)}`);
+  for (const row of rows) console.log(line(row));
+}
+
+function targetText({ target, peer }: Figure): string {
+  if (target === undefined) return "";
+  const unit = peer === undefined ? "" : "×";
+  return "atLeast" in target ? `≥ ${target.atLeast}${unit}` : `≤ ${target.atMost}${unit}`;
+}
+
+export function number(value: number): string {
+  if (!Number.isFinite(value)) return "–";
+  if (Number.isInteger(value) || Math.abs(value) >= 100) return Math.round(value).toLocaleString("en").replaceAll(",", " ");
+  return value.toFixed(Math.abs(value) >= 10 ? 1 : 2);
+}

@@ -1,0 +1,150 @@
+/**
+ * Closed-loop HTTP load over raw sockets, in a thread of its own: requests are signed and laid out as bytes before the
+ * clock starts, so that on two cores the generator takes as little as it can from the process under test.
+ */
+import { connect } from "node:net";
+import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+
+export type Load = {
+  readonly port: number;
+  /** One connection each; each request waits for the answer to the one before. */
+  readonly lanes: readonly (readonly Uint8Array[])[];
+  /** Goes round the lanes for this long, the first part of it uncounted; left out: once through, all of it counted. */
+  readonly forMs?: number;
+  readonly warmUpMs?: number;
+  /** Hands back every answer's body, in the order of the lanes. */
+  readonly collect?: boolean;
+};
+
+export type LoadResult = {
+  readonly perSecond: number;
+  readonly done: number;
+  /** With those of the warm-up. */
+  readonly all: number;
+  readonly ms: number;
+  /** Milliseconds, one a counted request. */
+  readonly latencies: readonly number[];
+  readonly statuses: Readonly<Record<number, number>>;
+  /** The first answer that was no success. */
+  readonly firstFault: string | null;
+  readonly bodies: readonly (readonly string[])[];
+};
+
+/** Runs the load in a worker thread. */
+export function drive(load: Load): Promise<LoadResult> {
+  return new Promise((resolve, reject) => {
+    const thread = new Worker(import.meta.filename, { workerData: { benchLoad: load } });
+    thread.once("message", resolve);
+    thread.once("error", reject);
+    thread.once("exit", (code) => reject(new Error(`the load generator ended with ${code}`)));
+  });
+}
+
+/** The bytes of one HTTP/1.1 request. */
+export function httpRequest(request: {
+  method: string;
+  target: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: string;
+}): Uint8Array {
+  const { method, target, headers = {}, body } = request;
+  const all: Record<string, string> = {
+    host: "127.0.0.1",
+    ...headers,
+    ...(body === undefined ? {} : { "content-type": "application/json", "content-length": String(Buffer.byteLength(body)) }),
+  };
+  const head = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return Buffer.from(`${method} ${target} HTTP/1.1\r\n${head.join("")}\r\n${body ?? ""}`);
+}
+
+const TIMEOUT_MS = 120_000;
+
+/** The same in this thread: for single requests, where starting a thread would be the larger part. */
+export async function run(load: Load): Promise<LoadResult> {
+  const started = performance.now();
+  const countFrom = started + (load.warmUpMs ?? 0);
+  const until = load.forMs === undefined ? Number.POSITIVE_INFINITY : countFrom + load.forMs;
+  const latencies: number[] = [];
+  const statuses: Record<number, number> = {};
+  let firstFault: string | null = null;
+  let last = countFrom;
+  let all = 0;
+
+  const lane = (requests: readonly Uint8Array[]) =>
+    new Promise<string[]>((resolve, reject) => {
+      const bodies: string[] = [];
+      let next = 0;
+      let sentAt = 0;
+      let pending: Buffer = Buffer.alloc(0);
+      const socket = connect({ port: load.port, host: "127.0.0.1", noDelay: true });
+      socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error("no answer in time")));
+      socket.once("error", reject);
+      const send = () => {
+        const request = load.forMs === undefined ? requests[next] : requests[next % requests.length];
+        sentAt = performance.now();
+        if (request === undefined || sentAt >= until) {
+          socket.destroy();
+          return resolve(bodies);
+        }
+        next += 1;
+        socket.write(request);
+      };
+      socket.once("connect", send);
+      socket.once("close", () => reject(new Error("the Worker closed a connection")));
+      socket.on("data", (chunk: Buffer) => {
+        pending = pending.byteLength === 0 ? chunk : Buffer.concat([pending, chunk]);
+        const answer = readAnswer(pending);
+        if (answer === undefined) return;
+        pending = Buffer.alloc(0);
+        const now = performance.now();
+        all += 1;
+        if (now >= countFrom && now <= until) {
+          latencies.push(now - sentAt);
+          statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
+          last = now;
+        }
+        if (answer.status >= 300) firstFault ??= `${answer.status} ${answer.body()}`;
+        if (load.collect === true) bodies.push(answer.body());
+        send();
+      });
+    });
+
+  const bodies = await Promise.all(load.lanes.map(lane));
+  const ms = load.forMs ?? last - countFrom;
+  return { perSecond: latencies.length / (ms / 1_000), done: latencies.length, all, ms, latencies, statuses, firstFault, bodies };
+}
+
+/** A whole answer, or undefined while bytes are missing. Lengths or chunks; one answer at a time. */
+function readAnswer(bytes: Buffer): { status: number; body: () => string } | undefined {
+  const headEnd = bytes.indexOf("\r\n\r\n");
+  if (headEnd === -1) return undefined;
+  const head = bytes.toString("latin1", 0, headEnd);
+  const status = Number(head.slice(9, 12));
+  const bodyAt = headEnd + 4;
+  const length = /\r\ncontent-length: *(\d+)/i.exec(head);
+  if (length !== null) {
+    const end = bodyAt + Number(length[1]);
+    return bytes.byteLength < end ? undefined : { status, body: () => bytes.toString("utf8", bodyAt, end) };
+  }
+  if (!bytes.subarray(-5).equals(LAST_CHUNK)) return undefined;
+  return { status, body: () => joinChunks(bytes.toString("utf8", bodyAt)) };
+}
+
+const LAST_CHUNK = Buffer.from("0\r\n\r\n");
+
+function joinChunks(text: string): string {
+  let [rest, whole] = [text, ""];
+  for (;;) {
+    const lineEnd = rest.indexOf("\r\n");
+    const size = Number.parseInt(rest.slice(0, lineEnd), 16);
+    if (!(size > 0)) return whole;
+    whole += rest.slice(lineEnd + 2, lineEnd + 2 + size);
+    rest = rest.slice(lineEnd + 4 + size);
+  }
+}
+
+if (!isMainThread) {
+  const { benchLoad } = (workerData ?? {}) as { benchLoad?: Load };
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port of Node's, not a window
+  if (benchLoad !== undefined) parentPort?.postMessage(await run(benchLoad));
+}

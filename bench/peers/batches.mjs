@@ -1,0 +1,148 @@
+/**
+ * The peer of a quote: the rows that it leaves behind, written by bare D1 batches one after the other. No HTTP, no signature,
+ * no gate, no answer is read back. `each`: one INSERT a row, as an ORM would. `sets`: one INSERT a table, from JSON.
+ */
+import { DurableObject } from "cloudflare:workers";
+
+export class Peer extends DurableObject {
+  #seq = 0;
+
+  /** Writes groups of `units` quotes for `ms` milliseconds. */
+  async run({ units, ms, style, makers, asset }) {
+    const db = this.env.DB;
+    const accounts = await this.#accounts(makers, asset);
+    const [started, until] = [Date.now(), Date.now() + ms];
+    let written = 0;
+    while (Date.now() < until) {
+      await db.batch(style === "sets" ? this.#sets(units, accounts, asset) : this.#each(units, accounts, asset));
+      written += units;
+    }
+    return { written, ms: Date.now() - started };
+  }
+
+  async #accounts(makers, asset) {
+    const db = this.env.DB;
+    const { results } = await db
+      .prepare(
+        `SELECT a.account_id AS available, p.account_id AS pending, hex(a.owner) AS owner FROM json_each(?) u
+         JOIN accounts a ON a.owner = unhex(u.value, '-') AND a.asset = ? AND a.kind = 'available'
+         JOIN accounts p ON p.owner = a.owner AND p.asset = a.asset AND p.kind = 'pending'`,
+      )
+      .bind(JSON.stringify(makers), asset)
+      .all();
+    const names = JSON.stringify([...results.map(({ owner }) => owner), "requester"]);
+    await db.batch([
+      db
+        .prepare(
+          "INSERT INTO streams (name, last_seq, pushed_seq, first_seq) SELECT 'account:' || u.value, 0, 0, 1 FROM json_each(?) u WHERE NOT EXISTS (SELECT 1 FROM streams WHERE name = 'account:' || u.value)",
+        )
+        .bind(names),
+    ]);
+    const streams = (
+      await db
+        .prepare(
+          "SELECT s.stream_id AS id, s.last_seq AS last FROM json_each(?) u JOIN streams s ON s.name = 'account:' || u.value ORDER BY u.key",
+        )
+        .bind(names)
+        .all()
+    ).results;
+    const requester = streams.pop();
+    return { makers: results.map((row, index) => ({ ...row, stream: streams[index] })), requester };
+  }
+
+  #rows(units, { makers, requester }, asset) {
+    const rows = [];
+    for (let i = 0; i < units; i++) {
+      const maker = makers[this.#seq++ % makers.length];
+      const quote = crypto.randomUUID().replaceAll("-", "");
+      maker.stream.last += 1;
+      requester.last += 1;
+      const body = JSON.stringify({
+        quote_id: quote,
+        request_id: quote,
+        asset,
+        amount: "1000",
+        side: "Bid",
+        price: 500_000,
+        usdc_amount: "500",
+        fee: "0",
+        state: "open",
+        opened_at: 1_790_000_000_000,
+        expires_at: 1_790_000_300_000,
+      });
+      rows.push({
+        quote,
+        maker: maker.owner,
+        from: maker.available,
+        to: maker.pending,
+        body,
+        events: [
+          [maker.stream.id, maker.stream.last, "quote.opened"],
+          [requester.id, requester.last, "quote.received"],
+        ],
+      });
+    }
+    return rows;
+  }
+
+  #begin() {
+    return this.env.DB.prepare("INSERT INTO commit_groups (group_id, at, voided) VALUES (unhex(?, '-'), ?, 0)").bind(
+      crypto.randomUUID(),
+      Date.now(),
+    );
+  }
+
+  #each(units, accounts, asset) {
+    const db = this.env.DB;
+    const now = Date.now();
+    const quote = db.prepare(
+      `INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price, usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, state, opened_at, expires_at, opened_in)
+       VALUES (unhex(?), unhex(?), unhex(?), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open', ?, ?, 1)`,
+    );
+    const transfer = db.prepare(
+      "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, 1000, 'reserve_rfq', unhex(?), 'reserve', 0, ?)",
+    );
+    const event = db.prepare("INSERT INTO stream_events (stream_id, seq, written_in, at, type, body) VALUES (?, ?, 1, ?, ?, ?)");
+    return [
+      this.#begin(),
+      ...this.#rows(units, accounts, asset).flatMap((row) => [
+        quote.bind(row.quote, row.quote, row.maker, asset, asset, now, now + 300_000),
+        transfer.bind(row.from, row.to, row.quote, now),
+        ...row.events.map(([stream, seq, type]) => event.bind(stream, seq, now, type, row.body)),
+      ]),
+    ];
+  }
+
+  #sets(units, accounts, asset) {
+    const db = this.env.DB;
+    const now = Date.now();
+    const rows = this.#rows(units, accounts, asset);
+    const list = JSON.stringify(rows);
+    const events = JSON.stringify(rows.flatMap((row) => row.events.map(([stream, seq, type]) => ({ stream, seq, type, body: row.body }))));
+    return [
+      this.#begin(),
+      db
+        .prepare(
+          `INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price, usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, state, opened_at, expires_at, opened_in)
+           SELECT unhex(r.value ->> 'quote'), unhex(r.value ->> 'quote'), unhex(r.value ->> 'maker'), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open', ?, ?, 1 FROM json_each(?) r`,
+        )
+        .bind(asset, asset, now, now + 300_000, list),
+      db
+        .prepare(
+          "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) SELECT r.value ->> 'from', r.value ->> 'to', 1000, 'reserve_rfq', unhex(r.value ->> 'quote'), 'reserve', 0, ? FROM json_each(?) r",
+        )
+        .bind(now, list),
+      db
+        .prepare(
+          "INSERT INTO stream_events (stream_id, seq, written_in, at, type, body) SELECT e.value ->> 'stream', e.value ->> 'seq', 1, ?, e.value ->> 'type', e.value ->> 'body' FROM json_each(?) e ORDER BY e.key",
+        )
+        .bind(now, events),
+    ];
+  }
+}
+
+export default {
+  async fetch(request, env) {
+    return Response.json(await env.PEER.getByName("peer").run(await request.json()));
+  },
+};

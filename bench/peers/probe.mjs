@@ -1,0 +1,87 @@
+/**
+ * The bundle, with an eye on D1: the Worker's calls are counted, and a book notes when its batches came back. Used where
+ * that is the question; throughput is measured without it.
+ */
+import worker, { ChainWatcher, Feed, Operator, Payer, RfqBook } from "./worker.js";
+
+export { ChainWatcher, Feed, Operator, Payer };
+
+let calls = 0;
+const ofWorker = new WeakMap();
+
+/** One watched env per env: the Worker keeps its parsed settings by it. */
+function watchedByWorker(env) {
+  let copy = ofWorker.get(env);
+  if (copy === undefined) {
+    copy = watched(
+      env,
+      () => void calls++,
+      () => {},
+    );
+    ofWorker.set(env, copy);
+  }
+  return copy;
+}
+
+function watched(env, onCall, onBatch) {
+  return { ...env, DB: watchedDatabase(env.DB, onCall, onBatch) };
+}
+
+function watchedDatabase(db, onCall, onBatch) {
+  return {
+    prepare: (text) => watchedStatement(db.prepare(text), onCall),
+    batch: async (statements) => {
+      onCall();
+      const results = await db.batch(statements.map((statement) => statement.inner ?? statement));
+      onBatch(statements.length, Date.now());
+      return results;
+    },
+  };
+}
+
+function watchedStatement(inner, onCall) {
+  const counted =
+    (method) =>
+    (...args) => {
+      onCall();
+      return inner[method](...args);
+    };
+  return {
+    inner,
+    bind: (...params) => watchedStatement(inner.bind(...params), onCall),
+    all: counted("all"),
+    first: counted("first"),
+    run: counted("run"),
+    raw: counted("raw"),
+  };
+}
+
+class WatchedBook extends RfqBook {
+  constructor(ctx, env) {
+    const batches = [];
+    super(
+      ctx,
+      watched(
+        env,
+        () => {},
+        (statements, at) => batches.push({ statements, at }),
+      ),
+    );
+    this.batches = batches;
+  }
+
+  benchBatches() {
+    return this.batches.splice(0);
+  }
+}
+export { WatchedBook as RfqBook };
+
+export default {
+  ...worker,
+  async fetch(request, env, context) {
+    const url = new URL(request.url);
+    if (url.pathname === "/bench/d1-calls") return Response.json({ calls });
+    if (url.pathname === "/bench/batches") return Response.json(await env.RFQ_BOOK.getByName(url.searchParams.get("book")).benchBatches());
+    return worker.fetch(request, watchedByWorker(env), context);
+  },
+};

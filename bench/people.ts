@@ -1,0 +1,95 @@
+/** Users with money and API keys, written straight into D1: the bench is not about how they came to be. */
+import { randomBytes, randomUUID } from "node:crypto";
+import { sealSecret } from "../src/auth/secret-box.ts";
+import { headersOf, importSecret, signWith } from "../src/client/sign.ts";
+import { uuidv7 } from "../src/platform/uuid.ts";
+import { httpRequest } from "./load.ts";
+import type { BenchStack, Database } from "./stack.ts";
+
+export type Person = { readonly userId: string; readonly apiKeyId: string; readonly key: CryptoKey };
+
+/** Each gets `units` of every asset, from the chain's account as a deposit would: the triggers move the balances. */
+export async function makePeople(stack: BenchStack, count: number, assets: readonly string[], units = 10 ** 12): Promise<Person[]> {
+  const people: (Person & { sealed: string; masterKeyId: string })[] = [];
+  for (let i = 0; i < count; i++) {
+    const [userId, apiKeyId, secret] = [uuidv7(), randomUUID(), randomBytes(32).toString("base64url")];
+    people.push({
+      userId,
+      apiKeyId,
+      key: await importSecret(secret),
+      ...(await sealSecret(stack.masterKeys, secret, { apiKeyId, userId })),
+    });
+  }
+  const list = JSON.stringify(people.map(({ userId, apiKeyId, sealed, masterKeyId }) => ({ userId, apiKeyId, sealed, masterKeyId })));
+  await stack.db.batch([
+    stack.db
+      .prepare(
+        `INSERT INTO users (user_id, email, password_hash, session_epoch, frozen_at, created_at)
+         SELECT unhex(p.value ->> 'userId', '-'), p.value ->> 'userId' || '@bench.example', 'none', 0, NULL, 0 FROM json_each(?) p`,
+      )
+      .bind(list),
+    stack.db
+      .prepare(
+        `INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id, minted_by, active_from, created_at)
+         SELECT unhex(p.value ->> 'apiKeyId', '-'), unhex(p.value ->> 'userId', '-'), 'bench', 'read,trade', p.value ->> 'sealed',
+           p.value ->> 'masterKeyId', 'operator', 0, 0 FROM json_each(?) p`,
+      )
+      .bind(list),
+  ]);
+  if (assets.length > 0)
+    await fund(
+      stack.db,
+      people.map(({ userId }) => userId),
+      assets,
+      units,
+    );
+  return people.map(({ userId, apiKeyId, key }) => ({ userId, apiKeyId, key }));
+}
+
+export async function fund(db: Database, userIds: readonly string[], assets: readonly string[], units: number): Promise<void> {
+  const [users, given] = [JSON.stringify(userIds), JSON.stringify(assets)];
+  const missing =
+    "NOT EXISTS (SELECT 1 FROM accounts x WHERE x.owner = CAST('external:local' AS BLOB) AND x.asset = a.value AND x.kind = 'external')";
+  await db.batch([
+    db
+      .prepare(
+        `INSERT INTO accounts (owner, asset, kind, balance) SELECT CAST('external:local' AS BLOB), a.value, 'external', 0 FROM json_each(?) a WHERE ${missing}`,
+      )
+      .bind(given),
+    ...["available", "pending"].map((kind) =>
+      db
+        .prepare(
+          "INSERT INTO accounts (owner, asset, kind, balance) SELECT unhex(u.value, '-'), a.value, ?, 0 FROM json_each(?) u, json_each(?) a",
+        )
+        .bind(kind, users, given),
+    ),
+    db
+      .prepare(
+        `INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+         SELECT e.account_id, t.account_id, ?, 'deposit', randomblob(16), 'credit', 0, ? FROM json_each(?) u, json_each(?) a
+         JOIN accounts e ON e.owner = CAST('external:local' AS BLOB) AND e.asset = a.value AND e.kind = 'external'
+         JOIN accounts t ON t.owner = unhex(u.value, '-') AND t.asset = a.value AND t.kind = 'available'`,
+      )
+      .bind(units, Date.now(), users, given),
+  ]);
+}
+
+/** A signed request as bytes. Signed for now: good for 30 seconds either way, however often it is sent. */
+export async function signed(
+  person: Person,
+  method: string,
+  target: string,
+  fields?: Readonly<Record<string, unknown>>,
+): Promise<Uint8Array> {
+  const timestampMs = Date.now();
+  const body = fields === undefined ? undefined : JSON.stringify(fields);
+  const signature = await signWith(person.key, { timestampMs, method, pathAndQuery: target, ...(body === undefined ? {} : { body }) });
+  const headers = { ...headersOf(person.apiKeyId, timestampMs, signature) };
+  return httpRequest({ method, target, headers, ...(body === undefined ? {} : { body }) });
+}
+
+/** An outcome token nobody else in the run has, as its two names. Ids of prediction markets fill their 32 bytes. */
+export function newToken(): { readonly assetId: string; readonly asset: string } {
+  const assetId = `0x1${randomBytes(31).toString("hex")}`;
+  return { assetId, asset: `venue_one:${assetId}` };
+}

@@ -1,0 +1,68 @@
+/** `npm run bench [-- name…] [--quick]`: every bench, or those named, one after the other on an otherwise idle machine. */
+import { spawn } from "node:child_process";
+import { availableParallelism, cpus, loadavg } from "node:os";
+import { join } from "node:path";
+import { runScript } from "../scripts/stack/shutdown.ts";
+import { benchAuth } from "./auth.ts";
+import { type Bench, type Figure, printFigures, verdict } from "./figures.ts";
+import { benchRfq } from "./rfq.ts";
+import { benchStorage } from "./storage.ts";
+import { benchStreams } from "./streams.ts";
+
+const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
+  auth: { title: "Signed requests", bench: benchAuth },
+  rfq: { title: "Quotes and accepts", bench: benchRfq },
+  streams: { title: "Streams", bench: benchStreams },
+  storage: { title: "Storage", bench: benchStorage },
+};
+/** Benches that are scripts of their own: they print their own tables. */
+const SCRIPTS: Readonly<Record<string, string>> = { ledger: "ledger.ts", "contracts-gas": "contracts-gas.ts" };
+
+await runScript(async (onStop) => {
+  const args = process.argv.slice(2);
+  const quick = args.includes("--quick");
+  const known = [...Object.keys(OWN), ...Object.keys(SCRIPTS)];
+  const named = args.filter((arg) => !arg.startsWith("--"));
+  const strange = [...named.filter((name) => !known.includes(name)), ...args.filter((arg) => arg.startsWith("--") && arg !== "--quick")];
+  if (strange.length > 0) {
+    console.error(`There is no ${strange.join(", ")}. Benches: ${known.join(", ")}; --quick for short runs.`);
+    return 2;
+  }
+  const say = (line: string) => console.log(line);
+  say(
+    `${new Date().toISOString()}  ${cpus()[0]?.model ?? "?"}, ${availableParallelism()} cores, load ${loadavg()
+      .map((load) => load.toFixed(1))
+      .join(" ")}${quick ? "  QUICK: figures mean nothing" : ""}`,
+  );
+  const all: Figure[] = [];
+  for (const name of named.length > 0 ? known.filter((one) => named.includes(one)) : known) {
+    const own = OWN[name];
+    const script = SCRIPTS[name];
+    const started = performance.now();
+    say(`\n— ${name}`);
+    if (own !== undefined) {
+      const figures = await own.bench({ quick, say, onStop });
+      printFigures(own.title, figures);
+      all.push(...figures);
+    } else if (script !== undefined) await runChild(script, quick, onStop);
+    say(`  (${((performance.now() - started) / 1_000).toFixed(0)} s)`);
+  }
+  const aimed = all.filter((figure) => figure.target !== undefined);
+  if (aimed.length > 0)
+    printFigures(`Targets: ${aimed.filter((figure) => verdict(figure) === "holds").length} of ${aimed.length} hold`, aimed);
+  return 0;
+});
+
+async function runChild(script: string, quick: boolean, onStop: (stop: () => Promise<void>) => void): Promise<void> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, script), ...(quick ? ["--quick"] : [])], { stdio: "inherit" });
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("exit", resolve);
+  });
+  onStop(async () => {
+    if (child.exitCode === null && child.signalCode === null) child.kill("SIGTERM");
+    await ended;
+  });
+  const code = await ended;
+  if (code !== 0) console.log(`  ${script} ended with ${code}`);
+}

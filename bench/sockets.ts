@@ -1,0 +1,106 @@
+/** Websockets without a library's costs: enough of RFC 6455 for text frames of a server that we know. */
+import { randomBytes } from "node:crypto";
+import { connect, type Socket } from "node:net";
+
+export type BenchSocket = {
+  send(text: string): void;
+  /** `atMs`: Unix milliseconds with fractions, taken when the bytes came in. */
+  onText: (text: string, atMs: number) => void;
+  /** The same before decoding, for those who only count; when set, `onText` is not called. */
+  onFrame: ((bytes: Buffer, atMs: number) => void) | undefined;
+  close(): void;
+};
+
+const TEXT = 0x1;
+const CLOSE = 0x8;
+const CONNECT_TIMEOUT_MS = 30_000;
+
+export function nowMs(): number {
+  return performance.timeOrigin + performance.now();
+}
+
+/** Resolves when the upgrade is answered with 101; rejects with what else it was answered with. */
+export function openSocket(port: number, target: string): Promise<BenchSocket> {
+  return new Promise((resolve, reject) => {
+    const tcp = connect({ port, host: "127.0.0.1", noDelay: true });
+    let open = false;
+    let pending: Buffer = Buffer.alloc(0);
+    const socket: BenchSocket = {
+      send: (text) => tcp.write(frame(text)),
+      onText: () => {},
+      onFrame: undefined,
+      close: () => tcp.destroy(),
+    };
+    const timer = setTimeout(() => tcp.destroy(new Error("no upgrade in time")), CONNECT_TIMEOUT_MS);
+    tcp.once("error", reject);
+    tcp.once("close", () => {
+      clearTimeout(timer);
+      reject(new Error("closed before the upgrade"));
+    });
+    tcp.once("connect", () => tcp.write(upgrade(target)));
+    tcp.on("data", (chunk: Buffer) => {
+      const at = nowMs();
+      pending = pending.byteLength === 0 ? chunk : Buffer.concat([pending, chunk]);
+      if (!open) {
+        const headEnd = pending.indexOf("\r\n\r\n");
+        if (headEnd === -1) return;
+        if (!pending.subarray(0, 12).equals(SWITCHING)) {
+          tcp.destroy();
+          return reject(new Error(`no upgrade: ${pending.toString().slice(0, 400)}`));
+        }
+        open = true;
+        clearTimeout(timer);
+        pending = pending.subarray(headEnd + 4);
+        resolve(socket);
+        // What came with the answer waits until the caller has had a chance to listen.
+        setImmediate(() => (pending = deliver(pending, at, socket, tcp)));
+        return;
+      }
+      pending = deliver(pending, at, socket, tcp);
+    });
+  });
+}
+
+const SWITCHING = Buffer.from("HTTP/1.1 101");
+
+function upgrade(target: string): string {
+  return `GET ${target} HTTP/1.1\r\nhost: 127.0.0.1\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${randomBytes(16).toString("base64")}\r\n\r\n`;
+}
+
+/** Hands over the whole frames and gives back the rest. */
+function deliver(bytes: Buffer, at: number, socket: BenchSocket, tcp: Socket): Buffer {
+  let from = 0;
+  while (bytes.byteLength - from >= 2) {
+    const opcode = (bytes[from] ?? 0) & 0x0f;
+    let length = (bytes[from + 1] ?? 0) & 0x7f;
+    let head = 2;
+    if (length === 126) {
+      if (bytes.byteLength - from < 4) break;
+      length = bytes.readUInt16BE(from + 2);
+      head = 4;
+    } else if (length === 127) {
+      if (bytes.byteLength - from < 10) break;
+      length = Number(bytes.readBigUInt64BE(from + 2));
+      head = 10;
+    }
+    const end = from + head + length;
+    if (bytes.byteLength < end) break;
+    const payload = bytes.subarray(from + head, end);
+    if (opcode === TEXT) {
+      if (socket.onFrame === undefined) socket.onText(payload.toString(), at);
+      else socket.onFrame(payload, at);
+    } else if (opcode === CLOSE) tcp.end();
+    from = end;
+  }
+  return bytes.subarray(from);
+}
+
+/** A client's frames are masked; a mask of zeros is one. */
+function frame(text: string): Buffer {
+  const payload = Buffer.from(text);
+  const head =
+    payload.byteLength < 126
+      ? Buffer.from([0x80 | TEXT, 0x80 | payload.byteLength])
+      : Buffer.from([0x80 | TEXT, 0x80 | 126, payload.byteLength >> 8, payload.byteLength & 0xff]);
+  return Buffer.concat([head, Buffer.alloc(4), payload]);
+}

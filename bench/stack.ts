@@ -1,0 +1,244 @@
+/**
+ * What a bench runs against: the bundle that `wrangler deploy` would upload, in workerd, addressed directly, with D1 in
+ * files; beside it, in the same workerd, the peer. No chain, no cron, no rate limits: nothing else moves while we count.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { appendFileSync, copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
+import { unstable_getMiniflareWorkerOptions } from "wrangler";
+import { type BundledModule, bundleWorker, OFFLINE, WRANGLER_CONFIG } from "../scripts/stack/bundle.ts";
+import { LOCAL_CHAIN, makeSecrets } from "../scripts/stack/local-settings.ts";
+import { applyMigrations } from "../scripts/stack/migrate.ts";
+import { freePort } from "../scripts/stack/ports.ts";
+
+export type Database = Awaited<ReturnType<Miniflare["getD1Database"]>>;
+
+export type BenchStack = {
+  /** Port of the Worker itself, without Miniflare's entry worker. */
+  readonly port: number;
+  readonly peerPort: number;
+  /** Secrets by id that API keys are sealed with. */
+  readonly masterKeys: Record<string, string>;
+  readonly db: Database;
+  /** The peer's own database, with the same tables. */
+  readonly peerDb: Database;
+  /** Resident memory of workerd, in MB. */
+  rssMb(): number;
+  /** Processor time of workerd so far, in milliseconds. */
+  cpuMs(): number;
+  /** The D1 file, for reading when workerd has ended. */
+  databaseFile(): string;
+  /** Errors that the Worker logged. */
+  faults(): string[];
+  stop(): Promise<void>;
+};
+
+export type StackOptions = {
+  readonly settings?: Record<string, string>;
+  /** A Worker of bench/peers/ in the same workerd, with a database of its own and itself as Durable Object `PEER`. */
+  readonly peer?: "batches" | "broadcast";
+  /** Puts bench/peers/probe.mjs around the bundle, which counts calls of D1 and notes when they came back. */
+  readonly probe?: boolean;
+};
+
+const ADDRESS = `0x${"11".repeat(20)}`;
+/** Rate limits off, and limits per user out of the way of a few very busy users. */
+const SETTINGS = {
+  RATE_LIMITS: "off",
+  RFQ_OPEN_REQUESTS_PER_USER: "10000",
+  RFQ_OPEN_QUOTES_PER_USER: "10000",
+  STREAM_SOCKETS_PER_USER: "1000",
+};
+
+let bundle: Promise<{ dir: string; modules: BundledModule[] }> | undefined;
+
+/** One bundle serves the whole run. */
+function bundled(): Promise<{ dir: string; modules: BundledModule[] }> {
+  bundle ??= (async () => {
+    const dir = temporaryFolder("bench-bundle-");
+    return { dir, modules: await bundleWorker(dir) };
+  })();
+  return bundle;
+}
+
+export async function startBenchStack(options: StackOptions = {}): Promise<BenchStack> {
+  Object.assign(process.env, OFFLINE);
+  const { dir, modules } = await bundled();
+  const state = temporaryFolder("bench-state-");
+  const logFile = join(state, "worker.log");
+  const [port, peerPort] = [await freePort(), await freePort()];
+  const secrets = makeSecrets();
+  const masterKeys = { m1: secrets.masterKey };
+  const settings = {
+    AUTH_REGISTRATION: "closed",
+    CHAINS: JSON.stringify([
+      {
+        chain: LOCAL_CHAIN,
+        chain_id: 31_337,
+        rpc_urls: ["http://127.0.0.1:9"],
+        factory: ADDRESS,
+        vault: ADDRESS,
+        usdc: ADDRESS,
+        confirmations: 2,
+        default: true,
+      },
+    ]),
+    VENUES: JSON.stringify([{ venue_id: "venue_one", chain: LOCAL_CHAIN, outcome_tokens: ADDRESS }]),
+    SESSION_SECRETS: JSON.stringify({ s1: secrets.sessionSecret }),
+    MASTER_KEYS: JSON.stringify(masterKeys),
+    ADDRESS_KEY: secrets.addressKey,
+    PAYER_KEYS: JSON.stringify({ [LOCAL_CHAIN]: secrets.payerKey }),
+    ...SETTINGS,
+    ...options.settings,
+  };
+  const before = new Set(childrenNamed("workerd"));
+  const { workerOptions } = unstable_getMiniflareWorkerOptions(WRANGLER_CONFIG);
+  // The bundler has applied the module rules; what is left of them, Miniflare would refuse.
+  const { modulesRules: _, ...wrangler } = workerOptions;
+  const miniflare = new Miniflare(
+    convertV4MiniflareOptions({
+      workers: [
+        {
+          ...wrangler,
+          name: "rfq-custody",
+          modules: withProbe(modules, dir, options.probe === true),
+          modulesRoot: dir,
+          bindings: Object.assign({}, wrangler.bindings, settings),
+          unsafeDirectSockets: [{ host: "127.0.0.1", port }],
+        },
+        ...(options.peer === undefined ? [] : [peerWorker(options.peer, peerPort, workerOptions.compatibilityDate)]),
+      ],
+      host: "127.0.0.1",
+      port: 0,
+      cf: false,
+      logRequests: false,
+      resourcePersistencePath: state,
+      log: new FileLog(logFile),
+      // A line per request comes here; only what went wrong is worth a bench's processor time.
+      handleStructuredLogs: ({ level, message }: { level: string; message: string }) => {
+        if (level === "error" || level === "warn") appendFileSync(logFile, `${level} ${message}\n`);
+      },
+    } as Parameters<typeof convertV4MiniflareOptions>[0]),
+  );
+  let pid: number | undefined;
+  const kill = () => {
+    if (pid !== undefined && childrenNamed("workerd").includes(pid)) process.kill(pid, "SIGKILL");
+  };
+  process.once("exit", kill);
+  let watchdog: ChildProcess | undefined;
+  let stopped = false;
+  const stop = async () => {
+    if (stopped) return;
+    stopped = true;
+    process.removeListener("exit", kill);
+    watchdog?.kill("SIGKILL");
+    await miniflare.dispose();
+    rmSync(state, { recursive: true, force: true });
+  };
+  try {
+    await miniflare.ready;
+    pid = childrenNamed("workerd").find((candidate) => !before.has(candidate));
+    watchdog = endWithUs(pid);
+    const db = await miniflare.getD1Database("DB", "rfq-custody");
+    await applyMigrations(db);
+    const peerDb = options.peer === undefined ? db : await miniflare.getD1Database("DB", "peer");
+    if (options.peer === "batches") await applyMigrations(peerDb);
+    const stats = () => readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+    return {
+      port,
+      peerPort,
+      masterKeys,
+      db,
+      peerDb,
+      rssMb: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1_024,
+      // Fields 14 and 15 of proc(5), counted after the name; a tick is 10 ms on Linux.
+      cpuMs: () => 10 * (Number(stats()[11]) + Number(stats()[12])),
+      databaseFile: () => largestSqlite(state),
+      faults: () =>
+        existsSync(logFile)
+          ? readFileSync(logFile, "utf8")
+              .split("\n")
+              .filter((line) => line !== "")
+          : [],
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function peerWorker(peer: string, port: number, compatibilityDate: unknown) {
+  return {
+    name: "peer",
+    modules: [{ type: "ESModule", path: join(import.meta.dirname, "peers", `${peer}.mjs`) }],
+    modulesRoot: join(import.meta.dirname, "peers"),
+    compatibilityDate: String(compatibilityDate),
+    d1Databases: { DB: "bench-peer" },
+    durableObjects: { PEER: { className: "Peer", useSQLite: true } },
+    unsafeDirectSockets: [{ host: "127.0.0.1", port }],
+  };
+}
+
+/** The probe imports the bundle's main module by name, so it lies beside it. */
+function withProbe(modules: readonly BundledModule[], dir: string, probe: boolean): BundledModule[] {
+  if (!probe) return [...modules];
+  const path = join(dir, "probe.mjs");
+  copyFileSync(join(import.meta.dirname, "peers", "probe.mjs"), path);
+  return [{ type: "ESModule", path }, ...modules];
+}
+
+class FileLog extends Log {
+  readonly #file: string;
+
+  constructor(file: string) {
+    super(LogLevel.WARN);
+    this.#file = file;
+  }
+
+  override log(message: string): void {
+    appendFileSync(this.#file, `miniflare ${message}\n`);
+  }
+}
+
+const folders: string[] = [];
+function temporaryFolder(prefix: string): string {
+  if (folders.length === 0) process.once("exit", () => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
+  const folder = mkdtempSync(join(tmpdir(), prefix));
+  folders.push(folder);
+  return folder;
+}
+
+/** Ends workerd even when we are killed without a chance to: the pipe closes with us. */
+function endWithUs(pid: number | undefined): ChildProcess {
+  const watchdog = spawn("sh", ["-c", `cat >/dev/null; kill -9 ${pid} 2>/dev/null`], { stdio: ["pipe", "ignore", "ignore"] });
+  watchdog.stdin?.on("error", () => {});
+  watchdog.unref();
+  return watchdog;
+}
+
+/** Process ids of our own children with this name. */
+function childrenNamed(name: string): number[] {
+  return readdirSync("/proc").flatMap((entry) => {
+    if (!/^\d+$/.test(entry)) return [];
+    try {
+      const stat = readFileSync(`/proc/${entry}/stat`, "utf8");
+      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      return stat.includes(`(${name})`) && Number(fields[1]) === process.pid ? [Number(entry)] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+function largestSqlite(folder: string): string {
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".sqlite") && basename(name) !== "metadata.sqlite" && basename(dirname(name)).includes("D1"))
+    .map((name) => join(folder, name));
+  const sized = files.map((file) => ({ file, bytes: readFileSync(file).byteLength })).sort((a, b) => b.bytes - a.bytes);
+  const [largest] = sized;
+  if (largest === undefined) throw new Error(`no D1 file under ${folder}`);
+  return largest.file;
+}

@@ -1,0 +1,166 @@
+/**
+ * Bytes that stay in the database after a quote's whole life and the trimming. Quotes are placed and ended through the
+ * service, then the deletes of src/rfq/trim.ts, src/streams/trim.ts and src/platform/trim-groups.ts run as if a week had
+ * passed: the same statements without their age. The last thousand events of each stream, which the trimming keeps
+ * however many quotes there were, go too: they are a cost of a user or a book, told as a figure of its own.
+ */
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Bench, type Figure, number } from "./figures.ts";
+import { acceptsOf, type Market, openMarket, openRequests, quoteEach, sendAll } from "./market.ts";
+import { signed } from "./people.ts";
+import { type BenchStack, startBenchStack } from "./stack.ts";
+
+/** An ordinary request: three makers answer, one of them is taken. */
+const QUOTES_OF_A_TRADE = 3;
+const QUOTES_PER_REQUEST = 10;
+const TARGET_BYTES = 800;
+
+export const benchStorage: Bench = async ({ quick, say, onStop }) => {
+  const stack = await startBenchStack();
+  onStop(stack.stop);
+  try {
+    const [lost, taken] = quick ? [1_000, 400] : [6_000, 2_000];
+    const market = await openMarket(stack, 2);
+    // Opens every table, index and stream.
+    await loseQuotes(stack, market, 200);
+    await takeQuotes(stack, market, 200);
+    await trim(stack);
+    const start = await sizes(stack);
+    await loseQuotes(stack, market, lost);
+    const event = await eventBytes(stack);
+    await trim(stack);
+    const afterLost = await sizes(stack);
+    await takeQuotes(stack, market, taken);
+    await trim(stack);
+    const afterTaken = await sizes(stack);
+    for (const [name, from, to, count] of [
+      ["unaccepted", start, afterLost, lost],
+      ["accepted", afterLost, afterTaken, taken],
+    ] as const) {
+      const parts = [...to.tables]
+        .map(([table, bytes]) => [table, (bytes - (from.tables.get(table) ?? 0)) / count] as const)
+        .filter(([, bytes]) => Math.abs(bytes) >= 1);
+      say(
+        `  ${name}: ${parts
+          .sort((a, b) => b[1] - a[1])
+          .map(([table, bytes]) => `${table} ${number(bytes)}`)
+          .join(", ")}`,
+      );
+    }
+    const figure = (what: string, from: Sizes, to: Sizes, count: number): Figure[] => [
+      {
+        what,
+        unit: "bytes",
+        ours: (to.inUse - from.inUse) / count,
+        target: { atMost: TARGET_BYTES },
+        note: `${number(count)} of them, pages in use`,
+      },
+      { what: "  after a VACUUM of a copy", unit: "bytes", ours: (to.vacuumed - from.vacuumed) / count },
+    ];
+    const [unaccepted, accepted] = [(afterLost.inUse - start.inUse) / lost, (afterTaken.inUse - afterLost.inUse) / taken];
+    return [
+      ...figure("a quote that is not accepted leaves", start, afterLost, lost),
+      ...figure("a quote that is accepted leaves, match and entries", afterLost, afterTaken, taken),
+      {
+        what: `a quote of a request with ${QUOTES_OF_A_TRADE}, one accepted`,
+        unit: "bytes",
+        ours: (accepted + (QUOTES_OF_A_TRADE - 1) * unaccepted) / QUOTES_OF_A_TRADE,
+        target: { atMost: TARGET_BYTES },
+      },
+      { what: "an event, while it is kept", unit: "bytes", ours: event, note: "the last 1 000 of each stream stay" },
+    ];
+  } finally {
+    await stack.stop();
+  }
+};
+
+/** Quotes that expire after a second, ten on each request; the requests expire too. */
+async function loseQuotes(stack: BenchStack, market: Market, count: number): Promise<void> {
+  const requestIds = await openRequests(stack, market, count / QUOTES_PER_REQUEST, 60);
+  // In lots, so that no signature and no request gets old.
+  for (let done = 0; done < count; done += 1_000) {
+    const lot = Math.min(1_000, count - done);
+    await quoteEach(
+      stack,
+      market,
+      Array.from({ length: lot }, (_, index) => requestIds[(done + index) % requestIds.length] ?? ""),
+      1,
+    );
+  }
+  // The requests end with their owner's word, sooner than by their minute.
+  await cancelRequests(stack, market, requestIds);
+  await untilNoneOpen(stack, "quotes");
+  await untilNoneOpen(stack, "requests");
+}
+
+async function cancelRequests(stack: BenchStack, market: Market, requestIds: readonly string[]): Promise<void> {
+  await untilNoneOpen(stack, "quotes");
+  await sendAll(stack, await Promise.all(requestIds.map((id) => signed(market.requester, "DELETE", `/rfq/request?request_id=${id}`))));
+}
+
+async function takeQuotes(stack: BenchStack, market: Market, count: number): Promise<void> {
+  for (let done = 0; done < count; done += 500) {
+    const requestIds = await openRequests(stack, market, Math.min(500, count - done));
+    const quoteIds = await quoteEach(stack, market, requestIds);
+    await sendAll(stack, await acceptsOf(market, quoteIds));
+  }
+}
+
+async function untilNoneOpen(stack: BenchStack, table: "quotes" | "requests"): Promise<void> {
+  const deadline = Date.now() + 60_000;
+  for (;;) {
+    const row = await stack.db.prepare(`SELECT count(*) AS open FROM ${table} WHERE state = 'open'`).first<{ open: number }>();
+    if (row?.open === 0) return;
+    if (Date.now() > deadline) throw new Error(`${row?.open} ${table} did not end`);
+    await sleep(200);
+  }
+}
+
+async function trim({ db }: BenchStack): Promise<void> {
+  await db.batch([
+    db.prepare("DELETE FROM quotes WHERE state <> 'open'"),
+    db.prepare(
+      "DELETE FROM requests WHERE state <> 'open' AND NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = requests.request_id)",
+    ),
+    db.prepare("DELETE FROM idempotency_keys"),
+    db.prepare("DELETE FROM stream_events WHERE seq < (SELECT s.last_seq FROM streams s WHERE s.stream_id = stream_events.stream_id)"),
+    db.prepare("UPDATE streams SET first_seq = (SELECT min(seq) FROM stream_events e WHERE e.stream_id = streams.stream_id)"),
+    db.prepare("DELETE FROM commit_groups WHERE seq < (SELECT max(seq) FROM commit_groups)"),
+  ]);
+}
+
+async function eventBytes(stack: BenchStack): Promise<number> {
+  const { tables } = await sizes(stack);
+  const row = await stack.db.prepare("SELECT count(*) AS events FROM stream_events").first<{ events: number }>();
+  const bytes = [...tables].filter(([name]) => name.includes("stream_events")).reduce((sum, [, size]) => sum + size, 0);
+  return bytes / (row?.events ?? 0);
+}
+
+type Sizes = { readonly inUse: number; readonly vacuumed: number; readonly tables: ReadonlyMap<string, number> };
+
+/** Measured on a copy, by SQLite in this process: D1 shows neither pages nor dbstat. */
+async function sizes(stack: BenchStack): Promise<Sizes> {
+  const folder = mkdtempSync(join(tmpdir(), "bench-copy-"));
+  try {
+    const file = stack.databaseFile();
+    for (const end of ["", "-wal"]) if (existsSync(file + end)) copyFileSync(file + end, join(folder, `copy.sqlite${end}`));
+    const copy = new DatabaseSync(join(folder, "copy.sqlite"));
+    const pragma = (name: string) => Number(Object.values(copy.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
+    const inUse = (pragma("page_count") - pragma("freelist_count")) * pragma("page_size");
+    copy.exec("VACUUM");
+    const tables = copy.prepare("SELECT name, sum(pgsize) AS bytes FROM dbstat GROUP BY name").all();
+    const measured = {
+      inUse,
+      vacuumed: pragma("page_count") * pragma("page_size"),
+      tables: new Map(tables.map(({ name, bytes }) => [String(name), Number(bytes)])),
+    };
+    copy.close();
+    return measured;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
