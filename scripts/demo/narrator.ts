@@ -1,6 +1,7 @@
 /** Tells the story while it happens: steps, calls, events, waiting; on a terminal with colours and a spinner. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { NoAnswer, Problem } from "../../src/client/index.ts";
+import { PortTaken } from "../stack/ports.ts";
 
 export type StepResult = { number: number; title: string; ms: number; facts: string[] };
 
@@ -120,7 +121,13 @@ export class Narrator {
     this.line(this.#red(error instanceof Error ? error.message : String(error)));
     if (cause !== error) this.line(`   ${cause instanceof Error ? cause.message : String(cause)}`);
     if (cause instanceof Problem) this.line(`   Response: ${JSON.stringify(cause.body)}`);
-    else if (!(cause instanceof NoAnswer) && !(cause instanceof Unmet) && cause instanceof Error && cause.stack !== undefined) {
+    else if (
+      !(cause instanceof NoAnswer) &&
+      !(cause instanceof Unmet) &&
+      !(cause instanceof PortTaken) &&
+      cause instanceof Error &&
+      cause.stack !== undefined
+    ) {
       this.line(this.#dim(cause.stack.split("\n").slice(1, 5).join("\n")));
     }
     this.line(`   The Worker's log: ${logFile}`);
