@@ -13,6 +13,7 @@ import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
 import { cancelRequest } from "../../src/rfq/cancel-request.ts";
 import { expireMissed } from "../../src/rfq/expire-missed.ts";
 import { openRequest as openRequestUnit } from "../../src/rfq/open-request.ts";
+import { placeQuote } from "../../src/rfq/place-quote.ts";
 import { Pump } from "../../src/rfq/pump.ts";
 import { releaseQuotesEndedBy } from "../../src/rfq/release.ts";
 import type { RfqBook } from "../../src/rfq/rfq-book.ts";
@@ -71,6 +72,43 @@ describe("expiry", () => {
     await moveClock(31_000);
     expect(codeOf(await accept(taker, placed.quote_id))).toBe("quote_expired");
     expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 100n, pending: 0n });
+  });
+
+  it("is held by each gate alone, where no group's start has ended what is due", async () => {
+    const book = newBook();
+    const taker = await newActor({ usdc: 1_000n });
+    const maker = await newActor({ [book]: 100n });
+    const short = await openRequest(taker, book, { amount: 10n, expiresInSecs: 20 });
+    const long = await openRequest(taker, book, { amount: 10n });
+    const placed = await placedQuote(maker, long.request_id, 1, 20);
+    await moveClock(21_000);
+    const terms = { asset: book, amount: "10", side: "Bid" } as const;
+    const units = [
+      acceptQuote({ op: "accept", actor: taker, matchId: uuidv7(), quoteId: placed.quote_id }),
+      cancelQuote({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id }),
+      cancelRequest({ op: "cancel_request", actor: taker, unitId: uuidv7(), requestId: short.request_id }),
+      placeQuote(
+        { op: "place_quote", actor: maker, quoteId: uuidv7(), requestId: short.request_id, price: 1, expiresInSecs: 30 },
+        terms,
+        config(env),
+      ),
+    ];
+    const group = newGroup();
+    expect(
+      (
+        await commit(
+          env.DB,
+          group,
+          units.flatMap((unit) => [...unit.statements(group)]),
+        )
+      ).committed,
+    ).toBe(true);
+    const states = await all(
+      env.DB,
+      sql`SELECT state FROM quotes WHERE asset = ${book} UNION ALL SELECT state FROM requests WHERE asset = ${book}`,
+    );
+    expect(states).toEqual([{ state: "open" }, { state: "open" }, { state: "open" }]);
+    expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 90n, pending: 10n });
   });
 
   it("alarm, cron, a group's start and a cancel at once release once", async () => {
