@@ -1,6 +1,7 @@
 /** The service as one object. */
 import { Auth } from "./auth.ts";
 import { Custody } from "./custody.ts";
+import { Problem } from "./problem.ts";
 import { Rfq } from "./rfq.ts";
 import { Stream, type StreamOptions } from "./stream.ts";
 import { type Credential, Transport, type TransportOptions } from "./transport.ts";
@@ -171,10 +172,25 @@ export class Client {
       url: this.#transport.baseUrl.replace(/^http/, "ws") + path,
       query,
       ticket: () => this.auth.wsTicket(),
+      whyRefused: () => this.#whyRefused(path, query),
       webSocket,
       since,
       onDisconnect,
     });
+  }
+
+  /**
+   * What stands in a stream's way, as far as a plain GET meets it too; no ticket is in it. The stream's own address answers
+   * with what comes before the upgrade: no such path, too many calls, out of order. `websocket_required` is its yes. Then a
+   * read with the same credential, scope, venue and asset answers with what is checked after it.
+   */
+  async #whyRefused(path: string, query: Record<string, string>): Promise<void> {
+    try {
+      await this.#transport.call({ method: "GET", path, open: true, once: true });
+    } catch (error) {
+      if (!(error instanceof Problem && error.code === "websocket_required")) throw error;
+    }
+    await this.#transport.call({ method: "GET", path: "/rfq/request", query: { ...query, limit: 1 }, once: true });
   }
 }
 

@@ -1,12 +1,13 @@
 /**
  * A stream that stays: it fetches its own tickets, notices silence and gaps, reconnects where it was, and shows every
- * message once and in order. It ends when you close it or its credential ends.
+ * message once and in order. It ends when you close it, or when the service refuses it for a reason that will not pass.
  */
 import { deferred } from "./deferred.ts";
 import { Inbox } from "./inbox.ts";
 import { NoAnswer, Problem } from "./problem.ts";
 import type { ControlMessage, StreamMessage } from "./stream-messages.ts";
 import { StreamOrder } from "./stream-order.ts";
+import { mayPass, reconnectDelay } from "./stream-retry.ts";
 import { sleep } from "./transport.ts";
 import type { Match, Quote } from "./types.ts";
 import { decode } from "./wire.ts";
@@ -29,13 +30,21 @@ export type StreamOptions = {
   query: Record<string, string>;
   /** Asked for a fresh one before each connection. */
   ticket: () => Promise<{ ticket: string }>;
+  /** Asked after a socket without a hello, which itself never tells why: throws the reason, if the service names one. */
+  whyRefused?: (() => Promise<void>) | undefined;
   /** The number after which to go on, from an earlier run; a snapshot, or only what is new, when left out. */
   since?: number | undefined;
-  /** Told each time that the connection is lost, before the next attempt. */
-  onDisconnect?: ((event: { code: number; reason: string; attempt: number }) => void) | undefined;
+  /**
+   * Told each time that the connection is lost or could not be made, before the next attempt. `error`: why, if the service
+   * told or could not be asked; `attempt` counts from the last hello. Close the stream here when it has tried long enough.
+   */
+  onDisconnect?: ((event: { code: number; reason: string; attempt: number; error: Problem | NoAnswer | null }) => void) | undefined;
   /** The runtime's own when left out. */
   webSocket?: (new (url: string) => WebSocketLike) | undefined;
 };
+
+/** How a connection ended. `greeted`: it had said hello. */
+type Ended = { code: number; reason: string; greeted: boolean };
 
 type Command = { frame: string; resolve(data: unknown): void; reject(error: unknown): void; timer: ReturnType<typeof setTimeout> };
 
@@ -46,8 +55,6 @@ const SILENCE_MS = 10_000;
 const GAP_MS = 5_000;
 const HELLO_TIMEOUT_MS = 15_000;
 const COMMAND_TIMEOUT_MS = 30_000;
-const FIRST_DELAY_MS = 250;
-const LONGEST_DELAY_MS = 10_000;
 
 /**
  * The messages of a stream, each once and in order, over as many connections as it takes. Made by `client.bookStream`,
@@ -79,6 +86,9 @@ export class Stream implements AsyncIterable<StreamMessage> {
   constructor(options: StreamOptions) {
     this.#options = options;
     const { since } = options;
+    // The service would refuse each upgrade with it.
+    if (since !== undefined && !(Number.isSafeInteger(since) && since >= 0))
+      throw new RangeError("`since` is the number of a message: an integer, 0 or more.");
     this.#order = new StreamOrder({ hasSnapshot: !options.url.endsWith("/account/stream"), since });
     // Someone who never asks for `ready` must not get an unhandled rejection from it.
     this.#ready.promise.catch(() => {});
@@ -99,8 +109,10 @@ export class Stream implements AsyncIterable<StreamMessage> {
   }
 
   /**
-   * Connects, and resolves when the service has said hello. Throws `Problem` when it refuses the ticket. While the service can
-   * not be reached, or refuses the socket itself (a websocket does not tell why), it tries on: `onDisconnect` hears of it.
+   * Connects, and resolves when the service has said hello. Throws the `Problem` that ends the stream when the service refuses
+   * ticket or socket for good: `scope_missing`, `ip_not_allowed`, `account_frozen`, `api_key_revoked`, `invalid_request` …
+   * It tries on, and `onDisconnect` hears of it, while the service cannot be reached, asks for patience (429, 5xx), or refuses
+   * the socket without a reason that HTTPS tells too: `socket_limit`, or a proxy that lets no websocket pass.
    *
    * @example
    * ```ts
@@ -198,27 +210,36 @@ export class Stream implements AsyncIterable<StreamMessage> {
   }
 
   async #run(): Promise<void> {
-    for (let attempt = 1; !this.#stop.signal.aborted; attempt++) {
-      try {
-        const closed = await this.#connect();
-        if (closed.greeted) attempt = 1;
-        if (!this.#stop.signal.aborted) this.#options.onDisconnect?.({ ...closed, attempt });
-      } catch (error) {
-        // 4xx: the credential does not open this stream, now or later. Anything else may pass.
-        if (!(error instanceof NoAnswer) && !(error instanceof Problem && (error.status >= 500 || error.status === 429)))
-          return this.#end(error);
-      }
-      try {
-        await sleep(Math.random() * Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt), this.#stop.signal);
+    try {
+      for (let attempt = 1; !this.#stop.signal.aborted; attempt++) {
+        const { greeted, ...lost } = await this.#attempt();
+        if (this.#stop.signal.aborted) return;
+        if (greeted) attempt = 1;
+        this.#options.onDisconnect?.({ ...lost, attempt });
+        await sleep(reconnectDelay(lost.error, attempt), this.#stop.signal);
         await this.#inbox.roomAgain();
-      } catch {
-        return;
       }
+    } catch (error) {
+      // Or only the sleep was broken off, by an end that came before this one.
+      this.#end(error);
     }
   }
 
-  /** One connection, from ticket to close. */
-  async #connect(): Promise<{ code: number; reason: string; greeted: boolean }> {
+  /** One connection, and why there is none if the service tells. Throws what no later attempt would change. */
+  async #attempt(): Promise<Ended & { error: Problem | NoAnswer | null }> {
+    let ended: Ended = { code: 1006, reason: "no ticket", greeted: false };
+    try {
+      ended = await this.#connect();
+      if (!ended.greeted && !this.#stop.signal.aborted) await this.#options.whyRefused?.();
+      return { ...ended, error: null };
+    } catch (error) {
+      if (mayPass(error)) return { ...ended, error };
+      throw error;
+    }
+  }
+
+  /** From ticket to close. */
+  async #connect(): Promise<Ended> {
     const { ticket } = await this.#options.ticket();
     if (this.#stop.signal.aborted) return { code: 1000, reason: "closed", greeted: false };
     const since = this.#order.since;

@@ -30,6 +30,8 @@ export type Call = {
   open?: boolean;
   /** Doing it twice is the same as doing it once, so a lost answer may be asked for again. */
   safe?: boolean;
+  /** Not repeated here: its caller does that. */
+  once?: boolean;
 };
 
 type ToSign = { method: string; url: URL; body: Uint8Array | undefined; offsetMs: number };
@@ -59,7 +61,7 @@ export class Transport {
   }
 
   async call<T>(call: Call): Promise<T> {
-    const attempts = this.#options.attempts ?? DEFAULT_ATTEMPTS;
+    const attempts = call.once === true ? 1 : (this.#options.attempts ?? DEFAULT_ATTEMPTS);
     let clockCorrected = false;
     for (let attempt = 1; ; attempt++) {
       const offsetMs = this.#clockOffsetMs;

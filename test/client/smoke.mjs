@@ -11,7 +11,11 @@ import WsOfPackage, { WebSocketServer } from "ws";
 const SECRET = "kq3Vt0m1y8Zb5cXwR7uN2pQeLsHdJfGaTiOvYxMzC4E";
 const asked = [];
 
+/** A stream that this credential may not open, as the service answers: the socket is refused, and a GET tells more. */
+const isRefused = (url) => url.startsWith("/rfq/stream");
+
 function answer(request, body) {
+  if (request.url.startsWith("/rfq/request")) return [403, { code: "scope_missing" }];
   if (request.url === "/auth/ws-ticket/signed") return [201, { ticket: `ticket-${asked.length}` }];
   if (request.url === "/rfq/accept") return [409, { code: "insufficient_funds", available: "0x1" }];
   if (request.url.startsWith("/rfq/get-matches")) {
@@ -28,10 +32,14 @@ const server = createServer(async (request, response) => {
   asked.push(request.url);
   if (asked.length === 1) return request.socket.destroy();
   const signed = createHmac("sha256", SECRET).update(message).digest("base64") === request.headers["x-hmac-signature"];
-  const [status, data] = signed ? answer(request, body) : [401, { code: "signature_invalid" }];
+  const [status, data] = isRefused(request.url)
+    ? [426, { code: "websocket_required" }]
+    : signed
+      ? answer(request, body)
+      : [401, { code: "signature_invalid" }];
   response.writeHead(status, { "content-type": "application/json", "x-request-id": "id-1" }).end(JSON.stringify(data));
 });
-const sockets = new WebSocketServer({ server });
+const sockets = new WebSocketServer({ server, verifyClient: ({ req }, done) => done(!isRefused(req.url), 403) });
 const sinces = [];
 sockets.on("connection", (socket, request) => {
   const since = new URL(request.url, "http://x").searchParams.get("since");
@@ -66,6 +74,10 @@ for await (const message of stream) {
 }
 assert.deepEqual(amounts, [5n, 6n], "each message once, over a broken connection");
 assert.deepEqual(sinces, [null, "8"]);
+for (const webSocket of [WsOfPackage, ...(typeof WebSocket === "undefined" ? [] : [WebSocket])]) {
+  const stream = new Client({ baseUrl, credential, webSocket }).venueStream({ venue_id: "venue_one" });
+  await assert.rejects(stream.ready(), (error) => error instanceof Problem && error.code === "scope_missing");
+}
 assert.match(await sign({ secret: SECRET, timestampMs: 1, method: "GET", pathAndQuery: "/" }), /^[A-Za-z0-9+/]{43}=$/);
 if (typeof WebSocket === "undefined")
   await assert.rejects(new Client({ baseUrl, credential }).accountStream().ready(), /give the client the option `webSocket`/);

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Problem, Stream, type StreamMessage, type WebSocketLike } from "../../src/client/index.ts";
+import { NoAnswer, Problem, Stream, type StreamMessage, type StreamOptions, type WebSocketLike } from "../../src/client/index.ts";
+import { mayPass, reconnectDelay } from "../../src/client/stream-retry.ts";
 
 type Listener = (event: { data?: unknown; code?: number; reason?: string }) => void;
 
@@ -44,7 +45,7 @@ class FakeSocket implements WebSocketLike {
 let tickets = 0;
 const streams: Stream[] = [];
 
-function open(options: { since?: number; ticket?: () => Promise<{ ticket: string }> } = {}): { stream: Stream; shown: StreamMessage[] } {
+function open(options: Partial<StreamOptions> = {}): { stream: Stream; shown: StreamMessage[] } {
   const stream = new Stream({
     url: "ws://service/account/stream",
     query: {},
@@ -230,5 +231,79 @@ describe("Stream", () => {
     socket(0).says({ type: "hello", seq: 0 });
     await stream.ready();
     expect(calls).toBe(3);
+  });
+
+  it("ends with the reason of a refused socket, which is asked for only when there was no hello", async () => {
+    const refused = new Problem({ code: "ip_not_allowed" }, { status: 403 });
+    const whyRefused = vi.fn(() => Promise.reject(refused));
+    const { stream, shown } = open({ whyRefused });
+    await pass();
+    socket(0).says({ type: "hello", seq: 0 });
+    const quoting = stream.quote({ request_id: "r", price: 1 }).catch((error: unknown) => error);
+    socket(0).breaks();
+    await pass(1_000);
+    expect(whyRefused).toHaveBeenCalledTimes(0);
+    socket(1).breaks();
+    await pass(60_000);
+    expect(whyRefused).toHaveBeenCalledTimes(1);
+    expect(await quoting).toBe(refused);
+    expect(FakeSocket.all).toHaveLength(2);
+    expect(shown.map(({ type }) => type)).toEqual(["hello"]);
+  });
+
+  it("comes back to a refused socket when the time has passed that the service asked for", async () => {
+    const busy = new Problem({ code: "unavailable" }, { status: 503, retryAfterSecs: 40 });
+    const onDisconnect = vi.fn();
+    open({ whyRefused: () => Promise.reject(busy), onDisconnect });
+    await pass();
+    socket(0).breaks();
+    await pass(39_900);
+    expect(onDisconnect.mock.calls).toEqual([[{ code: 1006, reason: "gone", attempt: 1, error: busy }]]);
+    expect(FakeSocket.all).toHaveLength(1);
+    await pass(700);
+    expect(new URL(socket(1).url).searchParams.get("ticket")).toBe("ticket-2");
+  });
+
+  it("tells of each attempt without a ticket", async () => {
+    const errors = [new NoAnswer("ticket", "nobody there"), new Problem({ code: "rate_limited" }, { status: 429, retryAfterSecs: 60 })];
+    const left = [...errors];
+    const onDisconnect = vi.fn();
+    open({ onDisconnect, ticket: async () => ({ ticket: await Promise.reject(left.shift() ?? new Error("asked too early")) }) });
+    await pass(59_000);
+    expect(onDisconnect.mock.calls.map(([event]) => event as unknown)).toEqual(
+      errors.map((error, index) => ({ code: 1006, reason: "no ticket", attempt: index + 1, error })),
+    );
+  });
+
+  it("asks nothing more after it was closed under a refused socket", async () => {
+    const whyRefused = vi.fn(async () => {});
+    const { stream } = open({ whyRefused });
+    await pass();
+    stream.close();
+    await pass(60_000);
+    expect(whyRefused).toHaveBeenCalledTimes(0);
+    expect(tickets).toBe(1);
+  });
+
+  it("does not begin with a number that the service would refuse", () => {
+    for (const since of [-1, 1.5, Number.NaN, 2 ** 53]) expect(() => open({ since })).toThrow(RangeError);
+  });
+});
+
+describe("the next attempt", () => {
+  const problem = (status: number, retryAfterSecs: number | null = null) => new Problem({}, { status, retryAfterSecs });
+
+  it("is made unless credential or address is what was refused", () => {
+    const passing = [408, 425, 429, 500, 502, 503, 504].map((status) => problem(status));
+    expect([...passing, new NoAnswer("x", "lost")].every((error) => mayPass(error))).toBe(true);
+    expect([302, 400, 401, 403, 404, 410].map((status) => mayPass(problem(status)))).toEqual(Array(6).fill(false));
+    expect(mayPass(new TypeError("a bug"))).toBe(false);
+  });
+
+  it("comes after a growing random time, and never before the service wants it", () => {
+    expect([1, 2, 3, 20, 5_000].map((attempt) => reconnectDelay(null, attempt, () => 0.5))).toEqual([250, 500, 1_000, 5_000, 5_000]);
+    expect(reconnectDelay(problem(503, 40), 1, () => 0)).toBe(40_000);
+    expect(reconnectDelay(problem(429, 40), 1, () => 0.5)).toBe(40_250);
+    expect(reconnectDelay(problem(503, 1e9), 1, () => 0)).toBe(3_600_000);
   });
 });

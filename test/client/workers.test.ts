@@ -1,8 +1,10 @@
-/** The client in workerd, against the whole Worker: signatures over what really arrives, pages, problems, a socket. */
-import { exports } from "cloudflare:workers";
+/** The client in workerd, against the whole Worker: signatures over what really arrives, pages, problems, sockets and refused ones. */
+import { createExecutionContext } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { Client, Problem, type WebSocketLike } from "../../src/client/index.ts";
-import { anyIp, BASE, newKey, newUser } from "../support/edge.ts";
+import { Client, type NoAnswer, Problem, type Scope, type Stream, type WebSocketLike } from "../../src/client/index.ts";
+import { config } from "../../src/platform/config.ts";
+import { anyIp, app, BASE, newKey, newUser } from "../support/edge.ts";
 
 const ip = anyIp();
 const toWorker: typeof fetch = (input, init) => {
@@ -11,15 +13,15 @@ const toWorker: typeof fetch = (input, init) => {
   return exports.default.fetch(request);
 };
 
-/** A WebSocket whose other end is the Worker of this test, not an address. */
+/** A WebSocket whose other end is the Worker of this test, not an address. Like any other it does not tell why it is refused. */
 class SocketToWorker implements WebSocketLike {
   readonly #target = new EventTarget();
   #socket: WebSocket | null = null;
-  constructor(url: string) {
-    void this.#open(url);
+  constructor(url: string, reach: typeof fetch = toWorker) {
+    void this.#open(url, reach);
   }
-  async #open(url: string): Promise<void> {
-    const response = await toWorker(url.replace(/^ws/, "http"), { headers: { upgrade: "websocket" } });
+  async #open(url: string, reach: typeof fetch): Promise<void> {
+    const response = await reach(url.replace(/^ws/, "http"), { headers: { upgrade: "websocket" } });
     const socket = response.webSocket;
     if (socket === null) return void this.#target.dispatchEvent(new Event("error"));
     this.#socket = socket;
@@ -120,4 +122,134 @@ describe("the client in workerd", () => {
     }
     expect(types).toEqual(["hello", "snapshot", "request.opened"]);
   });
+});
+
+type Heard = { attempt: number; error: Problem | NoAnswer | null };
+
+/** A client whose every request and upgrade goes by `reach`, and the addresses that it has asked for. */
+async function clientBy(reach: typeof fetch, scopes: Scope[]): Promise<{ client: Client; asked: string[] }> {
+  const asked: string[] = [];
+  const noting: typeof fetch = (input, init) => {
+    const { pathname, search } = new URL(new Request(input).url);
+    asked.push(pathname + search);
+    return reach(input, init);
+  };
+  class NotingSocket extends SocketToWorker {
+    constructor(url: string) {
+      super(url, noting);
+    }
+  }
+  const { userId } = await newUser();
+  const credential = await newKey(userId, scopes);
+  return { client: new Client({ baseUrl: BASE, fetch: noting, webSocket: NotingSocket, credential }), asked };
+}
+
+/** The Worker with other settings, but for the ticket: what is left to fail is the upgrade and the questions after it. */
+function unlessTicket(change: () => object): typeof fetch {
+  return async (input, init) => {
+    const request = new Request(input, init);
+    if (request.method === "POST") return toWorker(request);
+    return app.hono.fetch(request, { ...env, ...change() }, createExecutionContext());
+  };
+}
+
+class DownDatabase {
+  prepare(): never {
+    throw new Error("D1_ERROR: the database is down");
+  }
+  withSession(): this {
+    return this;
+  }
+}
+
+const ticketsIn = (asked: string[]) => asked.flatMap((target) => /ticket=([^&]+)/.exec(target)?.[1] ?? []);
+
+/** The problem that ends the stream, as those who wait for it and who read it get it. */
+async function endOf(stream: Stream): Promise<unknown> {
+  const thrown = await stream.ready().catch((error: unknown) => error);
+  await expect(stream[Symbol.asyncIterator]().next()).rejects.toBe(thrown);
+  expect(thrown).toBeInstanceOf(Problem);
+  return thrown;
+}
+
+describe("a stream whose upgrade the Worker refuses", () => {
+  it("ends with scope_missing for a key that may not read, after one ticket that only the upgrade carried", async () => {
+    const { client, asked } = await clientBy(toWorker, ["trade"]);
+    const book = newBook();
+    for (const stream of [client.bookStream(book), client.venueStream(book), client.accountStream()]) {
+      asked.length = 0;
+      expect(await endOf(stream)).toMatchObject({ code: "scope_missing", status: 403, body: { required_scope: "read" } });
+      expect(ticketsIn(asked)).toHaveLength(1);
+      expect(asked).toHaveLength(4);
+    }
+  });
+
+  it("ends with invalid_request for a book that cannot be", async () => {
+    const { client } = await clientBy(toWorker, ["read"]);
+    const ended = await endOf(client.bookStream({ venue_id: "venue_one", asset_id: "banana" }));
+    expect(ended).toMatchObject({ code: "invalid_request", status: 400, errors: [{ path: "query.asset_id" }] });
+  });
+
+  it("ends with route_unknown when streams are not served where everything else is", async () => {
+    const elsewhere: typeof fetch = (input, init) => {
+      const { url } = new Request(input);
+      return toWorker(url.replace("/account/stream", "/elsewhere"), init);
+    };
+    const { client } = await clientBy(elsewhere, ["read"]);
+    expect(await endOf(client.accountStream())).toMatchObject({ code: "route_unknown", status: 404 });
+  });
+
+  it("waits as long as the Worker asks for when it cannot answer, and is there afterwards", async () => {
+    let down = true;
+    const reach = unlessTicket(() => (down ? { DB: new DownDatabase() } : {}));
+    const { client, asked } = await clientBy(reach, ["read"]);
+    const heard: Heard[] = [];
+    let heardAt = 0;
+    const onDisconnect = (event: Heard) => {
+      heard.push(event);
+      heardAt = Date.now();
+      down = false;
+    };
+    const stream = client.accountStream({ onDisconnect });
+    await stream.ready();
+    expect(heard).toMatchObject([{ attempt: 1, error: { code: "unavailable", retryAfterSecs: 1 } }]);
+    expect(Date.now() - heardAt).toBeGreaterThanOrEqual(995);
+    expect(new Set(ticketsIn(asked)).size).toBe(2);
+    expect(ticketsIn(asked)).toHaveLength(2);
+    stream.close();
+  });
+
+  it("tells at once that its address is over the limit, and for how long", async () => {
+    const limits = { RATE_LIMITS: "on", RATE_ADDRESS: { limit: async () => ({ success: false }) } };
+    const { client } = await clientBy(
+      unlessTicket(() => limits),
+      ["read"],
+    );
+    const heard = await new Promise<Heard>((onDisconnect) => {
+      const stream = client.accountStream({ onDisconnect: (event) => (stream.close(), onDisconnect(event)) });
+      stream.ready().catch(() => {});
+    });
+    expect(heard).toMatchObject({ attempt: 1, error: { code: "rate_limited", status: 429, retryAfterSecs: 10 } });
+  });
+
+  it("tries on when it has too many sockets, which HTTPS does not tell, and is there when one is closed", async () => {
+    const { client, asked } = await clientBy(toWorker, ["read"]);
+    const limit = config(env).STREAM_SOCKETS_PER_USER;
+    const others = Array.from({ length: limit }, () => client.accountStream());
+    await Promise.all(others.map((stream) => stream.ready()));
+    const heard: Heard[] = [];
+    const stream = client.accountStream({
+      onDisconnect: (event) => {
+        heard.push(event);
+        if (heard.length === 2) others[0]?.close();
+      },
+    });
+    await stream.ready();
+    expect(heard.slice(0, 2)).toMatchObject([
+      { attempt: 1, error: null },
+      { attempt: 2, error: null },
+    ]);
+    expect(ticketsIn(asked)).toHaveLength(new Set(ticketsIn(asked)).size);
+    for (const each of [...others, stream]) each.close();
+  }, 20_000);
 });
