@@ -42,7 +42,7 @@ export function runSqlite(seconds: number, migrations: readonly string[]): Rate[
     const insert = db.prepare(
       "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, ?, ?, randomblob(16), ?, 0, ?)",
     );
-    for (let user = 0; user < USERS; user++) insert.run(1, 2 + 2 * user, 1_000_000_000, "deposit", "credit", 1);
+    for (let user = 0; user < USERS; user++) insert.run(1, 2 + 2 * user, 1_000_000_000, 1, 4, 1);
     db.exec("COMMIT");
     const rate = (hot: boolean, perCommit: number): Rate => {
       const started = performance.now();
@@ -51,7 +51,7 @@ export function runSqlite(seconds: number, migrations: readonly string[]): Rate[
         db.exec("BEGIN IMMEDIATE");
         for (let i = 0; i < perCommit; i++) {
           const account = 2 + 2 * (hot ? 1 : Math.floor(Math.random() * USERS));
-          insert.run(account, account + 1, 1, "reserve_rfq", "reserve", 2);
+          insert.run(account, account + 1, 1, 3, 1, 2);
         }
         db.exec("COMMIT");
         done += perCommit;
@@ -80,10 +80,12 @@ CREATE TABLE accounts (account_id bigint PRIMARY KEY, owner bytea NOT NULL, asse
   UNIQUE (owner, asset, kind), CHECK (kind IN ('available', 'pending', 'external', 'fees')), CHECK (kind = 'external' OR balance >= 0));
 CREATE TABLE commit_groups (seq bigserial PRIMARY KEY, group_id uuid NOT NULL UNIQUE, at timestamptz NOT NULL, voided int NOT NULL);
 CREATE TABLE transfers (transfer_id bigserial PRIMARY KEY, from_account bigint NOT NULL, to_account bigint NOT NULL, amount bigint NOT NULL CHECK (amount > 0),
-  reason text NOT NULL CHECK (reason IN ('deposit', 'withdrawal', 'reserve_rfq', 'reserve_trade', 'release', 'trade', 'fee')), ref uuid NOT NULL,
-  step text NOT NULL, line int NOT NULL, at timestamptz NOT NULL, from_balance bigint, to_balance bigint, UNIQUE (ref, step, line), CHECK (from_account <> to_account));
+  reason smallint NOT NULL CHECK (reason BETWEEN 1 AND 7), ref uuid NOT NULL,
+  step smallint NOT NULL CHECK (step BETWEEN 1 AND 5), line int NOT NULL, at timestamptz NOT NULL, from_balance bigint, to_balance bigint, UNIQUE (ref, step, line), CHECK (from_account <> to_account));
 CREATE INDEX transfers_from ON transfers (from_account, reason, transfer_id);
 CREATE INDEX transfers_to ON transfers (to_account, reason, transfer_id);
+CREATE INDEX transfers_from_amount ON transfers (from_account, reason, amount, transfer_id);
+CREATE INDEX transfers_to_amount ON transfers (to_account, reason, amount, transfer_id) WHERE reason IN (1, 6);
 CREATE FUNCTION post() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   UPDATE accounts SET balance = balance - NEW.amount WHERE account_id = NEW.from_account RETURNING balance INTO NEW.from_balance;
   IF NOT FOUND THEN RAISE 'balance not moved'; END IF;
@@ -99,7 +101,7 @@ INSERT INTO accounts SELECT 2 + 2 * u + s, decode(lpad(to_hex(u), 32, '0'), 'hex
 const postgresTransfer = (account: string) => `\\set u random(0, ${USERS - 1})
 BEGIN;
 INSERT INTO commit_groups (group_id, at, voided) VALUES (gen_random_uuid(), now(), 0);
-INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) SELECT f.account_id, t.account_id, 1, 'reserve_rfq', gen_random_uuid(), 'reserve', 0, now()
+INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) SELECT f.account_id, t.account_id, 1, 3, gen_random_uuid(), 1, 0, now()
   FROM accounts f JOIN accounts t ON t.owner = f.owner AND t.asset = f.asset AND t.kind = 'pending' WHERE f.account_id = ${account};
 COMMIT;
 `;

@@ -1,4 +1,5 @@
 /** Users with money and API keys, written straight into D1: the bench is not about how they came to be. */
+import { reasonCode, stepCode } from "../src/ledger/codes.ts";
 import { randomBytes, randomUUID } from "node:crypto";
 import { sealSecret } from "../src/auth/secret-box.ts";
 import { headersOf, importSecret, signWith } from "../src/client/sign.ts";
@@ -66,7 +67,7 @@ export async function fund(db: Database, userIds: readonly string[], assets: rea
     db
       .prepare(
         `INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-         SELECT e.account_id, t.account_id, ?, 'deposit', randomblob(16), 'credit', 0, ? FROM json_each(?) u, json_each(?) a
+         SELECT e.account_id, t.account_id, ?, ${reasonCode("deposit").text}, randomblob(16), ${stepCode("credit").text}, 0, ? FROM json_each(?) u, json_each(?) a
          JOIN accounts e ON e.owner = CAST('external:local' AS BLOB) AND e.asset = a.value AND e.kind = 'external'
          JOIN accounts t ON t.owner = unhex(u.value, '-') AND t.asset = a.value AND t.kind = 'available'`,
       )

@@ -100,7 +100,7 @@ export class Peer extends DurableObject {
        VALUES (unhex(?), unhex(?), unhex(?), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open', ?, ?, 1)`,
     );
     const transfer = db.prepare(
-      "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, 1000, 'reserve_rfq', unhex(?), 'reserve', 0, ?)",
+      "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, 1000, 3, unhex(?), 1, 0, ?)",
     );
     const event = db.prepare("INSERT INTO stream_events (stream_id, seq, written_in, at, type, body) VALUES (?, ?, 1, ?, ?, ?)");
     return [
@@ -129,7 +129,7 @@ export class Peer extends DurableObject {
         .bind(asset, asset, now, now + 300_000, list),
       db
         .prepare(
-          "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) SELECT r.value ->> 'from', r.value ->> 'to', 1000, 'reserve_rfq', unhex(r.value ->> 'quote'), 'reserve', 0, ? FROM json_each(?) r",
+          "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) SELECT r.value ->> 'from', r.value ->> 'to', 1000, 3, unhex(r.value ->> 'quote'), 1, 0, ? FROM json_each(?) r",
         )
         .bind(now, list),
       db

@@ -6,7 +6,7 @@ import { address, assetId, decimalUnits, positiveU256, venueField } from "../ass
 import { LIMIT_DOCUMENTED, limitField, timeIdPage } from "../platform/cursor.ts";
 import { boolean, oneOf, pattern, textField, timestamp, uuidField } from "../platform/fields.ts";
 import { NEWEST } from "../ledger/history.ts";
-import { REASONS } from "../ledger/post.ts";
+import { REASONS } from "../ledger/codes.ts";
 import { DEPOSIT_STATES, WITHDRAWAL_STATES } from "./records.ts";
 
 const chainName = pattern(/^[a-z][a-z0-9-]{0,31}$/, "must be the name of a chain");

@@ -1,15 +1,10 @@
 /**
  * The only writer of the journal. `post` turns a SELECT over rows that a gate has just stamped into transfers; the
- * triggers of migrations/0001_guards.sql move the balances, and refuse the whole batch where one cannot move.
+ * triggers of migrations/0002_journal_codes_and_amounts.sql move the balances, and refuse the whole batch where one cannot move.
  */
 import type { Group } from "../platform/commit.ts";
 import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
-
-export const REASONS = ["deposit", "withdrawal", "reserve_rfq", "reserve_trade", "release", "trade", "fee"] as const;
-export type Reason = (typeof REASONS)[number];
-
-/** What part of a record's life the transfer is: a reserve ends once, so trade and release share the step `end`. */
-export type Step = "reserve" | "end" | "match" | "credit" | "queue" | "settle";
+import { type Reason, reasonCode, type Step, stepCode } from "./codes.ts";
 
 export type AccountKind = "available" | "pending" | "external" | "fees";
 
@@ -40,7 +35,7 @@ export function post(group: Group, posting: Posting): Sql[] {
 export function transfer(group: Group, { reason, step, from, to, source }: Posting): Sql {
   // Explicit LEFT JOINs: a missing account must fail on NOT NULL, not drop the row.
   return sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-    SELECT f.account_id, t.account_id, s.amount, ${reason}, s.ref, ${step}, s.line, ${group.at}
+    SELECT f.account_id, t.account_id, s.amount, ${reasonCode(reason)}, s.ref, ${stepCode(step)}, s.line, ${group.at}
     FROM (${source}) s
     LEFT JOIN accounts f ON f.owner = s.from_owner AND f.asset = s.asset AND f.kind = ${from}
     LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = ${to}

@@ -1,6 +1,7 @@
 /** Reconciliation of the journal with itself: J1–J6. */
-import { all, prepare, raw, readUuid, type Sql, sql } from "../platform/sql.ts";
-import { REASONS } from "./post.ts";
+import { all, join, prepare, raw, readUuid, type Sql, sql } from "../platform/sql.ts";
+import { type Reason, REASONS, describeReason, reasonCode } from "./codes.ts";
+import type { AccountKind } from "./post.ts";
 import type { Difference } from "./reconcile.ts";
 
 /** Rows with `after < id <= upTo`. */
@@ -17,7 +18,7 @@ export function accountName({ owner, kind, asset }: AccountRow): string {
 }
 
 /** Which sub-accounts each reason joins (contract.md section 4): `[reason, from, to]`. */
-const MOVEMENTS = [
+const MOVEMENTS: readonly (readonly [Reason, AccountKind, AccountKind])[] = [
   ["deposit", "external", "available"],
   ["reserve_rfq", "available", "pending"],
   ["reserve_trade", "available", "pending"],
@@ -45,7 +46,7 @@ export async function checkTransfers(db: D1Database, slice: Slice): Promise<Diff
       check: row.fault,
       account: accountName(row),
       amount: row.amount ?? "0",
-      detail: `transfer ${row.transfer_id} (${row.reason})`,
+      detail: `transfer ${row.transfer_id} (${describeReason(row.reason)})`,
     })),
     ...broken.map((row): Difference => ({
       check: "J2",
@@ -59,20 +60,24 @@ export async function checkTransfers(db: D1Database, slice: Slice): Promise<Diff
 type OddRow = AccountRow & {
   readonly fault: "J1" | "J4" | "J5" | "J8";
   readonly transfer_id: number;
-  readonly reason: string;
+  readonly reason: number;
   readonly amount: string | null;
 };
 type BrokenRow = AccountRow & { readonly entry_id: number; readonly after: string | null; readonly expected: string };
 
 /** Two accounts of one asset, a positive integer amount (J1), no debt (J4), time forward (J5), a known movement of a record (J8). */
 function oddTransfers({ after, upTo }: Slice): Sql {
+  const movements = join(
+    MOVEMENTS.map(([reason, from, to]) => sql`(${reasonCode(reason)}, ${raw(`'${from}'`)}, ${raw(`'${to}'`)})`),
+    ", ",
+  );
   return sql`SELECT * FROM (SELECT t.transfer_id, t.reason, CAST(t.amount AS TEXT) AS amount, hex(f.owner) AS owner, f.kind, f.asset,
       CASE WHEN f.account_id IS NULL OR g.account_id IS NULL OR f.account_id = g.account_id OR f.asset <> g.asset
           OR typeof(t.amount) <> 'integer' OR t.amount <= 0 THEN 'J1'
         WHEN typeof(t.from_balance) <> 'integer' OR typeof(t.to_balance) <> 'integer' OR (f.kind <> 'external' AND t.from_balance < 0)
           OR (g.kind <> 'external' AND t.to_balance < 0) THEN 'J4'
         WHEN t.at < (SELECT p.at FROM transfers p WHERE p.transfer_id < t.transfer_id ORDER BY p.transfer_id DESC LIMIT 1) THEN 'J5'
-        WHEN (t.reason, f.kind, g.kind) NOT IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(${JSON.stringify(MOVEMENTS)})) THEN 'J8'
+        WHEN (t.reason, f.kind, g.kind) NOT IN (VALUES ${movements}) THEN 'J8'
         WHEN NOT ${hasRecord()} THEN 'J8' END AS fault
     FROM transfers t LEFT JOIN accounts f ON f.account_id = t.from_account LEFT JOIN accounts g ON g.account_id = t.to_account
     WHERE t.transfer_id > ${after} AND t.transfer_id <= ${upTo}) WHERE fault IS NOT NULL LIMIT 100`;
@@ -80,11 +85,11 @@ function oddTransfers({ after, upTo }: Slice): Sql {
 
 function hasRecord(): Sql {
   return sql`CASE t.reason
-    WHEN 'deposit' THEN EXISTS (SELECT 1 FROM deposits WHERE deposit_id = t.ref)
-    WHEN 'withdrawal' THEN EXISTS (SELECT 1 FROM withdrawals WHERE withdrawal_id = t.ref)
-    WHEN 'reserve_trade' THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
-    WHEN 'fee' THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
-    WHEN 'trade' THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref) OR EXISTS (SELECT 1 FROM matches WHERE quote_id = t.ref)
+    WHEN ${reasonCode("deposit")} THEN EXISTS (SELECT 1 FROM deposits WHERE deposit_id = t.ref)
+    WHEN ${reasonCode("withdrawal")} THEN EXISTS (SELECT 1 FROM withdrawals WHERE withdrawal_id = t.ref)
+    WHEN ${reasonCode("reserve_trade")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
+    WHEN ${reasonCode("fee")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
+    WHEN ${reasonCode("trade")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref) OR EXISTS (SELECT 1 FROM matches WHERE quote_id = t.ref)
     ELSE EXISTS (SELECT 1 FROM quotes WHERE quote_id = t.ref) OR EXISTS (SELECT 1 FROM withdrawals WHERE withdrawal_id = t.ref)
       OR t.at < (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) - ${RECORDS_KEPT_MS} END`;
 }
@@ -146,7 +151,7 @@ export async function checkAccounts(db: D1Database, accounts: Sql): Promise<Diff
 function wrongBalances(accounts: Sql): Sql {
   const newest = (side: "from" | "to") =>
     raw(`(SELECT 2 * t.transfer_id + ${side === "to" ? 1 : 0} FROM transfers t INDEXED BY transfers_${side}
-    WHERE t.${side}_account = a.account_id AND t.reason = r.value ORDER BY t.transfer_id DESC LIMIT 1)`);
+    WHERE t.${side}_account = a.account_id AND t.reason = r.key + 1 ORDER BY t.transfer_id DESC LIMIT 1)`);
   return sql`SELECT hex(owner) AS owner, kind, asset, CAST(balance AS TEXT) AS balance, CAST(expected AS TEXT) AS expected FROM (
     SELECT a.owner, a.kind, a.asset, a.balance, coalesce((SELECT iif(n.entry & 1, t.to_balance, t.from_balance) FROM (
         SELECT max(max(coalesce(${newest("from")}, 0), coalesce(${newest("to")}, 0))) AS entry FROM json_each(${JSON.stringify(REASONS)}) r) n

@@ -3,6 +3,7 @@
  * with it) and J9 (amounts follow their formulas). Records are found by the commit group that opened or ended them.
  */
 import { all, type Sql, sql } from "../platform/sql.ts";
+import { describeReason, reasonCode } from "./codes.ts";
 import { FEES_OWNER } from "./post.ts";
 import type { Difference } from "./reconcile.ts";
 import { accountName, type Slice } from "./reconcile-journal.ts";
@@ -15,7 +16,7 @@ export async function checkRecords(db: D1Database, slice: Slice): Promise<Differ
 /** A movement that is there too often (`surplus` above zero), or not often enough. */
 type MoveRow = {
   readonly ref: string;
-  readonly reason: string;
+  readonly reason: number;
   readonly owner: string | null;
   readonly kind: string | null;
   readonly to_owner: string | null;
@@ -31,7 +32,7 @@ function moveDifference(row: MoveRow): Difference {
     check: "J8",
     account: accountName(row),
     amount: (BigInt(row.amount ?? "0") * BigInt(-row.surplus)).toString(),
-    detail: `${row.reason} of ${row.ref.toLowerCase()} to ${to} is ${row.surplus < 0 ? "missing" : "there without cause"}`,
+    detail: `${describeReason(row.reason)} of ${row.ref.toLowerCase()} to ${to} is ${row.surplus < 0 ? "missing" : "there without cause"}`,
   };
 }
 
@@ -57,7 +58,7 @@ function compare(due: Sql, expected: Sql): Sql {
 function deposits(slice: Slice): Sql {
   return compare(
     sql`SELECT deposit_id AS id FROM deposits WHERE ${within("ended_in", slice)}`,
-    sql`SELECT d.deposit_id AS ref, 'deposit' AS reason, CAST('external:' || d.chain AS BLOB) AS from_owner, 'external' AS from_kind,
+    sql`SELECT d.deposit_id AS ref, ${reasonCode("deposit")} AS reason, CAST('external:' || d.chain AS BLOB) AS from_owner, 'external' AS from_kind,
         d.user_id AS to_owner, 'available' AS to_kind, d.asset, CAST(d.amount AS INTEGER) AS amount
       FROM due CROSS JOIN deposits d ON d.deposit_id = due.id WHERE d.state = 'credited'`,
   );
@@ -68,13 +69,13 @@ function quotes(slice: Slice): Sql {
   const q = sql`FROM due CROSS JOIN quotes q ON q.quote_id = due.id`;
   return compare(
     sql`SELECT quote_id AS id FROM quotes WHERE ${within("opened_in", slice)} UNION SELECT quote_id FROM quotes WHERE ${within("ended_in", slice)}`,
-    sql`SELECT q.quote_id AS ref, 'reserve_rfq' AS reason, q.maker_id AS from_owner, 'available' AS from_kind, q.maker_id AS to_owner,
+    sql`SELECT q.quote_id AS ref, ${reasonCode("reserve_rfq")} AS reason, q.maker_id AS from_owner, 'available' AS from_kind, q.maker_id AS to_owner,
         'pending' AS to_kind, q.reserve_asset AS asset, q.reserve AS amount ${q}
       UNION ALL
-      SELECT q.quote_id, 'release', q.maker_id, 'pending', q.maker_id, 'available', q.reserve_asset, q.reserve ${q}
+      SELECT q.quote_id, ${reasonCode("release")}, q.maker_id, 'pending', q.maker_id, 'available', q.reserve_asset, q.reserve ${q}
       WHERE q.state IN ('cancelled', 'expired', 'rejected')
       UNION ALL
-      SELECT q.quote_id, 'trade', q.maker_id, 'pending', m.requester_id, 'available', iif(q.side = 'Bid', q.asset, 'usdc'),
+      SELECT q.quote_id, ${reasonCode("trade")}, q.maker_id, 'pending', m.requester_id, 'available', iif(q.side = 'Bid', q.asset, 'usdc'),
         iif(q.side = 'Bid', CAST(q.amount AS INTEGER), q.usdc_amount) ${q} LEFT JOIN matches m ON m.quote_id = q.quote_id
       WHERE q.state = 'accepted'`,
   );
@@ -85,16 +86,16 @@ function matches(slice: Slice): Sql {
   const m = sql`FROM due CROSS JOIN matches m ON m.match_id = due.id`;
   return compare(
     sql`SELECT match_id AS id FROM matches WHERE ${within("matched_in", slice)}`,
-    sql`SELECT m.match_id AS ref, 'reserve_trade' AS reason, m.requester_id AS from_owner, 'available' AS from_kind,
+    sql`SELECT m.match_id AS ref, ${reasonCode("reserve_trade")} AS reason, m.requester_id AS from_owner, 'available' AS from_kind,
         m.requester_id AS to_owner, 'pending' AS to_kind, iif(m.side = 'Bid', 'usdc', m.asset) AS asset,
         iif(m.side = 'Bid', m.usdc_amount + m.taker_fee, m.amount) AS amount ${m}
       UNION ALL
-      SELECT m.match_id, 'trade', m.requester_id, 'pending', m.maker_id, 'available', iif(m.side = 'Bid', 'usdc', m.asset),
+      SELECT m.match_id, ${reasonCode("trade")}, m.requester_id, 'pending', m.maker_id, 'available', iif(m.side = 'Bid', 'usdc', m.asset),
         iif(m.side = 'Bid', m.usdc_amount, m.amount) ${m}
       UNION ALL
-      SELECT m.match_id, 'fee', m.requester_id, iif(m.side = 'Bid', 'pending', 'available'), ${FEES_OWNER}, 'fees', 'usdc', m.taker_fee ${m}
+      SELECT m.match_id, ${reasonCode("fee")}, m.requester_id, iif(m.side = 'Bid', 'pending', 'available'), ${FEES_OWNER}, 'fees', 'usdc', m.taker_fee ${m}
       UNION ALL
-      SELECT m.match_id, 'fee', m.maker_id, iif(m.side = 'Bid', 'available', 'pending'), ${FEES_OWNER}, 'fees', 'usdc', m.maker_fee ${m}`,
+      SELECT m.match_id, ${reasonCode("fee")}, m.maker_id, iif(m.side = 'Bid', 'available', 'pending'), ${FEES_OWNER}, 'fees', 'usdc', m.maker_fee ${m}`,
   );
 }
 
@@ -102,13 +103,13 @@ function withdrawals(slice: Slice): Sql {
   const w = sql`FROM due CROSS JOIN withdrawals w ON w.withdrawal_id = due.id`;
   return compare(
     sql`SELECT withdrawal_id AS id FROM withdrawals WHERE ${within("changed_in", slice)}`,
-    sql`SELECT w.withdrawal_id AS ref, 'withdrawal' AS reason, w.user_id AS from_owner, 'available' AS from_kind, w.user_id AS to_owner,
+    sql`SELECT w.withdrawal_id AS ref, ${reasonCode("withdrawal")} AS reason, w.user_id AS from_owner, 'available' AS from_kind, w.user_id AS to_owner,
         'pending' AS to_kind, w.asset, w.amount ${w}
       UNION ALL
-      SELECT w.withdrawal_id, 'withdrawal', w.user_id, 'pending', CAST('external:' || w.chain AS BLOB), 'external', w.asset, w.amount ${w}
+      SELECT w.withdrawal_id, ${reasonCode("withdrawal")}, w.user_id, 'pending', CAST('external:' || w.chain AS BLOB), 'external', w.asset, w.amount ${w}
       WHERE w.state = 'settled'
       UNION ALL
-      SELECT w.withdrawal_id, 'release', w.user_id, 'pending', w.user_id, 'available', w.asset, w.amount ${w} WHERE w.state = 'failed'`,
+      SELECT w.withdrawal_id, ${reasonCode("release")}, w.user_id, 'pending', w.user_id, 'available', w.asset, w.amount ${w} WHERE w.state = 'failed'`,
   );
 }
 

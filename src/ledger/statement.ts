@@ -1,7 +1,8 @@
 /** All matching entries of a user as a stream of text, read in slices, so that memory and D1 see one slice at a time. */
 import { invalidRequest } from "../platform/problem.ts";
 import { first, sql } from "../platform/sql.ts";
-import { countEntries, type EntryRow, type LedgerFilter, readEntries } from "./history.ts";
+import type { EntryRow, LedgerFilter } from "./filter.ts";
+import { countEntries, readEntries } from "./history.ts";
 
 export const MAX_STATEMENT_ROWS = 1_000_000;
 const SLICE_ROWS = 2_000;

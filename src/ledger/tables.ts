@@ -31,9 +31,10 @@ export const transfers = sqliteTable(
     fromAccount: integer("from_account").notNull(),
     toAccount: integer("to_account").notNull(),
     amount: integer("amount").notNull(),
-    reason: text("reason").notNull(),
+    /** A number of codes.ts, as is `step`. */
+    reason: integer("reason").notNull(),
     ref: bytes("ref").notNull(),
-    step: text("step").notNull(),
+    step: integer("step").notNull(),
     line: integer("line").notNull(),
     at: integer("at").notNull(),
     fromBalance: integer("from_balance"),
@@ -46,8 +47,13 @@ export const transfers = sqliteTable(
     index("transfers_to").on(t.toAccount, t.reason),
     check("transfers_amount", sql`amount > 0 AND amount <= 4611686018427387904`),
     check("transfers_accounts", sql`from_account <> to_account`),
-    check("transfers_reason", sql`reason IN ('deposit', 'withdrawal', 'reserve_rfq', 'reserve_trade', 'release', 'trade', 'fee')`),
-    check("transfers_step", sql`step IN ('reserve', 'end', 'match', 'credit', 'queue', 'settle')`),
+    // The same by amount. A credit that its owner gave is found by its debit, so only credits from others are indexed.
+    index("transfers_from_amount").on(t.fromAccount, t.reason, t.amount),
+    index("transfers_to_amount")
+      .on(t.toAccount, t.reason, t.amount)
+      .where(sql`reason IN (1, 6)`),
+    check("transfers_reason", sql`reason BETWEEN 1 AND 7`),
+    check("transfers_step", sql`step BETWEEN 1 AND 5`),
   ],
 );
 

@@ -1,4 +1,5 @@
 import { env } from "cloudflare:workers";
+import { reasonCode, stepCode } from "../../src/ledger/codes.ts";
 import { expect, it } from "vitest";
 import { createDepositAddress } from "../../src/custody/deposit-address.ts";
 import { config, defaultChain } from "../../src/platform/config.ts";
@@ -245,7 +246,7 @@ it("a long statement is read in slices and has no gap", async () => {
   await all(
     db,
     sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-    SELECT ${id?.a ?? 0}, ${id?.p ?? 0}, 1, 'reserve_rfq', randomblob(16), 'reserve', 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(pendingAndBack)})`,
+    SELECT ${id?.a ?? 0}, ${id?.p ?? 0}, 1, ${reasonCode("reserve_rfq")}, randomblob(16), ${stepCode("reserve")}, 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(pendingAndBack)})`,
   );
   const { text } = await custodyAs(session).get("/custody/get-ledger", { accept: "text/csv" });
   const lines = text.trimEnd().split("\r\n");

@@ -1,4 +1,5 @@
 import { env } from "cloudflare:workers";
+import { type Reason, reasonCode, type Step, stepCode } from "../../src/ledger/codes.ts";
 import { describe, expect, it } from "vitest";
 import { post, transfer } from "../../src/ledger/post.ts";
 import { claimFence, commit, newGroup } from "../../src/platform/commit.ts";
@@ -31,9 +32,9 @@ type Values = {
   from?: number | Sql;
   to?: number | Sql;
   amount?: Sql | bigint | number;
-  reason?: string | null;
+  reason?: Reason | Sql;
   ref?: string;
-  step?: string;
+  step?: Step | Sql;
   line?: number;
   id?: number | null;
   balances?: Sql;
@@ -54,7 +55,7 @@ function insert(of: Funded, values: Values = {}, clause: string = "INSERT", tail
     id = null,
   } = values;
   return sql`${raw(clause)} INTO transfers (transfer_id, from_account, to_account, amount, reason, ref, step, line, at, from_balance, to_balance)
-    VALUES (${id}, ${from}, ${to}, ${amount}, ${reason}, ${uuid(ref)}, ${step}, ${line}, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1), ${values.balances ?? raw("NULL, NULL")}) ${raw(tail)}`;
+    VALUES (${id}, ${from}, ${to}, ${amount}, ${typeof reason === "string" ? reasonCode(reason) : reason}, ${uuid(ref)}, ${typeof step === "string" ? stepCode(step) : step}, ${line}, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1), ${values.balances ?? raw("NULL, NULL")}) ${raw(tail)}`;
 }
 
 async function journal(of: Funded): Promise<unknown> {
@@ -114,9 +115,10 @@ describe("the database alone refuses, whatever the conflict clause", () => {
     });
     it(`an unknown reason or step under ${clause}`, async () => {
       const of = await funded();
-      await changesNothing(of, insert(of, { reason: "gift" }, clause));
-      await changesNothing(of, insert(of, { reason: null }, clause));
-      await changesNothing(of, insert(of, { step: "again" }, clause));
+      for (const unknown of [raw("0"), raw("8"), raw("-1"), raw("2.5"), raw("'gift'"), raw("NULL")]) {
+        await changesNothing(of, insert(of, { reason: unknown }, clause));
+        await changesNothing(of, insert(of, { step: unknown }, clause));
+      }
     });
     it(`an amount of zero, below it, of REAL or text, or past 2^62 under ${clause}`, async () => {
       const of = await funded(2n ** 62n);
@@ -156,8 +158,8 @@ describe("the database alone refuses, whatever the conflict clause", () => {
     for (const clause of ["UPDATE", "UPDATE OR IGNORE", "UPDATE OR REPLACE"]) {
       for (const set of [
         "amount = 1",
-        "reason = 'fee'",
-        "step = 'end'",
+        "reason = 7",
+        "step = 2",
         "line = 9",
         "at = 5",
         "from_balance = 0",

@@ -1,18 +1,17 @@
 import { env } from "cloudflare:workers";
 import fc from "fast-check";
-import { beforeAll, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
+import { REASONS, reasonCode, stepCode } from "../../src/ledger/codes.ts";
 import {
   countedEntries,
-  countEntries,
-  type EntryRow,
+  entriesOfAmounts,
   entriesOfRef,
-  type LedgerFilter,
   mergedEntries,
-  NEWEST,
-  readEntries,
   scannedEntries,
-} from "../../src/ledger/history.ts";
-import { REASONS } from "../../src/ledger/post.ts";
+  sortedEntries,
+} from "../../src/ledger/entry-queries.ts";
+import { type EntryRow, type LedgerFilter, selectsNothing } from "../../src/ledger/filter.ts";
+import { countEntries, NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { all, first, readUuid, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { freshToken, fund, makeKeyActor, makeUser } from "../support/ledger.ts";
 import { type ModelEntry, modelEntries, modelFits } from "../support/ledger-model.ts";
@@ -175,7 +174,12 @@ it("combined filters, pages of any size and any user agree with the plain readin
     fc.asyncProperty(filters, fc.constantFrom(taker, maker), fc.integer({ min: 1, max: 9 }), async (filter, userId, limit) => {
       const expected = plainModel(models[userId] ?? [], filter);
       expect(plain(await readAll(userId, filter, limit))).toEqual(expected);
-      if (filter.refId === undefined) expect(await countEntries(db, userId, filter, { before: NEWEST, most: 1_000 })).toBe(expected.length);
+      if (filter.refId !== undefined || selectsNothing(filter)) return;
+      const page = { before: NEWEST, limit: 1_000, most: 1_000 };
+      const ids = (rows: readonly { entry_id: number | null }[]) => rows.flatMap(({ entry_id }) => entry_id ?? []);
+      for (const query of [entriesOfAmounts, sortedEntries, scannedEntries])
+        expect([query.name, ids(await all(db, query(userId, filter, { ...page, floor: 0n })))]).toEqual([query.name, ids(expected)]);
+      expect(await countEntries(db, userId, filter, { before: NEWEST, most: 1_000 })).toBe(expected.length);
     }),
     { numRuns: 250 },
   );
@@ -212,32 +216,78 @@ it("a full last page ends the list, and an amount filter that fits nothing ends 
   expect(await readEntries(db, userId, { minAmount: 6n }, { before: NEWEST, limit: 4 })).toEqual({ rows: [], more: false });
 });
 
-it("an amount filter finds what lies beyond the newest thousand entries, in pages without gap", async () => {
+/** A user whose reserves have these amounts, oldest first, written as a book would. */
+async function reserver(amounts: readonly number[]): Promise<string> {
   const { userId } = await makeUser(db);
   const { key } = freshToken();
-  await fund(db, userId, key, 10_000_000n);
+  await fund(db, userId, key, BigInt(amounts.reduce((sum, amount) => sum + amount, 1)));
   const id = await first<{ a: number; p: number }>(
     db,
     sql`SELECT max(iif(kind = 'available', account_id, 0)) AS a, max(iif(kind = 'pending', account_id, 0)) AS p
     FROM accounts WHERE owner = ${uuid(userId)}`,
   );
-  const amounts = Array.from({ length: 3_000 }, (_, i) => (i % 250 === 0 ? 777 : 5));
-  await all(
-    db,
-    sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-    SELECT ${id?.a ?? 0}, ${id?.p ?? 0}, value, 'reserve_rfq', randomblob(16), 'reserve', 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(amounts)})`,
-  );
-  const mine = await modelEntries(db, userId);
-  const oldest = mine.at(-1)?.at ?? 0;
-  for (const filter of [
-    { minAmount: 6n },
-    { minAmount: 777n, maxAmount: 777n },
-    { minAmount: 6n, from: oldest },
-    { minAmount: 2n ** 50n },
-    { maxAmount: 4n },
-  ] as LedgerFilter[]) {
-    expect([filter, plain(await readAll(userId, filter, 7))]).toEqual([filter, plainModel(mine, filter)]);
+  for (let start = 0; start < amounts.length; start += 5_000) {
+    await all(
+      db,
+      sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+      SELECT ${id?.a ?? 0}, ${id?.p ?? 0}, value, ${reasonCode("reserve_rfq")}, randomblob(16), ${stepCode("reserve")}, 0,
+        (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(amounts.slice(start, start + 5_000))})`,
+    );
   }
+  return userId;
+}
+
+/** `readEntries`, and which of its ways it went: the names of the queries by what they alone say. */
+async function readNoting(userId: string, filter: LedgerFilter, page: { before: bigint; limit: number }) {
+  const asked: string[] = [];
+  const noting = {
+    prepare: (text: string) => {
+      const way = ["stepped", "fitting", "found AS"].find((word) => text.includes(word)) ?? "merged";
+      if (asked.at(-1) !== way) asked.push(way);
+      return db.prepare(text);
+    },
+  } as unknown as D1Database;
+  return { ...(await readEntries(noting, userId, filter, page)), asked };
+}
+
+describe("an amount filter finds what lies beyond the newest entries, in pages without gap", () => {
+  it("when the fitting amounts are few, each is a run of its own", async () => {
+    const userId = await reserver(Array.from({ length: 3_000 }, (_, i) => (i % 250 === 0 ? 777 + (i % 3) : 5)));
+    const mine = await modelEntries(db, userId);
+    const oldest = mine.at(-1)?.at ?? 0;
+    for (const filter of [
+      { minAmount: 6n },
+      { minAmount: 777n, maxAmount: 777n },
+      { minAmount: 6n, from: oldest },
+      { minAmount: 6n, to: oldest },
+      { minAmount: 6n, direction: "credit" },
+      { minAmount: 6n, account: "pending", reasons: ["reserve_rfq"] },
+      { minAmount: 2n ** 50n },
+      { maxAmount: 4n },
+    ] as LedgerFilter[]) {
+      expect([filter, plain(await readAll(userId, filter, 7))]).toEqual([filter, plainModel(mine, filter)]);
+    }
+    expect((await readNoting(userId, { minAmount: 6n }, { before: NEWEST, limit: 7 })).asked).toEqual(["merged", "stepped"]);
+  });
+
+  it("when they are many but the entries are not, these are sorted", async () => {
+    const userId = await reserver(Array.from({ length: 3_000 }, (_, i) => (i < 2_500 ? 1_000 + ((i * 7_919) % 2_500) : 5)));
+    const mine = await modelEntries(db, userId);
+    for (const filter of [{ minAmount: 6n }, { minAmount: 1_100n, maxAmount: 3_000n, account: "pending" }] as LedgerFilter[]) {
+      expect([filter, plain(await readAll(userId, filter, 700))]).toEqual([filter, plainModel(mine, filter)]);
+    }
+    expect((await readNoting(userId, { minAmount: 6n }, { before: NEWEST, limit: 7 })).asked).toEqual(["merged", "stepped", "fitting"]);
+  });
+
+  it("when both are many, the owner's entries are read in spans", async () => {
+    const userId = await reserver(Array.from({ length: 6_500 }, (_, i) => (i < 6_000 ? 1_000 + i : 5)));
+    const mine = await modelEntries(db, userId);
+    const filter = { minAmount: 6n };
+    expect(plain(await readAll(userId, filter, 4_000))).toEqual(plainModel(mine, filter));
+    const { rows, asked } = await readNoting(userId, filter, { before: NEWEST, limit: 7 });
+    expect(plain(rows)).toEqual(plainModel(mine, filter).slice(0, 7));
+    expect(asked).toEqual(["merged", "stepped", "fitting", "found AS"]);
+  });
 });
 
 it("someone else's entries are never shown, whatever reference is asked for", async () => {
@@ -273,6 +323,9 @@ it("every shape of query is answered from an index", async () => {
   for (const filter of filters) {
     for (const other of more) {
       const both = { ...filter, ...other };
+      const sized = { ...both, minAmount: 5n };
+      shapes.push([`amounts ${Object.keys(sized).join("+")}`, entriesOfAmounts(taker, sized, { before: NEWEST, limit: 51, most: 9 })]);
+      shapes.push([`sorted ${Object.keys(sized).join("+")}`, sortedEntries(taker, sized, { before: NEWEST, limit: 51, most: 9 })]);
       shapes.push([`page ${Object.keys(both).join("+")}`, mergedEntries(taker, both, page)]);
       shapes.push([`scan ${Object.keys(both).join("+")}`, scannedEntries(taker, both, { before: NEWEST, floor: 0n, limit: 51 })]);
       shapes.push([`count ${Object.keys(both).join("+")}`, countedEntries(taker, both, { before: NEWEST, most: 10 })]);
@@ -280,15 +333,18 @@ it("every shape of query is answered from an index", async () => {
     shapes.push(["uuid", entriesOfRef(taker, { ...filter, refId: crypto.randomUUID() }, { before: NEWEST, limit: 51 })]);
     shapes.push(["hash", entriesOfRef(taker, { ...filter, refId: `0x${"ab".repeat(32)}` }, { before: NEWEST, limit: 51 })]);
   }
-  const tables = /^(SCAN|SEARCH) (t|a|d|m|transfers|accounts|deposits|matches)\b/;
+  const tables = /^(SCAN|SEARCH) (t|a|o|d|m|transfers|accounts|deposits|matches)\b/;
   // Each access to a table, by the columns that its index is entered with.
   const allowed = [
     /^SEARCH t USING COVERING INDEX transfers_(from|to) \((from|to)_account=\? AND reason=\? AND rowid>\? AND rowid<\?\)$/,
     /^SEARCH t USING INDEX transfers_(from|to) \((from|to)_account=\? AND reason=\? AND rowid>\? AND rowid<\?\)$/,
+    /^SEARCH t USING COVERING INDEX transfers_(from|to)_amount \((from|to)_account=\? AND reason=\? AND amount>\? AND amount<\?\)$/,
+    /^SEARCH t USING COVERING INDEX transfers_(from|to)_amount \((from|to)_account=\? AND reason=\? AND amount=\? AND rowid>\? AND rowid<\?\)$/,
     /^SEARCH t USING INTEGER PRIMARY KEY \(rowid[=>]\?\)$/,
     /^SEARCH t USING INDEX transfers_once \(ref=\?\)$/,
     /^SEARCH a USING INTEGER PRIMARY KEY \(rowid=\?\)$/,
     /^SEARCH a USING COVERING INDEX accounts_owner \(owner=\?/,
+    /^SEARCH o USING COVERING INDEX accounts_owner \(owner=\? AND asset=\? AND kind=\?\)$/,
     /^SEARCH d USING INDEX sqlite_autoindex_deposits_1 \(deposit_id=\?\) LEFT-JOIN$/,
     /^SEARCH deposits USING INDEX deposits_hash \(user_id=\? AND transaction_hash=\?\)$/,
     /^SEARCH matches USING INDEX sqlite_autoindex_matches_1 \(match_id=\?\)$/,

@@ -1,4 +1,5 @@
 import { env } from "cloudflare:workers";
+import { reasonCode, stepCode } from "../../src/ledger/codes.ts";
 import { afterAll, expect, it } from "vitest";
 import { type Difference, type HoldingsAt, reconcile } from "../../src/ledger/reconcile.ts";
 import { all, blob, first, raw, sql, uuid } from "../../src/platform/sql.ts";
@@ -83,7 +84,7 @@ it("a transfer between two assets (J1) and one that no record caused (J8) are na
   const other = await holder();
   const [mine, theirs] = [await account(userId, key), await account(other.userId, other.key)];
   const insert = (to: number, ref: string) => sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-    VALUES (${mine}, ${to}, 5, 'reserve_rfq', ${uuid(ref)}, 'reserve', 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1))`;
+    VALUES (${mine}, ${to}, 5, ${reasonCode("reserve_rfq")}, ${uuid(ref)}, ${stepCode("reserve")}, 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1))`;
   await all(db, insert(await account(userId, key, "pending"), uuidv7()));
   expect((await found(userId)).map((one) => one.check).sort()).toEqual(["J6", "J8"]);
   await tamper("transfers_insert", insert(theirs, uuidv7()));

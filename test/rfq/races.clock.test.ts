@@ -1,4 +1,5 @@
 import { runInDurableObject } from "cloudflare:test";
+import { reasonCode } from "../../src/ledger/codes.ts";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { readBalance } from "../../src/ledger/balance.ts";
@@ -129,7 +130,7 @@ describe("expiry", () => {
     expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 100n, pending: 0n });
     const releases = await all<{ n: number }>(
       env.DB,
-      sql`SELECT count(*) AS n FROM transfers WHERE ref = ${uuid(placed.quote_id)} AND reason = 'release'`,
+      sql`SELECT count(*) AS n FROM transfers WHERE ref = ${uuid(placed.quote_id)} AND reason = ${reasonCode("release")}`,
     );
     expect(releases).toEqual([{ n: 1 }]);
   });

@@ -1,6 +1,7 @@
 /** get-ledger as a reader of contract.md would compute it: every entry in memory, filtered one by one. */
 import { readAssetKey } from "../../src/assets/asset.ts";
-import type { EntryRow, LedgerFilter } from "../../src/ledger/history.ts";
+import type { EntryRow, LedgerFilter } from "../../src/ledger/filter.ts";
+import { readReason } from "../../src/ledger/codes.ts";
 import { all, readUuid, sql, uuid } from "../../src/platform/sql.ts";
 
 export type ModelEntry = EntryRow;
@@ -15,7 +16,7 @@ export async function modelEntries(db: D1Database, userId: string): Promise<Mode
     to_kind: string;
     asset: string;
     amount: string;
-    reason: string;
+    reason: number;
     ref: string;
     at: number;
     from_balance: string;
@@ -34,8 +35,9 @@ export async function modelEntries(db: D1Database, userId: string): Promise<Mode
   const owner = userId.replaceAll("-", "").toUpperCase();
   const entries: ModelEntry[] = [];
   for (const row of rows) {
-    const ref = row.reason === "deposit" ? `0x${row.hash}` : row.reason === "trade" ? (row.match_id ?? row.ref) : row.ref;
-    const shared = { asset: row.asset, reason: row.reason as ModelEntry["reason"], ref, at: row.at };
+    const reason = readReason(row.reason);
+    const ref = reason === "deposit" ? `0x${row.hash}` : reason === "trade" ? (row.match_id ?? row.ref) : row.ref;
+    const shared = { asset: row.asset, reason, ref, at: row.at };
     if (row.from_owner === owner)
       entries.push({
         ...shared,

@@ -1,0 +1,125 @@
+/** What get-ledger can be asked for, and which entries a filter leaves. */
+import { type AssetKey, USDC, VENUES, type Venue } from "../assets/asset.ts";
+import { join, MAX_NATIVE_UNITS, raw, type Sql, sql } from "../platform/sql.ts";
+import { type Reason, reasonNumber } from "./codes.ts";
+
+export type SubAccount = "available" | "pending";
+export type Direction = "credit" | "debit";
+
+export type LedgerFilter = {
+  readonly account?: SubAccount | undefined;
+  readonly direction?: Direction | undefined;
+  readonly reasons?: readonly Reason[] | undefined;
+  readonly usdc?: boolean | undefined;
+  readonly venue?: Venue | undefined;
+  /** In canonical form. Without a venue it names the asset of that id on every venue. */
+  readonly assetId?: string | undefined;
+  /** A record's UUID, or the `0x` hash of a deposit's transaction. */
+  readonly refId?: string | undefined;
+  /** Unix milliseconds, both included. */
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+  /** Absolute native units, both included. */
+  readonly minAmount?: bigint | undefined;
+  readonly maxAmount?: bigint | undefined;
+};
+
+export type EntryRow = {
+  readonly entry_id: number;
+  readonly account: SubAccount;
+  readonly asset: AssetKey;
+  /** Signed decimal native units. */
+  readonly delta: string;
+  readonly reason: Reason;
+  /** A UUID as `hex()` spells it, or a deposit's `0x` transaction hash. */
+  readonly ref: string;
+  readonly balance_after: string;
+  readonly at: number;
+};
+
+/** Which movements each sub-account knows (contract.md section 4); reconciliation reports any other. */
+const MOVEMENTS: readonly (readonly [SubAccount, Direction, Reason])[] = [
+  ["available", "credit", "deposit"],
+  ["available", "credit", "trade"],
+  ["available", "credit", "release"],
+  ["available", "debit", "reserve_rfq"],
+  ["available", "debit", "reserve_trade"],
+  ["available", "debit", "withdrawal"],
+  ["available", "debit", "fee"],
+  ["pending", "credit", "reserve_rfq"],
+  ["pending", "credit", "reserve_trade"],
+  ["pending", "credit", "withdrawal"],
+  ["pending", "debit", "trade"],
+  ["pending", "debit", "release"],
+  ["pending", "debit", "withdrawal"],
+  ["pending", "debit", "fee"],
+];
+
+/** What somebody else gives: their credits have no debit among the owner's own accounts. */
+export const GIVEN_BY_OTHERS = ["deposit", "trade"] as const satisfies Reason[];
+
+/** The indexes of a run: `position` has its transfers in order, `amount` by size. */
+export type Order = "position" | "amount";
+
+/** One run of entries: the sub-account that shows them, and the side and sub-account by which the index finds them. */
+type Run = {
+  readonly kind: SubAccount;
+  readonly credit: 0 | 1;
+  readonly reason: number;
+  readonly incoming: 0 | 1;
+  readonly foundAt: SubAccount;
+};
+
+/** By amount, a credit that its owner gave is found by its debit, at the other sub-account: one index serves both entries. */
+export function runsOf(filter: LedgerFilter, order: Order): Run[] {
+  return MOVEMENTS.filter(
+    ([account, direction, reason]) =>
+      (filter.account ?? account) === account &&
+      (filter.direction ?? direction) === direction &&
+      (filter.reasons === undefined || filter.reasons.includes(reason)),
+  ).map(([kind, direction, reason]) => {
+    const credit = direction === "credit" ? 1 : 0;
+    const byDebit = order === "amount" && credit === 1 && !GIVEN_BY_OTHERS.some((name) => name === reason);
+    const foundAt = !byDebit ? kind : kind === "available" ? "pending" : "available";
+    return { kind, credit, reason: reasonNumber(reason), incoming: byDebit ? 0 : credit, foundAt };
+  });
+}
+
+/** Filters that contradict each other, or ask for more than any posting moves. */
+export function selectsNothing(filter: LedgerFilter): boolean {
+  const tokenOnly = filter.venue !== undefined || filter.assetId !== undefined;
+  if (filter.usdc === true && tokenOnly) return true;
+  if (filter.minAmount !== undefined && filter.minAmount > MAX_NATIVE_UNITS) return true;
+  return runsOf(filter, "position").length === 0;
+}
+
+export function hasAmounts({ minAmount, maxAmount }: LedgerFilter): boolean {
+  return minAmount !== undefined || maxAmount !== undefined;
+}
+
+/** The absolute delta's bounds, both included. */
+export function amountBounds({ minAmount = 0n, maxAmount = MAX_NATIVE_UNITS }: LedgerFilter): { least: bigint; most: bigint } {
+  return { least: minAmount, most: maxAmount < MAX_NATIVE_UNITS ? maxAmount : MAX_NATIVE_UNITS };
+}
+
+/** Condition on the transfer `t`. */
+export function amountFits(filter: LedgerFilter): Sql {
+  if (!hasAmounts(filter)) return raw("1");
+  const { least, most } = amountBounds(filter);
+  return sql`t.amount BETWEEN ${least} AND ${most}`;
+}
+
+/** Condition on the account `a`. */
+export function assetFits({ usdc, venue, assetId }: LedgerFilter): Sql {
+  if (usdc === true) return sql`a.asset = ${USDC}`;
+  if (assetId !== undefined) {
+    const venues = venue === undefined ? VENUES : [venue];
+    return sql`a.asset IN (${join(
+      venues.map((name) => sql`${`${name}:${assetId}`}`),
+      ", ",
+    )})`;
+  }
+  // ';' follows ':' in ASCII, so this is the range of all keys with the prefix.
+  if (venue !== undefined) return sql`a.asset >= ${`${venue}:`} AND a.asset < ${`${venue};`}`;
+  return usdc === false ? sql`a.asset <> ${USDC}` : raw("1");
+}
