@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Source } from "../platform/fields.ts";
 import { parseJsonInteger } from "../platform/json.ts";
 
 export { parseJsonInteger };
@@ -14,7 +15,7 @@ export function toHex(amount: bigint): `0x${string}` {
  * U256 in, as a caller spells it: decimal string, `0x` hex string, or the source text of a JSON number (`JsonNumber`).
  * Returns undefined for anything that is not an integer in 0 … 2^256−1.
  */
-export function parseU256(text: string, source: "string" | "number"): bigint | undefined {
+export function parseU256(text: string, source: Source): bigint | undefined {
   const value = source === "number" ? parseJsonInteger(text) : parseSpelling(text);
   return value === undefined || value < 0n || value > U256_MAX ? undefined : value;
 }

@@ -4,12 +4,13 @@
  * A list fetches `fetchCount(page)` rows after `page.after`, then `pageOf` cuts the extra row off and makes the answer.
  */
 import { z } from "@hono/zod-openapi";
-import { integerText } from "./fields.ts";
+import { integer, textField } from "./fields.ts";
 import { raw, type Sql, sql, uuid } from "./sql.ts";
 
 export const DEFAULT_PAGE = 50;
 export const MAX_PAGE = 500;
 const UINT32_MAX = 2 ** 32 - 1;
+const MAX_CURSOR_LENGTH = 512;
 
 /** Rows sorted by an instant and, within it, by id. */
 export type TimeId = { readonly at: number; readonly id: string };
@@ -28,9 +29,7 @@ export const LIMIT_DOCUMENTED = {
   description: `Most items to return; above ${MAX_PAGE} is treated as ${MAX_PAGE}`,
 } as const;
 
-export const limitField = z
-  .string()
-  .transform((text, context) => integerText(text, 0, UINT32_MAX) ?? fault(context, `must be an integer from 0 to ${UINT32_MAX}`))
+export const limitField = integer(0, UINT32_MAX)
   .transform((limit) => Math.min(limit, MAX_PAGE))
   .default(DEFAULT_PAGE)
   .openapi({ ...LIMIT_DOCUMENTED, default: DEFAULT_PAGE });
@@ -40,17 +39,15 @@ export const timeIdPage = pageFields(z.tuple([z.int().min(0), z.uuid()]).transfo
 
 /** `limit` and `last_cursor` over positions of another shape, e.g. `z.tuple([z.int(), z.int(), z.uuid()])`. */
 export function pageFields<Position>(position: z.ZodType<Position, unknown[]>) {
-  const last_cursor = z
-    .string()
-    .max(512)
-    .transform((text, context) => {
-      const parts = position.safeParse(decodeCursor(text));
-      if (!parts.success) return fault(context, "is not a cursor of this list");
-      return { text, position: parts.data };
-    })
-    .optional()
-    .openapi({ type: "string", pattern: "^[A-Za-z0-9_-]+$", maxLength: 512, description: "`next_cursor` of the previous page" });
-  return { limit: limitField, last_cursor };
+  const last_cursor = textField(
+    (text) => {
+      const parts = position.safeParse(text.length <= MAX_CURSOR_LENGTH ? decodeCursor(text) : undefined);
+      return parts.success ? { text, position: parts.data } : undefined;
+    },
+    "is not a cursor of this list",
+    { type: "string", pattern: "^[A-Za-z0-9_-]+$", maxLength: MAX_CURSOR_LENGTH, description: "`next_cursor` of the previous page" },
+  );
+  return { limit: limitField, last_cursor: last_cursor.optional() };
 }
 
 export function fetchCount(page: { readonly limit: number }): number {
@@ -99,9 +96,4 @@ export function pageSchema<Item extends z.ZodType>(item: Item) {
 
 function isParts(position: TimeId | readonly (string | number)[]): position is readonly (string | number)[] {
   return Array.isArray(position);
-}
-
-function fault(context: z.core.$RefinementCtx, message: string): never {
-  context.addIssue({ code: "custom", message });
-  return z.NEVER;
 }

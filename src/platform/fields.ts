@@ -1,6 +1,7 @@
 /**
- * Field types of requests. Query values arrive as text and body numbers as `JsonNumber`; each type takes both, so that
- * one schema serves a field wherever it is given (DELETE takes its fields in either place).
+ * Field types of requests. Query values arrive as `QueryText` and body numbers as `JsonNumber`; each type takes both, so
+ * that one schema serves a field wherever it is given (DELETE takes its fields in either place). What a query can only
+ * say in text, a body says in its own JSON type.
  */
 import { z } from "@hono/zod-openapi";
 import { JsonNumber, parseJsonInteger } from "./json.ts";
@@ -9,25 +10,41 @@ type Context = z.core.$RefinementCtx;
 /** JSON-schema text of a field; `type` given outright, since a transform has none of its own. */
 type Documented = { type: "string" | "integer" | "boolean" | ("string" | "integer")[]; [key: string]: unknown };
 
+/** A value of a query, which is text even where a body has a JSON number or boolean. */
+export class QueryText {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** Where a field's text stood: in the query, in a JSON string, or as a JSON number. */
+export type Source = "query" | "string" | "number";
+
 /**
  * A field whose text is converted once, here at the edge. `convert` returns undefined for what it refuses; `message`
  * then names the rule, never the value.
  */
-export function field<T>(convert: (text: string, source: "string" | "number") => T | undefined, message: string, documented: Documented) {
+export function field<T>(convert: (text: string, source: Source) => T | undefined, message: string, documented: Documented) {
   return z
-    .custom<string | JsonNumber>((value) => typeof value === "string" || value instanceof JsonNumber, message)
+    .custom<string | JsonNumber | QueryText>(
+      (value) => typeof value === "string" || value instanceof JsonNumber || value instanceof QueryText,
+      message,
+    )
     .transform((value, context): T => {
-      const result = value instanceof JsonNumber ? convert(value.source, "number") : convert(value, "string");
-      return result ?? refuse(context, message);
+      if (value instanceof JsonNumber) return convert(value.source, "number") ?? refuse(context, message);
+      if (value instanceof QueryText) return convert(value.text, "query") ?? refuse(context, message);
+      return convert(value, "string") ?? refuse(context, message);
     })
     .openapi(documentation(documented));
 }
 
 /** A field of text only; a JSON number is refused. */
 export function textField<T>(convert: (text: string) => T | undefined, message: string, documented: Documented) {
-  return field((text, source) => (source === "string" ? convert(text) : undefined), message, documented);
+  return field((text, source) => (source === "number" ? undefined : convert(text)), message, documented);
 }
 
+/** A JSON number, or decimal text in a query; a JSON string is refused. */
 export function integer(min: number, max: number) {
   return field((text, source) => integerText(text, min, max, source), `must be an integer from ${min} to ${max}`, {
     type: "integer",
@@ -38,8 +55,11 @@ export function integer(min: number, max: number) {
 
 /** `true` and `false` in JSON; the same words in a query. */
 export const boolean = z
-  .custom<boolean | string>((value) => typeof value === "boolean" || value === "true" || value === "false", "must be true or false")
-  .transform((value) => value === true || value === "true")
+  .custom<boolean | QueryText>(
+    (value) => typeof value === "boolean" || (value instanceof QueryText && /^(true|false)$/.test(value.text)),
+    "must be true or false",
+  )
+  .transform((value) => (value instanceof QueryText ? value.text === "true" : value))
   .openapi({ type: "boolean" });
 
 export const uuidField = textField(
@@ -76,8 +96,9 @@ export function pattern(rule: RegExp, message: string) {
   return textField((given) => (rule.test(given) ? given : undefined), message, { type: "string", pattern: rule.source });
 }
 
-/** Decimal text or a JSON number's source (`1e3` and `1000.0` are integers there), as a safe integer within bounds. */
-export function integerText(given: string, min: number, max: number, source: "string" | "number" = "string"): number | undefined {
+/** A query's decimal text or a JSON number's source (`1e3` and `1000.0` are integers there), as a safe integer within bounds. */
+function integerText(given: string, min: number, max: number, source: Source): number | undefined {
+  if (source === "string") return undefined;
   const exact = source === "number" ? parseJsonInteger(given) : /^-?\d{1,16}$/.test(given) ? BigInt(given) : undefined;
   return exact !== undefined && exact >= min && exact <= max ? Number(exact) : undefined;
 }

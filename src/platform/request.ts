@@ -1,5 +1,6 @@
 /** Reading what a caller sent: raw target, raw bytes, then fields. All faults of a request are told in one answer. */
-import type { z } from "@hono/zod-openapi";
+import { z } from "@hono/zod-openapi";
+import { QueryText } from "./fields.ts";
 import { type FieldFault, invalidRequest, problem, Problem } from "./problem.ts";
 import { parseJsonObject, sameJson, shortName } from "./json.ts";
 
@@ -68,7 +69,7 @@ export function queryFields(url: string, faults: FieldFault[]): Given {
     const path = `query.${shortName(name)}`;
     if (Object.hasOwn(given, name)) faults.push({ path, message: "is given twice" });
     else if (!value.isWellFormed() || value.includes("\u0000")) faults.push({ path, message: "is not text" });
-    given[name] = value;
+    given[name] = new QueryText(value);
   }
   return given;
 }
@@ -110,31 +111,24 @@ function toFaults(issue: z.core.$ZodIssue, given: Given, where: string | ((name:
 
 /**
  * The fields of a DELETE, from the query, the body, or both. One given in both must say the same: by value, not by
- * spelling, so both are read through the field's own schema.
+ * spelling, so both are read through the field's own schema. The body's then stands, and its faults are told with the rest.
  */
 export function mergeFields(schema: z.ZodObject, query: Given, body: Given, faults: FieldFault[]): Given {
-  const merged: Record<string, unknown> = Object.assign(Object.create(null), query, body);
-  for (const name of Object.keys(query)) {
-    if (!Object.hasOwn(body, name)) continue;
-    const type = schema.shape[name];
-    const fromQuery = parsed(type, query[name]);
-    if (fromQuery === UNREADABLE || sameJson(fromQuery, parsed(type, body[name]))) continue;
-    faults.push({ path: `body.${shortName(name)}`, message: "differs from the query" });
+  for (const [name, type] of Object.entries(schema.shape)) {
+    if (!Object.hasOwn(query, name) || !Object.hasOwn(body, name)) continue;
+    const alone = z.object({ [name]: type });
+    const inQuery = validate(alone, { [name]: query[name] }, "query", faults);
+    const inBody = validate(alone, { [name]: body[name] }, "body", []);
+    if (inQuery !== undefined && inBody !== undefined && !sameJson(inQuery, inBody))
+      faults.push({ path: `body.${name}`, message: "differs from the query" });
   }
-  return merged;
+  return Object.assign(Object.create(null), query, body);
 }
 
-const UNREADABLE = Symbol("unreadable");
-
-function parsed(type: z.core.$ZodType | undefined, value: unknown): unknown {
-  if (type === undefined || !("safeParse" in type)) return value;
-  const result = safeParse(type, value);
-  return result.success ? result.data : UNREADABLE;
-}
-
-/** The shape of a ZodObject is typed by zod's core, whose members are called through the classic API. */
-function safeParse(type: z.core.$ZodType, value: unknown): { success: boolean; data?: unknown } {
-  return (type as z.ZodType).safeParse(value);
+/** Where a field of a DELETE was given; one that is missing is looked for beside the others. */
+export function placeOf(name: string, query: Given, body: Given): "query" | "body" {
+  if (Object.hasOwn(body, name)) return "body";
+  return Object.hasOwn(query, name) || Object.keys(body).length === 0 ? "query" : "body";
 }
 
 /** More faults than this help nobody, and a body of faults alone must not grow the answer. */

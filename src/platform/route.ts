@@ -260,8 +260,9 @@ function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields exten
     idempotencyKey: undefined as string | undefined,
   };
   if (definition.fields !== undefined) {
-    const merged = read.mergeFields(definition.fields, inQuery, inBody ?? {}, faults);
-    const place = (name: string) => (Object.hasOwn(inQuery, name) ? "query" : "body");
+    const body = inBody ?? {};
+    const merged = read.mergeFields(definition.fields, inQuery, body, faults);
+    const place = (name: string) => read.placeOf(name, inQuery, body);
     if (inBody !== undefined) input.fields = read.validate(definition.fields, merged, place, faults);
   } else {
     input.query = read.validate(definition.query ?? NO_FIELDS, inQuery, "query", faults);

@@ -3,10 +3,11 @@ import { describe, expect, it } from "vitest";
 import { encodeFunctionData, type Hex } from "viem";
 import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
 import { USDC } from "../../src/assets/asset.ts";
+import { Deposit } from "../../src/custody/schemas.ts";
 import { watchChain } from "../../src/custody/watch-chain.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
-import { openStage, someone, type Stage } from "./support/stage.ts";
+import { listen, openStage, someone, type Stage } from "./support/stage.ts";
 
 const NOTHING = { available: 0n, pending: 0n };
 
@@ -138,6 +139,7 @@ describe("reorganisations", () => {
   it("a deposit that leaves the chain before its confirmations is orphaned, and the same one when it comes back", async () => {
     const stage = await openStage({ confirmations: 4 });
     const user = await stage.user();
+    const reader = await listen(user);
     await stage.mine(5);
     await stage.watch();
     const snapshot = await stage.client.snapshot();
@@ -150,6 +152,9 @@ describe("reorganisations", () => {
     await stage.mine(2);
     await stage.watch();
     expect(await stage.deposits(user.userId)).toMatchObject([{ state: "orphaned" }]);
+    const { data: orphaned } = await reader.until(({ type }) => type === "deposit.orphaned");
+    expect(orphaned).toEqual(Deposit.strict().parse(orphaned));
+    expect(orphaned).toMatchObject({ address: user.address, amount: "0x5", status: "orphaned", credited_at: null });
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual(NOTHING);
     // The same transaction once more: same nonce, same bytes, so the same hash.
     await stage.replay();
@@ -160,7 +165,10 @@ describe("reorganisations", () => {
     await stage.confirm();
     expect(await stage.deposits(user.userId)).toMatchObject([{ state: "credited" }]);
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
-    expect(await stage.events(user.userId)).toEqual(["deposit.detected", "deposit.orphaned", "deposit.detected", "deposit.credited"]);
+    const told = ["deposit.detected", "deposit.orphaned", "deposit.detected", "deposit.credited"];
+    expect(await stage.events(user.userId)).toEqual(told);
+    await reader.until(({ type }) => type === "deposit.credited");
+    expect(reader.events().map(({ type }) => type)).toEqual(told);
   });
 
   it.each([1, 3])("a reorg of %i blocks with the deposit mined again elsewhere is the same deposit", async (depth) => {

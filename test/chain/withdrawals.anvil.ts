@@ -6,10 +6,11 @@ import recipientArtifact from "../../contracts/artifacts/HostileRecipient.json" 
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import type { CutPoint } from "../../src/custody/pay-withdrawals.ts";
+import { Withdrawal } from "../../src/custody/schemas.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
-import { openStage, someone } from "./support/stage.ts";
+import { listen, openStage, someone } from "./support/stage.ts";
 
 class Cut extends Error {}
 
@@ -167,10 +168,14 @@ describe("the vault's answers", () => {
     await stage.asAdmin(stage.hostile, encodeFunctionData({ abi: recipientArtifact.abi, functionName: "setMode", args: [1] }));
     await stage.confirm();
     await stage.watch();
+    const reader = await listen(user);
     const bad = await stage.withdraw(user.userId, "venue_one:0x1", 10n, stage.hostile);
     const good = await stage.withdraw(user.userId, "venue_one:0x1", 20n, someone());
     expect(await drive(stage, bad.id)).toBe("failed");
     expect(await stage.withdrawal(bad.id)).toMatchObject({ failure_code: "payment_reverted" });
+    const { data: failed } = await reader.until(({ type }) => type === "withdrawal.failed");
+    expect(failed).toEqual(Withdrawal.strict().parse(failed));
+    expect(failed).toMatchObject({ withdrawal_id: bad.id, amount: "0xa", status: "failed", failure: { code: "payment_reverted" } });
     expect(await stage.withdrawal(good.id)).toMatchObject({ state: "settled" });
     expect(await readBalance(env.DB, user.userId, "venue_one:0x1")).toEqual({ available: 80n, pending: 0n });
     await expectRest(stage);

@@ -11,7 +11,7 @@ import { bearer, newKey, newUser, type Sent, send, sendSigned, type TestKey, typ
 type Operation = {
   "x-credential": string;
   "x-stream"?: boolean;
-  parameters?: { name: string; in: string }[];
+  parameters?: { name: string; in: string; schema: JsonSchema }[];
   requestBody?: { content: { "application/json"?: { schema: JsonSchema } } };
   responses: Record<string, unknown>;
 };
@@ -24,11 +24,21 @@ type Case = { what: string; target: string; sent: Sent; status: number; path?: s
 
 function inputOf({ parameters, requestBody }: Operation) {
   const schema = requestBody?.content["application/json"]?.schema;
+  const inQuery = (parameters ?? []).filter((parameter) => parameter.in === "query");
   return {
-    query: (parameters ?? []).filter((parameter) => parameter.in === "query").map(({ name }) => name),
+    query: inQuery.map(({ name }) => name),
     // A DELETE takes in a body what it takes in the query.
-    fields: schema?.properties === undefined ? [] : Object.keys(schema.properties),
+    fields:
+      requestBody === undefined ? Object.fromEntries(inQuery.map(({ name, schema: type }) => [name, type])) : (schema?.properties ?? {}),
   };
+}
+
+/** JSON of every type that is not the described one, spelled as a lenient reader would take it. */
+function wrongTypes({ type, items }: JsonSchema): string[] {
+  const right = new Set([type].flat());
+  const all = { string: ['"5"', '"true"'], integer: ["5"], boolean: ["true"], null: ["null"], array: ["[]", '["read"]'] };
+  const wrong = Object.entries(all).flatMap(([name, texts]) => (right.has(name) ? [] : texts));
+  return items === undefined ? wrong : [...wrong, ...wrongTypes(items).map((text) => `[${text}]`)];
 }
 
 const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
@@ -62,7 +72,7 @@ function queryCases({ path, query }: Endpoint): Omit<Case, "sent">[] {
   ];
 }
 
-function bodyCases({ path, method, query, fields }: Endpoint): Case[] {
+function bodyCases({ path, method, fields }: Endpoint): Case[] {
   const post = (what: string, body: Sent["body"], status: number, at?: string, type?: string): Case => ({
     what,
     target: path,
@@ -87,7 +97,8 @@ function bodyCases({ path, method, query, fields }: Endpoint): Case[] {
     post("constructor", '{"constructor":{"prototype":{}}}', 400, "body.constructor"),
     post("an unknown field", '{"no_such_field":1}', 400, "body.no_such_field"),
     post("a repeated field", '{"no_such_field":1,"no_such_field":1}', 400, "body.no_such_field"),
-    ...(method === "DELETE" ? query : fields).flatMap((name) => [
+    ...Object.entries(fields).flatMap(([name, schema]) => [
+      ...wrongTypes(schema).map((text) => post(`${name} as ${text}`, field(name, text), 400, `body.${name}`)),
       ...["{}", "1.5", "-1", "[{}]", '""'].map((text) => post(`${name} as ${text}`, field(name, text), 400, `body.${name}`)),
       post(`${name} as a number too large to expand`, field(name, "1e999999999"), 400, `body.${name}`),
       post(`${name} as 10 000 digits`, field(name, "9".repeat(10_000)), 400, `body.${name}`),

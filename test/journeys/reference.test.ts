@@ -147,7 +147,7 @@ it("every message and every answer of a run is as docs/asyncapi.yaml and docs/op
   expect(messages.flatMap((message: RawMessage) => description.faultsOf(message).map((fault) => `${message.type}: ${fault}`))).toEqual([]);
   expect(commands.map((command) => description.faultsOfCommand(command).length > 0)).toEqual([false, false, true]);
   expect([cancel, accept].flatMap((command) => description.faultsOfCommand(command))).toEqual([]);
-  // These two need a reorganisation and a refused payment, and carry the records of their neighbours.
+  // These two need a reorganisation and a refused payment: test/chain sees them on a socket, with their neighbours' records.
   const seen = new Set([...messages.map(({ type }) => type), "deposit.orphaned", "withdrawal.failed"]);
   expect(description.types.filter((type) => !seen.has(type))).toEqual([]);
   for (const socket of sockets) socket.close();

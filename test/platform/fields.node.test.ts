@@ -3,10 +3,10 @@ import { expect, it } from "vitest";
 import { z } from "@hono/zod-openapi";
 import { address, assetId, price, u256 } from "../../src/assets/fields.ts";
 import { encodeCursor, pageOf, timeIdPage } from "../../src/platform/cursor.ts";
-import { boolean, integer, parseTimestamp, text, uuidField } from "../../src/platform/fields.ts";
+import { boolean, integer, parseTimestamp, QueryText, text, uuidField } from "../../src/platform/fields.ts";
 import { ipAllowed, networkOf, parseIpRange } from "../../src/platform/ip-range.ts";
 import { JsonNumber } from "../../src/platform/json.ts";
-import { mergeFields, queryFields, validate } from "../../src/platform/request.ts";
+import { mergeFields, placeOf, queryFields, validate } from "../../src/platform/request.ts";
 import type { FieldFault } from "../../src/platform/problem.ts";
 
 it("an instant is the same whatever offset it is written with, and an unescaped + is forgiven", () => {
@@ -62,6 +62,18 @@ it("a price is an integer from 1 to 1 000 000, as number or text", () => {
   expect(u256.safeParse(true).success).toBe(false);
 });
 
+it("what is a number or a boolean in JSON is refused as a JSON string, and is text in a query alone", () => {
+  expect([integer(1, 5).parse(new JsonNumber("5")), integer(1, 5).parse(new QueryText("5"))]).toEqual([5, 5]);
+  expect([boolean.parse(false), boolean.parse(new QueryText("false")), boolean.parse(new QueryText("true"))]).toEqual([false, false, true]);
+  for (const bad of ["5", true, null, new QueryText("5.0"), new JsonNumber("6")]) expect(integer(1, 5).safeParse(bad).success).toBe(false);
+  for (const bad of ["true", "false", new JsonNumber("1"), null, new QueryText("1"), new QueryText("True")])
+    expect(boolean.safeParse(bad).success).toBe(false);
+  // Text is text in either place, and never a number or a boolean.
+  expect([text(1, 4).parse("5"), text(1, 4).parse(new QueryText("5"))]).toEqual(["5", "5"]);
+  for (const bad of [new JsonNumber("5"), true, null, ["5"]]) expect(text(1, 4).safeParse(bad).success).toBe(false);
+  expect([u256.parse("0x10"), u256.parse(new JsonNumber("16")), u256.parse(new QueryText("16"))]).toEqual([16n, 16n, 16n]);
+});
+
 it("all faults of a request are told at once, each with its place, and no value is repeated", () => {
   const faults: FieldFault[] = [];
   const schema = z.strictObject({ request_id: uuidField, price, note: text(1, 4), flag: boolean.optional(), n: integer(1, 5).optional() });
@@ -94,6 +106,24 @@ it("a field of a DELETE may be given twice if both say the same, by value", () =
   expect(faults.map((fault) => fault.path)).toEqual(["body.request_id"]);
 });
 
+const ID = "0192f6a0-0000-7000-8000-00000000000a";
+it.each([
+  ["the query's is unreadable", "id=x", { id: ID }, ["query.id"]],
+  ["the body's is unreadable", `id=${ID}`, { id: new JsonNumber("5") }, ["body.id"]],
+  ["both are unreadable", "id=x", { id: "y" }, ["query.id", "body.id"]],
+  ["it is missing from a query", "n=1", {}, ["query.id"]],
+  ["it is missing from a body", "", { n: new JsonNumber("1") }, ["body.id"]],
+  ["nothing was given", "", {}, ["query.id"]],
+  ["it is no field", `id=${ID}&x=1`, { y: "1" }, ["query.x", "body.y"]],
+])("a fault of a DELETE's field names the place that it was given in: %s", (_what, target, body, places) => {
+  const schema = z.strictObject({ id: uuidField, n: integer(1, 9).optional() });
+  const faults: FieldFault[] = [];
+  const query = queryFields(`http://h/a?${target}`, faults);
+  const merged = mergeFields(schema, query, body, faults);
+  validate(schema, merged, (name) => placeOf(name, query, body), faults);
+  expect(faults.map((fault) => fault.path)).toEqual(places);
+});
+
 it("pages neither skip nor repeat, and only the last one has no cursor", () => {
   const page = z.strictObject(timeIdPage);
   fc.assert(
@@ -103,7 +133,7 @@ it("pages neither skip nor repeat, and only the last one has no cursor", () => {
       const seen: typeof rows = [];
       let cursor: string | null = null;
       do {
-        const query = page.parse({ limit: String(limit), ...(cursor === null ? {} : { last_cursor: cursor }) });
+        const query = page.parse(queryFields(`http://h/a?limit=${limit}${cursor === null ? "" : `&last_cursor=${cursor}`}`, []));
         const after = query.last_cursor?.position;
         const rest = rows.filter((row) => after === undefined || row.at < after.at || (row.at === after.at && row.id < after.id));
         const answer: { items: typeof rows; next_cursor: string | null } = pageOf(
@@ -123,10 +153,11 @@ it("pages neither skip nor repeat, and only the last one has no cursor", () => {
 
 it("limit=0 returns nothing and repeats the cursor; above 500 is 500; a foreign cursor is refused", () => {
   const page = z.strictObject(timeIdPage);
+  const read = (query: string) => queryFields(`http://h/a?${query}`, []);
   const cursor = encodeCursor({ at: 5, id: "00000000-0000-7000-8000-000000000000" });
   expect(
     pageOf(
-      page.parse({ limit: "0", last_cursor: cursor }),
+      page.parse(read(`limit=0&last_cursor=${cursor}`)),
       [1],
       (row) => row,
       () => [],
@@ -134,17 +165,17 @@ it("limit=0 returns nothing and repeats the cursor; above 500 is 500; a foreign 
   ).toEqual({ items: [], next_cursor: cursor });
   expect(
     pageOf(
-      page.parse({ limit: "0" }),
+      page.parse(read("limit=0")),
       [],
       (row) => row,
       () => [],
     ),
   ).toEqual({ items: [], next_cursor: null });
-  expect(page.parse({}).limit).toBe(50);
-  expect(page.parse({ limit: "4294967295" }).limit).toBe(500);
-  for (const limit of ["-1", "4294967296", "1.5", "", "x"]) expect(page.safeParse({ limit }).success).toBe(false);
+  expect(page.parse(read("")).limit).toBe(50);
+  expect(page.parse(read("limit=4294967295")).limit).toBe(500);
+  for (const limit of ["-1", "4294967296", "1.5", "", "x"]) expect(page.safeParse(read(`limit=${limit}`)).success).toBe(false);
   for (const bad of ["", "!", "e30", encodeCursor([1]), encodeCursor(["1", "x"])])
-    expect(page.safeParse({ last_cursor: bad }).success).toBe(false);
+    expect(page.safeParse(read(`last_cursor=${bad}`)).success).toBe(false);
 });
 
 it("addresses are compared in binary, whatever their spelling", () => {

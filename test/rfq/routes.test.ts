@@ -90,8 +90,15 @@ describe("the RFQ routes", () => {
       "body.side",
       "body.venue_id",
     ]);
-    expect((await call(taker, "GET", "/rfq/request?asset_id=0x1")).status).toBe(400);
-    expect((await call(taker, "DELETE", "/rfq/quotes?asset_id=0x1")).status).toBe(400);
+    for (const [method, path, body, place] of [
+      ["GET", "/rfq/request?asset_id=0x1", undefined, "query"],
+      ["DELETE", "/rfq/quotes?asset_id=0x1", undefined, "query"],
+      ["DELETE", "/rfq/quotes", { asset_id: "0x1" }, "body"],
+    ] as const) {
+      const refused = await call(taker, method, path, body);
+      const errors = [{ path: `${place}.venue_id`, message: "is required with asset_id" }];
+      expect(refused).toMatchObject({ status: 400, body: { errors } });
+    }
     expect(await call(taker, "DELETE", "/rfq/quotes")).toMatchObject({ status: 200, body: { cancelled: 0 } });
   });
 

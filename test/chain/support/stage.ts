@@ -40,7 +40,9 @@ import { takeLease } from "../../../src/custody/payer-lease.ts";
 import { type PayerDesk, payRound, type PayRound } from "../../../src/custody/pay-withdrawals.ts";
 import { type ChainDesk, type Round, watchChain } from "../../../src/custody/watch-chain.ts";
 import type { AnvilUrl } from "./provided.ts";
-import type { LoggedEvent } from "../../../src/streams/event-log.ts";
+import { accountStream, type LoggedEvent } from "../../../src/streams/event-log.ts";
+import { pushHints } from "../../../src/streams/hints.ts";
+import { connect, type Reader } from "../../support/socket.ts";
 
 const ADMIN_KEY: Hex = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 const NO_LIMIT = 1n << 90n;
@@ -154,7 +156,10 @@ export async function openStage(
   /** What the payer keeps outside the database. */
   const copies = new Map<string, PaymentOrder>();
   const pushed: LoggedEvent[] = [];
-  const push = async (events: readonly LoggedEvent[]): Promise<void> => void pushed.push(...events);
+  const push = async (events: readonly LoggedEvent[]): Promise<void> => {
+    pushed.push(...events);
+    await pushHints(env, events);
+  };
   const watcher: ChainDesk = { db: env.DB, settings, chain, push };
 
   const stage = {
@@ -294,6 +299,12 @@ async function queueWithdrawal(
   ]);
   if (!result.committed) throw new Error("withdrawal not queued", { cause: result.cause });
   return { id, paymentId: payment };
+}
+
+/** A socket on the user's account stream. */
+export function listen({ userId }: TestUser): Promise<Reader> {
+  const credential = { kind: "session", epoch: 0, expiresAtMs: Number.MAX_SAFE_INTEGER } as const;
+  return connect({ userId, scopes: ["read"], credential }, accountStream(userId));
 }
 
 export function someone(): Address {
