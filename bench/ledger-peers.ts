@@ -8,22 +8,21 @@ import { DatabaseSync } from "node:sqlite";
 export type Rate = { readonly who: string; readonly clients: number; readonly hot: boolean; readonly perSecond: number };
 export type Times = { readonly p50: number; readonly p99: number };
 
-/** Milliseconds of one call, after a tenth of them as warm-up. */
-export async function measure(runs: number, call: () => Promise<unknown>): Promise<Times> {
-  for (let i = 0; i < runs / 10; i++) await call();
-  const times: number[] = [];
-  for (let i = 0; i < runs; i++) {
-    const start = performance.now();
-    await call();
-    times.push(performance.now() - start);
+/** Milliseconds of each call, made in turn so that all meet the same moments of the machine; the first tenth is warm-up. */
+export async function measureInTurn(runs: number, calls: readonly (() => Promise<unknown>)[]): Promise<Times[]> {
+  const times: number[][] = calls.map(() => []);
+  for (let run = -runs / 10; run < runs; run++) {
+    for (const [i, call] of calls.entries()) {
+      const start = performance.now();
+      await call();
+      if (run >= 0) times[i]?.push(performance.now() - start);
+    }
   }
-  times.sort((a, b) => a - b);
-  const at = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
-  return { p50: at(0.5), p99: at(0.99) };
-}
-
-export function show(name: string, { p50, p99 }: Times): void {
-  console.log(`${name.padEnd(42)} p50 ${p50.toFixed(2).padStart(9)} ms   p99 ${p99.toFixed(2).padStart(9)} ms`);
+  return times.map((own) => {
+    own.sort((a, b) => a - b);
+    const at = (share: number) => own[Math.min(own.length - 1, Math.floor(own.length * share))] ?? 0;
+    return { p50: at(0.5), p99: at(0.99) };
+  });
 }
 
 const USERS = 1_000;

@@ -14,13 +14,14 @@ import { NEWEST, readEntries } from "../src/ledger/history.ts";
 import { transfer } from "../src/ledger/post.ts";
 import { type Group, newGroup, NOW } from "../src/platform/commit.ts";
 import { raw, type Sql, sql, uuid } from "../src/platform/sql.ts";
-import { measure, type Rate, runPostgres, runSqlite, show } from "./ledger-peers.ts";
+import { measureInTurn, type Rate, runPostgres, runSqlite } from "./ledger-peers.ts";
 
 const QUICK = process.argv.includes("--quick");
 const SIZES = QUICK ? [10_000, 100_000, 500_000] : [10_000, 1_000_000, 5_000_000];
 const SECONDS = QUICK ? 2 : 6;
 const USERS = 1_000;
 const ASSETS = 5;
+const FIRST_INSTANT = 1_700_000_000_000;
 /**
  * Every tenth movement is the busy reader's, who grows with the journal. The quiet one has 2 000 entries among the first
  * ones and no more. The others are spread over everybody else.
@@ -40,7 +41,8 @@ const MIGRATIONS = readdirSync(join(import.meta.dirname, "../migrations"))
 const WORKER = `export default { async fetch(request, env) {
   try {
     let results = [];
-    for (const batch of await request.json()) results = await env.DB.batch(batch.map(({ text, params }) => env.DB.prepare(text).bind(...params)));
+    const db = env[new URL(request.url).pathname.slice(1)];
+    for (const batch of await request.json()) results = await db.batch(batch.map(({ text, params }) => db.prepare(text).bind(...params)));
     return Response.json([...results.map((result) => result.results), [{ bytes: results.at(-1).meta.size_after }]]);
   } catch (error) { return new Response(String(error), { status: 500 }); }
 } };`;
@@ -48,27 +50,31 @@ const WORKER = `export default { async fetch(request, env) {
 type Database = Parameters<typeof readEntries>[0];
 type Batch = (...batches: readonly (readonly Sql[])[]) => Promise<unknown[][]>;
 
+/** One database for each size, so that all of them can be asked in turn, under whatever else the machine does. */
 async function startD1(folder: string) {
+  const names = SIZES.map((size) => `DB_${size}`);
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
       modules: true,
       script: WORKER,
       compatibilityDate: "2026-10-20",
-      d1Databases: { DB: "bench" },
+      d1Databases: Object.fromEntries(names.map((name) => [name, name])),
       d1Persist: folder,
       unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
     }),
   );
   await miniflare.ready;
   const url = await miniflare.unsafeGetDirectURL();
-  const batch: Batch = async (...batches) => {
-    const send = () => fetch(url, { method: "POST", body: JSON.stringify(batches) });
-    // workerd closes idle connections; the first call after another peer's turn may meet a closed one.
-    const response = await send().catch(send);
-    if (!response.ok) throw new Error(await response.text());
-    return rowsOf(await response.json());
-  };
-  return { batch, stop: () => miniflare.dispose() };
+  const batchOf =
+    (name: string): Batch =>
+    async (...batches) => {
+      const send = () => fetch(new URL(name, url), { method: "POST", body: JSON.stringify(batches) });
+      // workerd closes idle connections; the first call after another peer's turn may meet a closed one.
+      const response = await send().catch(send);
+      if (!response.ok) throw new Error(await response.text());
+      return rowsOf(await response.json());
+    };
+  return { batches: names.map(batchOf), stop: () => miniflare.dispose() };
 }
 
 /** The bench worker's own answer. */
@@ -107,7 +113,7 @@ async function openAccounts(batch: Batch): Promise<void> {
   }
   await batch([
     sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-      SELECT 1 + a.key, ${ASSETS} + 1 + 2 * (u.value * ${ASSETS} + a.key), 1000000000, ${reasonCode("deposit")}, randomblob(16), ${stepCode("credit")}, 0, 1700000000000 FROM ${users}, ${assets}`,
+      SELECT 1 + a.key, ${ASSETS} + 1 + 2 * (u.value * ${ASSETS} + a.key), 1000000000, ${reasonCode("deposit")}, randomblob(16), ${stepCode("credit")}, 0, ${raw(String(FIRST_INSTANT))} FROM ${users}, ${assets}`,
   ]);
 }
 
@@ -124,39 +130,36 @@ async function fill(batch: Batch, total: number): Promise<void> {
             ELSE 2 + (v / 2) * 7919 % ${raw(String(USERS - 2))} END * ${raw(String(ASSETS))} + (v / 2) % 97 % ${raw(String(ASSETS))}) AS account FROM n)
         INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
         SELECT account + back, account + 1 - back, CASE WHEN (v / 2) % ${raw(String(SHARE))} <> 0 THEN 1 + (v / 2) % 1000 WHEN v < ${raw(String(FORMER_UNTIL))} THEN 5000
-          WHEN v BETWEEN ${raw(String(SCATTERED_FROM))} AND ${raw(String(SCATTERED_UNTIL))} THEN 10000 + v / 2 ELSE 1 + (v / 2) % 1000 END, iif(back, ${reasonCode("release")}, ${reasonCode("reserve_rfq")}), randomblob(16), iif(back, ${stepCode("end")}, ${stepCode("reserve")}), 0, 1700000000000 + v FROM m`,
+          WHEN v BETWEEN ${raw(String(SCATTERED_FROM))} AND ${raw(String(SCATTERED_UNTIL))} THEN 10000 + v / 2 ELSE 1 + (v / 2) % 1000 END, iif(back, ${reasonCode("release")}, ${reasonCode("reserve_rfq")}), randomblob(16), iif(back, ${stepCode("end")}, ${stepCode("reserve")}), 0, ${raw(String(FIRST_INSTANT))} + v FROM m`,
     ]);
     from += count;
   }
 }
 
-async function pages(batch: Batch): Promise<Map<string, number>> {
-  const db = databaseOver(batch);
-  const [span] = await batch([sql`SELECT max(at) AS newest FROM transfers`]);
-  const newest = Number((span?.[0] as { newest: number } | undefined)?.newest);
-  const filters: Record<string, LedgerFilter> = {
-    "no filter": {},
-    "one asset, pending debits": { venue: "venue_one", assetId: "0x3", account: "pending", direction: "debit" },
-    "reasons=deposit (oldest entries)": { reasons: ["deposit"] },
-    "from and to in the middle": { from: 1_700_000_000_000 + (newest - 1_700_000_000_000) / 2, to: newest - 1_000 },
-    "1 in 100 fits the amount": { minAmount: 991n, maxAmount: 1_000n },
-    "no amount fits": { minAmount: 2n ** 40n },
-    "one size, of long ago": { minAmount: 5_000n, maxAmount: 5_000n },
+/** Pages of one user, from the database of each size in turn: milliseconds by size. */
+async function pages(batches: readonly Batch[], newest: readonly number[]): Promise<void> {
+  const filters: Record<string, (newest: number) => LedgerFilter> = {
+    "no filter": () => ({}),
+    "one asset, pending debits": () => ({ venue: "venue_one", assetId: "0x3", account: "pending", direction: "debit" }),
+    "reasons=deposit (oldest entries)": () => ({ reasons: ["deposit"] }),
+    "from and to in the middle": (last) => ({ from: (FIRST_INSTANT + last) / 2, to: last - 1_000 }),
+    "1 in 100 fits the amount": () => ({ minAmount: 991n, maxAmount: 1_000n }),
+    "no amount fits": () => ({ minAmount: 2n ** 40n }),
+    "one size, of long ago": () => ({ minAmount: 5_000n, maxAmount: 5_000n }),
     // The one filter that is not answered from an index alone: see the third way in history.ts.
-    "thousands of sizes, of long ago": { minAmount: 10_000n },
+    "thousands of sizes, of long ago": () => ({ minAmount: 10_000n }),
   };
-  const medians = new Map<string, number>();
   for (const [who, reader] of Object.entries(READERS)) {
-    for (const [filterName, filter] of Object.entries(filters)) {
-      const name = `${who}: ${filterName}`;
-      const times = await measure(filterName.startsWith("thousands") ? 10 : 200, () =>
-        readEntries(db, reader, filter, { before: NEWEST, limit: 50 }),
+    for (const [name, filter] of Object.entries(filters)) {
+      const times = await measureInTurn(
+        name.startsWith("thousands") ? 30 : 300,
+        batches.map((batch, i) => () => readEntries(databaseOver(batch), reader, filter(newest[i] ?? 0), { before: NEWEST, limit: 50 })),
       );
-      show(`  ${name}`, times);
-      medians.set(name, times.p50);
+      const small = times[0]?.p50 ?? 0;
+      const columns = times.map(({ p50, p99 }) => `${p50.toFixed(2).padStart(7)} ${p99.toFixed(2).padStart(6)}`);
+      console.log(`  ${`${who}: ${name}`.padEnd(40)} ${columns.join("  ")}  ${((times.at(-1)?.p50 ?? 0) / small).toFixed(2).padStart(6)}x`);
     }
   }
-  return medians;
 }
 
 function unit(group: Group, count: number, hot: boolean): Sql[] {
@@ -215,20 +218,24 @@ async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "bench-ledger-"));
   const d1 = await startD1(folder);
   try {
-    await openAccounts(d1.batch);
-    const rows: Map<string, number>[] = [];
-    for (const size of SIZES) {
-      await fill(d1.batch, size);
-      console.log(`\nget-ledger, 50 items, ${size.toLocaleString("en")} transfers`);
-      rows.push(await pages(d1.batch));
+    const newest: number[] = [];
+    for (const [i, batch] of d1.batches.entries()) {
+      const size = SIZES[i] ?? 0;
+      console.log(`filling a journal with ${size.toLocaleString("en")} transfers`);
+      await openAccounts(batch);
+      await fill(batch, size);
+      newest.push(FIRST_INSTANT + size - 1);
     }
-    const [small, large] = [rows[0], rows.at(-1)];
-    console.log("\nLargest journal against the smallest (p50)");
-    for (const [name, first] of small ?? []) console.log(`  ${name.padEnd(40)} ${((large?.get(name) ?? 0) / first).toFixed(2)}x`);
+    console.log(
+      `\nA page of get-ledger, 50 items: p50 and p99 in ms at ${SIZES.map((size) => size.toLocaleString("en")).join(", ")} transfers; last p50 over first`,
+    );
+    await pages(d1.batches, newest);
+    const largest = d1.batches.at(-1);
+    if (largest === undefined) throw new Error("no database");
     // The bench worker adds the database's size as the last result.
-    const size = (await d1.batch([raw("SELECT 1")])).at(-1)?.[0] as { bytes: number } | undefined;
+    const size = (await largest([raw("SELECT 1")])).at(-1)?.[0] as { bytes: number } | undefined;
     console.log(`\nBytes that stay a transfer, its indexes included: ${Math.round((size?.bytes ?? 0) / (SIZES.at(-1) ?? 1))}`);
-    const rates = [...(await ours(d1.batch)), ...runSqlite(SECONDS, MIGRATIONS), ...(await runPostgres(SECONDS))];
+    const rates = [...(await ours(largest)), ...runSqlite(SECONDS, MIGRATIONS), ...(await runPostgres(SECONDS))];
     console.log("\nTransfers per second");
     for (const rate of rates)
       console.log(

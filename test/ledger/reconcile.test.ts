@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { reasonCode, stepCode } from "../../src/ledger/codes.ts";
 import { afterAll, expect, it } from "vitest";
 import { type Difference, type HoldingsAt, reconcile } from "../../src/ledger/reconcile.ts";
-import { all, blob, first, raw, sql, uuid } from "../../src/platform/sql.ts";
+import { all, blob, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { freshToken, fund, hex, makeKeyActor, makeUser } from "../support/ledger.ts";
 import * as play from "../support/ledger-play.ts";
@@ -17,12 +17,14 @@ async function found(name: string, full = false): Promise<Difference[]> {
   return differences.filter((difference) => difference.account.includes(name) || difference.detail.includes(name));
 }
 
-/** Runs a statement that the guards refuse, with the named guard away; this is the file being edited, not SQL being sent. */
-async function tamper(guard: string, ...statements: ReturnType<typeof sql>[]): Promise<void> {
+/** Runs a statement that the guards refuse, with the named guards away; this is the file being edited, not SQL being sent. */
+async function tamper(guards: string | readonly string[], statement: Sql): Promise<void> {
+  const [guard, ...others] = [guards].flat();
+  if (guard === undefined) return void (await all(db, statement));
   const trigger = await first<{ sql: string }>(db, sql`SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ${guard}`);
   await all(db, raw(`DROP TRIGGER ${guard}`));
   try {
-    for (const statement of statements) await all(db, statement);
+    await tamper(others, statement);
   } finally {
     await all(db, raw(trigger?.sql ?? ""));
   }
@@ -109,6 +111,57 @@ it("pending without a reason is named (J6), and so is a withdrawal without its e
   ]);
   expect(differences.find((one) => one.check === "J8")?.detail).toContain("missing");
   await tamper("withdrawals_delete", sql`DELETE FROM withdrawals WHERE withdrawal_id = ${uuid(id)}`);
+});
+
+it("a stored balance below zero (J4) and an instant before the one before (J5) are named", async () => {
+  for (const [check, broken, sound] of [
+    ["J4", "to_balance = -1", "to_balance = 100"],
+    ["J5", "at = at - 1e12", "at = at + 1e12"],
+  ] as const) {
+    const { userId, key } = await holder();
+    const id = await account(userId, key);
+    const { transfer } =
+      (await first<{ transfer: number }>(db, sql`SELECT transfer_id AS transfer FROM transfers WHERE to_account = ${id}`)) ?? {};
+    await tamper("transfers_update", sql`UPDATE transfers SET ${raw(broken)} WHERE transfer_id = ${transfer ?? 0}`);
+    const differences = await found(`transfer ${transfer} (deposit)`, true);
+    await tamper("transfers_update", sql`UPDATE transfers SET ${raw(sound)} WHERE transfer_id = ${transfer ?? 0}`);
+    expect(differences.map((one) => one.check)).toEqual([check]);
+  }
+});
+
+it("an entry taken out of the file is missed, from the middle (J2) and from the end (J3), and so is its deposit's (J8)", async () => {
+  for (const [place, check] of [
+    ["min", "J2"],
+    ["max", "J3"],
+  ] as const) {
+    const { userId, key } = await holder();
+    await fund(db, userId, key, 7n);
+    const taken = sql`transfer_id = (SELECT ${raw(place)}(transfer_id) FROM transfers WHERE to_account = ${await account(userId, key)})`;
+    await all(db, sql`CREATE TABLE taken AS SELECT * FROM transfers WHERE ${taken}`);
+    await tamper("transfers_delete", sql`DELETE FROM transfers WHERE ${taken}`);
+    const differences = (await found(`${userId}/available/${key}`, true)).map((one) => one.check);
+    await tamper(["transfers_insert", "transfers_post"], sql`INSERT INTO transfers SELECT * FROM taken`);
+    await all(db, raw("DROP TABLE taken"));
+    expect(differences.sort()).toEqual([check, "J8"]);
+  }
+});
+
+it("a reserve given back twice is named (J7, as an entry without cause)", async () => {
+  const { userId, key } = await holder();
+  const maker = await makeKeyActor(db, userId);
+  const open = await play.request(await makeKeyActor(db, (await makeUser(db)).userId), key, "Bid", 10n);
+  const quoteId = (await play.quote(maker, open, 500_000)) ?? "";
+  expect(await play.quote(maker, open, 500_000)).toBeDefined();
+  await play.cancel(maker, key, quoteId);
+  expect(await found(userId, true)).toEqual([]);
+  // Another line, and so not the transfer that the journal's key knows; the other quote's reserve pays for it.
+  const again = sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+    VALUES (${await account(userId, key, "pending")}, ${await account(userId, key)}, 10, ${reasonCode("release")}, ${uuid(quoteId)},
+      ${stepCode("end")}, 1, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1))`;
+  await all(db, again);
+  const differences = await found(userId, true);
+  expect(differences.map((one) => one.check).sort()).toEqual(["J6", "J8"]);
+  expect(differences.find((one) => one.check === "J8")).toMatchObject({ amount: "-10", detail: expect.stringContaining("without cause") });
 });
 
 it("a deposit credited without its entry is missing one (J8)", async () => {
