@@ -13,13 +13,10 @@ export const NEWEST = 2n ** 62n;
 
 /** The `walk` newest entries of the filter's runs. With amounts, the last entry walked is always a row: a position. */
 export function mergedEntries(userId: string, filter: LedgerFilter, page: { before: bigint; walk: number }): Sql {
-  const amounts = hasAmounts(filter) ? amountFits(filter) : undefined;
-  return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, "position", page.before)},
-    ${merge("runs", "position", page.walk)}
-    SELECT ${entryColumns(raw("w.entry_id"))}${amounts === undefined ? raw("") : sql`, ${amounts} AS fits, (SELECT count(*) FROM merged) AS walked`}
-    FROM merged w ${entryTables(raw("w.entry_id"), raw("w.account_id"))}
-    ${amounts === undefined ? raw("") : sql`WHERE ${amounts} OR w.entry_id = (SELECT min(entry_id) FROM merged)`}
-    ORDER BY w.entry_id DESC`;
+  const rows = sql`WITH RECURSIVE ${runsAndBounds(userId, filter, "position", page.before)}, ${merge("runs", "position", page.walk)}`;
+  if (!hasAmounts(filter)) return sql`${rows} ${shown("merged")} ORDER BY entry_id DESC`;
+  return sql`${rows} ${shown("merged", sql`, ${amountFits(filter)} AS fits, (SELECT count(*) FROM merged) AS walked`)}
+    WHERE ${amountFits(filter)} OR w.entry_id = (SELECT min(entry_id) FROM merged) ORDER BY entry_id DESC`;
 }
 
 /**
@@ -40,21 +37,17 @@ export function entriesOfAmounts(userId: string, filter: LedgerFilter, page: { b
     size AS MATERIALIZED (SELECT count(*) AS amounts FROM stepped),
     small AS MATERIALIZED (SELECT * FROM stepped WHERE (SELECT amounts FROM size) <= ${page.most}),
     ${merge("small", "amount", page.limit)}
-    SELECT size.amounts, e.* FROM size LEFT JOIN (SELECT ${entryColumns(raw("w.entry_id"))}
-      FROM merged w ${entryTables(raw("w.entry_id"), raw("w.account_id"))}) e ON 1
-    ORDER BY e.entry_id DESC`;
+    SELECT size.amounts, e.* FROM size LEFT JOIN (${shown("merged")}) e ON 1 ORDER BY e.entry_id DESC`;
 }
 
 /** The newest entries whose amount fits, sorted. `entries` says how many fit anywhere; when more than `most`, it found only some. */
 export function sortedEntries(userId: string, filter: LedgerFilter, page: { before: bigint; limit: number; most: number }): Sql {
   return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, "amount", page.before)},
-    fitting AS MATERIALIZED (SELECT * FROM (${scan("amount", sql`${amountFits(filter)}`)}) LIMIT ${page.most + 1}),
+    fitting AS MATERIALIZED (SELECT * FROM (${scan("amount", amountFits(filter))}) LIMIT ${page.most + 1}),
     size AS MATERIALIZED (SELECT count(*) AS entries FROM fitting),
     found AS MATERIALIZED (SELECT f.* FROM bounds b CROSS JOIN fitting f WHERE f.entry_id >> 1 >= b.floor
       AND f.entry_id >> 1 < iif(f.entry_id & 1, b.credit_below, b.debit_below) ORDER BY f.entry_id DESC LIMIT ${page.limit})
-    SELECT size.entries, e.* FROM size LEFT JOIN (SELECT ${entryColumns(raw("w.entry_id"))}
-      FROM found w ${entryTables(raw("w.entry_id"), raw("w.account_id"))}) e ON 1
-    ORDER BY e.entry_id DESC`;
+    SELECT size.entries, e.* FROM size LEFT JOIN (${shown("found")}) e ON 1 ORDER BY e.entry_id DESC`;
 }
 
 /** The newest `limit` entries between two positions whose amount fits, from a scan of the runs. */
@@ -62,8 +55,7 @@ export function scannedEntries(userId: string, filter: LedgerFilter, page: { bef
   return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, "position", page.before, page.floor)},
     found AS MATERIALIZED (SELECT entry_id, account_id FROM (${scan("position", sql`${BETWEEN_BOUNDS} AND ${amountFits(filter)}`)})
       ORDER BY entry_id DESC LIMIT ${page.limit})
-    SELECT ${entryColumns(raw("w.entry_id"))} FROM found w ${entryTables(raw("w.entry_id"), raw("w.account_id"))}
-    ORDER BY w.entry_id DESC`;
+    ${shown("found")} ORDER BY entry_id DESC`;
 }
 
 /** A record has few transfers, found by the journal's own unique key; a transaction hash names the caller's deposits of it. */
@@ -150,8 +142,10 @@ function entryColumns(entryId: Sql): Sql {
     CAST(iif(${entryId} & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after, t.at`;
 }
 
-function entryTables(entryId: Sql, accountId: Sql): Sql {
-  return sql`CROSS JOIN transfers t ON t.transfer_id = ${entryId} >> 1 CROSS JOIN accounts a ON a.account_id = ${accountId}
+/** The rows of a table of `entry_id, account_id`, with further columns if any. */
+function shown(entries: string, also: Sql = raw("")): Sql {
+  return sql`SELECT ${entryColumns(raw("w.entry_id"))}${also} FROM ${raw(entries)} w
+      CROSS JOIN transfers t ON t.transfer_id = w.entry_id >> 1 CROSS JOIN accounts a ON a.account_id = w.account_id
       LEFT JOIN deposits d ON t.reason = ${reasonCode("deposit")} AND d.deposit_id = t.ref`;
 }
 
