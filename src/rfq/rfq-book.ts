@@ -9,6 +9,7 @@ import { first, sql, uuid } from "../platform/sql.ts";
 import { bookStream, type LoggedEvent } from "../streams/event-log.ts";
 import { handleFrame } from "../streams/frames.ts";
 import { pushHints, type SocketsOf } from "../streams/hints.ts";
+import { answerClose } from "../streams/socket.ts";
 import { SocketHost } from "../streams/socket-host.ts";
 import { acceptQuote } from "./accept-quote.ts";
 import type { GroupDone } from "./book-group.ts";
@@ -86,7 +87,8 @@ export class RfqBook extends DurableObject<Env> {
     });
   }
 
-  override async webSocketClose(): Promise<void> {
+  override async webSocketClose(socket: WebSocket, code: number): Promise<void> {
+    answerClose(socket, code);
     await this.#sockets.left();
   }
 

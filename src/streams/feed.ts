@@ -5,6 +5,7 @@ import { submitCommand } from "../rfq/submit.ts";
 import type { LoggedEvent } from "./event-log.ts";
 import { handleFrame } from "./frames.ts";
 import type { SocketsOf } from "./hints.ts";
+import { answerClose } from "./socket.ts";
 import { SocketHost } from "./socket-host.ts";
 
 export class Feed extends DurableObject<Env> {
@@ -41,7 +42,8 @@ export class Feed extends DurableObject<Env> {
     });
   }
 
-  override async webSocketClose(): Promise<void> {
+  override async webSocketClose(socket: WebSocket, code: number): Promise<void> {
+    answerClose(socket, code);
     await this.#sockets.left();
   }
 

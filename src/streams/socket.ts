@@ -35,6 +35,14 @@ export function readState(socket: WebSocket): SocketState {
 /** The actor of an upgrade, handed from the Worker to the object in a header that no outside request can reach it with. */
 export const ACTOR_HEADER = "x-stream-actor";
 
+/** Codes that no frame carries: they say that a peer sent none, or vanished. */
+const NEVER_SENT = new Set([1005, 1006, 1015]);
+
+/** A close frame is answered with one (RFC 6455 §5.5.1); for hibernating sockets the runtime leaves that to us. */
+export function answerClose(socket: WebSocket, code: number): void {
+  closeSocket(socket, NEVER_SENT.has(code) ? 1000 : code, "");
+}
+
 export function closeSocket(socket: WebSocket, code: number, reason: string): void {
   try {
     socket.close(code, reason);

@@ -153,6 +153,22 @@ describe("an account stream", () => {
   });
 });
 
+describe("a reader who leaves", () => {
+  for (const [stream, told] of [
+    ["book", 1000],
+    ["account", 4000],
+    ["account", undefined],
+  ] as const) {
+    it(`is answered at once: ${stream} stream, code ${told ?? "none"}`, async () => {
+      const actor = await newActor();
+      const reader = await connect(actor, stream === "book" ? bookStream(newBook()) : accountStream(actor.userId));
+      await reader.until((message) => message.type === "hello");
+      reader.socket.close(told);
+      await expect.poll(() => reader.closed?.code).toBe(told ?? 1000);
+    });
+  }
+});
+
 describe("commands on a socket", () => {
   it("quote, cancel and accept answer as REST does, with the sender's id", async () => {
     const book = newBook();
