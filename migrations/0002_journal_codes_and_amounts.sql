@@ -1,8 +1,11 @@
 -- Reasons and steps of the journal become the numbers of src/ledger/codes.ts, and amounts get indexes.
 --
 -- SQLite cannot change a column's type, so the journal is copied and takes its guards along: a rename reads every
--- trigger, and those of a dropped table go with it. One copy must end within D1's limit for a batch (30 s, millions
--- of transfers); beyond that, stop the service and copy in parts.
+-- trigger, and those of a dropped table go with it.
+--
+-- A Worker of before cannot post to the new tables and reads an empty ledger from them, and a Worker of after neither
+-- from the old ones: stop the service for this one, and do not roll the code back past it. The copy takes some 5 s a
+-- million transfers, and D1 ends a batch after 30 s: a longer journal is copied in parts.
 
 DROP TRIGGER accounts_update;
 --> statement-breakpoint
@@ -32,7 +35,7 @@ INSERT INTO `__new_transfers` SELECT transfer_id, from_account, to_account, amou
   line, at, from_balance, to_balance FROM `transfers` ORDER BY transfer_id;
 --> statement-breakpoint
 -- A restore may have moved the sequence past the last row: no number is given out twice.
-UPDATE sqlite_sequence SET seq = (SELECT seq FROM sqlite_sequence WHERE name = 'transfers') WHERE name = '__new_transfers';
+UPDATE sqlite_sequence SET seq = coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'transfers'), 0) WHERE name = '__new_transfers';
 --> statement-breakpoint
 DROP TABLE `transfers`;
 --> statement-breakpoint

@@ -5,52 +5,87 @@
 import { randomBytes } from "node:crypto";
 import { userInfo } from "node:os";
 import { join } from "node:path";
-import { UsageError, parseCommand, usage } from "./operator/commands.ts";
+import { type Parsed, UsageError, commandOf, commandUsage, parseCommand, usageAfter } from "./operator/commands.ts";
 import { readable } from "./operator/print.ts";
+import { tellWhenSlow } from "./operator/progress.ts";
+import { keepStdout } from "./operator/stdout.ts";
 import { OFFLINE, ROOT } from "./stack/bundle.ts";
-import { type OperatorAnswer, type OperatorCommand, askOperator } from "./stack/operator-call.ts";
+import { type OperatorAnswer, type OperatorCommand, type OperatorProblem, askOperator } from "./stack/operator-call.ts";
 import { DEFAULT_STACK_DIR, readOperatorFile } from "./stack/stack-file.ts";
+
+/** Wrong usage is told in JSON too, so this is known before anything is parsed. */
+const wantsJson = process.argv.includes("--json");
+const print = keepStdout();
+
+const MAKES_PASSWORD = new Set(["user create", "user set-password"]);
 
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: string[]): Promise<number> {
-  let parsed;
   try {
-    parsed = parseCommand(args, loginName());
+    const parsed = parseCommand(args, loginName());
+    if (!parsed.help) return await carryOut(parsed);
+    print(wantsJson ? JSON.stringify({ ok: true, result: { usage: parsed.text } }) : parsed.text);
+    return 0;
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    console.error(`${error.message}\n\n${usage()}`);
+    if (wantsJson) print(JSON.stringify({ ok: false, problem: { code: "usage", detail: error.message } }));
+    else console.error(`${usageAfter(error)}\n\n${error.message}`);
     return 2;
   }
-  if (parsed.help) {
-    console.log(usage());
-    return 0;
-  }
-  const { command, remote, json, dir } = parsed;
+}
+
+async function carryOut({ command, remote, dir }: Exclude<Parsed, { help: true }>): Promise<number> {
   withPassword(command);
+  const stopTelling = tellWhenSlow(command.command.join(" "));
   let answer: OperatorAnswer;
   try {
-    answer = remote ? await askRemote(command) : await askLocal(command, dir);
+    answer = withShownPassword(command, remote ? await askRemote(command) : await askLocal(command, dir));
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    if (json) console.log(JSON.stringify({ ok: false, problem: { code: "not_reachable", detail: message } }));
-    else console.error(message);
+    const detail = error instanceof Error ? error.message : String(error);
+    if (wantsJson) print(JSON.stringify({ ok: false, problem: { code: "not_reachable", detail } }));
+    else console.error(detail);
     return 3;
+  } finally {
+    stopTelling();
   }
-  if (json) console.log(JSON.stringify(answer));
-  else if (answer.ok) console.log(readable(shown(command, answer.result)));
-  else console.error(`${answer.problem.code}: ${answer.problem.detail ?? answer.problem.title ?? "refused"}`);
-  return answer.ok && !isBad(answer.result) ? 0 : 1;
+  if (wantsJson) print(JSON.stringify(answer));
+  else if (answer.ok) print(readable(answer.result));
+  else tellRefusal(command, answer.problem);
+  if (answer.ok) for (const remark of remarksOn(answer.result)) console.error(remark);
+  return exitCodeOf(answer);
+}
+
+/** What the entrypoint says of a value is wrong usage as well. */
+function exitCodeOf(answer: OperatorAnswer): number {
+  if (answer.ok) return isBad(answer.result) ? 1 : 0;
+  return answer.problem.code === "invalid_request" ? 2 : 1;
+}
+
+function tellRefusal({ command }: OperatorCommand, { code, detail, title }: OperatorProblem): void {
+  const message = `${code}: ${detail ?? title ?? "refused"}`;
+  const meant = code === "invalid_request" ? commandOf(command) : undefined;
+  console.error(meant === undefined ? message : `${commandUsage(meant)}\n\n${message}`);
 }
 
 /** A password on the command line would stay in the shell's history. */
 function withPassword({ command, options }: OperatorCommand): void {
-  if (command.join(" ") === "user create" && options !== undefined) options["password"] = randomBytes(18).toString("base64url");
+  if (MAKES_PASSWORD.has(command.join(" ")) && options !== undefined) options["password"] = randomBytes(18).toString("base64url");
 }
 
-function shown({ command, options }: OperatorCommand, result: unknown): unknown {
-  if (command.join(" ") !== "user create" || typeof result !== "object") return result;
-  return { ...result, password: options?.["password"] };
+/** Shown this once, in JSON too: it is kept nowhere. */
+function withShownPassword({ command, options }: OperatorCommand, answer: OperatorAnswer): OperatorAnswer {
+  if (!answer.ok || !MAKES_PASSWORD.has(command.join(" "))) return answer;
+  return { ok: true, result: { ...Object(answer.result), password: options?.["password"] } };
+}
+
+/** A chain without a block is one whose holdings `reconcile` could not compare. */
+function remarksOn(result: unknown): string[] {
+  const block: unknown = typeof result === "object" && result !== null && "block" in result ? result.block : undefined;
+  if (typeof block !== "object" || block === null) return [];
+  return Object.entries(block).flatMap(([chain, at]) =>
+    at === null ? [`${chain} could not be asked: what it holds was not compared`] : [],
+  );
 }
 
 /** `reconcile` and `audit verify` answer even when things are not as they should be. */

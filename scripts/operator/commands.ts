@@ -3,26 +3,38 @@ import { parseArgs } from "node:util";
 import type { OperatorCommand } from "../stack/operator-call.ts";
 
 type Flag = { name: string; value: string; required?: boolean; help: string };
-type Command = {
+export type Command = {
   words: string[];
   /** A word after the command, for example a venue. */
   argument?: { name: string; required: boolean };
   flags?: Flag[];
+  /** The user is named by exactly one of these two. */
+  user?: readonly [Flag, Flag];
   help: string;
 };
 
-const EMAIL: Flag = { name: "email", value: "<email>", required: true, help: "the user" };
+const EMAIL: Flag = { name: "email", value: "<email>", required: true, help: "what the user logs in with" };
+const USER = [
+  { name: "email", value: "<email>", help: "the user, by email" },
+  { name: "user-id", value: "<id>", help: "the user, by id" },
+] as const;
 const ID: Flag = { name: "id", value: "<id>", required: true, help: "its id" };
-const LIMIT: Flag = { name: "limit", value: "<n>", help: "at most so many, newest first" };
+const LIMIT: Flag = { name: "limit", value: "<n>", help: "at most so many, newest first: 1 to 500, 50 when left out" };
 
 export const COMMANDS: readonly Command[] = [
   { words: ["user", "create"], flags: [EMAIL], help: "a user; the password is made here and shown once" },
-  { words: ["user", "freeze"], flags: [EMAIL], help: "nothing works for the user any more; requests and quotes are cancelled" },
-  { words: ["user", "unfreeze"], flags: [EMAIL], help: "undoes a freeze" },
+  {
+    words: ["user", "set-password"],
+    user: USER,
+    flags: [{ name: "new-email", value: "<email>", help: "a new email too, for an account that a restore wrote again" }],
+    help: "a new password, made here and shown once; ends the user's sessions, leaves API keys and a freeze",
+  },
+  { words: ["user", "freeze"], user: USER, help: "nothing works for the user any more; requests and quotes are cancelled" },
+  { words: ["user", "unfreeze"], user: USER, help: "undoes a freeze; what it cancelled stays cancelled" },
   {
     words: ["api-key", "create"],
+    user: USER,
     flags: [
-      EMAIL,
       { name: "scopes", value: "<list>", required: true, help: "of read, trade, withdraw, with commas" },
       { name: "label", value: "<text>", help: "for the user to know it by" },
     ],
@@ -30,6 +42,16 @@ export const COMMANDS: readonly Command[] = [
   },
   { words: ["api-key", "revoke"], flags: [ID], help: "ends a key" },
   { words: ["keys", "rewrap"], help: "seals every API key's secret with the newest master key" },
+  {
+    words: ["deposits", "list"],
+    flags: [{ name: "status", value: "<status>", help: "confirming, credited, orphaned or quarantined" }, LIMIT],
+    help: "deposits of all users",
+  },
+  {
+    words: ["deposits", "reviewed"],
+    flags: [{ name: "reason", value: "<text>", required: true, help: "for the audit" }],
+    help: "closes the alerts about quarantined deposits; the deposits stay quarantined",
+  },
   {
     words: ["withdrawals", "list"],
     flags: [{ name: "status", value: "<status>", help: "queued, submitted, settled or failed" }, LIMIT],
@@ -41,13 +63,21 @@ export const COMMANDS: readonly Command[] = [
   { words: ["withdrawals", "resume"], help: "undoes a pause" },
   { words: ["chain", "status"], argument: { name: "chain", required: false }, help: "how far each chain is scanned and paid" },
   { words: ["chain", "resume"], argument: { name: "chain", required: true }, help: "goes on after a halt" },
-  { words: ["venue", "pause"], argument: { name: "venue", required: true }, help: "no new requests, quotes and matches there" },
-  { words: ["venue", "resume"], argument: { name: "venue", required: true }, help: "undoes a pause" },
-  { words: ["restore"], help: "rebuilds from the chains what a restored database has forgotten" },
+  {
+    words: ["venue", "pause"],
+    argument: { name: "venue", required: true },
+    help: "no new requests, quotes and matches there; open requests are cancelled and their quotes rejected",
+  },
+  { words: ["venue", "resume"], argument: { name: "venue", required: true }, help: "undoes a pause; what it ended stays ended" },
+  {
+    words: ["restore"],
+    flags: [{ name: "yes", value: "", help: "also when neither a payer nor a chain is halted" }],
+    help: "rebuilds from the chains what a restored database has forgotten",
+  },
   {
     words: ["reconcile"],
-    flags: [{ name: "resolve", value: "<reason>", help: "closes the differences found before, after review" }],
-    help: "compares journal, balances and chains; exits with 1 when they differ",
+    flags: [{ name: "resolve", value: "<reason>", help: "first closes all differences found before; the reason is for the audit" }],
+    help: "compares journal, balances and chains; exits with 1 when they differ or a chain could not be asked",
   },
   { words: ["audit", "list"], flags: [LIMIT], help: "the newest audit events of everyone" },
   { words: ["audit", "verify"], help: "checks the audit chain from its first row; exits with 1 when it is broken" },
@@ -56,26 +86,43 @@ export const COMMANDS: readonly Command[] = [
 /** Flags of every command. */
 export const COMMON_FLAGS: readonly Flag[] = [
   { name: "remote", value: "", help: "the deployed service, on your own Cloudflare credentials" },
-  { name: "json", value: "", help: "one JSON object instead of text" },
+  { name: "json", value: "", help: "one JSON object instead of text; with `npm run -s`, which keeps npm's own lines out" },
   { name: "dir", value: "<path>", help: "the local stack's directory; .stack when left out" },
   { name: "operator", value: "<name>", help: "who you are in the audit; your login name when left out" },
 ];
 
-export class UsageError extends Error {}
+export class UsageError extends Error {
+  /** The command that was meant, if that much is known. */
+  readonly command: Command | undefined;
+  /** Otherwise the commands that may have been meant. */
+  readonly near: readonly Command[];
+  constructor(message: string, command?: Command, near: readonly Command[] = COMMANDS) {
+    super(message);
+    this.command = command;
+    this.near = near;
+  }
+}
 
-export type Parsed = { help: true } | { help: false; command: OperatorCommand; remote: boolean; json: boolean; dir: string | undefined };
+export type Parsed =
+  | { help: true; text: string }
+  | { help: false; command: OperatorCommand; remote: boolean; json: boolean; dir: string | undefined };
 
 /** Throws UsageError for whatever is no command. */
 export function parseCommand(args: string[], defaultOperator: string): Parsed {
   const { values, positionals } = parse(args);
-  if (values["help"] === true) return { help: true };
+  const command = commandOf(positionals);
+  if (values["help"] === true) return { help: true, text: command === undefined ? usage() : commandUsage(command) };
   if (positionals.length === 0) throw new UsageError("which command?");
-  const command = COMMANDS.find(({ words }) => words.every((word, index) => positionals[index] === word));
-  if (command === undefined) throw new UsageError(`there is no command "${positionals.join(" ")}"`);
+  if (command === undefined) {
+    const near = COMMANDS.filter(({ words }) => words[0] === positionals[0]);
+    throw new UsageError(`there is no command "${positionals.join(" ")}"`, undefined, near.length > 0 ? near : COMMANDS);
+  }
   const extra = positionals.slice(command.words.length);
   const { argument } = command;
-  if (argument?.required === true && extra.length === 0) throw new UsageError(`${command.words.join(" ")} needs <${argument.name}>`);
-  if (extra.length > (argument === undefined ? 0 : 1)) throw new UsageError(`what is "${extra.at(-1)}"?`);
+  if (argument?.required === true && extra.length === 0) {
+    throw new UsageError(`${nameOf(command)} needs <${argument.name}>`, command);
+  }
+  if (extra.length > (argument === undefined ? 0 : 1)) throw new UsageError(`what is "${extra.at(-1)}"?`, command);
   return {
     help: false,
     remote: values["remote"] === true,
@@ -89,62 +136,120 @@ export function parseCommand(args: string[], defaultOperator: string): Parsed {
   };
 }
 
+export function commandOf(positionals: readonly string[]): Command | undefined {
+  return COMMANDS.find(({ words }) => words.every((word, index) => positionals[index] === word));
+}
+
+function nameOf({ words }: Command): string {
+  return words.join(" ");
+}
+
+function flagsOf({ user, flags = [] }: Command): readonly Flag[] {
+  return [...(user ?? []), ...flags];
+}
+
 /** As texts: the entrypoint reads them, and answers what is wrong with one. */
 function optionsOf(command: Command, values: Record<string, unknown>): Record<string, string> {
-  const flags = command.flags ?? [];
+  const flags = flagsOf(command);
   const known = new Set([...flags, ...COMMON_FLAGS].map(({ name }) => name));
   const unknown = Object.keys(values).find((name) => !known.has(name));
-  if (unknown !== undefined) throw new UsageError(`${command.words.join(" ")} does not take --${unknown}`);
+  if (unknown !== undefined) throw new UsageError(`${nameOf(command)} does not take --${unknown}`, command);
   const options: Record<string, string> = {};
   for (const { name, required } of flags) {
-    const value = stringOf(values[name]);
+    const value = values[name] === true ? "true" : stringOf(values[name]);
     if (value === undefined) {
-      if (required === true) throw new UsageError(`${command.words.join(" ")} needs --${name}`);
+      if (required === true) throw new UsageError(`${nameOf(command)} needs --${name}`, command);
       continue;
     }
     options[name] = value;
+  }
+  if (command.user !== undefined) {
+    const [one, other] = command.user;
+    const given = command.user.filter(({ name }) => name in options).length;
+    if (given === 0) throw new UsageError(`${nameOf(command)} needs --${one.name} or --${other.name}`, command);
+    if (given === 2) throw new UsageError(`${nameOf(command)} takes --${one.name} or --${other.name}, not both`, command);
   }
   return options;
 }
 
 function parse(args: string[]) {
-  const flags = [...COMMANDS.flatMap((command) => command.flags ?? []), ...COMMON_FLAGS];
+  const flags = [...COMMANDS.flatMap(flagsOf), ...COMMON_FLAGS];
   const options = Object.fromEntries(
     flags.map(({ name, value }) => [name, value === "" ? { type: "boolean" as const } : { type: "string" as const }]),
   );
   try {
     const { values, positionals } = parseArgs({
-      args,
+      args: joinNegatives(args),
       allowPositionals: true,
       options: { ...options, help: { type: "boolean", short: "h" } },
     });
     return { values: values as Record<string, unknown>, positionals };
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
+    const meant = commandOf(args.filter((word) => !word.startsWith("-")));
+    const message = error instanceof Error ? error.message : String(error);
+    throw new UsageError(message.split(/\.\s/)[0] ?? message, meant);
   }
+}
+
+/** `--limit -1` is a bad number, not a flag named -1. */
+function joinNegatives(args: readonly string[]): string[] {
+  const joined: string[] = [];
+  for (const word of args) {
+    const last = joined.at(-1);
+    if (/^-\d/.test(word) && last !== undefined && /^--[a-z-]+$/.test(last)) joined.splice(-1, 1, `${last}=${word}`);
+    else joined.push(word);
+  }
+  return joined;
 }
 
 function stringOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
+/** What one may type after wrong usage: the command that was meant, or the list of those that may have been. */
+export function usageAfter({ command, near }: UsageError): string {
+  if (command !== undefined) return commandUsage(command);
+  return near.length === COMMANDS.length ? usage() : listOf(near);
+}
+
+export function commandUsage(command: Command): string {
+  return [
+    `npm run operator -- ${synopsis(command)} [flags of every command]`,
+    `    ${command.help}`,
+    ...flagsOf(command).map(flagLine),
+    "Flags of every command:",
+    ...COMMON_FLAGS.map(flagLine),
+  ].join("\n");
+}
+
 export function usage(): string {
-  const flag = ({ name, value, required }: Flag) => {
-    const text = `--${name}${value === "" ? "" : ` ${value}`}`;
-    return required === true ? text : `[${text}]`;
-  };
-  const line = ({ words, argument, flags = [] }: Command) => {
-    const word = argument === undefined ? [] : [argument.required ? `<${argument.name}>` : `[<${argument.name}>]`];
-    return [...words, ...word, ...flags.map(flag)].join(" ");
-  };
   return [
     "npm run operator -- <command> [flags]",
     "",
-    ...COMMANDS.flatMap((command) => [`  ${line(command)}`, `      ${command.help}`]),
+    listOf(COMMANDS),
     "",
     "Flags of every command:",
-    ...COMMON_FLAGS.map((it) => `  ${`--${it.name} ${it.value}`.padEnd(20)} ${it.help}`),
+    ...COMMON_FLAGS.map(flagLine),
     "",
+    "<command> --help explains one alone.",
     "Exit codes: 0 done, 1 refused or not as it should be, 2 wrong usage, 3 not reachable.",
   ].join("\n");
+}
+
+function listOf(commands: readonly Command[]): string {
+  return commands.flatMap((command) => [`  ${synopsis(command)}`, `      ${command.help}`]).join("\n");
+}
+
+function flagLine({ name, value, help }: Flag): string {
+  return `  ${`--${name} ${value}`.padEnd(20)} ${help}`;
+}
+
+function synopsis({ words, argument, user, flags = [] }: Command): string {
+  const word = argument === undefined ? [] : [argument.required ? `<${argument.name}>` : `[<${argument.name}>]`];
+  const named = user === undefined ? [] : [`(${user.map(spelled).join(" | ")})`];
+  return [...words, ...word, ...named, ...flags.map((flag) => (flag.required === true ? spelled(flag) : `[${spelled(flag)}]`))].join(" ");
+}
+
+function spelled({ name, value }: Flag): string {
+  return `--${name}${value === "" ? "" : ` ${value}`}`;
 }

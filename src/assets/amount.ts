@@ -20,10 +20,11 @@ export function parseU256(text: string, source: Source): bigint | undefined {
   return value === undefined || value < 0n || value > U256_MAX ? undefined : value;
 }
 
+/** Leading zeros mean nothing, however many; a number of more digits than a U256 has is not even read. */
 function parseSpelling(text: string): bigint | undefined {
-  if (/^[0-9]{1,96}$/.test(text)) return BigInt(text);
-  if (/^0x[0-9a-fA-F]{1,96}$/.test(text)) return BigInt(text);
-  return undefined;
+  const [, decimal, hex] = /^(?:0*([0-9]{1,78})|0x0*([0-9a-fA-F]{1,64}))$/.exec(text) ?? [];
+  if (decimal !== undefined) return BigInt(decimal);
+  return hex === undefined ? undefined : BigInt(`0x${hex}`);
 }
 
 export const U256Out = z.string().regex(/^0x(0|[1-9a-f][0-9a-f]{0,63})$/);

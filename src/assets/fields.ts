@@ -1,10 +1,13 @@
 /** Request fields of what can be held and traded, as they are written on the wire (contract.md section 1). */
 import { field, oneOf, textField } from "../platform/fields.ts";
 import { parseAddress } from "./address.ts";
-import { parseJsonInteger, parseU256, U256_MAX } from "./amount.ts";
+import { parseJsonInteger, parseU256 } from "./amount.ts";
 import { canonicalAssetId, VENUES } from "./asset.ts";
 
 const U256_FORMS = "must be a non-negative integer up to 2^256-1, as decimal text, 0x hex text or a JSON number";
+
+/** No pattern says "below 2^256" in decimal; the description of a pattern that ends at 77 digits does. */
+const LARGEST = "; up to 2^256-1, also where that takes 78 decimal digits";
 
 const U256_DOCUMENTED: { type: ("string" | "integer")[]; examples: string[] } = {
   type: ["string", "integer"],
@@ -14,8 +17,8 @@ const U256_DOCUMENTED: { type: ("string" | "integer")[]; examples: string[] } = 
 export const u256 = field(parseU256, U256_FORMS, {
   ...U256_DOCUMENTED,
   minimum: 0,
-  pattern: "^([0-9]{1,77}|0x[0-9a-fA-F]{1,64})$",
-  description: "U256: decimal string, 0x hex string, or JSON integer",
+  pattern: "^(0*[0-9]{1,77}|0x0*[0-9a-fA-F]{1,64})$",
+  description: `U256: decimal string, 0x hex string, or JSON integer${LARGEST}`,
 });
 
 /** An amount that something is asked for: at least one native unit. */
@@ -28,20 +31,18 @@ export const positiveU256 = field(
   {
     ...U256_DOCUMENTED,
     minimum: 1,
-    pattern: "^(0{0,9}[1-9][0-9]{0,67}|0x0{0,9}[1-9a-fA-F][0-9a-fA-F]{0,54})$",
-    description: "U256 of at least 1: decimal string, 0x hex string, or JSON integer",
+    pattern: "^(0*[1-9][0-9]{0,76}|0x0*[1-9a-fA-F][0-9a-fA-F]{0,63})$",
+    description: `U256 of at least 1: decimal string, 0x hex string, or JSON integer${LARGEST}`,
   },
 );
 
 /** Non-negative decimal native units, as the ledger's filters take them. */
 export const decimalUnits = textField(
   (text) => {
-    if (!/^\d{1,78}$/.test(text)) return undefined;
-    const units = BigInt(text);
-    return units > U256_MAX ? undefined : units;
+    return /^\d+$/.test(text) ? parseU256(text, "query") : undefined;
   },
-  "must be a non-negative decimal integer",
-  { type: "string", pattern: "^[0-9]{1,77}$", description: "Native units" },
+  "must be a decimal integer from 0 to 2^256-1",
+  { type: "string", pattern: "^0*[0-9]{1,77}$", description: `Native units, decimal${LARGEST}` },
 );
 
 export const PRICE_MAX = 1_000_000;

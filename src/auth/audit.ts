@@ -26,6 +26,7 @@ export type AuditKind = (typeof AUDIT_KINDS)[number];
 /** What only an operator does. */
 export type OperatorAuditKind =
   | "user_created"
+  | "password_set"
   | "keys_rewrapped"
   | "venue_paused"
   | "venue_resumed"
@@ -35,7 +36,8 @@ export type OperatorAuditKind =
   | "withdrawal_failed"
   | "chain_resumed"
   | "restored"
-  | "differences_resolved";
+  | "differences_resolved"
+  | "deposits_reviewed";
 
 /** Who did it: a credential of the user, the password itself, the operator by name, or nobody proven. */
 export type AuditActor = "session" | "api_key" | "password" | "unknown" | `operator:${string}`;

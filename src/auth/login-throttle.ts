@@ -47,11 +47,8 @@ export async function beginAttempt(db: D1Database, email: string, clientIp: stri
     sql`SELECT min(at) + ${LOGIN_LIMITS.windowMs} - ${NOW} AS waitMs FROM login_attempts
       WHERE network = ${network} AND at > ${NOW} - ${LOGIN_LIMITS.windowMs} AND succeeded = 0`,
   );
-  throw new Problem({
-    code: "login_throttled",
-    detail: "Too many failed logins. Wait, then try again.",
-    retryAfterSecs: Math.max(1, Math.ceil((oldest?.waitMs ?? LOGIN_LIMITS.windowMs) / 1_000)),
-  });
+  const retryAfterSecs = Math.max(1, Math.ceil((oldest?.waitMs ?? LOGIN_LIMITS.windowMs) / 1_000));
+  throw new Problem({ code: "login_throttled", detail: `Too many failed logins. Try again in ${retryAfterSecs} s.`, retryAfterSecs });
 }
 
 /** The right password clears what this network failed on this email: an owner who mistyped starts afresh. */

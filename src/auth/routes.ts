@@ -7,6 +7,7 @@ import { toWireTime } from "../platform/time.ts";
 import { isAhead, KeyRecord, listApiKeys, MintedKey, mintApiKey, revokeOwnApiKey } from "./api-key.ts";
 import { AuditEvent, auditPage, listAuditEvents } from "./audit.ts";
 import { endSessions } from "./end-sessions.ts";
+import { email, newPassword } from "./fields.ts";
 import { parseIpRange } from "../platform/ip-range.ts";
 import { login, register } from "./login.ts";
 import { SCOPES } from "./scope.ts";
@@ -27,16 +28,6 @@ const SessionToken = z
 
 const Ticket = z.object({ ticket: z.string(), expires_at: z.iso.datetime(), scopes: Scopes }).openapi("Ticket");
 
-/** A shape that people recognise, not a proof that the mailbox exists. */
-const email = textField(
-  (given) => (given.length <= 254 && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(given.trim()) ? given : undefined),
-  "must be an email address",
-  {
-    type: "string",
-    pattern: "^[^\\s@\\u0000-\\u001F\\u007F-\\u009F\\uFEFF]+@[^\\s@\\u0000-\\u001F\\u007F-\\u009F\\uFEFF]+$",
-    maxLength: 254,
-  },
-);
 /** Bounded in bytes, because scrypt hashes them all before anyone is known. */
 const anyPassword = textField(
   (given) => (given.length > 0 && Buffer.byteLength(given) <= 1_024 ? given : undefined),
@@ -47,17 +38,6 @@ const anyPassword = textField(
     minLength: 1,
     maxLength: 1_024,
     description: "1 to 1024 bytes",
-  },
-);
-const newPassword = textField(
-  (given) => ([...given].length >= 12 && Buffer.byteLength(given) <= 1_024 ? given : undefined),
-  "must be text of at least 12 characters",
-  {
-    type: "string",
-    format: "password",
-    minLength: 12,
-    maxLength: 1_024,
-    description: "At least 12 characters, at most 1024 bytes",
   },
 );
 const ipRange = textField(

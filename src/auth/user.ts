@@ -4,6 +4,7 @@ import { problem } from "../platform/problem.ts";
 import { first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, auditRow, commitAudited } from "./audit.ts";
+import { forgetCredentials } from "./credential-cache.ts";
 import { hashPassword } from "./password.ts";
 
 /** One mailbox, one spelling. */
@@ -80,4 +81,35 @@ export function unfreezeUser(
       ...alongside(group, fired),
     ],
   });
+}
+
+/**
+ * A new password, and a new email where one is given, on the operator's word; every session ends with the old one. False:
+ * the user is gone. Throws `email_taken`.
+ */
+export async function setPassword(
+  db: D1Database,
+  user: { userId: string; password: string; email?: string | undefined; operator: string },
+  alongside: Alongside = () => [],
+): Promise<boolean> {
+  const mine = sql`user_id = ${uuid(user.userId)}`;
+  const email = user.email === undefined ? null : normalizeEmail(user.email);
+  const passwordHash = await hashPassword(user.password);
+  const taken = sql`EXISTS (SELECT 1 FROM users WHERE email = ${email} AND NOT ${mine})`;
+  const record = { actor: `operator:${user.operator}`, userId: user.userId, apiKeyId: null, ip: null, subjectId: user.userId } as const;
+  const changed = await commitAudited(db, {
+    record: { kind: "password_set", ...record },
+    when: () => sql`EXISTS (SELECT 1 FROM users WHERE ${mine}) AND NOT ${taken}`,
+    then: (group, fired) => [
+      sql`UPDATE users SET password_hash = ${passwordHash}, email = coalesce(${email}, email), session_epoch = session_epoch + 1
+        WHERE ${mine} AND ${fired}`,
+      auditRow({ kind: "sessions_ended", ...record }, group.at, fired),
+      ...alongside(group, fired),
+    ],
+  });
+  forgetCredentials({ userId: user.userId, apiKeyIds: [] });
+  if (!changed && (await first<{ taken: number }>(db, sql`SELECT ${taken} AS taken`))?.taken === 1) {
+    throw problem("email_taken", "Another user has this email.");
+  }
+  return changed;
 }

@@ -15,7 +15,8 @@ export type AlertKind =
   | "gas_money"
   | "vault_paused"
   | "payment_refused"
-  | "withdrawal_dead_letter";
+  | "withdrawal_dead_letter"
+  | "deposit_quarantined";
 
 /** A statement that raises the alert unless it is open already. `detail` may be SQL over the batch's own rows. */
 export function alertRow(alert: { kind: AlertKind; subject: string | Sql; detail: string | Sql; at: Sql; when?: Sql }): Sql {

@@ -7,6 +7,7 @@
 import type { Group } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { join, raw, type Sql, sql } from "../platform/sql.ts";
+import { alertRow } from "../chain/alert.ts";
 import { externalOwner, openExternalAccounts, post } from "../ledger/post.ts";
 
 /** Deposits credited by one group. What is left follows in the next. */
@@ -25,6 +26,14 @@ export function creditConfirmed(group: Group, settings: Config, chain: string, w
     sql`UPDATE deposits SET state = 'quarantined', ended_in = ${group.seq}
       WHERE chain = ${chain} AND ${DUE} AND ${when} AND (length(amount) > 19 OR (length(amount) = 19 AND amount > '4611686018427387904')
         OR CAST(amount AS INTEGER) + ${issued} > 4611686018427387904)`,
+    // One for the chain, however many follow: whoever can make junk tokens can make as many of these as they like.
+    alertRow({
+      kind: "deposit_quarantined",
+      subject: chain,
+      detail: "A deposit is larger than the ledger can hold: operator deposits list --status quarantined.",
+      at: group.at,
+      when: sql`EXISTS (SELECT 1 FROM deposits INDEXED BY deposits_ended_in WHERE ended_in = ${group.seq} AND chain = ${chain} AND state = 'quarantined')`,
+    }),
     // Each fits alone now. The first of each asset is credited, and those after it that leave the bound far away, in
     // REAL since sum() may not overflow; the others are judged again against what is issued then.
     sql`UPDATE deposits SET state = 'credited', credited_at = ${group.at}, ended_in = ${group.seq}

@@ -4,6 +4,7 @@ import type { EntryRow, LedgerFilter } from "../ledger/filter.ts";
 import { NEWEST, readEntries } from "../ledger/history.ts";
 import type { Page } from "../platform/cursor.ts";
 import { DEFAULT_PAGE } from "../platform/cursor.ts";
+import { NANOS_PER_MS } from "../platform/fields.ts";
 import { readUuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { LedgerEntry, LedgerQuery } from "./schemas.ts";
@@ -11,6 +12,7 @@ import type { LedgerEntry, LedgerQuery } from "./schemas.ts";
 export type LedgerRequest = z.output<typeof LedgerQuery>;
 export type EntryWire = z.input<typeof LedgerEntry>;
 
+/** The journal has whole milliseconds: from the first one at or after `from` to the last one at or before `to`. */
 export function filterOf(query: LedgerRequest): LedgerFilter {
   return {
     account: query.account,
@@ -20,8 +22,8 @@ export function filterOf(query: LedgerRequest): LedgerFilter {
     venue: query.venue,
     assetId: query.asset_id,
     refId: query.ref_id,
-    from: query.from,
-    to: query.to,
+    from: query.from === undefined ? undefined : Number((query.from + NANOS_PER_MS - 1n) / NANOS_PER_MS),
+    to: query.to === undefined ? undefined : Number(query.to / NANOS_PER_MS),
     minAmount: query.min_amount,
     maxAmount: query.max_amount,
   };

@@ -31,14 +31,18 @@ export async function statementResponse(db: D1Database, userId: string, query: L
   });
 }
 
-/** A caller who accepts CSV and names it before JSON, or names no JSON. */
+/** A caller who prefers CSV to JSON: by its quality, or named first at the same one (RFC 9110 §12.5.1). */
 export function wantsStatement(accept: string | null): boolean {
-  if (accept === null) return false;
-  const types = accept
+  const ranges = (accept ?? "")
     .toLowerCase()
     .split(",")
-    .map((part) => part.split(";")[0]?.trim());
-  const csv = types.indexOf("text/csv");
-  const json = types.indexOf("application/json");
-  return csv >= 0 && (json < 0 || csv < json);
+    .map((range) => range.split(";").map((part) => part.trim()));
+  const rank = (type: string) => {
+    const place = ranges.findIndex(([name]) => name === type);
+    const quality = ranges[place]?.find((part) => part.startsWith("q="));
+    return { place, quality: place < 0 ? 0 : quality === undefined ? 1 : Number(quality.slice(2)) };
+  };
+  const [csv, json] = [rank("text/csv"), rank("application/json")];
+  if (!(csv.quality > 0)) return false;
+  return csv.quality === json.quality ? csv.place < json.place : csv.quality > json.quality;
 }

@@ -105,7 +105,7 @@ async function jumpSequences(db: D1Database, chain: string): Promise<void> {
   const halted = sql`EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain} AND halted_at IS NOT NULL AND batch_floor IS NULL)`;
   const group = newGroup();
   const result = await commit(db, group, [
-    sql`UPDATE sqlite_sequence SET seq = seq + ${SEQUENCE_JUMP} WHERE name = 'transfers' AND ${halted}`,
+    sql`UPDATE sqlite_sequence SET seq = coalesce(seq, 0) + ${SEQUENCE_JUMP} WHERE name = 'transfers' AND ${halted}`,
     // Readers who stand at a number from before find it trimmed, and are told to resync.
     sql`UPDATE streams SET last_seq = last_seq + ${SEQUENCE_JUMP}, pushed_seq = last_seq + ${SEQUENCE_JUMP},
       first_seq = last_seq + ${SEQUENCE_JUMP + 1} WHERE ${halted}`,

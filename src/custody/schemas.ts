@@ -4,7 +4,7 @@ import { U256Out } from "../assets/amount.ts";
 import { VENUES } from "../assets/asset.ts";
 import { address, assetId, decimalUnits, positiveU256, venueField } from "../assets/fields.ts";
 import { LIMIT_DOCUMENTED, limitField, timeIdPage } from "../platform/cursor.ts";
-import { boolean, oneOf, pattern, textField, timestamp, uuidField } from "../platform/fields.ts";
+import { boolean, oneOf, pattern, preciseTimestamp, textField, uuidField } from "../platform/fields.ts";
 import { NEWEST } from "../ledger/history.ts";
 import { REASONS } from "../ledger/codes.ts";
 import { DEPOSIT_STATES, WITHDRAWAL_STATES } from "./records.ts";
@@ -100,7 +100,7 @@ const ledgerCursor = textField(
     const before = BigInt(text);
     return { text, before: before > NEWEST ? NEWEST : before };
   },
-  "must be a non-negative integer",
+  "must be a non-negative integer of at most 200 digits",
   {
     type: "string",
     pattern: "^[0-9]{1,200}$",
@@ -140,8 +140,8 @@ export const LedgerQuery = z
     asset_id: assetId.optional(),
     venue: venueField.optional(),
     direction: oneOf(["credit", "debit"]).optional(),
-    from: timestamp.optional(),
-    to: timestamp.optional(),
+    from: preciseTimestamp.optional(),
+    to: preciseTimestamp.optional(),
     min_amount: decimalUnits.optional(),
     max_amount: decimalUnits.optional(),
     reasons: reasonList.optional(),
@@ -163,7 +163,10 @@ export const LedgerEntry = z
     asset_id: assetIdOut,
     venue: venueOut,
     delta: deltaOut,
-    balance_after: deltaOut,
+    balance_after: z
+      .string()
+      .regex(/^\d+$/)
+      .openapi({ description: "Decimal native units", examples: ["99999350000"] }),
     reason: z.enum(REASONS),
     ref_id: z.string(),
     created_at: instant,

@@ -188,7 +188,7 @@ function refuse(limits: Limits, { amount, chain }: WithdrawTerms, seen: Seen): v
     });
   }
   if (seen.failures >= REFUSED_AFTER_FAILURES) {
-    throw problem("destination_refused", "Payments to this address failed repeatedly. Choose another one, or ask the operator.");
+    throw problem("destination_refused", "Payments to this address failed repeatedly. Choose another one.");
   }
   if (seen.available < amount) {
     throw problem("insufficient_funds", "The available balance is below the amount.", {

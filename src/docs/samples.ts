@@ -79,9 +79,9 @@ export const SAMPLE = {
   subject_id: "5b0e6a1e-3b52-4c55-8f4e-0f6f5a5f9f10",
   taker_fee_bps: 0,
   "text/csv":
-    "entry_id,account,asset_id,venue,delta,balance_after,reason,ref_id,created_at\n" +
-    "4211,available,,,-650000,99999350000,reserve_trade,0190a0b0-0000-7000-8000-000000000003,2026-11-20T10:00:00.000Z\n" +
-    "# end,1\n",
+    "entry_id,account,asset_id,venue,delta,balance_after,reason,ref_id,created_at\r\n" +
+    "4211,available,,,-650000,99999350000,reserve_trade,0190a0b0-0000-7000-8000-000000000003,2026-11-20T10:00:00.000Z\r\n" +
+    "# end,1\r\n",
   ticket: "dGlja2V0LW9mLXRoZS1leGFtcGxl",
   to: "2026-11-30T23:59:59Z",
   to_address: "0x52908400098527886E0F7030069857D2E4169EE7",

@@ -8,7 +8,7 @@ import { blob, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { reasonCode } from "./codes.ts";
 import { amountBounds, amountFits, assetFits, GIVEN_BY_OTHERS, hasAmounts, type LedgerFilter, type Order, runsOf } from "./filter.ts";
 
-/** No entry of a JSON integer reaches it, so it stands for "from the newest on". */
+/** Above every entry_id that JSON can carry: "from the newest on". */
 export const NEWEST = 2n ** 62n;
 
 /** The `walk` newest entries of the filter's runs. With amounts, the last entry walked is always a row: a position. */
@@ -20,34 +20,34 @@ export function mergedEntries(userId: string, filter: LedgerFilter, page: { befo
 }
 
 /**
- * The newest entries whose amount fits, merged from runs of one amount each. `amounts` says how many such runs there
+ * The newest entries whose amount fits, merged from runs of one amount each. `size` says how many such runs there
  * are; when they are more than `most`, nothing has been merged.
  */
 export function entriesOfAmounts(userId: string, filter: LedgerFilter, page: { before: bigint; limit: number; most: number }): Sql {
   const { least, most } = amountBounds(filter);
   return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, "amount", page.before)},
-    steps(account_id, found_at, incoming, credit, reason, amount) AS (
+    distinct_amounts(account_id, found_at, incoming, credit, reason, amount) AS (
       SELECT r.account_id, r.found_at, r.incoming, r.credit, r.reason, ${seek("r", "amount", "t.amount", sql`t.amount BETWEEN ${least} AND ${most} ORDER BY t.amount`)}
       FROM runs r
       UNION ALL
       SELECT s.account_id, s.found_at, s.incoming, s.credit, s.reason, ${seek("s", "amount", "t.amount", sql`t.amount > s.amount AND t.amount <= ${most} ORDER BY t.amount`)}
-      FROM steps s WHERE s.amount IS NOT NULL
+      FROM distinct_amounts s WHERE s.amount IS NOT NULL
       LIMIT (SELECT count(*) FROM runs) + ${page.most + 1}),
-    stepped AS MATERIALIZED (SELECT * FROM steps WHERE amount IS NOT NULL),
-    size AS MATERIALIZED (SELECT count(*) AS amounts FROM stepped),
-    small AS MATERIALIZED (SELECT * FROM stepped WHERE (SELECT amounts FROM size) <= ${page.most}),
+    amounts AS MATERIALIZED (SELECT * FROM distinct_amounts WHERE amount IS NOT NULL),
+    counted AS MATERIALIZED (SELECT count(*) AS size FROM amounts),
+    small AS MATERIALIZED (SELECT * FROM amounts WHERE (SELECT size FROM counted) <= ${page.most}),
     ${merge("small", "amount", page.limit)}
-    SELECT size.amounts, e.* FROM size LEFT JOIN (${shown("merged")}) e ON 1 ORDER BY e.entry_id DESC`;
+    SELECT counted.size, e.* FROM counted LEFT JOIN (${shown("merged")}) e ON 1 ORDER BY e.entry_id DESC`;
 }
 
-/** The newest entries whose amount fits, sorted. `entries` says how many fit anywhere; when more than `most`, it found only some. */
+/** The newest entries whose amount fits, sorted. `size` says how many fit anywhere; when more than `most`, it found only some. */
 export function sortedEntries(userId: string, filter: LedgerFilter, page: { before: bigint; limit: number; most: number }): Sql {
   return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, "amount", page.before)},
     fitting AS MATERIALIZED (SELECT * FROM (${scan("amount", amountFits(filter))}) LIMIT ${page.most + 1}),
-    size AS MATERIALIZED (SELECT count(*) AS entries FROM fitting),
+    counted AS MATERIALIZED (SELECT count(*) AS size FROM fitting),
     found AS MATERIALIZED (SELECT f.* FROM bounds b CROSS JOIN fitting f WHERE f.entry_id >> 1 >= b.floor
       AND f.entry_id >> 1 < iif(f.entry_id & 1, b.credit_below, b.debit_below) ORDER BY f.entry_id DESC LIMIT ${page.limit})
-    SELECT size.entries, e.* FROM size LEFT JOIN (${shown("found")}) e ON 1 ORDER BY e.entry_id DESC`;
+    SELECT counted.size, e.* FROM counted LEFT JOIN (${shown("found")}) e ON 1 ORDER BY e.entry_id DESC`;
 }
 
 /** The newest `limit` entries between two positions whose amount fits, from a scan of the runs. */
@@ -78,9 +78,9 @@ export function entriesOfRef(userId: string, filter: LedgerFilter, page: { befor
   return sql`SELECT * FROM (${side(0)} UNION ALL ${side(1)}) ORDER BY entry_id DESC LIMIT ${page.limit}`;
 }
 
-/** How many entries fit below a position, up to `most`. By amount where that can be the narrower reading. */
+/** How many entries fit below a position, up to `most`; from an index alone. */
 export function countedEntries(userId: string, filter: LedgerFilter, page: { before: bigint; most: number }): Sql {
-  const order: Order = hasAmounts(filter) && filter.from === undefined ? "amount" : "position";
+  const order: Order = hasAmounts(filter) ? "amount" : "position";
   return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, order, page.before)}
     SELECT count(*) AS entries FROM (SELECT 1 FROM (${scan(order, sql`${BETWEEN_BOUNDS} AND ${amountFits(filter)}`)}) LIMIT ${page.most})`;
 }
@@ -153,7 +153,7 @@ function shown(entries: string, also: Sql = raw("")): Sql {
  * `runs`, the accounts and movements that the filter leaves, and `bounds`, the transfers that its cursor and instants
  * leave. Instants never go back along the journal (one clock), so an instant is a position, found by bisection.
  */
-function runsAndBounds(userId: string, filter: LedgerFilter, order: Order, before: bigint, least: bigint = 0n): Sql {
+function runsAndBounds(userId: string, filter: LedgerFilter, order: Order, before: bigint, floor: bigint = 0n): Sql {
   const from = filter.from === undefined ? raw("") : sql`${lastBefore("before_from", filter.from)},`;
   const to = filter.to === undefined ? raw("") : sql`${lastBefore("until_to", filter.to + 1)},`;
   const since = filter.from === undefined ? raw("0") : raw("(SELECT position + 1 FROM before_from WHERE stride = 0)");
@@ -163,7 +163,7 @@ function runsAndBounds(userId: string, filter: LedgerFilter, order: Order, befor
           (SELECT o.account_id FROM accounts o WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt')) AS found_at
       FROM accounts a INDEXED BY accounts_owner CROSS JOIN json_each(${JSON.stringify(runsOf(filter, order))}) s
       WHERE a.owner = ${uuid(userId)} AND a.kind = s.value ->> 'kind' AND ${assetFits(filter)}),
-    ${from} ${to} bounds AS MATERIALIZED (SELECT max(${since}, ${least}) AS floor,
+    ${from} ${to} bounds AS MATERIALIZED (SELECT max(${since}, ${floor}) AS floor,
       min((${before} + 1) >> 1, ${ceiling}) AS debit_below, min(${before} >> 1, ${ceiling}) AS credit_below)`;
 }
 

@@ -61,13 +61,15 @@ export const GIVEN_BY_OTHERS = ["deposit", "trade"] as const satisfies Reason[];
 /** The indexes of a run: `position` has its transfers in order, `amount` by size. */
 export type Order = "position" | "amount";
 
-/** One run of entries: the sub-account that shows them, and the side and sub-account by which the index finds them. */
+/** One run of entries, and how an index finds it. */
 type Run = {
+  /** The sub-account that shows them, as credits or as debits. */
   readonly kind: SubAccount;
   readonly credit: 0 | 1;
   readonly reason: number;
-  readonly incoming: 0 | 1;
+  /** The sub-account they are found at, as what it receives or as what it gives. */
   readonly foundAt: SubAccount;
+  readonly incoming: 0 | 1;
 };
 
 /** By amount, a credit that its owner gave is found by its debit, at the other sub-account: one index serves both entries. */

@@ -5,11 +5,11 @@
  * runs that the filter leaves, newest first. So a page costs one seek per run and one per item, however long the journal
  * is and whoever else is in it. A filter on amounts tries, in turn, what is cheap for what it finds:
  *
- * 1. the newest entries, as any page reads them: enough for what fits often;
+ * 1. the newest entries, as any page reads them, and more of them while they fit often enough;
  * 2. an index by amount, where each run falls into one run per amount: they are merged, unless they are too many;
  * 3. in growing steps, all that fits, sorted, and the newest runs, scanned, until one of the two ends. Only this reads
- *    entries that it does not show, and only the owner's own; it takes thousands of fitting entries of many amounts, of
- *    which hardly one is among the newest.
+ *    entries that it does not show, and only the owner's own; it takes thousands of fitting entries of many amounts, which
+ *    are rare among the newest.
  */
 import { all, first, type Sql } from "../platform/sql.ts";
 import { readReason } from "./codes.ts";
@@ -28,16 +28,19 @@ export { NEWEST } from "./entry-queries.ts";
 
 /** Entries that are merged before a filter on amounts turns to its index. */
 const FIRST_WALK = 256;
+/** The walk goes on while it should find the rest within so many times its first length. */
+const LONGEST_WALK = 8;
 /** Runs of one amount that are merged, some 3 µs each. */
 const MOST_AMOUNTS = 1_000;
+type Attempt = { readonly sorted?: number; readonly span: bigint };
 /** The third way's steps: fitting entries sorted, some 0.3 µs each, then transfers whose own entries are scanned, 1 µs each. */
-const STEPS = [
+const ATTEMPTS: readonly Attempt[] = [
   { sorted: 10_000, span: 16_384n },
   { sorted: 80_000, span: 65_536n },
-  { sorted: 640_000, span: 262_144n },
+  { sorted: 640_000, span: 131_072n },
 ];
-/** When even so many fit: the largest span that holds D1 for no more than some 0.2 s, though all of it were one user's. */
-const LAST_STEP = { sorted: 0, span: 262_144n };
+/** When even so many fit: a span that holds D1 for no more than some 0.2 s, though all of it were one user's. */
+const LAST_ATTEMPT: Attempt = { span: 131_072n };
 
 export type EntryPage = { readonly rows: readonly EntryRow[]; readonly more: boolean };
 type Wanted = { readonly before: bigint; readonly limit: number };
@@ -49,7 +52,7 @@ export async function readEntries(db: D1Database, userId: string, filter: Ledger
   if (selectsNothing(filter)) return { rows: [], more: false };
   const wanted = { before: page.before, limit: page.limit + 1 };
   const rows = await readWanted(db, userId, filter, wanted);
-  return { rows: rows.slice(0, page.limit).map(named), more: rows.length > page.limit };
+  return { rows: rows.slice(0, page.limit).map(withReasonName), more: rows.length > page.limit };
 }
 
 function readWanted(db: D1Database, userId: string, filter: LedgerFilter, wanted: Wanted): Promise<CodedRow[]> {
@@ -59,22 +62,30 @@ function readWanted(db: D1Database, userId: string, filter: LedgerFilter, wanted
 }
 
 async function readByAmount(db: D1Database, userId: string, filter: LedgerFilter, wanted: Wanted): Promise<CodedRow[]> {
-  const walk = Math.max(FIRST_WALK, wanted.limit);
-  const newest = await all<CodedRow & { fits: number; walked: number }>(db, mergedEntries(userId, filter, { before: wanted.before, walk }));
-  const rows: CodedRow[] = newest.filter((row) => row.fits === 1);
-  const last = newest.at(-1);
-  if (last === undefined || last.walked < walk || rows.length >= wanted.limit) return rows;
-  const rest = { before: BigInt(last.entry_id), limit: wanted.limit - rows.length };
+  const rows: CodedRow[] = [];
+  const first = Math.max(FIRST_WALK, wanted.limit);
+  let { before } = wanted;
+  for (let walk = first; walk <= LONGEST_WALK * first;) {
+    const newest = await all<CodedRow & { fits: number; walked: number }>(db, mergedEntries(userId, filter, { before, walk }));
+    const fitting = newest.filter((row) => row.fits === 1);
+    rows.push(...fitting);
+    const last = newest.at(-1);
+    if (last === undefined || last.walked < walk || rows.length >= wanted.limit) return rows;
+    before = BigInt(last.entry_id);
+    // A quarter more than holds what is missing, should the next ones fit as often; endless when none did.
+    walk = Math.ceil((1.25 * (wanted.limit - rows.length) * walk) / fitting.length);
+  }
+  const rest = { before, limit: wanted.limit - rows.length };
   return rows.concat(
-    (await readIfSmall(db, entriesOfAmounts(userId, filter, { ...rest, most: MOST_AMOUNTS }), "amounts", MOST_AMOUNTS)) ??
+    (await readIfSmall(db, entriesOfAmounts(userId, filter, { ...rest, most: MOST_AMOUNTS }), MOST_AMOUNTS)) ??
       (await readInSteps(db, userId, filter, rest)),
   );
 }
 
 /** The rows of a query that says how much it found, unless that is more than it may take. */
-async function readIfSmall(db: D1Database, query: Sql, size: "amounts" | "entries", most: number): Promise<CodedRow[] | undefined> {
-  const rows = await all<{ [name in typeof size]?: number } & (CodedRow | { readonly entry_id: null })>(db, query);
-  if ((rows[0]?.[size] ?? 0) > most) return undefined;
+async function readIfSmall(db: D1Database, query: Sql, most: number): Promise<CodedRow[] | undefined> {
+  const rows = await all<{ readonly size: number } & (CodedRow | { readonly entry_id: null })>(db, query);
+  if ((rows[0]?.size ?? 0) > most) return undefined;
   return rows.filter((row) => row.entry_id !== null);
 }
 
@@ -82,11 +93,11 @@ async function readInSteps(db: D1Database, userId: string, filter: LedgerFilter,
   const rows: CodedRow[] = [];
   const bottom = filter.from === undefined ? 1n : BigInt((await first<{ first: number }>(db, firstSince(filter.from)))?.first ?? 1);
   let before = wanted.before;
-  for (let step = 0; rows.length < wanted.limit && before > 2n * bottom; step++) {
-    const { sorted, span } = STEPS[step] ?? LAST_STEP;
+  for (let attempt = 0; rows.length < wanted.limit && before > 2n * bottom; attempt++) {
+    const { sorted, span } = ATTEMPTS[attempt] ?? LAST_ATTEMPT;
     const rest = { before, limit: wanted.limit - rows.length };
-    if (sorted > 0) {
-      const fitting = await readIfSmall(db, sortedEntries(userId, filter, { ...rest, most: sorted }), "entries", sorted);
+    if (sorted !== undefined) {
+      const fitting = await readIfSmall(db, sortedEntries(userId, filter, { ...rest, most: sorted }), sorted);
       if (fitting !== undefined) return rows.concat(fitting);
     }
     const floor = before / 2n > span ? before / 2n - span : 0n;
@@ -107,6 +118,6 @@ export async function countEntries(
   return (await first<{ entries: number }>(db, countedEntries(userId, filter, page)))?.entries ?? 0;
 }
 
-function named({ entry_id, account, asset, delta, reason, ref, balance_after, at }: CodedRow): EntryRow {
+function withReasonName({ entry_id, account, asset, delta, reason, ref, balance_after, at }: CodedRow): EntryRow {
   return { entry_id, account, asset, delta, reason: readReason(reason), ref, balance_after, at };
 }

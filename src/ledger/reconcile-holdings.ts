@@ -31,13 +31,17 @@ export type HoldingsChecked = {
   readonly cleared: readonly string[];
 };
 
-export async function checkHoldings(db: D1Database, chain: string, holdingsAt: HoldingsAt): Promise<HoldingsChecked> {
+/** The chain goes on while it is asked; a verdict that missed its block is worth another reading. */
+const ATTEMPTS = 3;
+
+export async function checkHoldings(db: D1Database, chain: string, holdingsAt: HoldingsAt, attempts = ATTEMPTS): Promise<HoldingsChecked> {
   const issue = await readIssue(db, chain);
   if (issue === undefined) return { at: null, differences: [], cleared: [] };
   let holdings: ReadonlyMap<AssetKey, bigint>;
   try {
     holdings = await holdingsAt({ chain, block: issue.block, blockHash: issue.blockHash, assets: issue.assets.map((asset) => asset.key) });
   } catch (error) {
+    if (attempts > 1 && (await confirmedBlock(db, chain)) !== issue.block) return checkHoldings(db, chain, holdingsAt, attempts - 1);
     // The turn of these assets is not over: the next run asks for them again.
     log("warn", "ledger.holdings_unknown", { chain, block: issue.block, ...errorFields(error) });
     return { at: null, differences: [], cleared: [] };
@@ -96,6 +100,10 @@ async function readIssue(db: D1Database, chain: string): Promise<Issue | undefin
     assets: issued,
     turn: { walk, from: mark, to: readRows<{ mark: string }>(marks)[0]?.mark ?? "" },
   };
+}
+
+async function confirmedBlock(db: D1Database, chain: string): Promise<number | undefined> {
+  return (await first<{ block: number }>(db, sql`SELECT final_number AS block FROM chain_cursors WHERE chain = ${chain}`))?.block;
 }
 
 /** The next run goes on with the assets after these; past the last one it begins again. */

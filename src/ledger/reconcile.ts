@@ -10,7 +10,15 @@ import { log } from "../platform/log.ts";
 import { all, first, type Sql, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { checkHoldings, type HoldingsAt } from "./reconcile-holdings.ts";
-import { accountsInTransfers, accountsOf, checkAccounts, checkTotals, checkTransfers, nextAccounts } from "./reconcile-journal.ts";
+import {
+  accountsInTransfers,
+  accountsOf,
+  checkAccounts,
+  checkTotals,
+  checkTransfers,
+  nextAccounts,
+  passTransfers,
+} from "./reconcile-journal.ts";
 import { checkRecords } from "./reconcile-records.ts";
 
 export type { HoldingsAt } from "./reconcile-holdings.ts";
@@ -26,13 +34,14 @@ export type Difference = {
 };
 
 export type Reconciliation = {
+  /** No difference is open, and everything was compared. */
   readonly ok: boolean;
   readonly checked_at: string;
   /** The block at which each chain's holdings were compared; null where the chain could not be asked. */
   readonly block: Readonly<Record<string, number | null>>;
   /** Every difference that nobody has resolved yet, whenever it was found. */
   readonly differences: readonly Difference[];
-  /** Whether the walks have reached the newest transfer and group; otherwise the next run goes on. */
+  /** Whether the walks have reached the newest transfer and group (otherwise the next run goes on) and every chain could be asked. */
   readonly complete: boolean;
 };
 
@@ -71,12 +80,13 @@ export async function reconcile(db: D1Database, options: ReconcileOptions): Prom
   }
   const now = await first<{ at: number }>(db, sql`SELECT ${NOW} AS at`);
   const differences = await openDifferences(db);
+  const complete = transfersDone && groupsDone && Object.values(block).every((at) => at !== null);
   return {
-    ok: differences.length === 0,
+    ok: complete && differences.length === 0,
     checked_at: toWireTime(now?.at ?? Date.now()),
     block,
     differences,
-    complete: transfersDone && groupsDone,
+    complete,
   };
 }
 
@@ -106,6 +116,8 @@ async function walkTransfers(db: D1Database, slices: number): Promise<boolean> {
     if (upTo === null) return true;
     await report(db, await checkTransfers(db, { after, upTo }));
     await report(db, await checkAccounts(db, accountsInTransfers({ after, upTo })));
+    // Last: a run that dies before it looks at the slice again.
+    await passTransfers(db, { after, upTo });
   }
   return false;
 }

@@ -2,7 +2,7 @@ import { type AuditRecord, auditRow } from "../auth/audit.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { all, readUuid, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { type Desk, optional } from "./desk.ts";
+import { type Desk, limitOption } from "./desk.ts";
 
 /** The audit event of a command that has no batch of its own to write it in; it is written before the command's work. */
 export async function recordCommand(
@@ -27,13 +27,12 @@ type Row = {
   at: number;
 };
 
-/** The newest events, of everyone: at most 500. */
+/** The newest events, of everyone. */
 export async function listAudit(desk: Desk): Promise<unknown> {
-  const limit = Math.min(Number(optional(desk, "limit") ?? "50") || 50, 500);
   const rows = await all<Row>(
     desk.env.DB,
     sql`SELECT audit_seq AS seq, hex(audit_event_id) AS id, kind, actor, iif(user_id IS NULL, NULL, hex(user_id)) AS user_id, subject_id, ip, at
-      FROM audit_events ORDER BY audit_seq DESC LIMIT ${limit}`,
+      FROM audit_events ORDER BY audit_seq DESC LIMIT ${limitOption(desk)}`,
   );
   return rows.map((row) => ({
     audit_seq: row.seq,

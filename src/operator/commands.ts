@@ -2,6 +2,7 @@
 import { sealAudit, verifyAudit } from "../auth/audit-seal.ts";
 import { listAudit } from "./audit.ts";
 import * as chains from "./chains.ts";
+import * as deposits from "./deposits.ts";
 import type { OperatorCommand } from "./desk.ts";
 import * as users from "./users.ts";
 import * as venues from "./venues.ts";
@@ -9,11 +10,14 @@ import * as withdrawals from "./withdrawals.ts";
 
 export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "user create": users.createAccount,
+  "user set-password": users.givePassword,
   "user freeze": users.freeze,
   "user unfreeze": users.unfreeze,
   "api-key create": users.createKey,
   "api-key revoke": users.revokeKey,
   "keys rewrap": users.rewrap,
+  "deposits list": deposits.list,
+  "deposits reviewed": deposits.reviewed,
   "withdrawals list": withdrawals.list,
   "withdrawals retry": withdrawals.retry,
   "withdrawals fail": withdrawals.fail,

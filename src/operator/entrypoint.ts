@@ -7,6 +7,7 @@ import { config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { invalidRequest, Problem, problemBody, type ProblemData } from "../platform/problem.ts";
 import { COMMANDS } from "./commands.ts";
+import { Refusal } from "./refusal.ts";
 
 type Order = { readonly command: readonly string[]; readonly options: Readonly<Record<string, unknown>>; readonly operator: string };
 
@@ -27,7 +28,7 @@ export class Operator extends WorkerEntrypoint<Env> {
       log("info", "operator_command", { command: name, operator: order.operator });
       return Response.json({ ok: true, result: result ?? null });
     } catch (error) {
-      return Response.json({ ok: false, problem: problemBody(problemOf(error), crypto.randomUUID()) });
+      return Response.json({ ok: false, problem: problemOf(error) });
     }
   }
 }
@@ -54,8 +55,15 @@ function usage(): Problem {
   return invalidRequest([{ path: "command", message: `must be one of: ${Object.keys(COMMANDS).join(", ")}` }]);
 }
 
-function problemOf(error: unknown): ProblemData {
-  if (error instanceof Problem) return error.data;
+function problemOf(error: unknown): Record<string, unknown> {
+  const requestId = crypto.randomUUID();
+  if (error instanceof Refusal) return error.body(requestId);
+  if (error instanceof Problem) return problemBody(error.data, requestId);
   log("error", "operator_failed", errorFields(error));
-  return { code: "internal", detail: "The command failed; the Worker's log says why.", extensions: { outcome: "unknown" } };
+  const failed: ProblemData = {
+    code: "internal",
+    detail: "The command failed; the Worker's log says why.",
+    extensions: { outcome: "unknown" },
+  };
+  return problemBody(failed, requestId);
 }

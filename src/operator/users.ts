@@ -1,23 +1,47 @@
 import { createOperatorApiKey, revokeApiKey } from "../auth/api-key.ts";
 import { rewrapKeys } from "../auth/rewrap-keys.ts";
 import { SCOPES, type Scope } from "../auth/scope.ts";
-import { createUser, findUserId, freezeUser, unfreezeUser } from "../auth/user.ts";
+import { createUser, findUserId, freezeUser, setPassword, unfreezeUser } from "../auth/user.ts";
 import { openedStreams } from "../auth/ws-ticket.ts";
 import { forgetCredentials } from "../auth/credential-cache.ts";
+import { email, newPassword } from "../auth/fields.ts";
 import type { Group } from "../platform/commit.ts";
-import { invalidRequest } from "../platform/problem.ts";
+import { problem } from "../platform/problem.ts";
 import { all, first, readUuid, sql, uuid } from "../platform/sql.ts";
 import { closeAllOf } from "../rfq/close-books.ts";
 import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
 import { closeSockets, pushHints } from "../streams/hints.ts";
 import { noticeTo, tellUser } from "../streams/notice.ts";
-import { type Desk, idOption, option, optional } from "./desk.ts";
+import { badOption, type Desk, fieldOption, idOption, option, optional } from "./desk.ts";
+import { Refusal } from "./refusal.ts";
 
 export async function createAccount(desk: Desk): Promise<unknown> {
-  const password = option(desk, "password");
-  if (password.length < 12) throw invalidRequest([{ path: "--password", message: "must have at least 12 characters" }]);
-  const { userId } = await createUser(desk.env.DB, { email: option(desk, "email"), password, by: `operator:${desk.operator}` });
+  const { userId } = await createUser(desk.env.DB, {
+    email: fieldOption(desk, "email", email),
+    password: fieldOption(desk, "password", newPassword),
+    by: `operator:${desk.operator}`,
+  });
   return { user_id: userId };
+}
+
+/** For someone who lost theirs, or whose account a restore wrote again without one. API keys and a freeze stay. */
+export async function givePassword(desk: Desk): Promise<unknown> {
+  const userId = await userOf(desk);
+  const password = fieldOption(desk, "password", newPassword);
+  const newEmail = desk.options["new-email"] === undefined ? undefined : fieldOption(desk, "new-email", email);
+  let setIn: Group | undefined;
+  const changed = await setPassword(desk.env.DB, { userId, password, email: newEmail, operator: desk.operator }, (group, fired) => {
+    setIn = group;
+    return noticeTo(group, { userId, kind: "password_set", subjectId: null, when: fired });
+  });
+  if (!changed) throw unknownUser("user-id", userId);
+  if (setIn !== undefined) await tellReaders(desk, setIn);
+  await closeSockets(desk.env, await openedStreams(desk.env.DB, userId, { kind: "sessions" }), { sessionsOf: userId });
+  const row = await first<{ email: string; frozen: number }>(
+    desk.env.DB,
+    sql`SELECT email, frozen_at IS NOT NULL AS frozen FROM users WHERE user_id = ${uuid(userId)}`,
+  );
+  return { user_id: userId, email: row?.email ?? null, frozen: row?.frozen === 1, sessions_ended: true };
 }
 
 /** Freezes, and in the same commit cancels the user's open requests and quotes. */
@@ -66,7 +90,7 @@ export async function revokeKey(desk: Desk): Promise<unknown> {
   const apiKeyId = idOption(desk, "id");
   const changed = await revokeApiKey(desk.env.DB, { apiKeyId, operator: desk.operator });
   const owner = await first<{ id: string }>(desk.env.DB, sql`SELECT hex(user_id) AS id FROM api_keys WHERE api_key_id = ${uuid(apiKeyId)}`);
-  if (owner === undefined) throw invalidRequest([{ path: "--id", message: "no API key has this id" }]);
+  if (owner === undefined) throw problem("api_key_unknown_id", `There is no API key ${apiKeyId}.`);
   const userId = readUuid(owner.id);
   await closeSockets(desk.env, await openedStreams(desk.env.DB, userId, { kind: "api_key", apiKeyId }), { apiKeyId });
   if (changed) await tellUser(desk.env, { userId, kind: "api_key_revoked", subjectId: apiKeyId });
@@ -81,16 +105,30 @@ async function tellReaders(desk: Desk, group: Group): Promise<void> {
   await pushHints(desk.env, await all<LoggedEvent>(desk.env.DB, eventsToPush(group)));
 }
 
+/** By `--email` or by `--user-id`. */
 async function userOf(desk: Desk): Promise<string> {
-  const userId = await findUserId(desk.env.DB, option(desk, "email"));
-  if (userId === undefined) throw invalidRequest([{ path: "--email", message: "no user has this email" }]);
+  const named = optional(desk, "email");
+  if (desk.options["user-id"] === undefined) {
+    if (named === undefined) throw badOption("email", "or --user-id is required");
+    const userId = await findUserId(desk.env.DB, named);
+    if (userId === undefined) throw unknownUser("email", named);
+    return userId;
+  }
+  if (named !== undefined) throw badOption("user-id", "says who it is; leave --email out");
+  const userId = idOption(desk, "user-id");
+  if ((await first(desk.env.DB, sql`SELECT 1 FROM users WHERE user_id = ${uuid(userId)}`)) === undefined) {
+    throw unknownUser("user-id", userId);
+  }
   return userId;
+}
+
+function unknownUser(by: "email" | "user-id", given: string): Refusal {
+  return new Refusal("user_unknown", by === "email" ? `--email: no user has this email: ${given}` : `--user-id: there is no user ${given}`);
 }
 
 function scopesOf(list: string): Scope[] {
   const named = list.split(",").map((word) => word.trim());
   const scopes = SCOPES.filter((scope) => named.includes(scope));
-  if (named.some((word) => !SCOPES.some((scope) => scope === word)))
-    throw invalidRequest([{ path: "--scopes", message: `must be of ${SCOPES.join(", ")}` }]);
+  if (named.some((word) => !SCOPES.some((scope) => scope === word))) throw badOption("scopes", `must be of ${SCOPES.join(", ")}`);
   return scopes;
 }

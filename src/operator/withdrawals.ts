@@ -1,17 +1,14 @@
 import { listWithdrawals, orderForWithdrawal, setWithdrawalsPaused } from "../custody/chain-orders.ts";
+import { WITHDRAWAL_STATES } from "../custody/records.ts";
 import { auditRow } from "../auth/audit.ts";
+import { Problem } from "../platform/problem.ts";
 import { sql } from "../platform/sql.ts";
 import { tellUser } from "../streams/notice.ts";
-import { type Desk, idOption, optional } from "./desk.ts";
-
-const DEFAULT_LISTED = 50;
+import { type Desk, idOption, limitOption, oneOfOption } from "./desk.ts";
+import { Refusal } from "./refusal.ts";
 
 export function list(desk: Desk): Promise<unknown> {
-  const limit = Number(optional(desk, "limit") ?? DEFAULT_LISTED);
-  return listWithdrawals(desk.env.DB, {
-    status: optional(desk, "status"),
-    limit: Number.isInteger(limit) && limit > 0 ? limit : DEFAULT_LISTED,
-  });
+  return listWithdrawals(desk.env.DB, { status: oneOfOption(desk, "status", WITHDRAWAL_STATES), limit: limitOption(desk) });
 }
 
 /** Takes a withdrawal up again that waits after it was skipped or dead-lettered. */
@@ -28,6 +25,10 @@ async function order(desk: Desk, kind: "retry" | "fail"): Promise<unknown> {
   const { chain, ordered } = await orderForWithdrawal(desk.env.DB, { kind, withdrawalId, actor }, ({ at, fired, userId }) => {
     owner = userId;
     return [auditRow({ kind: audited, actor, userId, apiKeyId: null, ip: null, subjectId: withdrawalId }, at, fired)];
+  }).catch((error: unknown) => {
+    // The id is a UUID here, so what it refuses is the withdrawal's state.
+    if (error instanceof Problem && error.data.code === "invalid_request") throw new Refusal("withdrawal_final", error.data.detail);
+    throw error;
   });
   if (ordered && owner !== undefined) await tellUser(desk.env, { userId: owner, kind: audited, subjectId: withdrawalId });
   await desk.env.PAYER.getByName(chain).wake(chain);

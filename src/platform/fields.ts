@@ -71,6 +71,9 @@ export const uuidField = textField(
 /** An RFC 3339 instant with any offset, as Unix milliseconds. A space where `+` belongs is an unescaped `+`. */
 export const timestamp = textField(parseTimestamp, "must be an RFC 3339 date-time", { type: "string", format: "date-time" });
 
+/** The same in nanoseconds, with every digit that was given. */
+export const preciseTimestamp = textField(parseNanos, "must be an RFC 3339 date-time", { type: "string", format: "date-time" });
+
 export function oneOf<const Word extends string>(words: readonly Word[]) {
   return textField((text) => words.find((word) => word === text), `must be one of ${words.join(", ")}`, {
     type: "string",
@@ -99,9 +102,13 @@ export function pattern(rule: RegExp, message: string) {
 /** A query's decimal text or a JSON number's source (`1e3` and `1000.0` are integers there), as a safe integer within bounds. */
 function integerText(given: string, min: number, max: number, source: Source): number | undefined {
   if (source === "string") return undefined;
-  const exact = source === "number" ? parseJsonInteger(given) : /^-?\d{1,16}$/.test(given) ? BigInt(given) : undefined;
+  const exact = source === "number" ? parseJsonInteger(given) : /^(?!-0+$)-?\d{1,16}$/.test(given) ? BigInt(given) : undefined;
   return exact !== undefined && exact >= min && exact <= max ? Number(exact) : undefined;
 }
+
+const FIRST_INSTANT = Date.parse("0000-01-01T00:00:00Z");
+const LAST_INSTANT = Date.parse("9999-12-31T23:59:59.999Z");
+export const NANOS_PER_MS = 1_000_000n;
 
 export function parseTimestamp(given: string): number | undefined {
   const spelled = given.replace(/ (\d{2}:\d{2})$/, "+$1");
@@ -113,7 +120,16 @@ export function parseTimestamp(given: string): number | undefined {
   const daysInMonth = new Date(Date.UTC(Number(parts[1]), Number(month), 0)).getUTCDate();
   if (Number.isNaN(instant) || Number(day) > daysInMonth || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59)
     return undefined;
-  return instant;
+  // What an offset moves out of the four-digit years cannot be written as RFC 3339 any more.
+  return instant >= FIRST_INSTANT && instant <= LAST_INSTANT ? instant : undefined;
+}
+
+/** As `parseTimestamp`, in nanoseconds: the bounds of a range are compared before they are rounded. */
+function parseNanos(given: string): bigint | undefined {
+  const ms = parseTimestamp(given);
+  if (ms === undefined) return undefined;
+  const fraction = /\.(\d+)/.exec(given)?.[1] ?? "";
+  return BigInt(ms) * NANOS_PER_MS + BigInt(fraction.padEnd(9, "0").slice(3));
 }
 
 function refuse(context: Context, message: string): never {

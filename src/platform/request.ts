@@ -93,7 +93,10 @@ export function validate<Schema extends z.ZodType>(
 ): z.output<Schema> | undefined {
   const result = schema.safeParse(given);
   if (result.success) return result.data;
-  faults.push(...result.error.issues.flatMap((issue) => toFaults(issue, given, where)));
+  for (const fault of result.error.issues.flatMap((issue) => toFaults(issue, given, where))) {
+    // Two wrong items of a list are one fault of the list.
+    if (!faults.some(({ path, message }) => path === fault.path && message === fault.message)) faults.push(fault);
+  }
   return undefined;
 }
 

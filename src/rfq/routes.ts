@@ -19,10 +19,8 @@ import {
   CancelledRequest,
   Match,
   Quote,
-  QUOTE_LIFE,
   QuoteBody,
   quoteState,
-  REQUEST_LIFE,
   RequestBody,
   RequestItem,
 } from "./schemas.ts";
@@ -61,8 +59,8 @@ function registerRequestRoutes(api: Api): void {
         asset: assetKey({ venue: body.venue_id, assetId: body.asset_id }),
         amount: body.amount,
         side: body.side,
-        disclosed: body.disclose_identity ?? false,
-        expiresInSecs: body.expires_in_secs ?? REQUEST_LIFE.default,
+        disclosed: body.disclose_identity,
+        expiresInSecs: body.expires_in_secs,
       };
       const answer = await submitCommand(env, {
         op: "open_request",
@@ -129,7 +127,7 @@ function registerQuoteRoutes(api: Api): void {
       "insufficient_funds",
     ],
     handler: async ({ env, body, actor, idempotencyKey }) => {
-      const terms = { requestId: body.request_id, price: body.price, expiresInSecs: body.expires_in_secs ?? QUOTE_LIFE.default };
+      const terms = { requestId: body.request_id, price: body.price, expiresInSecs: body.expires_in_secs };
       const answer = await submitCommand(env, {
         op: "place_quote",
         actor,

@@ -12,7 +12,7 @@ import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { answerBody } from "../rfq/answer.ts";
 import type { Answer, Command } from "../rfq/command.ts";
-import { QUOTE_LIFE, QuoteBody } from "../rfq/schemas.ts";
+import { QuoteBody } from "../rfq/schemas.ts";
 import { quoteTermsText } from "../rfq/terms-text.ts";
 import { CLOSE_POLICY, closeSocket, readState } from "./socket.ts";
 
@@ -81,7 +81,7 @@ function readCommand(fields: Record<string, unknown>, actor: Actor): Command {
   if (op.data === "quote") {
     const quote = validate(Quote, fields, "command", faults);
     if (quote === undefined) throw invalidRequest(faults);
-    const expiresInSecs = quote.expires_in_secs ?? QUOTE_LIFE.default;
+    const expiresInSecs = quote.expires_in_secs;
     const terms = { requestId: quote.request_id, price: quote.price, expiresInSecs };
     return {
       op: "place_quote",

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import fc from "fast-check";
-import { beforeAll, describe, expect, it } from "vitest";
-import { REASONS, reasonCode, stepCode } from "../../src/ledger/codes.ts";
+import { beforeAll, expect, it } from "vitest";
+import { REASONS } from "../../src/ledger/codes.ts";
 import {
   countedEntries,
   entriesOfAmounts,
@@ -10,11 +10,12 @@ import {
   scannedEntries,
   sortedEntries,
 } from "../../src/ledger/entry-queries.ts";
-import { type EntryRow, type LedgerFilter, selectsNothing } from "../../src/ledger/filter.ts";
+import { type LedgerFilter, selectsNothing } from "../../src/ledger/filter.ts";
 import { countEntries, NEWEST, readEntries } from "../../src/ledger/history.ts";
-import { all, first, readUuid, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { all, readUuid, type Sql, sql } from "../../src/platform/sql.ts";
 import { freshToken, fund, makeKeyActor, makeUser } from "../support/ledger.ts";
-import { type ModelEntry, modelEntries, modelFits } from "../support/ledger-model.ts";
+import { modelEntries } from "../support/ledger-model.ts";
+import { plain, plainModel, readAll } from "../support/ledger-read.ts";
 import { accept, cancel, outcome, queue, quote, request, tick } from "../support/ledger-play.ts";
 
 const db = env.DB;
@@ -55,31 +56,6 @@ beforeAll(async () => {
     await outcome(failed, "Failed");
   }
 });
-
-async function readAll(userId: string, filter: LedgerFilter, limit: number): Promise<EntryRow[]> {
-  const rows: EntryRow[] = [];
-  let before = NEWEST;
-  for (;;) {
-    const page = await readEntries(db, userId, filter, { before, limit });
-    rows.push(...page.rows);
-    if (!page.more) return rows;
-    expect(page.rows).toHaveLength(limit);
-    before = BigInt(page.rows.at(-1)?.entry_id ?? 0);
-  }
-}
-
-const plain = (rows: readonly EntryRow[]) =>
-  rows.map(({ entry_id, account, asset, delta, reason, ref, balance_after, at }) => ({
-    entry_id,
-    account,
-    asset,
-    delta,
-    reason,
-    ref,
-    balance_after,
-    at,
-  }));
-const plainModel = (rows: readonly ModelEntry[], filter: LedgerFilter) => plain(rows.filter((row) => modelFits(row, filter)));
 
 it("the made-up history has every reason on every side that the contract names", async () => {
   const seen = new Set(
@@ -144,7 +120,7 @@ it("each filter alone gives what a plain reading of the journal gives", async ()
     { refId: hash },
     { refId: crypto.randomUUID() },
   ];
-  for (const filter of filters) expect([filter, plain(await readAll(maker, filter, 7))]).toEqual([filter, plainModel(mine, filter)]);
+  for (const filter of filters) expect([filter, plain(await readAll(db, maker, filter, 7))]).toEqual([filter, plainModel(mine, filter)]);
 });
 
 it("combined filters, pages of any size and any user agree with the plain reading", async () => {
@@ -173,7 +149,7 @@ it("combined filters, pages of any size and any user agree with the plain readin
   await fc.assert(
     fc.asyncProperty(filters, fc.constantFrom(taker, maker), fc.integer({ min: 1, max: 9 }), async (filter, userId, limit) => {
       const expected = plainModel(models[userId] ?? [], filter);
-      expect(plain(await readAll(userId, filter, limit))).toEqual(expected);
+      expect(plain(await readAll(db, userId, filter, limit))).toEqual(expected);
       if (filter.refId !== undefined || selectsNothing(filter)) return;
       const page = { before: NEWEST, limit: 1_000, most: 1_000 };
       const ids = (rows: readonly { entry_id: number | null }[]) => rows.flatMap(({ entry_id }) => entry_id ?? []);
@@ -214,80 +190,6 @@ it("a full last page ends the list, and an amount filter that fits nothing ends 
   expect(await readEntries(db, userId, {}, { before: NEWEST, limit: 4 })).toMatchObject({ more: false });
   expect(await readEntries(db, userId, { minAmount: 5n }, { before: NEWEST, limit: 4 })).toMatchObject({ more: false });
   expect(await readEntries(db, userId, { minAmount: 6n }, { before: NEWEST, limit: 4 })).toEqual({ rows: [], more: false });
-});
-
-/** A user whose reserves have these amounts, oldest first, written as a book would. */
-async function reserver(amounts: readonly number[]): Promise<string> {
-  const { userId } = await makeUser(db);
-  const { key } = freshToken();
-  await fund(db, userId, key, BigInt(amounts.reduce((sum, amount) => sum + amount, 1)));
-  const id = await first<{ a: number; p: number }>(
-    db,
-    sql`SELECT max(iif(kind = 'available', account_id, 0)) AS a, max(iif(kind = 'pending', account_id, 0)) AS p
-    FROM accounts WHERE owner = ${uuid(userId)}`,
-  );
-  for (let start = 0; start < amounts.length; start += 5_000) {
-    await all(
-      db,
-      sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-      SELECT ${id?.a ?? 0}, ${id?.p ?? 0}, value, ${reasonCode("reserve_rfq")}, randomblob(16), ${stepCode("reserve")}, 0,
-        (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(amounts.slice(start, start + 5_000))})`,
-    );
-  }
-  return userId;
-}
-
-/** `readEntries`, and which of its ways it went: the names of the queries by what they alone say. */
-async function readNoting(userId: string, filter: LedgerFilter, page: { before: bigint; limit: number }) {
-  const asked: string[] = [];
-  const noting = {
-    prepare: (text: string) => {
-      const way = ["stepped", "fitting", "found AS"].find((word) => text.includes(word)) ?? "merged";
-      if (asked.at(-1) !== way) asked.push(way);
-      return db.prepare(text);
-    },
-  } as unknown as D1Database;
-  return { ...(await readEntries(noting, userId, filter, page)), asked };
-}
-
-describe("an amount filter finds what lies beyond the newest entries, in pages without gap", () => {
-  it("when the fitting amounts are few, each is a run of its own", async () => {
-    const userId = await reserver(Array.from({ length: 3_000 }, (_, i) => (i % 250 === 0 ? 777 + (i % 3) : 5)));
-    const mine = await modelEntries(db, userId);
-    const oldest = mine.at(-1)?.at ?? 0;
-    for (const filter of [
-      { minAmount: 6n },
-      { minAmount: 777n, maxAmount: 777n },
-      { minAmount: 6n, from: oldest },
-      { minAmount: 6n, to: oldest },
-      { minAmount: 6n, direction: "credit" },
-      { minAmount: 6n, account: "pending", reasons: ["reserve_rfq"] },
-      { minAmount: 2n ** 50n },
-      { maxAmount: 4n },
-    ] as LedgerFilter[]) {
-      expect([filter, plain(await readAll(userId, filter, 7))]).toEqual([filter, plainModel(mine, filter)]);
-    }
-    expect((await readNoting(userId, { minAmount: 6n }, { before: NEWEST, limit: 7 })).asked).toEqual(["merged", "stepped"]);
-  });
-
-  it("when they are many but the entries are not, these are sorted", async () => {
-    const userId = await reserver(Array.from({ length: 3_000 }, (_, i) => (i < 2_500 ? 1_000 + ((i * 7_919) % 2_500) : 5)));
-    const mine = await modelEntries(db, userId);
-    for (const filter of [{ minAmount: 6n }, { minAmount: 1_100n, maxAmount: 3_000n, account: "pending" }] as LedgerFilter[]) {
-      expect([filter, plain(await readAll(userId, filter, 700))]).toEqual([filter, plainModel(mine, filter)]);
-    }
-    expect((await readNoting(userId, { minAmount: 6n }, { before: NEWEST, limit: 7 })).asked).toEqual(["merged", "stepped", "fitting"]);
-  });
-
-  it("when both are many, the owner's entries are read in spans", async () => {
-    const userId = await reserver(Array.from({ length: 6_500 }, (_, i) => (i < 6_000 ? 1_000 + i : 5)));
-    const mine = await modelEntries(db, userId);
-    const filter = { minAmount: 6n };
-    expect(plain(await readAll(userId, filter, 4_000))).toEqual(plainModel(mine, filter));
-    const { rows, asked } = await readNoting(userId, filter, { before: NEWEST, limit: 7 });
-    expect(plain(rows)).toEqual(plainModel(mine, filter).slice(0, 7));
-    expect(asked).toEqual(["merged", "stepped", "fitting", "found AS"]);
-  });
 });
 
 it("someone else's entries are never shown, whatever reference is asked for", async () => {

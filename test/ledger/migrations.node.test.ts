@@ -58,8 +58,8 @@ it("a journal of names becomes one of codes: same numbers, balances and sequence
     "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (2, 1, 87, 2, x'07', 2, 0, 300)",
   ])
     expect(() => db.exec(refused), refused).toThrow();
-  const names = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name IN ('transfers', 'accounts') ORDER BY name";
+  const guards = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name IN ('transfers', 'accounts') ORDER BY name";
   const fresh = new DatabaseSync(":memory:");
   migrate(fresh, "0000_tables.sql", "0001_guards.sql");
-  expect(db.prepare(names).all()).toEqual(fresh.prepare(names).all());
+  expect(db.prepare(guards).all()).toEqual(fresh.prepare(guards).all());
 });

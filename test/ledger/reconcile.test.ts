@@ -12,8 +12,11 @@ const db = env.DB;
 /** What these tests break stays theirs: the alerts are closed and the records mended. */
 afterAll(() => all(db, sql`UPDATE alerts SET resolved_at = 1 WHERE kind = 'reconciliation' AND resolved_at IS NULL`));
 
+/** What a run leaves open about a name. Read from the alerts: an answer shows the newest few, and other tests leave many. */
 async function found(name: string, full = false): Promise<Difference[]> {
-  const { differences } = await reconcile(db, { chains: [], full });
+  await reconcile(db, { chains: [], full });
+  const open = await all<{ detail: string }>(db, sql`SELECT detail FROM alerts WHERE kind = 'reconciliation' AND resolved_at IS NULL`);
+  const differences = open.map(({ detail }): Difference => JSON.parse(detail));
   return differences.filter((difference) => difference.account.includes(name) || difference.detail.includes(name));
 }
 
@@ -146,6 +149,19 @@ it("an entry taken out of the file is missed, from the middle (J2) and from the 
   }
 });
 
+it("a reserve that goes to somebody else's pending is named (J8)", async () => {
+  const [giver, taker] = [await holder(), await makeUser(db)];
+  await fund(db, taker.userId, giver.key, 1n);
+  const ref = uuidv7();
+  await all(
+    db,
+    sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+      VALUES (${await account(giver.userId, giver.key)}, ${await account(taker.userId, giver.key, "pending")}, 5, ${reasonCode("reserve_rfq")},
+        ${uuid(ref)}, ${stepCode("reserve")}, 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1))`,
+  );
+  expect((await found(giver.userId)).map((one) => one.check)).toContain("J8");
+});
+
 it("a reserve given back twice is named (J7, as an entry without cause)", async () => {
   const { userId, key } = await holder();
   const maker = await makeKeyActor(db, userId);
@@ -250,10 +266,26 @@ it("a shortfall is named at once and pauses withdrawals when a second block show
   await check(100n);
 });
 
-it("a chain that cannot be asked leaves no verdict and raises nothing", async () => {
+it("a chain that cannot be asked raises nothing, and leaves the verdict open: neither ok nor complete", async () => {
   const { chain } = await chainAt(40);
   const result = await reconcile(db, { chains: [chain, "unknown"], holdingsAt: () => Promise.reject(new Error("node is down")) });
   expect([result.block[chain], result.block["unknown"]]).toEqual([null, null]);
+  expect(result).toMatchObject({ ok: false, complete: false });
+});
+
+it("a chain that goes on while it is asked is asked again", async () => {
+  const { chain, at } = await chainAt(40);
+  let block = 40;
+  const movesOn = (times: number): HoldingsAt => {
+    const last = block + times;
+    return async (query) => {
+      if (query.block === last) return new Map(query.assets.map((asset) => [asset, 100n]));
+      await at(++block);
+      throw new Error("the confirmed block has moved on");
+    };
+  };
+  expect((await reconcile(db, { chains: [chain], holdingsAt: movesOn(2) })).block[chain]).toBe(42);
+  expect((await reconcile(db, { chains: [chain], holdingsAt: movesOn(9) })).block[chain]).toBeNull();
 });
 
 it("a payment that the vault made and the journal has not settled is no shortfall", async () => {
@@ -290,4 +322,24 @@ it("two runs at once find the same and leave one checkpoint", async () => {
     (SELECT position FROM ledger_checkpoints WHERE walk = 'transfers') AS position`,
   );
   expect(head?.position).toBe(head?.head);
+});
+
+// Last, since every full run after it names these again.
+it("a flood of entries without cause hides nothing graver, and says that it was not all named", async () => {
+  const { userId, key } = await holder(1_000n);
+  const [available, pending] = [await account(userId, key), await account(userId, key, "pending")];
+  const { first: firstOne } = (await first<{ first: number }>(db, sql`SELECT max(transfer_id) + 1 AS first FROM transfers`)) ?? {
+    first: 0,
+  };
+  await all(
+    db,
+    sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+      SELECT ${available}, ${pending}, 1, ${reasonCode("reserve_rfq")}, randomblob(16), ${stepCode("reserve")}, 0,
+        (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(Array.from({ length: 150 }, () => 0))})`,
+  );
+  await tamper("transfers_update", sql`UPDATE transfers SET to_balance = -1 WHERE transfer_id = ${firstOne + 149}`);
+  const differences = await found("", true);
+  await tamper("transfers_update", sql`UPDATE transfers SET to_balance = 150 WHERE transfer_id = ${firstOne + 149}`);
+  expect(differences.some((one) => one.check === "J4" && one.account === `${userId}/available/${key}`)).toBe(true);
+  expect(differences.some((one) => one.account === "all/all/all")).toBe(true);
 });

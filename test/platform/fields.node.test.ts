@@ -3,7 +3,8 @@ import { expect, it } from "vitest";
 import { z } from "@hono/zod-openapi";
 import { address, assetId, price, u256 } from "../../src/assets/fields.ts";
 import { encodeCursor, pageOf, timeIdPage } from "../../src/platform/cursor.ts";
-import { boolean, integer, parseTimestamp, QueryText, text, uuidField } from "../../src/platform/fields.ts";
+import { filterOf } from "../../src/custody/list-entries.ts";
+import { boolean, integer, NANOS_PER_MS, parseTimestamp, preciseTimestamp, QueryText, text, uuidField } from "../../src/platform/fields.ts";
 import { ipAllowed, networkOf, parseIpRange } from "../../src/platform/ip-range.ts";
 import { JsonNumber } from "../../src/platform/json.ts";
 import { mergeFields, placeOf, queryFields, validate } from "../../src/platform/request.ts";
@@ -33,8 +34,24 @@ it.each([
   "1795226700732",
   "now",
   "2026-11-20T10:00:00+2",
+  "9999-12-31T23:59:59-23:59",
+  "0000-01-01T00:00:00+00:01",
 ])("%j is no date-time", (given) => {
   expect(parseTimestamp(given)).toBeUndefined();
+});
+
+it("a range keeps every digit of its instants until it is compared", () => {
+  expect(preciseTimestamp.parse("2026-11-20T10:00:00.836999001Z") % NANOS_PER_MS).toBe(999_001n);
+  expect(preciseTimestamp.parse("2026-11-20T10:00:00.8Z")).toBe(BigInt(Date.UTC(2026, 10, 20, 10, 0, 0, 800)) * NANOS_PER_MS);
+  expect(filterOf({ from: 5_000_001n, to: 5_999_999n })).toMatchObject({ from: 6, to: 5 });
+  expect(filterOf({ from: 5_000_000n, to: 5_000_000n })).toMatchObject({ from: 5, to: 5 });
+});
+
+it("a U256 may have any number of leading zeros, and none has too many digits", () => {
+  expect(u256.parse(`0x${"0".repeat(500)}1`)).toBe(1n);
+  expect(u256.parse(`${"0".repeat(500)}7`)).toBe(7n);
+  expect(u256.parse(`0x${"f".repeat(64)}`)).toBe(2n ** 256n - 1n);
+  expect(u256.safeParse(`1${"0".repeat(78)}`).success).toBe(false);
 });
 
 it("an asset id is a number: leading zeros and case do not make another asset", () => {

@@ -1,0 +1,25 @@
+/** What an account is made of, wherever it is made: by registration or by the operator. */
+import { textField } from "../platform/fields.ts";
+
+/** A shape that people recognise, not a proof that the mailbox exists. */
+export const email = textField(
+  (given) => (given.length <= 254 && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(given.trim()) ? given : undefined),
+  "must be an email address",
+  {
+    type: "string",
+    pattern: "^[^\\s@\\u0000-\\u001F\\u007F-\\u009F\\uFEFF]+@[^\\s@\\u0000-\\u001F\\u007F-\\u009F\\uFEFF]+$",
+    maxLength: 254,
+  },
+);
+
+export const newPassword = textField(
+  (given) => ([...given].length >= 12 && Buffer.byteLength(given) <= 1_024 ? given : undefined),
+  "must be text of at least 12 characters and at most 1024 bytes",
+  {
+    type: "string",
+    format: "password",
+    minLength: 12,
+    maxLength: 1_024,
+    description: "At least 12 characters, at most 1024 bytes",
+  },
+);

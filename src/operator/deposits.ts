@@ -1,0 +1,34 @@
+import { DEPOSIT_STATES, type DepositState, DEPOSIT_COLUMNS, type DepositRow, depositView } from "../custody/records.ts";
+import { NOW } from "../platform/commit.ts";
+import { all, first, readUuid, sql } from "../platform/sql.ts";
+import { recordCommand } from "./audit.ts";
+import { type Desk, limitOption, oneOfOption, option } from "./desk.ts";
+import { Refusal } from "./refusal.ts";
+
+/** Deposits of all users, newest first: ids carry their time, so the primary key is the order. */
+export async function list(desk: Desk): Promise<unknown> {
+  const status: DepositState | undefined = oneOfOption(desk, "status", DEPOSIT_STATES);
+  const rows = await all<DepositRow & { user_id: string }>(
+    desk.env.DB,
+    sql`SELECT ${DEPOSIT_COLUMNS}, hex(d.user_id) AS user_id FROM deposits d WHERE ${status ?? null} IS NULL OR d.state = ${status ?? null}
+      ORDER BY d.deposit_id DESC LIMIT ${limitOption(desk)}`,
+  );
+  return rows.map((row) => {
+    const { deposit_id, chain, venue_id, asset_id, amount, transaction_hash, ...rest } = depositView(row);
+    return { deposit_id, user_id: readUuid(row.user_id), chain, venue_id, asset_id, amount, transaction_hash, ...rest };
+  });
+}
+
+/** Closes the alert of each chain that quarantined deposits; the deposits stay as they are. */
+export async function reviewed(desk: Desk): Promise<unknown> {
+  const reason = option(desk, "reason");
+  const open = sql`kind = 'deposit_quarantined' AND resolved_at IS NULL`;
+  const found = await first<{ n: number }>(desk.env.DB, sql`SELECT count(*) AS n FROM alerts WHERE ${open}`);
+  if ((found?.n ?? 0) === 0) throw new Refusal("no_open_alert", "No alert about quarantined deposits is open.");
+  await recordCommand(desk, "deposits_reviewed", reason);
+  const closed = await all<{ chain: string }>(
+    desk.env.DB,
+    sql`UPDATE alerts SET resolved_at = ${NOW} WHERE ${open} RETURNING subject AS chain`,
+  );
+  return { chains: closed.map(({ chain }) => chain) };
+}

@@ -1,0 +1,24 @@
+/** Refusals that only the operator's work knows, beside the public codes of `platform/problem.ts`. */
+
+const REFUSALS = {
+  user_unknown: "There is no such user",
+  withdrawal_final: "The withdrawal has ended",
+  no_open_difference: "There is no open difference",
+  no_open_alert: "There is no open alert",
+  nothing_halted: "Neither a payer nor a chain is halted",
+} as const;
+
+export type RefusalCode = keyof typeof REFUSALS;
+
+export class Refusal extends Error {
+  readonly code: RefusalCode;
+  constructor(code: RefusalCode, detail: string) {
+    super(detail);
+    this.name = "Refusal";
+    this.code = code;
+  }
+  body(requestId: string): Record<string, unknown> {
+    const { code, message: detail } = this;
+    return { type: `urn:rfq-custody:error:${code}`, title: REFUSALS[code], status: 409, code, detail, request_id: requestId };
+  }
+}

@@ -1,0 +1,18 @@
+import { expect, it } from "vitest";
+import { wantsStatement } from "../../src/custody/list-statement.ts";
+
+it.each([
+  [null, false],
+  ["*/*", false],
+  ["application/json", false],
+  ["text/csv", true],
+  ["Text/CSV; header=present", true],
+  ["text/csv, application/json", true],
+  ["application/json, text/csv", false],
+  ["application/json;q=0.1, text/csv", true],
+  ["application/json, text/csv;q=0.9", false],
+  ["text/csv;q=0", false],
+  ["text/csv;q=wrong", false],
+])("accept %s is a wish for CSV: %s", (accept, wanted) => {
+  expect(wantsStatement(accept)).toBe(wanted);
+});

@@ -1,0 +1,30 @@
+/** Reading a ledger to its end, page by page, in the shape in which the model can be compared with it. */
+import { expect } from "vitest";
+import type { EntryRow, LedgerFilter } from "../../src/ledger/filter.ts";
+import { NEWEST, readEntries } from "../../src/ledger/history.ts";
+import { type ModelEntry, modelFits } from "./ledger-model.ts";
+
+export async function readAll(db: D1Database, userId: string, filter: LedgerFilter, limit: number): Promise<EntryRow[]> {
+  const rows: EntryRow[] = [];
+  let before = NEWEST;
+  for (;;) {
+    const page = await readEntries(db, userId, filter, { before, limit });
+    rows.push(...page.rows);
+    if (!page.more) return rows;
+    expect(page.rows).toHaveLength(limit);
+    before = BigInt(page.rows.at(-1)?.entry_id ?? 0);
+  }
+}
+
+export const plain = (rows: readonly EntryRow[]) =>
+  rows.map(({ entry_id, account, asset, delta, reason, ref, balance_after, at }) => ({
+    entry_id,
+    account,
+    asset,
+    delta,
+    reason,
+    ref,
+    balance_after,
+    at,
+  }));
+export const plainModel = (rows: readonly ModelEntry[], filter: LedgerFilter) => plain(rows.filter((row) => modelFits(row, filter)));
