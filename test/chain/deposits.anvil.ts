@@ -119,6 +119,8 @@ describe("deposits", () => {
     expect(credited).toBeLessThanOrEqual(2n ** 62n);
     expect(await readBalance(env.DB, junk.userId, asset)).toEqual({ available: credited, pending: 0n });
     expect(await readBalance(env.DB, good.userId, `venue_one:0x${(id + 1n).toString(16)}`)).toEqual({ available: 3n, pending: 0n });
+    // One for the chain, however many they are.
+    expect(await stage.alerts()).toEqual(["deposit_quarantined"]);
     await expectSound(stage);
   });
 

@@ -28,8 +28,9 @@ async function settle(client: Client, id: string, amount: bigint, to = someone()
   return to;
 }
 
-async function order<T>(...command: string[]): Promise<T> {
-  const answer = await stack.operator({ command, operator: "test" });
+async function order<T>(...words: string[]): Promise<T> {
+  const options: Record<string, string> = words.includes("--yes") ? { yes: "true" } : {};
+  const answer = await stack.operator({ command: words.filter((word) => word !== "--yes"), options, operator: "test" });
   if (!answer.ok) throw new Error(JSON.stringify(answer.problem));
   return answer.result as T;
 }
@@ -138,5 +139,9 @@ it("after an older database was put back nothing is paid twice, and `restore` ma
   expect(paid).toEqual([...before.paid, paymentId(ann.userId, "next")]);
   expect(new Set(paid).size).toBe(paid.length);
   expect(await order("reconcile")).toMatchObject({ ok: true, differences: [] });
-  expect(await order<Restored>("restore")).toMatchObject({ ok: true, chains: { local: { rebuilt: 0, addresses: { rewritten: 0 } } } });
+  await expect(order("restore")).rejects.toThrow("nothing_halted");
+  expect(await order<Restored>("restore", "--yes")).toMatchObject({
+    ok: true,
+    chains: { local: { rebuilt: 0, addresses: { rewritten: 0 } } },
+  });
 });
