@@ -1,24 +1,25 @@
 /**
  * Quotes every request of a venue over a websocket, until it is stopped:
  *
- *   node examples/market-maker.ts <venue>
+ *   npx node examples/market-maker.ts <venue>
  *
  * FAIR_PRICE and HALF_SPREAD (scaled by 1e6) make its prices. MAX_POSITION (native units) is the most of one asset that it
  * will ever hold: what it holds, plus what its open buying quotes would bring, stays within it. A Ctrl-C stops quoting first
  * and then cancels what is open, since a quote under way may commit after a cancel.
  */
 import { type Client, Problem, type QuoteRequest, type Stream, type Venue } from "../src/client/index.ts";
-import { clientOfEnvironment, setting } from "./settings.ts";
+import { clientOfEnvironment, priceSetting, refuse, wholeSetting } from "./settings.ts";
 
 const VENUES: readonly Venue[] = ["venue_one", "venue_two", "venue_three"];
 const venue_id = VENUES.find((venue) => venue === process.argv[2]);
-if (venue_id === undefined) {
-  console.error("usage: node examples/market-maker.ts <venue_one|venue_two|venue_three>");
-  process.exit(2);
+if (venue_id === undefined) refuse("usage: npx node examples/market-maker.ts <venue_one|venue_two|venue_three>");
+const fair = priceSetting("FAIR_PRICE", 500_000);
+const halfSpread = Number(wholeSetting("HALF_SPREAD", 10_000n));
+if (fair - halfSpread < 1 || fair + halfSpread > 1_000_000) {
+  refuse(`HALF_SPREAD is ${halfSpread}; FAIR_PRICE less and plus it must be 1 to 1000000, scaled by 1e6.`);
 }
-const fair = Number(setting("FAIR_PRICE", "500000"));
-const halfSpread = Number(setting("HALF_SPREAD", "10000"));
-const maxPosition = BigInt(setting("MAX_POSITION", "1000000000"));
+// A million tokens: ten times what the maker of `npm run dev` begins with.
+const maxPosition = wholeSetting("MAX_POSITION", 1_000_000_000_000n);
 
 /** Amounts of our open buying quotes, by asset and quote. */
 const buying = new Map<string, Map<string, bigint>>();

@@ -26,17 +26,25 @@ def sign(secret: str, timestamp_ms: int, method: str, path_and_query: str, body:
     return base64.b64encode(hmac.new(secret.encode(), message, hashlib.sha256).digest()).decode()
 
 
+def setting(name: str) -> str:
+    value = os.environ.get(name)
+    if not value:
+        print(f"Set {name}; examples/README.md says how.", file=sys.stderr)
+        sys.exit(2)
+    return value
+
+
 def call(method: str, path_and_query: str, body: bytes = b"") -> tuple[int, str]:
     """Status and body of the answer; a problem (RFC 9457) is an answer too."""
     timestamp_ms = int(time.time() * 1000)
     headers = {
-        "APIKEY": os.environ["RFQ_API_KEY_ID"],
+        "APIKEY": setting("RFQ_API_KEY_ID"),
         "X-Hmac-Timestamp": str(timestamp_ms),
-        "X-Hmac-Signature": sign(os.environ["RFQ_SECRET"], timestamp_ms, method, path_and_query, body),
+        "X-Hmac-Signature": sign(setting("RFQ_SECRET"), timestamp_ms, method, path_and_query, body),
     }
     if body:
         headers["content-type"] = "application/json"
-    request = urllib.request.Request(os.environ["RFQ_URL"] + path_and_query, body or None, headers, method=method)
+    request = urllib.request.Request(setting("RFQ_URL") + path_and_query, body or None, headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=30) as response:
             return response.status, response.read().decode()
@@ -46,8 +54,12 @@ def call(method: str, path_and_query: str, body: bytes = b"") -> tuple[int, str]
 
 if __name__ == "__main__":
     if len(sys.argv) not in (3, 4):
-        sys.exit(__doc__)
+        print(__doc__, file=sys.stderr)
+        sys.exit(2)
     method, path_and_query, *rest = sys.argv[1:]
-    status, text = call(method, path_and_query, rest[0].encode() if rest else b"")
+    try:
+        status, text = call(method, path_and_query, rest[0].encode() if rest else b"")
+    except urllib.error.URLError as error:
+        sys.exit(f"{setting('RFQ_URL')} does not answer: {error.reason}")
     print(text)
     sys.exit(0 if status < 400 else 1)

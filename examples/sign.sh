@@ -9,6 +9,17 @@
 # which other users of the machine can see: for scripts on a machine of your own.
 set -euo pipefail
 
+if [[ $# -lt 2 || $# -gt 3 ]]; then
+  echo "usage: examples/sign.sh <METHOD> <PATH_AND_QUERY> [BODY]" >&2
+  exit 2
+fi
+for name in RFQ_URL RFQ_API_KEY_ID RFQ_SECRET; do
+  if [[ -z ${!name-} ]]; then
+    echo "Set $name; examples/README.md says how." >&2
+    exit 2
+  fi
+done
+
 method=$1
 target=$2
 body=${3-}

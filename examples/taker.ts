@@ -1,24 +1,26 @@
 /**
  * Asks for a price, waits for quotes and accepts the best one:
  *
- *   node examples/taker.ts <venue> <asset_id> <amount> <Bid|Ask>
+ *   npx node examples/taker.ts <venue> <asset_id> <amount> <Bid|Ask>
  *
  * LIMIT_PRICE (scaled by 1e6) is the worst price to accept, WAIT_SECS how long to wait for quotes.
  */
 import type { Client, Quote, QuoteRequest, Side, Venue } from "../src/client/index.ts";
-import { clientOfEnvironment, setting } from "./settings.ts";
+import { clientOfEnvironment, priceSetting, refuse, wholeSetting } from "./settings.ts";
 
 const VENUES: readonly Venue[] = ["venue_one", "venue_two", "venue_three"];
+/** What a request lives when it does not say. */
+const MAX_WAIT_SECS = 300;
 
 const [venueName, asset_id, amount, sideName] = process.argv.slice(2);
 const venue_id = VENUES.find((venue) => venue === venueName);
 const side: Side | undefined = sideName === "Bid" || sideName === "Ask" ? sideName : undefined;
 if (venue_id === undefined || side === undefined || asset_id === undefined || !/^\d+$/.test(amount ?? "")) {
-  console.error("usage: node examples/taker.ts <venue_one|venue_two|venue_three> <asset_id> <amount> <Bid|Ask>");
-  process.exit(2);
+  refuse("usage: npx node examples/taker.ts <venue_one|venue_two|venue_three> <asset_id> <amount> <Bid|Ask>");
 }
-const waitMs = Number(setting("WAIT_SECS", "5")) * 1_000;
-const limit = Number(setting("LIMIT_PRICE", side === "Bid" ? "1000000" : "1"));
+const waitSecs = Number(wholeSetting("WAIT_SECS", 5n));
+if (waitSecs > MAX_WAIT_SECS) refuse(`WAIT_SECS is ${waitSecs}; a request lives ${MAX_WAIT_SECS} s.`);
+const limit = priceSetting("LIMIT_PRICE", side === "Bid" ? 1_000_000 : 1);
 
 const client = clientOfEnvironment();
 const request = await client.rfq.request({ venue_id, asset_id, amount: BigInt(amount ?? ""), side });
@@ -38,7 +40,7 @@ console.log(`usdc: ${balance} available, ${pending_balance} pending`);
 
 /** Gives every maker the whole time: the first quote is seldom the best. */
 async function bestQuote(of: Client, { request_id, side: asked }: QuoteRequest): Promise<Quote | undefined> {
-  await new Promise((resolve) => setTimeout(resolve, waitMs));
+  await new Promise((resolve) => setTimeout(resolve, waitSecs * 1_000));
   // Best for the requester first.
   const { items } = await of.rfq.quotes({ request_id, status: "open", limit: 1 }).page();
   return items.find(({ price }) => (asked === "Bid" ? price <= limit : price >= limit));

@@ -1,10 +1,9 @@
 /**
- * `npm run demo [-- --dir <path>]`: the whole service on a chain of its own, from deposit to withdrawal, through its public interface only.
+ * `npm run demo`: the whole service on a chain of its own, from deposit to withdrawal, through its public interface only.
  * Exits with 0, or says which step failed. Nothing is left running.
  */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { checkBooks } from "./demo/books.ts";
 import { deposit } from "./demo/deposits.ts";
 import { Narrator, duration } from "./demo/narrator.ts";
@@ -12,15 +11,25 @@ import { introduce, untilListening } from "./demo/people.ts";
 import { acceptBetter, quoteTwice } from "./demo/trade.ts";
 import { withdraw } from "./demo/withdrawal.ts";
 import type { World } from "./demo/world.ts";
+import { readArguments } from "./stack/arguments.ts";
 import { openFaucet } from "./stack/faucet.ts";
 import { freePort, portFrom } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
 
+const HOME = join(".stack", "demo");
+const USAGE = `npm run demo -- [--dir <path>]
+
+Plays the whole story on a stack of its own, from deposit to withdrawal, and ends.
+
+  --dir <path>   where state and logs lie (${HOME})
+
+Ports are free ones, unless the environment's PORT and RPC_PORT say which.`;
+
+const { dir } = readArguments(USAGE, { dir: { type: "string", default: HOME } });
+
 await runScript(async (onStop) => {
   const startedAt = performance.now();
-  const { values } = parseArgs({ options: { dir: { type: "string", default: join(".stack", "demo") } } });
-  const { dir } = values;
   const tell = new Narrator();
   try {
     const stack = await tell.step(1, "anvil, contracts, migrations, the Worker in workerd", () => startOwnStack(tell, dir));

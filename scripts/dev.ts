@@ -1,16 +1,24 @@
-/**
- * `npm run dev [-- --keep] [--dir <path>]`: the whole service on loopback, with two users who have money and a market maker, until
- * Ctrl-C. State lies in .stack/ and is fresh at each start unless --keep is given.
- */
-import { parseArgs } from "node:util";
+/** `npm run dev`: the whole service on loopback, with two users who have money and a market maker, until Ctrl-C. */
 import type { Address } from "viem";
 import { Client, Problem } from "../src/client/index.ts";
+import { Settings } from "../src/platform/config.ts";
 import { startMarketMaker } from "./market-maker.ts";
+import { readArguments, refuse } from "./stack/arguments.ts";
 import { type Faucet, openFaucet } from "./stack/faucet.ts";
 import { portFrom } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
 import { DEFAULT_STACK_DIR, type DemoUser } from "./stack/stack-file.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
+
+const USAGE = `npm run dev -- [--keep] [--dir <path>] [--set NAME=VALUE …]
+
+The whole service on loopback, with two users who have money and a market maker that quotes every request, until Ctrl-C.
+
+  --keep             go on with users, balances and chain of the last start; else everything is new
+  --dir <path>       where state, logs and stack.json lie (${DEFAULT_STACK_DIR})
+  --set NAME=VALUE   a setting of the Worker (README, "Settings"), as often as needed
+
+The environment's PORT (8787) and RPC_PORT (8545) say where the service and the chain listen.`;
 
 const USERS: DemoUser[] = [
   { email: "taker@demo.example", password: "taker-demo-password", role: "taker" },
@@ -21,15 +29,22 @@ const TOKENS = 100_000_000_000n;
 /** What both users start with on every venue; the market maker mints whatever else is asked for. */
 const FIRST_ASSET_ID = 1n;
 const CREDIT_TIMEOUT_MS = 30_000;
+const MAKER_KEY = "market maker of npm run dev";
+
+const { set, ...where } = readArguments(USAGE, {
+  keep: { type: "boolean", default: false },
+  dir: { type: "string", default: DEFAULT_STACK_DIR },
+  set: { type: "string", multiple: true, default: [] },
+});
+const vars = settingsFrom(set);
 
 await runScript(async (onStop) => {
-  const { values } = parseArgs({
-    options: { keep: { type: "boolean", default: false }, dir: { type: "string", default: DEFAULT_STACK_DIR } },
-  });
   const stack = await startStack({
     port: portFrom("PORT", 8787),
     rpcPort: portFrom("RPC_PORT", 8545),
-    ...values,
+    ...where,
+    saveChain: true,
+    vars,
     log: (line) => console.log(`  ${line}`),
   });
   onStop(() => stack.stop());
@@ -41,7 +56,11 @@ await runScript(async (onStop) => {
   if (newcomers.length > 0) await fund(stack, faucet, newcomers);
   stack.announceUsers(USERS);
   const maker = clients[USERS.findIndex(({ role }) => role === "maker")] ?? raise("no maker");
-  const key = await maker.auth.createApiKey({ label: "market maker", scopes: ["read", "trade"] });
+  // Those of earlier starts would add up to the most keys that a user may have.
+  for (const { api_key_id, label, revoked_at } of await maker.auth.apiKeys().all()) {
+    if (label === MAKER_KEY && revoked_at === null) await maker.auth.revokeApiKey({ api_key_id });
+  }
+  const key = await maker.auth.createApiKey({ label: MAKER_KEY, scopes: ["read", "trade"] });
   const desk = await startMarketMaker({
     client: maker.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret }),
     faucet,
@@ -55,6 +74,19 @@ await runScript(async (onStop) => {
   greet(stack);
   return new Promise<number>(() => {});
 });
+
+function settingsFrom(texts: readonly string[]): Record<string, string> {
+  const known: Record<string, { safeParse(value: unknown): { success: boolean } }> = Settings.shape;
+  return Object.fromEntries(
+    texts.map((text) => {
+      const [, name = "", value = ""] = /^([A-Z_]+)=(.*)$/s.exec(text) ?? [];
+      const setting = Object.hasOwn(known, name) ? known[name] : undefined;
+      if (setting === undefined) return refuse(`--set ${text}: there is no such setting.`, USAGE);
+      if (!setting.safeParse(value).success) refuse(`--set ${text}: this is no value of that setting.`, USAGE);
+      return [name, value];
+    }),
+  );
+}
 
 /** A user of an earlier start logs in, a new one registers. */
 async function enter(stack: Stack, { email, password }: DemoUser): Promise<{ client: Client; isNew: boolean }> {
@@ -86,22 +118,26 @@ async function fund(stack: Stack, faucet: Faucet, clients: Client[]): Promise<vo
 
 function greet({ baseUrl, rpcUrl, dir, workerLog }: Stack): void {
   const [taker] = USERS;
+  const elsewhere = dir === DEFAULT_STACK_DIR ? "" : ` --dir ${dir}`;
   console.log(`
 Ready on ${baseUrl}
 
-Users (each with 100 000 USDC, and 100 000 of asset 0x1 on every venue):
+Users (each began with 100 000 USDC, and 100 000 of asset 0x1 on every venue):
 ${USERS.map(({ role, email, password }) => `  ${role}  ${email}  ${password}`).join("\n")}
 
-Log in, ask for a quote, and look at what the market maker answers:
-  TOKEN=$(curl -s ${baseUrl}/auth/login -H 'content-type: application/json' \\
-    -d '{"email":"${taker?.email}","password":"${taker?.password}"}' | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
-  curl -s ${baseUrl}/rfq/request -H "authorization: Bearer $TOKEN" -H 'content-type: application/json' \\
-    -d '{"venue_id":"venue_one","asset_id":"0x1","amount":"1000000","side":"Bid"}'
-  curl -s "${baseUrl}/rfq/quote?request_id=REQUEST_ID" -H "authorization: Bearer $TOKEN"
-  curl -s ${baseUrl}/rfq/accept -H "authorization: Bearer $TOKEN" -H 'content-type: application/json' -d '{"quote_id":"QUOTE_ID"}'
+Log in, ask for a quote, look at what the market maker answers, and accept it:
+BASE=${baseUrl}
+TOKEN=$(curl -s $BASE/auth/login -H 'content-type: application/json' \\
+  -d '{"email":"${taker?.email}","password":"${taker?.password}"}' | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
+curl -s $BASE/custody/get-usdc-balance -H "authorization: Bearer $TOKEN"
+curl -s $BASE/rfq/request -H "authorization: Bearer $TOKEN" -H 'content-type: application/json' \\
+  -d '{"venue_id":"venue_one","asset_id":"0x1","amount":"1000000","side":"Bid"}'
+curl -s "$BASE/rfq/quote?request_id=REQUEST_ID" -H "authorization: Bearer $TOKEN"
+curl -s $BASE/rfq/accept -H "authorization: Bearer $TOKEN" -H 'content-type: application/json' -d '{"quote_id":"QUOTE_ID"}'
 
-Chain: ${rpcUrl}   Addresses: ${dir}/stack.json   Log: ${workerLog}   Operator: npm run operator -- --help
-Ctrl-C ends it.`);
+Chain: ${rpcUrl}   Addresses: ${dir}/stack.json   Log: ${workerLog}
+Operator: npm run operator -- --help${elsewhere === "" ? "" : `   (with${elsewhere})`}
+More to try: README, "Try it by hand". Ctrl-C ends it; npm run dev --${elsewhere} --keep goes on from there.`);
 }
 
 function raise(message: string): never {

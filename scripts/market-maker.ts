@@ -12,6 +12,11 @@ const QUOTE_LIFE_SECS = 120;
 const HALF_SPREAD = 10_000;
 /** It mints this many times what one quote needs. */
 const RESTOCK_FACTOR = 10n;
+/**
+ * The largest request that it mints for. All deposits of an asset together reach 2^62 units at most, so one that took it all
+ * would leave nobody anything to deposit; this leaves room for hundreds.
+ */
+const MAX_RESTOCK_UNITS = 2n ** 50n;
 const RESTOCK_TIMEOUT_MS = 30_000;
 
 export type MarketMakerOptions = {
@@ -68,6 +73,7 @@ async function answer(stream: Stream, desk: Desk, request: QuoteRequest): Promis
 /** Mints what the quote would deliver and resolves when the deposit is money. */
 async function restock(desk: Desk, request: QuoteRequest): Promise<void> {
   const { client, faucet, address } = desk;
+  if (request.amount > MAX_RESTOCK_UNITS) throw new Error(`${request.amount} units are more than this market maker mints`);
   const amount = request.amount * RESTOCK_FACTOR;
   const hash =
     request.side === "Bid"

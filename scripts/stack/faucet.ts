@@ -1,5 +1,14 @@
 /** Money on the local chain: its tokens can be minted by anyone. */
-import { type Address, type Hex, type PublicClient, createPublicClient, createWalletClient, defineChain, http } from "viem";
+import {
+  type Address,
+  type Hex,
+  type PublicClient,
+  createPublicClient,
+  createWalletClient,
+  defineChain,
+  encodeFunctionData,
+  http,
+} from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { localOutcomeTokensAbi } from "../../src/chain/abi/local-outcome-tokens.ts";
 import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
@@ -31,20 +40,30 @@ export async function openFaucet(stack: { rpcUrl: string; usdc: Address }): Prom
   const client = createPublicClient({ chain, transport, pollingInterval: 100 });
   const account = privateKeyToAccount(ANVIL_ACCOUNT_KEYS.faucet);
   const wallet = createWalletClient({ account, chain, transport });
-  // Counted here, so that several mints go into one block.
-  let nonce = await client.getTransactionCount({ address: account.address, blockTag: "pending" });
+  // Counted here, so that several mints go into one block; one after the other, since a number that is taken and not sent
+  // would hold up all later ones for ever.
+  const count = () => client.getTransactionCount({ address: account.address, blockTag: "pending" });
+  let nonce = await count();
+  let last: Promise<unknown> = Promise.resolve();
+  const send = (to: Address, data: Hex): Promise<Hex> => {
+    const sent = last.then(async () => {
+      try {
+        const hash = await wallet.sendTransaction({ to, data, nonce, gas: GAS });
+        nonce += 1;
+        return hash;
+      } catch (error) {
+        // It may have arrived all the same: the node knows.
+        nonce = await count().catch(() => nonce);
+        throw error;
+      }
+    });
+    last = sent.catch(() => {});
+    return sent;
+  };
   return {
     client,
-    usdc: (to, amount) =>
-      wallet.writeContract({ address: stack.usdc, abi: localUsdcAbi, functionName: "mint", args: [to, amount], nonce: nonce++, gas: GAS }),
-    outcomeTokens: (token, { to, id, amount }) =>
-      wallet.writeContract({
-        address: token,
-        abi: localOutcomeTokensAbi,
-        functionName: "mint",
-        args: [to, id, amount],
-        nonce: nonce++,
-        gas: GAS,
-      }),
+    usdc: async (to, amount) => send(stack.usdc, encodeFunctionData({ abi: localUsdcAbi, functionName: "mint", args: [to, amount] })),
+    outcomeTokens: async (token, { to, id, amount }) =>
+      send(token, encodeFunctionData({ abi: localOutcomeTokensAbi, functionName: "mint", args: [to, id, amount] })),
   };
 }

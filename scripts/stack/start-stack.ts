@@ -1,11 +1,11 @@
 /** The whole service on loopback: anvil with the contracts, D1 with the migrations, the Worker in workerd. */
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { privateKeyToAccount } from "viem/accounts";
 import { type Anvil, startAnvil } from "./anvil.ts";
 import { bundleWorker } from "./bundle.ts";
 import { type Deployment, deployContracts } from "./deploy-contracts.ts";
-import { claimDirectory } from "./directory.ts";
+import { CHAIN_SAVED, CHAIN_STATE, KEPT, claimDirectory } from "./directory.ts";
 import { ANVIL_ACCOUNT_KEYS } from "./faucet.ts";
 import { LOCAL_CHAIN, type LocalSecrets, localSettings, makeSecrets, payerAddress } from "./local-settings.ts";
 import { applyMigrations } from "./migrate.ts";
@@ -23,6 +23,8 @@ export type StackOptions = {
   dir?: string;
   /** Goes on with what an earlier stack left in `dir`, chain included. */
   keep?: boolean;
+  /** Writes the chain's state beside the database, so that a later start can `keep` both; as `keep` when left out. */
+  saveChain?: boolean;
   /** Settings over the local ones. */
   vars?: Record<string, string>;
   /** Seconds between blocks; 1 when left out. */
@@ -33,7 +35,7 @@ export type StackOptions = {
 
 export type Stack = {
   baseUrl: string;
-  /** workerd without Miniflare's entry worker in front: for benchmarks. */
+  /** workerd without Miniflare's entry worker in front, which believes CF-Connecting-IP: for the fuzzer. */
   directUrl: string;
   rpcUrl: string;
   file: StackFile;
@@ -57,15 +59,15 @@ export type Stack = {
 };
 
 const CRON_INTERVAL_MS = 60_000;
-/** Anvil writes its state this often while it runs, and once more when it ends. */
-const CHAIN_STATE_SECS = 5;
+/** A day of blocks takes it about a second. */
+const CHAIN_SAVE_TIMEOUT_MS = 10_000;
 
 /** What has to outlive the processes for `keep`. */
 type Kept = { secrets: LocalSecrets; deployment: Omit<Deployment, "deployedAtBlock"> & { deployedAtBlock: string } };
 
 /** Starts everything and resolves when GET /health says ok. On a failure nothing is left running. */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
-  const { port = 8787, rpcPort = 8545, dir = DEFAULT_STACK_DIR, keep = false } = options;
+  const { port = 8787, rpcPort = 8545, dir = DEFAULT_STACK_DIR, keep = false, saveChain = keep } = options;
   const log = options.log ?? (() => {});
   await requireFreePort(port, "PORT");
   await requireFreePort(rpcPort, "RPC_PORT");
@@ -77,7 +79,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     const bundling = bundleWorker(join(dir, "bundle"));
     // Waited for below; until then a failure of the chain must not leave this one unheard.
     bundling.catch(() => {});
-    const anvil = await startChain({ rpcPort, dir, keep, blockTimeSecs: options.blockTimeSecs ?? 1 });
+    const anvil = await startChain({ rpcPort, dir, saveChain, blockTimeSecs: options.blockTimeSecs ?? 1 });
     started.push(anvil);
     log(`anvil answers on ${anvil.rpcUrl}`);
     const { secrets, deployment } = await contractsOf({ dir, rpcUrl: anvil.rpcUrl });
@@ -157,21 +159,22 @@ function stackOf(parts: {
   };
 }
 
-async function startChain(options: { rpcPort: number; dir: string; keep: boolean; blockTimeSecs: number }): Promise<Anvil> {
-  const state = join(options.dir, "anvil-state.json");
+async function startChain(options: { rpcPort: number; dir: string; saveChain: boolean; blockTimeSecs: number }): Promise<Anvil> {
+  const state = join(options.dir, CHAIN_STATE);
+  const saved = join(options.dir, CHAIN_SAVED);
   const anvil = await startAnvil({
     port: options.rpcPort,
     blockTimeSecs: options.blockTimeSecs,
     logFile: join(options.dir, "anvil.log"),
-    args: options.keep ? ["--state", state, "--state-interval", String(CHAIN_STATE_SECS)] : [],
+    args: options.saveChain ? ["--state", state] : [],
   });
-  if (!options.keep) return anvil;
+  rmSync(saved, { force: true });
+  if (!options.saveChain) return anvil;
   return {
     ...anvil,
     stop: async () => {
-      // SIGINT lets it write its state; the hard end comes after.
-      process.kill(anvil.pid, "SIGINT");
-      await untilGone(anvil.pid);
+      // SIGINT lets it write its state; the hard end comes after. A Ctrl-C in a terminal has told it already.
+      if (await endGently(anvil.pid)) writeFileSync(saved, "");
       await anvil.stop();
     },
   };
@@ -179,7 +182,7 @@ async function startChain(options: { rpcPort: number; dir: string; keep: boolean
 
 /** Deploys once; a kept stack finds its contracts and secrets again. */
 async function contractsOf(options: { dir: string; rpcUrl: string }): Promise<{ secrets: LocalSecrets; deployment: Deployment }> {
-  const path = join(options.dir, "local.json");
+  const path = join(options.dir, KEPT);
   if (existsSync(path)) {
     const { secrets, deployment } = JSON.parse(readFileSync(path, "utf8")) as Kept;
     return { secrets, deployment: { ...deployment, deployedAtBlock: BigInt(deployment.deployedAtBlock) } };
@@ -209,14 +212,15 @@ function repeatCron(workerd: Workerd, logFile: string): { stop(): Promise<void> 
   };
 }
 
-async function untilGone(pid: number): Promise<void> {
-  const deadline = Date.now() + 5_000;
-  while (Date.now() < deadline) {
-    try {
-      process.kill(pid, 0);
-    } catch {
-      return;
+/** Whether it ended in time. */
+async function endGently(pid: number): Promise<boolean> {
+  const deadline = Date.now() + CHAIN_SAVE_TIMEOUT_MS;
+  try {
+    for (process.kill(pid, "SIGINT"); Date.now() < deadline; process.kill(pid, 0)) {
+      await new Promise((resolve) => setTimeout(resolve, 25));
     }
-    await new Promise((resolve) => setTimeout(resolve, 25));
+  } catch {
+    return true;
   }
+  return false;
 }

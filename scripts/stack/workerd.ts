@@ -11,11 +11,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Log, LogLevel, Miniflare, convertV4MiniflareOptions } from "miniflare";
 import { unstable_getMiniflareWorkerOptions } from "wrangler";
 import { type BundledModule, OFFLINE, WRANGLER_CONFIG } from "./bundle.ts";
+import { AS_SENT, withLocalEntry } from "./local-entry.ts";
 
 export type Workerd = {
-  /** Through Miniflare's entry worker, which adds CF-Connecting-IP as Cloudflare does. */
+  /** CF-Connecting-IP is 127.0.0.1, whatever the client sends. */
   baseUrl: string;
-  /** workerd itself, for benchmarks: no entry worker, no CF-Connecting-IP. */
+  /** workerd itself, without Miniflare's entry worker in front, and CF-Connecting-IP as it was sent: for the fuzzer. */
   directUrl: string;
   /** Leads to the entrypoint `Operator`. */
   operatorUrl: string;
@@ -120,7 +121,7 @@ export async function untilHealthy(baseUrl: string): Promise<void> {
 function miniflareOptions(options: WorkerdOptions) {
   // The bundler has applied the module rules; what is left of them, Miniflare would refuse.
   const { modulesRules: _, ...workerOptions } = unstable_getMiniflareWorkerOptions(WRANGLER_CONFIG).workerOptions;
-  const modules = options.modules.map((module) => ({ ...module, path: resolve(module.path) }));
+  const modules = withLocalEntry(options.modules).map((module) => ({ ...module, path: resolve(module.path) }));
   const host = "127.0.0.1";
   return convertV4MiniflareOptions({
     ...workerOptions,
@@ -129,7 +130,7 @@ function miniflareOptions(options: WorkerdOptions) {
     modulesRoot: dirname(modules[0]?.path ?? "."),
     bindings: Object.assign({}, workerOptions.bindings, options.settings),
     unsafeDirectSockets: [
-      { host, port: options.directPort },
+      { host, port: options.directPort, entrypoint: AS_SENT },
       { host, port: options.operatorPort, entrypoint: "Operator" },
     ],
     host,

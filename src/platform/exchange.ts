@@ -7,7 +7,7 @@ export type Exchange = {
   /** The caller's own x-request-id: logged, never adopted. */
   readonly inboundRequestId: string | null;
   readonly startedAt: number;
-  /** CF-Connecting-IP and no other header; the local stack sets it to the peer's address. */
+  /** CF-Connecting-IP and no other header; the local stack sets it to 127.0.0.1. */
   readonly clientIp: string | undefined;
   /** Path of the route, without the query, which may hold a ticket. */
   route: string | null;

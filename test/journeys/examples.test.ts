@@ -86,3 +86,47 @@ it.each(signers)("%s signs a query, a body with any characters, and nothing at a
   expect(await refused.ended).not.toBe(0);
   expect(refused.output).toContain("invalid_request");
 });
+
+const hasWebsockets = spawnSync("python3", ["-c", "import websockets.sync.client"]).status === 0;
+
+it("maker.py quotes, goes on after a lost connection, and cancels what is open when it stops", async () => {
+  if (!hasWebsockets) return console.warn("skipped: Python's websockets is not installed");
+  const asset = newAsset("venue_three");
+  const [taker, maker] = [await newTrader(stack), await newTrader(stack)];
+  await fund(stack, [{ trader: maker, usdc: 10_000_000n }]);
+  const making = await run(maker, ["python3", "examples/maker.py", "venue_three"]);
+  const quotesOf = async () => {
+    const { request_id } = await taker.client.rfq.request({ ...asset, amount: 1_000_000n, side: "Ask" });
+    return until(`a quote: ${making.output}`, 30_000, async () => {
+      const quotes = await taker.client.rfq.quotes({ request_id }).all();
+      return quotes.length > 0 ? quotes : null;
+    });
+  };
+  try {
+    expect(await quotesOf()).toMatchObject([{ price: 490_000 }]);
+    await stack.killWorkerd();
+    expect(await quotesOf()).toMatchObject([{ price: 490_000 }]);
+  } finally {
+    making.child.kill("SIGINT");
+  }
+  expect([await making.ended, making.output]).toEqual([0, expect.stringContaining('stopped: {"cancelled":2}')]);
+});
+
+const wrongCalls: readonly [what: string, command: string, settings: Record<string, string>, told: string][] = [
+  ["sign.sh without arguments", "bash examples/sign.sh", {}, "usage: examples/sign.sh"],
+  ["sign.sh without a secret", "bash examples/sign.sh GET /time", { RFQ_SECRET: "" }, "Set RFQ_SECRET"],
+  ["sign.py without arguments", "python3 examples/sign.py", {}, "python3 examples/sign.py <METHOD>"],
+  ["sign.py without a secret", "python3 examples/sign.py GET /time", { RFQ_SECRET: "" }, "Set RFQ_SECRET"],
+  ["a taker without a secret", "node examples/taker.ts venue_one 0x1 1 Bid", { RFQ_SECRET: "" }, "Set RFQ_SECRET"],
+  ["a taker with a wait that is no number", "node examples/taker.ts venue_one 0x1 1 Bid", { WAIT_SECS: "abc" }, "WAIT_SECS"],
+  ["a taker with a limit that is no price", "node examples/taker.ts venue_one 0x1 1 Bid", { LIMIT_PRICE: "0.5" }, "LIMIT_PRICE"],
+  ["a taker without arguments", "node examples/taker.ts", {}, "usage: npx node examples/taker.ts"],
+  ["a maker with a spread beyond 1", "node examples/market-maker.ts venue_one", { HALF_SPREAD: "600000" }, "HALF_SPREAD"],
+];
+
+it.each(wrongCalls)("%s says so and asks for nothing", async (_what, command, settings, told) => {
+  const [program = "", ...args] = command.split(" ");
+  if (program !== "node" && !has(program)) return console.warn(`skipped: ${program} is not installed`);
+  const ran = await run(await newTrader(stack), [program === "node" ? process.execPath : program, ...args], settings);
+  expect([await ran.ended, ran.output]).toEqual([2, expect.stringContaining(told)]);
+});

@@ -1,10 +1,13 @@
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import examples from "../../examples/README.md?raw";
+import readme from "../../README.md?raw";
 import { freePort } from "../../scripts/stack/ports.ts";
 import { type StackFile, readStackFile } from "../../scripts/stack/stack-file.ts";
-import { Client } from "../../src/client/index.ts";
+import { Client, type Quote } from "../../src/client/index.ts";
 import { type ScriptRun, alive, descendants, runScriptFile, untilPrinted } from "../support/node/processes.ts";
 import { newAsset, until } from "../support/node/stack.ts";
 
@@ -12,14 +15,17 @@ const dir = join(".stack", `test-dev-${process.pid}-${randomBytes(4).toString("h
 let run: ScriptRun;
 let file: StackFile;
 
-beforeAll(async () => {
-  run = runScriptFile("scripts/dev.ts", {
-    args: ["--dir", dir],
-    env: { PORT: String(await freePort()), RPC_PORT: String(await freePort()) },
-  });
-  await untilPrinted(run, "Ready on http://127.0.0.1:", 60_000);
+async function runDev(...args: string[]): Promise<ScriptRun> {
+  return runScriptFile("scripts/dev.ts", { args, env: { PORT: String(await freePort()), RPC_PORT: String(await freePort()) } });
+}
+
+async function startDev(...args: string[]): Promise<void> {
+  run = await runDev("--dir", dir, ...args);
+  await untilPrinted(run, "Ctrl-C ends it", 60_000);
   file = readStackFile(dir);
-});
+}
+
+beforeAll(() => startDev("--set", "WITHDRAWAL_MIN_UNITS=7"));
 afterAll(async () => {
   run.child.kill("SIGKILL");
   await run.exited;
@@ -29,6 +35,15 @@ afterAll(async () => {
 async function taker(): Promise<Client> {
   const user = file.users.find(({ role }) => role === "taker") ?? expect.fail("stack.json names no taker");
   return Client.login({ baseUrl: file.base_url, email: user.email, password: user.password });
+}
+
+/** Of an asset that the market maker has to get from the chain first. */
+async function quoteFor(client: Client, side: "Bid" | "Ask"): Promise<Quote> {
+  const request = await client.rfq.request({ ...newAsset("venue_three"), amount: 5_000_000n, side });
+  return until(`a quote for the ${side}: ${run.output()}`, 30_000, async () => {
+    const { items } = await client.rfq.quotes({ request_id: request.request_id }).page();
+    return items[0] ?? null;
+  });
 }
 
 async function operator(...args: string[]): Promise<{ code: number | null; output: string }> {
@@ -45,16 +60,29 @@ describe("npm run dev", () => {
     }
   });
 
-  it("has a taker with money whose requests are quoted, whatever the asset", async () => {
+  it("prints the commands of the README, word for word", () => {
+    const [, block = ""] = /^BASE=.*?\n(.*?)^```$/ms.exec(readme) ?? [];
+    const commands = block.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+    expect(commands.length).toBeGreaterThan(5);
+    expect(run.output()).toContain([`BASE=${file.base_url}`, ...commands].join("\n"));
+  });
+
+  it("has the settings that it is given", async () => {
+    expect((await (await taker()).config()).limits).toMatchObject({ withdrawal_min_amount: "0x7" });
+  });
+
+  it("has a taker with money whose requests are quoted, whatever the asset, and whatever nobody can deliver", async () => {
     const client = await taker();
     expect((await client.custody.usdcBalance()).balance).toBeGreaterThan(0n);
+    for (const amount of [2n ** 256n - 1n, 2n ** 62n]) {
+      for (const side of ["Bid", "Ask"] as const) await client.rfq.request({ ...newAsset("venue_three"), amount, side });
+    }
+    await until("the market maker to pass", 10_000, async () =>
+      run.output().split("more than this market maker").length === 5 ? true : null,
+    );
     for (const side of ["Bid", "Ask"] as const) {
-      const request = await client.rfq.request({ ...newAsset("venue_three"), amount: 5_000_000n, side });
-      const [quote] = await until(`a quote for the ${side}`, 30_000, async () => {
-        const { items } = await client.rfq.quotes({ request_id: request.request_id }).page();
-        return items.length > 0 ? items : null;
-      });
-      if (side === "Bid" && quote) expect(await client.rfq.accept({ quote_id: quote.quote_id })).toMatchObject({ role: "requester" });
+      const quote = await quoteFor(client, side);
+      if (side === "Bid") expect(await client.rfq.accept({ quote_id: quote.quote_id })).toMatchObject({ role: "requester" });
     }
   });
 
@@ -70,17 +98,40 @@ describe("npm run dev", () => {
     expect(books.code, books.output).toBe(0);
   });
 
+  it("can be used as examples/README.md says, block by block", async () => {
+    const blocks = [...examples.matchAll(/^```bash\n(.*?)^```$/gms)].map(([, block = ""]) => block);
+    const script = blocks.join("").replaceAll("http://127.0.0.1:8787", file.base_url).replaceAll("http://127.0.0.1:8545", file.rpc_url);
+    const pasted = script.replaceAll("npm run -s operator --", `node scripts/operator.ts --dir ${dir}`);
+    const bash = spawn("bash", ["-eu"], { env: { ...process.env, NO_COLOR: "1" } });
+    bash.stdin.end(pasted);
+    let output = "";
+    for (const stream of [bash.stdout, bash.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
+    expect(await new Promise((resolve) => bash.once("close", resolve)), output).toBe(0);
+    for (const told of ['"credential":"api_key"', '"amount":"0x4c4b40"', '"status":"credited"', '"status":"settled"']) {
+      expect(output).toContain(told);
+    }
+  });
+
   it("does not let a second stack into its directory", async () => {
-    const second = runScriptFile("scripts/dev.ts", {
-      args: ["--dir", dir],
-      env: { PORT: String(await freePort()), RPC_PORT: String(await freePort()) },
-    });
+    const second = await runDev("--dir", dir);
     expect(await second.exited).toBe(1);
     expect(second.output()).toContain(`already running in ${dir}`);
+    expect(second.output()).toContain("another directory with --dir");
+  });
+
+  it("says what it takes, and what it cannot take", async () => {
+    const help = await runDev("--help");
+    expect([await help.exited, help.output()]).toEqual([0, expect.stringContaining("--keep")]);
+    for (const args of [["--kep"], ["--set", "NO_SUCH_SETTING=1"], ["--set", "RATE_LIMITS=maybe"]]) {
+      const refused = await runDev(...args);
+      expect([await refused.exited, refused.output()]).toEqual([2, expect.stringContaining("npm run dev -- [--keep]")]);
+    }
   });
 
   it("ends at Ctrl-C with everything it started, and is found no more", async () => {
     const children = descendants(run.child.pid ?? 0);
+    run.child.kill("SIGINT");
+    // npm passes a Ctrl-C on that the terminal has sent already.
     run.child.kill("SIGINT");
     expect(await run.exited).toBe(130);
     await until("the children to end", 10_000, async () => (alive(children).length === 0 ? true : null));
@@ -88,4 +139,35 @@ describe("npm run dev", () => {
     expect(after.code).toBe(3);
     expect(after.output).toContain("No stack is running here");
   });
+
+  it("goes on with users, money and chain at --keep, whatever the start before was, and not when it was killed", async () => {
+    await startDev();
+    const first = await taker();
+    expect((await first.config()).limits).toMatchObject({ withdrawal_min_amount: "0x1" });
+    await first.rfq.accept({ quote_id: (await quoteFor(first, "Bid")).quote_id });
+    const before = { balances: await first.custody.balances().all(), vault: file.vault, block: await blockNumber() };
+    // The whole group, as a terminal does: anvil hears of it too.
+    for (const pid of descendants(run.child.pid ?? 0)) process.kill(pid, "SIGINT");
+    run.child.kill("SIGINT");
+    expect(await run.exited).toBe(130);
+    expect(run.output()).not.toContain("While stopping");
+
+    await startDev("--keep");
+    expect(file.vault).toBe(before.vault);
+    expect(await blockNumber()).toBeGreaterThanOrEqual(before.block);
+    const again = await taker();
+    expect(await again.custody.balances().all()).toEqual(before.balances);
+    // Over the chain: the market maker has none of the asset.
+    await quoteFor(again, "Bid");
+    run.child.kill("SIGKILL");
+    await run.exited;
+    const refused = await runDev("--dir", dir, "--keep");
+    expect([await refused.exited, refused.output()]).toEqual([1, expect.stringContaining("Start without --keep")]);
+  });
 });
+
+async function blockNumber(): Promise<number> {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_blockNumber" });
+  const response = await fetch(file.rpc_url, { method: "POST", headers: { "content-type": "application/json" }, body });
+  return Number(((await response.json()) as { result: string }).result);
+}

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Address } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Client, type MarketAsset, type Match, NoAnswer, type Stream, type StreamMessage } from "../../src/client/index.ts";
+import { Client, type MarketAsset, type Match, NoAnswer, type Stream, type StreamMessage, signedHeaders } from "../../src/client/index.ts";
 import { type TestStack, type Trader, fund, newAsset, newTrader, startTestStack, until } from "../support/node/stack.ts";
 
 let stack: TestStack;
@@ -113,6 +114,35 @@ describe("the stack", () => {
     } finally {
       await stack.restartWorker({ AUTH_REGISTRATION: "open" });
     }
+  });
+
+  it("takes every call for one from 127.0.0.1, whatever the client says", async () => {
+    const trader = await newTrader(stack);
+    const call = async (allowed_ips: string[], claimed: Record<string, string>) => {
+      const key = await trader.session.auth.createApiKey({ label: "ip", scopes: ["read"], allowed_ips });
+      const headers = await signedHeaders({
+        apiKeyId: key.api_key_id,
+        secret: key.secret,
+        timestampMs: Date.now(),
+        method: "GET",
+        pathAndQuery: "/auth/whoami",
+      });
+      return (await fetch(`${stack.baseUrl}/auth/whoami`, { headers: { ...headers, ...claimed } })).status;
+    };
+    const claim = { "cf-connecting-ip": "203.0.113.9" };
+    expect(await call(["127.0.0.1"], {})).toBe(200);
+    expect(await call(["127.0.0.1"], claim)).toBe(200);
+    expect(await call(["203.0.113.9"], {})).toBe(403);
+    expect(await call(["203.0.113.9"], claim)).toBe(403);
+  });
+
+  it("mints on after a mint that cannot be sent", async () => {
+    const { faucet, file } = stack;
+    const to = "0x000000000000000000000000000000000000dEaD";
+    const usdc = await Promise.allSettled([faucet.usdc(to, 1n), faucet.usdc(to, 2n ** 256n), faucet.usdc(to, 2n)]);
+    expect(usdc.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    const hash = await faucet.outcomeTokens(file.venues.venue_one.outcome_tokens as Address, { to, id: 1n, amount: 1n });
+    expect(await faucet.client.waitForTransactionReceipt({ hash, timeout: 10_000 })).toMatchObject({ status: "success" });
   });
 
   it("brings workerd back by itself after a crash", async () => {

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Quotes every request of a venue over a websocket, until Ctrl-C:
+
+    pip install websockets          (12 or later)
+    python3 examples/maker.py <venue_one|venue_two|venue_three>
+
+RFQ_URL, RFQ_API_KEY_ID and RFQ_SECRET come from the environment; FAIR_PRICE and HALF_SPREAD (scaled by 1e6) make its
+prices. It is the smallest maker that loses no message: for inventory limits see market-maker.ts.
+"""
+
+import json
+import os
+import sys
+import time
+
+from sign import call, setting
+
+try:
+    from websockets.exceptions import ConnectionClosed, WebSocketException
+    from websockets.sync.client import ClientConnection, connect
+except ImportError:
+    sys.exit("pip install websockets first (12 or later).")
+
+QUOTE_LIFE_SECS = 60
+PING_SECS = 15
+RETRY_SECS = 2
+KEY_REVOKED = 4401
+
+
+def price(name: str, fallback: int) -> int:
+    """A setting that is a price: 1 to 1000000, scaled by 1e6."""
+    text = os.environ.get(name) or str(fallback)
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 1_000_000):
+        sys.exit(f'{name} is "{text}"; a price is 1 to 1000000, scaled by 1e6.')
+    return int(text)
+
+
+FAIR_PRICE = price("FAIR_PRICE", 500_000)
+HALF_SPREAD = price("HALF_SPREAD", 10_000)
+
+
+class Maker:
+    def __init__(self, venue: str):
+        self.venue = venue
+        self.seen: int | None = None
+        """Number of the last message of the stream: after a lost connection, what came since is asked for."""
+
+    def run(self) -> None:
+        while True:
+            try:
+                with connect(self.address()) as socket:
+                    self.listen(socket)
+            except ConnectionClosed as closed:
+                if closed.rcvd is not None and closed.rcvd.code == KEY_REVOKED:
+                    sys.exit(f"closed: {closed.rcvd.reason or 'the key was revoked'}")
+                print(f"connection lost: {closed}", flush=True)
+            except (OSError, WebSocketException) as error:
+                print(f"no connection: {error}", flush=True)
+            time.sleep(RETRY_SECS)
+
+    def address(self) -> str:
+        """A ticket opens one socket within 30 s, so each connection takes a new one."""
+        status, text = call("POST", "/auth/ws-ticket/signed")
+        if status != 201:
+            # A problem of 5xx or 429 passes; the others are for whoever runs this.
+            if status >= 500 or status == 429:
+                raise OSError(text)
+            sys.exit(text)
+        url = setting("RFQ_URL").replace("http", "ws", 1)
+        since = "" if self.seen is None else f"&since={self.seen}"
+        return f"{url}/rfq/stream?ticket={json.loads(text)['ticket']}&venue_id={self.venue}{since}"
+
+    def listen(self, socket: ClientConnection) -> None:
+        waiting = False
+        while True:
+            try:
+                text = socket.recv(timeout=PING_SECS)
+            except TimeoutError:
+                if waiting:
+                    raise OSError("no answer to ping") from None
+                socket.send("ping")
+                waiting = True
+                continue
+            waiting = False
+            self.hear(socket, json.loads(text))
+
+    def hear(self, socket: ClientConnection, message: dict) -> None:
+        kind, data = message["type"], message.get("data", {})
+        if kind == "hello":
+            print(f"quoting {self.venue} at {FAIR_PRICE} ± {HALF_SPREAD}", flush=True)
+            # So that a silent listener hears of a close, too, behind whatever stands between.
+            socket.send("ping")
+        elif kind == "snapshot":
+            for request in data["requests"]:
+                self.quote(socket, request)
+            if not data["more"]:
+                self.seen = message["seq"]
+        elif kind == "result":
+            print(f"quoted: {data['side']} {int(data['amount'], 16)} of {data['asset_id']} at {data['price']}", flush=True)
+        elif kind == "error":
+            # Requests end while they are quoted, and funds run out: that is business, not failure.
+            print(f"passed: {data['code']}", flush=True)
+        elif kind not in ("pong", "resync") and (self.seen is None or message["seq"] > self.seen):
+            # After a resync comes a snapshot, as at the start.
+            self.seen = message["seq"]
+            if kind == "request.opened":
+                self.quote(socket, data)
+
+    def quote(self, socket: ClientConnection, request: dict) -> None:
+        # A Bid buys from us, an Ask sells to us.
+        side = 1 if request["side"] == "Bid" else -1
+        request_id = request["request_id"]
+        command = {
+            "id": request_id,
+            "op": "quote",
+            "request_id": request_id,
+            "price": FAIR_PRICE + side * HALF_SPREAD,
+            "expires_in_secs": QUOTE_LIFE_SECS,
+            # A snapshot after a lost connection names requests again: each is quoted once.
+            "idempotency_key": f"maker-{request_id}",
+        }
+        socket.send(json.dumps(command))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or sys.argv[1] not in ("venue_one", "venue_two", "venue_three"):
+        print(__doc__, file=sys.stderr)
+        sys.exit(2)
+    try:
+        Maker(sys.argv[1]).run()
+    except KeyboardInterrupt:
+        # The socket is closed, but what was sent before may still be under way.
+        time.sleep(1)
+        print(f"stopped: {call('DELETE', '/rfq/quotes?venue_id=' + sys.argv[1])[1]}", flush=True)
