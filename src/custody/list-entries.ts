@@ -1,7 +1,7 @@
 import type { z } from "@hono/zod-openapi";
 import { readAssetKey } from "../assets/asset.ts";
-import type { EntryRow, LedgerFilter } from "../ledger/filter.ts";
-import { NEWEST, readEntries } from "../ledger/history.ts";
+import type { LedgerFilter } from "../ledger/filter.ts";
+import { type EntryRow, NEWEST, readEntries } from "../ledger/history.ts";
 import type { Page } from "../platform/cursor.ts";
 import { DEFAULT_PAGE } from "../platform/cursor.ts";
 import { NANOS_PER_MS } from "../platform/fields.ts";

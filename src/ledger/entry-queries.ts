@@ -6,7 +6,8 @@
  */
 import { blob, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { reasonCode } from "./codes.ts";
-import { amountBounds, amountFits, assetFits, GIVEN_BY_OTHERS, hasAmounts, type LedgerFilter, type Order, runsOf } from "./filter.ts";
+import { amountBounds, amountFits, assetFits, hasAmounts, type LedgerFilter, type Order, runsOf } from "./filter.ts";
+import { GIVEN_BY_OTHERS } from "./movements.ts";
 
 /** Above every entry_id that JSON can carry: "from the newest on". */
 export const NEWEST = 2n ** 62n;

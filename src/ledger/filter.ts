@@ -1,7 +1,9 @@
 /** What get-ledger can be asked for, and which entries a filter leaves. */
-import { type AssetKey, USDC, VENUES, type Venue } from "../assets/asset.ts";
+import { USDC, VENUES, type Venue } from "../assets/asset.ts";
 import { join, MAX_NATIVE_UNITS, raw, type Sql, sql } from "../platform/sql.ts";
 import { type Reason, reasonNumber } from "./codes.ts";
+import { GIVEN_BY_OTHERS, MOVEMENTS } from "./movements.ts";
+import type { AccountKind } from "./post.ts";
 
 export type SubAccount = "available" | "pending";
 export type Direction = "credit" | "debit";
@@ -24,39 +26,15 @@ export type LedgerFilter = {
   readonly maxAmount?: bigint | undefined;
 };
 
-export type EntryRow = {
-  readonly entry_id: number;
-  readonly account: SubAccount;
-  readonly asset: AssetKey;
-  /** Signed decimal native units. */
-  readonly delta: string;
-  readonly reason: Reason;
-  /** A UUID as `hex()` spells it, or a deposit's `0x` transaction hash. */
-  readonly ref: string;
-  readonly balance_after: string;
-  readonly at: number;
-};
+/** The movements as their owners see them: one entry for each end that is a sub-account. */
+const ENTRIES = MOVEMENTS.flatMap(([reason, from, to]) => [
+  ...(isSubAccount(from) ? [{ kind: from, direction: "debit" as const, reason }] : []),
+  ...(isSubAccount(to) ? [{ kind: to, direction: "credit" as const, reason }] : []),
+]);
 
-/** Which movements each sub-account knows (contract.md section 4); reconciliation reports any other. */
-const MOVEMENTS: readonly (readonly [SubAccount, Direction, Reason])[] = [
-  ["available", "credit", "deposit"],
-  ["available", "credit", "trade"],
-  ["available", "credit", "release"],
-  ["available", "debit", "reserve_rfq"],
-  ["available", "debit", "reserve_trade"],
-  ["available", "debit", "withdrawal"],
-  ["available", "debit", "fee"],
-  ["pending", "credit", "reserve_rfq"],
-  ["pending", "credit", "reserve_trade"],
-  ["pending", "credit", "withdrawal"],
-  ["pending", "debit", "trade"],
-  ["pending", "debit", "release"],
-  ["pending", "debit", "withdrawal"],
-  ["pending", "debit", "fee"],
-];
-
-/** What somebody else gives: their credits have no debit among the owner's own accounts. */
-export const GIVEN_BY_OTHERS = ["deposit", "trade"] as const satisfies Reason[];
+function isSubAccount(kind: AccountKind): kind is SubAccount {
+  return kind === "available" || kind === "pending";
+}
 
 /** The indexes of a run: `position` has its transfers in order, `amount` by size. */
 export type Order = "position" | "amount";
@@ -74,12 +52,12 @@ type Run = {
 
 /** By amount, a credit that its owner gave is found by its debit, at the other sub-account: one index serves both entries. */
 export function runsOf(filter: LedgerFilter, order: Order): Run[] {
-  return MOVEMENTS.filter(
-    ([account, direction, reason]) =>
-      (filter.account ?? account) === account &&
+  return ENTRIES.filter(
+    ({ kind, direction, reason }) =>
+      (filter.account ?? kind) === kind &&
       (filter.direction ?? direction) === direction &&
       (filter.reasons === undefined || filter.reasons.includes(reason)),
-  ).map(([kind, direction, reason]) => {
+  ).map(({ kind, direction, reason }) => {
     const credit = direction === "credit" ? 1 : 0;
     const byDebit = order === "amount" && credit === 1 && !GIVEN_BY_OTHERS.some((name) => name === reason);
     const foundAt = !byDebit ? kind : kind === "available" ? "pending" : "available";

@@ -11,8 +11,9 @@
  *    entries that it does not show, and only the owner's own; it takes thousands of fitting entries of many amounts, which
  *    are rare among the newest.
  */
+import type { AssetKey } from "../assets/asset.ts";
 import { all, first, type Sql } from "../platform/sql.ts";
-import { readReason } from "./codes.ts";
+import { type Reason, readReason } from "./codes.ts";
 import {
   countedEntries,
   entriesOfAmounts,
@@ -22,7 +23,7 @@ import {
   scannedEntries,
   sortedEntries,
 } from "./entry-queries.ts";
-import { type EntryRow, hasAmounts, type LedgerFilter, selectsNothing } from "./filter.ts";
+import { hasAmounts, type LedgerFilter, selectsNothing, type SubAccount } from "./filter.ts";
 
 export { NEWEST } from "./entry-queries.ts";
 
@@ -41,6 +42,19 @@ const ATTEMPTS: readonly Attempt[] = [
 ];
 /** When even so many fit: a span that holds D1 for no more than some 0.2 s, though all of it were one user's. */
 const LAST_ATTEMPT: Attempt = { span: 131_072n };
+
+export type EntryRow = {
+  readonly entry_id: number;
+  readonly account: SubAccount;
+  readonly asset: AssetKey;
+  /** Signed decimal native units. */
+  readonly delta: string;
+  readonly reason: Reason;
+  /** A UUID as `hex()` spells it, or a deposit's `0x` transaction hash. */
+  readonly ref: string;
+  readonly balance_after: string;
+  readonly at: number;
+};
 
 export type EntryPage = { readonly rows: readonly EntryRow[]; readonly more: boolean };
 type Wanted = { readonly before: bigint; readonly limit: number };
@@ -63,9 +77,9 @@ function readWanted(db: D1Database, userId: string, filter: LedgerFilter, wanted
 
 async function readByAmount(db: D1Database, userId: string, filter: LedgerFilter, wanted: Wanted): Promise<CodedRow[]> {
   const rows: CodedRow[] = [];
-  const first = Math.max(FIRST_WALK, wanted.limit);
+  const firstWalk = Math.max(FIRST_WALK, wanted.limit);
   let { before } = wanted;
-  for (let walk = first; walk <= LONGEST_WALK * first;) {
+  for (let walk = firstWalk; walk <= LONGEST_WALK * firstWalk;) {
     const newest = await all<CodedRow & { fits: number; walked: number }>(db, mergedEntries(userId, filter, { before, walk }));
     const fitting = newest.filter((row) => row.fits === 1);
     rows.push(...fitting);

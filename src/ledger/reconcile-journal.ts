@@ -1,7 +1,7 @@
 /** Reconciliation of the journal with itself: J1–J6. */
 import { all, join, prepare, raw, readUuid, type Sql, sql } from "../platform/sql.ts";
-import { describeReason, type Reason, REASONS, reasonCode, reasonNumber } from "./codes.ts";
-import type { AccountKind } from "./post.ts";
+import { describeReason, REASONS, reasonCode, reasonNumber } from "./codes.ts";
+import { MOVEMENTS } from "./movements.ts";
 import type { Difference } from "./reconcile.ts";
 
 /** Rows with `after < id <= upTo`. */
@@ -16,19 +16,6 @@ export function accountName({ owner, kind, asset }: AccountRow): string {
   const name = owner.length === 32 ? readUuid(owner) : Buffer.from(owner, "hex").toString("utf8");
   return `${name}/${kind}/${asset}`;
 }
-
-/** Which sub-accounts each reason joins (contract.md section 4): `[reason, from, to]`. */
-const MOVEMENTS: readonly (readonly [Reason, AccountKind, AccountKind])[] = [
-  ["deposit", "external", "available"],
-  ["reserve_rfq", "available", "pending"],
-  ["reserve_trade", "available", "pending"],
-  ["trade", "pending", "available"],
-  ["fee", "pending", "fees"],
-  ["fee", "available", "fees"],
-  ["release", "pending", "available"],
-  ["withdrawal", "available", "pending"],
-  ["withdrawal", "pending", "external"],
-];
 
 /** Differences of one kind that a slice tells by name. */
 const MAX_PER_SLICE = 100;

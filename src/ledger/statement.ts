@@ -1,8 +1,8 @@
 /** All matching entries of a user as a stream of text, read in slices, so that memory and D1 see one slice at a time. */
 import { invalidRequest } from "../platform/problem.ts";
 import { first, sql } from "../platform/sql.ts";
-import { type EntryRow, hasAmounts, type LedgerFilter } from "./filter.ts";
-import { countEntries, readEntries } from "./history.ts";
+import { hasAmounts, type LedgerFilter } from "./filter.ts";
+import { countEntries, type EntryRow, readEntries } from "./history.ts";
 
 export const MAX_STATEMENT_ROWS = 1_000_000;
 /** An invocation has some thousand queries of D1, and a slice mostly takes one. */

@@ -1,19 +1,29 @@
 import { type AuditRecord, auditRow } from "../auth/audit.ts";
-import { commitOrThrow, newGroup } from "../platform/commit.ts";
-import { all, readUuid, sql } from "../platform/sql.ts";
+import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
+import { all, readUuid, type Sql, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { type Desk, limitOption } from "./desk.ts";
 
-/** The audit event of a command that has no batch of its own to write it in; it is written before the command's work. */
+/** The audit event of a command, with its effects where they fit into one batch; else it is written before the work. */
 export async function recordCommand(
   desk: Desk,
   kind: AuditRecord["kind"],
   subjectId: string | null,
-  userId: string | null = null,
+  effects: (group: Group) => Sql[] = () => [],
 ): Promise<void> {
   const group = newGroup();
-  const record: AuditRecord = { kind, actor: `operator:${desk.operator}`, userId, apiKeyId: null, ip: null, subjectId };
-  await commitOrThrow(desk.env.DB, group, [auditRow(record, group.at, sql`1`)]);
+  const record: AuditRecord = { kind, actor: `operator:${desk.operator}`, userId: null, apiKeyId: null, ip: null, subjectId };
+  await commitOrThrow(desk.env.DB, group, [auditRow(record, group.at, sql`1`), ...effects(group)]);
+}
+
+/** Closes the open alerts of a kind, with the audit row in the same batch, and answers what they were about. */
+export async function closeAlerts(desk: Desk, kind: string, audited: { kind: AuditRecord["kind"]; reason: string }): Promise<string[]> {
+  const open = sql`kind = ${kind} AND resolved_at IS NULL`;
+  const found = await all<{ subject: string }>(desk.env.DB, sql`SELECT subject FROM alerts WHERE ${open}`);
+  if (found.length > 0) {
+    await recordCommand(desk, audited.kind, audited.reason, (group) => [sql`UPDATE alerts SET resolved_at = ${group.at} WHERE ${open}`]);
+  }
+  return found.map(({ subject }) => subject);
 }
 
 type Row = {

@@ -3,9 +3,8 @@ import { chainStatus, orderResume } from "../custody/chain-orders.ts";
 import { trackedHoldings } from "../custody/tracked-holdings.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { problem } from "../platform/problem.ts";
-import { NOW } from "../platform/commit.ts";
-import { all, first, sql } from "../platform/sql.ts";
-import { recordCommand } from "./audit.ts";
+import { first, sql } from "../platform/sql.ts";
+import { closeAlerts, recordCommand } from "./audit.ts";
 import { argument, type Desk, optional } from "./desk.ts";
 import { Refusal } from "./refusal.ts";
 
@@ -46,16 +45,12 @@ export async function reconcileAll(desk: Desk): Promise<unknown> {
 }
 
 async function resolveDifferences(desk: Desk, reason: string): Promise<number> {
-  const open = sql`kind = 'reconciliation' AND resolved_at IS NULL`;
-  const found = await first<{ n: number }>(desk.env.DB, sql`SELECT count(*) AS n FROM alerts WHERE ${open}`);
-  if ((found?.n ?? 0) === 0) {
-    throw new Refusal(
-      "no_open_difference",
-      `There is no open difference to resolve for the reason "${reason}"; reconcile alone looks for some.`,
-    );
-  }
-  await recordCommand(desk, "differences_resolved", reason);
-  return (await all(desk.env.DB, sql`UPDATE alerts SET resolved_at = ${NOW} WHERE ${open} RETURNING alert_id`)).length;
+  const resolved = await closeAlerts(desk, "reconciliation", { kind: "differences_resolved", reason });
+  if (resolved.length > 0) return resolved.length;
+  throw new Refusal(
+    "no_open_difference",
+    `There is no open difference to resolve for the reason "${reason}"; reconcile alone looks for some.`,
+  );
 }
 
 /**

@@ -1,7 +1,6 @@
 import { DEPOSIT_STATES, type DepositState, DEPOSIT_COLUMNS, type DepositRow, depositView } from "../custody/records.ts";
-import { NOW } from "../platform/commit.ts";
-import { all, first, readUuid, sql } from "../platform/sql.ts";
-import { recordCommand } from "./audit.ts";
+import { all, readUuid, sql } from "../platform/sql.ts";
+import { closeAlerts } from "./audit.ts";
 import { type Desk, limitOption, oneOfOption, option } from "./desk.ts";
 import { Refusal } from "./refusal.ts";
 
@@ -21,14 +20,7 @@ export async function list(desk: Desk): Promise<unknown> {
 
 /** Closes the alert of each chain that quarantined deposits; the deposits stay as they are. */
 export async function reviewed(desk: Desk): Promise<unknown> {
-  const reason = option(desk, "reason");
-  const open = sql`kind = 'deposit_quarantined' AND resolved_at IS NULL`;
-  const found = await first<{ n: number }>(desk.env.DB, sql`SELECT count(*) AS n FROM alerts WHERE ${open}`);
-  if ((found?.n ?? 0) === 0) throw new Refusal("no_open_alert", "No alert about quarantined deposits is open.");
-  await recordCommand(desk, "deposits_reviewed", reason);
-  const closed = await all<{ chain: string }>(
-    desk.env.DB,
-    sql`UPDATE alerts SET resolved_at = ${NOW} WHERE ${open} RETURNING subject AS chain`,
-  );
-  return { chains: closed.map(({ chain }) => chain) };
+  const chains = await closeAlerts(desk, "deposit_quarantined", { kind: "deposits_reviewed", reason: option(desk, "reason") });
+  if (chains.length === 0) throw new Refusal("no_open_alert", "No alert about quarantined deposits is open.");
+  return { chains };
 }

@@ -1,6 +1,7 @@
 /** get-ledger as a reader of contract.md would compute it: every entry in memory, filtered one by one. */
 import { readAssetKey } from "../../src/assets/asset.ts";
-import type { EntryRow, LedgerFilter } from "../../src/ledger/filter.ts";
+import type { LedgerFilter } from "../../src/ledger/filter.ts";
+import type { EntryRow } from "../../src/ledger/history.ts";
 import { readReason } from "../../src/ledger/codes.ts";
 import { all, readUuid, sql, uuid } from "../../src/platform/sql.ts";
 

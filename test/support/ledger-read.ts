@@ -1,7 +1,7 @@
 /** Reading a ledger to its end, page by page, in the shape in which the model can be compared with it. */
 import { expect } from "vitest";
-import type { EntryRow, LedgerFilter } from "../../src/ledger/filter.ts";
-import { NEWEST, readEntries } from "../../src/ledger/history.ts";
+import type { LedgerFilter } from "../../src/ledger/filter.ts";
+import { type EntryRow, NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { type ModelEntry, modelFits } from "./ledger-model.ts";
 
 export async function readAll(db: D1Database, userId: string, filter: LedgerFilter, limit: number): Promise<EntryRow[]> {
