@@ -19,7 +19,12 @@ export default defineConfig({
         },
       },
       {
-        test: { name: "contracts", environment: "node", include: ["test/contracts/**/*.node.test.ts"], testTimeout: 30_000 },
+        test: {
+          name: "contracts",
+          environment: "node",
+          include: ["test/contracts/**/*.node.test.ts"],
+          testTimeout: 30_000,
+        },
       },
       inWorkerd({
         name: "workers",
@@ -71,7 +76,11 @@ function inWorkerd(project: {
       ...project,
       setupFiles: ["./test/support/setup.ts"],
       isolate: false,
-      deps: { optimizer: { ssr: { enabled: true, include: ["viem", "drizzle-orm", "@hono/zod-openapi"] } } },
+      deps: {
+        optimizer: {
+          ssr: { enabled: true, include: ["viem", "drizzle-orm", "@hono/zod-openapi"] },
+        },
+      },
     },
   };
 }

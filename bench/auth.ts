@@ -24,8 +24,14 @@ export const benchAuth: Bench = async ({ quick, say, onStop }) => {
         [CONNECTIONS, runs],
         [1, alone],
       ] as const) {
-        into.time.push(await measured(stack, { lanes: Array.from({ length: connections }, () => time), forMs }));
-        const lanes = await Promise.all(people.slice(0, connections).map(async (person) => [await signed(person, "GET", "/auth/whoami")]));
+        into.time.push(
+          await measured(stack, { lanes: Array.from({ length: connections }, () => time), forMs }),
+        );
+        const lanes = await Promise.all(
+          people
+            .slice(0, connections)
+            .map(async (person) => [await signed(person, "GET", "/auth/whoami")]),
+        );
         into.whoami.push(await measured(stack, { lanes, forMs }));
       }
       const [ours, peer] = [runs.whoami.at(-1), runs.time.at(-1)];
@@ -36,7 +42,8 @@ export const benchAuth: Bench = async ({ quick, say, onStop }) => {
     const rssLoaded = stack.rssMb();
     await stack.stop();
     const d1 = await countReads(onStop, quick ? 5_000 : 60_000);
-    const of = (list: readonly Measured[], pick: (one: Measured) => number) => median(list.map(pick));
+    const of = (list: readonly Measured[], pick: (one: Measured) => number) =>
+      median(list.map(pick));
     const pair = (from: typeof runs, pick: (one: Measured) => number) => ({
       ours: of(from.whoami, pick),
       peer: { name: "/time", value: of(from.time, pick) },
@@ -54,12 +61,21 @@ export const benchAuth: Bench = async ({ quick, say, onStop }) => {
         ...pair(runs, (one) => 1_000_000 / one.cpuMicros),
         target: { atLeast: 0.6 },
       },
-      { what: "  processor time of workerd a request", unit: "µs", ...pair(runs, (one) => one.cpuMicros) },
+      {
+        what: "  processor time of workerd a request",
+        unit: "µs",
+        ...pair(runs, (one) => one.cpuMicros),
+      },
       { what: "  p50", unit: "ms", ...pair(runs, (one) => one.p50) },
       { what: "  p99", unit: "ms", ...pair(runs, (one) => one.p99) },
       { what: "one connection: p50", unit: "ms", ...pair(alone, (one) => one.p50) },
       { what: "one connection: p99", unit: "ms", ...pair(alone, (one) => one.p99) },
-      { what: "memory of workerd after it, and at its start", unit: "MB", ours: rssLoaded, peer: { name: "at start", value: rssAtRest } },
+      {
+        what: "memory of workerd after it, and at its start",
+        unit: "MB",
+        ours: rssLoaded,
+        peer: { name: "at start", value: rssAtRest },
+      },
       {
         what: `D1 calls in ${number(d1.requests)} signed requests with a warm key`,
         unit: "calls",
@@ -73,9 +89,18 @@ export const benchAuth: Bench = async ({ quick, say, onStop }) => {
   }
 };
 
-type Measured = { perSecond: number; p50: number; p99: number; cpuMicros: number; cpuShare: number };
+type Measured = {
+  perSecond: number;
+  p50: number;
+  p99: number;
+  cpuMicros: number;
+  cpuShare: number;
+};
 
-async function measured(stack: BenchStack, load: { lanes: Uint8Array[][]; forMs: number }): Promise<Measured> {
+async function measured(
+  stack: BenchStack,
+  load: { lanes: Uint8Array[][]; forMs: number },
+): Promise<Measured> {
   // Warm first, so that the processor time counted is of the requests counted.
   await drive({ port: stack.port, lanes: load.lanes, forMs: 500 });
   const before = stack.cpuMs();
@@ -100,7 +125,8 @@ async function countReads(
   try {
     const [person] = await makePeople(stack, 1, []);
     const request = await signed(person as Person, "GET", "/auth/whoami");
-    const lanes = (each: number) => Array.from({ length: 8 }, () => Array.from({ length: each }, () => request));
+    const lanes = (each: number) =>
+      Array.from({ length: 8 }, () => Array.from({ length: each }, () => request));
     succeeded(await drive({ port: stack.port, lanes: lanes(10) }));
     const before = await callsSoFar(stack);
     const result = succeeded(await drive({ port: stack.port, lanes: lanes(requests / 8) }));
@@ -111,6 +137,8 @@ async function countReads(
 }
 
 async function callsSoFar(stack: BenchStack): Promise<number> {
-  const answer = (await (await fetch(`http://127.0.0.1:${stack.port}/bench/d1-calls`)).json()) as { calls: number };
+  const answer = (await (await fetch(`http://127.0.0.1:${stack.port}/bench/d1-calls`)).json()) as {
+    calls: number;
+  };
   return answer.calls;
 }

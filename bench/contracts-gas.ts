@@ -2,20 +2,31 @@
  * Gas of paying and sweeping beside bare ERC-20 transfers, on a real anvil: `node bench/contracts-gas.ts`.
  * Exits 1 when paying 50 costs more than 1.3 times what 50 bare transfers do.
  */
-import { type Chain, HUGE, KIND, deployFactory, id32, someone, startChain, vaultWorld } from "../test/contracts/chain.ts";
+import {
+  type Chain,
+  HUGE,
+  KIND,
+  deployFactory,
+  id32,
+  someone,
+  startChain,
+  vaultWorld,
+} from "../test/contracts/chain.ts";
 import type { Address } from "viem";
 
 const COUNTS = [1, 10, 50] as const;
 const TARGET = 1.3;
 type Row = { what: string; count: number; gas: bigint; bare: bigint };
 
-const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => make(index));
+const times = <T>(count: number, make: (index: number) => T): T[] =>
+  Array.from({ length: count }, (_, index) => make(index));
 
 async function bareTransfers(chain: Chain, recipients: Address[]): Promise<bigint> {
   const usdc = await chain.deploy("LocalUSDC");
   await chain.send(chain.admin, usdc, "mint", [chain.payer, HUGE]);
   let total = 0n;
-  for (const to of recipients) total += (await chain.send(chain.payer, usdc, "transfer", [to, 1_000_001n])).gasUsed;
+  for (const to of recipients)
+    total += (await chain.send(chain.payer, usdc, "transfer", [to, 1_000_001n])).gasUsed;
   return total;
 }
 
@@ -32,9 +43,15 @@ async function payRows(chain: Chain, count: number): Promise<Row[]> {
     const usdc = recipients.map((to) => world.inUsdc(1_000_001n, { to }));
     const outcome = recipients.map((to) => world.inOutcome(1_000_001n, { to }));
     let bare = 0n;
-    for (const to of recipients) bare += (await chain.send(chain.payer, bareUsdc, "transfer", [to, 1_000_001n])).gasUsed;
+    for (const to of recipients)
+      bare += (await chain.send(chain.payer, bareUsdc, "transfer", [to, 1_000_001n])).gasUsed;
     const paid = await chain.send(chain.payer, world.vault, "pay", await world.batchArgs(usdc));
-    const paidOutcome = await chain.send(chain.payer, world.vault, "pay", await world.batchArgs(outcome));
+    const paidOutcome = await chain.send(
+      chain.payer,
+      world.vault,
+      "pay",
+      await world.batchArgs(outcome),
+    );
     rows.push({ what: `pay USDC, ${who}`, count, gas: paid.gasUsed, bare });
     rows.push({ what: `pay ERC-1155, ${who}`, count, gas: paidOutcome.gasUsed, bare });
   }
@@ -52,7 +69,10 @@ async function sweepRows(chain: Chain, count: number): Promise<Row[]> {
   const rows: Row[] = [];
   for (const when of ["first", "again"]) {
     for (const salt of salts) {
-      await chain.send(chain.admin, world.usdc, "mint", [await chain.read(factory, "addressOf", [salt]), 1_000_001n]);
+      await chain.send(chain.admin, world.usdc, "mint", [
+        await chain.read(factory, "addressOf", [salt]),
+        1_000_001n,
+      ]);
     }
     const items = salts.map((salt) => ({
       salt,
@@ -78,7 +98,14 @@ function print(rows: Row[]): void {
   line(["", "count", "gas", "each", "bare each", "ratio"]);
   for (const { what, count, gas, bare } of rows) {
     const n = BigInt(count);
-    line([what, String(count), String(gas), String(gas / n), String(bare / n), (Number(gas) / Number(bare)).toFixed(2)]);
+    line([
+      what,
+      String(count),
+      String(gas),
+      String(gas / n),
+      String(bare / n),
+      (Number(gas) / Number(bare)).toFixed(2),
+    ]);
   }
 }
 
@@ -90,7 +117,8 @@ try {
   rows.sort((one, other) => one.what.localeCompare(other.what) || one.count - other.count);
   print(rows);
   const over = rows.filter(
-    ({ what, count, gas, bare }) => what.startsWith("pay USDC") && count === 50 && Number(gas) > TARGET * Number(bare),
+    ({ what, count, gas, bare }) =>
+      what.startsWith("pay USDC") && count === 50 && Number(gas) > TARGET * Number(bare),
   );
   if (over.length > 0) {
     console.error(`over the target of ${TARGET}: ${over.map(({ what }) => what).join("; ")}`);

@@ -23,7 +23,10 @@ export type Bench = (options: BenchOptions) => Promise<Figure[]>;
 
 export function median(values: readonly number[]): number {
   const sorted = Float64Array.from(values).sort();
-  const [low, high] = [sorted[Math.floor((sorted.length - 1) / 2)], sorted[Math.ceil((sorted.length - 1) / 2)]];
+  const [low, high] = [
+    sorted[Math.floor((sorted.length - 1) / 2)],
+    sorted[Math.ceil((sorted.length - 1) / 2)],
+  ];
   return low === undefined || high === undefined ? Number.NaN : (low + high) / 2;
 }
 
@@ -38,13 +41,16 @@ export function mean(values: readonly number[]): number {
 }
 
 export function ratioOf(figure: Figure): number | undefined {
-  return figure.peer === undefined || figure.peer.value === 0 ? undefined : figure.ours / figure.peer.value;
+  return figure.peer === undefined || figure.peer.value === 0
+    ? undefined
+    : figure.ours / figure.peer.value;
 }
 
 export function verdict(figure: Figure): "" | "holds" | "MISSES" {
   if (figure.target === undefined) return "";
   const value = figure.peer === undefined ? figure.ours : (ratioOf(figure) ?? Number.NaN);
-  const holds = "atLeast" in figure.target ? value >= figure.target.atLeast : value <= figure.target.atMost;
+  const holds =
+    "atLeast" in figure.target ? value >= figure.target.atLeast : value <= figure.target.atMost;
   return holds ? "holds" : "MISSES";
 }
 
@@ -64,10 +70,14 @@ export function printFigures(title: string, figures: readonly Figure[]): void {
   });
   const heads = ["", "ours", "peer", "", "ratio", "target", "", ""];
   const right = new Set([1, 2, 4, 5]);
-  const widths = heads.map((head, column) => Math.max(head.length, ...rows.map((row) => row[column]?.length ?? 0)));
+  const widths = heads.map((head, column) =>
+    Math.max(head.length, ...rows.map((row) => row[column]?.length ?? 0)),
+  );
   const line = (row: readonly string[]) =>
     row
-      .map((cell, column) => (right.has(column) ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0)))
+      .map((cell, column) =>
+        right.has(column) ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0),
+      )
       .join("  ")
       .trimEnd();
   console.log(`\n${title}\n${line(heads)}`);
@@ -82,6 +92,7 @@ function targetText({ target, peer }: Figure): string {
 
 export function number(value: number): string {
   if (!Number.isFinite(value)) return "–";
-  if (Number.isInteger(value) || Math.abs(value) >= 100) return Math.round(value).toLocaleString("en").replaceAll(",", " ");
+  if (Number.isInteger(value) || Math.abs(value) >= 100)
+    return Math.round(value).toLocaleString("en").replaceAll(",", " ");
   return value.toFixed(Math.abs(value) >= 10 ? 1 : 2);
 }

@@ -5,11 +5,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
-export type Rate = { readonly who: string; readonly clients: number; readonly hot: boolean; readonly perSecond: number };
+export type Rate = {
+  readonly who: string;
+  readonly clients: number;
+  readonly hot: boolean;
+  readonly perSecond: number;
+};
 export type Times = { readonly p50: number; readonly p99: number };
 
 /** Milliseconds of each call, made in turn so that all meet the same moments of the machine; the first tenth is warm-up. */
-export async function measureInTurn(runs: number, calls: readonly (() => Promise<unknown>)[]): Promise<Times[]> {
+export async function measureInTurn(
+  runs: number,
+  calls: readonly (() => Promise<unknown>)[],
+): Promise<Times[]> {
   const times: number[][] = calls.map(() => []);
   for (let run = -runs / 10; run < runs; run++) {
     for (const [i, call] of calls.entries()) {
@@ -20,7 +28,8 @@ export async function measureInTurn(runs: number, calls: readonly (() => Promise
   }
   return times.map((own) => {
     own.sort((a, b) => a - b);
-    const at = (share: number) => own[Math.min(own.length - 1, Math.floor(own.length * share))] ?? 0;
+    const at = (share: number) =>
+      own[Math.min(own.length - 1, Math.floor(own.length * share))] ?? 0;
     return { p50: at(0.5), p99: at(0.99) };
   });
 }
@@ -35,9 +44,13 @@ export function runSqlite(seconds: number, migrations: readonly string[]): Rate[
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     for (const statement of migrations) if (statement.trim() !== "") db.exec(statement);
     db.exec("BEGIN");
-    const open = db.prepare("INSERT INTO accounts (account_id, owner, asset, kind, balance) VALUES (?, randomblob(16), 'usdc', ?, 0)");
+    const open = db.prepare(
+      "INSERT INTO accounts (account_id, owner, asset, kind, balance) VALUES (?, randomblob(16), 'usdc', ?, 0)",
+    );
     open.run(1, "external");
-    for (let user = 0; user < USERS; user++) for (const side of [0, 1]) open.run(2 + 2 * user + side, side === 0 ? "available" : "pending");
+    for (let user = 0; user < USERS; user++)
+      for (const side of [0, 1])
+        open.run(2 + 2 * user + side, side === 0 ? "available" : "pending");
     const insert = db.prepare(
       "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, ?, ?, randomblob(16), ?, 0, ?)",
     );
@@ -69,9 +82,11 @@ export function runSqlite(seconds: number, migrations: readonly string[]): Rate[
   }
 }
 
-const POSTGRES_BIN = ["/usr/lib/postgresql/17/bin", "/usr/lib/postgresql/16/bin", "/usr/lib/postgresql/15/bin"].find((path) =>
-  existsSync(path),
-);
+const POSTGRES_BIN = [
+  "/usr/lib/postgresql/17/bin",
+  "/usr/lib/postgresql/16/bin",
+  "/usr/lib/postgresql/15/bin",
+].find((path) => existsSync(path));
 
 /** The journal of migrations/ as PostgreSQL would have it: the same columns, checks, keys and one trigger that posts. */
 const POSTGRES_SCHEMA = `
@@ -108,7 +123,9 @@ COMMIT;
 /** A cluster of its own in the temporary folder, with Debian's defaults (synchronous_commit on, fsync on). */
 export async function runPostgres(seconds: number): Promise<Rate[]> {
   if (POSTGRES_BIN === undefined) {
-    console.log("PostgreSQL is not installed (apt-get install postgresql): its figures are left out.");
+    console.log(
+      "PostgreSQL is not installed (apt-get install postgresql): its figures are left out.",
+    );
     return [];
   }
   const folder = mkdtempSync(join(tmpdir(), "bench-postgres-"));
@@ -128,17 +145,33 @@ export async function runPostgres(seconds: number): Promise<Rate[]> {
   };
   const data = join(folder, "data");
   run("initdb", ["-D", data, "-A", "trust"]);
-  run("pg_ctl", ["-D", data, "-w", "-l", join(folder, "log"), "-o", `-c listen_addresses= -c unix_socket_directories=${folder}`, "start"]);
+  run("pg_ctl", [
+    "-D",
+    data,
+    "-w",
+    "-l",
+    join(folder, "log"),
+    "-o",
+    `-c listen_addresses= -c unix_socket_directories=${folder}`,
+    "start",
+  ]);
   try {
-    execFileSync("psql", ["-h", folder, "-U", "postgres", "-q", "-v", "ON_ERROR_STOP=1"], { input: POSTGRES_SCHEMA });
-    return [false, true].flatMap((hot) => [1, 16].map((clients) => pgbench(folder, { hot, clients, seconds })));
+    execFileSync("psql", ["-h", folder, "-U", "postgres", "-q", "-v", "ON_ERROR_STOP=1"], {
+      input: POSTGRES_SCHEMA,
+    });
+    return [false, true].flatMap((hot) =>
+      [1, 16].map((clients) => pgbench(folder, { hot, clients, seconds })),
+    );
   } finally {
     run("pg_ctl", ["-D", data, "-m", "immediate", "stop"]);
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function pgbench(folder: string, { hot, clients, seconds }: { hot: boolean; clients: number; seconds: number }): Rate {
+function pgbench(
+  folder: string,
+  { hot, clients, seconds }: { hot: boolean; clients: number; seconds: number },
+): Rate {
   const script = join(folder, "transfer.sql");
   writeFileSync(script, postgresTransfer(hot ? "4" : "2 + 2 * :u"));
   const args = [
@@ -159,7 +192,9 @@ function pgbench(folder: string, { hot, clients, seconds }: { hot: boolean; clie
     script,
     "postgres",
   ];
-  const { stdout, stderr } = spawnSync(join(POSTGRES_BIN ?? "", "pgbench"), args, { encoding: "utf8" });
+  const { stdout, stderr } = spawnSync(join(POSTGRES_BIN ?? "", "pgbench"), args, {
+    encoding: "utf8",
+  });
   const perSecond = Number(/^tps = ([\d.]+)/m.exec(stdout)?.[1]);
   if (!(perSecond > 0)) throw new Error(`pgbench: ${stderr}`);
   return { who: "PostgreSQL, one a transaction", clients, hot, perSecond };

@@ -35,7 +35,11 @@ const [SCATTERED_FROM, SCATTERED_UNTIL] = [20_000, 420_000];
 const MIGRATIONS = readdirSync(join(import.meta.dirname, "../migrations"))
   .filter((file) => file.endsWith(".sql"))
   .toSorted()
-  .flatMap((file) => readFileSync(join(import.meta.dirname, "../migrations", file), "utf8").split("--> statement-breakpoint"));
+  .flatMap((file) =>
+    readFileSync(join(import.meta.dirname, "../migrations", file), "utf8").split(
+      "--> statement-breakpoint",
+    ),
+  );
 
 /** Runs batches one after the other and answers with the last one's rows: a client of the journal lives in workerd, as D1 does. */
 const WORKER = `export default { async fetch(request, env) {
@@ -68,7 +72,8 @@ async function startD1(folder: string) {
   const batchOf =
     (name: string): Batch =>
     async (...batches) => {
-      const send = () => fetch(new URL(name, url), { method: "POST", body: JSON.stringify(batches) });
+      const send = () =>
+        fetch(new URL(name, url), { method: "POST", body: JSON.stringify(batches) });
       // workerd closes idle connections; the first call after another peer's turn may meet a closed one.
       const response = await send().catch(send);
       if (!response.ok) throw new Error(await response.text());
@@ -140,7 +145,12 @@ async function fill(batch: Batch, total: number): Promise<void> {
 async function pages(batches: readonly Batch[], newest: readonly number[]): Promise<void> {
   const filters: Record<string, (newest: number) => LedgerFilter> = {
     "no filter": () => ({}),
-    "one asset, pending debits": () => ({ venue: "venue_one", assetId: "0x3", account: "pending", direction: "debit" }),
+    "one asset, pending debits": () => ({
+      venue: "venue_one",
+      assetId: "0x3",
+      account: "pending",
+      direction: "debit",
+    }),
     "reasons=deposit (oldest entries)": () => ({ reasons: ["deposit"] }),
     "from and to in the middle": (last) => ({ from: (FIRST_INSTANT + last) / 2, to: last - 1_000 }),
     "1 in 100 fits the amount": () => ({ minAmount: 991n, maxAmount: 1_000n }),
@@ -153,17 +163,30 @@ async function pages(batches: readonly Batch[], newest: readonly number[]): Prom
     for (const [name, filter] of Object.entries(filters)) {
       const times = await measureInTurn(
         name.startsWith("thousands") ? 30 : 300,
-        batches.map((batch, i) => () => readEntries(databaseOver(batch), reader, filter(newest[i] ?? 0), { before: NEWEST, limit: 50 })),
+        batches.map(
+          (batch, i) => () =>
+            readEntries(databaseOver(batch), reader, filter(newest[i] ?? 0), {
+              before: NEWEST,
+              limit: 50,
+            }),
+        ),
       );
       const small = times[0]?.p50 ?? 0;
-      const columns = times.map(({ p50, p99 }) => `${p50.toFixed(2).padStart(7)} ${p99.toFixed(2).padStart(6)}`);
-      console.log(`  ${`${who}: ${name}`.padEnd(40)} ${columns.join("  ")}  ${((times.at(-1)?.p50 ?? 0) / small).toFixed(2).padStart(6)}x`);
+      const columns = times.map(
+        ({ p50, p99 }) => `${p50.toFixed(2).padStart(7)} ${p99.toFixed(2).padStart(6)}`,
+      );
+      console.log(
+        `  ${`${who}: ${name}`.padEnd(40)} ${columns.join("  ")}  ${((times.at(-1)?.p50 ?? 0) / small).toFixed(2).padStart(6)}x`,
+      );
     }
   }
 }
 
 function unit(group: Group, count: number, hot: boolean): Sql[] {
-  const lines = Array.from({ length: count }, () => [hot ? 1 : 1 + Math.floor(Math.random() * (USERS - 1)), newGroup().id]);
+  const lines = Array.from({ length: count }, () => [
+    hot ? 1 : 1 + Math.floor(Math.random() * (USERS - 1)),
+    newGroup().id,
+  ]);
   return [
     sql`INSERT INTO commit_groups (group_id, at, voided) VALUES (${uuid(group.id)}, ${NOW}, 0)`,
     transfer(group, {
@@ -200,14 +223,24 @@ async function batchesPerSecond(batch: Batch, clients: number, make: () => Sql[]
 async function ours(batch: Batch): Promise<Rate[]> {
   const rates: Rate[] = [];
   for (const clients of [1, 16]) {
-    const perSecond = await batchesPerSecond(batch, clients, () => [raw("SELECT 1"), raw("SELECT 1")]);
+    const perSecond = await batchesPerSecond(batch, clients, () => [
+      raw("SELECT 1"),
+      raw("SELECT 1"),
+    ]);
     rates.push({ who: "D1, batches of SELECT 1 twice", clients, hot: false, perSecond });
   }
   for (const hot of [false, true]) {
     for (const perBatch of [1, 64]) {
       for (const clients of [1, 16]) {
-        const perSecond = perBatch * (await batchesPerSecond(batch, clients, () => unit(newGroup(), perBatch, hot)));
-        rates.push({ who: `D1, ${perBatch === 1 ? "one" : perBatch} a batch`, clients, hot, perSecond });
+        const perSecond =
+          perBatch *
+          (await batchesPerSecond(batch, clients, () => unit(newGroup(), perBatch, hot)));
+        rates.push({
+          who: `D1, ${perBatch === 1 ? "one" : perBatch} a batch`,
+          clients,
+          hot,
+          perSecond,
+        });
       }
     }
   }
@@ -234,8 +267,14 @@ async function main(): Promise<void> {
     if (largest === undefined) throw new Error("no database");
     // The bench worker adds the database's size as the last result.
     const size = (await largest([raw("SELECT 1")])).at(-1)?.[0] as { bytes: number } | undefined;
-    console.log(`\nBytes that stay a transfer, its indexes included: ${Math.round((size?.bytes ?? 0) / (SIZES.at(-1) ?? 1))}`);
-    const rates = [...(await ours(largest)), ...runSqlite(SECONDS, MIGRATIONS), ...(await runPostgres(SECONDS))];
+    console.log(
+      `\nBytes that stay a transfer, its indexes included: ${Math.round((size?.bytes ?? 0) / (SIZES.at(-1) ?? 1))}`,
+    );
+    const rates = [
+      ...(await ours(largest)),
+      ...runSqlite(SECONDS, MIGRATIONS),
+      ...(await runPostgres(SECONDS)),
+    ];
     console.log("\nTransfers per second");
     for (const rate of rates)
       console.log(

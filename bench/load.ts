@@ -51,7 +51,9 @@ export function httpRequest(request: {
   const all: Record<string, string> = {
     host: "127.0.0.1",
     ...headers,
-    ...(body === undefined ? {} : { "content-type": "application/json", "content-length": String(Buffer.byteLength(body)) }),
+    ...(body === undefined
+      ? {}
+      : { "content-type": "application/json", "content-length": String(Buffer.byteLength(body)) }),
   };
   const head = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   return Buffer.from(`${method} ${target} HTTP/1.1\r\n${head.join("")}\r\n${body ?? ""}`);
@@ -80,7 +82,8 @@ export async function run(load: Load): Promise<LoadResult> {
       socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error("no answer in time")));
       socket.once("error", reject);
       const send = () => {
-        const request = load.forMs === undefined ? requests[next] : requests[next % requests.length];
+        const request =
+          load.forMs === undefined ? requests[next] : requests[next % requests.length];
         sentAt = performance.now();
         if (request === undefined || sentAt >= until) {
           socket.destroy();
@@ -111,7 +114,16 @@ export async function run(load: Load): Promise<LoadResult> {
 
   const bodies = await Promise.all(load.lanes.map(lane));
   const ms = load.forMs ?? last - countFrom;
-  return { perSecond: latencies.length / (ms / 1_000), done: latencies.length, all, ms, latencies, statuses, firstFault, bodies };
+  return {
+    perSecond: latencies.length / (ms / 1_000),
+    done: latencies.length,
+    all,
+    ms,
+    latencies,
+    statuses,
+    firstFault,
+    bodies,
+  };
 }
 
 /** A whole answer, or undefined while bytes are missing. Lengths or chunks; one answer at a time. */
@@ -124,7 +136,9 @@ function readAnswer(bytes: Buffer): { status: number; body: () => string } | und
   const length = /\r\ncontent-length: *(\d+)/i.exec(head);
   if (length !== null) {
     const end = bodyAt + Number(length[1]);
-    return bytes.byteLength < end ? undefined : { status, body: () => bytes.toString("utf8", bodyAt, end) };
+    return bytes.byteLength < end
+      ? undefined
+      : { status, body: () => bytes.toString("utf8", bodyAt, end) };
   }
   if (!bytes.subarray(-5).equals(LAST_CHUNK)) return undefined;
   return { status, body: () => joinChunks(bytes.toString("utf8", bodyAt)) };

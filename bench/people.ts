@@ -7,13 +7,26 @@ import { uuidv7 } from "../src/platform/uuid.ts";
 import { httpRequest } from "./load.ts";
 import type { BenchStack, Database } from "./stack.ts";
 
-export type Person = { readonly userId: string; readonly apiKeyId: string; readonly key: CryptoKey };
+export type Person = {
+  readonly userId: string;
+  readonly apiKeyId: string;
+  readonly key: CryptoKey;
+};
 
 /** Each gets `units` of every asset, from the chain's account as a deposit would: the triggers move the balances. */
-export async function makePeople(stack: BenchStack, count: number, assets: readonly string[], units = 10 ** 12): Promise<Person[]> {
+export async function makePeople(
+  stack: BenchStack,
+  count: number,
+  assets: readonly string[],
+  units = 10 ** 12,
+): Promise<Person[]> {
   const people: (Person & { sealed: string; masterKeyId: string })[] = [];
   for (let i = 0; i < count; i++) {
-    const [userId, apiKeyId, secret] = [uuidv7(), randomUUID(), randomBytes(32).toString("base64url")];
+    const [userId, apiKeyId, secret] = [
+      uuidv7(),
+      randomUUID(),
+      randomBytes(32).toString("base64url"),
+    ];
     people.push({
       userId,
       apiKeyId,
@@ -21,7 +34,14 @@ export async function makePeople(stack: BenchStack, count: number, assets: reado
       ...(await sealSecret(stack.masterKeys, secret, { apiKeyId, userId })),
     });
   }
-  const list = JSON.stringify(people.map(({ userId, apiKeyId, sealed, masterKeyId }) => ({ userId, apiKeyId, sealed, masterKeyId })));
+  const list = JSON.stringify(
+    people.map(({ userId, apiKeyId, sealed, masterKeyId }) => ({
+      userId,
+      apiKeyId,
+      sealed,
+      masterKeyId,
+    })),
+  );
   await stack.db.batch([
     stack.db
       .prepare(
@@ -47,7 +67,12 @@ export async function makePeople(stack: BenchStack, count: number, assets: reado
   return people.map(({ userId, apiKeyId, key }) => ({ userId, apiKeyId, key }));
 }
 
-export async function fund(db: Database, userIds: readonly string[], assets: readonly string[], units: number): Promise<void> {
+export async function fund(
+  db: Database,
+  userIds: readonly string[],
+  assets: readonly string[],
+  units: number,
+): Promise<void> {
   const [users, given] = [JSON.stringify(userIds), JSON.stringify(assets)];
   const missing =
     "NOT EXISTS (SELECT 1 FROM accounts x WHERE x.owner = CAST('external:local' AS BLOB) AND x.asset = a.value AND x.kind = 'external')";
@@ -84,7 +109,12 @@ export async function signed(
 ): Promise<Uint8Array> {
   const timestampMs = Date.now();
   const body = fields === undefined ? undefined : JSON.stringify(fields);
-  const signature = await signWith(person.key, { timestampMs, method, pathAndQuery: target, ...(body === undefined ? {} : { body }) });
+  const signature = await signWith(person.key, {
+    timestampMs,
+    method,
+    pathAndQuery: target,
+    ...(body === undefined ? {} : { body }),
+  });
   const headers = { ...headersOf(person.apiKeyId, timestampMs, signature) };
   return httpRequest({ method, target, headers, ...(body === undefined ? {} : { body }) });
 }

@@ -1,7 +1,16 @@
 /** Quotes and accepts a second: group commit beside one commit a command, and beside bare D1 batches of the same rows. */
 import { type Bench, type Figure, mean, median, number, percentile } from "./figures.ts";
 import { drive, type LoadResult } from "./load.ts";
-import { acceptsOf, openMarket, openRequests, quoteEach, quoteFields, spread, streamTargets, succeeded } from "./market.ts";
+import {
+  acceptsOf,
+  openMarket,
+  openRequests,
+  quoteEach,
+  quoteFields,
+  spread,
+  streamTargets,
+  succeeded,
+} from "./market.ts";
 import { fund, newToken, signed } from "./people.ts";
 import { openSocket } from "./sockets.ts";
 import { type BenchStack, startBenchStack } from "./stack.ts";
@@ -25,7 +34,9 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
   const grouped = await startBenchStack({ peer: "batches" });
   onStop(grouped.stop);
   try {
-    const single = await startBenchStack({ settings: { RFQ_GROUP_MAX_UNITS: "1", RFQ_GROUP_WAIT_MS: "0" } });
+    const single = await startBenchStack({
+      settings: { RFQ_GROUP_MAX_UNITS: "1", RFQ_GROUP_WAIT_MS: "0" },
+    });
     onStop(single.stop);
     try {
       const rest: Record<"grouped" | "single", Rate[]> = { grouped: [], single: [] };
@@ -37,7 +48,8 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
         rest.single.push(await quotesOverRest(single, forMs));
         sockets.push(await quotesOverSockets(grouped, forMs));
         const units = Math.max(1, Math.round(rest.grouped.at(-1)?.perCommit ?? 1));
-        for (const style of ["each", "sets"] as const) bare[style].push(await bareBatches(grouped, { units, ms: forMs, style }));
+        for (const style of ["each", "sets"] as const)
+          bare[style].push(await bareBatches(grouped, { units, ms: forMs, style }));
         accepts.grouped.push(await acceptsOverBooks(grouped, acceptsPerBook));
         accepts.single.push(await acceptsOverBooks(single, acceptsPerBook));
         const last = (list: readonly Rate[]) =>
@@ -47,7 +59,8 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
         );
       }
       complain([...grouped.faults(), ...single.faults()], say);
-      const of = (list: readonly Rate[], pick: (rate: Rate) => number = (rate) => rate.perSecond) => median(list.map(pick));
+      const of = (list: readonly Rate[], pick: (rate: Rate) => number = (rate) => rate.perSecond) =>
+        median(list.map(pick));
       const oneByOne = (value: number) => ({ name: "one commit a command", value });
       const figures: Figure[] = [
         {
@@ -57,8 +70,18 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
           peer: oneByOne(of(rest.single)),
           target: { atLeast: 3 },
         },
-        { what: "  p50", unit: "ms", ours: of(rest.grouped, (rate) => rate.p50), peer: oneByOne(of(rest.single, (rate) => rate.p50)) },
-        { what: "  p99", unit: "ms", ours: of(rest.grouped, (rate) => rate.p99), peer: oneByOne(of(rest.single, (rate) => rate.p99)) },
+        {
+          what: "  p50",
+          unit: "ms",
+          ours: of(rest.grouped, (rate) => rate.p50),
+          peer: oneByOne(of(rest.single, (rate) => rate.p50)),
+        },
+        {
+          what: "  p99",
+          unit: "ms",
+          ours: of(rest.grouped, (rate) => rate.p99),
+          peer: oneByOne(of(rest.single, (rate) => rate.p99)),
+        },
         {
           what: "  processor time of workerd a quote",
           unit: "µs",
@@ -140,13 +163,24 @@ async function quotesOverRest(stack: BenchStack, forMs: number): Promise<Rate> {
     market.makers.map((maker, index) =>
       // Each maker begins at another request, so that they spread over all of them.
       Promise.all(
-        requestIds.map((_, step) => signed(maker, "POST", "/rfq/quote", quoteFields(requestIds[(index + step) % REQUESTS] ?? ""))),
+        requestIds.map((_, step) =>
+          signed(
+            maker,
+            "POST",
+            "/rfq/quote",
+            quoteFields(requestIds[(index + step) % REQUESTS] ?? ""),
+          ),
+        ),
       ),
     ),
   );
   const before = stack.cpuMs();
   const result = succeeded(await drive({ port: stack.port, lanes, forMs, warmUpMs: 500 }));
-  return rateOf(result, stack.cpuMs() - before, await perCommit(stack, market.asset, "quotes", "opened_in"));
+  return rateOf(
+    result,
+    stack.cpuMs() - before,
+    await perCommit(stack, market.asset, "quotes", "opened_in"),
+  );
 }
 
 /** One command in flight on each maker's socket of the book's own stream. */
@@ -154,7 +188,9 @@ async function quotesOverSockets(stack: BenchStack, forMs: number): Promise<Rate
   const market = await openMarket(stack, MAKERS);
   const requestIds = await openRequests(stack, market, REQUESTS);
   const sockets = await Promise.all(
-    (await streamTargets(stack, market.makers, market.assetId)).map((target) => openSocket(stack.port, target)),
+    (await streamTargets(stack, market.makers, market.assetId)).map((target) =>
+      openSocket(stack.port, target),
+    ),
   );
   const latencies: number[] = [];
   let all = 0;
@@ -169,7 +205,13 @@ async function quotesOverSockets(stack: BenchStack, forMs: number): Promise<Rate
           const send = () => {
             sentAt = performance.now();
             if (sentAt >= until) return resolve();
-            socket.send(JSON.stringify({ id: String(step), op: "quote", ...quoteFields(requestIds[(index + step++) % REQUESTS] ?? "") }));
+            socket.send(
+              JSON.stringify({
+                id: String(step),
+                op: "quote",
+                ...quoteFields(requestIds[(index + step++) % REQUESTS] ?? ""),
+              }),
+            );
           };
           socket.onText = (text) => {
             const { type } = JSON.parse(text) as { type: string };
@@ -195,38 +237,60 @@ async function acceptsOverBooks(stack: BenchStack, each: number): Promise<Rate> 
   const books = [];
   for (let book = 0; book < BOOKS; book++) {
     const market = await openMarket(stack, MAKERS / BOOKS);
-    books.push({ market, quoteIds: await quoteEach(stack, market, await openRequests(stack, market, each)) });
+    books.push({
+      market,
+      quoteIds: await quoteEach(stack, market, await openRequests(stack, market, each)),
+    });
   }
-  const lanes = (await Promise.all(books.map(({ market, quoteIds }) => acceptsOf(market, quoteIds)))).flatMap((ofBook) =>
-    spread(ofBook, MAKERS / BOOKS),
-  );
+  const lanes = (
+    await Promise.all(books.map(({ market, quoteIds }) => acceptsOf(market, quoteIds)))
+  ).flatMap((ofBook) => spread(ofBook, MAKERS / BOOKS));
   const before = stack.cpuMs();
   const result = succeeded(await drive({ port: stack.port, lanes }));
   const cpuMs = stack.cpuMs() - before;
-  const groups = await Promise.all(books.map(({ market }) => perCommit(stack, market.asset, "matches", "matched_in")));
+  const groups = await Promise.all(
+    books.map(({ market }) => perCommit(stack, market.asset, "matches", "matched_in")),
+  );
   return rateOf(result, cpuMs, mean(groups));
 }
 
-async function bareBatches(stack: BenchStack, run: { units: number; ms: number; style: "each" | "sets" }): Promise<number> {
+async function bareBatches(
+  stack: BenchStack,
+  run: { units: number; ms: number; style: "each" | "sets" },
+): Promise<number> {
   const { asset } = newToken();
   const makers = Array.from({ length: MAKERS }, () => crypto.randomUUID());
   await fund(stack.peerDb, makers, [asset], 10 ** 12);
-  const response = await fetch(`http://127.0.0.1:${stack.peerPort}/`, { method: "POST", body: JSON.stringify({ ...run, makers, asset }) });
+  const response = await fetch(`http://127.0.0.1:${stack.peerPort}/`, {
+    method: "POST",
+    body: JSON.stringify({ ...run, makers, asset }),
+  });
   if (!response.ok) throw new Error(await response.text());
   const { written, ms } = (await response.json()) as { written: number; ms: number };
   return written / (ms / 1_000);
 }
 
 /** Rows of the book that one commit group made, on average. */
-async function perCommit(stack: BenchStack, asset: string, table: "quotes" | "matches", column: string): Promise<number> {
+async function perCommit(
+  stack: BenchStack,
+  asset: string,
+  table: "quotes" | "matches",
+  column: string,
+): Promise<number> {
   const row = await stack.db
-    .prepare(`SELECT 1.0 * count(*) / count(DISTINCT ${column}) AS mean FROM ${table} WHERE asset = ?`)
+    .prepare(
+      `SELECT 1.0 * count(*) / count(DISTINCT ${column}) AS mean FROM ${table} WHERE asset = ?`,
+    )
     .bind(asset)
     .first<{ mean: number }>();
   return row?.mean ?? Number.NaN;
 }
 
-function rateOf(result: Pick<LoadResult, "perSecond" | "latencies" | "all">, cpuMs: number, commitSize: number): Rate {
+function rateOf(
+  result: Pick<LoadResult, "perSecond" | "latencies" | "all">,
+  cpuMs: number,
+  commitSize: number,
+): Rate {
   return {
     perSecond: result.perSecond,
     p50: percentile(result.latencies, 0.5),
@@ -237,5 +301,6 @@ function rateOf(result: Pick<LoadResult, "perSecond" | "latencies" | "all">, cpu
 }
 
 function complain(faults: readonly string[], say: (line: string) => void): void {
-  if (faults.length > 0) say(`  the Worker logged ${faults.length} faults, the first: ${faults[0]?.slice(0, 300)}`);
+  if (faults.length > 0)
+    say(`  the Worker logged ${faults.length} faults, the first: ${faults[0]?.slice(0, 300)}`);
 }

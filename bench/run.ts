@@ -16,16 +16,24 @@ const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   storage: { title: "Storage", bench: benchStorage },
 };
 /** Benches that are scripts of their own: they print their own tables. */
-const SCRIPTS: Readonly<Record<string, string>> = { ledger: "ledger.ts", "contracts-gas": "contracts-gas.ts" };
+const SCRIPTS: Readonly<Record<string, string>> = {
+  ledger: "ledger.ts",
+  "contracts-gas": "contracts-gas.ts",
+};
 
 await runScript(async (onStop) => {
   const args = process.argv.slice(2);
   const quick = args.includes("--quick");
   const known = [...Object.keys(OWN), ...Object.keys(SCRIPTS)];
   const named = args.filter((arg) => !arg.startsWith("--"));
-  const strange = [...named.filter((name) => !known.includes(name)), ...args.filter((arg) => arg.startsWith("--") && arg !== "--quick")];
+  const strange = [
+    ...named.filter((name) => !known.includes(name)),
+    ...args.filter((arg) => arg.startsWith("--") && arg !== "--quick"),
+  ];
   if (strange.length > 0) {
-    console.error(`There is no ${strange.join(", ")}. Benches: ${known.join(", ")}; --quick for short runs.`);
+    console.error(
+      `There is no ${strange.join(", ")}. Benches: ${known.join(", ")}; --quick for short runs.`,
+    );
     return 2;
   }
   const say = (line: string) => console.log(line);
@@ -49,12 +57,23 @@ await runScript(async (onStop) => {
   }
   const aimed = all.filter((figure) => figure.target !== undefined);
   if (aimed.length > 0)
-    printFigures(`Targets: ${aimed.filter((figure) => verdict(figure) === "holds").length} of ${aimed.length} hold`, aimed);
+    printFigures(
+      `Targets: ${aimed.filter((figure) => verdict(figure) === "holds").length} of ${aimed.length} hold`,
+      aimed,
+    );
   return 0;
 });
 
-async function runChild(script: string, quick: boolean, onStop: (stop: () => Promise<void>) => void): Promise<void> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, script), ...(quick ? ["--quick"] : [])], { stdio: "inherit" });
+async function runChild(
+  script: string,
+  quick: boolean,
+  onStop: (stop: () => Promise<void>) => void,
+): Promise<void> {
+  const child = spawn(
+    process.execPath,
+    [join(import.meta.dirname, script), ...(quick ? ["--quick"] : [])],
+    { stdio: "inherit" },
+  );
   const ended = new Promise<number | null>((resolve, reject) => {
     child.once("error", reject);
     child.once("exit", resolve);

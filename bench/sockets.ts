@@ -31,7 +31,10 @@ export function openSocket(port: number, target: string): Promise<BenchSocket> {
       onFrame: undefined,
       close: () => tcp.destroy(),
     };
-    const timer = setTimeout(() => tcp.destroy(new Error("no upgrade in time")), CONNECT_TIMEOUT_MS);
+    const timer = setTimeout(
+      () => tcp.destroy(new Error("no upgrade in time")),
+      CONNECT_TIMEOUT_MS,
+    );
     tcp.once("error", reject);
     tcp.once("close", () => {
       clearTimeout(timer);

@@ -3,12 +3,25 @@
  * files; beside it, in the same workerd, the peer. No chain, no cron, no rate limits: nothing else moves while we count.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { appendFileSync, copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { unstable_getMiniflareWorkerOptions } from "wrangler";
-import { type BundledModule, bundleWorker, OFFLINE, WRANGLER_CONFIG } from "../scripts/stack/bundle.ts";
+import {
+  type BundledModule,
+  bundleWorker,
+  OFFLINE,
+  WRANGLER_CONFIG,
+} from "../scripts/stack/bundle.ts";
 import { LOCAL_CHAIN, makeSecrets } from "../scripts/stack/local-settings.ts";
 import { applyMigrations } from "../scripts/stack/migrate.ts";
 import { freePort } from "../scripts/stack/ports.ts";
@@ -85,7 +98,9 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
         default: true,
       },
     ]),
-    VENUES: JSON.stringify([{ venue_id: "venue_one", chain: LOCAL_CHAIN, outcome_tokens: ADDRESS }]),
+    VENUES: JSON.stringify([
+      { venue_id: "venue_one", chain: LOCAL_CHAIN, outcome_tokens: ADDRESS },
+    ]),
     SESSION_SECRETS: JSON.stringify({ s1: secrets.sessionSecret }),
     MASTER_KEYS: JSON.stringify(masterKeys),
     ADDRESS_KEY: secrets.addressKey,
@@ -108,7 +123,9 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
           bindings: Object.assign({}, wrangler.bindings, settings),
           unsafeDirectSockets: [{ host: "127.0.0.1", port }],
         },
-        ...(options.peer === undefined ? [] : [peerWorker(options.peer, peerPort, workerOptions.compatibilityDate)]),
+        ...(options.peer === undefined
+          ? []
+          : [peerWorker(options.peer, peerPort, workerOptions.compatibilityDate)]),
       ],
       host: "127.0.0.1",
       port: 0,
@@ -152,7 +169,8 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
       masterKeys,
       db,
       peerDb,
-      rssMb: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1_024,
+      rssMb: () =>
+        Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1_024,
       // Fields 14 and 15 of proc(5), counted after the name; a tick is 10 ms on Linux.
       cpuMs: () => 10 * (Number(stats()[11]) + Number(stats()[12])),
       databaseFile: () => largestSqlite(state),
@@ -183,7 +201,11 @@ function peerWorker(peer: string, port: number, compatibilityDate: unknown) {
 }
 
 /** The probe imports the bundle's main module by name, so it lies beside it. */
-function withProbe(modules: readonly BundledModule[], dir: string, probe: boolean): BundledModule[] {
+function withProbe(
+  modules: readonly BundledModule[],
+  dir: string,
+  probe: boolean,
+): BundledModule[] {
   if (!probe) return [...modules];
   const path = join(dir, "probe.mjs");
   copyFileSync(join(import.meta.dirname, "peers", "probe.mjs"), path);
@@ -205,7 +227,10 @@ class FileLog extends Log {
 
 const folders: string[] = [];
 function temporaryFolder(prefix: string): string {
-  if (folders.length === 0) process.once("exit", () => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
+  if (folders.length === 0)
+    process.once("exit", () =>
+      folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })),
+    );
   const folder = mkdtempSync(join(tmpdir(), prefix));
   folders.push(folder);
   return folder;
@@ -213,7 +238,9 @@ function temporaryFolder(prefix: string): string {
 
 /** Ends workerd even when we are killed without a chance to: the pipe closes with us. */
 function endWithUs(pid: number | undefined): ChildProcess {
-  const watchdog = spawn("sh", ["-c", `cat >/dev/null; kill -9 ${pid} 2>/dev/null`], { stdio: ["pipe", "ignore", "ignore"] });
+  const watchdog = spawn("sh", ["-c", `cat >/dev/null; kill -9 ${pid} 2>/dev/null`], {
+    stdio: ["pipe", "ignore", "ignore"],
+  });
   watchdog.stdin?.on("error", () => {});
   watchdog.unref();
   return watchdog;
@@ -235,9 +262,16 @@ function childrenNamed(name: string): number[] {
 
 function largestSqlite(folder: string): string {
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".sqlite") && basename(name) !== "metadata.sqlite" && basename(dirname(name)).includes("D1"))
+    .filter(
+      (name) =>
+        name.endsWith(".sqlite") &&
+        basename(name) !== "metadata.sqlite" &&
+        basename(dirname(name)).includes("D1"),
+    )
     .map((name) => join(folder, name));
-  const sized = files.map((file) => ({ file, bytes: readFileSync(file).byteLength })).sort((a, b) => b.bytes - a.bytes);
+  const sized = files
+    .map((file) => ({ file, bytes: readFileSync(file).byteLength }))
+    .sort((a, b) => b.bytes - a.bytes);
   const [largest] = sized;
   if (largest === undefined) throw new Error(`no D1 file under ${folder}`);
   return largest.file;

@@ -59,9 +59,16 @@ export const benchStorage: Bench = async ({ quick, say, onStop }) => {
         target: { atMost: TARGET_BYTES },
         note: `${number(count)} of them, pages in use`,
       },
-      { what: "  after a VACUUM of a copy", unit: "bytes", ours: (to.vacuumed - from.vacuumed) / count },
+      {
+        what: "  after a VACUUM of a copy",
+        unit: "bytes",
+        ours: (to.vacuumed - from.vacuumed) / count,
+      },
     ];
-    const [unaccepted, accepted] = [(afterLost.inUse - start.inUse) / lost, (afterTaken.inUse - afterLost.inUse) / taken];
+    const [unaccepted, accepted] = [
+      (afterLost.inUse - start.inUse) / lost,
+      (afterTaken.inUse - afterLost.inUse) / taken,
+    ];
     return [
       ...figure("a quote that is not accepted leaves", start, afterLost, lost),
       ...figure("a quote that is accepted leaves, match and entries", afterLost, afterTaken, taken),
@@ -71,7 +78,12 @@ export const benchStorage: Bench = async ({ quick, say, onStop }) => {
         ours: (accepted + (QUOTES_OF_A_TRADE - 1) * unaccepted) / QUOTES_OF_A_TRADE,
         target: { atMost: TARGET_BYTES },
       },
-      { what: "an event, while it is kept", unit: "bytes", ours: event, note: "the last 1 000 of each stream stay" },
+      {
+        what: "an event, while it is kept",
+        unit: "bytes",
+        ours: event,
+        note: "the last 1 000 of each stream stay",
+      },
     ];
   } finally {
     await stack.stop();
@@ -87,7 +99,10 @@ async function loseQuotes(stack: BenchStack, market: Market, count: number): Pro
     await quoteEach(
       stack,
       market,
-      Array.from({ length: lot }, (_, index) => requestIds[(done + index) % requestIds.length] ?? ""),
+      Array.from(
+        { length: lot },
+        (_, index) => requestIds[(done + index) % requestIds.length] ?? "",
+      ),
       1,
     );
   }
@@ -97,9 +112,18 @@ async function loseQuotes(stack: BenchStack, market: Market, count: number): Pro
   await untilNoneOpen(stack, "requests");
 }
 
-async function cancelRequests(stack: BenchStack, market: Market, requestIds: readonly string[]): Promise<void> {
+async function cancelRequests(
+  stack: BenchStack,
+  market: Market,
+  requestIds: readonly string[],
+): Promise<void> {
   await untilNoneOpen(stack, "quotes");
-  await sendAll(stack, await Promise.all(requestIds.map((id) => signed(market.requester, "DELETE", `/rfq/request?request_id=${id}`))));
+  await sendAll(
+    stack,
+    await Promise.all(
+      requestIds.map((id) => signed(market.requester, "DELETE", `/rfq/request?request_id=${id}`)),
+    ),
+  );
 }
 
 async function takeQuotes(stack: BenchStack, market: Market, count: number): Promise<void> {
@@ -113,7 +137,9 @@ async function takeQuotes(stack: BenchStack, market: Market, count: number): Pro
 async function untilNoneOpen(stack: BenchStack, table: "quotes" | "requests"): Promise<void> {
   const deadline = Date.now() + 60_000;
   for (;;) {
-    const row = await stack.db.prepare(`SELECT count(*) AS open FROM ${table} WHERE state = 'open'`).first<{ open: number }>();
+    const row = await stack.db
+      .prepare(`SELECT count(*) AS open FROM ${table} WHERE state = 'open'`)
+      .first<{ open: number }>();
     if (row?.open === 0) return;
     if (Date.now() > deadline) throw new Error(`${row?.open} ${table} did not end`);
     await sleep(200);
@@ -127,32 +153,48 @@ async function trim({ db }: BenchStack): Promise<void> {
       "DELETE FROM requests WHERE state <> 'open' AND NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = requests.request_id)",
     ),
     db.prepare("DELETE FROM idempotency_keys"),
-    db.prepare("DELETE FROM stream_events WHERE seq < (SELECT s.last_seq FROM streams s WHERE s.stream_id = stream_events.stream_id)"),
-    db.prepare("UPDATE streams SET first_seq = (SELECT min(seq) FROM stream_events e WHERE e.stream_id = streams.stream_id)"),
+    db.prepare(
+      "DELETE FROM stream_events WHERE seq < (SELECT s.last_seq FROM streams s WHERE s.stream_id = stream_events.stream_id)",
+    ),
+    db.prepare(
+      "UPDATE streams SET first_seq = (SELECT min(seq) FROM stream_events e WHERE e.stream_id = streams.stream_id)",
+    ),
     db.prepare("DELETE FROM commit_groups WHERE seq < (SELECT max(seq) FROM commit_groups)"),
   ]);
 }
 
 async function eventBytes(stack: BenchStack): Promise<number> {
   const { tables } = await sizes(stack);
-  const row = await stack.db.prepare("SELECT count(*) AS events FROM stream_events").first<{ events: number }>();
-  const bytes = [...tables].filter(([name]) => name.includes("stream_events")).reduce((sum, [, size]) => sum + size, 0);
+  const row = await stack.db
+    .prepare("SELECT count(*) AS events FROM stream_events")
+    .first<{ events: number }>();
+  const bytes = [...tables]
+    .filter(([name]) => name.includes("stream_events"))
+    .reduce((sum, [, size]) => sum + size, 0);
   return bytes / (row?.events ?? 0);
 }
 
-type Sizes = { readonly inUse: number; readonly vacuumed: number; readonly tables: ReadonlyMap<string, number> };
+type Sizes = {
+  readonly inUse: number;
+  readonly vacuumed: number;
+  readonly tables: ReadonlyMap<string, number>;
+};
 
 /** Measured on a copy, by SQLite in this process: D1 shows neither pages nor dbstat. */
 async function sizes(stack: BenchStack): Promise<Sizes> {
   const folder = mkdtempSync(join(tmpdir(), "bench-copy-"));
   try {
     const file = stack.databaseFile();
-    for (const end of ["", "-wal"]) if (existsSync(file + end)) copyFileSync(file + end, join(folder, `copy.sqlite${end}`));
+    for (const end of ["", "-wal"])
+      if (existsSync(file + end)) copyFileSync(file + end, join(folder, `copy.sqlite${end}`));
     const copy = new DatabaseSync(join(folder, "copy.sqlite"));
-    const pragma = (name: string) => Number(Object.values(copy.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
+    const pragma = (name: string) =>
+      Number(Object.values(copy.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
     const inUse = (pragma("page_count") - pragma("freelist_count")) * pragma("page_size");
     copy.exec("VACUUM");
-    const tables = copy.prepare("SELECT name, sum(pgsize) AS bytes FROM dbstat GROUP BY name").all();
+    const tables = copy
+      .prepare("SELECT name, sum(pgsize) AS bytes FROM dbstat GROUP BY name")
+      .all();
     const measured = {
       inUse,
       vacuumed: pragma("page_count") * pragma("page_size"),

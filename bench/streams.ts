@@ -30,16 +30,24 @@ export const benchStreams: Bench = async ({ quick, say, onStop }) => {
     const events = quick ? 10 : count === 1_000 ? 250 : 400;
     const { ours, peer, fromClock, storedPeer } = await arrivals(count, events, onStop);
     const label = `a request to ${number(count)} ${count === 1 ? "socket" : "sockets"}`;
-    say(`  ${label}: p50 ${number(percentile(ours.all, 0.5))} ms, bare ${number(percentile(peer.all, 0.5))} ms`);
+    say(
+      `  ${label}: p50 ${number(percentile(ours.all, 0.5))} ms, bare ${number(percentile(peer.all, 0.5))} ms`,
+    );
     const beside = (pick: (one: Arrivals) => number) => ({
       unit: "ms",
       ours: pick(ours),
       peer: { name: "bare broadcast", value: pick(peer) },
     });
     figures.push(
-      { what: `${label}, p50`, ...beside((one) => percentile(one.all, 0.5)), target: { atMost: 1.5 } },
+      {
+        what: `${label}, p50`,
+        ...beside((one) => percentile(one.all, 0.5)),
+        target: { atMost: 1.5 },
+      },
       { what: "  p99", ...beside((one) => percentile(one.all, 0.99)), target: { atMost: 1.5 } },
-      ...(count === 1 ? [] : [{ what: "  the last of them, p50", ...beside((one) => percentile(one.last, 0.5)) }]),
+      ...(count === 1
+        ? []
+        : [{ what: "  the last of them, p50", ...beside((one) => percentile(one.last, 0.5)) }]),
       {
         what: "  processor time of workerd an event",
         unit: "ms",
@@ -73,20 +81,34 @@ export const benchStreams: Bench = async ({ quick, say, onStop }) => {
 
 type Arrivals = { readonly all: number[]; readonly last: number[]; readonly cpuMs: number[] };
 
-async function arrivals(count: number, events: number, onStop: (stop: () => Promise<void>) => void) {
+async function arrivals(
+  count: number,
+  events: number,
+  onStop: (stop: () => Promise<void>) => void,
+) {
   const stack = await startBenchStack({ peer: "broadcast", probe: true });
   onStop(stack.stop);
   try {
     const { assetId, asset } = newToken();
     const [requester] = (await makePeople(stack, 1, [])) as [Person];
-    const body = { venue_id: "venue_one", asset_id: assetId, amount: "1000", side: "Bid", expires_in_secs: 3_600 };
+    const body = {
+      venue_id: "venue_one",
+      asset_id: assetId,
+      amount: "1000",
+      side: "Bid",
+      expires_in_secs: 3_600,
+    };
     const readers = await openReaders(stack, count, assetId);
-    const bare = await Promise.all(Array.from({ length: count }, () => openSocket(stack.peerPort, "/?name=peer")));
+    const bare = await Promise.all(
+      Array.from({ length: count }, () => openSocket(stack.peerPort, "/?name=peer")),
+    );
     const ours: Arrivals = { all: [], last: [], cpuMs: [] };
     const peer: Arrivals = { all: [], last: [], cpuMs: [] };
     const fromClock: number[] = [];
     const storedPeer: number[] = [];
-    await stack.peerDb.prepare("CREATE TABLE events (seq INTEGER PRIMARY KEY, body TEXT NOT NULL)").run();
+    await stack.peerDb
+      .prepare("CREATE TABLE events (seq INTEGER PRIMARY KEY, body TEXT NOT NULL)")
+      .run();
     for (let event = -3; event < events; event++) {
       const keep = event >= 0;
       const request = await signed(requester, "POST", "/rfq/request", body);
@@ -107,7 +129,10 @@ async function arrivals(count: number, events: number, onStop: (stop: () => Prom
       const cpuPeer = stack.cpuMs() - cpu;
       got = collect(bare);
       const stored = JSON.parse(
-        await post(stack.peerPort, httpRequest({ method: "POST", target: "/?name=peer&stored=1", body: heard.text })),
+        await post(
+          stack.peerPort,
+          httpRequest({ method: "POST", target: "/?name=peer&stored=1", body: heard.text }),
+        ),
       ) as { at: number };
       const echoedAgain = await got;
       if (!keep) continue;
@@ -129,7 +154,11 @@ function note(into: Arrivals, at: readonly number[], from: number, cpuMs: number
   into.cpuMs.push(cpuMs);
 }
 
-async function openReaders(stack: BenchStack, count: number, assetId: string): Promise<BenchSocket[]> {
+async function openReaders(
+  stack: BenchStack,
+  count: number,
+  assetId: string,
+): Promise<BenchSocket[]> {
   const users = await makePeople(stack, Math.ceil(count / SOCKETS_PER_USER), []);
   const targets = await streamTargets(
     stack,
@@ -139,7 +168,8 @@ async function openReaders(stack: BenchStack, count: number, assetId: string): P
   const sockets: BenchSocket[] = [];
   await Promise.all(
     Array.from({ length: 20 }, async () => {
-      for (let target = targets.pop(); target !== undefined; target = targets.pop()) sockets.push(await openSocket(stack.port, target));
+      for (let target = targets.pop(); target !== undefined; target = targets.pop())
+        sockets.push(await openSocket(stack.port, target));
     }),
   );
   // Hello and snapshot of the last of them are still on their way.
@@ -150,7 +180,10 @@ async function openReaders(stack: BenchStack, count: number, assetId: string): P
 /** The instants at which each socket got its next message, in Unix milliseconds, and its text. */
 function collect(sockets: readonly BenchSocket[]): Promise<{ at: number[]; text: string }> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error("an event did not reach every socket")), ARRIVAL_TIMEOUT_MS);
+    const timer = setTimeout(
+      () => reject(new Error("an event did not reach every socket")),
+      ARRIVAL_TIMEOUT_MS,
+    );
     const at: number[] = [];
     for (const socket of sockets) {
       socket.onFrame = (bytes, instant) => {
@@ -182,9 +215,14 @@ async function lastBatch(stack: BenchStack, book: string): Promise<number> {
  * (tickets, batches of D1, whose garbage waits for room to run out) is no cost of the socket: hence a second figure, of
  * those that come when the heap has grown to its size.
  */
-async function idleSockets(quick: boolean, onStop: (stop: () => Promise<void>) => void): Promise<Figure[]> {
+async function idleSockets(
+  quick: boolean,
+  onStop: (stop: () => Promise<void>) => void,
+): Promise<Figure[]> {
   const count = quick ? 200 : 1_000;
-  const measured = async (open: (stack: BenchStack, howMany: number, name: string) => Promise<BenchSocket[]>) => {
+  const measured = async (
+    open: (stack: BenchStack, howMany: number, name: string) => Promise<BenchSocket[]>,
+  ) => {
     const stack = await startBenchStack({ peer: "broadcast" });
     onStop(stack.stop);
     try {
@@ -206,12 +244,29 @@ async function idleSockets(quick: boolean, onStop: (stop: () => Promise<void>) =
   };
   const ours = await measured(openReaders);
   const bare = await measured((stack, howMany, name) =>
-    Promise.all(Array.from({ length: howMany }, () => openSocket(stack.peerPort, `/?name=${name}`))),
+    Promise.all(
+      Array.from({ length: howMany }, () => openSocket(stack.peerPort, `/?name=${name}`)),
+    ),
   );
-  const beside = (pick: (one: typeof ours) => number) => ({ ours: pick(ours), peer: { name: "bare sockets", value: pick(bare) } });
+  const beside = (pick: (one: typeof ours) => number) => ({
+    ours: pick(ours),
+    peer: { name: "bare sockets", value: pick(bare) },
+  });
   return [
-    { what: `memory of workerd with ${number(count)} idle sockets of one book`, unit: "MB", ...beside((one) => one.first) },
-    { what: `  a socket of the next ${number(2 * count)}`, unit: "KB", ...beside((one) => one.each) },
-    { what: `  processor time in ${IDLE_MS / 1_000} s of idling`, unit: "ms", ...beside((one) => one.idleCpu) },
+    {
+      what: `memory of workerd with ${number(count)} idle sockets of one book`,
+      unit: "MB",
+      ...beside((one) => one.first),
+    },
+    {
+      what: `  a socket of the next ${number(2 * count)}`,
+      unit: "KB",
+      ...beside((one) => one.each),
+    },
+    {
+      what: `  processor time in ${IDLE_MS / 1_000} s of idling`,
+      unit: "ms",
+      ...beside((one) => one.idleCpu),
+    },
   ];
 }

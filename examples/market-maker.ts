@@ -7,16 +7,25 @@
  * will ever hold: what it holds, plus what its open buying quotes would bring, stays within it. A Ctrl-C stops quoting first
  * and then cancels what is open, since a quote under way may commit after a cancel.
  */
-import { type Client, Problem, type QuoteRequest, type Stream, type Venue } from "../src/client/index.ts";
+import {
+  type Client,
+  Problem,
+  type QuoteRequest,
+  type Stream,
+  type Venue,
+} from "../src/client/index.ts";
 import { clientOfEnvironment, priceSetting, refuse, wholeSetting } from "./settings.ts";
 
 const VENUES: readonly Venue[] = ["venue_one", "venue_two", "venue_three"];
 const venue_id = VENUES.find((venue) => venue === process.argv[2]);
-if (venue_id === undefined) refuse("usage: npx node examples/market-maker.ts <venue_one|venue_two|venue_three>");
+if (venue_id === undefined)
+  refuse("usage: npx node examples/market-maker.ts <venue_one|venue_two|venue_three>");
 const fair = priceSetting("FAIR_PRICE", 500_000);
 const halfSpread = Number(wholeSetting("HALF_SPREAD", 10_000n));
 if (fair - halfSpread < 1 || fair + halfSpread > 1_000_000) {
-  refuse(`HALF_SPREAD is ${halfSpread}; FAIR_PRICE less and plus it must be 1 to 1000000, scaled by 1e6.`);
+  refuse(
+    `HALF_SPREAD is ${halfSpread}; FAIR_PRICE less and plus it must be 1 to 1000000, scaled by 1e6.`,
+  );
 }
 // A million tokens: ten times what the maker of `npm run dev` begins with.
 const maxPosition = wholeSetting("MAX_POSITION", 1_000_000_000_000n);
@@ -50,8 +59,10 @@ async function readMarket(stream: Stream): Promise<void> {
 
 async function readAccount(stream: Stream): Promise<void> {
   for await (const message of stream) {
-    if (message.type === "quote.closed") for (const quotes of buying.values()) quotes.delete(message.data.quote_id);
-    if (message.type === "match.created") console.log(`traded: ${message.data.side} ${message.data.amount} at ${message.data.price}`);
+    if (message.type === "quote.closed")
+      for (const quotes of buying.values()) quotes.delete(message.data.quote_id);
+    if (message.type === "match.created")
+      console.log(`traded: ${message.data.side} ${message.data.amount} at ${message.data.price}`);
     // What was missed cannot be replayed: what we believe is open may not be. Begin afresh.
     if (message.type === "resync") {
       await client.rfq.cancelQuotes({ venue_id: venue_id ?? "venue_one" });
@@ -76,9 +87,15 @@ async function quote(maker: Client, request: QuoteRequest): Promise<void> {
   const price = request.side === "Bid" ? fair + halfSpread : fair - halfSpread;
   try {
     if (request.side === "Ask" && !(await fits(maker, request))) {
-      return console.log(`passed: ${request.amount} of ${request.asset_id} is over the inventory limit`);
+      return console.log(
+        `passed: ${request.amount} of ${request.asset_id} is over the inventory limit`,
+      );
     }
-    const placed = await market.quote({ request_id: request.request_id, price, expires_in_secs: 60 });
+    const placed = await market.quote({
+      request_id: request.request_id,
+      price,
+      expires_in_secs: 60,
+    });
     if (request.side === "Ask") openBuys(request.asset_id).set(placed.quote_id, placed.amount);
     console.log(`quoted: ${request.side} ${request.amount} of ${request.asset_id} at ${price}`);
   } catch (error) {
@@ -88,7 +105,10 @@ async function quote(maker: Client, request: QuoteRequest): Promise<void> {
   }
 }
 
-async function fits(maker: Client, { venue_id: venue, asset_id, amount }: QuoteRequest): Promise<boolean> {
+async function fits(
+  maker: Client,
+  { venue_id: venue, asset_id, amount }: QuoteRequest,
+): Promise<boolean> {
   const { balance, pending_balance } = await maker.custody.balance({ venue_id: venue, asset_id });
   const open = [...openBuys(asset_id).values()].reduce((sum, each) => sum + each, 0n);
   return balance + pending_balance + open + amount <= maxPosition;

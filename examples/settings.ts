@@ -19,7 +19,8 @@ export function wholeSetting(name: string, fallback: bigint): bigint {
 /** A price scaled by 1e6, as everywhere: 1 to 1000000. */
 export function priceSetting(name: string, fallback: number): number {
   const price = wholeSetting(name, BigInt(fallback));
-  if (price < 1n || price > 1_000_000n) refuse(`${name} is ${price}; a price is 1 to 1000000, scaled by 1e6.`);
+  if (price < 1n || price > 1_000_000n)
+    refuse(`${name} is ${price}; a price is 1 to 1000000, scaled by 1e6.`);
   return Number(price);
 }
 

@@ -19,7 +19,10 @@ type SolcOutput = {
 };
 type Solc = {
   version(): string;
-  compile(input: string, callbacks: { import(path: string): { contents: string } | { error: string } }): string;
+  compile(
+    input: string,
+    callbacks: { import(path: string): { contents: string } | { error: string } },
+  ): string;
 };
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
@@ -49,7 +52,9 @@ function compile(): Record<string, Record<string, Compiled>> {
   const solc = require("solc") as Solc;
   const input = {
     language: "Solidity",
-    sources: Object.fromEntries(WANTED.map(({ file }) => [file, { content: readFileSync(join(root, file), "utf8") }])),
+    sources: Object.fromEntries(
+      WANTED.map(({ file }) => [file, { content: readFileSync(join(root, file), "utf8") }]),
+    ),
     settings: {
       optimizer: { enabled: true, runs: 10_000 },
       // Cancun is what Polygon, Base and anvil all run; later opcodes are not everywhere.
@@ -58,15 +63,23 @@ function compile(): Record<string, Record<string, Compiled>> {
       metadata: { bytecodeHash: "none", appendCBOR: false },
       outputSelection: {
         "*": {
-          "*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object", "evm.deployedBytecode.immutableReferences"],
+          "*": [
+            "abi",
+            "evm.bytecode.object",
+            "evm.deployedBytecode.object",
+            "evm.deployedBytecode.immutableReferences",
+          ],
         },
       },
     },
   };
-  const output = JSON.parse(solc.compile(JSON.stringify(input), { import: readSource })) as SolcOutput;
+  const output = JSON.parse(
+    solc.compile(JSON.stringify(input), { import: readSource }),
+  ) as SolcOutput;
   // A warning in our own sources is an error; what a dependency warns about is its authors' to judge.
   const problems = (output.errors ?? []).filter(
-    ({ severity, sourceLocation }) => severity === "error" || sourceLocation?.file.startsWith("contracts/"),
+    ({ severity, sourceLocation }) =>
+      severity === "error" || sourceLocation?.file.startsWith("contracts/"),
   );
   for (const { formattedMessage } of problems) console.error(formattedMessage);
   if (problems.length > 0 || !output.contracts) throw new Error("contracts do not compile cleanly");
@@ -92,11 +105,15 @@ function outputs(): Map<string, string> {
     const compiled = contracts[file]?.[name];
     if (!compiled) throw new Error(`${file} has no contract ${name}`);
     const deployed = compiled.evm.deployedBytecode;
-    if (deployed.object.length / 2 > MAX_CODE_BYTES) throw new Error(`${name} is too large to deploy`);
+    if (deployed.object.length / 2 > MAX_CODE_BYTES)
+      throw new Error(`${name} is too large to deploy`);
     const artifact = {
       contractName: name,
       // The hash of what eth_getCode answers; null where the constructor writes immutables into the code.
-      deployedBytecodeHash: Object.keys(deployed.immutableReferences ?? {}).length === 0 ? keccak256(`0x${deployed.object}`) : null,
+      deployedBytecodeHash:
+        Object.keys(deployed.immutableReferences ?? {}).length === 0
+          ? keccak256(`0x${deployed.object}`)
+          : null,
       abi: compiled.abi,
       bytecode: `0x${compiled.evm.bytecode.object}`,
     };
@@ -135,7 +152,12 @@ function isOurs(text: string): boolean {
 }
 
 const files = outputs();
-const stale = [...[...files].filter(([path, text]) => readOrNull(join(root, path)) !== text).map(([path]) => path), ...leftovers(files)];
+const stale = [
+  ...[...files]
+    .filter(([path, text]) => readOrNull(join(root, path)) !== text)
+    .map(([path]) => path),
+  ...leftovers(files),
+];
 if (process.argv.includes("--check")) {
   if (stale.length > 0) {
     console.error(`stale, run scripts/build-contracts.ts:\n  ${stale.join("\n  ")}`);

@@ -32,7 +32,9 @@ await runScript(async (onStop) => {
   const startedAt = performance.now();
   const tell = new Narrator();
   try {
-    const stack = await tell.step(1, "anvil, contracts, migrations, the Worker in workerd", () => startOwnStack(tell, dir));
+    const stack = await tell.step(1, "anvil, contracts, migrations, the Worker in workerd", () =>
+      startOwnStack(tell, dir),
+    );
     onStop(() => stack.stop());
     await play(stack, tell, onStop);
   } catch (error) {
@@ -41,7 +43,9 @@ await runScript(async (onStop) => {
   }
   tell.table();
   tell.line();
-  tell.line(`All of it worked, in ${duration(performance.now() - startedAt)}. Try it by hand: npm run dev`);
+  tell.line(
+    `All of it worked, in ${duration(performance.now() - startedAt)}. Try it by hand: npm run dev`,
+  );
   return 0;
 });
 
@@ -54,7 +58,11 @@ async function startOwnStack(tell: Narrator, dir: string): Promise<Stack> {
   return stack;
 }
 
-async function play(stack: Stack, tell: Narrator, onStop: (stop: () => Promise<void>) => void): Promise<void> {
+async function play(
+  stack: Stack,
+  tell: Narrator,
+  onStop: (stop: () => Promise<void>) => void,
+): Promise<void> {
   const { usdc, outcomeTokens } = stack.deployment;
   const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc });
   const streams: World["streams"] = [];
@@ -70,10 +78,24 @@ async function play(stack: Stack, tell: Narrator, onStop: (stop: () => Promise<v
     );
     return people;
   });
-  const asset = { venue_id: "venue_one" as const, asset_id: `0x${(randomBytes(16).readBigUInt64BE() | 1n).toString(16)}` };
-  const world: World = { stack, faucet, tell, asset, outcomeTokens: outcomeTokens.venue_one, usdc, streams, ...cast };
+  const asset = {
+    venue_id: "venue_one" as const,
+    asset_id: `0x${(randomBytes(16).readBigUInt64BE() | 1n).toString(16)}`,
+  };
+  const world: World = {
+    stack,
+    faucet,
+    tell,
+    asset,
+    outcomeTokens: outcomeTokens.venue_one,
+    usdc,
+    streams,
+    ...cast,
+  };
   await tell.step(3, "deposits: from the chain into the journal", () => deposit(world));
-  const quoted = await tell.step(4, "makers hear of a request and quote it", () => quoteTwice(world));
+  const quoted = await tell.step(4, "makers hear of a request and quote it", () =>
+    quoteTwice(world),
+  );
   await tell.step(5, "the taker accepts the better quote", () => acceptBetter(world, quoted));
   await tell.step(6, "a withdrawal: paid by the vault, once", () => withdraw(world));
   await tell.step(7, "the books: journal, balances and chain", () => checkBooks(world));

@@ -69,7 +69,9 @@ await runScript(async (onStop) => {
   });
   onStop(async () => {
     // workerd may be gone already when a terminal sent the signal to every process.
-    await Promise.race([desk.stop(), new Promise((resolve) => setTimeout(resolve, 2_000))]).catch(() => {});
+    await Promise.race([desk.stop(), new Promise((resolve) => setTimeout(resolve, 2_000))]).catch(
+      () => {},
+    );
   });
   greet(stack);
   return new Promise<number>(() => {});
@@ -82,20 +84,30 @@ function settingsFrom(texts: readonly string[]): Record<string, string> {
       const [, name = "", value = ""] = /^([A-Z_]+)=(.*)$/s.exec(text) ?? [];
       const setting = Object.hasOwn(known, name) ? known[name] : undefined;
       if (setting === undefined) return refuse(`--set ${text}: there is no such setting.`, USAGE);
-      if (!setting.safeParse(value).success) refuse(`--set ${text}: this is no value of that setting.`, USAGE);
+      if (!setting.safeParse(value).success)
+        refuse(`--set ${text}: this is no value of that setting.`, USAGE);
       return [name, value];
     }),
   );
 }
 
 /** A user of an earlier start logs in, a new one registers. */
-async function enter(stack: Stack, { email, password }: DemoUser): Promise<{ client: Client; isNew: boolean }> {
+async function enter(
+  stack: Stack,
+  { email, password }: DemoUser,
+): Promise<{ client: Client; isNew: boolean }> {
   const guest = new Client({ baseUrl: stack.baseUrl });
   try {
-    return { client: guest.withSession(await guest.auth.register({ email, password })), isNew: true };
+    return {
+      client: guest.withSession(await guest.auth.register({ email, password })),
+      isNew: true,
+    };
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== "email_taken") throw error;
-    return { client: await Client.login({ baseUrl: stack.baseUrl, email, password }), isNew: false };
+    return {
+      client: await Client.login({ baseUrl: stack.baseUrl, email, password }),
+      isNew: false,
+    };
   }
 }
 
@@ -104,13 +116,17 @@ async function fund(stack: Stack, faucet: Faucet, clients: Client[]): Promise<vo
   for (const client of clients) {
     const to = (await client.custody.createDepositAddress()).address as Address;
     await faucet.usdc(to, USDC);
-    for (const token of tokens) await faucet.outcomeTokens(token, { to, id: FIRST_ASSET_ID, amount: TOKENS });
+    for (const token of tokens)
+      await faucet.outcomeTokens(token, { to, id: FIRST_ASSET_ID, amount: TOKENS });
   }
   const deadline = Date.now() + CREDIT_TIMEOUT_MS;
   for (;;) {
-    const credited = await Promise.all(clients.map((client) => client.custody.deposits({ status: "credited" }).all()));
+    const credited = await Promise.all(
+      clients.map((client) => client.custody.deposits({ status: "credited" }).all()),
+    );
     if (credited.every((deposits) => deposits.length > tokens.length)) break;
-    if (Date.now() > deadline) throw new Error(`The demo users' deposits were not credited in time, see ${stack.workerLog}`);
+    if (Date.now() > deadline)
+      throw new Error(`The demo users' deposits were not credited in time, see ${stack.workerLog}`);
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
   console.log("  the demo users have money");

@@ -15,16 +15,23 @@ const DOCS = join(ROOT, "src", "docs");
 
 const [present] = readdirSync(DOCS).flatMap((name) => FILE.exec(name)?.[1] ?? []);
 const version = process.argv[2] ?? present;
-if (version === undefined || !/^\d+\.\d+\.\d+$/.test(version)) throw new Error("usage: node scripts/docs-script.ts [version]");
+if (version === undefined || !/^\d+\.\d+\.\d+$/.test(version))
+  throw new Error("usage: node scripts/docs-script.ts [version]");
 const script = fetchScript(version);
 if (process.argv[2] === undefined) {
   const same = gunzipSync(readFileSync(join(DOCS, `scalar-${version}.js.gz.bin`))).equals(script);
-  console.log(same ? `ok: the script of ${PACKAGE} ${version}, byte for byte` : `not the script of ${PACKAGE} ${version}`);
+  console.log(
+    same
+      ? `ok: the script of ${PACKAGE} ${version}, byte for byte`
+      : `not the script of ${PACKAGE} ${version}`,
+  );
   process.exitCode = same ? 0 : 1;
 } else {
   if (present !== undefined) rmSync(join(DOCS, `scalar-${present}.js.gz.bin`));
   writeFileSync(join(DOCS, `scalar-${version}.js.gz.bin`), gzipSync(script, { level: 9 }));
-  console.log(`Now name ${version} in src/docs/script.ts, twice, and run test/journeys/reference.test.ts.`);
+  console.log(
+    `Now name ${version} in src/docs/script.ts, twice, and run test/journeys/reference.test.ts.`,
+  );
 }
 
 /** npm checks the package against its own integrity hash. */
@@ -41,6 +48,9 @@ function fetchScript(of: string): Buffer {
 }
 
 function run(program: string, args: string[], cwd: string): void {
-  const { status, error } = spawnSync(program, args, { cwd, stdio: ["ignore", "ignore", "inherit"] });
+  const { status, error } = spawnSync(program, args, {
+    cwd,
+    stdio: ["ignore", "ignore", "inherit"],
+  });
   if (status !== 0) throw error ?? new Error(`${program} ${args.join(" ")} ended with ${status}`);
 }

@@ -35,20 +35,31 @@ async function main(named: string[]): Promise<number> {
   }
   const tool = installTool();
   const dir = join(HOME, "stack");
-  const stack = await startStack({ port: await freePort(), rpcPort: await freePort(), dir, vars: { RATE_LIMITS: "off" } });
+  const stack = await startStack({
+    port: await freePort(),
+    rpcPort: await freePort(),
+    dir,
+    vars: { RATE_LIMITS: "off" },
+  });
   try {
     const faults: string[] = [];
     for (const group of named.length === 0 ? GROUPS : named) {
       let casesOfGroup = 0;
       for (const credential of ["session", "api_key"] as const) {
         const { status, cases } = await fuzz(tool, stack, { group, credential });
-        console.log(`${status === 0 ? "ok" : "FAULT"}  ${group} with ${credential}: ${cases} cases`);
+        console.log(
+          `${status === 0 ? "ok" : "FAULT"}  ${group} with ${credential}: ${cases} cases`,
+        );
         if (status !== 0) faults.push(`${group} with ${credential}`);
         casesOfGroup += cases;
       }
-      if (casesOfGroup < MIN_CASES && !SMALL_GROUPS.has(group)) faults.push(`${group}: fewer than ${MIN_CASES} cases`);
+      if (casesOfGroup < MIN_CASES && !SMALL_GROUPS.has(group))
+        faults.push(`${group}: fewer than ${MIN_CASES} cases`);
     }
-    if (faults.length > 0) console.error(`\nFaults: ${faults.join("; ")}. Logs: ${HOME}; the service's: ${stack.workerLog}`);
+    if (faults.length > 0)
+      console.error(
+        `\nFaults: ${faults.join("; ")}. Logs: ${HOME}; the service's: ${stack.workerLog}`,
+      );
     return faults.length === 0 ? 0 : 1;
   } finally {
     await stack.stop();
@@ -60,8 +71,15 @@ function installTool(): string {
   const bin = join(VENV, "bin");
   if (!existsSync(join(bin, "schemathesis"))) {
     mkdirSync(HOME, { recursive: true });
-    must(spawnSync("python3", ["-m", "venv", VENV], { stdio: "inherit" }).status, "python3 -m venv");
-    must(spawnSync(join(bin, "pip"), ["install", "--quiet", SCHEMATHESIS], { stdio: "inherit" }).status, `pip install ${SCHEMATHESIS}`);
+    must(
+      spawnSync("python3", ["-m", "venv", VENV], { stdio: "inherit" }).status,
+      "python3 -m venv",
+    );
+    must(
+      spawnSync(join(bin, "pip"), ["install", "--quiet", SCHEMATHESIS], { stdio: "inherit" })
+        .status,
+      `pip install ${SCHEMATHESIS}`,
+    );
   }
   return join(bin, "schemathesis");
 }
@@ -72,8 +90,21 @@ async function fuzz(
   run: { group: string; credential: "session" | "api_key" },
 ): Promise<{ status: number; cases: number }> {
   const config = join(ROOT, "scripts", "fuzz", "schemathesis.toml");
-  const args = ["--config-file", config, "run", join(ROOT, "docs", "openapi.json"), "--url", stack.directUrl];
-  args.push("--include-tag", run.group, "--max-examples", String(EXAMPLES_PER_OPERATION), "--no-color");
+  const args = [
+    "--config-file",
+    config,
+    "run",
+    join(ROOT, "docs", "openapi.json"),
+    "--url",
+    stack.directUrl,
+  ];
+  args.push(
+    "--include-tag",
+    run.group,
+    "--max-examples",
+    String(EXAMPLES_PER_OPERATION),
+    "--no-color",
+  );
   const child = spawn(tool, args, {
     cwd: HOME,
     env: {
@@ -100,8 +131,14 @@ async function fuzz(
 /** A user with funds for each run: calls end sessions and revoke keys, which must not spoil the next one. */
 async function someone(stack: Stack): Promise<Record<string, string>> {
   const email = `${randomBytes(6).toString("hex")}@fuzz.example`;
-  const session = await new Client({ baseUrl: stack.baseUrl }).auth.register({ email, password: randomBytes(12).toString("hex") });
-  const client = new Client({ baseUrl: stack.baseUrl, credential: { accessToken: session.access_token } });
+  const session = await new Client({ baseUrl: stack.baseUrl }).auth.register({
+    email,
+    password: randomBytes(12).toString("hex"),
+  });
+  const client = new Client({
+    baseUrl: stack.baseUrl,
+    credential: { accessToken: session.access_token },
+  });
   const { address } = await client.custody.createDepositAddress();
   const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc: stack.deployment.usdc });
   await faucet.usdc(address as Address, 1_000_000_000_000n);
@@ -112,7 +149,11 @@ async function someone(stack: Stack): Promise<Record<string, string>> {
   const answer = await stack.operator({ command: ["api-key", "create"], options });
   if (!answer.ok) throw new Error(`operator: ${JSON.stringify(answer.problem)}`);
   const key = answer.result as { api_key_id: string; secret: string };
-  return { FUZZ_TOKEN: session.access_token, FUZZ_API_KEY_ID: key.api_key_id, FUZZ_SECRET: key.secret };
+  return {
+    FUZZ_TOKEN: session.access_token,
+    FUZZ_API_KEY_ID: key.api_key_id,
+    FUZZ_SECRET: key.secret,
+  };
 }
 
 function must(status: number | null, what: string): void {

@@ -3,7 +3,14 @@
  * gets an answer. Prices are made up per asset; what it lacks to deliver, it mints.
  */
 import type { Address } from "viem";
-import { type Client, NoAnswer, Problem, type QuoteRequest, type Stream, type Venue } from "../src/client/index.ts";
+import {
+  type Client,
+  NoAnswer,
+  Problem,
+  type QuoteRequest,
+  type Stream,
+  type Venue,
+} from "../src/client/index.ts";
 import type { Faucet } from "./stack/faucet.ts";
 
 const VENUES: readonly Venue[] = ["venue_one", "venue_two", "venue_three"];
@@ -27,14 +34,18 @@ export type MarketMakerOptions = {
 };
 
 /** Resolves when it listens on every venue. Stopping cancels its quotes. */
-export async function startMarketMaker(options: MarketMakerOptions): Promise<{ stop(): Promise<void> }> {
+export async function startMarketMaker(
+  options: MarketMakerOptions,
+): Promise<{ stop(): Promise<void> }> {
   const { client, log } = options;
   const [current] = (await client.custody.depositAddresses()).filter((address) => address.current);
   const address = (current ?? (await client.custody.createDepositAddress())).address as Address;
   const streams = VENUES.map((venue_id) => client.venueStream({ venue_id }));
   await Promise.all(streams.map((stream) => stream.ready()));
   for (const stream of streams) {
-    listen(stream, { ...options, address }).catch((error: unknown) => log(`market maker: stream ended: ${text(error)}`));
+    listen(stream, { ...options, address }).catch((error: unknown) =>
+      log(`market maker: stream ended: ${text(error)}`),
+    );
   }
   return {
     stop: async () => {
@@ -49,23 +60,34 @@ type Desk = MarketMakerOptions & { address: Address };
 async function listen(stream: Stream, desk: Desk): Promise<void> {
   for await (const message of stream) {
     // One slow restock must not keep the next request waiting.
-    if (message.type === "snapshot") for (const request of message.data.requests) void answer(stream, desk, request);
+    if (message.type === "snapshot")
+      for (const request of message.data.requests) void answer(stream, desk, request);
     if (message.type === "request.opened") void answer(stream, desk, message.data);
   }
 }
 
 async function answer(stream: Stream, desk: Desk, request: QuoteRequest): Promise<void> {
-  const terms = { request_id: request.request_id, price: priceOf(request), expires_in_secs: QUOTE_LIFE_SECS };
+  const terms = {
+    request_id: request.request_id,
+    price: priceOf(request),
+    expires_in_secs: QUOTE_LIFE_SECS,
+  };
   try {
     const quote = await stream.quote(terms).catch(async (error: unknown) => {
       if (!(error instanceof Problem) || error.code !== "insufficient_funds") throw error;
       await restock(desk, request);
       return stream.quote(terms);
     });
-    desk.log(`market maker: quoted ${request.side} of ${request.venue_id} ${request.asset_id} at ${quote.price / 1e6}`);
+    desk.log(
+      `market maker: quoted ${request.side} of ${request.venue_id} ${request.asset_id} at ${quote.price / 1e6}`,
+    );
   } catch (error) {
     // Requests end while they are quoted; only what is no such race is worth a line.
-    if (error instanceof Problem && ["request_not_open", "request_expired", "own_request"].includes(error.code)) return;
+    if (
+      error instanceof Problem &&
+      ["request_not_open", "request_expired", "own_request"].includes(error.code)
+    )
+      return;
     desk.log(`market maker: no quote for ${request.request_id}: ${text(error)}`);
   }
 }
@@ -73,16 +95,26 @@ async function answer(stream: Stream, desk: Desk, request: QuoteRequest): Promis
 /** Mints what the quote would deliver and resolves when the deposit is money. */
 async function restock(desk: Desk, request: QuoteRequest): Promise<void> {
   const { client, faucet, address } = desk;
-  if (request.amount > MAX_RESTOCK_UNITS) throw new Error(`${request.amount} units are more than this market maker mints`);
+  if (request.amount > MAX_RESTOCK_UNITS)
+    throw new Error(`${request.amount} units are more than this market maker mints`);
   const amount = request.amount * RESTOCK_FACTOR;
   const hash =
     request.side === "Bid"
-      ? await faucet.outcomeTokens(desk.outcomeTokens[request.venue_id], { to: address, id: BigInt(request.asset_id), amount })
+      ? await faucet.outcomeTokens(desk.outcomeTokens[request.venue_id], {
+          to: address,
+          id: BigInt(request.asset_id),
+          amount,
+        })
       : await faucet.usdc(address, amount);
   const deadline = Date.now() + RESTOCK_TIMEOUT_MS;
   while (Date.now() < deadline) {
     const { items } = await client.custody.deposits({ limit: 50 }).page();
-    if (items.some(({ transaction_hash, status }) => transaction_hash === hash && status === "credited")) return;
+    if (
+      items.some(
+        ({ transaction_hash, status }) => transaction_hash === hash && status === "credited",
+      )
+    )
+      return;
     await new Promise((resolve) => setTimeout(resolve, 300));
   }
   throw new NoAnswer("restock", `the deposit ${hash} was not credited in time`);

@@ -3,7 +3,15 @@
  * `check`: fails when the tables in src/ and the migrations differ, or when a table is not STRICT.
  */
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 
 const MIGRATIONS = "migrations";
@@ -32,14 +40,25 @@ function check(): void {
   try {
     cpSync(MIGRATIONS, copy, { recursive: true });
     const before = sqlFiles(copy).length;
-    const answer = drizzleKit(["generate", "--dialect", "sqlite", "--schema", "./src/*/tables.ts", "--out", copy]);
-    if (!answer.includes("No schema changes") && sqlFiles(copy).length === before) fail(`drizzle-kit did not compare: ${answer}`);
-    if (sqlFiles(copy).length !== before) fail("tables.ts and migrations/ differ: run `npm run migrations:generate`");
+    const answer = drizzleKit([
+      "generate",
+      "--dialect",
+      "sqlite",
+      "--schema",
+      "./src/*/tables.ts",
+      "--out",
+      copy,
+    ]);
+    if (!answer.includes("No schema changes") && sqlFiles(copy).length === before)
+      fail(`drizzle-kit did not compare: ${answer}`);
+    if (sqlFiles(copy).length !== before)
+      fail("tables.ts and migrations/ differ: run `npm run migrations:generate`");
     for (const file of sqlFiles(MIGRATIONS)) {
       const text = readFileSync(join(MIGRATIONS, file), "utf8");
       const tables = text.match(/^CREATE TABLE/gm)?.length ?? 0;
       const strict = text.match(/^\) STRICT;/gm)?.length ?? 0;
-      if (tables !== strict) fail(`${file}: every table must be STRICT (${strict} of ${tables} are)`);
+      if (tables !== strict)
+        fail(`${file}: every table must be STRICT (${strict} of ${tables} are)`);
     }
   } finally {
     rmSync(copy, { recursive: true });
@@ -54,7 +73,10 @@ function sqlFiles(folder: string): string[] {
 }
 
 function drizzleKit(args: string[]): string {
-  return execFileSync("drizzle-kit", args, { stdio: ["ignore", "pipe", "inherit"], encoding: "utf8" });
+  return execFileSync("drizzle-kit", args, {
+    stdio: ["ignore", "pipe", "inherit"],
+    encoding: "utf8",
+  });
 }
 
 function fail(message: string): never {

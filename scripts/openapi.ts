@@ -42,9 +42,11 @@ function withoutExample({ paths }: OpenApi): string[] {
         if (!isWhole(example)) lacking.push(`${method} ${path} ${where}`);
       };
       for (const { name, example } of operation.parameters ?? []) note(name, example);
-      for (const media of Object.values(operation.requestBody?.content ?? {})) note("body", media.example);
+      for (const media of Object.values(operation.requestBody?.content ?? {}))
+        note("body", media.example);
       for (const [status, response] of Object.entries(operation.responses)) {
-        for (const media of Object.values(response.content ?? {})) note(status, media.examples ?? media.example);
+        for (const media of Object.values(response.content ?? {}))
+          note(status, media.examples ?? media.example);
       }
     }
   }

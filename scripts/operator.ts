@@ -5,12 +5,24 @@
 import { randomBytes } from "node:crypto";
 import { userInfo } from "node:os";
 import { join } from "node:path";
-import { type Parsed, UsageError, commandOf, commandUsage, parseCommand, usageAfter } from "./operator/commands.ts";
+import {
+  type Parsed,
+  UsageError,
+  commandOf,
+  commandUsage,
+  parseCommand,
+  usageAfter,
+} from "./operator/commands.ts";
 import { readable } from "./operator/print.ts";
 import { tellWhenSlow } from "./operator/progress.ts";
 import { keepStdout } from "./operator/stdout.ts";
 import { OFFLINE, ROOT } from "./stack/bundle.ts";
-import { type OperatorAnswer, type OperatorCommand, type OperatorProblem, askOperator } from "./stack/operator-call.ts";
+import {
+  type OperatorAnswer,
+  type OperatorCommand,
+  type OperatorProblem,
+  askOperator,
+} from "./stack/operator-call.ts";
 import { DEFAULT_STACK_DIR, readOperatorFile } from "./stack/stack-file.ts";
 
 /** Wrong usage is told in JSON too, so this is known before anything is parsed. */
@@ -29,18 +41,26 @@ async function main(args: string[]): Promise<number> {
     return 0;
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    if (wantsJson) print(JSON.stringify({ ok: false, problem: { code: "usage", detail: error.message } }));
+    if (wantsJson)
+      print(JSON.stringify({ ok: false, problem: { code: "usage", detail: error.message } }));
     else console.error(`${usageAfter(error)}\n\n${error.message}`);
     return 2;
   }
 }
 
-async function carryOut({ command, remote, dir }: Exclude<Parsed, { help: true }>): Promise<number> {
+async function carryOut({
+  command,
+  remote,
+  dir,
+}: Exclude<Parsed, { help: true }>): Promise<number> {
   withPassword(command);
   const stopTelling = tellWhenSlow(command.command.join(" "));
   let answer: OperatorAnswer;
   try {
-    answer = withShownPassword(command, remote ? await askRemote(command) : await askLocal(command, dir));
+    answer = withShownPassword(
+      command,
+      remote ? await askRemote(command) : await askLocal(command, dir),
+    );
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
     if (wantsJson) print(JSON.stringify({ ok: false, problem: { code: "not_reachable", detail } }));
@@ -70,18 +90,23 @@ function tellRefusal({ command }: OperatorCommand, { code, detail, title }: Oper
 
 /** A password on the command line would stay in the shell's history. */
 function withPassword({ command, options }: OperatorCommand): void {
-  if (MAKES_PASSWORD.has(command.join(" ")) && options !== undefined) options["password"] = randomBytes(18).toString("base64url");
+  if (MAKES_PASSWORD.has(command.join(" ")) && options !== undefined)
+    options["password"] = randomBytes(18).toString("base64url");
 }
 
 /** Shown this once, in JSON too: it is kept nowhere. */
-function withShownPassword({ command, options }: OperatorCommand, answer: OperatorAnswer): OperatorAnswer {
+function withShownPassword(
+  { command, options }: OperatorCommand,
+  answer: OperatorAnswer,
+): OperatorAnswer {
   if (!answer.ok || !MAKES_PASSWORD.has(command.join(" "))) return answer;
   return { ok: true, result: { ...Object(answer.result), password: options?.["password"] } };
 }
 
 /** A chain without a block is one whose holdings `reconcile` could not compare. */
 function remarksOn(result: unknown): string[] {
-  const block: unknown = typeof result === "object" && result !== null && "block" in result ? result.block : undefined;
+  const block: unknown =
+    typeof result === "object" && result !== null && "block" in result ? result.block : undefined;
   if (typeof block !== "object" || block === null) return [];
   return Object.entries(block).flatMap(([chain, at]) =>
     at === null ? [`${chain} could not be asked: what it holds was not compared`] : [],
@@ -96,8 +121,11 @@ function isBad(result: unknown): boolean {
 function askLocal(command: OperatorCommand, dir = DEFAULT_STACK_DIR): Promise<OperatorAnswer> {
   const { url } = readOperatorFile(dir);
   return askOperator((request) => fetch(request), url, command).catch((error: unknown) => {
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
-    throw error instanceof TypeError ? new Error(`The stack of ${dir} does not answer: ${cause}`) : error;
+    const cause =
+      error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
+    throw error instanceof TypeError
+      ? new Error(`The stack of ${dir} does not answer: ${cause}`)
+      : error;
   });
 }
 
@@ -112,7 +140,12 @@ async function askRemote(command: OperatorCommand): Promise<OperatorAnswer> {
   });
   try {
     return await askOperator(
-      async (request) => proxy.env.OPERATOR.fetch(request.url, { method: "POST", headers: request.headers, body: await request.text() }),
+      async (request) =>
+        proxy.env.OPERATOR.fetch(request.url, {
+          method: "POST",
+          headers: request.headers,
+          body: await request.text(),
+        }),
       "http://operator.internal/",
       command,
     );

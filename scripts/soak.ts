@@ -64,7 +64,11 @@ await runScript(async (onStop) => {
   const findings = await restAndJudge(world);
   tell(world, minutes, seed);
   for (const finding of findings) console.log(`  differs: ${finding}`);
-  console.log(findings.length === 0 ? "soak: no difference" : `soak: ${findings.length} differences, see ${stack.workerLog}`);
+  console.log(
+    findings.length === 0
+      ? "soak: no difference"
+      : `soak: ${findings.length} differences, see ${stack.workerLog}`,
+  );
   return findings.length === 0 ? 0 : 1;
 });
 
@@ -80,14 +84,24 @@ async function restAndJudge(world: Faults): Promise<string[]> {
 
 /** Both RPC endpoints of the chain may fail, it takes more confirmations, one venue has fees, and nobody is rationed. */
 function harder(stack: Stack, proxies: readonly RpcProxy[]): Record<string, string> {
-  const local = localSettings({ secrets: makeSecrets(), deployment: stack.deployment, rpcUrl: stack.rpcUrl });
+  const local = localSettings({
+    secrets: makeSecrets(),
+    deployment: stack.deployment,
+    rpcUrl: stack.rpcUrl,
+  });
   const [chain] = JSON.parse(local["CHAINS"] ?? "[]") as object[];
   const venues = JSON.parse(local["VENUES"] ?? "[]") as { venue_id: string }[];
-  const changed = { rpc_urls: proxies.map(({ url }) => url), confirmations: CONFIRMATIONS, replace_after_secs: REPLACE_AFTER_SECS };
+  const changed = {
+    rpc_urls: proxies.map(({ url }) => url),
+    confirmations: CONFIRMATIONS,
+    replace_after_secs: REPLACE_AFTER_SECS,
+  };
   return {
     CHAINS: JSON.stringify([{ ...chain, ...changed }]),
     VENUES: JSON.stringify(
-      venues.map((venue) => (venue.venue_id === "venue_two" ? { ...venue, taker_fee_bps: 30, maker_fee_bps: 10 } : venue)),
+      venues.map((venue) =>
+        venue.venue_id === "venue_two" ? { ...venue, taker_fee_bps: 30, maker_fee_bps: 10 } : venue,
+      ),
     ),
     WITHDRAWAL_DAILY_COUNT: "100000",
     AUTH_SESSION_TTL_SECS: "604800",
@@ -101,12 +115,23 @@ async function people(
 ): Promise<Faults> {
   const chain = await openChain(stack.rpcUrl, stack.deployment, new Dice(`${seed}/chain`));
   const everyone = [];
-  for (let index = 0; index < count; index++) everyone.push(await introduce(stack, `person-${index}`));
+  for (let index = 0; index < count; index++)
+    everyone.push(await introduce(stack, `person-${index}`));
   const refuser = await chain.deployRefuser();
   for (const { addresses } of everyone) {
-    for (const asset of ASSETS) for (const address of addresses) await chain.mint(asset, address, FIRST_DEPOSIT);
+    for (const asset of ASSETS)
+      for (const address of addresses) await chain.mint(asset, address, FIRST_DEPOSIT);
   }
-  return { stack, chain, people: everyone, refuser, tally: new Tally(), ...play, proxies, confirmations: CONFIRMATIONS };
+  return {
+    stack,
+    chain,
+    people: everyone,
+    refuser,
+    tally: new Tally(),
+    ...play,
+    proxies,
+    confirmations: CONFIRMATIONS,
+  };
 }
 
 async function play(world: Faults, seed: string, hands: number): Promise<void> {
@@ -123,7 +148,9 @@ async function play(world: Faults, seed: string, hands: number): Promise<void> {
     repeat(SEND_AGAIN_EVERY_MS, () => world.chain.sendAgain().catch(() => {})),
     repeat(PROGRESS_EVERY_MS, () => progress(world, startedAt).catch(() => {})),
   ]);
-  const acting = Array.from({ length: hands }, (_, hand) => act(world, new Dice(`${seed}/hand-${hand}`)));
+  const acting = Array.from({ length: hands }, (_, hand) =>
+    act(world, new Dice(`${seed}/hand-${hand}`)),
+  );
   await Promise.all([...acting, breakThings(world, new Dice(`${seed}/faults`))]);
   done.yes = true;
   await background;
@@ -150,8 +177,10 @@ async function progress(world: Faults, startedAt: number): Promise<void> {
 }
 
 function tell({ tally, proxies }: Faults, minutes: number, seed: string): void {
-  const units = (amount: bigint) => (Number(amount) / 1e6).toLocaleString("en", { maximumFractionDigits: 0 });
-  const tokens = (how: "deposited" | "withdrawn") => units(TOKENS.reduce((sum, asset) => sum + tally.money(how, nameOf(asset)), 0n));
+  const units = (amount: bigint) =>
+    (Number(amount) / 1e6).toLocaleString("en", { maximumFractionDigits: 0 });
+  const tokens = (how: "deposited" | "withdrawn") =>
+    units(TOKENS.reduce((sum, asset) => sum + tally.money(how, nameOf(asset)), 0n));
   console.log(`
 soak: ${minutes} minutes, seed ${seed}
   operations  ${tally.total("operation")}: ${tally.list("operation")}

@@ -36,7 +36,11 @@ export function createApp(): Api {
 
 const endSockets: CredentialsEnded = (env, { userId, which, streams }) => {
   if (which.kind === "api_key") return closeSockets(env, streams, { apiKeyId: which.apiKeyId });
-  return closeSockets(env, streams, which.kind === "sessions" ? { sessionsOf: userId } : { userId });
+  return closeSockets(
+    env,
+    streams,
+    which.kind === "sessions" ? { sessionsOf: userId } : { userId },
+  );
 };
 
 /** Around everything: makes the request id, turns what was thrown into an answer, adds the common fields, logs one line. */
@@ -61,10 +65,12 @@ async function edge(c: EdgeContext, next: () => Promise<void>): Promise<void> {
 function unrouted(app: Api, c: EdgeContext): Response {
   const exchange = c.get("exchange");
   const methods = app.methods.get(c.req.path);
-  if (methods === undefined) return faultResponse(problem("route_unknown", "No route has this path."), exchange);
+  if (methods === undefined)
+    return faultResponse(problem("route_unknown", "No route has this path."), exchange);
   exchange.route = c.req.path;
   const allowed = [...methods].sort();
-  const isPreflight = c.req.method === "OPTIONS" && c.req.raw.headers.has("access-control-request-method");
+  const isPreflight =
+    c.req.method === "OPTIONS" && c.req.raw.headers.has("access-control-request-method");
   if (isPreflight && config(c.env).CORS_ORIGINS.length > 0) return preflight(allowed);
   const refused = problem("method_not_allowed", `This path takes ${allowed.join(", ")}.`);
   const response = faultResponse(refused, exchange);

@@ -35,7 +35,10 @@ const TASKS: readonly Task[] = [
 
 function reconcileNow(env: Env): Promise<unknown> {
   const settings = config(env);
-  return reconcile(env.DB, { chains: settings.CHAINS.map(({ chain }) => chain), holdingsAt: trackedHoldings(env.DB, settings) });
+  return reconcile(env.DB, {
+    chains: settings.CHAINS.map(({ chain }) => chain),
+    holdingsAt: trackedHoldings(env.DB, settings),
+  });
 }
 
 const TASK_DEADLINE_MS = 25_000;

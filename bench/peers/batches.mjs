@@ -14,7 +14,9 @@ export class Peer extends DurableObject {
     const [started, until] = [Date.now(), Date.now() + ms];
     let written = 0;
     while (Date.now() < until) {
-      await db.batch(style === "sets" ? this.#sets(units, accounts, asset) : this.#each(units, accounts, asset));
+      await db.batch(
+        style === "sets" ? this.#sets(units, accounts, asset) : this.#each(units, accounts, asset),
+      );
       written += units;
     }
     return { written, ms: Date.now() - started };
@@ -86,10 +88,9 @@ export class Peer extends DurableObject {
   }
 
   #begin() {
-    return this.env.DB.prepare("INSERT INTO commit_groups (group_id, at, voided) VALUES (unhex(?, '-'), ?, 0)").bind(
-      crypto.randomUUID(),
-      Date.now(),
-    );
+    return this.env.DB.prepare(
+      "INSERT INTO commit_groups (group_id, at, voided) VALUES (unhex(?, '-'), ?, 0)",
+    ).bind(crypto.randomUUID(), Date.now());
   }
 
   #each(units, accounts, asset) {
@@ -102,7 +103,9 @@ export class Peer extends DurableObject {
     const transfer = db.prepare(
       "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, 1000, 3, unhex(?), 1, 0, ?)",
     );
-    const event = db.prepare("INSERT INTO stream_events (stream_id, seq, written_in, at, type, body) VALUES (?, ?, 1, ?, ?, ?)");
+    const event = db.prepare(
+      "INSERT INTO stream_events (stream_id, seq, written_in, at, type, body) VALUES (?, ?, 1, ?, ?, ?)",
+    );
     return [
       this.#begin(),
       ...this.#rows(units, accounts, asset).flatMap((row) => [
@@ -118,7 +121,11 @@ export class Peer extends DurableObject {
     const now = Date.now();
     const rows = this.#rows(units, accounts, asset);
     const list = JSON.stringify(rows);
-    const events = JSON.stringify(rows.flatMap((row) => row.events.map(([stream, seq, type]) => ({ stream, seq, type, body: row.body }))));
+    const events = JSON.stringify(
+      rows.flatMap((row) =>
+        row.events.map(([stream, seq, type]) => ({ stream, seq, type, body: row.body })),
+      ),
+    );
     return [
       this.#begin(),
       db

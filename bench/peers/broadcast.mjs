@@ -12,7 +12,9 @@ export class Peer extends DurableObject {
       return new Response(null, { status: 101, webSocket: client });
     }
     const message = await request.text();
-    const stored = new URL(request.url).searchParams.has("stored") ? await this.#store(message) : undefined;
+    const stored = new URL(request.url).searchParams.has("stored")
+      ? await this.#store(message)
+      : undefined;
     const at = stored ?? Date.now();
     for (const socket of this.ctx.getWebSockets()) socket.send(message);
     return Response.json({ at });
@@ -21,9 +23,9 @@ export class Peer extends DurableObject {
   /** D1's clock inside the batch, as created_at is ours. */
   async #store(message) {
     const [result] = await this.env.DB.batch([
-      this.env.DB.prepare("INSERT INTO events (body) VALUES (?) RETURNING CAST(round(unixepoch('subsec') * 1000) AS INTEGER) AS at").bind(
-        message,
-      ),
+      this.env.DB.prepare(
+        "INSERT INTO events (body) VALUES (?) RETURNING CAST(round(unixepoch('subsec') * 1000) AS INTEGER) AS at",
+      ).bind(message),
     ]);
     return result.results[0].at;
   }

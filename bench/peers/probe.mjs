@@ -81,7 +81,10 @@ export default {
   async fetch(request, env, context) {
     const url = new URL(request.url);
     if (url.pathname === "/bench/d1-calls") return Response.json({ calls });
-    if (url.pathname === "/bench/batches") return Response.json(await env.RFQ_BOOK.getByName(url.searchParams.get("book")).benchBatches());
+    if (url.pathname === "/bench/batches")
+      return Response.json(
+        await env.RFQ_BOOK.getByName(url.searchParams.get("book")).benchBatches(),
+      );
     return worker.fetch(request, watchedByWorker(env), context);
   },
 };

@@ -18,7 +18,9 @@ export async function checkBooks(world: World): Promise<void> {
     entries += own.entries;
     for (const [asset, amount] of own.sums) add(held, asset, amount);
   }
-  tell.note(`every balance of ${people.length} users equals the sum of its entries (${entries} in all)`);
+  tell.note(
+    `every balance of ${people.length} users equals the sum of its entries (${entries} in all)`,
+  );
   for (const [asset, amount] of held) {
     const onChain = await chainHoldings(world, people, asset);
     tell.note(
@@ -38,30 +40,43 @@ async function reconcile({ tell, stack }: World): Promise<void> {
     (it) => (it.ok ? describe(it.result as Reconciliation) : `refused: ${it.problem.code}`),
   );
   if (!answer.ok) throw new Unmet("the operator's reconciliation to hold", answer.problem);
-  if ((answer.result as Reconciliation).ok !== true) throw new Unmet("the operator's reconciliation to hold", answer.result);
+  if ((answer.result as Reconciliation).ok !== true)
+    throw new Unmet("the operator's reconciliation to hold", answer.result);
 }
 
 function describe({ ok, differences = [], block = {} }: Reconciliation): string {
   const blocks = Object.entries(block).map(([chain, number]) => `${chain} at block ${number}`);
-  const verdict = ok === true ? "the whole journal sums to zero, nothing differs" : `${differences.length} differences`;
+  const verdict =
+    ok === true
+      ? "the whole journal sums to zero, nothing differs"
+      : `${differences.length} differences`;
   return `${verdict} (${blocks.join(", ")})`;
 }
 
 /** What a user holds of each asset, both sub-accounts together, after checking each against its own entries. */
 async function holdingsOf({ name, client }: Person): Promise<{ sums: Sums; entries: number }> {
-  const [balances, ledger] = await Promise.all([client.custody.balances().all(), client.custody.ledger({ limit: 500 }).all()]);
+  const [balances, ledger] = await Promise.all([
+    client.custody.balances().all(),
+    client.custody.ledger({ limit: 500 }).all(),
+  ]);
   const journal: Sums = new Map();
-  for (const { venue, asset_id, account, delta } of ledger) add(journal, `${assetKey(venue, asset_id)} ${account}`, delta);
+  for (const { venue, asset_id, account, delta } of ledger)
+    add(journal, `${assetKey(venue, asset_id)} ${account}`, delta);
   const sums: Sums = new Map();
   for (const { venue_id, asset_id, balance, pending_balance } of balances) {
     const asset = assetKey(venue_id, asset_id);
     expectEqual(`${name}'s available ${asset}`, balance, journal.get(`${asset} available`) ?? 0n);
-    expectEqual(`${name}'s pending ${asset}`, pending_balance, journal.get(`${asset} pending`) ?? 0n);
+    expectEqual(
+      `${name}'s pending ${asset}`,
+      pending_balance,
+      journal.get(`${asset} pending`) ?? 0n,
+    );
     add(sums, asset, balance + pending_balance);
     for (const account of ["available", "pending"]) journal.delete(`${asset} ${account}`);
   }
   const forgotten = [...journal].filter(([, sum]) => sum !== 0n);
-  if (forgotten.length > 0) throw new Unmet(`${name}'s balances to list every asset of the journal`, forgotten);
+  if (forgotten.length > 0)
+    throw new Unmet(`${name}'s balances to list every asset of the journal`, forgotten);
   return { sums, entries: ledger.length };
 }
 
@@ -71,11 +86,19 @@ async function chainHoldings(
   asset: string,
 ): Promise<bigint> {
   const lists = await Promise.all(people.map(({ client }) => client.custody.depositAddresses()));
-  const holders: Address[] = [stack.deployment.vault, ...lists.flat().map(({ address }) => getAddress(address))];
+  const holders: Address[] = [
+    stack.deployment.vault,
+    ...lists.flat().map(({ address }) => getAddress(address)),
+  ];
   const amounts = await Promise.all(
     holders.map((holder) =>
       asset === "USDC"
-        ? faucet.client.readContract({ address: usdc, abi: localUsdcAbi, functionName: "balanceOf", args: [holder] })
+        ? faucet.client.readContract({
+            address: usdc,
+            abi: localUsdcAbi,
+            functionName: "balanceOf",
+            args: [holder],
+          })
         : faucet.client.readContract({
             address: outcomeTokens,
             abi: localOutcomeTokensAbi,

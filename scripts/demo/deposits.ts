@@ -25,13 +25,19 @@ export async function deposit(world: World): Promise<void> {
   const hashes = [await faucet.usdc(to(taker), TAKER_USDC)];
   for (const maker of makers) {
     hashes.push(await faucet.usdc(to(maker), MAKER_USDC));
-    hashes.push(await faucet.outcomeTokens(outcomeTokens, { to: to(maker), id, amount: MAKER_TOKENS }));
+    hashes.push(
+      await faucet.outcomeTokens(outcomeTokens, { to: to(maker), id, amount: MAKER_TOKENS }),
+    );
   }
   tell.note(
     `on the chain: ${units(TAKER_USDC)} USDC to the taker's address, ${units(MAKER_USDC)} USDC and ${units(MAKER_TOKENS)} outcome tokens to each maker's`,
   );
 
-  const detected = await tell.wait("all five deposits are seen, confirming", { timeoutMs: WAIT_MS }, () => allDeposits(everyone, 5));
+  const detected = await tell.wait(
+    "all five deposits are seen, confirming",
+    { timeoutMs: WAIT_MS },
+    () => allDeposits(everyone, 5),
+  );
   const first = detected.find(({ status }) => status === "confirming") ?? detected[0];
   if (first)
     tell.event(
@@ -63,13 +69,21 @@ async function allDeposits(people: Person[], count: number) {
 /** The account stream tells of every deposit twice: seen, and credited. */
 async function checkPassedConfirming(world: World, hashes: string[]): Promise<void> {
   const { tell, taker } = world;
-  const [seen, credited] = await tell.wait("the taker's stream has told of it", { timeoutMs: WAIT_MS }, async () => {
-    const first = await taker.account.find("deposit.detected");
-    const second = await taker.account.find("deposit.credited");
-    return first !== null && second !== null ? ([first, second] as const) : null;
-  });
+  const [seen, credited] = await tell.wait(
+    "the taker's stream has told of it",
+    { timeoutMs: WAIT_MS },
+    async () => {
+      const first = await taker.account.find("deposit.detected");
+      const second = await taker.account.find("deposit.credited");
+      return first !== null && second !== null ? ([first, second] as const) : null;
+    },
+  );
   expectEqual("the deposit's status when it was detected", seen.data.status, "confirming");
-  expectEqual("the credited deposit's transaction", hashes.includes(credited.data.transaction_hash), true);
+  expectEqual(
+    "the credited deposit's transaction",
+    hashes.includes(credited.data.transaction_hash),
+    true,
+  );
   tell.event(
     `${seen.stream}: deposit.detected (confirming), ${duration(credited.atMs - seen.atMs)} later deposit.credited ${units(credited.data.amount)} USDC`,
   );
@@ -85,7 +99,11 @@ async function checkBalances({ tell, taker, makers, asset }: World): Promise<voi
   for (const maker of makers) {
     const tokens = await maker.client.custody.balance(asset);
     expectEqual(`${maker.name}'s outcome tokens`, tokens.balance, MAKER_TOKENS);
-    expectEqual(`${maker.name}'s USDC`, (await maker.client.custody.usdcBalance()).balance, MAKER_USDC);
+    expectEqual(
+      `${maker.name}'s USDC`,
+      (await maker.client.custody.usdcBalance()).balance,
+      MAKER_USDC,
+    );
   }
 }
 

@@ -77,7 +77,11 @@ export class Narrator {
   }
 
   /** Asks until the answer is no longer null. `progress` is shown meanwhile. Throws after `timeoutMs`. */
-  async wait<T>(what: string, options: { timeoutMs: number; progress?: () => string }, ask: () => Promise<T | null>): Promise<T> {
+  async wait<T>(
+    what: string,
+    options: { timeoutMs: number; progress?: () => string },
+    ask: () => Promise<T | null>,
+  ): Promise<T> {
     const startedAt = performance.now();
     let frame = 0;
     let toldAt = startedAt;
@@ -92,7 +96,10 @@ export class Narrator {
       const state = options.progress?.() ?? "";
       if (waited > options.timeoutMs) {
         this.#clear();
-        throw new Unmet(`${what} within ${duration(options.timeoutMs)}`, state === "" ? "nothing" : state);
+        throw new Unmet(
+          `${what} within ${duration(options.timeoutMs)}`,
+          state === "" ? "nothing" : state,
+        );
       }
       const text = `${what} … ${state === "" ? "" : `${state}, `}${duration(waited)}`;
       if (this.#pretty) this.#out.write(`\r\x1b[2K   ${FRAMES[frame++ % FRAMES.length]} ${text}`);
@@ -109,7 +116,9 @@ export class Narrator {
     this.line();
     for (const { number, title, ms, facts } of this.results) {
       const [first = "", ...rest] = facts;
-      this.line(`${this.#green("ok")} ${number}  ${title.padEnd(width)}  ${duration(ms).padStart(7)}  ${first}`);
+      this.line(
+        `${this.#green("ok")} ${number}  ${title.padEnd(width)}  ${duration(ms).padStart(7)}  ${first}`,
+      );
       for (const fact of rest) this.line(`${" ".repeat(width + 16)}${fact}`);
     }
   }
@@ -169,4 +178,5 @@ export function units(amount: bigint): string {
   return `${sign}${whole}${fraction === "" ? "" : `.${fraction}`}`;
 }
 
-export const short = (id: string): string => (id.length > 18 ? `${id.slice(0, 10)}…${id.slice(-4)}` : id);
+export const short = (id: string): string =>
+  id.length > 18 ? `${id.slice(0, 10)}…${id.slice(-4)}` : id;

@@ -9,7 +9,10 @@ export type Cast = { taker: Person; makers: [Person, Person]; withdrawer: Client
 
 export async function introduce(stack: Stack, tell: Narrator): Promise<Cast> {
   const taker = await introduceOne(stack, tell, "taker");
-  const makers: Cast["makers"] = [await introduceOne(stack, tell, "maker-1"), await introduceOne(stack, tell, "maker-2")];
+  const makers: Cast["makers"] = [
+    await introduceOne(stack, tell, "maker-1"),
+    await introduceOne(stack, tell, "maker-2"),
+  ];
   const key = await tell.call(
     `operator: api-key create --email ${taker.email} --scopes read,withdraw`,
     () => operatorKey(stack, taker.email),
@@ -21,7 +24,8 @@ export async function introduce(stack: Stack, tell: Narrator): Promise<Cast> {
     () => withdrawer.auth.whoami(),
     (who) => `${who.credential}, scopes ${who.scopes.join(", ")}`,
   );
-  if (me.user_id !== taker.userId || !me.scopes.includes("withdraw")) throw new Unmet("the taker's key to carry withdraw", me);
+  if (me.user_id !== taker.userId || !me.scopes.includes("withdraw"))
+    throw new Unmet("the taker's key to carry withdraw", me);
   tell.fact("3 users, 3 keys by session, 1 withdraw key by the operator");
   return { taker, makers, withdrawer };
 }
@@ -44,15 +48,27 @@ async function introduceOne(stack: Stack, tell: Narrator, name: string): Promise
   const key = await tell.call(
     'POST /auth/api-keys {scopes: ["read", "trade"]}',
     () => loggedIn.auth.createApiKey({ label: `${name} demo`, scopes: ["read", "trade"] }),
-    ({ api_key_id, secret }) => `201 key ${short(api_key_id)}, secret of ${secret.length} characters, shown once`,
+    ({ api_key_id, secret }) =>
+      `201 key ${short(api_key_id)}, secret of ${secret.length} characters, shown once`,
   );
   const client = loggedIn.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret });
-  return { name, email, userId: session.user_id, session: loggedIn, client, account: new Listener(client.accountStream()) };
+  return {
+    name,
+    email,
+    userId: session.user_id,
+    session: loggedIn,
+    client,
+    account: new Listener(client.accountStream()),
+  };
 }
 
 async function operatorKey(stack: Stack, email: string): Promise<NewApiKey> {
   const options = { email, scopes: "read,withdraw", label: "demo withdrawals" };
-  const answer = await stack.operator({ command: ["api-key", "create"], options, operator: "demo" });
+  const answer = await stack.operator({
+    command: ["api-key", "create"],
+    options,
+    operator: "demo",
+  });
   if (!answer.ok) throw new Unmet("the operator to mint a key", answer.problem);
   const key = answer.result as NewApiKey;
   if (typeof key?.api_key_id !== "string" || typeof key.secret !== "string")

@@ -13,7 +13,10 @@ export type Quoted = { request: QuoteRequest; worse: Quote; better: Quote };
 export async function quoteTwice(world: World): Promise<Quoted> {
   const { tell, taker, makers, asset } = world;
   const [first, second] = makers;
-  const books: [Listener, Listener] = [new Listener(first.client.bookStream(asset)), new Listener(second.client.bookStream(asset))];
+  const books: [Listener, Listener] = [
+    new Listener(first.client.bookStream(asset)),
+    new Listener(second.client.bookStream(asset)),
+  ];
   world.streams.push(...books.map(({ stream }) => stream));
   await tell.call(
     "POST /auth/ws-ticket/signed, GET /rfq/stream?ticket=… (both makers)",
@@ -26,24 +29,43 @@ export async function quoteTwice(world: World): Promise<Quoted> {
     () => taker.client.rfq.request({ ...asset, amount: AMOUNT, side: "Bid" }),
     (it) => `201 request ${short(it.request_id)}, open for 5 minutes`,
   );
-  const heard = await tell.wait("both makers have heard of it", { timeoutMs: WAIT_MS }, async () => {
-    const found = await Promise.all(
-      books.map((book) => book.find("request.opened", ({ request_id }) => request_id === request.request_id)),
-    );
-    return found.every((it) => it !== null) ? found : null;
-  });
-  for (const { data } of heard) if (data.user_id !== null) throw new Unmet("the request to be anonymous", data);
+  const heard = await tell.wait(
+    "both makers have heard of it",
+    { timeoutMs: WAIT_MS },
+    async () => {
+      const found = await Promise.all(
+        books.map((book) =>
+          book.find("request.opened", ({ request_id }) => request_id === request.request_id),
+        ),
+      );
+      return found.every((it) => it !== null) ? found : null;
+    },
+  );
+  for (const { data } of heard)
+    if (data.user_id !== null) throw new Unmet("the request to be anonymous", data);
   const slowest = Math.max(...heard.map(({ atMs }) => atMs));
-  tell.event(`${heard[0]?.stream}: request.opened, user_id null, ${duration(slowest - sentAt)} after it was sent`);
+  tell.event(
+    `${heard[0]?.stream}: request.opened, user_id null, ${duration(slowest - sentAt)} after it was sent`,
+  );
 
   const worse = await tell.call(
     `socket {op: "quote", price: ${WORSE_PRICE}} (${first.name})`,
-    () => books[0].stream.quote({ request_id: request.request_id, price: WORSE_PRICE, expires_in_secs: 120 }),
+    () =>
+      books[0].stream.quote({
+        request_id: request.request_id,
+        price: WORSE_PRICE,
+        expires_in_secs: 120,
+      }),
     describeQuote,
   );
   const better = await tell.call(
     `POST /rfq/quote {price: ${BETTER_PRICE}}, signed (${second.name})`,
-    () => second.client.rfq.quote({ request_id: request.request_id, price: BETTER_PRICE, expires_in_secs: 120 }),
+    () =>
+      second.client.rfq.quote({
+        request_id: request.request_id,
+        price: BETTER_PRICE,
+        expires_in_secs: 120,
+      }),
     describeQuote,
   );
   for (const maker of makers) {
@@ -60,34 +82,48 @@ export async function acceptBetter(world: World, quoted: Quoted): Promise<Match>
   const quotes = await tell.call(
     `GET /rfq/quote?request_id=${short(quoted.request.request_id)}`,
     () => taker.client.rfq.quotes({ request_id: quoted.request.request_id }).all(),
-    (list) => `200 ${list.length} quotes, best first: ${list.map(({ price }) => price / 1e6).join(", ")}`,
+    (list) =>
+      `200 ${list.length} quotes, best first: ${list.map(({ price }) => price / 1e6).join(", ")}`,
   );
   expectEqual("the number of quotes", quotes.length, 2);
   expectEqual("the best quote", quotes[0]?.quote_id, quoted.better.quote_id);
   const match = await tell.call(
     `POST /rfq/accept {quote_id: ${short(quoted.better.quote_id)}}`,
     () => taker.client.rfq.accept({ quote_id: quoted.better.quote_id }),
-    (it) => `200 match ${short(it.match_id)}: ${units(it.amount)} tokens for ${units(it.usdc_amount)} USDC`,
+    (it) =>
+      `200 match ${short(it.match_id)}: ${units(it.amount)} tokens for ${units(it.usdc_amount)} USDC`,
   );
   await checkBalances(world, match);
   await checkLedger(world, match);
   const told = await tell.wait("both parties are told", { timeoutMs: WAIT_MS }, async () => {
     const found = await Promise.all(
-      [taker, makers[1]].map(({ account }) => account.find("match.created", ({ match_id }) => match_id === match.match_id)),
+      [taker, makers[1]].map(({ account }) =>
+        account.find("match.created", ({ match_id }) => match_id === match.match_id),
+      ),
     );
     return found.every((it) => it !== null) ? found : null;
   });
   tell.event(`match.created: ${told.map(({ data }) => data.role).join(" and ")}`);
   expectEqual("the roles", told.map(({ data }) => data.role).join(), "requester,maker");
   await checkLoser(world, quoted.worse);
-  tell.fact(`${units(match.amount)} tokens for ${units(match.usdc_amount)} USDC at ${match.price / 1e6}`);
+  tell.fact(
+    `${units(match.amount)} tokens for ${units(match.usdc_amount)} USDC at ${match.price / 1e6}`,
+  );
   return match;
 }
 
 async function checkBalances({ tell, taker, makers, asset }: World, match: Match): Promise<void> {
   const holdings = async ({ client }: Person) => {
-    const [usdc, tokens] = await Promise.all([client.custody.usdcBalance(), client.custody.balance(asset)]);
-    return { usdc: usdc.balance, usdcPending: usdc.pending_balance, tokens: tokens.balance, tokensPending: tokens.pending_balance };
+    const [usdc, tokens] = await Promise.all([
+      client.custody.usdcBalance(),
+      client.custody.balance(asset),
+    ]);
+    return {
+      usdc: usdc.balance,
+      usdcPending: usdc.pending_balance,
+      tokens: tokens.balance,
+      tokensPending: tokens.pending_balance,
+    };
   };
   const expected: [Person, bigint, bigint][] = [
     [taker, TAKER_USDC - match.usdc_amount, match.amount],
@@ -137,8 +173,14 @@ async function checkLedger({ tell, taker, makers }: World, match: Match): Promis
 
 async function checkLoser({ tell, makers }: World, worse: Quote): Promise<void> {
   const loser = makers[0];
-  const entries = await loser.client.custody.ledger({ ref_id: worse.quote_id, reasons: ["release"] }).all();
-  expectEqual("the released amount", entries.find(({ account }) => account === "available")?.delta, worse.amount);
+  const entries = await loser.client.custody
+    .ledger({ ref_id: worse.quote_id, reasons: ["release"] })
+    .all();
+  expectEqual(
+    "the released amount",
+    entries.find(({ account }) => account === "available")?.delta,
+    worse.amount,
+  );
   const [quote] = (await loser.client.rfq.myQuotes({ limit: 1 }).page()).items;
   expectEqual("the losing quote's status", quote?.status, "rejected");
   tell.note(`${loser.name}'s quote is rejected, its ${units(worse.amount)} tokens are released`);

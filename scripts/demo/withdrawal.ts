@@ -11,7 +11,11 @@ const AMOUNT = 1_250_000_000n;
 export async function withdraw(world: World): Promise<void> {
   const { tell, withdrawer } = world;
   const to_address = getAddress(`0x${randomBytes(20).toString("hex")}`);
-  const terms: WithdrawalTerms = { client_withdrawal_id: `demo-${Date.now()}`, amount: AMOUNT, to_address };
+  const terms: WithdrawalTerms = {
+    client_withdrawal_id: `demo-${Date.now()}`,
+    amount: AMOUNT,
+    to_address,
+  };
   const sentAt = performance.now();
   const queued = await tell.call(
     `POST /custody/withdraw ${units(AMOUNT)} USDC to ${short(to_address)}, id ${terms.client_withdrawal_id}`,
@@ -19,7 +23,9 @@ export async function withdraw(world: World): Promise<void> {
     (it) => `202 withdrawal ${short(it.withdrawal_id)}, ${it.status}`,
   );
   const settled = await untilSettled(world, queued);
-  tell.fact(`${units(AMOUNT)} USDC paid ${duration(performance.now() - sentAt)} after it was asked for`);
+  tell.fact(
+    `${units(AMOUNT)} USDC paid ${duration(performance.now() - sentAt)} after it was asked for`,
+  );
   await checkOnChain(world, settled);
 
   const again = await tell.call(
@@ -30,15 +36,28 @@ export async function withdraw(world: World): Promise<void> {
   expectEqual("the repeated withdrawal", again.withdrawal_id, queued.withdrawal_id);
   const refused = await tell.call(
     "POST /custody/withdraw, the same id and other terms",
-    () => withdrawer.custody.withdraw({ ...terms, amount: AMOUNT + 1n }).catch((error: unknown) => error),
+    () =>
+      withdrawer.custody
+        .withdraw({ ...terms, amount: AMOUNT + 1n })
+        .catch((error: unknown) => error),
     (error) => (error instanceof Problem ? `${error.status} ${error.code}` : String(error)),
   );
-  if (!(refused instanceof Problem) || refused.status !== 409 || refused.code !== "client_withdrawal_id_reused") {
-    throw new Unmet("409 client_withdrawal_id_reused", refused instanceof Error ? refused.message : refused);
+  if (
+    !(refused instanceof Problem) ||
+    refused.status !== 409 ||
+    refused.code !== "client_withdrawal_id_reused"
+  ) {
+    throw new Unmet(
+      "409 client_withdrawal_id_reused",
+      refused instanceof Error ? refused.message : refused,
+    );
   }
 }
 
-async function untilSettled({ tell, taker, withdrawer }: World, queued: Withdrawal): Promise<Withdrawal> {
+async function untilSettled(
+  { tell, taker, withdrawer }: World,
+  queued: Withdrawal,
+): Promise<Withdrawal> {
   let status: string = queued.status;
   const settled = await tell.wait(
     "the vault has paid, the payment is confirmed",
@@ -51,7 +70,9 @@ async function untilSettled({ tell, taker, withdrawer }: World, queued: Withdraw
     },
   );
   const mine = ({ withdrawal_id }: Withdrawal) => withdrawal_id === queued.withdrawal_id;
-  await tell.wait("the taker's stream has told of it", { timeoutMs: WAIT_MS }, () => taker.account.find("withdrawal.settled", mine));
+  await tell.wait("the taker's stream has told of it", { timeoutMs: WAIT_MS }, () =>
+    taker.account.find("withdrawal.settled", mine),
+  );
   const told = [];
   for (const type of ["withdrawal.queued", "withdrawal.submitted", "withdrawal.settled"] as const) {
     const event = await taker.account.find(type, mine);
@@ -62,7 +83,10 @@ async function untilSettled({ tell, taker, withdrawer }: World, queued: Withdraw
   return settled;
 }
 
-async function checkOnChain({ tell, faucet, stack, usdc }: World, withdrawal: Withdrawal): Promise<void> {
+async function checkOnChain(
+  { tell, faucet, stack, usdc }: World,
+  withdrawal: Withdrawal,
+): Promise<void> {
   const hash = withdrawal.transaction_hash;
   if (hash === null) throw new Unmet("a settled withdrawal to name its transaction", withdrawal);
   const receipt = await tell.call(
@@ -71,10 +95,20 @@ async function checkOnChain({ tell, faucet, stack, usdc }: World, withdrawal: Wi
     (it) => `${it.status} in block ${it.blockNumber}`,
   );
   expectEqual("the receipt's status", receipt.status, "success");
-  expectEqual("the called contract", getAddress(receipt.to ?? "0x"), getAddress(stack.deployment.vault));
-  const transfers = parseEventLogs({ abi: localUsdcAbi, eventName: "Transfer", logs: receipt.logs });
+  expectEqual(
+    "the called contract",
+    getAddress(receipt.to ?? "0x"),
+    getAddress(stack.deployment.vault),
+  );
+  const transfers = parseEventLogs({
+    abi: localUsdcAbi,
+    eventName: "Transfer",
+    logs: receipt.logs,
+  });
   const payment = transfers.find(
-    ({ address, args }) => getAddress(address) === getAddress(usdc) && getAddress(args.to) === getAddress(withdrawal.to_address),
+    ({ address, args }) =>
+      getAddress(address) === getAddress(usdc) &&
+      getAddress(args.to) === getAddress(withdrawal.to_address),
   );
   expectEqual("the transferred amount", payment?.args.value, withdrawal.amount);
   const held = await faucet.client.readContract({
@@ -84,5 +118,7 @@ async function checkOnChain({ tell, faucet, stack, usdc }: World, withdrawal: Wi
     args: [getAddress(withdrawal.to_address)],
   });
   expectEqual("what the address holds", held, withdrawal.amount);
-  tell.note(`the address holds ${units(held)} USDC, sent by the vault ${short(stack.deployment.vault)}`);
+  tell.note(
+    `the address holds ${units(held)} USDC, sent by the vault ${short(stack.deployment.vault)}`,
+  );
 }

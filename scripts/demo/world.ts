@@ -1,6 +1,12 @@
 /** Who and what the story is about. */
 import type { Address } from "viem";
-import type { Client, MarketAsset, Stream, StreamMessage, StreamMessageOf } from "../../src/client/index.ts";
+import type {
+  Client,
+  MarketAsset,
+  Stream,
+  StreamMessage,
+  StreamMessageOf,
+} from "../../src/client/index.ts";
 import type { Faucet } from "../stack/faucet.ts";
 import type { Stack } from "../stack/start-stack.ts";
 import type { Narrator } from "./narrator.ts";
@@ -60,7 +66,8 @@ export class Listener {
 
   async #listen(): Promise<void> {
     try {
-      for await (const message of this.stream) this.messages.push({ message, atMs: performance.now() });
+      for await (const message of this.stream)
+        this.messages.push({ message, atMs: performance.now() });
     } catch (error) {
       this.failure = error;
     }
@@ -68,6 +75,8 @@ export class Listener {
 }
 
 /** For a message whose type was compared with T: TypeScript does not narrow a union by a type parameter. */
-function dataOf<T extends StreamMessage["type"]>(message: StreamMessage): StreamMessageOf<T>["data"] {
+function dataOf<T extends StreamMessage["type"]>(
+  message: StreamMessage,
+): StreamMessageOf<T>["data"] {
   return message.data as StreamMessageOf<T>["data"];
 }

@@ -13,29 +13,61 @@ export type Command = {
   help: string;
 };
 
-const EMAIL: Flag = { name: "email", value: "<email>", required: true, help: "what the user logs in with" };
+const EMAIL: Flag = {
+  name: "email",
+  value: "<email>",
+  required: true,
+  help: "what the user logs in with",
+};
 const USER = [
   { name: "email", value: "<email>", help: "the user, by email" },
   { name: "user-id", value: "<id>", help: "the user, by id" },
 ] as const;
 const ID: Flag = { name: "id", value: "<id>", required: true, help: "its id" };
-const LIMIT: Flag = { name: "limit", value: "<n>", help: "at most so many, newest first: 1 to 500, 50 when left out" };
+const LIMIT: Flag = {
+  name: "limit",
+  value: "<n>",
+  help: "at most so many, newest first: 1 to 500, 50 when left out",
+};
 
 export const COMMANDS: readonly Command[] = [
-  { words: ["user", "create"], flags: [EMAIL], help: "a user; the password is made here and shown once" },
+  {
+    words: ["user", "create"],
+    flags: [EMAIL],
+    help: "a user; the password is made here and shown once",
+  },
   {
     words: ["user", "set-password"],
     user: USER,
-    flags: [{ name: "new-email", value: "<email>", help: "a new email too, for an account that a restore wrote again" }],
+    flags: [
+      {
+        name: "new-email",
+        value: "<email>",
+        help: "a new email too, for an account that a restore wrote again",
+      },
+    ],
     help: "a new password, made here and shown once; ends the user's sessions, leaves API keys and a freeze",
   },
-  { words: ["user", "freeze"], user: USER, help: "nothing works for the user any more; requests and quotes are cancelled" },
-  { words: ["user", "unfreeze"], user: USER, help: "undoes a freeze; what it cancelled stays cancelled" },
+  {
+    words: ["user", "freeze"],
+    user: USER,
+    help: "nothing works for the user any more; requests and quotes are cancelled",
+  },
+  {
+    words: ["user", "unfreeze"],
+    user: USER,
+    help: "undoes a freeze; what it cancelled stays cancelled",
+  },
   {
     words: ["api-key", "create"],
     user: USER,
     flags: [
-      { name: "scopes", value: "<list>", required: true, help: "of read, trade, withdraw, with commas" },
+      {
+        name: "scopes",
+        value: "<list>",
+        required: true,
+        help: "of read, trade, withdraw, with commas",
+      },
       { name: "label", value: "<text>", help: "for the user to know it by" },
     ],
     help: "an API key, withdraw included; the secret is shown once",
@@ -44,7 +76,10 @@ export const COMMANDS: readonly Command[] = [
   { words: ["keys", "rewrap"], help: "seals every API key's secret with the newest master key" },
   {
     words: ["deposits", "list"],
-    flags: [{ name: "status", value: "<status>", help: "confirming, credited, orphaned or quarantined" }, LIMIT],
+    flags: [
+      { name: "status", value: "<status>", help: "confirming, credited, orphaned or quarantined" },
+      LIMIT,
+    ],
     help: "deposits of all users",
   },
   {
@@ -54,21 +89,40 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     words: ["withdrawals", "list"],
-    flags: [{ name: "status", value: "<status>", help: "queued, submitted, settled or failed" }, LIMIT],
+    flags: [
+      { name: "status", value: "<status>", help: "queued, submitted, settled or failed" },
+      LIMIT,
+    ],
     help: "withdrawals of all users",
   },
   { words: ["withdrawals", "retry"], flags: [ID], help: "takes a stuck withdrawal up again" },
-  { words: ["withdrawals", "fail"], flags: [ID], help: "gives the funds back, once the chain rules a payment out" },
+  {
+    words: ["withdrawals", "fail"],
+    flags: [ID],
+    help: "gives the funds back, once the chain rules a payment out",
+  },
   { words: ["withdrawals", "pause"], help: "no new withdrawals, queued ones wait" },
   { words: ["withdrawals", "resume"], help: "undoes a pause" },
-  { words: ["chain", "status"], argument: { name: "chain", required: false }, help: "how far each chain is scanned and paid" },
-  { words: ["chain", "resume"], argument: { name: "chain", required: true }, help: "goes on after a halt" },
+  {
+    words: ["chain", "status"],
+    argument: { name: "chain", required: false },
+    help: "how far each chain is scanned and paid",
+  },
+  {
+    words: ["chain", "resume"],
+    argument: { name: "chain", required: true },
+    help: "goes on after a halt",
+  },
   {
     words: ["venue", "pause"],
     argument: { name: "venue", required: true },
     help: "no new requests, quotes and matches there; open requests are cancelled and their quotes rejected",
   },
-  { words: ["venue", "resume"], argument: { name: "venue", required: true }, help: "undoes a pause; what it ended stays ended" },
+  {
+    words: ["venue", "resume"],
+    argument: { name: "venue", required: true },
+    help: "undoes a pause; what it ended stays ended",
+  },
   {
     words: ["restore"],
     flags: [{ name: "yes", value: "", help: "also when neither a payer nor a chain is halted" }],
@@ -76,19 +130,36 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     words: ["reconcile"],
-    flags: [{ name: "resolve", value: "<reason>", help: "first closes all differences found before; the reason is for the audit" }],
+    flags: [
+      {
+        name: "resolve",
+        value: "<reason>",
+        help: "first closes all differences found before; the reason is for the audit",
+      },
+    ],
     help: "compares journal, balances and chains; exits with 1 when they differ or a chain could not be asked",
   },
   { words: ["audit", "list"], flags: [LIMIT], help: "the newest audit events of everyone" },
-  { words: ["audit", "verify"], help: "checks the audit chain from its first row; exits with 1 when it is broken" },
+  {
+    words: ["audit", "verify"],
+    help: "checks the audit chain from its first row; exits with 1 when it is broken",
+  },
 ];
 
 /** Flags of every command. */
 export const COMMON_FLAGS: readonly Flag[] = [
   { name: "remote", value: "", help: "the deployed service, on your own Cloudflare credentials" },
-  { name: "json", value: "", help: "one JSON object instead of text; with `npm run -s`, which keeps npm's own lines out" },
+  {
+    name: "json",
+    value: "",
+    help: "one JSON object instead of text; with `npm run -s`, which keeps npm's own lines out",
+  },
   { name: "dir", value: "<path>", help: "the local stack's directory; .stack when left out" },
-  { name: "operator", value: "<name>", help: "who you are in the audit; your login name when left out" },
+  {
+    name: "operator",
+    value: "<name>",
+    help: "who you are in the audit; your login name when left out",
+  },
 ];
 
 export class UsageError extends Error {
@@ -105,24 +176,36 @@ export class UsageError extends Error {
 
 export type Parsed =
   | { help: true; text: string }
-  | { help: false; command: OperatorCommand; remote: boolean; json: boolean; dir: string | undefined };
+  | {
+      help: false;
+      command: OperatorCommand;
+      remote: boolean;
+      json: boolean;
+      dir: string | undefined;
+    };
 
 /** Throws UsageError for whatever is no command. */
 export function parseCommand(args: string[], defaultOperator: string): Parsed {
   const { values, positionals } = parse(args);
   const command = commandOf(positionals);
-  if (values["help"] === true) return { help: true, text: command === undefined ? usage() : commandUsage(command) };
+  if (values["help"] === true)
+    return { help: true, text: command === undefined ? usage() : commandUsage(command) };
   if (positionals.length === 0) throw new UsageError("which command?");
   if (command === undefined) {
     const near = COMMANDS.filter(({ words }) => words[0] === positionals[0]);
-    throw new UsageError(`there is no command "${positionals.join(" ")}"`, undefined, near.length > 0 ? near : COMMANDS);
+    throw new UsageError(
+      `there is no command "${positionals.join(" ")}"`,
+      undefined,
+      near.length > 0 ? near : COMMANDS,
+    );
   }
   const extra = positionals.slice(command.words.length);
   const { argument } = command;
   if (argument?.required === true && extra.length === 0) {
     throw new UsageError(`${nameOf(command)} needs <${argument.name}>`, command);
   }
-  if (extra.length > (argument === undefined ? 0 : 1)) throw new UsageError(`what is "${extra.at(-1)}"?`, command);
+  if (extra.length > (argument === undefined ? 0 : 1))
+    throw new UsageError(`what is "${extra.at(-1)}"?`, command);
   return {
     help: false,
     remote: values["remote"] === true,
@@ -153,7 +236,8 @@ function optionsOf(command: Command, values: Record<string, unknown>): Record<st
   const flags = flagsOf(command);
   const known = new Set([...flags, ...COMMON_FLAGS].map(({ name }) => name));
   const unknown = Object.keys(values).find((name) => !known.has(name));
-  if (unknown !== undefined) throw new UsageError(`${nameOf(command)} does not take --${unknown}`, command);
+  if (unknown !== undefined)
+    throw new UsageError(`${nameOf(command)} does not take --${unknown}`, command);
   const options: Record<string, string> = {};
   for (const { name, required } of flags) {
     const value = values[name] === true ? "true" : stringOf(values[name]);
@@ -166,8 +250,13 @@ function optionsOf(command: Command, values: Record<string, unknown>): Record<st
   if (command.user !== undefined) {
     const [one, other] = command.user;
     const given = command.user.filter(({ name }) => name in options).length;
-    if (given === 0) throw new UsageError(`${nameOf(command)} needs --${one.name} or --${other.name}`, command);
-    if (given === 2) throw new UsageError(`${nameOf(command)} takes --${one.name} or --${other.name}, not both`, command);
+    if (given === 0)
+      throw new UsageError(`${nameOf(command)} needs --${one.name} or --${other.name}`, command);
+    if (given === 2)
+      throw new UsageError(
+        `${nameOf(command)} takes --${one.name} or --${other.name}, not both`,
+        command,
+      );
   }
   return options;
 }
@@ -175,7 +264,10 @@ function optionsOf(command: Command, values: Record<string, unknown>): Record<st
 function parse(args: string[]) {
   const flags = [...COMMANDS.flatMap(flagsOf), ...COMMON_FLAGS];
   const options = Object.fromEntries(
-    flags.map(({ name, value }) => [name, value === "" ? { type: "boolean" as const } : { type: "string" as const }]),
+    flags.map(({ name, value }) => [
+      name,
+      value === "" ? { type: "boolean" as const } : { type: "string" as const },
+    ]),
   );
   try {
     const { values, positionals } = parseArgs({
@@ -196,7 +288,8 @@ function joinNegatives(args: readonly string[]): string[] {
   const joined: string[] = [];
   for (const word of args) {
     const last = joined.at(-1);
-    if (/^-\d/.test(word) && last !== undefined && /^--[a-z-]+$/.test(last)) joined.splice(-1, 1, `${last}=${word}`);
+    if (/^-\d/.test(word) && last !== undefined && /^--[a-z-]+$/.test(last))
+      joined.splice(-1, 1, `${last}=${word}`);
     else joined.push(word);
   }
   return joined;
@@ -237,7 +330,9 @@ export function usage(): string {
 }
 
 function listOf(commands: readonly Command[]): string {
-  return commands.flatMap((command) => [`  ${synopsis(command)}`, `      ${command.help}`]).join("\n");
+  return commands
+    .flatMap((command) => [`  ${synopsis(command)}`, `      ${command.help}`])
+    .join("\n");
 }
 
 function flagLine({ name, value, help }: Flag): string {
@@ -245,9 +340,17 @@ function flagLine({ name, value, help }: Flag): string {
 }
 
 function synopsis({ words, argument, user, flags = [] }: Command): string {
-  const word = argument === undefined ? [] : [argument.required ? `<${argument.name}>` : `[<${argument.name}>]`];
+  const word =
+    argument === undefined
+      ? []
+      : [argument.required ? `<${argument.name}>` : `[<${argument.name}>]`];
   const named = user === undefined ? [] : [`(${user.map(spelled).join(" | ")})`];
-  return [...words, ...word, ...named, ...flags.map((flag) => (flag.required === true ? spelled(flag) : `[${spelled(flag)}]`))].join(" ");
+  return [
+    ...words,
+    ...word,
+    ...named,
+    ...flags.map((flag) => (flag.required === true ? spelled(flag) : `[${spelled(flag)}]`)),
+  ].join(" ");
 }
 
 function spelled({ name, value }: Flag): string {

@@ -10,7 +10,8 @@ export function readable(result: unknown): string {
   const entries = Object.entries(result);
   const width = Math.max(0, ...entries.map(([name]) => name.length));
   for (const [name, value] of entries) {
-    if (Array.isArray(value) && value.some((item) => typeof item === "object")) lines.push(`${name}:`, table(value));
+    if (Array.isArray(value) && value.some((item) => typeof item === "object"))
+      lines.push(`${name}:`, table(value));
     else if (isRecord(value)) lines.push(`${name}:`, readable(value).replace(/^/gm, "  "));
     else lines.push(`${name.padEnd(width)}  ${cell(value)}`);
   }
@@ -22,8 +23,14 @@ function table(rows: unknown[]): string {
   if (!rows.every(isRecord)) return rows.map((row) => `  ${cell(row)}`).join("\n");
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const text = [columns, ...rows.map((row) => columns.map((column) => cut(cell(row[column]))))];
-  const widths = columns.map((_, index) => Math.max(...text.map((line) => line[index]?.length ?? 0)));
-  return text.map((line) => `  ${line.map((it, index) => it.padEnd(widths[index] ?? 0)).join("  ")}`.trimEnd()).join("\n");
+  const widths = columns.map((_, index) =>
+    Math.max(...text.map((line) => line[index]?.length ?? 0)),
+  );
+  return text
+    .map((line) =>
+      `  ${line.map((it, index) => it.padEnd(widths[index] ?? 0)).join("  ")}`.trimEnd(),
+    )
+    .join("\n");
 }
 
 function cell(value: unknown): string {

@@ -6,7 +6,9 @@ const NEXT_MS = 10_000;
 export function tellWhenSlow(name: string): () => void {
   const start = performance.now();
   const tell = () => {
-    console.error(`${name}: still at work after ${Math.round((performance.now() - start) / 1_000)} s`);
+    console.error(
+      `${name}: still at work after ${Math.round((performance.now() - start) / 1_000)} s`,
+    );
     timer = setTimeout(tell, NEXT_MS);
   };
   let timer = setTimeout(tell, FIRST_MS);

@@ -17,6 +17,14 @@ export function nameOf(asset: Asset): string {
 }
 
 /** The asset of a record; null ids mean USDC. */
-export function nameOfRecord({ venue_id, asset_id }: { venue_id: string | null; asset_id: string | null }): string {
-  return venue_id === null || asset_id === null ? USDC : `${venue_id}:0x${BigInt(asset_id).toString(16)}`;
+export function nameOfRecord({
+  venue_id,
+  asset_id,
+}: {
+  venue_id: string | null;
+  asset_id: string | null;
+}): string {
+  return venue_id === null || asset_id === null
+    ? USDC
+    : `${venue_id}:0x${BigInt(asset_id).toString(16)}`;
 }

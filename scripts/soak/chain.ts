@@ -32,11 +32,19 @@ const SETTLE_MS = 100;
 export type Chain = Awaited<ReturnType<typeof openChain>>;
 
 export async function openChain(rpcUrl: string, deployment: Deployment, dice: Dice) {
-  const client = createTestClient({ mode: "anvil", chain: foundry, transport: http(rpcUrl), cacheTime: 0 }).extend(publicActions);
+  const client = createTestClient({
+    mode: "anvil",
+    chain: foundry,
+    transport: http(rpcUrl),
+    cacheTime: 0,
+  }).extend(publicActions);
   const rpc = (method: string, params: unknown[] = []): Promise<unknown> =>
     client.request({ method: method as never, params: params as never });
   const account = privateKeyToAccount(ANVIL_ACCOUNT_KEYS.faucet);
-  const firstNonce = await client.getTransactionCount({ address: account.address, blockTag: "pending" });
+  const firstNonce = await client.getTransactionCount({
+    address: account.address,
+    blockTag: "pending",
+  });
   /** By nonce: what a reorg or an empty mempool took away is sent again, as wallets do. */
   const signed: Hex[] = [];
 
@@ -63,15 +71,23 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
   };
   const mintCall = (asset: Asset, to: Address, amount: bigint): { to: Address; data: Hex } =>
     asset === USDC
-      ? { to: deployment.usdc, data: encodeFunctionData({ abi: localUsdcAbi, functionName: "mint", args: [to, amount] }) }
+      ? {
+          to: deployment.usdc,
+          data: encodeFunctionData({ abi: localUsdcAbi, functionName: "mint", args: [to, amount] }),
+        }
       : {
           to: deployment.outcomeTokens[asset.venue_id],
-          data: encodeFunctionData({ abi: localOutcomeTokensAbi, functionName: "mint", args: [to, BigInt(asset.asset_id), amount] }),
+          data: encodeFunctionData({
+            abi: localOutcomeTokensAbi,
+            functionName: "mint",
+            args: [to, BigInt(asset.asset_id), amount],
+          }),
         };
 
   const sendAgain = async (): Promise<void> => {
     const used = await client.getTransactionCount({ address: account.address });
-    for (const raw of signed.slice(used - firstNonce)) await client.sendRawTransaction({ serializedTransaction: raw }).catch(() => {});
+    for (const raw of signed.slice(used - firstNonce))
+      await client.sendRawTransaction({ serializedTransaction: raw }).catch(() => {});
   };
 
   // anvil 1.7.1 loses blocks from its index when it mines during a reorg: nothing is mined, and nothing else changed, meanwhile.
@@ -97,14 +113,23 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
     deployRefuser: async (): Promise<Address> => {
       await send({ data: readArtifact("HostileRecipient").bytecode, gas: DEPLOY_GAS });
       const hash = keccak256(signed.at(-1) ?? "0x");
-      const { contractAddress } = await until(() => client.getTransactionReceipt({ hash }).catch(() => null));
-      if (contractAddress === null || contractAddress === undefined) throw new Error("the recipient was not deployed");
+      const { contractAddress } = await until(() =>
+        client.getTransactionReceipt({ hash }).catch(() => null),
+      );
+      if (contractAddress === null || contractAddress === undefined)
+        throw new Error("the recipient was not deployed");
       const { abi } = readArtifact("HostileRecipient");
-      await send({ to: contractAddress, data: encodeFunctionData({ abi, functionName: "setMode", args: [REVERTS] }) });
+      await send({
+        to: contractAddress,
+        data: encodeFunctionData({ abi, functionName: "setMode", args: [REVERTS] }),
+      });
       return getAddress(contractAddress);
     },
     /** Other blocks in place of the last ones. What they held comes back, or a rival with its nonce does. */
-    reorg: (depth: number, rival: { asset: Asset; to: Address; amount: bigint } | null): Promise<void> => {
+    reorg: (
+      depth: number,
+      rival: { asset: Asset; to: Address; amount: bigint } | null,
+    ): Promise<void> => {
       const mine = reorgs.then(async () => {
         await still(async () => {
           await sleep(SETTLE_MS);
@@ -115,7 +140,10 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
         });
         const used = (await client.getTransactionCount({ address: account.address })) - firstNonce;
         if (rival !== null && used < signed.length) {
-          signed[used] = await sign(firstNonce + used, mintCall(rival.asset, rival.to, rival.amount));
+          signed[used] = await sign(
+            firstNonce + used,
+            mintCall(rival.asset, rival.to, rival.amount),
+          );
         }
         await sendAgain();
       });
@@ -124,7 +152,12 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
     },
     holding: (asset: Asset, holder: Address): Promise<bigint> =>
       asset === USDC
-        ? client.readContract({ address: deployment.usdc, abi: localUsdcAbi, functionName: "balanceOf", args: [holder] })
+        ? client.readContract({
+            address: deployment.usdc,
+            abi: localUsdcAbi,
+            functionName: "balanceOf",
+            args: [holder],
+          })
         : client.readContract({
             address: deployment.outcomeTokens[asset.venue_id],
             abi: localOutcomeTokensAbi,
@@ -135,9 +168,13 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
 }
 
 /** A chain with holes is anvil's fault, not the service's: such a run says nothing, and must not look as if it did. */
-async function requireWhole(client: Pick<PublicClient, "getBlockNumber" | "getBlock">, depth: number): Promise<void> {
+async function requireWhole(
+  client: Pick<PublicClient, "getBlockNumber" | "getBlock">,
+  depth: number,
+): Promise<void> {
   const head = await client.getBlockNumber();
-  for (let back = 0n; back <= BigInt(depth) + 1n; back++) await client.getBlock({ blockNumber: head - back });
+  for (let back = 0n; back <= BigInt(depth) + 1n; back++)
+    await client.getBlock({ blockNumber: head - back });
 }
 
 async function until<T>(ask: () => Promise<T | null>): Promise<T> {

@@ -33,7 +33,9 @@ export async function breakThings(world: Faults, dice: Dice): Promise<void> {
     if (world.ended()) break;
     const fault = dice.weighted(WEIGHTS);
     world.tally.count("fault", fault);
-    const done = BREAK[fault](world, dice).catch((error: unknown) => void world.tally.odd.push(`${fault}: ${String(error)}`));
+    const done = BREAK[fault](world, dice).catch(
+      (error: unknown) => void world.tally.odd.push(`${fault}: ${String(error)}`),
+    );
     running.add(done);
     void done.then(() => running.delete(done));
     if (dice.chance(0.6)) await done;
@@ -41,57 +43,70 @@ export async function breakThings(world: Faults, dice: Dice): Promise<void> {
   await Promise.all(running);
 }
 
-const BREAK: Readonly<Record<keyof typeof WEIGHTS, (world: Faults, dice: Dice) => Promise<void>>> = {
-  kill: ({ stack }) => stack.killWorkerd(),
-  reorg: ({ chain, people, confirmations }, dice) => {
-    const rival = { asset: dice.pick(ASSETS), to: dice.pick(dice.pick(people).addresses), amount: BigInt(dice.between(1, 1_000_000)) };
-    return chain.reorg(dice.between(1, confirmations - 1), dice.chance(0.5) ? rival : null);
-  },
-  "RPC, one of two": ({ proxies }, dice) => failFor([dice.pick(proxies)], dice),
-  "RPC, both": ({ proxies }, dice) => failFor(proxies, dice),
-  "mempool lost": async ({ chain }) => {
-    await chain.rpc("anvil_dropAllTransactions");
-    await chain.sendAgain();
-  },
-  "doorbell doubled": doubleDoorbell,
-  "no blocks": ({ chain }, dice) => chain.still(() => sleep(dice.between(1_000, LONGEST_MS))),
-  "fee spike": ({ chain }, dice) => chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: BigInt(dice.between(5, 60)) * GWEI }),
-  "withdrawals paused": async (world, dice) => {
-    await order(world, { command: ["withdrawals", "pause"] });
-    await sleep(dice.between(500, LONGEST_MS));
-    await order(world, { command: ["withdrawals", "resume"] });
-  },
-  "user frozen": async (world, dice) => {
-    const options = { email: dice.pick(world.people).email };
-    await order(world, { command: ["user", "freeze"], options });
-    await sleep(dice.between(500, LONGEST_MS));
-    await order(world, { command: ["user", "unfreeze"], options });
-  },
-  "key revoked": async (world, dice) => {
-    const person = dice.pick(world.people);
-    await order(world, { command: ["api-key", "revoke"], options: { id: person.apiKeyId } });
-    await sleep(dice.between(0, 1_000));
-    // An answer may be lost to a kill; a key too many does no harm.
-    for (let tries = 0; ; tries++) {
-      try {
-        return void Object.assign(person, await newKey(world.stack, person.session, person.email));
-      } catch (error) {
-        if (tries === ORDER_TRIES) throw error;
-        await sleep(500);
+const BREAK: Readonly<Record<keyof typeof WEIGHTS, (world: Faults, dice: Dice) => Promise<void>>> =
+  {
+    kill: ({ stack }) => stack.killWorkerd(),
+    reorg: ({ chain, people, confirmations }, dice) => {
+      const rival = {
+        asset: dice.pick(ASSETS),
+        to: dice.pick(dice.pick(people).addresses),
+        amount: BigInt(dice.between(1, 1_000_000)),
+      };
+      return chain.reorg(dice.between(1, confirmations - 1), dice.chance(0.5) ? rival : null);
+    },
+    "RPC, one of two": ({ proxies }, dice) => failFor([dice.pick(proxies)], dice),
+    "RPC, both": ({ proxies }, dice) => failFor(proxies, dice),
+    "mempool lost": async ({ chain }) => {
+      await chain.rpc("anvil_dropAllTransactions");
+      await chain.sendAgain();
+    },
+    "doorbell doubled": doubleDoorbell,
+    "no blocks": ({ chain }, dice) => chain.still(() => sleep(dice.between(1_000, LONGEST_MS))),
+    "fee spike": ({ chain }, dice) =>
+      chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: BigInt(dice.between(5, 60)) * GWEI }),
+    "withdrawals paused": async (world, dice) => {
+      await order(world, { command: ["withdrawals", "pause"] });
+      await sleep(dice.between(500, LONGEST_MS));
+      await order(world, { command: ["withdrawals", "resume"] });
+    },
+    "user frozen": async (world, dice) => {
+      const options = { email: dice.pick(world.people).email };
+      await order(world, { command: ["user", "freeze"], options });
+      await sleep(dice.between(500, LONGEST_MS));
+      await order(world, { command: ["user", "unfreeze"], options });
+    },
+    "key revoked": async (world, dice) => {
+      const person = dice.pick(world.people);
+      await order(world, { command: ["api-key", "revoke"], options: { id: person.apiKeyId } });
+      await sleep(dice.between(0, 1_000));
+      // An answer may be lost to a kill; a key too many does no harm.
+      for (let tries = 0; ; tries++) {
+        try {
+          return void Object.assign(
+            person,
+            await newKey(world.stack, person.session, person.email),
+          );
+        } catch (error) {
+          if (tries === ORDER_TRIES) throw error;
+          await sleep(500);
+        }
       }
-    }
-  },
-};
+    },
+  };
 
 const ORDER_TRIES = 20;
 
 /** Until it is answered: orders may be given twice. */
-export async function order({ stack }: Pick<World, "stack">, command: OperatorCommand): Promise<unknown> {
+export async function order(
+  { stack }: Pick<World, "stack">,
+  command: OperatorCommand,
+): Promise<unknown> {
   for (let tries = 0; ; tries++) {
     try {
       const answer = await stack.operator({ operator: "soak", ...command });
       if (answer.ok) return answer.result;
-      if (tries === ORDER_TRIES) throw new Error(`${command.command.join(" ")}: ${JSON.stringify(answer.problem)}`);
+      if (tries === ORDER_TRIES)
+        throw new Error(`${command.command.join(" ")}: ${JSON.stringify(answer.problem)}`);
     } catch (error) {
       if (tries === ORDER_TRIES) throw error;
     }
@@ -114,5 +129,8 @@ async function doubleDoorbell({ stack, people }: Faults, dice: Dice): Promise<vo
     .catch(() => ({ items: [] }));
   const messages = items.map(({ withdrawal_id, chain }) => ({ withdrawal_id, chain }));
   const poison = { withdrawal_id: "none", chain: "nowhere" };
-  await Promise.all([stack.ring([...messages, ...messages, poison]), stack.ring([...messages, poison])]).catch(() => {});
+  await Promise.all([
+    stack.ring([...messages, ...messages, poison]),
+    stack.ring([...messages, poison]),
+  ]).catch(() => {});
 }

@@ -56,17 +56,37 @@ const OPERATOR = "soak";
 export async function introduce(stack: Stack, name: string): Promise<Person> {
   const email = `${name}@soak.example`;
   const guest = new Client({ baseUrl: stack.baseUrl, attempts: 8 });
-  const registered = await guest.auth.register({ email, password: randomBytes(18).toString("base64url") });
+  const registered = await guest.auth.register({
+    email,
+    password: randomBytes(18).toString("base64url"),
+  });
   const session = guest.withSession(registered);
   const { client, apiKeyId } = await newKey(stack, session, email);
   const { address } = await client.custody.createDepositAddress();
-  return { email, userId: registered.user_id, session, client, apiKeyId, addresses: [address as Address], withdrawals: new Map() };
+  return {
+    email,
+    userId: registered.user_id,
+    session,
+    client,
+    apiKeyId,
+    addresses: [address as Address],
+    withdrawals: new Map(),
+  };
 }
 
-export async function newKey(stack: Stack, session: Client, email: string): Promise<Pick<Person, "client" | "apiKeyId">> {
+export async function newKey(
+  stack: Stack,
+  session: Client,
+  email: string,
+): Promise<Pick<Person, "client" | "apiKeyId">> {
   const options = { email, scopes: "read,trade,withdraw" };
-  const answer = await stack.operator({ command: ["api-key", "create"], options, operator: OPERATOR });
-  if (!answer.ok) throw new Error(`the operator could not create a key: ${JSON.stringify(answer.problem)}`);
+  const answer = await stack.operator({
+    command: ["api-key", "create"],
+    options,
+    operator: OPERATOR,
+  });
+  if (!answer.ok)
+    throw new Error(`the operator could not create a key: ${JSON.stringify(answer.problem)}`);
   const { api_key_id: apiKeyId, secret } = answer.result as { api_key_id: string; secret: string };
   return { client: session.withApiKey({ apiKeyId, secret }), apiKeyId };
 }
@@ -96,7 +116,11 @@ export function note(tally: Tally, what: string, error: unknown): void {
 const DO: Readonly<Record<keyof typeof ACTIONS, (world: World, dice: Dice) => Promise<void>>> = {
   deposit: async ({ chain, people, tally }, dice) => {
     const asset = dice.pick(ASSETS);
-    await chain.mint(asset, dice.pick(dice.pick(people).addresses), BigInt(dice.between(1, LARGEST_DEPOSIT)));
+    await chain.mint(
+      asset,
+      dice.pick(dice.pick(people).addresses),
+      BigInt(dice.between(1, LARGEST_DEPOSIT)),
+    );
     tally.count("operation", "deposit");
   },
   trade,
@@ -121,14 +145,21 @@ async function trade({ people, tally }: World, dice: Dice): Promise<void> {
   const asset = dice.pick(TOKENS);
   const side = dice.pick(["Bid", "Ask"] as const);
   const held = await taker.client.custody.balance(asset);
-  const amount = side === "Ask" && held.balance > 0n ? dice.part(held.balance) : BigInt(dice.between(1, 200_000_000));
+  const amount =
+    side === "Ask" && held.balance > 0n
+      ? dice.part(held.balance)
+      : BigInt(dice.between(1, 200_000_000));
   const request = await taker.client.rfq.request({ ...asset, amount, side, expires_in_secs: 20 });
   tally.count("operation", "request");
   const makers = people.filter((person) => person !== taker);
   const quotes: Quote[] = [];
   for (let n = dice.between(1, 3); n > 0; n--) {
     const maker = dice.pick(makers);
-    const terms = { request_id: request.request_id, price: dice.between(1, 1_000_000), expires_in_secs: dice.between(1, 20) };
+    const terms = {
+      request_id: request.request_id,
+      price: dice.between(1, 1_000_000),
+      expires_in_secs: dice.between(1, 20),
+    };
     await maker.client.rfq
       .quote(terms)
       .then((quote) => {
@@ -148,14 +179,19 @@ async function trade({ people, tally }: World, dice: Dice): Promise<void> {
     });
     moves.push(accepted);
   }
-  if (ending === "cancel" || ending === "both") moves.push(taker.client.rfq.cancelRequest({ request_id: request.request_id }));
-  for (const move of await Promise.allSettled(moves)) if (move.status === "rejected") note(tally, ending, move.reason);
+  if (ending === "cancel" || ending === "both")
+    moves.push(taker.client.rfq.cancelRequest({ request_id: request.request_id }));
+  for (const move of await Promise.allSettled(moves))
+    if (move.status === "rejected") note(tally, ending, move.reason);
 }
 
 async function withdraw({ people, refuser, tally }: World, dice: Dice): Promise<void> {
   const person = dice.pick(people);
   const asset = dice.pick(ASSETS);
-  const part = asset === USDC ? await person.client.custody.usdcBalance() : await person.client.custody.balance(asset);
+  const part =
+    asset === USDC
+      ? await person.client.custody.usdcBalance()
+      : await person.client.custody.balance(asset);
   const amount = dice.part(part.balance);
   const to = asset !== USDC && dice.chance(0.05) ? refuser : dice.hex(20);
   const id = `soak-${dice.hex(8)}`;
@@ -163,8 +199,15 @@ async function withdraw({ people, refuser, tally }: World, dice: Dice): Promise<
   person.withdrawals.set(id, asked);
   // Twice at once now and then: one withdrawal.
   const times = dice.chance(0.15) ? 2 : 1;
-  const terms = { client_withdrawal_id: id, amount, to_address: to, ...(asset === USDC ? {} : asset) };
-  const answers = await Promise.allSettled(Array.from({ length: times }, () => person.client.custody.withdraw(terms)));
+  const terms = {
+    client_withdrawal_id: id,
+    amount,
+    to_address: to,
+    ...(asset === USDC ? {} : asset),
+  };
+  const answers = await Promise.allSettled(
+    Array.from({ length: times }, () => person.client.custody.withdraw(terms)),
+  );
   for (const answer of answers) {
     if (answer.status === "fulfilled") asked.answered = true;
     else note(tally, `withdraw ${nameOf(asset)}`, answer.reason);

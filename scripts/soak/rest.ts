@@ -13,7 +13,8 @@ export async function comeToRest(world: Faults): Promise<void> {
   const { stack, chain, proxies, people } = world;
   for (const proxy of proxies) proxy.fail(null);
   await order(world, { command: ["withdrawals", "resume"] });
-  for (const { email } of people) await order(world, { command: ["user", "unfreeze"], options: { email } });
+  for (const { email } of people)
+    await order(world, { command: ["user", "unfreeze"], options: { email } });
   for (const person of people) await closeAll(world, person);
   const deadline = Date.now() + PATIENCE_MS;
   for (let looks = 0; ; looks++) {
@@ -21,7 +22,10 @@ export async function comeToRest(world: Faults): Promise<void> {
     if (looks % CRON_EVERY_LOOKS === 0) await stack.runCron();
     const left = await unfinished(people);
     if (left.length === 0) break;
-    if (Date.now() > deadline) throw new Error(`not at rest after ${PATIENCE_MS / 1_000} s: ${left.slice(0, 10).join("; ")}`);
+    if (Date.now() > deadline)
+      throw new Error(
+        `not at rest after ${PATIENCE_MS / 1_000} s: ${left.slice(0, 10).join("; ")}`,
+      );
     await sleep(LOOK_EVERY_MS);
   }
   await untilNothingIsOpen(world, deadline);
@@ -30,7 +34,9 @@ export async function comeToRest(world: Faults): Promise<void> {
 async function closeAll({ tally }: World, { client }: Person): Promise<void> {
   await client.rfq.cancelQuotes();
   for (const { request_id } of await client.rfq.myRequests().all()) {
-    await client.rfq.cancelRequest({ request_id }).catch((error: unknown) => note(tally, "cancel", error));
+    await client.rfq
+      .cancelRequest({ request_id })
+      .catch((error: unknown) => note(tally, "cancel", error));
   }
 }
 
@@ -43,7 +49,9 @@ async function unfinished(people: readonly Person[]): Promise<string[]> {
         client.custody.deposits({ status: "confirming" }).all(),
       ]);
       return [
-        ...[...queued, ...submitted].map((one) => `${email}: withdrawal ${one.withdrawal_id} is ${one.status}`),
+        ...[...queued, ...submitted].map(
+          (one) => `${email}: withdrawal ${one.withdrawal_id} is ${one.status}`,
+        ),
         ...confirming.map((one) => `${email}: deposit ${one.transaction_hash} is ${one.status}`),
       ];
     }),
@@ -51,7 +59,14 @@ async function unfinished(people: readonly Person[]): Promise<string[]> {
   return left.flat();
 }
 
-type ChainStatus = { chains: { chain: string; confirmed_block: number; head_block: number; open_transactions: number }[] };
+type ChainStatus = {
+  chains: {
+    chain: string;
+    confirmed_block: number;
+    head_block: number;
+    open_transactions: number;
+  }[];
+};
 
 /** The payer's own transactions too; and blocks enough that no deposit can still be on its way. */
 async function untilNothingIsOpen(world: Faults, deadline: number): Promise<void> {
@@ -59,8 +74,10 @@ async function untilNothingIsOpen(world: Faults, deadline: number): Promise<void
   const target = Number(await chain.client.getBlockNumber()) + confirmations;
   for (;;) {
     const status = (await order(world, { command: ["chain", "status"] })) as ChainStatus;
-    if (status.chains.every((one) => one.open_transactions === 0 && one.confirmed_block >= target)) return;
-    if (Date.now() > deadline) throw new Error(`the chain does not come to rest: ${JSON.stringify(status.chains)}`);
+    if (status.chains.every((one) => one.open_transactions === 0 && one.confirmed_block >= target))
+      return;
+    if (Date.now() > deadline)
+      throw new Error(`the chain does not come to rest: ${JSON.stringify(status.chains)}`);
     await sleep(LOOK_EVERY_MS);
   }
 }

@@ -6,7 +6,12 @@ import type { Dice } from "./dice.ts";
 export const RPC_FAULTS = ["slow", "errors", "garbage", "lagging", "lost_answers", "down"] as const;
 export type RpcFault = (typeof RPC_FAULTS)[number];
 
-export type RpcProxy = { url: string; calls(): number; fail(fault: RpcFault | null): void; stop(): Promise<void> };
+export type RpcProxy = {
+  url: string;
+  calls(): number;
+  fail(fault: RpcFault | null): void;
+  stop(): Promise<void>;
+};
 
 type Call = { id: unknown; method: string; params?: unknown[] };
 
@@ -37,16 +42,26 @@ export async function startRpcProxy(target: string, dice: Dice): Promise<RpcProx
 
 type Way = { target: string; dice: Dice; fault: RpcFault | null };
 
-async function serve({ target, dice, fault }: Way, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function serve(
+  { target, dice, fault }: Way,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   const call = JSON.parse(Buffer.concat(chunks).toString()) as Call;
-  const answer = (body: unknown) => void response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
+  const answer = (body: unknown) =>
+    void response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
   if (fault === "down") return void response.destroy();
-  if (fault === "garbage" && dice.chance(0.5)) return void response.writeHead(200).end("<html>Service Unavailable</html>");
+  if (fault === "garbage" && dice.chance(0.5))
+    return void response.writeHead(200).end("<html>Service Unavailable</html>");
   if (fault === "errors" && dice.chance(0.5)) {
     if (dice.chance(0.5)) return void response.writeHead(dice.pick([429, 500, 502])).end();
-    return answer({ jsonrpc: "2.0", id: call.id, error: { code: -32_603, message: "Internal error" } });
+    return answer({
+      jsonrpc: "2.0",
+      id: call.id,
+      error: { code: -32_603, message: "Internal error" },
+    });
   }
   if (fault === "slow") await sleep(dice.between(50, SLOWEST_MS));
   const result = fault === "lagging" ? await lagging(target, call) : await forward(target, call);
@@ -72,10 +87,12 @@ async function lagging(target: string, call: Call): Promise<unknown> {
   const named = (result: unknown) => ({ jsonrpc: "2.0", id: call.id, result });
   if (call.method === "eth_blockNumber") return named(`0x${head.toString(16)}`);
   if (call.method === "eth_getBlockByNumber") {
-    if (first === "latest") return forward(target, { ...call, params: [`0x${head.toString(16)}`, false] });
+    if (first === "latest")
+      return forward(target, { ...call, params: [`0x${head.toString(16)}`, false] });
     if (Number(first) > head) return named(null);
   }
-  if (call.method === "eth_getLogs" && Number((first as { toBlock?: string }).toBlock) > head) return named([]);
+  if (call.method === "eth_getLogs" && Number((first as { toBlock?: string }).toBlock) > head)
+    return named([]);
   // Only "latest" is another block to it than to others: what it is asked about a certain block it answers for that one.
   if (call.params?.[1] === "latest" || call.params?.[1] === "pending") {
     return forward(target, { ...call, params: [first, `0x${head.toString(16)}`] });

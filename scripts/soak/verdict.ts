@@ -10,10 +10,18 @@ import { order } from "./faults.ts";
 import type { Person, World } from "./people.ts";
 
 /** Alerts that the faults explain; whatever else stands open in the end is a finding. */
-const EXPECTED_ALERTS = new Set(["payment_skipped", "fee_ceiling", "gas_money", "withdrawal_dead_letter"]);
+const EXPECTED_ALERTS = new Set([
+  "payment_skipped",
+  "fee_ceiling",
+  "gas_money",
+  "withdrawal_dead_letter",
+]);
 
 type Reconciliation = { ok: boolean; complete: boolean; differences: unknown[] };
-type ChainStatus = { chains: { halted: unknown; payer_halted: unknown }[]; alerts: { kind: string; subject: string; detail: string }[] };
+type ChainStatus = {
+  chains: { halted: unknown; payer_halted: unknown }[];
+  alerts: { kind: string; subject: string; detail: string }[];
+};
 type Told = { person: Person; deposits: Deposit[]; withdrawals: Withdrawal[] };
 
 /** One line for each thing that is not as it must be; none is what a soak is for. */
@@ -34,16 +42,29 @@ export async function judge(world: World): Promise<string[]> {
 }
 
 /** Every mint that stands in the chain is a credited deposit, and every credited deposit is one of them. */
-async function depositsDiffer({ stack, chain, tally }: World, told: readonly Told[]): Promise<string[]> {
+async function depositsDiffer(
+  { stack, chain, tally }: World,
+  told: readonly Told[],
+): Promise<string[]> {
   const { usdc, outcomeTokens } = stack.deployment;
   const events = { fromBlock: 0n, args: { from: zeroAddress } } as const;
   const minted = new Map<string, string>();
-  for (const log of await chain.client.getContractEvents({ ...events, address: usdc, abi: localUsdcAbi, eventName: "Transfer" })) {
+  for (const log of await chain.client.getContractEvents({
+    ...events,
+    address: usdc,
+    abi: localUsdcAbi,
+    eventName: "Transfer",
+  })) {
     const { to, value } = log.args as { to: Address; value: bigint };
     minted.set(log.transactionHash, `${USDC} ${value} to ${to}`);
   }
   for (const [venue, address] of Object.entries(outcomeTokens)) {
-    const logs = await chain.client.getContractEvents({ ...events, address, abi: localOutcomeTokensAbi, eventName: "TransferSingle" });
+    const logs = await chain.client.getContractEvents({
+      ...events,
+      address,
+      abi: localOutcomeTokensAbi,
+      eventName: "TransferSingle",
+    });
     for (const log of logs) {
       const { to, id, value } = log.args as { to: Address; id: bigint; value: bigint };
       minted.set(log.transactionHash, `${venue}:0x${id.toString(16)} ${value} to ${to}`);
@@ -62,15 +83,24 @@ async function depositsDiffer({ stack, chain, tally }: World, told: readonly Tol
       }
       if (deposit.status !== "credited") continue;
       tally.moved("deposited", asset, deposit.amount);
-      if (!minted.delete(deposit.transaction_hash)) findings.push(`${person.email}: ${deposit.transaction_hash} was credited twice`);
+      if (!minted.delete(deposit.transaction_hash))
+        findings.push(`${person.email}: ${deposit.transaction_hash} was credited twice`);
     }
   }
   return [...findings, ...[...minted].map(([hash, line]) => `never credited: ${line} in ${hash}`)];
 }
 
 /** Settled means paid, once and on its terms; failed means never paid; the vault has paid nothing else. */
-async function paymentsDiffer({ stack, chain, tally }: World, told: readonly Told[]): Promise<string[]> {
-  const logs = await chain.client.getContractEvents({ address: stack.deployment.vault, abi: vaultAbi, eventName: "Paid", fromBlock: 0n });
+async function paymentsDiffer(
+  { stack, chain, tally }: World,
+  told: readonly Told[],
+): Promise<string[]> {
+  const logs = await chain.client.getContractEvents({
+    address: stack.deployment.vault,
+    abi: vaultAbi,
+    eventName: "Paid",
+    fromBlock: 0n,
+  });
   const paid = new Map<string, string>();
   const findings: string[] = [];
   for (const { args, transactionHash } of logs) {
@@ -81,7 +111,8 @@ async function paymentsDiffer({ stack, chain, tally }: World, told: readonly Tol
   for (const { person, withdrawals } of told) {
     const byId = new Map(withdrawals.map((one) => [one.client_withdrawal_id, one]));
     for (const [id, asked] of person.withdrawals) {
-      if (asked.answered && !byId.has(id)) findings.push(`${person.email}: withdrawal ${id} was answered and is not there`);
+      if (asked.answered && !byId.has(id))
+        findings.push(`${person.email}: withdrawal ${id} was answered and is not there`);
     }
     for (const one of withdrawals) {
       const asked = person.withdrawals.get(one.client_withdrawal_id);
@@ -92,19 +123,29 @@ async function paymentsDiffer({ stack, chain, tally }: World, told: readonly Tol
         getAddress(asked.to) !== getAddress(one.to_address) ||
         nameOf(asked.asset) !== asset
       ) {
-        findings.push(`${person.email}: withdrawal ${one.client_withdrawal_id} is not what was asked for`);
+        findings.push(
+          `${person.email}: withdrawal ${one.client_withdrawal_id} is not what was asked for`,
+        );
       }
       const id = paymentId(person.userId, one.client_withdrawal_id);
       const payment = paid.get(id);
       paid.delete(id);
-      const expected = one.status === "settled" ? `${one.amount} to ${getAddress(one.to_address)} in ${one.transaction_hash}` : undefined;
+      const expected =
+        one.status === "settled"
+          ? `${one.amount} to ${getAddress(one.to_address)} in ${one.transaction_hash}`
+          : undefined;
       if (payment !== expected) {
-        findings.push(`${person.email}: withdrawal ${one.client_withdrawal_id} is ${one.status}, the vault paid ${payment ?? "nothing"}`);
+        findings.push(
+          `${person.email}: withdrawal ${one.client_withdrawal_id} is ${one.status}, the vault paid ${payment ?? "nothing"}`,
+        );
       }
       if (one.status === "settled") tally.moved("withdrawn", asset, one.amount);
     }
   }
-  return [...findings, ...[...paid].map(([id, line]) => `the vault paid ${id}, which nobody asked for: ${line}`)];
+  return [
+    ...findings,
+    ...[...paid].map(([id, line]) => `the vault paid ${id}, which nobody asked for: ${line}`),
+  ];
 }
 
 /** The vault and the deposit addresses hold what the people and the fees have, to the last unit. */
@@ -115,17 +156,25 @@ async function holdingsDiffer({ stack, chain, people }: World): Promise<string[]
   for (const { email, client } of people) {
     for (const balance of await client.custody.balances().all()) {
       if (balance.pending_balance !== 0n)
-        findings.push(`${email}: ${balance.pending_balance} of ${nameOfRecord(balance)} are still pending`);
+        findings.push(
+          `${email}: ${balance.pending_balance} of ${nameOfRecord(balance)} are still pending`,
+        );
       owe(nameOfRecord(balance), balance.balance + balance.pending_balance);
     }
     for (const match of await client.rfq.matches({ limit: 500 }).all()) owe(USDC, match.fee);
   }
-  const addresses = (await Promise.all(people.map(({ client }) => client.custody.depositAddresses()))).flat();
+  const addresses = (
+    await Promise.all(people.map(({ client }) => client.custody.depositAddresses()))
+  ).flat();
   const holders = [stack.deployment.vault, ...addresses.map(({ address }) => address as Address)];
   for (const asset of ASSETS) {
-    const held = (await Promise.all(holders.map((holder) => chain.holding(asset, holder)))).reduce((sum, one) => sum + one, 0n);
+    const held = (await Promise.all(holders.map((holder) => chain.holding(asset, holder)))).reduce(
+      (sum, one) => sum + one,
+      0n,
+    );
     const due = owed.get(nameOf(asset)) ?? 0n;
-    if (held !== due) findings.push(`${nameOf(asset)}: the chain holds ${held}, people and fees have ${due}`);
+    if (held !== due)
+      findings.push(`${nameOf(asset)}: the chain holds ${held}, people and fees have ${due}`);
   }
   return findings;
 }
@@ -133,15 +182,18 @@ async function holdingsDiffer({ stack, chain, people }: World): Promise<string[]
 async function operatorObjects(world: World): Promise<string[]> {
   const findings: string[] = [];
   const books = (await order(world, { command: ["reconcile"] })) as Reconciliation;
-  if (!books.ok || !books.complete) findings.push(`the operator's reconciliation: ${JSON.stringify(books)}`);
+  if (!books.ok || !books.complete)
+    findings.push(`the operator's reconciliation: ${JSON.stringify(books)}`);
   const audit = (await order(world, { command: ["audit", "verify"] })) as { ok: boolean };
   if (!audit.ok) findings.push(`the audit chain: ${JSON.stringify(audit)}`);
   const status = (await order(world, { command: ["chain", "status"] })) as ChainStatus;
   for (const one of status.chains) {
-    if (one.halted !== null || one.payer_halted !== null) findings.push(`halted: ${JSON.stringify(one)}`);
+    if (one.halted !== null || one.payer_halted !== null)
+      findings.push(`halted: ${JSON.stringify(one)}`);
   }
   for (const alert of status.alerts) {
-    if (!EXPECTED_ALERTS.has(alert.kind)) findings.push(`alert: ${alert.kind} ${alert.subject}: ${alert.detail}`);
+    if (!EXPECTED_ALERTS.has(alert.kind))
+      findings.push(`alert: ${alert.kind} ${alert.subject}: ${alert.detail}`);
   }
   return findings;
 }

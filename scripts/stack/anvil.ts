@@ -47,7 +47,14 @@ export async function startAnvil(options: AnvilOptions = {}): Promise<Anvil> {
 
 async function launch(binary: string, port: number, options: AnvilOptions): Promise<Anvil> {
   const log = options.logFile === undefined ? "ignore" : openSync(options.logFile, "a");
-  const args = ["--host", "127.0.0.1", "--port", String(port), "--chain-id", String(ANVIL_CHAIN_ID)];
+  const args = [
+    "--host",
+    "127.0.0.1",
+    "--port",
+    String(port),
+    "--chain-id",
+    String(ANVIL_CHAIN_ID),
+  ];
   if (options.blockTimeSecs !== undefined) args.push("--block-time", String(options.blockTimeSecs));
   args.push(...(options.args ?? []));
   const child = spawn(binary, args, { stdio: ["ignore", log, log] });
@@ -103,7 +110,8 @@ function watchParent(pid: number): ChildProcess {
 async function untilItAnswers(rpcUrl: string, child: ChildProcess): Promise<void> {
   const deadline = Date.now() + START_TIMEOUT_MS;
   while (Date.now() < deadline) {
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`anvil ended before it answered on ${rpcUrl}`);
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new Error(`anvil ended before it answered on ${rpcUrl}`);
     if ((await chainId(rpcUrl)) === ANVIL_CHAIN_ID) {
       // Someone else's anvil may hold the port: ours has ended then, which shows a moment later.
       await sleep(20);
@@ -132,7 +140,9 @@ async function chainId(rpcUrl: string): Promise<number | null> {
 /** The npm package's binary where npm installed one, else the PATH's. */
 function findAnvil(): string {
   try {
-    const manifest = createRequire(import.meta.url).resolve("@foundry-rs/anvil-linux-amd64/package.json");
+    const manifest = createRequire(import.meta.url).resolve(
+      "@foundry-rs/anvil-linux-amd64/package.json",
+    );
     const binary = join(dirname(manifest), "bin", "anvil");
     if (existsSync(binary)) return binary;
   } catch {

@@ -43,7 +43,8 @@ export async function bundleWorker(outdir: string): Promise<BundledModule[]> {
     child.once("close", resolve);
   });
   process.removeListener("exit", kill);
-  if (code !== 0) throw new Error(`The Worker does not bundle (wrangler ended with ${code}):\n${output.trim()}`);
+  if (code !== 0)
+    throw new Error(`The Worker does not bundle (wrangler ended with ${code}):\n${output.trim()}`);
   return modulesOf(outdir);
 }
 

@@ -67,7 +67,8 @@ export function readArtifact(name: ArtifactName): Artifact {
 
 /** Deploys everything and resolves when it is mined. Throws when any transaction fails. */
 export async function deployContracts(options: DeployOptions): Promise<Deployment> {
-  const account = typeof options.deployer === "string" ? privateKeyToAccount(options.deployer) : options.deployer;
+  const account =
+    typeof options.deployer === "string" ? privateKeyToAccount(options.deployer) : options.deployer;
   const transport = http(options.rpcUrl);
   const chainId = await createPublicClient({ transport }).getChainId();
   const chain = defineChain({
@@ -95,7 +96,14 @@ export async function deployContracts(options: DeployOptions): Promise<Deploymen
   const admin = account.address;
   const timelock = options.timelockSecs ?? 0;
   const predecessor = options.predecessor ?? ZERO;
-  const vault = await deploy("Vault", [0, admin, options.operator, options.pauser ?? admin, timelock, predecessor]);
+  const vault = await deploy("Vault", [
+    0,
+    admin,
+    options.operator,
+    options.pauser ?? admin,
+    timelock,
+    predecessor,
+  ]);
   const factory = await deploy("DepositFactory", [0, admin, options.operator, vault, timelock]);
   const usdc = await deploy("LocalUSDC", []);
   const outcomeTokens = {
@@ -120,9 +128,14 @@ export async function deployContracts(options: DeployOptions): Promise<Deploymen
     await send({ to: options.operator, value: parseEther("10"), gas: CALL_GAS });
   }
 
-  const receipts = await Promise.all(hashes.map((hash) => client.waitForTransactionReceipt({ hash })));
+  const receipts = await Promise.all(
+    hashes.map((hash) => client.waitForTransactionReceipt({ hash })),
+  );
   const failed = receipts.find(({ status }) => status !== "success");
   if (failed) throw new Error(`deployment failed in ${failed.transactionHash}`);
-  const deployedAtBlock = receipts.reduce((low, { blockNumber }) => (blockNumber < low ? blockNumber : low), receipts[0]!.blockNumber);
+  const deployedAtBlock = receipts.reduce(
+    (low, { blockNumber }) => (blockNumber < low ? blockNumber : low),
+    receipts[0]!.blockNumber,
+  );
   return { chainId, vault, factory, usdc, outcomeTokens, deployedAtBlock };
 }

@@ -11,14 +11,25 @@ export const CHAIN_SAVED = "anvil-state.saved";
 /** Secrets and addresses of the contracts. */
 export const KEPT = "local.json";
 /** Everything a stack writes. Nothing else in the directory is touched: `.stack/` also holds other stacks and tools. */
-const CONTENTS = [...SIGNS, "state", "bundle", KEPT, CHAIN_STATE, CHAIN_SAVED, "anvil.log", "worker.log"];
+const CONTENTS = [
+  ...SIGNS,
+  "state",
+  "bundle",
+  KEPT,
+  CHAIN_STATE,
+  CHAIN_SAVED,
+  "anvil.log",
+  "worker.log",
+];
 
 /** Empties the directory unless `keep`, and marks it as ours. Throws when another stack runs in it, or there is a database without its chain to `keep`. */
 export function claimDirectory(dir: string, keep: boolean): { stop(): Promise<void> } {
   const pidFile = join(dir, "stack.pid");
   const owner = readPid(pidFile);
   if (owner !== null && owner !== process.pid && isAlive(owner)) {
-    throw new Error(`A stack is already running in ${dir} (process ${owner}). Stop it, or give this one another directory with --dir.`);
+    throw new Error(
+      `A stack is already running in ${dir} (process ${owner}). Stop it, or give this one another directory with --dir.`,
+    );
   }
   // The database would be ahead of its chain, which the service takes for a deep reorganisation: it would halt.
   if (keep && existsSync(join(dir, KEPT)) && !existsSync(join(dir, CHAIN_SAVED))) {

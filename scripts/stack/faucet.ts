@@ -62,8 +62,19 @@ export async function openFaucet(stack: { rpcUrl: string; usdc: Address }): Prom
   };
   return {
     client,
-    usdc: async (to, amount) => send(stack.usdc, encodeFunctionData({ abi: localUsdcAbi, functionName: "mint", args: [to, amount] })),
+    usdc: async (to, amount) =>
+      send(
+        stack.usdc,
+        encodeFunctionData({ abi: localUsdcAbi, functionName: "mint", args: [to, amount] }),
+      ),
     outcomeTokens: async (token, { to, id, amount }) =>
-      send(token, encodeFunctionData({ abi: localOutcomeTokensAbi, functionName: "mint", args: [to, id, amount] })),
+      send(
+        token,
+        encodeFunctionData({
+          abi: localOutcomeTokensAbi,
+          functionName: "mint",
+          args: [to, id, amount],
+        }),
+      ),
   };
 }

@@ -29,8 +29,13 @@ export class ${AS_SENT} extends WorkerEntrypoint {
 `;
 
 /** The bundle's modules with that one before them: the first is the main module. */
-export function withLocalEntry(modules: readonly BundledModule[]): (BundledModule & { contents?: string })[] {
+export function withLocalEntry(
+  modules: readonly BundledModule[],
+): (BundledModule & { contents?: string })[] {
   const [worker] = modules;
   if (worker === undefined) return [];
-  return [{ type: "ESModule", path: join(dirname(worker.path), "local-entry.js"), contents: MODULE }, ...modules];
+  return [
+    { type: "ESModule", path: join(dirname(worker.path), "local-entry.js"), contents: MODULE },
+    ...modules,
+  ];
 }

@@ -32,7 +32,11 @@ export function payerAddress(secrets: LocalSecrets): Address {
 }
 
 /** What the Worker is told, over the `[vars]` of wrangler.toml. */
-export function localSettings(input: { secrets: LocalSecrets; deployment: Deployment; rpcUrl: string }): Record<string, string> {
+export function localSettings(input: {
+  secrets: LocalSecrets;
+  deployment: Deployment;
+  rpcUrl: string;
+}): Record<string, string> {
   const { secrets, deployment, rpcUrl } = input;
   const chain = {
     chain: LOCAL_CHAIN,

@@ -18,7 +18,9 @@ const RECORD = `CREATE TABLE IF NOT EXISTS d1_migrations(
 export async function applyMigrations(database: Database): Promise<string[]> {
   const folder = join(ROOT, "migrations");
   await database.prepare(RECORD).run();
-  const { results } = await database.prepare("SELECT name FROM d1_migrations").all<{ name: string }>();
+  const { results } = await database
+    .prepare("SELECT name FROM d1_migrations")
+    .all<{ name: string }>();
   const applied = new Set(results.map(({ name }) => name));
   const due = readdirSync(folder)
     .filter((name) => name.endsWith(".sql") && !applied.has(name))

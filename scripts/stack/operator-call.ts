@@ -1,10 +1,16 @@
 /** One operator command to the Worker's entrypoint `Operator`, over whichever way leads to it. */
 
-export type OperatorCommand = { command: string[]; options?: Record<string, string>; operator?: string };
+export type OperatorCommand = {
+  command: string[];
+  options?: Record<string, string>;
+  operator?: string;
+};
 
 export type OperatorProblem = { code: string; title?: string; detail?: string; status?: number };
 
-export type OperatorAnswer = { ok: true; result: unknown } | { ok: false; problem: OperatorProblem };
+export type OperatorAnswer =
+  | { ok: true; result: unknown }
+  | { ok: false; problem: OperatorProblem };
 
 export async function askOperator(
   send: (request: Request) => Promise<Response>,

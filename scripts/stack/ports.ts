@@ -3,7 +3,9 @@ import { createServer } from "node:net";
 
 export class PortTaken extends Error {
   constructor(port: number, variable: string) {
-    super(`Port ${port} is taken. Free it, or choose another one with ${variable}, for example ${variable}=${port + 10}.`);
+    super(
+      `Port ${port} is taken. Free it, or choose another one with ${variable}, for example ${variable}=${port + 10}.`,
+    );
     this.name = "PortTaken";
   }
 }
@@ -36,7 +38,9 @@ function listenOnce(port: number): Promise<number | null> {
     server.once("error", () => resolve(null));
     server.listen(port, "127.0.0.1", () => {
       const address = server.address();
-      server.close(() => resolve(address !== null && typeof address === "object" ? address.port : null));
+      server.close(() =>
+        resolve(address !== null && typeof address === "object" ? address.port : null),
+      );
     });
   });
 }

@@ -8,7 +8,9 @@ const SAME_PRESS_MS = 500;
  * Runs `main`, whose `onStop` takes what must be ended, last one first; ends it all when `main` returns, throws or a
  * signal comes, and then ends the process. Its exit code is `main`'s, 1 after an error, 128 + n after a signal.
  */
-export async function runScript(main: (onStop: (stop: () => Promise<void>) => void) => Promise<number>): Promise<never> {
+export async function runScript(
+  main: (onStop: (stop: () => Promise<void>) => void) => Promise<number>,
+): Promise<never> {
   const stops: (() => Promise<void>)[] = [];
   let interrupted: number | null = null;
   let interruptedAt = 0;

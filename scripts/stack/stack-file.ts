@@ -36,7 +36,9 @@ function readJson(path: string): unknown {
   try {
     text = readFileSync(path, "utf8");
   } catch {
-    throw new Error(`No stack is running here: ${path} is missing. Start one with \`npm run dev\`.`);
+    throw new Error(
+      `No stack is running here: ${path} is missing. Start one with \`npm run dev\`.`,
+    );
   }
   return JSON.parse(text);
 }

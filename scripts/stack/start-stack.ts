@@ -7,7 +7,13 @@ import { bundleWorker } from "./bundle.ts";
 import { type Deployment, deployContracts } from "./deploy-contracts.ts";
 import { CHAIN_SAVED, CHAIN_STATE, KEPT, claimDirectory } from "./directory.ts";
 import { ANVIL_ACCOUNT_KEYS } from "./faucet.ts";
-import { LOCAL_CHAIN, type LocalSecrets, localSettings, makeSecrets, payerAddress } from "./local-settings.ts";
+import {
+  LOCAL_CHAIN,
+  type LocalSecrets,
+  localSettings,
+  makeSecrets,
+  payerAddress,
+} from "./local-settings.ts";
 import { applyMigrations } from "./migrate.ts";
 import { type OperatorAnswer, type OperatorCommand, askOperator } from "./operator-call.ts";
 import { freePort, requireFreePort } from "./ports.ts";
@@ -63,11 +69,20 @@ const CRON_INTERVAL_MS = 60_000;
 const CHAIN_SAVE_TIMEOUT_MS = 10_000;
 
 /** What has to outlive the processes for `keep`. */
-type Kept = { secrets: LocalSecrets; deployment: Omit<Deployment, "deployedAtBlock"> & { deployedAtBlock: string } };
+type Kept = {
+  secrets: LocalSecrets;
+  deployment: Omit<Deployment, "deployedAtBlock"> & { deployedAtBlock: string };
+};
 
 /** Starts everything and resolves when GET /health says ok. On a failure nothing is left running. */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
-  const { port = 8787, rpcPort = 8545, dir = DEFAULT_STACK_DIR, keep = false, saveChain = keep } = options;
+  const {
+    port = 8787,
+    rpcPort = 8545,
+    dir = DEFAULT_STACK_DIR,
+    keep = false,
+    saveChain = keep,
+  } = options;
   const log = options.log ?? (() => {});
   await requireFreePort(port, "PORT");
   await requireFreePort(rpcPort, "RPC_PORT");
@@ -79,7 +94,12 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     const bundling = bundleWorker(join(dir, "bundle"));
     // Waited for below; until then a failure of the chain must not leave this one unheard.
     bundling.catch(() => {});
-    const anvil = await startChain({ rpcPort, dir, saveChain, blockTimeSecs: options.blockTimeSecs ?? 1 });
+    const anvil = await startChain({
+      rpcPort,
+      dir,
+      saveChain,
+      blockTimeSecs: options.blockTimeSecs ?? 1,
+    });
     started.push(anvil);
     log(`anvil answers on ${anvil.rpcUrl}`);
     const { secrets, deployment } = await contractsOf({ dir, rpcUrl: anvil.rpcUrl });
@@ -95,7 +115,10 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       // `wrangler d1 execute --local --persist-to <dir>/state` looks here.
       stateDir: join(dir, "state", "v3"),
       logFile: workerLog,
-      settings: { ...localSettings({ secrets, deployment, rpcUrl: anvil.rpcUrl }), ...options.vars },
+      settings: {
+        ...localSettings({ secrets, deployment, rpcUrl: anvil.rpcUrl }),
+        ...options.vars,
+      },
     });
     started.push(workerd);
     const applied = await applyMigrations(await workerd.database());
@@ -139,7 +162,11 @@ function stackOf(parts: {
     writeFileSync(join(dir, "stack.json"), `${JSON.stringify(file, null, 2)}\n`);
   };
   announceUsers([]);
-  writeFileSync(join(dir, "operator.json"), `${JSON.stringify({ url: workerd.operatorUrl }, null, 2)}\n`, { mode: 0o600 });
+  writeFileSync(
+    join(dir, "operator.json"),
+    `${JSON.stringify({ url: workerd.operatorUrl }, null, 2)}\n`,
+    { mode: 0o600 },
+  );
   return {
     baseUrl: workerd.baseUrl,
     directUrl: workerd.directUrl,
@@ -159,7 +186,12 @@ function stackOf(parts: {
   };
 }
 
-async function startChain(options: { rpcPort: number; dir: string; saveChain: boolean; blockTimeSecs: number }): Promise<Anvil> {
+async function startChain(options: {
+  rpcPort: number;
+  dir: string;
+  saveChain: boolean;
+  blockTimeSecs: number;
+}): Promise<Anvil> {
   const state = join(options.dir, CHAIN_STATE);
   const saved = join(options.dir, CHAIN_SAVED);
   const anvil = await startAnvil({
@@ -181,11 +213,17 @@ async function startChain(options: { rpcPort: number; dir: string; saveChain: bo
 }
 
 /** Deploys once; a kept stack finds its contracts and secrets again. */
-async function contractsOf(options: { dir: string; rpcUrl: string }): Promise<{ secrets: LocalSecrets; deployment: Deployment }> {
+async function contractsOf(options: {
+  dir: string;
+  rpcUrl: string;
+}): Promise<{ secrets: LocalSecrets; deployment: Deployment }> {
   const path = join(options.dir, KEPT);
   if (existsSync(path)) {
     const { secrets, deployment } = JSON.parse(readFileSync(path, "utf8")) as Kept;
-    return { secrets, deployment: { ...deployment, deployedAtBlock: BigInt(deployment.deployedAtBlock) } };
+    return {
+      secrets,
+      deployment: { ...deployment, deployedAtBlock: BigInt(deployment.deployedAtBlock) },
+    };
   }
   const secrets = makeSecrets();
   const deployment = await deployContracts({
@@ -193,7 +231,10 @@ async function contractsOf(options: { dir: string; rpcUrl: string }): Promise<{ 
     deployer: privateKeyToAccount(ANVIL_ACCOUNT_KEYS.deployer),
     operator: payerAddress(secrets),
   });
-  const kept: Kept = { secrets, deployment: { ...deployment, deployedAtBlock: String(deployment.deployedAtBlock) } };
+  const kept: Kept = {
+    secrets,
+    deployment: { ...deployment, deployedAtBlock: String(deployment.deployedAtBlock) },
+  };
   writeFileSync(path, JSON.stringify(kept), { mode: 0o600 });
   return { secrets, deployment };
 }
@@ -201,7 +242,11 @@ async function contractsOf(options: { dir: string; rpcUrl: string }): Promise<{ 
 /** Crons do not fire by themselves outside Cloudflare. */
 function repeatCron(workerd: Workerd, logFile: string): { stop(): Promise<void> } {
   const run = () => {
-    workerd.runCron().catch((error: unknown) => appendFileSync(logFile, `${new Date().toISOString()} cron ${String(error)}\n`));
+    workerd
+      .runCron()
+      .catch((error: unknown) =>
+        appendFileSync(logFile, `${new Date().toISOString()} cron ${String(error)}\n`),
+      );
   };
   // The first run starts the watchers, which nobody should wait a minute for.
   run();

@@ -52,7 +52,8 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   Object.assign(process.env, OFFLINE);
   const watch = watchChildren();
   let settings = options.settings;
-  const start = () => withoutSignalHandlers(() => new Miniflare(miniflareOptions({ ...options, settings })));
+  const start = () =>
+    withoutSignalHandlers(() => new Miniflare(miniflareOptions({ ...options, settings })));
   let miniflare = start();
   const baseUrl = `http://127.0.0.1:${options.port}`;
   const kill = () => void watch.kill();
@@ -78,7 +79,10 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
     runCron: async () => {
       const worker = await miniflare.getWorker();
       const result = await worker.scheduled({ cron: "* * * * *" });
-      if (result.outcome !== "ok") throw new Error(`The scheduled handler ended with "${result.outcome}", see ${options.logFile}`);
+      if (result.outcome !== "ok")
+        throw new Error(
+          `The scheduled handler ended with "${result.outcome}", see ${options.logFile}`,
+        );
     },
     kill: () => watch.kill(),
     ring: async (messages) => {
@@ -113,15 +117,20 @@ export async function untilHealthy(baseUrl: string): Promise<void> {
     } catch (error) {
       last = error instanceof Error ? error.message : String(error);
     }
-    if (Date.now() > deadline) throw new Error(`The Worker is not healthy: GET ${baseUrl}/health: ${last}`);
+    if (Date.now() > deadline)
+      throw new Error(`The Worker is not healthy: GET ${baseUrl}/health: ${last}`);
     await sleep(50);
   }
 }
 
 function miniflareOptions(options: WorkerdOptions) {
   // The bundler has applied the module rules; what is left of them, Miniflare would refuse.
-  const { modulesRules: _, ...workerOptions } = unstable_getMiniflareWorkerOptions(WRANGLER_CONFIG).workerOptions;
-  const modules = withLocalEntry(options.modules).map((module) => ({ ...module, path: resolve(module.path) }));
+  const { modulesRules: _, ...workerOptions } =
+    unstable_getMiniflareWorkerOptions(WRANGLER_CONFIG).workerOptions;
+  const modules = withLocalEntry(options.modules).map((module) => ({
+    ...module,
+    path: resolve(module.path),
+  }));
   const host = "127.0.0.1";
   return convertV4MiniflareOptions({
     ...workerOptions,
@@ -180,7 +189,9 @@ function watchChildren() {
     queueMicrotask(() => {
       if (child.pid === undefined || !basename(child.spawnfile).startsWith("workerd")) return;
       workerd = child;
-      const watchdog = spawn("sh", ["-c", `cat >/dev/null; kill -9 ${child.pid} 2>/dev/null`], { stdio: ["pipe", "ignore", "ignore"] });
+      const watchdog = spawn("sh", ["-c", `cat >/dev/null; kill -9 ${child.pid} 2>/dev/null`], {
+        stdio: ["pipe", "ignore", "ignore"],
+      });
       watchdog.stdin.on("error", () => {});
       watchdog.unref();
       (watchdog.stdin as unknown as { unref?(): void }).unref?.();

@@ -4,7 +4,8 @@ import { parseAddress } from "./address.ts";
 import { parseJsonInteger, parseU256 } from "./amount.ts";
 import { canonicalAssetId, VENUES } from "./asset.ts";
 
-const U256_FORMS = "must be a non-negative integer up to 2^256-1, as decimal text, 0x hex text or a JSON number";
+const U256_FORMS =
+  "must be a non-negative integer up to 2^256-1, as decimal text, 0x hex text or a JSON number";
 
 /** No pattern says "below 2^256" in decimal; the description of a pattern that ends at 77 digits does. */
 const LARGEST = "; up to 2^256-1, also where that takes 78 decimal digits";
@@ -50,8 +51,15 @@ export const PRICE_MAX = 1_000_000;
 /** Scaled by 1e6: 650000 is 0.65. */
 export const price = field(
   (text, source) => {
-    const value = source === "number" ? parseJsonInteger(text) : /^\d{1,7}$/.test(text) ? BigInt(text) : undefined;
-    return value !== undefined && value >= 1n && value <= BigInt(PRICE_MAX) ? Number(value) : undefined;
+    const value =
+      source === "number"
+        ? parseJsonInteger(text)
+        : /^\d{1,7}$/.test(text)
+          ? BigInt(text)
+          : undefined;
+    return value !== undefined && value >= 1n && value <= BigInt(PRICE_MAX)
+      ? Number(value)
+      : undefined;
   },
   `must be an integer from 1 to ${PRICE_MAX}`,
   {
@@ -71,11 +79,15 @@ export const assetId = textField(canonicalAssetId, "must be 0x and 1 to 64 hex d
 });
 
 /** In EIP-55 form. */
-export const address = textField(parseAddress, "must be 0x and 40 hex digits, with a valid EIP-55 checksum if of mixed case", {
-  type: "string",
-  pattern: "^0x[0-9a-fA-F]{40}$",
-  description: "Of mixed case, it must pass the EIP-55 checksum",
-});
+export const address = textField(
+  parseAddress,
+  "must be 0x and 40 hex digits, with a valid EIP-55 checksum if of mixed case",
+  {
+    type: "string",
+    pattern: "^0x[0-9a-fA-F]{40}$",
+    description: "Of mixed case, it must pass the EIP-55 checksum",
+  },
+);
 
 export const venueField = oneOf(VENUES);
 export const SIDES = ["Bid", "Ask"] as const;

@@ -8,7 +8,11 @@ import { NOW } from "../platform/commit.ts";
 import type { Scope } from "./scope.ts";
 
 export type ApiKeyCredential = { readonly kind: "api_key"; readonly apiKeyId: string };
-export type SessionCredential = { readonly kind: "session"; readonly epoch: number; readonly expiresAtMs: number };
+export type SessionCredential = {
+  readonly kind: "session";
+  readonly epoch: number;
+  readonly expiresAtMs: number;
+};
 
 export type Actor = {
   readonly userId: string;
@@ -52,18 +56,26 @@ export async function explainActor(db: D1Database, actor: Actor): Promise<Proble
       FROM users u LEFT JOIN api_keys k ON k.api_key_id = ${uuid(keyId)} AND k.user_id = u.user_id
       WHERE u.user_id = ${uuid(actor.userId)}`,
   );
-  if (row === undefined) return { code: "session_invalid", detail: "The user of this credential does not exist." };
+  if (row === undefined)
+    return { code: "session_invalid", detail: "The user of this credential does not exist." };
   if (credential.kind === "session") {
-    if (row.epoch !== credential.epoch) return { code: "session_invalid", detail: "The session has been ended." };
-    if (row.now >= credential.expiresAtMs) return { code: "session_expired", detail: "The session has expired." };
+    if (row.epoch !== credential.epoch)
+      return { code: "session_invalid", detail: "The session has been ended." };
+    if (row.now >= credential.expiresAtMs)
+      return { code: "session_expired", detail: "The session has expired." };
   } else {
     if (row.active === null) return { code: "api_key_unknown", detail: "The API key is unknown." };
-    if (row.revoked !== null) return { code: "api_key_revoked", detail: "The API key has been revoked." };
-    if (row.expires !== null && row.expires <= row.now) return { code: "api_key_expired", detail: "The API key has expired." };
+    if (row.revoked !== null)
+      return { code: "api_key_revoked", detail: "The API key has been revoked." };
+    if (row.expires !== null && row.expires <= row.now)
+      return { code: "api_key_expired", detail: "The API key has expired." };
   }
   if (row.frozen === 1) return { code: "account_frozen", detail: "The account is frozen." };
   if (row.active !== null && row.active > row.now) {
-    return { code: "scope_missing", detail: `The operator-made key works from ${new Date(row.active).toISOString()} on.` };
+    return {
+      code: "scope_missing",
+      detail: `The operator-made key works from ${new Date(row.active).toISOString()} on.`,
+    };
   }
   return undefined;
 }

@@ -2,7 +2,14 @@
 import { z } from "@hono/zod-openapi";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { fetchCount, olderThan, type Page, pageOf, type PageQuery, type TimeId } from "../platform/cursor.ts";
+import {
+  fetchCount,
+  olderThan,
+  type Page,
+  pageOf,
+  type PageQuery,
+  type TimeId,
+} from "../platform/cursor.ts";
 import { problem, Problem } from "../platform/problem.ts";
 import { all, first, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
@@ -29,7 +36,9 @@ export const KeyRecord = z
     minted_by: z.enum(["session", "operator"]),
   })
   .openapi("ApiKey");
-export const MintedKey = KeyRecord.extend({ secret: z.string().openapi({ description: "Told this once" }) }).openapi("MintedApiKey");
+export const MintedKey = KeyRecord.extend({
+  secret: z.string().openapi({ description: "Told this once" }),
+}).openapi("MintedApiKey");
 export type KeyRecord = z.input<typeof KeyRecord>;
 export type MintedKey = z.input<typeof MintedKey>;
 
@@ -55,7 +64,8 @@ export async function mintApiKey(
     key: { ...key, scopes },
     mintedBy: "session",
     delayMs: 0,
-    record: (apiKeyId) => recordOf(actor, "api_key_created", { ip: minting.ip, subjectId: apiKeyId }),
+    record: (apiKeyId) =>
+      recordOf(actor, "api_key_created", { ip: minting.ip, subjectId: apiKeyId }),
     allowed: (at) => mayWrite(actor, at),
   });
   if (minted !== undefined) return minted;
@@ -70,7 +80,12 @@ export async function mintApiKey(
 export async function createOperatorApiKey(
   db: D1Database,
   settings: Config,
-  request: { userId: string; operator: string; key: NewKey; alongside?: (group: Group, fired: Sql, apiKeyId: string) => readonly Sql[] },
+  request: {
+    userId: string;
+    operator: string;
+    key: NewKey;
+    alongside?: (group: Group, fired: Sql, apiKeyId: string) => readonly Sql[];
+  },
 ): Promise<MintedKey> {
   const actor: AuditActor = `operator:${request.operator}`;
   const minted = await insertKey(db, settings, {
@@ -78,7 +93,14 @@ export async function createOperatorApiKey(
     key: { ...request.key, scopes: capScopes(request.key.scopes, ["read", "trade", "withdraw"]) },
     mintedBy: "operator",
     delayMs: settings.AUTH_OPERATOR_KEY_DELAY_SECS * 1_000,
-    record: (apiKeyId) => ({ kind: "api_key_created", actor, userId: request.userId, apiKeyId: null, ip: null, subjectId: apiKeyId }),
+    record: (apiKeyId) => ({
+      kind: "api_key_created",
+      actor,
+      userId: request.userId,
+      apiKeyId: null,
+      ip: null,
+      subjectId: apiKeyId,
+    }),
     allowed: () => sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(request.userId)})`,
     ...(request.alongside === undefined ? {} : { alongside: request.alongside }),
   });
@@ -96,7 +118,11 @@ type Insertion = {
   alongside?: (group: Group, fired: Sql, apiKeyId: string) => readonly Sql[];
 };
 
-async function insertKey(db: D1Database, settings: Config, insertion: Insertion): Promise<MintedKey | undefined> {
+async function insertKey(
+  db: D1Database,
+  settings: Config,
+  insertion: Insertion,
+): Promise<MintedKey | undefined> {
   const { userId, key } = insertion;
   const apiKeyId = crypto.randomUUID();
   const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
@@ -104,7 +130,9 @@ async function insertKey(db: D1Database, settings: Config, insertion: Insertion)
   const allowedIps = key.allowedIps === null ? null : JSON.stringify(key.allowedIps);
   const fired = await commitAudited(db, {
     record: insertion.record(apiKeyId),
-    when: ({ at }) => sql`${insertion.allowed(at)} AND (SELECT count(*) FROM api_keys WHERE user_id = ${uuid(userId)}
+    when: ({
+      at,
+    }) => sql`${insertion.allowed(at)} AND (SELECT count(*) FROM api_keys WHERE user_id = ${uuid(userId)}
       AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${at})) < ${MAX_LIVE_KEYS}`,
     then: (group, written) => [
       sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id, allowed_ips, minted_by, active_from, created_at, expires_at)
@@ -120,7 +148,10 @@ async function insertKey(db: D1Database, settings: Config, insertion: Insertion)
 }
 
 function tooManyKeys(): Problem {
-  return problem("api_key_limit", `A user has at most ${MAX_LIVE_KEYS} live keys. Revoke one first.`);
+  return problem(
+    "api_key_limit",
+    `A user has at most ${MAX_LIVE_KEYS} live keys. Revoke one first.`,
+  );
 }
 
 type Row = {
@@ -134,9 +165,15 @@ type Row = {
   revoked_at: number | null;
   minted_by: string;
 };
-const COLUMNS = raw("hex(api_key_id) AS id, label, scopes, created_at, expires_at, allowed_ips, last_used_at, revoked_at, minted_by");
+const COLUMNS = raw(
+  "hex(api_key_id) AS id, label, scopes, created_at, expires_at, allowed_ips, last_used_at, revoked_at, minted_by",
+);
 
-export async function listApiKeys(db: D1Database, userId: string, page: PageQuery<TimeId>): Promise<Page<KeyRecord>> {
+export async function listApiKeys(
+  db: D1Database,
+  userId: string,
+  page: PageQuery<TimeId>,
+): Promise<Page<KeyRecord>> {
   const rows = await all<Row>(
     db,
     sql`SELECT ${COLUMNS} FROM api_keys WHERE user_id = ${uuid(userId)} AND ${olderThan(page, { at: "created_at", id: "api_key_id" })}
@@ -145,7 +182,10 @@ export async function listApiKeys(db: D1Database, userId: string, page: PageQuer
   return pageOf(page, rows, toRecord, (row) => ({ at: row.created_at, id: readUuid(row.id) }));
 }
 
-export async function findKey(db: D1Database, key: { apiKeyId: string; userId: string }): Promise<KeyRecord | undefined> {
+export async function findKey(
+  db: D1Database,
+  key: { apiKeyId: string; userId: string },
+): Promise<KeyRecord | undefined> {
   const row = await first<Row>(
     db,
     sql`SELECT ${COLUMNS} FROM api_keys WHERE api_key_id = ${uuid(key.apiKeyId)} AND user_id = ${uuid(key.userId)}`,
@@ -176,7 +216,10 @@ export async function revokeOwnApiKey(
   const { actor, apiKeyId } = request;
   const { credential } = actor;
   if (credential.kind === "api_key" && credential.apiKeyId !== apiKeyId) {
-    throw problem("session_required", "A key revokes itself only. Use a session to revoke another.");
+    throw problem(
+      "session_required",
+      "A key revokes itself only. Use a session to revoke another.",
+    );
   }
   // A key that does not work yet may still end itself, so the gate is the user's state and the key's own below.
   const live = (at: Sql) =>
@@ -195,12 +238,25 @@ export async function revokeOwnApiKey(
 }
 
 /** The operator's revocation. False: unknown, or revoked before. */
-export async function revokeApiKey(db: D1Database, request: { apiKeyId: string; operator: string }): Promise<boolean> {
-  const owner = await first<{ id: string }>(db, sql`SELECT hex(user_id) AS id FROM api_keys WHERE api_key_id = ${uuid(request.apiKeyId)}`);
+export async function revokeApiKey(
+  db: D1Database,
+  request: { apiKeyId: string; operator: string },
+): Promise<boolean> {
+  const owner = await first<{ id: string }>(
+    db,
+    sql`SELECT hex(user_id) AS id FROM api_keys WHERE api_key_id = ${uuid(request.apiKeyId)}`,
+  );
   if (owner === undefined) return false;
   const userId = readUuid(owner.id);
   const actor: AuditActor = `operator:${request.operator}`;
-  const record: AuditRecord = { kind: "api_key_revoked", actor, userId, apiKeyId: null, ip: null, subjectId: request.apiKeyId };
+  const record: AuditRecord = {
+    kind: "api_key_revoked",
+    actor,
+    userId,
+    apiKeyId: null,
+    ip: null,
+    subjectId: request.apiKeyId,
+  };
   return revoke(db, { userId, apiKeyId: request.apiKeyId, record, allowed: () => sql`1` });
 }
 
@@ -212,7 +268,9 @@ async function revoke(
   const fired = await commitAudited(db, {
     record: request.record,
     when: ({ at }) => sql`${request.allowed(at)} AND EXISTS (SELECT 1 FROM api_keys WHERE ${key})`,
-    then: ({ at }, written) => [sql`UPDATE api_keys SET revoked_at = ${at} WHERE ${key} AND ${written}`],
+    then: ({ at }, written) => [
+      sql`UPDATE api_keys SET revoked_at = ${at} WHERE ${key} AND ${written}`,
+    ],
   });
   forgetCredentials({ userId: request.userId, apiKeyIds: [request.apiKeyId] });
   return fired;

@@ -58,7 +58,10 @@ export type AuditVerdict = {
   /** Rows that the sealer has not reached yet. */
   readonly unsealed: number;
   readonly head: Head;
-  readonly faults: readonly { readonly auditSeq: number; readonly fault: "changed" | "missing" | "unexpected" | "cut off" }[];
+  readonly faults: readonly {
+    readonly auditSeq: number;
+    readonly fault: "changed" | "missing" | "unexpected" | "cut off";
+  }[];
 };
 
 /** Recomputes the whole chain. `anchor`: a head from the logs, which the chain must still contain. */
@@ -75,17 +78,25 @@ export async function verifyAudit(db: D1Database, anchor?: Head): Promise<AuditV
     if (seals.length === 0) break;
     const rows = new Map((await rowsAfter(db, head.seq)).map((row) => [row.audit_seq, row]));
     for (const seal of seals) {
-      for (let seq = head.seq + 1; seq < seal.audit_seq; seq++) faults.push({ auditSeq: seq, fault: "missing" });
+      for (let seq = head.seq + 1; seq < seal.audit_seq; seq++)
+        faults.push({ auditSeq: seq, fault: "missing" });
       const row = rows.get(seal.audit_seq);
-      const fault = row === undefined ? "missing" : linkOf(head.hash, row) === seal.hash ? undefined : "changed";
+      const fault =
+        row === undefined
+          ? "missing"
+          : linkOf(head.hash, row) === seal.hash
+            ? undefined
+            : "changed";
       if (fault === undefined) checked++;
       else faults.push({ auditSeq: seal.audit_seq, fault });
-      if (anchor?.seq === seal.audit_seq && anchor.hash !== seal.hash) faults.push({ auditSeq: seal.audit_seq, fault: "changed" });
+      if (anchor?.seq === seal.audit_seq && anchor.hash !== seal.hash)
+        faults.push({ auditSeq: seal.audit_seq, fault: "changed" });
       // Each link is checked against the stored one before it, so that one bad row does not blame all that follow.
       head = { seq: seal.audit_seq, hash: seal.hash };
     }
   }
-  if (anchor !== undefined && anchor.seq > head.seq) faults.push({ auditSeq: head.seq + 1, fault: "cut off" });
+  if (anchor !== undefined && anchor.seq > head.seq)
+    faults.push({ auditSeq: head.seq + 1, fault: "cut off" });
   const tail = await tailFaults(db, sealed.seq);
   faults.push(...tail.faults);
   return { ok: faults.length === 0, checked, unsealed: tail.unsealed, head, faults };
@@ -99,7 +110,10 @@ async function tailFaults(db: D1Database, sealedSeq: number) {
   );
   const unsealed = tail?.n ?? 0;
   const expected = (tail?.last ?? sealedSeq) - sealedSeq;
-  return { unsealed, faults: expected === unsealed ? [] : [{ auditSeq: sealedSeq + 1, fault: "missing" as const }] };
+  return {
+    unsealed,
+    faults: expected === unsealed ? [] : [{ auditSeq: sealedSeq + 1, fault: "missing" as const }],
+  };
 }
 
 async function sealedHead(db: D1Database): Promise<Head> {
@@ -128,6 +142,16 @@ function chain(head: Head, rows: readonly Row[]): Head[] {
 
 /** JSON of a fixed order: unambiguous, whatever the texts hold. */
 function linkOf(previous: string, row: Row): string {
-  const text = JSON.stringify([row.audit_seq, row.id, row.kind, row.actor, row.user_id, row.api_key_id, row.ip, row.subject_id, row.at]);
+  const text = JSON.stringify([
+    row.audit_seq,
+    row.id,
+    row.kind,
+    row.actor,
+    row.user_id,
+    row.api_key_id,
+    row.ip,
+    row.subject_id,
+    row.at,
+  ]);
   return createHash("sha256").update(previous).update(text).digest("hex");
 }

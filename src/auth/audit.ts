@@ -53,9 +53,20 @@ export type AuditRecord = {
 };
 
 /** The record of something that `actor` does to their own account. */
-export function recordOf(actor: Actor, kind: AuditKind, details: { ip: string | undefined; subjectId: string | null }): AuditRecord {
+export function recordOf(
+  actor: Actor,
+  kind: AuditKind,
+  details: { ip: string | undefined; subjectId: string | null },
+): AuditRecord {
   const apiKeyId = actor.credential.kind === "api_key" ? actor.credential.apiKeyId : null;
-  return { kind, actor: actor.credential.kind, userId: actor.userId, apiKeyId, ip: details.ip ?? null, subjectId: details.subjectId };
+  return {
+    kind,
+    actor: actor.credential.kind,
+    userId: actor.userId,
+    apiKeyId,
+    ip: details.ip ?? null,
+    subjectId: details.subjectId,
+  };
 }
 
 /** One audit row, if `when` holds. RETURNING tells whether it did. */
@@ -76,11 +87,18 @@ export function audited(id: string): Sql {
  */
 export async function commitAudited(
   db: D1Database,
-  unit: { record: AuditRecord; when: (group: Group) => Sql; then: (group: Group, fired: Sql) => readonly Sql[] },
+  unit: {
+    record: AuditRecord;
+    when: (group: Group) => Sql;
+    then: (group: Group, fired: Sql) => readonly Sql[];
+  },
 ): Promise<boolean> {
   const group = newGroup();
   const id = uuidv7();
-  const rows = await commitOrThrow(db, group, [auditRow(unit.record, group.at, unit.when(group), id), ...unit.then(group, audited(id))]);
+  const rows = await commitOrThrow(db, group, [
+    auditRow(unit.record, group.at, unit.when(group), id),
+    ...unit.then(group, audited(id)),
+  ]);
   if (rows !== null) return (rows[0]?.length ?? 0) > 0;
   // D1's answer was lost although the group committed: the row says whether the gate fired.
   return (await first<{ fired: number }>(db, sql`SELECT ${audited(id)} AS fired`))?.fired === 1;
@@ -94,7 +112,9 @@ export const AuditEvent = z
   .object({
     audit_event_id: z.uuid(),
     kind: z.string().openapi({ examples: [...AUDIT_KINDS] }),
-    actor: z.string().openapi({ description: "`session`, `api_key`, `password`, `unknown` or `operator:<name>`" }),
+    actor: z
+      .string()
+      .openapi({ description: "`session`, `api_key`, `password`, `unknown` or `operator:<name>`" }),
     api_key_id: z.uuid().nullable(),
     ip: z.string().nullable(),
     subject_id: z.string().nullable(),
@@ -117,7 +137,11 @@ type AuditRow = {
 };
 
 /** What concerns the user, newest first. */
-export async function listAuditEvents(db: D1Database, userId: string, page: PageQuery<number>): Promise<Page<z.input<typeof AuditEvent>>> {
+export async function listAuditEvents(
+  db: D1Database,
+  userId: string,
+  page: PageQuery<number>,
+): Promise<Page<z.input<typeof AuditEvent>>> {
   const before = page.last_cursor?.position;
   const rows = await all<AuditRow>(
     db,

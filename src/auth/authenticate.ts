@@ -30,11 +30,16 @@ export const authenticate: Authenticate = async (incoming, needs) => {
 
 async function fromSession({ request, env, settings, exchange }: Incoming): Promise<Actor> {
   const authorization = request.headers.get("authorization");
-  if (authorization === null) throw problem("credentials_missing", "Send a session token, or a signed request with an API key.");
+  if (authorization === null)
+    throw problem(
+      "credentials_missing",
+      "Send a session token, or a signed request with an API key.",
+    );
   const actor = await readSession(settings, authorization, Date.now());
   exchange.userId = actor.userId;
   const user = await userState(env.DB, actor.userId);
-  if (user === undefined || user.epoch !== actor.credential.epoch) throw problem("session_invalid", "The session has been ended.");
+  if (user === undefined || user.epoch !== actor.credential.epoch)
+    throw problem("session_invalid", "The session has been ended.");
   if (user.frozen) throw accountFrozen();
   return actor;
 }
@@ -44,7 +49,10 @@ async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<A
   const timestamp = request.headers.get("x-hmac-timestamp");
   const timestampMs = parseTimestampMs(timestamp);
   if (timestamp === null || timestampMs === undefined)
-    throw problem("timestamp_malformed", "X-Hmac-Timestamp must be Unix milliseconds, 1 to 16 decimal digits.");
+    throw problem(
+      "timestamp_malformed",
+      "X-Hmac-Timestamp must be Unix milliseconds, 1 to 16 decimal digits.",
+    );
   const apiKeyId = UUID.test(keyIdHeader) ? keyIdHeader.toLowerCase() : undefined;
   const key = apiKeyId === undefined ? undefined : await keyState(env.DB, settings, apiKeyId);
   if (key === undefined) throw problem("api_key_unknown", "No API key has this id.");
@@ -72,10 +80,14 @@ async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<A
 function checkTolerance(clock: { now: number; timestampMs: number; toleranceMs: number }): void {
   const skew = clock.timestampMs - clock.now;
   if (Math.abs(skew) <= clock.toleranceMs) return;
-  throw problem("timestamp_outside_tolerance", `The timestamp is more than ${clock.toleranceMs} ms from the server's time.`, {
-    server_time: toWireTime(clock.now),
-    skew_ms: skew,
-  });
+  throw problem(
+    "timestamp_outside_tolerance",
+    `The timestamp is more than ${clock.toleranceMs} ms from the server's time.`,
+    {
+      server_time: toWireTime(clock.now),
+      skew_ms: skew,
+    },
+  );
 }
 
 function checkKey(key: KeyState, now: number, clientIp: string | undefined): void {
@@ -83,7 +95,8 @@ function checkKey(key: KeyState, now: number, clientIp: string | undefined): voi
   if (key.expiresAt !== null && key.expiresAt <= now)
     throw problem("api_key_expired", `The API key expired at ${toWireTime(key.expiresAt)}.`);
   if (key.frozen) throw accountFrozen();
-  if (!ipAllowed(clientIp, key.allowedIps)) throw problem("ip_not_allowed", "The key's list of addresses does not hold yours.");
+  if (!ipAllowed(clientIp, key.allowedIps))
+    throw problem("ip_not_allowed", "The key's list of addresses does not hold yours.");
 }
 
 function accountFrozen() {

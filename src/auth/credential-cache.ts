@@ -45,7 +45,11 @@ type KeyRow = {
   frozen_at: number | null;
 };
 
-export async function keyState(db: D1Database, settings: Config, apiKeyId: string): Promise<KeyState | undefined> {
+export async function keyState(
+  db: D1Database,
+  settings: Config,
+  apiKeyId: string,
+): Promise<KeyState | undefined> {
   const readAt = Date.now();
   const known = fresh(keyCache, apiKeyId, readAt);
   if (known !== undefined) return known;

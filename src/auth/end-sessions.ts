@@ -28,7 +28,9 @@ export async function endSessions(
         : []),
     ],
   });
-  const keys = request.revokeKeys ? await all<{ id: string }>(db, sql`SELECT hex(api_key_id) AS id FROM api_keys WHERE ${mine}`) : [];
+  const keys = request.revokeKeys
+    ? await all<{ id: string }>(db, sql`SELECT hex(api_key_id) AS id FROM api_keys WHERE ${mine}`)
+    : [];
   forgetCredentials({ userId: actor.userId, apiKeyIds: keys.map((key) => readUuid(key.id)) });
   if (fired) return;
   const refused = await explainActor(db, actor);

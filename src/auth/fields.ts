@@ -3,11 +3,13 @@ import { textField } from "../platform/fields.ts";
 
 /** A shape that people recognise, not a proof that the mailbox exists. */
 export const email = textField(
-  (given) => (given.length <= 254 && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(given.trim()) ? given : undefined),
+  (given) =>
+    given.length <= 254 && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(given.trim()) ? given : undefined,
   "must be an email address",
   {
     type: "string",
-    pattern: "^[^\\s@\\u0000-\\u001F\\u007F-\\u009F\\uFEFF]+@[^\\s@\\u0000-\\u001F\\u007F-\\u009F\\uFEFF]+$",
+    pattern:
+      "^[^\\s@\\u0000-\\u001F\\u007F-\\u009F\\uFEFF]+@[^\\s@\\u0000-\\u001F\\u007F-\\u009F\\uFEFF]+$",
     maxLength: 254,
   },
 );

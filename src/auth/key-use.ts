@@ -7,7 +7,11 @@ const MIN_INTERVAL_MS = 60_000;
 const MAX_ENTRIES = 20_000;
 const noted = new Map<string, number>();
 
-export function noteKeyUse(incoming: { env: Cloudflare.Env; exchange: Exchange }, apiKeyId: string, now: number): void {
+export function noteKeyUse(
+  incoming: { env: Cloudflare.Env; exchange: Exchange },
+  apiKeyId: string,
+  now: number,
+): void {
   const before = noted.get(apiKeyId);
   if (before !== undefined && now - before < MIN_INTERVAL_MS) return;
   if (noted.size >= MAX_ENTRIES) noted.clear();
@@ -16,5 +20,7 @@ export function noteKeyUse(incoming: { env: Cloudflare.Env; exchange: Exchange }
     incoming.env.DB,
     sql`UPDATE api_keys SET last_used_at = ${now} WHERE api_key_id = ${uuid(apiKeyId)} AND coalesce(last_used_at, 0) < ${now - MIN_INTERVAL_MS}`,
   );
-  incoming.exchange.later(write.catch((error: unknown) => log("warn", "last_used_at not written", errorFields(error))));
+  incoming.exchange.later(
+    write.catch((error: unknown) => log("warn", "last_used_at not written", errorFields(error))),
+  );
 }

@@ -26,7 +26,11 @@ export const LOGIN_LIMITS = {
 export type Attempt = { readonly attemptId: string };
 
 /** Counts an attempt, or throws `login_throttled` with the time until the oldest counted failure lapses. */
-export async function beginAttempt(db: D1Database, email: string, clientIp: string | undefined): Promise<Attempt> {
+export async function beginAttempt(
+  db: D1Database,
+  email: string,
+  clientIp: string | undefined,
+): Promise<Attempt> {
   const attemptId = uuidv7();
   const network = networkOf(clientIp);
   const emailHash = sql`unhex(${createHash("sha256").update(email).digest("hex")})`;
@@ -48,7 +52,11 @@ export async function beginAttempt(db: D1Database, email: string, clientIp: stri
       WHERE network = ${network} AND at > ${NOW} - ${LOGIN_LIMITS.windowMs} AND succeeded = 0`,
   );
   const retryAfterSecs = Math.max(1, Math.ceil((oldest?.waitMs ?? LOGIN_LIMITS.windowMs) / 1_000));
-  throw new Problem({ code: "login_throttled", detail: `Too many failed logins. Try again in ${retryAfterSecs} s.`, retryAfterSecs });
+  throw new Problem({
+    code: "login_throttled",
+    detail: `Too many failed logins. Try again in ${retryAfterSecs} s.`,
+    retryAfterSecs,
+  });
 }
 
 /** The right password clears what this network failed on this email: an owner who mistyped starts afresh. */

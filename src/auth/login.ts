@@ -20,13 +20,21 @@ export type SessionAnswer = {
   scopes: string[];
 };
 
-type Credentials = { readonly email: string; readonly password: string; readonly ip: string | undefined };
+type Credentials = {
+  readonly email: string;
+  readonly password: string;
+  readonly ip: string | undefined;
+};
 type UserRow = { id: string; password_hash: string; epoch: number; frozen_at: number | null };
 
 /** One audit row a minute for each user and address says that logins failed; the attempts themselves are counted. */
 const FAILURE_AUDIT_MS = 60_000;
 
-export async function login(db: D1Database, settings: Config, credentials: Credentials): Promise<SessionAnswer> {
+export async function login(
+  db: D1Database,
+  settings: Config,
+  credentials: Credentials,
+): Promise<SessionAnswer> {
   const email = normalizeEmail(credentials.email);
   const attempt = await beginAttempt(db, email, credentials.ip);
   const user = await first<UserRow>(
@@ -43,26 +51,47 @@ export async function login(db: D1Database, settings: Config, credentials: Crede
   const live = sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)} AND frozen_at IS NULL
     AND password_hash = ${user.password_hash} AND session_epoch = ${user.epoch})`;
   const loggedIn = await commitAudited(db, {
-    record: { kind: "login", actor: "password", userId, apiKeyId: null, ip: credentials.ip ?? null, subjectId: userId },
+    record: {
+      kind: "login",
+      actor: "password",
+      userId,
+      apiKeyId: null,
+      ip: credentials.ip ?? null,
+      subjectId: userId,
+    },
     when: () => live,
     then: (_group, fired) => [attemptSucceeded(attempt), ...upgradeHash(userId, upgraded, fired)],
   });
   if (!loggedIn) {
-    if (await isFrozen(db, userId)) throw problem("account_frozen", "The account is frozen. Ask support.");
+    if (await isFrozen(db, userId))
+      throw problem("account_frozen", "The account is frozen. Ask support.");
     throw problem("login_failed", "The account changed while you logged in. Try again.");
   }
   return sessionAnswer(settings, { userId, epoch: user.epoch });
 }
 
-export async function register(db: D1Database, settings: Config, credentials: Credentials): Promise<SessionAnswer> {
-  if (settings.AUTH_REGISTRATION !== "open") throw problem("registration_closed", "Accounts are made by the operator.");
+export async function register(
+  db: D1Database,
+  settings: Config,
+  credentials: Credentials,
+): Promise<SessionAnswer> {
+  if (settings.AUTH_REGISTRATION !== "open")
+    throw problem("registration_closed", "Accounts are made by the operator.");
   const attempt = await beginAttempt(db, normalizeEmail(credentials.email), credentials.ip);
-  const { userId } = await createUser(db, { email: credentials.email, password: credentials.password, by: "password", ip: credentials.ip });
+  const { userId } = await createUser(db, {
+    email: credentials.email,
+    password: credentials.password,
+    by: "password",
+    ip: credentials.ip,
+  });
   await all(db, attemptSucceeded(attempt));
   return sessionAnswer(settings, { userId, epoch: 0 });
 }
 
-async function sessionAnswer(settings: Config, user: { userId: string; epoch: number }): Promise<SessionAnswer> {
+async function sessionAnswer(
+  settings: Config,
+  user: { userId: string; epoch: number },
+): Promise<SessionAnswer> {
   const session = await issueSession(settings, user);
   return {
     access_token: session.accessToken,
@@ -85,9 +114,16 @@ async function recordFailure(db: D1Database, email: string, ip: string | undefin
 }
 
 function upgradeHash(userId: string, hash: string | undefined, fired: Sql): Sql[] {
-  return hash === undefined ? [] : [sql`UPDATE users SET password_hash = ${hash} WHERE user_id = ${uuid(userId)} AND ${fired}`];
+  return hash === undefined
+    ? []
+    : [sql`UPDATE users SET password_hash = ${hash} WHERE user_id = ${uuid(userId)} AND ${fired}`];
 }
 
 async function isFrozen(db: D1Database, userId: string): Promise<boolean> {
-  return (await first(db, sql`SELECT 1 FROM users WHERE user_id = ${uuid(userId)} AND frozen_at IS NOT NULL`)) !== undefined;
+  return (
+    (await first(
+      db,
+      sql`SELECT 1 FROM users WHERE user_id = ${uuid(userId)} AND frozen_at IS NOT NULL`,
+    )) !== undefined
+  );
 }

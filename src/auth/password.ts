@@ -8,21 +8,39 @@ const CURRENT: Parameters = { logN: 15, r: 8, p: 3 };
 const HASH_BYTES = 32;
 const MAX_PASSWORD_BYTES = 1_024;
 
-export async function hashPassword(password: string, parameters: Parameters = CURRENT): Promise<string> {
+export async function hashPassword(
+  password: string,
+  parameters: Parameters = CURRENT,
+): Promise<string> {
   const salt = randomBytes(16);
   const hash = await derive(password, salt, parameters);
-  return ["scrypt", parameters.logN, parameters.r, parameters.p, salt.toString("base64url"), hash.toString("base64url")].join("$");
+  return [
+    "scrypt",
+    parameters.logN,
+    parameters.r,
+    parameters.p,
+    salt.toString("base64url"),
+    hash.toString("base64url"),
+  ].join("$");
 }
 
 export type Verdict = { readonly matches: boolean; readonly outdated: boolean };
 
 /** `stored` undefined (no such user) costs the same time as a wrong password, and never matches. */
-export async function verifyPassword(password: string, stored: string | undefined): Promise<Verdict> {
+export async function verifyPassword(
+  password: string,
+  stored: string | undefined,
+): Promise<Verdict> {
   const record = stored === undefined ? undefined : parse(stored);
-  const { parameters, salt, hash } = record ?? { parameters: CURRENT, salt: Buffer.alloc(16), hash: Buffer.alloc(HASH_BYTES) };
+  const { parameters, salt, hash } = record ?? {
+    parameters: CURRENT,
+    salt: Buffer.alloc(16),
+    hash: Buffer.alloc(HASH_BYTES),
+  };
   const derived = await derive(password, salt, parameters);
   const equal = timingSafeEqual(derived, hash);
-  const outdated = parameters.logN !== CURRENT.logN || parameters.r !== CURRENT.r || parameters.p !== CURRENT.p;
+  const outdated =
+    parameters.logN !== CURRENT.logN || parameters.r !== CURRENT.r || parameters.p !== CURRENT.p;
   return { matches: equal && record !== undefined, outdated };
 }
 
@@ -31,7 +49,11 @@ function parse(stored: string): { parameters: Parameters; salt: Buffer; hash: Bu
   if (kind !== "scrypt" || salt === undefined || hash === undefined) return undefined;
   const bytes = Buffer.from(hash, "base64url");
   if (bytes.byteLength !== HASH_BYTES) return undefined;
-  return { parameters: { logN: Number(logN), r: Number(r), p: Number(p) }, salt: Buffer.from(salt, "base64url"), hash: bytes };
+  return {
+    parameters: { logN: Number(logN), r: Number(r), p: Number(p) },
+    salt: Buffer.from(salt, "base64url"),
+    hash: bytes,
+  };
 }
 
 async function derive(password: string, salt: Buffer, { logN, r, p }: Parameters): Promise<Buffer> {
@@ -40,7 +62,9 @@ async function derive(password: string, salt: Buffer, { logN, r, p }: Parameters
   try {
     return await new Promise<Buffer>((resolve, reject) => {
       const options = { N: 2 ** logN, r, p, maxmem: 256 * 2 ** logN * r };
-      scrypt(password, salt, HASH_BYTES, options, (error, key) => (error === null ? resolve(key) : reject(error)));
+      scrypt(password, salt, HASH_BYTES, options, (error, key) =>
+        error === null ? resolve(key) : reject(error),
+      );
     });
   } finally {
     endTurn();

@@ -3,13 +3,24 @@ import { type Problem, problem } from "../platform/problem.ts";
 import type { Actor } from "./actor.ts";
 import type { Scope } from "./scope.ts";
 
-export type Needs = { readonly credential: "any" | "session" | "api_key"; readonly scope: Scope | undefined };
+export type Needs = {
+  readonly credential: "any" | "session" | "api_key";
+  readonly scope: Scope | undefined;
+};
 
-export function refusal(actor: Pick<Actor, "scopes"> & { credential: { kind: "session" | "api_key" } }, needs: Needs): Problem | undefined {
+export function refusal(
+  actor: Pick<Actor, "scopes"> & { credential: { kind: "session" | "api_key" } },
+  needs: Needs,
+): Problem | undefined {
   const { kind } = actor.credential;
-  if (needs.credential === "session" && kind !== "session") return problem("session_required", "Call this with a session token.");
+  if (needs.credential === "session" && kind !== "session")
+    return problem("session_required", "Call this with a session token.");
   if (needs.credential === "api_key" && kind !== "api_key") {
-    if (needs.scope === "withdraw") return problem("session_cannot_withdraw", "A withdrawal needs an API key with the scope withdraw.");
+    if (needs.scope === "withdraw")
+      return problem(
+        "session_cannot_withdraw",
+        "A withdrawal needs an API key with the scope withdraw.",
+      );
     return problem("api_key_required", "Call this with a signed request.");
   }
   if (needs.scope === undefined || actor.scopes.includes(needs.scope)) return undefined;
@@ -17,5 +28,8 @@ export function refusal(actor: Pick<Actor, "scopes"> & { credential: { kind: "se
 }
 
 export function scopeMissing(required: Scope, granted: readonly Scope[]): Problem {
-  return problem("scope_missing", `The credential lacks the scope ${required}.`, { required_scope: required, granted_scopes: granted });
+  return problem("scope_missing", `The credential lacks the scope ${required}.`, {
+    required_scope: required,
+    granted_scopes: granted,
+  });
 }

@@ -48,7 +48,12 @@ export async function rewrapKeys(
   return { rewrapped, unreadable };
 }
 
-type SealedRow = { readonly id: string; readonly user_id: string; readonly sealed: string; readonly master: string };
+type SealedRow = {
+  readonly id: string;
+  readonly user_id: string;
+  readonly sealed: string;
+  readonly master: string;
+};
 
 /** Undefined when no key of the ring opens the row: the others must move all the same, and the operator is told of it. */
 async function resealed(ring: Config["MASTER_KEYS"], row: SealedRow): Promise<Sql | undefined> {

@@ -4,7 +4,14 @@ import { boolean, oneOf, text, textField, timestamp, uuidField } from "../platfo
 import { invalidRequest } from "../platform/problem.ts";
 import { type Api, type EndedCredentials, route } from "../platform/route.ts";
 import { toWireTime } from "../platform/time.ts";
-import { isAhead, KeyRecord, listApiKeys, MintedKey, mintApiKey, revokeOwnApiKey } from "./api-key.ts";
+import {
+  isAhead,
+  KeyRecord,
+  listApiKeys,
+  MintedKey,
+  mintApiKey,
+  revokeOwnApiKey,
+} from "./api-key.ts";
 import { AuditEvent, auditPage, listAuditEvents } from "./audit.ts";
 import { endSessions } from "./end-sessions.ts";
 import { email, newPassword } from "./fields.ts";
@@ -26,7 +33,9 @@ const SessionToken = z
   })
   .openapi("Session");
 
-const Ticket = z.object({ ticket: z.string(), expires_at: z.iso.datetime(), scopes: Scopes }).openapi("Ticket");
+const Ticket = z
+  .object({ ticket: z.string(), expires_at: z.iso.datetime(), scopes: Scopes })
+  .openapi("Ticket");
 
 /** Bounded in bytes, because scrypt hashes them all before anyone is known. */
 const anyPassword = textField(
@@ -75,7 +84,8 @@ function registerSessionRoutes(app: Api): void {
     answer: SessionToken,
     status: 201,
     problems: ["registration_closed", "email_taken", "login_throttled"],
-    handler: ({ db, settings, body, clientIp }) => register(db, settings, { ...body, ip: clientIp }),
+    handler: ({ db, settings, body, clientIp }) =>
+      register(db, settings, { ...body, ip: clientIp }),
   });
   route(app, {
     method: "delete",
@@ -88,7 +98,12 @@ function registerSessionRoutes(app: Api): void {
     handler: async ({ api, env, db, actor, fields, clientIp, waitUntil }) => {
       const revokeKeys = fields.revoke_keys ?? false;
       await endSessions(db, { actor, revokeKeys, ip: clientIp });
-      waitUntil(tellSockets(api, env, { userId: actor.userId, which: { kind: revokeKeys ? "all" : "sessions" } }));
+      waitUntil(
+        tellSockets(api, env, {
+          userId: actor.userId,
+          which: { kind: revokeKeys ? "all" : "sessions" },
+        }),
+      );
       return { user_id: actor.userId, revoked_keys: revokeKeys };
     },
   });
@@ -103,11 +118,18 @@ function registerKeyRoutes(app: Api): void {
     credential: "session",
     body: z.strictObject({
       label: text(1, 64),
-      scopes: z.array(oneOf(SCOPES), "must be a list of scopes").min(1, "must name a scope").max(SCOPES.length),
+      scopes: z
+        .array(oneOf(SCOPES), "must be a list of scopes")
+        .min(1, "must name a scope")
+        .max(SCOPES.length),
       expires_at: timestamp
         .nullable()
         .optional()
-        .openapi({ type: ["string", "null"], format: "date-time", description: "Must lie ahead; null or left out: never" }),
+        .openapi({
+          type: ["string", "null"],
+          format: "date-time",
+          description: "Must lie ahead; null or left out: never",
+        }),
       allowed_ips: z
         .array(ipRange, "must be a list of addresses")
         .min(1, "must name an address; leave it out to allow any")
@@ -122,7 +144,12 @@ function registerKeyRoutes(app: Api): void {
       const expiresAt = body.expires_at ?? null;
       if (expiresAt !== null && !(await isAhead(db, expiresAt)))
         throw invalidRequest([{ path: "body.expires_at", message: "must lie ahead" }]);
-      const key = { label: body.label, scopes: body.scopes, expiresAt, allowedIps: body.allowed_ips ?? null };
+      const key = {
+        label: body.label,
+        scopes: body.scopes,
+        expiresAt,
+        allowedIps: body.allowed_ips ?? null,
+      };
       return mintApiKey(db, settings, { actor, ip: clientIp, key });
     },
   });
@@ -148,7 +175,12 @@ function registerKeyRoutes(app: Api): void {
     problems: ["session_required", "api_key_unknown_id"],
     handler: async ({ api, env, db, actor, fields, clientIp, waitUntil }) => {
       const key = await revokeOwnApiKey(db, { actor, apiKeyId: fields.api_key_id, ip: clientIp });
-      waitUntil(tellSockets(api, env, { userId: actor.userId, which: { kind: "api_key", apiKeyId: key.api_key_id } }));
+      waitUntil(
+        tellSockets(api, env, {
+          userId: actor.userId,
+          which: { kind: "api_key", apiKeyId: key.api_key_id },
+        }),
+      );
       return key;
     },
   });
@@ -215,7 +247,11 @@ function registerSelfRoutes(app: Api): void {
   });
 }
 
-async function tellSockets(api: Api, env: Cloudflare.Env, ended: Omit<EndedCredentials, "streams">): Promise<void> {
+async function tellSockets(
+  api: Api,
+  env: Cloudflare.Env,
+  ended: Omit<EndedCredentials, "streams">,
+): Promise<void> {
   const streams = await openedStreams(env.DB, ended.userId, ended.which);
   if (streams.length > 0) await api.credentialsEnded(env, { ...ended, streams });
 }

@@ -21,13 +21,20 @@ export async function sealSecret(ring: Ring, secret: string, owner: SealedFor): 
     key,
     utf8.encode(secret),
   );
-  return { sealed: Buffer.concat([nonce, new Uint8Array(sealed)]).toString("base64url"), masterKeyId };
+  return {
+    sealed: Buffer.concat([nonce, new Uint8Array(sealed)]).toString("base64url"),
+    masterKeyId,
+  };
 }
 
 export async function openSecret(ring: Ring, box: Sealed, owner: SealedFor): Promise<string> {
   const bytes = Buffer.from(box.sealed, "base64url");
   const key = await masterKey(ring, box.masterKeyId);
-  const algorithm = { name: "AES-GCM", iv: bytes.subarray(0, NONCE_BYTES), additionalData: additionalData(owner) };
+  const algorithm = {
+    name: "AES-GCM",
+    iv: bytes.subarray(0, NONCE_BYTES),
+    additionalData: additionalData(owner),
+  };
   const opened = await crypto.subtle.decrypt(algorithm, key, bytes.subarray(NONCE_BYTES));
   return new TextDecoder().decode(opened);
 }
@@ -48,9 +55,22 @@ async function masterKey(ring: Ring, id: string): Promise<CryptoKey> {
   if (secret === undefined) throw new Error(`MASTER_KEYS lacks the key ${id}`);
   const known = derived.get(secret);
   if (known !== undefined) return known;
-  const material = await crypto.subtle.importKey("raw", utf8.encode(secret), "HKDF", false, ["deriveKey"]);
-  const how = { name: "HKDF", hash: "SHA-256", salt: new Uint8Array(), info: utf8.encode("rfq-custody api key secrets v1") };
-  const key = await crypto.subtle.deriveKey(how, material, { name: "AES-GCM", length: 256 }, false, ["encrypt", "decrypt"]);
+  const material = await crypto.subtle.importKey("raw", utf8.encode(secret), "HKDF", false, [
+    "deriveKey",
+  ]);
+  const how = {
+    name: "HKDF",
+    hash: "SHA-256",
+    salt: new Uint8Array(),
+    info: utf8.encode("rfq-custody api key secrets v1"),
+  };
+  const key = await crypto.subtle.deriveKey(
+    how,
+    material,
+    { name: "AES-GCM", length: 256 },
+    false,
+    ["encrypt", "decrypt"],
+  );
   derived.set(secret, key);
   return key;
 }

@@ -13,7 +13,11 @@ const MAX_TOKEN_LENGTH = 2_048;
 const utf8 = new TextEncoder();
 const keys = new Map<string, CryptoKey>();
 
-export type IssuedSession = { readonly accessToken: string; readonly expiresAtMs: number; readonly expiresInSecs: number };
+export type IssuedSession = {
+  readonly accessToken: string;
+  readonly expiresAtMs: number;
+  readonly expiresInSecs: number;
+};
 
 /** Signed with the first secret of the ring. `epoch` is the user's at this moment: raising it ends the session. */
 export async function issueSession(
@@ -36,27 +40,62 @@ export async function issueSession(
     scopes: settings.AUTH_SESSION_SCOPES,
   };
   const signing = `${encode({ alg: "HS256", typ: "JWT", kid })}.${encode(claims)}`;
-  const signature = await crypto.subtle.sign("HMAC", await sessionKey(settings, kid), utf8.encode(signing));
-  return { accessToken: `${signing}.${Buffer.from(signature).toString("base64url")}`, expiresAtMs: exp * 1_000, expiresInSecs: exp - iat };
+  const signature = await crypto.subtle.sign(
+    "HMAC",
+    await sessionKey(settings, kid),
+    utf8.encode(signing),
+  );
+  return {
+    accessToken: `${signing}.${Buffer.from(signature).toString("base64url")}`,
+    expiresAtMs: exp * 1_000,
+    expiresInSecs: exp - iat,
+  };
 }
 
 /** The actor of an `Authorization` value. Throws `session_invalid` or, once the signature verified, `session_expired`. */
-export async function readSession(settings: Config, authorization: string, nowMs: number): Promise<SessionActor> {
+export async function readSession(
+  settings: Config,
+  authorization: string,
+  nowMs: number,
+): Promise<SessionActor> {
   const token = /^Bearer +([^\s]+)$/i.exec(authorization)?.[1];
   if (token === undefined || token.length > MAX_TOKEN_LENGTH) throw invalid();
   const [head = "", payload = "", signature = "", extra] = token.split(".");
   if (extra !== undefined) throw invalid();
   const header = decode(head);
   // The algorithm is ours to choose, never the token's: `none` or an asymmetric one is no session.
-  if (header?.["alg"] !== "HS256" || header["typ"] !== "JWT" || typeof header["kid"] !== "string" || "crit" in header) throw invalid();
-  if (!Object.hasOwn(settings.SESSION_SECRETS, header["kid"]) || !/^[A-Za-z0-9_-]{43}$/.test(signature)) throw invalid();
+  if (
+    header?.["alg"] !== "HS256" ||
+    header["typ"] !== "JWT" ||
+    typeof header["kid"] !== "string" ||
+    "crit" in header
+  )
+    throw invalid();
+  if (
+    !Object.hasOwn(settings.SESSION_SECRETS, header["kid"]) ||
+    !/^[A-Za-z0-9_-]{43}$/.test(signature)
+  )
+    throw invalid();
   const key = await sessionKey(settings, header["kid"]);
-  if (!(await crypto.subtle.verify("HMAC", key, Buffer.from(signature, "base64url"), utf8.encode(`${head}.${payload}`)))) throw invalid();
+  if (
+    !(await crypto.subtle.verify(
+      "HMAC",
+      key,
+      Buffer.from(signature, "base64url"),
+      utf8.encode(`${head}.${payload}`),
+    ))
+  )
+    throw invalid();
   return actorOf(settings, decode(payload), nowMs);
 }
 
-function actorOf(settings: Config, claims: Record<string, unknown> | undefined, nowMs: number): SessionActor {
-  if (claims === undefined || claims["iss"] !== ISSUER || claims["aud"] !== AUDIENCE) throw invalid();
+function actorOf(
+  settings: Config,
+  claims: Record<string, unknown> | undefined,
+  nowMs: number,
+): SessionActor {
+  if (claims === undefined || claims["iss"] !== ISSUER || claims["aud"] !== AUDIENCE)
+    throw invalid();
   const { sub, exp, epoch, scopes } = claims;
   if (
     typeof sub !== "string" ||
@@ -67,10 +106,20 @@ function actorOf(settings: Config, claims: Record<string, unknown> | undefined, 
   )
     throw invalid();
   const expiresAtMs = Number(exp) * 1_000;
-  if (nowMs >= expiresAtMs) throw problem("session_expired", `The session expired at ${new Date(expiresAtMs).toISOString()}.`);
+  if (nowMs >= expiresAtMs)
+    throw problem(
+      "session_expired",
+      `The session expired at ${new Date(expiresAtMs).toISOString()}.`,
+    );
   // A setting that was narrowed since binds older tokens too.
-  const held = readScopes(scopes.join(",")).filter((scope) => settings.AUTH_SESSION_SCOPES.some((allowed) => allowed === scope));
-  return { userId: sub, scopes: held, credential: { kind: "session", epoch: Number(epoch), expiresAtMs } };
+  const held = readScopes(scopes.join(",")).filter((scope) =>
+    settings.AUTH_SESSION_SCOPES.some((allowed) => allowed === scope),
+  );
+  return {
+    userId: sub,
+    scopes: held,
+    credential: { kind: "session", epoch: Number(epoch), expiresAtMs },
+  };
 }
 
 function invalid() {
@@ -96,7 +145,13 @@ async function sessionKey(settings: Config, kid: string): Promise<CryptoKey> {
   if (secret === undefined) throw invalid();
   const known = keys.get(secret);
   if (known !== undefined) return known;
-  const key = await crypto.subtle.importKey("raw", utf8.encode(secret), { name: "HMAC", hash: "SHA-256" }, false, ["sign", "verify"]);
+  const key = await crypto.subtle.importKey(
+    "raw",
+    utf8.encode(secret),
+    { name: "HMAC", hash: "SHA-256" },
+    false,
+    ["sign", "verify"],
+  );
   keys.set(secret, key);
   return key;
 }

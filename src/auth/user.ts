@@ -25,7 +25,18 @@ export async function createUser(
   await commitOrThrow(db, group, [
     sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
       SELECT ${uuid(userId)}, ${email}, ${passwordHash}, 0, ${group.at} WHERE NOT EXISTS (SELECT 1 FROM users WHERE email = ${email})`,
-    auditRow({ kind: "user_created", actor: user.by, userId, apiKeyId: null, ip: user.ip ?? null, subjectId: userId }, group.at, created),
+    auditRow(
+      {
+        kind: "user_created",
+        actor: user.by,
+        userId,
+        apiKeyId: null,
+        ip: user.ip ?? null,
+        subjectId: userId,
+      },
+      group.at,
+      created,
+    ),
   ]);
   const row = await first<{ created: number }>(db, sql`SELECT ${created} AS created`);
   if (row?.created !== 1) throw problem("email_taken", "A user with this email exists.");
@@ -33,7 +44,10 @@ export async function createUser(
 }
 
 export async function findUserId(db: D1Database, email: string): Promise<string | undefined> {
-  const row = await first<{ id: string }>(db, sql`SELECT hex(user_id) AS id FROM users WHERE email = ${normalizeEmail(email)}`);
+  const row = await first<{ id: string }>(
+    db,
+    sql`SELECT hex(user_id) AS id FROM users WHERE email = ${normalizeEmail(email)}`,
+  );
   return row === undefined ? undefined : readUuid(row.id);
 }
 
@@ -43,7 +57,11 @@ type Alongside = (group: Group, fired: Sql) => readonly Sql[];
  * Freezes a user. `alongside` is what the same commit must do: cancelling open requests and quotes belongs to rfq, and
  * depends on `fired` or on `frozen_at`. False: frozen already, or no such user.
  */
-export function freezeUser(db: D1Database, user: { userId: string; operator: string }, alongside: Alongside = () => []): Promise<boolean> {
+export function freezeUser(
+  db: D1Database,
+  user: { userId: string; operator: string },
+  alongside: Alongside = () => [],
+): Promise<boolean> {
   return commitAudited(db, {
     record: {
       kind: "account_frozen",
@@ -53,7 +71,8 @@ export function freezeUser(db: D1Database, user: { userId: string; operator: str
       ip: null,
       subjectId: user.userId,
     },
-    when: () => sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NULL)`,
+    when: () =>
+      sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NULL)`,
     then: (group, fired) => [
       sql`UPDATE users SET frozen_at = ${group.at} WHERE user_id = ${uuid(user.userId)} AND ${fired}`,
       ...alongside(group, fired),
@@ -75,7 +94,8 @@ export function unfreezeUser(
       ip: null,
       subjectId: user.userId,
     },
-    when: () => sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NOT NULL)`,
+    when: () =>
+      sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NOT NULL)`,
     then: (group, fired) => [
       sql`UPDATE users SET frozen_at = NULL WHERE user_id = ${uuid(user.userId)} AND ${fired}`,
       ...alongside(group, fired),
@@ -96,7 +116,13 @@ export async function setPassword(
   const email = user.email === undefined ? null : normalizeEmail(user.email);
   const passwordHash = await hashPassword(user.password);
   const taken = sql`EXISTS (SELECT 1 FROM users WHERE email = ${email} AND NOT ${mine})`;
-  const record = { actor: `operator:${user.operator}`, userId: user.userId, apiKeyId: null, ip: null, subjectId: user.userId } as const;
+  const record = {
+    actor: `operator:${user.operator}`,
+    userId: user.userId,
+    apiKeyId: null,
+    ip: null,
+    subjectId: user.userId,
+  } as const;
   const changed = await commitAudited(db, {
     record: { kind: "password_set", ...record },
     when: () => sql`EXISTS (SELECT 1 FROM users WHERE ${mine}) AND NOT ${taken}`,
@@ -108,7 +134,10 @@ export async function setPassword(
     ],
   });
   forgetCredentials({ userId: user.userId, apiKeyIds: [] });
-  if (!changed && (await first<{ taken: number }>(db, sql`SELECT ${taken} AS taken`))?.taken === 1) {
+  if (
+    !changed &&
+    (await first<{ taken: number }>(db, sql`SELECT ${taken} AS taken`))?.taken === 1
+  ) {
     throw problem("email_taken", "Another user has this email.");
   }
   return changed;

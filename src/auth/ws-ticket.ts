@@ -17,7 +17,11 @@ export const TICKET_LIFETIME_MS = 30_000;
 export type TicketAnswer = { ticket: string; expires_at: string; scopes: Scope[] };
 
 /** `scopes`: read for a session, the key's own for a signed call. */
-export async function issueTicket(db: D1Database, actor: Actor, scopes: readonly Scope[]): Promise<TicketAnswer> {
+export async function issueTicket(
+  db: D1Database,
+  actor: Actor,
+  scopes: readonly Scope[],
+): Promise<TicketAnswer> {
   const ticket = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
   const { credential } = actor;
   const session = credential.kind === "session" ? credential : undefined;
@@ -31,10 +35,17 @@ export async function issueTicket(db: D1Database, actor: Actor, scopes: readonly
     sql`SELECT expires_at FROM ws_tickets WHERE ${mine}`,
   ]);
   const row =
-    rows === null ? await first<{ expires_at: number }>(db, sql`SELECT expires_at FROM ws_tickets WHERE ${mine}`) : expiryOf(rows[1]?.[0]);
+    rows === null
+      ? await first<{ expires_at: number }>(
+          db,
+          sql`SELECT expires_at FROM ws_tickets WHERE ${mine}`,
+        )
+      : expiryOf(rows[1]?.[0]);
   if (row === undefined) {
     const refused = await explainActor(db, actor);
-    throw refused === undefined ? new Error("no ticket although nothing stands in the way") : new Problem(refused);
+    throw refused === undefined
+      ? new Error("no ticket although nothing stands in the way")
+      : new Problem(refused);
   }
   return { ticket, expires_at: toWireTime(row.expires_at), scopes: [...scopes] };
 }
@@ -65,27 +76,41 @@ export async function consumeTicket(
       RETURNING hex(user_id) AS user_id, CASE WHEN api_key_id IS NULL THEN NULL ELSE hex(api_key_id) END AS api_key_id,
         session_epoch, session_expires_at, scopes`,
   );
-  if (row === undefined) throw problem("ticket_invalid", "The ticket is unknown, was used, or is older than 30 seconds.");
+  if (row === undefined)
+    throw problem(
+      "ticket_invalid",
+      "The ticket is unknown, was used, or is older than 30 seconds.",
+    );
   const actor = actorOf(row);
   const refused = await explainActor(db, actor);
   if (refused !== undefined) throw new Problem(refused);
   const limits = await keyLimits(db, actor);
-  if (!ipAllowed(upgrade.clientIp, limits.allowedIps)) throw problem("ip_not_allowed", "The key's list of addresses does not hold yours.");
+  if (!ipAllowed(upgrade.clientIp, limits.allowedIps))
+    throw problem("ip_not_allowed", "The key's list of addresses does not hold yours.");
   if (!actor.scopes.includes("read")) throw scopeMissing("read", actor.scopes);
   return { ...actor, expiresAtMs: limits.expiresAtMs };
 }
 
 function actorOf(row: TicketRow): Actor {
   const base = { userId: readUuid(row.user_id), scopes: readScopes(row.scopes) };
-  if (row.api_key_id !== null) return { ...base, credential: { kind: "api_key", apiKeyId: readUuid(row.api_key_id) } };
-  return { ...base, credential: { kind: "session", epoch: row.session_epoch ?? -1, expiresAtMs: row.session_expires_at ?? 0 } };
+  if (row.api_key_id !== null)
+    return { ...base, credential: { kind: "api_key", apiKeyId: readUuid(row.api_key_id) } };
+  return {
+    ...base,
+    credential: {
+      kind: "session",
+      epoch: row.session_epoch ?? -1,
+      expiresAtMs: row.session_expires_at ?? 0,
+    },
+  };
 }
 
 async function keyLimits(
   db: D1Database,
   { credential }: Actor,
 ): Promise<{ allowedIps: readonly string[] | null; expiresAtMs: number | null }> {
-  if (credential.kind === "session") return { allowedIps: null, expiresAtMs: credential.expiresAtMs };
+  if (credential.kind === "session")
+    return { allowedIps: null, expiresAtMs: credential.expiresAtMs };
   const row = await first<{ allowed_ips: string | null; expires_at: number | null }>(
     db,
     sql`SELECT allowed_ips, expires_at FROM api_keys WHERE api_key_id = ${uuid(credential.apiKeyId)}`,
@@ -102,7 +127,11 @@ export async function openedStreams(
   which: { kind: "api_key"; apiKeyId: string } | { kind: "sessions" } | { kind: "all" },
 ): Promise<string[]> {
   const those: Sql =
-    which.kind === "all" ? sql`1` : which.kind === "sessions" ? sql`api_key_id IS NULL` : sql`api_key_id = ${uuid(which.apiKeyId)}`;
+    which.kind === "all"
+      ? sql`1`
+      : which.kind === "sessions"
+        ? sql`api_key_id IS NULL`
+        : sql`api_key_id = ${uuid(which.apiKeyId)}`;
   const rows = await all<{ stream: string }>(
     db,
     sql`SELECT DISTINCT stream FROM ws_tickets WHERE user_id = ${uuid(userId)} AND used_at IS NOT NULL AND stream IS NOT NULL AND ${those}`,

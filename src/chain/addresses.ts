@@ -21,7 +21,10 @@ export function depositAddressFor(
   return { salt, address: cloneAddress(getAddress(chain.factory), salt) };
 }
 
-export function saltOf(addressKey: string, of: { readonly userId: string; readonly chain: string; readonly nonce: number }): Hex {
+export function saltOf(
+  addressKey: string,
+  of: { readonly userId: string; readonly chain: string; readonly nonce: number },
+): Hex {
   const message = `${of.userId.toLowerCase()}|${of.chain}|${of.nonce}`;
   return `0x${bytesToHex(hmac(sha256, utf8ToBytes(addressKey), utf8ToBytes(message)))}`;
 }
@@ -29,6 +32,10 @@ export function saltOf(addressKey: string, of: { readonly userId: string; readon
 /** As OpenZeppelin's Clones.predictDeterministicAddress (EIP-1167); the implementation is the factory's first CREATE. */
 export function cloneAddress(factory: Address, salt: Hex): Address {
   const implementation = getContractAddress({ from: factory, nonce: 1n });
-  const bytecode = concatHex(["0x3d602d80600a3d3981f3363d3d373d3d3d363d73", implementation, "0x5af43d82803e903d91602b57fd5bf3"]);
+  const bytecode = concatHex([
+    "0x3d602d80600a3d3981f3363d3d373d3d3d363d73",
+    implementation,
+    "0x5af43d82803e903d91602b57fd5bf3",
+  ]);
   return getContractAddress({ opcode: "CREATE2", from: factory, salt, bytecode });
 }

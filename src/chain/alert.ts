@@ -19,7 +19,13 @@ export type AlertKind =
   | "deposit_quarantined";
 
 /** A statement that raises the alert unless it is open already. `detail` may be SQL over the batch's own rows. */
-export function alertRow(alert: { kind: AlertKind; subject: string | Sql; detail: string | Sql; at: Sql; when?: Sql }): Sql {
+export function alertRow(alert: {
+  kind: AlertKind;
+  subject: string | Sql;
+  detail: string | Sql;
+  at: Sql;
+  when?: Sql;
+}): Sql {
   return sql`INSERT INTO alerts (kind, subject, detail, at)
     SELECT ${alert.kind}, ${alert.subject}, ${alert.detail}, ${alert.at}
     WHERE ${alert.when ?? sql`1`} AND NOT EXISTS (
@@ -27,12 +33,23 @@ export function alertRow(alert: { kind: AlertKind; subject: string | Sql; detail
 }
 
 /** Raises an alert outside any unit: for what was seen, not done. */
-export async function raiseAlert(db: D1Database, kind: AlertKind, subject: string, detail: string): Promise<void> {
-  const raised = await all(db, sql`${alertRow({ kind, subject, detail, at: NOW })} RETURNING alert_id`);
+export async function raiseAlert(
+  db: D1Database,
+  kind: AlertKind,
+  subject: string,
+  detail: string,
+): Promise<void> {
+  const raised = await all(
+    db,
+    sql`${alertRow({ kind, subject, detail, at: NOW })} RETURNING alert_id`,
+  );
   if (raised.length > 0) log("error", `alert.${kind}`, { subject, detail });
 }
 
 /** Ends an alert whose cause has gone by itself. */
 export async function clearAlert(db: D1Database, kind: AlertKind, subject: string): Promise<void> {
-  await all(db, sql`UPDATE alerts SET resolved_at = ${NOW} WHERE kind = ${kind} AND subject = ${subject} AND resolved_at IS NULL`);
+  await all(
+    db,
+    sql`UPDATE alerts SET resolved_at = ${NOW} WHERE kind = ${kind} AND subject = ${subject} AND resolved_at IS NULL`,
+  );
 }

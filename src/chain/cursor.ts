@@ -58,7 +58,12 @@ export function openCursor(group: Group, chain: string, start: Block): Sql {
 }
 
 /** The gate of a group that follows the head: fires only from where the cursor was read. */
-export function moveScanned(group: Group, chain: string, was: Cursor, to: { readonly scanned: Block; readonly headNumber: number }): Sql {
+export function moveScanned(
+  group: Group,
+  chain: string,
+  was: Cursor,
+  to: { readonly scanned: Block; readonly headNumber: number },
+): Sql {
   return sql`UPDATE chain_cursors SET scanned_number = ${to.scanned.number}, scanned_hash = ${blob(to.scanned.hash)},
       head_number = max(head_number, ${to.headNumber}), moved_in = ${group.seq}, moved_at = ${group.at}
     WHERE ${isAt(chain, was)} RETURNING 1 AS moved`;
@@ -77,7 +82,12 @@ export function movedIn(group: Group, chain: string): Sql {
   return sql`EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND moved_in = ${group.seq})`;
 }
 
-export function keepBlocks(chain: string, above: number, blocks: readonly Block[], when: Sql): Sql[] {
+export function keepBlocks(
+  chain: string,
+  above: number,
+  blocks: readonly Block[],
+  when: Sql,
+): Sql[] {
   const rows = JSON.stringify(blocks.map(({ number, hash }) => ({ number, hash: hash.slice(2) })));
   return [
     sql`DELETE FROM chain_blocks WHERE chain = ${chain} AND number > ${above} AND ${when}`,

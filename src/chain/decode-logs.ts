@@ -1,5 +1,13 @@
 /** From raw logs to what they say: transfers of tokens, outcomes of payments, sweeps. Pure. */
-import { type Address, decodeEventLog, getAddress, type Hex, type Log, parseAbi, toEventSelector } from "viem";
+import {
+  type Address,
+  decodeEventLog,
+  getAddress,
+  type Hex,
+  type Log,
+  parseAbi,
+  toEventSelector,
+} from "viem";
 import { depositFactoryAbi } from "./abi/deposit-factory.ts";
 import { vaultAbi } from "./abi/vault.ts";
 
@@ -24,17 +32,38 @@ export type TokenTransfer = LogPlace & {
 
 export type VaultEvent = LogPlace &
   (
-    | { readonly kind: "Paid"; readonly id: Hex; readonly batchNo: number; readonly amount: bigint; readonly to: Address }
+    | {
+        readonly kind: "Paid";
+        readonly id: Hex;
+        readonly batchNo: number;
+        readonly amount: bigint;
+        readonly to: Address;
+      }
     | { readonly kind: "Failed"; readonly id: Hex; readonly batchNo: number }
-    | { readonly kind: "Skipped"; readonly id: Hex; readonly batchNo: number; readonly reason: number }
+    | {
+        readonly kind: "Skipped";
+        readonly id: Hex;
+        readonly batchNo: number;
+        readonly reason: number;
+      }
     | { readonly kind: "Voided"; readonly id: Hex }
   );
 
-export type Swept = LogPlace & { readonly account: Address; readonly token: Address; readonly tokenId: bigint };
+export type Swept = LogPlace & {
+  readonly account: Address;
+  readonly token: Address;
+  readonly tokenId: bigint;
+};
 /** A deposit address that could not be emptied, by its salt. */
-export type SweepFailed = LogPlace & { readonly salt: Hex; readonly token: Address; readonly tokenId: bigint };
+export type SweepFailed = LogPlace & {
+  readonly salt: Hex;
+  readonly token: Address;
+  readonly tokenId: bigint;
+};
 
-const erc20Abi = parseAbi(["event Transfer(address indexed from, address indexed to, uint256 value)"]);
+const erc20Abi = parseAbi([
+  "event Transfer(address indexed from, address indexed to, uint256 value)",
+]);
 const erc1155Abi = parseAbi([
   "event TransferSingle(address indexed operator, address indexed from, address indexed to, uint256 id, uint256 value)",
   "event TransferBatch(address indexed operator, address indexed from, address indexed to, uint256[] ids, uint256[] values)",
@@ -49,7 +78,8 @@ export const WATCHED_TOPICS: readonly Hex[] = [
   TRANSFER_SINGLE,
   TRANSFER_BATCH,
   ...[...vaultAbi, ...depositFactoryAbi].flatMap((item) =>
-    item.type === "event" && ["Paid", "Failed", "Skipped", "Voided", "Swept", "SweepFailed"].includes(item.name)
+    item.type === "event" &&
+    ["Paid", "Failed", "Skipped", "Voided", "Swept", "SweepFailed"].includes(item.name)
       ? [toEventSelector(item)]
       : [],
   ),
@@ -76,7 +106,9 @@ export type MinedLog = Pick<
 export function decodeLogs(logs: readonly MinedLog[], contracts: Contracts): Decoded {
   const decoded: Decoded = { transfers: [], vaultEvents: [], sweeps: [], sweepFailures: [] };
   const counts = new Map<string, number>();
-  const ordered = logs.toSorted((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
+  const ordered = logs.toSorted(
+    (a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex,
+  );
   const seen = new Set<string>();
   for (const log of ordered) {
     // A node may hand out one log twice; its place in the block tells.
@@ -92,7 +124,13 @@ export function decodeLogs(logs: readonly MinedLog[], contracts: Contracts): Dec
 }
 
 /** True when the log was one of those looked for, so that it takes an ordinal. */
-function decodeOne(log: MinedLog, address: Address, place: LogPlace, contracts: Contracts, out: Decoded): boolean {
+function decodeOne(
+  log: MinedLog,
+  address: Address,
+  place: LogPlace,
+  contracts: Contracts,
+  out: Decoded,
+): boolean {
   try {
     if (address === contracts.erc20) return decodeErc20(log, address, place, out);
     if (contracts.erc1155.includes(address)) return decodeErc1155(log, address, place, out);
@@ -108,7 +146,15 @@ function decodeOne(log: MinedLog, address: Address, place: LogPlace, contracts: 
 function decodeErc20(log: MinedLog, token: Address, place: LogPlace, out: Decoded): boolean {
   if (log.topics[0] !== TRANSFER) return false;
   const { args } = decodeEventLog({ abi: erc20Abi, data: log.data, topics: log.topics });
-  out.transfers.push({ ...place, token, from: args.from, to: args.to, tokenId: null, amount: args.value, position: 0 });
+  out.transfers.push({
+    ...place,
+    token,
+    from: args.from,
+    to: args.to,
+    tokenId: null,
+    amount: args.value,
+    position: 0,
+  });
   return true;
 }
 
@@ -116,13 +162,29 @@ function decodeErc1155(log: MinedLog, token: Address, place: LogPlace, out: Deco
   const event = decodeEventLog({ abi: erc1155Abi, data: log.data, topics: log.topics });
   const { from, to } = event.args;
   if (event.eventName === "TransferSingle") {
-    out.transfers.push({ ...place, token, from, to, tokenId: event.args.id, amount: event.args.value, position: 0 });
+    out.transfers.push({
+      ...place,
+      token,
+      from,
+      to,
+      tokenId: event.args.id,
+      amount: event.args.value,
+      position: 0,
+    });
     return true;
   }
   const { ids, values } = event.args;
   if (ids.length !== values.length) return false;
   ids.forEach((tokenId, position) => {
-    out.transfers.push({ ...place, token, from, to, tokenId, amount: values[position] ?? 0n, position });
+    out.transfers.push({
+      ...place,
+      token,
+      from,
+      to,
+      tokenId,
+      amount: values[position] ?? 0n,
+      position,
+    });
   });
   return true;
 }
@@ -136,7 +198,12 @@ function decodeVault(log: MinedLog, place: LogPlace, out: Decoded): boolean {
       return true;
     }
     case "Failed":
-      out.vaultEvents.push({ ...place, kind: "Failed", id: event.args.id, batchNo: Number(event.args.batchNo) });
+      out.vaultEvents.push({
+        ...place,
+        kind: "Failed",
+        id: event.args.id,
+        batchNo: Number(event.args.batchNo),
+      });
       return true;
     case "Skipped":
       out.vaultEvents.push({
@@ -169,5 +236,10 @@ function decodeFactory(log: MinedLog, place: LogPlace, out: Decoded): boolean {
 }
 
 function placeOf(log: MinedLog, ordinal: number): LogPlace {
-  return { blockNumber: Number(log.blockNumber), blockHash: log.blockHash, transactionHash: log.transactionHash, ordinal };
+  return {
+    blockNumber: Number(log.blockNumber),
+    blockHash: log.blockHash,
+    transactionHash: log.transactionHash,
+    ordinal,
+  };
 }

@@ -2,7 +2,15 @@
 import type { Hex } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
 import type { Contracts, TokenTransfer } from "./decode-logs.ts";
-import { askAny, type BlockHeader, type Endpoint, endpoints, NodeDisagrees, readHead, readHeader } from "./rpc.ts";
+import {
+  askAny,
+  type BlockHeader,
+  type Endpoint,
+  endpoints,
+  NodeDisagrees,
+  readHead,
+  readHeader,
+} from "./rpc.ts";
 import { scanRange } from "./scan.ts";
 
 export type Block = { readonly number: number; readonly hash: Hex };
@@ -35,45 +43,85 @@ export type Known = {
 const HEADERS_PER_ROUND = 300;
 
 /** One endpoint answers all of it, so that the pieces belong to one chain. */
-export async function followHead(chain: ChainConfig, known: Known, contracts: Contracts): Promise<HeadReading> {
+export async function followHead(
+  chain: ChainConfig,
+  known: Known,
+  contracts: Contracts,
+): Promise<HeadReading> {
   const reading = await askAny(chain, (endpoint) => readFrom(endpoint, chain, known, contracts));
   if (reading.kind === "deep_reorg") await refuseIfDisputed(chain, known);
   return reading;
 }
 
 /** Blocks that may become final: `confirmations` counts the block itself. */
-export function confirmedHeight(chain: ChainConfig, head: number, finalized: number | null): number {
+export function confirmedHeight(
+  chain: ChainConfig,
+  head: number,
+  finalized: number | null,
+): number {
   const byCount = head - chain.confirmations + 1;
   return finalized === null ? byCount : Math.min(byCount, finalized);
 }
 
-async function readFrom(endpoint: Endpoint, chain: ChainConfig, known: Known, contracts: Contracts): Promise<HeadReading> {
+async function readFrom(
+  endpoint: Endpoint,
+  chain: ChainConfig,
+  known: Known,
+  contracts: Contracts,
+): Promise<HeadReading> {
   const head = await readHead(endpoint, known.headNumber);
-  const anchor = known.final.number === head.number ? head : await readHeader(endpoint, known.final.number);
+  const anchor =
+    known.final.number === head.number ? head : await readHeader(endpoint, known.final.number);
   if (anchor.hash !== known.final.hash) return { kind: "deep_reorg", head, canonical: anchor.hash };
 
   const finalized = chain.finalized ? (await readHeader(endpoint, "finalized")).number : null;
   const target = confirmedHeight(chain, head.number, finalized);
-  const awaitsFinality = finalized !== null && finalized < confirmedHeight(chain, head.number, null) ? finalized : null;
+  const awaitsFinality =
+    finalized !== null && finalized < confirmedHeight(chain, head.number, null) ? finalized : null;
   const ancestor = await commonAncestor(endpoint, known, head);
   // What is about to be confirmed is read then; only the rest is read here.
   const base = Math.max(ancestor, Math.min(target, head.number));
   const to = Math.min(head.number, base + Math.min(chain.scan_range, HEADERS_PER_ROUND));
-  if (base >= to) return { kind: "read", head, target, awaitsFinality, ancestor, base, blocks: [], transfers: [] };
+  if (base >= to)
+    return {
+      kind: "read",
+      head,
+      target,
+      awaitsFinality,
+      ancestor,
+      base,
+      blocks: [],
+      transfers: [],
+    };
 
   const blocks = await readChainOfBlocks(endpoint, { from: base + 1, to }, head, known);
   const scan = await scanRange(endpoint, { from: base + 1, to }, contracts);
   const top = blocks.at(-1);
-  if (top === undefined || scan.last.hash !== top.hash) throw new NodeDisagrees(`block ${to} changed while it was read`);
+  if (top === undefined || scan.last.hash !== top.hash)
+    throw new NodeDisagrees(`block ${to} changed while it was read`);
   for (const transfer of scan.transfers) {
     const block = blocks[transfer.blockNumber - base - 1];
-    if (block?.hash !== transfer.blockHash) throw new NodeDisagrees(`a log of another block ${transfer.blockNumber}`);
+    if (block?.hash !== transfer.blockHash)
+      throw new NodeDisagrees(`a log of another block ${transfer.blockNumber}`);
   }
-  return { kind: "read", head, target, awaitsFinality, ancestor, base, blocks, transfers: scan.transfers };
+  return {
+    kind: "read",
+    head,
+    target,
+    awaitsFinality,
+    ancestor,
+    base,
+    blocks,
+    transfers: scan.transfers,
+  };
 }
 
 /** The highest block that was scanned and is still in the chain. */
-async function commonAncestor(endpoint: Endpoint, known: Known, head: BlockHeader): Promise<number> {
+async function commonAncestor(
+  endpoint: Endpoint,
+  known: Known,
+  head: BlockHeader,
+): Promise<number> {
   for (const block of known.blocks) {
     if (block.number > head.number) continue;
     const now = block.number === head.number ? head : await readHeader(endpoint, block.number);
@@ -89,12 +137,16 @@ async function readChainOfBlocks(
   head: BlockHeader,
   known: Known,
 ): Promise<Block[]> {
-  const below = range.from - 1 === known.final.number ? known.final : known.blocks.find((block) => block.number === range.from - 1);
+  const below =
+    range.from - 1 === known.final.number
+      ? known.final
+      : known.blocks.find((block) => block.number === range.from - 1);
   let parent = below?.hash;
   const blocks: Block[] = [];
   for (let number = range.from; number <= range.to; number++) {
     const header = number === head.number ? head : await readHeader(endpoint, number);
-    if (parent !== undefined && header.parentHash !== parent) throw new NodeDisagrees(`block ${number} does not follow the one before it`);
+    if (parent !== undefined && header.parentHash !== parent)
+      throw new NodeDisagrees(`block ${number} does not follow the one before it`);
     parent = header.hash;
     blocks.push({ number, hash: header.hash });
   }
@@ -107,6 +159,7 @@ async function refuseIfDisputed(chain: ChainConfig, known: Known): Promise<void>
     const other = await readHead(endpoint, known.headNumber)
       .then(() => readHeader(endpoint, known.final.number))
       .catch(() => null);
-    if (other?.hash === known.final.hash) throw new NodeDisagrees(`nodes disagree about the confirmed block ${known.final.number}`);
+    if (other?.hash === known.final.hash)
+      throw new NodeDisagrees(`nodes disagree about the confirmed block ${known.final.number}`);
   }
 }

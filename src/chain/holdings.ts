@@ -26,13 +26,21 @@ export function sumHoldings(
       let sum = 0n;
       for (let start = 0; start < holders.length; start += PER_CALL) {
         const balances = await endpoint.client.multicall({
-          contracts: holders
-            .slice(start, start + PER_CALL)
-            .map((holder) =>
-              token.kind === ERC20
-                ? ({ address: token.token, abi: erc20Abi, functionName: "balanceOf", args: [holder] } as const)
-                : ({ address: token.token, abi: erc1155Abi, functionName: "balanceOf", args: [holder, token.tokenId] } as const),
-            ),
+          contracts: holders.slice(start, start + PER_CALL).map((holder) =>
+            token.kind === ERC20
+              ? ({
+                  address: token.token,
+                  abi: erc20Abi,
+                  functionName: "balanceOf",
+                  args: [holder],
+                } as const)
+              : ({
+                  address: token.token,
+                  abi: erc1155Abi,
+                  functionName: "balanceOf",
+                  args: [holder, token.tokenId],
+                } as const),
+          ),
           allowFailure: false,
           deployless: true,
           blockNumber: BigInt(block.number),

@@ -13,20 +13,35 @@ import { privateKeyToAccount } from "viem/accounts";
 import type { ChainConfig, Config } from "../platform/config.ts";
 import type { Fees } from "./fees.ts";
 
-export type Unsigned = { readonly nonce: number; readonly to: Address; readonly data: Hex; readonly gasLimit: bigint; readonly fees: Fees };
+export type Unsigned = {
+  readonly nonce: number;
+  readonly to: Address;
+  readonly data: Hex;
+  readonly gasLimit: bigint;
+  readonly fees: Fees;
+};
 export type Signed = { readonly raw: Hex; readonly hash: Hex };
 
-export type OperatorAccount = { readonly address: Address; readonly sign: (transaction: Unsigned) => Promise<Signed> };
+export type OperatorAccount = {
+  readonly address: Address;
+  readonly sign: (transaction: Unsigned) => Promise<Signed>;
+};
 
 export function operatorAccount(settings: Config, chain: ChainConfig): OperatorAccount {
   const key = settings.PAYER_KEYS[chain.chain];
   if (key === undefined) throw new Error(`Settings are not valid: PAYER_KEYS lacks ${chain.chain}`);
   const account = privateKeyToAccount(hexOf(key));
-  return checkedAccount(account.address, chain.chain_id, (transaction) => account.signTransaction(toEip1559(transaction, chain.chain_id)));
+  return checkedAccount(account.address, chain.chain_id, (transaction) =>
+    account.signTransaction(toEip1559(transaction, chain.chain_id)),
+  );
 }
 
 /** Any signer, believed only after its answer was taken apart. */
-export function checkedAccount(address: Address, chainId: number, sign: (transaction: Unsigned) => Promise<Hex>): OperatorAccount {
+export function checkedAccount(
+  address: Address,
+  chainId: number,
+  sign: (transaction: Unsigned) => Promise<Hex>,
+): OperatorAccount {
   return {
     address: getAddress(address),
     sign: async (transaction) => {

@@ -10,7 +10,9 @@ export type RemoteSigner = { readonly url: string; readonly address: Address };
 const TIMEOUT_MS = 10_000;
 
 export function remoteAccount(signer: RemoteSigner, chainId: number): OperatorAccount {
-  const client = createClient({ transport: http(signer.url, { timeout: TIMEOUT_MS, retryCount: 1 }) });
+  const client = createClient({
+    transport: http(signer.url, { timeout: TIMEOUT_MS, retryCount: 1 }),
+  });
   return checkedAccount(signer.address, chainId, async (transaction) => {
     const answer: unknown = await client.request({
       method: "eth_signTransaction",
@@ -37,7 +39,8 @@ function toRpc(transaction: Unsigned, from: Address, chainId: number) {
 
 /** Web3Signer answers with the bytes; geth and others with `{ raw, tx }`. */
 function rawOf(answer: unknown): Hex {
-  const raw: unknown = typeof answer === "object" && answer !== null && "raw" in answer ? answer.raw : answer;
+  const raw: unknown =
+    typeof answer === "object" && answer !== null && "raw" in answer ? answer.raw : answer;
   if (!isHex(raw)) throw new Error("the signer did not answer with signed bytes");
   return raw;
 }

@@ -45,7 +45,11 @@ export function endpoints(chain: ChainConfig): Endpoint[] {
  * Asks the endpoints in turn until one gives a usable answer; `ask` throws to refuse its endpoint. `preferred` is the
  * index of the first to ask, so that what one node said can be read again from another.
  */
-export async function askAny<T>(chain: ChainConfig, ask: (endpoint: Endpoint) => Promise<T>, preferred = 0): Promise<T> {
+export async function askAny<T>(
+  chain: ChainConfig,
+  ask: (endpoint: Endpoint) => Promise<T>,
+  preferred = 0,
+): Promise<T> {
   const all = endpoints(chain);
   const errors: unknown[] = [];
   for (let round = 0; round < ROUNDS; round++) {
@@ -63,10 +67,18 @@ export async function askAny<T>(chain: ChainConfig, ask: (endpoint: Endpoint) =>
   throw new RpcUnavailable(chain.chain, errors);
 }
 
-export async function readHeader({ client }: Endpoint, at: number | "latest" | "finalized"): Promise<BlockHeader> {
-  const block = typeof at === "number" ? await client.getBlock({ blockNumber: BigInt(at) }) : await client.getBlock({ blockTag: at });
-  if (block.hash === null || block.number === null) throw new NodeDisagrees("a mined block without hash or number");
-  if (typeof at === "number" && Number(block.number) !== at) throw new NodeDisagrees(`asked for block ${at}, got ${block.number}`);
+export async function readHeader(
+  { client }: Endpoint,
+  at: number | "latest" | "finalized",
+): Promise<BlockHeader> {
+  const block =
+    typeof at === "number"
+      ? await client.getBlock({ blockNumber: BigInt(at) })
+      : await client.getBlock({ blockTag: at });
+  if (block.hash === null || block.number === null)
+    throw new NodeDisagrees("a mined block without hash or number");
+  if (typeof at === "number" && Number(block.number) !== at)
+    throw new NodeDisagrees(`asked for block ${at}, got ${block.number}`);
   return {
     number: Number(block.number),
     hash: block.hash,
@@ -79,20 +91,34 @@ export async function readHeader({ client }: Endpoint, at: number | "latest" | "
 /** The head of an endpoint that is not behind what was already seen; others are refused as lagging. */
 export async function readHead(endpoint: Endpoint, seen: number): Promise<BlockHeader> {
   const head = await readHeader(endpoint, "latest");
-  if (head.number < seen) throw new NodeDisagrees(`${hostOf(endpoint.url)} is at block ${head.number}, behind ${seen}`);
+  if (head.number < seen)
+    throw new NodeDisagrees(`${hostOf(endpoint.url)} is at block ${head.number}, behind ${seen}`);
   return head;
 }
 
 /** eth_call against the state after one certain block (EIP-1898): a number alone could mean another block by now. */
-export async function callAtBlock({ client }: Endpoint, call: { readonly to: Hex; readonly data: Hex }, blockHash: Hex): Promise<Hex> {
+export async function callAtBlock(
+  { client }: Endpoint,
+  call: { readonly to: Hex; readonly data: Hex },
+  blockHash: Hex,
+): Promise<Hex> {
   const { data } = await client.call({ ...call, blockHash, requireCanonical: true });
   if (data === undefined) throw new NodeDisagrees(`no code at ${call.to} in block ${blockHash}`);
   return data;
 }
 
 /** Nonces that an account had used after one certain block (EIP-1898); of the wrong block it would end the wrong transactions. */
-export async function noncesAtBlock({ client }: Endpoint, address: Hex, blockHash: Hex): Promise<number> {
-  return hexToNumber(await client.request({ method: "eth_getTransactionCount", params: [address, blockObject(blockHash)] }));
+export async function noncesAtBlock(
+  { client }: Endpoint,
+  address: Hex,
+  blockHash: Hex,
+): Promise<number> {
+  return hexToNumber(
+    await client.request({
+      method: "eth_getTransactionCount",
+      params: [address, blockObject(blockHash)],
+    }),
+  );
 }
 
 /** viem's types of this method lack EIP-1898's block object, which nodes take wherever they take a number. */
@@ -110,7 +136,12 @@ export function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const short = (error as { shortMessage?: unknown }).shortMessage;
   const details = (error as { details?: unknown }).details;
-  const text = typeof short === "string" ? (typeof details === "string" ? `${short} ${details}` : short) : error.message;
+  const text =
+    typeof short === "string"
+      ? typeof details === "string"
+        ? `${short} ${details}`
+        : short
+      : error.message;
   return text
     .replaceAll(/https?:\/\/\S+/g, "<url>")
     .replaceAll(/\s+/g, " ")
@@ -121,7 +152,10 @@ function clientOf(url: string): PublicClient {
   let client = clients.get(url);
   if (client === undefined) {
     // Retries are ours, over all endpoints; a cached head would hide that a node lags.
-    client = createPublicClient({ transport: http(url, { timeout: TIMEOUT_MS, retryCount: 0 }), cacheTime: 0 });
+    client = createPublicClient({
+      transport: http(url, { timeout: TIMEOUT_MS, retryCount: 0 }),
+      cacheTime: 0,
+    });
     clients.set(url, client);
   }
   return client;

@@ -1,7 +1,13 @@
 /** Reads a range of blocks so that the answer can be believed: one endpoint, whose last block is the same before and after. */
 import { getAddress, numberToHex, type RpcLog, formatLog } from "viem";
 import type { ChainConfig, Config } from "../platform/config.ts";
-import { type Contracts, decodeLogs, type Decoded, type MinedLog, WATCHED_TOPICS } from "./decode-logs.ts";
+import {
+  type Contracts,
+  decodeLogs,
+  type Decoded,
+  type MinedLog,
+  WATCHED_TOPICS,
+} from "./decode-logs.ts";
 import { type BlockHeader, describe, type Endpoint, NodeDisagrees, readHeader } from "./rpc.ts";
 import { tokenContracts } from "./token.ts";
 
@@ -14,12 +20,17 @@ export function watchedContracts(settings: Config, chain: ChainConfig): Contract
   return { erc20, erc1155, vault: getAddress(chain.vault), factory: getAddress(chain.factory) };
 }
 
-export async function scanRange(endpoint: Endpoint, range: Range, contracts: Contracts): Promise<Scan> {
+export async function scanRange(
+  endpoint: Endpoint,
+  range: Range,
+  contracts: Contracts,
+): Promise<Scan> {
   const last = await readHeader(endpoint, range.to);
   const first = range.from === range.to ? last : await readHeader(endpoint, range.from);
   const logs = await readLogs(endpoint, range, contracts);
   const after = await readHeader(endpoint, range.to);
-  if (after.hash !== last.hash) throw new NodeDisagrees(`block ${range.to} changed while its logs were read`);
+  if (after.hash !== last.hash)
+    throw new NodeDisagrees(`block ${range.to} changed while its logs were read`);
   for (const log of logs) {
     if (log.blockNumber < BigInt(range.from) || log.blockNumber > BigInt(range.to))
       throw new NodeDisagrees("a log outside the range asked for");
@@ -30,7 +41,11 @@ export async function scanRange(endpoint: Endpoint, range: Range, contracts: Con
 }
 
 /** Providers limit blocks or results in words of their own: whatever the error, a half range is tried, down to one block. */
-async function readLogs(endpoint: Endpoint, range: Range, contracts: Contracts): Promise<MinedLog[]> {
+async function readLogs(
+  endpoint: Endpoint,
+  range: Range,
+  contracts: Contracts,
+): Promise<MinedLog[]> {
   try {
     return await getLogs(endpoint, range, contracts);
   } catch (error) {
@@ -41,7 +56,11 @@ async function readLogs(endpoint: Endpoint, range: Range, contracts: Contracts):
   }
 }
 
-async function getLogs({ client }: Endpoint, range: Range, contracts: Contracts): Promise<MinedLog[]> {
+async function getLogs(
+  { client }: Endpoint,
+  range: Range,
+  contracts: Contracts,
+): Promise<MinedLog[]> {
   const logs: RpcLog[] = await client.request({
     method: "eth_getLogs",
     params: [
@@ -68,5 +87,10 @@ function mined(log: ReturnType<typeof formatLog>): MinedLog {
 /** Words and codes of the providers: Alchemy, Infura, QuickNode, geth, Ankr, drpc; -32005 is EIP-1474 "limit exceeded". */
 function isRangeError(error: unknown): boolean {
   const code = (error as { code?: unknown }).code;
-  return code === -32005 || /range|too many|limit|more than|exceed|too large|response size|query returned/i.test(describe(error));
+  return (
+    code === -32005 ||
+    /range|too many|limit|more than|exceed|too large|response size|query returned/i.test(
+      describe(error),
+    )
+  );
 }

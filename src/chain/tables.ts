@@ -1,5 +1,13 @@
 import { sql } from "drizzle-orm";
-import { check, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import {
+  check,
+  index,
+  integer,
+  primaryKey,
+  sqliteTable,
+  text,
+  uniqueIndex,
+} from "drizzle-orm/sqlite-core";
 import { bytes } from "../platform/columns.ts";
 
 /** How far a chain has been read: to the head for detection, to the confirmed height for money. */
@@ -20,14 +28,22 @@ export const chainCursors = sqliteTable("chain_cursors", {
 /** Hashes of the blocks between the confirmed height and the head, so that a reorg shows where it began. */
 export const chainBlocks = sqliteTable(
   "chain_blocks",
-  { chain: text("chain").notNull(), number: integer("number").notNull(), hash: bytes("hash").notNull() },
+  {
+    chain: text("chain").notNull(),
+    number: integer("number").notNull(),
+    hash: bytes("hash").notNull(),
+  },
   (t) => [primaryKey({ columns: [t.chain, t.number] })],
 );
 
 /** Factories whose code and address computation were compared with the chain. */
 export const chainFactories = sqliteTable(
   "chain_factories",
-  { chain: text("chain").notNull(), factory: bytes("factory").notNull(), verifiedAt: integer("verified_at").notNull() },
+  {
+    chain: text("chain").notNull(),
+    factory: bytes("factory").notNull(),
+    verifiedAt: integer("verified_at").notNull(),
+  },
   (t) => [primaryKey({ columns: [t.chain, t.factory] })],
 );
 
@@ -69,7 +85,10 @@ export const unswept = sqliteTable(
     /** Not tried again before, after the token refused to move it. */
     notBefore: integer("not_before"),
   },
-  (t) => [primaryKey({ columns: [t.chain, t.asset, t.address] }), index("unswept_largest").on(t.chain, t.asset, t.amount)],
+  (t) => [
+    primaryKey({ columns: [t.chain, t.asset, t.address] }),
+    index("unswept_largest").on(t.chain, t.asset, t.amount),
+  ],
 );
 
 /** Who may allocate nonces on a chain. A newer payer takes the token; the older one's gates stop firing. */

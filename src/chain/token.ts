@@ -7,25 +7,44 @@ import { type ChainConfig, type Config, venueConfig } from "../platform/config.t
 export const ERC20 = 0;
 export const ERC1155 = 1;
 
-export type Token = { readonly kind: typeof ERC20 | typeof ERC1155; readonly token: Address; readonly tokenId: bigint };
+export type Token = {
+  readonly kind: typeof ERC20 | typeof ERC1155;
+  readonly token: Address;
+  readonly tokenId: bigint;
+};
 
 export function tokenOf(settings: Config, chain: ChainConfig, asset: AssetKey): Token {
   const outcome = readAssetKey(asset);
   if (outcome === null) return { kind: ERC20, token: getAddress(chain.usdc), tokenId: 0n };
-  return { kind: ERC1155, token: getAddress(venueConfig(settings, outcome.venue).outcome_tokens), tokenId: BigInt(outcome.assetId) };
+  return {
+    kind: ERC1155,
+    token: getAddress(venueConfig(settings, outcome.venue).outcome_tokens),
+    tokenId: BigInt(outcome.assetId),
+  };
 }
 
 /** The asset of a transfer logged by a configured contract; undefined for any other contract. */
-export function assetOf(settings: Config, chain: ChainConfig, token: Address, tokenId: bigint | null): AssetKey | undefined {
+export function assetOf(
+  settings: Config,
+  chain: ChainConfig,
+  token: Address,
+  tokenId: bigint | null,
+): AssetKey | undefined {
   if (tokenId === null) return isAddressEqual(token, getAddress(chain.usdc)) ? USDC : undefined;
   const venue = settings.VENUES.find(
-    (candidate) => candidate.chain === chain.chain && isAddressEqual(getAddress(candidate.outcome_tokens), token),
+    (candidate) =>
+      candidate.chain === chain.chain &&
+      isAddressEqual(getAddress(candidate.outcome_tokens), token),
   );
-  return venue === undefined ? undefined : assetKey({ venue: venue.venue_id, assetId: `0x${tokenId.toString(16)}` });
+  return venue === undefined
+    ? undefined
+    : assetKey({ venue: venue.venue_id, assetId: `0x${tokenId.toString(16)}` });
 }
 
 /** Contracts whose logs can be deposits. */
 export function tokenContracts(settings: Config, chain: ChainConfig): Address[] {
-  const venues = settings.VENUES.filter((venue) => venue.chain === chain.chain).map((venue) => getAddress(venue.outcome_tokens));
+  const venues = settings.VENUES.filter((venue) => venue.chain === chain.chain).map((venue) =>
+    getAddress(venue.outcome_tokens),
+  );
   return [getAddress(chain.usdc), ...venues];
 }

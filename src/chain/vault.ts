@@ -1,5 +1,12 @@
 /** The service's contracts as the payer uses them: calls encoded, answers decoded. */
-import { type Address, decodeFunctionResult, encodeFunctionData, getAddress, type Hex, parseAbi } from "viem";
+import {
+  type Address,
+  decodeFunctionResult,
+  encodeFunctionData,
+  getAddress,
+  type Hex,
+  parseAbi,
+} from "viem";
 import type { ChainConfig } from "../platform/config.ts";
 import { depositFactoryAbi } from "./abi/deposit-factory.ts";
 import { vaultAbi } from "./abi/vault.ts";
@@ -44,7 +51,11 @@ export async function payCall(
   return { to: getAddress(chain.vault), data, gasLimit };
 }
 
-export async function voidCall({ client }: Endpoint, chain: ChainConfig, ids: readonly Hex[]): Promise<Call> {
+export async function voidCall(
+  { client }: Endpoint,
+  chain: ChainConfig,
+  ids: readonly Hex[],
+): Promise<Call> {
   const gasLimit = await client.readContract({
     address: getAddress(chain.vault),
     abi: vaultAbi,
@@ -57,7 +68,11 @@ export async function voidCall({ client }: Endpoint, chain: ChainConfig, ids: re
 
 export type SweepItem = Token & { readonly salt: Hex };
 
-export async function sweepCall({ client }: Endpoint, chain: ChainConfig, items: readonly SweepItem[]): Promise<Call> {
+export async function sweepCall(
+  { client }: Endpoint,
+  chain: ChainConfig,
+  items: readonly SweepItem[],
+): Promise<Call> {
   const gasLimit = await client.readContract({
     address: getAddress(chain.factory),
     abi: depositFactoryAbi,
@@ -72,7 +87,10 @@ export async function sweepCall({ client }: Endpoint, chain: ChainConfig, items:
   return { to: getAddress(chain.factory), data, gasLimit };
 }
 
-export async function readVaultStatus({ client }: Endpoint, chain: ChainConfig): Promise<{ nextBatchNo: number; paused: boolean }> {
+export async function readVaultStatus(
+  { client }: Endpoint,
+  chain: ChainConfig,
+): Promise<{ nextBatchNo: number; paused: boolean }> {
   const contract = { address: getAddress(chain.vault), abi: vaultAbi } as const;
   const [nextBatchNo, paused] = await Promise.all([
     client.readContract({ ...contract, functionName: "nextBatchNo" }),
@@ -89,19 +107,42 @@ export async function readOutcomes(
   blockHash: Hex,
 ): Promise<{ states: readonly number[]; nextBatchNo: number }> {
   const to = getAddress(chain.vault);
-  const next = await callAtBlock(endpoint, { to, data: encodeFunctionData({ abi: vaultAbi, functionName: "nextBatchNo" }) }, blockHash);
-  const nextBatchNo = Number(decodeFunctionResult({ abi: vaultAbi, functionName: "nextBatchNo", data: next }));
+  const next = await callAtBlock(
+    endpoint,
+    { to, data: encodeFunctionData({ abi: vaultAbi, functionName: "nextBatchNo" }) },
+    blockHash,
+  );
+  const nextBatchNo = Number(
+    decodeFunctionResult({ abi: vaultAbi, functionName: "nextBatchNo", data: next }),
+  );
   if (ids.length === 0) return { states: [], nextBatchNo };
   const data = await callAtBlock(
     endpoint,
     { to, data: encodeFunctionData({ abi: vaultAbi, functionName: "states", args: [[...ids]] }) },
     blockHash,
   );
-  return { states: decodeFunctionResult({ abi: vaultAbi, functionName: "states", data }), nextBatchNo };
+  return {
+    states: decodeFunctionResult({ abi: vaultAbi, functionName: "states", data }),
+    nextBatchNo,
+  };
 }
 
-export async function readHolding({ client }: Endpoint, { kind, token, tokenId }: Token, holder: Address): Promise<bigint> {
+export async function readHolding(
+  { client }: Endpoint,
+  { kind, token, tokenId }: Token,
+  holder: Address,
+): Promise<bigint> {
   return kind === ERC20
-    ? client.readContract({ address: token, abi: balanceAbi, functionName: "balanceOf", args: [holder] })
-    : client.readContract({ address: token, abi: balanceAbi, functionName: "balanceOf", args: [holder, tokenId] });
+    ? client.readContract({
+        address: token,
+        abi: balanceAbi,
+        functionName: "balanceOf",
+        args: [holder],
+      })
+    : client.readContract({
+        address: token,
+        abi: balanceAbi,
+        functionName: "balanceOf",
+        args: [holder, tokenId],
+      });
 }

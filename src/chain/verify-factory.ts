@@ -1,5 +1,12 @@
 /** No deposit address is given out before the chain has shown that the factory computes the same one. */
-import { decodeFunctionResult, encodeFunctionData, getAddress, type Hex, isAddressEqual, keccak256 } from "viem";
+import {
+  decodeFunctionResult,
+  encodeFunctionData,
+  getAddress,
+  type Hex,
+  isAddressEqual,
+  keccak256,
+} from "viem";
 import artifact from "../../contracts/artifacts/DepositFactory.json" with { type: "json" };
 import type { ChainConfig } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
@@ -16,7 +23,10 @@ const PROBE: Hex = `0x${"a5".repeat(32)}`;
 const verified = new Set<string>();
 
 /** Compares code and address computation with the chain once per (chain, factory). Throws `unavailable` until it has. */
-export async function verifyFactory(env: { readonly DB: D1Database }, chain: ChainConfig): Promise<void> {
+export async function verifyFactory(
+  env: { readonly DB: D1Database },
+  chain: ChainConfig,
+): Promise<void> {
   const key = `${chain.chain}:${chain.factory.toLowerCase()}`;
   if (verified.has(key)) return;
   const recorded = await first(
@@ -44,7 +54,8 @@ export async function verifyFactory(env: { readonly DB: D1Database }, chain: Cha
 async function matches(chain: ChainConfig): Promise<boolean> {
   try {
     const result = await askAny(chain, (endpoint) => compare(endpoint, chain));
-    if (!result) log("error", "chain.factory_differs", { chain: chain.chain, factory: chain.factory });
+    if (!result)
+      log("error", "chain.factory_differs", { chain: chain.chain, factory: chain.factory });
     return result;
   } catch (error) {
     log("warn", "chain.factory_unverified", { chain: chain.chain, ...errorFields(error) });
@@ -62,5 +73,8 @@ async function compare({ client }: Endpoint, chain: ChainConfig): Promise<boolea
     data: encodeFunctionData({ abi: depositFactoryAbi, functionName: "addressOf", args: [PROBE] }),
   });
   if (data === undefined) return false;
-  return isAddressEqual(decodeFunctionResult({ abi: depositFactoryAbi, functionName: "addressOf", data }), cloneAddress(factory, PROBE));
+  return isAddressEqual(
+    decodeFunctionResult({ abi: depositFactoryAbi, functionName: "addressOf", data }),
+    cloneAddress(factory, PROBE),
+  );
 }

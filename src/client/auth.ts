@@ -30,7 +30,12 @@ export class Auth {
    * ```
    */
   login({ email, password }: { email: string; password: string }): Promise<Session> {
-    return this.#transport.call({ method: "POST", path: "/auth/login", body: { email, password }, open: true });
+    return this.#transport.call({
+      method: "POST",
+      path: "/auth/login",
+      body: { email, password },
+      open: true,
+    });
   }
 
   /**
@@ -42,7 +47,12 @@ export class Auth {
    * ```
    */
   register({ email, password }: { email: string; password: string }): Promise<Session> {
-    return this.#transport.call({ method: "POST", path: "/auth/register", body: { email, password }, open: true });
+    return this.#transport.call({
+      method: "POST",
+      path: "/auth/register",
+      body: { email, password },
+      open: true,
+    });
   }
 
   /**
@@ -54,7 +64,12 @@ export class Auth {
    * ```
    */
   async endSessions({ revoke_keys }: { revoke_keys?: boolean } = {}): Promise<void> {
-    await this.#transport.call({ method: "DELETE", path: "/auth/sessions", body: { revoke_keys }, safe: true });
+    await this.#transport.call({
+      method: "DELETE",
+      path: "/auth/sessions",
+      body: { revoke_keys },
+      safe: true,
+    });
   }
 
   /**
@@ -67,7 +82,12 @@ export class Auth {
    * const bot = client.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret });
    * ```
    */
-  createApiKey(body: { label: string; scopes: Scope[]; expires_at?: string; allowed_ips?: string[] }): Promise<NewApiKey> {
+  createApiKey(body: {
+    label: string;
+    scopes: Scope[];
+    expires_at?: string;
+    allowed_ips?: string[];
+  }): Promise<NewApiKey> {
     const fields = only(body, { label: true, scopes: true, expires_at: true, allowed_ips: true });
     return this.#transport.call({ method: "POST", path: "/auth/api-keys", body: fields });
   }
@@ -96,7 +116,12 @@ export class Auth {
    * ```
    */
   revokeApiKey({ api_key_id }: { api_key_id: string }): Promise<ApiKey> {
-    return this.#transport.call({ method: "DELETE", path: "/auth/api-keys", body: { api_key_id }, safe: true });
+    return this.#transport.call({
+      method: "DELETE",
+      path: "/auth/api-keys",
+      body: { api_key_id },
+      safe: true,
+    });
   }
 
   /**
@@ -113,7 +138,11 @@ export class Auth {
     const { credential } = this.#transport;
     const signed = credential !== null && "apiKeyId" in credential;
     // An unused ticket dies by itself, so asking twice does no harm.
-    return this.#transport.call({ method: "POST", path: signed ? "/auth/ws-ticket/signed" : "/auth/ws-ticket", safe: true });
+    return this.#transport.call({
+      method: "POST",
+      path: signed ? "/auth/ws-ticket/signed" : "/auth/ws-ticket",
+      safe: true,
+    });
   }
 
   /**

@@ -50,7 +50,11 @@ export class Client {
    * const client = await Client.login({ baseUrl: "http://127.0.0.1:8787", email: "taker@demo.test", password: "correct horse battery" });
    * ```
    */
-  static async login({ email, password, ...options }: ClientOptions & { email: string; password: string }): Promise<Client> {
+  static async login({
+    email,
+    password,
+    ...options
+  }: ClientOptions & { email: string; password: string }): Promise<Client> {
     const { access_token } = await new Client(options).auth.login({ email, password });
     return new Client({ ...options, credential: { accessToken: access_token } });
   }
@@ -133,7 +137,11 @@ export class Client {
    * ```
    */
   bookStream(options: MarketAsset & StreamSettings): Stream {
-    return this.#stream("/rfq/stream", { venue_id: options.venue_id, asset_id: options.asset_id }, options);
+    return this.#stream(
+      "/rfq/stream",
+      { venue_id: options.venue_id, asset_id: options.asset_id },
+      options,
+    );
   }
 
   /**
@@ -166,7 +174,11 @@ export class Client {
     return this.#stream("/account/stream", {}, options);
   }
 
-  #stream(path: string, query: Record<string, string>, { since, onDisconnect }: StreamSettings): Stream {
+  #stream(
+    path: string,
+    query: Record<string, string>,
+    { since, onDisconnect }: StreamSettings,
+  ): Stream {
     const { webSocket } = this.#options;
     return new Stream({
       url: this.#transport.baseUrl.replace(/^http/, "ws") + path,
@@ -190,7 +202,12 @@ export class Client {
     } catch (error) {
       if (!(error instanceof Problem && error.code === "websocket_required")) throw error;
     }
-    await this.#transport.call({ method: "GET", path: "/rfq/request", query: { ...query, limit: 1 }, once: true });
+    await this.#transport.call({
+      method: "GET",
+      path: "/rfq/request",
+      query: { ...query, limit: 1 },
+      once: true,
+    });
   }
 }
 

@@ -1,7 +1,17 @@
 /** Deposit addresses, balances, the journal and withdrawals: `client.custody`. */
 import { type PageOptions, Pages } from "./pages.ts";
 import type { Transport } from "./transport.ts";
-import type { Balance, Deposit, DepositAddress, LedgerEntry, LedgerReason, MarketAsset, UsdcBalance, Venue, Withdrawal } from "./types.ts";
+import type {
+  Balance,
+  Deposit,
+  DepositAddress,
+  LedgerEntry,
+  LedgerReason,
+  MarketAsset,
+  UsdcBalance,
+  Venue,
+  Withdrawal,
+} from "./types.ts";
 import { only } from "./wire.ts";
 
 /** Which entries of the journal: all conditions together. */
@@ -64,7 +74,11 @@ export class Custody {
    * ```
    */
   createDepositAddress({ chain }: { chain?: string } = {}): Promise<DepositAddress> {
-    return this.#transport.call({ method: "POST", path: "/custody/create-deposit-address", body: { chain } });
+    return this.#transport.call({
+      method: "POST",
+      path: "/custody/create-deposit-address",
+      body: { chain },
+    });
   }
 
   /**
@@ -94,7 +108,11 @@ export class Custody {
    */
   balance(asset: MarketAsset): Promise<Balance> {
     const { venue_id, asset_id } = asset;
-    return this.#transport.call({ method: "GET", path: "/custody/get-balance", query: { venue_id, asset_id } });
+    return this.#transport.call({
+      method: "GET",
+      path: "/custody/get-balance",
+      query: { venue_id, asset_id },
+    });
   }
 
   /**
@@ -146,7 +164,11 @@ export class Custody {
    * }
    * ```
    */
-  deposits({ limit, last_cursor, status }: PageOptions & { status?: Deposit["status"] } = {}): Pages<Deposit> {
+  deposits({
+    limit,
+    last_cursor,
+    status,
+  }: PageOptions & { status?: Deposit["status"] } = {}): Pages<Deposit> {
     return new Pages(this.#transport, "/custody/get-deposits", { limit, last_cursor, status });
   }
 
@@ -165,7 +187,12 @@ export class Custody {
    * ```
    */
   withdraw(body: WithdrawalTerms): Promise<Withdrawal> {
-    return this.#transport.call({ method: "POST", path: "/custody/withdraw", body: only(body, WITHDRAWAL_FIELDS), safe: true });
+    return this.#transport.call({
+      method: "POST",
+      path: "/custody/withdraw",
+      body: only(body, WITHDRAWAL_FIELDS),
+      safe: true,
+    });
   }
 
   /**
@@ -177,7 +204,11 @@ export class Custody {
    * for (const { client_withdrawal_id, failure } of failed) console.log(client_withdrawal_id, failure?.message);
    * ```
    */
-  withdrawals({ limit, last_cursor, status }: PageOptions & { status?: Withdrawal["status"] } = {}): Pages<Withdrawal> {
+  withdrawals({
+    limit,
+    last_cursor,
+    status,
+  }: PageOptions & { status?: Withdrawal["status"] } = {}): Pages<Withdrawal> {
     return new Pages(this.#transport, "/custody/get-withdrawals", { limit, last_cursor, status });
   }
 
@@ -189,9 +220,14 @@ export class Custody {
    * const { status, transaction_hash } = await client.custody.withdrawal({ client_withdrawal_id: "payout-2026-11-20" });
    * ```
    */
-  withdrawal(id: { withdrawal_id: string } | { client_withdrawal_id: string }): Promise<Withdrawal> {
+  withdrawal(
+    id: { withdrawal_id: string } | { client_withdrawal_id: string },
+  ): Promise<Withdrawal> {
     // The service takes exactly one of them, and a whole record has both.
-    const query = "withdrawal_id" in id ? { withdrawal_id: id.withdrawal_id } : { client_withdrawal_id: id.client_withdrawal_id };
+    const query =
+      "withdrawal_id" in id
+        ? { withdrawal_id: id.withdrawal_id }
+        : { client_withdrawal_id: id.client_withdrawal_id };
     return this.#transport.call({ method: "GET", path: "/custody/get-withdrawal", query });
   }
 }

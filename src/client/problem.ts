@@ -38,10 +38,20 @@ export class Problem extends Error {
   /** Seconds after which the service wants to be asked again, when it said so. */
   readonly retryAfterSecs: number | null;
 
-  constructor(body: ProblemBody, answer: { status: number; requestId?: string | null; retryAfterSecs?: number | null; call?: string }) {
+  constructor(
+    body: ProblemBody,
+    answer: {
+      status: number;
+      requestId?: string | null;
+      retryAfterSecs?: number | null;
+      call?: string;
+    },
+  ) {
     const code = body.code ?? "unexpected_answer";
     const text = body.detail ?? body.title ?? "no explanation";
-    super(`${answer.call === undefined ? "" : `${answer.call}: `}${answer.status} ${code}: ${text}`);
+    super(
+      `${answer.call === undefined ? "" : `${answer.call}: `}${answer.status} ${code}: ${text}`,
+    );
     this.name = "Problem";
     this.code = code;
     this.status = answer.status;

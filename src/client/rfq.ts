@@ -75,7 +75,12 @@ export class Rfq {
    * }
    * ```
    */
-  openRequests({ limit, last_cursor, venue_id, asset_id }: PageOptions & Partial<MarketAsset> = {}): Pages<QuoteRequest> {
+  openRequests({
+    limit,
+    last_cursor,
+    venue_id,
+    asset_id,
+  }: PageOptions & Partial<MarketAsset> = {}): Pages<QuoteRequest> {
     return new Pages(this.#transport, "/rfq/request", { limit, last_cursor, venue_id, asset_id });
   }
 
@@ -100,8 +105,17 @@ export class Rfq {
    * for (const request of await client.rfq.myRequests().all()) await client.rfq.cancelRequest(request);
    * ```
    */
-  cancelRequest({ request_id }: { request_id: string }): Promise<{ request_id: string; status: "cancelled" }> {
-    return this.#transport.call({ method: "DELETE", path: "/rfq/request", body: { request_id }, safe: true });
+  cancelRequest({
+    request_id,
+  }: {
+    request_id: string;
+  }): Promise<{ request_id: string; status: "cancelled" }> {
+    return this.#transport.call({
+      method: "DELETE",
+      path: "/rfq/request",
+      body: { request_id },
+      safe: true,
+    });
   }
 
   /**
@@ -127,7 +141,12 @@ export class Rfq {
    * const best = items[0];
    * ```
    */
-  quotes({ limit, last_cursor, request_id, status }: PageOptions & { request_id: string; status?: Quote["status"] }): Pages<Quote> {
+  quotes({
+    limit,
+    last_cursor,
+    request_id,
+    status,
+  }: PageOptions & { request_id: string; status?: Quote["status"] }): Pages<Quote> {
     return new Pages(this.#transport, "/rfq/quote", { limit, last_cursor, request_id, status });
   }
 
@@ -139,7 +158,11 @@ export class Rfq {
    * const open = await client.rfq.myQuotes({ status: "open" }).all();
    * ```
    */
-  myQuotes({ limit, last_cursor, status }: PageOptions & { status?: Quote["status"] } = {}): Pages<Quote> {
+  myQuotes({
+    limit,
+    last_cursor,
+    status,
+  }: PageOptions & { status?: Quote["status"] } = {}): Pages<Quote> {
     return new Pages(this.#transport, "/rfq/get-quotes", { limit, last_cursor, status });
   }
 
@@ -152,8 +175,17 @@ export class Rfq {
    * for await (const quote of client.rfq.myQuotes({ status: "open" })) await client.rfq.cancelQuote(quote);
    * ```
    */
-  cancelQuote({ quote_id }: { quote_id: string }): Promise<{ quote_id: string; status: "cancelled" }> {
-    return this.#transport.call({ method: "DELETE", path: "/rfq/quote", body: { quote_id }, safe: true });
+  cancelQuote({
+    quote_id,
+  }: {
+    quote_id: string;
+  }): Promise<{ quote_id: string; status: "cancelled" }> {
+    return this.#transport.call({
+      method: "DELETE",
+      path: "/rfq/quote",
+      body: { quote_id },
+      safe: true,
+    });
   }
 
   /**
@@ -165,9 +197,15 @@ export class Rfq {
    * const { cancelled } = await client.rfq.cancelQuotes({ venue_id: "venue_one" });
    * ```
    */
-  cancelQuotes(filter: { venue_id?: Venue; asset_id?: string; request_id?: string } = {}): Promise<{ cancelled: number }> {
+  cancelQuotes(
+    filter: { venue_id?: Venue; asset_id?: string; request_id?: string } = {},
+  ): Promise<{ cancelled: number }> {
     const { venue_id, asset_id, request_id } = filter;
-    return this.#transport.call({ method: "DELETE", path: "/rfq/quotes", body: { venue_id, asset_id, request_id } });
+    return this.#transport.call({
+      method: "DELETE",
+      path: "/rfq/quotes",
+      body: { venue_id, asset_id, request_id },
+    });
   }
 
   /**
@@ -182,7 +220,12 @@ export class Rfq {
    * ```
    */
   accept({ quote_id }: { quote_id: string }): Promise<Match> {
-    return this.#transport.call({ method: "POST", path: "/rfq/accept", body: { quote_id }, safe: true });
+    return this.#transport.call({
+      method: "POST",
+      path: "/rfq/accept",
+      body: { quote_id },
+      safe: true,
+    });
   }
 
   /**
@@ -197,9 +240,18 @@ export class Rfq {
     return new Pages(this.#transport, "/rfq/get-matches", { limit, last_cursor });
   }
 
-  #write<T>(path: string, body: object, { idempotencyKey = crypto.randomUUID() }: WriteOptions): Promise<T> {
+  #write<T>(
+    path: string,
+    body: object,
+    { idempotencyKey = crypto.randomUUID() }: WriteOptions,
+  ): Promise<T> {
     // In the body, so that a signature covers it.
-    return this.#transport.call({ method: "POST", path, body: { ...body, idempotency_key: idempotencyKey }, safe: true });
+    return this.#transport.call({
+      method: "POST",
+      path,
+      body: { ...body, idempotency_key: idempotencyKey },
+      safe: true,
+    });
   }
 }
 
@@ -212,4 +264,8 @@ const REQUEST_FIELDS: Record<keyof RequestTerms, true> = {
   expires_in_secs: true,
 };
 
-const QUOTE_FIELDS: Record<keyof QuoteTerms, true> = { request_id: true, price: true, expires_in_secs: true };
+const QUOTE_FIELDS: Record<keyof QuoteTerms, true> = {
+  request_id: true,
+  price: true,
+  expires_in_secs: true,
+};

@@ -40,8 +40,11 @@ export type HmacKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
  */
 export function canonicalMessage(input: Omit<SignInput, "secret">): Uint8Array<ArrayBuffer> {
   const encoder = new TextEncoder();
-  const head = encoder.encode(`${input.timestampMs}\n${input.method.toUpperCase()}\n${input.pathAndQuery}\n`);
-  const body = typeof input.body === "string" ? encoder.encode(input.body) : (input.body ?? new Uint8Array());
+  const head = encoder.encode(
+    `${input.timestampMs}\n${input.method.toUpperCase()}\n${input.pathAndQuery}\n`,
+  );
+  const body =
+    typeof input.body === "string" ? encoder.encode(input.body) : (input.body ?? new Uint8Array());
   const message = new Uint8Array(head.length + body.length);
   message.set(head);
   message.set(body, head.length);
@@ -78,7 +81,9 @@ export async function sign(input: SignInput): Promise<string> {
  * });
  * ```
  */
-export async function signedHeaders(input: SignInput & { apiKeyId: string }): Promise<SignedHeaders> {
+export async function signedHeaders(
+  input: SignInput & { apiKeyId: string },
+): Promise<SignedHeaders> {
   return headersOf(input.apiKeyId, input.timestampMs, await sign(input));
 }
 
@@ -94,5 +99,9 @@ export async function signWith(key: HmacKey, input: Omit<SignInput, "secret">): 
 }
 
 export function headersOf(apiKeyId: string, timestampMs: number, signature: string): SignedHeaders {
-  return { APIKEY: apiKeyId, "X-Hmac-Timestamp": String(timestampMs), "X-Hmac-Signature": signature };
+  return {
+    APIKEY: apiKeyId,
+    "X-Hmac-Timestamp": String(timestampMs),
+    "X-Hmac-Signature": signature,
+  };
 }

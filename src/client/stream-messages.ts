@@ -24,14 +24,30 @@ export type StreamMessage =
   | Frame<"request.opened", QuoteRequest>
   | Frame<"request.closed", { request_id: string; reason: EndReason }>
   | Frame<"quote.opened" | "quote.received", Quote>
-  | Frame<"quote.closed", { quote_id: string; request_id: string; reason: "accepted" | "rejected" | "cancelled" | "expired" }>
+  | Frame<
+      "quote.closed",
+      {
+        quote_id: string;
+        request_id: string;
+        reason: "accepted" | "rejected" | "cancelled" | "expired";
+      }
+    >
   | Frame<"match.created", Match>
-  | Frame<"deposit.detected" | "deposit.credited" | "deposit.orphaned" | "deposit.quarantined", Deposit>
-  | Frame<"withdrawal.queued" | "withdrawal.submitted" | "withdrawal.settled" | "withdrawal.failed", Withdrawal>
+  | Frame<
+      "deposit.detected" | "deposit.credited" | "deposit.orphaned" | "deposit.quarantined",
+      Deposit
+    >
+  | Frame<
+      "withdrawal.queued" | "withdrawal.submitted" | "withdrawal.settled" | "withdrawal.failed",
+      Withdrawal
+    >
   | Frame<"account.notice", Record<string, unknown>>;
 
 /** The message of one type. */
-export type StreamMessageOf<Type extends StreamMessage["type"]> = Extract<StreamMessage, { type: Type }>;
+export type StreamMessageOf<Type extends StreamMessage["type"]> = Extract<
+  StreamMessage,
+  { type: Type }
+>;
 
 /** What is handled here and never shown: the answer to `ping`, and answers to commands. */
 export type ControlMessage =

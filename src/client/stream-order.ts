@@ -74,7 +74,8 @@ export class StreamOrder {
       this.#last = next.seq;
       messages.push(next);
     }
-    if (this.#last !== null) for (const seq of this.#held.keys()) if (seq <= this.#last) this.#held.delete(seq);
+    if (this.#last !== null)
+      for (const seq of this.#held.keys()) if (seq <= this.#last) this.#held.delete(seq);
     return messages;
   }
 }

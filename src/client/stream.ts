@@ -13,13 +13,21 @@ import type { Match, Quote } from "./types.ts";
 import { decode } from "./wire.ts";
 
 /** `type` is not used; an event of any runtime has it, which makes each a SocketEvent for the compiler. */
-type SocketEvent = { readonly type?: string; readonly data?: unknown; readonly code?: number; readonly reason?: string };
+type SocketEvent = {
+  readonly type?: string;
+  readonly data?: unknown;
+  readonly code?: number;
+  readonly reason?: string;
+};
 
 /** What is used of a WebSocket. */
 export type WebSocketLike = {
   send(text: string): void;
   close(code?: number, reason?: string): void;
-  addEventListener(type: "open" | "message" | "close" | "error", listener: (event: SocketEvent) => void): void;
+  addEventListener(
+    type: "open" | "message" | "close" | "error",
+    listener: (event: SocketEvent) => void,
+  ): void;
 };
 
 /** What a stream is made of; `Client` fills in all but `since` and `onDisconnect`. */
@@ -38,7 +46,14 @@ export type StreamOptions = {
    * Told each time that the connection is lost or could not be made, before the next attempt. `error`: why, if the service
    * told or could not be asked; `attempt` counts from the last hello. Close the stream here when it has tried long enough.
    */
-  onDisconnect?: ((event: { code: number; reason: string; attempt: number; error: Problem | NoAnswer | null }) => void) | undefined;
+  onDisconnect?:
+    | ((event: {
+        code: number;
+        reason: string;
+        attempt: number;
+        error: Problem | NoAnswer | null;
+      }) => void)
+    | undefined;
   /** The runtime's own when left out. */
   webSocket?: (new (url: string) => WebSocketLike) | undefined;
 };
@@ -46,7 +61,12 @@ export type StreamOptions = {
 /** How a connection ended. `greeted`: it had said hello. */
 type Ended = { code: number; reason: string; greeted: boolean };
 
-type Command = { frame: string; resolve(data: unknown): void; reject(error: unknown): void; timer: ReturnType<typeof setTimeout> };
+type Command = {
+  frame: string;
+  resolve(data: unknown): void;
+  reject(error: unknown): void;
+  timer: ReturnType<typeof setTimeout>;
+};
 
 const PING_INTERVAL_MS = 15_000;
 /** A connection that says nothing for so long after a ping is dead. */
@@ -135,7 +155,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
    * ```
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<StreamMessage, void, undefined> {
-    if (this.#reading) throw new Error("A stream has one reader at a time: each message is shown once.");
+    if (this.#reading)
+      throw new Error("A stream has one reader at a time: each message is shown once.");
     this.#reading = true;
     this.#start();
     try {
@@ -159,7 +180,12 @@ export class Stream implements AsyncIterable<StreamMessage> {
    * const quote = await stream.quote({ request_id: request.request_id, price: 650_000, expires_in_secs: 60 });
    * ```
    */
-  quote(terms: { request_id: string; price: number; expires_in_secs?: number; idempotency_key?: string }): Promise<Quote> {
+  quote(terms: {
+    request_id: string;
+    price: number;
+    expires_in_secs?: number;
+    idempotency_key?: string;
+  }): Promise<Quote> {
     const { request_id, price, expires_in_secs, idempotency_key = crypto.randomUUID() } = terms;
     return this.#command("quote", { request_id, price, expires_in_secs, idempotency_key });
   }
@@ -173,7 +199,11 @@ export class Stream implements AsyncIterable<StreamMessage> {
    * await stream.cancelQuote(quote);
    * ```
    */
-  cancelQuote({ quote_id }: { quote_id: string }): Promise<{ quote_id: string; status: "cancelled" }> {
+  cancelQuote({
+    quote_id,
+  }: {
+    quote_id: string;
+  }): Promise<{ quote_id: string; status: "cancelled" }> {
     return this.#command("cancel_quote", { quote_id });
   }
 
@@ -243,7 +273,11 @@ export class Stream implements AsyncIterable<StreamMessage> {
     const { ticket } = await this.#options.ticket();
     if (this.#stop.signal.aborted) return { code: 1000, reason: "closed", greeted: false };
     const since = this.#order.since;
-    const query = new URLSearchParams({ ...this.#options.query, ...(since === null ? {} : { since: String(since) }), ticket });
+    const query = new URLSearchParams({
+      ...this.#options.query,
+      ...(since === null ? {} : { since: String(since) }),
+      ticket,
+    });
     const WebSocketClass = this.#options.webSocket ?? globalWebSocket();
     const socket = new WebSocketClass(`${this.#options.url}?${query.toString()}`);
     this.#socket = socket;
@@ -254,8 +288,12 @@ export class Stream implements AsyncIterable<StreamMessage> {
           watch.heard();
           this.#receive(String(data), watch.greeted);
         });
-        socket.addEventListener("close", ({ code = 1006, reason = "" }) => resolve({ code, reason, greeted: this.#open }));
-        socket.addEventListener("error", () => resolve({ code: 1006, reason: "connection failed", greeted: this.#open }));
+        socket.addEventListener("close", ({ code = 1006, reason = "" }) =>
+          resolve({ code, reason, greeted: this.#open }),
+        );
+        socket.addEventListener("error", () =>
+          resolve({ code: 1006, reason: "connection failed", greeted: this.#open }),
+        );
         watch.gaveUp.then(
           (reason) => resolve({ code: 1006, reason, greeted: this.#open }),
           () => {},
@@ -280,12 +318,15 @@ export class Stream implements AsyncIterable<StreamMessage> {
         return this.#answered(message.id, (command) => command.resolve(message.data));
       case "error":
         return this.#answered(message.id, (command) =>
-          command.reject(new Problem(message.data, { status: Number(message.data["status"] ?? 0) })),
+          command.reject(
+            new Problem(message.data, { status: Number(message.data["status"] ?? 0) }),
+          ),
         );
       default:
         // Not of a stream: something newer than this client.
         if (!Number.isSafeInteger(message.seq)) return;
-        for (const shown of this.#order.take(message)) if (!this.#inbox.put(shown)) closeQuietly(this.#socket);
+        for (const shown of this.#order.take(message))
+          if (!this.#inbox.put(shown)) closeQuietly(this.#socket);
         if (message.type !== "hello") return;
         greeted();
         this.#open = true;
@@ -324,7 +365,9 @@ export class Stream implements AsyncIterable<StreamMessage> {
     this.#ready.reject(error ?? new NoAnswer("stream", "closed before it was open"));
     this.#inbox.end(error);
     for (const id of this.#commands.keys())
-      this.#answered(id, (command) => command.reject(error ?? new NoAnswer("command", "the stream was closed")));
+      this.#answered(id, (command) =>
+        command.reject(error ?? new NoAnswer("command", "the stream was closed")),
+      );
     closeQuietly(this.#socket);
   }
 }
@@ -353,7 +396,8 @@ function watchConnection(socket: WebSocketLike, order: StreamOrder) {
       if (now - startedAt > HELLO_TIMEOUT_MS) gaveUp.resolve("no hello");
       return;
     }
-    if (pingedAt !== null && heardAt < pingedAt && now - pingedAt > SILENCE_MS) gaveUp.resolve("silence");
+    if (pingedAt !== null && heardAt < pingedAt && now - pingedAt > SILENCE_MS)
+      gaveUp.resolve("silence");
     gapSince = order.hasGap ? (gapSince ?? now) : null;
     if (gapSince !== null && now - gapSince > GAP_MS) gaveUp.resolve("a gap was not filled");
     if (pingedAt === null || now - pingedAt > PING_INTERVAL_MS) {
@@ -371,7 +415,9 @@ function watchConnection(socket: WebSocketLike, order: StreamOrder) {
 
 function globalWebSocket(): new (url: string) => WebSocketLike {
   if (typeof WebSocket === "undefined") {
-    throw new Error("This runtime has no WebSocket: give the client the option `webSocket`, for example the class of the package ws.");
+    throw new Error(
+      "This runtime has no WebSocket: give the client the option `webSocket`, for example the class of the package ws.",
+    );
   }
   // Every runtime's class fits; their declared types differ from each other.
   return WebSocket as unknown as new (url: string) => WebSocketLike;

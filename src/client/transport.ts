@@ -74,7 +74,10 @@ export class Transport {
           attempt--;
           continue;
         }
-        const delayMs = attempt < attempts ? retryDelay(error, call.safe ?? call.method === "GET", attempt) : null;
+        const delayMs =
+          attempt < attempts
+            ? retryDelay(error, call.safe ?? call.method === "GET", attempt)
+            : null;
         if (delayMs === null) throw error;
         await sleep(delayMs);
       }
@@ -87,13 +90,23 @@ export class Transport {
     const body = call.body === undefined ? undefined : encode(call.body);
     const headers: Record<string, string> = { accept: "application/json" };
     if (body !== undefined) headers["content-type"] = "application/json";
-    if (call.open !== true) Object.assign(headers, await this.#credentialHeaders({ method: call.method, url, body, offsetMs }));
+    if (call.open !== true)
+      Object.assign(
+        headers,
+        await this.#credentialHeaders({ method: call.method, url, body, offsetMs }),
+      );
     const timeout = AbortSignal.timeout(this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
     const send = this.#options.fetch ?? fetch;
     let response: Response;
     let text: string;
     try {
-      response = await send(url.href, { method: call.method, headers, signal: timeout, redirect: "manual", body: body ?? null });
+      response = await send(url.href, {
+        method: call.method,
+        headers,
+        signal: timeout,
+        redirect: "manual",
+        body: body ?? null,
+      });
       text = await response.text();
     } catch (error) {
       throw new NoAnswer(name, timeout.aborted ? "no answer in time" : reasonOf(error), error);
@@ -101,14 +114,25 @@ export class Transport {
     return understand(name, response, text);
   }
 
-  async #credentialHeaders({ method, url, body, offsetMs }: ToSign): Promise<Record<string, string>> {
+  async #credentialHeaders({
+    method,
+    url,
+    body,
+    offsetMs,
+  }: ToSign): Promise<Record<string, string>> {
     const { credential } = this;
-    if (credential === null) throw new Error("This call needs a credential: log in, or give the client an API key.");
+    if (credential === null)
+      throw new Error("This call needs a credential: log in, or give the client an API key.");
     if ("accessToken" in credential) return { authorization: `Bearer ${credential.accessToken}` };
     this.#key ??= importSecret(credential.secret);
     const timestampMs = Math.round((this.#options.now ?? Date.now)() + offsetMs);
     const pathAndQuery = url.pathname + url.search;
-    const signature = await signWith(await this.#key, { timestampMs, method, pathAndQuery, ...(body === undefined ? {} : { body }) });
+    const signature = await signWith(await this.#key, {
+      timestampMs,
+      method,
+      pathAndQuery,
+      ...(body === undefined ? {} : { body }),
+    });
     return headersOf(credential.apiKeyId, timestampMs, signature);
   }
 
@@ -151,7 +175,12 @@ function problemBody(text: string): ProblemBody {
 }
 
 /** Milliseconds to wait before the next attempt, or null when there must be none. */
-export function retryDelay(error: unknown, safe: boolean, attempt: number, random = Math.random): number | null {
+export function retryDelay(
+  error: unknown,
+  safe: boolean,
+  attempt: number,
+  random = Math.random,
+): number | null {
   if (!isPassing(error, safe)) return null;
   const asked = error instanceof Problem ? error.retryAfterSecs : null;
   if (asked !== null && asked > LONGEST_RETRY_AFTER_SECS) return null;

@@ -69,7 +69,14 @@ export type ServerTime = { server_time: string; unix_ms: number };
 
 /** What the deployment offers; fees in basis points of the USDC amount. */
 export type ServiceConfig = {
-  chains: { chain: string; chain_id: number; usdc: string; vault: string; required_confirmations: number; default: boolean }[];
+  chains: {
+    chain: string;
+    chain_id: number;
+    usdc: string;
+    vault: string;
+    required_confirmations: number;
+    default: boolean;
+  }[];
   venues: {
     venue_id: Venue;
     chain: string;
@@ -83,7 +90,13 @@ export type ServiceConfig = {
 };
 
 /** Where to send USDC and outcome tokens on `chain`; `nonce` counts the user's addresses there. */
-export type DepositAddress = { address: string; chain: string; created_at: string; current: boolean; nonce: number };
+export type DepositAddress = {
+  address: string;
+  chain: string;
+  created_at: string;
+  current: boolean;
+  nonce: number;
+};
 
 /** Native units: 1 USDC is 1_000_000n. */
 export type UsdcBalance = {
@@ -97,7 +110,14 @@ export type UsdcBalance = {
 export type Balance = UsdcBalance & { venue_id: Venue | null; asset_id: string | null };
 
 /** Why an entry was written. */
-export type LedgerReason = "deposit" | "withdrawal" | "reserve_rfq" | "reserve_trade" | "release" | "trade" | "fee";
+export type LedgerReason =
+  | "deposit"
+  | "withdrawal"
+  | "reserve_rfq"
+  | "reserve_trade"
+  | "release"
+  | "trade"
+  | "fee";
 
 /** One line of the journal. */
 export type LedgerEntry = {

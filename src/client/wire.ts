@@ -1,14 +1,24 @@
 /** The two ways an amount is written on the wire, and the bytes that a request carries. */
 
 /** Fields that hold an amount, wherever they occur: `0x…` hex, except the ledger's signed decimals. */
-const AMOUNT_FIELDS = new Set(["amount", "balance", "pending_balance", "usdc_amount", "fee", "delta", "balance_after"]);
+const AMOUNT_FIELDS = new Set([
+  "amount",
+  "balance",
+  "pending_balance",
+  "usdc_amount",
+  "fee",
+  "delta",
+  "balance_after",
+]);
 
 const AMOUNT = /^(?:0x[0-9a-f]+|-?\d+)$/;
 
 /** An answer with its amounts as bigints. */
 export function decode(text: string): unknown {
   return JSON.parse(text, (key, value: unknown) =>
-    typeof value === "string" && AMOUNT_FIELDS.has(key) && AMOUNT.test(value) ? BigInt(value) : value,
+    typeof value === "string" && AMOUNT_FIELDS.has(key) && AMOUNT.test(value)
+      ? BigInt(value)
+      : value,
   );
 }
 
@@ -24,12 +34,22 @@ export function only<T extends object>(record: T, names: Record<keyof T, true>):
 
 /** A body with bigints as decimal strings, and without the fields that are undefined. */
 export function encode(body: object): Uint8Array<ArrayBuffer> {
-  const text = JSON.stringify(body, (_key, value: unknown) => (typeof value === "bigint" ? String(value) : value));
+  const text = JSON.stringify(body, (_key, value: unknown) =>
+    typeof value === "bigint" ? String(value) : value,
+  );
   // Runtimes disagree about the declared type of encoded bytes; a copy has one that all of them send.
   return new Uint8Array(new TextEncoder().encode(text));
 }
 
-export type QueryValue = string | number | bigint | boolean | Date | readonly string[] | null | undefined;
+export type QueryValue =
+  | string
+  | number
+  | bigint
+  | boolean
+  | Date
+  | readonly string[]
+  | null
+  | undefined;
 
 /**
  * Path and query in the form that neither `fetch` nor Cloudflare rewrites on the way: what is signed is what arrives.
@@ -38,7 +58,12 @@ export type QueryValue = string | number | bigint | boolean | Date | readonly st
 export function targetOf(path: string, query: Record<string, QueryValue> = {}): string {
   const pairs = Object.entries(query).flatMap(([name, value]) => {
     if (value === undefined || value === null) return [];
-    const text = value instanceof Date ? value.toISOString() : Array.isArray(value) ? value.join(",") : String(value);
+    const text =
+      value instanceof Date
+        ? value.toISOString()
+        : Array.isArray(value)
+          ? value.join(",")
+          : String(value);
     return [`${escape(name)}=${escape(text)}`];
   });
   return pairs.length === 0 ? path : `${path}?${pairs.join("&")}`;

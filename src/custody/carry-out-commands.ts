@@ -44,5 +44,10 @@ export async function voidOrdered(desk: Desk): Promise<boolean> {
     desk.chain,
     rows.map((row) => `0x${row.payment}` as const),
   );
-  return makeTransaction(desk, { kind: "void", call, batchNo: null, members: rows.map((row) => readUuid(row.id)) });
+  return makeTransaction(desk, {
+    kind: "void",
+    call,
+    batchNo: null,
+    members: rows.map((row) => readUuid(row.id)),
+  });
 }

@@ -3,12 +3,22 @@ import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
 import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
-import { WITHDRAWAL_COLUMNS, WITHDRAWAL_STATES, type WithdrawalRow, type WithdrawalState, withdrawalView } from "./records.ts";
+import {
+  WITHDRAWAL_COLUMNS,
+  WITHDRAWAL_STATES,
+  type WithdrawalRow,
+  type WithdrawalState,
+  withdrawalView,
+} from "./records.ts";
 
 const MAX_LISTED = 500;
 
 /** Statements to write beside the order, such as its audit row; `fired` holds when the order was written. */
-export type Alongside = (order: { readonly at: Sql; readonly fired: Sql; readonly userId: string }) => readonly Sql[];
+export type Alongside = (order: {
+  readonly at: Sql;
+  readonly fired: Sql;
+  readonly userId: string;
+}) => readonly Sql[];
 
 /** `withdrawals fail` and `retry`. An order that is already open is not written twice. */
 export async function orderForWithdrawal(
@@ -20,9 +30,12 @@ export async function orderForWithdrawal(
     db,
     sql`SELECT chain, state, hex(user_id) AS user_id FROM withdrawals WHERE withdrawal_id = ${uuid(order.withdrawalId)}`,
   );
-  if (withdrawal === undefined) throw problem("withdrawal_unknown", `There is no withdrawal ${order.withdrawalId}.`);
+  if (withdrawal === undefined)
+    throw problem("withdrawal_unknown", `There is no withdrawal ${order.withdrawalId}.`);
   if (withdrawal.state === "settled" || withdrawal.state === "failed") {
-    throw invalidRequest([{ path: "--id", message: `the withdrawal is ${withdrawal.state}, which is final` }]);
+    throw invalidRequest([
+      { path: "--id", message: `the withdrawal is ${withdrawal.state}, which is final` },
+    ]);
   }
   const group = newGroup();
   const fired = sql`EXISTS (SELECT 1 FROM chain_commands WHERE withdrawal_id = ${uuid(order.withdrawalId)} AND kind = ${order.kind} AND at = ${group.at} AND done_in IS NULL)`;
@@ -45,9 +58,15 @@ export async function orderResume(
   alongside: (at: Sql) => readonly Sql[] = () => [],
 ): Promise<void> {
   const group = newGroup();
-  const order = (kind: "resume_chain" | "resume_payer") => sql`INSERT INTO chain_commands (chain, kind, actor, at)
+  const order = (
+    kind: "resume_chain" | "resume_payer",
+  ) => sql`INSERT INTO chain_commands (chain, kind, actor, at)
     SELECT ${chain}, ${kind}, ${actor}, ${group.at} WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE chain = ${chain} AND kind = ${kind} AND done_in IS NULL)`;
-  await commitOrThrow(db, group, [order("resume_chain"), order("resume_payer"), ...alongside(group.at)]);
+  await commitOrThrow(db, group, [
+    order("resume_chain"),
+    order("resume_payer"),
+    ...alongside(group.at),
+  ]);
 }
 
 /** `withdrawals pause` and `resume`: new ones are refused, queued ones wait. */
@@ -73,9 +92,18 @@ export async function listWithdrawals(
   query: { status?: string | undefined; limit: number },
 ): Promise<Record<string, unknown>[]> {
   if (query.status !== undefined && !WITHDRAWAL_STATES.some((state) => state === query.status)) {
-    throw invalidRequest([{ path: "--status", message: `must be one of ${WITHDRAWAL_STATES.join(", ")}` }]);
+    throw invalidRequest([
+      { path: "--status", message: `must be one of ${WITHDRAWAL_STATES.join(", ")}` },
+    ]);
   }
-  const rows = await all<WithdrawalRow & { user_id: string; attempts: number; orders: string | null; dead_lettered: number }>(
+  const rows = await all<
+    WithdrawalRow & {
+      user_id: string;
+      attempts: number;
+      orders: string | null;
+      dead_lettered: number;
+    }
+  >(
     db,
     sql`SELECT ${WITHDRAWAL_COLUMNS}, hex(w.user_id) AS user_id,
         (SELECT count(*) FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = 'pay') AS attempts,
@@ -113,7 +141,10 @@ type StatusRow = {
 };
 
 /** `chain status`: how far each chain is read and paid, what stopped it, and the open alerts. */
-export async function chainStatus(db: D1Database, chain: string | undefined): Promise<Record<string, unknown>> {
+export async function chainStatus(
+  db: D1Database,
+  chain: string | undefined,
+): Promise<Record<string, unknown>> {
   const rows = await all<StatusRow>(
     db,
     sql`SELECT c.chain, c.final_number, c.scanned_number, c.head_number, c.moved_at, c.halted_at, c.halt_reason,
@@ -138,8 +169,14 @@ export async function chainStatus(db: D1Database, chain: string | undefined): Pr
       scanned_block: row.scanned_number,
       head_block: row.head_number,
       moved_at: toWireTime(row.moved_at),
-      halted: row.halted_at === null ? null : { at: toWireTimeOrNull(row.halted_at), reason: row.halt_reason },
-      payer_halted: row.payer_halted_at === null ? null : { at: toWireTimeOrNull(row.payer_halted_at), reason: row.payer_halt_reason },
+      halted:
+        row.halted_at === null
+          ? null
+          : { at: toWireTimeOrNull(row.halted_at), reason: row.halt_reason },
+      payer_halted:
+        row.payer_halted_at === null
+          ? null
+          : { at: toWireTimeOrNull(row.payer_halted_at), reason: row.payer_halt_reason },
       withdrawals: { queued: row.queued, submitted: row.submitted },
       open_transactions: row.open,
       deposits: { confirming: row.confirming, quarantined: row.quarantined },

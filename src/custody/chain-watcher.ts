@@ -44,7 +44,10 @@ export class ChainWatcher extends DurableObject<Env> {
 
   /** Kept before the address is told, so that a restored database can be told of it again. */
   async remember(copy: Omit<AddressCopy, "createdAt">): Promise<void> {
-    await this.ctx.storage.put<AddressCopy>(COPIES + copy.address, { ...copy, createdAt: Date.now() });
+    await this.ctx.storage.put<AddressCopy>(COPIES + copy.address, {
+      ...copy,
+      createdAt: Date.now(),
+    });
   }
 
   /** The operator's `restore`: addresses that the database has lost are there again, and what they received is money. */
@@ -56,13 +59,18 @@ export class ChainWatcher extends DurableObject<Env> {
       const missing = await missingAddresses(desk, page);
       if (missing.length === 0) continue;
       // Written down first: a restore that ends half-way reads these blocks when it is run again.
-      const due = (await this.ctx.storage.get<number>("read_again_from")) ?? Number.POSITIVE_INFINITY;
+      const due =
+        (await this.ctx.storage.get<number>("read_again_from")) ?? Number.POSITIVE_INFINITY;
       const from = await blockBefore(desk, Math.min(...missing.map(({ createdAt }) => createdAt)));
       await this.ctx.storage.put("read_again_from", Math.min(due, from));
       await rewriteAddresses(desk, missing);
       rewritten += missing.length;
     }
-    return { rewritten, unread_above: await this.#readAgain(desk), lost_users: await usersLost(this.env.DB, name) };
+    return {
+      rewritten,
+      unread_above: await this.#readAgain(desk),
+      lost_users: await usersLost(this.env.DB, name),
+    };
   }
 
   async #readAgain(desk: ChainDesk): Promise<number | null> {
@@ -80,7 +88,13 @@ export class ChainWatcher extends DurableObject<Env> {
     const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
     if (chain === undefined) return undefined;
     const cut = faultHook(this.env);
-    return { db: this.env.DB, settings, chain, push: (events) => pushHints(this.env, events), ...(cut === undefined ? {} : { cut }) };
+    return {
+      db: this.env.DB,
+      settings,
+      chain,
+      push: (events) => pushHints(this.env, events),
+      ...(cut === undefined ? {} : { cut }),
+    };
   }
 
   override async alarm(): Promise<void> {
@@ -91,17 +105,26 @@ export class ChainWatcher extends DurableObject<Env> {
     try {
       const round = await watchChain(desk);
       await pruneCopies<AddressCopy>(this.ctx.storage, COPIES, async (copies) =>
-        [...copies].flatMap(([key, { createdAt }]) => (createdAt < Date.now() - KEPT_MS ? [key] : [])),
+        [...copies].flatMap(([key, { createdAt }]) =>
+          createdAt < Date.now() - KEPT_MS ? [key] : [],
+        ),
       );
       if (round.state === "halted") waitMs = HALTED_POLL_MS;
       if (round.behind) waitMs = 0;
-      if (this.#failures >= FAILURES_TOLERATED) await clearAlert(this.env.DB, "chain_unreachable", chain.chain);
+      if (this.#failures >= FAILURES_TOLERATED)
+        await clearAlert(this.env.DB, "chain_unreachable", chain.chain);
       this.#failures = 0;
     } catch (error) {
       this.#failures++;
-      log("warn", "watcher.round_failed", { chain: chain.chain, failures: this.#failures, ...errorFields(error) });
+      log("warn", "watcher.round_failed", {
+        chain: chain.chain,
+        failures: this.#failures,
+        ...errorFields(error),
+      });
       if (this.#failures === FAILURES_TOLERATED) {
-        await raiseAlert(this.env.DB, "chain_unreachable", chain.chain, describe(error)).catch(() => {});
+        await raiseAlert(this.env.DB, "chain_unreachable", chain.chain, describe(error)).catch(
+          () => {},
+        );
       }
     } finally {
       // In `finally`: an alarm that throws is retried six times and then never again.

@@ -16,7 +16,11 @@ export type Choice = {
 };
 
 /** Oldest first; a job that does not fit yet is passed over and holds up nobody, not even of its own asset. */
-export function choosePayments(jobs: readonly Job[], held: ReadonlyMap<AssetKey, bigint>, limit: number): Choice {
+export function choosePayments(
+  jobs: readonly Job[],
+  held: ReadonlyMap<AssetKey, bigint>,
+  limit: number,
+): Choice {
   const left = new Map(held);
   const chosen: Job[] = [];
   const missing = new Map<AssetKey, bigint>();

@@ -1,5 +1,11 @@
 /** Below the confirmed height blocks are read once more, from another endpoint where there is one, and become money. */
-import { alarmOddPayments, endMembers, recordVaultEvents, requeueSkipped, settlePaid } from "./settle-withdrawal.ts";
+import {
+  alarmOddPayments,
+  endMembers,
+  recordVaultEvents,
+  requeueSkipped,
+  settlePaid,
+} from "./settle-withdrawal.ts";
 import { type Cursor, forgetBlocks, movedIn, moveFinal, readBlocks } from "../chain/cursor.ts";
 import type { Swept, SweepFailed } from "../chain/decode-logs.ts";
 import { askAny, type Endpoint, NodeDisagrees, readHeader } from "../chain/rpc.ts";
@@ -19,11 +25,22 @@ const SWEEP_FAILED_WAIT_MS = 3_600_000;
 const CREDIT_GROUPS = 100;
 
 /** Confirms the next range of blocks up to `target`, with all that they hold, in one group. */
-export async function confirmBlocks(desk: ChainDesk, cursor: Cursor, target: number): Promise<Cursor> {
+export async function confirmBlocks(
+  desk: ChainDesk,
+  cursor: Cursor,
+  target: number,
+): Promise<Cursor> {
   const { settings, chain } = desk;
-  const range = { from: cursor.final.number + 1, to: Math.min(target, cursor.final.number + chain.scan_range) };
+  const range = {
+    from: cursor.final.number + 1,
+    to: Math.min(target, cursor.final.number + chain.scan_range),
+  };
   const expected = await expectations(desk, range);
-  const { scan, ours } = await askAny(chain, (endpoint) => readAgain(endpoint, desk, cursor, range, expected), 1);
+  const { scan, ours } = await askAny(
+    chain,
+    (endpoint) => readAgain(endpoint, desk, cursor, range, expected),
+    1,
+  );
   const outcomes = scan.vaultEvents.length > 0;
   if (outcomes) await desk.cut?.("mined");
   const group = newGroup();
@@ -36,19 +53,32 @@ export async function confirmBlocks(desk: ChainDesk, cursor: Cursor, target: num
     ...creditConfirmed(group, settings, chain.chain, when),
     ...(outcomes ? applyVaultEvents(desk, group, scan, when) : []),
     ...(scan.sweeps.length === 0 ? [] : [forgetSwept(desk, scan.sweeps, when)]),
-    ...(scan.sweepFailures.length === 0 ? [] : [waitAfterFailure(desk, group, scan.sweepFailures, when)]),
+    ...(scan.sweepFailures.length === 0
+      ? []
+      : [waitAfterFailure(desk, group, scan.sweepFailures, when)]),
     ...announceDeposits(group),
     ...announceWithdrawals(group),
   ]);
   if (outcomes) await desk.cut?.("confirmed");
-  for (let groups = 0; groups < CREDIT_GROUPS && moved.haltedAt === null && (await hasDue(desk)); groups++)
+  for (
+    let groups = 0;
+    groups < CREDIT_GROUPS && moved.haltedAt === null && (await hasDue(desk));
+    groups++
+  )
     moved = await creditRest(desk, moved);
   return moved;
 }
 
 type Expected = {
   readonly blockHash: string | null;
-  readonly deposits: readonly { tx: string; token: string; ordinal: number; position: number; block: number; hash: string }[];
+  readonly deposits: readonly {
+    tx: string;
+    token: string;
+    ordinal: number;
+    position: number;
+    block: number;
+    hash: string;
+  }[];
 };
 
 /** What the first reading found in the range: the second may differ only where the chain does. */
@@ -71,17 +101,23 @@ async function readAgain(
 ): Promise<{ scan: Scan; ours: SeenTransfer[] }> {
   const { db, settings, chain } = desk;
   const scan = await scanRange(endpoint, range, watchedContracts(settings, chain));
-  if (scan.first.parentHash !== cursor.final.hash) throw new NodeDisagrees(`block ${range.from} does not follow the confirmed one`);
+  if (scan.first.parentHash !== cursor.final.hash)
+    throw new NodeDisagrees(`block ${range.from} does not follow the confirmed one`);
   if (expected.blockHash !== null && expected.blockHash !== scan.last.hash)
     throw new NodeDisagrees(`block ${range.to} differs from the one that was scanned`);
   const ours = await transfersToUs(db, settings, chain, scan.transfers);
   for (const deposit of expected.deposits) {
     const found = ours.some(
-      (one) => one.tx === deposit.tx && one.token === deposit.token && one.ordinal === deposit.ordinal && one.position === deposit.position,
+      (one) =>
+        one.tx === deposit.tx &&
+        one.token === deposit.token &&
+        one.ordinal === deposit.ordinal &&
+        one.position === deposit.position,
     );
     if (found) continue;
     const block = await readHeader(endpoint, deposit.block);
-    if (block.hash === `0x${deposit.hash}`) throw new NodeDisagrees(`the logs of block ${deposit.block} lack a transfer that they had`);
+    if (block.hash === `0x${deposit.hash}`)
+      throw new NodeDisagrees(`the logs of block ${deposit.block} lack a transfer that they had`);
   }
   return { scan, ours };
 }
@@ -100,17 +136,28 @@ function applyVaultEvents({ chain }: ChainDesk, group: Group, scan: Scan, when: 
 /** An address swept at or after its last deposit holds nothing of it any more. */
 function forgetSwept({ settings, chain }: ChainDesk, sweeps: readonly Swept[], when: Sql): Sql {
   const rows = sweeps.flatMap((swept) => {
-    const asset = assetOf(settings, chain, swept.token, null) ?? assetOf(settings, chain, swept.token, swept.tokenId);
-    return asset === undefined ? [] : [{ asset, address: swept.account.slice(2), block: swept.blockNumber }];
+    const asset =
+      assetOf(settings, chain, swept.token, null) ??
+      assetOf(settings, chain, swept.token, swept.tokenId);
+    return asset === undefined
+      ? []
+      : [{ asset, address: swept.account.slice(2), block: swept.blockNumber }];
   });
   return sql`DELETE FROM unswept WHERE chain = ${chain.chain} AND ${when} AND EXISTS (SELECT 1 FROM json_each(${JSON.stringify(rows)}) j
     WHERE unswept.asset = j.value ->> 'asset' AND unswept.address = unhex(j.value ->> 'address') AND unswept.block_number <= j.value ->> 'block')`;
 }
 
 /** A token that refuses to move an address's holding would have its sweep tried in every round. */
-function waitAfterFailure({ settings, chain }: ChainDesk, group: Group, failures: readonly SweepFailed[], when: Sql): Sql {
+function waitAfterFailure(
+  { settings, chain }: ChainDesk,
+  group: Group,
+  failures: readonly SweepFailed[],
+  when: Sql,
+): Sql {
   const rows = failures.flatMap((failure) => {
-    const asset = assetOf(settings, chain, failure.token, null) ?? assetOf(settings, chain, failure.token, failure.tokenId);
+    const asset =
+      assetOf(settings, chain, failure.token, null) ??
+      assetOf(settings, chain, failure.token, failure.tokenId);
     return asset === undefined ? [] : [{ asset, salt: failure.salt.slice(2) }];
   });
   return sql`UPDATE unswept SET not_before = ${group.at} + ${SWEEP_FAILED_WAIT_MS}

@@ -24,17 +24,29 @@ export async function pruneCopies<Copy>(
   const now = Date.now();
   if (turn !== undefined && now - turn.at < PRUNE_EVERY_MS) return;
   const after = turn?.after ?? null;
-  const page = await storage.list<Copy>({ prefix, limit: PAGE, ...(after === null ? {} : { startAfter: after }) });
+  const page = await storage.list<Copy>({
+    prefix,
+    limit: PAGE,
+    ...(after === null ? {} : { startAfter: after }),
+  });
   const doomed = page.size === 0 ? [] : await ended(page);
-  for (let start = 0; start < doomed.length; start += KEYS_PER_CALL) await storage.delete(doomed.slice(start, start + KEYS_PER_CALL));
+  for (let start = 0; start < doomed.length; start += KEYS_PER_CALL)
+    await storage.delete(doomed.slice(start, start + KEYS_PER_CALL));
   const last = page.size < PAGE ? null : ([...page.keys()].at(-1) ?? null);
   await storage.put(`pruned:${prefix}`, { at: now, after: last });
 }
 
 /** Every copy under the prefix, page by page. */
-export async function* copiesUnder<Copy>(storage: DurableObjectStorage, prefix: string): AsyncGenerator<Copy[], void, undefined> {
+export async function* copiesUnder<Copy>(
+  storage: DurableObjectStorage,
+  prefix: string,
+): AsyncGenerator<Copy[], void, undefined> {
   for (let after: string | undefined; ;) {
-    const page = await storage.list<Copy>({ prefix, limit: PAGE, ...(after === undefined ? {} : { startAfter: after }) });
+    const page = await storage.list<Copy>({
+      prefix,
+      limit: PAGE,
+      ...(after === undefined ? {} : { startAfter: after }),
+    });
     if (page.size > 0) yield [...page.values()];
     if (page.size < PAGE) return;
     after = [...page.keys()].at(-1);

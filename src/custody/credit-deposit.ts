@@ -30,7 +30,8 @@ export function creditConfirmed(group: Group, settings: Config, chain: string, w
     alertRow({
       kind: "deposit_quarantined",
       subject: chain,
-      detail: "A deposit is larger than the ledger can hold: operator deposits list --status quarantined.",
+      detail:
+        "A deposit is larger than the ledger can hold: operator deposits list --status quarantined.",
       at: group.at,
       when: sql`EXISTS (SELECT 1 FROM deposits INDEXED BY deposits_ended_in WHERE ended_in = ${group.seq} AND chain = ${chain} AND state = 'quarantined')`,
     }),
@@ -44,7 +45,13 @@ export function creditConfirmed(group: Group, settings: Config, chain: string, w
           WINDOW earlier AS (PARTITION BY asset ORDER BY block_number, deposit_id))
         WHERE place = 1 OR after < 4.6e18)`,
     openExternalAccounts(credited),
-    ...post(group, { reason: "deposit", step: "credit", from: "external", to: "available", source: credited }),
+    ...post(group, {
+      reason: "deposit",
+      step: "credit",
+      from: "external",
+      to: "available",
+      source: credited,
+    }),
     sql`INSERT INTO unswept (chain, asset, address, amount, block_number)
       SELECT chain, asset, address, CAST(min(4e18, total(CAST(amount AS INTEGER))) AS INTEGER), max(block_number)
       FROM deposits WHERE ended_in = ${group.seq} AND state = 'credited' GROUP BY chain, asset, address

@@ -15,11 +15,26 @@ export const MAX_DEPOSIT_ADDRESSES = 50;
 /** Calls of one user at once take each other's number; each try but the last loses to a call that succeeded. */
 const NONCE_TRIES = 8;
 
-export type DepositAddress = { address: string; chain: string; created_at: string; current: boolean; nonce: number };
+export type DepositAddress = {
+  address: string;
+  chain: string;
+  created_at: string;
+  current: boolean;
+  nonce: number;
+};
 
-type Row = { readonly address: string; readonly chain: string; readonly created_at: number; readonly nonce: number };
+type Row = {
+  readonly address: string;
+  readonly chain: string;
+  readonly created_at: number;
+  readonly nonce: number;
+};
 
-type Command = { readonly actor: Actor; readonly chain: ChainConfig; readonly ip: string | undefined };
+type Command = {
+  readonly actor: Actor;
+  readonly chain: ChainConfig;
+  readonly ip: string | undefined;
+};
 /** Keeps a copy outside the database, for a restore (restore-addresses.ts). */
 type Remember = (copy: Omit<AddressCopy, "createdAt">) => Promise<void>;
 
@@ -39,7 +54,10 @@ export async function createDepositAddress(
     );
     const nonce = count?.n ?? 0;
     if (nonce >= MAX_DEPOSIT_ADDRESSES) {
-      throw problem("deposit_address_limit", `At most ${MAX_DEPOSIT_ADDRESSES} deposit addresses on a chain. Earlier ones stay good.`);
+      throw problem(
+        "deposit_address_limit",
+        `At most ${MAX_DEPOSIT_ADDRESSES} deposit addresses on a chain. Earlier ones stay good.`,
+      );
     }
     const created = await tryToCreate(db, settings, { ...command, nonce, remember });
     if (created !== undefined) return created;
@@ -54,7 +72,12 @@ async function tryToCreate(
 ): Promise<DepositAddress | undefined> {
   const derived = depositAddressFor(settings, chain, actor.userId, nonce);
   try {
-    await remember({ address: derived.address.slice(2).toLowerCase(), salt: derived.salt.slice(2), userId: actor.userId, nonce });
+    await remember({
+      address: derived.address.slice(2).toLowerCase(),
+      salt: derived.salt.slice(2),
+      userId: actor.userId,
+      nonce,
+    });
   } catch (error) {
     log("warn", "custody.address_not_remembered", { chain: chain.chain, ...errorFields(error) });
     throw unavailable("none", "The deposit address could not be recorded. Try again shortly.");
@@ -71,12 +94,18 @@ async function tryToCreate(
     ],
   });
   if (!created) return undefined;
-  const row = await first<Row>(db, sql`SELECT hex(address) AS address, chain, created_at, nonce ${mine}`);
+  const row = await first<Row>(
+    db,
+    sql`SELECT hex(address) AS address, chain, created_at, nonce ${mine}`,
+  );
   return row === undefined ? undefined : view(row, true);
 }
 
 /** Every address of the user, newest first; the newest of each chain is the current one. */
-export async function listDepositAddresses(db: D1Database, userId: string): Promise<DepositAddress[]> {
+export async function listDepositAddresses(
+  db: D1Database,
+  userId: string,
+): Promise<DepositAddress[]> {
   const rows = await all<Row>(
     db,
     sql`SELECT hex(address) AS address, chain, created_at, nonce FROM deposit_addresses WHERE user_id = ${uuid(userId)}
@@ -91,5 +120,11 @@ export async function listDepositAddresses(db: D1Database, userId: string): Prom
 }
 
 function view(row: Row, current: boolean): DepositAddress {
-  return { address: checksumAddress(row.address), chain: row.chain, created_at: toWireTime(row.created_at), current, nonce: row.nonce };
+  return {
+    address: checksumAddress(row.address),
+    chain: row.chain,
+    created_at: toWireTime(row.created_at),
+    current,
+    nonce: row.nonce,
+  };
 }

@@ -18,20 +18,29 @@ export async function endFinal(desk: Desk, transaction: OpenTransaction): Promis
   const ids = await liveMembers(db, transaction.id);
   const judged = await askAny(chain, async (endpoint) => {
     const final = await readHeader(endpoint, cursor.final.number);
-    if (final.hash !== cursor.final.hash) throw new NodeDisagrees(`block ${cursor.final.number} is not the confirmed one`);
+    if (final.hash !== cursor.final.hash)
+      throw new NodeDisagrees(`block ${cursor.final.number} is not the confirmed one`);
     const used = await noncesAtBlock(endpoint, account.address, cursor.final.hash);
     return used > transaction.nonce ? readOutcomes(endpoint, chain, ids, cursor.final.hash) : null;
   });
   if (judged === null) return;
   if (judged.states.some((state) => state !== PAYMENT_STATE.none)) {
-    await haltPayer(db, chain.chain, `the vault has an outcome for a member of nonce ${transaction.nonce} that its events do not show`);
+    await haltPayer(
+      db,
+      chain.chain,
+      `the vault has an outcome for a member of nonce ${transaction.nonce} that its events do not show`,
+    );
     return;
   }
   const consumed = transaction.batchNo === null || judged.nextBatchNo > transaction.batchNo;
   await endTransaction(desk, transaction, consumed ? "done" : "unused");
 }
 
-async function endTransaction(desk: Desk, transaction: OpenTransaction, state: "done" | "unused"): Promise<void> {
+async function endTransaction(
+  desk: Desk,
+  transaction: OpenTransaction,
+  state: "done" | "unused",
+): Promise<void> {
   const { chain } = desk.chain;
   const group = newGroup();
   const ended = sql`SELECT 1 FROM chain_transactions t WHERE t.transaction_id = ${uuid(transaction.id)} AND t.ended_in = ${group.seq}`;
@@ -49,6 +58,7 @@ async function endTransaction(desk: Desk, transaction: OpenTransaction, state: "
     ...announceWithdrawals(group),
     eventsToPush(group),
   ]);
-  if (!result.committed) throw new Error(`a transaction of ${chain} was not ended`, { cause: result.cause });
+  if (!result.committed)
+    throw new Error(`a transaction of ${chain} was not ended`, { cause: result.cause });
   await desk.push((result.rows?.at(-1) ?? []).map((row) => row as LoggedEvent));
 }

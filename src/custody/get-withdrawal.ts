@@ -2,10 +2,17 @@ import { problem } from "../platform/problem.ts";
 import { first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { WITHDRAWAL_COLUMNS, type WithdrawalRow, withdrawalView } from "./records.ts";
 
-export type WithdrawalName = { readonly withdrawal_id?: string | undefined; readonly client_withdrawal_id?: string | undefined };
+export type WithdrawalName = {
+  readonly withdrawal_id?: string | undefined;
+  readonly client_withdrawal_id?: string | undefined;
+};
 
 /** Another user's withdrawal is as unknown as one that never was. */
-export async function getWithdrawal(db: D1Database, userId: string, name: WithdrawalName): Promise<ReturnType<typeof withdrawalView>> {
+export async function getWithdrawal(
+  db: D1Database,
+  userId: string,
+  name: WithdrawalName,
+): Promise<ReturnType<typeof withdrawalView>> {
   const named: Sql =
     name.withdrawal_id === undefined
       ? sql`w.client_withdrawal_id = ${name.client_withdrawal_id ?? ""}`

@@ -8,11 +8,23 @@ import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../pl
 /** Balances are sorted by asset key, so the key of the last one is the position. */
 export const balancePage = pageFields(z.tuple([z.string().max(100)]).transform(([asset]) => asset));
 
-export type AssetBalance = { venue_id: Venue | null; asset_id: string | null; balance: string; pending_balance: string };
+export type AssetBalance = {
+  venue_id: Venue | null;
+  asset_id: string | null;
+  balance: string;
+  pending_balance: string;
+};
 
 /** Every asset of which something is available or pending: USDC first, then by venue and asset. */
-export async function listBalances(db: D1Database, userId: string, page: PageQuery<string>): Promise<Page<AssetBalance>> {
-  const rows = await listOwn(db, userId, { after: page.last_cursor?.position ?? "", limit: fetchCount(page) });
+export async function listBalances(
+  db: D1Database,
+  userId: string,
+  page: PageQuery<string>,
+): Promise<Page<AssetBalance>> {
+  const rows = await listOwn(db, userId, {
+    after: page.last_cursor?.position ?? "",
+    limit: fetchCount(page),
+  });
   return pageOf(
     page,
     rows,

@@ -1,4 +1,11 @@
-import { fetchCount, olderThan, type Page, pageOf, type PageQuery, type TimeId } from "../platform/cursor.ts";
+import {
+  fetchCount,
+  olderThan,
+  type Page,
+  pageOf,
+  type PageQuery,
+  type TimeId,
+} from "../platform/cursor.ts";
 import { all, raw, readUuid, sql, uuid } from "../platform/sql.ts";
 import { DEPOSIT_COLUMNS, type DepositRow, type DepositState, depositView } from "./records.ts";
 
@@ -15,5 +22,8 @@ export async function listDeposits(
       AND ${query.status === undefined ? raw("1") : sql`d.state = ${query.status}`}
       ORDER BY d.detected_at DESC, d.deposit_id DESC LIMIT ${fetchCount(query)}`,
   );
-  return pageOf(query, rows, depositView, (row) => ({ at: row.detected_at, id: readUuid(row.deposit_id) }));
+  return pageOf(query, rows, depositView, (row) => ({
+    at: row.detected_at,
+    id: readUuid(row.deposit_id),
+  }));
 }

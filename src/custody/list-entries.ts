@@ -22,7 +22,10 @@ export function filterOf(query: LedgerRequest): LedgerFilter {
     venue: query.venue,
     assetId: query.asset_id,
     refId: query.ref_id,
-    from: query.from === undefined ? undefined : Number((query.from + NANOS_PER_MS - 1n) / NANOS_PER_MS),
+    from:
+      query.from === undefined
+        ? undefined
+        : Number((query.from + NANOS_PER_MS - 1n) / NANOS_PER_MS),
     to: query.to === undefined ? undefined : Number(query.to / NANOS_PER_MS),
     minAmount: query.min_amount,
     maxAmount: query.max_amount,
@@ -30,10 +33,17 @@ export function filterOf(query: LedgerRequest): LedgerFilter {
 }
 
 /** The cursor is the entry_id of the last item, so that any integer is a position (contract.md section 4). */
-export async function listEntries(db: D1Database, userId: string, query: LedgerRequest): Promise<Page<EntryWire>> {
+export async function listEntries(
+  db: D1Database,
+  userId: string,
+  query: LedgerRequest,
+): Promise<Page<EntryWire>> {
   const limit = query.limit ?? DEFAULT_PAGE;
   if (limit === 0) return { items: [], next_cursor: query.last_cursor?.text ?? null };
-  const { rows, more } = await readEntries(db, userId, filterOf(query), { before: query.last_cursor?.before ?? NEWEST, limit });
+  const { rows, more } = await readEntries(db, userId, filterOf(query), {
+    before: query.last_cursor?.before ?? NEWEST,
+    limit,
+  });
   return { items: rows.map(entryView), next_cursor: more ? String(rows.at(-1)?.entry_id) : null };
 }
 

@@ -15,9 +15,16 @@ const COLUMNS = [
 ] as const satisfies (keyof EntryWire)[];
 
 /** get-ledger as a file (RFC 4180): every matching entry up to the newest one now. No value of it needs quoting. */
-export async function statementResponse(db: D1Database, userId: string, query: LedgerRequest): Promise<Response> {
+export async function statementResponse(
+  db: D1Database,
+  userId: string,
+  query: LedgerRequest,
+): Promise<Response> {
   const faults = (["limit", "last_cursor"] as const).filter((name) => query[name] !== undefined);
-  if (faults.length > 0) throw invalidRequest(faults.map((name) => ({ path: `query.${name}`, message: "a statement is not paged" })));
+  if (faults.length > 0)
+    throw invalidRequest(
+      faults.map((name) => ({ path: `query.${name}`, message: "a statement is not paged" })),
+    );
   const statement = await readStatement(db, userId, filterOf(query), {
     header: `${COLUMNS.join(",")}\r\n`,
     line: (row) => {
@@ -27,7 +34,10 @@ export async function statementResponse(db: D1Database, userId: string, query: L
     end: (rows) => `# end,${rows}\r\n`,
   });
   return new Response(statement, {
-    headers: { "content-type": "text/csv; charset=utf-8; header=present", "content-disposition": 'attachment; filename="ledger.csv"' },
+    headers: {
+      "content-type": "text/csv; charset=utf-8; header=present",
+      "content-disposition": 'attachment; filename="ledger.csv"',
+    },
   });
 }
 

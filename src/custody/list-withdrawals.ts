@@ -1,6 +1,18 @@
-import { fetchCount, olderThan, type Page, pageOf, type PageQuery, type TimeId } from "../platform/cursor.ts";
+import {
+  fetchCount,
+  olderThan,
+  type Page,
+  pageOf,
+  type PageQuery,
+  type TimeId,
+} from "../platform/cursor.ts";
 import { all, raw, readUuid, sql, uuid } from "../platform/sql.ts";
-import { WITHDRAWAL_COLUMNS, type WithdrawalRow, type WithdrawalState, withdrawalView } from "./records.ts";
+import {
+  WITHDRAWAL_COLUMNS,
+  type WithdrawalRow,
+  type WithdrawalState,
+  withdrawalView,
+} from "./records.ts";
 
 /** The caller's withdrawals, newest first. */
 export async function listWithdrawals(
@@ -15,5 +27,8 @@ export async function listWithdrawals(
       AND ${query.status === undefined ? raw("1") : sql`w.state = ${query.status}`}
       ORDER BY w.created_at DESC, w.withdrawal_id DESC LIMIT ${fetchCount(query)}`,
   );
-  return pageOf(query, rows, withdrawalView, (row) => ({ at: row.created_at, id: readUuid(row.withdrawal_id) }));
+  return pageOf(query, rows, withdrawalView, (row) => ({
+    at: row.created_at,
+    id: readUuid(row.withdrawal_id),
+  }));
 }

@@ -33,7 +33,10 @@ type Row = {
   age: number;
 };
 
-export async function readOpenTransactions(db: D1Database, chain: string): Promise<OpenTransaction[]> {
+export async function readOpenTransactions(
+  db: D1Database,
+  chain: string,
+): Promise<OpenTransaction[]> {
   const rows = await all<Row>(
     db,
     sql`SELECT hex(t.transaction_id) AS id, t.kind, t.nonce, t.batch_no, hex(t.to_address) AS to_address, hex(t.data) AS data,

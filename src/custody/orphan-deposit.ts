@@ -7,7 +7,12 @@ import { type Sql, sql } from "../platform/sql.ts";
  */
 export function orphanUnseen(
   group: Group,
-  blocks: { readonly chain: string; readonly above: number; readonly upTo: number | null; readonly when: Sql },
+  blocks: {
+    readonly chain: string;
+    readonly above: number;
+    readonly upTo: number | null;
+    readonly when: Sql;
+  },
 ): Sql {
   return sql`UPDATE deposits SET state = 'orphaned', ended_in = ${group.seq}
     WHERE chain = ${blocks.chain} AND state = 'confirming' AND confirmed_in IS NULL AND seen_in <> ${group.seq}

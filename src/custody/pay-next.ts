@@ -2,7 +2,16 @@
 import { clearAlert, raiseAlert } from "../chain/alert.ts";
 import { describe, type Hex } from "../chain/rpc.ts";
 import { type Token, tokenOf } from "../chain/token.ts";
-import { type Call, MAX_PAYMENTS, MAX_SWEEPS, payCall, type Payment, readHolding, sweepCall, type SweepItem } from "../chain/vault.ts";
+import {
+  type Call,
+  MAX_PAYMENTS,
+  MAX_SWEEPS,
+  payCall,
+  type Payment,
+  readHolding,
+  sweepCall,
+  type SweepItem,
+} from "../chain/vault.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, readUuid, sql } from "../platform/sql.ts";
 import { checksumAddress } from "../assets/address.ts";
@@ -21,7 +30,14 @@ export async function payNext(desk: Desk, batchNo: number): Promise<boolean> {
   if (jobs.length === 0) return false;
   const held = new Map<AssetKey, bigint>();
   for (const asset of new Set(jobs.map((job) => job.asset))) {
-    held.set(asset, await readHolding(desk.endpoint, tokenOf(desk.settings, desk.chain, asset), checksumAddress(desk.chain.vault)));
+    held.set(
+      asset,
+      await readHolding(
+        desk.endpoint,
+        tokenOf(desk.settings, desk.chain, asset),
+        checksumAddress(desk.chain.vault),
+      ),
+    );
   }
   const { chosen, missing } = choosePayments(jobs, held, MAX_PAYMENTS);
   if (missing.size > 0 && (await sweep(desk, missing))) return true;
@@ -33,13 +49,28 @@ export async function payNext(desk: Desk, batchNo: number): Promise<boolean> {
     amount: job.amount,
     to: job.to,
   }));
-  const call = await payCall(desk.endpoint, desk.chain, { batchNo, deadline: desk.head.timestamp + DEADLINE_SECS, payments });
+  const call = await payCall(desk.endpoint, desk.chain, {
+    batchNo,
+    deadline: desk.head.timestamp + DEADLINE_SECS,
+    payments,
+  });
   if (!(await wouldRun(desk, call))) return false;
-  return makeTransaction(desk, { kind: "pay", call, batchNo, members: chosen.map((job) => job.withdrawalId) });
+  return makeTransaction(desk, {
+    kind: "pay",
+    call,
+    batchNo,
+    members: chosen.map((job) => job.withdrawalId),
+  });
 }
 
 async function readJobs({ db, chain }: Desk): Promise<Job[]> {
-  const rows = await all<{ id: string; payment: string; asset: string; amount: string; to_address: string }>(
+  const rows = await all<{
+    id: string;
+    payment: string;
+    asset: string;
+    amount: string;
+    to_address: string;
+  }>(
     db,
     sql`SELECT hex(w.withdrawal_id) AS id, lower(hex(w.payment_id)) AS payment, w.asset, CAST(w.amount AS TEXT) AS amount, hex(w.to_address) AS to_address
       FROM withdrawals w
@@ -65,14 +96,23 @@ async function sweep(desk: Desk, missing: ReadonlyMap<AssetKey, bigint>): Promis
   if (open?.n !== 0) return false;
   const items: SweepItem[] = [];
   for (const [asset, amount] of missing) {
-    if (items.length < MAX_SWEEPS) items.push(...(await sweepable(desk, asset, amount, MAX_SWEEPS - items.length)));
+    if (items.length < MAX_SWEEPS)
+      items.push(...(await sweepable(desk, asset, amount, MAX_SWEEPS - items.length)));
   }
   if (items.length === 0) return false;
   const call = await sweepCall(desk.endpoint, desk.chain, items);
-  return (await wouldRun(desk, call)) && makeTransaction(desk, { kind: "sweep", call, batchNo: null, members: [] });
+  return (
+    (await wouldRun(desk, call)) &&
+    makeTransaction(desk, { kind: "sweep", call, batchNo: null, members: [] })
+  );
 }
 
-async function sweepable(desk: Desk, asset: AssetKey, missing: bigint, limit: number): Promise<SweepItem[]> {
+async function sweepable(
+  desk: Desk,
+  asset: AssetKey,
+  missing: bigint,
+  limit: number,
+): Promise<SweepItem[]> {
   const rows = await all<{ address: string; salt: string }>(
     desk.db,
     sql`SELECT hex(u.address) AS address, lower(hex(a.salt)) AS salt FROM unswept u
@@ -95,7 +135,12 @@ async function sweepable(desk: Desk, asset: AssetKey, missing: bigint, limit: nu
 /** A call that would revert as a whole (role taken away, paused, wrong count) is not worth its gas; somebody must look. */
 async function wouldRun(desk: Desk, call: Call): Promise<boolean> {
   try {
-    await desk.endpoint.client.call({ account: desk.account.address, to: call.to, data: call.data, gas: call.gasLimit });
+    await desk.endpoint.client.call({
+      account: desk.account.address,
+      to: call.to,
+      data: call.data,
+      gas: call.gasLimit,
+    });
     await clearAlert(desk.db, "payment_refused", desk.chain.chain);
     return true;
   } catch (error) {

@@ -9,14 +9,26 @@ import { type Cursor, readCursor } from "../chain/cursor.ts";
 import { ceilingOf, firstFees, type Market } from "../chain/fees.ts";
 import type { OperatorAccount } from "../chain/operator-account.ts";
 import { payerAccount } from "../chain/payer-account.ts";
-import { askAny, type BlockHeader, describe, type Endpoint, noncesAtBlock, readHead } from "../chain/rpc.ts";
+import {
+  askAny,
+  type BlockHeader,
+  describe,
+  type Endpoint,
+  noncesAtBlock,
+  readHead,
+} from "../chain/rpc.ts";
 import { readVaultStatus } from "../chain/vault.ts";
 import type { ChainConfig, Config } from "../platform/config.ts";
 import { log } from "../platform/log.ts";
 import type { LoggedEvent } from "../streams/event-log.ts";
 import { closeCommands, voidOrdered } from "./carry-out-commands.ts";
 import { endFinal } from "./end-transaction.ts";
-import { type Counts, type OpenTransaction, readCounts, readOpenTransactions } from "./open-transactions.ts";
+import {
+  type Counts,
+  type OpenTransaction,
+  readCounts,
+  readOpenTransactions,
+} from "./open-transactions.ts";
 import type { PaymentOrder } from "./payment-order.ts";
 import { payNext } from "./pay-next.ts";
 import { haltPayer, readLease } from "./payer-lease.ts";
@@ -68,14 +80,19 @@ export async function payRound(base: PayerDesk): Promise<PayRound> {
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined || cursor.haltedAt !== null) return { state: "halted" };
 
-  const desk = await askAny(chain, (endpoint) => lookAt(endpoint, base, cursor), base.firstEndpoint ?? 0);
+  const desk = await askAny(
+    chain,
+    (endpoint) => lookAt(endpoint, base, cursor),
+    base.firstEndpoint ?? 0,
+  );
   for (const transaction of await readOpenTransactions(db, chain.chain)) {
     await endFinal(desk, transaction);
   }
   const open = await readOpenTransactions(db, chain.chain);
   const unmined = open.filter((transaction) => transaction.nonce >= desk.usedNonces);
   if (lease.haltReason !== null) return voidOnly(desk, unmined);
-  for (const [index, transaction] of unmined.entries()) await keepMoving(desk, transaction, index === 0);
+  for (const [index, transaction] of unmined.entries())
+    await keepMoving(desk, transaction, index === 0);
   if (unmined.length > 0) return { state: "busy" };
 
   await watchGasMoney(desk);
@@ -86,16 +103,25 @@ export async function payRound(base: PayerDesk): Promise<PayRound> {
 /** Halted: nothing is paid or sent again that pays. But the operator's `fail` must work, or a review could find no end. */
 async function voidOnly(desk: Desk, unmined: readonly OpenTransaction[]): Promise<PayRound> {
   if (unmined.some(({ kind }) => kind !== "void")) return { state: "halted" };
-  for (const [index, transaction] of unmined.entries()) await keepMoving(desk, transaction, index === 0);
+  for (const [index, transaction] of unmined.entries())
+    await keepMoving(desk, transaction, index === 0);
   const busy = unmined.length > 0 || (await voidOrdered(desk));
   return { state: busy ? "busy" : "halted" };
 }
 
 /** Signs, stores and sends. True when the gate granted the nonce. */
-export async function makeTransaction(desk: Desk, transaction: Omit<NewTransaction, "nonce" | "fees">): Promise<boolean> {
+export async function makeTransaction(
+  desk: Desk,
+  transaction: Omit<NewTransaction, "nonce" | "fees">,
+): Promise<boolean> {
   const fees = firstFees(desk.market, ceilingOf(desk.chain.max_fee_gwei));
   if (fees === undefined) {
-    await raiseAlert(desk.db, "fee_ceiling", desk.chain.chain, `the base fee of ${desk.market.baseFee} wei is above max_fee_gwei`);
+    await raiseAlert(
+      desk.db,
+      "fee_ceiling",
+      desk.chain.chain,
+      `the base fee of ${desk.market.baseFee} wei is above max_fee_gwei`,
+    );
     return false;
   }
   const counts = await readCounts(desk.db, desk.chain.chain, desk.account.address);
@@ -113,7 +139,12 @@ async function nextPayment(desk: Desk): Promise<boolean> {
   const status = await readVaultStatus(desk.endpoint, desk.chain);
   if (await differs(desk, counts, status.nextBatchNo)) return false;
   if (status.paused) {
-    await raiseAlert(desk.db, "vault_paused", desk.chain.chain, "the vault is paused: queued withdrawals wait");
+    await raiseAlert(
+      desk.db,
+      "vault_paused",
+      desk.chain.chain,
+      "the vault is paused: queued withdrawals wait",
+    );
     return false;
   }
   await clearAlert(desk.db, "vault_paused", desk.chain.chain);
@@ -123,7 +154,11 @@ async function nextPayment(desk: Desk): Promise<boolean> {
 /** The contract ahead of this database means that the database is older than the chain: nothing may be paid from it. */
 async function differs(desk: Desk, counts: Counts, nextBatchNo: number): Promise<boolean> {
   if (nextBatchNo > counts.nextBatchNo) {
-    await haltPayer(desk.db, desk.chain.chain, `the vault expects batch ${nextBatchNo}, this database would send ${counts.nextBatchNo}`);
+    await haltPayer(
+      desk.db,
+      desk.chain.chain,
+      `the vault expects batch ${nextBatchNo}, this database would send ${counts.nextBatchNo}`,
+    );
     return true;
   }
   // Behind: a batch of ours has reverted, or a reorg took it. It is judged when it is final.
@@ -141,17 +176,28 @@ async function lookAt(endpoint: Endpoint, base: PayerDesk, cursor: Cursor): Prom
       .then(BigInt)
       .catch(() => DEFAULT_TIP),
   ]);
-  return { ...base, account, endpoint, head, usedNonces, cursor, market: { baseFee: head.baseFee, tip } };
+  return {
+    ...base,
+    account,
+    endpoint,
+    head,
+    usedNonces,
+    cursor,
+    market: { baseFee: head.baseFee, tip },
+  };
 }
 
 async function watchGasMoney(desk: Desk): Promise<void> {
   const { chain } = desk;
-  const held = await desk.endpoint.client.getBalance({ address: desk.account.address }).catch((error: unknown) => {
-    log("warn", "payer.gas_money_unknown", { chain: chain.chain, error: describe(error) });
-    return null;
-  });
+  const held = await desk.endpoint.client
+    .getBalance({ address: desk.account.address })
+    .catch((error: unknown) => {
+      log("warn", "payer.gas_money_unknown", { chain: chain.chain, error: describe(error) });
+      return null;
+    });
   if (held === null) return;
-  const needed = GAS_RESERVE_BATCHES * FULL_BATCH_GAS * (2n * desk.market.baseFee + desk.market.tip);
+  const needed =
+    GAS_RESERVE_BATCHES * FULL_BATCH_GAS * (2n * desk.market.baseFee + desk.market.tip);
   if (held < needed)
     await raiseAlert(
       desk.db,

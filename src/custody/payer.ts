@@ -35,19 +35,24 @@ export class Payer extends DurableObject<Env> {
     const settings = config(this.env);
     const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
     if (chain === undefined) throw new Error(`no chain ${name} in the settings`);
-    return restorePayments({ db: this.env.DB, settings, chain, push: (events) => pushHints(this.env, events) }, async (ids) => {
-      const found = new Map<string, PaymentOrder>();
-      for (const id of ids) {
-        const order = await this.ctx.storage.get<PaymentOrder>(ORDERS + id);
-        if (order !== undefined) found.set(id, order);
-      }
-      return found;
-    });
+    return restorePayments(
+      { db: this.env.DB, settings, chain, push: (events) => pushHints(this.env, events) },
+      async (ids) => {
+        const found = new Map<string, PaymentOrder>();
+        for (const id of ids) {
+          const order = await this.ctx.storage.get<PaymentOrder>(ORDERS + id);
+          if (order !== undefined) found.set(id, order);
+        }
+        return found;
+      },
+    );
   }
 
   /** This object's storage is not the database's: restoring the one does not take the other back. */
   async #remember(orders: readonly PaymentOrder[]): Promise<void> {
-    await this.ctx.storage.put(Object.fromEntries(orders.map((order) => [ORDERS + order.paymentId, order])));
+    await this.ctx.storage.put(
+      Object.fromEntries(orders.map((order) => [ORDERS + order.paymentId, order])),
+    );
   }
 
   override async alarm(): Promise<void> {
@@ -70,7 +75,9 @@ export class Payer extends DurableObject<Env> {
         remember: (orders) => this.#remember(orders),
         ...(cut === undefined ? {} : { cut }),
       });
-      await pruneCopies<PaymentOrder>(this.ctx.storage, ORDERS, (copies) => endedLongAgo(this.env.DB, copies));
+      await pruneCopies<PaymentOrder>(this.ctx.storage, ORDERS, (copies) =>
+        endedLongAgo(this.env.DB, copies),
+      );
       if (round.state === "idle" || round.state === "halted") waitMs = IDLE_POLL_MS;
       if (round.state === "deposed") {
         this.#leased = false;

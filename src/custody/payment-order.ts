@@ -30,7 +30,10 @@ type Row = {
   created_at: number;
 };
 
-export async function readOrders(db: D1Database, withdrawalIds: readonly string[]): Promise<PaymentOrder[]> {
+export async function readOrders(
+  db: D1Database,
+  withdrawalIds: readonly string[],
+): Promise<PaymentOrder[]> {
   const rows = await all<Row>(
     db,
     sql`SELECT lower(hex(w.payment_id)) AS payment_id, hex(w.withdrawal_id) AS withdrawal_id, hex(w.job_id) AS job_id, hex(w.user_id) AS user_id,
@@ -51,7 +54,10 @@ export async function readOrders(db: D1Database, withdrawalIds: readonly string[
 }
 
 /** Keys of the copies whose withdrawal came to its end before the earliest database that could be put back. */
-export async function endedLongAgo(db: D1Database, copies: ReadonlyMap<string, PaymentOrder>): Promise<string[]> {
+export async function endedLongAgo(
+  db: D1Database,
+  copies: ReadonlyMap<string, PaymentOrder>,
+): Promise<string[]> {
   const ids = JSON.stringify([...copies].map(([key, { withdrawalId }]) => ({ key, withdrawalId })));
   const rows = await all<{ key: string }>(
     db,

@@ -122,7 +122,10 @@ export function withdrawalView(row: WithdrawalRow) {
     to_address: checksumAddress(row.to_address),
     status: row.state,
     transaction_hash: row.transaction_hash === null ? null : hashView(row.transaction_hash),
-    failure: row.failure_code === null ? null : { code: row.failure_code, message: row.failure_message ?? "" },
+    failure:
+      row.failure_code === null
+        ? null
+        : { code: row.failure_code, message: row.failure_message ?? "" },
     created_at: toWireTime(row.created_at),
     updated_at: toWireTime(row.updated_at),
   };

@@ -34,7 +34,10 @@ const CLOCK_MARGIN_MS = 600_000;
 const MAX_REPORTED = 500;
 
 /** Those of these copies that the database lacks. */
-export async function missingAddresses({ db, chain }: ChainDesk, copies: readonly AddressCopy[]): Promise<readonly AddressCopy[]> {
+export async function missingAddresses(
+  { db, chain }: ChainDesk,
+  copies: readonly AddressCopy[],
+): Promise<readonly AddressCopy[]> {
   const rows = await all<{ address: string }>(
     db,
     sql`SELECT j.value ->> 'address' AS address FROM json_each(${JSON.stringify(copies)}) j WHERE NOT EXISTS (
@@ -44,7 +47,10 @@ export async function missingAddresses({ db, chain }: ChainDesk, copies: readonl
   return copies.filter(({ address }) => missing.has(address));
 }
 
-export async function rewriteAddresses({ db, chain }: ChainDesk, missing: readonly AddressCopy[]): Promise<void> {
+export async function rewriteAddresses(
+  { db, chain }: ChainDesk,
+  missing: readonly AddressCopy[],
+): Promise<void> {
   const users = JSON.stringify([...new Set(missing.map(({ userId }) => userId))]);
   const lost = await all<{ id: string }>(
     db,
@@ -64,7 +70,18 @@ async function openFrozen(db: D1Database, userId: string): Promise<void> {
   const group = newGroup();
   const absent = sql`NOT EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)})`;
   await commitOrThrow(db, group, [
-    auditRow({ kind: "restored", actor: "operator:restore", userId, apiKeyId: null, ip: null, subjectId: userId }, group.at, absent),
+    auditRow(
+      {
+        kind: "restored",
+        actor: "operator:restore",
+        userId,
+        apiKeyId: null,
+        ip: null,
+        subjectId: userId,
+      },
+      group.at,
+      absent,
+    ),
     sql`INSERT INTO users (user_id, email, password_hash, session_epoch, frozen_at, created_at)
       SELECT ${uuid(userId)}, ${`${userId}@lost.invalid`}, '', 0, ${group.at}, ${group.at} WHERE ${absent}`,
   ]);
@@ -109,10 +126,16 @@ export async function readAgainFrom(desk: ChainDesk, block: number): Promise<num
 }
 
 /** Only what the endpoint shows below the confirmed block that we know. */
-async function scanBelow(endpoint: Endpoint, { settings, chain }: ChainDesk, range: Range, final: { number: number; hash: string }) {
+async function scanBelow(
+  endpoint: Endpoint,
+  { settings, chain }: ChainDesk,
+  range: Range,
+  final: { number: number; hash: string },
+) {
   const scan = await scanRange(endpoint, range, watchedContracts(settings, chain));
   const anchor = await readHeader(endpoint, final.number);
-  if (anchor.hash !== final.hash) throw new NodeDisagrees(`block ${final.number} is not the confirmed one`);
+  if (anchor.hash !== final.hash)
+    throw new NodeDisagrees(`block ${final.number} is not the confirmed one`);
   return scan;
 }
 

@@ -20,7 +20,11 @@ import type { ChainDesk } from "./watch-chain.ts";
 export type RestoreReport = {
   readonly rebuilt: number;
   /** Payments that the vault made and nobody here can account for; while there is one, nothing is paid. */
-  readonly unresolved: readonly { readonly payment_id: string; readonly transaction_hash: string; readonly reason: string }[];
+  readonly unresolved: readonly {
+    readonly payment_id: string;
+    readonly transaction_hash: string;
+    readonly reason: string;
+  }[];
   readonly next_batch: number;
 };
 
@@ -28,7 +32,13 @@ export type RestoreReport = {
 const SEQUENCE_JUMP = 1_000_000;
 const MAX_EVENTS = 1_000;
 
-type LostEvent = { id: string; tx: string; kind: "Paid" | "Failed"; amount: string | null; to_address: string | null };
+type LostEvent = {
+  id: string;
+  tx: string;
+  kind: "Paid" | "Failed";
+  amount: string | null;
+  to_address: string | null;
+};
 
 export async function restorePayments(
   desk: ChainDesk,
@@ -46,9 +56,16 @@ export async function restorePayments(
   for (const event of lost) {
     const fault = await rebuild(desk, event, orders.get(`0x${event.id}`));
     if (fault === undefined) rebuilt++;
-    else if (event.kind === "Paid") unresolved.push({ payment_id: `0x${event.id}`, transaction_hash: `0x${event.tx}`, reason: fault });
+    else if (event.kind === "Paid")
+      unresolved.push({
+        payment_id: `0x${event.id}`,
+        transaction_hash: `0x${event.tx}`,
+        reason: fault,
+      });
   }
-  const { nextBatchNo } = await askAny(chain, (endpoint) => readOutcomes(endpoint, chain, [], cursor.final.hash));
+  const { nextBatchNo } = await askAny(chain, (endpoint) =>
+    readOutcomes(endpoint, chain, [], cursor.final.hash),
+  );
   if (unresolved.length === 0) await openGates(db, chain.chain, nextBatchNo);
   return { rebuilt, unresolved, next_batch: nextBatchNo };
 }
@@ -63,10 +80,16 @@ function lostEvents(db: D1Database, chain: string): Promise<LostEvent[]> {
 }
 
 /** Undefined when the withdrawal is there now, with the entries it would have had; else why it is not. */
-async function rebuild(desk: ChainDesk, event: LostEvent, order: PaymentOrder | undefined): Promise<string | undefined> {
+async function rebuild(
+  desk: ChainDesk,
+  event: LostEvent,
+  order: PaymentOrder | undefined,
+): Promise<string | undefined> {
   if (order === undefined) return "no copy of the order";
-  if (paymentId(order.userId, order.clientWithdrawalId) !== `0x${event.id}`) return "the copy does not hash to the id";
-  if (event.kind === "Paid" && (order.amount !== event.amount || order.to !== event.to_address)) return "the copy has other terms";
+  if (paymentId(order.userId, order.clientWithdrawalId) !== `0x${event.id}`)
+    return "the copy does not hash to the id";
+  if (event.kind === "Paid" && (order.amount !== event.amount || order.to !== event.to_address))
+    return "the copy has other terms";
   const group = newGroup();
   const result = await commit(desk.db, group, [
     ...rebuiltUnit(group, desk.chain.chain, event, order),
@@ -74,14 +97,19 @@ async function rebuild(desk: ChainDesk, event: LostEvent, order: PaymentOrder | 
     eventsToPush(group),
   ]);
   if (!result.committed) return "the entries could not be posted";
-  const there = await first(desk.db, sql`SELECT 1 FROM withdrawals WHERE payment_id = ${blob(event.id)}`);
+  const there = await first(
+    desk.db,
+    sql`SELECT 1 FROM withdrawals WHERE payment_id = ${blob(event.id)}`,
+  );
   if (there === undefined) return "its user is unknown, or has too little available";
   await desk.push((result.rows?.at(-1) ?? []).map((row) => row as LoggedEvent));
   return undefined;
 }
 
 function rebuiltUnit(group: Group, chain: string, event: LostEvent, order: PaymentOrder): Sql[] {
-  const source = (to: Sql) => sql`SELECT user_id AS from_owner, ${to} AS to_owner, asset, amount, withdrawal_id AS ref, 0 AS line
+  const source = (
+    to: Sql,
+  ) => sql`SELECT user_id AS from_owner, ${to} AS to_owner, asset, amount, withdrawal_id AS ref, 0 AS line
     FROM withdrawals WHERE queued_in = ${group.seq}`;
   const failed = event.kind === "Failed";
   return [
@@ -93,10 +121,30 @@ function rebuiltUnit(group: Group, chain: string, event: LostEvent, order: Payme
       WHERE EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(order.userId)}) AND ${hasAvailable(order.userId, order.asset, BigInt(order.amount))}
         AND NOT EXISTS (SELECT 1 FROM withdrawals WHERE payment_id = ${blob(event.id)} OR withdrawal_id = ${uuid(order.withdrawalId)}
           OR job_id = ${uuid(order.jobId)} OR (user_id = ${uuid(order.userId)} AND client_withdrawal_id = ${order.clientWithdrawalId}))`,
-    transfer(group, { reason: "withdrawal", step: "queue", from: "available", to: "pending", source: source(sql`user_id`) }),
+    transfer(group, {
+      reason: "withdrawal",
+      step: "queue",
+      from: "available",
+      to: "pending",
+      source: source(sql`user_id`),
+    }),
     ...(failed
-      ? [transfer(group, { reason: "release", step: "end", from: "pending", to: "available", source: source(sql`user_id`) })]
-      : post(group, { reason: "withdrawal", step: "end", from: "pending", to: "external", source: source(externalOwner(chain)) })),
+      ? [
+          transfer(group, {
+            reason: "release",
+            step: "end",
+            from: "pending",
+            to: "available",
+            source: source(sql`user_id`),
+          }),
+        ]
+      : post(group, {
+          reason: "withdrawal",
+          step: "end",
+          from: "pending",
+          to: "external",
+          source: source(externalOwner(chain)),
+        })),
   ];
 }
 
@@ -111,7 +159,8 @@ async function jumpSequences(db: D1Database, chain: string): Promise<void> {
       first_seq = last_seq + ${SEQUENCE_JUMP + 1} WHERE ${halted}`,
     sql`UPDATE payer_leases SET batch_floor = 1 WHERE chain = ${chain} AND batch_floor IS NULL AND halted_at IS NOT NULL`,
   ]);
-  if (!result.committed) throw new Error("the sequences could not be moved", { cause: result.cause });
+  if (!result.committed)
+    throw new Error("the sequences could not be moved", { cause: result.cause });
 }
 
 async function openGates(db: D1Database, chain: string, nextBatchNo: number): Promise<void> {

@@ -34,7 +34,8 @@ function registerAddressRoutes(app: Api): void {
     method: "post",
     path: "/custody/create-deposit-address",
     summary: "Issue a deposit address on a chain",
-    description: "The newest address of a chain is the current one; earlier ones are watched for ever.",
+    description:
+      "The newest address of a chain is the current one; earlier ones are watched for ever.",
     body: schema.CreateDepositAddressBody,
     answer: schema.DepositAddress,
     status: 201,
@@ -43,7 +44,12 @@ function registerAddressRoutes(app: Api): void {
       const chain = chainNamed(settings, body.chain);
       await verifyFactory(env, chain);
       const watcher = env.CHAIN_WATCHER.getByName(chain.chain);
-      return createDepositAddress(db, settings, { actor, chain, ip: clientIp, remember: (copy) => watcher.remember(copy) });
+      return createDepositAddress(db, settings, {
+        actor,
+        chain,
+        ip: clientIp,
+        remember: (copy) => watcher.remember(copy),
+      });
     },
   });
   route(app, {
@@ -110,7 +116,9 @@ function registerLedgerRoute(app: Api): void {
     answer: pageSchema(schema.LedgerEntry),
     alsoAnswers: ["text/csv"],
     handler: ({ db, actor, query, request }) =>
-      wantsStatement(request.headers.get("accept")) ? statementResponse(db, actor.userId, query) : listEntries(db, actor.userId, query),
+      wantsStatement(request.headers.get("accept"))
+        ? statementResponse(db, actor.userId, query)
+        : listEntries(db, actor.userId, query),
   });
 }
 
@@ -122,7 +130,8 @@ function registerWithdrawalRoutes(app: Api): void {
     method: "post",
     path: "/custody/withdraw",
     summary: "Queue a withdrawal to an external address",
-    description: "Repeating a client_withdrawal_id with the same terms answers the withdrawal as it is now. The service pays the gas.",
+    description:
+      "Repeating a client_withdrawal_id with the same terms answers the withdrawal as it is now. The service pays the gas.",
     body: schema.WithdrawBody,
     answer: schema.Withdrawal,
     status: 202,
@@ -140,7 +149,9 @@ function registerWithdrawalRoutes(app: Api): void {
     ],
     handler: async ({ env, db, settings, body, actor, clientIp, waitUntil }) => {
       const asset =
-        body.venue_id === undefined || body.asset_id === undefined ? USDC : assetKey({ venue: body.venue_id, assetId: body.asset_id });
+        body.venue_id === undefined || body.asset_id === undefined
+          ? USDC
+          : assetKey({ venue: body.venue_id, assetId: body.asset_id });
       const chain = withdrawalChain(settings, asset, body.chain);
       await checkDestination(db, settings, body.to_address);
       const terms: WithdrawTerms = {
@@ -150,7 +161,11 @@ function registerWithdrawalRoutes(app: Api): void {
         chain: chain.chain,
         asset,
       };
-      const { row, replayed, events } = await withdraw(db, settings, { actor, terms, ip: clientIp });
+      const { row, replayed, events } = await withdraw(db, settings, {
+        actor,
+        terms,
+        ip: clientIp,
+      });
       if (replayed) return reply(withdrawalView(row), { "idempotency-replayed": "true" });
       waitUntil(pushHints(env, events));
       waitUntil(ring(env, row));
@@ -184,6 +199,10 @@ async function ring(env: Cloudflare.Env, row: WithdrawalRow): Promise<void> {
   try {
     await env.WITHDRAWALS.send({ withdrawal_id: withdrawalId, chain: row.chain });
   } catch (error) {
-    log("warn", "custody.ring_lost", { withdrawal_id: withdrawalId, chain: row.chain, ...errorFields(error) });
+    log("warn", "custody.ring_lost", {
+      withdrawal_id: withdrawalId,
+      chain: row.chain,
+      ...errorFields(error),
+    });
   }
 }

@@ -4,17 +4,32 @@ import { U256Out } from "../assets/amount.ts";
 import { VENUES } from "../assets/asset.ts";
 import { address, assetId, decimalUnits, positiveU256, venueField } from "../assets/fields.ts";
 import { LIMIT_DOCUMENTED, limitField, timeIdPage } from "../platform/cursor.ts";
-import { boolean, oneOf, pattern, preciseTimestamp, textField, uuidField } from "../platform/fields.ts";
+import {
+  boolean,
+  oneOf,
+  pattern,
+  preciseTimestamp,
+  textField,
+  uuidField,
+} from "../platform/fields.ts";
 import { NEWEST } from "../ledger/history.ts";
 import { REASONS } from "../ledger/codes.ts";
 import { DEPOSIT_STATES, WITHDRAWAL_STATES } from "./records.ts";
 
 const chainName = pattern(/^[a-z][a-z0-9-]{0,31}$/, "must be the name of a chain");
-const clientWithdrawalId = pattern(/^[A-Za-z0-9._:-]{1,64}$/, "must be 1 to 64 of A-Z a-z 0-9 . _ : -");
+const clientWithdrawalId = pattern(
+  /^[A-Za-z0-9._:-]{1,64}$/,
+  "must be 1 to 64 of A-Z a-z 0-9 . _ : -",
+);
 
 const venueOut = z.enum(VENUES).nullable();
-const assetIdOut = z.string().nullable().openapi({ description: "Canonical 0x hex; null, together with the venue, for USDC" });
-const addressOut = z.string().openapi({ description: "EIP-55", examples: ["0x52908400098527886E0F7030069857D2E4169EE7"] });
+const assetIdOut = z
+  .string()
+  .nullable()
+  .openapi({ description: "Canonical 0x hex; null, together with the venue, for USDC" });
+const addressOut = z
+  .string()
+  .openapi({ description: "EIP-55", examples: ["0x52908400098527886E0F7030069857D2E4169EE7"] });
 const hashOut = z.string().openapi({ description: "Transaction hash" });
 const instant = z.iso.datetime();
 const deltaOut = z
@@ -25,17 +40,28 @@ const deltaOut = z
 export const CreateDepositAddressBody = z.strictObject({ chain: chainName.optional() });
 
 export const DepositAddress = z
-  .object({ address: addressOut, chain: z.string(), created_at: instant, current: z.boolean(), nonce: z.int() })
+  .object({
+    address: addressOut,
+    chain: z.string(),
+    created_at: instant,
+    current: z.boolean(),
+    nonce: z.int(),
+  })
   .openapi("DepositAddress");
 export const DepositAddresses = z.object({ addresses: z.array(DepositAddress) });
 
 export const BalanceQuery = z.strictObject({ venue_id: venueField, asset_id: assetId });
-export const UsdcBalance = z.object({ balance: U256Out, pending_balance: U256Out }).openapi("UsdcBalance");
+export const UsdcBalance = z
+  .object({ balance: U256Out, pending_balance: U256Out })
+  .openapi("UsdcBalance");
 export const AssetBalance = z
   .object({ venue_id: venueOut, asset_id: assetIdOut, balance: U256Out, pending_balance: U256Out })
   .openapi("Balance");
 
-export const DepositsQuery = z.strictObject({ status: oneOf(DEPOSIT_STATES).optional(), ...timeIdPage });
+export const DepositsQuery = z.strictObject({
+  status: oneOf(DEPOSIT_STATES).optional(),
+  ...timeIdPage,
+});
 export const Deposit = z
   .object({
     deposit_id: z.uuid(),
@@ -68,13 +94,22 @@ export const WithdrawBody = z
     message: "venue_id and asset_id go together; neither means USDC",
   });
 
-export const WithdrawalsQuery = z.strictObject({ status: oneOf(WITHDRAWAL_STATES).optional(), ...timeIdPage });
+export const WithdrawalsQuery = z.strictObject({
+  status: oneOf(WITHDRAWAL_STATES).optional(),
+  ...timeIdPage,
+});
 export const WithdrawalQuery = z
-  .strictObject({ withdrawal_id: uuidField.optional(), client_withdrawal_id: clientWithdrawalId.optional() })
-  .refine((query) => (query.withdrawal_id === undefined) !== (query.client_withdrawal_id === undefined), {
-    path: ["withdrawal_id"],
-    message: "give exactly one of withdrawal_id and client_withdrawal_id",
-  });
+  .strictObject({
+    withdrawal_id: uuidField.optional(),
+    client_withdrawal_id: clientWithdrawalId.optional(),
+  })
+  .refine(
+    (query) => (query.withdrawal_id === undefined) !== (query.client_withdrawal_id === undefined),
+    {
+      path: ["withdrawal_id"],
+      message: "give exactly one of withdrawal_id and client_withdrawal_id",
+    },
+  );
 export const Withdrawal = z
   .object({
     withdrawal_id: z.uuid(),
@@ -87,7 +122,9 @@ export const Withdrawal = z
     to_address: addressOut,
     status: z.enum(WITHDRAWAL_STATES),
     transaction_hash: hashOut.nullable(),
-    failure: z.object({ code: z.enum(["payment_reverted", "operator_failed"]), message: z.string() }).nullable(),
+    failure: z
+      .object({ code: z.enum(["payment_reverted", "operator_failed"]), message: z.string() })
+      .nullable(),
     created_at: instant,
     updated_at: instant,
   })
@@ -125,7 +162,10 @@ const reasonList = textField(
 
 const refId = textField(
   (text) =>
-    /^0x[0-9a-fA-F]{64}$/.test(text) || /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/.test(text) ? text.toLowerCase() : undefined,
+    /^0x[0-9a-fA-F]{64}$/.test(text) ||
+    /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/.test(text)
+      ? text.toLowerCase()
+      : undefined,
   "must be a UUID or a 0x transaction hash",
   {
     type: "string",

@@ -32,7 +32,11 @@ export async function send(desk: Desk, raw: Hex): Promise<void> {
 }
 
 /** An unmined transaction is sent again; the first in line is replaced once its attempt is older than the setting. */
-export async function keepMoving(desk: Desk, transaction: OpenTransaction, firstInLine: boolean): Promise<void> {
+export async function keepMoving(
+  desk: Desk,
+  transaction: OpenTransaction,
+  firstInLine: boolean,
+): Promise<void> {
   const stuck = firstInLine && transaction.ageMs > desk.chain.replace_after_secs * 1_000;
   await send(desk, (stuck ? await replace(desk, transaction) : undefined) ?? transaction.raw);
 }

@@ -29,7 +29,12 @@ export function tellsNow(group: Group): Sql {
 }
 
 /** Writes the events down once; a range that is read twice finds them there. */
-export function recordVaultEvents(group: Group, chain: string, events: readonly VaultEvent[], when: Sql): Sql {
+export function recordVaultEvents(
+  group: Group,
+  chain: string,
+  events: readonly VaultEvent[],
+  when: Sql,
+): Sql {
   const rows = JSON.stringify(
     events.map((event) => ({
       tx: event.transactionHash.slice(2),
@@ -63,7 +68,13 @@ export function settlePaid(group: Group, chain: string): Sql[] {
       FROM vault_events e
       WHERE ${tellsNow(group)} AND e.kind = 'Paid' AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
         AND withdrawals.state IN ('queued', 'submitted') AND e.amount = CAST(withdrawals.amount AS TEXT) AND e.to_address = withdrawals.to_address`,
-    ...post(group, { reason: "withdrawal", step: "end", from: "pending", to: "external", source: settled }),
+    ...post(group, {
+      reason: "withdrawal",
+      step: "end",
+      from: "pending",
+      to: "external",
+      source: settled,
+    }),
   ];
 }
 

@@ -37,8 +37,15 @@ export async function storeTransaction(
   transaction: NewTransaction,
 ): Promise<Signed | undefined> {
   const { call, nonce, fees } = transaction;
-  if (transaction.kind === "pay") await desk.remember(await readOrders(desk.db, transaction.members));
-  const signed = await account.sign({ nonce, to: call.to, data: call.data, gasLimit: call.gasLimit, fees });
+  if (transaction.kind === "pay")
+    await desk.remember(await readOrders(desk.db, transaction.members));
+  const signed = await account.sign({
+    nonce,
+    to: call.to,
+    data: call.data,
+    gasLimit: call.gasLimit,
+    fees,
+  });
   await desk.cut?.("signed");
   const id = uuidv7();
   const group = newGroup();
@@ -48,15 +55,25 @@ export async function storeTransaction(
     ...announceWithdrawals(group),
     eventsToPush(group),
   ]);
-  if (!result.committed) throw new Error(`a transaction of ${desk.chain.chain} was not stored`, { cause: result.cause });
-  const stored = await all(desk.db, sql`SELECT 1 FROM chain_transactions WHERE transaction_id = ${uuid(id)}`);
+  if (!result.committed)
+    throw new Error(`a transaction of ${desk.chain.chain} was not stored`, { cause: result.cause });
+  const stored = await all(
+    desk.db,
+    sql`SELECT 1 FROM chain_transactions WHERE transaction_id = ${uuid(id)}`,
+  );
   if (stored.length === 0) return undefined;
   await desk.push((result.rows?.at(-1) ?? []).map((row) => row as LoggedEvent));
   await desk.cut?.("stored");
   return signed;
 }
 
-function gate(group: Group, desk: PayerDesk, account: OperatorAccount, transaction: NewTransaction, id: string): Sql {
+function gate(
+  group: Group,
+  desk: PayerDesk,
+  account: OperatorAccount,
+  transaction: NewTransaction,
+  id: string,
+): Sql {
   const { chain } = desk.chain;
   const { call, nonce, batchNo, kind } = transaction;
   const members = JSON.stringify(transaction.members);
@@ -86,11 +103,20 @@ function dependents(group: Group, transaction: NewTransaction, signed: Signed): 
   const submitted = sql`UPDATE withdrawals SET state = 'submitted', transaction_hash = ${blob(signed.hash)}, not_before = NULL, updated_at = ${group.at},
       changed_in = ${group.seq}
     WHERE state = 'queued' AND withdrawal_id IN (SELECT m.withdrawal_id FROM batch_members m WHERE m.purpose = 'pay' AND m.transaction_id IN (${made}))`;
-  return [storeAttempt(group, made, 0, signed, transaction.fees), ...(transaction.members.length === 0 ? [] : [members, submitted])];
+  return [
+    storeAttempt(group, made, 0, signed, transaction.fees),
+    ...(transaction.members.length === 0 ? [] : [members, submitted]),
+  ];
 }
 
 /** `of` selects the transaction's id, or nothing when the gate did not fire. */
-export function storeAttempt(group: Group, of: Sql, attempt: number, signed: Signed, fees: Fees): Sql {
+export function storeAttempt(
+  group: Group,
+  of: Sql,
+  attempt: number,
+  signed: Signed,
+  fees: Fees,
+): Sql {
   return sql`INSERT INTO transaction_attempts (transaction_id, attempt, hash, signed, max_fee, priority_fee, signed_in, signed_at)
     SELECT t.transaction_id, ${attempt}, ${blob(signed.hash)}, ${blob(signed.raw)}, ${fees.maxFee}, ${fees.priorityFee}, ${group.seq}, ${group.at}
     FROM (${of}) t`;

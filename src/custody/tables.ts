@@ -1,5 +1,13 @@
 import { sql } from "drizzle-orm";
-import { check, index, integer, sqliteTable, text, uniqueIndex, primaryKey } from "drizzle-orm/sqlite-core";
+import {
+  check,
+  index,
+  integer,
+  sqliteTable,
+  text,
+  uniqueIndex,
+  primaryKey,
+} from "drizzle-orm/sqlite-core";
 import { bytes } from "../platform/columns.ts";
 
 export const depositAddresses = sqliteTable(
@@ -12,7 +20,10 @@ export const depositAddresses = sqliteTable(
     salt: bytes("salt").notNull(),
     createdAt: integer("created_at").notNull(),
   },
-  (t) => [primaryKey({ columns: [t.chain, t.address] }), uniqueIndex("deposit_addresses_nonce").on(t.userId, t.chain, t.nonce)],
+  (t) => [
+    primaryKey({ columns: [t.chain, t.address] }),
+    uniqueIndex("deposit_addresses_nonce").on(t.userId, t.chain, t.nonce),
+  ],
 );
 
 /** One row per observed transfer to a deposit address; `amount` is text, since a chain can carry any U256. */
@@ -44,7 +55,14 @@ export const deposits = sqliteTable(
     endedIn: integer("ended_in"),
   },
   (t) => [
-    uniqueIndex("deposits_identity").on(t.chain, t.transactionHash, t.token, t.ordinal, t.position, t.address),
+    uniqueIndex("deposits_identity").on(
+      t.chain,
+      t.transactionHash,
+      t.token,
+      t.ordinal,
+      t.position,
+      t.address,
+    ),
     index("deposits_user").on(t.userId, t.detectedAt, t.depositId),
     index("deposits_user_state").on(t.userId, t.state, t.detectedAt, t.depositId),
     index("deposits_open")

@@ -14,12 +14,19 @@ export function trackedHoldings(db: D1Database, settings: Config): HoldingsAt {
       db,
       sql`SELECT u.asset, hex(u.address) AS address FROM unswept u WHERE u.chain = ${name} AND u.asset IN (SELECT value FROM json_each(${JSON.stringify(assets)}))`,
     );
-    const cursor = await first<{ number: number }>(db, sql`SELECT final_number AS number FROM chain_cursors WHERE chain = ${name}`);
+    const cursor = await first<{ number: number }>(
+      db,
+      sql`SELECT final_number AS number FROM chain_cursors WHERE chain = ${name}`,
+    );
     // Rows go with the sweeps that the watcher confirms: of another block they would be another list.
-    if (cursor?.number !== block) throw new Error(`the confirmed block of ${name} has moved on from ${block}`);
+    if (cursor?.number !== block)
+      throw new Error(`the confirmed block of ${name} has moved on from ${block}`);
     const wanted: Holders[] = assets.map((asset) => ({
       token: tokenOf(settings, chain, asset),
-      holders: [checksumAddress(chain.vault), ...unswept.filter((row) => row.asset === asset).map((row) => checksumAddress(row.address))],
+      holders: [
+        checksumAddress(chain.vault),
+        ...unswept.filter((row) => row.asset === asset).map((row) => checksumAddress(row.address)),
+      ],
     }));
     const sums = await sumHoldings(chain, { number: block, hash: hexOf(blockHash) }, wanted);
     return new Map(assets.map((asset, index) => [asset, sums[index] ?? 0n]));

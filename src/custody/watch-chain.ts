@@ -5,7 +5,15 @@
  * watchers cannot both move, and a deposit is credited only from a reading of its block at the confirmed height.
  */
 import { alertRow, clearAlert, raiseAlert } from "../chain/alert.ts";
-import { type Cursor, keepBlocks, movedIn, moveScanned, openCursor, readBlocks, readCursor } from "../chain/cursor.ts";
+import {
+  type Cursor,
+  keepBlocks,
+  movedIn,
+  moveScanned,
+  openCursor,
+  readBlocks,
+  readCursor,
+} from "../chain/cursor.ts";
 import { followHead, type HeadReading } from "../chain/follow-head.ts";
 import { askAny, readHeader } from "../chain/rpc.ts";
 import { watchedContracts } from "../chain/scan.ts";
@@ -41,22 +49,38 @@ export async function watchChain(desk: ChainDesk): Promise<Round> {
   let cursor = (await readCursor(db, chain.chain)) ?? (await startChain(desk));
   if (cursor.haltedAt !== null) return { state: "halted", behind: false };
 
-  const known = { final: cursor.final, headNumber: cursor.headNumber, blocks: await readBlocks(db, chain.chain, cursor.final.number) };
+  const known = {
+    final: cursor.final,
+    headNumber: cursor.headNumber,
+    blocks: await readBlocks(db, chain.chain, cursor.final.number),
+  };
   const reading = await followHead(chain, known, watchedContracts(desk.settings, chain));
   if (reading.kind === "deep_reorg") {
-    await halt(desk, cursor, `block ${cursor.final.number} was ${cursor.final.hash} when it was confirmed and is ${reading.canonical} now`);
+    await halt(
+      desk,
+      cursor,
+      `block ${cursor.final.number} was ${cursor.final.hash} when it was confirmed and is ${reading.canonical} now`,
+    );
     return { state: "halted", behind: false };
   }
   await tellFinality(desk, reading.target, reading.awaitsFinality);
   cursor = await detect(desk, cursor, reading);
-  for (let ranges = 0; ranges < RANGES_PER_ROUND && cursor.final.number < reading.target; ranges++) {
+  for (
+    let ranges = 0;
+    ranges < RANGES_PER_ROUND && cursor.final.number < reading.target;
+    ranges++
+  ) {
     cursor = await confirmBlocks(desk, cursor, reading.target);
   }
   return { state: "followed", behind: cursor.final.number < reading.target };
 }
 
 /** Stops crediting and paying on a chain until the operator has looked; everything recorded stays. */
-export async function halt({ db, chain }: ChainDesk, cursor: Cursor, reason: string): Promise<void> {
+export async function halt(
+  { db, chain }: ChainDesk,
+  cursor: Cursor,
+  reason: string,
+): Promise<void> {
   const group = newGroup();
   await commit(db, group, [
     sql`UPDATE chain_cursors SET halted_at = ${group.at}, halt_reason = ${reason}
@@ -66,9 +90,16 @@ export async function halt({ db, chain }: ChainDesk, cursor: Cursor, reason: str
 }
 
 /** Commits a group of statements that end in `eventsToPush`, hands the events on, and reads the cursor again. */
-export async function commitMove(desk: ChainDesk, group: ReturnType<typeof newGroup>, statements: readonly Sql[]): Promise<Cursor> {
+export async function commitMove(
+  desk: ChainDesk,
+  group: ReturnType<typeof newGroup>,
+  statements: readonly Sql[],
+): Promise<Cursor> {
   const result = await commit(desk.db, group, [...statements, eventsToPush(group)]);
-  if (!result.committed) throw new Error(`chain ${desk.chain.chain}: a group was not committed`, { cause: result.cause });
+  if (!result.committed)
+    throw new Error(`chain ${desk.chain.chain}: a group was not committed`, {
+      cause: result.cause,
+    });
   // After a lost answer the rows are in the table all the same, and cron hints them again.
   const events = (result.rows?.at(-1) ?? []).map((row) => row as LoggedEvent);
   if (events.length > 0) await desk.push(events);
@@ -80,18 +111,29 @@ export async function commitMove(desk: ChainDesk, group: ReturnType<typeof newGr
 async function startChain(desk: ChainDesk): Promise<Cursor> {
   const { chain } = desk;
   const first = await askAny(chain, async (endpoint) => {
-    if ((await endpoint.client.getChainId()) !== chain.chain_id) throw new Error("the endpoint serves another chain");
+    if ((await endpoint.client.getChainId()) !== chain.chain_id)
+      throw new Error("the endpoint serves another chain");
     return readHeader(endpoint, Math.max(chain.start_block - 1, 0));
   });
   const group = newGroup();
   return commitMove(desk, group, [openCursor(group, chain.chain, first)]);
 }
 
-async function detect(desk: ChainDesk, cursor: Cursor, reading: Extract<HeadReading, { kind: "read" }>): Promise<Cursor> {
+async function detect(
+  desk: ChainDesk,
+  cursor: Cursor,
+  reading: Extract<HeadReading, { kind: "read" }>,
+): Promise<Cursor> {
   const { db, settings, chain } = desk;
   const top = reading.blocks.at(-1);
-  const unchanged = top === undefined || (top.number === cursor.scanned.number && top.hash === cursor.scanned.hash);
-  if (unchanged && reading.base >= cursor.scanned.number && reading.head.number <= cursor.headNumber) return cursor;
+  const unchanged =
+    top === undefined || (top.number === cursor.scanned.number && top.hash === cursor.scanned.hash);
+  if (
+    unchanged &&
+    reading.base >= cursor.scanned.number &&
+    reading.head.number <= cursor.headNumber
+  )
+    return cursor;
   const seen = await transfersToUs(db, settings, chain, reading.transfers);
   const group = newGroup();
   const when = movedIn(group, chain.chain);
@@ -105,7 +147,11 @@ async function detect(desk: ChainDesk, cursor: Cursor, reading: Extract<HeadRead
   ]);
 }
 
-async function tellFinality({ db, chain }: ChainDesk, target: number, awaitsFinality: number | null): Promise<void> {
+async function tellFinality(
+  { db, chain }: ChainDesk,
+  target: number,
+  awaitsFinality: number | null,
+): Promise<void> {
   if (awaitsFinality === null) return;
   const [open] = await all<{ n: number }>(
     db,

@@ -28,12 +28,23 @@ export type WithdrawTerms = {
   readonly asset: AssetKey;
 };
 
-export type WithdrawCommand = { readonly actor: Actor; readonly terms: WithdrawTerms; readonly ip: string | undefined };
+export type WithdrawCommand = {
+  readonly actor: Actor;
+  readonly terms: WithdrawTerms;
+  readonly ip: string | undefined;
+};
 
-type Limits = Pick<Config, "WITHDRAWAL_MIN_UNITS" | "WITHDRAWAL_MAX_UNITS" | "WITHDRAWAL_DAILY_COUNT">;
+type Limits = Pick<
+  Config,
+  "WITHDRAWAL_MIN_UNITS" | "WITHDRAWAL_MAX_UNITS" | "WITHDRAWAL_DAILY_COUNT"
+>;
 
 /** `row` is what the withdrawal is now; `replayed` when it was queued by an earlier call. Events are for `pushHints`. */
-export type Withdrawn = { readonly row: WithdrawalRow; readonly replayed: boolean; readonly events: readonly LoggedEvent[] };
+export type Withdrawn = {
+  readonly row: WithdrawalRow;
+  readonly replayed: boolean;
+  readonly events: readonly LoggedEvent[];
+};
 
 /** A gate can lose to a change made between it and its explanation; then it is tried again. */
 const GATE_TRIES = 3;
@@ -44,7 +55,11 @@ const REFUSED_FOR_MS = 30 * 86_400_000;
 const DAY_MS = 86_400_000;
 
 /** Throws the contract's problems. A refused call uses no client_withdrawal_id up. */
-export async function withdraw(db: D1Database, limits: Limits, command: WithdrawCommand): Promise<Withdrawn> {
+export async function withdraw(
+  db: D1Database,
+  limits: Limits,
+  command: WithdrawCommand,
+): Promise<Withdrawn> {
   for (let attempt = 0; attempt < GATE_TRIES; attempt++) {
     const queued = await tryToQueue(db, limits, command);
     if (queued !== undefined) return queued;
@@ -54,14 +69,23 @@ export async function withdraw(db: D1Database, limits: Limits, command: Withdraw
   throw unavailable("none", "The withdrawal could not be queued now. Try again shortly.");
 }
 
-async function tryToQueue(db: D1Database, limits: Limits, command: WithdrawCommand): Promise<Withdrawn | undefined> {
+async function tryToQueue(
+  db: D1Database,
+  limits: Limits,
+  command: WithdrawCommand,
+): Promise<Withdrawn | undefined> {
   if (!withinLimits(limits, command.terms.amount)) return undefined;
   const withdrawalId = uuidv7();
   const group = newGroup();
   const read = sql`SELECT ${WITHDRAWAL_COLUMNS} FROM withdrawals w WHERE w.withdrawal_id = ${uuid(withdrawalId)}`;
-  const outcome = await commit(db, group, [...queueUnit(group, limits, { ...command, withdrawalId }), read, eventsToPush(group)]);
+  const outcome = await commit(db, group, [
+    ...queueUnit(group, limits, { ...command, withdrawalId }),
+    read,
+    eventsToPush(group),
+  ]);
   if (!outcome.committed) {
-    if (outcome.reason === "constraint") log("error", "custody.withdraw_refused_by_schema", errorFields(outcome.cause));
+    if (outcome.reason === "constraint")
+      log("error", "custody.withdraw_refused_by_schema", errorFields(outcome.cause));
     return undefined;
   }
   if (outcome.rows === null) {
@@ -69,7 +93,9 @@ async function tryToQueue(db: D1Database, limits: Limits, command: WithdrawComma
     return row === undefined ? undefined : { row, replayed: false, events: [] };
   }
   const [row] = rowsOf<WithdrawalRow>(outcome.rows.at(-2));
-  return row === undefined ? undefined : { row, replayed: false, events: rowsOf<LoggedEvent>(outcome.rows.at(-1)) };
+  return row === undefined
+    ? undefined
+    : { row, replayed: false, events: rowsOf<LoggedEvent>(outcome.rows.at(-1)) };
 }
 
 /** Rows of one statement of the batch, whose columns the statement itself names. */
@@ -77,7 +103,11 @@ function rowsOf<Row>(rows: readonly unknown[] | undefined): readonly Row[] {
   return (rows ?? []) as readonly Row[];
 }
 
-function queueUnit(group: Group, limits: Limits, command: WithdrawCommand & { withdrawalId: string }): Sql[] {
+function queueUnit(
+  group: Group,
+  limits: Limits,
+  command: WithdrawCommand & { withdrawalId: string },
+): Sql[] {
   const { actor, terms, withdrawalId } = command;
   const queued = sql`FROM withdrawals WHERE withdrawal_id = ${uuid(withdrawalId)} AND queued_in = ${group.seq}`;
   return [
@@ -94,7 +124,11 @@ function queueUnit(group: Group, limits: Limits, command: WithdrawCommand & { wi
       to: "pending",
       source: sql`SELECT user_id AS from_owner, user_id AS to_owner, asset, amount, withdrawal_id AS ref, 0 AS line ${queued}`,
     }),
-    auditRow(recordOf(actor, "withdrawal_queued", { ip: command.ip, subjectId: withdrawalId }), group.at, sql`EXISTS (SELECT 1 ${queued})`),
+    auditRow(
+      recordOf(actor, "withdrawal_queued", { ip: command.ip, subjectId: withdrawalId }),
+      group.at,
+      sql`EXISTS (SELECT 1 ${queued})`,
+    ),
     ...announceWithdrawals(group),
   ];
 }
@@ -137,11 +171,19 @@ function liquidity({ chain, asset }: WithdrawTerms): Sql {
 
 /** An amount that no balance can hold is not bound to SQL at all: it is refused by `explain`. */
 function withinLimits(limits: Limits, amount: bigint): boolean {
-  return amount >= limits.WITHDRAWAL_MIN_UNITS && amount <= limits.WITHDRAWAL_MAX_UNITS && amount <= MAX_NATIVE_UNITS;
+  return (
+    amount >= limits.WITHDRAWAL_MIN_UNITS &&
+    amount <= limits.WITHDRAWAL_MAX_UNITS &&
+    amount <= MAX_NATIVE_UNITS
+  );
 }
 
 /** The earlier withdrawal of a replay; throws what stood in the way; undefined when nothing does any more. */
-async function explain(db: D1Database, limits: Limits, { actor, terms }: WithdrawCommand): Promise<WithdrawalRow | undefined> {
+async function explain(
+  db: D1Database,
+  limits: Limits,
+  { actor, terms }: WithdrawCommand,
+): Promise<WithdrawalRow | undefined> {
   const fault = await explainActor(db, actor);
   if (fault !== undefined) throw new Problem(fault);
   const earlier = await first<WithdrawalRow>(
@@ -150,7 +192,10 @@ async function explain(db: D1Database, limits: Limits, { actor, terms }: Withdra
   );
   if (earlier !== undefined) {
     if (sameTerms(earlier, terms)) return earlier;
-    throw problem("client_withdrawal_id_reused", "This client_withdrawal_id was used with other terms; choose a fresh one.");
+    throw problem(
+      "client_withdrawal_id_reused",
+      "This client_withdrawal_id was used with other terms; choose a fresh one.",
+    );
   }
   const seen = await first<{ paused: number; today: number; failures: number; liquidity: string }>(
     db,
@@ -173,22 +218,37 @@ type Seen = {
 };
 
 function refuse(limits: Limits, { amount, chain }: WithdrawTerms, seen: Seen): void {
-  if (seen.paused === 1) throw problem("withdrawals_paused", "Withdrawals are paused. What is queued waits; nothing was taken.");
+  if (seen.paused === 1)
+    throw problem(
+      "withdrawals_paused",
+      "Withdrawals are paused. What is queued waits; nothing was taken.",
+    );
   const { WITHDRAWAL_MIN_UNITS: minimum, WITHDRAWAL_MAX_UNITS: maximum } = limits;
   // A maximum of 2^62 is no limit of withdrawals but of balances: beyond it the funds are short.
   if (amount < minimum || (amount > maximum && maximum < MAX_NATIVE_UNITS)) {
-    throw problem("withdrawal_amount_limit", "The amount is outside the limits of one withdrawal.", {
-      minimum: toHex(minimum),
-      maximum: toHex(maximum),
-    });
+    throw problem(
+      "withdrawal_amount_limit",
+      "The amount is outside the limits of one withdrawal.",
+      {
+        minimum: toHex(minimum),
+        maximum: toHex(maximum),
+      },
+    );
   }
   if (seen.today >= limits.WITHDRAWAL_DAILY_COUNT) {
-    throw problem("withdrawal_daily_limit", `At most ${limits.WITHDRAWAL_DAILY_COUNT} withdrawals in 24 hours, failed ones included.`, {
-      remaining: 0,
-    });
+    throw problem(
+      "withdrawal_daily_limit",
+      `At most ${limits.WITHDRAWAL_DAILY_COUNT} withdrawals in 24 hours, failed ones included.`,
+      {
+        remaining: 0,
+      },
+    );
   }
   if (seen.failures >= REFUSED_AFTER_FAILURES) {
-    throw problem("destination_refused", "Payments to this address failed repeatedly. Choose another one.");
+    throw problem(
+      "destination_refused",
+      "Payments to this address failed repeatedly. Choose another one.",
+    );
   }
   if (seen.available < amount) {
     throw problem("insufficient_funds", "The available balance is below the amount.", {
@@ -198,9 +258,13 @@ function refuse(limits: Limits, { amount, chain }: WithdrawTerms, seen: Seen): v
   }
   if (seen.liquidity < amount) {
     const available = seen.liquidity > 0n ? seen.liquidity : 0n;
-    throw problem("chain_liquidity", `${chain} cannot pay that much of this asset now. Withdraw less, or on another chain.`, {
-      available: toHex(available),
-    });
+    throw problem(
+      "chain_liquidity",
+      `${chain} cannot pay that much of this asset now. Withdraw less, or on another chain.`,
+      {
+        available: toHex(available),
+      },
+    );
   }
 }
 

@@ -14,14 +14,18 @@ const DEAD_SUFFIX = "-dead";
 const RING_AGAIN_AFTER_MS = 30_000;
 
 /** One wake-up per chain, however many messages; a message that came twice or late rings once more, which harms nobody. */
-export async function handleWithdrawalMessages(batch: MessageBatch<unknown>, env: Env): Promise<void> {
+export async function handleWithdrawalMessages(
+  batch: MessageBatch<unknown>,
+  env: Env,
+): Promise<void> {
   if (batch.queue.endsWith(DEAD_SUFFIX)) return tellDeadLetters(batch, env);
   await faultHook(env)?.("taken");
   const byChain = Map.groupBy(batch.messages, (message) => chainOf(message.body));
   for (const [chain, messages] of byChain) {
     try {
       // A message that names no chain of ours can never be delivered: cron finds what it was about.
-      if (chain !== undefined && config(env).CHAINS.some((known) => known.chain === chain)) await env.PAYER.getByName(chain).wake(chain);
+      if (chain !== undefined && config(env).CHAINS.some((known) => known.chain === chain))
+        await env.PAYER.getByName(chain).wake(chain);
       else log("error", "doorbell.unknown_chain", { messages: messages.length });
       for (const message of messages) message.ack();
     } catch (error) {
@@ -42,10 +46,14 @@ export async function wakeChains(env: Env): Promise<void> {
     config(env).CHAINS.flatMap(({ chain }) => [
       env.CHAIN_WATCHER.getByName(chain)
         .wake(chain)
-        .catch((error: unknown) => log("warn", "watcher.not_woken", { chain, ...errorFields(error) })),
+        .catch((error: unknown) =>
+          log("warn", "watcher.not_woken", { chain, ...errorFields(error) }),
+        ),
       env.PAYER.getByName(chain)
         .wake(chain)
-        .catch((error: unknown) => log("warn", "payer.not_woken", { chain, ...errorFields(error) })),
+        .catch((error: unknown) =>
+          log("warn", "payer.not_woken", { chain, ...errorFields(error) }),
+        ),
     ]),
   );
 }
@@ -69,11 +77,19 @@ async function tellDeadLetters(batch: MessageBatch<unknown>, env: Env): Promise<
 }
 
 function chainOf(body: unknown): string | undefined {
-  return typeof body === "object" && body !== null && "chain" in body && typeof body.chain === "string" ? body.chain : undefined;
+  return typeof body === "object" &&
+    body !== null &&
+    "chain" in body &&
+    typeof body.chain === "string"
+    ? body.chain
+    : undefined;
 }
 
 function withdrawalOf(body: unknown): string | undefined {
-  return typeof body === "object" && body !== null && "withdrawal_id" in body && typeof body.withdrawal_id === "string"
+  return typeof body === "object" &&
+    body !== null &&
+    "withdrawal_id" in body &&
+    typeof body.withdrawal_id === "string"
     ? body.withdrawal_id
     : undefined;
 }

@@ -53,10 +53,15 @@ export type OpenApi = {
 function addExamples({ paths, components }: OpenApi): void {
   const schemas = components?.schemas ?? {};
   for (const operation of Object.values(paths).flatMap((operations) => Object.values(operations))) {
-    for (const parameter of operation.parameters ?? []) parameter.example = exampleOf(parameter.schema ?? {}, schemas, parameter.name);
-    const bodies = [operation.requestBody?.content, ...Object.values(operation.responses).map((response) => response.content)];
+    for (const parameter of operation.parameters ?? [])
+      parameter.example = exampleOf(parameter.schema ?? {}, schemas, parameter.name);
+    const bodies = [
+      operation.requestBody?.content,
+      ...Object.values(operation.responses).map((response) => response.content),
+    ];
     for (const [type, media] of bodies.flatMap((content) => Object.entries(content ?? {}))) {
-      if (media.examples === undefined) media.example = exampleOf(media.schema ?? {}, schemas, type);
+      if (media.examples === undefined)
+        media.example = exampleOf(media.schema ?? {}, schemas, type);
     }
   }
 }

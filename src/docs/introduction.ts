@@ -1,11 +1,23 @@
 /** What a reader must know before any single call: the head of the reference. */
 
 export const TAGS = [
-  { name: "Service", description: "What anyone may ask: time, health, what is served, and this description." },
-  { name: "Auth", description: "Sessions, API keys, websocket tickets, and what happened to the account." },
-  { name: "Custody", description: "Deposit addresses, balances, the journal, deposits and withdrawals." },
+  {
+    name: "Service",
+    description: "What anyone may ask: time, health, what is served, and this description.",
+  },
+  {
+    name: "Auth",
+    description: "Sessions, API keys, websocket tickets, and what happened to the account.",
+  },
+  {
+    name: "Custody",
+    description: "Deposit addresses, balances, the journal, deposits and withdrawals.",
+  },
   { name: "RFQ", description: "Requests, quotes and matches." },
-  { name: "Streams", description: "Websockets; their messages and commands are described in `docs/asyncapi.yaml`." },
+  {
+    name: "Streams",
+    description: "Websockets; their messages and commands are described in `docs/asyncapi.yaml`.",
+  },
 ];
 
 export const INTRODUCTION = `People deposit USDC and outcome tokens; takers ask for prices; makers answer with firm quotes; an accepted quote settles at once.

@@ -40,7 +40,10 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   session_required: ["Log in: an API key cannot do this."],
   api_key_required: ["Sign with an API key: a session cannot do this."],
   session_cannot_withdraw: ["Withdrawals need an API key with the scope withdraw."],
-  scope_missing: ["The credential lacks the scope trade.", { required_scope: "trade", granted_scopes: ["read"] }],
+  scope_missing: [
+    "The credential lacks the scope trade.",
+    { required_scope: "trade", granted_scopes: ["read"] },
+  ],
   not_request_owner: ["The request belongs to someone else."],
   not_quote_owner: ["The quote belongs to someone else."],
   route_unknown: ["No route has this path."],
@@ -55,12 +58,24 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   request_not_open: [`Request ${REQUEST} is matched.`, { match_id: MATCH }],
   request_expired: [`Request ${REQUEST} has expired.`],
   own_request: ["A requester cannot quote their own request."],
-  insufficient_funds: ["This needs 650000 units of usdc; 200000 are available.", { available: "0x30d40", required: "0x9eb10" }],
+  insufficient_funds: [
+    "This needs 650000 units of usdc; 200000 are available.",
+    { available: "0x30d40", required: "0x9eb10" },
+  ],
   balance_limit: ["A balance would pass 2^62 native units."],
   client_withdrawal_id_reused: ["The client_withdrawal_id was used with other terms."],
-  withdrawal_amount_limit: ["The amount is outside the limits of one withdrawal.", { minimum: "0xf4240", maximum: "0x174876e800" }],
-  withdrawal_daily_limit: ["At most 100 withdrawals in 24 hours, failed ones included.", { remaining: 0 }],
-  chain_liquidity: ["polygon cannot pay that much of this asset now. Withdraw less, or on another chain.", { available: "0x5f5e100" }],
+  withdrawal_amount_limit: [
+    "The amount is outside the limits of one withdrawal.",
+    { minimum: "0xf4240", maximum: "0x174876e800" },
+  ],
+  withdrawal_daily_limit: [
+    "At most 100 withdrawals in 24 hours, failed ones included.",
+    { remaining: 0 },
+  ],
+  chain_liquidity: [
+    "polygon cannot pay that much of this asset now. Withdraw less, or on another chain.",
+    { available: "0x5f5e100" },
+  ],
   destination_refused: ["Payments to this address failed repeatedly."],
   idempotency_in_progress: ["The same idempotency key is being processed."],
   deposit_address_limit: ["At most 50 deposit addresses on a chain. Earlier ones stay good."],
@@ -86,8 +101,16 @@ export function problemExamples(): Record<string, { summary: string; value: unkn
   return Object.fromEntries(
     PROBLEM_CODES.map((code) => {
       const [detail, extensions] = EXAMPLES[code];
-      const errors = code === "invalid_request" ? [{ path: "body.price", message: "must be an integer from 1 to 1000000" }] : undefined;
-      const data = { code, detail, ...(extensions === undefined ? {} : { extensions }), ...(errors === undefined ? {} : { errors }) };
+      const errors =
+        code === "invalid_request"
+          ? [{ path: "body.price", message: "must be an integer from 1 to 1000000" }]
+          : undefined;
+      const data = {
+        code,
+        detail,
+        ...(extensions === undefined ? {} : { extensions }),
+        ...(errors === undefined ? {} : { errors }),
+      };
       const value = problemBody(data, X_REQUEST_ID);
       return [code, { summary: String(value["title"]), value }];
     }),

@@ -15,7 +15,11 @@ export function registerDocsRoutes(app: Api): void {
     tag: "Service",
     summary: "This description (OpenAPI 3.1)",
     credential: "public",
-    answer: z.object({}).openapi({ type: "object", description: "An OpenAPI document", examples: [{ openapi: "3.1.0" }] }),
+    answer: z.object({}).openapi({
+      type: "object",
+      description: "An OpenAPI document",
+      examples: [{ openapi: "3.1.0" }],
+    }),
     handler: () => {
       // Made at the first request: by then every route is registered.
       description ??= describeApi(app);
@@ -63,7 +67,10 @@ const page = new Hono().get(
 async function pageResponse({ request }: { request: Request }): Promise<Response> {
   const response = await page.fetch(new Request(new URL("/", request.url)));
   const html = await response.text();
-  return new Response(html.replace("<head>", '<head>\n    <link rel="icon" href="data:," />'), response);
+  return new Response(
+    html.replace("<head>", '<head>\n    <link rel="icon" href="data:," />'),
+    response,
+  );
 }
 
 /** The page may run its own script, show what it holds, and call this service: nothing else. */

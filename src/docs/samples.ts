@@ -3,7 +3,8 @@
  * token at 0.65 on venue_one, and the payout of its proceeds.
  */
 export const SAMPLE = {
-  access_token: "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6InMxIn0.eyJzdWIiOiIwMTkwYTBhMCJ9.c2lnbmF0dXJl",
+  access_token:
+    "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6InMxIn0.eyJzdWIiOiIwMTkwYTBhMCJ9.c2lnbmF0dXJl",
   account: "available",
   actor: "session",
   address: "0x52908400098527886E0F7030069857D2E4169EE7",

@@ -18,7 +18,12 @@ export async function scriptResponse(request: Request): Promise<Response> {
     vary: "Accept-Encoding",
   };
   if (/\bgzip\b/.test(request.headers.get("accept-encoding") ?? "")) {
-    return new Response(gzipped, { headers: { ...headers, "content-encoding": "gzip" }, encodeBody: "manual" });
+    return new Response(gzipped, {
+      headers: { ...headers, "content-encoding": "gzip" },
+      encodeBody: "manual",
+    });
   }
-  return new Response(new Blob([gzipped]).stream().pipeThrough(new DecompressionStream("gzip")), { headers });
+  return new Response(new Blob([gzipped]).stream().pipeThrough(new DecompressionStream("gzip")), {
+    headers,
+  });
 }

@@ -4,7 +4,11 @@ import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
 /** Native units: `available` can be used, `pending` is set aside behind open quotes and withdrawals under way. */
 export type Balance = { readonly available: bigint; readonly pending: bigint };
 
-export async function readBalance(db: D1Database, userId: string, asset: AssetKey): Promise<Balance> {
+export async function readBalance(
+  db: D1Database,
+  userId: string,
+  asset: AssetKey,
+): Promise<Balance> {
   const row = await first<{ available: string; pending: string }>(
     db,
     sql`SELECT ${balanceText(userId, asset, "available")} AS available, ${balanceText(userId, asset, "pending")} AS pending`,
@@ -25,7 +29,11 @@ export async function listBalances(
       FROM accounts INDEXED BY accounts_owner WHERE owner = ${uuid(userId)} AND asset > ${page.after}
       GROUP BY asset HAVING max(balance) > 0 ORDER BY asset LIMIT ${page.limit}`,
   );
-  return rows.map((row) => ({ asset: row.asset, available: BigInt(row.available), pending: BigInt(row.pending) }));
+  return rows.map((row) => ({
+    asset: row.asset,
+    available: BigInt(row.available),
+    pending: BigInt(row.pending),
+  }));
 }
 
 function balanceText(userId: string, asset: AssetKey, kind: "available" | "pending"): Sql {

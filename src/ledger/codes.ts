@@ -5,7 +5,15 @@
 import { raw, type Sql } from "../platform/sql.ts";
 
 /** A code is the place in its list, counted from 1. So add at the end only, and never take one out. */
-export const REASONS = ["deposit", "withdrawal", "reserve_rfq", "reserve_trade", "release", "trade", "fee"] as const;
+export const REASONS = [
+  "deposit",
+  "withdrawal",
+  "reserve_rfq",
+  "reserve_trade",
+  "release",
+  "trade",
+  "fee",
+] as const;
 export type Reason = (typeof REASONS)[number];
 
 /** What part of a record's life a transfer is: a reserve ends once, so trade and release share the step `end`. */

@@ -6,14 +6,26 @@
  */
 import { blob, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { reasonCode } from "./codes.ts";
-import { amountBounds, amountFits, assetFits, hasAmounts, type LedgerFilter, type Order, runsOf } from "./filter.ts";
+import {
+  amountBounds,
+  amountFits,
+  assetFits,
+  hasAmounts,
+  type LedgerFilter,
+  type Order,
+  runsOf,
+} from "./filter.ts";
 import { GIVEN_BY_OTHERS } from "./movements.ts";
 
 /** Above every entry_id that JSON can carry: "from the newest on". */
 export const NEWEST = 2n ** 62n;
 
 /** The `walk` newest entries of the filter's runs. With amounts, the last entry walked is always a row: a position. */
-export function mergedEntries(userId: string, filter: LedgerFilter, page: { before: bigint; walk: number }): Sql {
+export function mergedEntries(
+  userId: string,
+  filter: LedgerFilter,
+  page: { before: bigint; walk: number },
+): Sql {
   const rows = sql`WITH RECURSIVE ${runsAndBounds(userId, filter, "position", page.before)}, ${merge("runs", "position", page.walk)}`;
   if (!hasAmounts(filter)) return sql`${rows} ${shown("merged")} ORDER BY entry_id DESC`;
   return sql`${rows} ${shown("merged", sql`, ${amountFits(filter)} AS fits, (SELECT count(*) FROM merged) AS walked`)}
@@ -24,7 +36,11 @@ export function mergedEntries(userId: string, filter: LedgerFilter, page: { befo
  * The newest entries whose amount fits, merged from runs of one amount each. `size` says how many such runs there
  * are; when they are more than `most`, nothing has been merged.
  */
-export function entriesOfAmounts(userId: string, filter: LedgerFilter, page: { before: bigint; limit: number; most: number }): Sql {
+export function entriesOfAmounts(
+  userId: string,
+  filter: LedgerFilter,
+  page: { before: bigint; limit: number; most: number },
+): Sql {
   const { least, most } = amountBounds(filter);
   return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, "amount", page.before)},
     distinct_amounts(account_id, found_at, incoming, credit, reason, amount) AS (
@@ -42,7 +58,11 @@ export function entriesOfAmounts(userId: string, filter: LedgerFilter, page: { b
 }
 
 /** The newest entries whose amount fits, sorted. `size` says how many fit anywhere; when more than `most`, it found only some. */
-export function sortedEntries(userId: string, filter: LedgerFilter, page: { before: bigint; limit: number; most: number }): Sql {
+export function sortedEntries(
+  userId: string,
+  filter: LedgerFilter,
+  page: { before: bigint; limit: number; most: number },
+): Sql {
   return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, "amount", page.before)},
     fitting AS MATERIALIZED (SELECT * FROM (${scan("amount", amountFits(filter))}) LIMIT ${page.most + 1}),
     counted AS MATERIALIZED (SELECT count(*) AS size FROM fitting),
@@ -52,7 +72,11 @@ export function sortedEntries(userId: string, filter: LedgerFilter, page: { befo
 }
 
 /** The newest `limit` entries between two positions whose amount fits, from a scan of the runs. */
-export function scannedEntries(userId: string, filter: LedgerFilter, page: { before: bigint; floor: bigint; limit: number }): Sql {
+export function scannedEntries(
+  userId: string,
+  filter: LedgerFilter,
+  page: { before: bigint; floor: bigint; limit: number },
+): Sql {
   return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, "position", page.before, page.floor)},
     found AS MATERIALIZED (SELECT entry_id, account_id FROM (${scan("position", sql`${BETWEEN_BOUNDS} AND ${amountFits(filter)}`)})
       ORDER BY entry_id DESC LIMIT ${page.limit})
@@ -60,14 +84,20 @@ export function scannedEntries(userId: string, filter: LedgerFilter, page: { bef
 }
 
 /** A record has few transfers, found by the journal's own unique key; a transaction hash names the caller's deposits of it. */
-export function entriesOfRef(userId: string, filter: LedgerFilter, page: { before: bigint; limit: number }): Sql {
+export function entriesOfRef(
+  userId: string,
+  filter: LedgerFilter,
+  page: { before: bigint; limit: number },
+): Sql {
   const refId = filter.refId ?? "";
   const refs = refId.startsWith("0x")
     ? sql`t.reason = ${reasonCode("deposit")} AND t.ref IN (SELECT deposit_id FROM deposits INDEXED BY deposits_hash
         WHERE transaction_hash = ${blob(refId)} AND user_id = ${uuid(userId)})`
     : sql`t.reason <> ${reasonCode("deposit")} AND t.ref IN (${uuid(refId)}, (SELECT quote_id FROM matches WHERE match_id = ${uuid(refId)})) AND ${SHOWN_REF} = ${uuid(refId)}`;
   const side = (credit: 0 | 1): Sql => {
-    const kinds = runsOf(filter, "position").flatMap((run) => (run.credit === credit ? [[run.kind, run.reason]] : []));
+    const kinds = runsOf(filter, "position").flatMap((run) =>
+      run.credit === credit ? [[run.kind, run.reason]] : [],
+    );
     const entryId = raw(credit === 1 ? "2 * t.transfer_id + 1" : "2 * t.transfer_id");
     const account = raw(credit === 1 ? "t.to_account" : "t.from_account");
     return sql`SELECT ${entryColumns(entryId)} FROM transfers t INDEXED BY transfers_once
@@ -80,7 +110,11 @@ export function entriesOfRef(userId: string, filter: LedgerFilter, page: { befor
 }
 
 /** How many entries fit below a position, up to `most`; from an index alone. */
-export function countedEntries(userId: string, filter: LedgerFilter, page: { before: bigint; most: number }): Sql {
+export function countedEntries(
+  userId: string,
+  filter: LedgerFilter,
+  page: { before: bigint; most: number },
+): Sql {
   const order: Order = hasAmounts(filter) ? "amount" : "position";
   return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, order, page.before)}
     SELECT count(*) AS entries FROM (SELECT 1 FROM (${scan(order, sql`${BETWEEN_BOUNDS} AND ${amountFits(filter)}`)}) LIMIT ${page.most})`;
@@ -95,7 +129,10 @@ export function firstSince(instant: number): Sql {
 function merge(runs: string, order: Order, limit: number): Sql {
   const amount = order === "amount" ? ", amount" : "";
   const sameAmount = (run: string) => raw(order === "amount" ? `AND t.amount = ${run}.amount` : "");
-  const columns = (run: string) => raw(`${run}.account_id, ${run}.found_at, ${run}.incoming, ${run}.reason${amount && `, ${run}.amount`}`);
+  const columns = (run: string) =>
+    raw(
+      `${run}.account_id, ${run}.found_at, ${run}.incoming, ${run}.reason${amount && `, ${run}.amount`}`,
+    );
   return sql`walk(entry_id, account_id, found_at, incoming, reason${raw(amount)}, floor) AS (
       SELECT 2 * ${seek("r", order, "t.transfer_id", sql`t.transfer_id < iif(r.credit, b.credit_below, b.debit_below) AND t.transfer_id >= b.floor ${sameAmount("r")} ORDER BY t.transfer_id DESC`)} + r.credit,
         ${columns("r")}, b.floor FROM ${raw(runs)} r CROSS JOIN bounds b
@@ -115,13 +152,17 @@ function seek(run: string, order: Order, what: string, rest: Sql): Sql {
 
 /** Every transfer of `runs` that a condition leaves, as entries. */
 function scan(order: Order, condition: Sql): Sql {
-  const half = (side: "from" | "to") => sql`SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+  const half = (
+    side: "from" | "to",
+  ) => sql`SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
       FROM bounds b CROSS JOIN runs r CROSS JOIN transfers t INDEXED BY ${index(side, order)}
       WHERE ${raw(side === "to" ? "r.incoming" : "NOT r.incoming")} AND ${ofRun("r", side, order)} AND ${condition}`;
   return sql`${half("from")} UNION ALL ${half("to")}`;
 }
 
-const BETWEEN_BOUNDS = raw("t.transfer_id < iif(r.credit, b.credit_below, b.debit_below) AND t.transfer_id >= b.floor");
+const BETWEEN_BOUNDS = raw(
+  "t.transfer_id < iif(r.credit, b.credit_below, b.debit_below) AND t.transfer_id >= b.floor",
+);
 
 function index(side: "from" | "to", order: Order): Sql {
   return raw(order === "amount" ? `transfers_${side}_amount` : `transfers_${side}`);
@@ -129,7 +170,10 @@ function index(side: "from" | "to", order: Order): Sql {
 
 function ofRun(run: string, side: "from" | "to", order: Order): Sql {
   // The planner takes an index of some rows only when the query says in the index's own words that it wants no others.
-  const partial = order === "amount" && side === "to" ? sql`AND t.reason IN (${join(GIVEN_BY_OTHERS.map(reasonCode), ", ")})` : raw("");
+  const partial =
+    order === "amount" && side === "to"
+      ? sql`AND t.reason IN (${join(GIVEN_BY_OTHERS.map(reasonCode), ", ")})`
+      : raw("");
   return sql`${raw(`t.${side}_account = ${run}.found_at AND t.reason = ${run}.reason`)} ${partial}`;
 }
 
@@ -154,11 +198,24 @@ function shown(entries: string, also: Sql = raw("")): Sql {
  * `runs`, the accounts and movements that the filter leaves, and `bounds`, the transfers that its cursor and instants
  * leave. Instants never go back along the journal (one clock), so an instant is a position, found by bisection.
  */
-function runsAndBounds(userId: string, filter: LedgerFilter, order: Order, before: bigint, floor: bigint = 0n): Sql {
-  const from = filter.from === undefined ? raw("") : sql`${lastBefore("before_from", filter.from)},`;
+function runsAndBounds(
+  userId: string,
+  filter: LedgerFilter,
+  order: Order,
+  before: bigint,
+  floor: bigint = 0n,
+): Sql {
+  const from =
+    filter.from === undefined ? raw("") : sql`${lastBefore("before_from", filter.from)},`;
   const to = filter.to === undefined ? raw("") : sql`${lastBefore("until_to", filter.to + 1)},`;
-  const since = filter.from === undefined ? raw("0") : raw("(SELECT position + 1 FROM before_from WHERE stride = 0)");
-  const ceiling = filter.to === undefined ? raw(`${NEWEST}`) : raw("(SELECT position + 1 FROM until_to WHERE stride = 0)");
+  const since =
+    filter.from === undefined
+      ? raw("0")
+      : raw("(SELECT position + 1 FROM before_from WHERE stride = 0)");
+  const ceiling =
+    filter.to === undefined
+      ? raw(`${NEWEST}`)
+      : raw("(SELECT position + 1 FROM until_to WHERE stride = 0)");
   return sql`runs AS MATERIALIZED (SELECT a.account_id, s.value ->> 'reason' AS reason, s.value ->> 'credit' AS credit, s.value ->> 'incoming' AS incoming,
         iif(s.value ->> 'foundAt' = a.kind, a.account_id,
           (SELECT o.account_id FROM accounts o WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt')) AS found_at

@@ -59,7 +59,8 @@ export function runsOf(filter: LedgerFilter, order: Order): Run[] {
       (filter.reasons === undefined || filter.reasons.includes(reason)),
   ).map(({ kind, direction, reason }) => {
     const credit = direction === "credit" ? 1 : 0;
-    const byDebit = order === "amount" && credit === 1 && !GIVEN_BY_OTHERS.some((name) => name === reason);
+    const byDebit =
+      order === "amount" && credit === 1 && !GIVEN_BY_OTHERS.some((name) => name === reason);
     const foundAt = !byDebit ? kind : kind === "available" ? "pending" : "available";
     return { kind, credit, reason: reasonNumber(reason), incoming: byDebit ? 0 : credit, foundAt };
   });
@@ -78,7 +79,10 @@ export function hasAmounts({ minAmount, maxAmount }: LedgerFilter): boolean {
 }
 
 /** The absolute delta's bounds, both included. */
-export function amountBounds({ minAmount = 0n, maxAmount = MAX_NATIVE_UNITS }: LedgerFilter): { least: bigint; most: bigint } {
+export function amountBounds({ minAmount = 0n, maxAmount = MAX_NATIVE_UNITS }: LedgerFilter): {
+  least: bigint;
+  most: bigint;
+} {
   return { least: minAmount, most: maxAmount < MAX_NATIVE_UNITS ? maxAmount : MAX_NATIVE_UNITS };
 }
 

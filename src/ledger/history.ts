@@ -62,25 +62,43 @@ type Wanted = { readonly before: bigint; readonly limit: number };
 type CodedRow = Omit<EntryRow, "reason"> & { readonly reason: number };
 
 /** Up to `limit` of the user's entries below `before`, newest first, and whether any follow. */
-export async function readEntries(db: D1Database, userId: string, filter: LedgerFilter, page: Wanted): Promise<EntryPage> {
+export async function readEntries(
+  db: D1Database,
+  userId: string,
+  filter: LedgerFilter,
+  page: Wanted,
+): Promise<EntryPage> {
   if (selectsNothing(filter)) return { rows: [], more: false };
   const wanted = { before: page.before, limit: page.limit + 1 };
   const rows = await readWanted(db, userId, filter, wanted);
   return { rows: rows.slice(0, page.limit).map(withReasonName), more: rows.length > page.limit };
 }
 
-function readWanted(db: D1Database, userId: string, filter: LedgerFilter, wanted: Wanted): Promise<CodedRow[]> {
+function readWanted(
+  db: D1Database,
+  userId: string,
+  filter: LedgerFilter,
+  wanted: Wanted,
+): Promise<CodedRow[]> {
   if (filter.refId !== undefined) return all(db, entriesOfRef(userId, filter, wanted));
   if (hasAmounts(filter)) return readByAmount(db, userId, filter, wanted);
   return all(db, mergedEntries(userId, filter, { before: wanted.before, walk: wanted.limit }));
 }
 
-async function readByAmount(db: D1Database, userId: string, filter: LedgerFilter, wanted: Wanted): Promise<CodedRow[]> {
+async function readByAmount(
+  db: D1Database,
+  userId: string,
+  filter: LedgerFilter,
+  wanted: Wanted,
+): Promise<CodedRow[]> {
   const rows: CodedRow[] = [];
   const firstWalk = Math.max(FIRST_WALK, wanted.limit);
   let { before } = wanted;
   for (let walk = firstWalk; walk <= LONGEST_WALK * firstWalk;) {
-    const newest = await all<CodedRow & { fits: number; walked: number }>(db, mergedEntries(userId, filter, { before, walk }));
+    const newest = await all<CodedRow & { fits: number; walked: number }>(
+      db,
+      mergedEntries(userId, filter, { before, walk }),
+    );
     const fitting = newest.filter((row) => row.fits === 1);
     rows.push(...fitting);
     const last = newest.at(-1);
@@ -91,27 +109,49 @@ async function readByAmount(db: D1Database, userId: string, filter: LedgerFilter
   }
   const rest = { before, limit: wanted.limit - rows.length };
   return rows.concat(
-    (await readIfSmall(db, entriesOfAmounts(userId, filter, { ...rest, most: MOST_AMOUNTS }), MOST_AMOUNTS)) ??
-      (await readInSteps(db, userId, filter, rest)),
+    (await readIfSmall(
+      db,
+      entriesOfAmounts(userId, filter, { ...rest, most: MOST_AMOUNTS }),
+      MOST_AMOUNTS,
+    )) ?? (await readInSteps(db, userId, filter, rest)),
   );
 }
 
 /** The rows of a query that says how much it found, unless that is more than it may take. */
-async function readIfSmall(db: D1Database, query: Sql, most: number): Promise<CodedRow[] | undefined> {
-  const rows = await all<{ readonly size: number } & (CodedRow | { readonly entry_id: null })>(db, query);
+async function readIfSmall(
+  db: D1Database,
+  query: Sql,
+  most: number,
+): Promise<CodedRow[] | undefined> {
+  const rows = await all<{ readonly size: number } & (CodedRow | { readonly entry_id: null })>(
+    db,
+    query,
+  );
   if ((rows[0]?.size ?? 0) > most) return undefined;
   return rows.filter((row) => row.entry_id !== null);
 }
 
-async function readInSteps(db: D1Database, userId: string, filter: LedgerFilter, wanted: Wanted): Promise<CodedRow[]> {
+async function readInSteps(
+  db: D1Database,
+  userId: string,
+  filter: LedgerFilter,
+  wanted: Wanted,
+): Promise<CodedRow[]> {
   const rows: CodedRow[] = [];
-  const bottom = filter.from === undefined ? 1n : BigInt((await first<{ first: number }>(db, firstSince(filter.from)))?.first ?? 1);
+  const bottom =
+    filter.from === undefined
+      ? 1n
+      : BigInt((await first<{ first: number }>(db, firstSince(filter.from)))?.first ?? 1);
   let before = wanted.before;
   for (let attempt = 0; rows.length < wanted.limit && before > 2n * bottom; attempt++) {
     const { sorted, span } = ATTEMPTS[attempt] ?? LAST_ATTEMPT;
     const rest = { before, limit: wanted.limit - rows.length };
     if (sorted !== undefined) {
-      const fitting = await readIfSmall(db, sortedEntries(userId, filter, { ...rest, most: sorted }), sorted);
+      const fitting = await readIfSmall(
+        db,
+        sortedEntries(userId, filter, { ...rest, most: sorted }),
+        sorted,
+      );
       if (fitting !== undefined) return rows.concat(fitting);
     }
     const floor = before / 2n > span ? before / 2n - span : 0n;
@@ -132,6 +172,15 @@ export async function countEntries(
   return (await first<{ entries: number }>(db, countedEntries(userId, filter, page)))?.entries ?? 0;
 }
 
-function withReasonName({ entry_id, account, asset, delta, reason, ref, balance_after, at }: CodedRow): EntryRow {
+function withReasonName({
+  entry_id,
+  account,
+  asset,
+  delta,
+  reason,
+  ref,
+  balance_after,
+  at,
+}: CodedRow): EntryRow {
   return { entry_id, account, asset, delta, reason: readReason(reason), ref, balance_after, at };
 }

@@ -46,7 +46,9 @@ export function transfer(group: Group, { reason, step, from, to, source }: Posti
 /** A user gets both sub-accounts at once, so that whoever has funds can also set them aside. */
 function openAccounts(source: Sql, owner: "from_owner" | "to_owner", kind: AccountKind): Sql {
   const kinds =
-    kind === "available" || kind === "pending" ? "SELECT 'available' AS kind UNION ALL SELECT 'pending'" : `SELECT '${kind}' AS kind`;
+    kind === "available" || kind === "pending"
+      ? "SELECT 'available' AS kind UNION ALL SELECT 'pending'"
+      : `SELECT '${kind}' AS kind`;
   return sql`INSERT INTO accounts (owner, asset, kind, balance)
     SELECT DISTINCT s.${raw(owner)}, s.asset, k.kind, 0 FROM (${source}) s, (${raw(kinds)}) k
     WHERE s.amount <> 0 AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.owner = s.${raw(owner)} AND a.asset = s.asset AND a.kind = k.kind)`;

@@ -34,14 +34,25 @@ export type HoldingsChecked = {
 /** The chain goes on while it is asked; a verdict that missed its block is worth another reading. */
 const ATTEMPTS = 3;
 
-export async function checkHoldings(db: D1Database, chain: string, holdingsAt: HoldingsAt, attempts = ATTEMPTS): Promise<HoldingsChecked> {
+export async function checkHoldings(
+  db: D1Database,
+  chain: string,
+  holdingsAt: HoldingsAt,
+  attempts = ATTEMPTS,
+): Promise<HoldingsChecked> {
   const issue = await readIssue(db, chain);
   if (issue === undefined) return { at: null, differences: [], cleared: [] };
   let holdings: ReadonlyMap<AssetKey, bigint>;
   try {
-    holdings = await holdingsAt({ chain, block: issue.block, blockHash: issue.blockHash, assets: issue.assets.map((asset) => asset.key) });
+    holdings = await holdingsAt({
+      chain,
+      block: issue.block,
+      blockHash: issue.blockHash,
+      assets: issue.assets.map((asset) => asset.key),
+    });
   } catch (error) {
-    if (attempts > 1 && (await confirmedBlock(db, chain)) !== issue.block) return checkHoldings(db, chain, holdingsAt, attempts - 1);
+    if (attempts > 1 && (await confirmedBlock(db, chain)) !== issue.block)
+      return checkHoldings(db, chain, holdingsAt, attempts - 1);
     // The turn of these assets is not over: the next run asks for them again.
     log("warn", "ledger.holdings_unknown", { chain, block: issue.block, ...errorFields(error) });
     return { at: null, differences: [], cleared: [] };
@@ -79,7 +90,13 @@ type AssetRow = { readonly asset: AssetKey; readonly issued: string; readonly pa
 /** One batch, one state: the confirmed block, and what is issued of the next assets in turn. */
 async function readIssue(db: D1Database, chain: string): Promise<Issue | undefined> {
   const walk = `assets:${chain}`;
-  const mark = (await first<{ mark: string }>(db, sql`SELECT mark FROM ledger_checkpoints WHERE walk = ${walk}`))?.mark ?? "";
+  const mark =
+    (
+      await first<{ mark: string }>(
+        db,
+        sql`SELECT mark FROM ledger_checkpoints WHERE walk = ${walk}`,
+      )
+    )?.mark ?? "";
   const cursor = sql`SELECT final_number AS block, lower(hex(final_hash)) AS hash FROM chain_cursors WHERE chain = ${chain}`;
   const assets = sql`SELECT a.asset, CAST(-a.balance AS TEXT) AS issued, CAST(coalesce((SELECT sum(w.amount) FROM withdrawals w INDEXED BY withdrawals_open
       WHERE w.chain = ${chain} AND w.state IN ('queued', 'submitted') AND w.asset = a.asset
@@ -93,7 +110,10 @@ async function readIssue(db: D1Database, chain: string): Promise<Issue | undefin
   );
   const [at] = readRows<{ block: number; hash: string }>(found);
   if (at === undefined) return undefined;
-  const issued = readRows<AssetRow>(rows).map((row) => ({ key: row.asset, issued: BigInt(row.issued) - BigInt(row.paid) }));
+  const issued = readRows<AssetRow>(rows).map((row) => ({
+    key: row.asset,
+    issued: BigInt(row.issued) - BigInt(row.paid),
+  }));
   return {
     block: at.block,
     blockHash: `0x${at.hash}`,
@@ -103,7 +123,12 @@ async function readIssue(db: D1Database, chain: string): Promise<Issue | undefin
 }
 
 async function confirmedBlock(db: D1Database, chain: string): Promise<number | undefined> {
-  return (await first<{ block: number }>(db, sql`SELECT final_number AS block FROM chain_cursors WHERE chain = ${chain}`))?.block;
+  return (
+    await first<{ block: number }>(
+      db,
+      sql`SELECT final_number AS block FROM chain_cursors WHERE chain = ${chain}`,
+    )
+  )?.block;
 }
 
 /** The next run goes on with the assets after these; past the last one it begins again. */
@@ -123,7 +148,12 @@ function readRows<Row>(result: D1Result | undefined): readonly Row[] {
 /** The first block that shows a shortfall is noted; a later one that shows it too pauses withdrawals. */
 async function noteShortfall(
   db: D1Database,
-  { chain, asset, block, missing }: { chain: string; asset: AssetKey; block: number; missing: bigint },
+  {
+    chain,
+    asset,
+    block,
+    missing,
+  }: { chain: string; asset: AssetKey; block: number; missing: bigint },
 ): Promise<void> {
   const pause = sql`INSERT INTO switches (name, reason, since)
     SELECT 'withdrawals_paused', ${`shortfall of ${missing} of ${asset} on ${chain} at block ${block}`}, ${NOW}
@@ -132,9 +162,17 @@ async function noteShortfall(
   const note = sql`INSERT INTO shortfalls (chain, asset, block, missing) SELECT ${chain}, ${asset}, ${block}, ${missing.toString()}
     WHERE 1 ON CONFLICT (chain, asset) DO UPDATE SET missing = excluded.missing`;
   const [paused] = await db.batch([prepare(db, pause), prepare(db, note)]);
-  if (paused?.results.length === 1) log("error", "ledger.withdrawals_paused", { chain, asset, block, missing: missing.toString() });
+  if (paused?.results.length === 1)
+    log("error", "ledger.withdrawals_paused", { chain, asset, block, missing: missing.toString() });
 }
 
 async function forgetShortfall(db: D1Database, chain: string, asset: AssetKey): Promise<boolean> {
-  return (await all(db, sql`DELETE FROM shortfalls WHERE chain = ${chain} AND asset = ${asset} RETURNING block`)).length > 0;
+  return (
+    (
+      await all(
+        db,
+        sql`DELETE FROM shortfalls WHERE chain = ${chain} AND asset = ${asset} RETURNING block`,
+      )
+    ).length > 0
+  );
 }

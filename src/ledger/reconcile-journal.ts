@@ -8,7 +8,11 @@ import type { Difference } from "./reconcile.ts";
 export type Slice = { readonly after: number; readonly upTo: number };
 
 /** An account as a row names it, and how far it is off. */
-export type AccountRow = { readonly owner: string | null; readonly kind: string | null; readonly asset: string | null };
+export type AccountRow = {
+  readonly owner: string | null;
+  readonly kind: string | null;
+  readonly asset: string | null;
+};
 
 /** `<owner>/<kind>/<asset>`; an owner of 16 bytes is a user, any other one a name. */
 export function accountName({ owner, kind, asset }: AccountRow): string {
@@ -33,7 +37,10 @@ export async function passTransfers(db: D1Database, slice: Slice): Promise<void>
 }
 
 export async function checkTransfers(db: D1Database, slice: Slice): Promise<Difference[]> {
-  const [odd, broken] = await Promise.all([all<OddRow>(db, oddTransfers(slice)), all<BrokenRow>(db, brokenChains(slice))]);
+  const [odd, broken] = await Promise.all([
+    all<OddRow>(db, oddTransfers(slice)),
+    all<BrokenRow>(db, brokenChains(slice)),
+  ]);
   return [
     ...unnamed(odd, slice),
     ...unnamed(broken, slice),
@@ -65,7 +72,11 @@ type OddRow = AccountRow & {
   readonly reason: number;
   readonly amount: string | null;
 };
-type BrokenRow = AccountRow & { readonly entry_id: number; readonly after: string | null; readonly expected: string };
+type BrokenRow = AccountRow & {
+  readonly entry_id: number;
+  readonly after: string | null;
+  readonly expected: string;
+};
 
 /**
  * Two accounts of one asset, a positive integer amount (J1), no debt (J4), time forward (J5), a known movement of a record,
@@ -73,7 +84,9 @@ type BrokenRow = AccountRow & { readonly entry_id: number; readonly after: strin
  */
 function oddTransfers({ after, upTo }: Slice): Sql {
   const movements = join(
-    MOVEMENTS.map(([reason, from, to]) => sql`(${reasonCode(reason)}, ${raw(`'${from}'`)}, ${raw(`'${to}'`)})`),
+    MOVEMENTS.map(
+      ([reason, from, to]) => sql`(${reasonCode(reason)}, ${raw(`'${from}'`)}, ${raw(`'${to}'`)})`,
+    ),
     ", ",
   );
   return sql`SELECT * FROM (SELECT t.transfer_id, t.reason, CAST(t.amount AS TEXT) AS amount, hex(f.owner) AS owner, f.kind, f.asset,
@@ -138,7 +151,10 @@ type StateRow = AccountRow & { readonly balance: string; readonly expected: stri
 
 /** J3, J4 and J6 of a set of accounts, each as the database is now. */
 export async function checkAccounts(db: D1Database, accounts: Sql): Promise<Difference[]> {
-  const [balances, pending] = await Promise.all([all<StateRow>(db, wrongBalances(accounts)), all<StateRow>(db, wrongPending(accounts))]);
+  const [balances, pending] = await Promise.all([
+    all<StateRow>(db, wrongBalances(accounts)),
+    all<StateRow>(db, wrongPending(accounts)),
+  ]);
   const difference =
     (check: "J3" | "J6", why: string) =>
     (row: StateRow): Difference => ({
@@ -191,7 +207,12 @@ const PAGES_PER_RUN = 5;
 export async function checkTotals(db: D1Database, full: boolean): Promise<Difference[]> {
   const totals = new Map<string, bigint>();
   const position = async () =>
-    (await all<{ position: number }>(db, sql`SELECT position FROM ledger_checkpoints WHERE walk = 'transfers'`))[0]?.position;
+    (
+      await all<{ position: number }>(
+        db,
+        sql`SELECT position FROM ledger_checkpoints WHERE walk = 'transfers'`,
+      )
+    )[0]?.position;
   const start = await position();
   let after = 0;
   for (let page = 0; ; page++) {
@@ -202,7 +223,11 @@ export async function checkTotals(db: D1Database, full: boolean): Promise<Differ
         CROSS JOIN accounts a ON a.account_id = c.account_id GROUP BY a.asset`,
     );
     if (rows.length === 0) break;
-    for (const row of rows) totals.set(row.asset, (totals.get(row.asset) ?? 0n) + BigInt(row.high) * 2n ** 32n + BigInt(row.low));
+    for (const row of rows)
+      totals.set(
+        row.asset,
+        (totals.get(row.asset) ?? 0n) + BigInt(row.high) * 2n ** 32n + BigInt(row.low),
+      );
     after = Math.max(...rows.map((row) => row.last));
     if (!full && page + 1 === PAGES_PER_RUN) return [];
   }

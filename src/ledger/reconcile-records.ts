@@ -9,7 +9,9 @@ import type { Difference } from "./reconcile.ts";
 import { accountName, type Slice } from "./reconcile-journal.ts";
 
 export async function checkRecords(db: D1Database, slice: Slice): Promise<Difference[]> {
-  const found = await Promise.all([deposits, quotes, matches, withdrawals].map((kind) => all<MoveRow>(db, kind(slice))));
+  const found = await Promise.all(
+    [deposits, quotes, matches, withdrawals].map((kind) => all<MoveRow>(db, kind(slice))),
+  );
   return [...found.flat().map(moveDifference), ...(await checkTerms(db, slice))];
 }
 

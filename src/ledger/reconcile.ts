@@ -62,7 +62,10 @@ const SLICES_PER_RUN = 60;
 const SLICES_PER_FULL_RUN = 100_000;
 const MAX_SHOWN = 200;
 
-export async function reconcile(db: D1Database, options: ReconcileOptions): Promise<Reconciliation> {
+export async function reconcile(
+  db: D1Database,
+  options: ReconcileOptions,
+): Promise<Reconciliation> {
   const slices = options.full === true ? SLICES_PER_FULL_RUN : SLICES_PER_RUN;
   await openWalks(db, options.full === true);
   const transfersDone = await walkTransfers(db, slices);
@@ -94,15 +97,27 @@ type Walk = "transfers" | "groups" | "accounts";
 
 async function openWalks(db: D1Database, full: boolean): Promise<void> {
   const restart: Sql[] = full
-    ? [sql`DELETE FROM checked_balances`, sql`UPDATE ledger_checkpoints SET position = 0 WHERE walk IN ('transfers', 'groups', 'accounts')`]
+    ? [
+        sql`DELETE FROM checked_balances`,
+        sql`UPDATE ledger_checkpoints SET position = 0 WHERE walk IN ('transfers', 'groups', 'accounts')`,
+      ]
     : [];
   const open = sql`INSERT INTO ledger_checkpoints (walk, position, mark) SELECT w.value, 0, '' FROM json_each('["transfers","groups","accounts"]') w
     WHERE NOT EXISTS (SELECT 1 FROM ledger_checkpoints c WHERE c.walk = w.value)`;
-  await db.batch([open, ...restart].map((statement) => db.prepare(statement.text).bind(...statement.params)));
+  await db.batch(
+    [open, ...restart].map((statement) => db.prepare(statement.text).bind(...statement.params)),
+  );
 }
 
 async function positionOf(db: D1Database, walk: Walk): Promise<number> {
-  return (await first<{ position: number }>(db, sql`SELECT position FROM ledger_checkpoints WHERE walk = ${walk}`))?.position ?? 0;
+  return (
+    (
+      await first<{ position: number }>(
+        db,
+        sql`SELECT position FROM ledger_checkpoints WHERE walk = ${walk}`,
+      )
+    )?.position ?? 0
+  );
 }
 
 /** True once the newest transfer has been checked. Two runs at once are harmless: a slice counts only from its start. */
@@ -132,7 +147,10 @@ async function walkGroups(db: D1Database, slices: number): Promise<boolean> {
     );
     if (upTo === null) return true;
     await report(db, await checkRecords(db, { after, upTo }));
-    await all(db, sql`UPDATE ledger_checkpoints SET position = ${upTo} WHERE walk = 'groups' AND position = ${after}`);
+    await all(
+      db,
+      sql`UPDATE ledger_checkpoints SET position = ${upTo} WHERE walk = 'groups' AND position = ${after}`,
+    );
   }
   return false;
 }
@@ -143,13 +161,19 @@ async function walkAccounts(db: D1Database, slices: number): Promise<void> {
     const after = await positionOf(db, "accounts");
     const upTo = await endOf(db, nextAccounts(after, ACCOUNTS_PER_SLICE));
     if (upTo !== null) await report(db, await checkAccounts(db, accountsOf({ after, upTo })));
-    await all(db, sql`UPDATE ledger_checkpoints SET position = ${upTo ?? 0} WHERE walk = 'accounts' AND position = ${after}`);
+    await all(
+      db,
+      sql`UPDATE ledger_checkpoints SET position = ${upTo ?? 0} WHERE walk = 'accounts' AND position = ${after}`,
+    );
     if (upTo === null) return;
   }
 }
 
 async function endOf(db: D1Database, slice: Sql): Promise<number | null> {
-  return (await first<{ last: number | null }>(db, sql`SELECT max(id) AS last FROM (${slice})`))?.last ?? null;
+  return (
+    (await first<{ last: number | null }>(db, sql`SELECT max(id) AS last FROM (${slice})`))?.last ??
+    null
+  );
 }
 
 /** Raised once: a row that stays open, and one line in the log. */
@@ -167,7 +191,9 @@ async function report(db: D1Database, differences: readonly Difference[]): Promi
 
 /** What is compared again and again is one thing per account, whatever the amount; the rest is one per entry or record. */
 function subjectOf({ check, account, detail }: Difference): string {
-  return check === "J3" || check === "J6" || check === "S1" ? `${check} ${account}` : `${check} ${account}: ${detail}`;
+  return check === "J3" || check === "J6" || check === "S1"
+    ? `${check} ${account}`
+    : `${check} ${account}: ${detail}`;
 }
 
 async function resolve(db: D1Database, check: Difference["check"], account: string): Promise<void> {

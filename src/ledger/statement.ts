@@ -22,7 +22,10 @@ export async function readStatement(
   filter: LedgerFilter,
   format: StatementFormat,
 ): Promise<ReadableStream<Uint8Array>> {
-  const newest = await first<{ entry: number }>(db, sql`SELECT coalesce(max(transfer_id), 0) * 2 + 2 AS entry FROM transfers`);
+  const newest = await first<{ entry: number }>(
+    db,
+    sql`SELECT coalesce(max(transfer_id), 0) * 2 + 2 AS entry FROM transfers`,
+  );
   let before = BigInt(newest?.entry ?? 0);
   await refuseIfLong(db, userId, filter, before);
   const text = new TextEncoder();
@@ -41,11 +44,20 @@ export async function readStatement(
 }
 
 /** A record's own entries are few; everything else is counted in the indexes, up to one above the limit. */
-async function refuseIfLong(db: D1Database, userId: string, filter: LedgerFilter, before: bigint): Promise<void> {
+async function refuseIfLong(
+  db: D1Database,
+  userId: string,
+  filter: LedgerFilter,
+  before: bigint,
+): Promise<void> {
   if (filter.refId !== undefined) return;
-  const count = (counted: LedgerFilter) => countEntries(db, userId, counted, { before, most: MAX_STATEMENT_ROWS + 1 });
+  const count = (counted: LedgerFilter) =>
+    countEntries(db, userId, counted, { before, most: MAX_STATEMENT_ROWS + 1 });
   // Entries of any amount are counted without looking at one; mostly they are few enough.
-  if ((await count({ ...filter, minAmount: undefined, maxAmount: undefined })) <= MAX_STATEMENT_ROWS) return;
+  if (
+    (await count({ ...filter, minAmount: undefined, maxAmount: undefined })) <= MAX_STATEMENT_ROWS
+  )
+    return;
   if (hasAmounts(filter) && (await count(filter)) <= MAX_STATEMENT_ROWS) return;
   const message = `more than ${MAX_STATEMENT_ROWS} entries match; narrow the statement with from and to`;
   throw invalidRequest([

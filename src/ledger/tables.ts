@@ -1,5 +1,13 @@
 import { sql } from "drizzle-orm";
-import { check, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import {
+  check,
+  index,
+  integer,
+  primaryKey,
+  sqliteTable,
+  text,
+  uniqueIndex,
+} from "drizzle-orm/sqlite-core";
 import { bytes } from "../platform/columns.ts";
 
 /**
@@ -18,7 +26,10 @@ export const accounts = sqliteTable(
   (t) => [
     uniqueIndex("accounts_owner").on(t.owner, t.asset, t.kind),
     check("accounts_kind", sql`kind IN ('available', 'pending', 'external', 'fees')`),
-    check("accounts_balance", sql`balance BETWEEN iif(kind = 'external', -4611686018427387904, 0) AND 4611686018427387904`),
+    check(
+      "accounts_balance",
+      sql`balance BETWEEN iif(kind = 'external', -4611686018427387904, 0) AND 4611686018427387904`,
+    ),
   ],
 );
 
@@ -73,6 +84,11 @@ export const checkedBalances = sqliteTable("checked_balances", {
 /** Assets of which a chain held less than the journal says, and the first block that showed it. */
 export const shortfalls = sqliteTable(
   "shortfalls",
-  { chain: text("chain").notNull(), asset: text("asset").notNull(), block: integer("block").notNull(), missing: text("missing").notNull() },
+  {
+    chain: text("chain").notNull(),
+    asset: text("asset").notNull(),
+    block: integer("block").notNull(),
+    missing: text("missing").notNull(),
+  },
   (t) => [primaryKey({ columns: [t.chain, t.asset] })],
 );

@@ -12,16 +12,32 @@ export async function recordCommand(
   effects: (group: Group) => Sql[] = () => [],
 ): Promise<void> {
   const group = newGroup();
-  const record: AuditRecord = { kind, actor: `operator:${desk.operator}`, userId: null, apiKeyId: null, ip: null, subjectId };
+  const record: AuditRecord = {
+    kind,
+    actor: `operator:${desk.operator}`,
+    userId: null,
+    apiKeyId: null,
+    ip: null,
+    subjectId,
+  };
   await commitOrThrow(desk.env.DB, group, [auditRow(record, group.at, sql`1`), ...effects(group)]);
 }
 
 /** Closes the open alerts of a kind, with the audit row in the same batch, and answers what they were about. */
-export async function closeAlerts(desk: Desk, kind: string, audited: { kind: AuditRecord["kind"]; reason: string }): Promise<string[]> {
+export async function closeAlerts(
+  desk: Desk,
+  kind: string,
+  audited: { kind: AuditRecord["kind"]; reason: string },
+): Promise<string[]> {
   const open = sql`kind = ${kind} AND resolved_at IS NULL`;
-  const found = await all<{ subject: string }>(desk.env.DB, sql`SELECT subject FROM alerts WHERE ${open}`);
+  const found = await all<{ subject: string }>(
+    desk.env.DB,
+    sql`SELECT subject FROM alerts WHERE ${open}`,
+  );
   if (found.length > 0) {
-    await recordCommand(desk, audited.kind, audited.reason, (group) => [sql`UPDATE alerts SET resolved_at = ${group.at} WHERE ${open}`]);
+    await recordCommand(desk, audited.kind, audited.reason, (group) => [
+      sql`UPDATE alerts SET resolved_at = ${group.at} WHERE ${open}`,
+    ]);
   }
   return found.map(({ subject }) => subject);
 }

@@ -18,7 +18,11 @@ export async function resume(desk: Desk): Promise<unknown> {
   const chain = known(desk, argument(desk, "chain"));
   const actor = `operator:${desk.operator}` as const;
   await orderResume(desk.env.DB, chain, actor, (at) => [
-    auditRow({ kind: "chain_resumed", actor, userId: null, apiKeyId: null, ip: null, subjectId: chain }, at, sql`1`),
+    auditRow(
+      { kind: "chain_resumed", actor, userId: null, apiKeyId: null, ip: null, subjectId: chain },
+      at,
+      sql`1`,
+    ),
   ]);
   await desk.env.CHAIN_WATCHER.getByName(chain).wake(chain);
   await desk.env.PAYER.getByName(chain).wake(chain);
@@ -45,7 +49,10 @@ export async function reconcileAll(desk: Desk): Promise<unknown> {
 }
 
 async function resolveDifferences(desk: Desk, reason: string): Promise<number> {
-  const resolved = await closeAlerts(desk, "reconciliation", { kind: "differences_resolved", reason });
+  const resolved = await closeAlerts(desk, "reconciliation", {
+    kind: "differences_resolved",
+    reason,
+  });
   if (resolved.length > 0) return resolved.length;
   throw new Refusal(
     "no_open_difference",
@@ -72,11 +79,18 @@ export async function restore(desk: Desk): Promise<unknown> {
     const payer = desk.env.PAYER.getByName(chain);
     const payments = await payer.restore(chain);
     await payer.wake(chain);
-    return { ok: addresses.unread_above === null && payments.unresolved.length === 0, addresses, ...payments };
+    return {
+      ok: addresses.unread_above === null && payments.unresolved.length === 0,
+      addresses,
+      ...payments,
+    };
   };
   const names = desk.settings.CHAINS.map(({ chain }) => chain);
   const reports = await Promise.all(names.map(report));
-  return { ok: reports.every(({ ok }) => ok), chains: Object.fromEntries(names.map((name, index) => [name, reports[index]])) };
+  return {
+    ok: reports.every(({ ok }) => ok),
+    chains: Object.fromEntries(names.map((name, index) => [name, reports[index]])),
+  };
 }
 
 async function anyHalted(desk: Desk): Promise<boolean> {

@@ -1,4 +1,10 @@
-import { DEPOSIT_STATES, type DepositState, DEPOSIT_COLUMNS, type DepositRow, depositView } from "../custody/records.ts";
+import {
+  DEPOSIT_STATES,
+  type DepositState,
+  DEPOSIT_COLUMNS,
+  type DepositRow,
+  depositView,
+} from "../custody/records.ts";
 import { all, readUuid, sql } from "../platform/sql.ts";
 import { closeAlerts } from "./audit.ts";
 import { type Desk, limitOption, oneOfOption, option } from "./desk.ts";
@@ -13,14 +19,28 @@ export async function list(desk: Desk): Promise<unknown> {
       ORDER BY d.deposit_id DESC LIMIT ${limitOption(desk)}`,
   );
   return rows.map((row) => {
-    const { deposit_id, chain, venue_id, asset_id, amount, transaction_hash, ...rest } = depositView(row);
-    return { deposit_id, user_id: readUuid(row.user_id), chain, venue_id, asset_id, amount, transaction_hash, ...rest };
+    const { deposit_id, chain, venue_id, asset_id, amount, transaction_hash, ...rest } =
+      depositView(row);
+    return {
+      deposit_id,
+      user_id: readUuid(row.user_id),
+      chain,
+      venue_id,
+      asset_id,
+      amount,
+      transaction_hash,
+      ...rest,
+    };
   });
 }
 
 /** Closes the alert of each chain that quarantined deposits; the deposits stay as they are. */
 export async function reviewed(desk: Desk): Promise<unknown> {
-  const chains = await closeAlerts(desk, "deposit_quarantined", { kind: "deposits_reviewed", reason: option(desk, "reason") });
-  if (chains.length === 0) throw new Refusal("no_open_alert", "No alert about quarantined deposits is open.");
+  const chains = await closeAlerts(desk, "deposit_quarantined", {
+    kind: "deposits_reviewed",
+    reason: option(desk, "reason"),
+  });
+  if (chains.length === 0)
+    throw new Refusal("no_open_alert", "No alert about quarantined deposits is open.");
   return { chains };
 }

@@ -34,21 +34,28 @@ export function optional(desk: Desk, name: string): string | undefined {
 /** A UUID in its usual spelling: ids are compared as text in tags, caches and alerts. */
 export function idOption(desk: Desk, name: string): string {
   const id = option(desk, name).toLowerCase();
-  if (!/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/.test(id)) throw badOption(name, "must be a UUID");
+  if (!/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/.test(id))
+    throw badOption(name, "must be a UUID");
   return id;
 }
 
 export function limitOption(desk: Desk): number {
   const text = optional(desk, "limit") ?? String(DEFAULT_LISTED);
   const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > MAX_LISTED) throw badOption("limit", `must be an integer from 1 to ${MAX_LISTED}`);
+  if (limit < 1 || limit > MAX_LISTED)
+    throw badOption("limit", `must be an integer from 1 to ${MAX_LISTED}`);
   return limit;
 }
 
-export function oneOfOption<const Word extends string>(desk: Desk, name: string, words: readonly Word[]): Word | undefined {
+export function oneOfOption<const Word extends string>(
+  desk: Desk,
+  name: string,
+  words: readonly Word[],
+): Word | undefined {
   const given = optional(desk, name);
   const word = words.find((known) => known === given);
-  if (given !== undefined && word === undefined) throw badOption(name, `must be one of ${words.join(", ")}`);
+  if (given !== undefined && word === undefined)
+    throw badOption(name, `must be one of ${words.join(", ")}`);
   return word;
 }
 

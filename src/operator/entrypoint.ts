@@ -9,7 +9,11 @@ import { invalidRequest, Problem, problemBody, type ProblemData } from "../platf
 import { COMMANDS } from "./commands.ts";
 import { Refusal } from "./refusal.ts";
 
-type Order = { readonly command: readonly string[]; readonly options: Readonly<Record<string, unknown>>; readonly operator: string };
+type Order = {
+  readonly command: readonly string[];
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly operator: string;
+};
 
 const OPERATOR_NAME = /^[A-Za-z0-9._@-]{1,64}$/;
 
@@ -37,7 +41,9 @@ function readOrder(body: unknown): Order {
   const { command, options, operator } = Object(body) as Partial<Order>;
   if (!Array.isArray(command) || !command.every((word) => typeof word === "string")) throw usage();
   if (typeof operator !== "string" || !OPERATOR_NAME.test(operator)) {
-    throw invalidRequest([{ path: "operator", message: "must be 1 to 64 letters, digits or . _ @ -" }]);
+    throw invalidRequest([
+      { path: "operator", message: "must be 1 to 64 letters, digits or . _ @ -" },
+    ]);
   }
   return { command, options: Object(options) as Record<string, unknown>, operator };
 }
@@ -52,7 +58,9 @@ function commandOf(words: readonly string[]): [name: string, rest: readonly stri
 }
 
 function usage(): Problem {
-  return invalidRequest([{ path: "command", message: `must be one of: ${Object.keys(COMMANDS).join(", ")}` }]);
+  return invalidRequest([
+    { path: "command", message: `must be one of: ${Object.keys(COMMANDS).join(", ")}` },
+  ]);
 }
 
 function problemOf(error: unknown): Record<string, unknown> {

@@ -19,6 +19,13 @@ export class Refusal extends Error {
   }
   body(requestId: string): Record<string, unknown> {
     const { code, message: detail } = this;
-    return { type: `urn:rfq-custody:error:${code}`, title: REFUSALS[code], status: 409, code, detail, request_id: requestId };
+    return {
+      type: `urn:rfq-custody:error:${code}`,
+      title: REFUSALS[code],
+      status: 409,
+      code,
+      detail,
+      request_id: requestId,
+    };
   }
 }

@@ -28,43 +28,68 @@ export async function createAccount(desk: Desk): Promise<unknown> {
 export async function givePassword(desk: Desk): Promise<unknown> {
   const userId = await userOf(desk);
   const password = fieldOption(desk, "password", newPassword);
-  const newEmail = desk.options["new-email"] === undefined ? undefined : fieldOption(desk, "new-email", email);
+  const newEmail =
+    desk.options["new-email"] === undefined ? undefined : fieldOption(desk, "new-email", email);
   let setIn: Group | undefined;
-  const changed = await setPassword(desk.env.DB, { userId, password, email: newEmail, operator: desk.operator }, (group, fired) => {
-    setIn = group;
-    return noticeTo(group, { userId, kind: "password_set", subjectId: null, when: fired });
-  });
+  const changed = await setPassword(
+    desk.env.DB,
+    { userId, password, email: newEmail, operator: desk.operator },
+    (group, fired) => {
+      setIn = group;
+      return noticeTo(group, { userId, kind: "password_set", subjectId: null, when: fired });
+    },
+  );
   if (!changed) throw unknownUser("user-id", userId);
   if (setIn !== undefined) await tellReaders(desk, setIn);
-  await closeSockets(desk.env, await openedStreams(desk.env.DB, userId, { kind: "sessions" }), { sessionsOf: userId });
+  await closeSockets(desk.env, await openedStreams(desk.env.DB, userId, { kind: "sessions" }), {
+    sessionsOf: userId,
+  });
   const row = await first<{ email: string; frozen: number }>(
     desk.env.DB,
     sql`SELECT email, frozen_at IS NOT NULL AS frozen FROM users WHERE user_id = ${uuid(userId)}`,
   );
-  return { user_id: userId, email: row?.email ?? null, frozen: row?.frozen === 1, sessions_ended: true };
+  return {
+    user_id: userId,
+    email: row?.email ?? null,
+    frozen: row?.frozen === 1,
+    sessions_ended: true,
+  };
 }
 
 /** Freezes, and in the same commit cancels the user's open requests and quotes. */
 export async function freeze(desk: Desk): Promise<unknown> {
   const userId = await userOf(desk);
   let frozenIn: Group | undefined;
-  const changed = await freezeUser(desk.env.DB, { userId, operator: desk.operator }, (group, fired) => {
-    frozenIn = group;
-    return [...closeAllOf(group, userId, fired), ...noticeTo(group, { userId, kind: "account_frozen", subjectId: null, when: fired })];
-  });
+  const changed = await freezeUser(
+    desk.env.DB,
+    { userId, operator: desk.operator },
+    (group, fired) => {
+      frozenIn = group;
+      return [
+        ...closeAllOf(group, userId, fired),
+        ...noticeTo(group, { userId, kind: "account_frozen", subjectId: null, when: fired }),
+      ];
+    },
+  );
   forgetCredentials({ userId, apiKeyIds: [] });
   if (frozenIn !== undefined) await tellReaders(desk, frozenIn);
-  await closeSockets(desk.env, await openedStreams(desk.env.DB, userId, { kind: "all" }), { userId });
+  await closeSockets(desk.env, await openedStreams(desk.env.DB, userId, { kind: "all" }), {
+    userId,
+  });
   return { user_id: userId, frozen: true, changed };
 }
 
 export async function unfreeze(desk: Desk): Promise<unknown> {
   const userId = await userOf(desk);
   let thawedIn: Group | undefined;
-  const changed = await unfreezeUser(desk.env.DB, { userId, operator: desk.operator }, (group, fired) => {
-    thawedIn = group;
-    return noticeTo(group, { userId, kind: "account_unfrozen", subjectId: null, when: fired });
-  });
+  const changed = await unfreezeUser(
+    desk.env.DB,
+    { userId, operator: desk.operator },
+    (group, fired) => {
+      thawedIn = group;
+      return noticeTo(group, { userId, kind: "account_unfrozen", subjectId: null, when: fired });
+    },
+  );
   if (thawedIn !== undefined) await tellReaders(desk, thawedIn);
   return { user_id: userId, frozen: false, changed };
 }
@@ -76,7 +101,12 @@ export async function createKey(desk: Desk): Promise<unknown> {
   const key = await createOperatorApiKey(desk.env.DB, desk.settings, {
     userId,
     operator: desk.operator,
-    key: { label: optional(desk, "label") ?? "operator", scopes: scopesOf(option(desk, "scopes")), expiresAt: null, allowedIps: null },
+    key: {
+      label: optional(desk, "label") ?? "operator",
+      scopes: scopesOf(option(desk, "scopes")),
+      expiresAt: null,
+      allowedIps: null,
+    },
     alongside: (group, fired, apiKeyId) => {
       madeIn = group;
       return noticeTo(group, { userId, kind: "api_key_created", subjectId: apiKeyId, when: fired });
@@ -89,10 +119,17 @@ export async function createKey(desk: Desk): Promise<unknown> {
 export async function revokeKey(desk: Desk): Promise<unknown> {
   const apiKeyId = idOption(desk, "id");
   const changed = await revokeApiKey(desk.env.DB, { apiKeyId, operator: desk.operator });
-  const owner = await first<{ id: string }>(desk.env.DB, sql`SELECT hex(user_id) AS id FROM api_keys WHERE api_key_id = ${uuid(apiKeyId)}`);
+  const owner = await first<{ id: string }>(
+    desk.env.DB,
+    sql`SELECT hex(user_id) AS id FROM api_keys WHERE api_key_id = ${uuid(apiKeyId)}`,
+  );
   if (owner === undefined) throw problem("api_key_unknown_id", `There is no API key ${apiKeyId}.`);
   const userId = readUuid(owner.id);
-  await closeSockets(desk.env, await openedStreams(desk.env.DB, userId, { kind: "api_key", apiKeyId }), { apiKeyId });
+  await closeSockets(
+    desk.env,
+    await openedStreams(desk.env.DB, userId, { kind: "api_key", apiKeyId }),
+    { apiKeyId },
+  );
   if (changed) await tellUser(desk.env, { userId, kind: "api_key_revoked", subjectId: apiKeyId });
   return { api_key_id: apiKeyId, revoked: true, changed };
 }
@@ -116,19 +153,28 @@ async function userOf(desk: Desk): Promise<string> {
   }
   if (named !== undefined) throw badOption("user-id", "says who it is; leave --email out");
   const userId = idOption(desk, "user-id");
-  if ((await first(desk.env.DB, sql`SELECT 1 FROM users WHERE user_id = ${uuid(userId)}`)) === undefined) {
+  if (
+    (await first(desk.env.DB, sql`SELECT 1 FROM users WHERE user_id = ${uuid(userId)}`)) ===
+    undefined
+  ) {
     throw unknownUser("user-id", userId);
   }
   return userId;
 }
 
 function unknownUser(by: "email" | "user-id", given: string): Refusal {
-  return new Refusal("user_unknown", by === "email" ? `--email: no user has this email: ${given}` : `--user-id: there is no user ${given}`);
+  return new Refusal(
+    "user_unknown",
+    by === "email"
+      ? `--email: no user has this email: ${given}`
+      : `--user-id: there is no user ${given}`,
+  );
 }
 
 function scopesOf(list: string): Scope[] {
   const named = list.split(",").map((word) => word.trim());
   const scopes = SCOPES.filter((scope) => named.includes(scope));
-  if (named.some((word) => !SCOPES.some((scope) => scope === word))) throw badOption("scopes", `must be of ${SCOPES.join(", ")}`);
+  if (named.some((word) => !SCOPES.some((scope) => scope === word)))
+    throw badOption("scopes", `must be of ${SCOPES.join(", ")}`);
   return scopes;
 }

@@ -20,6 +20,7 @@ export async function resume(desk: Desk): Promise<unknown> {
 function venueOf(desk: Desk): Venue {
   const named = argument(desk, "venue");
   const venue = VENUES.find((name) => name === named);
-  if (venue === undefined) throw invalidRequest([{ path: "venue", message: `must be one of ${VENUES.join(", ")}` }]);
+  if (venue === undefined)
+    throw invalidRequest([{ path: "venue", message: `must be one of ${VENUES.join(", ")}` }]);
   return venue;
 }

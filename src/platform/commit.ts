@@ -35,7 +35,11 @@ export type Committed = {
   /** Rows per statement, in the order given; null when D1's answer was lost although the group committed. */
   readonly rows: readonly (readonly unknown[])[] | null;
 };
-export type NotCommitted = { readonly committed: false; readonly reason: "constraint" | "lost"; readonly cause: unknown };
+export type NotCommitted = {
+  readonly committed: false;
+  readonly reason: "constraint" | "lost";
+  readonly cause: unknown;
+};
 
 /** The state of a group cannot be learnt now. Whoever asked must be told `outcome: unknown`. */
 export class OutcomeUnknown extends Error {
@@ -50,10 +54,16 @@ export class OutcomeUnknown extends Error {
 /** Tries at the fence before giving up; the waits between them sum to about six seconds. */
 const FENCE_TRIES = 6;
 
-export async function commit(db: D1Database, group: Group, statements: readonly Sql[]): Promise<Committed | NotCommitted> {
+export async function commit(
+  db: D1Database,
+  group: Group,
+  statements: readonly Sql[],
+): Promise<Committed | NotCommitted> {
   const begin = sql`INSERT INTO commit_groups (group_id, at, voided) VALUES (${uuid(group.id)}, ${NOW}, 0)`;
   try {
-    const results = await db.batch([begin, ...statements].map((statement) => prepare(db, statement)));
+    const results = await db.batch(
+      [begin, ...statements].map((statement) => prepare(db, statement)),
+    );
     return { committed: true, rows: results.slice(1).map((result) => result.results) };
   } catch (cause) {
     // The fence's own key refused: somebody wrote this group's id already, perhaps this very batch.
@@ -72,7 +82,11 @@ export class RolledBack extends Error {
 }
 
 /** `commit` for verbs that have nothing to add to a failure. Rows per statement; null when D1's answer was lost. */
-export async function commitOrThrow(db: D1Database, group: Group, statements: readonly Sql[]): Promise<Committed["rows"]> {
+export async function commitOrThrow(
+  db: D1Database,
+  group: Group,
+  statements: readonly Sql[],
+): Promise<Committed["rows"]> {
   const result = await commit(db, group, statements);
   if (result.committed) return result.rows;
   if (result.reason === "lost") throw unavailable("none");
@@ -81,12 +95,19 @@ export async function commitOrThrow(db: D1Database, group: Group, statements: re
 
 /** The instant of a committed group, for answers that were rebuilt after a lost reply. */
 export async function groupInstant(db: D1Database, group: Group): Promise<number> {
-  const row = await first<{ at: number }>(db, sql`SELECT at FROM commit_groups WHERE group_id = ${uuid(group.id)}`);
+  const row = await first<{ at: number }>(
+    db,
+    sql`SELECT at FROM commit_groups WHERE group_id = ${uuid(group.id)}`,
+  );
   if (row === undefined) throw new Error(`commit group ${group.id} is missing`);
   return row.at;
 }
 
-async function fence(db: D1Database, group: Group, cause: unknown): Promise<Committed | NotCommitted> {
+async function fence(
+  db: D1Database,
+  group: Group,
+  cause: unknown,
+): Promise<Committed | NotCommitted> {
   for (let attempt = 0; attempt < FENCE_TRIES; attempt++) {
     if (attempt > 0) await new Promise((resolve) => setTimeout(resolve, 100 * 2 ** attempt));
     const state = await claimFence(db, group.id);
@@ -97,14 +118,20 @@ async function fence(db: D1Database, group: Group, cause: unknown): Promise<Comm
 }
 
 /** Voids the group unless it has committed, and says which; `unknown` while D1 does not answer. Idempotent. */
-export async function claimFence(db: D1Database, groupId: string): Promise<"voided" | "committed" | "unknown"> {
+export async function claimFence(
+  db: D1Database,
+  groupId: string,
+): Promise<"voided" | "committed" | "unknown"> {
   try {
     await all(
       db,
       sql`INSERT INTO commit_groups (group_id, at, voided)
       SELECT ${uuid(groupId)}, ${NOW}, 1 WHERE NOT EXISTS (SELECT 1 FROM commit_groups WHERE group_id = ${uuid(groupId)})`,
     );
-    const row = await first<{ voided: number }>(db, sql`SELECT voided FROM commit_groups WHERE group_id = ${uuid(groupId)}`);
+    const row = await first<{ voided: number }>(
+      db,
+      sql`SELECT voided FROM commit_groups WHERE group_id = ${uuid(groupId)}`,
+    );
     return row === undefined ? "unknown" : row.voided === 1 ? "voided" : "committed";
   } catch {
     return "unknown";
@@ -115,6 +142,8 @@ export async function claimFence(db: D1Database, groupId: string): Promise<"void
 function isConstraintError(cause: unknown): boolean {
   return (
     cause instanceof Error &&
-    /SQLITE_CONSTRAINT|constraint failed|balance not moved|append-only/i.test(`${cause.message} ${String(cause.cause)}`)
+    /SQLITE_CONSTRAINT|constraint failed|balance not moved|append-only/i.test(
+      `${cause.message} ${String(cause.cause)}`,
+    )
   );
 }

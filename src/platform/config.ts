@@ -36,7 +36,12 @@ const VenueSetting = z.strictObject({
 });
 
 const integer = (fallback: number, min: number, max: number) =>
-  z.string().regex(/^\d+$/).default(String(fallback)).transform(Number).pipe(z.int().min(min).max(max));
+  z
+    .string()
+    .regex(/^\d+$/)
+    .default(String(fallback))
+    .transform(Number)
+    .pipe(z.int().min(min).max(max));
 const nativeUnits = (fallback: bigint) =>
   z
     .string()
@@ -59,10 +64,9 @@ const json = <T extends z.ZodType>(schema: T) =>
     .pipe(schema);
 
 /** Secrets by key id, newest first: `{ "k2": "…", "k1": "…" }`. The first one signs or seals; all of them verify or open. */
-const SecretRing = json(z.record(z.string().regex(/^[a-z0-9_-]{1,32}$/), z.string().min(32))).refine(
-  (ring) => Object.keys(ring).length > 0,
-  "at least one secret",
-);
+const SecretRing = json(
+  z.record(z.string().regex(/^[a-z0-9_-]{1,32}$/), z.string().min(32)),
+).refine((ring) => Object.keys(ring).length > 0, "at least one secret");
 
 export const Settings = z.object({
   AUTH_REGISTRATION: z.enum(["open", "closed"]).default("closed"),
@@ -70,7 +74,13 @@ export const Settings = z.object({
     .string()
     .default("read,trade")
     .transform((list) => list.split(",").map((scope) => scope.trim()))
-    .pipe(z.array(z.enum(["read", "trade"], "a session carries read and trade at most, never withdraw")).min(1)),
+    .pipe(
+      z
+        .array(
+          z.enum(["read", "trade"], "a session carries read and trade at most, never withdraw"),
+        )
+        .min(1),
+    ),
   AUTH_SESSION_TTL_SECS: integer(3_600, 60, 604_800),
   AUTH_HMAC_TOLERANCE_SECS: integer(30, 1, 300),
   AUTH_OPERATOR_KEY_DELAY_SECS: integer(86_400, 0, 2_592_000),
@@ -119,7 +129,10 @@ export function config(env: object): Config {
     const result = Settings.safeParse(env);
     if (!result.success) {
       // Paths and messages only: zod's issues may quote a secret's value.
-      const faults = result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.code === "custom" ? issue.message : issue.code}`);
+      const faults = result.error.issues.map(
+        (issue) =>
+          `${issue.path.join(".")}: ${issue.code === "custom" ? issue.message : issue.code}`,
+      );
       throw new Error(`Settings are not valid: ${faults.join("; ")}`);
     }
     settings = checkTables(result.data);
@@ -142,9 +155,11 @@ export function venueConfig(settings: Config, venue: string): VenueConfig {
 
 function checkTables(settings: Config): Config {
   const chains = new Set(settings.CHAINS.map((chain) => chain.chain));
-  if (chains.size !== settings.CHAINS.length) throw new Error("Settings are not valid: CHAINS names a chain twice");
+  if (chains.size !== settings.CHAINS.length)
+    throw new Error("Settings are not valid: CHAINS names a chain twice");
   for (const venue of settings.VENUES) {
-    if (!chains.has(venue.chain)) throw new Error(`Settings are not valid: ${venue.venue_id} is on an unknown chain`);
+    if (!chains.has(venue.chain))
+      throw new Error(`Settings are not valid: ${venue.venue_id} is on an unknown chain`);
   }
   return settings;
 }

@@ -35,17 +35,26 @@ export const limitField = integer(0, UINT32_MAX)
   .openapi({ ...LIMIT_DOCUMENTED, default: DEFAULT_PAGE });
 
 /** Spread into a query schema: `z.strictObject({ venue_id: venue.optional(), ...timeIdPage })`. */
-export const timeIdPage = pageFields(z.tuple([z.int().min(0), z.uuid()]).transform(([at, id]): TimeId => ({ at, id })));
+export const timeIdPage = pageFields(
+  z.tuple([z.int().min(0), z.uuid()]).transform(([at, id]): TimeId => ({ at, id })),
+);
 
 /** `limit` and `last_cursor` over positions of another shape, e.g. `z.tuple([z.int(), z.int(), z.uuid()])`. */
 export function pageFields<Position>(position: z.ZodType<Position, unknown[]>) {
   const last_cursor = textField(
     (text) => {
-      const parts = position.safeParse(text.length <= MAX_CURSOR_LENGTH ? decodeCursor(text) : undefined);
+      const parts = position.safeParse(
+        text.length <= MAX_CURSOR_LENGTH ? decodeCursor(text) : undefined,
+      );
       return parts.success ? { text, position: parts.data } : undefined;
     },
     "is not a cursor of this list",
-    { type: "string", pattern: "^[A-Za-z0-9_-]+$", maxLength: MAX_CURSOR_LENGTH, description: "`next_cursor` of the previous page" },
+    {
+      type: "string",
+      pattern: "^[A-Za-z0-9_-]+$",
+      maxLength: MAX_CURSOR_LENGTH,
+      description: "`next_cursor` of the previous page",
+    },
   );
   return { limit: limitField, last_cursor: last_cursor.optional() };
 }
@@ -94,6 +103,8 @@ export function pageSchema<Item extends z.ZodType>(item: Item) {
   return z.object({ items: z.array(item), next_cursor: z.string().nullable() });
 }
 
-function isParts(position: TimeId | readonly (string | number)[]): position is readonly (string | number)[] {
+function isParts(
+  position: TimeId | readonly (string | number)[],
+): position is readonly (string | number)[] {
   return Array.isArray(position);
 }

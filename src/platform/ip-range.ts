@@ -24,7 +24,10 @@ export function ipAllowed(ip: string | undefined, ranges: readonly string[] | nu
   if (bits === undefined) return false;
   return ranges.some((text) => {
     const range = parseIpRange(text);
-    return range !== undefined && bits >> BigInt(128 - range.prefix) === range.bits >> BigInt(128 - range.prefix);
+    return (
+      range !== undefined &&
+      bits >> BigInt(128 - range.prefix) === range.bits >> BigInt(128 - range.prefix)
+    );
   });
 }
 
@@ -32,7 +35,9 @@ export function ipAllowed(ip: string | undefined, ranges: readonly string[] | nu
 export function networkOf(ip: string | undefined): string {
   const bits = ip === undefined ? undefined : parseIp(ip);
   if (bits === undefined) return "unknown";
-  return bits >> 32n === 0xffffn ? `v4:${(bits & 0xffffffffn).toString(16)}` : `v6:${(bits >> 64n).toString(16)}`;
+  return bits >> 32n === 0xffffn
+    ? `v4:${(bits & 0xffffffffn).toString(16)}`
+    : `v6:${(bits >> 64n).toString(16)}`;
 }
 
 function parseIp(text: string): bigint | undefined {
@@ -45,7 +50,11 @@ function parseIp(text: string): bigint | undefined {
 
 function parseV4(text: string): bigint | undefined {
   const parts = text.split(".");
-  if (parts.length !== 4 || !parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255)) return undefined;
+  if (
+    parts.length !== 4 ||
+    !parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255)
+  )
+    return undefined;
   return parts.reduce((bits, part) => (bits << 8n) | BigInt(part), 0n);
 }
 

@@ -23,7 +23,11 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
  * The fields of a JSON object. No bytes at all are `{}`. Repeated keys go to `faults`, so that the rest can be checked
  * too; a text that is no JSON object is thrown as `invalid_request`.
  */
-export function parseJsonObject(bytes: Uint8Array, faults: FieldFault[], at = "body"): Record<string, unknown> {
+export function parseJsonObject(
+  bytes: Uint8Array,
+  faults: FieldFault[],
+  at = "body",
+): Record<string, unknown> {
   if (bytes.byteLength === 0) return {};
   let text: string;
   try {
@@ -52,7 +56,8 @@ function parse(text: string, faults: FieldFault[], at: string): unknown {
     throw invalidRequest([{ path: at, message: "is not valid JSON" }]);
   }
   const found = scan(text, at);
-  if (found === "too deep") throw invalidRequest([{ path: at, message: `is nested deeper than ${MAX_DEPTH}` }]);
+  if (found === "too deep")
+    throw invalidRequest([{ path: at, message: `is nested deeper than ${MAX_DEPTH}` }]);
   faults.push(...found);
   return parseWithSource(text, (key, member, source) => {
     if (key === "__proto__") return undefined;
@@ -63,7 +68,9 @@ function parse(text: string, faults: FieldFault[], at: string): unknown {
   });
 }
 
-type Container = { kind: "object"; keys: Set<string>; key: string } | { kind: "array"; index: number };
+type Container =
+  | { kind: "object"; keys: Set<string>; key: string }
+  | { kind: "array"; index: number };
 
 /** Nesting and keys of a text whose grammar is known to be right. */
 function scan(text: string, at: string): FieldFault[] | "too deep" {
@@ -74,13 +81,21 @@ function scan(text: string, at: string): FieldFault[] | "too deep" {
     const top = stack.at(-1);
     if (match[0] === "{" || match[0] === "[") {
       if (stack.length === MAX_DEPTH) return "too deep";
-      stack.push(match[0] === "{" ? { kind: "object", keys: new Set(), key: "" } : { kind: "array", index: 0 });
+      stack.push(
+        match[0] === "{"
+          ? { kind: "object", keys: new Set(), key: "" }
+          : { kind: "array", index: 0 },
+      );
     } else if (match[0] === "}" || match[0] === "]") stack.pop();
     else if (match[0] === ",") {
       if (top?.kind === "array") top.index++;
     } else if (match[1] !== undefined && top?.kind === "object") {
       top.key = readKey(match[0].slice(0, -match[1].length));
-      const fault = top.keys.has(top.key) ? "is given twice" : top.key === "__proto__" ? "is not a field" : undefined;
+      const fault = top.keys.has(top.key)
+        ? "is given twice"
+        : top.key === "__proto__"
+          ? "is not a field"
+          : undefined;
       if (fault !== undefined) keys.push({ path: pathOf(stack, at), message: fault });
       top.keys.add(top.key);
     }
@@ -94,7 +109,10 @@ function readKey(literal: string): string {
 }
 
 function pathOf(stack: readonly Container[], at: string): string {
-  return stack.reduce((path, part) => `${path}.${part.kind === "object" ? shortName(part.key) : part.index}`, at);
+  return stack.reduce(
+    (path, part) => `${path}.${part.kind === "object" ? shortName(part.key) : part.index}`,
+    at,
+  );
 }
 
 /** A name that a caller chose, cut to a length that is safe to repeat in an answer. */
@@ -125,16 +143,27 @@ type SourceReviver = (key: string, value: unknown, source: string | undefined) =
 
 /** ES2025's third argument of the reviver, which the ES2024 library types do not know. */
 function parseWithSource(text: string, revive: SourceReviver): unknown {
-  const reviver = function (this: unknown, key: string, value: unknown, ...rest: unknown[]): unknown {
+  const reviver = function (
+    this: unknown,
+    key: string,
+    value: unknown,
+    ...rest: unknown[]
+  ): unknown {
     const context = rest[0];
-    const source = isObject(context) && typeof context["source"] === "string" ? context["source"] : undefined;
+    const source =
+      isObject(context) && typeof context["source"] === "string" ? context["source"] : undefined;
     return revive(key, value, source);
   };
   return JSON.parse(text, reviver);
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof JsonNumber);
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !(value instanceof JsonNumber)
+  );
 }
 
 /** Whether two parsed values say the same, whatever the order of keys; numbers by their spelling. */

@@ -13,5 +13,10 @@ export function log(level: "info" | "warn" | "error", event: string, fields: Log
 export function errorFields(error: unknown): LogFields {
   if (!(error instanceof Error)) return { error: typeof error };
   const cause = error.cause instanceof Error ? error.cause.message : undefined;
-  return { error: error.name, message: error.message.slice(0, 500), cause: cause?.slice(0, 500), stack: error.stack?.slice(0, 2_000) };
+  return {
+    error: error.name,
+    message: error.message.slice(0, 500),
+    cause: cause?.slice(0, 500),
+    stack: error.stack?.slice(0, 2_000),
+  };
 }

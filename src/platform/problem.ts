@@ -89,7 +89,11 @@ export class Problem extends Error {
   }
 }
 
-export function problem(code: ProblemCode, detail: string, extensions?: Readonly<Record<string, unknown>>): Problem {
+export function problem(
+  code: ProblemCode,
+  detail: string,
+  extensions?: Readonly<Record<string, unknown>>,
+): Problem {
   return new Problem({ code, detail, ...(extensions === undefined ? {} : { extensions }) });
 }
 
@@ -102,7 +106,10 @@ export function invalidRequest(errors: readonly FieldFault[]): Problem {
  * The service cannot answer now. `outcome` says whether anything may have been done: after `unknown`, only what is
  * idempotent or carries an idempotency key may be repeated.
  */
-export function unavailable(outcome: "none" | "unknown", detail = "The database did not answer. Try again shortly."): Problem {
+export function unavailable(
+  outcome: "none" | "unknown",
+  detail = "The database did not answer. Try again shortly.",
+): Problem {
   return new Problem({ code: "unavailable", detail, extensions: { outcome }, retryAfterSecs: 1 });
 }
 

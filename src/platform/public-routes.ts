@@ -78,13 +78,21 @@ function registerConfig(app: Api): void {
         db,
         sql`SELECT 'venue' AS kind, venue AS name FROM paused_venues UNION ALL SELECT 'switch', name FROM switches WHERE name = 'withdrawals_paused'`,
       );
-      const paused = new Set(pauses.filter((pause) => pause.kind === "venue").map((pause) => pause.name));
-      return describeConfig(settings, { venues: paused, withdrawals: pauses.some((pause) => pause.kind === "switch") });
+      const paused = new Set(
+        pauses.filter((pause) => pause.kind === "venue").map((pause) => pause.name),
+      );
+      return describeConfig(settings, {
+        venues: paused,
+        withdrawals: pauses.some((pause) => pause.kind === "switch"),
+      });
     },
   });
 }
 
-function describeConfig(settings: Config, paused: { venues: ReadonlySet<string>; withdrawals: boolean }): z.input<typeof ConfigAnswer> {
+function describeConfig(
+  settings: Config,
+  paused: { venues: ReadonlySet<string>; withdrawals: boolean },
+): z.input<typeof ConfigAnswer> {
   const byDefault = defaultChain(settings).chain;
   return {
     chains: settings.CHAINS.map((chain) => ({
@@ -95,7 +103,10 @@ function describeConfig(settings: Config, paused: { venues: ReadonlySet<string>;
       required_confirmations: chain.confirmations,
       default: chain.chain === byDefault,
     })),
-    venues: settings.VENUES.map((venue) => ({ ...venue, paused: paused.venues.has(venue.venue_id) })),
+    venues: settings.VENUES.map((venue) => ({
+      ...venue,
+      paused: paused.venues.has(venue.venue_id),
+    })),
     limits: {
       hmac_tolerance_secs: settings.AUTH_HMAC_TOLERANCE_SECS,
       session_ttl_secs: settings.AUTH_SESSION_TTL_SECS,

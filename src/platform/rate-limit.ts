@@ -16,11 +16,17 @@ export const RATE_CLASSES = {
 export type RateClass = keyof typeof RATE_CLASSES;
 
 /** Throws `rate_limited` when `key` has used its class up. The fields follow draft-ietf-httpapi-ratelimit-headers. */
-export async function limitRate(env: object, settings: Config, rateClass: RateClass, key: string): Promise<void> {
+export async function limitRate(
+  env: object,
+  settings: Config,
+  rateClass: RateClass,
+  key: string,
+): Promise<void> {
   if (settings.RATE_LIMITS === "off") return;
   const { binding, limit, periodSecs } = RATE_CLASSES[rateClass];
   const limiter = limiterOf(env, binding);
-  if (limiter === undefined) throw new Error(`RATE_LIMITS is on, but the binding ${binding} is missing`);
+  if (limiter === undefined)
+    throw new Error(`RATE_LIMITS is on, but the binding ${binding} is missing`);
   if ((await limiter.limit({ key })).success) return;
   throw new Problem({
     code: "rate_limited",

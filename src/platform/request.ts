@@ -68,7 +68,8 @@ export function queryFields(url: string, faults: FieldFault[]): Given {
   for (const [name, value] of new URLSearchParams(target.slice(mark))) {
     const path = `query.${shortName(name)}`;
     if (Object.hasOwn(given, name)) faults.push({ path, message: "is given twice" });
-    else if (!value.isWellFormed() || value.includes("\u0000")) faults.push({ path, message: "is not text" });
+    else if (!value.isWellFormed() || value.includes("\u0000"))
+      faults.push({ path, message: "is not text" });
     given[name] = new QueryText(value);
   }
   return given;
@@ -95,28 +96,49 @@ export function validate<Schema extends z.ZodType>(
   if (result.success) return result.data;
   for (const fault of result.error.issues.flatMap((issue) => toFaults(issue, given, where))) {
     // Two wrong items of a list are one fault of the list.
-    if (!faults.some(({ path, message }) => path === fault.path && message === fault.message)) faults.push(fault);
+    if (!faults.some(({ path, message }) => path === fault.path && message === fault.message))
+      faults.push(fault);
   }
   return undefined;
 }
 
-function toFaults(issue: z.core.$ZodIssue, given: Given, where: string | ((name: string) => string)): FieldFault[] {
+function toFaults(
+  issue: z.core.$ZodIssue,
+  given: Given,
+  where: string | ((name: string) => string),
+): FieldFault[] {
   const name = issue.path[0];
-  const place = (field: PropertyKey | undefined) => (typeof where === "string" ? where : where(String(field ?? "")));
+  const place = (field: PropertyKey | undefined) =>
+    typeof where === "string" ? where : where(String(field ?? ""));
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => ({ path: [place(name ?? key), ...issue.path, shortName(key)].join("."), message: "is not a field" }));
+    return issue.keys.map((key) => ({
+      path: [place(name ?? key), ...issue.path, shortName(key)].join("."),
+      message: "is not a field",
+    }));
   }
   // A field type's own message begins with "must be"; a rule over several fields may point at an absent one with its own words.
-  const typed = issue.code === "invalid_type" || (issue.code === "custom" && issue.message.startsWith("must be"));
+  const typed =
+    issue.code === "invalid_type" ||
+    (issue.code === "custom" && issue.message.startsWith("must be"));
   const missing = typed && issue.path.length === 1 && !Object.hasOwn(given, String(name));
-  return [{ path: [place(name), ...issue.path].map(String).join("."), message: missing ? "is required" : issue.message }];
+  return [
+    {
+      path: [place(name), ...issue.path].map(String).join("."),
+      message: missing ? "is required" : issue.message,
+    },
+  ];
 }
 
 /**
  * The fields of a DELETE, from the query, the body, or both. One given in both must say the same: by value, not by
  * spelling, so both are read through the field's own schema. The body's then stands, and its faults are told with the rest.
  */
-export function mergeFields(schema: z.ZodObject, query: Given, body: Given, faults: FieldFault[]): Given {
+export function mergeFields(
+  schema: z.ZodObject,
+  query: Given,
+  body: Given,
+  faults: FieldFault[],
+): Given {
   for (const [name, type] of Object.entries(schema.shape)) {
     if (!Object.hasOwn(query, name) || !Object.hasOwn(body, name)) continue;
     const alone = z.object({ [name]: type });

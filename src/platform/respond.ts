@@ -5,15 +5,23 @@ import type { Exchange } from "./exchange.ts";
 import { errorFields, log } from "./log.ts";
 import { Problem, problemBody, type ProblemData, problemStatus, unavailable } from "./problem.ts";
 
-export function jsonResponse(body: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Response {
-  return new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json", ...headers } });
+export function jsonResponse(
+  body: unknown,
+  status = 200,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: { "content-type": "application/json", ...headers },
+  });
 }
 
 export function problemResponse(data: ProblemData, exchange: Exchange): Response {
   const status = problemStatus(data.code);
   const headers = new Headers(data.headers ?? {});
   headers.set("content-type", "application/problem+json");
-  if (data.retryAfterSecs !== undefined) headers.set("retry-after", String(Math.max(1, Math.ceil(data.retryAfterSecs))));
+  if (data.retryAfterSecs !== undefined)
+    headers.set("retry-after", String(Math.max(1, Math.ceil(data.retryAfterSecs))));
   // RFC 9110 section 15.5.2: a 401 names a scheme, whichever credential was refused.
   if (status === 401) headers.set("www-authenticate", "Bearer");
   return new Response(JSON.stringify(problemBody(data, exchange.requestId)), { status, headers });
@@ -22,17 +30,28 @@ export function problemResponse(data: ProblemData, exchange: Exchange): Response
 /** Whatever was thrown, as the answer to it. What is no `Problem` is logged whole and told as nothing but its outcome. */
 export function faultResponse(error: unknown, exchange: Exchange): Response {
   if (error instanceof Problem) return problemResponse(error.data, exchange);
-  log("error", "fault", { request_id: exchange.requestId, route: exchange.route, ...errorFields(error) });
-  if (error instanceof OutcomeUnknown) return problemResponse(unavailable("unknown").data, exchange);
+  log("error", "fault", {
+    request_id: exchange.requestId,
+    route: exchange.route,
+    ...errorFields(error),
+  });
+  if (error instanceof OutcomeUnknown)
+    return problemResponse(unavailable("unknown").data, exchange);
   const outcome = exchange.acting && !(error instanceof RolledBack) ? "unknown" : "none";
-  if (!(error instanceof RolledBack) && isDatabaseError(error)) return problemResponse(unavailable(outcome).data, exchange);
-  return problemResponse({ code: "internal", detail: "Something went wrong on our side.", extensions: { outcome } }, exchange);
+  if (!(error instanceof RolledBack) && isDatabaseError(error))
+    return problemResponse(unavailable(outcome).data, exchange);
+  return problemResponse(
+    { code: "internal", detail: "Something went wrong on our side.", extensions: { outcome } },
+    exchange,
+  );
 }
 
 function isDatabaseError(error: unknown): boolean {
   return (
     error instanceof Error &&
-    /D1_ERROR|D1 DB|overloaded|Network connection lost|storage caused object to be reset/i.test(`${error.message} ${String(error.cause)}`)
+    /D1_ERROR|D1 DB|overloaded|Network connection lost|storage caused object to be reset/i.test(
+      `${error.message} ${String(error.cause)}`,
+    )
   );
 }
 
@@ -50,18 +69,21 @@ export function finish(response: Response, exchange: Exchange): void {
   const { headers } = response;
   headers.set("x-request-id", exchange.requestId);
   for (const [name, value] of SECURITY_FIELDS) headers.set(name, value);
-  if (!headers.has("content-security-policy")) headers.set("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
+  if (!headers.has("content-security-policy"))
+    headers.set("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
   if (!headers.has("cache-control")) headers.set("cache-control", "no-store");
 }
 
 /** A response from elsewhere (a Durable Object) has immutable headers; a websocket's would be lost by a plain copy. */
 export function ownResponse(response: Response): Response {
   const headers = new Headers(response.headers);
-  if (response.webSocket) return new Response(null, { status: 101, webSocket: response.webSocket, headers });
+  if (response.webSocket)
+    return new Response(null, { status: 101, webSocket: response.webSocket, headers });
   return new Response(response.body, { status: response.status, headers });
 }
 
-const EXPOSED = "x-request-id, idempotency-replayed, retry-after, ratelimit, ratelimit-policy, allow";
+const EXPOSED =
+  "x-request-id, idempotency-replayed, retry-after, ratelimit, ratelimit-policy, allow";
 
 /** Cross-origin fields, for origins of the setting only. No cookies exist, so credentials are never allowed. */
 export function addCors(response: Response, request: Request, settings: Config): void {

@@ -48,7 +48,13 @@ export type ActorOf<C extends Credential> = C extends "public"
 
 /** Proves who calls and that they may: throws the 401 or 403 of the contract's order. Injected by app.ts from auth/. */
 export type Authenticate = (
-  incoming: { request: Request; body: Uint8Array; env: Cloudflare.Env; settings: Config; exchange: Exchange },
+  incoming: {
+    request: Request;
+    body: Uint8Array;
+    env: Cloudflare.Env;
+    settings: Config;
+    exchange: Exchange;
+  },
   needs: { credential: Exclude<Credential, "public">; scope: Scope | undefined },
 ) => Promise<Actor>;
 
@@ -56,7 +62,10 @@ export type Authenticate = (
 export type CredentialsEnded = (env: Cloudflare.Env, ended: EndedCredentials) => Promise<void>;
 export type EndedCredentials = {
   readonly userId: string;
-  readonly which: { readonly kind: "api_key"; readonly apiKeyId: string } | { readonly kind: "sessions" } | { readonly kind: "all" };
+  readonly which:
+    | { readonly kind: "api_key"; readonly apiKeyId: string }
+    | { readonly kind: "sessions" }
+    | { readonly kind: "all" };
   readonly streams: readonly string[];
 };
 
@@ -135,7 +144,11 @@ export class Reply<Body> {
   }
 }
 
-export function reply<Body>(body: Body, headers: Readonly<Record<string, string>> = {}, status?: 200 | 201 | 202): Reply<Body> {
+export function reply<Body>(
+  body: Body,
+  headers: Readonly<Record<string, string>> = {},
+  status?: 200 | 201 | 202,
+): Reply<Body> {
   return new Reply(body, headers, status);
 }
 
@@ -161,10 +174,19 @@ export function streamRoute<Query extends z.ZodType>(
     readonly description?: string;
     readonly query: Query;
     readonly problems?: readonly ProblemCode[];
-    readonly handler: (call: Call<z.output<Query>, undefined, undefined, "public">) => Promise<Response>;
+    readonly handler: (
+      call: Call<z.output<Query>, undefined, undefined, "public">,
+    ) => Promise<Response>;
   },
 ): void {
-  const documented = { ...definition, method: "get", tag: "Streams", credential: "public", stream: true, answer: z.undefined() } as const;
+  const documented = {
+    ...definition,
+    method: "get",
+    tag: "Streams",
+    credential: "public",
+    stream: true,
+    answer: z.undefined(),
+  } as const;
   addMethod(api, definition.path, "get");
   api.hono.openAPIRegistry.registerPath(createRoute(describeRoute(documented)));
   api.hono.get(definition.path, async (c) => {
@@ -173,7 +195,12 @@ export function streamRoute<Query extends z.ZodType>(
       throw problem("websocket_required", "Connect with a websocket upgrade.");
     read.checkContentType(c.req.raw, body);
     const faults: FieldFault[] = [];
-    const query = read.validate(definition.query, read.queryFields(c.req.raw.url, faults), "query", faults);
+    const query = read.validate(
+      definition.query,
+      read.queryFields(c.req.raw.url, faults),
+      "query",
+      faults,
+    );
     refuseBody(body, faults);
     read.refuseIfAny(faults);
     exchange.acting = true;
@@ -197,22 +224,40 @@ async function serve<
   Fields extends z.ZodObject,
   Answer extends z.ZodType,
   C extends Credential,
->(api: Api, definition: RouteDefinition<Query, Body, Fields, Answer, C>, c: EdgeContext): Promise<Response> {
+>(
+  api: Api,
+  definition: RouteDefinition<Query, Body, Fields, Answer, C>,
+  c: EdgeContext,
+): Promise<Response> {
   const { exchange, settings, body: bytes } = await enter(c, definition.path);
   const request = c.req.raw;
-  const actor = await authenticate(api, definition, { request, body: bytes, env: c.env, settings, exchange });
+  const actor = await authenticate(api, definition, {
+    request,
+    body: bytes,
+    env: c.env,
+    settings,
+    exchange,
+  });
   read.checkContentType(request, bytes);
   const input = readInput(definition, request, bytes);
   exchange.acting = definition.method !== "get";
-  const result = await definition.handler({ ...callOf(api, c, { exchange, settings }), ...input, actor });
+  const result = await definition.handler({
+    ...callOf(api, c, { exchange, settings }),
+    ...input,
+    actor,
+  });
   if (result instanceof Response) return ownResponse(result);
   const status = definition.status ?? 200;
-  if (result instanceof Reply) return jsonResponse(result.body, result.status ?? status, result.headers);
+  if (result instanceof Reply)
+    return jsonResponse(result.body, result.status ?? status, result.headers);
   return jsonResponse(result, status);
 }
 
 /** What comes before any credential: 413, then 429 by address. 404 and 405 are the router's. */
-async function enter(c: EdgeContext, path: string): Promise<{ exchange: Exchange; settings: Config; body: Uint8Array }> {
+async function enter(
+  c: EdgeContext,
+  path: string,
+): Promise<{ exchange: Exchange; settings: Config; body: Uint8Array }> {
   const exchange = c.get("exchange");
   exchange.route = path;
   const settings = config(c.env);
@@ -229,7 +274,12 @@ async function authenticate<C extends Credential>(
   const { credential, scope } = definition;
   if (credential === "public") return actorOf<C>(undefined);
   const actor = await api.authenticate(incoming, { credential, scope });
-  await limitRate(incoming.env, incoming.settings, definition.rateClass ?? scope ?? "auth", rateKeyOf(actor));
+  await limitRate(
+    incoming.env,
+    incoming.settings,
+    definition.rateClass ?? scope ?? "auth",
+    rateKeyOf(actor),
+  );
   return actorOf<C>(actor);
 }
 
@@ -246,13 +296,19 @@ type Input<Query extends z.ZodType, Body extends z.ZodType, Fields extends z.Zod
 };
 
 function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields extends z.ZodObject>(
-  definition: Pick<RouteDefinition<Query, Body, Fields, z.ZodType, Credential>, "method" | "query" | "body" | "fields" | "idempotent">,
+  definition: Pick<
+    RouteDefinition<Query, Body, Fields, z.ZodType, Credential>,
+    "method" | "query" | "body" | "fields" | "idempotent"
+  >,
   request: Request,
   bytes: Uint8Array,
 ): Input<Query, Body, Fields> {
   const faults: FieldFault[] = [];
   const inQuery = read.queryFields(request.url, faults);
-  const inBody = definition.method === "get" ? refuseBody(bytes, faults) : (read.bodyFields(bytes, faults) ?? undefined);
+  const inBody =
+    definition.method === "get"
+      ? refuseBody(bytes, faults)
+      : (read.bodyFields(bytes, faults) ?? undefined);
   const input = {
     query: undefined as unknown,
     body: undefined as unknown,
@@ -263,11 +319,14 @@ function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields exten
     const body = inBody ?? {};
     const merged = read.mergeFields(definition.fields, inQuery, body, faults);
     const place = (name: string) => read.placeOf(name, inQuery, body);
-    if (inBody !== undefined) input.fields = read.validate(definition.fields, merged, place, faults);
+    if (inBody !== undefined)
+      input.fields = read.validate(definition.fields, merged, place, faults);
   } else {
     input.query = read.validate(definition.query ?? NO_FIELDS, inQuery, "query", faults);
-    if (definition.idempotent === true) input.idempotencyKey = takeIdempotencyKey(request, inBody, faults);
-    if (inBody !== undefined) input.body = read.validate(definition.body ?? NO_FIELDS, inBody, "body", faults);
+    if (definition.idempotent === true)
+      input.idempotencyKey = takeIdempotencyKey(request, inBody, faults);
+    if (inBody !== undefined)
+      input.body = read.validate(definition.body ?? NO_FIELDS, inBody, "body", faults);
   }
   read.refuseIfAny(faults);
   return validated<Query, Body, Fields>(input);
@@ -276,7 +335,11 @@ function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields exten
 const NO_FIELDS = z.strictObject({});
 
 /** Each member was made by the schema of its type, or a fault was thrown. */
-function validated<Query extends z.ZodType, Body extends z.ZodType, Fields extends z.ZodType>(input: {
+function validated<
+  Query extends z.ZodType,
+  Body extends z.ZodType,
+  Fields extends z.ZodType,
+>(input: {
   query: unknown;
   body: unknown;
   fields: unknown;
@@ -296,15 +359,23 @@ function refuseBody(bytes: Uint8Array, faults: FieldFault[]): Record<string, unk
 }
 
 /** From the header or the body, where it is signed too. It leaves the body, whose value alone is bound to the key. */
-function takeIdempotencyKey(request: Request, body: Record<string, unknown> | undefined, faults: FieldFault[]): string | undefined {
+function takeIdempotencyKey(
+  request: Request,
+  body: Record<string, unknown> | undefined,
+  faults: FieldFault[],
+): string | undefined {
   const header = request.headers.get("idempotency-key");
   const field = body?.["idempotency_key"];
   if (body !== undefined) delete body["idempotency_key"];
-  if (header !== null && !KEY.test(header)) faults.push({ path: "header.idempotency-key", message: KEY_RULE });
+  if (header !== null && !KEY.test(header))
+    faults.push({ path: "header.idempotency-key", message: KEY_RULE });
   if (field !== undefined && (typeof field !== "string" || !KEY.test(field)))
     faults.push({ path: "body.idempotency_key", message: KEY_RULE });
   else if (field !== undefined && header !== null && field !== header)
-    faults.push({ path: "body.idempotency_key", message: "differs from the header Idempotency-Key" });
+    faults.push({
+      path: "body.idempotency_key",
+      message: "differs from the header Idempotency-Key",
+    });
   return header ?? (typeof field === "string" ? field : undefined);
 }
 
@@ -332,14 +403,27 @@ function addMethod(api: Api, path: string, method: string): void {
 }
 
 /** A mistake in a definition stops the Worker at its start, not a caller at a lost field. */
-function checkDefinition(definition: { path: string; method: string; query?: z.ZodType; body?: z.ZodType; fields?: z.ZodType }): void {
+function checkDefinition(definition: {
+  path: string;
+  method: string;
+  query?: z.ZodType;
+  body?: z.ZodType;
+  fields?: z.ZodType;
+}): void {
   const faults: string[] = [];
-  if (definition.fields !== undefined && definition.method !== "delete") faults.push("fields are for DELETE");
-  if (definition.method === "delete" && (definition.query !== undefined || definition.body !== undefined))
+  if (definition.fields !== undefined && definition.method !== "delete")
+    faults.push("fields are for DELETE");
+  if (
+    definition.method === "delete" &&
+    (definition.query !== undefined || definition.body !== undefined)
+  )
     faults.push("a DELETE takes fields");
-  if (definition.method === "get" && definition.body !== undefined) faults.push("a GET takes no body");
+  if (definition.method === "get" && definition.body !== undefined)
+    faults.push("a GET takes no body");
   for (const schema of [definition.query, definition.body, definition.fields]) {
-    if (schema instanceof z.ZodObject && !(schema.def.catchall instanceof z.ZodNever)) faults.push("use z.strictObject");
+    if (schema instanceof z.ZodObject && !(schema.def.catchall instanceof z.ZodNever))
+      faults.push("use z.strictObject");
   }
-  if (faults.length > 0) throw new Error(`${definition.method} ${definition.path}: ${faults.join(", ")}`);
+  if (faults.length > 0)
+    throw new Error(`${definition.method} ${definition.path}: ${faults.join(", ")}`);
 }

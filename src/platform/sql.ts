@@ -30,7 +30,10 @@ export function raw(text: string): Sql {
 }
 
 export function join(parts: readonly Sql[], separator: string): Sql {
-  return { text: parts.map((part) => part.text).join(separator), params: parts.flatMap((part) => part.params) };
+  return {
+    text: parts.map((part) => part.text).join(separator),
+    params: parts.flatMap((part) => part.params),
+  };
 }
 
 /** A UUID (or any hex, dashes ignored) as a BLOB parameter. */
@@ -54,8 +57,10 @@ const MAX_PARAMS = 100;
 const MAX_STATEMENT_BYTES = 100_000;
 
 export function prepare(db: D1Database, statement: Sql): D1PreparedStatement {
-  if (statement.params.length > MAX_PARAMS) throw new RangeError(`a statement binds ${statement.params.length} parameters`);
-  if (statement.text.length > MAX_STATEMENT_BYTES) throw new RangeError(`a statement is ${statement.text.length} bytes long`);
+  if (statement.params.length > MAX_PARAMS)
+    throw new RangeError(`a statement binds ${statement.params.length} parameters`);
+  if (statement.text.length > MAX_STATEMENT_BYTES)
+    throw new RangeError(`a statement is ${statement.text.length} bytes long`);
   return db.prepare(statement.text).bind(...statement.params);
 }
 
@@ -69,7 +74,8 @@ export async function first<Row>(db: D1Database, statement: Sql): Promise<Row | 
 
 function toSql(value: SqlValue): Sql {
   if (typeof value === "bigint") {
-    if (value > MAX_NATIVE_UNITS || value < -MAX_NATIVE_UNITS) throw new RangeError("amount beyond 2^62 bound to SQL");
+    if (value > MAX_NATIVE_UNITS || value < -MAX_NATIVE_UNITS)
+      throw new RangeError("amount beyond 2^62 bound to SQL");
     return { text: "CAST(? AS INTEGER)", params: [value.toString()] };
   }
   if (typeof value === "boolean") return { text: "?", params: [value ? 1 : 0] };

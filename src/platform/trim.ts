@@ -5,7 +5,10 @@ const ROWS_PER_SLICE = 5_000;
 const BUDGET_MS = 10_000;
 
 /** `statement` deletes at most the given number of rows and returns one row for each. */
-export async function trimUntilDone(db: D1Database, statement: (rows: number) => Sql): Promise<number> {
+export async function trimUntilDone(
+  db: D1Database,
+  statement: (rows: number) => Sql,
+): Promise<number> {
   const started = Date.now();
   let deleted = 0;
   for (;;) {

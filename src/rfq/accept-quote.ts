@@ -42,7 +42,9 @@ export function acceptQuote(command: AcceptQuote): Unit {
 
 /** What the requester delivers: USDC with their fee for a Bid, the asset for an Ask (an `amount` above 2^62 is never held). */
 const GIVEN_ASSET = raw(`iif(quotes.side = 'Bid', '${USDC}', quotes.asset)`);
-const GIVEN_AMOUNT = raw("iif(quotes.side = 'Bid', quotes.usdc_amount + quotes.taker_fee, CAST(quotes.amount AS INTEGER))");
+const GIVEN_AMOUNT = raw(
+  "iif(quotes.side = 'Bid', quotes.usdc_amount + quotes.taker_fee, CAST(quotes.amount AS INTEGER))",
+);
 
 function gate({ actor, matchId, quoteId }: AcceptQuote, group: Group): Sql {
   return sql`UPDATE quotes SET state = 'accepted', ended_by = ${uuid(matchId)}, ended_in = ${group.seq}
@@ -134,15 +136,23 @@ type AcceptState = {
   readonly receipts_fit: number;
 };
 
-async function explain(db: D1Database, { actor, quoteId }: AcceptQuote): Promise<Answer | undefined> {
+async function explain(
+  db: D1Database,
+  { actor, quoteId }: AcceptQuote,
+): Promise<Answer | undefined> {
   const denied = await explainActor(db, actor);
   if (denied !== undefined) return { ok: false, problem: denied };
   const state = await acceptState(db, actor.userId, quoteId);
   if (state === undefined)
-    return (await existingMatch(db, actor.userId, quoteId)) ?? refused("quote_unknown", `There is no quote ${quoteId}.`);
-  if (state.own !== 1) return refused("not_request_owner", "Only the requester may accept a quote.");
+    return (
+      (await existingMatch(db, actor.userId, quoteId)) ??
+      refused("quote_unknown", `There is no quote ${quoteId}.`)
+    );
+  if (state.own !== 1)
+    return refused("not_request_owner", "Only the requester may accept a quote.");
   if (state.quote_state === "accepted") return existingMatch(db, actor.userId, quoteId);
-  if (state.quote_state === "cancelled" || state.quote_state === "rejected") return notOpen(db, state, quoteId);
+  if (state.quote_state === "cancelled" || state.quote_state === "rejected")
+    return notOpen(db, state, quoteId);
   if (state.request_state === "cancelled" || state.request_state === "matched") {
     return refused("request_not_open", `The request is ${state.request_state}.`);
   }
@@ -153,7 +163,8 @@ async function explain(db: D1Database, { actor, quoteId }: AcceptQuote): Promise
   const required = BigInt(state.given_amount);
   const available = BigInt(state.available);
   if (available < required) return insufficient(required, available, state.given_asset);
-  if (state.receipts_fit === 0) return refused("balance_limit", "A balance would pass 2^62 native units.");
+  if (state.receipts_fit === 0)
+    return refused("balance_limit", "A balance would pass 2^62 native units.");
   // Whatever stood in the way is gone: the unit runs again.
   return undefined;
 }
@@ -169,7 +180,11 @@ async function notOpen(db: D1Database, state: AcceptState, quoteId: string): Pro
   });
 }
 
-async function existingMatch(db: D1Database, userId: string, quoteId: string): Promise<Answer | undefined> {
+async function existingMatch(
+  db: D1Database,
+  userId: string,
+  quoteId: string,
+): Promise<Answer | undefined> {
   const row = await first<MatchRow>(
     db,
     sql`SELECT ${select(matchColumns(uuid(userId)))} FROM matches m
@@ -178,7 +193,11 @@ async function existingMatch(db: D1Database, userId: string, quoteId: string): P
   return row === undefined ? undefined : { ok: true, kind: "match", row, replayed: true };
 }
 
-function acceptState(db: D1Database, userId: string, quoteId: string): Promise<AcceptState | undefined> {
+function acceptState(
+  db: D1Database,
+  userId: string,
+  quoteId: string,
+): Promise<AcceptState | undefined> {
   return first<AcceptState>(
     db,
     sql`SELECT r.requester_id = ${uuid(userId)} AS own, quotes.state AS quote_state, r.state AS request_state, quotes.expires_at,

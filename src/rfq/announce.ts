@@ -46,7 +46,9 @@ function quotesOpened(group: Group): Sql {
 
 function quotesClosed(group: Group): Sql {
   const rows = sql`FROM quotes q JOIN requests r ON r.request_id = q.request_id WHERE q.ended_in = ${group.seq}`;
-  const body = raw("json_object('quote_id', hex(q.quote_id), 'request_id', hex(q.request_id), 'reason', q.state)");
+  const body = raw(
+    "json_object('quote_id', hex(q.quote_id), 'request_id', hex(q.request_id), 'reason', q.state)",
+  );
   return sql`SELECT ${accountStreamOf("q.maker_id")} AS stream, 'quote.closed' AS type, ${body} AS body, q.quote_id AS ord ${rows}
     UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'quote.closed', ${body}, q.quote_id ${rows}`;
 }

@@ -19,7 +19,10 @@ export function answerBody(answer: Granted): unknown {
 }
 
 /** The answer of the kind that the command has, or its refusal as a Problem. */
-export function granted<Kind extends Granted["kind"]>(answer: Answer, kind: Kind): Extract<Granted, { kind: Kind }> {
+export function granted<Kind extends Granted["kind"]>(
+  answer: Answer,
+  kind: Kind,
+): Extract<Granted, { kind: Kind }> {
   if (!answer.ok) throw new Problem(answer.problem);
   if (answer.kind !== kind) throw new Error(`a ${kind} was expected, not a ${answer.kind}`);
   return ofKind(answer);

@@ -4,7 +4,15 @@ import { all, raw, type Sql, sql } from "../platform/sql.ts";
 import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
 import { announceRfq } from "./announce.ts";
 import { expireDue, nextDue } from "./expire.ts";
-import { type MatchRow, matchColumns, newQuoteColumns, newRequestColumns, type QuoteRow, type RequestRow, select } from "./records.ts";
+import {
+  type MatchRow,
+  matchColumns,
+  newQuoteColumns,
+  newRequestColumns,
+  type QuoteRow,
+  type RequestRow,
+  select,
+} from "./records.ts";
 import type { GroupEffects, Unit } from "./unit.ts";
 
 export type GroupDone = {
@@ -15,7 +23,11 @@ export type GroupDone = {
   readonly nextDue: number | null;
 };
 
-export async function commitUnits(db: D1Database, asset: string, units: readonly Unit[]): Promise<GroupDone | NotCommitted> {
+export async function commitUnits(
+  db: D1Database,
+  asset: string,
+  units: readonly Unit[],
+): Promise<GroupDone | NotCommitted> {
   const group = newGroup();
   const work = [
     ...expireDue(group, { asset, userIds: [...new Set(units.map((unit) => unit.userId))] }),
@@ -26,7 +38,9 @@ export async function commitUnits(db: D1Database, asset: string, units: readonly
   const outcome = await commit(db, group, [...work, ...report]);
   if (!outcome.committed) return outcome;
   // After a lost answer the stamped rows still say what happened; the report is simply read again.
-  const rows = outcome.rows?.slice(work.length) ?? (await Promise.all(report.map((statement) => all(db, statement))));
+  const rows =
+    outcome.rows?.slice(work.length) ??
+    (await Promise.all(report.map((statement) => all(db, statement))));
   return readReport(rows);
 }
 

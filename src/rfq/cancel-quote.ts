@@ -15,12 +15,18 @@ export function cancelQuote(command: CancelQuote): Unit {
           AND ${mayWrite(actor, group.at)}`,
       releaseQuotesEndedBy(group, unitId),
     ],
-    answer: (effects) => (effects.endedBy.has(hexId(unitId)) ? { ok: true, kind: "cancelled", id: quoteId, replayed: false } : undefined),
+    answer: (effects) =>
+      effects.endedBy.has(hexId(unitId))
+        ? { ok: true, kind: "cancelled", id: quoteId, replayed: false }
+        : undefined,
     explain: (db) => explain(db, command),
   };
 }
 
-async function explain(db: D1Database, { actor, quoteId }: CancelQuote): Promise<Answer | undefined> {
+async function explain(
+  db: D1Database,
+  { actor, quoteId }: CancelQuote,
+): Promise<Answer | undefined> {
   const denied = await explainActor(db, actor);
   if (denied !== undefined) return { ok: false, problem: denied };
   const quote = await first<{ own: number; state: string; due: number; match_id: string | null }>(
@@ -31,7 +37,8 @@ async function explain(db: D1Database, { actor, quoteId }: CancelQuote): Promise
   );
   if (quote === undefined) return refused("quote_unknown", `There is no quote ${quoteId}.`);
   if (quote.own !== 1) return refused("not_quote_owner", "The quote belongs to someone else.");
-  if (quote.state === "cancelled") return { ok: true, kind: "cancelled", id: quoteId, replayed: true };
+  if (quote.state === "cancelled")
+    return { ok: true, kind: "cancelled", id: quoteId, replayed: true };
   if (quote.state === "open" && quote.due === 0) return undefined;
   const state = quote.state === "open" ? "expired" : quote.state;
   return refused("quote_not_open", `Quote ${quoteId} is ${state}.`, {

@@ -29,7 +29,10 @@ export async function cancelQuotes(env: Env, actor: Actor, filter: QuoteFilter):
       ...announceRfq(group),
     ]);
     if (!outcome.committed) continue;
-    const cancelled = await all<{ n: number }>(env.DB, sql`SELECT count(*) AS n FROM quotes WHERE ended_by = ${uuid(unit)}`);
+    const cancelled = await all<{ n: number }>(
+      env.DB,
+      sql`SELECT count(*) AS n FROM quotes WHERE ended_by = ${uuid(unit)}`,
+    );
     await pushHints(env, await all<LoggedEvent>(env.DB, eventsToPush(group)));
     const n = cancelled[0]?.n ?? 0;
     const denied = n === 0 ? await explainActor(env.DB, actor) : undefined;
@@ -42,6 +45,9 @@ export async function cancelQuotes(env: Env, actor: Actor, filter: QuoteFilter):
 function fitting({ venue, assetId, requestId }: QuoteFilter): Sql {
   const ofRequest = requestId === undefined ? sql`1` : sql`request_id = ${uuid(requestId)}`;
   if (venue === undefined) return ofRequest;
-  const inBooks = assetId === undefined ? sql`asset >= ${`${venue}:`} AND asset < ${`${venue};`}` : sql`asset = ${`${venue}:${assetId}`}`;
+  const inBooks =
+    assetId === undefined
+      ? sql`asset >= ${`${venue}:`} AND asset < ${`${venue};`}`
+      : sql`asset = ${`${venue}:${assetId}`}`;
   return sql`${ofRequest} AND ${inBooks}`;
 }

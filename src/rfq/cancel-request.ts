@@ -18,12 +18,18 @@ export function cancelRequest(command: CancelRequest): Unit {
         WHERE state = 'open' AND request_id = (SELECT request_id FROM requests WHERE ended_by = ${uuid(unitId)})`,
       releaseQuotesEndedBy(group, unitId),
     ],
-    answer: (effects) => (effects.endedBy.has(hexId(unitId)) ? { ok: true, kind: "cancelled", id: requestId, replayed: false } : undefined),
+    answer: (effects) =>
+      effects.endedBy.has(hexId(unitId))
+        ? { ok: true, kind: "cancelled", id: requestId, replayed: false }
+        : undefined,
     explain: (db) => explain(db, command),
   };
 }
 
-async function explain(db: D1Database, { actor, requestId }: CancelRequest): Promise<Answer | undefined> {
+async function explain(
+  db: D1Database,
+  { actor, requestId }: CancelRequest,
+): Promise<Answer | undefined> {
   const denied = await explainActor(db, actor);
   if (denied !== undefined) return { ok: false, problem: denied };
   const request = await first<{ own: number; state: string; due: number; match_id: string | null }>(
@@ -33,12 +39,16 @@ async function explain(db: D1Database, { actor, requestId }: CancelRequest): Pro
       FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
   );
   if (request === undefined) return refused("request_unknown", `There is no request ${requestId}.`);
-  if (request.own !== 1) return refused("not_request_owner", "The request belongs to someone else.");
-  if (request.state === "cancelled") return { ok: true, kind: "cancelled", id: requestId, replayed: true };
+  if (request.own !== 1)
+    return refused("not_request_owner", "The request belongs to someone else.");
+  if (request.state === "cancelled")
+    return { ok: true, kind: "cancelled", id: requestId, replayed: true };
   if (request.state === "expired" || (request.state === "open" && request.due === 1))
     return refused("request_expired", `Request ${requestId} has expired.`);
   if (request.state === "matched" && request.match_id !== null) {
-    return refused("request_not_open", `Request ${requestId} is matched.`, { match_id: readUuid(request.match_id) });
+    return refused("request_not_open", `Request ${requestId} is matched.`, {
+      match_id: readUuid(request.match_id),
+    });
   }
   return undefined;
 }

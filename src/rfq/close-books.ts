@@ -33,16 +33,29 @@ export async function pauseVenue(env: Env, venue: Venue): Promise<number> {
   for (let cancelled = 0; ;) {
     const group = newGroup();
     const open = sql`SELECT request_id FROM requests WHERE state = 'open' AND asset >= ${`${venue}:`} AND asset < ${`${venue};`} LIMIT ${REQUESTS_PER_BATCH}`;
-    await commitOrThrow(env.DB, group, closeRequests(group, uuidv7(), sql`request_id IN (${open})`));
+    await commitOrThrow(
+      env.DB,
+      group,
+      closeRequests(group, uuidv7(), sql`request_id IN (${open})`),
+    );
     await pushHints(env, await all<LoggedEvent>(env.DB, eventsToPush(group)));
-    const ended = (await first<{ n: number }>(env.DB, sql`SELECT count(*) AS n FROM requests WHERE ended_in = ${group.seq}`))?.n ?? 0;
+    const ended =
+      (
+        await first<{ n: number }>(
+          env.DB,
+          sql`SELECT count(*) AS n FROM requests WHERE ended_in = ${group.seq}`,
+        )
+      )?.n ?? 0;
     cancelled += ended;
     if (ended < REQUESTS_PER_BATCH) return cancelled;
   }
 }
 
 export async function resumeVenue(db: D1Database, venue: Venue): Promise<boolean> {
-  return (await all(db, sql`DELETE FROM paused_venues WHERE venue = ${venue} RETURNING venue`)).length > 0;
+  return (
+    (await all(db, sql`DELETE FROM paused_venues WHERE venue = ${venue} RETURNING venue`)).length >
+    0
+  );
 }
 
 function closeRequests(group: Group, unit: string, which: Sql): Sql[] {

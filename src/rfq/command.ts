@@ -28,20 +28,62 @@ export type PlaceQuote = {
   readonly expiresInSecs: number;
   readonly idempotency?: Idempotency;
 };
-export type CancelQuote = { readonly op: "cancel_quote"; readonly actor: Actor; readonly unitId: string; readonly quoteId: string };
-export type CancelRequest = { readonly op: "cancel_request"; readonly actor: Actor; readonly unitId: string; readonly requestId: string };
-export type AcceptQuote = { readonly op: "accept"; readonly actor: Actor; readonly matchId: string; readonly quoteId: string };
+export type CancelQuote = {
+  readonly op: "cancel_quote";
+  readonly actor: Actor;
+  readonly unitId: string;
+  readonly quoteId: string;
+};
+export type CancelRequest = {
+  readonly op: "cancel_request";
+  readonly actor: Actor;
+  readonly unitId: string;
+  readonly requestId: string;
+};
+export type AcceptQuote = {
+  readonly op: "accept";
+  readonly actor: Actor;
+  readonly matchId: string;
+  readonly quoteId: string;
+};
 
 /** Ids are made by the Worker before the book is called, so that a lost answer leaves something to ask for. */
 export type Command = OpenRequest | PlaceQuote | CancelQuote | CancelRequest | AcceptQuote;
 
 export type Answer =
-  | { readonly ok: true; readonly kind: "request"; readonly row: RequestRow; readonly replayed: boolean }
-  | { readonly ok: true; readonly kind: "quote"; readonly row: QuoteRow; readonly replayed: boolean }
-  | { readonly ok: true; readonly kind: "match"; readonly row: MatchRow; readonly replayed: boolean }
-  | { readonly ok: true; readonly kind: "cancelled"; readonly id: string; readonly replayed: boolean }
+  | {
+      readonly ok: true;
+      readonly kind: "request";
+      readonly row: RequestRow;
+      readonly replayed: boolean;
+    }
+  | {
+      readonly ok: true;
+      readonly kind: "quote";
+      readonly row: QuoteRow;
+      readonly replayed: boolean;
+    }
+  | {
+      readonly ok: true;
+      readonly kind: "match";
+      readonly row: MatchRow;
+      readonly replayed: boolean;
+    }
+  | {
+      readonly ok: true;
+      readonly kind: "cancelled";
+      readonly id: string;
+      readonly replayed: boolean;
+    }
   | { readonly ok: false; readonly problem: ProblemData };
 
-export function refused(code: ProblemData["code"], detail: string, extensions?: Readonly<Record<string, unknown>>): Answer {
-  return { ok: false, problem: { code, detail, ...(extensions === undefined ? {} : { extensions }) } };
+export function refused(
+  code: ProblemData["code"],
+  detail: string,
+  extensions?: Readonly<Record<string, unknown>>,
+): Answer {
+  return {
+    ok: false,
+    problem: { code, detail, ...(extensions === undefined ? {} : { extensions }) },
+  };
 }

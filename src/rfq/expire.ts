@@ -10,7 +10,10 @@ const MAX_EXPIRED_PER_GROUP = 200;
  * The first step of each group: ends what is due in this book, and the due quotes of the group's users in any book, so
  * that their funds are free again. A request ends once none of its quotes is open any more.
  */
-export function expireDue(group: Group, scope: { readonly asset: string; readonly userIds: readonly string[] }): Sql[] {
+export function expireDue(
+  group: Group,
+  scope: { readonly asset: string; readonly userIds: readonly string[] },
+): Sql[] {
   const unit = uuidv7();
   return [
     sql`UPDATE quotes SET state = 'expired', ended_by = ${uuid(unit)}, ended_in = ${group.seq} WHERE quote_id IN (

@@ -8,7 +8,12 @@ import type { QuoteRow, RequestRow } from "./records.ts";
 const KEY_LIFE_MS = 24 * 3_600_000;
 
 /** Condition for a gate: the user has not used this key on this route in the last 24 hours. */
-export function keyIsFree(userId: string, route: string, idempotency: Idempotency | undefined, at: Sql): Sql {
+export function keyIsFree(
+  userId: string,
+  route: string,
+  idempotency: Idempotency | undefined,
+  at: Sql,
+): Sql {
   if (idempotency === undefined) return sql`1`;
   return sql`NOT EXISTS (SELECT 1 FROM idempotency_keys WHERE user_id = ${uuid(userId)} AND route = ${route}
     AND key = ${idempotency.key} AND at > ${at} - ${KEY_LIFE_MS})`;

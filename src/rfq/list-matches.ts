@@ -1,11 +1,24 @@
-import { fetchCount, olderThan, type Page, type PageQuery, pageOf, type TimeId } from "../platform/cursor.ts";
+import {
+  fetchCount,
+  olderThan,
+  type Page,
+  type PageQuery,
+  pageOf,
+  type TimeId,
+} from "../platform/cursor.ts";
 import { all, raw, readUuid, sql, uuid } from "../platform/sql.ts";
 import { matchColumns, type MatchRow, matchView, select } from "./records.ts";
 
 /** The caller's matches on either side, newest first. Each side is read from its own index. */
-export async function listMatches(db: D1Database, userId: string, page: PageQuery<TimeId>): Promise<Page<ReturnType<typeof matchView>>> {
+export async function listMatches(
+  db: D1Database,
+  userId: string,
+  page: PageQuery<TimeId>,
+): Promise<Page<ReturnType<typeof matchView>>> {
   const older = olderThan(page, { at: "m.at", id: "m.match_id" });
-  const side = (column: "requester_id" | "maker_id") => sql`SELECT * FROM (SELECT m.match_id AS id, m.at AS matched_at FROM matches m
+  const side = (
+    column: "requester_id" | "maker_id",
+  ) => sql`SELECT * FROM (SELECT m.match_id AS id, m.at AS matched_at FROM matches m
     WHERE ${raw(`m.${column}`)} = ${uuid(userId)} AND ${older} ORDER BY m.at DESC, m.match_id DESC LIMIT ${fetchCount(page)})`;
   const rows = await all<MatchRow>(
     db,

@@ -1,4 +1,11 @@
-import { fetchCount, olderThan, type Page, type PageQuery, pageOf, type TimeId } from "../platform/cursor.ts";
+import {
+  fetchCount,
+  olderThan,
+  type Page,
+  type PageQuery,
+  pageOf,
+  type TimeId,
+} from "../platform/cursor.ts";
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
 import { all, first, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
@@ -20,7 +27,8 @@ export async function listQuotesOnRequest(
     db,
     sql`SELECT requester_id = ${uuid(userId)} AS own, side FROM requests WHERE request_id = ${uuid(query.requestId)}`,
   );
-  if (request === undefined) throw problem("request_unknown", `There is no request ${query.requestId}.`);
+  if (request === undefined)
+    throw problem("request_unknown", `There is no request ${query.requestId}.`);
   if (request.own !== 1) throw problem("not_request_owner", "The request belongs to someone else.");
   const bid = request.side === "Bid";
   const rows = await all<QuoteRow>(
@@ -51,10 +59,18 @@ export async function listOwnQuotes(
       limit: fetchCount(page),
     }),
   );
-  return pageOf(page, rows, quoteView, (row) => ({ at: row.opened_at, id: readUuid(row.quote_id) }));
+  return pageOf(page, rows, quoteView, (row) => ({
+    at: row.opened_at,
+    id: readUuid(row.quote_id),
+  }));
 }
 
-type Listing = { readonly columns: Sql; readonly where: Sql; readonly order: Sql; readonly limit: number };
+type Listing = {
+  readonly columns: Sql;
+  readonly where: Sql;
+  readonly order: Sql;
+  readonly limit: number;
+};
 
 /**
  * As reads show it: an open quote past its time is expired, even before its reserve is released. So `expired` is two

@@ -1,13 +1,28 @@
 import type { Venue } from "../assets/asset.ts";
-import { fetchCount, olderThan, type Page, type PageQuery, pageOf, type TimeId } from "../platform/cursor.ts";
+import {
+  fetchCount,
+  olderThan,
+  type Page,
+  type PageQuery,
+  pageOf,
+  type TimeId,
+} from "../platform/cursor.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { reader, type RequestRow, requestColumns, requestView, select } from "./records.ts";
 
-export type RequestFilter = { readonly venue?: Venue | undefined; readonly assetId?: string | undefined };
+export type RequestFilter = {
+  readonly venue?: Venue | undefined;
+  readonly assetId?: string | undefined;
+};
 
 /** Open requests of everyone, newest first; who asked is shown only where it was disclosed or is the caller. */
-export function listOpenRequests(db: D1Database, userId: string, filter: RequestFilter, page: PageQuery<TimeId>) {
+export function listOpenRequests(
+  db: D1Database,
+  userId: string,
+  filter: RequestFilter,
+  page: PageQuery<TimeId>,
+) {
   return list(db, userId, page, inBooks(filter));
 }
 
@@ -22,12 +37,20 @@ function inBooks({ venue, assetId }: RequestFilter): Sql {
   return sql`r.asset >= ${`${venue}:`} AND r.asset < ${`${venue};`}`;
 }
 
-async function list(db: D1Database, userId: string, page: PageQuery<TimeId>, where: Sql): Promise<Page<ReturnType<typeof requestView>>> {
+async function list(
+  db: D1Database,
+  userId: string,
+  page: PageQuery<TimeId>,
+  where: Sql,
+): Promise<Page<ReturnType<typeof requestView>>> {
   const rows = await all<RequestRow>(
     db,
     sql`SELECT ${select(requestColumns(reader(userId)))} FROM requests r
       WHERE r.state = 'open' AND +r.expires_at > ${NOW} AND ${where} AND ${olderThan(page, { at: "r.opened_at", id: "r.request_id" })}
       ORDER BY ${raw("r.opened_at DESC, r.request_id DESC")} LIMIT ${fetchCount(page)}`,
   );
-  return pageOf(page, rows, requestView, (row) => ({ at: row.opened_at, id: readUuid(row.request_id) }));
+  return pageOf(page, rows, requestView, (row) => ({
+    at: row.opened_at,
+    id: readUuid(row.request_id),
+  }));
 }

@@ -42,11 +42,21 @@ export function openRequest(command: OpenRequest, settings: Config): Unit {
   };
 }
 
-async function explain(db: D1Database, command: OpenRequest, venue: string, settings: Config): Promise<Answer | undefined> {
+async function explain(
+  db: D1Database,
+  command: OpenRequest,
+  venue: string,
+  settings: Config,
+): Promise<Answer | undefined> {
   const { actor } = command;
   const denied = await explainActor(db, actor);
   if (denied !== undefined) return { ok: false, problem: denied };
-  const recalled = await recallAnswer(db, { userId: actor.userId, route: ROUTE, kind: "request", idempotency: command.idempotency });
+  const recalled = await recallAnswer(db, {
+    userId: actor.userId,
+    route: ROUTE,
+    kind: "request",
+    idempotency: command.idempotency,
+  });
   if (recalled !== undefined) return recalled;
   const state = await first<{ paused: number; open: number }>(
     db,
@@ -54,7 +64,10 @@ async function explain(db: D1Database, command: OpenRequest, venue: string, sett
   );
   if (state?.paused === 1) return refused("venue_paused", `${venue} is paused.`);
   if ((state?.open ?? 0) >= settings.RFQ_OPEN_REQUESTS_PER_USER) {
-    return refused("open_request_limit", `You have ${settings.RFQ_OPEN_REQUESTS_PER_USER} open requests, which is the limit.`);
+    return refused(
+      "open_request_limit",
+      `You have ${settings.RFQ_OPEN_REQUESTS_PER_USER} open requests, which is the limit.`,
+    );
   }
   return undefined;
 }

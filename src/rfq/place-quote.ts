@@ -71,7 +71,13 @@ function quoteTerms(command: PlaceQuote, request: RequestTerms, settings: Config
   });
 }
 
-function gate(command: PlaceQuote, request: RequestTerms, terms: TradeTerms, settings: Config, group: { at: Sql; seq: Sql }): Sql {
+function gate(
+  command: PlaceQuote,
+  request: RequestTerms,
+  terms: TradeTerms,
+  settings: Config,
+  group: { at: Sql; seq: Sql },
+): Sql {
   const { actor, quoteId, requestId } = command;
   const venue = readAssetKey(request.asset)?.venue ?? "";
   return sql`INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price, usdc_amount, taker_fee, maker_fee,
@@ -103,7 +109,12 @@ async function explain(
   const { actor } = command;
   const denied = await explainActor(db, actor);
   if (denied !== undefined) return { ok: false, problem: denied };
-  const recalled = await recallAnswer(db, { userId: actor.userId, route: ROUTE, kind: "quote", idempotency: command.idempotency });
+  const recalled = await recallAnswer(db, {
+    userId: actor.userId,
+    route: ROUTE,
+    kind: "quote",
+    idempotency: command.idempotency,
+  });
   if (recalled !== undefined) return recalled;
   const request = await first<{
     own: number;
@@ -126,19 +137,32 @@ async function explain(
   );
   if (request === undefined) return refused("request_unknown", `There is no request ${requestId}.`);
   if (request.own === 1) return refused("own_request", "You cannot quote your own request.");
-  if (request.state === "expired" || (request.state === "open" && request.expires_at <= request.now)) {
+  if (
+    request.state === "expired" ||
+    (request.state === "open" && request.expires_at <= request.now)
+  ) {
     return refused("request_expired", `Request ${requestId} has expired.`);
   }
-  if (request.state !== "open") return refused("request_not_open", `Request ${requestId} is ${request.state}.`);
+  if (request.state !== "open")
+    return refused("request_not_open", `Request ${requestId} is ${request.state}.`);
   if (request.paused === 1) return refused("venue_paused", `${request.venue} is paused.`);
   if (request.mine >= settings.RFQ_OPEN_QUOTES_PER_USER) {
-    return refused("open_quote_limit", `You have ${settings.RFQ_OPEN_QUOTES_PER_USER} open quotes, which is the limit.`);
+    return refused(
+      "open_quote_limit",
+      `You have ${settings.RFQ_OPEN_QUOTES_PER_USER} open quotes, which is the limit.`,
+    );
   }
   if (request.mine_here >= MAX_OPEN_QUOTES_PER_MAKER) {
-    return refused("open_quote_limit", `You have ${MAX_OPEN_QUOTES_PER_MAKER} open quotes on this request, which is the limit.`);
+    return refused(
+      "open_quote_limit",
+      `You have ${MAX_OPEN_QUOTES_PER_MAKER} open quotes on this request, which is the limit.`,
+    );
   }
   if (request.all_open >= MAX_OPEN_QUOTES_PER_REQUEST) {
-    return refused("open_quote_limit", `The request has ${MAX_OPEN_QUOTES_PER_REQUEST} open quotes, which is the limit.`);
+    return refused(
+      "open_quote_limit",
+      `The request has ${MAX_OPEN_QUOTES_PER_REQUEST} open quotes, which is the limit.`,
+    );
   }
   const { available } = await readBalance(db, actor.userId, terms.reserveAsset);
   if (available < terms.reserve) return insufficient(terms.reserve, available, terms.reserveAsset);
@@ -147,10 +171,14 @@ async function explain(
 
 /** The caller's own numbers only: what the trade needs and what they have. */
 export function insufficient(required: bigint, available: bigint, asset: string): Answer {
-  return refused("insufficient_funds", `This needs ${required} units of ${asset}; ${available} are available.`, {
-    available: toHex(available),
-    required: toHex(required),
-  });
+  return refused(
+    "insufficient_funds",
+    `This needs ${required} units of ${asset}; ${available} are available.`,
+    {
+      available: toHex(available),
+      required: toHex(required),
+    },
+  );
 }
 
 function openQuotesOf(userId: string, at: Sql): Sql {

@@ -20,7 +20,11 @@ export type PumpSettings = {
   readonly onFailed: () => void;
 };
 
-type Waiting = { readonly unit: Unit; readonly tries: number; readonly resolve: (answer: Answer) => void };
+type Waiting = {
+  readonly unit: Unit;
+  readonly tries: number;
+  readonly resolve: (answer: Answer) => void;
+};
 
 /** Commands a book holds at once; beyond it D1 is far behind, and more would only wait to time out. */
 const MAX_WAITING = 2_000;
@@ -63,7 +67,8 @@ export class Pump {
     try {
       if (expireFirst) await this.#commit([]);
       while (this.#waiting.length > 0) {
-        if (this.#settings.waitMs > 0 && (this.#lastSize > 1 || this.#waiting.length > 1)) await scheduler.wait(this.#settings.waitMs);
+        if (this.#settings.waitMs > 0 && (this.#lastSize > 1 || this.#waiting.length > 1))
+          await scheduler.wait(this.#settings.waitMs);
         const group = this.#waiting.splice(0, this.#settings.maxUnits);
         this.#lastSize = group.length;
         await this.#commit(group);
@@ -114,23 +119,35 @@ export class Pump {
   /** The batch certainly did not commit. A constraint is one unit's fault: run them one by one to find whose. */
   async #again(group: readonly Waiting[], outcome: NotCommitted): Promise<void> {
     this.#settings.onFailed();
-    log("error", "rfq.group_not_committed", { reason: outcome.reason, units: group.length, ...errorFields(outcome.cause) });
+    log("error", "rfq.group_not_committed", {
+      reason: outcome.reason,
+      units: group.length,
+      ...errorFields(outcome.cause),
+    });
     if (outcome.reason === "constraint" && group.length > 1) {
       for (const waiting of group) await this.#commit([waiting]);
       return;
     }
     if (outcome.reason === "constraint") {
-      for (const waiting of group) waiting.resolve(refused("internal", "The command could not be carried out.", { outcome: "none" }));
+      for (const waiting of group)
+        waiting.resolve(
+          refused("internal", "The command could not be carried out.", { outcome: "none" }),
+        );
       return;
     }
     for (const waiting of group) if (waiting.tries >= MAX_TRIES) waiting.resolve(UNAVAILABLE);
     // All at once: whoever came first stays first.
-    this.#waiting.unshift(...group.filter(({ tries }) => tries < MAX_TRIES).map((waiting) => ({ ...waiting, tries: waiting.tries + 1 })));
+    this.#waiting.unshift(
+      ...group
+        .filter(({ tries }) => tries < MAX_TRIES)
+        .map((waiting) => ({ ...waiting, tries: waiting.tries + 1 })),
+    );
   }
 
   async #failed(group: readonly Waiting[], error: unknown): Promise<void> {
     log("error", "rfq.group_failed", { units: group.length, ...errorFields(error) });
-    for (const waiting of group) waiting.resolve({ ok: false, problem: unavailable("unknown").data });
+    for (const waiting of group)
+      waiting.resolve({ ok: false, problem: unavailable("unknown").data });
     this.#settings.onFailed();
     if (!(error instanceof OutcomeUnknown)) return;
     while ((await claimFence(this.#db, error.groupId)) === "unknown") await scheduler.wait(1_000);

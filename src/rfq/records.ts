@@ -30,7 +30,9 @@ export function jsonObject(columns: Columns): Sql {
 }
 
 /** Who will read the row: decides what is left out of it, in SQL, before it goes anywhere. */
-export type Audience = { readonly kind: "public" } | { readonly kind: "user"; readonly userId: Sql };
+export type Audience =
+  | { readonly kind: "public" }
+  | { readonly kind: "user"; readonly userId: Sql };
 export const PUBLIC: Audience = { kind: "public" };
 export const reader = (userId: string): Audience => ({ kind: "user", userId: uuid(userId) });
 
@@ -56,7 +58,12 @@ export function requestColumns(audience: Audience): Columns {
 
 /** A request at the moment it was opened, when it can have no quotes yet. */
 export function newRequestColumns(audience: Audience): Columns {
-  return { ...requestColumns(audience), state: raw("'open'"), best_price: raw("NULL"), quote_count: raw("0") };
+  return {
+    ...requestColumns(audience),
+    state: raw("'open'"),
+    best_price: raw("NULL"),
+    quote_count: raw("0"),
+  };
 }
 
 export type RequestRow = {

@@ -53,7 +53,9 @@ export class RfqBook extends DurableObject<Env> {
 
   async submit(command: Command): Promise<Answer> {
     const unit = await this.#unit(command);
-    return unit === undefined ? refused("request_unknown", "There is no such request.") : this.#pump.submit(unit);
+    return unit === undefined
+      ? refused("request_unknown", "There is no such request.")
+      : this.#pump.submit(unit);
   }
 
   push(events: readonly LoggedEvent[]): Promise<void> {
@@ -143,7 +145,10 @@ export class RfqBook extends DurableObject<Env> {
   async #committed(done: GroupDone): Promise<void> {
     if (done.effects.matches.size > 0) await faultHook(this.env)?.("match_committed");
     const own = bookStream(this.#asset);
-    const [mine, others] = [done.events.filter((event) => event.stream === own), done.events.filter((event) => event.stream !== own)];
+    const [mine, others] = [
+      done.events.filter((event) => event.stream === own),
+      done.events.filter((event) => event.stream !== own),
+    ];
     if (mine.length > 0) this.ctx.waitUntil(this.#sockets.push(mine));
     if (others.length > 0) this.ctx.waitUntil(pushHints(this.env, others));
     this.ctx.waitUntil(this.#wakeAt(done.nextDue));

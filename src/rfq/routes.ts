@@ -34,8 +34,11 @@ const REPLAYED = { "idempotency-replayed": "true" };
 const BOOK_PROBLEMS: readonly ProblemCode[] = ["unavailable"];
 
 const venueOfAsset = { error: "is required with asset_id", path: ["venue_id"] };
-const hasVenue = (query: { venue_id?: unknown; asset_id?: unknown }) => query.asset_id === undefined || query.venue_id !== undefined;
-const quotePosition = z.tuple([z.int(), z.int(), z.uuid()]).transform((parts): QuotePosition => parts);
+const hasVenue = (query: { venue_id?: unknown; asset_id?: unknown }) =>
+  query.asset_id === undefined || query.venue_id !== undefined;
+const quotePosition = z
+  .tuple([z.int(), z.int(), z.uuid()])
+  .transform((parts): QuotePosition => parts);
 
 export function registerRfqRoutes(api: Api): void {
   registerRequestRoutes(api);
@@ -68,7 +71,9 @@ function registerRequestRoutes(api: Api): void {
         requestId: uuidv7(),
         ...terms,
         amount: terms.amount.toString(),
-        ...(idempotencyKey === undefined ? {} : { idempotency: { key: idempotencyKey, terms: requestTermsText(terms) } }),
+        ...(idempotencyKey === undefined
+          ? {}
+          : { idempotency: { key: idempotencyKey, terms: requestTermsText(terms) } }),
       });
       const { row, replayed } = granted(answer, "request");
       return reply(requestView(row), replayed ? REPLAYED : {});
@@ -78,9 +83,16 @@ function registerRequestRoutes(api: Api): void {
     ...READ,
     path: "/rfq/request",
     summary: "Open requests, of one book, one venue or all",
-    query: z.strictObject({ venue_id: venueField.optional(), asset_id: assetId.optional(), ...timeIdPage }).refine(hasVenue, venueOfAsset),
+    query: z
+      .strictObject({
+        venue_id: venueField.optional(),
+        asset_id: assetId.optional(),
+        ...timeIdPage,
+      })
+      .refine(hasVenue, venueOfAsset),
     answer: pageSchema(RequestItem),
-    handler: ({ db, actor, query }) => listOpenRequests(db, actor.userId, { venue: query.venue_id, assetId: query.asset_id }, query),
+    handler: ({ db, actor, query }) =>
+      listOpenRequests(db, actor.userId, { venue: query.venue_id, assetId: query.asset_id }, query),
   });
   route(api, {
     ...TRADE,
@@ -89,9 +101,20 @@ function registerRequestRoutes(api: Api): void {
     summary: "Cancel one of your requests",
     fields: z.strictObject({ request_id: uuidField }),
     answer: CancelledRequest,
-    problems: [...BOOK_PROBLEMS, "request_unknown", "not_request_owner", "request_not_open", "request_expired"],
+    problems: [
+      ...BOOK_PROBLEMS,
+      "request_unknown",
+      "not_request_owner",
+      "request_not_open",
+      "request_expired",
+    ],
     handler: async ({ env, actor, fields }) => {
-      const command = { op: "cancel_request", actor, unitId: uuidv7(), requestId: fields.request_id } as const;
+      const command = {
+        op: "cancel_request",
+        actor,
+        unitId: uuidv7(),
+        requestId: fields.request_id,
+      } as const;
       granted(await submitCommand(env, command), "cancelled");
       return { request_id: fields.request_id, status: "cancelled" as const };
     },
@@ -127,13 +150,19 @@ function registerQuoteRoutes(api: Api): void {
       "insufficient_funds",
     ],
     handler: async ({ env, body, actor, idempotencyKey }) => {
-      const terms = { requestId: body.request_id, price: body.price, expiresInSecs: body.expires_in_secs };
+      const terms = {
+        requestId: body.request_id,
+        price: body.price,
+        expiresInSecs: body.expires_in_secs,
+      };
       const answer = await submitCommand(env, {
         op: "place_quote",
         actor,
         quoteId: uuidv7(),
         ...terms,
-        ...(idempotencyKey === undefined ? {} : { idempotency: { key: idempotencyKey, terms: quoteTermsText(terms) } }),
+        ...(idempotencyKey === undefined
+          ? {}
+          : { idempotency: { key: idempotencyKey, terms: quoteTermsText(terms) } }),
       });
       const { row, replayed } = granted(answer, "quote");
       return reply(quoteView(row), replayed ? REPLAYED : {});
@@ -143,10 +172,20 @@ function registerQuoteRoutes(api: Api): void {
     ...READ,
     path: "/rfq/quote",
     summary: "Quotes on one of your requests, best first",
-    query: z.strictObject({ request_id: uuidField, status: quoteState.optional(), ...pageFields(quotePosition) }),
+    query: z.strictObject({
+      request_id: uuidField,
+      status: quoteState.optional(),
+      ...pageFields(quotePosition),
+    }),
     answer: pageSchema(Quote),
     problems: ["request_unknown", "not_request_owner"],
-    handler: ({ db, actor, query }) => listQuotesOnRequest(db, actor.userId, { requestId: query.request_id, state: query.status }, query),
+    handler: ({ db, actor, query }) =>
+      listQuotesOnRequest(
+        db,
+        actor.userId,
+        { requestId: query.request_id, state: query.status },
+        query,
+      ),
   });
   route(api, {
     ...TRADE,
@@ -157,7 +196,15 @@ function registerQuoteRoutes(api: Api): void {
     answer: CancelledQuote,
     problems: [...BOOK_PROBLEMS, "quote_unknown", "not_quote_owner", "quote_not_open"],
     handler: async ({ env, actor, fields }) => {
-      granted(await submitCommand(env, { op: "cancel_quote", actor, unitId: uuidv7(), quoteId: fields.quote_id }), "cancelled");
+      granted(
+        await submitCommand(env, {
+          op: "cancel_quote",
+          actor,
+          unitId: uuidv7(),
+          quoteId: fields.quote_id,
+        }),
+        "cancelled",
+      );
       return { quote_id: fields.quote_id, status: "cancelled" as const };
     },
   });
@@ -167,12 +214,20 @@ function registerQuoteRoutes(api: Api): void {
     path: "/rfq/quotes",
     summary: "Cancel all of your quotes, in every book or those that fit",
     fields: z
-      .strictObject({ venue_id: venueField.optional(), asset_id: assetId.optional(), request_id: uuidField.optional() })
+      .strictObject({
+        venue_id: venueField.optional(),
+        asset_id: assetId.optional(),
+        request_id: uuidField.optional(),
+      })
       .refine(hasVenue, venueOfAsset),
     answer: CancelledQuotes,
     problems: BOOK_PROBLEMS,
     handler: async ({ env, actor, fields }) => ({
-      cancelled: await cancelQuotes(env, actor, { venue: fields.venue_id, assetId: fields.asset_id, requestId: fields.request_id }),
+      cancelled: await cancelQuotes(env, actor, {
+        venue: fields.venue_id,
+        assetId: fields.asset_id,
+        requestId: fields.request_id,
+      }),
     }),
   });
   route(api, {
@@ -181,7 +236,8 @@ function registerQuoteRoutes(api: Api): void {
     summary: "Your own quotes, newest first",
     query: z.strictObject({ status: quoteState.optional(), ...timeIdPage }),
     answer: pageSchema(Quote),
-    handler: ({ db, actor, query }) => listOwnQuotes(db, actor.userId, { state: query.status }, query),
+    handler: ({ db, actor, query }) =>
+      listOwnQuotes(db, actor.userId, { state: query.status }, query),
   });
 }
 
@@ -205,7 +261,12 @@ function registerMatchRoutes(api: Api): void {
       "balance_limit",
     ],
     handler: async ({ env, actor, body }) => {
-      const answer = await submitCommand(env, { op: "accept", actor, matchId: uuidv7(), quoteId: body.quote_id });
+      const answer = await submitCommand(env, {
+        op: "accept",
+        actor,
+        matchId: uuidv7(),
+        quoteId: body.quote_id,
+      });
       return matchView(granted(answer, "match").row);
     },
   });

@@ -17,13 +17,17 @@ export const RequestBody = z.strictObject({
   amount: positiveU256,
   side: sideField,
   disclose_identity: boolean.default(false).openapi({ default: false }),
-  expires_in_secs: integer(1, REQUEST_LIFE.max).default(REQUEST_LIFE.default).openapi({ default: REQUEST_LIFE.default }),
+  expires_in_secs: integer(1, REQUEST_LIFE.max)
+    .default(REQUEST_LIFE.default)
+    .openapi({ default: REQUEST_LIFE.default }),
 });
 
 export const QuoteBody = z.strictObject({
   request_id: uuidField,
   price,
-  expires_in_secs: integer(1, QUOTE_LIFE.max).default(QUOTE_LIFE.default).openapi({ default: QUOTE_LIFE.default }),
+  expires_in_secs: integer(1, QUOTE_LIFE.max)
+    .default(QUOTE_LIFE.default)
+    .openapi({ default: QUOTE_LIFE.default }),
 });
 
 export const AcceptBody = z.strictObject({ quote_id: uuidField });

@@ -19,7 +19,8 @@ export async function submitCommand(env: Env, command: Command): Promise<Answer>
   if (asset === undefined) return unknownRecord(command);
   try {
     const answer: Answer = await env.RFQ_BOOK.getByName(asset).submit(command);
-    if (answer.ok && answer.kind === "quote") remember(command.op === "place_quote" ? command.quoteId : "", asset);
+    if (answer.ok && answer.kind === "quote")
+      remember(command.op === "place_quote" ? command.quoteId : "", asset);
     return answer;
   } catch (error) {
     log("error", "rfq.book_unreachable", { asset, op: command.op, ...errorFields(error) });
@@ -34,7 +35,9 @@ async function bookOf(db: D1Database, command: Command): Promise<string | undefi
       return command.asset;
     case "place_quote":
     case "cancel_request":
-      return cached(command.requestId, () => all(db, sql`SELECT asset FROM requests WHERE request_id = ${uuid(command.requestId)}`));
+      return cached(command.requestId, () =>
+        all(db, sql`SELECT asset FROM requests WHERE request_id = ${uuid(command.requestId)}`),
+      );
     case "cancel_quote":
     case "accept":
       return cached(command.quoteId, () => all(db, quoteOrMatch(command.quoteId)));
@@ -46,7 +49,10 @@ function quoteOrMatch(quoteId: string): Sql {
   return sql`SELECT asset FROM quotes WHERE quote_id = ${uuid(quoteId)} UNION SELECT asset FROM matches WHERE quote_id = ${uuid(quoteId)}`;
 }
 
-async function cached(id: string, read: () => Promise<{ asset: string }[]>): Promise<string | undefined> {
+async function cached(
+  id: string,
+  read: () => Promise<{ asset: string }[]>,
+): Promise<string | undefined> {
   const known = books.get(id);
   if (known !== undefined) return known;
   const asset = (await read())[0]?.asset;
@@ -64,6 +70,7 @@ function remember(id: string, asset: string): void {
 function unknownRecord(command: Command): Answer {
   if (command.op === "place_quote" || command.op === "cancel_request")
     return refused("request_unknown", `There is no request ${command.requestId}.`);
-  if (command.op === "cancel_quote" || command.op === "accept") return refused("quote_unknown", `There is no quote ${command.quoteId}.`);
+  if (command.op === "cancel_quote" || command.op === "accept")
+    return refused("quote_unknown", `There is no quote ${command.quoteId}.`);
   throw new Error(`no book for ${command.op}`);
 }

@@ -132,7 +132,10 @@ export const idempotencyKeys = sqliteTable(
     answer: text("answer").notNull(),
     at: integer("at").notNull(),
   },
-  (t) => [primaryKey({ columns: [t.userId, t.route, t.key] }), index("idempotency_keys_age").on(t.at)],
+  (t) => [
+    primaryKey({ columns: [t.userId, t.route, t.key] }),
+    index("idempotency_keys_age").on(t.at),
+  ],
 );
 
 /** The cases a venue is closed for new business. */

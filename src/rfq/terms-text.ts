@@ -7,9 +7,19 @@ export function requestTermsText(terms: {
   readonly disclosed: boolean;
   readonly expiresInSecs: number;
 }): string {
-  return JSON.stringify([terms.asset, terms.amount.toString(), terms.side, terms.disclosed, terms.expiresInSecs]);
+  return JSON.stringify([
+    terms.asset,
+    terms.amount.toString(),
+    terms.side,
+    terms.disclosed,
+    terms.expiresInSecs,
+  ]);
 }
 
-export function quoteTermsText(terms: { readonly requestId: string; readonly price: number; readonly expiresInSecs: number }): string {
+export function quoteTermsText(terms: {
+  readonly requestId: string;
+  readonly price: number;
+  readonly expiresInSecs: number;
+}): string {
   return JSON.stringify([terms.requestId, terms.price, terms.expiresInSecs]);
 }

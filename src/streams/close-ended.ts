@@ -7,7 +7,12 @@ import { closeSockets } from "./hints.ts";
 /** Two runs of cron and some: an ended credential is told of at least twice. */
 const RECENT_MS = 150_000;
 
-type Ended = { readonly kind: string; readonly user_id: string; readonly subject_id: string | null; readonly epoch: number };
+type Ended = {
+  readonly kind: string;
+  readonly user_id: string;
+  readonly subject_id: string | null;
+  readonly epoch: number;
+};
 
 export async function closeEndedSockets(env: Env): Promise<void> {
   const ended = await all<Ended>(
@@ -19,11 +24,18 @@ export async function closeEndedSockets(env: Env): Promise<void> {
   for (const { kind, user_id, subject_id, epoch } of ended) {
     const userId = readUuid(user_id);
     if (kind === "api_key_revoked" && subject_id !== null) {
-      await closeSockets(env, await openedStreams(env.DB, userId, { kind: "api_key", apiKeyId: subject_id }), { apiKeyId: subject_id });
+      await closeSockets(
+        env,
+        await openedStreams(env.DB, userId, { kind: "api_key", apiKeyId: subject_id }),
+        { apiKeyId: subject_id },
+      );
     } else if (kind === "account_frozen") {
       await closeSockets(env, await openedStreams(env.DB, userId, { kind: "all" }), { userId });
     } else if (kind === "sessions_ended") {
-      await closeSockets(env, await openedStreams(env.DB, userId, { kind: "sessions" }), { sessionsOf: userId, belowEpoch: epoch });
+      await closeSockets(env, await openedStreams(env.DB, userId, { kind: "sessions" }), {
+        sessionsOf: userId,
+        belowEpoch: epoch,
+      });
     }
   }
 }

@@ -5,7 +5,14 @@ import { uuidField, oneOf, pattern } from "../platform/fields.ts";
 import type { Config } from "../platform/config.ts";
 import { isObject, parseJson } from "../platform/json.ts";
 import { log, errorFields } from "../platform/log.ts";
-import { type FieldFault, invalidRequest, Problem, problem, problemBody, type ProblemData } from "../platform/problem.ts";
+import {
+  type FieldFault,
+  invalidRequest,
+  Problem,
+  problem,
+  problemBody,
+  type ProblemData,
+} from "../platform/problem.ts";
 import { limitRate } from "../platform/rate-limit.ts";
 import { validate } from "../platform/request.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -23,14 +30,25 @@ const BAD_FRAME_WINDOW_MS = 60_000;
 const COMMAND_ID = /^.{1,64}$/su;
 
 const Quote = QuoteBody.extend({
-  idempotency_key: pattern(/^[\x21-\x7e]{1,128}$/, "must be 1 to 128 visible ASCII characters").optional(),
+  idempotency_key: pattern(
+    /^[\x21-\x7e]{1,128}$/,
+    "must be 1 to 128 visible ASCII characters",
+  ).optional(),
 });
 const ById = z.strictObject({ quote_id: uuidField });
 const Op = oneOf(["quote", "cancel_quote", "accept"]);
 
-type Host = { readonly env: Env; readonly settings: Config; readonly submit: (command: Command) => Promise<Answer> };
+type Host = {
+  readonly env: Env;
+  readonly settings: Config;
+  readonly submit: (command: Command) => Promise<Answer>;
+};
 
-export async function handleFrame(socket: WebSocket, frame: string | ArrayBuffer, { env, settings, submit }: Host): Promise<void> {
+export async function handleFrame(
+  socket: WebSocket,
+  frame: string | ArrayBuffer,
+  { env, settings, submit }: Host,
+): Promise<void> {
   // After our own close, frames that were under way still arrive; they are nobody's any more.
   if (socket.readyState !== WebSocket.READY_STATE_OPEN) return;
   let id: string | null = null;
@@ -50,13 +68,20 @@ export async function handleFrame(socket: WebSocket, frame: string | ArrayBuffer
       return replyProblem(socket, id, error.data);
     }
     log("error", "streams.command_failed", errorFields(error));
-    replyProblem(socket, id, { code: "internal", detail: "The command failed.", extensions: { outcome: "unknown" } });
+    replyProblem(socket, id, {
+      code: "internal",
+      detail: "The command failed.",
+      extensions: { outcome: "unknown" },
+    });
   }
 }
 
 function readFrame(frame: string | ArrayBuffer): Record<string, unknown> {
   if (typeof frame !== "string") throw fault("frame", "binary frames are not accepted");
-  if (frame.length > MAX_FRAME_BYTES || new TextEncoder().encode(frame).byteLength > MAX_FRAME_BYTES)
+  if (
+    frame.length > MAX_FRAME_BYTES ||
+    new TextEncoder().encode(frame).byteLength > MAX_FRAME_BYTES
+  )
     throw fault("frame", "is over 16 KiB");
   const value = parseJson(frame, "frame");
   if (!isObject(value)) throw fault("frame", "must be a JSON object");
@@ -65,7 +90,8 @@ function readFrame(frame: string | ArrayBuffer): Record<string, unknown> {
 
 function readId(fields: Record<string, unknown>): string {
   const id = fields["id"];
-  if (typeof id !== "string" || !COMMAND_ID.test(id)) throw fault("id", "must be a string of 1 to 64 characters");
+  if (typeof id !== "string" || !COMMAND_ID.test(id))
+    throw fault("id", "must be a string of 1 to 64 characters");
   delete fields["id"];
   return id;
 }
@@ -76,7 +102,10 @@ function readCommand(fields: Record<string, unknown>, actor: Actor): Command {
   delete fields["op"];
   if (!op.success) throw fault("op", "must be one of quote, cancel_quote, accept");
   if (!actor.scopes.includes("trade")) {
-    throw problem("scope_missing", "The ticket lacks the scope trade.", { required_scope: "trade", granted_scopes: actor.scopes });
+    throw problem("scope_missing", "The ticket lacks the scope trade.", {
+      required_scope: "trade",
+      granted_scopes: actor.scopes,
+    });
   }
   if (op.data === "quote") {
     const quote = validate(Quote, fields, "command", faults);
@@ -88,7 +117,9 @@ function readCommand(fields: Record<string, unknown>, actor: Actor): Command {
       actor,
       quoteId: uuidv7(),
       ...terms,
-      ...(quote.idempotency_key === undefined ? {} : { idempotency: { key: quote.idempotency_key, terms: quoteTermsText(terms) } }),
+      ...(quote.idempotency_key === undefined
+        ? {}
+        : { idempotency: { key: quote.idempotency_key, terms: quoteTermsText(terms) } }),
     };
   }
   const named = validate(ById, fields, "command", faults);
@@ -107,7 +138,10 @@ function countBadFrame(socket: WebSocket): void {
   if (badFrames >= MAX_BAD_FRAMES) closeSocket(socket, CLOSE_POLICY, "too many bad frames");
 }
 
-function reply(socket: WebSocket, message: { type: "result" | "error"; id: string | null; data: unknown }): void {
+function reply(
+  socket: WebSocket,
+  message: { type: "result" | "error"; id: string | null; data: unknown },
+): void {
   try {
     socket.send(JSON.stringify({ ...message, at: toWireTime(Date.now()) }));
   } catch {

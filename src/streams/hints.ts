@@ -20,13 +20,17 @@ export type SocketsOf =
 const MAX_STREAMS_PER_SWEEP = 500;
 
 export function streamObject(env: Env, stream: string): StreamObject {
-  return stream.startsWith("book:") ? env.RFQ_BOOK.getByName(stream.slice("book:".length)) : env.FEED.getByName(stream);
+  return stream.startsWith("book:")
+    ? env.RFQ_BOOK.getByName(stream.slice("book:".length))
+    : env.FEED.getByName(stream);
 }
 
 /** Hands events to the objects of their streams. Never throws. */
 export async function pushHints(env: Env, events: readonly LoggedEvent[]): Promise<void> {
   await Promise.all(
-    [...Map.groupBy(events, (event) => event.stream)].map(([stream, own]) => tell(stream, () => streamObject(env, stream).push(own))),
+    [...Map.groupBy(events, (event) => event.stream)].map(([stream, own]) =>
+      tell(stream, () => streamObject(env, stream).push(own)),
+    ),
   );
 }
 
@@ -41,8 +45,14 @@ export async function hintAgain(env: Env): Promise<void> {
 }
 
 /** Closes the sockets of a revoked key or a frozen user on the streams that they are known to have opened. */
-export async function closeSockets(env: Env, streams: readonly string[], whose: SocketsOf): Promise<void> {
-  await Promise.all(streams.map((stream) => tell(stream, () => streamObject(env, stream).closeSockets(whose))));
+export async function closeSockets(
+  env: Env,
+  streams: readonly string[],
+  whose: SocketsOf,
+): Promise<void> {
+  await Promise.all(
+    streams.map((stream) => tell(stream, () => streamObject(env, stream).closeSockets(whose))),
+  );
 }
 
 async function tell(stream: string, call: () => Promise<void>): Promise<void> {

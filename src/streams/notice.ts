@@ -4,7 +4,10 @@ import { all, type Sql, sql, uuid } from "../platform/sql.ts";
 import { accountStreamOf, announce, eventsToPush, type LoggedEvent } from "./event-log.ts";
 import { pushHints } from "./hints.ts";
 
-export function noticeTo(group: Group, notice: { userId: string; kind: string; subjectId: string | null; when: Sql }): Sql[] {
+export function noticeTo(
+  group: Group,
+  notice: { userId: string; kind: string; subjectId: string | null; when: Sql },
+): Sql[] {
   return announce(
     group,
     sql`SELECT ${accountStreamOf("n.user_id")} AS stream, 'account.notice' AS type,
@@ -14,7 +17,10 @@ export function noticeTo(group: Group, notice: { userId: string; kind: string; s
 }
 
 /** A notice in a batch of its own, for an order that others carry out later. */
-export async function tellUser(env: Env, notice: { userId: string; kind: string; subjectId: string | null }): Promise<void> {
+export async function tellUser(
+  env: Env,
+  notice: { userId: string; kind: string; subjectId: string | null },
+): Promise<void> {
   const group = newGroup();
   await commitOrThrow(env.DB, group, noticeTo(group, { ...notice, when: sql`1` }));
   await pushHints(env, await all<LoggedEvent>(env.DB, eventsToPush(group)));

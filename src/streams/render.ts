@@ -1,8 +1,20 @@
 /** Logged events as wire messages. Rendered once per event, whatever the number of sockets. */
-import { depositView, type DepositRow, withdrawalView, type WithdrawalRow } from "../custody/records.ts";
+import {
+  depositView,
+  type DepositRow,
+  withdrawalView,
+  type WithdrawalRow,
+} from "../custody/records.ts";
 import { readUuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { matchView, type MatchRow, quoteView, type QuoteRow, requestView, type RequestRow } from "../rfq/records.ts";
+import {
+  matchView,
+  type MatchRow,
+  quoteView,
+  type QuoteRow,
+  requestView,
+  type RequestRow,
+} from "../rfq/records.ts";
 import type { EventType, LoggedEvent } from "./event-log.ts";
 
 export function renderEvent(event: LoggedEvent): string {
@@ -11,7 +23,12 @@ export function renderEvent(event: LoggedEvent): string {
 }
 
 /** `hello`, `snapshot` and `resync` carry the stream's last number without consuming one. */
-export function renderControl(type: "hello" | "snapshot" | "resync", stream: string, seq: number, data: unknown): string {
+export function renderControl(
+  type: "hello" | "snapshot" | "resync",
+  stream: string,
+  seq: number,
+  data: unknown,
+): string {
   return JSON.stringify({ type, stream, seq, at: toWireTime(Date.now()), data });
 }
 
@@ -43,7 +60,12 @@ function dataOf(type: EventType, body: string): unknown {
 }
 
 function withUuids(row: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, name.endsWith("_id") ? readUuid(value) : value]));
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [
+      name,
+      name.endsWith("_id") ? readUuid(value) : value,
+    ]),
+  );
 }
 
 /** Bodies are our own `json_object` of the very columns that the row type lists. */

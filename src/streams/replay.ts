@@ -12,7 +12,11 @@ const MAX_FRAME_BYTES = 256 * 1_024;
 export type StreamHead = { readonly lastSeq: number; readonly firstKept: number };
 
 /** Registers the stream as read, then reads its head and, for public streams, its open requests: one batch, one instant. */
-export async function openStream(db: D1Database, stream: string, withSnapshot: boolean): Promise<StreamHead & { requests: RequestRow[] }> {
+export async function openStream(
+  db: D1Database,
+  stream: string,
+  withSnapshot: boolean,
+): Promise<StreamHead & { requests: RequestRow[] }> {
   const statements = [
     sql`INSERT INTO stream_readers (name, since) SELECT ${stream}, ${NOW} WHERE NOT EXISTS (SELECT 1 FROM stream_readers WHERE name = ${stream})`,
     sql`SELECT coalesce((SELECT last_seq FROM streams WHERE name = ${stream}), 0) AS lastSeq,
@@ -32,13 +36,19 @@ export async function closeStream(db: D1Database, stream: string): Promise<void>
 /** Why `since` cannot be replayed; undefined when it can. */
 export function resyncReason(since: number, head: StreamHead): string | undefined {
   if (since > head.lastSeq) return "since is above the stream's last number";
-  if (since < head.lastSeq && since + 1 < head.firstKept) return "the events after since are no longer kept";
+  if (since < head.lastSeq && since + 1 < head.firstKept)
+    return "the events after since are no longer kept";
   if (head.lastSeq - since > MAX_REPLAY) return `since is more than ${MAX_REPLAY} events behind`;
   return undefined;
 }
 
 /** The events in (after, upTo], in pages, oldest first. */
-export async function* eventsBetween(db: D1Database, stream: string, after: number, upTo: number): AsyncGenerator<LoggedEvent[]> {
+export async function* eventsBetween(
+  db: D1Database,
+  stream: string,
+  after: number,
+  upTo: number,
+): AsyncGenerator<LoggedEvent[]> {
   for (let from = after; from < upTo;) {
     const page = await all<LoggedEvent>(
       db,
@@ -54,7 +64,9 @@ export async function* eventsBetween(db: D1Database, stream: string, after: numb
 }
 
 /** Requests in frames of at most 256 KiB; always at least one, so that an empty book is told too. */
-export function snapshotFrames(rows: readonly RequestRow[]): { requests: unknown[]; more: boolean }[] {
+export function snapshotFrames(
+  rows: readonly RequestRow[],
+): { requests: unknown[]; more: boolean }[] {
   const frames: { requests: unknown[]; more: boolean }[] = [];
   let current: unknown[] = [];
   let size = 0;

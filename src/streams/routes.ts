@@ -14,17 +14,29 @@ import { ACTOR_HEADER } from "./socket.ts";
 const ticket = text(1, 128);
 /** Last number the reader has seen: what came after it is replayed. */
 const since = integer(0, Number.MAX_SAFE_INTEGER);
-const TICKET_PROBLEMS: readonly ProblemCode[] = ["ticket_invalid", "account_frozen", "ip_not_allowed", "scope_missing", "socket_limit"];
+const TICKET_PROBLEMS: readonly ProblemCode[] = [
+  "ticket_invalid",
+  "account_frozen",
+  "ip_not_allowed",
+  "scope_missing",
+  "socket_limit",
+];
 
 export function registerStreamRoutes(api: Api): void {
   streamRoute(api, {
     path: "/rfq/stream",
     summary: "Public events of one book, or of every book of a venue",
-    query: z.strictObject({ ticket, venue_id: venueField, asset_id: assetId.optional(), since: since.optional() }),
+    query: z.strictObject({
+      ticket,
+      venue_id: venueField,
+      asset_id: assetId.optional(),
+      since: since.optional(),
+    }),
     problems: TICKET_PROBLEMS,
     handler: (call) => {
       const { venue_id: venue, asset_id: asset } = call.query;
-      const stream = asset === undefined ? venueStream(venue) : bookStream(assetKey({ venue, assetId: asset }));
+      const stream =
+        asset === undefined ? venueStream(venue) : bookStream(assetKey({ venue, assetId: asset }));
       return upgrade(call, stream, () => stream);
     },
   });
@@ -49,12 +61,25 @@ async function upgrade(
   stream: string | Sql,
   streamOf: (userId: string) => string,
 ): Promise<Response> {
-  const { expiresAtMs, ...actor } = await consumeTicket(db, { ticket: query.ticket, clientIp, stream });
+  const { expiresAtMs, ...actor } = await consumeTicket(db, {
+    ticket: query.ticket,
+    clientIp,
+    stream,
+  });
   const target = new URL("https://stream.internal/");
   if (query.since !== undefined) target.searchParams.set("since", String(query.since));
-  const headers = { upgrade: "websocket", [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: expiresAtMs }) };
-  const response = await streamObject(env, streamOf(actor.userId)).fetch(new Request(target, { headers }));
+  const headers = {
+    upgrade: "websocket",
+    [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: expiresAtMs }),
+  };
+  const response = await streamObject(env, streamOf(actor.userId)).fetch(
+    new Request(target, { headers }),
+  );
   if (response.status === 429)
-    throw new Problem({ code: "socket_limit", detail: "You have too many sockets on this stream.", retryAfterSecs: 5 });
+    throw new Problem({
+      code: "socket_limit",
+      detail: "You have too many sockets on this stream.",
+      retryAfterSecs: 5,
+    });
   return response;
 }

@@ -47,7 +47,10 @@ export class SocketHost {
 
   /** Answers an upgrade that the Worker has authenticated. `since` absent: a snapshot. */
   async accept(request: Request, socketsPerUser: number): Promise<Response> {
-    const { actor, endsAt } = JSON.parse(request.headers.get(ACTOR_HEADER) ?? "null") as { actor: Actor; endsAt: number | null };
+    const { actor, endsAt } = JSON.parse(request.headers.get(ACTOR_HEADER) ?? "null") as {
+      actor: Actor;
+      endsAt: number | null;
+    };
     const sinceText = new URL(request.url).searchParams.get("since");
     const open = this.#ctx
       .getWebSockets(tagOf({ userId: actor.userId }))
@@ -78,7 +81,8 @@ export class SocketHost {
       const next = fresh[0];
       const last = fresh.at(-1);
       if (next === undefined || last === undefined) return;
-      if (next.seq === lastPushed + 1 && last.seq === lastPushed + fresh.length) this.#broadcast(fresh);
+      if (next.seq === lastPushed + 1 && last.seq === lastPushed + fresh.length)
+        this.#broadcast(fresh);
       else await this.#catchUpTo(last.seq);
     });
   }
@@ -87,7 +91,10 @@ export class SocketHost {
   catchUp(): Promise<void> {
     return this.#inChain(async () => {
       if (this.#ctx.getWebSockets().length === 0) return this.#unregister();
-      const row = await first<{ last_seq: number }>(this.#db, sql`SELECT last_seq FROM streams WHERE name = ${this.#stream}`);
+      const row = await first<{ last_seq: number }>(
+        this.#db,
+        sql`SELECT last_seq FROM streams WHERE name = ${this.#stream}`,
+      );
       if (row !== undefined) await this.#catchUpTo(row.last_seq);
       await this.#acknowledge();
     });
@@ -97,7 +104,8 @@ export class SocketHost {
     const below = "belowEpoch" in whose ? whose.belowEpoch : undefined;
     for (const socket of this.#ctx.getWebSockets(tagOf(whose))) {
       const { credential } = readState(socket).actor;
-      if (below !== undefined && credential.kind === "session" && credential.epoch >= below) continue;
+      if (below !== undefined && credential.kind === "session" && credential.epoch >= below)
+        continue;
       closeSocket(socket, CLOSE_UNAUTHORIZED, "credential no longer valid");
     }
   }
@@ -117,7 +125,12 @@ export class SocketHost {
   /** After a socket closed: a stream without readers wakes nobody. */
   left(): Promise<void> {
     return this.#inChain(async () => {
-      if (this.#ctx.getWebSockets().every((socket) => socket.readyState !== WebSocket.READY_STATE_OPEN)) await this.#unregister();
+      if (
+        this.#ctx
+          .getWebSockets()
+          .every((socket) => socket.readyState !== WebSocket.READY_STATE_OPEN)
+      )
+        await this.#unregister();
     });
   }
 
@@ -142,7 +155,8 @@ export class SocketHost {
         if (isPublic) head = await openStream(this.#db, this.#stream, true);
       }
       if (isPublic)
-        for (const frame of snapshotFrames(head.requests)) socket.send(renderControl("snapshot", this.#stream, head.lastSeq, frame));
+        for (const frame of snapshotFrames(head.requests))
+          socket.send(renderControl("snapshot", this.#stream, head.lastSeq, frame));
     }
     await this.#inChain(() => this.#join(socket, head.lastSeq));
   }
@@ -155,7 +169,12 @@ export class SocketHost {
     } else if ((await this.#position()) < stands) {
       await this.#catchUpTo(stands);
     }
-    for await (const page of eventsBetween(this.#db, this.#stream, stands, this.#lastPushed ?? stands)) {
+    for await (const page of eventsBetween(
+      this.#db,
+      this.#stream,
+      stands,
+      this.#lastPushed ?? stands,
+    )) {
       for (const event of page) socket.send(renderEvent(event));
     }
     this.#syncing.delete(socket);
@@ -183,7 +202,12 @@ export class SocketHost {
   }
 
   #hello(socket: WebSocket, actor: Actor, seq: number): void {
-    socket.send(renderControl("hello", this.#stream, seq, { scopes: actor.scopes, server_time: toWireTime(Date.now()) }));
+    socket.send(
+      renderControl("hello", this.#stream, seq, {
+        scopes: actor.scopes,
+        server_time: toWireTime(Date.now()),
+      }),
+    );
   }
 
   /** The sockets that stand at `#lastPushed`: those still being synced get there by themselves. */
@@ -192,7 +216,8 @@ export class SocketHost {
   }
 
   async #catchUpTo(lastSeq: number): Promise<void> {
-    for await (const page of eventsBetween(this.#db, this.#stream, await this.#position(), lastSeq)) this.#broadcast(page);
+    for await (const page of eventsBetween(this.#db, this.#stream, await this.#position(), lastSeq))
+      this.#broadcast(page);
   }
 
   #broadcast(events: readonly LoggedEvent[]): void {
@@ -213,7 +238,9 @@ export class SocketHost {
   /** The pong carries the position and is kept by the runtime while the object sleeps: it is also our memory of it. */
   #moveTo(seq: number): void {
     this.#lastPushed = seq;
-    this.#ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", JSON.stringify({ type: "pong", seq })));
+    this.#ctx.setWebSocketAutoResponse(
+      new WebSocketRequestResponsePair("ping", JSON.stringify({ type: "pong", seq })),
+    );
   }
 
   async #position(): Promise<number> {
@@ -221,9 +248,13 @@ export class SocketHost {
       const pong = this.#ctx.getWebSocketAutoResponse()?.response;
       const row =
         pong === undefined
-          ? await first<{ seq: number }>(this.#db, sql`SELECT pushed_seq AS seq FROM streams WHERE name = ${this.#stream}`)
+          ? await first<{ seq: number }>(
+              this.#db,
+              sql`SELECT pushed_seq AS seq FROM streams WHERE name = ${this.#stream}`,
+            )
           : undefined;
-      this.#lastPushed = pong === undefined ? (row?.seq ?? 0) : (JSON.parse(pong) as { seq: number }).seq;
+      this.#lastPushed =
+        pong === undefined ? (row?.seq ?? 0) : (JSON.parse(pong) as { seq: number }).seq;
     }
     return this.#lastPushed;
   }
@@ -234,7 +265,10 @@ export class SocketHost {
     this.#acknowledging = false;
     try {
       const seq = await this.#position();
-      await all(this.#db, sql`UPDATE streams SET pushed_seq = ${seq} WHERE name = ${this.#stream} AND pushed_seq < ${seq}`);
+      await all(
+        this.#db,
+        sql`UPDATE streams SET pushed_seq = ${seq} WHERE name = ${this.#stream} AND pushed_seq < ${seq}`,
+      );
     } catch (error) {
       log("warn", "streams.acknowledge_failed", { stream: this.#stream, ...errorFields(error) });
     }

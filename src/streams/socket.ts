@@ -19,7 +19,12 @@ export const CLOSE_POLICY = 1008;
 export const CLOSE_SERVER_ERROR = 1011;
 
 export function socketTags({ userId, credential }: Actor): string[] {
-  return [tagOf({ userId }), tagOf(credential.kind === "api_key" ? { apiKeyId: credential.apiKeyId } : { sessionsOf: userId })];
+  return [
+    tagOf({ userId }),
+    tagOf(
+      credential.kind === "api_key" ? { apiKeyId: credential.apiKeyId } : { sessionsOf: userId },
+    ),
+  ];
 }
 
 export function tagOf(whose: SocketsOf): string {

@@ -8,11 +8,25 @@ import { openSecret, sealSecret } from "../../src/auth/secret-box.ts";
 import { NOW } from "../../src/platform/commit.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
-import { bearer, codeOf, newKey, newUser, problemOf, send, sendSigned, settings, type TestUser } from "../support/edge.ts";
+import {
+  bearer,
+  codeOf,
+  newKey,
+  newUser,
+  problemOf,
+  send,
+  sendSigned,
+  settings,
+  type TestUser,
+} from "../support/edge.ts";
 
 type Minted = { api_key_id: string; secret: string; scopes: string[] };
 const mint = (user: TestUser, body: unknown) =>
-  send("/auth/api-keys", { method: "POST", headers: bearer(user.token), body: JSON.stringify(body) });
+  send("/auth/api-keys", {
+    method: "POST",
+    headers: bearer(user.token),
+    body: JSON.stringify(body),
+  });
 
 async function minted(user: TestUser, body: object = {}): Promise<Minted> {
   const response = await mint(user, { label: "bot", scopes: ["read", "trade"], ...body });
@@ -24,7 +38,10 @@ const keyOf = (key: Minted) => ({ apiKeyId: key.api_key_id, secret: key.secret }
 
 it("a minted key has exactly the named scopes that the session holds, in their order", async () => {
   const user = await newUser();
-  expect((await minted(user, { scopes: ["withdraw", "trade", "read"] })).scopes).toEqual(["read", "trade"]);
+  expect((await minted(user, { scopes: ["withdraw", "trade", "read"] })).scopes).toEqual([
+    "read",
+    "trade",
+  ]);
   expect((await minted(user, { scopes: ["trade"] })).scopes).toEqual(["trade"]);
   const none = await mint(user, { label: "w", scopes: ["withdraw"] });
   expect(await problemOf(none)).toMatchObject({
@@ -54,12 +71,30 @@ it("the secret is told once, and is nowhere in the database", async () => {
 
 it("every fault of a key request is told at once", async () => {
   const user = await newUser();
-  const response = await mint(user, { label: "", scopes: [], allowed_ips: ["1.2.3.4/8"], expires_at: "tomorrow", colour: "red" });
+  const response = await mint(user, {
+    label: "",
+    scopes: [],
+    allowed_ips: ["1.2.3.4/8"],
+    expires_at: "tomorrow",
+    colour: "red",
+  });
   const problem = await problemOf(response);
   const paths = (problem["errors"] as { path: string }[]).map((fault) => fault.path).sort();
-  expect(paths).toEqual(["body.allowed_ips.0", "body.colour", "body.expires_at", "body.label", "body.scopes"]);
-  expect(await codeOf(await mint(user, { label: "x", scopes: ["read"], allowed_ips: [] }))).toBe("400 invalid_request");
-  expect(await codeOf(await mint(user, { label: "x", scopes: ["read"], expires_at: "2020-01-01T00:00:00Z" }))).toBe("400 invalid_request");
+  expect(paths).toEqual([
+    "body.allowed_ips.0",
+    "body.colour",
+    "body.expires_at",
+    "body.label",
+    "body.scopes",
+  ]);
+  expect(await codeOf(await mint(user, { label: "x", scopes: ["read"], allowed_ips: [] }))).toBe(
+    "400 invalid_request",
+  );
+  expect(
+    await codeOf(
+      await mint(user, { label: "x", scopes: ["read"], expires_at: "2020-01-01T00:00:00Z" }),
+    ),
+  ).toBe("400 invalid_request");
 });
 
 it("a key revoked by its user stops at once here, and its second revocation changes nothing", async () => {
@@ -67,12 +102,19 @@ it("a key revoked by its user stops at once here, and its second revocation chan
   const key = await minted(user);
   expect((await sendSigned(keyOf(key), "/auth/whoami")).status).toBe(200);
   const target = `/auth/api-keys?api_key_id=${key.api_key_id}`;
-  const once = await (await send(target, { method: "DELETE", headers: bearer(user.token) })).json<Record<string, unknown>>();
-  const twice = await (await send(target, { method: "DELETE", headers: bearer(user.token) })).json<Record<string, unknown>>();
+  const once = await (
+    await send(target, { method: "DELETE", headers: bearer(user.token) })
+  ).json<Record<string, unknown>>();
+  const twice = await (
+    await send(target, { method: "DELETE", headers: bearer(user.token) })
+  ).json<Record<string, unknown>>();
   expect(once["revoked_at"]).toBeTypeOf("string");
   expect(twice["revoked_at"]).toBe(once["revoked_at"]);
   expect(await codeOf(await sendSigned(keyOf(key), "/auth/whoami"))).toBe("401 api_key_revoked");
-  const rows = await all(env.DB, sql`SELECT 1 FROM audit_events WHERE kind = 'api_key_revoked' AND subject_id = ${key.api_key_id}`);
+  const rows = await all(
+    env.DB,
+    sql`SELECT 1 FROM audit_events WHERE kind = 'api_key_revoked' AND subject_id = ${key.api_key_id}`,
+  );
   expect(rows).toHaveLength(1);
 });
 
@@ -81,11 +123,17 @@ it("a key revokes itself only; someone else's key is unknown", async () => {
   const [own, other] = [await minted(user), await minted(user)];
   const stranger = await newUser();
   const del = (id: string) => ({ method: "DELETE", body: JSON.stringify({ api_key_id: id }) });
-  expect(await codeOf(await sendSigned(keyOf(own), "/auth/api-keys", del(other.api_key_id)))).toBe("403 session_required");
-  expect(await codeOf(await send("/auth/api-keys", { ...del(own.api_key_id), headers: bearer(stranger.token) }))).toBe(
-    "404 api_key_unknown_id",
+  expect(await codeOf(await sendSigned(keyOf(own), "/auth/api-keys", del(other.api_key_id)))).toBe(
+    "403 session_required",
   );
-  expect((await sendSigned(keyOf(own), "/auth/api-keys", del(own.api_key_id.toUpperCase()))).status).toBe(200);
+  expect(
+    await codeOf(
+      await send("/auth/api-keys", { ...del(own.api_key_id), headers: bearer(stranger.token) }),
+    ),
+  ).toBe("404 api_key_unknown_id");
+  expect(
+    (await sendSigned(keyOf(own), "/auth/api-keys", del(own.api_key_id.toUpperCase()))).status,
+  ).toBe(200);
   expect(await codeOf(await sendSigned(keyOf(own), "/auth/whoami"))).toBe("401 api_key_revoked");
   expect((await sendSigned(keyOf(other), "/auth/whoami")).status).toBe(200);
 });
@@ -93,8 +141,13 @@ it("a key revokes itself only; someone else's key is unknown", async () => {
 it("revocation, expiry and freeze bind the gates of writes at once, cached or not", async () => {
   const user = await newUser();
   const key = await newKey(user.userId, ["trade"]);
-  const actor: Actor = { userId: user.userId, scopes: ["trade"], credential: { kind: "api_key", apiKeyId: key.apiKeyId } };
-  const allowed = async () => (await first<{ ok: number }>(env.DB, sql`SELECT ${mayWrite(actor, NOW)} AS ok`))?.ok === 1;
+  const actor: Actor = {
+    userId: user.userId,
+    scopes: ["trade"],
+    credential: { kind: "api_key", apiKeyId: key.apiKeyId },
+  };
+  const allowed = async () =>
+    (await first<{ ok: number }>(env.DB, sql`SELECT ${mayWrite(actor, NOW)} AS ok`))?.ok === 1;
   expect(await allowed()).toBe(true);
   await revokeApiKey(env.DB, { apiKeyId: key.apiKeyId, operator: "test" });
   expect(await allowed()).toBe(false);
@@ -111,18 +164,28 @@ it("a revoked or expired key says so only to whoever holds its secret", async ()
     [expired, "401 api_key_expired"],
   ] as const) {
     expect(await codeOf(await sendSigned(key, "/auth/whoami"))).toBe(code);
-    expect(await codeOf(await sendSigned({ ...key, secret: "guess" }, "/auth/whoami"))).toBe("401 signature_invalid");
+    expect(await codeOf(await sendSigned({ ...key, secret: "guess" }, "/auth/whoami"))).toBe(
+      "401 signature_invalid",
+    );
   }
 });
 
 it("a key with a list works from its addresses only, and CF-Connecting-IP alone says where from", async () => {
-  const key = await newKey((await newUser()).userId, ["read"], { allowedIps: ["192.0.2.0/24", "2001:db8::1"] });
+  const key = await newKey((await newUser()).userId, ["read"], {
+    allowedIps: ["192.0.2.0/24", "2001:db8::1"],
+  });
   const from = (ip: string, more: Record<string, string> = {}) =>
     sendSigned(key, "/auth/whoami", { headers: { "cf-connecting-ip": ip, ...more } });
   expect((await from("192.0.2.200")).status).toBe(200);
   expect((await from("2001:0DB8::0001")).status).toBe(200);
   expect(
-    await codeOf(await from("198.51.100.1", { "x-forwarded-for": "192.0.2.1", "x-real-ip": "192.0.2.1", "true-client-ip": "192.0.2.1" })),
+    await codeOf(
+      await from("198.51.100.1", {
+        "x-forwarded-for": "192.0.2.1",
+        "x-real-ip": "192.0.2.1",
+        "true-client-ip": "192.0.2.1",
+      }),
+    ),
   ).toBe("403 ip_not_allowed");
 });
 
@@ -131,12 +194,23 @@ it("an operator-made key can withdraw, is seen by its user, and works only after
   const key = await newKey(user.userId, ["read", "withdraw"], { delaySecs: 3_600 });
   expect(await (await sendSigned(key, "/auth/whoami")).json()).toMatchObject({ scopes: [] });
   expect(await codeOf(await sendSigned(key, "/auth/api-keys"))).toBe("403 scope_missing");
-  expect(await codeOf(await sendSigned(key, "/auth/ws-ticket/signed", { method: "POST" }))).toBe("403 scope_missing");
-  const list = await (await send("/auth/api-keys", { headers: bearer(user.token) })).json<{ items: unknown[] }>();
-  expect(list.items).toMatchObject([{ api_key_id: key.apiKeyId, minted_by: "operator", scopes: ["read", "withdraw"] }]);
-  await all(env.DB, sql`UPDATE api_keys SET active_from = 1 WHERE api_key_id = ${uuid(key.apiKeyId)}`);
+  expect(await codeOf(await sendSigned(key, "/auth/ws-ticket/signed", { method: "POST" }))).toBe(
+    "403 scope_missing",
+  );
+  const list = await (
+    await send("/auth/api-keys", { headers: bearer(user.token) })
+  ).json<{ items: unknown[] }>();
+  expect(list.items).toMatchObject([
+    { api_key_id: key.apiKeyId, minted_by: "operator", scopes: ["read", "withdraw"] },
+  ]);
+  await all(
+    env.DB,
+    sql`UPDATE api_keys SET active_from = 1 WHERE api_key_id = ${uuid(key.apiKeyId)}`,
+  );
   forgetAllCredentials();
-  expect(await (await sendSigned(key, "/auth/whoami")).json()).toMatchObject({ scopes: ["read", "withdraw"] });
+  expect(await (await sendSigned(key, "/auth/whoami")).json()).toMatchObject({
+    scopes: ["read", "withdraw"],
+  });
 });
 
 it("a user has at most 100 live keys, however many are minted at once", async () => {
@@ -148,10 +222,14 @@ it("a user has at most 100 live keys, however many are minted at once", async ()
   } as const;
   const key = { label: "k", scopes: ["read"], expiresAt: null, allowedIps: null } as const;
   const outcomes = await Promise.allSettled(
-    Array.from({ length: MAX_LIVE_KEYS + 5 }, () => mintApiKey(env.DB, settings(), { actor, ip: undefined, key })),
+    Array.from({ length: MAX_LIVE_KEYS + 5 }, () =>
+      mintApiKey(env.DB, settings(), { actor, ip: undefined, key }),
+    ),
   );
   const refused = outcomes.flatMap((outcome) =>
-    outcome.status === "rejected" && outcome.reason instanceof Problem ? [outcome.reason.data.code] : [],
+    outcome.status === "rejected" && outcome.reason instanceof Problem
+      ? [outcome.reason.data.code]
+      : [],
   );
   expect(refused).toEqual(Array.from({ length: 5 }, () => "api_key_limit"));
 });
@@ -176,7 +254,12 @@ it("last_used_at is noted, at most once a minute", async () => {
   const user = await newUser();
   const key = await newKey(user.userId, ["read"]);
   const noted = async () =>
-    (await first<{ at: number | null }>(env.DB, sql`SELECT last_used_at AS at FROM api_keys WHERE api_key_id = ${uuid(key.apiKeyId)}`))?.at;
+    (
+      await first<{ at: number | null }>(
+        env.DB,
+        sql`SELECT last_used_at AS at FROM api_keys WHERE api_key_id = ${uuid(key.apiKeyId)}`,
+      )
+    )?.at;
   await sendSigned(key, "/auth/whoami");
   const at = await noted();
   expect(at).toBeTypeOf("number");
@@ -192,8 +275,12 @@ it("a sealed secret opens for its own key and user only, and under its own maste
   expect(await openSecret(ring, box, owner)).toBe("the secret");
   const moved = { ...owner, userId: crypto.randomUUID() };
   await expect(openSecret(ring, box, moved)).rejects.toThrow();
-  await expect(openSecret({ m1: "master-two-0123456789-0123456789-xyz" }, box, owner)).rejects.toThrow();
-  await expect(openSecret({ m2: ring.m1 }, box, owner)).rejects.toThrow("MASTER_KEYS lacks the key m1");
+  await expect(
+    openSecret({ m1: "master-two-0123456789-0123456789-xyz" }, box, owner),
+  ).rejects.toThrow();
+  await expect(openSecret({ m2: ring.m1 }, box, owner)).rejects.toThrow(
+    "MASTER_KEYS lacks the key m1",
+  );
   expect((await sealSecret(ring, "the secret", owner)).sealed).not.toBe(box.sealed);
 });
 
@@ -210,7 +297,9 @@ it("rewrapping moves every key to the newest master key, and every key goes on w
   expect(row?.master).toBe("m2");
   const owner = { apiKeyId: key.apiKeyId, userId: user.userId };
   const { m2 = "" } = turned.MASTER_KEYS;
-  expect(await openSecret({ m2 }, { sealed: row?.sealed ?? "", masterKeyId: "m2" }, owner)).toBe(key.secret);
+  expect(await openSecret({ m2 }, { sealed: row?.sealed ?? "", masterKeyId: "m2" }, owner)).toBe(
+    key.secret,
+  );
   expect((await rewrapKeys(env.DB, turned, "test")).rewrapped).toBe(0);
   // Back, for the tests beside this one, which know m1 alone.
   await rewrapKeys(env.DB, settings({ MASTER_KEYS: { m1, m2 } }), "test");

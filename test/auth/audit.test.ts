@@ -26,7 +26,10 @@ beforeAll(async () => {
   const user = await newUser();
   for (let made = 0; made < 5; made++) await newKey(user.userId, ["read"]);
   await sealAudit(env.DB);
-  rows = await all<Row>(env.DB, sql`SELECT audit_seq FROM audit_events ORDER BY audit_seq DESC LIMIT 5`);
+  rows = await all<Row>(
+    env.DB,
+    sql`SELECT audit_seq FROM audit_events ORDER BY audit_seq DESC LIMIT 5`,
+  );
 });
 
 const seqOf = (place: number) => rows[place]?.audit_seq ?? 0;
@@ -39,7 +42,10 @@ it("an untouched trail verifies from first to last row", async () => {
 
 it("a changed row is named, and it alone", async () => {
   const seq = seqOf(2);
-  const before = await first<{ actor: string }>(env.DB, sql`SELECT actor FROM audit_events WHERE audit_seq = ${seq}`);
+  const before = await first<{ actor: string }>(
+    env.DB,
+    sql`SELECT actor FROM audit_events WHERE audit_seq = ${seq}`,
+  );
   await tamper(`UPDATE audit_events SET actor = 'operator:mallory' WHERE audit_seq = ${seq}`);
   expect((await verifyAudit(env.DB)).faults).toEqual([{ auditSeq: seq, fault: "changed" }]);
   await tamper(`UPDATE audit_events SET actor = '${before?.actor ?? ""}' WHERE audit_seq = ${seq}`);
@@ -62,7 +68,9 @@ it("two rows that changed places are named", async () => {
   const settle = "UPDATE audit_events SET audit_seq = -audit_seq WHERE audit_seq < 0";
   await tamper(swap);
   await tamper(settle);
-  expect((await verifyAudit(env.DB)).faults.map((fault) => fault.auditSeq)).toEqual([b, a].toSorted((x, y) => x - y));
+  expect((await verifyAudit(env.DB)).faults.map((fault) => fault.auditSeq)).toEqual(
+    [b, a].toSorted((x, y) => x - y),
+  );
   await tamper(swap);
   await tamper(settle);
   expect((await verifyAudit(env.DB)).ok).toBe(true);
@@ -74,7 +82,9 @@ it("a cut-off tail verifies by itself, and not against the logged head", async (
   await tamper(`DELETE FROM audit_seals WHERE audit_seq = ${anchor.seq}`);
   await tamper(`DELETE FROM audit_events WHERE audit_seq = ${anchor.seq}`);
   expect((await verifyAudit(env.DB)).ok).toBe(true);
-  expect((await verifyAudit(env.DB, anchor)).faults).toEqual([{ auditSeq: anchor.seq, fault: "cut off" }]);
+  expect((await verifyAudit(env.DB, anchor)).faults).toEqual([
+    { auditSeq: anchor.seq, fault: "cut off" },
+  ]);
 });
 
 it("sealers running at once make one chain", async () => {
@@ -104,8 +114,14 @@ it.each([
   ],
   ["an update of a seal", "UPDATE audit_seals SET hash = x'00'"],
   ["a delete of a seal", "DELETE FROM audit_seals"],
-  ["a replaced seal", "INSERT OR REPLACE INTO audit_seals SELECT audit_seq, x'00', 0 FROM audit_seals LIMIT 1"],
-  ["a seal out of turn", "INSERT INTO audit_seals (audit_seq, hash, sealed_at) VALUES (999999999, x'00', 0)"],
+  [
+    "a replaced seal",
+    "INSERT OR REPLACE INTO audit_seals SELECT audit_seq, x'00', 0 FROM audit_seals LIMIT 1",
+  ],
+  [
+    "a seal out of turn",
+    "INSERT INTO audit_seals (audit_seq, hash, sealed_at) VALUES (999999999, x'00', 0)",
+  ],
 ])("the database refuses %s of the trail", async (_name, statement) => {
   await expect(env.DB.prepare(statement).run()).rejects.toThrow(/append-only/);
 });

@@ -1,30 +1,51 @@
 import { createHmac } from "node:crypto";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { canonicalMessage, importHmacKey, parseTimestampMs, verifySignature } from "../../src/auth/hmac.ts";
+import {
+  canonicalMessage,
+  importHmacKey,
+  parseTimestampMs,
+  verifySignature,
+} from "../../src/auth/hmac.ts";
 import { rawTarget } from "../../src/platform/request.ts";
 import golden from "./hmac-vectors.json" with { type: "json" };
 
 it.each(golden.vectors)("golden vector: $name", async (vector) => {
   const body = new Uint8Array(Buffer.from(vector.body_base64, "base64"));
-  const message = canonicalMessage({ timestamp: vector.timestamp, method: vector.method, target: vector.path_and_query, body });
+  const message = canonicalMessage({
+    timestamp: vector.timestamp,
+    method: vector.method,
+    target: vector.path_and_query,
+    body,
+  });
   expect(Buffer.from(message).toString("base64")).toBe(vector.canonical_message_base64);
-  expect(createHmac("sha256", golden.secret).update(message).digest("base64")).toBe(vector.signature);
-  expect(await verifySignature(await importHmacKey(golden.secret), message, vector.signature)).toBe(true);
+  expect(createHmac("sha256", golden.secret).update(message).digest("base64")).toBe(
+    vector.signature,
+  );
+  expect(await verifySignature(await importHmacKey(golden.secret), message, vector.signature)).toBe(
+    true,
+  );
 });
 
 const request = fc.record({
   secret: fc.string({ minLength: 1, unit: "grapheme" }),
   timestamp: fc.stringMatching(/^[0-9]{1,16}$/),
   method: fc.constantFrom("GET", "POST", "DELETE", "HEAD"),
-  target: fc.webPath().chain((path) => fc.webQueryParameters().map((query) => `/${path.replace(/^\/+/, "")}?${query}`)),
+  target: fc
+    .webPath()
+    .chain((path) =>
+      fc.webQueryParameters().map((query) => `/${path.replace(/^\/+/, "")}?${query}`),
+    ),
   body: fc.uint8Array({ maxLength: 300 }),
 });
 
 it("any signed request verifies against a signer that shares no code", async () => {
   await fc.assert(
     fc.asyncProperty(request, async ({ secret, timestamp, method, target, body }) => {
-      const theirs = createHmac("sha256", secret).update(`${timestamp}\n${method}\n${target}\n`).update(body).digest("base64");
+      const theirs = createHmac("sha256", secret)
+        .update(`${timestamp}\n${method}\n${target}\n`)
+        .update(body)
+        .digest("base64");
       const ours = canonicalMessage({ timestamp, method, target, body });
       expect(await verifySignature(await importHmacKey(secret), ours, theirs)).toBe(true);
     }),
@@ -33,20 +54,32 @@ it("any signed request verifies against a signer that shares no code", async () 
 
 it("one flipped bit anywhere in the body does not verify", async () => {
   await fc.assert(
-    fc.asyncProperty(request, fc.nat(), async ({ secret, timestamp, method, target, body }, place) => {
-      fc.pre(body.byteLength > 0);
-      const theirs = createHmac("sha256", secret).update(`${timestamp}\n${method}\n${target}\n`).update(body).digest("base64");
-      const changed = body.slice();
-      changed[place % changed.byteLength] = (changed[place % changed.byteLength] ?? 0) ^ 1;
-      const ours = canonicalMessage({ timestamp, method, target, body: changed });
-      expect(await verifySignature(await importHmacKey(secret), ours, theirs)).toBe(false);
-    }),
+    fc.asyncProperty(
+      request,
+      fc.nat(),
+      async ({ secret, timestamp, method, target, body }, place) => {
+        fc.pre(body.byteLength > 0);
+        const theirs = createHmac("sha256", secret)
+          .update(`${timestamp}\n${method}\n${target}\n`)
+          .update(body)
+          .digest("base64");
+        const changed = body.slice();
+        changed[place % changed.byteLength] = (changed[place % changed.byteLength] ?? 0) ^ 1;
+        const ours = canonicalMessage({ timestamp, method, target, body: changed });
+        expect(await verifySignature(await importHmacKey(secret), ours, theirs)).toBe(false);
+      },
+    ),
   );
 });
 
 it("a signature has one spelling: no URL alphabet, no missing padding, no stray bits, no spaces", async () => {
   const key = await importHmacKey("secret");
-  const message = canonicalMessage({ timestamp: "1", method: "GET", target: "/", body: new Uint8Array() });
+  const message = canonicalMessage({
+    timestamp: "1",
+    method: "GET",
+    target: "/",
+    body: new Uint8Array(),
+  });
   const good = createHmac("sha256", "secret").update(message).digest("base64");
   expect(await verifySignature(key, message, good)).toBe(true);
   const last = good.charCodeAt(42);
@@ -75,6 +108,9 @@ it("a target is everything after the origin, whatever it holds", () => {
   expect(rawTarget("http://h/a%2fb//c?x=http://y/")).toBe("/a%2fb//c?x=http://y/");
 });
 
-it.each([null, "", " 1", "1 ", "-1", "+1", "1.0", "1e3", "12345678901234567", "１"])("the timestamp %j is malformed", (text) => {
-  expect(parseTimestampMs(text)).toBeUndefined();
-});
+it.each([null, "", " 1", "1 ", "-1", "+1", "1.0", "1e3", "12345678901234567", "１"])(
+  "the timestamp %j is malformed",
+  (text) => {
+    expect(parseTimestampMs(text)).toBeUndefined();
+  },
+);

@@ -8,11 +8,25 @@ import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import type { Scope } from "../../src/auth/scope.ts";
 import { issueSession } from "../../src/auth/session.ts";
 import { freezeUser } from "../../src/auth/user.ts";
-import { bearer, codeOf, newKey, newUser, problemOf, type Sent, send, sendSigned, settings, sign, type TestKey } from "../support/edge.ts";
+import {
+  bearer,
+  codeOf,
+  newKey,
+  newUser,
+  problemOf,
+  type Sent,
+  send,
+  sendSigned,
+  settings,
+  sign,
+  type TestKey,
+} from "../support/edge.ts";
 import { type DescribedRoute, describedRoutes } from "../support/edge-routes.ts";
 
 const routes = await describedRoutes();
-const guarded = routes.filter((route) => route.credential !== "public").map((route) => [`${route.method} ${route.path}`, route] as const);
+const guarded = routes
+  .filter((route) => route.credential !== "public")
+  .map((route) => [`${route.method} ${route.path}`, route] as const);
 const open = routes
   .filter((route) => route.credential === "public" && !route.stream)
   .map((route) => [`${route.method} ${route.path}`, route] as const);
@@ -28,7 +42,11 @@ const call = (route: DescribedRoute, headers: Record<string, string>) => {
   const { target, sent } = harmless(route);
   return send(target, { ...sent, headers });
 };
-const signed = (route: DescribedRoute, key: TestKey, more: { timestamp?: number; headers?: Record<string, string> } = {}) => {
+const signed = (
+  route: DescribedRoute,
+  key: TestKey,
+  more: { timestamp?: number; headers?: Record<string, string> } = {},
+) => {
   const { target, sent } = harmless(route);
   return sendSigned(key, target, { ...sent, ...more });
 };
@@ -43,15 +61,22 @@ describe.each(guarded)("%s", (_name, route) => {
   it("refuses sessions that are garbage, expired, signed with another secret, or unsigned", async () => {
     const user = await newUser();
     const claims = { userId: user.userId, epoch: 0 };
-    const foreign = await issueSession(settings({ SESSION_SECRETS: { t2: "another-secret-0123456789-0123456789-abc" } }), claims);
+    const foreign = await issueSession(
+      settings({ SESSION_SECRETS: { t2: "another-secret-0123456789-0123456789-abc" } }),
+      claims,
+    );
     const expired = await issueSession(settings(), claims, Date.now() - 3_600_000);
     const [, payload = ""] = user.token.split(".");
     const none = `${Buffer.from('{"alg":"none","typ":"JWT","kid":"t2"}').toString("base64url")}.${payload}.`;
     for (const token of ["garbage", "a.b.c", foreign.accessToken, none, `${user.token}x`]) {
       expect(await codeOf(await call(route, bearer(token)))).toBe("401 session_invalid");
     }
-    expect(await codeOf(await call(route, { authorization: "Basic dTpw" }))).toBe("401 session_invalid");
-    expect(await codeOf(await call(route, bearer(expired.accessToken)))).toBe("401 session_expired");
+    expect(await codeOf(await call(route, { authorization: "Basic dTpw" }))).toBe(
+      "401 session_invalid",
+    );
+    expect(await codeOf(await call(route, bearer(expired.accessToken)))).toBe(
+      "401 session_expired",
+    );
   });
 
   it("refuses a signed request by the first fault of the contract's order", async () => {
@@ -59,33 +84,58 @@ describe.each(guarded)("%s", (_name, route) => {
     const key = await newKey(user.userId, SCOPES);
     const stranger = { apiKeyId: crypto.randomUUID(), secret: key.secret };
     expect(await codeOf(await signed(route, stranger))).toBe("401 api_key_unknown");
-    expect(await codeOf(await call(route, { apikey: key.apiKeyId }))).toBe("401 timestamp_malformed");
-    expect(await codeOf(await signed(route, stranger, { headers: { "x-hmac-timestamp": "soon" } }))).toBe("401 timestamp_malformed");
-    expect(await codeOf(await signed(route, { ...key, secret: `${key.secret}x` }))).toBe("401 signature_invalid");
-    expect(await codeOf(await signed(route, { ...key, secret: "x" }, { timestamp: Date.now() - 31_000 }))).toBe(
+    expect(await codeOf(await call(route, { apikey: key.apiKeyId }))).toBe(
+      "401 timestamp_malformed",
+    );
+    expect(
+      await codeOf(await signed(route, stranger, { headers: { "x-hmac-timestamp": "soon" } })),
+    ).toBe("401 timestamp_malformed");
+    expect(await codeOf(await signed(route, { ...key, secret: `${key.secret}x` }))).toBe(
+      "401 signature_invalid",
+    );
+    expect(
+      await codeOf(
+        await signed(route, { ...key, secret: "x" }, { timestamp: Date.now() - 31_000 }),
+      ),
+    ).toBe("401 timestamp_outside_tolerance");
+    expect(await codeOf(await signed(route, key, { timestamp: Date.now() + 31_000 }))).toBe(
       "401 timestamp_outside_tolerance",
     );
-    expect(await codeOf(await signed(route, key, { timestamp: Date.now() + 31_000 }))).toBe("401 timestamp_outside_tolerance");
-    expect(await codeOf(await signed(route, key, { headers: { "x-hmac-signature": "" } }))).toBe("401 signature_invalid");
+    expect(await codeOf(await signed(route, key, { headers: { "x-hmac-signature": "" } }))).toBe(
+      "401 signature_invalid",
+    );
   });
 
   it("accepts a signature 29 s off either way, as far as its kind of credential may go", async () => {
     const key = await newKey((await newUser()).userId, SCOPES);
     for (const skew of [-29_000, 29_000]) {
       const response = await signed(route, key, { timestamp: Date.now() + skew });
-      expect(await codeOf(response)).toBe(route.credential === "session" ? "403 session_required" : "400 invalid_request");
+      expect(await codeOf(response)).toBe(
+        route.credential === "session" ? "403 session_required" : "400 invalid_request",
+      );
     }
   });
 
   it("verifies a request with APIKEY as HMAC only, however good its session is", async () => {
     const user = await newUser();
     const key = await newKey(user.userId, SCOPES);
-    const both = { ...bearer(user.token), ...sign({ ...key, secret: "wrong" }, { method: route.method, target: route.path }) };
+    const both = {
+      ...bearer(user.token),
+      ...sign({ ...key, secret: "wrong" }, { method: route.method, target: route.path }),
+    };
     expect(await codeOf(await call(route, both))).toBe("401 signature_invalid");
-    expect(await codeOf(await call(route, { ...bearer(user.token), apikey: "", "x-hmac-timestamp": String(Date.now()) }))).toBe(
-      "401 api_key_unknown",
+    expect(
+      await codeOf(
+        await call(route, {
+          ...bearer(user.token),
+          apikey: "",
+          "x-hmac-timestamp": String(Date.now()),
+        }),
+      ),
+    ).toBe("401 api_key_unknown");
+    expect(await codeOf(await call(route, { ...bearer(user.token), apikey: "" }))).toBe(
+      "401 timestamp_malformed",
     );
-    expect(await codeOf(await call(route, { ...bearer(user.token), apikey: "" }))).toBe("401 timestamp_malformed");
   });
 
   it("refuses every key that lacks the scope, and names what is missing", async () => {
@@ -122,7 +172,9 @@ describe.each(guarded)("%s", (_name, route) => {
     forgetAllCredentials();
     expect(await codeOf(await call(route, bearer(user.token)))).toBe("403 account_frozen");
     expect(await codeOf(await signed(route, key))).toBe("403 account_frozen");
-    expect(await codeOf(await signed(route, { ...key, secret: "wrong" }))).toBe("401 signature_invalid");
+    expect(await codeOf(await signed(route, { ...key, secret: "wrong" }))).toBe(
+      "401 signature_invalid",
+    );
   });
 
   it("answers every fault as a problem with the request's own id, and keeps it out of caches", async () => {
@@ -138,8 +190,12 @@ describe.each(guarded)("%s", (_name, route) => {
   it("takes a body of 64 KiB and not a byte more, before it looks at credentials", async () => {
     if (route.method === "GET") return;
     const { target, sent } = harmless(route);
-    expect(await codeOf(await send(target, { ...sent, body: " ".repeat(65_537) }))).toBe("413 body_too_large");
-    expect(await codeOf(await send(target, { ...sent, body: " ".repeat(65_536) }))).toBe("401 credentials_missing");
+    expect(await codeOf(await send(target, { ...sent, body: " ".repeat(65_537) }))).toBe(
+      "413 body_too_large",
+    );
+    expect(await codeOf(await send(target, { ...sent, body: " ".repeat(65_536) }))).toBe(
+      "401 credentials_missing",
+    );
   });
 });
 
@@ -153,7 +209,10 @@ describe.each(open)("public %s", (_name, route) => {
 });
 
 it("the description names every route of the contract with its credential and scope", () => {
-  const table = routes.map((route) => `${route.method} ${route.path} ${route.stream ? "ticket" : route.credential} ${route.scope ?? "-"}`);
+  const table = routes.map(
+    (route) =>
+      `${route.method} ${route.path} ${route.stream ? "ticket" : route.credential} ${route.scope ?? "-"}`,
+  );
   for (const line of [
     "POST /auth/login public -",
     "GET /auth/whoami any -",
@@ -177,20 +236,31 @@ it("the description names every route of the contract with its credential and sc
   for (const route of routes) {
     if (route.credential === "public" || route.path.startsWith("/auth")) continue;
     const expected =
-      route.path === "/custody/withdraw" ? "withdraw" : route.path.startsWith("/rfq") && route.method !== "GET" ? "trade" : "read";
-    expect(`${route.method} ${route.path} ${route.scope}`).toBe(`${route.method} ${route.path} ${expected}`);
+      route.path === "/custody/withdraw"
+        ? "withdraw"
+        : route.path.startsWith("/rfq") && route.method !== "GET"
+          ? "trade"
+          : "read";
+    expect(`${route.method} ${route.path} ${route.scope}`).toBe(
+      `${route.method} ${route.path} ${expected}`,
+    );
   }
 });
 
-describe.each(routes.filter((route) => route.stream).map((route) => [route.path, route] as const))("stream %s", (_name, route) => {
-  const query = route.path === "/rfq/stream" ? "&venue_id=venue_one" : "";
-  it("checks upgrade, then query, then ticket, and never repeats the ticket", async () => {
-    expect(await codeOf(await send(`${route.path}?ticket=abc`))).toBe("426 websocket_required");
-    const upgrade = { headers: { upgrade: "websocket" } };
-    const faulty = await send(`${route.path}?ticket=secret-ticket&typo=1${query}`, upgrade);
-    const text = await faulty.text();
-    expect(faulty.status).toBe(400);
-    expect(text).not.toContain("secret-ticket");
-    expect(await codeOf(await send(`${route.path}?ticket=secret-ticket${query}`, upgrade))).toBe("401 ticket_invalid");
-  });
-});
+describe.each(routes.filter((route) => route.stream).map((route) => [route.path, route] as const))(
+  "stream %s",
+  (_name, route) => {
+    const query = route.path === "/rfq/stream" ? "&venue_id=venue_one" : "";
+    it("checks upgrade, then query, then ticket, and never repeats the ticket", async () => {
+      expect(await codeOf(await send(`${route.path}?ticket=abc`))).toBe("426 websocket_required");
+      const upgrade = { headers: { upgrade: "websocket" } };
+      const faulty = await send(`${route.path}?ticket=secret-ticket&typo=1${query}`, upgrade);
+      const text = await faulty.text();
+      expect(faulty.status).toBe(400);
+      expect(text).not.toContain("secret-ticket");
+      expect(await codeOf(await send(`${route.path}?ticket=secret-ticket${query}`, upgrade))).toBe(
+        "401 ticket_invalid",
+      );
+    });
+  },
+);

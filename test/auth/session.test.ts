@@ -9,7 +9,17 @@ import { freezeUser, unfreezeUser } from "../../src/auth/user.ts";
 import { config } from "../../src/platform/config.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
-import { anyIp, bearer, codeOf, newKey, newUser, problemOf, send, sendSigned, settings } from "../support/edge.ts";
+import {
+  anyIp,
+  bearer,
+  codeOf,
+  newKey,
+  newUser,
+  problemOf,
+  send,
+  sendSigned,
+  settings,
+} from "../support/edge.ts";
 
 const PASSWORD = "correct horse battery staple";
 const anyEmail = () => `${crypto.randomUUID()}@session.test`;
@@ -30,10 +40,18 @@ it("registering and logging in give a session that works, with the scopes of the
   const email = anyEmail();
   const registered = await post("/auth/register", { email, password: PASSWORD });
   expect(registered.status).toBe(201);
-  expect(await codeOf(await post("/auth/register", { email: ` ${email.toUpperCase()} `, password: PASSWORD }))).toBe("409 email_taken");
+  expect(
+    await codeOf(
+      await post("/auth/register", { email: ` ${email.toUpperCase()} `, password: PASSWORD }),
+    ),
+  ).toBe("409 email_taken");
   const answer = await post("/auth/login", { email: email.toUpperCase(), password: PASSWORD });
   const session = await answer.json<Record<string, unknown>>();
-  expect(session).toMatchObject({ token_type: "Bearer", expires_in: 3_600, scopes: ["read", "trade"] });
+  expect(session).toMatchObject({
+    token_type: "Bearer",
+    expires_in: 3_600,
+    scopes: ["read", "trade"],
+  });
   const who = await send("/auth/whoami", { headers: bearer(String(session["access_token"])) });
   expect(await who.json()).toMatchObject({
     user_id: session["user_id"],
@@ -41,16 +59,24 @@ it("registering and logging in give a session that works, with the scopes of the
     api_key_id: null,
     scopes: ["read", "trade"],
   });
-  expect(await codeOf(await post("/auth/login", { email, password: `${PASSWORD}!` }))).toBe("401 login_failed");
+  expect(await codeOf(await post("/auth/login", { email, password: `${PASSWORD}!` }))).toBe(
+    "401 login_failed",
+  );
   const events = await (
     await send("/auth/get-audit-events", { headers: bearer(String(session["access_token"])) })
   ).json<{ items: { kind: string }[] }>();
-  expect(events.items.map((event) => event.kind)).toEqual(["login_failed", "login", "user_created"]);
+  expect(events.items.map((event) => event.kind)).toEqual([
+    "login_failed",
+    "login",
+    "user_created",
+  ]);
 });
 
 it("registration is closed where the setting says so", async () => {
   const credentials = { email: anyEmail(), password: PASSWORD, ip: anyIp() };
-  expect(await problemCode(register(env.DB, settings({ AUTH_REGISTRATION: "closed" }), credentials))).toBe("registration_closed");
+  expect(
+    await problemCode(register(env.DB, settings({ AUTH_REGISTRATION: "closed" }), credentials)),
+  ).toBe("registration_closed");
 });
 
 it("an unknown email gets the answer of a wrong password, and its cost", async () => {
@@ -73,17 +99,28 @@ it("a hash of weaker parameters still logs in, and is strengthened by it", async
   ].join("$");
   await all(env.DB, sql`UPDATE users SET password_hash = ${weak} WHERE email = ${user.email}`);
   await login(env.DB, settings(), { email: user.email, password: PASSWORD, ip: anyIp() });
-  const row = await first<{ password_hash: string }>(env.DB, sql`SELECT password_hash FROM users WHERE email = ${user.email}`);
+  const row = await first<{ password_hash: string }>(
+    env.DB,
+    sql`SELECT password_hash FROM users WHERE email = ${user.email}`,
+  );
   expect(row?.password_hash).toMatch(/^scrypt\$15\$8\$3\$/);
 });
 
 it("a frozen user with the right password learns so; with a wrong one, nothing; unfrozen, the session works again", async () => {
   const email = anyEmail();
-  const { user_id: userId, access_token: token } = await register(env.DB, settings(), { email, password: PASSWORD, ip: anyIp() });
+  const { user_id: userId, access_token: token } = await register(env.DB, settings(), {
+    email,
+    password: PASSWORD,
+    ip: anyIp(),
+  });
   expect(await freezeUser(env.DB, { userId, operator: "test" })).toBe(true);
   expect(await freezeUser(env.DB, { userId, operator: "test" })).toBe(false);
-  expect(await problemCode(login(env.DB, settings(), { email, password: PASSWORD, ip: anyIp() }))).toBe("account_frozen");
-  expect(await problemCode(login(env.DB, settings(), { email, password: "wrong", ip: anyIp() }))).toBe("login_failed");
+  expect(
+    await problemCode(login(env.DB, settings(), { email, password: PASSWORD, ip: anyIp() })),
+  ).toBe("account_frozen");
+  expect(
+    await problemCode(login(env.DB, settings(), { email, password: "wrong", ip: anyIp() })),
+  ).toBe("login_failed");
   expect(await unfreezeUser(env.DB, { userId, operator: "test" })).toBe(true);
   forgetAllCredentials();
   expect((await send("/auth/whoami", { headers: bearer(token) })).status).toBe(200);
@@ -93,30 +130,54 @@ it("two session secrets are valid at once; a secret that left the ring ends its 
   const user = { userId: (await newUser()).userId, epoch: 0 };
   const { t1 = "", t2 = "" } = settings().SESSION_SECRETS;
   const old = await issueSession(settings({ SESSION_SECRETS: { t1 } }), user);
-  expect((await readSession(settings({ SESSION_SECRETS: { t2, t1 } }), `Bearer ${old.accessToken}`, Date.now())).userId).toBe(user.userId);
-  expect(await problemCode(readSession(settings({ SESSION_SECRETS: { t2 } }), `Bearer ${old.accessToken}`, Date.now()))).toBe(
-    "session_invalid",
-  );
+  expect(
+    (
+      await readSession(
+        settings({ SESSION_SECRETS: { t2, t1 } }),
+        `Bearer ${old.accessToken}`,
+        Date.now(),
+      )
+    ).userId,
+  ).toBe(user.userId);
+  expect(
+    await problemCode(
+      readSession(settings({ SESSION_SECRETS: { t2 } }), `Bearer ${old.accessToken}`, Date.now()),
+    ),
+  ).toBe("session_invalid");
   // A known kid with another secret behind it is no key either.
-  expect(await problemCode(readSession(settings({ SESSION_SECRETS: { t1: t2 } }), `Bearer ${old.accessToken}`, Date.now()))).toBe(
-    "session_invalid",
-  );
+  expect(
+    await problemCode(
+      readSession(
+        settings({ SESSION_SECRETS: { t1: t2 } }),
+        `Bearer ${old.accessToken}`,
+        Date.now(),
+      ),
+    ),
+  ).toBe("session_invalid");
 });
 
 it("a session expires at its instant, to the millisecond", async () => {
   const session = await issueSession(settings(), { userId: (await newUser()).userId, epoch: 0 });
   const authorization = `Bearer ${session.accessToken}`;
   await readSession(settings(), authorization, session.expiresAtMs - 1);
-  expect(await problemCode(readSession(settings(), authorization, session.expiresAtMs))).toBe("session_expired");
+  expect(await problemCode(readSession(settings(), authorization, session.expiresAtMs))).toBe(
+    "session_expired",
+  );
 });
 
 it("a setting that gives sessions withdraw stops the Worker at its start", () => {
-  expect(() => config({ ...env, AUTH_SESSION_SCOPES: "read,withdraw" })).toThrow(/AUTH_SESSION_SCOPES/);
+  expect(() => config({ ...env, AUTH_SESSION_SCOPES: "read,withdraw" })).toThrow(
+    /AUTH_SESSION_SCOPES/,
+  );
 });
 
 it("a narrowed setting binds sessions issued before", async () => {
   const session = await issueSession(settings(), { userId: (await newUser()).userId, epoch: 0 });
-  const actor = await readSession(settings({ AUTH_SESSION_SCOPES: ["read"] }), `Bearer ${session.accessToken}`, Date.now());
+  const actor = await readSession(
+    settings({ AUTH_SESSION_SCOPES: ["read"] }),
+    `Bearer ${session.accessToken}`,
+    Date.now(),
+  );
   expect(actor.scopes).toEqual(["read"]);
 });
 
@@ -126,9 +187,19 @@ it("ending the sessions ends all of them and, if asked, every key; each key has 
   const keys = [await newKey(user.userId, ["read"]), await newKey(user.userId, ["read"])];
   await send("/auth/whoami", { headers: bearer(other) });
   for (const key of keys) await sendSigned(key, "/auth/whoami");
-  expect((await send("/auth/sessions?revoke_keys=true", { method: "DELETE", headers: bearer(user.token) })).status).toBe(200);
-  expect(await codeOf(await send("/auth/whoami", { headers: bearer(other) }))).toBe("401 session_invalid");
-  for (const key of keys) expect(await codeOf(await sendSigned(key, "/auth/whoami"))).toBe("401 api_key_revoked");
+  expect(
+    (
+      await send("/auth/sessions?revoke_keys=true", {
+        method: "DELETE",
+        headers: bearer(user.token),
+      })
+    ).status,
+  ).toBe(200);
+  expect(await codeOf(await send("/auth/whoami", { headers: bearer(other) }))).toBe(
+    "401 session_invalid",
+  );
+  for (const key of keys)
+    expect(await codeOf(await sendSigned(key, "/auth/whoami"))).toBe("401 api_key_revoked");
   const rows = await all<{ subject_id: string }>(
     env.DB,
     sql`SELECT subject_id FROM audit_events WHERE kind = 'api_key_revoked' AND subject_id IN (${keys[0]?.apiKeyId ?? ""}, ${keys[1]?.apiKeyId ?? ""})`,
@@ -140,12 +211,22 @@ it("failed logins of one network on one email end in 429 with Retry-After, even 
   const email = anyEmail();
   const ip = anyIp();
   const codes = await Promise.all(
-    Array.from({ length: LOGIN_LIMITS.perEmailAndNetwork + 15 }, () => problemCode(beginAttempt(env.DB, email, ip))),
+    Array.from({ length: LOGIN_LIMITS.perEmailAndNetwork + 15 }, () =>
+      problemCode(beginAttempt(env.DB, email, ip)),
+    ),
   );
-  expect(codes.filter((code) => code === "nothing refused")).toHaveLength(LOGIN_LIMITS.perEmailAndNetwork);
-  const response = await post("/auth/login", { email, password: PASSWORD }, { "cf-connecting-ip": ip });
+  expect(codes.filter((code) => code === "nothing refused")).toHaveLength(
+    LOGIN_LIMITS.perEmailAndNetwork,
+  );
+  const response = await post(
+    "/auth/login",
+    { email, password: PASSWORD },
+    { "cf-connecting-ip": ip },
+  );
   expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
-  expect(Number(response.headers.get("retry-after"))).toBeLessThanOrEqual(LOGIN_LIMITS.windowMs / 1_000);
+  expect(Number(response.headers.get("retry-after"))).toBeLessThanOrEqual(
+    LOGIN_LIMITS.windowMs / 1_000,
+  );
   expect((await problemOf(response))["code"]).toBe("login_throttled");
 });
 
@@ -156,7 +237,8 @@ it("a stranger's attempts from everywhere do not lock the owner out", async () =
     await Promise.all(Array.from({ length: 5 }, () => beginAttempt(env.DB, user.email, ip)));
   }
   const stranger = anyIp();
-  for (let guess = 0; guess < LOGIN_LIMITS.underAttack; guess++) await beginAttempt(env.DB, user.email, stranger);
+  for (let guess = 0; guess < LOGIN_LIMITS.underAttack; guess++)
+    await beginAttempt(env.DB, user.email, stranger);
   expect(await problemCode(beginAttempt(env.DB, user.email, stranger))).toBe("login_throttled");
   expect(await problemCode(beginAttempt(env.DB, user.email, anyIp()))).toBe("nothing refused");
 });
@@ -173,16 +255,20 @@ it("the right password gives an owner who mistyped a fresh start", async () => {
   const email = anyEmail();
   const ip = anyIp();
   await register(env.DB, settings(), { email, password: PASSWORD, ip });
-  for (let typo = 0; typo < LOGIN_LIMITS.perEmailAndNetwork - 1; typo++) await beginAttempt(env.DB, email, ip);
+  for (let typo = 0; typo < LOGIN_LIMITS.perEmailAndNetwork - 1; typo++)
+    await beginAttempt(env.DB, email, ip);
   await login(env.DB, settings(), { email, password: PASSWORD, ip });
-  for (let typo = 0; typo < LOGIN_LIMITS.perEmailAndNetwork; typo++) await beginAttempt(env.DB, email, ip);
+  for (let typo = 0; typo < LOGIN_LIMITS.perEmailAndNetwork; typo++)
+    await beginAttempt(env.DB, email, ip);
   await trimLoginAttempts(env.DB);
   expect(await problemCode(beginAttempt(env.DB, email, ip))).toBe("login_throttled");
 });
 
 it("a flood of logins is told to come back, and does not stop other routes", async () => {
   const email = anyEmail();
-  const flood = Array.from({ length: 16 }, () => post("/auth/login", { email, password: PASSWORD }, { "cf-connecting-ip": anyIp() }));
+  const flood = Array.from({ length: 16 }, () =>
+    post("/auth/login", { email, password: PASSWORD }, { "cf-connecting-ip": anyIp() }),
+  );
   const time = await send("/time");
   expect(time.status).toBe(200);
   const statuses = (await Promise.all(flood)).map((response) => response.status);

@@ -10,7 +10,9 @@ import { bearer, newKey, newUser, send, sendSigned, type TestKey } from "../supp
 type Ticket = { ticket: string; expires_at: string; scopes: string[] };
 
 async function signedTicket(key: TestKey): Promise<string> {
-  return (await (await sendSigned(key, "/auth/ws-ticket/signed", { method: "POST" })).json<Ticket>()).ticket;
+  return (
+    await (await sendSigned(key, "/auth/ws-ticket/signed", { method: "POST" })).json<Ticket>()
+  ).ticket;
 }
 
 async function refusalOf(ticket: string, clientIp?: string): Promise<string | undefined> {
@@ -29,16 +31,32 @@ it("a session's ticket carries read alone; a key's ticket carries the key's scop
   expect(plain.status).toBe(201);
   const ticket = await plain.json<Ticket>();
   expect(ticket.scopes).toEqual(["read"]);
-  expect(await consumeTicket(env.DB, { ticket: ticket.ticket, stream: "account:x", clientIp: undefined })).toMatchObject({
+  expect(
+    await consumeTicket(env.DB, {
+      ticket: ticket.ticket,
+      stream: "account:x",
+      clientIp: undefined,
+    }),
+  ).toMatchObject({
     userId: user.userId,
     scopes: ["read"],
     credential: { kind: "session" },
   });
 
   const key = await newKey(user.userId, ["read", "trade"]);
-  const used = await consumeTicket(env.DB, { ticket: await signedTicket(key), stream: "account:x", clientIp: undefined });
-  expect(used).toMatchObject({ userId: user.userId, scopes: ["read", "trade"], credential: { kind: "api_key", apiKeyId: key.apiKeyId } });
-  expect(await openedStreams(env.DB, user.userId, { kind: "api_key", apiKeyId: key.apiKeyId })).toEqual(["account:x"]);
+  const used = await consumeTicket(env.DB, {
+    ticket: await signedTicket(key),
+    stream: "account:x",
+    clientIp: undefined,
+  });
+  expect(used).toMatchObject({
+    userId: user.userId,
+    scopes: ["read", "trade"],
+    credential: { kind: "api_key", apiKeyId: key.apiKeyId },
+  });
+  expect(
+    await openedStreams(env.DB, user.userId, { kind: "api_key", apiKeyId: key.apiKeyId }),
+  ).toEqual(["account:x"]);
 });
 
 it("of 50 upgrades with one ticket at once, one wins", async () => {
@@ -51,7 +69,9 @@ it("of 50 upgrades with one ticket at once, one wins", async () => {
 it("a ticket is stored hashed, and dies after 30 seconds", async () => {
   const user = await newUser();
   const issuedAt = Date.now();
-  const answer = await (await send("/auth/ws-ticket", { method: "POST", headers: bearer(user.token) })).json<Ticket>();
+  const answer = await (
+    await send("/auth/ws-ticket", { method: "POST", headers: bearer(user.token) })
+  ).json<Ticket>();
   expect(Math.abs(Date.parse(answer.expires_at) - issuedAt - 30_000)).toBeLessThan(2_000);
   const rows = await all<Record<string, unknown>>(
     env.DB,
@@ -59,7 +79,10 @@ it("a ticket is stored hashed, and dies after 30 seconds", async () => {
   );
   expect(JSON.stringify(rows)).not.toContain(answer.ticket);
   expect(rows[0]?.["hash"]).toMatch(/^[0-9A-F]{64}$/);
-  await all(env.DB, sql`UPDATE ws_tickets SET expires_at = ${Date.now() - 1} WHERE user_id = ${uuid(user.userId)}`);
+  await all(
+    env.DB,
+    sql`UPDATE ws_tickets SET expires_at = ${Date.now() - 1} WHERE user_id = ${uuid(user.userId)}`,
+  );
   expect(await refusalOf(answer.ticket)).toBe("ticket_invalid");
 });
 
@@ -72,18 +95,25 @@ it("the upgrade reads key and user afresh: revoked, expired, frozen, elsewhere, 
 
   const expiring = await newKey(user.userId, ["read"]);
   const ofExpired = await signedTicket(expiring);
-  await all(env.DB, sql`UPDATE api_keys SET expires_at = 1 WHERE api_key_id = ${uuid(expiring.apiKeyId)}`);
+  await all(
+    env.DB,
+    sql`UPDATE api_keys SET expires_at = 1 WHERE api_key_id = ${uuid(expiring.apiKeyId)}`,
+  );
   expect(await refusalOf(ofExpired)).toBe("api_key_expired");
 
   const listed = await newKey(user.userId, ["read"], { allowedIps: ["10.0.0.0/8"] });
   expect(await refusalOf(await signedTicket(listed), "192.0.2.1")).toBe("ip_not_allowed");
   expect(await refusalOf(await signedTicket(listed), "10.1.2.3")).toBeUndefined();
 
-  expect(await refusalOf(await signedTicket(await newKey(user.userId, ["trade"])))).toBe("scope_missing");
+  expect(await refusalOf(await signedTicket(await newKey(user.userId, ["trade"])))).toBe(
+    "scope_missing",
+  );
 
   const session = await send("/auth/ws-ticket", { method: "POST", headers: bearer(user.token) });
   const { ticket } = await session.json<Ticket>();
-  const ofFrozen = await signedTicket(await newKey(user.userId, ["read"], { allowedIps: ["10.0.0.0/8"] }));
+  const ofFrozen = await signedTicket(
+    await newKey(user.userId, ["read"], { allowedIps: ["10.0.0.0/8"] }),
+  );
   await freezeUser(env.DB, { userId: user.userId, operator: "test" });
   expect(await refusalOf(ofFrozen, "192.0.2.1")).toBe("account_frozen");
   expect(await refusalOf(ticket)).toBe("account_frozen");
@@ -91,7 +121,9 @@ it("the upgrade reads key and user afresh: revoked, expired, frozen, elsewhere, 
 
 it("a ticket of an ended session opens nothing", async () => {
   const user = await newUser();
-  const { ticket } = await (await send("/auth/ws-ticket", { method: "POST", headers: bearer(user.token) })).json<Ticket>();
+  const { ticket } = await (
+    await send("/auth/ws-ticket", { method: "POST", headers: bearer(user.token) })
+  ).json<Ticket>();
   await send("/auth/sessions", { method: "DELETE", headers: bearer(user.token) });
   expect(await refusalOf(ticket)).toBe("session_invalid");
 });
@@ -99,11 +131,21 @@ it("a ticket of an ended session opens nothing", async () => {
 it("trimming keeps the used tickets that tell which sockets a key has open", async () => {
   const user = await newUser();
   const key = await newKey(user.userId, ["read"]);
-  await consumeTicket(env.DB, { ticket: await signedTicket(key), stream: "account:kept", clientIp: undefined });
+  await consumeTicket(env.DB, {
+    ticket: await signedTicket(key),
+    stream: "account:kept",
+    clientIp: undefined,
+  });
   await signedTicket(key);
-  await all(env.DB, sql`UPDATE ws_tickets SET expires_at = expires_at - 3600000 WHERE user_id = ${uuid(user.userId)}`);
+  await all(
+    env.DB,
+    sql`UPDATE ws_tickets SET expires_at = expires_at - 3600000 WHERE user_id = ${uuid(user.userId)}`,
+  );
   await trimTickets(env.DB);
   expect(await openedStreams(env.DB, user.userId, { kind: "all" })).toEqual(["account:kept"]);
-  const left = await all(env.DB, sql`SELECT 1 FROM ws_tickets WHERE user_id = ${uuid(user.userId)}`);
+  const left = await all(
+    env.DB,
+    sql`SELECT 1 FROM ws_tickets WHERE user_id = ${uuid(user.userId)}`,
+  );
   expect(left).toHaveLength(1);
 });

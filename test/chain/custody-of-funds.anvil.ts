@@ -12,16 +12,31 @@ import { openStage, someone } from "./support/stage.ts";
 it("addresses are the factory's own, and none is given out while the factory is not the expected one", async () => {
   const stage = await openStage();
   const { address, salt } = depositAddressFor(stage.settings, stage.chain, crypto.randomUUID(), 3);
-  expect(await stage.client.readContract({ address: stage.factory, abi: depositFactoryAbi, functionName: "addressOf", args: [salt] })).toBe(
-    address,
-  );
+  expect(
+    await stage.client.readContract({
+      address: stage.factory,
+      abi: depositFactoryAbi,
+      functionName: "addressOf",
+      args: [salt],
+    }),
+  ).toBe(address);
   await verifyFactory(env, stage.chain);
-  expect(await all(env.DB, sql`SELECT 1 FROM chain_factories WHERE chain = ${stage.chain.chain}`)).toHaveLength(1);
-  await expect(verifyFactory(env, { ...stage.chain, chain: `${stage.chain.chain}x`, factory: stage.vault })).rejects.toThrow(/unavailable/);
-  await expect(verifyFactory(env, { ...stage.chain, chain: `${stage.chain.chain}y`, rpc_urls: ["http://127.0.0.1:1"] })).rejects.toThrow(
-    /unavailable/,
-  );
-  await expect(verifyFactory(env, { ...stage.chain, chain: `${stage.chain.chain}z`, chain_id: 1 })).rejects.toThrow(/unavailable/);
+  expect(
+    await all(env.DB, sql`SELECT 1 FROM chain_factories WHERE chain = ${stage.chain.chain}`),
+  ).toHaveLength(1);
+  await expect(
+    verifyFactory(env, { ...stage.chain, chain: `${stage.chain.chain}x`, factory: stage.vault }),
+  ).rejects.toThrow(/unavailable/);
+  await expect(
+    verifyFactory(env, {
+      ...stage.chain,
+      chain: `${stage.chain.chain}y`,
+      rpc_urls: ["http://127.0.0.1:1"],
+    }),
+  ).rejects.toThrow(/unavailable/);
+  await expect(
+    verifyFactory(env, { ...stage.chain, chain: `${stage.chain.chain}z`, chain_id: 1 }),
+  ).rejects.toThrow(/unavailable/);
 });
 
 it("vault and unswept addresses together hold what is issued, at the confirmed block, before and after a sweep and a payment", async () => {
@@ -58,9 +73,14 @@ it("vault and unswept addresses together hold what is issued, at the confirmed b
     expect(await check()).toMatchObject({ differences: [] });
   }
   expect(await stage.withdrawal(id)).toMatchObject({ state: "settled" });
-  await expect(holdings({ chain: stage.chain.chain, block: at?.block ?? 0, blockHash: `0x${at?.hash}`, assets: [USDC] })).rejects.toThrow(
-    /moved on/,
-  );
+  await expect(
+    holdings({
+      chain: stage.chain.chain,
+      block: at?.block ?? 0,
+      blockHash: `0x${at?.hash}`,
+      assets: [USDC],
+    }),
+  ).rejects.toThrow(/moved on/);
 });
 
 it("a base fee that rises tenfold is followed up to the ceiling and not beyond", async () => {

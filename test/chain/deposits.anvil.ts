@@ -49,7 +49,10 @@ describe("deposits", () => {
     await rewind(stage, 0);
     await stage.watch();
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 10n, pending: 0n });
-    expect(await readBalance(env.DB, user.userId, "venue_one:0xab")).toEqual({ available: 7n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, "venue_one:0xab")).toEqual({
+      available: 7n,
+      pending: 0n,
+    });
     expect(await stage.deposits(user.userId)).toHaveLength(3);
     await expectSound(stage);
   });
@@ -74,8 +77,12 @@ describe("deposits", () => {
     await stage.mintTokens(two.address, 1n, 4n);
     await stage.mintUsdc(two.address, 0n);
     await stage.confirm();
-    expect(await readBalance(env.DB, one.userId, "venue_one:0x1")).toMatchObject({ available: 40n });
-    expect(await readBalance(env.DB, one.userId, "venue_one:0x2")).toMatchObject({ available: 20n });
+    expect(await readBalance(env.DB, one.userId, "venue_one:0x1")).toMatchObject({
+      available: 40n,
+    });
+    expect(await readBalance(env.DB, one.userId, "venue_one:0x2")).toMatchObject({
+      available: 20n,
+    });
     expect(await stage.deposits(one.userId)).toHaveLength(3);
     expect(await stage.deposits(two.userId)).toHaveLength(1);
     await expectSound(stage);
@@ -90,8 +97,17 @@ describe("deposits", () => {
     await stage.client.setBalance({ address: one.address, value: 10n ** 18n });
     await stage.mintUsdc(one.address, 9n);
     await stage.mine();
-    const data = encodeFunctionData({ abi: localUsdcAbi, functionName: "transfer", args: [two.address, 4n] });
-    await stage.client.sendTransaction({ account: one.address, to: stage.usdc, data, gas: 200_000n });
+    const data = encodeFunctionData({
+      abi: localUsdcAbi,
+      functionName: "transfer",
+      args: [two.address, 4n],
+    });
+    await stage.client.sendTransaction({
+      account: one.address,
+      to: stage.usdc,
+      data,
+      gas: 200_000n,
+    });
     await stage.confirm();
     expect(await stage.deposits(two.userId)).toEqual([]);
     expect(await stage.deposits(one.userId)).toHaveLength(1);
@@ -103,7 +119,13 @@ describe("deposits", () => {
     await stage.watch();
     const asset = `venue_one:0x${BigInt(Date.now()).toString(16)}`;
     const id = BigInt(asset.slice(asset.indexOf(":") + 1));
-    for (const amount of [2n ** 256n - 1n - 2n ** 255n, 2n ** 63n - 1n, 2n ** 62n, 2n ** 62n, 2n ** 62n - 5n])
+    for (const amount of [
+      2n ** 256n - 1n - 2n ** 255n,
+      2n ** 63n - 1n,
+      2n ** 62n,
+      2n ** 62n,
+      2n ** 62n - 5n,
+    ])
       await stage.mintTokens(junk.address, id, amount);
     await stage.mintTokens(good.address, id + 1n, 3n);
     await stage.confirm();
@@ -117,8 +139,13 @@ describe("deposits", () => {
     ]);
     const credited = BigInt(junkDeposits.find((row) => row.state === "credited")?.amount ?? 0);
     expect(credited).toBeLessThanOrEqual(2n ** 62n);
-    expect(await readBalance(env.DB, junk.userId, asset)).toEqual({ available: credited, pending: 0n });
-    expect(await readBalance(env.DB, good.userId, `venue_one:0x${(id + 1n).toString(16)}`)).toEqual({ available: 3n, pending: 0n });
+    expect(await readBalance(env.DB, junk.userId, asset)).toEqual({
+      available: credited,
+      pending: 0n,
+    });
+    expect(await readBalance(env.DB, good.userId, `venue_one:0x${(id + 1n).toString(16)}`)).toEqual(
+      { available: 3n, pending: 0n },
+    );
     // One for the chain, however many they are.
     expect(await stage.alerts()).toEqual(["deposit_quarantined"]);
     await expectSound(stage);
@@ -150,13 +177,20 @@ describe("reorganisations", () => {
     await stage.watch();
     expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming" }]);
     await stage.client.revert({ id: snapshot });
-    await stage.client.setNextBlockTimestamp({ timestamp: BigInt(Math.floor(Date.now() / 1000) + 100) });
+    await stage.client.setNextBlockTimestamp({
+      timestamp: BigInt(Math.floor(Date.now() / 1000) + 100),
+    });
     await stage.mine(2);
     await stage.watch();
     expect(await stage.deposits(user.userId)).toMatchObject([{ state: "orphaned" }]);
     const { data: orphaned } = await reader.until(({ type }) => type === "deposit.orphaned");
     expect(orphaned).toEqual(Deposit.strict().parse(orphaned));
-    expect(orphaned).toMatchObject({ address: user.address, amount: "0x5", status: "orphaned", credited_at: null });
+    expect(orphaned).toMatchObject({
+      address: user.address,
+      amount: "0x5",
+      status: "orphaned",
+      credited_at: null,
+    });
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual(NOTHING);
     // The same transaction once more: same nonce, same bytes, so the same hash.
     await stage.replay();
@@ -173,27 +207,30 @@ describe("reorganisations", () => {
     expect(reader.events().map(({ type }) => type)).toEqual(told);
   });
 
-  it.each([1, 3])("a reorg of %i blocks with the deposit mined again elsewhere is the same deposit", async (depth) => {
-    const stage = await openStage({ confirmations: 4 });
-    const user = await stage.user();
-    await stage.mine(10);
-    await stage.watch();
-    await stage.mintUsdc(user.address, 5n);
-    await stage.mine(depth);
-    await stage.watch();
-    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming" }]);
-    await stage.reorg(depth);
-    await stage.watch();
-    await stage.replay();
-    await stage.mintUsdc(someone(), 1n);
-    await stage.mine();
-    await stage.confirm();
-    await stage.confirm();
-    const deposits = await stage.deposits(user.userId);
-    expect(deposits).toMatchObject([{ state: "credited", amount: "5" }]);
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
-    await expectSound(stage);
-  });
+  it.each([1, 3])(
+    "a reorg of %i blocks with the deposit mined again elsewhere is the same deposit",
+    async (depth) => {
+      const stage = await openStage({ confirmations: 4 });
+      const user = await stage.user();
+      await stage.mine(10);
+      await stage.watch();
+      await stage.mintUsdc(user.address, 5n);
+      await stage.mine(depth);
+      await stage.watch();
+      expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming" }]);
+      await stage.reorg(depth);
+      await stage.watch();
+      await stage.replay();
+      await stage.mintUsdc(someone(), 1n);
+      await stage.mine();
+      await stage.confirm();
+      await stage.confirm();
+      const deposits = await stage.deposits(user.userId);
+      expect(deposits).toMatchObject([{ state: "credited", amount: "5" }]);
+      expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
+      await expectSound(stage);
+    },
+  );
 
   it("a reorg deeper than the confirmations halts the chain, keeps the records, and goes on after the operator's review", async () => {
     const stage = await openStage({ confirmations: 2 });
@@ -250,13 +287,25 @@ describe("nodes", () => {
     await stage.watch();
     await stage.mine();
     // The second reading comes from an endpoint that has lost the logs.
-    const empty = await stage.faultyEndpoint((method, answer) => (method === "eth_getLogs" ? [] : answer));
+    const empty = await stage.faultyEndpoint((method, answer) =>
+      method === "eth_getLogs" ? [] : answer,
+    );
     const lagging = { ...stage.watcher, chain: { ...stage.chain, rpc_urls: [empty] } };
     await expect(watchChain(lagging)).rejects.toThrow(/lack a transfer/);
     expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming" }]);
-    const garbage = await stage.faultyEndpoint((method, answer) => (method === "eth_getBlockByNumber" ? "0xnothing" : answer));
-    await expect(watchChain({ ...stage.watcher, chain: { ...stage.chain, rpc_urls: [garbage] } })).rejects.toThrow();
-    const both = { ...stage.watcher, chain: { ...stage.chain, rpc_urls: [garbage, "http://127.0.0.1:1", empty, ...stage.chain.rpc_urls] } };
+    const garbage = await stage.faultyEndpoint((method, answer) =>
+      method === "eth_getBlockByNumber" ? "0xnothing" : answer,
+    );
+    await expect(
+      watchChain({ ...stage.watcher, chain: { ...stage.chain, rpc_urls: [garbage] } }),
+    ).rejects.toThrow();
+    const both = {
+      ...stage.watcher,
+      chain: {
+        ...stage.chain,
+        rpc_urls: [garbage, "http://127.0.0.1:1", empty, ...stage.chain.rpc_urls],
+      },
+    };
     await watchChain(both);
     expect(await stage.deposits(user.userId)).toMatchObject([{ state: "credited" }]);
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 2n, pending: 0n });
@@ -280,7 +329,10 @@ describe("nodes", () => {
     await watchChain({ ...stage.watcher, chain: { ...stage.chain, rpc_urls: [picky] } });
     expect(refused).toBeGreaterThan(0);
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 2n, pending: 0n });
-    const row = await first<{ n: number }>(env.DB, sql`SELECT count(*) AS n FROM deposits WHERE user_id = ${uuid(user.userId)}`);
+    const row = await first<{ n: number }>(
+      env.DB,
+      sql`SELECT count(*) AS n FROM deposits WHERE user_id = ${uuid(user.userId)}`,
+    );
     expect(row?.n).toBe(1);
   });
 
@@ -290,7 +342,8 @@ describe("nodes", () => {
     await stage.watch();
     let finalized = Number(await stage.client.getBlockNumber());
     const url = await stage.faultyEndpoint(async (method, answer, params) => {
-      if (method !== "eth_getBlockByNumber" || (params as string[])[0] !== "finalized") return answer;
+      if (method !== "eth_getBlockByNumber" || (params as string[])[0] !== "finalized")
+        return answer;
       return stage.rpc("eth_getBlockByNumber", [`0x${finalized.toString(16)}`, false]);
     });
     const desk = { ...stage.watcher, chain: { ...stage.chain, rpc_urls: [url] } };

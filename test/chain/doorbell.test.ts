@@ -26,9 +26,16 @@ it("a message that came twice, late or for no chain of ours is taken, and harms 
 it("a dead letter becomes an alert, once per withdrawal", async () => {
   const id = uuidv7();
   for (let delivery = 0; delivery < 2; delivery++) {
-    const batch = createMessageBatch("rfq-custody-withdrawals-dead", [message({ withdrawal_id: id, chain: "local" })]);
+    const batch = createMessageBatch("rfq-custody-withdrawals-dead", [
+      message({ withdrawal_id: id, chain: "local" }),
+    ]);
     await handleWithdrawalMessages(batch, env);
     expect((await getQueueResult(batch, createExecutionContext())).ackAll).toBe(true);
   }
-  expect(await all(env.DB, sql`SELECT 1 FROM alerts WHERE kind = 'withdrawal_dead_letter' AND subject = ${id}`)).toHaveLength(1);
+  expect(
+    await all(
+      env.DB,
+      sql`SELECT 1 FROM alerts WHERE kind = 'withdrawal_dead_letter' AND subject = ${id}`,
+    ),
+  ).toHaveLength(1);
 });

@@ -71,12 +71,19 @@ function member(transaction: string, withdrawal: string, clause = "INSERT"): Sql
   return sql`${raw(clause)} INTO batch_members (transaction_id, withdrawal_id, purpose) VALUES (${uuid(transaction)}, ${uuid(withdrawal)}, 'pay')`;
 }
 
-function event({ chain, hash }: Kept, { id, clause = "INSERT" }: { id: string; clause?: string }): Sql {
+function event(
+  { chain, hash }: Kept,
+  { id, clause = "INSERT" }: { id: string; clause?: string },
+): Sql {
   return sql`${raw(clause)} INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, batch_no, amount, to_address, block_number, block_hash, recorded_in)
     VALUES (${chain}, ${blob(hash)}, 0, 'Paid', ${blob(id)}, 2, '5', ${blob(hex(20))}, 9, ${blob(hex(32))}, -1)`;
 }
 
-function transactionAgain(of: Kept, clause: string, change: { id?: string; nonce?: number; batch?: number }): Sql {
+function transactionAgain(
+  of: Kept,
+  clause: string,
+  change: { id?: string; nonce?: number; batch?: number },
+): Sql {
   return sql`${raw(clause)} INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no, to_address, data, gas_limit, state, made_in, made_at)
     VALUES (${uuid(change.id ?? uuidv7())}, ${of.chain}, ${blob(of.sender)}, ${change.nonce ?? 77}, 'pay', ${change.batch ?? 77}, ${blob(hex(20))}, ${blob("0x")}, 1, 'open', -1, 0)`;
 }
@@ -164,10 +171,26 @@ it("what the service itself does is allowed: states move on, members end once", 
     sql`UPDATE withdrawals SET state = 'submitted', transaction_hash = ${blob(of.hash)} WHERE withdrawal_id = ${uuid(of.withdrawal)}`,
   );
   await all(db, attempt(of.transaction, 1, hex(32)));
-  await all(db, sql`UPDATE batch_members SET ended_in = -1, outcome = 'returned' WHERE transaction_id = ${uuid(of.transaction)}`);
-  await all(db, sql`UPDATE chain_transactions SET state = 'unused', ended_in = -1 WHERE transaction_id = ${uuid(of.transaction)}`);
+  await all(
+    db,
+    sql`UPDATE batch_members SET ended_in = -1, outcome = 'returned' WHERE transaction_id = ${uuid(of.transaction)}`,
+  );
+  await all(
+    db,
+    sql`UPDATE chain_transactions SET state = 'unused', ended_in = -1 WHERE transaction_id = ${uuid(of.transaction)}`,
+  );
   // A batch number that was not used goes to the next transaction.
   await all(db, transactionAgain(of, "INSERT", { nonce: 2, batch: 2 }));
-  await expect(all(db, sql`UPDATE batch_members SET outcome = 'Paid' WHERE transaction_id = ${uuid(of.transaction)}`)).rejects.toThrow();
-  await expect(all(db, sql`UPDATE chain_transactions SET state = 'open' WHERE transaction_id = ${uuid(of.transaction)}`)).rejects.toThrow();
+  await expect(
+    all(
+      db,
+      sql`UPDATE batch_members SET outcome = 'Paid' WHERE transaction_id = ${uuid(of.transaction)}`,
+    ),
+  ).rejects.toThrow();
+  await expect(
+    all(
+      db,
+      sql`UPDATE chain_transactions SET state = 'open' WHERE transaction_id = ${uuid(of.transaction)}`,
+    ),
+  ).rejects.toThrow();
 });

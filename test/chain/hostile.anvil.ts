@@ -36,25 +36,35 @@ async function withTokens(stage: Stage, hook: Hex) {
   return user;
 }
 
-const setMode = (mode: number): Hex => encodeFunctionData({ abi: recipientArtifact.abi, functionName: "setMode", args: [mode] });
+const setMode = (mode: number): Hex =>
+  encodeFunctionData({ abi: recipientArtifact.abi, functionName: "setMode", args: [mode] });
 
-it.each(MODES)("a payment to a recipient that %s (mode %i) is %s, and the rest of its batch is paid", async (_, mode, outcome) => {
-  const stage = await openStage();
-  const user = await withTokens(stage, setMode(mode));
-  const odd = await stage.withdraw(user.userId, ASSET, 10n, stage.hostile);
-  const good = [];
-  for (const amount of [20n, 5n, 1n]) good.push(await stage.withdraw(user.userId, ASSET, amount, someone()));
-  expect(await drive(stage, odd.id)).toBe(outcome);
-  for (const { id, paymentId } of good) {
-    expect(await stage.withdrawal(id)).toMatchObject({ state: "settled" });
-    expect(await stage.paidCount(paymentId)).toBe(1);
-  }
-  const paid = outcome === "settled";
-  expect(await stage.paidCount(odd.paymentId)).toBe(paid ? 1 : 0);
-  expect(await readBalance(env.DB, user.userId, ASSET)).toEqual({ available: paid ? 64n : 74n, pending: 0n });
-  expect(await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`)).toHaveLength(1);
-  await expectRest(stage);
-});
+it.each(MODES)(
+  "a payment to a recipient that %s (mode %i) is %s, and the rest of its batch is paid",
+  async (_, mode, outcome) => {
+    const stage = await openStage();
+    const user = await withTokens(stage, setMode(mode));
+    const odd = await stage.withdraw(user.userId, ASSET, 10n, stage.hostile);
+    const good = [];
+    for (const amount of [20n, 5n, 1n])
+      good.push(await stage.withdraw(user.userId, ASSET, amount, someone()));
+    expect(await drive(stage, odd.id)).toBe(outcome);
+    for (const { id, paymentId } of good) {
+      expect(await stage.withdrawal(id)).toMatchObject({ state: "settled" });
+      expect(await stage.paidCount(paymentId)).toBe(1);
+    }
+    const paid = outcome === "settled";
+    expect(await stage.paidCount(odd.paymentId)).toBe(paid ? 1 : 0);
+    expect(await readBalance(env.DB, user.userId, ASSET)).toEqual({
+      available: paid ? 64n : 74n,
+      pending: 0n,
+    });
+    expect(
+      await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`),
+    ).toHaveLength(1);
+    await expectRest(stage);
+  },
+);
 
 it("a recipient that calls the vault and the factory from within its payment gets nothing more", async () => {
   const stage = await openStage();
@@ -67,11 +77,25 @@ it("a recipient that calls the vault and the factory from within its payment get
     to: stage.hostile,
   };
   const calls = [
-    { to: stage.vault, data: encodeFunctionData({ abi: vaultAbi, functionName: "pay", args: [2n, 2n ** 40n, [replay]] }) },
-    { to: stage.factory, data: encodeFunctionData({ abi: depositFactoryAbi, functionName: "sweep", args: [[]] }) },
+    {
+      to: stage.vault,
+      data: encodeFunctionData({
+        abi: vaultAbi,
+        functionName: "pay",
+        args: [2n, 2n ** 40n, [replay]],
+      }),
+    },
+    {
+      to: stage.factory,
+      data: encodeFunctionData({ abi: depositFactoryAbi, functionName: "sweep", args: [[]] }),
+    },
   ];
   const hook = (call: (typeof calls)[number]) =>
-    encodeFunctionData({ abi: recipientArtifact.abi, functionName: "setCall", args: [call.to, call.data] });
+    encodeFunctionData({
+      abi: recipientArtifact.abi,
+      functionName: "setCall",
+      args: [call.to, call.data],
+    });
   const user = await withTokens(stage, hook(calls[0] ?? { to: stage.vault, data: "0x" }));
   for (const [index, call] of calls.entries()) {
     if (index > 0) await stage.asAdmin(stage.hostile, hook(call));
@@ -79,7 +103,12 @@ it("a recipient that calls the vault and the factory from within its payment get
     const state = await drive(stage, id);
     expect(await stage.paidCount(paymentId)).toBe(state === "settled" ? 1 : 0);
     expect(
-      await stage.client.readContract({ address: stage.hostile, abi: recipientArtifact.abi, functionName: "callSucceeded", args: [] }),
+      await stage.client.readContract({
+        address: stage.hostile,
+        abi: recipientArtifact.abi,
+        functionName: "callSucceeded",
+        args: [],
+      }),
     ).toBe(false);
   }
   const row = await first<{ settled: number }>(
@@ -88,7 +117,10 @@ it("a recipient that calls the vault and the factory from within its payment get
   );
   const settled = row?.settled ?? 0;
   expect(await stage.tokensOf(stage.hostile, 1n)).toBe(BigInt(settled));
-  expect(await readBalance(env.DB, user.userId, ASSET)).toEqual({ available: 100n - BigInt(settled), pending: 0n });
+  expect(await readBalance(env.DB, user.userId, ASSET)).toEqual({
+    available: 100n - BigInt(settled),
+    pending: 0n,
+  });
   await expectRest(stage);
 });
 
@@ -100,7 +132,10 @@ it("a sweep that the token refuses is not tried again before its wait is over, a
   await stage.confirm();
   await stage.watch();
   const mode = (value: number) =>
-    stage.asAdmin(stage.usdc, encodeFunctionData({ abi: hostileToken.abi, functionName: "setMode", args: [value] }));
+    stage.asAdmin(
+      stage.usdc,
+      encodeFunctionData({ abi: hostileToken.abi, functionName: "setMode", args: [value] }),
+    );
   await mode(TOKEN_REVERTS);
   await stage.mine();
   const { id, paymentId } = await stage.withdraw(user.userId, USDC, 60n, someone());
@@ -110,7 +145,11 @@ it("a sweep that the token refuses is not tried again before its wait is over, a
     await stage.mine();
     await stage.watch();
   }
-  const sweeps = () => all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain} AND kind = 'sweep'`);
+  const sweeps = () =>
+    all(
+      env.DB,
+      sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain} AND kind = 'sweep'`,
+    );
   expect(await sweeps()).toHaveLength(1);
   const waiting = await first<{ wait: number }>(
     env.DB,

@@ -43,12 +43,16 @@ it("a block costs as many RPC calls with 10 000 deposit addresses as with ten", 
       INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
       SELECT ${stage.chain.chain}, randomblob(20), randomblob(16), 0, randomblob(32), 0 FROM n`,
   );
-  const [watched] = await all<{ n: number }>(env.DB, sql`SELECT count(*) AS n FROM deposit_addresses WHERE chain = ${stage.chain.chain}`);
+  const [watched] = await all<{ n: number }>(
+    env.DB,
+    sql`SELECT count(*) AS n FROM deposit_addresses WHERE chain = ${stage.chain.chain}`,
+  );
   expect(watched?.n).toBe(ADDRESSES + 10);
   expect(await callsOfRound(stage, addresses)).toEqual(few);
   expect(Object.values(few).reduce((sum, n) => sum + n, 0)).toBeLessThan(15);
   await stage.confirm();
-  for (const { userId } of users) expect(await readBalance(env.DB, userId, USDC)).toEqual({ available: 3n, pending: 0n });
+  for (const { userId } of users)
+    expect(await readBalance(env.DB, userId, USDC)).toEqual({ available: 3n, pending: 0n });
 });
 
 /** Two chains of one service, each with its own node, contracts and payer; one user with an address on both. */
@@ -87,12 +91,22 @@ describe("two chains", () => {
       withdraw(env.DB, settings, {
         actor,
         ip: undefined,
-        terms: { clientWithdrawalId: id, amount, toAddress: someone(), chain: stage.chain.chain, asset: USDC },
+        terms: {
+          clientWithdrawalId: id,
+          amount,
+          toAddress: someone(),
+          chain: stage.chain.chain,
+          asset: USDC,
+        },
       });
-    await expect(ask(two, 301n, "more")).rejects.toMatchObject({ data: { code: "chain_liquidity" } });
+    await expect(ask(two, 301n, "more")).rejects.toMatchObject({
+      data: { code: "chain_liquidity" },
+    });
     await ask(one, 450n, "here");
     await ask(two, 250n, "there");
-    await expect(ask(two, 51n, "rest")).rejects.toMatchObject({ data: { code: "chain_liquidity" } });
+    await expect(ask(two, 51n, "rest")).rejects.toMatchObject({
+      data: { code: "chain_liquidity" },
+    });
     for (const stage of [one, two]) {
       const rows = await all<{ id: string }>(
         env.DB,
@@ -134,7 +148,10 @@ const NODES: readonly [string, () => (method: string, answer: unknown) => unknow
       return answer;
     },
   ],
-  ["is slow", () => async (_, answer) => new Promise((resolve) => setTimeout(() => resolve(answer), 40))],
+  [
+    "is slow",
+    () => async (_, answer) => new Promise((resolve) => setTimeout(() => resolve(answer), 40)),
+  ],
   [
     "fails every other call",
     () => {
@@ -145,8 +162,14 @@ const NODES: readonly [string, () => (method: string, answer: unknown) => unknow
       };
     },
   ],
-  ["tells an old nonce", () => (method, answer) => (method === "eth_getTransactionCount" ? "0x0" : answer)],
-  ["answers calls with garbage", () => (method, answer) => (method === "eth_call" ? "0xzz" : answer)],
+  [
+    "tells an old nonce",
+    () => (method, answer) => (method === "eth_getTransactionCount" ? "0x0" : answer),
+  ],
+  [
+    "answers calls with garbage",
+    () => (method, answer) => (method === "eth_call" ? "0xzz" : answer),
+  ],
 ];
 
 describe("a payer whose first RPC node", () => {
@@ -179,9 +202,17 @@ describe("a payer whose first RPC node", () => {
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
     const gone = "http://127.0.0.1:1";
     const { desk } = await stage.payer();
-    await expect(payRound({ ...desk, chain: { ...stage.chain, rpc_urls: [gone] } })).rejects.toThrow(/No RPC endpoint/);
-    expect(await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`)).toEqual([]);
-    expect(await drive(stage, id, { chain: { ...stage.chain, rpc_urls: [gone, ...stage.chain.rpc_urls] } })).toBe("settled");
+    await expect(
+      payRound({ ...desk, chain: { ...stage.chain, rpc_urls: [gone] } }),
+    ).rejects.toThrow(/No RPC endpoint/);
+    expect(
+      await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`),
+    ).toEqual([]);
+    expect(
+      await drive(stage, id, {
+        chain: { ...stage.chain, rpc_urls: [gone, ...stage.chain.rpc_urls] },
+      }),
+    ).toBe("settled");
     expect(await stage.paidCount(paymentId)).toBe(1);
     await expectRest(stage);
   });

@@ -1,6 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { encodeAbiParameters, encodeEventTopics, getAddress, type Hex, keccak256, pad, parseAbi, toHex } from "viem";
+import {
+  encodeAbiParameters,
+  encodeEventTopics,
+  getAddress,
+  type Hex,
+  keccak256,
+  pad,
+  parseAbi,
+  toHex,
+} from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { cloneAddress, depositAddressFor, saltOf } from "../../src/chain/addresses.ts";
 import { type Contracts, decodeLogs, type MinedLog } from "../../src/chain/decode-logs.ts";
@@ -43,20 +52,27 @@ describe("deposit addresses", () => {
     ];
     expect(new Set([base, ...others].map((derived) => derived.address)).size).toBe(6);
     expect(depositAddressFor(settings, chain, USER.toUpperCase(), 0)).toEqual(base);
-    expect(base.salt).toBe(saltOf(settings.ADDRESS_KEY, { userId: USER, chain: "local", nonce: 0 }));
+    expect(base.salt).toBe(
+      saltOf(settings.ADDRESS_KEY, { userId: USER, chain: "local", nonce: 0 }),
+    );
   });
 
   it("are the clones of EIP-1167 at their CREATE2 addresses", () => {
     const factory = address("a");
     const salt = pad("0x01");
     const implementation = `0x${keccak256(`0xd694${factory.slice(2).toLowerCase()}01`).slice(-40)}`;
-    const code = `0x3d602d80600a3d3981f3363d3d373d3d3d363d73${implementation.slice(2)}5af43d82803e903d91602b57fd5bf3` as Hex;
-    const expected = keccak256(`0xff${factory.slice(2)}${salt.slice(2)}${keccak256(code).slice(2)}` as Hex).slice(-40);
+    const code =
+      `0x3d602d80600a3d3981f3363d3d373d3d3d363d73${implementation.slice(2)}5af43d82803e903d91602b57fd5bf3` as Hex;
+    const expected = keccak256(
+      `0xff${factory.slice(2)}${salt.slice(2)}${keccak256(code).slice(2)}` as Hex,
+    ).slice(-40);
     expect(cloneAddress(factory, salt).toLowerCase()).toBe(`0x${expected}`);
   });
 
   it("payment ids are keccak256 of the user's bytes and the client's id", () => {
-    const expected = keccak256(`0x${USER.replaceAll("-", "")}${Buffer.from("w-1").toString("hex")}`);
+    const expected = keccak256(
+      `0x${USER.replaceAll("-", "")}${Buffer.from("w-1").toString("hex")}`,
+    );
     expect(paymentId(USER, "w-1")).toBe(expected);
     expect(() => paymentId("abc", "w-1")).toThrow();
   });
@@ -72,27 +88,43 @@ describe("fees", () => {
         const fees = replacementFees(highest, { baseFee, tip: marketTip }, ceiling);
         if (fees === undefined) return;
         expect(fees.maxFee * 8n >= highest.maxFee * 9n && fees.maxFee > highest.maxFee).toBe(true);
-        expect(fees.priorityFee * 8n >= highest.priorityFee * 9n && fees.priorityFee > highest.priorityFee).toBe(true);
+        expect(
+          fees.priorityFee * 8n >= highest.priorityFee * 9n &&
+            fees.priorityFee > highest.priorityFee,
+        ).toBe(true);
         expect(fees.maxFee <= ceiling && fees.priorityFee <= fees.maxFee).toBe(true);
       }),
     );
   });
   it("of a first attempt never pass the ceiling, and there is none while the base fee is above it", () => {
     expect(firstFees({ baseFee: 30n, tip: 2n }, 1_000n)).toEqual({ maxFee: 62n, priorityFee: 2n });
-    expect(firstFees({ baseFee: 800n, tip: 2n }, 1_000n)).toEqual({ maxFee: 1_000n, priorityFee: 2n });
+    expect(firstFees({ baseFee: 800n, tip: 2n }, 1_000n)).toEqual({
+      maxFee: 1_000n,
+      priorityFee: 2n,
+    });
     expect(firstFees({ baseFee: 1_001n, tip: 2n }, 1_000n)).toBeUndefined();
   });
   it("stop at the ceiling instead of offering too small a raise", () => {
-    expect(replacementFees({ maxFee: 900n, priorityFee: 10n }, { baseFee: 10n, tip: 1n }, 1_000n)).toBeUndefined();
+    expect(
+      replacementFees({ maxFee: 900n, priorityFee: 10n }, { baseFee: 10n, tip: 1n }, 1_000n),
+    ).toBeUndefined();
   });
 });
 
 describe("the signer's answer", () => {
   const key: Hex = `0x${"11".repeat(32)}`;
   const account = privateKeyToAccount(key);
-  const asked: Unsigned = { nonce: 3, to: address("2"), data: "0xabcdef", gasLimit: 100_000n, fees: { maxFee: 10n, priorityFee: 2n } };
+  const asked: Unsigned = {
+    nonce: 3,
+    to: address("2"),
+    data: "0xabcdef",
+    gasLimit: 100_000n,
+    fees: { maxFee: 10n, priorityFee: 2n },
+  };
   const signing = (change: Partial<Unsigned>, signer = account, chainId = 31_337) =>
-    checkedAccount(account.address, 31_337, (transaction) => signer.signTransaction(toEip1559({ ...transaction, ...change }, chainId)));
+    checkedAccount(account.address, 31_337, (transaction) =>
+      signer.signTransaction(toEip1559({ ...transaction, ...change }, chainId)),
+    );
 
   it("is taken when it is what was asked for", async () => {
     const signed = await signing({}).sign(asked);
@@ -108,18 +140,33 @@ describe("the signer's answer", () => {
     await expect(signing(change).sign(asked)).rejects.toThrow(/something else/);
   });
   it("is refused from another account or for another chain", async () => {
-    await expect(signing({}, privateKeyToAccount(`0x${"12".repeat(32)}`)).sign(asked)).rejects.toThrow(/another account/);
+    await expect(
+      signing({}, privateKeyToAccount(`0x${"12".repeat(32)}`)).sign(asked),
+    ).rejects.toThrow(/another account/);
     await expect(signing({}, account, 1).sign(asked)).rejects.toThrow(/something else/);
   });
 });
 
 describe("logs", () => {
-  const contracts: Contracts = { erc20: address("3"), erc1155: [address("5"), address("6")], vault: address("2"), factory: address("1") };
-  const erc20 = parseAbi(["event Transfer(address indexed from, address indexed to, uint256 value)"]);
+  const contracts: Contracts = {
+    erc20: address("3"),
+    erc1155: [address("5"), address("6")],
+    vault: address("2"),
+    factory: address("1"),
+  };
+  const erc20 = parseAbi([
+    "event Transfer(address indexed from, address indexed to, uint256 value)",
+  ]);
   const batch = parseAbi([
     "event TransferBatch(address indexed operator, address indexed from, address indexed to, uint256[] ids, uint256[] values)",
   ]);
-  const log = (contract: Hex, transaction: number, logIndex: number, of: Pick<MinedLog, "data" | "topics">, block = 7): MinedLog => ({
+  const log = (
+    contract: Hex,
+    transaction: number,
+    logIndex: number,
+    of: Pick<MinedLog, "data" | "topics">,
+    block = 7,
+  ): MinedLog => ({
     address: contract,
     blockNumber: BigInt(block),
     blockHash: pad(toHex(block)),
@@ -128,7 +175,11 @@ describe("logs", () => {
     ...of,
   });
   const usdc = (value: bigint) => ({
-    topics: encodeEventTopics({ abi: erc20, eventName: "Transfer", args: { from: address("7"), to: address("8") } }) as MinedLog["topics"],
+    topics: encodeEventTopics({
+      abi: erc20,
+      eventName: "Transfer",
+      args: { from: address("7"), to: address("8") },
+    }) as MinedLog["topics"],
     data: encodeAbiParameters([{ type: "uint256" }], [value]),
   });
 
@@ -148,7 +199,11 @@ describe("logs", () => {
       [3n, 0],
     ]);
     const again = decodeLogs(
-      [log(address("3"), 2, 0, usdc(3n), 9), log(address("3"), 1, 2, usdc(2n), 9), log(address("3"), 1, 1, usdc(1n), 9)],
+      [
+        log(address("3"), 2, 0, usdc(3n), 9),
+        log(address("3"), 1, 2, usdc(2n), 9),
+        log(address("3"), 1, 1, usdc(1n), 9),
+      ],
       contracts,
     );
     expect(again.transfers.map(({ amount, ordinal }) => [amount, ordinal])).toEqual([
@@ -160,7 +215,9 @@ describe("logs", () => {
 
   it("told twice count once, and other contracts' count not at all", () => {
     const one = log(address("3"), 1, 4, usdc(1n));
-    expect(decodeLogs([one, one, log(address("9"), 1, 5, usdc(1n))], contracts).transfers).toHaveLength(1);
+    expect(
+      decodeLogs([one, one, log(address("9"), 1, 5, usdc(1n))], contracts).transfers,
+    ).toHaveLength(1);
   });
 
   it("of a batch give one transfer a position; a malformed one gives none", () => {
@@ -169,12 +226,18 @@ describe("logs", () => {
       eventName: "TransferBatch",
       args: { operator: address("7"), from: address("7"), to: address("8") },
     }) as MinedLog["topics"];
-    const lists = (ids: bigint[], values: bigint[]) => encodeAbiParameters([{ type: "uint256[]" }, { type: "uint256[]" }], [ids, values]);
+    const lists = (ids: bigint[], values: bigint[]) =>
+      encodeAbiParameters([{ type: "uint256[]" }, { type: "uint256[]" }], [ids, values]);
     const decoded = decodeLogs(
-      [log(address("5"), 1, 0, { topics, data: lists([1n, 1n], [5n, 6n]) }), log(address("6"), 1, 1, { topics, data: "0x00" })],
+      [
+        log(address("5"), 1, 0, { topics, data: lists([1n, 1n], [5n, 6n]) }),
+        log(address("6"), 1, 1, { topics, data: "0x00" }),
+      ],
       contracts,
     );
-    expect(decoded.transfers.map(({ tokenId, amount, position }) => [tokenId, amount, position])).toEqual([
+    expect(
+      decoded.transfers.map(({ tokenId, amount, position }) => [tokenId, amount, position]),
+    ).toEqual([
       [1n, 5n, 0],
       [1n, 6n, 1],
     ]);
@@ -210,8 +273,12 @@ describe("the choice of payments", () => {
             new Map([["usdc", held]]),
             limit,
           );
-          const sum = chosen.filter((one) => one.asset === "usdc").reduce((total, one) => total + one.amount, 0n);
-          expect(sum <= held && chosen.length <= limit && chosen.every((one) => one.asset === "usdc")).toBe(true);
+          const sum = chosen
+            .filter((one) => one.asset === "usdc")
+            .reduce((total, one) => total + one.amount, 0n);
+          expect(
+            sum <= held && chosen.length <= limit && chosen.every((one) => one.asset === "usdc"),
+          ).toBe(true);
         },
       ),
     );

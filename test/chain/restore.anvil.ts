@@ -5,7 +5,13 @@ import { privateKeyToAccount } from "viem/accounts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
 import { USDC } from "../../src/assets/asset.ts";
-import { blockBefore, missingAddresses, readAgainFrom, rewriteAddresses, usersLost } from "../../src/custody/restore-addresses.ts";
+import {
+  blockBefore,
+  missingAddresses,
+  readAgainFrom,
+  rewriteAddresses,
+  usersLost,
+} from "../../src/custody/restore-addresses.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { PaymentOrder } from "../../src/custody/payment-order.ts";
@@ -34,8 +40,19 @@ async function openRestored() {
     to: someone().slice(2).toLowerCase(),
     createdAt: Date.now(),
   };
-  const payment = { id: lost.paymentId as Hex, kind: 0, token: stage.usdc, tokenId: 0n, amount: 300n, to: `0x${lost.to}` as Hex };
-  const data = encodeFunctionData({ abi: vaultAbi, functionName: "pay", args: [1n, 2n ** 40n, [payment]] });
+  const payment = {
+    id: lost.paymentId as Hex,
+    kind: 0,
+    token: stage.usdc,
+    tokenId: 0n,
+    amount: 300n,
+    to: `0x${lost.to}` as Hex,
+  };
+  const data = encodeFunctionData({
+    abi: vaultAbi,
+    functionName: "pay",
+    args: [1n, 2n ** 40n, [payment]],
+  });
   const key = stage.settings.PAYER_KEYS[stage.chain.chain] as Hex;
   const raw = await privateKeyToAccount(key).signTransaction({
     type: "eip1559",
@@ -61,17 +78,35 @@ it("after a restore the payer stops by itself, and pays again only when every pa
   const { stage, user, lost, queued, payer } = await openRestored();
   expect(await stage.alerts()).toEqual(expect.arrayContaining(["payer_halted", "payment_unknown"]));
   const without = await restorePayments(stage.watcher, async () => new Map());
-  expect(without).toMatchObject({ rebuilt: 0, unresolved: [{ payment_id: lost.paymentId, reason: "no copy of the order" }] });
-  const forged = await restorePayments(stage.watcher, async () => new Map([[lost.paymentId, { ...lost, clientWithdrawalId: "other" }]]));
-  expect(forged).toMatchObject({ rebuilt: 0, unresolved: [{ reason: "the copy does not hash to the id" }] });
+  expect(without).toMatchObject({
+    rebuilt: 0,
+    unresolved: [{ payment_id: lost.paymentId, reason: "no copy of the order" }],
+  });
+  const forged = await restorePayments(
+    stage.watcher,
+    async () => new Map([[lost.paymentId, { ...lost, clientWithdrawalId: "other" }]]),
+  );
+  expect(forged).toMatchObject({
+    rebuilt: 0,
+    unresolved: [{ reason: "the copy does not hash to the id" }],
+  });
   expect(await payer.round()).toEqual({ state: "halted" });
 
-  const before = await first<{ seq: number }>(env.DB, sql`SELECT max(transfer_id) AS seq FROM transfers`);
-  const report = await restorePayments(stage.watcher, async () => new Map([[lost.paymentId, lost]]));
+  const before = await first<{ seq: number }>(
+    env.DB,
+    sql`SELECT max(transfer_id) AS seq FROM transfers`,
+  );
+  const report = await restorePayments(
+    stage.watcher,
+    async () => new Map([[lost.paymentId, lost]]),
+  );
   expect(report).toEqual({ rebuilt: 1, unresolved: [], next_batch: 2 });
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 10n });
   expect(await stage.withdrawal(lost.withdrawalId)).toMatchObject({ state: "settled" });
-  const after = await first<{ seq: number }>(env.DB, sql`SELECT max(transfer_id) AS seq FROM transfers`);
+  const after = await first<{ seq: number }>(
+    env.DB,
+    sql`SELECT max(transfer_id) AS seq FROM transfers`,
+  );
   expect((after?.seq ?? 0) - (before?.seq ?? 0)).toBeGreaterThan(1_000_000);
 
   for (let round = 0; round < 6; round++) {
@@ -84,24 +119,39 @@ it("after a restore the payer stops by itself, and pays again only when every pa
   expect(await stage.paidCount(queued.paymentId)).toBe(1);
   expect(await stage.usdcOf(`0x${lost.to}`)).toBe(300n);
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 0n });
-  expect(await restorePayments(stage.watcher, async () => new Map())).toMatchObject({ rebuilt: 0, unresolved: [] });
+  expect(await restorePayments(stage.watcher, async () => new Map())).toMatchObject({
+    rebuilt: 0,
+    unresolved: [],
+  });
 });
 
 it("a lost payment whose user has spent the money in the restored database keeps the gates closed", async () => {
   const { stage, user, lost, payer } = await openRestored();
   await stage.withdraw(user.userId, USDC, 900n, someone());
-  const report = await restorePayments(stage.watcher, async () => new Map([[lost.paymentId, lost]]));
-  expect(report).toMatchObject({ rebuilt: 0, unresolved: [{ reason: expect.stringContaining("too little available") }] });
+  const report = await restorePayments(
+    stage.watcher,
+    async () => new Map([[lost.paymentId, lost]]),
+  );
+  expect(report).toMatchObject({
+    rebuilt: 0,
+    unresolved: [{ reason: expect.stringContaining("too little available") }],
+  });
   expect(await payer.round()).toEqual({ state: "halted" });
   expect(
-    await first(env.DB, sql`SELECT 1 FROM withdrawals WHERE user_id = ${uuid(user.userId)} AND client_withdrawal_id = 'lost-1'`),
+    await first(
+      env.DB,
+      sql`SELECT 1 FROM withdrawals WHERE user_id = ${uuid(user.userId)} AND client_withdrawal_id = 'lost-1'`,
+    ),
   ).toBeUndefined();
 });
 
 it("a withdrawal made anew under an id that the vault has paid settles by that payment, and is not paid again", async () => {
   const { stage, user, lost, queued, payer } = await openRestored();
   const again = await stage.withdraw(user.userId, USDC, 300n, `0x${lost.to}`, "lost-1");
-  expect(await restorePayments(stage.watcher, async () => new Map())).toMatchObject({ rebuilt: 0, unresolved: [] });
+  expect(await restorePayments(stage.watcher, async () => new Map())).toMatchObject({
+    rebuilt: 0,
+    unresolved: [],
+  });
   for (let round = 0; round < 6; round++) {
     await payer.round();
     await stage.mine();
@@ -117,7 +167,9 @@ it("funds that were spent again before the payer stopped come back by `fail`, wh
   const { stage, user, lost, payer } = await openRestored();
   const greedy = await stage.withdraw(user.userId, USDC, 990n, someone());
   const copies = async () => new Map([[lost.paymentId, lost]]);
-  const unresolved = [{ payment_id: lost.paymentId, reason: "its user is unknown, or has too little available" }];
+  const unresolved = [
+    { payment_id: lost.paymentId, reason: "its user is unknown, or has too little available" },
+  ];
   expect(await restorePayments(stage.watcher, copies)).toMatchObject({ rebuilt: 0, unresolved });
   await all(
     env.DB,
@@ -128,9 +180,15 @@ it("funds that were spent again before the payer stopped come back by `fail`, wh
     await stage.mine();
     await stage.watch();
   }
-  expect(await stage.withdrawal(greedy.id)).toMatchObject({ state: "failed", failure_code: "operator_failed" });
+  expect(await stage.withdrawal(greedy.id)).toMatchObject({
+    state: "failed",
+    failure_code: "operator_failed",
+  });
   expect(await payer.round()).toEqual({ state: "halted" });
-  expect(await restorePayments(stage.watcher, copies)).toMatchObject({ rebuilt: 1, unresolved: [] });
+  expect(await restorePayments(stage.watcher, copies)).toMatchObject({
+    rebuilt: 1,
+    unresolved: [],
+  });
   expect(await stage.paidCount(greedy.paymentId)).toBe(0);
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 10n });
 });
@@ -141,7 +199,13 @@ it("addresses given out in the lost time are there again with what they received
   const lostUser = uuidv7();
   const copyOf = (userId: string, nonce: number) => {
     const { address, salt } = depositAddressFor(stage.settings, stage.chain, userId, nonce);
-    return { address: address.slice(2).toLowerCase(), salt: salt.slice(2), userId, nonce, createdAt: Date.now() };
+    return {
+      address: address.slice(2).toLowerCase(),
+      salt: salt.slice(2),
+      userId,
+      nonce,
+      createdAt: Date.now(),
+    };
   };
   const copies = [copyOf(user.userId, 0), copyOf(user.userId, 1), copyOf(lostUser, 0)];
   await stage.mintUsdc(user.address, 5n);
@@ -161,7 +225,12 @@ it("addresses given out in the lost time are there again with what they received
   expect(await missingAddresses(stage.watcher, copies)).toEqual([]);
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 12n, pending: 0n });
   expect(await readBalance(env.DB, lostUser, USDC)).toEqual({ available: 7n, pending: 0n });
-  expect(await usersLost(env.DB, stage.chain.chain)).toEqual([{ user_id: lostUser, addresses: [`0x${copies[2]?.address}`] }]);
-  const account = await first<{ frozen: number }>(env.DB, sql`SELECT frozen_at > 0 AS frozen FROM users WHERE user_id = ${uuid(lostUser)}`);
+  expect(await usersLost(env.DB, stage.chain.chain)).toEqual([
+    { user_id: lostUser, addresses: [`0x${copies[2]?.address}`] },
+  ]);
+  const account = await first<{ frozen: number }>(
+    env.DB,
+    sql`SELECT frozen_at > 0 AS frozen FROM users WHERE user_id = ${uuid(lostUser)}`,
+  );
   expect(account?.frozen).toBe(1);
 });

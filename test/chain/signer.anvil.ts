@@ -7,19 +7,33 @@ it("a remote signer's answer is taken when it is what was asked for, and refused
   const stage = await openStage();
   const [mine, other] = (await stage.rpc("eth_accounts", [])) as Address[];
   if (mine === undefined || other === undefined) throw new Error("anvil has accounts");
-  const asked = { nonce: 7, to: someone(), data: "0xabcd" as const, gasLimit: 100_000n, fees: { maxFee: 20n, priorityFee: 2n } };
-  const signed = await remoteAccount({ url: inject("anvilUrl"), address: mine }, 31_337).sign(asked);
+  const asked = {
+    nonce: 7,
+    to: someone(),
+    data: "0xabcd" as const,
+    gasLimit: 100_000n,
+    fees: { maxFee: 20n, priorityFee: 2n },
+  };
+  const signed = await remoteAccount({ url: inject("anvilUrl"), address: mine }, 31_337).sign(
+    asked,
+  );
   expect(signed.hash).toBe(keccak256(signed.raw));
   const lying = await stage.faultyEndpoint(
     (_method, answer) => answer,
     (call) => ({ ...call, params: [{ ...(call.params as [object])[0], from: other }] }),
   );
-  await expect(remoteAccount({ url: lying, address: mine }, 31_337).sign(asked)).rejects.toThrow(/another account/);
+  await expect(remoteAccount({ url: lying, address: mine }, 31_337).sign(asked)).rejects.toThrow(
+    /another account/,
+  );
   const changed = await stage.faultyEndpoint(
     (_method, answer) => answer,
     (call) => ({ ...call, params: [{ ...(call.params as [object])[0], to: someone() }] }),
   );
-  await expect(remoteAccount({ url: changed, address: mine }, 31_337).sign(asked)).rejects.toThrow(/something else/);
+  await expect(remoteAccount({ url: changed, address: mine }, 31_337).sign(asked)).rejects.toThrow(
+    /something else/,
+  );
   const silent = await stage.faultyEndpoint(() => ({ error: "no" }));
-  await expect(remoteAccount({ url: silent, address: mine }, 31_337).sign(asked)).rejects.toThrow(/signed bytes/);
+  await expect(remoteAccount({ url: silent, address: mine }, 31_337).sign(asked)).rejects.toThrow(
+    /signed bytes/,
+  );
 });

@@ -11,13 +11,20 @@ it("a deposit is detected at the head, credited at its confirmations, and paid o
   await stage.mintUsdc(user.address, 1_000_000n);
   await stage.mine();
   await stage.watch();
-  expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming", amount: "1000000" }]);
+  expect(await stage.deposits(user.userId)).toMatchObject([
+    { state: "confirming", amount: "1000000" },
+  ]);
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 0n, pending: 0n });
   await stage.mine();
   await stage.watch();
   await stage.watch();
-  expect(await stage.deposits(user.userId)).toMatchObject([{ state: "credited", amount: "1000000" }]);
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 1_000_000n, pending: 0n });
+  expect(await stage.deposits(user.userId)).toMatchObject([
+    { state: "credited", amount: "1000000" },
+  ]);
+  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({
+    available: 1_000_000n,
+    pending: 0n,
+  });
 
   const to = someone();
   const withdrawal = await stage.withdraw(user.userId, USDC, 400_000n, to);
@@ -30,8 +37,14 @@ it("a deposit is detected at the head, credited at its confirmations, and paid o
   await stage.mine();
   await stage.confirm();
   expect(await stage.usdcOf(to)).toBe(400_000n);
-  expect(await stage.withdrawal(withdrawal.id)).toMatchObject({ state: "settled", failure_code: null });
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 600_000n, pending: 0n });
+  expect(await stage.withdrawal(withdrawal.id)).toMatchObject({
+    state: "settled",
+    failure_code: null,
+  });
+  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({
+    available: 600_000n,
+    pending: 0n,
+  });
   await payer.round();
   expect(await payer.round()).toEqual({ state: "idle" });
   expect(await stage.alerts()).toEqual([]);

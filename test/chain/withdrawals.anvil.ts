@@ -31,22 +31,28 @@ describe("a payment", () => {
       expect(await drive(stage, id)).toBe("settled");
       expect(await stage.paidCount(paymentId)).toBe(1);
       expect(await stage.usdcOf(to)).toBe(300n);
-      expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 700n, pending: 0n });
+      expect(await readBalance(env.DB, user.userId, USDC)).toEqual({
+        available: 700n,
+        pending: 0n,
+      });
       await expectRest(stage);
     },
   );
 
-  it.each(["mined", "confirmed"])("whose payer ends when it is %s settles without it", async (when) => {
-    const stage = await openStage();
-    const user = await funded(stage);
-    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
-    await (await stage.payer()).round();
-    await stage.mine();
-    if (when === "confirmed") await stage.confirm();
-    expect(await drive(stage, id)).toBe("settled");
-    expect(await stage.paidCount(paymentId)).toBe(1);
-    await expectRest(stage);
-  });
+  it.each(["mined", "confirmed"])(
+    "whose payer ends when it is %s settles without it",
+    async (when) => {
+      const stage = await openStage();
+      const user = await funded(stage);
+      const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
+      await (await stage.payer()).round();
+      await stage.mine();
+      if (when === "confirmed") await stage.confirm();
+      expect(await drive(stage, id)).toBe("settled");
+      expect(await stage.paidCount(paymentId)).toBe(1);
+      await expectRest(stage);
+    },
+  );
 
   it("two payers at once pay once; the older one's gates do not fire", async () => {
     const stage = await openStage();
@@ -56,7 +62,9 @@ describe("a payment", () => {
     const young = await stage.payer();
     const rounds = await Promise.all([young.round(), old.round(), young.round()]);
     expect(rounds.map((round) => round.state)).toContain("deposed");
-    expect(await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`)).toHaveLength(1);
+    expect(
+      await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`),
+    ).toHaveLength(1);
     expect(await drive(stage, id)).toBe("settled");
     expect(await stage.paidCount(paymentId)).toBe(1);
     await expectRest(stage);
@@ -86,7 +94,9 @@ describe("a payment", () => {
     expect(BigInt(two?.tip ?? 0) * 8n).toBeGreaterThanOrEqual(BigInt(one?.tip ?? 0) * 9n);
     expect(await drive(stage, id)).toBe("settled");
     expect(await stage.paidCount(paymentId)).toBe(1);
-    expect((await stage.events(user.userId)).filter((type) => type === "withdrawal.submitted").length).toBeGreaterThan(1);
+    expect(
+      (await stage.events(user.userId)).filter((type) => type === "withdrawal.submitted").length,
+    ).toBeGreaterThan(1);
     await expectRest(stage);
   });
 
@@ -165,7 +175,10 @@ describe("the vault's answers", () => {
     await stage.watch();
     await stage.mintTokens(user.address, 1n, 100n);
     await stage.mintTokens(stage.vault, 1n, 100n);
-    await stage.asAdmin(stage.hostile, encodeFunctionData({ abi: recipientArtifact.abi, functionName: "setMode", args: [1] }));
+    await stage.asAdmin(
+      stage.hostile,
+      encodeFunctionData({ abi: recipientArtifact.abi, functionName: "setMode", args: [1] }),
+    );
     await stage.confirm();
     await stage.watch();
     const reader = await listen(user);
@@ -175,9 +188,17 @@ describe("the vault's answers", () => {
     expect(await stage.withdrawal(bad.id)).toMatchObject({ failure_code: "payment_reverted" });
     const { data: failed } = await reader.until(({ type }) => type === "withdrawal.failed");
     expect(failed).toEqual(Withdrawal.strict().parse(failed));
-    expect(failed).toMatchObject({ withdrawal_id: bad.id, amount: "0xa", status: "failed", failure: { code: "payment_reverted" } });
+    expect(failed).toMatchObject({
+      withdrawal_id: bad.id,
+      amount: "0xa",
+      status: "failed",
+      failure: { code: "payment_reverted" },
+    });
     expect(await stage.withdrawal(good.id)).toMatchObject({ state: "settled" });
-    expect(await readBalance(env.DB, user.userId, "venue_one:0x1")).toEqual({ available: 80n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, "venue_one:0x1")).toEqual({
+      available: 80n,
+      pending: 0n,
+    });
     await expectRest(stage);
   });
 
@@ -189,11 +210,14 @@ describe("the vault's answers", () => {
     await stage.confirm();
     await stage.watch();
     const ids = [];
-    for (const user of users) ids.push((await stage.withdraw(user.userId, USDC, 90n, someone())).id);
+    for (const user of users)
+      ids.push((await stage.withdraw(user.userId, USDC, 90n, someone())).id);
     expect(await drive(stage, ids[0] ?? "")).toBe("settled");
     for (const id of ids) expect(await stage.withdrawal(id)).toMatchObject({ state: "settled" });
     expect(await stage.usdcOf(stage.vault)).toBe(30n);
-    expect(await all(env.DB, sql`SELECT 1 FROM unswept WHERE chain = ${stage.chain.chain}`)).toEqual([]);
+    expect(
+      await all(env.DB, sql`SELECT 1 FROM unswept WHERE chain = ${stage.chain.chain}`),
+    ).toEqual([]);
     const kinds = await all<{ kind: string }>(
       env.DB,
       sql`SELECT kind FROM chain_transactions WHERE chain = ${stage.chain.chain} ORDER BY nonce`,
@@ -205,7 +229,14 @@ describe("the vault's answers", () => {
   it("a payment over the vault's rolling limit is skipped, told, and paid when the limit allows it", async () => {
     const stage = await openStage();
     const user = await funded(stage);
-    await stage.asAdmin(stage.vault, encodeFunctionData({ abi: vaultAbi, functionName: "setLimit", args: [stage.usdc, 0, 0n, 100n] }));
+    await stage.asAdmin(
+      stage.vault,
+      encodeFunctionData({
+        abi: vaultAbi,
+        functionName: "setLimit",
+        args: [stage.usdc, 0, 0n, 100n],
+      }),
+    );
     await stage.mine();
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
     const payer = await stage.payer();
@@ -215,7 +246,14 @@ describe("the vault's answers", () => {
     await stage.watch();
     expect(await stage.withdrawal(id)).toMatchObject({ state: "queued" });
     expect(await stage.alerts()).toContain("payment_skipped");
-    await stage.asAdmin(stage.vault, encodeFunctionData({ abi: vaultAbi, functionName: "setLimit", args: [stage.usdc, 0, 0n, 1_000n] }));
+    await stage.asAdmin(
+      stage.vault,
+      encodeFunctionData({
+        abi: vaultAbi,
+        functionName: "setLimit",
+        args: [stage.usdc, 0, 0n, 1_000n],
+      }),
+    );
     expect(await drive(stage, id)).toBe("settled");
     expect(await stage.paidCount(paymentId)).toBe(1);
     await expectRest(stage);
@@ -230,7 +268,10 @@ describe("the vault's answers", () => {
     const payer = await stage.payer();
     expect(await payer.round()).toEqual({ state: "idle" });
     expect(await stage.alerts()).toContain("vault_paused");
-    await stage.asAdmin(stage.vault, encodeFunctionData({ abi: vaultAbi, functionName: "unpause" }));
+    await stage.asAdmin(
+      stage.vault,
+      encodeFunctionData({ abi: vaultAbi, functionName: "unpause" }),
+    );
     await stage.mine();
     expect(await drive(stage, id)).toBe("settled");
     expect(await stage.alerts()).not.toContain("vault_paused");
@@ -250,7 +291,10 @@ describe("the vault's answers", () => {
     await stage.watch();
     await payer.round();
     expect(await stage.withdrawal(id)).toMatchObject({ state: "queued", hash: null });
-    await stage.asAdmin(stage.vault, encodeFunctionData({ abi: vaultAbi, functionName: "unpause" }));
+    await stage.asAdmin(
+      stage.vault,
+      encodeFunctionData({ abi: vaultAbi, functionName: "unpause" }),
+    );
     await stage.mine();
     expect(await drive(stage, id)).toBe("settled");
     expect(await stage.paidCount(paymentId)).toBe(1);
@@ -271,12 +315,25 @@ describe("the operator", () => {
     await payer.round();
     await stage.mine();
     expect(await stage.withdrawal(id)).toMatchObject({ state: "queued" });
-    expect(await stage.client.readContract({ address: stage.vault, abi: vaultAbi, functionName: "state", args: [paymentId] })).toBe(3);
+    expect(
+      await stage.client.readContract({
+        address: stage.vault,
+        abi: vaultAbi,
+        functionName: "state",
+        args: [paymentId],
+      }),
+    ).toBe(3);
     expect(await drive(stage, id)).toBe("failed");
     expect(await stage.withdrawal(id)).toMatchObject({ failure_code: "operator_failed" });
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 1_000n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({
+      available: 1_000n,
+      pending: 0n,
+    });
     expect(await stage.paidCount(paymentId)).toBe(0);
-    const command = await first<{ result: string }>(env.DB, sql`SELECT result FROM chain_commands WHERE withdrawal_id = ${uuid(id)}`);
+    const command = await first<{ result: string }>(
+      env.DB,
+      sql`SELECT result FROM chain_commands WHERE withdrawal_id = ${uuid(id)}`,
+    );
     expect(command?.result).toBe("failed");
     await expectRest(stage);
   });
@@ -301,7 +358,10 @@ describe("the operator", () => {
     const stage = await openStage();
     const [frozen, free] = [await funded(stage), await funded(stage)];
     await all(env.DB, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(frozen.userId)}`);
-    await all(env.DB, sql`INSERT INTO switches (name, reason, since) VALUES ('withdrawals_paused', 'test', 0)`);
+    await all(
+      env.DB,
+      sql`INSERT INTO switches (name, reason, since) VALUES ('withdrawals_paused', 'test', 0)`,
+    );
     const waits = await stage.withdraw(frozen.userId, USDC, 10n, someone());
     const goes = await stage.withdraw(free.userId, USDC, 10n, someone());
     const payer = await stage.payer();
@@ -309,7 +369,10 @@ describe("the operator", () => {
     await all(env.DB, sql`DELETE FROM switches WHERE name = 'withdrawals_paused'`);
     expect(await drive(stage, goes.id)).toBe("settled");
     expect(await stage.withdrawal(waits.id)).toMatchObject({ state: "queued" });
-    await all(env.DB, sql`UPDATE users SET frozen_at = NULL WHERE user_id = ${uuid(frozen.userId)}`);
+    await all(
+      env.DB,
+      sql`UPDATE users SET frozen_at = NULL WHERE user_id = ${uuid(frozen.userId)}`,
+    );
     expect(await drive(stage, waits.id)).toBe("settled");
   });
 
@@ -324,7 +387,11 @@ describe("the operator", () => {
     const data = encodeFunctionData({
       abi: vaultAbi,
       functionName: "pay",
-      args: [2n, 2n ** 40n, [{ id, kind: 0, token: stage.usdc, tokenId: 0n, amount: 1n, to: someone() }]],
+      args: [
+        2n,
+        2n ** 40n,
+        [{ id, kind: 0, token: stage.usdc, tokenId: 0n, amount: 1n, to: someone() }],
+      ],
     });
     const key = stage.settings.PAYER_KEYS[stage.chain.chain] as Hex;
     await stage.client.sendRawTransaction({
@@ -346,7 +413,9 @@ describe("the operator", () => {
     expect(await stage.withdrawal(next.id)).toMatchObject({ state: "queued" });
     await stage.confirm();
     await stage.watch();
-    expect(await stage.alerts()).toEqual(expect.arrayContaining(["payer_halted", "payment_unknown"]));
+    expect(await stage.alerts()).toEqual(
+      expect.arrayContaining(["payer_halted", "payment_unknown"]),
+    );
   });
 
   it("low gas money is told before it stops anything", async () => {

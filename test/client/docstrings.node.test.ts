@@ -12,7 +12,8 @@ afterAll(() => rmSync(WORK, { recursive: true, force: true }));
 type Symbol = { name: string; kind: "class" | "function" | "type" | "method"; doc: string };
 
 const EXPORT = /^export (?:async )?(class|function|type) (\w+)/;
-const METHOD = /^ {2}(?!constructor\b)(?:static )?(?:async )?\*?(?:get )?(\w+|\[Symbol\.asyncIterator\])\(.*(?:\{|,|\()$/;
+const METHOD =
+  /^ {2}(?!constructor\b)(?:static )?(?:async )?\*?(?:get )?(\w+|\[Symbol\.asyncIterator\])\(.*(?:\{|,|\()$/;
 
 /** Everything that index.ts exports, with the docstring that stands before it. Relies on the shape that oxfmt gives a file. */
 function publicSymbols(): Symbol[] {
@@ -20,7 +21,9 @@ function publicSymbols(): Symbol[] {
   const exports = [...index.matchAll(/export (?:type )?(\*|\{[^}]*\}) from "\.\/([\w-]+\.ts)"/g)];
   return exports.flatMap(([, names = "", file = ""]) => {
     const wanted = new Set(names.match(/\w+/g)?.filter((word) => word !== "type"));
-    return symbolsOf(readFileSync(`${SOURCE}/${file}`, "utf8")).filter(({ owner }) => names === "*" || wanted.has(owner));
+    return symbolsOf(readFileSync(`${SOURCE}/${file}`, "utf8")).filter(
+      ({ owner }) => names === "*" || wanted.has(owner),
+    );
   });
 }
 
@@ -33,11 +36,21 @@ function symbolsOf(text: string): (Symbol & { owner: string })[] {
     if (found !== null) {
       const [, kind = "", name = ""] = found;
       owner = kind === "class" ? name : null;
-      symbols.push({ name, owner: name, kind: kind as Symbol["kind"], doc: docBefore(lines, index) });
+      symbols.push({
+        name,
+        owner: name,
+        kind: kind as Symbol["kind"],
+        doc: docBefore(lines, index),
+      });
     } else if (line === "}") owner = null;
     const method = owner === null ? null : METHOD.exec(line);
     if (owner !== null && method !== null)
-      symbols.push({ name: `${owner}.${method[1]}`, owner, kind: "method", doc: docBefore(lines, index) });
+      symbols.push({
+        name: `${owner}.${method[1]}`,
+        owner,
+        kind: "method",
+        doc: docBefore(lines, index),
+      });
   }
   return symbols;
 }
@@ -51,7 +64,9 @@ function docBefore(lines: readonly string[], index: number): string {
 }
 
 function examplesOf(doc: string): string[] {
-  return [...doc.matchAll(/```ts\n([\s\S]*?)\n\s*\* ```/g)].map(([, code = ""]) => code.replaceAll(/^\s*\* ?/gm, ""));
+  return [...doc.matchAll(/```ts\n([\s\S]*?)\n\s*\* ```/g)].map(([, code = ""]) =>
+    code.replaceAll(/^\s*\* ?/gm, ""),
+  );
 }
 
 const symbols = publicSymbols();
@@ -79,7 +94,9 @@ it("finds the public symbols by themselves", () => {
     ]),
   );
   // Neither private ones nor those that only the client's own files use.
-  expect(names.filter((name) => /#|constructor|Transport|Inbox|importSecret|retryDelay/.test(name))).toEqual([]);
+  expect(
+    names.filter((name) => /#|constructor|Transport|Inbox|importSecret|retryDelay/.test(name)),
+  ).toEqual([]);
   expect(symbols.filter(({ kind }) => kind === "method").length).toBeGreaterThanOrEqual(45);
 });
 
@@ -108,7 +125,12 @@ async function compile(code: string): Promise<string> {
     `${WORK}/tsconfig.json`,
     JSON.stringify({
       extends: "../../src/client/tsconfig.json",
-      compilerOptions: { noEmit: true, declaration: false, noUnusedLocals: false, rootDir: "../.." },
+      compilerOptions: {
+        noEmit: true,
+        declaration: false,
+        noUnusedLocals: false,
+        rootDir: "../..",
+      },
       include: ["examples.ts"],
     }),
   );
@@ -121,7 +143,15 @@ async function compile(code: string): Promise<string> {
 
 function moduleOf(examples: readonly string[]): string {
   const index = readFileSync(`${SOURCE}/index.ts`, "utf8");
-  const values = ["Client", "NoAnswer", "Problem", "Stream", "canonicalMessage", "sign", "signedHeaders"];
+  const values = [
+    "Client",
+    "NoAnswer",
+    "Problem",
+    "Stream",
+    "canonicalMessage",
+    "sign",
+    "signedHeaders",
+  ];
   expect(values.filter((name) => !index.includes(name))).toEqual([]);
   return [
     `import { ${values.join(", ")}, type Quote, type QuoteRequest } from "../../src/client/index.ts";`,
@@ -131,17 +161,24 @@ function moduleOf(examples: readonly string[]): string {
 }
 
 it("every example in a docstring compiles against the client", { timeout: 60_000 }, async () => {
-  const examples = symbols.flatMap(({ name, doc }) => examplesOf(doc).map((code) => `// ${name}\n${code}`));
+  const examples = symbols.flatMap(({ name, doc }) =>
+    examplesOf(doc).map((code) => `// ${name}\n${code}`),
+  );
   expect(examples.length).toBeGreaterThanOrEqual(50);
   expect(await compile(moduleOf(examples))).toBe("");
 });
 
 it("and the compiler would have told", { timeout: 60_000 }, async () => {
-  expect(await compile(moduleOf(["await client.rfq.accept({ quote: quote_id });"]))).toContain("TS2353");
+  expect(await compile(moduleOf(["await client.rfq.accept({ quote: quote_id });"]))).toContain(
+    "TS2353",
+  );
 });
 
-it("the class of a browser's WebSocket and of the package ws fit the option webSocket", { timeout: 60_000 }, async () => {
-  const code = `
+it(
+  "the class of a browser's WebSocket and of the package ws fit the option webSocket",
+  { timeout: 60_000 },
+  async () => {
+    const code = `
     declare class WsOfPackage {
       constructor(address: string | URL, options?: object);
       send(data: string | ArrayBufferLike, cb?: (error?: Error) => void): void;
@@ -152,5 +189,6 @@ it("the class of a browser's WebSocket and of the package ws fit the option webS
     type Of<Event> = Event & { type: string; target: WsOfPackage };
     new Client({ baseUrl: "http://127.0.0.1:8787", webSocket: WsOfPackage });
     new Client({ baseUrl: "http://127.0.0.1:8787", webSocket: WebSocket });`;
-  expect(await compile(moduleOf([]) + code)).toBe("");
-});
+    expect(await compile(moduleOf([]) + code)).toBe("");
+  },
+);

@@ -10,14 +10,24 @@ const PACKAGE = join(WORK, "node_modules", "rfq-custody");
 const TSC = resolve("node_modules/.bin/tsc");
 const run = promisify(execFile);
 
-type PackageJson = { name: string; version: string; type: string; exports: Record<string, Record<string, string> | string> };
+type PackageJson = {
+  name: string;
+  version: string;
+  type: string;
+  exports: Record<string, Record<string, string> | string>;
+};
 
 beforeAll(async () => {
   mkdirSync(PACKAGE, { recursive: true });
-  const { name, version, type, exports } = JSON.parse(readFileSync("package.json", "utf8")) as PackageJson;
+  const { name, version, type, exports } = JSON.parse(
+    readFileSync("package.json", "utf8"),
+  ) as PackageJson;
   writeFileSync(join(PACKAGE, "package.json"), JSON.stringify({ name, version, type, exports }));
   // A package of its own, or its imports would mean this repository.
-  writeFileSync(join(WORK, "package.json"), JSON.stringify({ name: "stranger", type: "module", private: true }));
+  writeFileSync(
+    join(WORK, "package.json"),
+    JSON.stringify({ name: "stranger", type: "module", private: true }),
+  );
   await run(TSC, ["-p", "src/client/tsconfig.json", "--outDir", join(PACKAGE, "dist/client")]);
 }, 60_000);
 afterAll(() => rmSync(WORK, { recursive: true, force: true }));
@@ -43,18 +53,31 @@ it("imports nothing but its own files", () => {
   const imports = readdirSync(built)
     .filter((file) => file.endsWith(".js"))
     .flatMap((file) =>
-      [...readFileSync(join(built, file), "utf8").matchAll(/(?:from|import)\s*\(?"([^"]+)"/g)].map((found) => found[1] ?? ""),
+      [...readFileSync(join(built, file), "utf8").matchAll(/(?:from|import)\s*\(?"([^"]+)"/g)].map(
+        (found) => found[1] ?? "",
+      ),
     );
   expect(imports.length).toBeGreaterThan(10);
   expect(imports.filter((name) => !/^\.\/[\w-]+\.js$/.test(name))).toEqual([]);
 });
 
 const STRANGERS = [
-  { where: "Node, without the DOM's types", options: { module: "NodeNext", lib: ["ES2022"], types: ["node"] } },
-  { where: "a browser's bundler", options: { module: "ESNext", moduleResolution: "Bundler", lib: ["ES2022", "DOM"], types: [] } },
+  {
+    where: "Node, without the DOM's types",
+    options: { module: "NodeNext", lib: ["ES2022"], types: ["node"] },
+  },
+  {
+    where: "a browser's bundler",
+    options: { module: "ESNext", moduleResolution: "Bundler", lib: ["ES2022", "DOM"], types: [] },
+  },
   {
     where: "a Worker",
-    options: { module: "ESNext", moduleResolution: "Bundler", lib: ["ES2022"], types: ["@cloudflare/workers-types"] },
+    options: {
+      module: "ESNext",
+      moduleResolution: "Bundler",
+      lib: ["ES2022"],
+      types: ["@cloudflare/workers-types"],
+    },
   },
 ];
 
@@ -68,12 +91,23 @@ it.each(STRANGERS)("has types that hold in $where", { timeout: 60_000 }, async (
     export const code = (error: unknown) => (error instanceof Problem ? error.code : null);
   `;
   writeFileSync(join(WORK, "stranger.ts"), code);
-  const compilerOptions = { ...options, target: "ES2022", strict: true, noEmit: true, skipLibCheck: false };
-  writeFileSync(join(WORK, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["stranger.ts"] }));
+  const compilerOptions = {
+    ...options,
+    target: "ES2022",
+    strict: true,
+    noEmit: true,
+    skipLibCheck: false,
+  };
+  writeFileSync(
+    join(WORK, "tsconfig.json"),
+    JSON.stringify({ compilerOptions, include: ["stranger.ts"] }),
+  );
   const told = await run(TSC, ["-p", WORK, "--pretty", "false"]).then(
     () => "",
     (error: Error & { stdout?: string }) => error.stdout ?? error.message,
   );
   // Only what the client has to answer for: the types of others are theirs.
-  expect(told.split("\n").filter((line) => /stranger\.ts|rfq-custody|TS2307/.test(line))).toEqual([]);
+  expect(told.split("\n").filter((line) => /stranger\.ts|rfq-custody|TS2307/.test(line))).toEqual(
+    [],
+  );
 });

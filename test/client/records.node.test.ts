@@ -80,7 +80,13 @@ const apiKey: ApiKey = {
   revoked_at: null,
   minted_by: "session",
 };
-const address: DepositAddress = { address: "0x1", chain: "local", created_at: at, current: true, nonce: 0 };
+const address: DepositAddress = {
+  address: "0x1",
+  chain: "local",
+  created_at: at,
+  current: true,
+  nonce: 0,
+};
 const session: Session & { email: string; password: string; revoke_keys: boolean } = {
   access_token: "t",
   token_type: "Bearer",
@@ -101,12 +107,17 @@ afterEach(async () => {
 
 /** Fields of the query and of the body that the call sends, without the key that the client adds. */
 async function fieldsOf(call: (client: Client) => Promise<unknown>): Promise<string[]> {
-  const service = await startFakeService(() => ({ body: { items: [], next_cursor: null, addresses: [] } }));
+  const service = await startFakeService(() => ({
+    body: { items: [], next_cursor: null, addresses: [] },
+  }));
   running.push(service);
   await call(new Client({ baseUrl: service.baseUrl, credential: { accessToken: "t" } }));
   const sent = service.received[0] ?? expect.fail("nothing was sent");
   const body = sent.body.length === 0 ? {} : (JSON.parse(sent.body.toString()) as object);
-  const names = [...new URL(sent.target, service.baseUrl).searchParams.keys(), ...Object.keys(body)];
+  const names = [
+    ...new URL(sent.target, service.baseUrl).searchParams.keys(),
+    ...Object.keys(body),
+  ];
   return names.filter((name) => name !== "idempotency_key").toSorted();
 }
 
@@ -115,19 +126,51 @@ const CALLS: [name: string, call: (client: Client) => Promise<unknown>, fields: 
   ["rfq.accept of a match", ({ rfq }) => rfq.accept(match), ["quote_id"]],
   ["rfq.cancelQuote", ({ rfq }) => rfq.cancelQuote(quote), ["quote_id"]],
   ["rfq.cancelRequest", ({ rfq }) => rfq.cancelRequest(request), ["request_id"]],
-  ["rfq.cancelQuotes", ({ rfq }) => rfq.cancelQuotes(request), ["asset_id", "request_id", "venue_id"]],
-  ["rfq.request", ({ rfq }) => rfq.request(request), ["amount", "asset_id", "disclose_identity", "side", "venue_id"]],
+  [
+    "rfq.cancelQuotes",
+    ({ rfq }) => rfq.cancelQuotes(request),
+    ["asset_id", "request_id", "venue_id"],
+  ],
+  [
+    "rfq.request",
+    ({ rfq }) => rfq.request(request),
+    ["amount", "asset_id", "disclose_identity", "side", "venue_id"],
+  ],
   ["rfq.quote", ({ rfq }) => rfq.quote(quote), ["price", "request_id"]],
-  ["rfq.quotes", ({ rfq }) => rfq.quotes({ ...quote, ...page }).page(), ["last_cursor", "limit", "request_id", "status"]],
+  [
+    "rfq.quotes",
+    ({ rfq }) => rfq.quotes({ ...quote, ...page }).page(),
+    ["last_cursor", "limit", "request_id", "status"],
+  ],
   ["rfq.openRequests", ({ rfq }) => rfq.openRequests(request).page(), ["asset_id", "venue_id"]],
-  ["rfq.myRequests", ({ rfq }) => rfq.myRequests({ ...request, ...page }).page(), ["last_cursor", "limit"]],
+  [
+    "rfq.myRequests",
+    ({ rfq }) => rfq.myRequests({ ...request, ...page }).page(),
+    ["last_cursor", "limit"],
+  ],
   ["rfq.myQuotes", ({ rfq }) => rfq.myQuotes(quote).page(), ["status"]],
   ["rfq.matches", ({ rfq }) => rfq.matches({ ...match, ...page }).page(), ["last_cursor", "limit"]],
   ["custody.balance", ({ custody }) => custody.balance(quote), ["asset_id", "venue_id"]],
-  ["custody.balances", ({ custody }) => custody.balances({ ...quote, ...page }).page(), ["last_cursor", "limit"]],
-  ["custody.createDepositAddress", ({ custody }) => custody.createDepositAddress(address), ["chain"]],
-  ["custody.ledger", ({ custody }) => custody.ledger({ ...match, ...page }).page(), ["asset_id", "last_cursor", "limit"]],
-  ["custody.deposits", ({ custody }) => custody.deposits({ ...address, ...page }).page(), ["last_cursor", "limit"]],
+  [
+    "custody.balances",
+    ({ custody }) => custody.balances({ ...quote, ...page }).page(),
+    ["last_cursor", "limit"],
+  ],
+  [
+    "custody.createDepositAddress",
+    ({ custody }) => custody.createDepositAddress(address),
+    ["chain"],
+  ],
+  [
+    "custody.ledger",
+    ({ custody }) => custody.ledger({ ...match, ...page }).page(),
+    ["asset_id", "last_cursor", "limit"],
+  ],
+  [
+    "custody.deposits",
+    ({ custody }) => custody.deposits({ ...address, ...page }).page(),
+    ["last_cursor", "limit"],
+  ],
   ["custody.withdrawals", ({ custody }) => custody.withdrawals(withdrawal).page(), ["status"]],
   ["custody.withdrawal", ({ custody }) => custody.withdrawal(withdrawal), ["withdrawal_id"]],
   [
@@ -144,8 +187,16 @@ const CALLS: [name: string, call: (client: Client) => Promise<unknown>, fields: 
     ({ auth }) => auth.createApiKey({ ...apiKey, expires_at: at, allowed_ips: ["::1"] }),
     ["allowed_ips", "expires_at", "label", "scopes"],
   ],
-  ["auth.apiKeys", ({ auth }) => auth.apiKeys({ ...apiKey, ...page }).page(), ["last_cursor", "limit"]],
-  ["auth.auditEvents", ({ auth }) => auth.auditEvents({ ...apiKey, ...page }).page(), ["last_cursor", "limit"]],
+  [
+    "auth.apiKeys",
+    ({ auth }) => auth.apiKeys({ ...apiKey, ...page }).page(),
+    ["last_cursor", "limit"],
+  ],
+  [
+    "auth.auditEvents",
+    ({ auth }) => auth.auditEvents({ ...apiKey, ...page }).page(),
+    ["last_cursor", "limit"],
+  ],
 ];
 
 describe("given a whole record", () => {
@@ -165,13 +216,25 @@ describe("given a whole record", () => {
     }
     const service = await startFakeService(() => ({ status: 201, body: { ticket: "t" } }));
     running.push(service);
-    const client = new Client({ baseUrl: service.baseUrl, credential: { accessToken: "t" }, webSocket: Socket });
+    const client = new Client({
+      baseUrl: service.baseUrl,
+      credential: { accessToken: "t" },
+      webSocket: Socket,
+    });
     // What a stream is made of cannot be replaced by a record's field of the same name.
-    const stray = { ...request, since: 7, url: "ws://elsewhere.test", query: {}, ticket: () => Promise.reject(new Error("stray")) };
+    const stray = {
+      ...request,
+      since: 7,
+      url: "ws://elsewhere.test",
+      query: {},
+      ticket: () => Promise.reject(new Error("stray")),
+    };
     const stream = client.bookStream(stray);
     void stream.ready().catch(() => {});
     await expect.poll(() => urls).toHaveLength(1);
     stream.close();
-    expect(urls[0]).toBe(`${service.baseUrl.replace("http", "ws")}/rfq/stream?venue_id=venue_one&asset_id=0xab&since=7&ticket=t`);
+    expect(urls[0]).toBe(
+      `${service.baseUrl.replace("http", "ws")}/rfq/stream?venue_id=venue_one&asset_id=0xab&since=7&ticket=t`,
+    );
   });
 });

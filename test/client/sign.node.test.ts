@@ -13,31 +13,58 @@ function expected(message: string | Buffer): string {
 describe("sign", () => {
   it("covers timestamp, method, target and body, each on its line", async () => {
     const body = '{"quote_id":"0190a0b0-0000-7000-8000-000000000000"}';
-    const signature = await sign({ secret: SECRET, timestampMs: 1_763_000_000_123, method: "POST", pathAndQuery: "/rfq/accept", body });
+    const signature = await sign({
+      secret: SECRET,
+      timestampMs: 1_763_000_000_123,
+      method: "POST",
+      pathAndQuery: "/rfq/accept",
+      body,
+    });
     expect(signature).toBe(expected(`1763000000123\nPOST\n/rfq/accept\n${body}`));
   });
 
   it("ends with the third line feed when there is no body", async () => {
-    const signature = await sign({ secret: SECRET, timestampMs: 1, method: "GET", pathAndQuery: "/custody/get-ledger?limit=0" });
+    const signature = await sign({
+      secret: SECRET,
+      timestampMs: 1,
+      method: "GET",
+      pathAndQuery: "/custody/get-ledger?limit=0",
+    });
     expect(signature).toBe(expected("1\nGET\n/custody/get-ledger?limit=0\n"));
   });
 
   it("keeps a lone question mark: it is part of the target", async () => {
-    const signature = await sign({ secret: SECRET, timestampMs: 1, method: "GET", pathAndQuery: "/auth/whoami?" });
+    const signature = await sign({
+      secret: SECRET,
+      timestampMs: 1,
+      method: "GET",
+      pathAndQuery: "/auth/whoami?",
+    });
     expect(signature).toBe(expected("1\nGET\n/auth/whoami?\n"));
   });
 
   it("agrees with `openssl dgst -sha256 -hmac`", async () => {
-    expect(await sign({ secret: "secret", timestampMs: 1_700_000_000_000, method: "get", pathAndQuery: "/a?b=c" })).toBe(
-      "zu2biRut/cJ1Zr0/0jSeA6YFDe8pXxMkzg1z2HAWMi4=",
-    );
+    expect(
+      await sign({
+        secret: "secret",
+        timestampMs: 1_700_000_000_000,
+        method: "get",
+        pathAndQuery: "/a?b=c",
+      }),
+    ).toBe("zu2biRut/cJ1Zr0/0jSeA6YFDe8pXxMkzg1z2HAWMi4=");
   });
 
   it("signs any bytes as they are, never a text made of them", async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), fc.webPath(), async (body, path) => {
         const head = Buffer.from(`5\nDELETE\n${path}\n`);
-        const signature = await sign({ secret: SECRET, timestampMs: 5, method: "DELETE", pathAndQuery: path, body });
+        const signature = await sign({
+          secret: SECRET,
+          timestampMs: 5,
+          method: "DELETE",
+          pathAndQuery: path,
+          body,
+        });
         expect(signature).toBe(expected(Buffer.concat([head, body])));
       }),
       { numRuns: 100 },
@@ -45,12 +72,23 @@ describe("sign", () => {
   });
 
   it("names the key and the timestamp it signed", async () => {
-    const headers = await signedHeaders({ apiKeyId: "key", secret: SECRET, timestampMs: 42, method: "GET", pathAndQuery: "/" });
-    expect(headers).toEqual({ APIKEY: "key", "X-Hmac-Timestamp": "42", "X-Hmac-Signature": expected("42\nGET\n/\n") });
+    const headers = await signedHeaders({
+      apiKeyId: "key",
+      secret: SECRET,
+      timestampMs: 42,
+      method: "GET",
+      pathAndQuery: "/",
+    });
+    expect(headers).toEqual({
+      APIKEY: "key",
+      "X-Hmac-Timestamp": "42",
+      "X-Hmac-Signature": expected("42\nGET\n/\n"),
+    });
   });
 
   it("treats a text body as its UTF-8 bytes", () => {
-    const of = (body: string | Uint8Array) => canonicalMessage({ timestampMs: 1, method: "POST", pathAndQuery: "/", body });
+    const of = (body: string | Uint8Array) =>
+      canonicalMessage({ timestampMs: 1, method: "POST", pathAndQuery: "/", body });
     expect(of("é")).toEqual(of(new TextEncoder().encode("é")));
   });
 });

@@ -20,7 +20,12 @@ function answer(request, body) {
   if (request.url === "/rfq/accept") return [409, { code: "insufficient_funds", available: "0x1" }];
   if (request.url.startsWith("/rfq/get-matches")) {
     const last = new URL(request.url, "http://x").searchParams.get("last_cursor");
-    return [200, last === null ? { items: [{ amount: "0x1" }], next_cursor: "1" } : { items: [{ amount: "0x2" }], next_cursor: null }];
+    return [
+      200,
+      last === null
+        ? { items: [{ amount: "0x1" }], next_cursor: "1" }
+        : { items: [{ amount: "0x2" }], next_cursor: null },
+    ];
   }
   return [200, { balance: "0xffffffffffffffff", pending_balance: "0x0", body }];
 }
@@ -31,20 +36,28 @@ const server = createServer(async (request, response) => {
   const message = `${request.headers["x-hmac-timestamp"]}\n${request.method}\n${request.url}\n${body}`;
   asked.push(request.url);
   if (asked.length === 1) return request.socket.destroy();
-  const signed = createHmac("sha256", SECRET).update(message).digest("base64") === request.headers["x-hmac-signature"];
+  const signed =
+    createHmac("sha256", SECRET).update(message).digest("base64") ===
+    request.headers["x-hmac-signature"];
   const [status, data] = isRefused(request.url)
     ? [426, { code: "websocket_required" }]
     : signed
       ? answer(request, body)
       : [401, { code: "signature_invalid" }];
-  response.writeHead(status, { "content-type": "application/json", "x-request-id": "id-1" }).end(JSON.stringify(data));
+  response
+    .writeHead(status, { "content-type": "application/json", "x-request-id": "id-1" })
+    .end(JSON.stringify(data));
 });
-const sockets = new WebSocketServer({ server, verifyClient: ({ req }, done) => done(!isRefused(req.url), 403) });
+const sockets = new WebSocketServer({
+  server,
+  verifyClient: ({ req }, done) => done(!isRefused(req.url), 403),
+});
 const sinces = [];
 sockets.on("connection", (socket, request) => {
   const since = new URL(request.url, "http://x").searchParams.get("since");
   sinces.push(since);
-  const say = (type, seq, data = {}) => socket.send(JSON.stringify({ type, stream: "account", seq, at: "", data }));
+  const say = (type, seq, data = {}) =>
+    socket.send(JSON.stringify({ type, stream: "account", seq, at: "", data }));
   say("hello", 7);
   if (since === null) {
     say("deposit.credited", 8, { amount: "0x5" });
@@ -61,7 +74,11 @@ const client = new Client({ baseUrl, credential, webSocket: WsOfPackage });
 assert.equal((await client.custody.usdcBalance()).balance, 2n ** 64n - 1n);
 assert.equal(asked.length, 2, "a lost answer is asked for again");
 const refused = await client.rfq.accept({ quote_id: "q", price: 1 }).catch((error) => error);
-assert.ok(refused instanceof Problem && refused.code === "insufficient_funds" && refused.requestId === "id-1");
+assert.ok(
+  refused instanceof Problem &&
+    refused.code === "insufficient_funds" &&
+    refused.requestId === "id-1",
+);
 assert.deepEqual(
   (await client.rfq.matches().all()).map(({ amount }) => amount),
   [1n, 2n],
@@ -75,12 +92,23 @@ for await (const message of stream) {
 assert.deepEqual(amounts, [5n, 6n], "each message once, over a broken connection");
 assert.deepEqual(sinces, [null, "8"]);
 for (const webSocket of [WsOfPackage, ...(typeof WebSocket === "undefined" ? [] : [WebSocket])]) {
-  const stream = new Client({ baseUrl, credential, webSocket }).venueStream({ venue_id: "venue_one" });
-  await assert.rejects(stream.ready(), (error) => error instanceof Problem && error.code === "scope_missing");
+  const stream = new Client({ baseUrl, credential, webSocket }).venueStream({
+    venue_id: "venue_one",
+  });
+  await assert.rejects(
+    stream.ready(),
+    (error) => error instanceof Problem && error.code === "scope_missing",
+  );
 }
-assert.match(await sign({ secret: SECRET, timestampMs: 1, method: "GET", pathAndQuery: "/" }), /^[A-Za-z0-9+/]{43}=$/);
+assert.match(
+  await sign({ secret: SECRET, timestampMs: 1, method: "GET", pathAndQuery: "/" }),
+  /^[A-Za-z0-9+/]{43}=$/,
+);
 if (typeof WebSocket === "undefined")
-  await assert.rejects(new Client({ baseUrl, credential }).accountStream().ready(), /give the client the option `webSocket`/);
+  await assert.rejects(
+    new Client({ baseUrl, credential }).accountStream().ready(),
+    /give the client the option `webSocket`/,
+  );
 
 sockets.close();
 server.closeAllConnections();

@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import type { StreamMessage } from "../../src/client/index.ts";
 import { StreamOrder } from "../../src/client/stream-order.ts";
 
-const frame = (type: string, seq: number, data: unknown = {}) => ({ type, stream: "s", seq, at: "", data }) as StreamMessage;
+const frame = (type: string, seq: number, data: unknown = {}) =>
+  ({ type, stream: "s", seq, at: "", data }) as StreamMessage;
 const event = (seq: number) => frame("account.notice", seq);
 const seqs = (messages: StreamMessage[]) => messages.map(({ seq }) => seq);
 

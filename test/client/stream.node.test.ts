@@ -1,5 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { NoAnswer, Problem, Stream, type StreamMessage, type StreamOptions, type WebSocketLike } from "../../src/client/index.ts";
+import {
+  NoAnswer,
+  Problem,
+  Stream,
+  type StreamMessage,
+  type StreamOptions,
+  type WebSocketLike,
+} from "../../src/client/index.ts";
 import { mayPass, reconnectDelay } from "../../src/client/stream-retry.ts";
 
 type Listener = (event: { data?: unknown; code?: number; reason?: string }) => void;
@@ -63,8 +70,10 @@ function open(options: Partial<StreamOptions> = {}): { stream: Stream; shown: St
 
 /** Lets promises settle and timers pass. */
 const pass = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
-const socket = (index: number) => FakeSocket.all[index] ?? expect.fail(`there are ${FakeSocket.all.length} sockets`);
-const seqs = (shown: StreamMessage[]) => shown.filter(({ type }) => type === "account.notice").map(({ seq }) => seq);
+const socket = (index: number) =>
+  FakeSocket.all[index] ?? expect.fail(`there are ${FakeSocket.all.length} sockets`);
+const seqs = (shown: StreamMessage[]) =>
+  shown.filter(({ type }) => type === "account.notice").map(({ seq }) => seq);
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -85,7 +94,10 @@ describe("Stream", () => {
     socket(0).breaks();
     await pass(2_000);
     expect(new URL(socket(0).url).searchParams.get("since")).toBeNull();
-    expect(Object.fromEntries(new URL(socket(1).url).searchParams)).toEqual({ since: "5", ticket: "ticket-2" });
+    expect(Object.fromEntries(new URL(socket(1).url).searchParams)).toEqual({
+      since: "5",
+      ticket: "ticket-2",
+    });
     socket(1).says({ type: "hello", seq: 6 });
     socket(1).says({ type: "account.notice", seq: 5 });
     socket(1).says({ type: "account.notice", seq: 6 });
@@ -137,7 +149,11 @@ describe("Stream", () => {
     socket(0).says({ type: "hello", seq: 0 });
     const quoting = stream.quote({ request_id: "r", price: 650_000 });
     await pass();
-    const frame = JSON.parse(socket(0).sent[0] ?? "") as { id: string; op: string; idempotency_key: string };
+    const frame = JSON.parse(socket(0).sent[0] ?? "") as {
+      id: string;
+      op: string;
+      idempotency_key: string;
+    };
     expect(frame).toMatchObject({ op: "quote", request_id: "r", price: 650_000 });
     expect(frame.idempotency_key).toMatch(/^[0-9a-f-]{36}$/);
     socket(0).breaks();
@@ -153,7 +169,11 @@ describe("Stream", () => {
     await pass();
     socket(0).says({ type: "hello", seq: 0 });
     const record = { quote_id: "q", request_id: "r", price: 1, status: "open", usdc_amount: 4n };
-    void Promise.allSettled([stream.accept(record), stream.cancelQuote(record), stream.quote(record)]);
+    void Promise.allSettled([
+      stream.accept(record),
+      stream.cancelQuote(record),
+      stream.quote(record),
+    ]);
     await pass();
     const frames = socket(0).sent.map((text) => Object.keys(JSON.parse(text) as object));
     expect(frames).toEqual([
@@ -194,7 +214,8 @@ describe("Stream", () => {
       const now = FakeSocket.all.at(-1)!;
       const since = Number(new URL(now.url).searchParams.get("since"));
       now.says({ type: "hello", seq: 100 });
-      for (const ahead of [1, 3, 2, 2, 0, 5]) now.says({ type: "account.notice", seq: since + ahead });
+      for (const ahead of [1, 3, 2, 2, 0, 5])
+        now.says({ type: "account.notice", seq: since + ahead });
       now.breaks();
       await pass(11_000);
     }
@@ -258,20 +279,35 @@ describe("Stream", () => {
     await pass();
     socket(0).breaks();
     await pass(39_900);
-    expect(onDisconnect.mock.calls).toEqual([[{ code: 1006, reason: "gone", attempt: 1, error: busy }]]);
+    expect(onDisconnect.mock.calls).toEqual([
+      [{ code: 1006, reason: "gone", attempt: 1, error: busy }],
+    ]);
     expect(FakeSocket.all).toHaveLength(1);
     await pass(700);
     expect(new URL(socket(1).url).searchParams.get("ticket")).toBe("ticket-2");
   });
 
   it("tells of each attempt without a ticket", async () => {
-    const errors = [new NoAnswer("ticket", "nobody there"), new Problem({ code: "rate_limited" }, { status: 429, retryAfterSecs: 60 })];
+    const errors = [
+      new NoAnswer("ticket", "nobody there"),
+      new Problem({ code: "rate_limited" }, { status: 429, retryAfterSecs: 60 }),
+    ];
     const left = [...errors];
     const onDisconnect = vi.fn();
-    open({ onDisconnect, ticket: async () => ({ ticket: await Promise.reject(left.shift() ?? new Error("asked too early")) }) });
+    open({
+      onDisconnect,
+      ticket: async () => ({
+        ticket: await Promise.reject(left.shift() ?? new Error("asked too early")),
+      }),
+    });
     await pass(59_000);
     expect(onDisconnect.mock.calls.map(([event]) => event as unknown)).toEqual(
-      errors.map((error, index) => ({ code: 1006, reason: "no ticket", attempt: index + 1, error })),
+      errors.map((error, index) => ({
+        code: 1006,
+        reason: "no ticket",
+        attempt: index + 1,
+        error,
+      })),
     );
   });
 
@@ -286,22 +322,28 @@ describe("Stream", () => {
   });
 
   it("does not begin with a number that the service would refuse", () => {
-    for (const since of [-1, 1.5, Number.NaN, 2 ** 53]) expect(() => open({ since })).toThrow(RangeError);
+    for (const since of [-1, 1.5, Number.NaN, 2 ** 53])
+      expect(() => open({ since })).toThrow(RangeError);
   });
 });
 
 describe("the next attempt", () => {
-  const problem = (status: number, retryAfterSecs: number | null = null) => new Problem({}, { status, retryAfterSecs });
+  const problem = (status: number, retryAfterSecs: number | null = null) =>
+    new Problem({}, { status, retryAfterSecs });
 
   it("is made unless credential or address is what was refused", () => {
     const passing = [408, 425, 429, 500, 502, 503, 504].map((status) => problem(status));
     expect([...passing, new NoAnswer("x", "lost")].every((error) => mayPass(error))).toBe(true);
-    expect([302, 400, 401, 403, 404, 410].map((status) => mayPass(problem(status)))).toEqual(Array(6).fill(false));
+    expect([302, 400, 401, 403, 404, 410].map((status) => mayPass(problem(status)))).toEqual(
+      Array(6).fill(false),
+    );
     expect(mayPass(new TypeError("a bug"))).toBe(false);
   });
 
   it("comes after a growing random time, and never before the service wants it", () => {
-    expect([1, 2, 3, 20, 5_000].map((attempt) => reconnectDelay(null, attempt, () => 0.5))).toEqual([250, 500, 1_000, 5_000, 5_000]);
+    expect([1, 2, 3, 20, 5_000].map((attempt) => reconnectDelay(null, attempt, () => 0.5))).toEqual(
+      [250, 500, 1_000, 5_000, 5_000],
+    );
     expect(reconnectDelay(problem(503, 40), 1, () => 0)).toBe(40_000);
     expect(reconnectDelay(problem(429, 40), 1, () => 0.5)).toBe(40_250);
     expect(reconnectDelay(problem(503, 1e9), 1, () => 0)).toBe(3_600_000);

@@ -2,7 +2,12 @@ import { createHmac } from "node:crypto";
 import { afterEach, describe, expect, it } from "vitest";
 import { Client, NoAnswer, Problem } from "../../src/client/index.ts";
 import { retryDelay } from "../../src/client/transport.ts";
-import { type FakeService, type Received, type Reply, startFakeService } from "../support/node/fake-service.ts";
+import {
+  type FakeService,
+  type Received,
+  type Reply,
+  startFakeService,
+} from "../support/node/fake-service.ts";
 
 const SECRET = "kq3Vt0m1y8Zb5cXwR7uN2pQeLsHdJfGaTiOvYxMzC4E";
 const running: FakeService[] = [];
@@ -10,10 +15,20 @@ afterEach(async () => {
   for (const service of running.splice(0)) await service.stop();
 });
 
-async function serve(reply: (request: Received, index: number) => Reply, options: { now?: () => number; attempts?: number } = {}) {
+async function serve(
+  reply: (request: Received, index: number) => Reply,
+  options: { now?: () => number; attempts?: number } = {},
+) {
   const service = await startFakeService(reply);
   running.push(service);
-  return { ...service, client: new Client({ baseUrl: service.baseUrl, credential: { apiKeyId: "key-1", secret: SECRET }, ...options }) };
+  return {
+    ...service,
+    client: new Client({
+      baseUrl: service.baseUrl,
+      credential: { apiKeyId: "key-1", secret: SECRET },
+      ...options,
+    }),
+  };
 }
 
 function signatureOf({ method, target, headers, body }: Received): string {
@@ -25,7 +40,9 @@ describe("what is sent", () => {
   it("carries a signature over the bytes and the target that arrive", async () => {
     const { client, received } = await serve(() => ({ body: { items: [], next_cursor: null } }));
     await client.rfq.openRequests({ venue_id: "venue_one", asset_id: "0xab", limit: 10 }).page();
-    await client.custody.ledger({ ref_id: "it's a+b ~é", reasons: ["trade", "fee"], min_amount: 2n ** 70n }).page();
+    await client.custody
+      .ledger({ ref_id: "it's a+b ~é", reasons: ["trade", "fee"], min_amount: 2n ** 70n })
+      .page();
     await client.rfq.accept({ quote_id: "q-é" });
     expect(received).toHaveLength(3);
     for (const request of received) {
@@ -40,24 +57,42 @@ describe("what is sent", () => {
 
   it("writes amounts as decimal strings, exact above 2^53", async () => {
     const { client, received } = await serve(() => ({ status: 201 }));
-    await client.rfq.request({ venue_id: "venue_two", asset_id: "0x1", amount: 2n ** 200n + 1n, side: "Ask" });
-    expect(JSON.parse(received[0]?.body.toString() ?? "")).toMatchObject({ amount: String(2n ** 200n + 1n) });
+    await client.rfq.request({
+      venue_id: "venue_two",
+      asset_id: "0x1",
+      amount: 2n ** 200n + 1n,
+      side: "Ask",
+    });
+    expect(JSON.parse(received[0]?.body.toString() ?? "")).toMatchObject({
+      amount: String(2n ** 200n + 1n),
+    });
   });
 
   it("reads amounts as bigints, exact above 2^53", async () => {
-    const { client } = await serve(() => ({ body: { balance: `0x${"f".repeat(64)}`, pending_balance: "0x0" } }));
-    expect(await client.custody.usdcBalance()).toEqual({ balance: 2n ** 256n - 1n, pending_balance: 0n });
+    const { client } = await serve(() => ({
+      body: { balance: `0x${"f".repeat(64)}`, pending_balance: "0x0" },
+    }));
+    expect(await client.custody.usdcBalance()).toEqual({
+      balance: 2n ** 256n - 1n,
+      pending_balance: 0n,
+    });
   });
 
   it("leaves a text that is no amount as it is, whatever its field is called", async () => {
-    const { client } = await serve(() => ({ body: { chains: [], limits: { fee: "none", amount: "12", delta: "-3" } } }));
+    const { client } = await serve(() => ({
+      body: { chains: [], limits: { fee: "none", amount: "12", delta: "-3" } },
+    }));
     expect((await client.config()).limits).toEqual({ fee: "none", amount: 12n, delta: -3n });
   });
 
   it("gives each write an idempotency key that its repeats share", async () => {
-    const { client, received } = await serve((_request, index) => (index === 0 ? { hangUp: true } : { status: 201 }));
+    const { client, received } = await serve((_request, index) =>
+      index === 0 ? { hangUp: true } : { status: 201 },
+    );
     await client.rfq.quote({ request_id: "r", price: 1 });
-    const keys = received.map(({ body }) => (JSON.parse(body.toString()) as { idempotency_key: string }).idempotency_key);
+    const keys = received.map(
+      ({ body }) => (JSON.parse(body.toString()) as { idempotency_key: string }).idempotency_key,
+    );
     expect(keys).toHaveLength(2);
     expect(keys[0]).toMatch(/^[0-9a-f-]{36}$/);
     expect(keys[1]).toBe(keys[0]);
@@ -70,7 +105,9 @@ describe("the clock", () => {
     const skewed = serverNow - 90_000;
     const refuse = (request: Received): Reply => {
       const skew = Number(request.headers["x-hmac-timestamp"]) - serverNow;
-      return Math.abs(skew) <= 30_000 ? {} : { status: 401, body: { code: "timestamp_outside_tolerance", skew_ms: skew } };
+      return Math.abs(skew) <= 30_000
+        ? {}
+        : { status: 401, body: { code: "timestamp_outside_tolerance", skew_ms: skew } };
     };
     const { client, received } = await serve(refuse, { now: () => skewed });
     await client.auth.createApiKey({ label: "x", scopes: ["read"] });
@@ -82,7 +119,9 @@ describe("the clock", () => {
     const serverNow = Date.now();
     const refuse = (request: Received): Reply => {
       const skew = Number(request.headers["x-hmac-timestamp"]) - serverNow;
-      return Math.abs(skew) <= 30_000 ? {} : { status: 401, body: { code: "timestamp_outside_tolerance", skew_ms: skew } };
+      return Math.abs(skew) <= 30_000
+        ? {}
+        : { status: 401, body: { code: "timestamp_outside_tolerance", skew_ms: skew } };
     };
     const { client, received } = await serve(refuse, { now: () => serverNow + 3_600_000 });
     await Promise.all([client.auth.whoami(), client.custody.usdcBalance(), client.auth.whoami()]);
@@ -91,34 +130,49 @@ describe("the clock", () => {
   });
 
   it("is not corrected again and again", async () => {
-    const { client, received } = await serve(() => ({ status: 401, body: { code: "timestamp_outside_tolerance", skew_ms: 60_000 } }));
-    await expect(client.auth.whoami()).rejects.toMatchObject({ code: "timestamp_outside_tolerance" });
+    const { client, received } = await serve(() => ({
+      status: 401,
+      body: { code: "timestamp_outside_tolerance", skew_ms: 60_000 },
+    }));
+    await expect(client.auth.whoami()).rejects.toMatchObject({
+      code: "timestamp_outside_tolerance",
+    });
     expect(received).toHaveLength(2);
   });
 });
 
 describe("repeating", () => {
   it("repeats a read whose answer was lost", async () => {
-    const { client, received } = await serve((_request, index) => (index < 2 ? { hangUp: true } : { body: { user_id: "u" } }));
+    const { client, received } = await serve((_request, index) =>
+      index < 2 ? { hangUp: true } : { body: { user_id: "u" } },
+    );
     expect(await client.auth.whoami()).toEqual({ user_id: "u" });
     expect(received).toHaveLength(3);
   });
 
   it("never repeats what is not idempotent after a lost answer", async () => {
     const { client, received } = await serve(() => ({ hangUp: true }));
-    await expect(client.auth.createApiKey({ label: "x", scopes: ["read"] })).rejects.toBeInstanceOf(NoAnswer);
+    await expect(client.auth.createApiKey({ label: "x", scopes: ["read"] })).rejects.toBeInstanceOf(
+      NoAnswer,
+    );
     await expect(client.custody.createDepositAddress()).rejects.toBeInstanceOf(NoAnswer);
     expect(received).toHaveLength(2);
   });
 
   it("gives up after its attempts", async () => {
-    const { client, received } = await serve(() => ({ status: 503, body: { code: "unavailable", outcome: "unknown" } }), { attempts: 3 });
+    const { client, received } = await serve(
+      () => ({ status: 503, body: { code: "unavailable", outcome: "unknown" } }),
+      { attempts: 3 },
+    );
     await expect(client.custody.usdcBalance()).rejects.toMatchObject({ status: 503 });
     expect(received).toHaveLength(3);
   });
 
-  const problem = (status: number, body: Record<string, unknown>, retryAfterSecs: number | null = null) =>
-    new Problem(body, { status, retryAfterSecs });
+  const problem = (
+    status: number,
+    body: Record<string, unknown>,
+    retryAfterSecs: number | null = null,
+  ) => new Problem(body, { status, retryAfterSecs });
   const half = () => 0.5;
 
   it("waits what the service asks for, and a growing random time otherwise", () => {
@@ -145,7 +199,9 @@ describe("repeating", () => {
 
   it("asks again when the time that the service wanted has passed", async () => {
     const { client, received } = await serve((_request, index) =>
-      index === 0 ? { status: 429, headers: { "retry-after": "1" }, body: { code: "rate_limited" } } : { status: 201 },
+      index === 0
+        ? { status: 429, headers: { "retry-after": "1" }, body: { code: "rate_limited" } }
+        : { status: 201 },
     );
     const startedAt = Date.now();
     await client.custody.createDepositAddress();
@@ -166,7 +222,12 @@ describe("repeating", () => {
         calls++;
         init?.signal?.addEventListener("abort", () => reject(new Error("aborted")));
       });
-    const client = new Client({ baseUrl: "http://nowhere.test", fetch: slow, timeoutMs: 20, attempts: 2 });
+    const client = new Client({
+      baseUrl: "http://nowhere.test",
+      fetch: slow,
+      timeoutMs: 20,
+      attempts: 2,
+    });
     await expect(client.health()).rejects.toThrow("no answer in time");
     expect(calls).toBe(2);
     await expect(client.auth.login({ email: "a", password: "b" })).rejects.toBeInstanceOf(NoAnswer);
@@ -174,8 +235,12 @@ describe("repeating", () => {
   });
 
   it("repeats an unsafe call only when nothing was done", () => {
-    expect(retryDelay(problem(503, { code: "unavailable", outcome: "none" }), false, 1, half)).not.toBeNull();
-    expect(retryDelay(problem(503, { code: "unavailable", outcome: "unknown" }), false, 1, half)).toBeNull();
+    expect(
+      retryDelay(problem(503, { code: "unavailable", outcome: "none" }), false, 1, half),
+    ).not.toBeNull();
+    expect(
+      retryDelay(problem(503, { code: "unavailable", outcome: "unknown" }), false, 1, half),
+    ).toBeNull();
     expect(retryDelay(new NoAnswer("x", "lost"), false, 1, half)).toBeNull();
     expect(retryDelay(problem(500, { code: "internal" }), true, 1, half)).toBeNull();
     expect(retryDelay(problem(409, { code: "quote_expired" }), true, 1, half)).toBeNull();
@@ -192,7 +257,12 @@ describe("problems", () => {
     }));
     const error: unknown = await client.rfq.accept({ quote_id: "q" }).catch((it: unknown) => it);
     expect(error).toBeInstanceOf(Problem);
-    expect(error).toMatchObject({ code: "insufficient_funds", status: 409, requestId: "7f0c", body: { available: "0x1" } });
+    expect(error).toMatchObject({
+      code: "insufficient_funds",
+      status: 409,
+      requestId: "7f0c",
+      body: { available: "0x1" },
+    });
   });
 
   it("are made of answers that are no problem bodies too", async () => {

@@ -2,7 +2,14 @@
 import { createExecutionContext } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { Client, type NoAnswer, Problem, type Scope, type Stream, type WebSocketLike } from "../../src/client/index.ts";
+import {
+  Client,
+  type NoAnswer,
+  Problem,
+  type Scope,
+  type Stream,
+  type WebSocketLike,
+} from "../../src/client/index.ts";
 import { config } from "../../src/platform/config.ts";
 import { anyIp, app, BASE, newKey, newUser } from "../support/edge.ts";
 
@@ -27,7 +34,10 @@ class SocketToWorker implements WebSocketLike {
     this.#socket = socket;
     for (const type of ["message", "close"] as const)
       socket.addEventListener(type, (event: MessageEvent | CloseEvent) => {
-        const copy = type === "message" ? new MessageEvent(type, { data: (event as MessageEvent).data }) : new CloseEvent(type);
+        const copy =
+          type === "message"
+            ? new MessageEvent(type, { data: (event as MessageEvent).data })
+            : new CloseEvent(type);
         this.#target.dispatchEvent(copy);
       });
     socket.accept();
@@ -47,10 +57,14 @@ async function newClient(): Promise<{ client: Client; session: Client }> {
   const { userId, token } = await newUser();
   const options = { baseUrl: BASE, fetch: toWorker, webSocket: SocketToWorker };
   const key = await newKey(userId, ["read", "trade"]);
-  return { client: new Client({ ...options, credential: key }), session: new Client({ ...options, credential: { accessToken: token } }) };
+  return {
+    client: new Client({ ...options, credential: key }),
+    session: new Client({ ...options, credential: { accessToken: token } }),
+  };
 }
 
-const newBook = () => ({ venue_id: "venue_one", asset_id: `0x${crypto.randomUUID().replaceAll("-", "")}` }) as const;
+const newBook = () =>
+  ({ venue_id: "venue_one", asset_id: `0x${crypto.randomUUID().replaceAll("-", "")}` }) as const;
 
 describe("the client in workerd", () => {
   it("signs what arrives, whatever is in the query and the body", async () => {
@@ -58,9 +72,18 @@ describe("the client in workerd", () => {
     expect((await client.auth.whoami()).credential).toBe("api_key");
     // Refused for what it is, so its signature held.
     const odd = client.custody.ledger({ ref_id: "it's a+b ~é/%2f?&=", reasons: ["trade", "fee"] });
-    await expect(odd.all()).rejects.toMatchObject({ code: "invalid_request", errors: [{ path: "query.ref_id" }] });
-    expect(await client.custody.ledger({ reasons: ["trade", "fee"], from: new Date(0), min_amount: 2n ** 70n }).all()).toEqual([]);
-    const key = await client.auth.createApiKey({ label: "é ✓", scopes: ["read"] }).catch((error: unknown) => error);
+    await expect(odd.all()).rejects.toMatchObject({
+      code: "invalid_request",
+      errors: [{ path: "query.ref_id" }],
+    });
+    expect(
+      await client.custody
+        .ledger({ reasons: ["trade", "fee"], from: new Date(0), min_amount: 2n ** 70n })
+        .all(),
+    ).toEqual([]);
+    const key = await client.auth
+      .createApiKey({ label: "é ✓", scopes: ["read"] })
+      .catch((error: unknown) => error);
     expect(key).toMatchObject({ code: "session_required" });
   });
 
@@ -69,7 +92,12 @@ describe("the client in workerd", () => {
     let sent = 0;
     const counted: typeof fetch = (input, init) => (sent++, toWorker(input, init));
     const now = () => Date.now() - 3_600_000;
-    const client = new Client({ baseUrl: BASE, fetch: counted, now, credential: await newKey(userId, ["read"]) });
+    const client = new Client({
+      baseUrl: BASE,
+      fetch: counted,
+      now,
+      credential: await newKey(userId, ["read"]),
+    });
     await client.auth.whoami();
     await client.auth.whoami();
     expect(sent).toBe(3);
@@ -79,11 +107,18 @@ describe("the client in workerd", () => {
     const { client, session } = await newClient();
     const request = await client.rfq.request({ ...newBook(), amount: 2n ** 70n, side: "Bid" });
     expect(request.amount).toBe(2n ** 70n);
-    expect(await client.rfq.openRequests(request).all()).toMatchObject([{ request_id: request.request_id }]);
-    expect(await client.rfq.cancelRequest(request)).toEqual({ request_id: request.request_id, status: "cancelled" });
+    expect(await client.rfq.openRequests(request).all()).toMatchObject([
+      { request_id: request.request_id },
+    ]);
+    expect(await client.rfq.cancelRequest(request)).toEqual({
+      request_id: request.request_id,
+      status: "cancelled",
+    });
     const key = await session.auth.createApiKey({ label: "x", scopes: ["read"] });
     expect((await session.auth.revokeApiKey(key)).revoked_at).not.toBeNull();
-    const refused: unknown = await client.rfq.accept({ quote_id: request.request_id }).catch((error: unknown) => error);
+    const refused: unknown = await client.rfq
+      .accept({ quote_id: request.request_id })
+      .catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(Problem);
     expect(refused).toMatchObject({ code: "quote_unknown", status: 404 });
   });
@@ -92,16 +127,21 @@ describe("the client in workerd", () => {
     const { client } = await newClient();
     const book = newBook();
     const made: string[] = [];
-    for (let index = 0; index < 5; index++) made.push((await client.rfq.request({ ...book, amount: 1n, side: "Ask" })).request_id);
+    for (let index = 0; index < 5; index++)
+      made.push((await client.rfq.request({ ...book, amount: 1n, side: "Ask" })).request_id);
     const walked: string[] = [];
-    for await (const { request_id } of client.rfq.openRequests({ ...book, limit: 2 })) walked.push(request_id);
+    for await (const { request_id } of client.rfq.openRequests({ ...book, limit: 2 }))
+      walked.push(request_id);
     expect(walked).toEqual(made.toReversed());
   });
 
   it("the same idempotency key makes one request of two", async () => {
     const { client } = await newClient();
     const terms = { ...newBook(), amount: 1n, side: "Bid" } as const;
-    const [one, two] = [await client.rfq.request(terms, { idempotencyKey: "k" }), await client.rfq.request(terms, { idempotencyKey: "k" })];
+    const [one, two] = [
+      await client.rfq.request(terms, { idempotencyKey: "k" }),
+      await client.rfq.request(terms, { idempotencyKey: "k" }),
+    ];
     expect(two).toEqual(one);
   });
 
@@ -116,7 +156,9 @@ describe("the client in workerd", () => {
       types.push(message.type);
       if (message.type !== "request.opened") continue;
       expect(message.data.amount).toBe(1_000_000n);
-      const refused: unknown = await stream.quote({ ...message.data, price: 650_000 }).catch((error: unknown) => error);
+      const refused: unknown = await stream
+        .quote({ ...message.data, price: 650_000 })
+        .catch((error: unknown) => error);
       expect(refused).toMatchObject({ code: "insufficient_funds", status: 409 });
       break;
     }
@@ -127,7 +169,10 @@ describe("the client in workerd", () => {
 type Heard = { attempt: number; error: Problem | NoAnswer | null };
 
 /** A client whose every request and upgrade goes by `reach`, and the addresses that it has asked for. */
-async function clientBy(reach: typeof fetch, scopes: Scope[]): Promise<{ client: Client; asked: string[] }> {
+async function clientBy(
+  reach: typeof fetch,
+  scopes: Scope[],
+): Promise<{ client: Client; asked: string[] }> {
   const asked: string[] = [];
   const noting: typeof fetch = (input, init) => {
     const { pathname, search } = new URL(new Request(input).url);
@@ -141,7 +186,10 @@ async function clientBy(reach: typeof fetch, scopes: Scope[]): Promise<{ client:
   }
   const { userId } = await newUser();
   const credential = await newKey(userId, scopes);
-  return { client: new Client({ baseUrl: BASE, fetch: noting, webSocket: NotingSocket, credential }), asked };
+  return {
+    client: new Client({ baseUrl: BASE, fetch: noting, webSocket: NotingSocket, credential }),
+    asked,
+  };
 }
 
 /** The Worker with other settings, but for the ticket: what is left to fail is the upgrade and the questions after it. */
@@ -162,7 +210,8 @@ class DownDatabase {
   }
 }
 
-const ticketsIn = (asked: string[]) => asked.flatMap((target) => /ticket=([^&]+)/.exec(target)?.[1] ?? []);
+const ticketsIn = (asked: string[]) =>
+  asked.flatMap((target) => /ticket=([^&]+)/.exec(target)?.[1] ?? []);
 
 /** The problem that ends the stream, as those who wait for it and who read it get it. */
 async function endOf(stream: Stream): Promise<unknown> {
@@ -176,9 +225,17 @@ describe("a stream whose upgrade the Worker refuses", () => {
   it("ends with scope_missing for a key that may not read, after one ticket that only the upgrade carried", async () => {
     const { client, asked } = await clientBy(toWorker, ["trade"]);
     const book = newBook();
-    for (const stream of [client.bookStream(book), client.venueStream(book), client.accountStream()]) {
+    for (const stream of [
+      client.bookStream(book),
+      client.venueStream(book),
+      client.accountStream(),
+    ]) {
       asked.length = 0;
-      expect(await endOf(stream)).toMatchObject({ code: "scope_missing", status: 403, body: { required_scope: "read" } });
+      expect(await endOf(stream)).toMatchObject({
+        code: "scope_missing",
+        status: 403,
+        body: { required_scope: "read" },
+      });
       expect(ticketsIn(asked)).toHaveLength(1);
       expect(asked).toHaveLength(4);
     }
@@ -187,7 +244,11 @@ describe("a stream whose upgrade the Worker refuses", () => {
   it("ends with invalid_request for a book that cannot be", async () => {
     const { client } = await clientBy(toWorker, ["read"]);
     const ended = await endOf(client.bookStream({ venue_id: "venue_one", asset_id: "banana" }));
-    expect(ended).toMatchObject({ code: "invalid_request", status: 400, errors: [{ path: "query.asset_id" }] });
+    expect(ended).toMatchObject({
+      code: "invalid_request",
+      status: 400,
+      errors: [{ path: "query.asset_id" }],
+    });
   });
 
   it("ends with route_unknown when streams are not served where everything else is", async () => {
@@ -196,7 +257,10 @@ describe("a stream whose upgrade the Worker refuses", () => {
       return toWorker(url.replace("/account/stream", "/elsewhere"), init);
     };
     const { client } = await clientBy(elsewhere, ["read"]);
-    expect(await endOf(client.accountStream())).toMatchObject({ code: "route_unknown", status: 404 });
+    expect(await endOf(client.accountStream())).toMatchObject({
+      code: "route_unknown",
+      status: 404,
+    });
   });
 
   it("waits as long as the Worker asks for when it cannot answer, and is there afterwards", async () => {
@@ -212,7 +276,9 @@ describe("a stream whose upgrade the Worker refuses", () => {
     };
     const stream = client.accountStream({ onDisconnect });
     await stream.ready();
-    expect(heard).toMatchObject([{ attempt: 1, error: { code: "unavailable", retryAfterSecs: 1 } }]);
+    expect(heard).toMatchObject([
+      { attempt: 1, error: { code: "unavailable", retryAfterSecs: 1 } },
+    ]);
     expect(Date.now() - heardAt).toBeGreaterThanOrEqual(995);
     expect(new Set(ticketsIn(asked)).size).toBe(2);
     expect(ticketsIn(asked)).toHaveLength(2);
@@ -226,10 +292,15 @@ describe("a stream whose upgrade the Worker refuses", () => {
       ["read"],
     );
     const heard = await new Promise<Heard>((onDisconnect) => {
-      const stream = client.accountStream({ onDisconnect: (event) => (stream.close(), onDisconnect(event)) });
+      const stream = client.accountStream({
+        onDisconnect: (event) => (stream.close(), onDisconnect(event)),
+      });
       stream.ready().catch(() => {});
     });
-    expect(heard).toMatchObject({ attempt: 1, error: { code: "rate_limited", status: 429, retryAfterSecs: 10 } });
+    expect(heard).toMatchObject({
+      attempt: 1,
+      error: { code: "rate_limited", status: 429, retryAfterSecs: 10 },
+    });
   });
 
   it("tries on when it has too many sockets, which HTTPS does not tell, and is there when one is closed", async () => {

@@ -49,7 +49,13 @@ export async function startChain() {
   })
     .extend(publicActions)
     .extend(walletActions);
-  const [admin, payer, pauser, sweeper, stranger] = (await client.getAddresses()) as [Address, Address, Address, Address, Address];
+  const [admin, payer, pauser, sweeper, stranger] = (await client.getAddresses()) as [
+    Address,
+    Address,
+    Address,
+    Address,
+    Address,
+  ];
 
   /** anvil answers a moment before it has mined. */
   async function mined(hash: Hex): Promise<TransactionReceipt> {
@@ -72,12 +78,19 @@ export async function startChain() {
       chain: null,
     });
     const receipt = await mined(hash);
-    if (receipt.status !== "success" || !receipt.contractAddress) throw new Error(`${name} did not deploy`);
+    if (receipt.status !== "success" || !receipt.contractAddress)
+      throw new Error(`${name} did not deploy`);
     return { address: getAddress(receipt.contractAddress), abi };
   }
 
   /** Sends and mines; a reverted transaction is `ok: false`, not an exception. */
-  async function trySend(from: Address, to: ContractRef, functionName: string, args: readonly unknown[] = [], gas = GAS): Promise<Result> {
+  async function trySend(
+    from: Address,
+    to: ContractRef,
+    functionName: string,
+    args: readonly unknown[] = [],
+    gas = GAS,
+  ): Promise<Result> {
     const hash = await client.writeContract({
       ...to,
       functionName,
@@ -94,13 +107,23 @@ export async function startChain() {
     };
   }
 
-  async function send(from: Address, to: ContractRef, functionName: string, args: readonly unknown[] = []): Promise<Result> {
+  async function send(
+    from: Address,
+    to: ContractRef,
+    functionName: string,
+    args: readonly unknown[] = [],
+  ): Promise<Result> {
     const result = await trySend(from, to, functionName, args);
-    if (!result.ok) throw new Error(`${functionName} reverted: ${await revertOf(from, to, functionName, args)}`);
+    if (!result.ok)
+      throw new Error(`${functionName} reverted: ${await revertOf(from, to, functionName, args)}`);
     return result;
   }
 
-  async function read<T>(to: ContractRef, functionName: string, args: readonly unknown[] = []): Promise<T> {
+  async function read<T>(
+    to: ContractRef,
+    functionName: string,
+    args: readonly unknown[] = [],
+  ): Promise<T> {
     return (await client.readContract({ ...to, functionName, args })) as T;
   }
 
@@ -116,7 +139,10 @@ export async function startChain() {
       await client.simulateContract({ ...to, functionName, args, account: from, gas });
       return null;
     } catch (error) {
-      const cause = error instanceof BaseError ? error.walk((inner) => inner instanceof ContractFunctionRevertedError) : null;
+      const cause =
+        error instanceof BaseError
+          ? error.walk((inner) => inner instanceof ContractFunctionRevertedError)
+          : null;
       if (!(cause instanceof ContractFunctionRevertedError)) throw error;
       return cause.data?.errorName ?? cause.signature ?? "unknown";
     }
@@ -150,7 +176,9 @@ export async function startChain() {
   };
 }
 
-const eventsAbi = [...vaultAbi, ...depositFactoryAbi].filter((item) => item.type === "event") as Abi;
+const eventsAbi = [...vaultAbi, ...depositFactoryAbi].filter(
+  (item) => item.type === "event",
+) as Abi;
 
 function decode(logs: Log[]): Event[] {
   return parseEventLogs({ abi: eventsAbi, logs }).map((log) => {
@@ -178,7 +206,14 @@ export async function vaultWorld(
   options: { timelockSecs?: number; predecessor?: Address; limit?: bigint; rich?: bigint } = {},
 ) {
   const { admin, payer, pauser } = chain;
-  const vault = await chain.deploy("Vault", [0, admin, payer, pauser, options.timelockSecs ?? 0, options.predecessor ?? ZERO]);
+  const vault = await chain.deploy("Vault", [
+    0,
+    admin,
+    payer,
+    pauser,
+    options.timelockSecs ?? 0,
+    options.predecessor ?? ZERO,
+  ]);
   const usdc = await chain.deploy("LocalUSDC");
   const outcomes = await chain.deploy("LocalOutcomeTokens");
   const limit = options.limit ?? HUGE;
@@ -210,7 +245,11 @@ export async function vaultWorld(
   });
 
   async function batchArgs(payments: readonly Payment[]) {
-    return [await chain.read<bigint>(vault, "nextBatchNo"), (await chain.now()) + 3_600n, payments] as const;
+    return [
+      await chain.read<bigint>(vault, "nextBatchNo"),
+      (await chain.now()) + 3_600n,
+      payments,
+    ] as const;
   }
   /** Pays the next batch and says what became of each payment, e.g. `["Paid", "Skipped:2"]`. */
   async function pay(...payments: Payment[]): Promise<string[]> {
@@ -219,7 +258,8 @@ export async function vaultWorld(
   const state = async (payment: Payment | Hex) =>
     Number(await chain.read(vault, "state", [typeof payment === "string" ? payment : payment.id]));
   const usdcOf = (holder: Address) => chain.read<bigint>(usdc, "balanceOf", [holder]);
-  const outcomeOf = (holder: Address, tokenId = 7n) => chain.read<bigint>(outcomes, "balanceOf", [holder, tokenId]);
+  const outcomeOf = (holder: Address, tokenId = 7n) =>
+    chain.read<bigint>(outcomes, "balanceOf", [holder, tokenId]);
 
   /** A hostile token that the vault holds and may pay. */
   async function hostile(mode: string | null, held = 1_000_000n): Promise<ContractRef> {
@@ -254,10 +294,22 @@ export async function vaultWorld(
 export function outcomesOf(result: Result): string[] {
   return result.events
     .filter(({ eventName }) => ["Paid", "Failed", "Skipped"].includes(eventName))
-    .map(({ eventName, args }) => (eventName === "Skipped" ? `Skipped:${String(args["reason"])}` : eventName));
+    .map(({ eventName, args }) =>
+      eventName === "Skipped" ? `Skipped:${String(args["reason"])}` : eventName,
+    );
 }
 
 /** A factory of its own that sweeps into `vault`. */
-export async function deployFactory(chain: Chain, vault: ContractRef, timelockSecs = 0): Promise<ContractRef> {
-  return chain.deploy("DepositFactory", [0, chain.admin, chain.sweeper, vault.address, timelockSecs]);
+export async function deployFactory(
+  chain: Chain,
+  vault: ContractRef,
+  timelockSecs = 0,
+): Promise<ContractRef> {
+  return chain.deploy("DepositFactory", [
+    0,
+    chain.admin,
+    chain.sweeper,
+    vault.address,
+    timelockSecs,
+  ]);
 }

@@ -1,14 +1,33 @@
-import { type Address, type Hex, concat, encodeFunctionData, getContractAddress, getCreate2Address, keccak256 } from "viem";
+import {
+  type Address,
+  type Hex,
+  concat,
+  encodeFunctionData,
+  getContractAddress,
+  getCreate2Address,
+  keccak256,
+} from "viem";
 import { expect, it } from "vitest";
 import { readArtifact } from "../../scripts/stack/deploy-contracts.ts";
-import { type Chain, type ContractRef, KIND, type Result, ZERO, deployFactory, id32, someone, vaultWorld } from "./chain.ts";
+import {
+  type Chain,
+  type ContractRef,
+  KIND,
+  type Result,
+  ZERO,
+  deployFactory,
+  id32,
+  someone,
+  vaultWorld,
+} from "./chain.ts";
 
 const DAY = 86_400;
 const UNAUTHORIZED = "AccessControlUnauthorizedAccount";
 
 type Item = { salt: Hex; token: Address; kind: number; tokenId: bigint; minAmount: bigint };
 
-const swept = ({ events }: Result) => events.map(({ eventName, args }) => [eventName, args["salt"], args["amount"]]);
+const swept = ({ events }: Result) =>
+  events.map(({ eventName, args }) => [eventName, args["salt"], args["amount"]]);
 
 async function factoryWorld(chain: Chain, timelockSecs = 0) {
   const world = await vaultWorld(chain, { rich: 0n });
@@ -33,7 +52,8 @@ async function factoryWorld(chain: Chain, timelockSecs = 0) {
   async function funded(usdcAmount: bigint, outcomes: Record<string, bigint> = {}): Promise<Hex> {
     const salt = id32();
     const account = await addressOf(salt);
-    if (usdcAmount > 0n) await chain.send(chain.stranger, world.usdc, "mint", [account, usdcAmount]);
+    if (usdcAmount > 0n)
+      await chain.send(chain.stranger, world.usdc, "mint", [account, usdcAmount]);
     for (const [tokenId, amount] of Object.entries(outcomes))
       await chain.send(chain.stranger, world.outcomes, "mint", [account, BigInt(tokenId), amount]);
     return salt;
@@ -48,9 +68,15 @@ export function factoryTests(chain: Chain): void {
     const { factory, addressOf, vault } = await factoryWorld(chain);
     const implementation = getContractAddress({ from: factory.address, nonce: 1n });
     expect(await chain.read(factory, "implementation")).toBe(implementation);
-    const initCode = concat(["0x3d602d80600a3d3981f3363d3d373d3d3d363d73", implementation, "0x5af43d82803e903d91602b57fd5bf3"]);
+    const initCode = concat([
+      "0x3d602d80600a3d3981f3363d3d373d3d3d363d73",
+      implementation,
+      "0x5af43d82803e903d91602b57fd5bf3",
+    ]);
     for (const salt of [id32(), id32(), `0x${"00".repeat(32)}` as Hex]) {
-      expect(getCreate2Address({ from: factory.address, salt, bytecodeHash: keccak256(initCode) })).toBe(await addressOf(salt));
+      expect(
+        getCreate2Address({ from: factory.address, salt, bytecodeHash: keccak256(initCode) }),
+      ).toBe(await addressOf(salt));
     }
     for (const [name, contract] of [
       ["DepositFactory", factory],
@@ -59,13 +85,20 @@ export function factoryTests(chain: Chain): void {
       const code = await chain.client.getCode({ address: contract.address });
       expect(keccak256(code ?? "0x")).toBe(readArtifact(name).deployedBytecodeHash);
     }
-    expect(await chain.read({ ...factory, address: implementation, abi: forwarderAbi }, "factory")).toBe(factory.address);
+    expect(
+      await chain.read({ ...factory, address: implementation, abi: forwarderAbi }, "factory"),
+    ).toBe(factory.address);
   });
 
   it("a sweep deploys where needed and moves whole balances of both kinds to the vault", async () => {
     const world = await factoryWorld(chain);
     const [one, two] = [await world.funded(100n, { 7: 20n, 9: 30n }), await world.funded(50n)];
-    const result = await world.sweep(world.usdcItem(one), world.outcomeItem(one, 7n), world.outcomeItem(one, 9n), world.usdcItem(two));
+    const result = await world.sweep(
+      world.usdcItem(one),
+      world.outcomeItem(one, 7n),
+      world.outcomeItem(one, 9n),
+      world.usdcItem(two),
+    );
     expect(swept(result)).toEqual([
       ["Swept", one, 100n],
       ["Swept", one, 20n],
@@ -80,7 +113,10 @@ export function factoryTests(chain: Chain): void {
       amount: 20n,
     });
     expect(await world.usdcOf(world.vault.address)).toBe(150n);
-    expect([await world.outcomeOf(world.vault.address, 7n), await world.outcomeOf(world.vault.address, 9n)]).toEqual([20n, 30n]);
+    expect([
+      await world.outcomeOf(world.vault.address, 7n),
+      await world.outcomeOf(world.vault.address, 9n),
+    ]).toEqual([20n, 30n]);
     await chain.send(stranger, world.usdc, "mint", [await world.addressOf(one), 5n]);
     expect(swept(await world.sweep(world.usdcItem(one)))).toEqual([["Swept", one, 5n]]);
   });
@@ -93,7 +129,15 @@ export function factoryTests(chain: Chain): void {
     expect(await chain.client.getCode({ address: account })).not.toBe(undefined);
     await chain.send(stranger, world.outcomes, "mint", [account, 7n, 3n]);
     await chain.send(stranger, world.outcomes, "mintBatch", [account, [8n, 9n], [4n, 5n]]);
-    expect(swept(await world.sweep(world.outcomeItem(salt, 7n), world.outcomeItem(salt, 8n), world.outcomeItem(salt, 9n)))).toEqual([
+    expect(
+      swept(
+        await world.sweep(
+          world.outcomeItem(salt, 7n),
+          world.outcomeItem(salt, 8n),
+          world.outcomeItem(salt, 9n),
+        ),
+      ),
+    ).toEqual([
       ["Swept", salt, 3n],
       ["Swept", salt, 4n],
       ["Swept", salt, 5n],
@@ -103,8 +147,17 @@ export function factoryTests(chain: Chain): void {
   it("an empty address and one below its threshold are passed over in silence and stay undeployed", async () => {
     const world = await factoryWorld(chain);
     const [poor, empty] = [await world.funded(9n), id32()];
-    expect((await world.sweep(world.usdcItem(poor, 10n), world.usdcItem(empty), world.usdcItem(empty, 0n))).events).toEqual([]);
-    for (const salt of [poor, empty]) expect(await chain.client.getCode({ address: await world.addressOf(salt) })).toBe(undefined);
+    expect(
+      (
+        await world.sweep(
+          world.usdcItem(poor, 10n),
+          world.usdcItem(empty),
+          world.usdcItem(empty, 0n),
+        )
+      ).events,
+    ).toEqual([]);
+    for (const salt of [poor, empty])
+      expect(await chain.client.getCode({ address: await world.addressOf(salt) })).toBe(undefined);
     expect(swept(await world.sweep(world.usdcItem(poor, 9n)))).toEqual([["Swept", poor, 9n]]);
   });
 
@@ -118,18 +171,24 @@ export function factoryTests(chain: Chain): void {
     "REVERT_BOMB",
     "BALANCE_REVERTS",
     "BALANCE_BURNS_GAS",
-  ])("an item whose token %s is SweepFailed, keeps its balance, and the others are swept", async (mode) => {
-    const world = await factoryWorld(chain);
-    const [salt, good] = [id32(), await world.funded(5n)];
-    const token = await world.hostile(mode, 0n);
-    await chain.send(stranger, token, "mint", [await world.addressOf(salt), 100n]);
-    const result = await world.sweep({ ...world.usdcItem(salt), token: token.address }, world.usdcItem(good));
-    expect(swept(result)).toEqual([
-      ["SweepFailed", salt, undefined],
-      ["Swept", good, 5n],
-    ]);
-    expect(await chain.read(token, "trueBalanceOf", [await world.addressOf(salt)])).toBe(100n);
-  });
+  ])(
+    "an item whose token %s is SweepFailed, keeps its balance, and the others are swept",
+    async (mode) => {
+      const world = await factoryWorld(chain);
+      const [salt, good] = [id32(), await world.funded(5n)];
+      const token = await world.hostile(mode, 0n);
+      await chain.send(stranger, token, "mint", [await world.addressOf(salt), 100n]);
+      const result = await world.sweep(
+        { ...world.usdcItem(salt), token: token.address },
+        world.usdcItem(good),
+      );
+      expect(swept(result)).toEqual([
+        ["SweepFailed", salt, undefined],
+        ["Swept", good, 5n],
+      ]);
+      expect(await chain.read(token, "trueBalanceOf", [await world.addressOf(salt)])).toBe(100n);
+    },
+  );
 
   it("an item of no kind, or of a token without code, is SweepFailed", async () => {
     const world = await factoryWorld(chain);
@@ -150,11 +209,15 @@ export function factoryTests(chain: Chain): void {
     const world = await factoryWorld(chain);
     const salt = await world.funded(5n);
     for (const account of [stranger, admin, payer]) {
-      expect(await chain.revertOf(account, world.factory, "sweep", [[world.usdcItem(salt)]])).toBe(UNAUTHORIZED);
+      expect(await chain.revertOf(account, world.factory, "sweep", [[world.usdcItem(salt)]])).toBe(
+        UNAUTHORIZED,
+      );
     }
-    expect(await chain.revertOf(sweeper, world.factory, "sweep", [Array.from({ length: 76 }, () => world.usdcItem(salt))])).toBe(
-      "TooManyItems",
-    );
+    expect(
+      await chain.revertOf(sweeper, world.factory, "sweep", [
+        Array.from({ length: 76 }, () => world.usdcItem(salt)),
+      ]),
+    ).toBe("TooManyItems");
     await world.sweep(world.usdcItem(salt));
     const account: ContractRef = { address: await world.addressOf(salt), abi: forwarderAbi };
     const implementation: ContractRef = {
@@ -163,7 +226,14 @@ export function factoryTests(chain: Chain): void {
     };
     for (const target of [account, implementation]) {
       for (const caller of [stranger, admin, sweeper]) {
-        expect(await chain.revertOf(caller, target, "forward", [KIND.erc20, world.usdc.address, 0n, stranger])).toBe("OnlyFactory");
+        expect(
+          await chain.revertOf(caller, target, "forward", [
+            KIND.erc20,
+            world.usdc.address,
+            0n,
+            stranger,
+          ]),
+        ).toBe("OnlyFactory");
       }
     }
   });
@@ -174,7 +244,9 @@ export function factoryTests(chain: Chain): void {
     const salt = await world.funded(5n);
     const before = await world.addressOf(salt);
     const names = ({ events }: Result) => events.map(({ eventName }) => eventName);
-    expect(names(await chain.send(admin, world.factory, "scheduleVault", [next.vault.address]))).toEqual(["VaultScheduled"]);
+    expect(
+      names(await chain.send(admin, world.factory, "scheduleVault", [next.vault.address])),
+    ).toEqual(["VaultScheduled"]);
     expect(await chain.revertOf(admin, world.factory, "executeVault")).toBe("TooEarly");
     expect(await chain.read(world.factory, "pendingVault")).toBe(next.vault.address);
     await chain.pass(DAY);
@@ -190,7 +262,9 @@ export function factoryTests(chain: Chain): void {
     const world = await factoryWorld(chain, DAY);
     const [one, two] = [world.usdc.address, world.outcomes.address];
     const names = async (functionName: string, args: unknown[] = []) =>
-      (await chain.send(admin, world.factory, functionName, args)).events.map(({ eventName }) => eventName);
+      (await chain.send(admin, world.factory, functionName, args)).events.map(
+        ({ eventName }) => eventName,
+      );
     expect(await chain.revertOf(admin, world.factory, "executeVault")).toBe("NothingScheduled");
     await names("scheduleVault", [one]);
     expect(await names("scheduleVault", [two])).toEqual(["VaultCanceled", "VaultScheduled"]);
@@ -207,8 +281,12 @@ export function factoryTests(chain: Chain): void {
       for (const account of [stranger, sweeper])
         expect(await chain.revertOf(account, world.factory, functionName, args)).toBe(UNAUTHORIZED);
     }
-    expect(await chain.revertOf(admin, world.factory, "scheduleVault", [someone()])).toBe("NotAContract");
-    await expect(chain.deploy("DepositFactory", [0, admin, sweeper, someone(), 0])).rejects.toThrow();
+    expect(await chain.revertOf(admin, world.factory, "scheduleVault", [someone()])).toBe(
+      "NotAContract",
+    );
+    await expect(
+      chain.deploy("DepositFactory", [0, admin, sweeper, someone(), 0]),
+    ).rejects.toThrow();
   });
 
   it("a recipient who may sweep moves no deposit from inside a payment, and harms nobody by trying", async () => {
@@ -216,7 +294,10 @@ export function factoryTests(chain: Chain): void {
     const salt = await world.funded(70n);
     await chain.send(stranger, world.outcomes, "mint", [world.vault.address, 7n, 10n]);
     const recipient = await world.recipient("ACCEPTS");
-    await chain.send(admin, world.factory, "grantRole", [await chain.read(world.factory, "SWEEPER_ROLE"), recipient.address]);
+    await chain.send(admin, world.factory, "grantRole", [
+      await chain.read(world.factory, "SWEEPER_ROLE"),
+      recipient.address,
+    ]);
     const data = encodeFunctionData({
       abi: world.factory.abi,
       functionName: "sweep",
@@ -224,7 +305,10 @@ export function factoryTests(chain: Chain): void {
     });
     await chain.send(admin, recipient, "setCall", [world.factory.address, data]);
     expect(await world.pay(world.inOutcome(10n, { to: recipient.address }))).toEqual(["Paid"]);
-    expect([await chain.read(recipient, "called"), await chain.read(recipient, "callSucceeded")]).toEqual([true, false]);
+    expect([
+      await chain.read(recipient, "called"),
+      await chain.read(recipient, "callSucceeded"),
+    ]).toEqual([true, false]);
     expect(await world.usdcOf(await world.addressOf(salt))).toBe(70n);
     await chain.send(admin, recipient, "execute", [world.factory.address, data]);
     expect(await world.usdcOf(world.vault.address)).toBe(70n);

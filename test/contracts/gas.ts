@@ -1,6 +1,15 @@
 import { type Hex } from "viem";
 import { expect, it } from "vitest";
-import { type Chain, KIND, type Payment, type Result, deployFactory, id32, outcomesOf, vaultWorld } from "./chain.ts";
+import {
+  type Chain,
+  KIND,
+  type Payment,
+  type Result,
+  deployFactory,
+  id32,
+  outcomesOf,
+  vaultWorld,
+} from "./chain.ts";
 
 const QUARTER_OF_A_BLOCK = 30_000_000n / 4n;
 /** EIP-7825: no transaction may have more. */
@@ -33,28 +42,36 @@ export function gasTests(chain: Chain): void {
   const { payer, sweeper } = chain;
 
   // Again when anvil did not go back to the same state, which says nothing about the contracts.
-  it("no gas limit, from too low to enough, marks a good payment Failed: all or nothing", { retry: 4 }, async () => {
-    const world = await vaultWorld(chain);
-    // These give up early and cheaply when starved, which leaves enough gas to record it as their failure.
-    const recipient = await world.recipient("NEEDS_GAS");
-    const token = await world.hostile("NEEDS_GAS");
-    const payments = [world.inUsdc(1n), world.inOutcome(2n, { to: recipient.address }), world.inUsdc(3n, { token: token.address })];
-    const limit = await chain.read<bigint>(world.vault, "payGasLimit", [2n, 1n]);
-    const args = await world.batchArgs(payments);
-    const seen = new Set<string>();
-    let lowest = limit;
-    const run = (gas: bigint) => chain.trySend(payer, world.vault, "pay", args, gas);
-    const check = async (result: Result, gas: bigint) => {
-      const outcome = result.ok ? outcomesOf(result).join() : "reverted";
-      seen.add(outcome);
-      if (result.ok && gas < lowest) lowest = gas;
-      if (!result.ok) expect(await chain.read(world.vault, "nextBatchNo")).toBe(1n);
-    };
-    await scan(chain, range(60_000n, limit, 6_007n), run, check);
-    await scan(chain, range(lowest - 6_500n, lowest + 500n, 193n), run, check);
-    expect([...seen].sort()).toEqual(["Paid,Paid,Paid", "reverted"]);
-    expect(lowest).toBeLessThan(limit);
-  });
+  it(
+    "no gas limit, from too low to enough, marks a good payment Failed: all or nothing",
+    { retry: 4 },
+    async () => {
+      const world = await vaultWorld(chain);
+      // These give up early and cheaply when starved, which leaves enough gas to record it as their failure.
+      const recipient = await world.recipient("NEEDS_GAS");
+      const token = await world.hostile("NEEDS_GAS");
+      const payments = [
+        world.inUsdc(1n),
+        world.inOutcome(2n, { to: recipient.address }),
+        world.inUsdc(3n, { token: token.address }),
+      ];
+      const limit = await chain.read<bigint>(world.vault, "payGasLimit", [2n, 1n]);
+      const args = await world.batchArgs(payments);
+      const seen = new Set<string>();
+      let lowest = limit;
+      const run = (gas: bigint) => chain.trySend(payer, world.vault, "pay", args, gas);
+      const check = async (result: Result, gas: bigint) => {
+        const outcome = result.ok ? outcomesOf(result).join() : "reverted";
+        seen.add(outcome);
+        if (result.ok && gas < lowest) lowest = gas;
+        if (!result.ok) expect(await chain.read(world.vault, "nextBatchNo")).toBe(1n);
+      };
+      await scan(chain, range(60_000n, limit, 6_007n), run, check);
+      await scan(chain, range(lowest - 6_500n, lowest + 500n, 193n), run, check);
+      expect([...seen].sort()).toEqual(["Paid,Paid,Paid", "reverted"]);
+      expect(lowest).toBeLessThan(limit);
+    },
+  );
 
   it.each([
     ["BURNS_GAS", 50n, "Failed"],
@@ -66,23 +83,48 @@ export function gasTests(chain: Chain): void {
     const world = await vaultWorld(chain, { predecessor: first.vault.address });
     const token = await world.hostile(mode);
     const gas = await chain.read<bigint>(world.vault, "payGasLimit", [count, 0n]);
-    const payments = Array.from({ length: Number(count) }, () => world.inUsdc(3n, { token: token.address }));
-    const result = await chain.trySend(payer, world.vault, "pay", await world.batchArgs(payments), gas);
+    const payments = Array.from({ length: Number(count) }, () =>
+      world.inUsdc(3n, { token: token.address }),
+    );
+    const result = await chain.trySend(
+      payer,
+      world.vault,
+      "pay",
+      await world.batchArgs(payments),
+      gas,
+    );
     expect(outcomesOf(result)).toEqual(payments.map(() => outcome));
   });
 
   // The dearest batch: every id new to the contract, the limits and the predecessor; every recipient a burner or new.
-  it.each(["BURNS_GAS", "ACCEPTS", "BURNS_MOST"])("payGasLimit suffices for 50 unseen ERC-1155 ids whose recipient %s", async (mode) => {
-    const first = await vaultWorld(chain);
-    const world = await vaultWorld(chain, { predecessor: first.vault.address, rich: 0n });
-    const tokenIds = Array.from({ length: 50 }, (_, index) => (1n << 255n) + BigInt(index));
-    await chain.send(chain.stranger, world.outcomes, "mintBatch", [world.vault.address, tokenIds, tokenIds.map(() => 5n)]);
-    const recipient = await world.recipient(mode);
-    const payments = tokenIds.map((tokenId): Payment => world.inOutcome(5n, { tokenId, to: recipient.address }));
-    const gas = await chain.read<bigint>(world.vault, "payGasLimit", [0n, 50n]);
-    const result = await chain.trySend(payer, world.vault, "pay", await world.batchArgs(payments), gas);
-    expect(outcomesOf(result)).toEqual(payments.map(() => (mode === "BURNS_GAS" ? "Failed" : "Paid")));
-  });
+  it.each(["BURNS_GAS", "ACCEPTS", "BURNS_MOST"])(
+    "payGasLimit suffices for 50 unseen ERC-1155 ids whose recipient %s",
+    async (mode) => {
+      const first = await vaultWorld(chain);
+      const world = await vaultWorld(chain, { predecessor: first.vault.address, rich: 0n });
+      const tokenIds = Array.from({ length: 50 }, (_, index) => (1n << 255n) + BigInt(index));
+      await chain.send(chain.stranger, world.outcomes, "mintBatch", [
+        world.vault.address,
+        tokenIds,
+        tokenIds.map(() => 5n),
+      ]);
+      const recipient = await world.recipient(mode);
+      const payments = tokenIds.map((tokenId): Payment =>
+        world.inOutcome(5n, { tokenId, to: recipient.address }),
+      );
+      const gas = await chain.read<bigint>(world.vault, "payGasLimit", [0n, 50n]);
+      const result = await chain.trySend(
+        payer,
+        world.vault,
+        "pay",
+        await world.batchArgs(payments),
+        gas,
+      );
+      expect(outcomesOf(result)).toEqual(
+        payments.map(() => (mode === "BURNS_GAS" ? "Failed" : "Paid")),
+      );
+    },
+  );
 
   it("50 payments of either kind stay under a quarter of a block, and every limit under EIP-7825's", async () => {
     const { vault } = await vaultWorld(chain, { rich: 0n });
@@ -96,10 +138,16 @@ export function gasTests(chain: Chain): void {
     ];
     expect(50n * (g20 + r20)).toBeLessThan(QUARTER_OF_A_BLOCK);
     expect(50n * (g1155 + r1155)).toBeLessThan(QUARTER_OF_A_BLOCK);
-    expect(await chain.read(vault, "payGasLimit", [3n, 2n])).toBe(base + 3n * (g20 + r20) + 2n * (g1155 + r1155));
+    expect(await chain.read(vault, "payGasLimit", [3n, 2n])).toBe(
+      base + 3n * (g20 + r20) + 2n * (g1155 + r1155),
+    );
     const factory = await deployFactory(chain, vault);
-    expect(await chain.read<bigint>(factory, "sweepGasLimit", [await chain.read(factory, "MAX_ITEMS")])).toBeLessThan(MAX_TRANSACTION_GAS);
-    expect(await chain.read<bigint>(vault, "voidGasLimit", [await constant("MAX_VOIDS")])).toBeLessThan(QUARTER_OF_A_BLOCK);
+    expect(
+      await chain.read<bigint>(factory, "sweepGasLimit", [await chain.read(factory, "MAX_ITEMS")]),
+    ).toBeLessThan(MAX_TRANSACTION_GAS);
+    expect(
+      await chain.read<bigint>(vault, "voidGasLimit", [await constant("MAX_VOIDS")]),
+    ).toBeLessThan(QUARTER_OF_A_BLOCK);
   });
 
   it("voidGasLimit suffices for 1 and for 200 new ids behind a predecessor", async () => {
@@ -107,44 +155,58 @@ export function gasTests(chain: Chain): void {
     const { vault } = await vaultWorld(chain, { predecessor: first.vault.address, rich: 0n });
     for (const count of [1, 200]) {
       const gas = await chain.read<bigint>(vault, "voidGasLimit", [BigInt(count)]);
-      const result = await chain.trySend(payer, vault, "void", [Array.from({ length: count }, id32)], gas);
+      const result = await chain.trySend(
+        payer,
+        vault,
+        "void",
+        [Array.from({ length: count }, id32)],
+        gas,
+      );
       expect(result.events.length).toBe(count);
     }
   });
 
-  it("no gas limit makes a good sweep item SweepFailed, and sweepGasLimit suffices for 75 burning items", { retry: 4 }, async () => {
-    const world = await vaultWorld(chain, { rich: 0n });
-    const factory = await deployFactory(chain, world.vault);
-    const item = async (token: Hex, salt = id32()) => {
-      const account = await chain.read(factory, "addressOf", [salt]);
-      return { account, item: { salt, token, kind: KIND.erc20, tokenId: 0n, minAmount: 1n } };
-    };
-    const careful = await world.hostile("NEEDS_GAS", 0n);
-    const good = await Promise.all([item(careful.address), item(careful.address)]);
-    for (const { account } of good) await chain.send(chain.stranger, careful, "mint", [account, 4n]);
-    const limit = await chain.read<bigint>(factory, "sweepGasLimit", [2n]);
-    const items = good.map((one) => one.item);
-    const seen = new Set<string>();
-    await scan(
-      chain,
-      range(60_000n, limit, 12_007n),
-      (gas) => chain.trySend(sweeper, factory, "sweep", [items], gas),
-      async (result) => {
-        seen.add(result.ok ? result.events.map(({ eventName }) => eventName).join() : "reverted");
-      },
-    );
-    expect([...seen].sort()).toEqual(["Swept,Swept", "reverted"]);
+  it(
+    "no gas limit makes a good sweep item SweepFailed, and sweepGasLimit suffices for 75 burning items",
+    { retry: 4 },
+    async () => {
+      const world = await vaultWorld(chain, { rich: 0n });
+      const factory = await deployFactory(chain, world.vault);
+      const item = async (token: Hex, salt = id32()) => {
+        const account = await chain.read(factory, "addressOf", [salt]);
+        return { account, item: { salt, token, kind: KIND.erc20, tokenId: 0n, minAmount: 1n } };
+      };
+      const careful = await world.hostile("NEEDS_GAS", 0n);
+      const good = await Promise.all([item(careful.address), item(careful.address)]);
+      for (const { account } of good)
+        await chain.send(chain.stranger, careful, "mint", [account, 4n]);
+      const limit = await chain.read<bigint>(factory, "sweepGasLimit", [2n]);
+      const items = good.map((one) => one.item);
+      const seen = new Set<string>();
+      await scan(
+        chain,
+        range(60_000n, limit, 12_007n),
+        (gas) => chain.trySend(sweeper, factory, "sweep", [items], gas),
+        async (result) => {
+          seen.add(result.ok ? result.events.map(({ eventName }) => eventName).join() : "reverted");
+        },
+      );
+      expect([...seen].sort()).toEqual(["Swept,Swept", "reverted"]);
 
-    const token = await world.hostile("BURNS_GAS", 0n);
-    const burning = await Promise.all(Array.from({ length: 75 }, () => item(token.address)));
-    for (const { account } of burning) await chain.send(chain.stranger, token, "mint", [account, 1n]);
-    const result = await chain.trySend(
-      sweeper,
-      factory,
-      "sweep",
-      [burning.map((one) => one.item)],
-      await chain.read(factory, "sweepGasLimit", [75n]),
-    );
-    expect(result.events.map(({ eventName }) => eventName)).toEqual(burning.map(() => "SweepFailed"));
-  });
+      const token = await world.hostile("BURNS_GAS", 0n);
+      const burning = await Promise.all(Array.from({ length: 75 }, () => item(token.address)));
+      for (const { account } of burning)
+        await chain.send(chain.stranger, token, "mint", [account, 1n]);
+      const result = await chain.trySend(
+        sweeper,
+        factory,
+        "sweep",
+        [burning.map((one) => one.item)],
+        await chain.read(factory, "sweepGasLimit", [75n]),
+      );
+      expect(result.events.map(({ eventName }) => eventName)).toEqual(
+        burning.map(() => "SweepFailed"),
+      );
+    },
+  );
 }

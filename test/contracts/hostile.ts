@@ -28,9 +28,15 @@ export function hostileTests(chain: Chain): void {
     const payment = world.inUsdc(1_000n, { token: token.address });
     const [before, after] = [world.inUsdc(1n), world.inUsdc(2n)];
     expect(await world.pay(before, payment, after)).toEqual(["Paid", outcome, "Paid"]);
-    expect(await chain.read(token, "trueBalanceOf", [payment.to])).toBe(outcome === "Paid" ? 1_000n : 0n);
-    expect(await chain.read(token, "trueBalanceOf", [world.vault.address])).toBe(outcome === "Paid" ? 999_000n : 1_000_000n);
-    expect(await world.state(payment)).toBe(outcome === "Paid" ? STATE.paid : outcome === "Failed" ? STATE.failed : STATE.none);
+    expect(await chain.read(token, "trueBalanceOf", [payment.to])).toBe(
+      outcome === "Paid" ? 1_000n : 0n,
+    );
+    expect(await chain.read(token, "trueBalanceOf", [world.vault.address])).toBe(
+      outcome === "Paid" ? 999_000n : 1_000_000n,
+    );
+    expect(await world.state(payment)).toBe(
+      outcome === "Paid" ? STATE.paid : outcome === "Failed" ? STATE.failed : STATE.none,
+    );
   });
 
   it("a blacklisted recipient is Failed alone", async () => {
@@ -38,7 +44,9 @@ export function hostileTests(chain: Chain): void {
     const token = await world.hostile(null);
     const refused = world.inUsdc(5n, { token: token.address });
     await chain.send(admin, token, "setBlacklisted", [refused.to, true]);
-    expect(await world.pay(world.inUsdc(5n, { token: token.address }), refused, world.inUsdc(5n))).toEqual(["Paid", "Failed", "Paid"]);
+    expect(
+      await world.pay(world.inUsdc(5n, { token: token.address }), refused, world.inUsdc(5n)),
+    ).toEqual(["Paid", "Failed", "Paid"]);
   });
 
   it("a token without code is never paid", async () => {
@@ -62,15 +70,24 @@ export function hostileTests(chain: Chain): void {
     const world = await vaultWorld(chain);
     const recipient = await world.recipient(mode);
     const payment = world.inOutcome(30n, { to: recipient.address });
-    expect(await world.pay(world.inOutcome(1n), payment, world.inUsdc(1n))).toEqual(["Paid", outcome, "Paid"]);
+    expect(await world.pay(world.inOutcome(1n), payment, world.inUsdc(1n))).toEqual([
+      "Paid",
+      outcome,
+      "Paid",
+    ]);
     expect(await world.outcomeOf(recipient.address)).toBe(outcome === "Paid" ? 30n : 0n);
-    expect(await world.outcomeOf(world.vault.address)).toBe(1_000_000n - 1n - (outcome === "Paid" ? 30n : 0n));
+    expect(await world.outcomeOf(world.vault.address)).toBe(
+      1_000_000n - 1n - (outcome === "Paid" ? 30n : 0n),
+    );
   });
 
   it("a recipient that is a payer itself cannot re-enter pay, void or attempt", async () => {
     const world = await vaultWorld(chain);
     const recipient = await world.recipient("ACCEPTS");
-    await chain.send(admin, world.vault, "grantRole", [await chain.read(world.vault, "PAYER_ROLE"), recipient.address]);
+    await chain.send(admin, world.vault, "grantRole", [
+      await chain.read(world.vault, "PAYER_ROLE"),
+      recipient.address,
+    ]);
     const other = id32();
     const payment = world.inOutcome(30n, { to: recipient.address });
     const attempts = [
@@ -81,7 +98,10 @@ export function hostileTests(chain: Chain): void {
     for (const data of attempts) {
       await chain.send(admin, recipient, "setCall", [world.vault.address, data]);
       expect(await world.pay({ ...payment, id: id32() })).toEqual(["Paid"]);
-      expect([await chain.read(recipient, "called"), await chain.read(recipient, "callSucceeded")]).toEqual([true, false]);
+      expect([
+        await chain.read(recipient, "called"),
+        await chain.read(recipient, "callSucceeded"),
+      ]).toEqual([true, false]);
     }
     // The same call from outside the hook works: it was the guard that refused it, not a role.
     await chain.send(admin, recipient, "execute", [world.vault.address, attempts[1]]);
@@ -92,7 +112,10 @@ export function hostileTests(chain: Chain): void {
   it("voiding an id from inside its own payment changes nothing", async () => {
     const world = await vaultWorld(chain);
     const recipient = await world.recipient("ACCEPTS");
-    await chain.send(admin, world.vault, "grantRole", [await chain.read(world.vault, "PAYER_ROLE"), recipient.address]);
+    await chain.send(admin, world.vault, "grantRole", [
+      await chain.read(world.vault, "PAYER_ROLE"),
+      recipient.address,
+    ]);
     const payment = world.inOutcome(5n, { to: recipient.address });
     const data = encodeFunctionData({
       abi: world.vault.abi,
@@ -107,9 +130,19 @@ export function hostileTests(chain: Chain): void {
   it("fifty burners cost no more than the formula and leave the batch whole", async () => {
     const world = await vaultWorld(chain);
     const burner = await world.recipient("BURNS_GAS");
-    const payments = Array.from({ length: 50 }, (_, index) => world.inOutcome(1n, index % 10 === 0 ? {} : { to: burner.address }));
+    const payments = Array.from({ length: 50 }, (_, index) =>
+      world.inOutcome(1n, index % 10 === 0 ? {} : { to: burner.address }),
+    );
     const gas = await chain.read<bigint>(world.vault, "payGasLimit", [0n, 50n]);
-    const result = await chain.trySend(payer, world.vault, "pay", await world.batchArgs(payments), gas);
-    expect(outcomesOf(result)).toEqual(payments.map((_, index) => (index % 10 === 0 ? "Paid" : "Failed")));
+    const result = await chain.trySend(
+      payer,
+      world.vault,
+      "pay",
+      await world.batchArgs(payments),
+      gas,
+    );
+    expect(outcomesOf(result)).toEqual(
+      payments.map((_, index) => (index % 10 === 0 ? "Paid" : "Failed")),
+    );
   });
 }

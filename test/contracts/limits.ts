@@ -22,20 +22,23 @@ export function limitTests(chain: Chain): void {
     const world = await vaultWorld(chain, { limit: 1_000n });
     const over = world.inUsdc(401n);
     const failed = world.inUsdc(900n, { to: world.vault.address });
-    expect(await world.pay(failed, world.inUsdc(600n), over, world.inUsdc(400n), world.inUsdc(1n))).toEqual([
-      "Failed",
-      "Paid",
-      OVER,
-      "Paid",
-      OVER,
-    ]);
+    expect(
+      await world.pay(failed, world.inUsdc(600n), over, world.inUsdc(400n), world.inUsdc(1n)),
+    ).toEqual(["Failed", "Paid", OVER, "Paid", OVER]);
     await chain.pass(DAY);
     expect(await world.pay(over)).toEqual(["Paid"]);
   });
 
   it("a limit refills evenly: half of it after twelve hours, never more than all of it", async () => {
     const world = await vaultWorld(chain, { limit: 86_400n });
-    const available = async () => (await chain.read<[bigint, bigint]>(world.vault, "limitOf", [world.usdc.address, KIND.erc20, 0n]))[1];
+    const available = async () =>
+      (
+        await chain.read<[bigint, bigint]>(world.vault, "limitOf", [
+          world.usdc.address,
+          KIND.erc20,
+          0n,
+        ])
+      )[1];
     await world.pay(world.inUsdc(86_400n));
     await chain.pass(12 * HOUR);
     const half = await available();
@@ -51,8 +54,13 @@ export function limitTests(chain: Chain): void {
     const start = await chain.now();
     let paid = 0n;
     while ((await chain.now()) < start + BigInt(DAY)) {
-      const [, available] = await chain.read<[bigint, bigint]>(world.vault, "limitOf", [world.usdc.address, KIND.erc20, 0n]);
-      if (available > 0n && (await world.pay(world.inUsdc(available)))[0] === "Paid") paid += available;
+      const [, available] = await chain.read<[bigint, bigint]>(world.vault, "limitOf", [
+        world.usdc.address,
+        KIND.erc20,
+        0n,
+      ]);
+      if (available > 0n && (await world.pay(world.inUsdc(available)))[0] === "Paid")
+        paid += available;
       await chain.pass(6 * HOUR);
     }
     expect(paid).toBeGreaterThan(86_400n);
@@ -63,34 +71,68 @@ export function limitTests(chain: Chain): void {
     const world = await vaultWorld(chain, { limit: 100n });
     await chain.send(stranger, world.outcomes, "mint", [world.vault.address, 8n, 1_000n]);
     expect(
-      await world.pay(world.inOutcome(101n), world.inOutcome(100n), world.inOutcome(1n), world.inOutcome(100n, { tokenId: 8n })),
+      await world.pay(
+        world.inOutcome(101n),
+        world.inOutcome(100n),
+        world.inOutcome(1n),
+        world.inOutcome(100n, { tokenId: 8n }),
+      ),
     ).toEqual([OVER, "Paid", OVER, "Paid"]);
-    await chain.send(admin, world.vault, "setLimit", [world.outcomes.address, KIND.erc1155, 8n, 500n]);
-    expect(await world.pay(world.inOutcome(400n, { tokenId: 8n }), world.inOutcome(1n))).toEqual(["Paid", OVER]);
+    await chain.send(admin, world.vault, "setLimit", [
+      world.outcomes.address,
+      KIND.erc1155,
+      8n,
+      500n,
+    ]);
+    expect(await world.pay(world.inOutcome(400n, { tokenId: 8n }), world.inOutcome(1n))).toEqual([
+      "Paid",
+      OVER,
+    ]);
     // The default may change; what was set for one id stays.
-    await chain.send(admin, world.vault, "setLimit", [world.outcomes.address, KIND.erc1155Default, 0n, 0n]);
-    expect(await chain.read(world.vault, "limitOf", [world.outcomes.address, KIND.erc1155, 8n])).toMatchObject([500n, expect.any(BigInt)]);
-    expect(await chain.read(world.vault, "limitOf", [world.outcomes.address, KIND.erc1155, 9n])).toEqual([0n, 0n]);
+    await chain.send(admin, world.vault, "setLimit", [
+      world.outcomes.address,
+      KIND.erc1155Default,
+      0n,
+      0n,
+    ]);
+    expect(
+      await chain.read(world.vault, "limitOf", [world.outcomes.address, KIND.erc1155, 8n]),
+    ).toMatchObject([500n, expect.any(BigInt)]);
+    expect(
+      await chain.read(world.vault, "limitOf", [world.outcomes.address, KIND.erc1155, 9n]),
+    ).toEqual([0n, 0n]);
   });
 
   it("lowering a limit keeps what was used of it", async () => {
     const world = await vaultWorld(chain, { limit: 1_000_000n });
     await world.pay(world.inUsdc(900_000n));
-    await chain.send(admin, world.vault, "setLimit", [world.usdc.address, KIND.erc20, 0n, 500_000n]);
+    await chain.send(admin, world.vault, "setLimit", [
+      world.usdc.address,
+      KIND.erc20,
+      0n,
+      500_000n,
+    ]);
     expect(await world.pay(world.inUsdc(1n))).toEqual([OVER]);
-    await chain.send(admin, world.vault, "setLimit", [world.usdc.address, KIND.erc20, 0n, 1_000_000n]);
+    await chain.send(admin, world.vault, "setLimit", [
+      world.usdc.address,
+      KIND.erc20,
+      0n,
+      1_000_000n,
+    ]);
     expect(await world.pay(world.inUsdc(200_000n), world.inUsdc(90_000n))).toEqual([OVER, "Paid"]);
   });
 
   it("amounts at the bounds are over the limit, not over the arithmetic", async () => {
     const world = await vaultWorld(chain, { limit: (1n << 96n) - 1n });
     const max = (1n << 256n) - 1n;
-    expect(await world.pay(world.inUsdc(max), world.inOutcome(max), world.inUsdc(1n << 96n), world.inUsdc(1n))).toEqual([
-      OVER,
-      OVER,
-      OVER,
-      "Paid",
-    ]);
+    expect(
+      await world.pay(
+        world.inUsdc(max),
+        world.inOutcome(max),
+        world.inUsdc(1n << 96n),
+        world.inUsdc(1n),
+      ),
+    ).toEqual([OVER, OVER, OVER, "Paid"]);
     expect(await world.pay(world.inUsdc((1n << 96n) - 1n))).toEqual([OVER]);
   });
 
@@ -100,11 +142,18 @@ export function limitTests(chain: Chain): void {
     const cap = async () => (await chain.read<[bigint, bigint]>(world.vault, "limitOf", key))[0];
     const scheduled = await chain.send(admin, world.vault, "setLimit", [...key, 200n]);
     expect(scheduled.events.map(({ eventName }) => eventName)).toEqual(["LimitScheduled"]);
-    expect(await chain.read(world.vault, "pendingLimitOf", key)).toEqual([200n, scheduled.events[0]?.args["executableAt"]]);
+    expect(await chain.read(world.vault, "pendingLimitOf", key)).toEqual([
+      200n,
+      scheduled.events[0]?.args["executableAt"],
+    ]);
     expect(await cap()).toBe(100n);
     expect(await chain.revertOf(admin, world.vault, "applyLimit", key)).toBe("TooEarly");
     await chain.pass(2 * DAY);
-    expect((await chain.send(admin, world.vault, "applyLimit", key)).events.map(({ eventName }) => eventName)).toEqual(["LimitSet"]);
+    expect(
+      (await chain.send(admin, world.vault, "applyLimit", key)).events.map(
+        ({ eventName }) => eventName,
+      ),
+    ).toEqual(["LimitSet"]);
     expect(await cap()).toBe(200n);
     expect(await chain.revertOf(admin, world.vault, "applyLimit", key)).toBe("NothingScheduled");
 
@@ -120,7 +169,11 @@ export function limitTests(chain: Chain): void {
     const world = await vaultWorld(chain, { timelockSecs: DAY, limit: 100n });
     const key = [world.usdc.address, KIND.erc20, 0n] as const;
     await chain.send(admin, world.vault, "setLimit", [...key, 200n]);
-    expect((await chain.send(admin, world.vault, "cancelLimit", key)).events.map(({ eventName }) => eventName)).toEqual(["LimitCanceled"]);
+    expect(
+      (await chain.send(admin, world.vault, "cancelLimit", key)).events.map(
+        ({ eventName }) => eventName,
+      ),
+    ).toEqual(["LimitCanceled"]);
     expect(await chain.revertOf(admin, world.vault, "cancelLimit", key)).toBe("NothingScheduled");
     await chain.send(admin, world.vault, "setLimit", [...key, 200n]);
     await chain.pass(16 * DAY);
@@ -129,7 +182,12 @@ export function limitTests(chain: Chain): void {
 
   it("giving one ERC-1155 id a limit above the default is a raise too", async () => {
     const world = await vaultWorld(chain, { timelockSecs: DAY, limit: 100n });
-    const result = await chain.send(admin, world.vault, "setLimit", [world.outcomes.address, KIND.erc1155, 77n, 101n]);
+    const result = await chain.send(admin, world.vault, "setLimit", [
+      world.outcomes.address,
+      KIND.erc1155,
+      77n,
+      101n,
+    ]);
     expect(result.events.map(({ eventName }) => eventName)).toEqual(["LimitScheduled"]);
   });
 
@@ -137,14 +195,40 @@ export function limitTests(chain: Chain): void {
     const world = await vaultWorld(chain);
     const key = [world.usdc.address, KIND.erc20, 0n] as const;
     for (const account of [stranger, chain.payer, chain.pauser]) {
-      expect(await chain.revertOf(account, world.vault, "setLimit", [...key, 1n])).toBe("AccessControlUnauthorizedAccount");
-      expect(await chain.revertOf(account, world.vault, "applyLimit", key)).toBe("AccessControlUnauthorizedAccount");
-      expect(await chain.revertOf(account, world.vault, "cancelLimit", key)).toBe("AccessControlUnauthorizedAccount");
+      expect(await chain.revertOf(account, world.vault, "setLimit", [...key, 1n])).toBe(
+        "AccessControlUnauthorizedAccount",
+      );
+      expect(await chain.revertOf(account, world.vault, "applyLimit", key)).toBe(
+        "AccessControlUnauthorizedAccount",
+      );
+      expect(await chain.revertOf(account, world.vault, "cancelLimit", key)).toBe(
+        "AccessControlUnauthorizedAccount",
+      );
     }
-    expect(await chain.revertOf(admin, world.vault, "setLimit", [world.usdc.address, KIND.erc20, 1n, 1n])).toBe("InvalidAsset");
-    expect(await chain.revertOf(admin, world.vault, "setLimit", [world.usdc.address, KIND.erc1155Default, 1n, 1n])).toBe("InvalidAsset");
-    expect(await chain.revertOf(admin, world.vault, "setLimit", [world.usdc.address, 3, 0n, 1n])).toBe("InvalidAsset");
-    expect(await chain.revertOf(admin, world.vault, "setLimit", [...key, 1n << 96n])).toBe("LimitTooHigh");
-    expect(await chain.revertOf(admin, world.vault, "setLimit", [someone(), KIND.erc20, 0n, 1n])).toBe("NotAContract");
+    expect(
+      await chain.revertOf(admin, world.vault, "setLimit", [
+        world.usdc.address,
+        KIND.erc20,
+        1n,
+        1n,
+      ]),
+    ).toBe("InvalidAsset");
+    expect(
+      await chain.revertOf(admin, world.vault, "setLimit", [
+        world.usdc.address,
+        KIND.erc1155Default,
+        1n,
+        1n,
+      ]),
+    ).toBe("InvalidAsset");
+    expect(
+      await chain.revertOf(admin, world.vault, "setLimit", [world.usdc.address, 3, 0n, 1n]),
+    ).toBe("InvalidAsset");
+    expect(await chain.revertOf(admin, world.vault, "setLimit", [...key, 1n << 96n])).toBe(
+      "LimitTooHigh",
+    );
+    expect(
+      await chain.revertOf(admin, world.vault, "setLimit", [someone(), KIND.erc20, 0n, 1n]),
+    ).toBe("NotAContract");
   });
 }

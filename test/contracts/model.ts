@@ -61,7 +61,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 3,
     arbitrary: fc.record({
       do: fc.constant("sweep" as const),
-      items: fc.array(fc.record({ salt: index(SALTS.length), asset: holdable, minAmount: amount }), { minLength: 1, maxLength: 4 }),
+      items: fc.array(
+        fc.record({ salt: index(SALTS.length), asset: holdable, minAmount: amount }),
+        { minLength: 1, maxLength: 4 },
+      ),
     }),
   },
   {
@@ -127,14 +130,21 @@ async function modelWorld(chain: Chain) {
   const liar = await world.hostile("LIES", 400n);
   await chain.send(chain.admin, world.vault, "setLimit", [liar.address, KIND.erc20, 0n, LIMIT]);
   // A limit of the id's own, so that raising and lowering it is the same for all three.
-  await chain.send(chain.admin, world.vault, "setLimit", [world.outcomes.address, KIND.erc1155, 7n, LIMIT]);
+  await chain.send(chain.admin, world.vault, "setLimit", [
+    world.outcomes.address,
+    KIND.erc1155,
+    7n,
+    LIMIT,
+  ]);
   const factory = await deployFactory(chain, world.vault);
   const assets = {
     usdc: { token: world.usdc.address, kind: KIND.erc20, tokenId: 0n },
     outcome: { token: world.outcomes.address, kind: KIND.erc1155, tokenId: 7n },
     liar: { token: liar.address, kind: KIND.erc20, tokenId: 0n },
   };
-  const accounts = await Promise.all(SALTS.map((salt) => chain.read<Address>(factory, "addressOf", [salt])));
+  const accounts = await Promise.all(
+    SALTS.map((salt) => chain.read<Address>(factory, "addressOf", [salt])),
+  );
   return { ...world, liar, factory, assets, accounts };
 }
 type World = Awaited<ReturnType<typeof modelWorld>>;
@@ -148,7 +158,12 @@ async function runStep(chain: Chain, world: World, model: Model, step: Step): Pr
         id: IDS[id] as Hex,
         ...(good ? {} : { to: world.vault.address }),
       }));
-      const result = await chain.trySend(chain.payer, world.vault, "pay", await world.batchArgs(payments));
+      const result = await chain.trySend(
+        chain.payer,
+        world.vault,
+        "pay",
+        await world.batchArgs(payments),
+      );
       expect(result.ok).toBe(!model.paused);
       if (model.paused) return;
       const now = await chain.now();
@@ -157,7 +172,9 @@ async function runStep(chain: Chain, world: World, model: Model, step: Step): Pr
       return;
     }
     case "void": {
-      const { events } = await chain.send(chain.payer, world.vault, "void", [step.ids.map((id) => IDS[id])]);
+      const { events } = await chain.send(chain.payer, world.vault, "void", [
+        step.ids.map((id) => IDS[id]),
+      ]);
       const open = [...new Set(step.ids)].filter((id) => model.states[id] === STATE.none);
       expect(events.map(({ args }) => args["id"])).toEqual(open.map((id) => IDS[id]));
       for (const id of open) model.states[id] = STATE.voided;
@@ -165,7 +182,8 @@ async function runStep(chain: Chain, world: World, model: Model, step: Step): Pr
     }
     case "deposit": {
       const to = world.accounts[step.salt];
-      if (step.asset === "usdc") await chain.send(chain.stranger, world.usdc, "mint", [to, step.amount]);
+      if (step.asset === "usdc")
+        await chain.send(chain.stranger, world.usdc, "mint", [to, step.amount]);
       else await chain.send(chain.stranger, world.outcomes, "mint", [to, 7n, step.amount]);
       model.deposits[step.salt]![step.asset] += step.amount;
       return;
@@ -185,7 +203,9 @@ async function runStep(chain: Chain, world: World, model: Model, step: Step): Pr
         model.deposits[salt]![asset] = 0n;
         model.vault[asset] += held;
       }
-      expect(events.map(({ eventName, args }) => [eventName, args["amount"]])).toEqual(moved.map((value) => ["Swept", value]));
+      expect(events.map(({ eventName, args }) => [eventName, args["amount"]])).toEqual(
+        moved.map((value) => ["Swept", value]),
+      );
       return;
     }
     case "limit": {
@@ -201,7 +221,11 @@ async function runStep(chain: Chain, world: World, model: Model, step: Step): Pr
     }
     case "pause":
     case "unpause": {
-      const result = await chain.trySend(step.do === "pause" ? chain.pauser : chain.admin, world.vault, step.do);
+      const result = await chain.trySend(
+        step.do === "pause" ? chain.pauser : chain.admin,
+        world.vault,
+        step.do,
+      );
       expect(result.ok).toBe(model.paused === (step.do === "unpause"));
       model.paused = step.do === "pause";
       return;
@@ -221,29 +245,35 @@ async function expectSame(chain: Chain, world: World, model: Model): Promise<voi
     liar: await chain.read(world.liar, "trueBalanceOf", [world.vault.address]),
   }).toEqual(model.vault);
   for (const [salt, account] of world.accounts.entries()) {
-    expect({ usdc: await world.usdcOf(account), outcome: await world.outcomeOf(account) }).toEqual(model.deposits[salt]);
+    expect({ usdc: await world.usdcOf(account), outcome: await world.outcomeOf(account) }).toEqual(
+      model.deposits[salt],
+    );
   }
 }
 
 export function modelTests(chain: Chain): void {
-  it("pay, void, sweep, pause and limits in any order do what a plain model does", { timeout: 60_000 }, async () => {
-    // One world, put back after every sequence: deploying it would take longer than the sequence.
-    const world = await modelWorld(chain);
-    let sequences = 0;
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
-        const id = await chain.client.snapshot();
-        const model = new Model();
-        try {
-          for (const one of steps) await runStep(chain, world, model, one);
-          await expectSame(chain, world, model);
-        } finally {
-          await chain.client.revert({ id });
-        }
-        sequences += 1;
-      }),
-      { numRuns: 30, interruptAfterTimeLimit: 4_500, endOnFailure: true },
-    );
-    expect(sequences).toBeGreaterThan(0);
-  });
+  it(
+    "pay, void, sweep, pause and limits in any order do what a plain model does",
+    { timeout: 60_000 },
+    async () => {
+      // One world, put back after every sequence: deploying it would take longer than the sequence.
+      const world = await modelWorld(chain);
+      let sequences = 0;
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
+          const id = await chain.client.snapshot();
+          const model = new Model();
+          try {
+            for (const one of steps) await runStep(chain, world, model, one);
+            await expectSame(chain, world, model);
+          } finally {
+            await chain.client.revert({ id });
+          }
+          sequences += 1;
+        }),
+        { numRuns: 30, interruptAfterTimeLimit: 4_500, endOnFailure: true },
+      );
+      expect(sequences).toBeGreaterThan(0);
+    },
+  );
 }

@@ -8,7 +8,12 @@ export function payTests(chain: Chain): void {
     const world = await vaultWorld(chain);
     const usdc = world.inUsdc(250n);
     const outcome = world.inOutcome(40n);
-    const result = await chain.send(payer, world.vault, "pay", await world.batchArgs([usdc, outcome]));
+    const result = await chain.send(
+      payer,
+      world.vault,
+      "pay",
+      await world.batchArgs([usdc, outcome]),
+    );
     expect(outcomesOf(result)).toEqual(["Paid", "Paid"]);
     expect(result.events[0]?.args).toEqual({
       id: usdc.id,
@@ -47,12 +52,9 @@ export function payTests(chain: Chain): void {
     const again = [{ ...payment, amount: 11n, to: someone() }, { ...fails, to: someone() }, voided];
     expect(await world.pay(...again)).toEqual(again.map(() => `Skipped:${REASON.alreadyDone}`));
     expect(await world.usdcOf(world.vault.address)).toBe(1_000_000n - 10n);
-    expect(await chain.read(world.vault, "states", [[payment.id, fails.id, voided.id, id32()]])).toEqual([
-      STATE.paid,
-      STATE.failed,
-      STATE.voided,
-      STATE.none,
-    ]);
+    expect(
+      await chain.read(world.vault, "states", [[payment.id, fails.id, voided.id, id32()]]),
+    ).toEqual([STATE.paid, STATE.failed, STATE.voided, STATE.none]);
   });
 
   it("batch numbers are strictly sequential and a refused batch uses none up", async () => {
@@ -60,10 +62,14 @@ export function payTests(chain: Chain): void {
     const [first, deadline] = await world.batchArgs([]);
     expect(first).toBe(1n);
     for (const wrong of [0n, 2n, (1n << 64n) + 1n]) {
-      expect(await chain.revertOf(payer, world.vault, "pay", [wrong, deadline, [world.inUsdc(1n)]])).toBe("WrongBatch");
+      expect(
+        await chain.revertOf(payer, world.vault, "pay", [wrong, deadline, [world.inUsdc(1n)]]),
+      ).toBe("WrongBatch");
     }
     await world.pay(world.inUsdc(1n));
-    expect(await chain.revertOf(payer, world.vault, "pay", [1n, deadline, [world.inUsdc(1n)]])).toBe("WrongBatch");
+    expect(
+      await chain.revertOf(payer, world.vault, "pay", [1n, deadline, [world.inUsdc(1n)]]),
+    ).toBe("WrongBatch");
     await world.pay(world.inUsdc(1n));
     expect(await chain.read(world.vault, "nextBatchNo")).toBe(3n);
   });
@@ -72,17 +78,29 @@ export function payTests(chain: Chain): void {
     const world = await vaultWorld(chain);
     const next = (await chain.now()) + 100n;
     await chain.client.setNextBlockTimestamp({ timestamp: next });
-    const atDeadline = await chain.trySend(payer, world.vault, "pay", [1n, next, [world.inUsdc(1n)]]);
+    const atDeadline = await chain.trySend(payer, world.vault, "pay", [
+      1n,
+      next,
+      [world.inUsdc(1n)],
+    ]);
     expect(outcomesOf(atDeadline)).toEqual(["Paid"]);
-    expect(await chain.revertOf(payer, world.vault, "pay", [2n, next - 1n, [world.inUsdc(1n)]])).toBe("DeadlinePassed");
-    expect((await chain.trySend(payer, world.vault, "pay", [2n, next - 1n, [world.inUsdc(1n)]])).ok).toBe(false);
+    expect(
+      await chain.revertOf(payer, world.vault, "pay", [2n, next - 1n, [world.inUsdc(1n)]]),
+    ).toBe("DeadlinePassed");
+    expect(
+      (await chain.trySend(payer, world.vault, "pay", [2n, next - 1n, [world.inUsdc(1n)]])).ok,
+    ).toBe(false);
   });
 
   it("an empty batch and one of 51 are refused, one of 50 is paid", async () => {
     const world = await vaultWorld(chain);
     const payments = Array.from({ length: 51 }, () => world.inUsdc(1n));
-    expect(await chain.revertOf(payer, world.vault, "pay", await world.batchArgs([]))).toBe("BadCount");
-    expect(await chain.revertOf(payer, world.vault, "pay", await world.batchArgs(payments))).toBe("BadCount");
+    expect(await chain.revertOf(payer, world.vault, "pay", await world.batchArgs([]))).toBe(
+      "BadCount",
+    );
+    expect(await chain.revertOf(payer, world.vault, "pay", await world.batchArgs(payments))).toBe(
+      "BadCount",
+    );
     expect(await world.pay(...payments.slice(1))).toEqual(payments.slice(1).map(() => "Paid"));
   });
 
@@ -90,8 +108,12 @@ export function payTests(chain: Chain): void {
     const world = await vaultWorld(chain);
     const payment = world.inUsdc(1n);
     for (const account of [stranger, chain.admin, chain.pauser]) {
-      expect(await chain.revertOf(account, world.vault, "pay", await world.batchArgs([payment]))).toBe("AccessControlUnauthorizedAccount");
-      expect(await chain.revertOf(account, world.vault, "void", [[payment.id]])).toBe("AccessControlUnauthorizedAccount");
+      expect(
+        await chain.revertOf(account, world.vault, "pay", await world.batchArgs([payment])),
+      ).toBe("AccessControlUnauthorizedAccount");
+      expect(await chain.revertOf(account, world.vault, "void", [[payment.id]])).toBe(
+        "AccessControlUnauthorizedAccount",
+      );
     }
     for (const account of [stranger, payer, chain.admin]) {
       expect(await chain.revertOf(account, world.vault, "attempt", [payment])).toBe("OnlySelf");
@@ -108,7 +130,10 @@ export function payTests(chain: Chain): void {
       "Paid",
       `Skipped:${REASON.short}`,
     ]);
-    expect([await world.state(tooMuch), await world.state(outcome)]).toEqual([STATE.none, STATE.none]);
+    expect([await world.state(tooMuch), await world.state(outcome)]).toEqual([
+      STATE.none,
+      STATE.none,
+    ]);
     await chain.send(stranger, world.usdc, "mint", [world.vault.address, 50n]);
     expect(await world.pay(tooMuch)).toEqual(["Paid"]);
     expect(await world.usdcOf(tooMuch.to)).toBe(50n);
@@ -117,14 +142,22 @@ export function payTests(chain: Chain): void {
   it("a payment that makes no sense is Skipped and its id can still be paid", async () => {
     const world = await vaultWorld(chain);
     const zero = world.inUsdc(0n);
-    const senseless = [zero, world.inUsdc(1n, { kind: 2 }), world.inUsdc(1n, { kind: 255 }), world.inUsdc(1n, { tokenId: 1n })];
+    const senseless = [
+      zero,
+      world.inUsdc(1n, { kind: 2 }),
+      world.inUsdc(1n, { kind: 255 }),
+      world.inUsdc(1n, { tokenId: 1n }),
+    ];
     expect(await world.pay(...senseless)).toEqual(senseless.map(() => `Skipped:${REASON.invalid}`));
     expect(await world.pay({ ...zero, amount: 5n })).toEqual(["Paid"]);
   });
 
   it("a payment to the vault itself moves nothing and so is Failed", async () => {
     const world = await vaultWorld(chain);
-    const payments = [world.inUsdc(5n, { to: world.vault.address }), world.inOutcome(5n, { to: world.vault.address })];
+    const payments = [
+      world.inUsdc(5n, { to: world.vault.address }),
+      world.inOutcome(5n, { to: world.vault.address }),
+    ];
     expect(await world.pay(...payments)).toEqual(["Failed", "Failed"]);
     expect(await world.usdcOf(world.vault.address)).toBe(1_000_000n);
   });
@@ -135,11 +168,19 @@ export function payTests(chain: Chain): void {
     await world.pay(paid, failed);
     const open = id32();
     const result = await chain.send(payer, world.vault, "void", [[paid.id, open, failed.id, open]]);
-    expect(result.events.map(({ eventName, args }) => [eventName, args])).toEqual([["Voided", { id: open }]]);
-    expect(await chain.read(world.vault, "states", [[paid.id, open, failed.id]])).toEqual([STATE.paid, STATE.voided, STATE.failed]);
+    expect(result.events.map(({ eventName, args }) => [eventName, args])).toEqual([
+      ["Voided", { id: open }],
+    ]);
+    expect(await chain.read(world.vault, "states", [[paid.id, open, failed.id]])).toEqual([
+      STATE.paid,
+      STATE.voided,
+      STATE.failed,
+    ]);
     expect((await chain.send(payer, world.vault, "void", [[open]])).events).toEqual([]);
     expect(await chain.revertOf(payer, world.vault, "void", [[]])).toBe("BadCount");
-    expect(await chain.revertOf(payer, world.vault, "void", [Array.from({ length: 201 }, id32)])).toBe("BadCount");
+    expect(
+      await chain.revertOf(payer, world.vault, "void", [Array.from({ length: 201 }, id32)]),
+    ).toBe("BadCount");
   });
 
   it("a payment replayed from a raced, identical transaction pays nobody twice", async () => {

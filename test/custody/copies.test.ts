@@ -35,26 +35,41 @@ async function withdrawal(state: string, updatedAt: number): Promise<PaymentOrde
 
 it("copies of orders go once their withdrawal ended longer ago than a database can be taken back, and not before", async () => {
   const now = Date.now();
-  const old = [await withdrawal("settled", now - KEPT_MS - 1_000), await withdrawal("failed", now - KEPT_MS - 1_000)];
-  const young = [await withdrawal("settled", now - KEPT_MS + 60_000), await withdrawal("submitted", 0), await withdrawal("queued", 0)];
+  const old = [
+    await withdrawal("settled", now - KEPT_MS - 1_000),
+    await withdrawal("failed", now - KEPT_MS - 1_000),
+  ];
+  const young = [
+    await withdrawal("settled", now - KEPT_MS + 60_000),
+    await withdrawal("submitted", 0),
+    await withdrawal("queued", 0),
+  ];
   // Known to the copy alone: after a restore that is what it is there for.
   const unknown = { ...(young[0] as PaymentOrder), paymentId: "0xff", withdrawalId: uuidv7() };
   const kept = [...young, unknown];
   await runInDurableObject(env.PAYER.getByName(uuidv7()), async (_, { storage }) => {
     for (const order of [...old, ...kept]) await storage.put(`order:${order.paymentId}`, order);
-    const prune = () => pruneCopies<PaymentOrder>(storage, "order:", (copies) => endedLongAgo(db, copies));
+    const prune = () =>
+      pruneCopies<PaymentOrder>(storage, "order:", (copies) => endedLongAgo(db, copies));
     await prune();
     const left: PaymentOrder[] = [];
     for await (const page of copiesUnder<PaymentOrder>(storage, "order:")) left.push(...page);
-    expect(left.map(({ paymentId }) => paymentId).toSorted()).toEqual(kept.map(({ paymentId }) => paymentId).toSorted());
+    expect(left.map(({ paymentId }) => paymentId).toSorted()).toEqual(
+      kept.map(({ paymentId }) => paymentId).toSorted(),
+    );
   });
 });
 
 it("a turn looks at a bounded page, once an hour, and the next one goes on from there", async () => {
   await runInDurableObject(env.PAYER.getByName(uuidv7()), async (_, { storage }) => {
-    const all = Array.from({ length: 1_100 }, (_, index) => `order:${String(index).padStart(5, "0")}`);
+    const all = Array.from(
+      { length: 1_100 },
+      (_, index) => `order:${String(index).padStart(5, "0")}`,
+    );
     for (let start = 0; start < all.length; start += 128)
-      await storage.put(Object.fromEntries(all.slice(start, start + 128).map((key) => [key, { key }])));
+      await storage.put(
+        Object.fromEntries(all.slice(start, start + 128).map((key) => [key, { key }])),
+      );
     const pages: number[] = [];
     const prune = async () => {
       await pruneCopies(storage, "order:", async (copies) => {

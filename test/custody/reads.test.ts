@@ -28,11 +28,14 @@ it("no address is given out before the chain has confirmed the factory", async (
   const { api } = await caller();
   await all(db, sql`DELETE FROM chain_factories`);
   const other = { ...chain, chain: "unseen", default: true };
-  const refused = await custodyAs((await makeUser(db)).session, { CHAINS: JSON.stringify([other, chain]) }).post(
-    "/custody/create-deposit-address",
-    {},
-  );
-  expect([refused.status, refused.json["code"], refused.json["outcome"]]).toEqual([503, "unavailable", "none"]);
+  const refused = await custodyAs((await makeUser(db)).session, {
+    CHAINS: JSON.stringify([other, chain]),
+  }).post("/custody/create-deposit-address", {});
+  expect([refused.status, refused.json["code"], refused.json["outcome"]]).toEqual([
+    503,
+    "unavailable",
+    "none",
+  ]);
   void api;
 });
 
@@ -40,10 +43,18 @@ it("addresses rotate: the newest is current, all are listed newest first, each i
   await trustFactory();
   const { api, userId } = await caller();
   const made = [];
-  for (let i = 0; i < 3; i++) made.push(await api.post("/custody/create-deposit-address", i === 0 ? "" : { chain: chain.chain }));
-  expect(made.map((answer) => [answer.status, answer.json["nonce"], answer.json["current"], answer.json["chain"]])).toEqual(
-    [0, 1, 2].map((nonce) => [201, nonce, true, chain.chain]),
-  );
+  for (let i = 0; i < 3; i++)
+    made.push(
+      await api.post("/custody/create-deposit-address", i === 0 ? "" : { chain: chain.chain }),
+    );
+  expect(
+    made.map((answer) => [
+      answer.status,
+      answer.json["nonce"],
+      answer.json["current"],
+      answer.json["chain"],
+    ]),
+  ).toEqual([0, 1, 2].map((nonce) => [201, nonce, true, chain.chain]));
   expect(new Set(made.map((answer) => answer.json["address"])).size).toBe(3);
   const { json } = await api.get("/custody/get-deposit-addresses");
   expect(json["addresses"].map((one: any) => [one.address, one.current])).toEqual([
@@ -61,15 +72,20 @@ it("addresses rotate: the newest is current, all are listed newest first, each i
 it("addresses made at once get different numbers, and nobody else's", async () => {
   const { session } = await caller();
   const made = await Promise.all(
-    Array.from({ length: 5 }, () => createDepositAddress(db, settings, { actor: session, chain, ip: undefined })),
+    Array.from({ length: 5 }, () =>
+      createDepositAddress(db, settings, { actor: session, chain, ip: undefined }),
+    ),
   );
   expect(made.map((one) => one.nonce).sort((a, b) => a - b)).toEqual([0, 1, 2, 3, 4]);
 });
 
 it("a user has at most 50 addresses on a chain", async () => {
   const { session } = await caller();
-  for (let i = 0; i < 50; i++) await createDepositAddress(db, settings, { actor: session, chain, ip: undefined });
-  await expect(createDepositAddress(db, settings, { actor: session, chain, ip: undefined })).rejects.toMatchObject({
+  for (let i = 0; i < 50; i++)
+    await createDepositAddress(db, settings, { actor: session, chain, ip: undefined });
+  await expect(
+    createDepositAddress(db, settings, { actor: session, chain, ip: undefined }),
+  ).rejects.toMatchObject({
     data: { code: "deposit_address_limit" },
   });
 });
@@ -77,7 +93,9 @@ it("a user has at most 50 addresses on a chain", async () => {
 it("a frozen user gets no address", async () => {
   const { session, userId } = await caller();
   await all(db, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(userId)}`);
-  await expect(createDepositAddress(db, settings, { actor: session, chain, ip: undefined })).rejects.toMatchObject({
+  await expect(
+    createDepositAddress(db, settings, { actor: session, chain, ip: undefined }),
+  ).rejects.toMatchObject({
     data: { code: "account_frozen" },
   });
 });
@@ -91,23 +109,35 @@ it("an asset never held has zeros, and any spelling of its id names it", async (
     balance: "0x0",
     pending_balance: "0x0",
   });
-  expect((await api.get("/custody/get-usdc-balance")).json).toEqual({ balance: "0x0", pending_balance: "0x0" });
+  expect((await api.get("/custody/get-usdc-balance")).json).toEqual({
+    balance: "0x0",
+    pending_balance: "0x0",
+  });
   await fund(db, userId, key, 255n);
   await fund(db, userId, "usdc", 2n ** 60n);
   const padded = `0x000${assetId.slice(2).toUpperCase()}`;
-  expect((await api.get(`/custody/get-balance?venue_id=${venue}&asset_id=${padded}`)).json).toEqual({
-    venue_id: venue,
-    asset_id: assetId,
-    balance: "0xff",
-    pending_balance: "0x0",
-  });
-  expect((await api.get("/custody/get-usdc-balance")).json["balance"]).toBe(`0x${(2n ** 60n).toString(16)}`);
+  expect((await api.get(`/custody/get-balance?venue_id=${venue}&asset_id=${padded}`)).json).toEqual(
+    {
+      venue_id: venue,
+      asset_id: assetId,
+      balance: "0xff",
+      pending_balance: "0x0",
+    },
+  );
+  expect((await api.get("/custody/get-usdc-balance")).json["balance"]).toBe(
+    `0x${(2n ** 60n).toString(16)}`,
+  );
   expect((await api.get(`/custody/get-balance?asset_id=${assetId}`)).status).toBe(400);
 });
 
 it("all balances come USDC first, then by venue and asset, in pages", async () => {
   const { api, userId } = await caller();
-  const keys = [freshToken("venue_two").key, freshToken("venue_one").key, "usdc", freshToken("venue_three").key];
+  const keys = [
+    freshToken("venue_two").key,
+    freshToken("venue_one").key,
+    "usdc",
+    freshToken("venue_three").key,
+  ];
   for (const key of keys) await fund(db, userId, key, 9n);
   const seen: (string | null)[] = [];
   let cursor = "";
@@ -126,17 +156,29 @@ it("deposits are listed newest first with their state, hash and confirmations", 
   const two = await fund(db, userId, "usdc", 4n);
   const { json } = await api.get("/custody/get-deposits?status=credited");
   expect(
-    json["items"].map((item: any) => [item.deposit_id, item.transaction_hash, item.amount, item.venue_id, item.asset_id, item.status]),
+    json["items"].map((item: any) => [
+      item.deposit_id,
+      item.transaction_hash,
+      item.amount,
+      item.venue_id,
+      item.asset_id,
+      item.status,
+    ]),
   ).toEqual([
     [two.depositId, two.transactionHash, "0x4", null, null, "credited"],
     [one.depositId, one.transactionHash, "0x3", venue, assetId, "credited"],
   ]);
-  expect((await api.get("/custody/get-deposits?status=confirming")).json).toEqual({ items: [], next_cursor: null });
+  expect((await api.get("/custody/get-deposits?status=confirming")).json).toEqual({
+    items: [],
+    next_cursor: null,
+  });
   expect((await api.get("/custody/get-deposits?status=lost")).status).toBe(400);
   const page = await api.get("/custody/get-deposits?limit=1");
-  expect((await api.get(`/custody/get-deposits?limit=1&last_cursor=${page.json["next_cursor"]}`)).json["items"][0].deposit_id).toBe(
-    one.depositId,
-  );
+  expect(
+    (await api.get(`/custody/get-deposits?limit=1&last_cursor=${page.json["next_cursor"]}`)).json[
+      "items"
+    ][0].deposit_id,
+  ).toBe(one.depositId);
 });
 
 it("ledger entries have the interface's fields and the transaction hash of a deposit", async () => {
@@ -165,13 +207,14 @@ it("ledger entries have the interface's fields and the transaction hash of a dep
 it("the ledger takes every parameter as written, and refuses what it does not know", async () => {
   const { api, userId } = await caller();
   for (let i = 1n; i <= 5n; i++) await fund(db, userId, "usdc", i);
-  const items = async (query: string) => (await api.get(`/custody/get-ledger?${query}`)).json["items"]?.map((item: any) => item.delta);
+  const items = async (query: string) =>
+    (await api.get(`/custody/get-ledger?${query}`)).json["items"]?.map((item: any) => item.delta);
   const soon = new Date(Date.now() + 3_600_000).toISOString().replace("Z", "+00:00");
-  expect(await items("account=available&direction=credit&usdc=true&reasons=deposit,trade&min_amount=2&max_amount=4")).toEqual([
-    "4",
-    "3",
-    "2",
-  ]);
+  expect(
+    await items(
+      "account=available&direction=credit&usdc=true&reasons=deposit,trade&min_amount=2&max_amount=4",
+    ),
+  ).toEqual(["4", "3", "2"]);
   expect(await items(`from=2020-01-01T00:00:00Z&to=${soon}`)).toHaveLength(5);
   expect(await items(`to=2020-01-01T00:00:00Z`)).toEqual([]);
   expect(await items("usdc=false")).toEqual([]);
@@ -199,31 +242,49 @@ it("the ledger takes every parameter as written, and refuses what it does not kn
     "limit=1&limit=2",
     "from=2021-01-01T00:00:00Z&to=2020-01-01T00:00:00Z",
   ];
-  for (const query of wrong) expect([query, (await api.get(`/custody/get-ledger?${query}`)).status]).toEqual([query, 400]);
+  for (const query of wrong)
+    expect([query, (await api.get(`/custody/get-ledger?${query}`)).status]).toEqual([query, 400]);
 });
 
 it("limit 0 returns nothing and repeats the cursor; any integer, however large, is a position", async () => {
   const { api, userId } = await caller();
   for (let i = 1n; i <= 3n; i++) await fund(db, userId, "usdc", i);
-  expect((await api.get("/custody/get-ledger?limit=0")).json).toEqual({ items: [], next_cursor: null });
-  expect((await api.get("/custody/get-ledger?limit=0&last_cursor=77")).json).toEqual({ items: [], next_cursor: "77" });
+  expect((await api.get("/custody/get-ledger?limit=0")).json).toEqual({
+    items: [],
+    next_cursor: null,
+  });
+  expect((await api.get("/custody/get-ledger?limit=0&last_cursor=77")).json).toEqual({
+    items: [],
+    next_cursor: "77",
+  });
   const first = (await api.get("/custody/get-ledger?limit=2")).json;
   expect(first["next_cursor"]).toBe(String(first["items"][1].entry_id));
-  const second = (await api.get(`/custody/get-ledger?limit=2&last_cursor=${first["next_cursor"]}`)).json;
-  expect([second["items"].map((item: any) => item.delta), second["next_cursor"]]).toEqual([["1"], null]);
+  const second = (await api.get(`/custody/get-ledger?limit=2&last_cursor=${first["next_cursor"]}`))
+    .json;
+  expect([second["items"].map((item: any) => item.delta), second["next_cursor"]]).toEqual([
+    ["1"],
+    null,
+  ]);
   for (const far of ["99999999999999", "9223372036854775808", "9".repeat(60)])
     expect((await api.get(`/custody/get-ledger?last_cursor=${far}`)).json["items"]).toHaveLength(3);
-  expect((await api.get("/custody/get-ledger?last_cursor=0")).json).toEqual({ items: [], next_cursor: null });
+  expect((await api.get("/custody/get-ledger?last_cursor=0")).json).toEqual({
+    items: [],
+    next_cursor: null,
+  });
 });
 
 it("a statement has every matching entry as CSV, and ends with their number", async () => {
   const { api, userId } = await caller();
   const { key, venue, assetId } = freshToken();
   for (let i = 1n; i <= 4n; i++) await fund(db, userId, i === 2n ? "usdc" : key, i);
-  const { headers, text, status } = await api.get("/custody/get-ledger?min_amount=2", { accept: "text/csv" });
+  const { headers, text, status } = await api.get("/custody/get-ledger?min_amount=2", {
+    accept: "text/csv",
+  });
   expect([status, headers.get("content-type")?.startsWith("text/csv")]).toEqual([200, true]);
   const lines = text.split("\r\n");
-  expect(lines[0]).toBe("entry_id,account,asset_id,venue,delta,balance_after,reason,ref_id,created_at");
+  expect(lines[0]).toBe(
+    "entry_id,account,asset_id,venue,delta,balance_after,reason,ref_id,created_at",
+  );
   expect(lines.slice(1, 4).map((line) => line.split(",").slice(1, 6))).toEqual([
     ["available", assetId, venue, "4", "8"],
     ["available", assetId, venue, "3", "4"],
@@ -231,8 +292,14 @@ it("a statement has every matching entry as CSV, and ends with their number", as
   ]);
   expect(lines.slice(4)).toEqual(["# end,3", ""]);
   for (const query of ["limit=5", "last_cursor=5"])
-    expect((await api.get(`/custody/get-ledger?${query}`, { accept: "text/csv" })).status).toBe(400);
-  expect((await api.get("/custody/get-ledger", { accept: "text/html, */*" })).headers.get("content-type")).toBe("application/json");
+    expect((await api.get(`/custody/get-ledger?${query}`, { accept: "text/csv" })).status).toBe(
+      400,
+    );
+  expect(
+    (await api.get("/custody/get-ledger", { accept: "text/html, */*" })).headers.get(
+      "content-type",
+    ),
+  ).toBe("application/json");
 });
 
 it("a long statement is read in slices and has no gap", async () => {

@@ -50,17 +50,32 @@ it("a withdrawal is queued with its funds set aside, an entry, an audit row and 
   expect(answer.headers.get("idempotency-replayed")).toBeNull();
   expect(await balances(db, userId, token.key)).toEqual([70n, 30n]);
   const ledger = await api.get("/custody/get-ledger?reasons=withdrawal");
-  expect(ledger.json["items"].map((entry: any) => [entry.account, entry.delta, entry.balance_after, entry.ref_id])).toEqual([
+  expect(
+    ledger.json["items"].map((entry: any) => [
+      entry.account,
+      entry.delta,
+      entry.balance_after,
+      entry.ref_id,
+    ]),
+  ).toEqual([
     ["pending", "30", "30", answer.json["withdrawal_id"]],
     ["available", "-30", "70", answer.json["withdrawal_id"]],
   ]);
-  expect(await first(db, sql`SELECT kind, actor, subject_id FROM audit_events WHERE user_id = ${uuid(userId)}`)).toEqual({
+  expect(
+    await first(
+      db,
+      sql`SELECT kind, actor, subject_id FROM audit_events WHERE user_id = ${uuid(userId)}`,
+    ),
+  ).toEqual({
     kind: "withdrawal_queued",
     actor: "api_key",
     subject_id: answer.json["withdrawal_id"],
   });
   expect(
-    await all(db, sql`SELECT e.type FROM stream_events e JOIN streams s USING (stream_id) WHERE s.name = ${`account:${userId}`}`),
+    await all(
+      db,
+      sql`SELECT e.type FROM stream_events e JOIN streams s USING (stream_id) WHERE s.name = ${`account:${userId}`}`,
+    ),
   ).toEqual([{ type: "withdrawal.queued" }]);
 });
 
@@ -84,7 +99,11 @@ it("the same id with other terms is refused, whichever term differs", async () =
   const to = freshAddress();
   await fund(db, userId, "usdc", 100n);
   await withdraw({ client_withdrawal_id: "id", to_address: to });
-  for (const other of [{ amount: "11" }, { to_address: freshAddress() }, { venue_id: undefined, asset_id: undefined }]) {
+  for (const other of [
+    { amount: "11" },
+    { to_address: freshAddress() },
+    { venue_id: undefined, asset_id: undefined },
+  ]) {
     const answer = await withdraw({ client_withdrawal_id: "id", to_address: to, ...other });
     expect([answer.status, answer.json["code"]]).toEqual([409, "client_withdrawal_id_reused"]);
   }
@@ -102,27 +121,38 @@ it("a replay is answered while withdrawals are paused; a new one is refused and 
   const { withdraw } = await withFunds(100n);
   const to = freshAddress();
   await withdraw({ client_withdrawal_id: "old", to_address: to });
-  await all(db, sql`INSERT INTO switches (name, reason, since) VALUES ('withdrawals_paused', 'test', 0)`);
+  await all(
+    db,
+    sql`INSERT INTO switches (name, reason, since) VALUES ('withdrawals_paused', 'test', 0)`,
+  );
   try {
-    expect((await withdraw({ client_withdrawal_id: "old", to_address: to })).headers.get("idempotency-replayed")).toBe("true");
+    expect(
+      (await withdraw({ client_withdrawal_id: "old", to_address: to })).headers.get(
+        "idempotency-replayed",
+      ),
+    ).toBe("true");
     const refused = await withdraw({ client_withdrawal_id: "new", to_address: to });
     expect([refused.status, refused.json["code"]]).toEqual([503, "withdrawals_paused"]);
   } finally {
     await all(db, sql`DELETE FROM switches WHERE name = 'withdrawals_paused'`);
   }
-  expect((await withdraw({ client_withdrawal_id: "new", to_address: to })).headers.get("idempotency-replayed")).toBeNull();
+  expect(
+    (await withdraw({ client_withdrawal_id: "new", to_address: to })).headers.get(
+      "idempotency-replayed",
+    ),
+  ).toBeNull();
 });
 
 it("more than is available is refused exactly, also beyond what any balance can hold", async () => {
   const { userId, token, withdraw } = await withFunds(100n);
   for (const amount of [101n, 2n ** 62n, 2n ** 62n + 1n, 2n ** 64n, 2n ** 256n - 1n]) {
     const answer = await withdraw({ amount: amount.toString() });
-    expect([answer.status, answer.json["code"], answer.json["available"], answer.json["required"]]).toEqual([
-      409,
-      "insufficient_funds",
-      "0x64",
-      `0x${amount.toString(16)}`,
-    ]);
+    expect([
+      answer.status,
+      answer.json["code"],
+      answer.json["available"],
+      answer.json["required"],
+    ]).toEqual([409, "insufficient_funds", "0x64", `0x${amount.toString(16)}`]);
   }
   expect(await balances(db, userId, token.key)).toEqual([100n, 0n]);
 });
@@ -130,28 +160,47 @@ it("more than is available is refused exactly, also beyond what any balance can 
 it("of 20 parallel withdrawals of the whole balance exactly one is queued", async () => {
   const { userId, token, withdraw } = await withFunds(50n);
   const answers = await Promise.all(Array.from({ length: 20 }, () => withdraw({ amount: "50" })));
-  expect(answers.map((answer) => answer.status).sort((a, b) => a - b)).toEqual([202, ...Array.from({ length: 19 }, () => 409)]);
+  expect(answers.map((answer) => answer.status).sort((a, b) => a - b)).toEqual([
+    202,
+    ...Array.from({ length: 19 }, () => 409),
+  ]);
   expect(await balances(db, userId, token.key)).toEqual([0n, 50n]);
 });
 
 it("20 identical withdrawals in flight have one effect and equal answers", async () => {
   const { userId, token, withdraw } = await withFunds(500n);
   const to = freshAddress();
-  const answers = await Promise.all(Array.from({ length: 20 }, () => withdraw({ client_withdrawal_id: "one", to_address: to })));
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () => withdraw({ client_withdrawal_id: "one", to_address: to })),
+  );
   expect(new Set(answers.map((answer) => answer.json["withdrawal_id"])).size).toBe(1);
-  expect(answers.filter((answer) => answer.headers.get("idempotency-replayed") === null)).toHaveLength(1);
+  expect(
+    answers.filter((answer) => answer.headers.get("idempotency-replayed") === null),
+  ).toHaveLength(1);
   expect(await balances(db, userId, token.key)).toEqual([490n, 10n]);
 });
 
 it("limits of amount and number hold, and the number counts what was refused to nobody", async () => {
-  const { withdraw } = await withFunds(1_000n, { WITHDRAWAL_MIN_UNITS: "5", WITHDRAWAL_MAX_UNITS: "100", WITHDRAWAL_DAILY_COUNT: "2" });
+  const { withdraw } = await withFunds(1_000n, {
+    WITHDRAWAL_MIN_UNITS: "5",
+    WITHDRAWAL_MAX_UNITS: "100",
+    WITHDRAWAL_DAILY_COUNT: "2",
+  });
   for (const amount of ["4", "101"]) {
     const answer = await withdraw({ amount });
-    expect([answer.json["code"], answer.json["minimum"], answer.json["maximum"]]).toEqual(["withdrawal_amount_limit", "0x5", "0x64"]);
+    expect([answer.json["code"], answer.json["minimum"], answer.json["maximum"]]).toEqual([
+      "withdrawal_amount_limit",
+      "0x5",
+      "0x64",
+    ]);
   }
   expect([(await withdraw()).status, (await withdraw()).status]).toEqual([202, 202]);
   const third = await withdraw();
-  expect([third.status, third.json["code"], third.json["remaining"]]).toEqual([409, "withdrawal_daily_limit", 0]);
+  expect([third.status, third.json["code"], third.json["remaining"]]).toEqual([
+    409,
+    "withdrawal_daily_limit",
+    0,
+  ]);
 });
 
 it("failed withdrawals count towards the daily number, and an address that reverts thrice is refused", async () => {
@@ -167,7 +216,14 @@ it("failed withdrawals count towards the daily number, and an address that rever
   const refused = await withdraw({ to_address: to });
   expect([refused.status, refused.json["code"]]).toEqual([409, "destination_refused"]);
   expect((await withdraw()).status).toBe(202);
-  expect((await first<{ n: number }>(db, sql`SELECT count(*) AS n FROM withdrawals WHERE user_id = ${uuid(userId)}`))?.n).toBe(4);
+  expect(
+    (
+      await first<{ n: number }>(
+        db,
+        sql`SELECT count(*) AS n FROM withdrawals WHERE user_id = ${uuid(userId)}`,
+      )
+    )?.n,
+  ).toBe(4);
 });
 
 it("a chain pays out no more than it has issued, less what is under way", async () => {
@@ -177,15 +233,27 @@ it("a chain pays out no more than it has issued, less what is under way", async 
   await fund(db, rich.userId, key, 30n, "local");
   const { withdraw } = await import("../../src/custody/withdraw.ts");
   const actor = await makeKeyActor(db, rich.userId);
-  const limits = { WITHDRAWAL_MIN_UNITS: 1n, WITHDRAWAL_MAX_UNITS: 2n ** 62n, WITHDRAWAL_DAILY_COUNT: 100 };
+  const limits = {
+    WITHDRAWAL_MIN_UNITS: 1n,
+    WITHDRAWAL_MAX_UNITS: 2n ** 62n,
+    WITHDRAWAL_DAILY_COUNT: 100,
+  };
   const of = (id: string, amount: bigint) =>
     withdraw(db, limits, {
       actor,
       ip: undefined,
-      terms: { clientWithdrawalId: id, amount, toAddress: freshAddress(), chain: "local", asset: key },
+      terms: {
+        clientWithdrawalId: id,
+        amount,
+        toAddress: freshAddress(),
+        chain: "local",
+        asset: key,
+      },
     });
   await of("a", 20n);
-  await expect(of("b", 11n)).rejects.toMatchObject({ data: { code: "chain_liquidity", extensions: { available: "0xa" } } });
+  await expect(of("b", 11n)).rejects.toMatchObject({
+    data: { code: "chain_liquidity", extensions: { available: "0xa" } },
+  });
   await of("c", 10n);
 });
 
@@ -209,9 +277,20 @@ it("money is not sent to ourselves: vault, factory, tokens, deposit addresses an
   const settings = config(env);
   const chain = defaultChain(settings);
   const other = await makeUser(db);
-  const theirs = await createDepositAddress(db, settings, { actor: other.session, chain, ip: undefined });
+  const theirs = await createDepositAddress(db, settings, {
+    actor: other.session,
+    chain,
+    ip: undefined,
+  });
   const outcome = settings.VENUES[0]?.outcome_tokens ?? "";
-  for (const to_address of [chain.vault, chain.factory, chain.usdc, outcome, theirs.address, `0x${"0".repeat(40)}`]) {
+  for (const to_address of [
+    chain.vault,
+    chain.factory,
+    chain.usdc,
+    outcome,
+    theirs.address,
+    `0x${"0".repeat(40)}`,
+  ]) {
     const answer = await withdraw({ to_address });
     expect([answer.status, answer.json["errors"]?.[0].path]).toEqual([400, "body.to_address"]);
   }
@@ -233,7 +312,8 @@ it("faulty bodies are 400, unknown chains 404", async () => {
     { to_address: `0x${"Aa".repeat(20)}` },
     { surprise: 1 },
   ];
-  for (const fields of wrong) expect([fields, (await withdraw(fields)).status]).toEqual([fields, 400]);
+  for (const fields of wrong)
+    expect([fields, (await withdraw(fields)).status]).toEqual([fields, 400]);
   expect((await withdraw({ chain: "nowhere" })).json["code"]).toBe("chain_unknown");
   expect(token.venue).toBe("venue_one");
 });
@@ -241,10 +321,17 @@ it("faulty bodies are 400, unknown chains 404", async () => {
 it("a withdrawal is found by either id by its owner, and by nobody else", async () => {
   const owner = await withFunds(100n);
   const { json } = await owner.withdraw({ client_withdrawal_id: "find-me" });
-  expect((await owner.api.get(`/custody/get-withdrawal?withdrawal_id=${json["withdrawal_id"]}`)).json).toEqual(json);
-  expect((await owner.api.get("/custody/get-withdrawal?client_withdrawal_id=find-me")).json).toEqual(json);
+  expect(
+    (await owner.api.get(`/custody/get-withdrawal?withdrawal_id=${json["withdrawal_id"]}`)).json,
+  ).toEqual(json);
+  expect(
+    (await owner.api.get("/custody/get-withdrawal?client_withdrawal_id=find-me")).json,
+  ).toEqual(json);
   const stranger = await withFunds(0n);
-  expect((await stranger.api.get(`/custody/get-withdrawal?withdrawal_id=${json["withdrawal_id"]}`)).status).toBe(404);
+  expect(
+    (await stranger.api.get(`/custody/get-withdrawal?withdrawal_id=${json["withdrawal_id"]}`))
+      .status,
+  ).toBe(404);
   expect((await owner.api.get("/custody/get-withdrawal")).status).toBe(400);
 });
 
@@ -260,5 +347,8 @@ it("withdrawals page newest first without skip or repeat, by status", async () =
     cursor = json["next_cursor"] === null ? "" : `&last_cursor=${json["next_cursor"]}`;
   } while (cursor !== "");
   expect(seen).toEqual(ids);
-  expect((await api.get("/custody/get-withdrawals?status=failed")).json).toEqual({ items: [], next_cursor: null });
+  expect((await api.get("/custody/get-withdrawals?status=failed")).json).toEqual({
+    items: [],
+    next_cursor: null,
+  });
 });

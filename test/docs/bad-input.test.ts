@@ -6,7 +6,16 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import type { JsonSchema } from "../../src/docs/examples.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { bearer, newKey, newUser, type Sent, send, sendSigned, type TestKey, type TestUser } from "../support/edge.ts";
+import {
+  bearer,
+  newKey,
+  newUser,
+  type Sent,
+  send,
+  sendSigned,
+  type TestKey,
+  type TestUser,
+} from "../support/edge.ts";
 
 type Operation = {
   "x-credential": string;
@@ -15,9 +24,16 @@ type Operation = {
   requestBody?: { content: { "application/json"?: { schema: JsonSchema } } };
   responses: Record<string, unknown>;
 };
-const { paths } = await (await send("/openapi.json")).json<{ paths: Record<string, Record<string, Operation>> }>();
+const { paths } = await (
+  await send("/openapi.json")
+).json<{ paths: Record<string, Record<string, Operation>> }>();
 const operations = Object.entries(paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation, ...inputOf(operation) })),
+  Object.entries(methods).map(([method, operation]) => ({
+    path,
+    method: method.toUpperCase(),
+    operation,
+    ...inputOf(operation),
+  })),
 );
 type Endpoint = (typeof operations)[number];
 type Case = { what: string; target: string; sent: Sent; status: number; path?: string };
@@ -29,55 +45,112 @@ function inputOf({ parameters, requestBody }: Operation) {
     query: inQuery.map(({ name }) => name),
     // A DELETE takes in a body what it takes in the query.
     fields:
-      requestBody === undefined ? Object.fromEntries(inQuery.map(({ name, schema: type }) => [name, type])) : (schema?.properties ?? {}),
+      requestBody === undefined
+        ? Object.fromEntries(inQuery.map(({ name, schema: type }) => [name, type]))
+        : (schema?.properties ?? {}),
   };
 }
 
 /** JSON of every type that is not the described one, spelled as a lenient reader would take it. */
 function wrongTypes({ type, items }: JsonSchema): string[] {
   const right = new Set([type].flat());
-  const all = { string: ['"5"', '"true"'], integer: ["5"], boolean: ["true"], null: ["null"], array: ["[]", '["read"]'] };
+  const all = {
+    string: ['"5"', '"true"'],
+    integer: ["5"],
+    boolean: ["true"],
+    null: ["null"],
+    array: ["[]", '["read"]'],
+  };
   const wrong = Object.entries(all).flatMap(([name, texts]) => (right.has(name) ? [] : texts));
   return items === undefined ? wrong : [...wrong, ...wrongTypes(items).map((text) => `[${text}]`)];
 }
 
 const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
 const bytes = (...parts: (string | number[])[]) =>
-  new Uint8Array(parts.flatMap((part) => (typeof part === "string" ? [...new TextEncoder().encode(part)] : part)));
+  new Uint8Array(
+    parts.flatMap((part) =>
+      typeof part === "string" ? [...new TextEncoder().encode(part)] : part,
+    ),
+  );
 
 function queryCases({ path, query }: Endpoint): Omit<Case, "sent">[] {
   const target = (text: string) => `${path}?${text}`;
   return [
-    { what: "an unknown parameter", target: target("no_such_field=1"), status: 400, path: "query.no_such_field" },
+    {
+      what: "an unknown parameter",
+      target: target("no_such_field=1"),
+      status: 400,
+      path: "query.no_such_field",
+    },
     { what: "__proto__", target: target("__proto__=1"), status: 400, path: "query.__proto__" },
-    { what: "constructor", target: target("constructor=1"), status: 400, path: "query.constructor" },
+    {
+      what: "constructor",
+      target: target("constructor=1"),
+      status: 400,
+      path: "query.constructor",
+    },
     ...query.flatMap((name) => [
-      { what: `${name} twice`, target: target(`${name}=1&${name}=1`), status: 400, path: `query.${name}` },
+      {
+        what: `${name} twice`,
+        target: target(`${name}=1&${name}=1`),
+        status: 400,
+        path: `query.${name}`,
+      },
       {
         what: `${name} twice, once escaped`,
         target: target(`${name}=1&%${name.charCodeAt(0).toString(16)}${name.slice(1)}=2`),
         status: 400,
         path: `query.${name}`,
       },
-      { what: `${name} with a NUL`, target: target(`${name}=%00`), status: 400, path: `query.${name}` },
-      { what: `${name} of 4000 digits`, target: target(`${name}=${"9".repeat(4_000)}`), status: 400, path: `query.${name}` },
+      {
+        what: `${name} with a NUL`,
+        target: target(`${name}=%00`),
+        status: 400,
+        path: `query.${name}`,
+      },
+      {
+        what: `${name} of 4000 digits`,
+        target: target(`${name}=${"9".repeat(4_000)}`),
+        status: 400,
+        path: `query.${name}`,
+      },
       // A ticket is any text; what it is worth is asked later.
       ...(name === "ticket"
         ? []
         : [
-            { what: `${name} of the wrong type`, target: target(`${name}=%5B%7B%7D%5D`), status: 400, path: `query.${name}` },
-            { what: `${name} that is not UTF-8`, target: target(`${name}=%ff%fe`), status: 400, path: `query.${name}` },
+            {
+              what: `${name} of the wrong type`,
+              target: target(`${name}=%5B%7B%7D%5D`),
+              status: 400,
+              path: `query.${name}`,
+            },
+            {
+              what: `${name} that is not UTF-8`,
+              target: target(`${name}=%ff%fe`),
+              status: 400,
+              path: `query.${name}`,
+            },
           ]),
     ]),
   ];
 }
 
 function bodyCases({ path, method, fields }: Endpoint): Case[] {
-  const post = (what: string, body: Sent["body"], status: number, at?: string, type?: string): Case => ({
+  const post = (
+    what: string,
+    body: Sent["body"],
+    status: number,
+    at?: string,
+    type?: string,
+  ): Case => ({
     what,
     target: path,
     status,
-    sent: { method, ...(body === undefined ? {} : { body }), ...(type === undefined ? {} : { headers: { "content-type": type } }) },
+    sent: {
+      method,
+      ...(body === undefined ? {} : { body }),
+      ...(type === undefined ? {} : { headers: { "content-type": type } }),
+    },
     ...(at === undefined ? {} : { path: at }),
   });
   if (method === "GET") return [];
@@ -98,9 +171,18 @@ function bodyCases({ path, method, fields }: Endpoint): Case[] {
     post("an unknown field", '{"no_such_field":1}', 400, "body.no_such_field"),
     post("a repeated field", '{"no_such_field":1,"no_such_field":1}', 400, "body.no_such_field"),
     ...Object.entries(fields).flatMap(([name, schema]) => [
-      ...wrongTypes(schema).map((text) => post(`${name} as ${text}`, field(name, text), 400, `body.${name}`)),
-      ...["{}", "1.5", "-1", "[{}]", '""'].map((text) => post(`${name} as ${text}`, field(name, text), 400, `body.${name}`)),
-      post(`${name} as a number too large to expand`, field(name, "1e999999999"), 400, `body.${name}`),
+      ...wrongTypes(schema).map((text) =>
+        post(`${name} as ${text}`, field(name, text), 400, `body.${name}`),
+      ),
+      ...["{}", "1.5", "-1", "[{}]", '""'].map((text) =>
+        post(`${name} as ${text}`, field(name, text), 400, `body.${name}`),
+      ),
+      post(
+        `${name} as a number too large to expand`,
+        field(name, "1e999999999"),
+        400,
+        `body.${name}`,
+      ),
       post(`${name} as 10 000 digits`, field(name, "9".repeat(10_000)), 400, `body.${name}`),
       post(`${name} with a lone surrogate`, field(name, '"\\ud800"'), 400, "body"),
       post(`${name} with __proto__ inside`, field(name, '{"__proto__":1}'), 400, `body.${name}`),
@@ -108,24 +190,39 @@ function bodyCases({ path, method, fields }: Endpoint): Case[] {
   ];
 }
 
-describe.each(operations.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, endpoint] as const))("%s", (_name, endpoint) => {
+describe.each(
+  operations.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, endpoint] as const),
+)("%s", (_name, endpoint) => {
   it("refuses all of the table, names the field, and stores nothing", async () => {
     const caller = await newUser();
     const key = await newKey(caller.userId, ["read", "trade", "withdraw"]);
     const before = await storedOf(caller);
     const method = endpoint.method;
-    const cases: Case[] = [...queryCases(endpoint).map((bad) => ({ ...bad, sent: { method } })), ...bodyCases(endpoint)];
+    const cases: Case[] = [
+      ...queryCases(endpoint).map((bad) => ({ ...bad, sent: { method } })),
+      ...bodyCases(endpoint),
+    ];
     const wrong: string[] = [];
     for (const bad of cases) {
       const response = await call(endpoint, { caller, key }, bad);
-      const problem = await response.json<{ status: number; code: string; request_id: string; errors?: { path: string }[] }>();
+      const problem = await response.json<{
+        status: number;
+        code: string;
+        request_id: string;
+        errors?: { path: string }[];
+      }>();
       const named = problem.errors?.map(({ path }) => path) ?? [];
       if (response.status !== bad.status || problem.status !== bad.status)
         wrong.push(`${bad.what}: ${response.status} ${problem.code}, not ${bad.status}`);
-      else if (!(String(bad.status) in endpoint.operation.responses)) wrong.push(`${bad.what}: ${bad.status} is not described`);
-      else if (bad.path !== undefined && !named.some((path) => path === bad.path || path.startsWith(`${bad.path}.`)))
+      else if (!(String(bad.status) in endpoint.operation.responses))
+        wrong.push(`${bad.what}: ${bad.status} is not described`);
+      else if (
+        bad.path !== undefined &&
+        !named.some((path) => path === bad.path || path.startsWith(`${bad.path}.`))
+      )
         wrong.push(`${bad.what}: names ${named.join(", ")}`);
-      else if (problem.request_id !== response.headers.get("x-request-id")) wrong.push(`${bad.what}: another request_id`);
+      else if (problem.request_id !== response.headers.get("x-request-id"))
+        wrong.push(`${bad.what}: another request_id`);
     }
     expect(wrong).toEqual([]);
     expect(await storedOf(caller)).toEqual(before);
@@ -137,7 +234,8 @@ async function call(
   { caller, key }: { caller: TestUser; key: TestKey },
   { target, sent }: Case,
 ): Promise<Response> {
-  if (operation["x-stream"] === true) return send(target, { ...sent, headers: { upgrade: "websocket", ...sent.headers } });
+  if (operation["x-stream"] === true)
+    return send(target, { ...sent, headers: { upgrade: "websocket", ...sent.headers } });
   if (operation["x-credential"] === "public") return send(target, sent);
   if (operation["x-credential"] === "api_key") return sendSigned(key, target, sent);
   return send(target, { ...sent, headers: { ...bearer(caller.token), ...sent.headers } });

@@ -7,7 +7,15 @@ import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
 import type { Client } from "../../src/client/index.ts";
-import { fund, newTrader, operatorKey, startTestStack, type TestStack, type Trader, until } from "../support/node/stack.ts";
+import {
+  fund,
+  newTrader,
+  operatorKey,
+  startTestStack,
+  type TestStack,
+  type Trader,
+  until,
+} from "../support/node/stack.ts";
 
 /** "queued" is cut from outside, right after the 202; at the others the Worker asks the hook, and is killed while it waits. */
 const POINTS = ["queued", "taken", "signed", "stored", "sent", "mined", "confirmed"] as const;
@@ -30,7 +38,9 @@ beforeAll(async () => {
     return undefined;
   });
   hookUrl = await new Promise((resolve) =>
-    hook.listen(0, "127.0.0.1", () => resolve(`http://127.0.0.1:${(hook.address() as { port: number }).port}/`)),
+    hook.listen(0, "127.0.0.1", () =>
+      resolve(`http://127.0.0.1:${(hook.address() as { port: number }).port}/`),
+    ),
   );
   stack = await startTestStack({ vars: { FAULT_HOOK_URL: hookUrl } });
   trader = await newTrader(stack);
@@ -52,7 +62,11 @@ describe("a withdrawal", () => {
     const reached = new Promise<void>((resolve) => {
       waitFor = point === "queued" ? null : { point, reached: resolve };
     });
-    const queued = await client.custody.withdraw({ client_withdrawal_id: clientId, amount: 1_000n, to_address: to });
+    const queued = await client.custody.withdraw({
+      client_withdrawal_id: clientId,
+      amount: 1_000n,
+      to_address: to,
+    });
     if (point !== "queued") await reached;
     await stack.killWorkerd();
     await until(
@@ -66,7 +80,9 @@ describe("a withdrawal", () => {
     // What cron would do within a minute.
     await stack.runCron();
     const settled = await until("the withdrawal to settle", 60_000, async () => {
-      const now = await client.custody.withdrawal({ withdrawal_id: queued.withdrawal_id }).catch(() => null);
+      const now = await client.custody
+        .withdrawal({ withdrawal_id: queued.withdrawal_id })
+        .catch(() => null);
       return now?.status === "settled" ? now : null;
     });
     const id = paymentId(trader.userId, clientId);
@@ -79,9 +95,14 @@ describe("a withdrawal", () => {
     });
     expect(paid).toHaveLength(1);
     expect(settled.transaction_hash).toBe(paid[0]?.transactionHash);
-    expect(await chain.readContract({ address: stack.deployment.usdc, abi: localUsdcAbi, functionName: "balanceOf", args: [to] })).toBe(
-      1_000n,
-    );
+    expect(
+      await chain.readContract({
+        address: stack.deployment.usdc,
+        abi: localUsdcAbi,
+        functionName: "balanceOf",
+        args: [to],
+      }),
+    ).toBe(1_000n);
   });
 
   it("leaves the books whole after all of it", async () => {

@@ -14,7 +14,8 @@ function runDemo(env: Record<string, string> = {}) {
   return runScriptFile("scripts/demo.ts", { env, args: ["--dir", dir] });
 }
 
-const ended = (pids: number[]) => until("the children to end", 10_000, async () => (alive(pids).length === 0 ? true : null));
+const ended = (pids: number[]) =>
+  until("the children to end", 10_000, async () => (alive(pids).length === 0 ? true : null));
 
 describe("npm run demo", () => {
   it("tells its story to the end and leaves nothing running", async () => {
@@ -22,7 +23,8 @@ describe("npm run demo", () => {
     await untilPrinted(run, "the Worker answers on");
     const children = descendants(run.child.pid ?? 0);
     expect(await run.exited, run.output()).toBe(0);
-    for (const step of [1, 2, 3, 4, 5, 6, 7]) expect(run.output()).toMatch(new RegExp(`^ok ${step}  `, "m"));
+    for (const step of [1, 2, 3, 4, 5, 6, 7])
+      expect(run.output()).toMatch(new RegExp(`^ok ${step}  `, "m"));
     await ended(children);
   });
 
@@ -46,7 +48,10 @@ describe("npm run demo", () => {
 
   it("uses the ports that it is given, and ends everything at Ctrl-C, also while it is starting", async () => {
     const env = { PORT: String(await freePort()), RPC_PORT: String(await freePort()) };
-    for (const sign of [`anvil answers on http://127.0.0.1:${env.RPC_PORT}`, `the Worker answers on http://127.0.0.1:${env.PORT}`]) {
+    for (const sign of [
+      `anvil answers on http://127.0.0.1:${env.RPC_PORT}`,
+      `the Worker answers on http://127.0.0.1:${env.PORT}`,
+    ]) {
       const run = runDemo(env);
       await untilPrinted(run, sign);
       const children = descendants(run.child.pid ?? 0);

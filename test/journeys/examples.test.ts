@@ -1,7 +1,15 @@
 /** Every example, as a reader would run it: a process of its own with nothing but its arguments and the environment. */
 import { spawn, spawnSync } from "node:child_process";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { fund, newAsset, newTrader, startTestStack, type TestStack, type Trader, until } from "../support/node/stack.ts";
+import {
+  fund,
+  newAsset,
+  newTrader,
+  startTestStack,
+  type TestStack,
+  type Trader,
+  until,
+} from "../support/node/stack.ts";
 
 let stack: TestStack;
 let credentials: Map<Trader, Record<string, string>>;
@@ -17,16 +25,29 @@ const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
 async function environmentOf(trader: Trader): Promise<Record<string, string>> {
   const known = credentials.get(trader);
   if (known !== undefined) return known;
-  const key = await trader.session.auth.createApiKey({ label: "example", scopes: ["read", "trade"] });
+  const key = await trader.session.auth.createApiKey({
+    label: "example",
+    scopes: ["read", "trade"],
+  });
   const made = { RFQ_URL: stack.baseUrl, RFQ_API_KEY_ID: key.api_key_id, RFQ_SECRET: key.secret };
   credentials.set(trader, made);
   return made;
 }
 
-async function run(trader: Trader, command: readonly string[], settings: Record<string, string> = {}) {
+async function run(
+  trader: Trader,
+  command: readonly string[],
+  settings: Record<string, string> = {},
+) {
   const [program = "", ...args] = command;
-  const child = spawn(program, args, { env: { ...process.env, ...(await environmentOf(trader)), ...settings } });
-  const ran = { output: "", child, ended: new Promise<number | null>((resolve) => child.once("close", resolve)) };
+  const child = spawn(program, args, {
+    env: { ...process.env, ...(await environmentOf(trader)), ...settings },
+  });
+  const ran = {
+    output: "",
+    child,
+    ended: new Promise<number | null>((resolve) => child.once("close", resolve)),
+  };
   child.stdout.on("data", (chunk: Buffer) => (ran.output += chunk.toString()));
   child.stderr.on("data", (chunk: Buffer) => (ran.output += chunk.toString()));
   return ran;
@@ -39,23 +60,39 @@ it("a maker and a taker trade, the maker keeps to its inventory limit, and cance
     { trader: taker, usdc: 10_000_000n, tokens: { asset, amount: 5_000_000n } },
     { trader: maker, usdc: 10_000_000n, tokens: { asset, amount: 1_000_000n } },
   ]);
-  const making = await run(maker, [process.execPath, "examples/market-maker.ts", "venue_one"], { MAX_POSITION: "3000000" });
+  const making = await run(maker, [process.execPath, "examples/market-maker.ts", "venue_one"], {
+    MAX_POSITION: "3000000",
+  });
   try {
-    await until(`the maker to quote: ${making.output}`, 15_000, async () => (making.output.includes("quoting venue_one") ? true : null));
+    await until(`the maker to quote: ${making.output}`, 15_000, async () =>
+      making.output.includes("quoting venue_one") ? true : null,
+    );
     const take = (amount: string, side: string) =>
-      run(taker, [process.execPath, "examples/taker.ts", asset.venue_id, asset.asset_id, amount, side], { WAIT_SECS: "2" });
+      run(
+        taker,
+        [process.execPath, "examples/taker.ts", asset.venue_id, asset.asset_id, amount, side],
+        { WAIT_SECS: "2" },
+      );
 
     const buys = await take("1000000", "Bid");
-    expect([await buys.ended, buys.output]).toEqual([0, expect.stringContaining("matched: 1000000 for 510000 USDC units at 0.51")]);
+    expect([await buys.ended, buys.output]).toEqual([
+      0,
+      expect.stringContaining("matched: 1000000 for 510000 USDC units at 0.51"),
+    ]);
     const sells = await take("2500000", "Ask");
     expect([await sells.ended, sells.output]).toEqual([0, expect.stringContaining("at 0.49")]);
     const tooMuch = await take("600000", "Ask");
-    expect([await tooMuch.ended, tooMuch.output]).toEqual([1, expect.stringContaining("no quote within the limit")]);
+    expect([await tooMuch.ended, tooMuch.output]).toEqual([
+      1,
+      expect.stringContaining("no quote within the limit"),
+    ]);
     expect(making.output).toContain("over the inventory limit");
 
     const open = await taker.client.rfq.request({ ...asset, amount: 100_000n, side: "Bid" });
     await until("a quote", 10_000, async () =>
-      (await taker.client.rfq.quotes({ request_id: open.request_id }).all()).length > 0 ? true : null,
+      (await taker.client.rfq.quotes({ request_id: open.request_id }).all()).length > 0
+        ? true
+        : null,
     );
   } finally {
     making.child.kill("SIGINT");
@@ -71,21 +108,42 @@ const signers: readonly [name: string, present: boolean, command: readonly strin
   ["sign.py", has("python3"), ["python3", "examples/sign.py"]],
 ];
 
-it.each(signers)("%s signs a query, a body with any characters, and nothing at all", async (_name, present, command) => {
-  if (!present) return console.warn(`skipped: ${command[0]} or what it needs is not installed`);
-  const trader = await newTrader(stack);
-  const asset = newAsset("venue_two");
-  const whoami = await run(trader, [...command, "GET", "/auth/whoami"]);
-  expect([await whoami.ended, JSON.parse(whoami.output)]).toMatchObject([0, { user_id: trader.userId, credential: "api_key" }]);
-  const ledger = await run(trader, [...command, "GET", "/custody/get-ledger?limit=5&from=2026-01-01T00:00:00%2B00:00"]);
-  expect([await ledger.ended, JSON.parse(ledger.output)]).toEqual([0, { items: [], next_cursor: null }]);
-  const body = JSON.stringify({ ...asset, amount: "1000000", side: "Bid", idempotency_key: "$'\"`\\x%!" });
-  const asked = await run(trader, [...command, "POST", "/rfq/request", body]);
-  expect([await asked.ended, JSON.parse(asked.output)]).toMatchObject([0, { ...asset, amount: "0xf4240", status: "open" }]);
-  const refused = await run(trader, [...command, "POST", "/rfq/accept", '{"quote_id":"é"}']);
-  expect(await refused.ended).not.toBe(0);
-  expect(refused.output).toContain("invalid_request");
-});
+it.each(signers)(
+  "%s signs a query, a body with any characters, and nothing at all",
+  async (_name, present, command) => {
+    if (!present) return console.warn(`skipped: ${command[0]} or what it needs is not installed`);
+    const trader = await newTrader(stack);
+    const asset = newAsset("venue_two");
+    const whoami = await run(trader, [...command, "GET", "/auth/whoami"]);
+    expect([await whoami.ended, JSON.parse(whoami.output)]).toMatchObject([
+      0,
+      { user_id: trader.userId, credential: "api_key" },
+    ]);
+    const ledger = await run(trader, [
+      ...command,
+      "GET",
+      "/custody/get-ledger?limit=5&from=2026-01-01T00:00:00%2B00:00",
+    ]);
+    expect([await ledger.ended, JSON.parse(ledger.output)]).toEqual([
+      0,
+      { items: [], next_cursor: null },
+    ]);
+    const body = JSON.stringify({
+      ...asset,
+      amount: "1000000",
+      side: "Bid",
+      idempotency_key: "$'\"`\\x%!",
+    });
+    const asked = await run(trader, [...command, "POST", "/rfq/request", body]);
+    expect([await asked.ended, JSON.parse(asked.output)]).toMatchObject([
+      0,
+      { ...asset, amount: "0xf4240", status: "open" },
+    ]);
+    const refused = await run(trader, [...command, "POST", "/rfq/accept", '{"quote_id":"é"}']);
+    expect(await refused.ended).not.toBe(0);
+    expect(refused.output).toContain("invalid_request");
+  },
+);
 
 const hasWebsockets = spawnSync("python3", ["-c", "import websockets.sync.client"]).status === 0;
 
@@ -96,7 +154,11 @@ it("maker.py quotes, goes on after a lost connection, and cancels what is open w
   await fund(stack, [{ trader: maker, usdc: 10_000_000n }]);
   const making = await run(maker, ["python3", "examples/maker.py", "venue_three"]);
   const quotesOf = async () => {
-    const { request_id } = await taker.client.rfq.request({ ...asset, amount: 1_000_000n, side: "Ask" });
+    const { request_id } = await taker.client.rfq.request({
+      ...asset,
+      amount: 1_000_000n,
+      side: "Ask",
+    });
     return until(`a quote: ${making.output}`, 30_000, async () => {
       const quotes = await taker.client.rfq.quotes({ request_id }).all();
       return quotes.length > 0 ? quotes : null;
@@ -109,24 +171,72 @@ it("maker.py quotes, goes on after a lost connection, and cancels what is open w
   } finally {
     making.child.kill("SIGINT");
   }
-  expect([await making.ended, making.output]).toEqual([0, expect.stringContaining('stopped: {"cancelled":2}')]);
+  expect([await making.ended, making.output]).toEqual([
+    0,
+    expect.stringContaining('stopped: {"cancelled":2}'),
+  ]);
 });
 
-const wrongCalls: readonly [what: string, command: string, settings: Record<string, string>, told: string][] = [
+const wrongCalls: readonly [
+  what: string,
+  command: string,
+  settings: Record<string, string>,
+  told: string,
+][] = [
   ["sign.sh without arguments", "bash examples/sign.sh", {}, "usage: examples/sign.sh"],
-  ["sign.sh without a secret", "bash examples/sign.sh GET /time", { RFQ_SECRET: "" }, "Set RFQ_SECRET"],
-  ["sign.py without arguments", "python3 examples/sign.py", {}, "python3 examples/sign.py <METHOD>"],
-  ["sign.py without a secret", "python3 examples/sign.py GET /time", { RFQ_SECRET: "" }, "Set RFQ_SECRET"],
-  ["a taker without a secret", "node examples/taker.ts venue_one 0x1 1 Bid", { RFQ_SECRET: "" }, "Set RFQ_SECRET"],
-  ["a taker with a wait that is no number", "node examples/taker.ts venue_one 0x1 1 Bid", { WAIT_SECS: "abc" }, "WAIT_SECS"],
-  ["a taker with a limit that is no price", "node examples/taker.ts venue_one 0x1 1 Bid", { LIMIT_PRICE: "0.5" }, "LIMIT_PRICE"],
+  [
+    "sign.sh without a secret",
+    "bash examples/sign.sh GET /time",
+    { RFQ_SECRET: "" },
+    "Set RFQ_SECRET",
+  ],
+  [
+    "sign.py without arguments",
+    "python3 examples/sign.py",
+    {},
+    "python3 examples/sign.py <METHOD>",
+  ],
+  [
+    "sign.py without a secret",
+    "python3 examples/sign.py GET /time",
+    { RFQ_SECRET: "" },
+    "Set RFQ_SECRET",
+  ],
+  [
+    "a taker without a secret",
+    "node examples/taker.ts venue_one 0x1 1 Bid",
+    { RFQ_SECRET: "" },
+    "Set RFQ_SECRET",
+  ],
+  [
+    "a taker with a wait that is no number",
+    "node examples/taker.ts venue_one 0x1 1 Bid",
+    { WAIT_SECS: "abc" },
+    "WAIT_SECS",
+  ],
+  [
+    "a taker with a limit that is no price",
+    "node examples/taker.ts venue_one 0x1 1 Bid",
+    { LIMIT_PRICE: "0.5" },
+    "LIMIT_PRICE",
+  ],
   ["a taker without arguments", "node examples/taker.ts", {}, "usage: npx node examples/taker.ts"],
-  ["a maker with a spread beyond 1", "node examples/market-maker.ts venue_one", { HALF_SPREAD: "600000" }, "HALF_SPREAD"],
+  [
+    "a maker with a spread beyond 1",
+    "node examples/market-maker.ts venue_one",
+    { HALF_SPREAD: "600000" },
+    "HALF_SPREAD",
+  ],
 ];
 
 it.each(wrongCalls)("%s says so and asks for nothing", async (_what, command, settings, told) => {
   const [program = "", ...args] = command.split(" ");
-  if (program !== "node" && !has(program)) return console.warn(`skipped: ${program} is not installed`);
-  const ran = await run(await newTrader(stack), [program === "node" ? process.execPath : program, ...args], settings);
+  if (program !== "node" && !has(program))
+    return console.warn(`skipped: ${program} is not installed`);
+  const ran = await run(
+    await newTrader(stack),
+    [program === "node" ? process.execPath : program, ...args],
+    settings,
+  );
   expect([await ran.ended, ran.output]).toEqual([2, expect.stringContaining(told)]);
 });

@@ -3,9 +3,20 @@ import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import type { Client, MarketAsset } from "../../src/client/index.ts";
-import { type Answer, readRestDescription, readStreamDescription } from "../support/node/descriptions.ts";
+import {
+  type Answer,
+  readRestDescription,
+  readStreamDescription,
+} from "../support/node/descriptions.ts";
 import { openRawSocket, type RawMessage, type RawSocket } from "../support/node/raw-socket.ts";
-import { fund, newAsset, newTrader, operatorKey, startTestStack, type TestStack } from "../support/node/stack.ts";
+import {
+  fund,
+  newAsset,
+  newTrader,
+  operatorKey,
+  startTestStack,
+  type TestStack,
+} from "../support/node/stack.ts";
 
 let stack: TestStack;
 beforeAll(async () => {
@@ -13,11 +24,14 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.stop());
 
-const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => existsSync(path));
+const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
+  (path) => existsSync(path),
+);
 const BROWSER_ARGS = ["--no-sandbox", "--disable-quic", "--disable-background-networking"];
 
 it("GET /docs shows every endpoint in a browser, tries one, asks nobody else for anything and logs no error", async () => {
-  if (CHROMIUM === undefined) return console.warn("skipped: no chromium here (Debian's package chromium)");
+  if (CHROMIUM === undefined)
+    return console.warn("skipped: no chromium here (Debian's package chromium)");
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: BROWSER_ARGS });
   try {
     const page = await browser.newPage({ viewport: { width: 1_400, height: 1_000 } });
@@ -46,7 +60,9 @@ it("GET /docs shows every endpoint in a browser, tries one, asks nobody else for
         .first()
         .click();
     const shown = (await page.locator("nav, aside").first().innerText()).replaceAll(/\s+/g, " ");
-    expect(operations.map(({ summary }) => summary).filter((summary) => !shown.includes(summary))).toEqual([]);
+    expect(
+      operations.map(({ summary }) => summary).filter((summary) => !shown.includes(summary)),
+    ).toEqual([]);
 
     await page.getByRole("link", { name: "Ask for a price" }).first().click();
     await page.getByText("/rfq/request").first().waitFor();
@@ -71,7 +87,13 @@ function recordAnswers(): Answer[] {
     if (typeof input === "string" && input.startsWith(stack.baseUrl)) {
       const type = response.headers.get("content-type") ?? "";
       const body = type.includes("json") ? ((await response.clone().json()) as unknown) : undefined;
-      answers.push({ method: init?.method ?? "GET", path: new URL(input).pathname, status: response.status, type, body });
+      answers.push({
+        method: init?.method ?? "GET",
+        path: new URL(input).pathname,
+        status: response.status,
+        type,
+        body,
+      });
     }
     return response;
   });
@@ -84,8 +106,12 @@ it("every message and every answer of a run is as docs/asyncapi.yaml and docs/op
   const asset = newAsset("venue_one");
   const [taker, maker] = [await newTrader(stack), await newTrader(stack)];
   const withdrawer = await operatorKey(stack, taker, ["read", "withdraw"]);
-  const stream = (who: typeof taker, target: string) => openRawSocket(who.client, stack.baseUrl, target);
-  const sockets: RawSocket[] = [await stream(taker, "/account/stream"), await stream(maker, "/account/stream")];
+  const stream = (who: typeof taker, target: string) =>
+    openRawSocket(who.client, stack.baseUrl, target);
+  const sockets: RawSocket[] = [
+    await stream(taker, "/account/stream"),
+    await stream(maker, "/account/stream"),
+  ];
   const [takerAccount, makerAccount] = [sockets[0]!, sockets[1]!];
   const book = await stream(maker, `/rfq/stream?venue_id=venue_one&asset_id=${asset.asset_id}`);
   const venue = await stream(maker, "/rfq/stream?venue_id=venue_one");
@@ -102,11 +128,19 @@ it("every message and every answer of a run is as docs/asyncapi.yaml and docs/op
     amount: 2n ** 62n + 1n,
   });
 
-  const ask = (more: object = {}) => taker.client.rfq.request({ ...asset, amount: 1_000_000n, side: "Bid", ...more });
+  const ask = (more: object = {}) =>
+    taker.client.rfq.request({ ...asset, amount: 1_000_000n, side: "Bid", ...more });
   const first = await ask({ disclose_identity: true });
   await book.one("request.opened");
   const commands = [
-    { id: "1", op: "quote", request_id: first.request_id, price: 500_000, expires_in_secs: 60, idempotency_key: "a" },
+    {
+      id: "1",
+      op: "quote",
+      request_id: first.request_id,
+      price: 500_000,
+      expires_in_secs: 60,
+      idempotency_key: "a",
+    },
     { id: "2", op: "quote", request_id: first.request_id, price: "510000" },
     { id: "3", op: "quote", request_id: first.request_id, price: 0, surplus: 1 },
   ];
@@ -129,14 +163,22 @@ it("every message and every answer of a run is as docs/asyncapi.yaml and docs/op
   await book.one("request.closed", ({ data }) => data?.["reason"] === "expired");
 
   const destination = "0x00000000000000000000000000000000000c0ffe";
-  await withdrawer.custody.withdraw({ client_withdrawal_id: "paid", amount: 1_000_000n, to_address: destination });
+  await withdrawer.custody.withdraw({
+    client_withdrawal_id: "paid",
+    amount: 1_000_000n,
+    to_address: destination,
+  });
   await takerAccount.one("withdrawal.settled");
   await makerAccount.one("deposit.quarantined");
   sockets.push(await stream(taker, "/account/stream?since=1"));
   sockets.push(await stream(taker, "/account/stream?since=999999"));
-  sockets.push(await stream(taker, `/rfq/stream?venue_id=venue_one&asset_id=${asset.asset_id}&since=999999`));
+  sockets.push(
+    await stream(taker, `/rfq/stream?venue_id=venue_one&asset_id=${asset.asset_id}&since=999999`),
+  );
   await readEverything(taker.client, asset);
-  await expect(maker.client.rfq.accept({ quote_id: accept.quote_id })).rejects.toThrow("not_request_owner");
+  await expect(maker.client.rfq.accept({ quote_id: accept.quote_id })).rejects.toThrow(
+    "not_request_owner",
+  );
   await stack.operator({ command: ["user", "freeze"], options: { email: maker.email } });
   await makerAccount.one("account.notice");
 
@@ -144,11 +186,23 @@ it("every message and every answer of a run is as docs/asyncapi.yaml and docs/op
   const faultsOfAnswer = readRestDescription();
   expect(answers.flatMap((answer) => faultsOfAnswer(answer))).toEqual([]);
   const messages = sockets.flatMap((socket) => socket.messages);
-  expect(messages.flatMap((message: RawMessage) => description.faultsOf(message).map((fault) => `${message.type}: ${fault}`))).toEqual([]);
-  expect(commands.map((command) => description.faultsOfCommand(command).length > 0)).toEqual([false, false, true]);
+  expect(
+    messages.flatMap((message: RawMessage) =>
+      description.faultsOf(message).map((fault) => `${message.type}: ${fault}`),
+    ),
+  ).toEqual([]);
+  expect(commands.map((command) => description.faultsOfCommand(command).length > 0)).toEqual([
+    false,
+    false,
+    true,
+  ]);
   expect([cancel, accept].flatMap((command) => description.faultsOfCommand(command))).toEqual([]);
   // These two need a reorganisation and a refused payment: test/chain sees them on a socket, with their neighbours' records.
-  const seen = new Set([...messages.map(({ type }) => type), "deposit.orphaned", "withdrawal.failed"]);
+  const seen = new Set([
+    ...messages.map(({ type }) => type),
+    "deposit.orphaned",
+    "withdrawal.failed",
+  ]);
   expect(description.types.filter((type) => !seen.has(type))).toEqual([]);
   for (const socket of sockets) socket.close();
 });

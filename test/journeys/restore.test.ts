@@ -7,7 +7,16 @@ import { type Address, createPublicClient, getAddress, http, toHex } from "viem"
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
 import type { Client } from "../../src/client/index.ts";
-import { fund, newAsset, newTrader, operatorKey, startTestStack, type TestStack, type Trader, until } from "../support/node/stack.ts";
+import {
+  fund,
+  newAsset,
+  newTrader,
+  operatorKey,
+  startTestStack,
+  type TestStack,
+  type Trader,
+  until,
+} from "../support/node/stack.ts";
 
 let stack: TestStack;
 beforeAll(async () => {
@@ -19,7 +28,12 @@ afterAll(async () => {
 
 const someone = (): Address => getAddress(toHex(randomBytes(20)));
 
-async function settle(client: Client, id: string, amount: bigint, to = someone()): Promise<Address> {
+async function settle(
+  client: Client,
+  id: string,
+  amount: bigint,
+  to = someone(),
+): Promise<Address> {
   await client.custody.withdraw({ client_withdrawal_id: id, amount, to_address: to });
   await until(`${id} to settle`, 30_000, async () => {
     const { status } = await client.custody.withdrawal({ client_withdrawal_id: id });
@@ -30,24 +44,43 @@ async function settle(client: Client, id: string, amount: bigint, to = someone()
 
 async function order<T>(...words: string[]): Promise<T> {
   const options: Record<string, string> = words.includes("--yes") ? { yes: "true" } : {};
-  const answer = await stack.operator({ command: words.filter((word) => word !== "--yes"), options, operator: "test" });
+  const answer = await stack.operator({
+    command: words.filter((word) => word !== "--yes"),
+    options,
+    operator: "test",
+  });
   if (!answer.ok) throw new Error(JSON.stringify(answer.problem));
   return answer.result as T;
 }
 
 async function payments(): Promise<string[]> {
   const chain = createPublicClient({ transport: http(stack.rpcUrl) });
-  const logs = await chain.getContractEvents({ address: stack.deployment.vault, abi: vaultAbi, eventName: "Paid", fromBlock: 0n });
+  const logs = await chain.getContractEvents({
+    address: stack.deployment.vault,
+    abi: vaultAbi,
+    eventName: "Paid",
+    fromBlock: 0n,
+  });
   return logs.map(({ args }) => args.id ?? "");
 }
 
 type Status = {
-  chains: { payer_halted: { reason: string } | null; head_block: number; confirmed_block: number }[];
+  chains: {
+    payer_halted: { reason: string } | null;
+    head_block: number;
+    confirmed_block: number;
+  }[];
   alerts: { kind: string }[];
 };
 type Restored = {
   ok: boolean;
-  chains: { local: { rebuilt: number; unresolved: unknown[]; addresses: { rewritten: number; lost_users: { user_id: string }[] } } };
+  chains: {
+    local: {
+      rebuilt: number;
+      unresolved: unknown[];
+      addresses: { rewritten: number; lost_users: { user_id: string }[] };
+    };
+  };
 };
 
 /** Until the payer has stopped and every block that there was has been read. */
@@ -56,7 +89,9 @@ async function untilStopped(): Promise<Status> {
   return until("the payer to stop by itself", 30_000, async () => {
     const status = await order<Status>("chain", "status");
     const [chain] = status.chains;
-    return chain !== undefined && chain.payer_halted !== null && chain.confirmed_block >= head ? status : null;
+    return chain !== undefined && chain.payer_halted !== null && chain.confirmed_block >= head
+      ? status
+      : null;
   });
 }
 
@@ -89,7 +124,11 @@ async function firstHour(): Promise<People> {
 }
 
 /** What the backup will not know: payments, addresses, deposits, and a user. */
-async function lostHour({ ann, bob, withdrawer }: People): Promise<{ paidTo: Address; lost: Trader; lostAddress: string }> {
+async function lostHour({
+  ann,
+  bob,
+  withdrawer,
+}: People): Promise<{ paidTo: Address; lost: Trader; lostAddress: string }> {
   const paid = settle(withdrawer, "lost", 200_000n);
   const carol = await newTrader(stack);
   const { address } = await bob.client.custody.createDepositAddress();
@@ -108,7 +147,11 @@ it("after an older database was put back nothing is paid twice, and `restore` ma
   const backup = join(stack.dir, "backup");
   await stack.restartWorker({}, () => cpSync(databaseDir(), backup, { recursive: true }));
   const { paidTo, lost, lostAddress } = await lostHour(people);
-  const before = { ann: await ann.client.custody.usdcBalance(), bob: await bob.client.custody.usdcBalance(), paid: await payments() };
+  const before = {
+    ann: await ann.client.custody.usdcBalance(),
+    bob: await bob.client.custody.usdcBalance(),
+    paid: await payments(),
+  };
 
   await stack.restartWorker({}, () => {
     const database = databaseDir();
@@ -117,9 +160,13 @@ it("after an older database was put back nothing is paid twice, and `restore` ma
   });
   await stack.runCron();
   const stopped = await untilStopped();
-  expect(stopped.alerts.map(({ kind }) => kind)).toEqual(expect.arrayContaining(["payer_halted", "payment_unknown"]));
+  expect(stopped.alerts.map(({ kind }) => kind)).toEqual(
+    expect.arrayContaining(["payer_halted", "payment_unknown"]),
+  );
   const again = { client_withdrawal_id: "lost", amount: 200_000n, to_address: paidTo };
-  await expect(withdrawer.custody.withdraw(again)).rejects.toMatchObject({ code: "withdrawals_paused" });
+  await expect(withdrawer.custody.withdraw(again)).rejects.toMatchObject({
+    code: "withdrawals_paused",
+  });
   expect(await payments()).toEqual(before.paid);
 
   const restored = await order<Restored>("restore");
@@ -131,7 +178,9 @@ it("after an older database was put back nothing is paid twice, and `restore` ma
   expect(restored.ok).toBe(true);
   expect(await ann.client.custody.usdcBalance()).toEqual(before.ann);
   expect(await bob.client.custody.usdcBalance()).toEqual(before.bob);
-  expect((await bob.client.custody.depositAddresses()).map(({ address }) => address)).toContain(lostAddress);
+  expect((await bob.client.custody.depositAddresses()).map(({ address }) => address)).toContain(
+    lostAddress,
+  );
   expect(await withdrawer.custody.withdraw(again)).toMatchObject({ status: "settled" });
 
   await settle(withdrawer, "next", 10_000n);

@@ -1,7 +1,14 @@
 /** workerd is killed between an accept's commit and its push: exactly there, by a hook that only tests set. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type FaultHook, startFaultHook } from "../support/node/fault-hook.ts";
-import { fund, newAsset, newTrader, startTestStack, type TestStack, until } from "../support/node/stack.ts";
+import {
+  fund,
+  newAsset,
+  newTrader,
+  startTestStack,
+  type TestStack,
+  until,
+} from "../support/node/stack.ts";
 
 let hook: FaultHook;
 let stack: TestStack;
@@ -24,10 +31,16 @@ it("the parties' streams replay a match whose push died with workerd, and the ac
     { trader: maker, tokens: { asset, amount: 1_000_000n } },
   ]);
   const request = await taker.client.rfq.request({ ...asset, amount: 1_000_000n, side: "Bid" });
-  const quote = await maker.client.rfq.quote({ request_id: request.request_id, price: 500_000, expires_in_secs: 120 });
+  const quote = await maker.client.rfq.quote({
+    request_id: request.request_id,
+    price: 500_000,
+    expires_in_secs: 120,
+  });
 
   const reached = hook.stopAt("match_committed");
-  const lost = taker.client.rfq.accept({ quote_id: quote.quote_id }).catch((error: unknown) => error);
+  const lost = taker.client.rfq
+    .accept({ quote_id: quote.quote_id })
+    .catch((error: unknown) => error);
   await reached;
   await stack.killWorkerd();
   await until(
@@ -41,7 +54,11 @@ it("the parties' streams replay a match whose push died with workerd, and the ac
   );
 
   const match = await taker.client.rfq.accept({ quote_id: quote.quote_id });
-  expect(match).toMatchObject({ quote_id: quote.quote_id, usdc_amount: 500_000n, role: "requester" });
+  expect(match).toMatchObject({
+    quote_id: quote.quote_id,
+    usdc_amount: 500_000n,
+    role: "requester",
+  });
   for (const { client } of [taker, maker]) {
     const stream = client.accountStream({ since: 0 });
     try {
@@ -54,7 +71,13 @@ it("the parties' streams replay a match whose push died with workerd, and the ac
       stream.close();
     }
   }
-  expect(await taker.client.custody.balance(asset)).toMatchObject({ balance: 1_000_000n, pending_balance: 0n });
-  expect(await maker.client.custody.usdcBalance()).toEqual({ balance: 500_000n, pending_balance: 0n });
+  expect(await taker.client.custody.balance(asset)).toMatchObject({
+    balance: 1_000_000n,
+    pending_balance: 0n,
+  });
+  expect(await maker.client.custody.usdcBalance()).toEqual({
+    balance: 500_000n,
+    pending_balance: 0n,
+  });
   await lost;
 });

@@ -2,7 +2,14 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { fund, newAsset, newTrader, operatorKey, startTestStack, type TestStack } from "../support/node/stack.ts";
+import {
+  fund,
+  newAsset,
+  newTrader,
+  operatorKey,
+  startTestStack,
+  type TestStack,
+} from "../support/node/stack.ts";
 
 let stack: TestStack;
 beforeAll(async () => {
@@ -18,7 +25,10 @@ const KEPT = "local.json";
 it("no log and no database file holds a secret in clear", async () => {
   const trader = await newTrader(stack);
   const secrets = new Set<string>([trader.password]);
-  const session = await trader.session.auth.login({ email: trader.email, password: trader.password });
+  const session = await trader.session.auth.login({
+    email: trader.email,
+    password: trader.password,
+  });
   secrets.add(session.access_token);
   const key = await trader.session.auth.createApiKey({ label: "grep", scopes: ["read", "trade"] });
   secrets.add(key.secret);
@@ -27,19 +37,35 @@ it("no log and no database file holds a secret in clear", async () => {
   const asset = newAsset();
   await fund(stack, [{ trader, usdc: 1_000n }]);
   await client.rfq.request({ ...asset, amount: 10n, side: "Bid" });
-  await fetch(`${stack.baseUrl}/rfq/stream?ticket=${(await client.auth.wsTicket()).ticket}&venue_id=venue_one`);
-  await trader.session.auth.login({ email: trader.email, password: `wrong-${trader.password}` }).catch(() => {});
+  await fetch(
+    `${stack.baseUrl}/rfq/stream?ticket=${(await client.auth.wsTicket()).ticket}&venue_id=venue_one`,
+  );
+  await trader.session.auth
+    .login({ email: trader.email, password: `wrong-${trader.password}` })
+    .catch(() => {});
   const paying = await operatorKey(stack, trader, ["read", "withdraw"]);
-  await paying.custody.withdraw({ client_withdrawal_id: "grep", amount: 10n, to_address: "0x000000000000000000000000000000000000dEaD" });
+  await paying.custody.withdraw({
+    client_withdrawal_id: "grep",
+    amount: 10n,
+    to_address: "0x000000000000000000000000000000000000dEaD",
+  });
   const kept: unknown = JSON.parse(readFileSync(join(stack.dir, KEPT), "utf8"));
-  for (const text of textsIn(kept)) if (text.length >= 32 && !/^0x[0-9a-fA-F]{40}$/.test(text)) secrets.add(text.replace(/^0x/, ""));
+  for (const text of textsIn(kept))
+    if (text.length >= 32 && !/^0x[0-9a-fA-F]{40}$/.test(text))
+      secrets.add(text.replace(/^0x/, ""));
   expect(secrets.size).toBeGreaterThan(6);
 
-  const files = filesBelow(stack.dir).filter((file) => !file.endsWith(KEPT) && !file.includes("bundle"));
+  const files = filesBelow(stack.dir).filter(
+    (file) => !file.endsWith(KEPT) && !file.includes("bundle"),
+  );
   expect(files.some((file) => file.endsWith(".sqlite"))).toBe(true);
   for (const file of files) {
     const bytes = readFileSync(file).toString("latin1");
-    for (const secret of secrets) expect(bytes.includes(secret), `${file} holds a secret that begins ${secret.slice(0, 4)}`).toBe(false);
+    for (const secret of secrets)
+      expect(
+        bytes.includes(secret),
+        `${file} holds a secret that begins ${secret.slice(0, 4)}`,
+      ).toBe(false);
   }
 });
 

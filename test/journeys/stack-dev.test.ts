@@ -8,7 +8,13 @@ import readme from "../../README.md?raw";
 import { freePort } from "../../scripts/stack/ports.ts";
 import { type StackFile, readStackFile } from "../../scripts/stack/stack-file.ts";
 import { Client, type Quote } from "../../src/client/index.ts";
-import { type ScriptRun, alive, descendants, runScriptFile, untilPrinted } from "../support/node/processes.ts";
+import {
+  type ScriptRun,
+  alive,
+  descendants,
+  runScriptFile,
+  untilPrinted,
+} from "../support/node/processes.ts";
 import { newAsset, until } from "../support/node/stack.ts";
 
 const dir = join(".stack", `test-dev-${process.pid}-${randomBytes(4).toString("hex")}`);
@@ -16,7 +22,10 @@ let run: ScriptRun;
 let file: StackFile;
 
 async function runDev(...args: string[]): Promise<ScriptRun> {
-  return runScriptFile("scripts/dev.ts", { args, env: { PORT: String(await freePort()), RPC_PORT: String(await freePort()) } });
+  return runScriptFile("scripts/dev.ts", {
+    args,
+    env: { PORT: String(await freePort()), RPC_PORT: String(await freePort()) },
+  });
 }
 
 async function startDev(...args: string[]): Promise<void> {
@@ -33,13 +42,18 @@ afterAll(async () => {
 });
 
 async function taker(): Promise<Client> {
-  const user = file.users.find(({ role }) => role === "taker") ?? expect.fail("stack.json names no taker");
+  const user =
+    file.users.find(({ role }) => role === "taker") ?? expect.fail("stack.json names no taker");
   return Client.login({ baseUrl: file.base_url, email: user.email, password: user.password });
 }
 
 /** Of an asset that the market maker has to get from the chain first. */
 async function quoteFor(client: Client, side: "Bid" | "Ask"): Promise<Quote> {
-  const request = await client.rfq.request({ ...newAsset("venue_three"), amount: 5_000_000n, side });
+  const request = await client.rfq.request({
+    ...newAsset("venue_three"),
+    amount: 5_000_000n,
+    side,
+  });
   return until(`a quote for the ${side}: ${run.output()}`, 30_000, async () => {
     const { items } = await client.rfq.quotes({ request_id: request.request_id }).page();
     return items[0] ?? null;
@@ -55,7 +69,11 @@ describe("npm run dev", () => {
   it("tells other programs where everything is", () => {
     expect(file).toMatchObject({ chain: "local", chain_id: 31337 });
     expect(run.output()).toContain(`Ready on ${file.base_url}`);
-    for (const address of [file.vault, file.usdc, ...Object.values(file.venues).map((venue) => venue.outcome_tokens)]) {
+    for (const address of [
+      file.vault,
+      file.usdc,
+      ...Object.values(file.venues).map((venue) => venue.outcome_tokens),
+    ]) {
       expect(address).toMatch(/^0x[0-9a-fA-F]{40}$/);
     }
   });
@@ -75,23 +93,33 @@ describe("npm run dev", () => {
     const client = await taker();
     expect((await client.custody.usdcBalance()).balance).toBeGreaterThan(0n);
     for (const amount of [2n ** 256n - 1n, 2n ** 62n]) {
-      for (const side of ["Bid", "Ask"] as const) await client.rfq.request({ ...newAsset("venue_three"), amount, side });
+      for (const side of ["Bid", "Ask"] as const)
+        await client.rfq.request({ ...newAsset("venue_three"), amount, side });
     }
     await until("the market maker to pass", 10_000, async () =>
       run.output().split("more than this market maker").length === 5 ? true : null,
     );
     for (const side of ["Bid", "Ask"] as const) {
       const quote = await quoteFor(client, side);
-      if (side === "Bid") expect(await client.rfq.accept({ quote_id: quote.quote_id })).toMatchObject({ role: "requester" });
+      if (side === "Bid")
+        expect(await client.rfq.accept({ quote_id: quote.quote_id })).toMatchObject({
+          role: "requester",
+        });
     }
   });
 
   it("is what the operator's tool works on", async () => {
     const created = await operator("user", "create", "--email", "new@dev.example", "--json");
     expect(created.code, created.output).toBe(0);
-    expect(JSON.parse(created.output)).toMatchObject({ ok: true, result: { user_id: expect.any(String) as string } });
+    expect(JSON.parse(created.output)).toMatchObject({
+      ok: true,
+      result: { user_id: expect.any(String) as string },
+    });
     const refused = await operator("user", "freeze", "--email", "nobody@dev.example");
-    expect(refused).toMatchObject({ code: 1, output: expect.stringContaining("no user has this email") as string });
+    expect(refused).toMatchObject({
+      code: 1,
+      output: expect.stringContaining("no user has this email") as string,
+    });
     const listed = await operator("audit", "list", "--limit", "5");
     expect(listed.output).toContain("user_created");
     const books = await operator("reconcile", "--json");
@@ -100,14 +128,26 @@ describe("npm run dev", () => {
 
   it("can be used as examples/README.md says, block by block", async () => {
     const blocks = [...examples.matchAll(/^```bash\n(.*?)^```$/gms)].map(([, block = ""]) => block);
-    const script = blocks.join("").replaceAll("http://127.0.0.1:8787", file.base_url).replaceAll("http://127.0.0.1:8545", file.rpc_url);
-    const pasted = script.replaceAll("npm run -s operator --", `node scripts/operator.ts --dir ${dir}`);
+    const script = blocks
+      .join("")
+      .replaceAll("http://127.0.0.1:8787", file.base_url)
+      .replaceAll("http://127.0.0.1:8545", file.rpc_url);
+    const pasted = script.replaceAll(
+      "npm run -s operator --",
+      `node scripts/operator.ts --dir ${dir}`,
+    );
     const bash = spawn("bash", ["-eu"], { env: { ...process.env, NO_COLOR: "1" } });
     bash.stdin.end(pasted);
     let output = "";
-    for (const stream of [bash.stdout, bash.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
+    for (const stream of [bash.stdout, bash.stderr])
+      stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
     expect(await new Promise((resolve) => bash.once("close", resolve)), output).toBe(0);
-    for (const told of ['"credential":"api_key"', '"amount":"0x4c4b40"', '"status":"credited"', '"status":"settled"']) {
+    for (const told of [
+      '"credential":"api_key"',
+      '"amount":"0x4c4b40"',
+      '"status":"credited"',
+      '"status":"settled"',
+    ]) {
       expect(output).toContain(told);
     }
   });
@@ -122,9 +162,16 @@ describe("npm run dev", () => {
   it("says what it takes, and what it cannot take", async () => {
     const help = await runDev("--help");
     expect([await help.exited, help.output()]).toEqual([0, expect.stringContaining("--keep")]);
-    for (const args of [["--kep"], ["--set", "NO_SUCH_SETTING=1"], ["--set", "RATE_LIMITS=maybe"]]) {
+    for (const args of [
+      ["--kep"],
+      ["--set", "NO_SUCH_SETTING=1"],
+      ["--set", "RATE_LIMITS=maybe"],
+    ]) {
       const refused = await runDev(...args);
-      expect([await refused.exited, refused.output()]).toEqual([2, expect.stringContaining("npm run dev -- [--keep]")]);
+      expect([await refused.exited, refused.output()]).toEqual([
+        2,
+        expect.stringContaining("npm run dev -- [--keep]"),
+      ]);
     }
   });
 
@@ -134,7 +181,9 @@ describe("npm run dev", () => {
     // npm passes a Ctrl-C on that the terminal has sent already.
     run.child.kill("SIGINT");
     expect(await run.exited).toBe(130);
-    await until("the children to end", 10_000, async () => (alive(children).length === 0 ? true : null));
+    await until("the children to end", 10_000, async () =>
+      alive(children).length === 0 ? true : null,
+    );
     const after = await operator("chain", "status");
     expect(after.code).toBe(3);
     expect(after.output).toContain("No stack is running here");
@@ -145,7 +194,11 @@ describe("npm run dev", () => {
     const first = await taker();
     expect((await first.config()).limits).toMatchObject({ withdrawal_min_amount: "0x1" });
     await first.rfq.accept({ quote_id: (await quoteFor(first, "Bid")).quote_id });
-    const before = { balances: await first.custody.balances().all(), vault: file.vault, block: await blockNumber() };
+    const before = {
+      balances: await first.custody.balances().all(),
+      vault: file.vault,
+      block: await blockNumber(),
+    };
     // The whole group, as a terminal does: anvil hears of it too.
     for (const pid of descendants(run.child.pid ?? 0)) process.kill(pid, "SIGINT");
     run.child.kill("SIGINT");
@@ -162,12 +215,19 @@ describe("npm run dev", () => {
     run.child.kill("SIGKILL");
     await run.exited;
     const refused = await runDev("--dir", dir, "--keep");
-    expect([await refused.exited, refused.output()]).toEqual([1, expect.stringContaining("Start without --keep")]);
+    expect([await refused.exited, refused.output()]).toEqual([
+      1,
+      expect.stringContaining("Start without --keep"),
+    ]);
   });
 });
 
 async function blockNumber(): Promise<number> {
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_blockNumber" });
-  const response = await fetch(file.rpc_url, { method: "POST", headers: { "content-type": "application/json" }, body });
+  const response = await fetch(file.rpc_url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body,
+  });
   return Number(((await response.json()) as { result: string }).result);
 }

@@ -1,8 +1,24 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Client, type MarketAsset, type Match, NoAnswer, type Stream, type StreamMessage, signedHeaders } from "../../src/client/index.ts";
-import { type TestStack, type Trader, fund, newAsset, newTrader, startTestStack, until } from "../support/node/stack.ts";
+import {
+  Client,
+  type MarketAsset,
+  type Match,
+  NoAnswer,
+  type Stream,
+  type StreamMessage,
+  signedHeaders,
+} from "../../src/client/index.ts";
+import {
+  type TestStack,
+  type Trader,
+  fund,
+  newAsset,
+  newTrader,
+  startTestStack,
+  until,
+} from "../support/node/stack.ts";
 
 let stack: TestStack;
 beforeAll(async () => {
@@ -21,7 +37,8 @@ function record(stream: Stream): StreamMessage[] {
   return messages;
 }
 
-const matchesIn = (messages: StreamMessage[]) => messages.flatMap((message) => (message.type === "match.created" ? [message.data] : []));
+const matchesIn = (messages: StreamMessage[]) =>
+  messages.flatMap((message) => (message.type === "match.created" ? [message.data] : []));
 
 const AMOUNT = 1_000_000n;
 const PRICE = 500_000;
@@ -41,7 +58,11 @@ async function openMarket(trades: bigint): Promise<Market> {
 
 async function offer({ taker, maker, asset }: Market) {
   const request = await taker.client.rfq.request({ ...asset, amount: AMOUNT, side: "Bid" });
-  const quote = await maker.client.rfq.quote({ request_id: request.request_id, price: PRICE, expires_in_secs: 120 });
+  const quote = await maker.client.rfq.quote({
+    request_id: request.request_id,
+    price: PRICE,
+    expires_in_secs: 120,
+  });
   return { request, quote };
 }
 
@@ -84,20 +105,29 @@ describe("a killed workerd", () => {
       for (const delay of KILL_AFTER_MS) {
         await Promise.all(streams.map((stream) => stream.ready()));
         const { request, quote } = await offer(market);
-        const answer = once.rfq.accept({ quote_id: quote.quote_id }).catch((error: unknown) => error);
+        const answer = once.rfq
+          .accept({ quote_id: quote.quote_id })
+          .catch((error: unknown) => error);
         await sleep(delay);
         await stack.killWorkerd();
         const told = await answer;
         await untilBack();
         const [latest] = (await taker.client.rfq.matches({ limit: 1 }).page()).items;
-        if (!(told instanceof NoAnswer)) expect(latest).toMatchObject({ match_id: (told as Match).match_id });
-        if (latest?.quote_id !== quote.quote_id) await taker.client.rfq.cancelRequest({ request_id: request.request_id });
+        if (!(told instanceof NoAnswer))
+          expect(latest).toMatchObject({ match_id: (told as Match).match_id });
+        if (latest?.quote_id !== quote.quote_id)
+          await taker.client.rfq.cancelRequest({ request_id: request.request_id });
       }
       const committed = (await taker.client.rfq.matches().all()).map(({ match_id }) => match_id);
       await untilToldOf(seen, committed);
       const spent = (AMOUNT / 2n) * BigInt(committed.length);
-      expect((await taker.client.custody.balance(asset)).balance).toBe(AMOUNT * BigInt(committed.length));
-      expect(await taker.client.custody.usdcBalance()).toEqual({ balance: AMOUNT * rounds - spent, pending_balance: 0n });
+      expect((await taker.client.custody.balance(asset)).balance).toBe(
+        AMOUNT * BigInt(committed.length),
+      );
+      expect(await taker.client.custody.usdcBalance()).toEqual({
+        balance: AMOUNT * rounds - spent,
+        pending_balance: 0n,
+      });
     } finally {
       for (const stream of streams) stream.close();
     }
@@ -119,7 +149,11 @@ describe("the stack", () => {
   it("takes every call for one from 127.0.0.1, whatever the client says", async () => {
     const trader = await newTrader(stack);
     const call = async (allowed_ips: string[], claimed: Record<string, string>) => {
-      const key = await trader.session.auth.createApiKey({ label: "ip", scopes: ["read"], allowed_ips });
+      const key = await trader.session.auth.createApiKey({
+        label: "ip",
+        scopes: ["read"],
+        allowed_ips,
+      });
       const headers = await signedHeaders({
         apiKeyId: key.api_key_id,
         secret: key.secret,
@@ -127,7 +161,8 @@ describe("the stack", () => {
         method: "GET",
         pathAndQuery: "/auth/whoami",
       });
-      return (await fetch(`${stack.baseUrl}/auth/whoami`, { headers: { ...headers, ...claimed } })).status;
+      return (await fetch(`${stack.baseUrl}/auth/whoami`, { headers: { ...headers, ...claimed } }))
+        .status;
     };
     const claim = { "cf-connecting-ip": "203.0.113.9" };
     expect(await call(["127.0.0.1"], {})).toBe(200);
@@ -139,10 +174,20 @@ describe("the stack", () => {
   it("mints on after a mint that cannot be sent", async () => {
     const { faucet, file } = stack;
     const to = "0x000000000000000000000000000000000000dEaD";
-    const usdc = await Promise.allSettled([faucet.usdc(to, 1n), faucet.usdc(to, 2n ** 256n), faucet.usdc(to, 2n)]);
+    const usdc = await Promise.allSettled([
+      faucet.usdc(to, 1n),
+      faucet.usdc(to, 2n ** 256n),
+      faucet.usdc(to, 2n),
+    ]);
     expect(usdc.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
-    const hash = await faucet.outcomeTokens(file.venues.venue_one.outcome_tokens as Address, { to, id: 1n, amount: 1n });
-    expect(await faucet.client.waitForTransactionReceipt({ hash, timeout: 10_000 })).toMatchObject({ status: "success" });
+    const hash = await faucet.outcomeTokens(file.venues.venue_one.outcome_tokens as Address, {
+      to,
+      id: 1n,
+      amount: 1n,
+    });
+    expect(await faucet.client.waitForTransactionReceipt({ hash, timeout: 10_000 })).toMatchObject({
+      status: "success",
+    });
   });
 
   it("brings workerd back by itself after a crash", async () => {
@@ -154,7 +199,10 @@ describe("the stack", () => {
 
   it("serves no operator work on its public address", async () => {
     for (const path of ["/", "/operator", "/cdn-cgi/handler/scheduled"]) {
-      const response = await fetch(`${stack.baseUrl}${path}`, { method: "POST", body: '{"command":["reconcile"],"operator":"x"}' });
+      const response = await fetch(`${stack.baseUrl}${path}`, {
+        method: "POST",
+        body: '{"command":["reconcile"],"operator":"x"}',
+      });
       expect(response.ok).toBe(false);
       await response.arrayBuffer();
     }

@@ -33,11 +33,16 @@ async function reserver(amounts: readonly number[]): Promise<string> {
 }
 
 /** `readEntries`, and which of its ways it went: the names of the queries by what they alone say. */
-async function readNoting(userId: string, filter: LedgerFilter, page: { before: bigint; limit: number }) {
+async function readNoting(
+  userId: string,
+  filter: LedgerFilter,
+  page: { before: bigint; limit: number },
+) {
   const asked: string[] = [];
   const noting = {
     prepare: (text: string) => {
-      const way = ["distinct_amounts", "fitting", "found AS"].find((word) => text.includes(word)) ?? "merged";
+      const way =
+        ["distinct_amounts", "fitting", "found AS"].find((word) => text.includes(word)) ?? "merged";
       if (asked.at(-1) !== way) asked.push(way);
       return db.prepare(text);
     },
@@ -47,7 +52,9 @@ async function readNoting(userId: string, filter: LedgerFilter, page: { before: 
 
 describe("an amount filter finds what lies beyond the newest entries, in pages without gap", () => {
   it("when the fitting amounts are few, each is a run of its own", async () => {
-    const userId = await reserver(Array.from({ length: 3_000 }, (_, i) => (i % 250 === 0 ? 777 + (i % 3) : 5)));
+    const userId = await reserver(
+      Array.from({ length: 3_000 }, (_, i) => (i % 250 === 0 ? 777 + (i % 3) : 5)),
+    );
     const mine = await modelEntries(db, userId);
     const oldest = mine.at(-1)?.at ?? 0;
     for (const filter of [
@@ -60,27 +67,40 @@ describe("an amount filter finds what lies beyond the newest entries, in pages w
       { minAmount: 2n ** 50n },
       { maxAmount: 4n },
     ] as LedgerFilter[]) {
-      expect([filter, plain(await readAll(db, userId, filter, 7))]).toEqual([filter, plainModel(mine, filter)]);
+      expect([filter, plain(await readAll(db, userId, filter, 7))]).toEqual([
+        filter,
+        plainModel(mine, filter),
+      ]);
     }
-    expect((await readNoting(userId, { minAmount: 6n }, { before: NEWEST, limit: 7 })).asked).toEqual(["merged", "distinct_amounts"]);
+    expect(
+      (await readNoting(userId, { minAmount: 6n }, { before: NEWEST, limit: 7 })).asked,
+    ).toEqual(["merged", "distinct_amounts"]);
   });
 
   it("when they are many but the entries are not, these are sorted", async () => {
-    const userId = await reserver(Array.from({ length: 3_000 }, (_, i) => (i < 2_500 ? 1_000 + ((i * 7_919) % 2_500) : 5)));
+    const userId = await reserver(
+      Array.from({ length: 3_000 }, (_, i) => (i < 2_500 ? 1_000 + ((i * 7_919) % 2_500) : 5)),
+    );
     const mine = await modelEntries(db, userId);
-    for (const filter of [{ minAmount: 6n }, { minAmount: 1_100n, maxAmount: 3_000n, account: "pending" }] as LedgerFilter[]) {
-      expect([filter, plain(await readAll(db, userId, filter, 700))]).toEqual([filter, plainModel(mine, filter)]);
+    for (const filter of [
+      { minAmount: 6n },
+      { minAmount: 1_100n, maxAmount: 3_000n, account: "pending" },
+    ] as LedgerFilter[]) {
+      expect([filter, plain(await readAll(db, userId, filter, 700))]).toEqual([
+        filter,
+        plainModel(mine, filter),
+      ]);
     }
-    expect((await readNoting(userId, { minAmount: 6n }, { before: NEWEST, limit: 7 })).asked).toEqual([
-      "merged",
-      "distinct_amounts",
-      "fitting",
-    ]);
+    expect(
+      (await readNoting(userId, { minAmount: 6n }, { before: NEWEST, limit: 7 })).asked,
+    ).toEqual(["merged", "distinct_amounts", "fitting"]);
   });
 
   it("when both are many, the owner's entries are read in spans, the last of a span and the first of the next too", async () => {
     // The first span, of 16 384 transfers, ends among those that fit: a page of 400 begins in it and ends beyond.
-    const userId = await reserver(Array.from({ length: 24_400 }, (_, i) => (i < 8_000 ? 1_000 + i : 5)));
+    const userId = await reserver(
+      Array.from({ length: 24_400 }, (_, i) => (i < 8_000 ? 1_000 + i : 5)),
+    );
     const mine = await modelEntries(db, userId);
     const filter = { minAmount: 6n };
     const { rows, asked } = await readNoting(userId, filter, { before: NEWEST, limit: 400 });

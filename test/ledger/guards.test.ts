@@ -24,7 +24,14 @@ async function funded(amount = 100n) {
     sql`SELECT account_id AS id FROM accounts WHERE owner = ${uuid(userId)} AND asset = ${key} AND kind = 'pending'`,
   );
   if (row === null || row === undefined || pending === undefined) throw new Error("not funded");
-  return { userId, key, transferId: row.id, external: row.external, available: row.available, pending: pending.id };
+  return {
+    userId,
+    key,
+    transferId: row.id,
+    external: row.external,
+    available: row.available,
+    pending: pending.id,
+  };
 }
 
 type Funded = Awaited<ReturnType<typeof funded>>;
@@ -40,7 +47,13 @@ type Values = {
   balances?: Sql;
 };
 
-const CLAUSES = ["INSERT", "INSERT OR IGNORE", "INSERT OR REPLACE", "INSERT OR ABORT", "INSERT OR FAIL"] as const;
+const CLAUSES = [
+  "INSERT",
+  "INSERT OR IGNORE",
+  "INSERT OR REPLACE",
+  "INSERT OR ABORT",
+  "INSERT OR FAIL",
+] as const;
 
 /** A direct INSERT, good unless a value is replaced. */
 function insert(of: Funded, values: Values = {}, clause: string = "INSERT", tail = ""): Sql {
@@ -71,13 +84,17 @@ async function journal(of: Funded): Promise<unknown> {
 async function changesNothing(of: Funded, statement: Sql): Promise<void> {
   const before = [await journal(of), await balances(db, of.userId, of.key)];
   await all(db, statement).catch(() => undefined);
-  expect([await journal(of), await balances(db, of.userId, of.key)], statement.text).toEqual(before);
+  expect([await journal(of), await balances(db, of.userId, of.key)], statement.text).toEqual(
+    before,
+  );
 }
 
 async function isRefused(of: Funded, statement: Sql): Promise<void> {
   const before = [await journal(of), await balances(db, of.userId, of.key)];
   await expect(all(db, statement), statement.text).rejects.toThrow();
-  expect([await journal(of), await balances(db, of.userId, of.key)], statement.text).toEqual(before);
+  expect([await journal(of), await balances(db, of.userId, of.key)], statement.text).toEqual(
+    before,
+  );
 }
 
 describe("the database alone refuses, whatever the conflict clause", () => {
@@ -88,18 +105,27 @@ describe("the database alone refuses, whatever the conflict clause", () => {
   });
 
   for (const clause of CLAUSES) {
-    it(`an overdraft under ${clause}`, async () => isRefused(await funded(), insert(await funded(), { amount: 101n }, clause)));
+    it(`an overdraft under ${clause}`, async () =>
+      isRefused(await funded(), insert(await funded(), { amount: 101n }, clause)));
     it(`a good transfer's ref, step and line again under ${clause}`, async () => {
       const of = await funded();
       const ref = uuidv7();
       await all(db, insert(of, { ref }));
       await isRefused(of, insert(of, { ref }, clause));
-      await isRefused(of, insert(of, { ref, amount: 1n, reason: "release", from: of.pending, to: of.available }, clause));
+      await isRefused(
+        of,
+        insert(
+          of,
+          { ref, amount: 1n, reason: "release", from: of.pending, to: of.available },
+          clause,
+        ),
+      );
       await all(db, insert(of, { ref, line: 1 }, clause));
     });
     it(`an existing, a future or a negative transfer_id under ${clause}`, async () => {
       const of = await funded();
-      for (const id of [of.transferId, of.transferId + 1_000, 0, -1, -2]) await isRefused(of, insert(of, { id }, clause));
+      for (const id of [of.transferId, of.transferId + 1_000, 0, -1, -2])
+        await isRefused(of, insert(of, { id }, clause));
     });
     it(`two assets in one transfer, or one account with itself, under ${clause}`, async () => {
       const of = await funded();
@@ -115,7 +141,14 @@ describe("the database alone refuses, whatever the conflict clause", () => {
     });
     it(`an unknown reason or step under ${clause}`, async () => {
       const of = await funded();
-      for (const unknown of [raw("0"), raw("8"), raw("-1"), raw("2.5"), raw("'gift'"), raw("NULL")]) {
+      for (const unknown of [
+        raw("0"),
+        raw("8"),
+        raw("-1"),
+        raw("2.5"),
+        raw("'gift'"),
+        raw("NULL"),
+      ]) {
         await changesNothing(of, insert(of, { reason: unknown }, clause));
         await changesNothing(of, insert(of, { step: unknown }, clause));
       }
@@ -146,9 +179,18 @@ describe("the database alone refuses, whatever the conflict clause", () => {
     const of = await funded();
     const ref = uuidv7();
     await all(db, insert(of, { ref }));
-    const { id } = (await first<{ id: number }>(db, sql`SELECT transfer_id AS id FROM transfers WHERE ref = ${uuid(ref)}`)) ?? { id: 0 };
-    await isRefused(of, insert(of, { ref }, "INSERT", "ON CONFLICT (ref, step, line) DO UPDATE SET amount = 99"));
-    await isRefused(of, insert(of, { id }, "INSERT", "ON CONFLICT (transfer_id) DO UPDATE SET amount = 99"));
+    const { id } = (await first<{ id: number }>(
+      db,
+      sql`SELECT transfer_id AS id FROM transfers WHERE ref = ${uuid(ref)}`,
+    )) ?? { id: 0 };
+    await isRefused(
+      of,
+      insert(of, { ref }, "INSERT", "ON CONFLICT (ref, step, line) DO UPDATE SET amount = 99"),
+    );
+    await isRefused(
+      of,
+      insert(of, { id }, "INSERT", "ON CONFLICT (transfer_id) DO UPDATE SET amount = 99"),
+    );
     await isRefused(of, insert(of, { ref }, "INSERT", "ON CONFLICT DO NOTHING"));
     await isRefused(of, insert(of, { amount: 101n }, "INSERT", "ON CONFLICT DO NOTHING"));
   });
@@ -168,7 +210,10 @@ describe("the database alone refuses, whatever the conflict clause", () => {
         `to_account = ${of.pending}`,
         "ref = x'00'",
       ]) {
-        await isRefused(of, sql`${raw(clause)} transfers SET ${raw(set)} WHERE transfer_id = ${of.transferId}`);
+        await isRefused(
+          of,
+          sql`${raw(clause)} transfers SET ${raw(set)} WHERE transfer_id = ${of.transferId}`,
+        );
       }
     }
   });
@@ -190,7 +235,10 @@ describe("the database alone refuses, whatever the conflict clause", () => {
         "owner = x'00'",
         "account_id = account_id + 1000000",
       ]) {
-        await isRefused(of, sql`${raw(clause)} accounts SET ${raw(set)} WHERE account_id = ${of.available}`);
+        await isRefused(
+          of,
+          sql`${raw(clause)} accounts SET ${raw(set)} WHERE account_id = ${of.available}`,
+        );
       }
     }
   });
@@ -216,19 +264,34 @@ describe("the database alone refuses, whatever the conflict clause", () => {
     expect(await balances(db, of.userId, of.key)).toEqual([2n ** 62n, 0n]);
     await expect(fund(db, of.userId, of.key, 1n)).rejects.toThrow();
     await expect(fund(db, of.userId, of.key, 1n, "elsewhere")).rejects.toThrow();
-    await isRefused(of, insert(of, { from: of.external, to: of.pending, amount: 1n, reason: "deposit", step: "credit" }));
+    await isRefused(
+      of,
+      insert(of, {
+        from: of.external,
+        to: of.pending,
+        amount: 1n,
+        reason: "deposit",
+        step: "credit",
+      }),
+    );
   });
 
   it("an account beyond its kind: pending and fees hold no debt", async () => {
     const of = await funded();
-    await isRefused(of, insert(of, { from: of.pending, to: of.available, amount: 1n, reason: "release" }));
+    await isRefused(
+      of,
+      insert(of, { from: of.pending, to: of.available, amount: 1n, reason: "release" }),
+    );
   });
 });
 
 it("amounts above 2^53 are moved exactly", async () => {
   const of = await funded(2n ** 62n);
   await all(db, insert(of, { amount: 2n ** 53n + 1n }));
-  expect(await balances(db, of.userId, of.key)).toEqual([2n ** 62n - 2n ** 53n - 1n, 2n ** 53n + 1n]);
+  expect(await balances(db, of.userId, of.key)).toEqual([
+    2n ** 62n - 2n ** 53n - 1n,
+    2n ** 53n + 1n,
+  ]);
 });
 
 /** A reserve and its release as the verbs post them: by a source that selects rows of the unit's own stamp. */
@@ -236,9 +299,25 @@ function reserveAndRelease(of: Funded, ref: string) {
   const source = sql`SELECT ${uuid(of.userId)} AS from_owner, ${uuid(of.userId)} AS to_owner, ${of.key} AS asset, 10 AS amount, ${uuid(ref)} AS ref, 0 AS line`;
   return {
     reserve: (group = newGroup()) =>
-      commit(db, group, [transfer(group, { reason: "reserve_rfq", step: "reserve", from: "available", to: "pending", source })]),
+      commit(db, group, [
+        transfer(group, {
+          reason: "reserve_rfq",
+          step: "reserve",
+          from: "available",
+          to: "pending",
+          source,
+        }),
+      ]),
     release: (group = newGroup()) =>
-      commit(db, group, [transfer(group, { reason: "release", step: "end", from: "pending", to: "available", source })]),
+      commit(db, group, [
+        transfer(group, {
+          reason: "release",
+          step: "end",
+          from: "pending",
+          to: "available",
+          source,
+        }),
+      ]),
   };
 }
 
@@ -249,7 +328,9 @@ it("a release that runs three times pays once, even with other money pending", a
   await mine.reserve();
   const outcomes = await Promise.all([mine.release(), mine.release(), mine.release()]);
   expect(outcomes.filter((outcome) => outcome.committed)).toHaveLength(1);
-  expect(outcomes.filter((outcome) => !outcome.committed && outcome.reason === "constraint")).toHaveLength(2);
+  expect(
+    outcomes.filter((outcome) => !outcome.committed && outcome.reason === "constraint"),
+  ).toHaveLength(2);
   expect(await balances(db, of.userId, of.key)).toEqual([90n, 10n]);
 });
 
@@ -281,7 +362,11 @@ it("the same deposit delivered twelve times at once is credited once", async () 
   const source = sql`SELECT CAST('external:local' AS BLOB) AS from_owner, ${uuid(userId)} AS to_owner, ${key} AS asset, 50 AS amount, ${uuid(ref)} AS ref, 0 AS line`;
   const deliveries = Array.from({ length: 12 }, () => {
     const group = newGroup();
-    return commit(db, group, post(group, { reason: "deposit", step: "credit", from: "external", to: "available", source }));
+    return commit(
+      db,
+      group,
+      post(group, { reason: "deposit", step: "credit", from: "external", to: "available", source }),
+    );
   });
   expect((await Promise.all(deliveries)).filter((outcome) => outcome.committed)).toHaveLength(1);
   expect(await balances(db, userId, key)).toEqual([51n, 0n]);
@@ -294,8 +379,17 @@ it("a missing giving account refuses the whole group instead of dropping the row
   const rows = sql`SELECT * FROM (SELECT ${uuid(of.userId)} AS from_owner, ${uuid(of.userId)} AS to_owner, ${of.key} AS asset, 10 AS amount, ${uuid(uuidv7())} AS ref, 0 AS line
     UNION ALL SELECT ${uuid(stranger.userId)}, ${uuid(of.userId)}, ${of.key}, 10, ${uuid(uuidv7())}, 0)`;
   expect(
-    (await commit(db, group, [transfer(group, { reason: "reserve_rfq", step: "reserve", from: "available", to: "pending", source: rows })]))
-      .committed,
+    (
+      await commit(db, group, [
+        transfer(group, {
+          reason: "reserve_rfq",
+          step: "reserve",
+          from: "available",
+          to: "pending",
+          source: rows,
+        }),
+      ])
+    ).committed,
   ).toBe(false);
   expect(await balances(db, of.userId, of.key)).toEqual([100n, 0n]);
 });

@@ -61,7 +61,9 @@ it("the made-up history has every reason on every side that the contract names",
   const seen = new Set(
     (await modelEntries(db, taker))
       .concat(await modelEntries(db, maker))
-      .map((entry) => `${entry.account} ${entry.delta.startsWith("-") ? "-" : "+"} ${entry.reason}`),
+      .map(
+        (entry) => `${entry.account} ${entry.delta.startsWith("-") ? "-" : "+"} ${entry.reason}`,
+      ),
   );
   expect([...seen].sort()).toEqual([
     "available + deposit",
@@ -84,7 +86,9 @@ it("the made-up history has every reason on every side that the contract names",
 it("each filter alone gives what a plain reading of the journal gives", async () => {
   const mine = await modelEntries(db, maker);
   const middle = mine[Math.floor(mine.length / 2)];
-  const refs = [...new Set(mine.map((entry) => (entry.ref.startsWith("0x") ? entry.ref : readUuid(entry.ref))))];
+  const refs = [
+    ...new Set(mine.map((entry) => (entry.ref.startsWith("0x") ? entry.ref : readUuid(entry.ref)))),
+  ];
   const filters: LedgerFilter[] = [
     {},
     { account: "available" },
@@ -120,7 +124,11 @@ it("each filter alone gives what a plain reading of the journal gives", async ()
     { refId: hash },
     { refId: crypto.randomUUID() },
   ];
-  for (const filter of filters) expect([filter, plain(await readAll(db, maker, filter, 7))]).toEqual([filter, plainModel(mine, filter)]);
+  for (const filter of filters)
+    expect([filter, plain(await readAll(db, maker, filter, 7))]).toEqual([
+      filter,
+      plainModel(mine, filter),
+    ]);
 });
 
 it("combined filters, pages of any size and any user agree with the plain reading", async () => {
@@ -132,7 +140,8 @@ it("combined filters, pages of any size and any user agree with the plain readin
     .flat()
     .map((entry) => (entry.ref.startsWith("0x") ? entry.ref : readUuid(entry.ref)));
   const sizes = [0n, 1n, 11n, 13n, 427n, 428n, 700n, 5_000n, 10_000_000n];
-  const option = <T>(...values: readonly T[]) => fc.option(fc.constantFrom(...values), { nil: undefined });
+  const option = <T>(...values: readonly T[]) =>
+    fc.option(fc.constantFrom(...values), { nil: undefined });
   const filters: fc.Arbitrary<LedgerFilter> = fc.record({
     account: option("available" as const, "pending" as const),
     direction: option("credit" as const, "debit" as const),
@@ -147,23 +156,40 @@ it("combined filters, pages of any size and any user agree with the plain readin
     maxAmount: option(...sizes),
   });
   await fc.assert(
-    fc.asyncProperty(filters, fc.constantFrom(taker, maker), fc.integer({ min: 1, max: 9 }), async (filter, userId, limit) => {
-      const expected = plainModel(models[userId] ?? [], filter);
-      expect(plain(await readAll(db, userId, filter, limit))).toEqual(expected);
-      if (filter.refId !== undefined || selectsNothing(filter)) return;
-      const page = { before: NEWEST, limit: 1_000, most: 1_000 };
-      const ids = (rows: readonly { entry_id: number | null }[]) => rows.flatMap(({ entry_id }) => entry_id ?? []);
-      for (const query of [entriesOfAmounts, sortedEntries, scannedEntries])
-        expect([query.name, ids(await all(db, query(userId, filter, { ...page, floor: 0n })))]).toEqual([query.name, ids(expected)]);
-      expect(await countEntries(db, userId, filter, { before: NEWEST, most: 1_000 })).toBe(expected.length);
-    }),
+    fc.asyncProperty(
+      filters,
+      fc.constantFrom(taker, maker),
+      fc.integer({ min: 1, max: 9 }),
+      async (filter, userId, limit) => {
+        const expected = plainModel(models[userId] ?? [], filter);
+        expect(plain(await readAll(db, userId, filter, limit))).toEqual(expected);
+        if (filter.refId !== undefined || selectsNothing(filter)) return;
+        const page = { before: NEWEST, limit: 1_000, most: 1_000 };
+        const ids = (rows: readonly { entry_id: number | null }[]) =>
+          rows.flatMap(({ entry_id }) => entry_id ?? []);
+        for (const query of [entriesOfAmounts, sortedEntries, scannedEntries])
+          expect([
+            query.name,
+            ids(await all(db, query(userId, filter, { ...page, floor: 0n }))),
+          ]).toEqual([query.name, ids(expected)]);
+        expect(await countEntries(db, userId, filter, { before: NEWEST, most: 1_000 })).toBe(
+          expected.length,
+        );
+      },
+    ),
     { numRuns: 250 },
   );
 }, 60_000);
 
 it("any integer is a position below which the caller's own entries follow", async () => {
   const mine = await modelEntries(db, taker);
-  for (const before of [0n, 1n, 2n, ...mine.flatMap((entry) => [BigInt(entry.entry_id), BigInt(entry.entry_id) + 1n]), NEWEST]) {
+  for (const before of [
+    0n,
+    1n,
+    2n,
+    ...mine.flatMap((entry) => [BigInt(entry.entry_id), BigInt(entry.entry_id) + 1n]),
+    NEWEST,
+  ]) {
     const { rows } = await readEntries(db, taker, {}, { before, limit: 500 });
     expect(plain(rows)).toEqual(plain(mine.filter((entry) => BigInt(entry.entry_id) < before)));
   }
@@ -187,9 +213,16 @@ it("pages neither skip nor repeat while entries are being written", async () => 
 it("a full last page ends the list, and an amount filter that fits nothing ends it too", async () => {
   const { userId } = await makeUser(db);
   for (let i = 0; i < 4; i++) await fund(db, userId, "usdc", 5n);
-  expect(await readEntries(db, userId, {}, { before: NEWEST, limit: 4 })).toMatchObject({ more: false });
-  expect(await readEntries(db, userId, { minAmount: 5n }, { before: NEWEST, limit: 4 })).toMatchObject({ more: false });
-  expect(await readEntries(db, userId, { minAmount: 6n }, { before: NEWEST, limit: 4 })).toEqual({ rows: [], more: false });
+  expect(await readEntries(db, userId, {}, { before: NEWEST, limit: 4 })).toMatchObject({
+    more: false,
+  });
+  expect(
+    await readEntries(db, userId, { minAmount: 5n }, { before: NEWEST, limit: 4 }),
+  ).toMatchObject({ more: false });
+  expect(await readEntries(db, userId, { minAmount: 6n }, { before: NEWEST, limit: 4 })).toEqual({
+    rows: [],
+    more: false,
+  });
 });
 
 it("someone else's entries are never shown, whatever reference is asked for", async () => {
@@ -197,7 +230,9 @@ it("someone else's entries are never shown, whatever reference is asked for", as
   await fund(db, stranger.userId, "usdc", 1n);
   for (const entry of await modelEntries(db, taker)) {
     const refId = entry.ref.startsWith("0x") ? entry.ref : readUuid(entry.ref);
-    expect((await readEntries(db, stranger.userId, { refId }, { before: NEWEST, limit: 50 })).rows).toEqual([]);
+    expect(
+      (await readEntries(db, stranger.userId, { refId }, { before: NEWEST, limit: 50 })).rows,
+    ).toEqual([]);
   }
 });
 
@@ -226,14 +261,36 @@ it("every shape of query is answered from an index", async () => {
     for (const other of more) {
       const both = { ...filter, ...other };
       const sized = { ...both, minAmount: 5n };
-      shapes.push([`amounts ${Object.keys(sized).join("+")}`, entriesOfAmounts(taker, sized, { before: NEWEST, limit: 51, most: 9 })]);
-      shapes.push([`sorted ${Object.keys(sized).join("+")}`, sortedEntries(taker, sized, { before: NEWEST, limit: 51, most: 9 })]);
+      shapes.push([
+        `amounts ${Object.keys(sized).join("+")}`,
+        entriesOfAmounts(taker, sized, { before: NEWEST, limit: 51, most: 9 }),
+      ]);
+      shapes.push([
+        `sorted ${Object.keys(sized).join("+")}`,
+        sortedEntries(taker, sized, { before: NEWEST, limit: 51, most: 9 }),
+      ]);
       shapes.push([`page ${Object.keys(both).join("+")}`, mergedEntries(taker, both, page)]);
-      shapes.push([`scan ${Object.keys(both).join("+")}`, scannedEntries(taker, both, { before: NEWEST, floor: 0n, limit: 51 })]);
-      shapes.push([`count ${Object.keys(both).join("+")}`, countedEntries(taker, both, { before: NEWEST, most: 10 })]);
+      shapes.push([
+        `scan ${Object.keys(both).join("+")}`,
+        scannedEntries(taker, both, { before: NEWEST, floor: 0n, limit: 51 }),
+      ]);
+      shapes.push([
+        `count ${Object.keys(both).join("+")}`,
+        countedEntries(taker, both, { before: NEWEST, most: 10 }),
+      ]);
     }
-    shapes.push(["uuid", entriesOfRef(taker, { ...filter, refId: crypto.randomUUID() }, { before: NEWEST, limit: 51 })]);
-    shapes.push(["hash", entriesOfRef(taker, { ...filter, refId: `0x${"ab".repeat(32)}` }, { before: NEWEST, limit: 51 })]);
+    shapes.push([
+      "uuid",
+      entriesOfRef(taker, { ...filter, refId: crypto.randomUUID() }, { before: NEWEST, limit: 51 }),
+    ]);
+    shapes.push([
+      "hash",
+      entriesOfRef(
+        taker,
+        { ...filter, refId: `0x${"ab".repeat(32)}` },
+        { before: NEWEST, limit: 51 },
+      ),
+    ]);
   }
   const tables = /^(SCAN|SEARCH) (t|a|o|d|m|transfers|accounts|deposits|matches)\b/;
   // Each access to a table, by the columns that its index is entered with.

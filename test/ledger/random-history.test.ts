@@ -10,9 +10,29 @@ import * as play from "../support/ledger-play.ts";
 const db = env.DB;
 const PRICE_SCALE = 1_000_000n;
 
-type Quote = { maker: number; of: Request; price: bigint; expiring: boolean; open: boolean; id: string };
-type Request = { requester: number; asset: number; side: "Bid" | "Ask"; amount: bigint; open: boolean; terms: play.OpenRequestTerms };
-type Withdrawal = { user: number; asset: number; amount: bigint; open: boolean; queued: play.Queued };
+type Quote = {
+  maker: number;
+  of: Request;
+  price: bigint;
+  expiring: boolean;
+  open: boolean;
+  id: string;
+};
+type Request = {
+  requester: number;
+  asset: number;
+  side: "Bid" | "Ask";
+  amount: bigint;
+  open: boolean;
+  terms: play.OpenRequestTerms;
+};
+type Withdrawal = {
+  user: number;
+  asset: number;
+  amount: bigint;
+  open: boolean;
+  queued: play.Queued;
+};
 
 /** What the journal must say, in bigint and nothing else. Assets: 0 is USDC, 1 has no fees, 2 has both. */
 class Model {
@@ -34,13 +54,18 @@ class Model {
 const feeBps = (asset: number, who: "taker" | "maker"): bigint =>
   asset === 2 ? BigInt(venueConfig(config(env), "venue_two")[`${who}_fee_bps`]) : 0n;
 const cost = (quote: Quote) => (quote.of.amount * quote.price + PRICE_SCALE - 1n) / PRICE_SCALE;
-const fee = (quote: Quote, who: "taker" | "maker") => (cost(quote) * feeBps(quote.of.asset, who)) / 10_000n;
+const fee = (quote: Quote, who: "taker" | "maker") =>
+  (cost(quote) * feeBps(quote.of.asset, who)) / 10_000n;
 
 /** `[asset, amount]` that the maker, or the requester, sets aside. */
 const makerGives = (quote: Quote): [number, bigint] =>
-  quote.of.side === "Bid" ? [quote.of.asset, quote.of.amount] : [0, cost(quote) + fee(quote, "maker")];
+  quote.of.side === "Bid"
+    ? [quote.of.asset, quote.of.amount]
+    : [0, cost(quote) + fee(quote, "maker")];
 const takerGives = (quote: Quote): [number, bigint] =>
-  quote.of.side === "Bid" ? [0, cost(quote) + fee(quote, "taker")] : [quote.of.asset, quote.of.amount];
+  quote.of.side === "Bid"
+    ? [0, cost(quote) + fee(quote, "taker")]
+    : [quote.of.asset, quote.of.amount];
 
 class World {
   readonly model = new Model();
@@ -69,7 +94,8 @@ class World {
   }
   /** Each group first ends what is due in its book, and the due quotes of its user anywhere. */
   expire(asset: number, user: number): void {
-    for (const quote of this.quotes) if (quote.expiring && (quote.of.asset === asset || quote.maker === user)) this.end(quote);
+    for (const quote of this.quotes)
+      if (quote.expiring && (quote.of.asset === asset || quote.maker === user)) this.end(quote);
   }
 }
 
@@ -82,7 +108,8 @@ type Step = {
   readonly flag: boolean;
 };
 
-const pick = <T>(list: readonly T[], index: number): T | undefined => list[index % Math.max(1, list.length)];
+const pick = <T>(list: readonly T[], index: number): T | undefined =>
+  list[index % Math.max(1, list.length)];
 
 /** Carries one step out in the service and in the model; each decides for itself, and both must agree that it happened. */
 async function step(world: World, { op, a, b, c, amount, flag }: Step): Promise<void> {
@@ -99,7 +126,11 @@ async function step(world: World, { op, a, b, c, amount, flag }: Step): Promise<
     world.expire(asset, user);
     world.requests.push({ requester: user, asset, side, amount, open: true, terms });
   } else if (op === "quote")
-    await placeQuote(world, user, { of: pick(world.requests, b), price: BigInt(1 + (c % 1_000_000)), expiring: flag });
+    await placeQuote(world, user, {
+      of: pick(world.requests, b),
+      price: BigInt(1 + (c % 1_000_000)),
+      expiring: flag,
+    });
   else if (op === "cancel") await cancelQuote(world, user, pick(world.quotes, b));
   else if (op === "accept") await acceptQuote(world, user, pick(world.quotes, b));
   else if (op === "tick") {
@@ -119,7 +150,12 @@ async function step(world: World, { op, a, b, c, amount, flag }: Step): Promise<
     await play.outcome(withdrawal.queued, flag ? "Paid" : "Failed");
     if (!withdrawal.open) return;
     withdrawal.open = false;
-    model.move(withdrawal.user, withdrawal.asset, flag ? 0n : withdrawal.amount, -withdrawal.amount);
+    model.move(
+      withdrawal.user,
+      withdrawal.asset,
+      flag ? 0n : withdrawal.amount,
+      -withdrawal.amount,
+    );
   }
 }
 
@@ -129,11 +165,24 @@ async function placeQuote(
   terms: { of: Request | undefined; price: bigint; expiring: boolean },
 ): Promise<void> {
   if (terms.of === undefined) return;
-  const quote: Quote = { maker, of: terms.of, price: terms.price, expiring: terms.expiring, open: true, id: "" };
-  const id = await play.quote(world.actor(maker), terms.of.terms, Number(terms.price), terms.expiring ? 0 : 3_600);
+  const quote: Quote = {
+    maker,
+    of: terms.of,
+    price: terms.price,
+    expiring: terms.expiring,
+    open: true,
+    id: "",
+  };
+  const id = await play.quote(
+    world.actor(maker),
+    terms.of.terms,
+    Number(terms.price),
+    terms.expiring ? 0 : 3_600,
+  );
   world.expire(terms.of.asset, maker);
   const [asset, amount] = makerGives(quote);
-  const possible = terms.of.open && terms.of.requester !== maker && world.model.cell(maker, asset)[0] >= amount;
+  const possible =
+    terms.of.open && terms.of.requester !== maker && world.model.cell(maker, asset)[0] >= amount;
   expect(id !== undefined, "quote").toBe(possible);
   if (id === undefined) return;
   world.model.move(maker, asset, -amount, amount);
@@ -153,7 +202,8 @@ async function acceptQuote(world: World, user: number, quote: Quote | undefined)
   const matched = await play.accept(world.actor(user), world.asset(of.asset), quote.id);
   world.expire(of.asset, user);
   const [asset, amount] = takerGives(quote);
-  const possible = quote.open && of.open && of.requester === user && world.model.cell(user, asset)[0] >= amount;
+  const possible =
+    quote.open && of.open && of.requester === user && world.model.cell(user, asset)[0] >= amount;
   expect(matched !== undefined, "accept").toBe(possible);
   if (matched === undefined) return;
   const { model } = world;
@@ -189,7 +239,10 @@ const steps = fc.array(
     a: fc.nat(2),
     b: fc.nat(50),
     c: fc.nat(999_999),
-    amount: fc.oneof(fc.bigInt({ min: 1n, max: 1_000n }), fc.bigInt({ min: 2n ** 53n, max: 2n ** 54n })),
+    amount: fc.oneof(
+      fc.bigInt({ min: 1n, max: 1_000n }),
+      fc.bigInt({ min: 2n ** 53n, max: 2n ** 54n }),
+    ),
     flag: fc.boolean(),
   }),
   { minLength: 10, maxLength: 40 },
@@ -201,23 +254,32 @@ it("after every step of any history the model agrees on every balance and the re
     fc.asyncProperty(steps, async (history) => {
       const users = await Promise.all([makeUser(db), makeUser(db), makeUser(db)]);
       const actors = await Promise.all(users.map((user) => makeKeyActor(db, user.userId)));
-      const world = new World(actors, ["usdc", freshToken("venue_one").key, freshToken("venue_two").key]);
+      const world = new World(actors, [
+        "usdc",
+        freshToken("venue_one").key,
+        freshToken("venue_two").key,
+      ]);
       for (let user = 0; user < 3; user++) {
-        for (let asset = 0; asset < 3; asset++) await step(world, { op: "deposit", a: user, b: asset, c: 0, amount: 2_000n, flag: true });
+        for (let asset = 0; asset < 3; asset++)
+          await step(world, { op: "deposit", a: user, b: asset, c: 0, amount: 2_000n, flag: true });
       }
       const names = [...users.map((user) => user.userId), ...world.assets.slice(1)];
       for (const one of history) {
         await step(world, one);
         for (let user = 0; user < 3; user++) {
           for (let asset = 0; asset < 3; asset++) {
-            expect([one.op, await balances(db, users[user]?.userId ?? "", world.asset(asset))]).toEqual([
+            expect([
               one.op,
-              world.model.cell(user, asset),
-            ]);
+              await balances(db, users[user]?.userId ?? "", world.asset(asset)),
+            ]).toEqual([one.op, world.model.cell(user, asset)]);
           }
         }
         const { differences } = await reconcile(db, { chains: [] });
-        expect(differences.filter((difference) => names.some((name) => difference.account.includes(name)))).toEqual([]);
+        expect(
+          differences.filter((difference) =>
+            names.some((name) => difference.account.includes(name)),
+          ),
+        ).toEqual([]);
       }
     }),
     { numRuns: 12 },

@@ -10,21 +10,34 @@ import * as play from "../support/ledger-play.ts";
 const db = env.DB;
 
 /** What these tests break stays theirs: the alerts are closed and the records mended. */
-afterAll(() => all(db, sql`UPDATE alerts SET resolved_at = 1 WHERE kind = 'reconciliation' AND resolved_at IS NULL`));
+afterAll(() =>
+  all(
+    db,
+    sql`UPDATE alerts SET resolved_at = 1 WHERE kind = 'reconciliation' AND resolved_at IS NULL`,
+  ),
+);
 
 /** What a run leaves open about a name. Read from the alerts: an answer shows the newest few, and other tests leave many. */
 async function found(name: string, full = false): Promise<Difference[]> {
   await reconcile(db, { chains: [], full });
-  const open = await all<{ detail: string }>(db, sql`SELECT detail FROM alerts WHERE kind = 'reconciliation' AND resolved_at IS NULL`);
+  const open = await all<{ detail: string }>(
+    db,
+    sql`SELECT detail FROM alerts WHERE kind = 'reconciliation' AND resolved_at IS NULL`,
+  );
   const differences = open.map(({ detail }): Difference => JSON.parse(detail));
-  return differences.filter((difference) => difference.account.includes(name) || difference.detail.includes(name));
+  return differences.filter(
+    (difference) => difference.account.includes(name) || difference.detail.includes(name),
+  );
 }
 
 /** Runs a statement that the guards refuse, with the named guards away; this is the file being edited, not SQL being sent. */
 async function tamper(guards: string | readonly string[], statement: Sql): Promise<void> {
   const [guard, ...others] = [guards].flat();
   if (guard === undefined) return void (await all(db, statement));
-  const trigger = await first<{ sql: string }>(db, sql`SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ${guard}`);
+  const trigger = await first<{ sql: string }>(
+    db,
+    sql`SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ${guard}`,
+  );
   await all(db, raw(`DROP TRIGGER ${guard}`));
   try {
     await tamper(others, statement);
@@ -58,19 +71,35 @@ it("a sound journal has no differences, and a second run has nothing left to do"
 it("a balance changed in the file is named with its account and amount (J3)", async () => {
   const { userId, key } = await holder();
   const id = await account(userId, key);
-  await tamper("accounts_update", sql`UPDATE accounts SET balance = balance + 7 WHERE account_id = ${id}`);
-  expect(await found(userId, true)).toMatchObject([{ check: "J3", account: `${userId}/available/${key}`, amount: "7" }]);
-  await tamper("accounts_update", sql`UPDATE accounts SET balance = balance - 7 WHERE account_id = ${id}`);
+  await tamper(
+    "accounts_update",
+    sql`UPDATE accounts SET balance = balance + 7 WHERE account_id = ${id}`,
+  );
+  expect(await found(userId, true)).toMatchObject([
+    { check: "J3", account: `${userId}/available/${key}`, amount: "7" },
+  ]);
+  await tamper(
+    "accounts_update",
+    sql`UPDATE accounts SET balance = balance - 7 WHERE account_id = ${id}`,
+  );
 });
 
 it("a stored balance that does not continue the one before is named (J2), by a later full run too", async () => {
   const { userId, key } = await holder();
   await found(userId);
   const id = await account(userId, key);
-  await tamper("transfers_update", sql`UPDATE transfers SET to_balance = 90 WHERE to_account = ${id}`);
+  await tamper(
+    "transfers_update",
+    sql`UPDATE transfers SET to_balance = 90 WHERE to_account = ${id}`,
+  );
   const after = await found(userId, true);
-  expect(after.filter((one) => one.check === "J2")).toMatchObject([{ account: `${userId}/available/${key}`, amount: "-10" }]);
-  await tamper("transfers_update", sql`UPDATE transfers SET to_balance = 100 WHERE to_account = ${id}`);
+  expect(after.filter((one) => one.check === "J2")).toMatchObject([
+    { account: `${userId}/available/${key}`, amount: "-10" },
+  ]);
+  await tamper(
+    "transfers_update",
+    sql`UPDATE transfers SET to_balance = 100 WHERE to_account = ${id}`,
+  );
 });
 
 it("an amount changed in the file breaks the chain of both accounts (J2)", async () => {
@@ -88,7 +117,10 @@ it("a transfer between two assets (J1) and one that no record caused (J8) are na
   const { userId, key } = await holder();
   const other = await holder();
   const [mine, theirs] = [await account(userId, key), await account(other.userId, other.key)];
-  const insert = (to: number, ref: string) => sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+  const insert = (
+    to: number,
+    ref: string,
+  ) => sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
     VALUES (${mine}, ${to}, 5, ${reasonCode("reserve_rfq")}, ${uuid(ref)}, ${stepCode("reserve")}, 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1))`;
   await all(db, insert(await account(userId, key, "pending"), uuidv7()));
   expect((await found(userId)).map((one) => one.check).sort()).toEqual(["J6", "J8"]);
@@ -113,7 +145,10 @@ it("pending without a reason is named (J6), and so is a withdrawal without its e
     `J8 30 ${userId}/available/${key}`,
   ]);
   expect(differences.find((one) => one.check === "J8")?.detail).toContain("missing");
-  await tamper("withdrawals_delete", sql`DELETE FROM withdrawals WHERE withdrawal_id = ${uuid(id)}`);
+  await tamper(
+    "withdrawals_delete",
+    sql`DELETE FROM withdrawals WHERE withdrawal_id = ${uuid(id)}`,
+  );
 });
 
 it("a stored balance below zero (J4) and an instant before the one before (J5) are named", async () => {
@@ -124,10 +159,19 @@ it("a stored balance below zero (J4) and an instant before the one before (J5) a
     const { userId, key } = await holder();
     const id = await account(userId, key);
     const { transfer } =
-      (await first<{ transfer: number }>(db, sql`SELECT transfer_id AS transfer FROM transfers WHERE to_account = ${id}`)) ?? {};
-    await tamper("transfers_update", sql`UPDATE transfers SET ${raw(broken)} WHERE transfer_id = ${transfer ?? 0}`);
+      (await first<{ transfer: number }>(
+        db,
+        sql`SELECT transfer_id AS transfer FROM transfers WHERE to_account = ${id}`,
+      )) ?? {};
+    await tamper(
+      "transfers_update",
+      sql`UPDATE transfers SET ${raw(broken)} WHERE transfer_id = ${transfer ?? 0}`,
+    );
     const differences = await found(`transfer ${transfer} (deposit)`, true);
-    await tamper("transfers_update", sql`UPDATE transfers SET ${raw(sound)} WHERE transfer_id = ${transfer ?? 0}`);
+    await tamper(
+      "transfers_update",
+      sql`UPDATE transfers SET ${raw(sound)} WHERE transfer_id = ${transfer ?? 0}`,
+    );
     expect(differences.map((one) => one.check)).toEqual([check]);
   }
 });
@@ -143,7 +187,10 @@ it("an entry taken out of the file is missed, from the middle (J2) and from the 
     await all(db, sql`CREATE TABLE taken AS SELECT * FROM transfers WHERE ${taken}`);
     await tamper("transfers_delete", sql`DELETE FROM transfers WHERE ${taken}`);
     const differences = (await found(`${userId}/available/${key}`, true)).map((one) => one.check);
-    await tamper(["transfers_insert", "transfers_post"], sql`INSERT INTO transfers SELECT * FROM taken`);
+    await tamper(
+      ["transfers_insert", "transfers_post"],
+      sql`INSERT INTO transfers SELECT * FROM taken`,
+    );
     await all(db, raw("DROP TABLE taken"));
     expect(differences.sort()).toEqual([check, "J8"]);
   }
@@ -165,7 +212,12 @@ it("a reserve that goes to somebody else's pending is named (J8)", async () => {
 it("a reserve given back twice is named (J7, as an entry without cause)", async () => {
   const { userId, key } = await holder();
   const maker = await makeKeyActor(db, userId);
-  const open = await play.request(await makeKeyActor(db, (await makeUser(db)).userId), key, "Bid", 10n);
+  const open = await play.request(
+    await makeKeyActor(db, (await makeUser(db)).userId),
+    key,
+    "Bid",
+    10n,
+  );
   const quoteId = (await play.quote(maker, open, 500_000)) ?? "";
   expect(await play.quote(maker, open, 500_000)).toBeDefined();
   await play.cancel(maker, key, quoteId);
@@ -177,15 +229,27 @@ it("a reserve given back twice is named (J7, as an entry without cause)", async 
   await all(db, again);
   const differences = await found(userId, true);
   expect(differences.map((one) => one.check).sort()).toEqual(["J6", "J8"]);
-  expect(differences.find((one) => one.check === "J8")).toMatchObject({ amount: "-10", detail: expect.stringContaining("without cause") });
+  expect(differences.find((one) => one.check === "J8")).toMatchObject({
+    amount: "-10",
+    detail: expect.stringContaining("without cause"),
+  });
 });
 
 it("a deposit credited without its entry is missing one (J8)", async () => {
   const { userId, deposit } = await holder();
-  await tamper("deposits_credited", sql`UPDATE deposits SET amount = '101' WHERE deposit_id = ${uuid(deposit.depositId)}`);
+  await tamper(
+    "deposits_credited",
+    sql`UPDATE deposits SET amount = '101' WHERE deposit_id = ${uuid(deposit.depositId)}`,
+  );
   const differences = await found(userId, true);
-  expect(differences.map((one) => one.detail.replace(/^.* is /, "")).sort()).toEqual(["missing", "there without cause"]);
-  await tamper("deposits_credited", sql`UPDATE deposits SET amount = '100' WHERE deposit_id = ${uuid(deposit.depositId)}`);
+  expect(differences.map((one) => one.detail.replace(/^.* is /, "")).sort()).toEqual([
+    "missing",
+    "there without cause",
+  ]);
+  await tamper(
+    "deposits_credited",
+    sql`UPDATE deposits SET amount = '100' WHERE deposit_id = ${uuid(deposit.depositId)}`,
+  );
 });
 
 it("a match at another cost than its price makes is named (J9)", async () => {
@@ -197,17 +261,31 @@ it("a match at another cost than its price makes is named (J9)", async () => {
   const quoteId = await play.quote(await makeKeyActor(db, maker.userId), open, 500_001);
   const matchId = await play.accept(await makeKeyActor(db, taker.userId), taker.key, quoteId ?? "");
   expect(await found(taker.userId, true)).toEqual([]);
-  await tamper("matches_update", sql`UPDATE matches SET price = 600001 WHERE match_id = ${uuid(matchId ?? "")}`);
-  expect((await found(taker.userId, true)).map((one) => [one.check, one.amount])).toEqual([["J9", "-1"]]);
-  await tamper("matches_update", sql`UPDATE matches SET price = 500001 WHERE match_id = ${uuid(matchId ?? "")}`);
+  await tamper(
+    "matches_update",
+    sql`UPDATE matches SET price = 600001 WHERE match_id = ${uuid(matchId ?? "")}`,
+  );
+  expect((await found(taker.userId, true)).map((one) => [one.check, one.amount])).toEqual([
+    ["J9", "-1"],
+  ]);
+  await tamper(
+    "matches_update",
+    sql`UPDATE matches SET price = 500001 WHERE match_id = ${uuid(matchId ?? "")}`,
+  );
 });
 
 it("a difference is an alert that stays until it is resolved, raised once", async () => {
   const { userId, key } = await holder();
   const id = await account(userId, key);
-  await tamper("accounts_update", sql`UPDATE accounts SET balance = balance + 7 WHERE account_id = ${id}`);
+  await tamper(
+    "accounts_update",
+    sql`UPDATE accounts SET balance = balance + 7 WHERE account_id = ${id}`,
+  );
   await found(userId, true);
-  await tamper("accounts_update", sql`UPDATE accounts SET balance = balance - 7 WHERE account_id = ${id}`);
+  await tamper(
+    "accounts_update",
+    sql`UPDATE accounts SET balance = balance - 7 WHERE account_id = ${id}`,
+  );
   expect(await found(userId, true)).toHaveLength(1);
   const open = sql`SELECT count(*) AS n FROM alerts WHERE kind = 'reconciliation' AND resolved_at IS NULL AND subject LIKE ${`%${userId}%`}`;
   expect(await first(db, open)).toEqual({ n: 1 });
@@ -226,7 +304,8 @@ async function chainAt(block: number) {
     sql`INSERT INTO chain_cursors (chain, final_number, final_hash, scanned_number, scanned_hash, head_number, moved_in, moved_at)
     VALUES (${chain}, ${block}, ${blob(hex(32))}, ${block}, ${blob(hex(32))}, ${block}, 1, 1)`,
   );
-  const at = (next: number) => all(db, sql`UPDATE chain_cursors SET final_number = ${next} WHERE chain = ${chain}`);
+  const at = (next: number) =>
+    all(db, sql`UPDATE chain_cursors SET final_number = ${next} WHERE chain = ${chain}`);
   const check = async (held: bigint | undefined) => {
     const asked: Parameters<HoldingsAt>[0][] = [];
     const holdingsAt: HoldingsAt = async (query) => {
@@ -234,12 +313,17 @@ async function chainAt(block: number) {
       return new Map(held === undefined ? [] : query.assets.map((asset) => [asset, held]));
     };
     const result = await reconcile(db, { chains: [chain], holdingsAt });
-    return { block: result.block[chain], asked, own: result.differences.filter((one) => one.account.includes(key)) };
+    return {
+      block: result.block[chain],
+      asked,
+      own: result.differences.filter((one) => one.account.includes(key)),
+    };
   };
   return { chain, key, at, check };
 }
 
-const paused = async () => (await first(db, sql`SELECT 1 FROM switches WHERE name = 'withdrawals_paused'`)) !== undefined;
+const paused = async () =>
+  (await first(db, sql`SELECT 1 FROM switches WHERE name = 'withdrawals_paused'`)) !== undefined;
 
 it("holdings are compared at the confirmed block by its hash; more than is issued is fine", async () => {
   const { check, key } = await chainAt(40);
@@ -251,7 +335,9 @@ it("holdings are compared at the confirmed block by its hash; more than is issue
 
 it("a shortfall is named at once and pauses withdrawals when a second block shows it (S1)", async () => {
   const { chain, key, at, check } = await chainAt(40);
-  expect((await check(99n)).own).toMatchObject([{ check: "S1", account: `external:${chain}/external/${key}`, amount: "-1" }]);
+  expect((await check(99n)).own).toMatchObject([
+    { check: "S1", account: `external:${chain}/external/${key}`, amount: "-1" },
+  ]);
   await check(99n);
   expect(await paused()).toBe(false);
   await at(41);
@@ -268,7 +354,10 @@ it("a shortfall is named at once and pauses withdrawals when a second block show
 
 it("a chain that cannot be asked raises nothing, and leaves the verdict open: neither ok nor complete", async () => {
   const { chain } = await chainAt(40);
-  const result = await reconcile(db, { chains: [chain, "unknown"], holdingsAt: () => Promise.reject(new Error("node is down")) });
+  const result = await reconcile(db, {
+    chains: [chain, "unknown"],
+    holdingsAt: () => Promise.reject(new Error("node is down")),
+  });
   expect([result.block[chain], result.block["unknown"]]).toEqual([null, null]);
   expect(result).toMatchObject({ ok: false, complete: false });
 });
@@ -285,7 +374,9 @@ it("a chain that goes on while it is asked is asked again", async () => {
     };
   };
   expect((await reconcile(db, { chains: [chain], holdingsAt: movesOn(2) })).block[chain]).toBe(42);
-  expect((await reconcile(db, { chains: [chain], holdingsAt: movesOn(9) })).block[chain]).toBeNull();
+  expect(
+    (await reconcile(db, { chains: [chain], holdingsAt: movesOn(9) })).block[chain],
+  ).toBeNull();
 });
 
 it("a payment that the vault made and the journal has not settled is no shortfall", async () => {
@@ -308,14 +399,22 @@ it("a payment that the vault made and the journal has not settled is no shortfal
     VALUES (${chain}, ${blob(hex(32))}, 0, 'Paid', ${blob(payment)}, 40, ${blob(hex(32))}, 0)`,
   );
   expect((await check(70n)).own.filter((one) => one.check === "S1")).toEqual([]);
-  await tamper("withdrawals_delete", sql`DELETE FROM withdrawals WHERE withdrawal_id = ${uuid(id)}`);
+  await tamper(
+    "withdrawals_delete",
+    sql`DELETE FROM withdrawals WHERE withdrawal_id = ${uuid(id)}`,
+  );
 });
 
 it("two runs at once find the same and leave one checkpoint", async () => {
   for (let i = 0; i < 3; i++) await holder();
   const { userId } = await holder();
-  const runs = await Promise.all([reconcile(db, { chains: [] }), reconcile(db, { chains: [] }), reconcile(db, { chains: [] })]);
-  for (const run of runs) expect(run.differences.filter((one) => one.account.includes(userId))).toEqual([]);
+  const runs = await Promise.all([
+    reconcile(db, { chains: [] }),
+    reconcile(db, { chains: [] }),
+    reconcile(db, { chains: [] }),
+  ]);
+  for (const run of runs)
+    expect(run.differences.filter((one) => one.account.includes(userId))).toEqual([]);
   const head = await first<{ head: number; position: number }>(
     db,
     sql`SELECT (SELECT max(transfer_id) FROM transfers) AS head,
@@ -328,7 +427,10 @@ it("two runs at once find the same and leave one checkpoint", async () => {
 it("a flood of entries without cause hides nothing graver, and says that it was not all named", async () => {
   const { userId, key } = await holder(1_000n);
   const [available, pending] = [await account(userId, key), await account(userId, key, "pending")];
-  const { first: firstOne } = (await first<{ first: number }>(db, sql`SELECT max(transfer_id) + 1 AS first FROM transfers`)) ?? {
+  const { first: firstOne } = (await first<{ first: number }>(
+    db,
+    sql`SELECT max(transfer_id) + 1 AS first FROM transfers`,
+  )) ?? {
     first: 0,
   };
   await all(
@@ -337,9 +439,17 @@ it("a flood of entries without cause hides nothing graver, and says that it was 
       SELECT ${available}, ${pending}, 1, ${reasonCode("reserve_rfq")}, randomblob(16), ${stepCode("reserve")}, 0,
         (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(Array.from({ length: 150 }, () => 0))})`,
   );
-  await tamper("transfers_update", sql`UPDATE transfers SET to_balance = -1 WHERE transfer_id = ${firstOne + 149}`);
+  await tamper(
+    "transfers_update",
+    sql`UPDATE transfers SET to_balance = -1 WHERE transfer_id = ${firstOne + 149}`,
+  );
   const differences = await found("", true);
-  await tamper("transfers_update", sql`UPDATE transfers SET to_balance = 150 WHERE transfer_id = ${firstOne + 149}`);
-  expect(differences.some((one) => one.check === "J4" && one.account === `${userId}/available/${key}`)).toBe(true);
+  await tamper(
+    "transfers_update",
+    sql`UPDATE transfers SET to_balance = 150 WHERE transfer_id = ${firstOne + 149}`,
+  );
+  expect(
+    differences.some((one) => one.check === "J4" && one.account === `${userId}/available/${key}`),
+  ).toBe(true);
   expect(differences.some((one) => one.account === "all/all/all")).toBe(true);
 });

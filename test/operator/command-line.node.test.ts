@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { COMMANDS, UsageError, parseCommand, usage, usageAfter } from "../../scripts/operator/commands.ts";
+import {
+  COMMANDS,
+  UsageError,
+  parseCommand,
+  usage,
+  usageAfter,
+} from "../../scripts/operator/commands.ts";
 import { readable } from "../../scripts/operator/print.ts";
 
 const parse = (line: string) => parseCommand(line.split(" "), "me");
@@ -15,17 +21,19 @@ function refused(line: string): UsageError {
 
 describe("the operator's command line", () => {
   it("sends words, flags and the operator's name", () => {
-    expect(parse("api-key create --email a@b.c --scopes read,withdraw --label bot --json")).toEqual({
-      help: false,
-      remote: false,
-      json: true,
-      dir: undefined,
-      command: {
-        command: ["api-key", "create"],
-        options: { email: "a@b.c", scopes: "read,withdraw", label: "bot" },
-        operator: "me",
+    expect(parse("api-key create --email a@b.c --scopes read,withdraw --label bot --json")).toEqual(
+      {
+        help: false,
+        remote: false,
+        json: true,
+        dir: undefined,
+        command: {
+          command: ["api-key", "create"],
+          options: { email: "a@b.c", scopes: "read,withdraw", label: "bot" },
+          operator: "me",
+        },
       },
-    });
+    );
     expect(parse("venue pause venue_one --remote --operator ada")).toMatchObject({
       remote: true,
       command: { command: ["venue", "pause", "venue_one"], options: {}, operator: "ada" },
@@ -48,9 +56,18 @@ describe("the operator's command line", () => {
   });
 
   it("takes a user by email or by id, and exactly one of them", () => {
-    for (const words of ["user freeze", "user unfreeze", "user set-password", "api-key create --scopes read"]) {
-      expect(parse(`${words} --user-id 1`)).toMatchObject({ command: { options: { "user-id": "1" } } });
-      expect(parse(`${words} --email a@b.c`)).toMatchObject({ command: { options: { email: "a@b.c" } } });
+    for (const words of [
+      "user freeze",
+      "user unfreeze",
+      "user set-password",
+      "api-key create --scopes read",
+    ]) {
+      expect(parse(`${words} --user-id 1`)).toMatchObject({
+        command: { options: { "user-id": "1" } },
+      });
+      expect(parse(`${words} --email a@b.c`)).toMatchObject({
+        command: { options: { email: "a@b.c" } },
+      });
       expect(() => parse(words)).toThrow("needs --email or --user-id");
       expect(() => parse(`${words} --email a@b.c --user-id 1`)).toThrow("not both");
     }
@@ -67,15 +84,20 @@ describe("the operator's command line", () => {
     ["reconcile --unknown", ["reconcile"], ["user create"]],
     ["user rename", ["user create", "user set-password"], ["venue pause"]],
     ["nonsense", ["user create", "venue pause"], []],
-  ])("after wrong usage (`%s`) shows the command that was meant, and only that", (line, shown, hidden) => {
-    const help = usageAfter(refused(line));
-    for (const command of shown) expect(help).toContain(command);
-    for (const command of hidden) expect(help).not.toContain(command);
-  });
+  ])(
+    "after wrong usage (`%s`) shows the command that was meant, and only that",
+    (line, shown, hidden) => {
+      const help = usageAfter(refused(line));
+      for (const command of shown) expect(help).toContain(command);
+      for (const command of hidden) expect(help).not.toContain(command);
+    },
+  );
 
   it("explains one command alone", () => {
     const parsed = parse("venue pause --help");
-    expect(parsed.help && parsed.text).toContain("open requests are cancelled and their quotes rejected");
+    expect(parsed.help && parsed.text).toContain(
+      "open requests are cancelled and their quotes rejected",
+    );
     expect(parsed.help && parsed.text).not.toContain("user create");
   });
 

@@ -44,7 +44,10 @@ type Run = { code: number | null; out: string; err: string };
 
 function tool(line: string, env: Record<string, string> = {}): Promise<Run> {
   const args = ["scripts/operator.ts", ...line.split(" "), "--dir", dir];
-  const child = spawn(process.execPath, args, { env: { ...process.env, NO_COLOR: "1", ...env }, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, args, {
+    env: { ...process.env, NO_COLOR: "1", ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let [out, err] = ["", ""];
   child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
   child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));
@@ -52,7 +55,11 @@ function tool(line: string, env: Record<string, string> = {}): Promise<Run> {
 }
 
 /** Throws when stdout holds anything beside one JSON object. */
-function objectOf({ out }: Run): { ok: boolean; result?: Record<string, unknown>; problem?: { code: string; detail: string } } {
+function objectOf({ out }: Run): {
+  ok: boolean;
+  result?: Record<string, unknown>;
+  problem?: { code: string; detail: string };
+} {
   expect(out.trimEnd().split("\n")).toHaveLength(1);
   return JSON.parse(out) as ReturnType<typeof objectOf>;
 }
@@ -65,7 +72,10 @@ it.each(["user create --email a@b.example", "user set-password --user-id 1"])(
     answer = () => ({ ok: true, result: { user_id: "u" } });
     const json = objectOf(await tool(`${line} --json`));
     expect(last?.options["password"]).toMatch(/^[\w-]{24}$/);
-    expect(json).toEqual({ ok: true, result: { user_id: "u", password: last?.options["password"] } });
+    expect(json).toEqual({
+      ok: true,
+      result: { user_id: "u", password: last?.options["password"] },
+    });
     const text = await tool(line);
     expect(text.out).toContain(last?.options["password"]);
   },
@@ -94,13 +104,28 @@ it("a value that the service refuses is wrong usage; what it will not do is not"
   const bad = await tool("audit list --limit 1.5");
   expect(bad.code).toBe(2);
   expect(bad.err).toContain("audit list [--limit <n>]");
-  expect(bad.err.trimEnd().split("\n").at(-1)).toBe("invalid_request: --limit: must be an integer from 1 to 500");
+  expect(bad.err.trimEnd().split("\n").at(-1)).toBe(
+    "invalid_request: --limit: must be an integer from 1 to 500",
+  );
   answer = refuses("user_unknown", "no user has this email");
-  expect(await tool("user freeze --email a@b.example")).toEqual({ code: 1, out: "", err: "user_unknown: no user has this email\n" });
+  expect(await tool("user freeze --email a@b.example")).toEqual({
+    code: 1,
+    out: "",
+    err: "user_unknown: no user has this email\n",
+  });
 });
 
 it("a reconciliation that could not ask a chain says so, and ends with 1", async () => {
-  answer = () => ({ ok: true, result: { ok: false, checked_at: "t", block: { local: null, other: 7 }, differences: [], complete: false } });
+  answer = () => ({
+    ok: true,
+    result: {
+      ok: false,
+      checked_at: "t",
+      block: { local: null, other: 7 },
+      differences: [],
+      complete: false,
+    },
+  });
   const run = await tool("reconcile --json");
   expect(run.code).toBe(1);
   expect(run.err).toBe("local could not be asked: what it holds was not compared\n");
@@ -121,7 +146,11 @@ it("a command that takes longer than two seconds says that it is at work, on std
 
 it("what wrangler says on the way to the deployed service goes to stderr", async () => {
   // Without a login it ends before it has asked anyone, but not before it has said something.
-  const run = await tool("chain status --remote --json", { CLOUDFLARE_API_TOKEN: "", HOME: dir, XDG_CONFIG_HOME: dir });
+  const run = await tool("chain status --remote --json", {
+    CLOUDFLARE_API_TOKEN: "",
+    HOME: dir,
+    XDG_CONFIG_HOME: dir,
+  });
   expect(run.code).toBe(3);
   expect(objectOf(run)).toMatchObject({ ok: false, problem: { code: "not_reachable" } });
   expect(run.err).not.toBe("");

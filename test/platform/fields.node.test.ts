@@ -4,7 +4,16 @@ import { z } from "@hono/zod-openapi";
 import { address, assetId, price, u256 } from "../../src/assets/fields.ts";
 import { encodeCursor, pageOf, timeIdPage } from "../../src/platform/cursor.ts";
 import { filterOf } from "../../src/custody/list-entries.ts";
-import { boolean, integer, NANOS_PER_MS, parseTimestamp, preciseTimestamp, QueryText, text, uuidField } from "../../src/platform/fields.ts";
+import {
+  boolean,
+  integer,
+  NANOS_PER_MS,
+  parseTimestamp,
+  preciseTimestamp,
+  QueryText,
+  text,
+  uuidField,
+} from "../../src/platform/fields.ts";
 import { ipAllowed, networkOf, parseIpRange } from "../../src/platform/ip-range.ts";
 import { JsonNumber } from "../../src/platform/json.ts";
 import { mergeFields, placeOf, queryFields, validate } from "../../src/platform/request.ts";
@@ -12,14 +21,18 @@ import type { FieldFault } from "../../src/platform/problem.ts";
 
 it("an instant is the same whatever offset it is written with, and an unescaped + is forgiven", () => {
   fc.assert(
-    fc.property(fc.integer({ min: 0, max: 4_102_444_800_000 }), fc.integer({ min: -14 * 60, max: 14 * 60 }), (at, offset) => {
-      const sign = offset < 0 ? "-" : "+";
-      const clock = `${String(Math.floor(Math.abs(offset) / 60)).padStart(2, "0")}:${String(Math.abs(offset) % 60).padStart(2, "0")}`;
-      const local = new Date(at + offset * 60_000).toISOString().replace("Z", `${sign}${clock}`);
-      expect(parseTimestamp(local)).toBe(at);
-      expect(parseTimestamp(local.replace("+", " "))).toBe(at);
-      expect(parseTimestamp(new Date(at).toISOString())).toBe(at);
-    }),
+    fc.property(
+      fc.integer({ min: 0, max: 4_102_444_800_000 }),
+      fc.integer({ min: -14 * 60, max: 14 * 60 }),
+      (at, offset) => {
+        const sign = offset < 0 ? "-" : "+";
+        const clock = `${String(Math.floor(Math.abs(offset) / 60)).padStart(2, "0")}:${String(Math.abs(offset) % 60).padStart(2, "0")}`;
+        const local = new Date(at + offset * 60_000).toISOString().replace("Z", `${sign}${clock}`);
+        expect(parseTimestamp(local)).toBe(at);
+        expect(parseTimestamp(local.replace("+", " "))).toBe(at);
+        expect(parseTimestamp(new Date(at).toISOString())).toBe(at);
+      },
+    ),
   );
 });
 
@@ -42,7 +55,9 @@ it.each([
 
 it("a range keeps every digit of its instants until it is compared", () => {
   expect(preciseTimestamp.parse("2026-11-20T10:00:00.836999001Z") % NANOS_PER_MS).toBe(999_001n);
-  expect(preciseTimestamp.parse("2026-11-20T10:00:00.8Z")).toBe(BigInt(Date.UTC(2026, 10, 20, 10, 0, 0, 800)) * NANOS_PER_MS);
+  expect(preciseTimestamp.parse("2026-11-20T10:00:00.8Z")).toBe(
+    BigInt(Date.UTC(2026, 10, 20, 10, 0, 0, 800)) * NANOS_PER_MS,
+  );
   expect(filterOf({ from: 5_000_001n, to: 5_999_999n })).toMatchObject({ from: 6, to: 5 });
   expect(filterOf({ from: 5_000_000n, to: 5_000_000n })).toMatchObject({ from: 5, to: 5 });
 });
@@ -73,28 +88,60 @@ it("a price is an integer from 1 to 1 000 000, as number or text", () => {
   expect(price.parse(new JsonNumber("650000"))).toBe(650_000);
   expect(price.parse("650000")).toBe(650_000);
   expect(price.parse(new JsonNumber("6.5e5"))).toBe(650_000);
-  for (const bad of ["0", "1000001", "-1", "0.5", "1e3", "0x1", ""]) expect(price.safeParse(bad).success).toBe(false);
+  for (const bad of ["0", "1000001", "-1", "0.5", "1e3", "0x1", ""])
+    expect(price.safeParse(bad).success).toBe(false);
   for (const bad of ["0", "1000001", "-1", "0.5", "1.0000000000000000000000001"])
     expect(price.safeParse(new JsonNumber(bad)).success).toBe(false);
   expect(u256.safeParse(true).success).toBe(false);
 });
 
 it("what is a number or a boolean in JSON is refused as a JSON string, and is text in a query alone", () => {
-  expect([integer(1, 5).parse(new JsonNumber("5")), integer(1, 5).parse(new QueryText("5"))]).toEqual([5, 5]);
-  expect([boolean.parse(false), boolean.parse(new QueryText("false")), boolean.parse(new QueryText("true"))]).toEqual([false, false, true]);
-  for (const bad of ["5", true, null, new QueryText("5.0"), new JsonNumber("6")]) expect(integer(1, 5).safeParse(bad).success).toBe(false);
-  for (const bad of ["true", "false", new JsonNumber("1"), null, new QueryText("1"), new QueryText("True")])
+  expect([
+    integer(1, 5).parse(new JsonNumber("5")),
+    integer(1, 5).parse(new QueryText("5")),
+  ]).toEqual([5, 5]);
+  expect([
+    boolean.parse(false),
+    boolean.parse(new QueryText("false")),
+    boolean.parse(new QueryText("true")),
+  ]).toEqual([false, false, true]);
+  for (const bad of ["5", true, null, new QueryText("5.0"), new JsonNumber("6")])
+    expect(integer(1, 5).safeParse(bad).success).toBe(false);
+  for (const bad of [
+    "true",
+    "false",
+    new JsonNumber("1"),
+    null,
+    new QueryText("1"),
+    new QueryText("True"),
+  ])
     expect(boolean.safeParse(bad).success).toBe(false);
   // Text is text in either place, and never a number or a boolean.
   expect([text(1, 4).parse("5"), text(1, 4).parse(new QueryText("5"))]).toEqual(["5", "5"]);
-  for (const bad of [new JsonNumber("5"), true, null, ["5"]]) expect(text(1, 4).safeParse(bad).success).toBe(false);
-  expect([u256.parse("0x10"), u256.parse(new JsonNumber("16")), u256.parse(new QueryText("16"))]).toEqual([16n, 16n, 16n]);
+  for (const bad of [new JsonNumber("5"), true, null, ["5"]])
+    expect(text(1, 4).safeParse(bad).success).toBe(false);
+  expect([
+    u256.parse("0x10"),
+    u256.parse(new JsonNumber("16")),
+    u256.parse(new QueryText("16")),
+  ]).toEqual([16n, 16n, 16n]);
 });
 
 it("all faults of a request are told at once, each with its place, and no value is repeated", () => {
   const faults: FieldFault[] = [];
-  const schema = z.strictObject({ request_id: uuidField, price, note: text(1, 4), flag: boolean.optional(), n: integer(1, 5).optional() });
-  validate(schema, { price: new JsonNumber("7e9"), note: "s3cret!", flag: "yes", n: "9", typo: 1 }, "body", faults);
+  const schema = z.strictObject({
+    request_id: uuidField,
+    price,
+    note: text(1, 4),
+    flag: boolean.optional(),
+    n: integer(1, 5).optional(),
+  });
+  validate(
+    schema,
+    { price: new JsonNumber("7e9"), note: "s3cret!", flag: "yes", n: "9", typo: 1 },
+    "body",
+    faults,
+  );
   expect(faults.map((fault) => fault.path).sort()).toEqual([
     "body.flag",
     "body.n",
@@ -117,7 +164,12 @@ it("a field of a DELETE may be given twice if both say the same, by value", () =
   const schema = z.strictObject({ request_id: uuidField, asset_id: assetId.optional() });
   const id = "0192f6a0-0000-7000-8000-00000000000a";
   const faults: FieldFault[] = [];
-  mergeFields(schema, { request_id: id, asset_id: "0xAB" }, { request_id: id.toUpperCase(), asset_id: "0x00ab" }, faults);
+  mergeFields(
+    schema,
+    { request_id: id, asset_id: "0xAB" },
+    { request_id: id.toUpperCase(), asset_id: "0x00ab" },
+    faults,
+  );
   expect(faults).toEqual([]);
   mergeFields(schema, { request_id: id }, { request_id: id.replace("a", "b") }, faults);
   expect(faults.map((fault) => fault.path)).toEqual(["body.request_id"]);
@@ -132,39 +184,59 @@ it.each([
   ["it is missing from a body", "", { n: new JsonNumber("1") }, ["body.id"]],
   ["nothing was given", "", {}, ["query.id"]],
   ["it is no field", `id=${ID}&x=1`, { y: "1" }, ["query.x", "body.y"]],
-])("a fault of a DELETE's field names the place that it was given in: %s", (_what, target, body, places) => {
-  const schema = z.strictObject({ id: uuidField, n: integer(1, 9).optional() });
-  const faults: FieldFault[] = [];
-  const query = queryFields(`http://h/a?${target}`, faults);
-  const merged = mergeFields(schema, query, body, faults);
-  validate(schema, merged, (name) => placeOf(name, query, body), faults);
-  expect(faults.map((fault) => fault.path)).toEqual(places);
-});
+])(
+  "a fault of a DELETE's field names the place that it was given in: %s",
+  (_what, target, body, places) => {
+    const schema = z.strictObject({ id: uuidField, n: integer(1, 9).optional() });
+    const faults: FieldFault[] = [];
+    const query = queryFields(`http://h/a?${target}`, faults);
+    const merged = mergeFields(schema, query, body, faults);
+    validate(schema, merged, (name) => placeOf(name, query, body), faults);
+    expect(faults.map((fault) => fault.path)).toEqual(places);
+  },
+);
 
 it("pages neither skip nor repeat, and only the last one has no cursor", () => {
   const page = z.strictObject(timeIdPage);
   fc.assert(
-    fc.property(fc.array(fc.nat(5), { maxLength: 30 }), fc.integer({ min: 1, max: 7 }), (times, limit) => {
-      const rows = times.map((at, index) => ({ at, id: `00000000-0000-7000-8000-${String(index).padStart(12, "0")}` }));
-      rows.sort((a, b) => b.at - a.at || b.id.localeCompare(a.id));
-      const seen: typeof rows = [];
-      let cursor: string | null = null;
-      do {
-        const query = page.parse(queryFields(`http://h/a?limit=${limit}${cursor === null ? "" : `&last_cursor=${cursor}`}`, []));
-        const after = query.last_cursor?.position;
-        const rest = rows.filter((row) => after === undefined || row.at < after.at || (row.at === after.at && row.id < after.id));
-        const answer: { items: typeof rows; next_cursor: string | null } = pageOf(
-          query,
-          rest.slice(0, limit + 1),
-          (row) => row,
-          (row) => row,
-        );
-        expect(answer.next_cursor === null).toBe(rest.length <= limit);
-        seen.push(...answer.items);
-        cursor = answer.next_cursor;
-      } while (cursor !== null);
-      expect(seen).toEqual(rows);
-    }),
+    fc.property(
+      fc.array(fc.nat(5), { maxLength: 30 }),
+      fc.integer({ min: 1, max: 7 }),
+      (times, limit) => {
+        const rows = times.map((at, index) => ({
+          at,
+          id: `00000000-0000-7000-8000-${String(index).padStart(12, "0")}`,
+        }));
+        rows.sort((a, b) => b.at - a.at || b.id.localeCompare(a.id));
+        const seen: typeof rows = [];
+        let cursor: string | null = null;
+        do {
+          const query = page.parse(
+            queryFields(
+              `http://h/a?limit=${limit}${cursor === null ? "" : `&last_cursor=${cursor}`}`,
+              [],
+            ),
+          );
+          const after = query.last_cursor?.position;
+          const rest = rows.filter(
+            (row) =>
+              after === undefined ||
+              row.at < after.at ||
+              (row.at === after.at && row.id < after.id),
+          );
+          const answer: { items: typeof rows; next_cursor: string | null } = pageOf(
+            query,
+            rest.slice(0, limit + 1),
+            (row) => row,
+            (row) => row,
+          );
+          expect(answer.next_cursor === null).toBe(rest.length <= limit);
+          seen.push(...answer.items);
+          cursor = answer.next_cursor;
+        } while (cursor !== null);
+        expect(seen).toEqual(rows);
+      },
+    ),
   );
 });
 
@@ -190,7 +262,8 @@ it("limit=0 returns nothing and repeats the cursor; above 500 is 500; a foreign 
   ).toEqual({ items: [], next_cursor: null });
   expect(page.parse(read("")).limit).toBe(50);
   expect(page.parse(read("limit=4294967295")).limit).toBe(500);
-  for (const limit of ["-1", "4294967296", "1.5", "", "x"]) expect(page.safeParse(read(`limit=${limit}`)).success).toBe(false);
+  for (const limit of ["-1", "4294967296", "1.5", "", "x"])
+    expect(page.safeParse(read(`limit=${limit}`)).success).toBe(false);
   for (const bad of ["", "!", "e30", encodeCursor([1]), encodeCursor(["1", "x"])])
     expect(page.safeParse(read(`last_cursor=${bad}`)).success).toBe(false);
 });

@@ -1,6 +1,12 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { JsonNumber, parseJson, parseJsonInteger, parseJsonObject, stableText } from "../../src/platform/json.ts";
+import {
+  JsonNumber,
+  parseJson,
+  parseJsonInteger,
+  parseJsonObject,
+  stableText,
+} from "../../src/platform/json.ts";
 import { type FieldFault, Problem } from "../../src/platform/problem.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -46,7 +52,12 @@ it("an integer is read exactly in every spelling, and what is none is refused", 
       const power = 10n ** BigInt(Math.abs(shift));
       const isInteger = shift >= 0 || digits % power === 0n;
       const exact = shift >= 0 ? digits * power : digits / power;
-      const expected = isInteger && exact.toString().length <= 78 ? (mantissa.startsWith("-") ? -exact : exact) : undefined;
+      const expected =
+        isInteger && exact.toString().length <= 78
+          ? mantissa.startsWith("-")
+            ? -exact
+            : exact
+          : undefined;
       expect(parseJsonInteger(source)).toBe(expected);
     }),
     { numRuns: 1_000 },
@@ -64,16 +75,26 @@ it("a number that would expand to gigabytes is refused at once", () => {
 
 it("parsing agrees with JSON.parse on everything but numbers", () => {
   fc.assert(
-    fc.property(fc.dictionary(fc.string(), fc.oneof(fc.string(), fc.boolean(), fc.constant(null), fc.array(fc.string()))), (value) => {
-      fc.pre(!Object.hasOwn(value, "__proto__") && JSON.stringify(value).isWellFormed());
-      expect(parseJsonObject(bytes(JSON.stringify(value)), [])).toEqual({ ...value });
-    }),
+    fc.property(
+      fc.dictionary(
+        fc.string(),
+        fc.oneof(fc.string(), fc.boolean(), fc.constant(null), fc.array(fc.string())),
+      ),
+      (value) => {
+        fc.pre(!Object.hasOwn(value, "__proto__") && JSON.stringify(value).isWellFormed());
+        expect(parseJsonObject(bytes(JSON.stringify(value)), [])).toEqual({ ...value });
+      },
+    ),
   );
 });
 
 it("a repeated key is refused and named, however it is escaped, at any depth", () => {
-  expect(faultsOf(() => parseJson('{"price":1,"\\u0070rice":2}'))).toEqual([{ path: "body.price", message: "is given twice" }]);
-  expect(faultsOf(() => parseJson('{"a":[{"b":1},{"c":1,"c":{}}]}'))).toEqual([{ path: "body.a.1.c", message: "is given twice" }]);
+  expect(faultsOf(() => parseJson('{"price":1,"\\u0070rice":2}'))).toEqual([
+    { path: "body.price", message: "is given twice" },
+  ]);
+  expect(faultsOf(() => parseJson('{"a":[{"b":1},{"c":1,"c":{}}]}'))).toEqual([
+    { path: "body.a.1.c", message: "is given twice" },
+  ]);
   expect(parseJson('{"a":{"x":1},"b":{"x":1},"c":"a:{\\"a\\":1}"}')).toBeTruthy();
 });
 
@@ -106,8 +127,8 @@ it("no body at all is the empty object", () => {
 });
 
 it("no body of 64 KiB takes long to refuse", () => {
-  const slow = ['{"', '"\\"', '{"a":1,', '"', "\\", "[{", `"${" ".repeat(50)}`, '{"a" ', "1"].map((part) =>
-    part.repeat(Math.floor(65_536 / part.length)),
+  const slow = ['{"', '"\\"', '{"a":1,', '"', "\\", "[{", `"${" ".repeat(50)}`, '{"a" ', "1"].map(
+    (part) => part.repeat(Math.floor(65_536 / part.length)),
   );
   for (const text of slow) {
     const before = performance.now();

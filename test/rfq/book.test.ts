@@ -2,7 +2,17 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { accept, codeOf, matchOf, newActor, newBook, openRequest, placedQuote, quote, send } from "../support/rfq.ts";
+import {
+  accept,
+  codeOf,
+  matchOf,
+  newActor,
+  newBook,
+  openRequest,
+  placedQuote,
+  quote,
+  send,
+} from "../support/rfq.ts";
 
 describe("a trade", () => {
   it("settles a Bid at once: USDC one way, the asset the other, losers released", async () => {
@@ -13,15 +23,27 @@ describe("a trade", () => {
     const request = await openRequest(taker, book, { amount: 100n });
     const good = await placedQuote(winner, request.request_id, 600_000);
     await placedQuote(loser, request.request_id, 700_000);
-    expect(await readBalance(env.DB, winner.userId, book)).toEqual({ available: 400n, pending: 100n });
+    expect(await readBalance(env.DB, winner.userId, book)).toEqual({
+      available: 400n,
+      pending: 100n,
+    });
 
     const match = matchOf(await accept(taker, good.quote_id));
 
     expect(match).toMatchObject({ usdc_amount: "0x3c", role: "requester", price: 600_000 });
-    expect(await readBalance(env.DB, taker.userId, "usdc")).toEqual({ available: 999_940n, pending: 0n });
+    expect(await readBalance(env.DB, taker.userId, "usdc")).toEqual({
+      available: 999_940n,
+      pending: 0n,
+    });
     expect(await readBalance(env.DB, taker.userId, book)).toEqual({ available: 100n, pending: 0n });
-    expect(await readBalance(env.DB, winner.userId, "usdc")).toEqual({ available: 60n, pending: 0n });
-    expect(await readBalance(env.DB, winner.userId, book)).toEqual({ available: 400n, pending: 0n });
+    expect(await readBalance(env.DB, winner.userId, "usdc")).toEqual({
+      available: 60n,
+      pending: 0n,
+    });
+    expect(await readBalance(env.DB, winner.userId, book)).toEqual({
+      available: 400n,
+      pending: 0n,
+    });
     expect(await readBalance(env.DB, loser.userId, book)).toEqual({ available: 500n, pending: 0n });
   });
 
@@ -32,13 +54,25 @@ describe("a trade", () => {
     const request = await openRequest(taker, book, { amount: 1_000_000n, side: "Ask" });
     const placed = await placedQuote(maker, request.request_id, 500_000);
     expect(placed).toMatchObject({ usdc_amount: "0x7a120", fee: "0x9c4" });
-    expect(await readBalance(env.DB, maker.userId, "usdc")).toEqual({ available: 497_500n, pending: 502_500n });
+    expect(await readBalance(env.DB, maker.userId, "usdc")).toEqual({
+      available: 497_500n,
+      pending: 502_500n,
+    });
 
     expect(matchOf(await accept(taker, placed.quote_id)).fee).toBe("0x1388");
 
-    expect(await readBalance(env.DB, maker.userId, "usdc")).toEqual({ available: 497_500n, pending: 0n });
-    expect(await readBalance(env.DB, taker.userId, "usdc")).toEqual({ available: 495_000n, pending: 0n });
-    expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 1_000_000n, pending: 0n });
+    expect(await readBalance(env.DB, maker.userId, "usdc")).toEqual({
+      available: 497_500n,
+      pending: 0n,
+    });
+    expect(await readBalance(env.DB, taker.userId, "usdc")).toEqual({
+      available: 495_000n,
+      pending: 0n,
+    });
+    expect(await readBalance(env.DB, maker.userId, book)).toEqual({
+      available: 1_000_000n,
+      pending: 0n,
+    });
   });
 });
 
@@ -51,7 +85,10 @@ describe("gates", () => {
     const first = await placedQuote(maker, request.request_id, 500_000);
     const second = await placedQuote(maker, request.request_id, 600_000);
 
-    const answers = await Promise.all([accept(taker, first.quote_id), accept(taker, second.quote_id)]);
+    const answers = await Promise.all([
+      accept(taker, first.quote_id),
+      accept(taker, second.quote_id),
+    ]);
 
     expect(answers.map(codeOf).toSorted()).toEqual(["ok", "quote_not_open"]);
     expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 900n, pending: 0n });
@@ -62,10 +99,15 @@ describe("gates", () => {
     const taker = await newActor();
     const rich = await newActor({ [book]: 1_000n });
     const poor = await newActor({ [book]: 100n });
-    const requests = await Promise.all([60n, 60n, 30n].map((amount) => openRequest(taker, book, { amount })));
+    const requests = await Promise.all(
+      [60n, 60n, 30n].map((amount) => openRequest(taker, book, { amount })),
+    );
     const ids = requests.map((request) => request.request_id);
 
-    const answers = await Promise.all([...ids.map((id) => quote(poor, id, 1)), ...ids.map((id) => quote(rich, id, 1))]);
+    const answers = await Promise.all([
+      ...ids.map((id) => quote(poor, id, 1)),
+      ...ids.map((id) => quote(rich, id, 1)),
+    ]);
 
     expect(answers.map(codeOf)).toEqual(["ok", "insufficient_funds", "ok", "ok", "ok", "ok"]);
     expect(await readBalance(env.DB, poor.userId, book)).toEqual({ available: 10n, pending: 90n });
@@ -97,10 +139,18 @@ describe("gates", () => {
     const maker = await newActor({ [book]: 1_000n });
     const request = await openRequest(taker, book, { amount: 100n });
     const placed = await placedQuote(maker, request.request_id, 500_000);
-    const cancel = () => send({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id });
-    expect((await Promise.all([cancel(), cancel(), cancel()])).map(codeOf)).toEqual(["ok", "ok", "ok"]);
+    const cancel = () =>
+      send({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id });
+    expect((await Promise.all([cancel(), cancel(), cancel()])).map(codeOf)).toEqual([
+      "ok",
+      "ok",
+      "ok",
+    ]);
     expect(codeOf(await accept(taker, placed.quote_id))).toBe("quote_not_open");
-    expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 1_000n, pending: 0n });
+    expect(await readBalance(env.DB, maker.userId, book)).toEqual({
+      available: 1_000n,
+      pending: 0n,
+    });
   });
 
   it("cancelling a request rejects its quotes and gives their reserves back", async () => {
@@ -109,10 +159,14 @@ describe("gates", () => {
     const maker = await newActor({ [book]: 1_000n });
     const request = await openRequest(taker, book, { amount: 100n });
     await placedQuote(maker, request.request_id, 500_000);
-    const cancel = () => send({ op: "cancel_request", actor: taker, unitId: uuidv7(), requestId: request.request_id });
+    const cancel = () =>
+      send({ op: "cancel_request", actor: taker, unitId: uuidv7(), requestId: request.request_id });
     expect(codeOf(await cancel())).toBe("ok");
     expect(codeOf(await cancel())).toBe("ok");
-    expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 1_000n, pending: 0n });
+    expect(await readBalance(env.DB, maker.userId, book)).toEqual({
+      available: 1_000n,
+      pending: 0n,
+    });
     expect(codeOf(await quote(maker, request.request_id, 1))).toBe("request_not_open");
   });
 
@@ -124,7 +178,10 @@ describe("gates", () => {
     const answer = await quote(maker, request.request_id, 1_000_000);
     expect(answer).toMatchObject({
       ok: false,
-      problem: { code: "insufficient_funds", extensions: { available: "0x3e8", required: `0x${"f".repeat(64)}` } },
+      problem: {
+        code: "insufficient_funds",
+        extensions: { available: "0x3e8", required: `0x${"f".repeat(64)}` },
+      },
     });
   });
 
@@ -146,8 +203,13 @@ describe("gates", () => {
     const [one, two] = await Promise.all([place(5), place(5)]);
     expect(one).toMatchObject({ ok: true, replayed: false });
     expect(two).toMatchObject({ ok: true, replayed: true });
-    expect(one?.ok && two?.ok && "row" in one && "row" in two && one.row).toEqual(two?.ok && "row" in two && two.row);
+    expect(one?.ok && two?.ok && "row" in one && "row" in two && one.row).toEqual(
+      two?.ok && "row" in two && two.row,
+    );
     expect(codeOf(await place(6))).toBe("idempotency_key_reused");
-    expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 900n, pending: 100n });
+    expect(await readBalance(env.DB, maker.userId, book)).toEqual({
+      available: 900n,
+      pending: 100n,
+    });
   });
 });

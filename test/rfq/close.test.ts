@@ -7,7 +7,16 @@ import { pauseVenue, resumeVenue } from "../../src/rfq/close-books.ts";
 import { COMMANDS } from "../../src/operator/commands.ts";
 import { config } from "../../src/platform/config.ts";
 import { accountStream, venueStream } from "../../src/streams/event-log.ts";
-import { accept, codeOf, newActor, newBook, openRequest, placedQuote, quote, send } from "../support/rfq.ts";
+import {
+  accept,
+  codeOf,
+  newActor,
+  newBook,
+  openRequest,
+  placedQuote,
+  quote,
+  send,
+} from "../support/rfq.ts";
 import { connect } from "../support/socket.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 
@@ -27,7 +36,10 @@ describe("market close", () => {
 
     await pauseVenue(env, "venue_two");
 
-    const closed = await reader.until((message) => message.type === "request.closed" && message.data.request_id === request.request_id);
+    const closed = await reader.until(
+      (message) =>
+        message.type === "request.closed" && message.data.request_id === request.request_id,
+    );
     expect(closed.data).toEqual({ request_id: request.request_id, reason: "cancelled" });
     expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 100n, pending: 0n });
     expect(codeOf(await accept(taker, placed.quote_id))).toBe("quote_not_open");
@@ -52,23 +64,42 @@ describe("a freeze", () => {
     const book = newBook();
     const frozen = await newActor({ [book]: 100n });
     const other = await newActor({ [book]: 100n });
-    const [asked, own] = [await openRequest(other, book, { amount: 10n }), await openRequest(frozen, book, { amount: 10n })];
+    const [asked, own] = [
+      await openRequest(other, book, { amount: 10n }),
+      await openRequest(frozen, book, { amount: 10n }),
+    ];
     await placedQuote(frozen, asked.request_id, 1);
     await placedQuote(other, own.request_id, 1);
     const reader = await connect(frozen, accountStream(frozen.userId));
     const email =
-      (await all<{ email: string }>(env.DB, sql`SELECT email FROM users WHERE user_id = ${uuid(frozen.userId)}`))[0]?.email ?? "";
+      (
+        await all<{ email: string }>(
+          env.DB,
+          sql`SELECT email FROM users WHERE user_id = ${uuid(frozen.userId)}`,
+        )
+      )[0]?.email ?? "";
 
-    await COMMANDS["user freeze"]?.({ env, settings: config(env), operator: "test", words: [], options: { email } });
+    await COMMANDS["user freeze"]?.({
+      env,
+      settings: config(env),
+      operator: "test",
+      words: [],
+      options: { email },
+    });
 
-    await reader.until((message) => message.type === "account.notice" && message.data.kind === "account_frozen");
+    await reader.until(
+      (message) => message.type === "account.notice" && message.data.kind === "account_frozen",
+    );
     expect(
       reader
         .events()
         .map((message) => message.type)
         .toSorted(),
     ).toEqual(["account.notice", "quote.closed", "quote.closed", "request.closed"]);
-    expect(await readBalance(env.DB, frozen.userId, book)).toEqual({ available: 100n, pending: 0n });
+    expect(await readBalance(env.DB, frozen.userId, book)).toEqual({
+      available: 100n,
+      pending: 0n,
+    });
     expect(await readBalance(env.DB, other.userId, book)).toEqual({ available: 100n, pending: 0n });
     expect(codeOf(await quote(frozen, asked.request_id, 1))).toBe("account_frozen");
   });
@@ -80,7 +111,10 @@ describe("the panic button", () => {
     const taker = await newActor();
     const maker = await newActor({ [one]: 100n, [two]: 100n });
     const other = await newActor({ [one]: 100n });
-    const requests = [await openRequest(taker, one, { amount: 10n }), await openRequest(taker, two, { amount: 10n })];
+    const requests = [
+      await openRequest(taker, one, { amount: 10n }),
+      await openRequest(taker, two, { amount: 10n }),
+    ];
     for (const request of requests) await placedQuote(maker, request.request_id, 1);
     await placedQuote(other, requests[0]?.request_id ?? "", 1);
 
@@ -98,7 +132,10 @@ describe("a revoked credential", () => {
     const taker = await newActor();
     const maker = await newActor({ [book]: 100n });
     const request = await openRequest(taker, book, { amount: 10n });
-    await all(env.DB, sql`UPDATE users SET session_epoch = session_epoch + 1 WHERE user_id = ${uuid(maker.userId)}`);
+    await all(
+      env.DB,
+      sql`UPDATE users SET session_epoch = session_epoch + 1 WHERE user_id = ${uuid(maker.userId)}`,
+    );
     expect(codeOf(await quote(maker, request.request_id, 1))).toBe("session_invalid");
   });
 });

@@ -28,7 +28,8 @@ type Funds = { usdc: bigint; token: bigint };
 const QUOTE_LIFE = 30;
 const REQUEST_LIFE = 100;
 const TAKER = 0;
-const ceilUsdc = (amount: bigint, price: number) => (amount * BigInt(price) + 999_999n) / 1_000_000n;
+const ceilUsdc = (amount: bigint, price: number) =>
+  (amount * BigInt(price) + 999_999n) / 1_000_000n;
 
 class Model {
   clock = 0;
@@ -43,8 +44,10 @@ class Model {
 
   jump(secs: number): void {
     this.clock += secs;
-    for (const item of this.quotes) if (item.state === "open" && item.expiresAt <= this.clock) this.end(item, "expired");
-    for (const item of this.requests) if (item.state === "open" && item.expiresAt <= this.clock) item.state = "expired";
+    for (const item of this.quotes)
+      if (item.state === "open" && item.expiresAt <= this.clock) this.end(item, "expired");
+    for (const item of this.requests)
+      if (item.state === "open" && item.expiresAt <= this.clock) item.state = "expired";
   }
 
   end(item: ModelQuote, state: string): void {
@@ -83,8 +86,10 @@ class Model {
     if (request.state === "cancelled" || request.state === "matched") return "request_not_open";
     if (item.state === "expired") return "quote_expired";
     const usdc = ceilUsdc(request.amount, item.price);
-    const [gives, amount] = request.side === "Bid" ? (["usdc", usdc] as const) : (["token", request.amount] as const);
-    const [gets, incoming] = request.side === "Bid" ? (["token", request.amount] as const) : (["usdc", usdc] as const);
+    const [gives, amount] =
+      request.side === "Bid" ? (["usdc", usdc] as const) : (["token", request.amount] as const);
+    const [gets, incoming] =
+      request.side === "Bid" ? (["token", request.amount] as const) : (["usdc", usdc] as const);
     if (this.available[TAKER]![gives] < amount) return "insufficient_funds";
     this.available[TAKER]![gives] -= amount;
     this.available[TAKER]![gets] += incoming;
@@ -92,7 +97,8 @@ class Model {
     this.available[item.maker]![gives] += amount;
     item.state = "accepted";
     request.state = "matched";
-    for (const other of this.quotes) if (other.request === item.request && other.state === "open") this.end(other, "rejected");
+    for (const other of this.quotes)
+      if (other.request === item.request && other.state === "open") this.end(other, "rejected");
     return "ok";
   }
 
@@ -106,9 +112,14 @@ class Model {
     const request = this.requests[index]!;
     if (request.state === "open") {
       request.state = "cancelled";
-      for (const item of this.quotes) if (item.request === index && item.state === "open") this.end(item, "rejected");
+      for (const item of this.quotes)
+        if (item.request === index && item.state === "open") this.end(item, "rejected");
     }
-    return request.state === "cancelled" ? "ok" : request.state === "expired" ? "request_expired" : "request_not_open";
+    return request.state === "cancelled"
+      ? "ok"
+      : request.state === "expired"
+        ? "request_expired"
+        : "request_not_open";
   }
 }
 
@@ -122,7 +133,11 @@ type Step =
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 3,
-    arbitrary: fc.record({ kind: fc.constant("open" as const), side: fc.constantFrom<Side>("Bid", "Ask"), amount: fc.bigInt(1n, 60n) }),
+    arbitrary: fc.record({
+      kind: fc.constant("open" as const),
+      side: fc.constantFrom<Side>("Bid", "Ask"),
+      amount: fc.bigInt(1n, 60n),
+    }),
   },
   {
     weight: 6,
@@ -134,8 +149,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("accept" as const), pick: fc.nat() }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant("cancel_quote" as const), pick: fc.nat() }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("cancel_request" as const), pick: fc.nat() }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant("cancel_quote" as const), pick: fc.nat() }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant("cancel_request" as const), pick: fc.nat() }),
+  },
   { weight: 1, arbitrary: fc.constant({ kind: "jump" as const }) },
   { weight: 1, arbitrary: fc.constant({ kind: "evict" as const }) },
 );
@@ -151,7 +172,9 @@ it("a whole book agrees with a plain model after every step, and its streams rep
         { usdc: 120n, token: 0n },
       ];
       const actors = await Promise.all(
-        funds.map(({ usdc, token }) => newActor({ ...(usdc > 0n ? { usdc } : {}), ...(token > 0n ? { [book]: token } : {}) })),
+        funds.map(({ usdc, token }) =>
+          newActor({ ...(usdc > 0n ? { usdc } : {}), ...(token > 0n ? { [book]: token } : {}) }),
+        ),
       );
       const model = new Model(funds);
       for (const one of steps) {
@@ -159,7 +182,9 @@ it("a whole book agrees with a plain model after every step, and its streams rep
         if (outcome !== undefined)
           expect(
             outcome.real,
-            JSON.stringify(one, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value)),
+            JSON.stringify(one, (_, value: unknown) =>
+              typeof value === "bigint" ? String(value) : value,
+            ),
           ).toBe(outcome.model);
         await agree(book, actors, model);
       }
@@ -169,10 +194,19 @@ it("a whole book agrees with a plain model after every step, and its streams rep
   );
 }, 60_000);
 
-async function run(one: Step, book: string, actors: Actor[], model: Model): Promise<{ real: string; model: string } | undefined> {
+async function run(
+  one: Step,
+  book: string,
+  actors: Actor[],
+  model: Model,
+): Promise<{ real: string; model: string } | undefined> {
   switch (one.kind) {
     case "open": {
-      const request = await openRequest(actors[TAKER]!, book, { amount: one.amount, side: one.side, expiresInSecs: REQUEST_LIFE });
+      const request = await openRequest(actors[TAKER]!, book, {
+        amount: one.amount,
+        side: one.side,
+        expiresInSecs: REQUEST_LIFE,
+      });
       model.requests.push({
         id: request.request_id,
         side: one.side,
@@ -185,7 +219,12 @@ async function run(one: Step, book: string, actors: Actor[], model: Model): Prom
     case "quote": {
       if (model.requests.length === 0) return undefined;
       const index = one.request % model.requests.length;
-      const answer = await quote(actors[one.maker]!, model.requests[index]!.id, one.price, QUOTE_LIFE);
+      const answer = await quote(
+        actors[one.maker]!,
+        model.requests[index]!.id,
+        one.price,
+        QUOTE_LIFE,
+      );
       const id = answer.ok && answer.kind === "quote" ? answer.row.quote_id : "";
       return { real: codeOf(answer), model: model.place(id, one.maker, index, one.price) };
     }
@@ -195,21 +234,39 @@ async function run(one: Step, book: string, actors: Actor[], model: Model): Prom
       const index = one.pick % model.quotes.length;
       const item = model.quotes[index]!;
       if (one.kind === "accept") {
-        const answer = await send({ op: "accept", actor: actors[TAKER]!, matchId: uuidv7(), quoteId: item.id.toLowerCase() });
+        const answer = await send({
+          op: "accept",
+          actor: actors[TAKER]!,
+          matchId: uuidv7(),
+          quoteId: item.id.toLowerCase(),
+        });
         return { real: codeOf(answer), model: model.accept(index) };
       }
-      const answer = await send({ op: "cancel_quote", actor: actors[item.maker]!, unitId: uuidv7(), quoteId: item.id.toLowerCase() });
+      const answer = await send({
+        op: "cancel_quote",
+        actor: actors[item.maker]!,
+        unitId: uuidv7(),
+        quoteId: item.id.toLowerCase(),
+      });
       return { real: codeOf(answer), model: model.cancelQuote(index) };
     }
     case "cancel_request": {
       if (model.requests.length === 0) return undefined;
       const index = one.pick % model.requests.length;
-      const answer = await send({ op: "cancel_request", actor: actors[TAKER]!, unitId: uuidv7(), requestId: model.requests[index]!.id });
+      const answer = await send({
+        op: "cancel_request",
+        actor: actors[TAKER]!,
+        unitId: uuidv7(),
+        requestId: model.requests[index]!.id,
+      });
       return { real: codeOf(answer), model: model.cancelRequest(index) };
     }
     case "jump":
       // D1's clock never goes below the latest group's instant, so a group from the future moves it on.
-      await all(env.DB, sql`INSERT INTO commit_groups (group_id, at, voided) SELECT ${uuid(uuidv7())}, ${NOW} + 20000, 0`);
+      await all(
+        env.DB,
+        sql`INSERT INTO commit_groups (group_id, at, voided) SELECT ${uuid(uuidv7())}, ${NOW} + 20000, 0`,
+      );
       model.jump(20);
       return undefined;
     case "evict":
@@ -224,13 +281,26 @@ async function agree(book: string, actors: Actor[], model: Model): Promise<void>
   await env.RFQ_BOOK.getByName(book).expireDue();
   const held = await Promise.all(
     actors.map(async ({ userId }) => {
-      const [usdc, token] = await Promise.all([readBalance(env.DB, userId, "usdc"), readBalance(env.DB, userId, book)]);
-      return { available: { usdc: usdc.available, token: token.available }, pending: { usdc: usdc.pending, token: token.pending } };
+      const [usdc, token] = await Promise.all([
+        readBalance(env.DB, userId, "usdc"),
+        readBalance(env.DB, userId, book),
+      ]);
+      return {
+        available: { usdc: usdc.available, token: token.available },
+        pending: { usdc: usdc.pending, token: token.pending },
+      };
     }),
   );
-  expect(held).toEqual(model.available.map((available, index) => ({ available, pending: model.pending[index] })));
-  const quotes = await all<{ id: string; state: string }>(env.DB, sql`SELECT hex(quote_id) AS id, state FROM quotes WHERE asset = ${book}`);
-  expect(new Map(quotes.map((row) => [row.id, row.state]))).toEqual(new Map(model.quotes.map((item) => [item.id, item.state])));
+  expect(held).toEqual(
+    model.available.map((available, index) => ({ available, pending: model.pending[index] })),
+  );
+  const quotes = await all<{ id: string; state: string }>(
+    env.DB,
+    sql`SELECT hex(quote_id) AS id, state FROM quotes WHERE asset = ${book}`,
+  );
+  expect(new Map(quotes.map((row) => [row.id, row.state]))).toEqual(
+    new Map(model.quotes.map((item) => [item.id, item.state])),
+  );
   const requests = await all<{ id: string; state: string }>(
     env.DB,
     sql`SELECT lower(hex(request_id)) AS id, state FROM requests WHERE asset = ${book}`,

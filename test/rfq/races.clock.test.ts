@@ -19,10 +19,22 @@ import { Pump } from "../../src/rfq/pump.ts";
 import { releaseQuotesEndedBy } from "../../src/rfq/release.ts";
 import type { RfqBook } from "../../src/rfq/rfq-book.ts";
 import { fund } from "../support/ledger.ts";
-import { accept, codeOf, newActor, newBook, openRequest, placedQuote, quote, send } from "../support/rfq.ts";
+import {
+  accept,
+  codeOf,
+  newActor,
+  newBook,
+  openRequest,
+  placedQuote,
+  quote,
+  send,
+} from "../support/rfq.ts";
 
 async function moveClock(ms: number): Promise<void> {
-  await all(env.DB, sql`INSERT INTO commit_groups (group_id, at, voided) SELECT ${uuid(uuidv7())}, ${NOW} + ${ms}, 0`);
+  await all(
+    env.DB,
+    sql`INSERT INTO commit_groups (group_id, at, voided) SELECT ${uuid(uuidv7())}, ${NOW} + ${ms}, 0`,
+  );
 }
 
 describe("exactly one wins", () => {
@@ -33,7 +45,8 @@ describe("exactly one wins", () => {
     for (let round = 0; round < 50; round++) {
       const request = await openRequest(taker, book, { amount: 10n });
       const placed = await placedQuote(maker, request.request_id, 500_000);
-      const cancel = () => send({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id });
+      const cancel = () =>
+        send({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id });
       const take = () => accept(taker, placed.quote_id);
       const answers = await Promise.all(round % 2 === 0 ? [take(), cancel()] : [cancel(), take()]);
       expect(answers.map(codeOf).toSorted(), `round ${round}`).toEqual(["ok", "quote_not_open"]);
@@ -46,10 +59,17 @@ describe("exactly one wins", () => {
     const [one, two] = [newBook(), newBook()];
     const taker = await newActor();
     const maker = await newActor({ usdc: 100n });
-    const requests = await Promise.all([one, two].map((book) => openRequest(taker, book, { amount: 100n, side: "Ask" })));
-    const answers = await Promise.all(requests.map((request) => quote(maker, request.request_id, 1_000_000)));
+    const requests = await Promise.all(
+      [one, two].map((book) => openRequest(taker, book, { amount: 100n, side: "Ask" })),
+    );
+    const answers = await Promise.all(
+      requests.map((request) => quote(maker, request.request_id, 1_000_000)),
+    );
     expect(answers.map(codeOf).toSorted()).toEqual(["insufficient_funds", "ok"]);
-    expect(await readBalance(env.DB, maker.userId, "usdc")).toEqual({ available: 0n, pending: 100n });
+    expect(await readBalance(env.DB, maker.userId, "usdc")).toEqual({
+      available: 0n,
+      pending: 100n,
+    });
   });
 
   it("200 parallel quotes with the same money: as many as it covers", async () => {
@@ -57,7 +77,9 @@ describe("exactly one wins", () => {
     const taker = await newActor();
     const maker = await newActor({ [book]: 70n });
     const request = await openRequest(taker, book, { amount: 10n });
-    const answers = await Promise.all(Array.from({ length: 200 }, () => quote(maker, request.request_id, 1)));
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, () => quote(maker, request.request_id, 1)),
+    );
     const counts = Map.groupBy(answers.map(codeOf), (code) => code);
     expect([counts.get("ok")?.length, counts.get("insufficient_funds")?.length]).toEqual([7, 193]);
   });
@@ -87,9 +109,21 @@ describe("expiry", () => {
     const units = [
       acceptQuote({ op: "accept", actor: taker, matchId: uuidv7(), quoteId: placed.quote_id }),
       cancelQuote({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id }),
-      cancelRequest({ op: "cancel_request", actor: taker, unitId: uuidv7(), requestId: short.request_id }),
+      cancelRequest({
+        op: "cancel_request",
+        actor: taker,
+        unitId: uuidv7(),
+        requestId: short.request_id,
+      }),
       placeQuote(
-        { op: "place_quote", actor: maker, quoteId: uuidv7(), requestId: short.request_id, price: 1, expiresInSecs: 30 },
+        {
+          op: "place_quote",
+          actor: maker,
+          quoteId: uuidv7(),
+          requestId: short.request_id,
+          price: 1,
+          expiresInSecs: 30,
+        },
         terms,
         config(env),
       ),
@@ -144,12 +178,20 @@ describe("a unit", () => {
     const request = await openRequest(taker, book, { amount: 10n });
     const placed = await placedQuote(maker, request.request_id, 1);
     const unitId = uuidv7();
-    const unit = cancelQuote({ op: "cancel_quote", actor: maker, unitId, quoteId: placed.quote_id });
+    const unit = cancelQuote({
+      op: "cancel_quote",
+      actor: maker,
+      unitId,
+      quoteId: placed.quote_id,
+    });
     const first = newGroup();
     expect((await commit(env.DB, first, [...unit.statements(first)])).committed).toBe(true);
     for (let round = 0; round < 2; round++) {
       const group = newGroup();
-      expect(await commit(env.DB, group, [releaseQuotesEndedBy(group, unitId)])).toMatchObject({ committed: false, reason: "constraint" });
+      expect(await commit(env.DB, group, [releaseQuotesEndedBy(group, unitId)])).toMatchObject({
+        committed: false,
+        reason: "constraint",
+      });
     }
     expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 100n, pending: 0n });
   });
@@ -161,8 +203,16 @@ describe("a unit", () => {
     const request = await openRequest(taker, book, { amount: 10n });
     const placed = await placedQuote(maker, request.request_id, 1);
     const group = newGroup();
-    const unit = cancelQuote({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id });
-    await all(env.DB, sql`INSERT INTO commit_groups (group_id, at, voided) VALUES (${uuid(group.id)}, ${NOW}, 1)`);
+    const unit = cancelQuote({
+      op: "cancel_quote",
+      actor: maker,
+      unitId: uuidv7(),
+      quoteId: placed.quote_id,
+    });
+    await all(
+      env.DB,
+      sql`INSERT INTO commit_groups (group_id, at, voided) VALUES (${uuid(group.id)}, ${NOW}, 1)`,
+    );
     const late = await commit(env.DB, group, [...unit.statements(group)]);
     expect(late.committed).toBe(false);
     expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 90n, pending: 10n });
@@ -176,8 +226,12 @@ describe("a unit", () => {
     const placed = await placedQuote(maker, request.request_id, 1);
     const unitId = uuidv7();
     const lossy = losingFirstBatch(env.DB, "after");
-    const done = await commitUnits(lossy, book, [cancelQuote({ op: "cancel_quote", actor: maker, unitId, quoteId: placed.quote_id })]);
-    expect(done.committed && done.effects.endedBy.has(unitId.replaceAll("-", "").toUpperCase())).toBe(true);
+    const done = await commitUnits(lossy, book, [
+      cancelQuote({ op: "cancel_quote", actor: maker, unitId, quoteId: placed.quote_id }),
+    ]);
+    expect(
+      done.committed && done.effects.endedBy.has(unitId.replaceAll("-", "").toUpperCase()),
+    ).toBe(true);
     const again = await commitUnits(losingFirstBatch(env.DB, "before"), book, []);
     expect(again).toMatchObject({ committed: false, reason: "lost" });
   });
@@ -190,7 +244,9 @@ describe("one maker", () => {
     const griefer = await newActor({ usdc: 1_000_000n });
     const honest = await newActor({ usdc: 1_000_000n });
     const request = await openRequest(taker, book, { amount: 1_000n, side: "Ask" });
-    const answers = await Promise.all(Array.from({ length: 60 }, () => quote(griefer, request.request_id, 1)));
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, () => quote(griefer, request.request_id, 1)),
+    );
     expect(answers.filter(({ ok }) => ok)).toHaveLength(50);
     expect(codeOf(await quote(honest, request.request_id, 650_000))).toBe("ok");
   });
@@ -203,7 +259,12 @@ describe("an explanation", () => {
     const maker = await newActor({ [book]: 100n });
     const request = await openRequest(taker, book, { amount: 10n });
     const placed = await placedQuote(maker, request.request_id, 1_000_000);
-    const unit = acceptQuote({ op: "accept", actor: taker, matchId: uuidv7(), quoteId: placed.quote_id });
+    const unit = acceptQuote({
+      op: "accept",
+      actor: taker,
+      matchId: uuidv7(),
+      quoteId: placed.quote_id,
+    });
     await commitUnits(env.DB, book, [unit]);
     await fund(env.DB, taker.userId, "usdc", 1_000n);
     expect(await unit.explain(env.DB)).toBeUndefined();
@@ -217,12 +278,19 @@ describe("an explanation", () => {
     const placed = await placedQuote(maker, request.request_id, 1);
     await moveClock(21_000);
     const cancels = [
-      cancelRequest({ op: "cancel_request", actor: taker, unitId: uuidv7(), requestId: request.request_id }),
+      cancelRequest({
+        op: "cancel_request",
+        actor: taker,
+        unitId: uuidv7(),
+        requestId: request.request_id,
+      }),
       cancelQuote({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id }),
     ];
     const [ofRequest, ofQuote] = await Promise.all(cancels.map((unit) => unit.explain(env.DB)));
     expect(ofRequest).toMatchObject({ problem: { code: "request_expired" } });
-    expect(ofQuote).toMatchObject({ problem: { code: "quote_not_open", extensions: { quote_status: "expired" } } });
+    expect(ofQuote).toMatchObject({
+      problem: { code: "quote_not_open", extensions: { quote_status: "expired" } },
+    });
   });
 });
 
@@ -231,13 +299,19 @@ describe("a book whose batch fails", () => {
     const book = newBook();
     const taker = await newActor();
     await openRequest(taker, book, { amount: 10n });
-    const armed = await runInDurableObject(env.RFQ_BOOK.getByName(book), async (instance: RfqBook, state) => {
-      await state.storage.deleteAlarm();
-      const broken = new Proxy(env, { get: (target, name) => (name === "DB" ? failingBatches(env.DB) : Reflect.get(target, name)) });
-      const again = new (instance.constructor as typeof RfqBook)(state, broken);
-      await again.alarm();
-      return state.storage.getAlarm();
-    });
+    const armed = await runInDurableObject(
+      env.RFQ_BOOK.getByName(book),
+      async (instance: RfqBook, state) => {
+        await state.storage.deleteAlarm();
+        const broken = new Proxy(env, {
+          get: (target, name) =>
+            name === "DB" ? failingBatches(env.DB) : Reflect.get(target, name),
+        });
+        const again = new (instance.constructor as typeof RfqBook)(state, broken);
+        await again.alarm();
+        return state.storage.getAlarm();
+      },
+    );
     expect(armed).not.toBeNull();
   });
 
@@ -280,7 +354,9 @@ describe("trimming", () => {
       sql`INSERT INTO commit_groups (group_id, at, voided)
       WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 20000) SELECT randomblob(16), ${NOW}, 0 FROM n`,
     );
-    const { meta } = await env.DB.prepare("SELECT seq FROM (SELECT seq, at FROM commit_groups ORDER BY seq LIMIT 5000) WHERE at < 1").run();
+    const { meta } = await env.DB.prepare(
+      "SELECT seq FROM (SELECT seq, at FROM commit_groups ORDER BY seq LIMIT 5000) WHERE at < 1",
+    ).run();
     expect(meta.rows_read).toBeLessThan(6_000);
     await trimGroups(env.DB);
     expect(await all(env.DB, sql`SELECT 1 FROM commit_groups LIMIT 1`)).toHaveLength(1);
@@ -290,8 +366,11 @@ describe("trimming", () => {
 function failingBatches(db: D1Database): D1Database {
   return new Proxy(db, {
     get(target, name) {
-      if (name === "batch") return async () => Promise.reject(new Error("D1_ERROR: Network connection lost."));
-      return typeof target[name as "prepare"] === "function" ? target[name as "prepare"].bind(target) : undefined;
+      if (name === "batch")
+        return async () => Promise.reject(new Error("D1_ERROR: Network connection lost."));
+      return typeof target[name as "prepare"] === "function"
+        ? target[name as "prepare"].bind(target)
+        : undefined;
     },
   });
 }
@@ -301,7 +380,10 @@ function losingFirstBatch(db: D1Database, when: "before" | "after"): D1Database 
   let lost = false;
   return new Proxy(db, {
     get(target, name) {
-      if (name !== "batch") return typeof target[name as "prepare"] === "function" ? target[name as "prepare"].bind(target) : undefined;
+      if (name !== "batch")
+        return typeof target[name as "prepare"] === "function"
+          ? target[name as "prepare"].bind(target)
+          : undefined;
       return async (statements: D1PreparedStatement[]) => {
         if (lost) return target.batch(statements);
         lost = true;

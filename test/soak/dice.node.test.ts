@@ -3,7 +3,12 @@ import { Dice } from "../../scripts/soak/dice.ts";
 
 const draws = (seed: string) => {
   const dice = new Dice(seed);
-  return Array.from({ length: 50 }, () => [dice.between(1, 6), dice.weighted({ a: 1, b: 3 }), dice.hex(2), dice.part(1_000n)]);
+  return Array.from({ length: 50 }, () => [
+    dice.between(1, 6),
+    dice.weighted({ a: 1, b: 3 }),
+    dice.hex(2),
+    dice.part(1_000n),
+  ]);
 };
 
 describe("the soak's dice", () => {
@@ -15,9 +20,14 @@ describe("the soak's dice", () => {
   it("stay within their bounds and keep to their weights", () => {
     const dice = new Dice("bounds");
     const drawn = Array.from({ length: 6_000 }, () => dice.between(1, 6));
-    for (let side = 1; side <= 6; side++) expect(drawn.filter((one) => one === side).length).toBeGreaterThan(800);
+    for (let side = 1; side <= 6; side++)
+      expect(drawn.filter((one) => one === side).length).toBeGreaterThan(800);
     expect(drawn.every((one) => one >= 1 && one <= 6)).toBe(true);
-    expect(Array.from({ length: 1_000 }, () => dice.part(3n)).every((part) => part >= 1n && part <= 3n)).toBe(true);
-    expect(Array.from({ length: 1_000 }, () => dice.weighted({ never: 0, always: 1 }))).not.toContain("never");
+    expect(
+      Array.from({ length: 1_000 }, () => dice.part(3n)).every((part) => part >= 1n && part <= 3n),
+    ).toBe(true);
+    expect(
+      Array.from({ length: 1_000 }, () => dice.weighted({ never: 0, always: 1 })),
+    ).not.toContain("never");
   });
 });

@@ -27,12 +27,18 @@ describe("a book stream", () => {
     const [hello, snapshot] = reader.messages;
     expect(hello).toMatchObject({ type: "hello", seq: 1, stream: bookStream(book) });
     expect(snapshot).toMatchObject({ type: "snapshot", seq: 1, data: { more: false } });
-    expect(snapshot?.data.requests.map((item: { request_id: string }) => item.request_id)).toEqual([before.request_id]);
+    expect(snapshot?.data.requests.map((item: { request_id: string }) => item.request_id)).toEqual([
+      before.request_id,
+    ]);
     expect(reader.events().map((message) => [message.type, message.seq])).toEqual([
       ["request.opened", 2],
       ["request.closed", 3],
     ]);
-    expect(reader.events()[0]?.data).toMatchObject({ user_id: null, request_id: request.request_id, amount: "0x14" });
+    expect(reader.events()[0]?.data).toMatchObject({
+      user_id: null,
+      request_id: request.request_id,
+      amount: "0x14",
+    });
     expect(reader.events()[0]?.data).not.toHaveProperty("best_price");
     expect(JSON.stringify(reader.messages)).not.toContain(taker.userId);
   });
@@ -65,7 +71,10 @@ describe("a book stream", () => {
     const first = await connect(taker, bookStream(book));
     for (let n = 1; n <= 5; n++) await openRequest(taker, book, { amount: 10n });
     await first.until((message) => message.seq === 5 && message.type === "request.opened");
-    const [late, level] = [await connect(taker, bookStream(book), 2), await connect(taker, bookStream(book), 5)];
+    const [late, level] = [
+      await connect(taker, bookStream(book), 2),
+      await connect(taker, bookStream(book), 5),
+    ];
     await late.until((message) => message.seq === 5 && message.type === "request.opened");
     expect(late.messages[0]).toMatchObject({ type: "hello", seq: 5 });
     expect(late.events()).toEqual(first.events().slice(2));
@@ -74,18 +83,21 @@ describe("a book stream", () => {
     expect(seqs(level.events())).toEqual([6]);
   });
 
-  it.each(["hibernate", "close"] as const)("loses nothing over an eviction that lets sockets %s", async (webSockets) => {
-    const book = newBook();
-    const taker = await newActor();
-    const reader = await connect(taker, bookStream(book));
-    await openRequest(taker, book, { amount: 10n });
-    await reader.until((message) => message.seq === 1 && message.type === "request.opened");
-    await evictDurableObject(env.RFQ_BOOK.getByName(book), { webSockets });
-    await openRequest(taker, book, { amount: 11n });
-    const next = webSockets === "hibernate" ? reader : await connect(taker, bookStream(book), 1);
-    await next.until((message) => message.seq === 2 && message.type === "request.opened");
-    expect(seqs(next.events())).toEqual(webSockets === "hibernate" ? [1, 2] : [2]);
-  });
+  it.each(["hibernate", "close"] as const)(
+    "loses nothing over an eviction that lets sockets %s",
+    async (webSockets) => {
+      const book = newBook();
+      const taker = await newActor();
+      const reader = await connect(taker, bookStream(book));
+      await openRequest(taker, book, { amount: 10n });
+      await reader.until((message) => message.seq === 1 && message.type === "request.opened");
+      await evictDurableObject(env.RFQ_BOOK.getByName(book), { webSockets });
+      await openRequest(taker, book, { amount: 11n });
+      const next = webSockets === "hibernate" ? reader : await connect(taker, bookStream(book), 1);
+      await next.until((message) => message.seq === 2 && message.type === "request.opened");
+      expect(seqs(next.events())).toEqual(webSockets === "hibernate" ? [1, 2] : [2]);
+    },
+  );
 
   it("answers ping with its true last number while it sleeps", async () => {
     const book = newBook();
@@ -95,7 +107,10 @@ describe("a book stream", () => {
     await reader.until((message) => message.type === "request.opened");
     await evictDurableObject(env.RFQ_BOOK.getByName(book), { webSockets: "hibernate" });
     reader.socket.send("ping");
-    expect(await reader.until((message) => message.type === "pong")).toEqual({ type: "pong", seq: 1 });
+    expect(await reader.until((message) => message.type === "pong")).toEqual({
+      type: "pong",
+      seq: 1,
+    });
   });
 });
 
@@ -109,8 +124,12 @@ describe("an account stream", () => {
     const request = await openRequest(taker, book, { amount: 20n });
     const quote = await placedQuote(maker, request.request_id, 500_000);
     await accept(taker, quote.quote_id);
-    expect((await takerReader.until((message) => message.type === "match.created")).data).toMatchObject({ role: "requester" });
-    expect((await makerReader.until((message) => message.type === "match.created")).data).toMatchObject({ role: "maker" });
+    expect(
+      (await takerReader.until((message) => message.type === "match.created")).data,
+    ).toMatchObject({ role: "requester" });
+    expect(
+      (await makerReader.until((message) => message.type === "match.created")).data,
+    ).toMatchObject({ role: "maker" });
     expect(takerReader.events().map((message) => message.type)).toEqual([
       "request.opened",
       "quote.received",
@@ -118,7 +137,11 @@ describe("an account stream", () => {
       "request.closed",
       "match.created",
     ]);
-    expect(makerReader.events().map((message) => message.type)).toEqual(["quote.opened", "quote.closed", "match.created"]);
+    expect(makerReader.events().map((message) => message.type)).toEqual([
+      "quote.opened",
+      "quote.closed",
+      "match.created",
+    ]);
     expect(JSON.stringify(takerReader.messages)).not.toContain(maker.userId);
     expect(JSON.stringify(makerReader.messages)).not.toContain(taker.userId);
   });
@@ -128,7 +151,9 @@ describe("an account stream", () => {
     const taker = await newActor();
     const reader = await connect(taker, accountStream(taker.userId));
     // The object forgets the event: as if the hint had never come, its sockets stand before it.
-    await env.DB.prepare("INSERT INTO streams (name, last_seq, pushed_seq, first_seq) VALUES (?, 0, 0, 1)")
+    await env.DB.prepare(
+      "INSERT INTO streams (name, last_seq, pushed_seq, first_seq) VALUES (?, 0, 0, 1)",
+    )
       .bind(accountStream(taker.userId))
       .run();
     await env.DB.prepare(
@@ -137,17 +162,23 @@ describe("an account stream", () => {
       .bind(accountStream(taker.userId))
       .run();
     await hintAgain(env);
-    expect(await reader.until((message) => message.type === "account.notice")).toMatchObject({ seq: 1 });
+    expect(await reader.until((message) => message.type === "account.notice")).toMatchObject({
+      seq: 1,
+    });
     expect(book).toBeTruthy();
   });
 
   it("closes the sockets of a key that was revoked, and no others", async () => {
     const user = await newActor();
-    const keyed = { ...user, credential: { kind: "api_key", apiKeyId: crypto.randomUUID() } as const };
+    const keyed = {
+      ...user,
+      credential: { kind: "api_key", apiKeyId: crypto.randomUUID() } as const,
+    };
     const stream = accountStream(user.userId);
     const [plain, revoked] = [await connect(user, stream), await connect(keyed, stream)];
     await streamObject(env, stream).closeSockets({ apiKeyId: keyed.credential.apiKeyId });
-    for (let waited = 0; revoked.closed === undefined && waited < 1_000; waited += 10) await scheduler.wait(10);
+    for (let waited = 0; revoked.closed === undefined && waited < 1_000; waited += 10)
+      await scheduler.wait(10);
     expect(revoked.closed?.code).toBe(4401);
     expect(plain.closed).toBeUndefined();
   });
@@ -161,7 +192,10 @@ describe("a reader who leaves", () => {
   ] as const) {
     it(`is answered at once: ${stream} stream, code ${told ?? "none"}`, async () => {
       const actor = await newActor();
-      const reader = await connect(actor, stream === "book" ? bookStream(newBook()) : accountStream(actor.userId));
+      const reader = await connect(
+        actor,
+        stream === "book" ? bookStream(newBook()) : accountStream(actor.userId),
+      );
       await reader.until((message) => message.type === "hello");
       reader.socket.close(told);
       await expect.poll(() => reader.closed?.code).toBe(told ?? 1000);
@@ -174,14 +208,35 @@ describe("commands on a socket", () => {
     const book = newBook();
     const taker = await newActor({ usdc: 1_000n });
     const maker = await newActor({ [book]: 1_000n });
-    const [takerReader, makerReader] = [await connect(taker, accountStream(taker.userId)), await connect(maker, bookStream(book))];
+    const [takerReader, makerReader] = [
+      await connect(taker, accountStream(taker.userId)),
+      await connect(maker, bookStream(book)),
+    ];
     const request = await openRequest(taker, book, { amount: 20n });
-    makerReader.socket.send(JSON.stringify({ id: "1", op: "quote", request_id: request.request_id, price: 500_000, idempotency_key: "a" }));
+    makerReader.socket.send(
+      JSON.stringify({
+        id: "1",
+        op: "quote",
+        request_id: request.request_id,
+        price: 500_000,
+        idempotency_key: "a",
+      }),
+    );
     const placed = await makerReader.until((message) => message.id === "1");
-    expect(placed).toMatchObject({ type: "result", data: { status: "open", price: 500_000, usdc_amount: "0xa" } });
-    makerReader.socket.send(JSON.stringify({ id: "2", op: "cancel_quote", quote_id: placed.data.quote_id }));
-    expect(await makerReader.until((message) => message.id === "2")).toMatchObject({ type: "result", data: { status: "cancelled" } });
-    takerReader.socket.send(JSON.stringify({ id: "3", op: "accept", quote_id: placed.data.quote_id }));
+    expect(placed).toMatchObject({
+      type: "result",
+      data: { status: "open", price: 500_000, usdc_amount: "0xa" },
+    });
+    makerReader.socket.send(
+      JSON.stringify({ id: "2", op: "cancel_quote", quote_id: placed.data.quote_id }),
+    );
+    expect(await makerReader.until((message) => message.id === "2")).toMatchObject({
+      type: "result",
+      data: { status: "cancelled" },
+    });
+    takerReader.socket.send(
+      JSON.stringify({ id: "3", op: "accept", quote_id: placed.data.quote_id }),
+    );
     expect(await takerReader.until((message) => message.id === "3")).toMatchObject({
       type: "error",
       data: { code: "quote_not_open", status: 409 },
@@ -190,12 +245,18 @@ describe("commands on a socket", () => {
 
   it("bad frames are named, and the tenth within a minute closes the socket", async () => {
     const reader = await connect(await newActor(), bookStream(newBook()));
-    reader.socket.send(JSON.stringify({ id: "x", op: "quote", request_id: uuidv7(), price: 0, extra: 1 }));
+    reader.socket.send(
+      JSON.stringify({ id: "x", op: "quote", request_id: uuidv7(), price: 0, extra: 1 }),
+    );
     const error = await reader.until((message) => message.type === "error");
     expect(error).toMatchObject({ id: "x", data: { code: "invalid_request" } });
-    expect(error.data.errors.map((fault: { path: string }) => fault.path).toSorted()).toEqual(["command.extra", "command.price"]);
+    expect(error.data.errors.map((fault: { path: string }) => fault.path).toSorted()).toEqual([
+      "command.extra",
+      "command.price",
+    ]);
     for (let n = 0; n < 9; n++) reader.socket.send("{");
-    for (let waited = 0; reader.closed === undefined && waited < 1_000; waited += 10) await scheduler.wait(10);
+    for (let waited = 0; reader.closed === undefined && waited < 1_000; waited += 10)
+      await scheduler.wait(10);
     expect(reader.closed?.code).toBe(1008);
   });
 
@@ -205,16 +266,26 @@ describe("commands on a socket", () => {
     const request = await openRequest(await newActor(), book, { amount: 10n });
     const reader = await connect(maker, bookStream(book));
     for (let n = 0; n < 30; n++) reader.socket.send("{");
-    reader.socket.send(JSON.stringify({ id: "q", op: "quote", request_id: request.request_id, price: 1 }));
-    for (let waited = 0; reader.closed === undefined && waited < 1_000; waited += 10) await scheduler.wait(10);
+    reader.socket.send(
+      JSON.stringify({ id: "q", op: "quote", request_id: request.request_id, price: 1 }),
+    );
+    for (let waited = 0; reader.closed === undefined && waited < 1_000; waited += 10)
+      await scheduler.wait(10);
     await scheduler.wait(100);
-    expect(await all(env.DB, sql`SELECT 1 FROM quotes WHERE request_id = ${uuid(request.request_id)}`)).toEqual([]);
+    expect(
+      await all(env.DB, sql`SELECT 1 FROM quotes WHERE request_id = ${uuid(request.request_id)}`),
+    ).toEqual([]);
   });
 
   it("a reader who may not trade cannot flood the book with commands", async () => {
-    const reader = await connect({ ...(await newActor()), scopes: ["read"] }, bookStream(newBook()));
-    for (let n = 0; n < 50; n++) reader.socket.send(JSON.stringify({ id: "x", op: "accept", quote_id: uuidv7() }));
-    for (let waited = 0; reader.closed === undefined && waited < 1_000; waited += 10) await scheduler.wait(10);
+    const reader = await connect(
+      { ...(await newActor()), scopes: ["read"] },
+      bookStream(newBook()),
+    );
+    for (let n = 0; n < 50; n++)
+      reader.socket.send(JSON.stringify({ id: "x", op: "accept", quote_id: uuidv7() }));
+    for (let waited = 0; reader.closed === undefined && waited < 1_000; waited += 10)
+      await scheduler.wait(10);
     expect(reader.closed?.code).toBe(1008);
   });
 
@@ -233,7 +304,10 @@ describe("cron", () => {
   it("closes the sockets of ended sessions again, and leaves those of newer ones alone", async () => {
     const user = await newActor();
     const stream = accountStream(user.userId);
-    const renewed = { ...user, credential: { kind: "session", epoch: 1, expiresAtMs: Date.now() + 60_000 } as const };
+    const renewed = {
+      ...user,
+      credential: { kind: "session", epoch: 1, expiresAtMs: Date.now() + 60_000 } as const,
+    };
     const [old, fresh] = [await connect(user, stream), await connect(renewed, stream)];
     // What `endSessions` commits, by a process that died before it told anybody.
     await all(env.DB, sql`UPDATE users SET session_epoch = 1 WHERE user_id = ${uuid(user.userId)}`);
@@ -255,7 +329,8 @@ describe("cron", () => {
       SELECT randomblob(16), 'login', 'password', ${uuid(user.userId)}, ${NOW} FROM n`,
     );
     await closeEndedSockets(env);
-    for (let waited = 0; old.closed === undefined && waited < 1_000; waited += 10) await scheduler.wait(10);
+    for (let waited = 0; old.closed === undefined && waited < 1_000; waited += 10)
+      await scheduler.wait(10);
     expect(old.closed?.code).toBe(4401);
     expect(fresh.closed).toBeUndefined();
   });

@@ -7,6 +7,8 @@ export default class ClosingLine implements Reporter {
     for (const module of modules) {
       for (const test of module.children.allTests()) count[test.result().state] += 1;
     }
-    console.log(`\n${count.passed} passed, ${count.failed} failed, ${count.skipped + count.pending} skipped`);
+    console.log(
+      `\n${count.passed} passed, ${count.failed} failed, ${count.skipped + count.pending} skipped`,
+    );
   }
 }

@@ -18,7 +18,9 @@ type Operation = {
 };
 
 export async function describedRoutes(): Promise<DescribedRoute[]> {
-  const description = await (await send("/openapi.json")).json<{ paths: Record<string, Record<string, Operation>> }>();
+  const description = await (
+    await send("/openapi.json")
+  ).json<{ paths: Record<string, Record<string, Operation>> }>();
   return Object.entries(description.paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]) => ({
       method: methodOf(method),

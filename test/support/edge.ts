@@ -25,9 +25,18 @@ export async function send(target: string, sent: Sent = {}): Promise<Response> {
   const context = createExecutionContext();
   const method = sent.method ?? "GET";
   const headers: Record<string, string> = { "cf-connecting-ip": anyIp(), ...sent.headers };
-  if (sent.body !== undefined && headers["content-type"] === undefined) headers["content-type"] = "application/json";
-  const request = new Request(`${BASE}${target}`, { method, headers, ...(sent.body === undefined ? {} : { body: sent.body }) });
-  const response = await app.hono.fetch(request, sent.env === undefined ? env : { ...env, ...sent.env }, context);
+  if (sent.body !== undefined && headers["content-type"] === undefined)
+    headers["content-type"] = "application/json";
+  const request = new Request(`${BASE}${target}`, {
+    method,
+    headers,
+    ...(sent.body === undefined ? {} : { body: sent.body }),
+  });
+  const response = await app.hono.fetch(
+    request,
+    sent.env === undefined ? env : { ...env, ...sent.env },
+    context,
+  );
   await waitOnExecutionContext(context);
   return response;
 }
@@ -69,18 +78,32 @@ export async function newKey(
   scopes: readonly Scope[],
   more: { expiresAt?: number; allowedIps?: string[]; delaySecs?: number } = {},
 ): Promise<TestKey> {
-  const minted = await createOperatorApiKey(env.DB, settings({ AUTH_OPERATOR_KEY_DELAY_SECS: more.delaySecs ?? 0 }), {
-    userId,
-    operator: "test",
-    key: { label: "test", scopes, expiresAt: more.expiresAt ?? null, allowedIps: more.allowedIps ?? null },
-  });
+  const minted = await createOperatorApiKey(
+    env.DB,
+    settings({ AUTH_OPERATOR_KEY_DELAY_SECS: more.delaySecs ?? 0 }),
+    {
+      userId,
+      operator: "test",
+      key: {
+        label: "test",
+        scopes,
+        expiresAt: more.expiresAt ?? null,
+        allowedIps: more.allowedIps ?? null,
+      },
+    },
+  );
   return { apiKeyId: minted.api_key_id, secret: minted.secret };
 }
 
 /** An independent signer: node:crypto and string joining only. */
 export function sign(
   key: TestKey,
-  request: { method: string; target: string; body?: string | Uint8Array; timestamp?: number | string },
+  request: {
+    method: string;
+    target: string;
+    body?: string | Uint8Array;
+    timestamp?: number | string;
+  },
 ): Record<string, string> {
   const timestamp = String(request.timestamp ?? Date.now());
   const signature = createHmac("sha256", key.secret)
@@ -90,7 +113,11 @@ export function sign(
   return { apikey: key.apiKeyId, "x-hmac-timestamp": timestamp, "x-hmac-signature": signature };
 }
 
-export async function sendSigned(key: TestKey, target: string, sent: Sent & { timestamp?: number | string } = {}): Promise<Response> {
+export async function sendSigned(
+  key: TestKey,
+  target: string,
+  sent: Sent & { timestamp?: number | string } = {},
+): Promise<Response> {
   const { timestamp, ...rest } = sent;
   const signed = sign(key, {
     method: sent.method ?? "GET",

@@ -7,7 +7,12 @@ import { type EdgeEnv, newExchange } from "../../src/platform/exchange.ts";
 import { faultResponse } from "../../src/platform/respond.ts";
 import type { Api } from "../../src/platform/route.ts";
 
-export type Answered = { readonly status: number; readonly headers: Headers; readonly text: string; readonly json: Record<string, any> };
+export type Answered = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly json: Record<string, any>;
+};
 export type Caller = {
   get(path: string, headers?: Record<string, string>): Promise<Answered>;
   post(path: string, body: unknown): Promise<Answered>;
@@ -17,20 +22,31 @@ export type Caller = {
 export function custodyAs(actor: Actor, overrides: Record<string, string> = {}): Caller {
   const hono = new OpenAPIHono<EdgeEnv>();
   const later: Promise<unknown>[] = [];
-  const context = { waitUntil: (work: Promise<unknown>) => void later.push(work), passThroughOnException: () => {}, props: {} };
+  const context = {
+    waitUntil: (work: Promise<unknown>) => void later.push(work),
+    passThroughOnException: () => {},
+    props: {},
+  };
   hono.use(async (c, next) => {
     c.set("exchange", newExchange(c.req.raw, context.waitUntil));
     await next();
   });
   hono.onError((error, c) => faultResponse(error, c.get("exchange")));
-  const api: Api = { hono, authenticate: async () => actor, credentialsEnded: async () => {}, methods: new Map() };
+  const api: Api = {
+    hono,
+    authenticate: async () => actor,
+    credentialsEnded: async () => {},
+    methods: new Map(),
+  };
   registerCustodyRoutes(api);
   const bindings = { ...env, ...overrides };
   const call = async (path: string, init: RequestInit): Promise<Answered> => {
     const response = await hono.fetch(new Request(`http://test${path}`, init), bindings, context);
     const text = await response.text();
     await Promise.allSettled(later.splice(0));
-    const json = (response.headers.get("content-type") ?? "").includes("json") ? JSON.parse(text) : {};
+    const json = (response.headers.get("content-type") ?? "").includes("json")
+      ? JSON.parse(text)
+      : {};
     return { status: response.status, headers: response.headers, text, json };
   };
   return {

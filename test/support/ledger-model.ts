@@ -37,7 +37,12 @@ export async function modelEntries(db: D1Database, userId: string): Promise<Mode
   const entries: ModelEntry[] = [];
   for (const row of rows) {
     const reason = readReason(row.reason);
-    const ref = reason === "deposit" ? `0x${row.hash}` : reason === "trade" ? (row.match_id ?? row.ref) : row.ref;
+    const ref =
+      reason === "deposit"
+        ? `0x${row.hash}`
+        : reason === "trade"
+          ? (row.match_id ?? row.ref)
+          : row.ref;
     const shared = { asset: row.asset, reason, ref, at: row.at };
     if (row.from_owner === owner)
       entries.push({
@@ -48,7 +53,13 @@ export async function modelEntries(db: D1Database, userId: string): Promise<Mode
         balance_after: row.from_balance,
       });
     if (row.to_owner === owner)
-      entries.push({ ...shared, entry_id: row.id * 2 + 1, account: kind(row.to_kind), delta: row.amount, balance_after: row.to_balance });
+      entries.push({
+        ...shared,
+        entry_id: row.id * 2 + 1,
+        account: kind(row.to_kind),
+        delta: row.amount,
+        balance_after: row.to_balance,
+      });
   }
   return entries.sort((a, b) => b.entry_id - a.entry_id);
 }
@@ -63,7 +74,8 @@ export function modelFits(entry: ModelEntry, filter: LedgerFilter): boolean {
     (filter.usdc === undefined || filter.usdc === (token === null)) &&
     (filter.venue === undefined || filter.venue === token?.venue) &&
     (filter.assetId === undefined || filter.assetId === token?.assetId) &&
-    (filter.refId === undefined || filter.refId === (entry.ref.startsWith("0x") ? entry.ref : readUuid(entry.ref))) &&
+    (filter.refId === undefined ||
+      filter.refId === (entry.ref.startsWith("0x") ? entry.ref : readUuid(entry.ref))) &&
     (filter.from === undefined || entry.at >= filter.from) &&
     (filter.to === undefined || entry.at <= filter.to) &&
     (filter.minAmount === undefined || size >= filter.minAmount) &&

@@ -21,7 +21,11 @@ import { freshAddress } from "./ledger-api.ts";
 
 const db = env.DB;
 const settings = config(env);
-const LIMITS = { WITHDRAWAL_MIN_UNITS: 1n, WITHDRAWAL_MAX_UNITS: 2n ** 62n, WITHDRAWAL_DAILY_COUNT: 100_000 };
+const LIMITS = {
+  WITHDRAWAL_MIN_UNITS: 1n,
+  WITHDRAWAL_MAX_UNITS: 2n ** 62n,
+  WITHDRAWAL_DAILY_COUNT: 100_000,
+};
 
 export type OpenRequestTerms = {
   readonly requestId: string;
@@ -31,16 +35,36 @@ export type OpenRequestTerms = {
 };
 
 /** The request, open for an hour; nothing is posted. */
-export async function request(actor: Actor, asset: AssetKey, side: "Bid" | "Ask", amount: bigint): Promise<OpenRequestTerms> {
+export async function request(
+  actor: Actor,
+  asset: AssetKey,
+  side: "Bid" | "Ask",
+  amount: bigint,
+): Promise<OpenRequestTerms> {
   const terms = { requestId: uuidv7(), asset, amount: amount.toString(), side };
-  await run(asset, openRequest({ op: "open_request", actor, ...terms, disclosed: false, expiresInSecs: 3_600 }, settings));
+  await run(
+    asset,
+    openRequest(
+      { op: "open_request", actor, ...terms, disclosed: false, expiresInSecs: 3_600 },
+      settings,
+    ),
+  );
   return terms;
 }
 
 /** The quote's id if it was placed. With `secs` 0 it expires in the next group of its book. */
-export async function quote(actor: Actor, of: OpenRequestTerms, price: number, secs = 3_600): Promise<string | undefined> {
+export async function quote(
+  actor: Actor,
+  of: OpenRequestTerms,
+  price: number,
+  secs = 3_600,
+): Promise<string | undefined> {
   const quoteId = uuidv7();
-  const unit = placeQuote({ op: "place_quote", actor, quoteId, requestId: of.requestId, price, expiresInSecs: secs }, of, settings);
+  const unit = placeQuote(
+    { op: "place_quote", actor, quoteId, requestId: of.requestId, price, expiresInSecs: secs },
+    of,
+    settings,
+  );
   return (await run(of.asset, unit)) ? quoteId : undefined;
 }
 
@@ -48,9 +72,15 @@ export async function cancel(actor: Actor, asset: AssetKey, quoteId: string): Pr
   return run(asset, cancelQuote({ op: "cancel_quote", actor, unitId: uuidv7(), quoteId }));
 }
 
-export async function accept(actor: Actor, asset: AssetKey, quoteId: string): Promise<string | undefined> {
+export async function accept(
+  actor: Actor,
+  asset: AssetKey,
+  quoteId: string,
+): Promise<string | undefined> {
   const matchId = uuidv7();
-  return (await run(asset, acceptQuote({ op: "accept", actor, matchId, quoteId }))) ? matchId : undefined;
+  return (await run(asset, acceptQuote({ op: "accept", actor, matchId, quoteId })))
+    ? matchId
+    : undefined;
 }
 
 /** A group of the book without units: ends what is due. */
@@ -64,10 +94,19 @@ async function run(asset: AssetKey, unit: Unit): Promise<boolean> {
   return unit.answer(done.effects) !== undefined;
 }
 
-export type Queued = { readonly withdrawalId: string; readonly amount: bigint; readonly toAddress: string };
+export type Queued = {
+  readonly withdrawalId: string;
+  readonly amount: bigint;
+  readonly toAddress: string;
+};
 
 /** Undefined when it was refused. */
-export async function queue(actor: Actor, asset: AssetKey, amount: bigint, clientWithdrawalId = uuidv7()): Promise<Queued | undefined> {
+export async function queue(
+  actor: Actor,
+  asset: AssetKey,
+  amount: bigint,
+  clientWithdrawalId = uuidv7(),
+): Promise<Queued | undefined> {
   const toAddress = freshAddress();
   try {
     const { row } = await withdraw(db, LIMITS, {
@@ -89,10 +128,29 @@ export async function outcome(of: Queued, kind: "Paid" | "Failed"): Promise<void
     sql`SELECT lower(hex(payment_id)) AS id FROM withdrawals WHERE withdrawal_id = ${uuid(of.withdrawalId)}`,
   );
   const group = newGroup();
-  const where = { transactionHash: `0x${hex(32)}`, ordinal: 0, blockNumber: 1, blockHash: `0x${hex(32)}`, batchNo: 1 } as const;
-  const event = { ...where, kind, id: `0x${found?.id ?? ""}`, amount: of.amount, to: of.toAddress, token: `0x${hex(20)}`, tokenId: 0n };
+  const where = {
+    transactionHash: `0x${hex(32)}`,
+    ordinal: 0,
+    blockNumber: 1,
+    blockHash: `0x${hex(32)}`,
+    batchNo: 1,
+  } as const;
+  const event = {
+    ...where,
+    kind,
+    id: `0x${found?.id ?? ""}`,
+    amount: of.amount,
+    to: of.toAddress,
+    token: `0x${hex(20)}`,
+    tokenId: 0n,
+  };
   const done = await commit(db, group, [
-    recordVaultEvents(group, "local", [event as Parameters<typeof recordVaultEvents>[2][number]], raw("1")),
+    recordVaultEvents(
+      group,
+      "local",
+      [event as Parameters<typeof recordVaultEvents>[2][number]],
+      raw("1"),
+    ),
     ...settlePaid(group, "local"),
     ...failRefused(group),
   ]);

@@ -4,7 +4,12 @@ import type { LedgerFilter } from "../../src/ledger/filter.ts";
 import { type EntryRow, NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { type ModelEntry, modelFits } from "./ledger-model.ts";
 
-export async function readAll(db: D1Database, userId: string, filter: LedgerFilter, limit: number): Promise<EntryRow[]> {
+export async function readAll(
+  db: D1Database,
+  userId: string,
+  filter: LedgerFilter,
+  limit: number,
+): Promise<EntryRow[]> {
   const rows: EntryRow[] = [];
   let before = NEWEST;
   for (;;) {
@@ -27,4 +32,5 @@ export const plain = (rows: readonly EntryRow[]) =>
     balance_after,
     at,
   }));
-export const plainModel = (rows: readonly ModelEntry[], filter: LedgerFilter) => plain(rows.filter((row) => modelFits(row, filter)));
+export const plainModel = (rows: readonly ModelEntry[], filter: LedgerFilter) =>
+  plain(rows.filter((row) => modelFits(row, filter)));

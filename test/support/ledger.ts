@@ -48,7 +48,11 @@ export async function makeKeyActor(
 }
 
 /** An outcome token that no other test has. */
-export function freshToken(venue: Venue = "venue_one"): { venue: Venue; assetId: string; key: AssetKey } {
+export function freshToken(venue: Venue = "venue_one"): {
+  venue: Venue;
+  assetId: string;
+  key: AssetKey;
+} {
   const assetId = `0x${BigInt(`0x${uuidv7().replaceAll("-", "")}`).toString(16)}`;
   return { venue, assetId, key: assetKey({ venue, assetId }) };
 }
@@ -56,7 +60,13 @@ export function freshToken(venue: Venue = "venue_one"): { venue: Venue; assetId:
 export type Funded = { readonly depositId: string; readonly transactionHash: string };
 
 /** Credits an amount as the watcher does: a credited deposit and its transfer from `external:<chain>`, in one batch. */
-export async function fund(db: D1Database, userId: string, asset: AssetKey, amount: bigint, chain = "local"): Promise<Funded> {
+export async function fund(
+  db: D1Database,
+  userId: string,
+  asset: AssetKey,
+  amount: bigint,
+  chain = "local",
+): Promise<Funded> {
   const depositId = uuidv7();
   const transactionHash = `0x${hex(32)}`;
   const group = newGroup();
@@ -68,19 +78,31 @@ export async function fund(db: D1Database, userId: string, asset: AssetKey, amou
       VALUES (${uuid(depositId)}, ${chain}, ${blob(transactionHash)}, ${blob(hex(20))}, 0, 0, 1, ${blob(hex(32))}, ${blob(hex(20))},
       ${uuid(userId)}, ${asset}, ${amount.toString()}, 2, 'credited', ${group.seq}, ${group.at}, ${group.seq}, ${group.at}, ${group.seq})`,
     openExternalAccounts(source),
-    ...post(group, { reason: "deposit", step: "credit", from: "external", to: "available", source }),
+    ...post(group, {
+      reason: "deposit",
+      step: "credit",
+      from: "external",
+      to: "available",
+      source,
+    }),
   ]);
   if (!outcome.committed) throw new Error(`fund was refused: ${String(outcome.cause)}`);
   return { depositId, transactionHash };
 }
 
 /** What the user has, as `[available, pending]`. */
-export async function balances(db: D1Database, userId: string, asset: AssetKey): Promise<[bigint, bigint]> {
+export async function balances(
+  db: D1Database,
+  userId: string,
+  asset: AssetKey,
+): Promise<[bigint, bigint]> {
   const { available, pending } = await readBalance(db, userId, asset);
   return [available, pending];
 }
 
 /** Random bytes in hex. */
 export function hex(bytes: number): string {
-  return [...crypto.getRandomValues(new Uint8Array(bytes))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return [...crypto.getRandomValues(new Uint8Array(bytes))]
+    .map((byte) => byte.toString(16).padStart(2, "0"))
+    .join("");
 }

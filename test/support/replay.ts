@@ -4,7 +4,9 @@ import { expect } from "vitest";
 import { renderEvent } from "../../src/streams/render.ts";
 import { eventsBetween } from "../../src/streams/replay.ts";
 
-export async function replay(stream: string): Promise<{ requests: Map<string, string>; quotes: Map<string, string> }> {
+export async function replay(
+  stream: string,
+): Promise<{ requests: Map<string, string>; quotes: Map<string, string> }> {
   const requests = new Map<string, string>();
   const quotes = new Map<string, string>();
   let last = 0;
@@ -15,7 +17,8 @@ export async function replay(stream: string): Promise<{ requests: Map<string, st
       const { type, data } = JSON.parse(renderEvent(event));
       if (type === "request.opened") requests.set(data.request_id, "open");
       if (type === "request.closed") requests.set(data.request_id, data.reason);
-      if (type === "quote.opened" || type === "quote.received") quotes.set(hex(data.quote_id), "open");
+      if (type === "quote.opened" || type === "quote.received")
+        quotes.set(hex(data.quote_id), "open");
       if (type === "quote.closed") quotes.set(hex(data.quote_id), data.reason);
     }
   }

@@ -19,7 +19,11 @@ export function newBook(venue: "venue_one" | "venue_two" = "venue_one"): string 
 export async function newActor(funds: Readonly<Record<string, bigint>> = {}): Promise<Actor> {
   const { userId } = await makeUser(env.DB);
   for (const [asset, amount] of Object.entries(funds)) await fund(env.DB, userId, asset, amount);
-  return { userId, scopes: ["read", "trade"], credential: { kind: "session", epoch: 0, expiresAtMs: Date.now() + 3_600_000 } };
+  return {
+    userId,
+    scopes: ["read", "trade"],
+    credential: { kind: "session", epoch: 0, expiresAtMs: Date.now() + 3_600_000 },
+  };
 }
 
 export const send = (command: Command): Promise<Answer> => submitCommand(env, command);
@@ -43,11 +47,21 @@ export async function openRequest(
   return requestView(answer.row);
 }
 
-export function quote(actor: Actor, requestId: string, price: number, expiresInSecs = 30): Promise<Answer> {
+export function quote(
+  actor: Actor,
+  requestId: string,
+  price: number,
+  expiresInSecs = 30,
+): Promise<Answer> {
   return send({ op: "place_quote", actor, quoteId: uuidv7(), requestId, price, expiresInSecs });
 }
 
-export async function placedQuote(actor: Actor, requestId: string, price: number, expiresInSecs = 30) {
+export async function placedQuote(
+  actor: Actor,
+  requestId: string,
+  price: number,
+  expiresInSecs = 30,
+) {
   const answer = await quote(actor, requestId, price, expiresInSecs);
   if (!answer.ok || answer.kind !== "quote") throw new Error(JSON.stringify(answer));
   return quoteView(answer.row);

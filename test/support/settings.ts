@@ -26,7 +26,10 @@ export function testSettings(): Record<string, string> {
       { ...venue("venue_two", 2), taker_fee_bps: 100, maker_fee_bps: 50 },
       venue("venue_three", 3),
     ]),
-    SESSION_SECRETS: JSON.stringify({ t2: "test-session-secret-2-0123456789abcdef", t1: "test-session-secret-1-0123456789abcdef" }),
+    SESSION_SECRETS: JSON.stringify({
+      t2: "test-session-secret-2-0123456789abcdef",
+      t1: "test-session-secret-1-0123456789abcdef",
+    }),
     MASTER_KEYS: JSON.stringify({ m1: "dGVzdC1tYXN0ZXIta2V5LTAxMjM0NTY3ODlhYmNkZWY" }),
     ADDRESS_KEY: "test-address-key-0123456789abcdef0123456789",
     PAYER_KEYS: JSON.stringify({ local: `0x${"11".repeat(32)}` }),

@@ -5,7 +5,14 @@ import type { Actor } from "../../src/auth/actor.ts";
 import { streamObject } from "../../src/streams/hints.ts";
 import { ACTOR_HEADER } from "../../src/streams/socket.ts";
 
-export type Message = { type: string; stream: string; seq: number; at: string; id?: string | null; data: any };
+export type Message = {
+  type: string;
+  stream: string;
+  seq: number;
+  at: string;
+  id?: string | null;
+  data: any;
+};
 
 export type Reader = {
   readonly socket: WebSocket;
@@ -19,7 +26,8 @@ export type Reader = {
 const CONTROL = new Set(["hello", "snapshot", "resync", "pong", "result", "error"]);
 
 export async function connect(actor: Actor, stream: string, since?: number): Promise<Reader> {
-  const url = since === undefined ? "https://stream.internal/" : `https://stream.internal/?since=${since}`;
+  const url =
+    since === undefined ? "https://stream.internal/" : `https://stream.internal/?since=${since}`;
   const headers = { upgrade: "websocket", [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: null }) };
   const response = await streamObject(env, stream).fetch(new Request(url, { headers }));
   expect(response.status).toBe(101);

@@ -4,7 +4,10 @@ import type { TestProject } from "vitest/node";
 import { startAnvil } from "../../../scripts/stack/anvil.ts";
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const [anvil, other] = await Promise.all([startAnvil({ args: ["--silent"] }), startAnvil({ args: ["--silent"] })]);
+  const [anvil, other] = await Promise.all([
+    startAnvil({ args: ["--silent"] }),
+    startAnvil({ args: ["--silent"] }),
+  ]);
   project.provide("anvilUrl", anvil.rpcUrl satisfies AnvilUrl);
   project.provide("otherAnvilUrl", other.rpcUrl satisfies AnvilUrl);
   return async () => void (await Promise.all([anvil.stop(), other.stop()]));

@@ -17,7 +17,12 @@ export async function funded(stage: Stage, amount = 1_000n): Promise<TestUser> {
 }
 
 /** Lets payer and watcher work until the withdrawal has ended. */
-export async function drive(stage: Stage, id: string, extra: Partial<PayerDesk> = {}, rounds = 25): Promise<string | undefined> {
+export async function drive(
+  stage: Stage,
+  id: string,
+  extra: Partial<PayerDesk> = {},
+  rounds = 25,
+): Promise<string | undefined> {
   let failures = 0;
   const { desk } = await stage.payer(extra);
   // As the Durable Object does: whatever fails one round, the next one comes, and begins with another node.
@@ -28,7 +33,10 @@ export async function drive(stage: Stage, id: string, extra: Partial<PayerDesk> 
     await stage.watch();
     const state = (await stage.withdrawal(id))?.state;
     if (state === "settled" || state === "failed") break;
-    await all(env.DB, sql`UPDATE withdrawals SET not_before = NULL WHERE withdrawal_id = ${uuid(id)} AND state = 'queued'`);
+    await all(
+      env.DB,
+      sql`UPDATE withdrawals SET not_before = NULL WHERE withdrawal_id = ${uuid(id)} AND state = 'queued'`,
+    );
   }
   for (let more = 0; more < 4; more++) {
     await stage.mine();
@@ -40,7 +48,10 @@ export async function drive(stage: Stage, id: string, extra: Partial<PayerDesk> 
 
 /** No transaction is open, and each pending balance is what its withdrawals under way add up to. */
 export async function expectRest(stage: Stage): Promise<void> {
-  const open = await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain} AND state = 'open'`);
+  const open = await all(
+    env.DB,
+    sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain} AND state = 'open'`,
+  );
   expect(open).toEqual([]);
   const pending = await first<{ differs: number }>(
     env.DB,

@@ -59,14 +59,23 @@ globalThis.fetch = async (input, init) => {
   if (fault === undefined) return realFetch(input, init);
   const call = fault.ask(
     JSON.parse(
-      typeof init?.body === "string" ? init.body : await new Response(input instanceof Request ? input.body : null).text(),
+      typeof init?.body === "string"
+        ? init.body
+        : await new Response(input instanceof Request ? input.body : null).text(),
     ) as Call,
   );
   const answer = (await (
-    await realFetch(fault.node, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(call) })
+    await realFetch(fault.node, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(call),
+    })
   ).json()) as { result: unknown };
   try {
-    return Response.json({ ...answer, result: await fault.change(call.method, answer.result, call.params) });
+    return Response.json({
+      ...answer,
+      result: await fault.change(call.method, answer.result, call.params),
+    });
   } catch (error) {
     return Response.json({
       jsonrpc: "2.0",
@@ -80,11 +89,22 @@ export type Stage = Awaited<ReturnType<typeof openStage>>;
 
 /** Resets anvil (with `other` the second one): tests that share it run one after the other. Blocks are mined only by `mine`. */
 export async function openStage(
-  options: { confirmations?: number; chain?: Partial<ChainConfig>; other?: boolean; usdc?: { abi: unknown; bytecode: string } } = {},
+  options: {
+    confirmations?: number;
+    chain?: Partial<ChainConfig>;
+    other?: boolean;
+    usdc?: { abi: unknown; bytecode: string };
+  } = {},
 ) {
   const url: AnvilUrl = inject(options.other === true ? "otherAnvilUrl" : "anvilUrl");
   const admin = privateKeyToAccount(ADMIN_KEY);
-  const client = createTestClient({ mode: "anvil", chain: foundry, transport: http(url), account: admin, cacheTime: 0 })
+  const client = createTestClient({
+    mode: "anvil",
+    chain: foundry,
+    transport: http(url),
+    account: admin,
+    cacheTime: 0,
+  })
     .extend(publicActions)
     .extend(walletActions);
   await client.request({ method: "anvil_reset" as never, params: [] as never });
@@ -95,14 +115,28 @@ export async function openStage(
   await client.setBalance({ address: operator.address, value: parseEther("100") });
 
   let nonce = 0n;
-  const deploy = async (artifact: { abi: unknown; bytecode: string }, args: readonly unknown[]): Promise<Address> => {
+  const deploy = async (
+    artifact: { abi: unknown; bytecode: string },
+    args: readonly unknown[],
+  ): Promise<Address> => {
     const address = getContractAddress({ from: admin.address, nonce });
     // Artifacts are JSON: their ABI is checked where it is generated.
-    const data = encodeDeployData({ abi: artifact.abi as Abi, bytecode: artifact.bytecode as Hex, args });
+    const data = encodeDeployData({
+      abi: artifact.abi as Abi,
+      bytecode: artifact.bytecode as Hex,
+      args,
+    });
     await client.sendTransaction({ data, gas: GAS, nonce: Number(nonce++) });
     return address;
   };
-  const vault = await deploy(vaultArtifact, [0, admin.address, operator.address, admin.address, 0, ZERO]);
+  const vault = await deploy(vaultArtifact, [
+    0,
+    admin.address,
+    operator.address,
+    admin.address,
+    0,
+    ZERO,
+  ]);
   const factory = await deploy(factoryArtifact, [0, admin.address, operator.address, vault, 0]);
   const usdc = await deploy(options.usdc ?? usdcArtifact, []);
   const tokens = await deploy(tokensArtifact, []);
@@ -123,9 +157,20 @@ export async function openStage(
     sent.set(Number(nonce++), raw);
     return client.sendRawTransaction({ serializedTransaction: raw });
   };
-  const vaultCall = (call: Parameters<typeof encodeFunctionData<typeof vaultAbi>>[0]) => asAdmin(vault, encodeFunctionData(call));
-  await asAdmin(vault, encodeFunctionData({ abi: vaultAbi, functionName: "setLimit", args: [usdc, 0, 0n, NO_LIMIT] }));
-  await asAdmin(vault, encodeFunctionData({ abi: vaultAbi, functionName: "setLimit", args: [tokens, 2, 0n, NO_LIMIT] }));
+  const vaultCall = (call: Parameters<typeof encodeFunctionData<typeof vaultAbi>>[0]) =>
+    asAdmin(vault, encodeFunctionData(call));
+  await asAdmin(
+    vault,
+    encodeFunctionData({ abi: vaultAbi, functionName: "setLimit", args: [usdc, 0, 0n, NO_LIMIT] }),
+  );
+  await asAdmin(
+    vault,
+    encodeFunctionData({
+      abi: vaultAbi,
+      functionName: "setLimit",
+      args: [tokens, 2, 0n, NO_LIMIT],
+    }),
+  );
   await client.setAutomine(false);
   await client.mine({ blocks: 1 });
 
@@ -150,7 +195,15 @@ export async function openStage(
   const settings: Config = {
     ...base,
     CHAINS: [chain],
-    VENUES: [{ venue_id: "venue_one", chain: chain.chain, outcome_tokens: tokens, taker_fee_bps: 0, maker_fee_bps: 0 }],
+    VENUES: [
+      {
+        venue_id: "venue_one",
+        chain: chain.chain,
+        outcome_tokens: tokens,
+        taker_fee_bps: 0,
+        maker_fee_bps: 0,
+      },
+    ],
     PAYER_KEYS: { [chain.chain]: operatorKey },
   };
   /** What the payer keeps outside the database. */
@@ -194,16 +247,22 @@ export async function openStage(
     replay: async () => {
       const used = await client.getTransactionCount({ address: admin.address });
       for (let lost = used; sent.has(lost); lost++)
-        await client.sendRawTransaction({ serializedTransaction: sent.get(lost) as Hex }).catch(() => {});
+        await client
+          .sendRawTransaction({ serializedTransaction: sent.get(lost) as Hex })
+          .catch(() => {});
     },
     /** An RPC endpoint in front of anvil whose answers can be changed, delayed or refused. */
-    faultyEndpoint: async (change: Change, ask: (call: Call) => Call = (call) => call): Promise<string> => {
+    faultyEndpoint: async (
+      change: Change,
+      ask: (call: Call) => Call = (call) => call,
+    ): Promise<string> => {
       const fault = `http://faulty-${uuidv7()}.test/`;
       faults.set(fault, { node: url, change, ask });
       return fault;
     },
     /** Mines and watches until what is in the head is money. */
-    rpc: (method: string, params: unknown[]): Promise<unknown> => client.request({ method: method as never, params: params as never }),
+    rpc: (method: string, params: unknown[]): Promise<unknown> =>
+      client.request({ method: method as never, params: params as never }),
     confirm: async () => {
       await client.mine({ blocks: chain.confirmations });
       await watchChain(watcher);
@@ -211,20 +270,56 @@ export async function openStage(
     payer: async (extra: Partial<PayerDesk> = {}) => {
       const remember = async (orders: readonly PaymentOrder[]): Promise<void> =>
         orders.forEach((order) => copies.set(order.paymentId, order));
-      const desk: PayerDesk = { db: env.DB, settings, chain, token: uuidv7(), push, remember, ...extra };
+      const desk: PayerDesk = {
+        db: env.DB,
+        settings,
+        chain,
+        token: uuidv7(),
+        push,
+        remember,
+        ...extra,
+      };
       await takeLease(env.DB, chain.chain, desk.token);
       return { desk, round: (): Promise<PayRound> => payRound(desk) };
     },
     user: () => newUser(chain, settings),
     mintUsdc: (to: Address, amount: bigint) =>
-      asAdmin(usdc, encodeFunctionData({ abi: localUsdcAbi, functionName: "mint", args: [to, amount] })),
+      asAdmin(
+        usdc,
+        encodeFunctionData({ abi: localUsdcAbi, functionName: "mint", args: [to, amount] }),
+      ),
     mintTokens: (to: Address, id: bigint, amount: bigint) =>
-      asAdmin(tokens, encodeFunctionData({ abi: localOutcomeTokensAbi, functionName: "mint", args: [to, id, amount] })),
+      asAdmin(
+        tokens,
+        encodeFunctionData({
+          abi: localOutcomeTokensAbi,
+          functionName: "mint",
+          args: [to, id, amount],
+        }),
+      ),
     mintBatch: (to: Address, ids: bigint[], amounts: bigint[]) =>
-      asAdmin(tokens, encodeFunctionData({ abi: localOutcomeTokensAbi, functionName: "mintBatch", args: [to, ids, amounts] })),
-    usdcOf: (of: Address) => client.readContract({ address: usdc, abi: localUsdcAbi, functionName: "balanceOf", args: [of] }),
+      asAdmin(
+        tokens,
+        encodeFunctionData({
+          abi: localOutcomeTokensAbi,
+          functionName: "mintBatch",
+          args: [to, ids, amounts],
+        }),
+      ),
+    usdcOf: (of: Address) =>
+      client.readContract({
+        address: usdc,
+        abi: localUsdcAbi,
+        functionName: "balanceOf",
+        args: [of],
+      }),
     tokensOf: (of: Address, id: bigint) =>
-      client.readContract({ address: tokens, abi: localOutcomeTokensAbi, functionName: "balanceOf", args: [of, id] }),
+      client.readContract({
+        address: tokens,
+        abi: localOutcomeTokensAbi,
+        functionName: "balanceOf",
+        args: [of, id],
+      }),
     withdraw: (userId: string, asset: string, amount: bigint, to: Address, clientId?: string) =>
       queueWithdrawal(chain, userId, { asset, amount, to, clientId }),
     deposits: (userId: string) =>
@@ -252,7 +347,15 @@ export async function openStage(
         )
       ).map((row) => row.type),
     paidCount: async (id: Hex) =>
-      (await client.getContractEvents({ address: vault, abi: vaultAbi, eventName: "Paid", args: { id }, fromBlock: 0n })).length,
+      (
+        await client.getContractEvents({
+          address: vault,
+          abi: vaultAbi,
+          eventName: "Paid",
+          args: { id },
+          fromBlock: 0n,
+        })
+      ).length,
   };
   return stage;
 }

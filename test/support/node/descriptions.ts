@@ -3,7 +3,12 @@ import { readFileSync } from "node:fs";
 import { type Schema, Validator } from "@cfworker/json-schema";
 import { parse } from "yaml";
 
-type AsyncApi = { components: { messages: Record<string, { payload: { $ref?: string } }>; schemas: Record<string, Schema> } };
+type AsyncApi = {
+  components: {
+    messages: Record<string, { payload: { $ref?: string } }>;
+    schemas: Record<string, Schema>;
+  };
+};
 
 export type StreamDescription = {
   /** Every value of `type` that a server's message can have. */
@@ -16,8 +21,13 @@ export type StreamDescription = {
 
 export function readStreamDescription(): StreamDescription {
   const description = parse(readFileSync("docs/asyncapi.yaml", "utf8")) as AsyncApi;
-  const records = JSON.parse(readFileSync("docs/openapi.json", "utf8")) as { components: { schemas: Record<string, Schema> } };
-  const defs = relinked({ ...closed(records.components.schemas), ...description.components.schemas });
+  const records = JSON.parse(readFileSync("docs/openapi.json", "utf8")) as {
+    components: { schemas: Record<string, Schema> };
+  };
+  const defs = relinked({
+    ...closed(records.components.schemas),
+    ...description.components.schemas,
+  });
   const byType = new Map<string, Validator>();
   const byOp = new Map<string, Validator>();
   for (const { payload } of Object.values(description.components.messages)) {
@@ -36,7 +46,10 @@ export function readStreamDescription(): StreamDescription {
 }
 
 export type Answer = { method: string; path: string; status: number; type: string; body: unknown };
-type Operations = Record<string, Record<string, { responses: Record<string, { content?: Record<string, { schema: Schema }> }> }>>;
+type Operations = Record<
+  string,
+  Record<string, { responses: Record<string, { content?: Record<string, { schema: Schema }> }> }>
+>;
 
 /** What is wrong with an answer by docs/openapi.json; empty when nothing is. */
 export function readRestDescription(): (answer: Answer) => string[] {
@@ -49,18 +62,24 @@ export function readRestDescription(): (answer: Answer) => string[] {
     const schema = paths[path]?.[method.toLowerCase()]?.responses[status]?.content?.[type]?.schema;
     if (schema === undefined) return [`not described: ${method} ${path} ${status} ${type}`];
     const { answer = {} } = relinked({ answer: schema });
-    return faults(new Validator({ ...answer, $defs }, "2020-12", false), body).map((fault) => `${method} ${path} ${status}: ${fault}`);
+    return faults(new Validator({ ...answer, $defs }, "2020-12", false), body).map(
+      (fault) => `${method} ${path} ${status}: ${fault}`,
+    );
   };
 }
 
 function faults(validator: Validator | undefined, message: unknown): string[] {
   if (validator === undefined) return [`not described: ${JSON.stringify(message)}`];
-  return validator.validate(message).errors.map(({ instanceLocation, error }) => `${instanceLocation} ${error}`);
+  return validator
+    .validate(message)
+    .errors.map(({ instanceLocation, error }) => `${instanceLocation} ${error}`);
 }
 
 function valuesOf(schema: Schema | boolean | undefined): string[] {
   if (typeof schema !== "object") return [];
-  return [...(schema.enum ?? []), ...(schema.const === undefined ? [] : [schema.const])].map(String);
+  return [...(schema.enum ?? []), ...(schema.const === undefined ? [] : [schema.const])].map(
+    String,
+  );
 }
 
 /** A problem has members by its code; a new key is the record and more. */
@@ -71,11 +90,18 @@ function closed(schemas: Record<string, Schema>): Record<string, Schema> {
   return Object.fromEntries(
     Object.entries(schemas).map(([name, schema]) => [
       name,
-      schema["type"] === "object" && !OPEN.has(name) ? { ...schema, additionalProperties: false } : schema,
+      schema["type"] === "object" && !OPEN.has(name)
+        ? { ...schema, additionalProperties: false }
+        : schema,
     ]),
   );
 }
 
 function relinked(schemas: Record<string, Schema>): Record<string, Schema> {
-  return JSON.parse(JSON.stringify(schemas).replaceAll(/"(\.\/openapi\.json)?#\/components\/schemas\//g, '"#/$defs/'));
+  return JSON.parse(
+    JSON.stringify(schemas).replaceAll(
+      /"(\.\/openapi\.json)?#\/components\/schemas\//g,
+      '"#/$defs/',
+    ),
+  );
 }

@@ -1,21 +1,43 @@
 /** A loopback HTTP server that answers from a script and remembers what it was sent: for tests of the client alone. */
 import { type IncomingHttpHeaders, createServer } from "node:http";
 
-export type Received = { method: string; target: string; headers: IncomingHttpHeaders; body: Buffer };
-export type Reply = { status?: number; headers?: Record<string, string>; body?: unknown; hangUp?: boolean };
+export type Received = {
+  method: string;
+  target: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+};
+export type Reply = {
+  status?: number;
+  headers?: Record<string, string>;
+  body?: unknown;
+  hangUp?: boolean;
+};
 
 export type FakeService = { baseUrl: string; received: Received[]; stop(): Promise<void> };
 
 /** `reply` gets each request and its index. */
-export async function startFakeService(reply: (request: Received, index: number) => Reply): Promise<FakeService> {
+export async function startFakeService(
+  reply: (request: Received, index: number) => Reply,
+): Promise<FakeService> {
   const received: Received[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      const it = { method: request.method ?? "", target: request.url ?? "", headers: request.headers, body: Buffer.concat(chunks) };
+      const it = {
+        method: request.method ?? "",
+        target: request.url ?? "",
+        headers: request.headers,
+        body: Buffer.concat(chunks),
+      };
       received.push(it);
-      const { status = 200, headers = {}, body = {}, hangUp = false } = reply(it, received.length - 1);
+      const {
+        status = 200,
+        headers = {},
+        body = {},
+        hangUp = false,
+      } = reply(it, received.length - 1);
       if (hangUp) return void request.socket.destroy();
       const type = status < 400 ? "application/json" : "application/problem+json";
       response.writeHead(status, { "content-type": type, ...headers }).end(JSON.stringify(body));

@@ -10,7 +10,10 @@ export type ScriptRun = {
 };
 
 /** A child that the test run cannot leave behind. */
-export function runScriptFile(script: string, options: { env?: Record<string, string>; args?: string[] } = {}): ScriptRun {
+export function runScriptFile(
+  script: string,
+  options: { env?: Record<string, string>; args?: string[] } = {},
+): ScriptRun {
   const child = spawn(process.execPath, [script, ...(options.args ?? [])], {
     env: { ...process.env, NO_COLOR: "1", ...options.env },
     stdio: ["ignore", "pipe", "pipe"],
@@ -30,11 +33,17 @@ export function runScriptFile(script: string, options: { env?: Record<string, st
 }
 
 /** Resolves when the script has printed the text. Throws when it ends, or takes too long, without. */
-export async function untilPrinted(run: ScriptRun, text: string, timeoutMs = 30_000): Promise<void> {
+export async function untilPrinted(
+  run: ScriptRun,
+  text: string,
+  timeoutMs = 30_000,
+): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!run.output().includes(text)) {
-    if (run.child.exitCode !== null) throw new Error(`It ended with ${run.child.exitCode} without "${text}":\n${run.output()}`);
-    if (Date.now() > deadline) throw new Error(`It did not print "${text}" within ${timeoutMs} ms:\n${run.output()}`);
+    if (run.child.exitCode !== null)
+      throw new Error(`It ended with ${run.child.exitCode} without "${text}":\n${run.output()}`);
+    if (Date.now() > deadline)
+      throw new Error(`It did not print "${text}" within ${timeoutMs} ms:\n${run.output()}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

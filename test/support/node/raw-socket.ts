@@ -2,7 +2,12 @@
 import type { Client } from "../../../src/client/index.ts";
 import { until } from "./stack.ts";
 
-export type RawMessage = { type: string; id?: string | null; seq?: number; data?: Record<string, unknown> };
+export type RawMessage = {
+  type: string;
+  id?: string | null;
+  seq?: number;
+  data?: Record<string, unknown>;
+};
 export type RawSocket = {
   readonly messages: RawMessage[];
   send(frame: object | string): void;
@@ -13,15 +18,25 @@ export type RawSocket = {
 
 const WAIT_MS = 30_000;
 
-export async function openRawSocket(client: Client, baseUrl: string, target: string): Promise<RawSocket> {
+export async function openRawSocket(
+  client: Client,
+  baseUrl: string,
+  target: string,
+): Promise<RawSocket> {
   const { ticket } = await client.auth.wsTicket();
-  const socket = new WebSocket(`${baseUrl.replace("http", "ws")}${target}${target.includes("?") ? "&" : "?"}ticket=${ticket}`);
+  const socket = new WebSocket(
+    `${baseUrl.replace("http", "ws")}${target}${target.includes("?") ? "&" : "?"}ticket=${ticket}`,
+  );
   const messages: RawMessage[] = [];
   socket.addEventListener("message", ({ data }) => messages.push(JSON.parse(String(data))));
   const one = (type: string, fits: (message: RawMessage) => boolean = () => true) =>
-    until(`${type} among ${JSON.stringify(messages.map((message) => message.type))}`, WAIT_MS, async () => {
-      return messages.find((message) => message.type === type && fits(message)) ?? null;
-    });
+    until(
+      `${type} among ${JSON.stringify(messages.map((message) => message.type))}`,
+      WAIT_MS,
+      async () => {
+        return messages.find((message) => message.type === type && fits(message)) ?? null;
+      },
+    );
   await one("hello");
   return {
     messages,

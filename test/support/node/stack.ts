@@ -23,9 +23,17 @@ export type Trader = {
 const CREDIT_TIMEOUT_MS = 30_000;
 
 /** On free ports, in a directory of its own that goes with it. */
-export async function startTestStack(options: Pick<StackOptions, "vars" | "keep" | "dir"> = {}): Promise<TestStack> {
-  const dir = options.dir ?? join(".stack", `test-${process.pid}-${randomBytes(4).toString("hex")}`);
-  const stack = await startStack({ ...options, port: await freePort(), rpcPort: await freePort(), dir });
+export async function startTestStack(
+  options: Pick<StackOptions, "vars" | "keep" | "dir"> = {},
+): Promise<TestStack> {
+  const dir =
+    options.dir ?? join(".stack", `test-${process.pid}-${randomBytes(4).toString("hex")}`);
+  const stack = await startStack({
+    ...options,
+    port: await freePort(),
+    rpcPort: await freePort(),
+    dir,
+  });
   const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc: stack.deployment.usdc });
   const stop = async () => {
     await stack.stop();
@@ -43,15 +51,29 @@ export async function newTrader({ baseUrl }: { baseUrl: string }): Promise<Trade
   const key = await session.auth.createApiKey({ label: "test", scopes: ["read", "trade"] });
   const client = session.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret });
   const { address } = await client.custody.createDepositAddress();
-  return { email, password, userId: registered.user_id, session, client, depositAddress: address as Address };
+  return {
+    email,
+    password,
+    userId: registered.user_id,
+    session,
+    client,
+    depositAddress: address as Address,
+  };
 }
 
 /** An asset that no other test uses. */
 export function newAsset(venue_id: Venue = "venue_one"): MarketAsset {
-  return { venue_id, asset_id: `0x${(BigInt(`0x${randomBytes(16).toString("hex")}`) | 1n).toString(16)}` };
+  return {
+    venue_id,
+    asset_id: `0x${(BigInt(`0x${randomBytes(16).toString("hex")}`) | 1n).toString(16)}`,
+  };
 }
 
-export type Funding = { trader: Trader; usdc?: bigint; tokens?: { asset: MarketAsset; amount: bigint } };
+export type Funding = {
+  trader: Trader;
+  usdc?: bigint;
+  tokens?: { asset: MarketAsset; amount: bigint };
+};
 
 /** Mints to the deposit addresses and resolves when all of it is credited. */
 export async function fund(stack: TestStack, fundings: Funding[]): Promise<void> {
@@ -64,13 +86,20 @@ export async function fund(stack: TestStack, fundings: Funding[]): Promise<void>
     if (tokens === undefined) continue;
     const { asset, amount } = tokens;
     hashes.push(
-      await stack.faucet.outcomeTokens(stack.deployment.outcomeTokens[asset.venue_id], { to, id: BigInt(asset.asset_id), amount }),
+      await stack.faucet.outcomeTokens(stack.deployment.outcomeTokens[asset.venue_id], {
+        to,
+        id: BigInt(asset.asset_id),
+        amount,
+      }),
     );
   }
   await until(`deposits to be credited, see ${stack.workerLog}`, CREDIT_TIMEOUT_MS, async () => {
     for (const [trader, hashes] of due) {
       const credited = await trader.client.custody.deposits({ status: "credited" }).all();
-      if (!hashes.every((hash) => credited.some(({ transaction_hash }) => transaction_hash === hash))) return null;
+      if (
+        !hashes.every((hash) => credited.some(({ transaction_hash }) => transaction_hash === hash))
+      )
+        return null;
     }
     return true;
   });
@@ -88,7 +117,11 @@ export async function operatorKey(stack: Stack, trader: Trader, scopes: Scope[])
   return trader.client.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret });
 }
 
-export async function until<T>(what: string, timeoutMs: number, ask: () => Promise<T | null>): Promise<T> {
+export async function until<T>(
+  what: string,
+  timeoutMs: number,
+  ask: () => Promise<T | null>,
+): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
     const answer = await ask();
