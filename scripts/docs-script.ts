@@ -1,6 +1,6 @@
 /**
  * `node scripts/docs-script.ts <version>`: fetches the reference page's script of that version of @scalar/api-reference and
- * puts it, gzipped, where src/docs/script.ts takes it from. Without a version it compares what lies there with the package.
+ * puts it, gzipped, where src/http/reference/script.ts takes it from. Without a version it compares what lies there with the package.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -30,7 +30,7 @@ if (process.argv[2] === undefined) {
   if (present !== undefined) rmSync(join(DOCS, `scalar-${present}.js.gz.bin`));
   writeFileSync(join(DOCS, `scalar-${version}.js.gz.bin`), gzipSync(script, { level: 9 }));
   console.log(
-    `Now name ${version} in src/docs/script.ts, twice, and run test/journeys/reference.test.ts.`,
+    `Now name ${version} in src/http/reference/script.ts, twice, and run test/journeys/reference.test.ts.`,
   );
 }
 

@@ -8,15 +8,15 @@ import { OpenAPIHono } from "@hono/zod-openapi";
 import { authenticate } from "./auth/authenticate.ts";
 import { registerAuthRoutes } from "./auth/routes.ts";
 import { registerCustodyRoutes } from "./custody/routes.ts";
-import { registerDocsRoutes } from "./docs/routes.ts";
+import { registerDocsRoutes } from "./http/reference/routes.ts";
 import { config } from "./platform/config.ts";
-import { type EdgeContext, type EdgeEnv, newExchange } from "./platform/exchange.ts";
+import { type EdgeContext, type EdgeEnv, newExchange } from "./http/request-context.ts";
 import { problem } from "./platform/problem.ts";
-import { registerPublicRoutes } from "./platform/public-routes.ts";
-import { addCors, faultResponse, finish, logExchange, preflight } from "./platform/respond.ts";
-import type { Api, CredentialsEnded } from "./platform/route.ts";
+import { registerPublicRoutes } from "./http/public-routes.ts";
+import { addCors, faultResponse, finish, logExchange, preflight } from "./http/respond.ts";
+import type { Api, CredentialsEnded } from "./http/define-route.ts";
 import { registerRfqRoutes } from "./rfq/routes.ts";
-import { closeSockets } from "./streams/hints.ts";
+import { closeSockets } from "./streams/notify.ts";
 import { registerStreamRoutes } from "./streams/routes.ts";
 
 export function createApp(): Api {

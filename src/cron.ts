@@ -3,7 +3,7 @@ import { sealAudit } from "./auth/audit-seal.ts";
 import { trimLoginAttempts } from "./auth/login-throttle.ts";
 import { trimTickets } from "./auth/ws-ticket.ts";
 import { trackedHoldings } from "./custody/tracked-holdings.ts";
-import { wakeChains } from "./custody/withdrawal-doorbell.ts";
+import { wakeChains } from "./custody/payer/wake-payer.ts";
 import { reconcile } from "./ledger/reconcile.ts";
 import { config } from "./platform/config.ts";
 import { errorFields, log } from "./platform/log.ts";
@@ -12,7 +12,7 @@ import { trimGroups } from "./platform/trim-groups.ts";
 import { expireMissed } from "./rfq/expire-missed.ts";
 import { trimRfq } from "./rfq/trim.ts";
 import { closeEndedSockets } from "./streams/close-ended.ts";
-import { hintAgain } from "./streams/hints.ts";
+import { hintAgain } from "./streams/notify.ts";
 import { trimStreams } from "./streams/trim.ts";
 
 type Task = readonly [name: string, run: (env: Env) => Promise<unknown>];

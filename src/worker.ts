@@ -1,12 +1,12 @@
 import { createApp } from "./app.ts";
 import { runCron } from "./cron.ts";
-import { handleWithdrawalMessages } from "./custody/withdrawal-doorbell.ts";
+import { handleWithdrawalMessages } from "./custody/payer/wake-payer.ts";
 
-export { ChainWatcher } from "./custody/chain-watcher.ts";
-export { Payer } from "./custody/payer.ts";
+export { ChainWatcher } from "./custody/watcher/chain-watcher.ts";
+export { Payer } from "./custody/payer/payer.ts";
 export { Operator } from "./operator/entrypoint.ts";
 export { RfqBook } from "./rfq/rfq-book.ts";
-export { Feed } from "./streams/feed.ts";
+export { Feed } from "./feeds/feed.ts";
 
 const app = createApp();
 

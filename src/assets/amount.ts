@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { Source } from "../platform/fields.ts";
-import { parseJsonInteger } from "../platform/json.ts";
+import type { Source } from "../http/fields.ts";
+import { parseJsonInteger } from "../http/json.ts";
 
 export { parseJsonInteger };
 

@@ -1,5 +1,5 @@
 /** Request fields of what can be held and traded, as they are written on the wire (contract.md section 1). */
-import { field, oneOf, textField } from "../platform/fields.ts";
+import { field, oneOf, textField } from "../http/fields.ts";
 import { parseAddress } from "./address.ts";
 import { parseJsonInteger, parseU256 } from "./amount.ts";
 import { canonicalAssetId, VENUES } from "./asset.ts";

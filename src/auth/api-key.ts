@@ -9,7 +9,7 @@ import {
   pageOf,
   type PageQuery,
   type TimeId,
-} from "../platform/cursor.ts";
+} from "../http/cursor.ts";
 import { problem, Problem } from "../platform/problem.ts";
 import { all, first, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";

@@ -4,7 +4,7 @@
  */
 import { z } from "@hono/zod-openapi";
 import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
-import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../platform/cursor.ts";
+import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";

@@ -1,5 +1,5 @@
 /** What an account is made of, wherever it is made: by registration or by the operator. */
-import { textField } from "../platform/fields.ts";
+import { textField } from "../http/fields.ts";
 
 /** A shape that people recognise, not a proof that the mailbox exists. */
 export const email = textField(

@@ -1,7 +1,7 @@
 /** `last_used_at`, coarse on purpose: at most one write a minute for each key and isolate, after the answer. */
 import { all, sql, uuid } from "../platform/sql.ts";
 import { errorFields, log } from "../platform/log.ts";
-import type { Exchange } from "../platform/exchange.ts";
+import type { Exchange } from "../http/request-context.ts";
 
 const MIN_INTERVAL_MS = 60_000;
 const MAX_ENTRIES = 20_000;

@@ -10,7 +10,7 @@ import { NOW } from "../platform/commit.ts";
 import { Problem } from "../platform/problem.ts";
 import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { networkOf } from "../platform/ip-range.ts";
+import { networkOf } from "../http/ip-range.ts";
 
 export const LOGIN_LIMITS = {
   windowMs: 15 * 60_000,

@@ -1,8 +1,8 @@
 import { z } from "@hono/zod-openapi";
-import { pageSchema, timeIdPage } from "../platform/cursor.ts";
-import { boolean, oneOf, text, textField, timestamp, uuidField } from "../platform/fields.ts";
+import { pageSchema, timeIdPage } from "../http/cursor.ts";
+import { boolean, oneOf, text, textField, timestamp, uuidField } from "../http/fields.ts";
 import { invalidRequest } from "../platform/problem.ts";
-import { type Api, type EndedCredentials, route } from "../platform/route.ts";
+import { type Api, type EndedCredentials, route } from "../http/define-route.ts";
 import { toWireTime } from "../platform/time.ts";
 import {
   isAhead,
@@ -15,7 +15,7 @@ import {
 import { AuditEvent, auditPage, listAuditEvents } from "./audit.ts";
 import { endSessions } from "./end-sessions.ts";
 import { email, newPassword } from "./fields.ts";
-import { parseIpRange } from "../platform/ip-range.ts";
+import { parseIpRange } from "../http/ip-range.ts";
 import { login, register } from "./login.ts";
 import { SCOPES } from "./scope.ts";
 import { issueTicket, openedStreams } from "./ws-ticket.ts";

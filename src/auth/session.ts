@@ -1,6 +1,6 @@
 /** Session tokens: JWT (RFC 7519) with HS256 and nothing else; `kid` names the secret, so that secrets can turn. */
 import type { Config } from "../platform/config.ts";
-import { isObject } from "../platform/json.ts";
+import { isObject } from "../http/json.ts";
 import { problem } from "../platform/problem.ts";
 import type { SessionActor } from "./actor.ts";
 import { readScopes } from "./scope.ts";

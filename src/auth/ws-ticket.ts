@@ -8,7 +8,7 @@ import { toWireTime } from "../platform/time.ts";
 import { type Actor, explainActor, mayWrite } from "./actor.ts";
 import { optionalUuid } from "./audit.ts";
 import { readAllowedIps } from "./credential-cache.ts";
-import { ipAllowed } from "../platform/ip-range.ts";
+import { ipAllowed } from "../http/ip-range.ts";
 import { scopeMissing } from "./permit.ts";
 import { readScopes, type Scope, writeScopes } from "./scope.ts";
 

@@ -8,7 +8,7 @@ import { errorFields, log } from "../platform/log.ts";
 import { Problem, problem, unavailable } from "../platform/problem.ts";
 import { all, blob, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import type { AddressCopy } from "./restore-addresses.ts";
+import type { AddressCopy } from "./watcher/restore-addresses.ts";
 
 export const MAX_DEPOSIT_ADDRESSES = 50;
 

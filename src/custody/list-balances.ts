@@ -3,7 +3,7 @@ import { toHex } from "../assets/amount.ts";
 import { readAssetKey, type Venue } from "../assets/asset.ts";
 import type { Balance } from "../ledger/balance.ts";
 import { listBalances as listOwn } from "../ledger/balance.ts";
-import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../platform/cursor.ts";
+import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
 
 /** Balances are sorted by asset key, so the key of the last one is the position. */
 export const balancePage = pageFields(z.tuple([z.string().max(100)]).transform(([asset]) => asset));

@@ -5,7 +5,7 @@ import {
   pageOf,
   type PageQuery,
   type TimeId,
-} from "../platform/cursor.ts";
+} from "../http/cursor.ts";
 import { all, raw, readUuid, sql, uuid } from "../platform/sql.ts";
 import {
   WITHDRAWAL_COLUMNS,

@@ -3,15 +3,8 @@ import { z } from "@hono/zod-openapi";
 import { U256Out } from "../assets/amount.ts";
 import { VENUES } from "../assets/asset.ts";
 import { address, assetId, decimalUnits, positiveU256, venueField } from "../assets/fields.ts";
-import { LIMIT_DOCUMENTED, limitField, timeIdPage } from "../platform/cursor.ts";
-import {
-  boolean,
-  oneOf,
-  pattern,
-  preciseTimestamp,
-  textField,
-  uuidField,
-} from "../platform/fields.ts";
+import { LIMIT_DOCUMENTED, limitField, timeIdPage } from "../http/cursor.ts";
+import { boolean, oneOf, pattern, preciseTimestamp, textField, uuidField } from "../http/fields.ts";
 import { NEWEST } from "../ledger/history.ts";
 import { REASONS } from "../ledger/codes.ts";
 import { DEPOSIT_STATES, WITHDRAWAL_STATES } from "./records.ts";

@@ -15,7 +15,7 @@ import {
   type Order,
   runsOf,
 } from "./filter.ts";
-import { GIVEN_BY_OTHERS } from "./movements.ts";
+import { GIVEN_BY_OTHERS } from "./transfer-types.ts";
 
 /** Above every entry_id that JSON can carry: "from the newest on". */
 export const NEWEST = 2n ** 62n;

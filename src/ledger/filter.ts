@@ -2,7 +2,7 @@
 import { USDC, VENUES, type Venue } from "../assets/asset.ts";
 import { join, MAX_NATIVE_UNITS, raw, type Sql, sql } from "../platform/sql.ts";
 import { type Reason, reasonNumber } from "./codes.ts";
-import { GIVEN_BY_OTHERS, MOVEMENTS } from "./movements.ts";
+import { GIVEN_BY_OTHERS, MOVEMENTS } from "./transfer-types.ts";
 import type { AccountKind } from "./post.ts";
 
 export type SubAccount = "available" | "pending";

@@ -1,7 +1,7 @@
 /** Reconciliation of the journal with itself: J1–J6. */
 import { all, join, prepare, raw, readUuid, type Sql, sql } from "../platform/sql.ts";
 import { describeReason, REASONS, reasonCode, reasonNumber } from "./codes.ts";
-import { MOVEMENTS } from "./movements.ts";
+import { MOVEMENTS } from "./transfer-types.ts";
 import type { Difference } from "./reconcile.ts";
 
 /** Rows with `after < id <= upTo`. */

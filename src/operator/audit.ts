@@ -2,7 +2,7 @@ import { type AuditRecord, auditRow } from "../auth/audit.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { all, readUuid, type Sql, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { type Desk, limitOption } from "./desk.ts";
+import { type Desk, limitOption } from "./context.ts";
 
 /** The audit event of a command, with its effects where they fit into one batch; else it is written before the work. */
 export async function recordCommand(

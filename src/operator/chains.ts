@@ -1,11 +1,11 @@
 import { auditRow } from "../auth/audit.ts";
-import { chainStatus, orderResume } from "../custody/chain-orders.ts";
+import { chainStatus, orderResume } from "../custody/operator-commands.ts";
 import { trackedHoldings } from "../custody/tracked-holdings.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { problem } from "../platform/problem.ts";
 import { first, sql } from "../platform/sql.ts";
 import { closeAlerts, recordCommand } from "./audit.ts";
-import { argument, type Desk, optional } from "./desk.ts";
+import { argument, type Desk, optional } from "./context.ts";
 import { Refusal } from "./refusal.ts";
 
 export async function status(desk: Desk): Promise<unknown> {

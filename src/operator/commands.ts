@@ -3,7 +3,7 @@ import { sealAudit, verifyAudit } from "../auth/audit-seal.ts";
 import { listAudit } from "./audit.ts";
 import * as chains from "./chains.ts";
 import * as deposits from "./deposits.ts";
-import type { OperatorCommand } from "./desk.ts";
+import type { OperatorCommand } from "./context.ts";
 import * as users from "./users.ts";
 import * as venues from "./venues.ts";
 import * as withdrawals from "./withdrawals.ts";

@@ -7,7 +7,7 @@ import {
 } from "../custody/records.ts";
 import { all, readUuid, sql } from "../platform/sql.ts";
 import { closeAlerts } from "./audit.ts";
-import { type Desk, limitOption, oneOfOption, option } from "./desk.ts";
+import { type Desk, limitOption, oneOfOption, option } from "./context.ts";
 import { Refusal } from "./refusal.ts";
 
 /** Deposits of all users, newest first: ids carry their time, so the primary key is the order. */

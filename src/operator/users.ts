@@ -10,9 +10,9 @@ import { problem } from "../platform/problem.ts";
 import { all, first, readUuid, sql, uuid } from "../platform/sql.ts";
 import { closeAllOf } from "../rfq/close-books.ts";
 import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
-import { closeSockets, pushHints } from "../streams/hints.ts";
+import { closeSockets, pushHints } from "../streams/notify.ts";
 import { noticeTo, tellUser } from "../streams/notice.ts";
-import { badOption, type Desk, fieldOption, idOption, option, optional } from "./desk.ts";
+import { badOption, type Desk, fieldOption, idOption, option, optional } from "./context.ts";
 import { Refusal } from "./refusal.ts";
 
 export async function createAccount(desk: Desk): Promise<unknown> {

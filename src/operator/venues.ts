@@ -2,7 +2,7 @@ import { VENUES, type Venue } from "../assets/asset.ts";
 import { invalidRequest } from "../platform/problem.ts";
 import { pauseVenue, resumeVenue } from "../rfq/close-books.ts";
 import { recordCommand } from "./audit.ts";
-import { argument, type Desk } from "./desk.ts";
+import { argument, type Desk } from "./context.ts";
 
 /** Market close: refuses new business at once, then cancels what is open. */
 export async function pause(desk: Desk): Promise<unknown> {

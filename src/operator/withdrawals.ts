@@ -2,13 +2,13 @@ import {
   listWithdrawals,
   orderForWithdrawal,
   setWithdrawalsPaused,
-} from "../custody/chain-orders.ts";
+} from "../custody/operator-commands.ts";
 import { WITHDRAWAL_STATES } from "../custody/records.ts";
 import { auditRow } from "../auth/audit.ts";
 import { Problem } from "../platform/problem.ts";
 import { sql } from "../platform/sql.ts";
 import { tellUser } from "../streams/notice.ts";
-import { type Desk, idOption, limitOption, oneOfOption } from "./desk.ts";
+import { type Desk, idOption, limitOption, oneOfOption } from "./context.ts";
 import { Refusal } from "./refusal.ts";
 
 export function list(desk: Desk): Promise<unknown> {

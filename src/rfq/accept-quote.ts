@@ -8,7 +8,7 @@ import { type AcceptQuote, type Answer, refused } from "./command.ts";
 import { insufficient } from "./place-quote.ts";
 import { type MatchRow, matchColumns, select } from "./records.ts";
 import { endedAs, releaseQuotesEndedBy } from "./release.ts";
-import { hexId, type Unit } from "./unit.ts";
+import { hexId, type Unit } from "./operation.ts";
 
 /**
  * Accepts a quote: both sides' entries, the match, the quote, the request and the release of every losing quote, or

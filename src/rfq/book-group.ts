@@ -13,7 +13,7 @@ import {
   type RequestRow,
   select,
 } from "./records.ts";
-import type { GroupEffects, Unit } from "./unit.ts";
+import type { GroupEffects, Unit } from "./operation.ts";
 
 export type GroupDone = {
   readonly committed: true;

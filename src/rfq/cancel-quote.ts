@@ -3,7 +3,7 @@ import { NOW } from "../platform/commit.ts";
 import { first, readUuid, sql, uuid } from "../platform/sql.ts";
 import { type Answer, type CancelQuote, refused } from "./command.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
-import { hexId, type Unit } from "./unit.ts";
+import { hexId, type Unit } from "./operation.ts";
 
 export function cancelQuote(command: CancelQuote): Unit {
   const { actor, unitId, quoteId } = command;

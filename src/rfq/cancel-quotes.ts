@@ -6,7 +6,7 @@ import { Problem, unavailable } from "../platform/problem.ts";
 import { all, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
-import { pushHints } from "../streams/hints.ts";
+import { pushHints } from "../streams/notify.ts";
 import { announceRfq } from "./announce.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
 

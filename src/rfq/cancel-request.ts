@@ -3,7 +3,7 @@ import { NOW } from "../platform/commit.ts";
 import { first, readUuid, sql, uuid } from "../platform/sql.ts";
 import { type Answer, type CancelRequest, refused } from "./command.ts";
 import { endedAs, releaseQuotesEndedBy } from "./release.ts";
-import { hexId, type Unit } from "./unit.ts";
+import { hexId, type Unit } from "./operation.ts";
 
 /** Cancels a request; its open quotes are rejected and released in the same unit. */
 export function cancelRequest(command: CancelRequest): Unit {

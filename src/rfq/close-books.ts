@@ -4,7 +4,7 @@ import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts"
 import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
-import { pushHints } from "../streams/hints.ts";
+import { pushHints } from "../streams/notify.ts";
 import { announceRfq } from "./announce.ts";
 import { endedAs, releaseQuotesEndedBy } from "./release.ts";
 

@@ -5,7 +5,7 @@ import {
   type PageQuery,
   pageOf,
   type TimeId,
-} from "../platform/cursor.ts";
+} from "../http/cursor.ts";
 import { all, raw, readUuid, sql, uuid } from "../platform/sql.ts";
 import { matchColumns, type MatchRow, matchView, select } from "./records.ts";
 

@@ -5,7 +5,7 @@ import {
   type PageQuery,
   pageOf,
   type TimeId,
-} from "../platform/cursor.ts";
+} from "../http/cursor.ts";
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
 import { all, first, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";

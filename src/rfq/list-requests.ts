@@ -6,7 +6,7 @@ import {
   type PageQuery,
   pageOf,
   type TimeId,
-} from "../platform/cursor.ts";
+} from "../http/cursor.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { reader, type RequestRow, requestColumns, requestView, select } from "./records.ts";

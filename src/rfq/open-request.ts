@@ -6,7 +6,7 @@ import { first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { type Answer, type OpenRequest, refused } from "./command.ts";
 import { keyIsFree, recallAnswer, rememberAnswer } from "./idempotency.ts";
 import { jsonObject, newRequestColumns, reader } from "./records.ts";
-import { hexId, type Unit } from "./unit.ts";
+import { hexId, type Unit } from "./operation.ts";
 
 const ROUTE = "POST /rfq/request";
 

@@ -12,7 +12,7 @@ import { type Answer, type PlaceQuote, refused } from "./command.ts";
 import { keyIsFree, recallAnswer, rememberAnswer } from "./idempotency.ts";
 import { jsonObject, newQuoteColumns } from "./records.ts";
 import { tradeTerms, type TradeTerms } from "./trade-terms.ts";
-import { hexId, type Unit } from "./unit.ts";
+import { hexId, type Unit } from "./operation.ts";
 
 const ROUTE = "POST /rfq/quote";
 /** A request with more open quotes than this is served well enough; it bounds the work of the accept that rejects them. */

@@ -7,8 +7,8 @@ import { config, type Config } from "../platform/config.ts";
 import { faultHook } from "../platform/fault.ts";
 import { first, sql, uuid } from "../platform/sql.ts";
 import { bookStream, type LoggedEvent } from "../streams/event-log.ts";
-import { handleFrame } from "../streams/frames.ts";
-import { pushHints, type SocketsOf } from "../streams/hints.ts";
+import { handleFrame } from "./socket-commands.ts";
+import { pushHints, type SocketsOf } from "../streams/notify.ts";
 import { answerClose } from "../streams/socket.ts";
 import { SocketHost } from "../streams/socket-host.ts";
 import { acceptQuote } from "./accept-quote.ts";
@@ -18,9 +18,9 @@ import { cancelRequest } from "./cancel-request.ts";
 import { type Answer, type Command, refused } from "./command.ts";
 import { openRequest } from "./open-request.ts";
 import { placeQuote, type RequestTerms } from "./place-quote.ts";
-import { Pump } from "./pump.ts";
+import { Pump } from "./group-committer.ts";
 import { submitCommand } from "./submit.ts";
-import type { Unit } from "./unit.ts";
+import type { Unit } from "./operation.ts";
 
 /** Requests whose terms are kept; they never change, so this only bounds memory. */
 const MAX_KNOWN_REQUESTS = 20_000;

@@ -1,12 +1,12 @@
 import { z } from "@hono/zod-openapi";
 import { assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/fields.ts";
-import { pageFields, pageSchema, timeIdPage } from "../platform/cursor.ts";
-import { uuidField } from "../platform/fields.ts";
+import { pageFields, pageSchema, timeIdPage } from "../http/cursor.ts";
+import { uuidField } from "../http/fields.ts";
 import type { ProblemCode } from "../platform/problem.ts";
-import { type Api, reply, route } from "../platform/route.ts";
+import { type Api, reply, route } from "../http/define-route.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { granted } from "./answer.ts";
+import { granted } from "./result.ts";
 import { cancelQuotes } from "./cancel-quotes.ts";
 import { listMatches } from "./list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest, type QuotePosition } from "./list-quotes.ts";

@@ -1,7 +1,7 @@
 /** The wire shapes of the RFQ routes: what is taken and what is answered (contract.md section 5). */
 import { z } from "@hono/zod-openapi";
 import { assetId, positiveU256, price, sideField, venueField } from "../assets/fields.ts";
-import { boolean, integer, oneOf, uuidField } from "../platform/fields.ts";
+import { boolean, integer, oneOf, uuidField } from "../http/fields.ts";
 
 export const REQUEST_STATES = ["open", "matched", "cancelled", "expired"] as const;
 export const QUOTE_STATES = ["open", "accepted", "cancelled", "expired", "rejected"] as const;

@@ -2,7 +2,7 @@
 import { openedStreams } from "../auth/ws-ticket.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, readUuid, sql } from "../platform/sql.ts";
-import { closeSockets } from "./hints.ts";
+import { closeSockets } from "./notify.ts";
 
 /** Two runs of cron and some: an ended credential is told of at least twice. */
 const RECENT_MS = 150_000;

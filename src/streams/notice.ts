@@ -2,7 +2,7 @@
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { all, type Sql, sql, uuid } from "../platform/sql.ts";
 import { accountStreamOf, announce, eventsToPush, type LoggedEvent } from "./event-log.ts";
-import { pushHints } from "./hints.ts";
+import { pushHints } from "./notify.ts";
 
 export function noticeTo(
   group: Group,

@@ -3,12 +3,12 @@ import { z } from "@hono/zod-openapi";
 import { assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/fields.ts";
 import { consumeTicket } from "../auth/ws-ticket.ts";
-import { integer, text } from "../platform/fields.ts";
+import { integer, text } from "../http/fields.ts";
 import { Problem, type ProblemCode } from "../platform/problem.ts";
-import { type Api, streamRoute } from "../platform/route.ts";
+import { type Api, streamRoute } from "../http/define-route.ts";
 import type { Sql } from "../platform/sql.ts";
 import { accountStream, accountStreamOf, bookStream, venueStream } from "./event-log.ts";
-import { streamObject } from "./hints.ts";
+import { streamObject } from "./notify.ts";
 import { ACTOR_HEADER } from "./socket.ts";
 
 const ticket = text(1, 128);

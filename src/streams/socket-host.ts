@@ -9,7 +9,7 @@ import { errorFields, log } from "../platform/log.ts";
 import { all, first, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { LoggedEvent } from "./event-log.ts";
-import type { SocketsOf } from "./hints.ts";
+import type { SocketsOf } from "./notify.ts";
 import { renderControl, renderEvent } from "./render.ts";
 import { closeStream, eventsBetween, openStream, resyncReason, snapshotFrames } from "./replay.ts";
 import {

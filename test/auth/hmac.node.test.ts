@@ -7,7 +7,7 @@ import {
   parseTimestampMs,
   verifySignature,
 } from "../../src/auth/hmac.ts";
-import { rawTarget } from "../../src/platform/request.ts";
+import { rawTarget } from "../../src/http/request.ts";
 import golden from "./hmac-vectors.json" with { type: "json" };
 
 it.each(golden.vectors)("golden vector: $name", async (vector) => {

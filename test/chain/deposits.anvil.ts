@@ -4,7 +4,7 @@ import { encodeFunctionData, type Hex } from "viem";
 import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import { Deposit } from "../../src/custody/schemas.ts";
-import { watchChain } from "../../src/custody/watch-chain.ts";
+import { watchChain } from "../../src/custody/watcher/watch-chain.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { listen, openStage, someone, type Stage } from "./support/stage.ts";

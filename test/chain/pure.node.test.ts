@@ -17,7 +17,7 @@ import { ceilingOf, firstFees, replacementFees } from "../../src/chain/fees.ts";
 import { confirmedHeight } from "../../src/chain/follow-head.ts";
 import { checkedAccount, toEip1559, type Unsigned } from "../../src/chain/operator-account.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
-import { choosePayments, type Job } from "../../src/custody/choose-payments.ts";
+import { choosePayments, type Job } from "../../src/custody/payer/choose-payments.ts";
 import type { ChainConfig } from "../../src/platform/config.ts";
 
 const address = (digit: string) => getAddress(`0x${digit.repeat(40)}`);

@@ -11,11 +11,11 @@ import {
   readAgainFrom,
   rewriteAddresses,
   usersLost,
-} from "../../src/custody/restore-addresses.ts";
+} from "../../src/custody/watcher/restore-addresses.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import type { PaymentOrder } from "../../src/custody/payment-order.ts";
-import { restorePayments } from "../../src/custody/restore-payments.ts";
+import type { PaymentOrder } from "../../src/custody/payer/withdrawal-snapshot.ts";
+import { restorePayments } from "../../src/custody/payer/restore-payments.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { openStage, someone } from "./support/stage.ts";

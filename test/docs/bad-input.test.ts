@@ -4,7 +4,7 @@
  */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import type { JsonSchema } from "../../src/docs/examples.ts";
+import type { JsonSchema } from "../../src/http/reference/examples.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import {
   bearer,

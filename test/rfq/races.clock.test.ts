@@ -15,7 +15,7 @@ import { cancelRequest } from "../../src/rfq/cancel-request.ts";
 import { expireMissed } from "../../src/rfq/expire-missed.ts";
 import { openRequest as openRequestUnit } from "../../src/rfq/open-request.ts";
 import { placeQuote } from "../../src/rfq/place-quote.ts";
-import { Pump } from "../../src/rfq/pump.ts";
+import { Pump } from "../../src/rfq/group-committer.ts";
 import { releaseQuotesEndedBy } from "../../src/rfq/release.ts";
 import type { RfqBook } from "../../src/rfq/rfq-book.ts";
 import { fund } from "../support/ledger.ts";

@@ -6,7 +6,7 @@ import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { closeEndedSockets } from "../../src/streams/close-ended.ts";
 import { accountStream, bookStream } from "../../src/streams/event-log.ts";
-import { hintAgain, streamObject } from "../../src/streams/hints.ts";
+import { hintAgain, streamObject } from "../../src/streams/notify.ts";
 import { accept, newActor, newBook, openRequest, placedQuote } from "../support/rfq.ts";
 import { connect } from "../support/socket.ts";
 

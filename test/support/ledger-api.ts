@@ -3,9 +3,9 @@ import { OpenAPIHono } from "@hono/zod-openapi";
 import { env } from "cloudflare:workers";
 import type { Actor } from "../../src/auth/actor.ts";
 import { registerCustodyRoutes } from "../../src/custody/routes.ts";
-import { type EdgeEnv, newExchange } from "../../src/platform/exchange.ts";
-import { faultResponse } from "../../src/platform/respond.ts";
-import type { Api } from "../../src/platform/route.ts";
+import { type EdgeEnv, newExchange } from "../../src/http/request-context.ts";
+import { faultResponse } from "../../src/http/respond.ts";
+import type { Api } from "../../src/http/define-route.ts";
 
 export type Answered = {
   readonly status: number;

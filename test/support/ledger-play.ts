@@ -2,8 +2,8 @@
 import { env } from "cloudflare:workers";
 import type { Actor } from "../../src/auth/actor.ts";
 import type { AssetKey } from "../../src/assets/asset.ts";
-import { failRefused } from "../../src/custody/fail-withdrawal.ts";
-import { recordVaultEvents, settlePaid } from "../../src/custody/settle-withdrawal.ts";
+import { failRefused } from "../../src/custody/watcher/fail-withdrawal.ts";
+import { recordVaultEvents, settlePaid } from "../../src/custody/watcher/settle-withdrawal.ts";
 import { withdraw } from "../../src/custody/withdraw.ts";
 import { commit, newGroup } from "../../src/platform/commit.ts";
 import { config } from "../../src/platform/config.ts";
@@ -15,7 +15,7 @@ import { commitUnits } from "../../src/rfq/book-group.ts";
 import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
 import { openRequest } from "../../src/rfq/open-request.ts";
 import { placeQuote } from "../../src/rfq/place-quote.ts";
-import type { Unit } from "../../src/rfq/unit.ts";
+import type { Unit } from "../../src/rfq/operation.ts";
 import { hex } from "./ledger.ts";
 import { freshAddress } from "./ledger-api.ts";
 

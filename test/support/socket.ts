@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
 import type { Actor } from "../../src/auth/actor.ts";
-import { streamObject } from "../../src/streams/hints.ts";
+import { streamObject } from "../../src/streams/notify.ts";
 import { ACTOR_HEADER } from "../../src/streams/socket.ts";
 
 export type Message = {

@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
 import { all, first, sql, uuid } from "../../../src/platform/sql.ts";
-import { type PayerDesk, payRound } from "../../../src/custody/pay-withdrawals.ts";
+import { type PayerDesk, payRound } from "../../../src/custody/payer/pay-round.ts";
 import type { Stage, TestUser } from "./stage.ts";
 
 /** A user with credited funds that lie in the vault already. */

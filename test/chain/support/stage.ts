@@ -35,13 +35,17 @@ import { all, blob, first, sql, uuid } from "../../../src/platform/sql.ts";
 import { uuidv7 } from "../../../src/platform/uuid.ts";
 import { post } from "../../../src/ledger/post.ts";
 import { announceWithdrawals } from "../../../src/custody/announce.ts";
-import type { PaymentOrder } from "../../../src/custody/payment-order.ts";
-import { takeLease } from "../../../src/custody/payer-lease.ts";
-import { type PayerDesk, payRound, type PayRound } from "../../../src/custody/pay-withdrawals.ts";
-import { type ChainDesk, type Round, watchChain } from "../../../src/custody/watch-chain.ts";
+import type { PaymentOrder } from "../../../src/custody/payer/withdrawal-snapshot.ts";
+import { takeLease } from "../../../src/custody/payer/payer-lease.ts";
+import { type PayerDesk, payRound, type PayRound } from "../../../src/custody/payer/pay-round.ts";
+import {
+  type ChainDesk,
+  type Round,
+  watchChain,
+} from "../../../src/custody/watcher/watch-chain.ts";
 import type { AnvilUrl } from "./provided.ts";
 import { accountStream, type LoggedEvent } from "../../../src/streams/event-log.ts";
-import { pushHints } from "../../../src/streams/hints.ts";
+import { pushHints } from "../../../src/streams/notify.ts";
 import { connect, type Reader } from "../../support/socket.ts";
 
 const ADMIN_KEY: Hex = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";

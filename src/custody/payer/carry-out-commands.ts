@@ -1,0 +1,53 @@
+/** The operator's orders about withdrawals are rows; the payer carries them out, and the chain has the last word. */
+import { MAX_VOIDS, voidCall } from "../../chain/vault.ts";
+import { commit, newGroup } from "../../platform/commit.ts";
+import { all, readUuid, sql } from "../../platform/sql.ts";
+import { type Desk, makeTransaction, type PayerDesk } from "./pay-round.ts";
+
+/** Orders that need no transaction, and those whose withdrawal has come to its end. */
+export async function closeCommands({ db, chain }: PayerDesk): Promise<void> {
+  const [open] = await all<{ n: number }>(
+    db,
+    sql`SELECT count(*) AS n FROM chain_commands WHERE chain = ${chain.chain} AND kind <> 'resume_chain' AND done_in IS NULL`,
+  );
+  if (open?.n === 0) return;
+  const group = newGroup();
+  const mine = sql`chain = ${chain.chain} AND done_in IS NULL`;
+  await commit(db, group, [
+    sql`UPDATE chain_commands SET done_in = ${group.seq}, result = w.state FROM withdrawals w
+      WHERE chain_commands.chain = ${chain.chain} AND done_in IS NULL AND kind = 'fail' AND w.withdrawal_id = chain_commands.withdrawal_id
+        AND w.state IN ('settled', 'failed')`,
+    sql`UPDATE withdrawals SET not_before = NULL WHERE state = 'queued' AND withdrawal_id IN (
+      SELECT withdrawal_id FROM chain_commands WHERE ${mine} AND kind = 'retry')`,
+    sql`UPDATE chain_commands SET done_in = ${group.seq}, result = 'retried' WHERE ${mine} AND kind = 'retry'`,
+    sql`UPDATE payer_leases SET halted_at = NULL, halt_reason = NULL WHERE chain = ${chain.chain} AND EXISTS (
+      SELECT 1 FROM chain_commands WHERE ${mine} AND kind = 'resume_payer')`,
+    sql`UPDATE alerts SET resolved_at = ${group.at} WHERE kind = 'payer_halted' AND subject = ${chain.chain} AND resolved_at IS NULL AND EXISTS (
+      SELECT 1 FROM chain_commands WHERE ${mine} AND kind = 'resume_payer')`,
+    sql`UPDATE chain_commands SET done_in = ${group.seq}, result = 'resumed' WHERE ${mine} AND kind = 'resume_payer'`,
+  ]);
+}
+
+/** `fail`: the id is voided on the chain; the funds go back when the watcher has read that at the confirmed height. */
+export async function voidOrdered(desk: Desk): Promise<boolean> {
+  const rows = await all<{ id: string; payment: string }>(
+    desk.db,
+    sql`SELECT DISTINCT hex(w.withdrawal_id) AS id, lower(hex(w.payment_id)) AS payment FROM chain_commands c
+      JOIN withdrawals w ON w.withdrawal_id = c.withdrawal_id AND w.chain = c.chain
+      WHERE c.chain = ${desk.chain.chain} AND c.kind = 'fail' AND c.done_in IS NULL AND w.state IN ('queued', 'submitted')
+        AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = 'void' AND m.ended_in IS NULL)
+      LIMIT ${MAX_VOIDS}`,
+  );
+  if (rows.length === 0) return false;
+  const call = await voidCall(
+    desk.endpoint,
+    desk.chain,
+    rows.map((row) => `0x${row.payment}` as const),
+  );
+  return makeTransaction(desk, {
+    kind: "void",
+    call,
+    batchNo: null,
+    members: rows.map((row) => readUuid(row.id)),
+  });
+}

@@ -1,0 +1,209 @@
+/**
+ * One round of a chain's payer: finish what is final, keep moving what is not mined, then make the next transaction.
+ *
+ * At most one transaction that no block holds yet exists at a time; the next is made on top of what the head shows. What
+ * a payment came to is never decided here: the watcher reads it from the vault's events (settle-withdrawal.ts).
+ */
+import { clearAlert, raiseAlert } from "../../chain/alert.ts";
+import { type Cursor, readCursor } from "../../chain/cursor.ts";
+import { ceilingOf, firstFees, type Market } from "../../chain/fees.ts";
+import type { OperatorAccount } from "../../chain/operator-account.ts";
+import { payerAccount } from "../../chain/payer-account.ts";
+import {
+  askAny,
+  type BlockHeader,
+  describe,
+  type Endpoint,
+  noncesAtBlock,
+  readHead,
+} from "../../chain/rpc.ts";
+import { readVaultStatus } from "../../chain/vault.ts";
+import type { ChainConfig, Config } from "../../platform/config.ts";
+import { log } from "../../platform/log.ts";
+import type { LoggedEvent } from "../../streams/event-log.ts";
+import { closeCommands, voidOrdered } from "./carry-out-commands.ts";
+import { endFinal } from "./end-transaction.ts";
+import {
+  type Counts,
+  type OpenTransaction,
+  readCounts,
+  readOpenTransactions,
+} from "./open-transactions.ts";
+import type { PaymentOrder } from "./withdrawal-snapshot.ts";
+import { payNext } from "./pay-next.ts";
+import { haltPayer, readLease } from "./payer-lease.ts";
+import { keepMoving, send } from "./send-transaction.ts";
+import { type NewTransaction, storeTransaction } from "./store-transaction.ts";
+
+/** Moments at which tests end the process: a payer that starts again must find its way from each. */
+export type CutPoint = "signed" | "stored" | "sent" | "replaced";
+
+export type PayerDesk = {
+  readonly db: D1Database;
+  readonly settings: Config;
+  readonly chain: ChainConfig;
+  /** Of this payer alone; a UUID. */
+  readonly token: string;
+  readonly push: (events: readonly LoggedEvent[]) => Promise<void>;
+  /** Index of the RPC endpoint to ask first: another one after a round that failed, whatever it failed at. */
+  readonly firstEndpoint?: number;
+  /** Keeps a copy of what is about to be signed outside the database, for a restore (restore-payments.ts). */
+  readonly remember: (orders: readonly PaymentOrder[]) => Promise<void>;
+  /** Exists in tests only. */
+  readonly cut?: (point: CutPoint) => Promise<void>;
+};
+
+/** What the head of the chain shows the payer, all from one endpoint. */
+export type Desk = PayerDesk & {
+  readonly account: OperatorAccount;
+  readonly endpoint: Endpoint;
+  readonly head: BlockHeader;
+  readonly market: Market;
+  /** Nonces below it are used in the head's chain. */
+  readonly usedNonces: number;
+  readonly cursor: Cursor;
+};
+
+export type PayRound = { readonly state: "deposed" | "halted" | "idle" | "busy" };
+
+/** Gas money for so many full batches must be there, at the fees of now. */
+const GAS_RESERVE_BATCHES = 20n;
+const FULL_BATCH_GAS = 8_000_000n;
+/** EIP-1559's tip where the node names none: 1 gwei. */
+const DEFAULT_TIP = 1_000_000_000n;
+
+export async function payRound(base: PayerDesk): Promise<PayRound> {
+  const { db, chain } = base;
+  await closeCommands(base);
+  const lease = await readLease(db, chain.chain, base.token);
+  if (!lease.held) return { state: "deposed" };
+  const cursor = await readCursor(db, chain.chain);
+  if (cursor === undefined || cursor.haltedAt !== null) return { state: "halted" };
+
+  const desk = await askAny(
+    chain,
+    (endpoint) => lookAt(endpoint, base, cursor),
+    base.firstEndpoint ?? 0,
+  );
+  for (const transaction of await readOpenTransactions(db, chain.chain)) {
+    await endFinal(desk, transaction);
+  }
+  const open = await readOpenTransactions(db, chain.chain);
+  const unmined = open.filter((transaction) => transaction.nonce >= desk.usedNonces);
+  if (lease.haltReason !== null) return voidOnly(desk, unmined);
+  for (const [index, transaction] of unmined.entries())
+    await keepMoving(desk, transaction, index === 0);
+  if (unmined.length > 0) return { state: "busy" };
+
+  await watchGasMoney(desk);
+  const made = (await voidOrdered(desk)) || (await nextPayment(desk));
+  return { state: made || open.length > 0 ? "busy" : "idle" };
+}
+
+/** Halted: nothing is paid or sent again that pays. But the operator's `fail` must work, or a review could find no end. */
+async function voidOnly(desk: Desk, unmined: readonly OpenTransaction[]): Promise<PayRound> {
+  if (unmined.some(({ kind }) => kind !== "void")) return { state: "halted" };
+  for (const [index, transaction] of unmined.entries())
+    await keepMoving(desk, transaction, index === 0);
+  const busy = unmined.length > 0 || (await voidOrdered(desk));
+  return { state: busy ? "busy" : "halted" };
+}
+
+/** Signs, stores and sends. True when the gate granted the nonce. */
+export async function makeTransaction(
+  desk: Desk,
+  transaction: Omit<NewTransaction, "nonce" | "fees">,
+): Promise<boolean> {
+  const fees = firstFees(desk.market, ceilingOf(desk.chain.max_fee_gwei));
+  if (fees === undefined) {
+    await raiseAlert(
+      desk.db,
+      "fee_ceiling",
+      desk.chain.chain,
+      `the base fee of ${desk.market.baseFee} wei is above max_fee_gwei`,
+    );
+    return false;
+  }
+  const counts = await readCounts(desk.db, desk.chain.chain, desk.account.address);
+  const nonce = Math.max(counts.nextNonce, desk.usedNonces);
+  if (nonce > desk.usedNonces) return false;
+  const signed = await storeTransaction(desk, desk.account, { ...transaction, nonce, fees });
+  if (signed === undefined) return false;
+  await send(desk, signed.raw);
+  await desk.cut?.("sent");
+  return true;
+}
+
+async function nextPayment(desk: Desk): Promise<boolean> {
+  const counts = await readCounts(desk.db, desk.chain.chain, desk.account.address);
+  const status = await readVaultStatus(desk.endpoint, desk.chain);
+  if (await differs(desk, counts, status.nextBatchNo)) return false;
+  if (status.paused) {
+    await raiseAlert(
+      desk.db,
+      "vault_paused",
+      desk.chain.chain,
+      "the vault is paused: queued withdrawals wait",
+    );
+    return false;
+  }
+  await clearAlert(desk.db, "vault_paused", desk.chain.chain);
+  return payNext(desk, status.nextBatchNo);
+}
+
+/** The contract ahead of this database means that the database is older than the chain: nothing may be paid from it. */
+async function differs(desk: Desk, counts: Counts, nextBatchNo: number): Promise<boolean> {
+  if (nextBatchNo > counts.nextBatchNo) {
+    await haltPayer(
+      desk.db,
+      desk.chain.chain,
+      `the vault expects batch ${nextBatchNo}, this database would send ${counts.nextBatchNo}`,
+    );
+    return true;
+  }
+  // Behind: a batch of ours has reverted, or a reorg took it. It is judged when it is final.
+  return nextBatchNo < counts.nextBatchNo;
+}
+
+async function lookAt(endpoint: Endpoint, base: PayerDesk, cursor: Cursor): Promise<Desk> {
+  const { chain, settings } = base;
+  const account = payerAccount(settings, chain);
+  const head = await readHead(endpoint, cursor.headNumber);
+  const [usedNonces, tip] = await Promise.all([
+    noncesAtBlock(endpoint, account.address, head.hash),
+    endpoint.client
+      .request({ method: "eth_maxPriorityFeePerGas" })
+      .then(BigInt)
+      .catch(() => DEFAULT_TIP),
+  ]);
+  return {
+    ...base,
+    account,
+    endpoint,
+    head,
+    usedNonces,
+    cursor,
+    market: { baseFee: head.baseFee, tip },
+  };
+}
+
+async function watchGasMoney(desk: Desk): Promise<void> {
+  const { chain } = desk;
+  const held = await desk.endpoint.client
+    .getBalance({ address: desk.account.address })
+    .catch((error: unknown) => {
+      log("warn", "payer.gas_money_unknown", { chain: chain.chain, error: describe(error) });
+      return null;
+    });
+  if (held === null) return;
+  const needed =
+    GAS_RESERVE_BATCHES * FULL_BATCH_GAS * (2n * desk.market.baseFee + desk.market.tip);
+  if (held < needed)
+    await raiseAlert(
+      desk.db,
+      "gas_money",
+      chain.chain,
+      `the operator account holds ${held} wei, less than ${GAS_RESERVE_BATCHES} full batches cost`,
+    );
+  else await clearAlert(desk.db, "gas_money", chain.chain);
+}

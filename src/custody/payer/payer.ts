@@ -1,0 +1,93 @@
+/** The payer of one chain: an alarm loop around `payRound`. Whoever starts last holds the lease. */
+import { DurableObject } from "cloudflare:workers";
+import { config } from "../../platform/config.ts";
+import { errorFields, log } from "../../platform/log.ts";
+import { uuidv7 } from "../../platform/uuid.ts";
+import { pushHints } from "../../streams/notify.ts";
+import { faultHook } from "../../platform/fault.ts";
+import { pruneCopies } from "../recovery-records.ts";
+import { endedLongAgo } from "./withdrawal-snapshot.ts";
+import { payRound } from "./pay-round.ts";
+import { takeLease } from "./payer-lease.ts";
+import type { PaymentOrder } from "./withdrawal-snapshot.ts";
+import { restorePayments, type RestoreReport } from "./restore-payments.ts";
+
+/** A payer with nothing to do looks again this seldom; the doorbell and cron wake it. */
+const IDLE_POLL_MS = 30_000;
+/** A payer whose lease was taken is the old one; it may try again after this, should the new one be gone. */
+const DEPOSED_WAIT_MS = 30_000;
+const ORDERS = "order:";
+
+export class Payer extends DurableObject<Env> {
+  readonly #token = uuidv7();
+  #leased = false;
+  #failures = 0;
+
+  /** Rings the doorbell: there may be something to pay on the chain. */
+  async wake(chain: string): Promise<void> {
+    await this.ctx.storage.put("chain", chain);
+    const due = await this.ctx.storage.getAlarm();
+    if (due === null || due > Date.now() + 1_000) await this.ctx.storage.setAlarm(Date.now());
+  }
+
+  /** The operator's `restore`, after an older database was put back and the watcher has read the chain again. */
+  async restore(name: string): Promise<RestoreReport> {
+    const settings = config(this.env);
+    const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
+    if (chain === undefined) throw new Error(`no chain ${name} in the settings`);
+    return restorePayments(
+      { db: this.env.DB, settings, chain, push: (events) => pushHints(this.env, events) },
+      async (ids) => {
+        const found = new Map<string, PaymentOrder>();
+        for (const id of ids) {
+          const order = await this.ctx.storage.get<PaymentOrder>(ORDERS + id);
+          if (order !== undefined) found.set(id, order);
+        }
+        return found;
+      },
+    );
+  }
+
+  /** This object's storage is not the database's: restoring the one does not take the other back. */
+  async #remember(orders: readonly PaymentOrder[]): Promise<void> {
+    await this.ctx.storage.put(
+      Object.fromEntries(orders.map((order) => [ORDERS + order.paymentId, order])),
+    );
+  }
+
+  override async alarm(): Promise<void> {
+    const name = await this.ctx.storage.get<string>("chain");
+    const settings = config(this.env);
+    const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
+    if (chain === undefined) return;
+    let waitMs = chain.poll_ms;
+    try {
+      if (!this.#leased) await takeLease(this.env.DB, chain.chain, this.#token);
+      this.#leased = true;
+      const cut = faultHook(this.env);
+      const round = await payRound({
+        db: this.env.DB,
+        settings,
+        chain,
+        token: this.#token,
+        firstEndpoint: this.#failures,
+        push: (events) => pushHints(this.env, events),
+        remember: (orders) => this.#remember(orders),
+        ...(cut === undefined ? {} : { cut }),
+      });
+      await pruneCopies<PaymentOrder>(this.ctx.storage, ORDERS, (copies) =>
+        endedLongAgo(this.env.DB, copies),
+      );
+      if (round.state === "idle" || round.state === "halted") waitMs = IDLE_POLL_MS;
+      if (round.state === "deposed") {
+        this.#leased = false;
+        waitMs = DEPOSED_WAIT_MS;
+      }
+    } catch (error) {
+      this.#failures++;
+      log("warn", "payer.round_failed", { chain: chain.chain, ...errorFields(error) });
+    } finally {
+      await this.ctx.storage.setAlarm(Date.now() + waitMs);
+    }
+  }
+}

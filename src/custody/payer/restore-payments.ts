@@ -1,0 +1,173 @@
+/**
+ * After an older database was put back: what the vault did since, and this database does not know, is rebuilt.
+ *
+ * The watcher goes on from its old cursor by itself and so finds all deposits and outcomes again. A payment whose
+ * withdrawal was lost names only the hash of its user and id; the payer's own storage, which no restore touches, kept
+ * the order. While one payment has no owner, or its owner lacks the funds now, the gates stay closed.
+ */
+import { paymentId } from "../../chain/payment-id.ts";
+import { askAny } from "../../chain/rpc.ts";
+import { readOutcomes } from "../../chain/vault.ts";
+import { readCursor } from "../../chain/cursor.ts";
+import { externalOwner, hasAvailable, post, transfer } from "../../ledger/post.ts";
+import { commit, type Group, newGroup } from "../../platform/commit.ts";
+import { all, blob, first, type Sql, sql, uuid } from "../../platform/sql.ts";
+import { eventsToPush, type LoggedEvent } from "../../streams/event-log.ts";
+import { announceWithdrawals } from "../announce.ts";
+import type { PaymentOrder } from "./withdrawal-snapshot.ts";
+import type { ChainDesk } from "../watcher/watch-chain.ts";
+
+export type RestoreReport = {
+  readonly rebuilt: number;
+  /** Payments that the vault made and nobody here can account for; while there is one, nothing is paid. */
+  readonly unresolved: readonly {
+    readonly payment_id: string;
+    readonly transaction_hash: string;
+    readonly reason: string;
+  }[];
+  readonly next_batch: number;
+};
+
+/** Numbers that were given out after the backup are never given out again: transfers and stream events jump over them. */
+const SEQUENCE_JUMP = 1_000_000;
+const MAX_EVENTS = 1_000;
+
+type LostEvent = {
+  id: string;
+  tx: string;
+  kind: "Paid" | "Failed";
+  amount: string | null;
+  to_address: string | null;
+};
+
+export async function restorePayments(
+  desk: ChainDesk,
+  lookUp: (ids: readonly string[]) => Promise<ReadonlyMap<string, PaymentOrder>>,
+): Promise<RestoreReport> {
+  const { db, chain } = desk;
+  const cursor = await readCursor(db, chain.chain);
+  if (cursor === undefined) throw new Error(`${chain.chain} has not been read yet`);
+  // Before the first row that a restored sequence could number twice.
+  await jumpSequences(db, chain.chain);
+  const lost = await lostEvents(db, chain.chain);
+  const orders = await lookUp(lost.map((event) => `0x${event.id}`));
+  const unresolved: { payment_id: string; transaction_hash: string; reason: string }[] = [];
+  let rebuilt = 0;
+  for (const event of lost) {
+    const fault = await rebuild(desk, event, orders.get(`0x${event.id}`));
+    if (fault === undefined) rebuilt++;
+    else if (event.kind === "Paid")
+      unresolved.push({
+        payment_id: `0x${event.id}`,
+        transaction_hash: `0x${event.tx}`,
+        reason: fault,
+      });
+  }
+  const { nextBatchNo } = await askAny(chain, (endpoint) =>
+    readOutcomes(endpoint, chain, [], cursor.final.hash),
+  );
+  if (unresolved.length === 0) await openGates(db, chain.chain, nextBatchNo);
+  return { rebuilt, unresolved, next_batch: nextBatchNo };
+}
+
+function lostEvents(db: D1Database, chain: string): Promise<LostEvent[]> {
+  return all<LostEvent>(
+    db,
+    sql`SELECT lower(hex(e.payment_id)) AS id, lower(hex(e.transaction_hash)) AS tx, e.kind, e.amount, lower(hex(e.to_address)) AS to_address
+      FROM vault_events e WHERE e.chain = ${chain} AND e.kind IN ('Paid', 'Failed')
+        AND NOT EXISTS (SELECT 1 FROM withdrawals w WHERE w.payment_id = e.payment_id) ORDER BY e.block_number LIMIT ${MAX_EVENTS}`,
+  );
+}
+
+/** Undefined when the withdrawal is there now, with the entries it would have had; else why it is not. */
+async function rebuild(
+  desk: ChainDesk,
+  event: LostEvent,
+  order: PaymentOrder | undefined,
+): Promise<string | undefined> {
+  if (order === undefined) return "no copy of the order";
+  if (paymentId(order.userId, order.clientWithdrawalId) !== `0x${event.id}`)
+    return "the copy does not hash to the id";
+  if (event.kind === "Paid" && (order.amount !== event.amount || order.to !== event.to_address))
+    return "the copy has other terms";
+  const group = newGroup();
+  const result = await commit(desk.db, group, [
+    ...rebuiltUnit(group, desk.chain.chain, event, order),
+    ...announceWithdrawals(group),
+    eventsToPush(group),
+  ]);
+  if (!result.committed) return "the entries could not be posted";
+  const there = await first(
+    desk.db,
+    sql`SELECT 1 FROM withdrawals WHERE payment_id = ${blob(event.id)}`,
+  );
+  if (there === undefined) return "its user is unknown, or has too little available";
+  await desk.push((result.rows?.at(-1) ?? []).map((row) => row as LoggedEvent));
+  return undefined;
+}
+
+function rebuiltUnit(group: Group, chain: string, event: LostEvent, order: PaymentOrder): Sql[] {
+  const source = (
+    to: Sql,
+  ) => sql`SELECT user_id AS from_owner, ${to} AS to_owner, asset, amount, withdrawal_id AS ref, 0 AS line
+    FROM withdrawals WHERE queued_in = ${group.seq}`;
+  const failed = event.kind === "Failed";
+  return [
+    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, state, transaction_hash,
+        failure_code, failure_message, created_at, updated_at, queued_in, changed_in, ended_by)
+      SELECT ${uuid(order.withdrawalId)}, ${uuid(order.jobId)}, ${uuid(order.userId)}, ${order.clientWithdrawalId}, ${blob(event.id)}, ${chain}, ${order.asset},
+        ${BigInt(order.amount)}, ${blob(order.to)}, ${failed ? "failed" : "settled"}, ${blob(event.tx)}, ${failed ? "payment_reverted" : null},
+        ${failed ? "The destination or the token refused the payment." : null}, ${order.createdAt}, ${group.at}, ${group.seq}, ${group.seq}, ${uuid(group.id)}
+      WHERE EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(order.userId)}) AND ${hasAvailable(order.userId, order.asset, BigInt(order.amount))}
+        AND NOT EXISTS (SELECT 1 FROM withdrawals WHERE payment_id = ${blob(event.id)} OR withdrawal_id = ${uuid(order.withdrawalId)}
+          OR job_id = ${uuid(order.jobId)} OR (user_id = ${uuid(order.userId)} AND client_withdrawal_id = ${order.clientWithdrawalId}))`,
+    transfer(group, {
+      reason: "withdrawal",
+      step: "queue",
+      from: "available",
+      to: "pending",
+      source: source(sql`user_id`),
+    }),
+    ...(failed
+      ? [
+          transfer(group, {
+            reason: "release",
+            step: "end",
+            from: "pending",
+            to: "available",
+            source: source(sql`user_id`),
+          }),
+        ]
+      : post(group, {
+          reason: "withdrawal",
+          step: "end",
+          from: "pending",
+          to: "external",
+          source: source(externalOwner(chain)),
+        })),
+  ];
+}
+
+/** Once per halt: a restore that is run again to finish does not jump again. */
+async function jumpSequences(db: D1Database, chain: string): Promise<void> {
+  const halted = sql`EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain} AND halted_at IS NOT NULL AND batch_floor IS NULL)`;
+  const group = newGroup();
+  const result = await commit(db, group, [
+    sql`UPDATE sqlite_sequence SET seq = coalesce(seq, 0) + ${SEQUENCE_JUMP} WHERE name = 'transfers' AND ${halted}`,
+    // Readers who stand at a number from before find it trimmed, and are told to resync.
+    sql`UPDATE streams SET last_seq = last_seq + ${SEQUENCE_JUMP}, pushed_seq = last_seq + ${SEQUENCE_JUMP},
+      first_seq = last_seq + ${SEQUENCE_JUMP + 1} WHERE ${halted}`,
+    sql`UPDATE payer_leases SET batch_floor = 1 WHERE chain = ${chain} AND batch_floor IS NULL AND halted_at IS NOT NULL`,
+  ]);
+  if (!result.committed)
+    throw new Error("the sequences could not be moved", { cause: result.cause });
+}
+
+async function openGates(db: D1Database, chain: string, nextBatchNo: number): Promise<void> {
+  const group = newGroup();
+  const result = await commit(db, group, [
+    sql`UPDATE payer_leases SET batch_floor = ${nextBatchNo}, halted_at = NULL, halt_reason = NULL WHERE chain = ${chain}`,
+    sql`UPDATE alerts SET resolved_at = ${group.at} WHERE kind IN ('payer_halted', 'payment_unknown') AND subject = ${chain} AND resolved_at IS NULL`,
+  ]);
+  if (!result.committed) throw new Error("the gates could not be opened", { cause: result.cause });
+}

@@ -1,0 +1,123 @@
+/**
+ * A transaction of the operator account comes into being: nonce, signed bytes and members in one batch, sent only after.
+ * The bytes are signed before the batch, for the nonce that the gate then grants or refuses.
+ */
+import type { Fees } from "../../chain/fees.ts";
+import type { OperatorAccount, Signed } from "../../chain/operator-account.ts";
+import type { Call } from "../../chain/vault.ts";
+import { commit, type Group, newGroup } from "../../platform/commit.ts";
+import { all, blob, type Sql, sql, uuid } from "../../platform/sql.ts";
+import { uuidv7 } from "../../platform/uuid.ts";
+import { eventsToPush, type LoggedEvent } from "../../streams/event-log.ts";
+import { announceWithdrawals } from "../announce.ts";
+import { holdsLease, mayVoid } from "./payer-lease.ts";
+import { readOrders } from "./withdrawal-snapshot.ts";
+import type { PayerDesk } from "./pay-round.ts";
+
+export type NewTransaction = {
+  readonly kind: "pay" | "sweep" | "void";
+  readonly call: Call;
+  readonly nonce: number;
+  readonly fees: Fees;
+  readonly batchNo: number | null;
+  /** UUIDs of the withdrawals that it pays or voids. */
+  readonly members: readonly string[];
+};
+
+/** A withdrawal that may be paid now: nothing under way for it, its owner not frozen, no order of the operator against it. */
+export const PAYABLE: Sql = sql`w.state = 'queued'
+  AND NOT EXISTS (SELECT 1 FROM users u WHERE u.user_id = w.user_id AND u.frozen_at IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.ended_in IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id AND c.kind = 'fail' AND c.done_in IS NULL)`;
+
+/** The signed bytes when the gate granted the nonce; undefined when it did not, and nothing was written. */
+export async function storeTransaction(
+  desk: PayerDesk,
+  account: OperatorAccount,
+  transaction: NewTransaction,
+): Promise<Signed | undefined> {
+  const { call, nonce, fees } = transaction;
+  if (transaction.kind === "pay")
+    await desk.remember(await readOrders(desk.db, transaction.members));
+  const signed = await account.sign({
+    nonce,
+    to: call.to,
+    data: call.data,
+    gasLimit: call.gasLimit,
+    fees,
+  });
+  await desk.cut?.("signed");
+  const id = uuidv7();
+  const group = newGroup();
+  const result = await commit(desk.db, group, [
+    gate(group, desk, account, transaction, id),
+    ...dependents(group, transaction, signed),
+    ...announceWithdrawals(group),
+    eventsToPush(group),
+  ]);
+  if (!result.committed)
+    throw new Error(`a transaction of ${desk.chain.chain} was not stored`, { cause: result.cause });
+  const stored = await all(
+    desk.db,
+    sql`SELECT 1 FROM chain_transactions WHERE transaction_id = ${uuid(id)}`,
+  );
+  if (stored.length === 0) return undefined;
+  await desk.push((result.rows?.at(-1) ?? []).map((row) => row as LoggedEvent));
+  await desk.cut?.("stored");
+  return signed;
+}
+
+function gate(
+  group: Group,
+  desk: PayerDesk,
+  account: OperatorAccount,
+  transaction: NewTransaction,
+  id: string,
+): Sql {
+  const { chain } = desk.chain;
+  const { call, nonce, batchNo, kind } = transaction;
+  const members = JSON.stringify(transaction.members);
+  const eligible = kind === "void" ? sql`w.state IN ('queued', 'submitted')` : PAYABLE;
+  const forPay =
+    kind !== "pay"
+      ? sql`1`
+      : sql`NOT EXISTS (SELECT 1 FROM switches WHERE name = 'withdrawals_paused')
+    AND NOT EXISTS (SELECT 1 FROM chain_transactions WHERE chain = ${chain} AND batch_no >= ${batchNo} AND state <> 'unused')`;
+  return sql`INSERT INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no, to_address, data, gas_limit, state, made_in, made_at)
+    SELECT ${uuid(id)}, ${chain}, ${blob(account.address)}, ${nonce}, ${kind}, ${batchNo}, ${blob(call.to)}, ${blob(call.data)}, ${call.gasLimit},
+      'open', ${group.seq}, ${group.at}
+    WHERE ${kind === "void" ? mayVoid(chain, desk.token) : holdsLease(chain, desk.token)}
+      AND NOT EXISTS (SELECT 1 FROM chain_transactions WHERE chain = ${chain} AND sender = ${blob(account.address)} AND nonce >= ${nonce})
+      AND ${forPay}
+      AND (SELECT count(*) FROM json_each(${members}) j JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')
+        WHERE w.chain = ${chain} AND ${eligible}
+          AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = ${kind} AND m.ended_in IS NULL)
+        ) = ${transaction.members.length}`;
+}
+
+function dependents(group: Group, transaction: NewTransaction, signed: Signed): Sql[] {
+  const made = sql`SELECT t.transaction_id FROM chain_transactions t WHERE t.made_in = ${group.seq}`;
+  const members = sql`INSERT INTO batch_members (transaction_id, withdrawal_id, purpose)
+    SELECT t.transaction_id, unhex(j.value, '-'), t.kind FROM json_each(${JSON.stringify(transaction.members)}) j
+    JOIN chain_transactions t ON t.made_in = ${group.seq} WHERE t.kind IN ('pay', 'void')`;
+  const submitted = sql`UPDATE withdrawals SET state = 'submitted', transaction_hash = ${blob(signed.hash)}, not_before = NULL, updated_at = ${group.at},
+      changed_in = ${group.seq}
+    WHERE state = 'queued' AND withdrawal_id IN (SELECT m.withdrawal_id FROM batch_members m WHERE m.purpose = 'pay' AND m.transaction_id IN (${made}))`;
+  return [
+    storeAttempt(group, made, 0, signed, transaction.fees),
+    ...(transaction.members.length === 0 ? [] : [members, submitted]),
+  ];
+}
+
+/** `of` selects the transaction's id, or nothing when the gate did not fire. */
+export function storeAttempt(
+  group: Group,
+  of: Sql,
+  attempt: number,
+  signed: Signed,
+  fees: Fees,
+): Sql {
+  return sql`INSERT INTO transaction_attempts (transaction_id, attempt, hash, signed, max_fee, priority_fee, signed_in, signed_at)
+    SELECT t.transaction_id, ${attempt}, ${blob(signed.hash)}, ${blob(signed.raw)}, ${fees.maxFee}, ${fees.priorityFee}, ${group.seq}, ${group.at}
+    FROM (${of}) t`;
+}

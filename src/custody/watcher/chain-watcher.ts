@@ -1,0 +1,134 @@
+/** The watcher of one chain: an alarm loop around `watchChain`. It remembers its chain's name, and addresses for a restore. */
+import { DurableObject } from "cloudflare:workers";
+import { describe } from "../../chain/rpc.ts";
+import { clearAlert, raiseAlert } from "../../chain/alert.ts";
+import { config } from "../../platform/config.ts";
+import { errorFields, log } from "../../platform/log.ts";
+import { pushHints } from "../../streams/notify.ts";
+import { faultHook } from "../../platform/fault.ts";
+import { copiesUnder, KEPT_MS, pruneCopies } from "../recovery-records.ts";
+import {
+  type AddressCopy,
+  blockBefore,
+  type LostUser,
+  missingAddresses,
+  readAgainFrom,
+  rewriteAddresses,
+  usersLost,
+} from "./restore-addresses.ts";
+import { type ChainDesk, watchChain } from "./watch-chain.ts";
+
+/** Rounds that may fail before the operator is told that the chain cannot be read. */
+const FAILURES_TOLERATED = 10;
+const HALTED_POLL_MS = 10_000;
+const COPIES = "address:";
+/** Of one call of `restore`: it is called again while blocks are left to read. */
+const RANGES_PER_RESTORE = 200;
+
+export type AddressReport = {
+  readonly rewritten: number;
+  /** Blocks above it are still to be read again: run the command once more. Null when all is read. */
+  readonly unread_above: number | null;
+  readonly lost_users: readonly LostUser[];
+};
+
+export class ChainWatcher extends DurableObject<Env> {
+  #failures = 0;
+
+  /** Starts the loop, or shortens the wait. Anything that knows of news may call it; none has to. */
+  async wake(chain: string): Promise<void> {
+    await this.ctx.storage.put("chain", chain);
+    const due = await this.ctx.storage.getAlarm();
+    if (due === null || due > Date.now() + 1_000) await this.ctx.storage.setAlarm(Date.now());
+  }
+
+  /** Kept before the address is told, so that a restored database can be told of it again. */
+  async remember(copy: Omit<AddressCopy, "createdAt">): Promise<void> {
+    await this.ctx.storage.put<AddressCopy>(COPIES + copy.address, {
+      ...copy,
+      createdAt: Date.now(),
+    });
+  }
+
+  /** The operator's `restore`: addresses that the database has lost are there again, and what they received is money. */
+  async restore(name: string): Promise<AddressReport> {
+    const desk = this.#desk(name);
+    if (desk === undefined) throw new Error(`no chain ${name} in the settings`);
+    let rewritten = 0;
+    for await (const page of copiesUnder<AddressCopy>(this.ctx.storage, COPIES)) {
+      const missing = await missingAddresses(desk, page);
+      if (missing.length === 0) continue;
+      // Written down first: a restore that ends half-way reads these blocks when it is run again.
+      const due =
+        (await this.ctx.storage.get<number>("read_again_from")) ?? Number.POSITIVE_INFINITY;
+      const from = await blockBefore(desk, Math.min(...missing.map(({ createdAt }) => createdAt)));
+      await this.ctx.storage.put("read_again_from", Math.min(due, from));
+      await rewriteAddresses(desk, missing);
+      rewritten += missing.length;
+    }
+    return {
+      rewritten,
+      unread_above: await this.#readAgain(desk),
+      lost_users: await usersLost(this.env.DB, name),
+    };
+  }
+
+  async #readAgain(desk: ChainDesk): Promise<number | null> {
+    let above = (await this.ctx.storage.get<number>("read_again_from")) ?? null;
+    for (let ranges = 0; above !== null && ranges < RANGES_PER_RESTORE; ranges++) {
+      above = await readAgainFrom(desk, above);
+      if (above === null) await this.ctx.storage.delete("read_again_from");
+      else await this.ctx.storage.put("read_again_from", above);
+    }
+    return above;
+  }
+
+  #desk(name: string | undefined): ChainDesk | undefined {
+    const settings = config(this.env);
+    const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
+    if (chain === undefined) return undefined;
+    const cut = faultHook(this.env);
+    return {
+      db: this.env.DB,
+      settings,
+      chain,
+      push: (events) => pushHints(this.env, events),
+      ...(cut === undefined ? {} : { cut }),
+    };
+  }
+
+  override async alarm(): Promise<void> {
+    const desk = this.#desk(await this.ctx.storage.get<string>("chain"));
+    if (desk === undefined) return;
+    const { chain } = desk;
+    let waitMs = chain.poll_ms;
+    try {
+      const round = await watchChain(desk);
+      await pruneCopies<AddressCopy>(this.ctx.storage, COPIES, async (copies) =>
+        [...copies].flatMap(([key, { createdAt }]) =>
+          createdAt < Date.now() - KEPT_MS ? [key] : [],
+        ),
+      );
+      if (round.state === "halted") waitMs = HALTED_POLL_MS;
+      if (round.behind) waitMs = 0;
+      if (this.#failures >= FAILURES_TOLERATED)
+        await clearAlert(this.env.DB, "chain_unreachable", chain.chain);
+      this.#failures = 0;
+    } catch (error) {
+      this.#failures++;
+      log("warn", "watcher.round_failed", {
+        chain: chain.chain,
+        failures: this.#failures,
+        ...errorFields(error),
+      });
+      if (this.#failures === FAILURES_TOLERATED) {
+        await raiseAlert(this.env.DB, "chain_unreachable", chain.chain, describe(error)).catch(
+          () => {},
+        );
+      }
+    } finally {
+      // In `finally`: an alarm that throws is retried six times and then never again.
+      await this.ctx.storage.setAlarm(Date.now() + waitMs);
+    }
+  }
+}

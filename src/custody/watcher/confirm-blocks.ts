@@ -1,0 +1,182 @@
+/** Below the confirmed height blocks are read once more, from another endpoint where there is one, and become money. */
+import {
+  alarmOddPayments,
+  endMembers,
+  recordVaultEvents,
+  requeueSkipped,
+  settlePaid,
+} from "./settle-withdrawal.ts";
+import { type Cursor, forgetBlocks, movedIn, moveFinal, readBlocks } from "../../chain/cursor.ts";
+import type { Swept, SweepFailed } from "../../chain/decode-logs.ts";
+import { askAny, type Endpoint, NodeDisagrees, readHeader } from "../../chain/rpc.ts";
+import { type Range, type Scan, scanRange, watchedContracts } from "../../chain/scan.ts";
+import { assetOf } from "../../chain/token.ts";
+import { type Group, newGroup } from "../../platform/commit.ts";
+import { all, type Sql, sql } from "../../platform/sql.ts";
+import { announceDeposits, announceWithdrawals } from "../announce.ts";
+import { creditConfirmed, stillDue } from "./credit-deposit.ts";
+import { recordDeposits, type SeenTransfer, transfersToUs } from "./detect-deposits.ts";
+import { failRefused } from "./fail-withdrawal.ts";
+import { orphanUnseen } from "./orphan-deposit.ts";
+import { type ChainDesk, commitMove } from "./watch-chain.ts";
+
+const SWEEP_FAILED_WAIT_MS = 3_600_000;
+/** Further groups after a range that holds more deposits than one group credits. */
+const CREDIT_GROUPS = 100;
+
+/** Confirms the next range of blocks up to `target`, with all that they hold, in one group. */
+export async function confirmBlocks(
+  desk: ChainDesk,
+  cursor: Cursor,
+  target: number,
+): Promise<Cursor> {
+  const { settings, chain } = desk;
+  const range = {
+    from: cursor.final.number + 1,
+    to: Math.min(target, cursor.final.number + chain.scan_range),
+  };
+  const expected = await expectations(desk, range);
+  const { scan, ours } = await askAny(
+    chain,
+    (endpoint) => readAgain(endpoint, desk, cursor, range, expected),
+    1,
+  );
+  const outcomes = scan.vaultEvents.length > 0;
+  if (outcomes) await desk.cut?.("mined");
+  const group = newGroup();
+  const when = movedIn(group, chain.chain);
+  let moved = await commitMove(desk, group, [
+    moveFinal(group, chain.chain, cursor, scan.last),
+    forgetBlocks(chain.chain, range.to, when),
+    ...recordDeposits(group, chain, ours, { confirmed: true, when }),
+    orphanUnseen(group, { chain: chain.chain, above: 0, upTo: range.to, when }),
+    ...creditConfirmed(group, settings, chain.chain, when),
+    ...(outcomes ? applyVaultEvents(desk, group, scan, when) : []),
+    ...(scan.sweeps.length === 0 ? [] : [forgetSwept(desk, scan.sweeps, when)]),
+    ...(scan.sweepFailures.length === 0
+      ? []
+      : [waitAfterFailure(desk, group, scan.sweepFailures, when)]),
+    ...announceDeposits(group),
+    ...announceWithdrawals(group),
+  ]);
+  if (outcomes) await desk.cut?.("confirmed");
+  for (
+    let groups = 0;
+    groups < CREDIT_GROUPS && moved.haltedAt === null && (await hasDue(desk));
+    groups++
+  )
+    moved = await creditRest(desk, moved);
+  return moved;
+}
+
+type Expected = {
+  readonly blockHash: string | null;
+  readonly deposits: readonly {
+    tx: string;
+    token: string;
+    ordinal: number;
+    position: number;
+    block: number;
+    hash: string;
+  }[];
+};
+
+/** What the first reading found in the range: the second may differ only where the chain does. */
+async function expectations({ db, chain }: ChainDesk, range: Range): Promise<Expected> {
+  const blocks = await readBlocks(db, chain.chain, range.to - 1);
+  const deposits = await all<Expected["deposits"][number]>(
+    db,
+    sql`SELECT lower(hex(transaction_hash)) AS tx, lower(hex(token)) AS token, ordinal, position, block_number AS block, lower(hex(block_hash)) AS hash
+      FROM deposits WHERE chain = ${chain.chain} AND state = 'confirming' AND confirmed_in IS NULL AND block_number BETWEEN ${range.from} AND ${range.to}`,
+  );
+  return { blockHash: blocks.find((block) => block.number === range.to)?.hash ?? null, deposits };
+}
+
+async function readAgain(
+  endpoint: Endpoint,
+  desk: ChainDesk,
+  cursor: Cursor,
+  range: Range,
+  expected: Expected,
+): Promise<{ scan: Scan; ours: SeenTransfer[] }> {
+  const { db, settings, chain } = desk;
+  const scan = await scanRange(endpoint, range, watchedContracts(settings, chain));
+  if (scan.first.parentHash !== cursor.final.hash)
+    throw new NodeDisagrees(`block ${range.from} does not follow the confirmed one`);
+  if (expected.blockHash !== null && expected.blockHash !== scan.last.hash)
+    throw new NodeDisagrees(`block ${range.to} differs from the one that was scanned`);
+  const ours = await transfersToUs(db, settings, chain, scan.transfers);
+  for (const deposit of expected.deposits) {
+    const found = ours.some(
+      (one) =>
+        one.tx === deposit.tx &&
+        one.token === deposit.token &&
+        one.ordinal === deposit.ordinal &&
+        one.position === deposit.position,
+    );
+    if (found) continue;
+    const block = await readHeader(endpoint, deposit.block);
+    if (block.hash === `0x${deposit.hash}`)
+      throw new NodeDisagrees(`the logs of block ${deposit.block} lack a transfer that they had`);
+  }
+  return { scan, ours };
+}
+
+function applyVaultEvents({ chain }: ChainDesk, group: Group, scan: Scan, when: Sql): Sql[] {
+  return [
+    recordVaultEvents(group, chain.chain, scan.vaultEvents, when),
+    ...settlePaid(group, chain.chain),
+    ...failRefused(group),
+    endMembers(group),
+    requeueSkipped(group),
+    ...alarmOddPayments(group, chain.chain),
+  ];
+}
+
+/** An address swept at or after its last deposit holds nothing of it any more. */
+function forgetSwept({ settings, chain }: ChainDesk, sweeps: readonly Swept[], when: Sql): Sql {
+  const rows = sweeps.flatMap((swept) => {
+    const asset =
+      assetOf(settings, chain, swept.token, null) ??
+      assetOf(settings, chain, swept.token, swept.tokenId);
+    return asset === undefined
+      ? []
+      : [{ asset, address: swept.account.slice(2), block: swept.blockNumber }];
+  });
+  return sql`DELETE FROM unswept WHERE chain = ${chain.chain} AND ${when} AND EXISTS (SELECT 1 FROM json_each(${JSON.stringify(rows)}) j
+    WHERE unswept.asset = j.value ->> 'asset' AND unswept.address = unhex(j.value ->> 'address') AND unswept.block_number <= j.value ->> 'block')`;
+}
+
+/** A token that refuses to move an address's holding would have its sweep tried in every round. */
+function waitAfterFailure(
+  { settings, chain }: ChainDesk,
+  group: Group,
+  failures: readonly SweepFailed[],
+  when: Sql,
+): Sql {
+  const rows = failures.flatMap((failure) => {
+    const asset =
+      assetOf(settings, chain, failure.token, null) ??
+      assetOf(settings, chain, failure.token, failure.tokenId);
+    return asset === undefined ? [] : [{ asset, salt: failure.salt.slice(2) }];
+  });
+  return sql`UPDATE unswept SET not_before = ${group.at} + ${SWEEP_FAILED_WAIT_MS}
+    WHERE chain = ${chain.chain} AND ${when} AND EXISTS (SELECT 1 FROM json_each(${JSON.stringify(rows)}) j JOIN deposit_addresses a
+      ON a.chain = unswept.chain AND a.address = unswept.address WHERE unswept.asset = j.value ->> 'asset' AND a.salt = unhex(j.value ->> 'salt'))`;
+}
+
+async function hasDue({ db, chain }: ChainDesk): Promise<boolean> {
+  const [row] = await all<{ n: number }>(db, stillDue(chain.chain));
+  return row?.n === 1;
+}
+
+/** Deposits of one asset near the bound are judged one group after the other. */
+async function creditRest(desk: ChainDesk, cursor: Cursor): Promise<Cursor> {
+  const group = newGroup();
+  const { chain } = desk;
+  return commitMove(desk, group, [
+    moveFinal(group, chain.chain, cursor, cursor.final),
+    ...creditConfirmed(group, desk.settings, chain.chain, movedIn(group, chain.chain)),
+    ...announceDeposits(group),
+  ]);
+}

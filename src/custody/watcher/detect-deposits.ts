@@ -1,0 +1,104 @@
+/** Transfers to deposit addresses become deposit rows: joined with the addresses in the batch itself, never with a cache. */
+import type { Group } from "../../platform/commit.ts";
+import { all, blob, type Sql, sql } from "../../platform/sql.ts";
+import type { TokenTransfer } from "../../chain/decode-logs.ts";
+import { assetOf } from "../../chain/token.ts";
+import type { ChainConfig, Config } from "../../platform/config.ts";
+import { uuidv7 } from "../../platform/uuid.ts";
+
+/** A transfer of a configured token, as the batch reads it from JSON; hex without `0x`, amount in decimal. */
+export type SeenTransfer = {
+  readonly id: string;
+  readonly tx: string;
+  readonly token: string;
+  readonly ordinal: number;
+  readonly position: number;
+  readonly block: number;
+  readonly hash: string;
+  readonly from: string;
+  readonly to: string;
+  readonly asset: string;
+  readonly amount: string;
+};
+
+/** Addresses looked up in one statement, and rows written by one: a parameter may hold 2 MB. */
+const ADDRESSES_PER_QUERY = 5_000;
+const ROWS_PER_STATEMENT = 1_000;
+
+/** Of all transfers read, those that a deposit address received. A busy token has thousands of others. */
+export async function transfersToUs(
+  db: D1Database,
+  settings: Config,
+  chain: ChainConfig,
+  transfers: readonly TokenTransfer[],
+): Promise<SeenTransfer[]> {
+  const candidates = transfers.filter((transfer) => transfer.amount > 0n);
+  const receivers = [...new Set(candidates.map((transfer) => bare(transfer.to)))];
+  const ours = new Set<string>();
+  for (let start = 0; start < receivers.length; start += ADDRESSES_PER_QUERY) {
+    const some = JSON.stringify(receivers.slice(start, start + ADDRESSES_PER_QUERY));
+    const found = await all<{ address: string }>(
+      db,
+      sql`SELECT lower(hex(a.address)) AS address FROM json_each(${some}) j
+        JOIN deposit_addresses a ON a.chain = ${chain.chain} AND a.address = unhex(j.value)`,
+    );
+    for (const { address } of found) ours.add(address);
+  }
+  return candidates.flatMap((transfer) => {
+    const asset = assetOf(settings, chain, transfer.token, transfer.tokenId);
+    return asset !== undefined && ours.has(bare(transfer.to)) ? [seen(transfer, asset)] : [];
+  });
+}
+
+/**
+ * Statements that write the transfers as deposits. The same transfer found again, in whatever block, is the same
+ * deposit with other block attributes; what is credited or quarantined never moves. `when` is the batch's gate.
+ */
+export function recordDeposits(
+  group: Group,
+  chain: ChainConfig,
+  transfers: readonly SeenTransfer[],
+  { confirmed, when }: { readonly confirmed: boolean; readonly when: Sql },
+): Sql[] {
+  const chunks: Sql[] = [];
+  for (let start = 0; start < transfers.length; start += ROWS_PER_STATEMENT) {
+    const rows = JSON.stringify(transfers.slice(start, start + ROWS_PER_STATEMENT));
+    chunks.push(sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position, block_number, block_hash, address,
+        user_id, asset, amount, required_confirmations, state, seen_in, confirmed_in, detected_at, detected_in)
+      SELECT unhex(j.value ->> 'id', '-'), ${chain.chain}, unhex(j.value ->> 'tx'), unhex(j.value ->> 'token'), j.value ->> 'ordinal', j.value ->> 'position',
+        j.value ->> 'block', unhex(j.value ->> 'hash'), a.address, a.user_id, j.value ->> 'asset', j.value ->> 'amount', ${chain.confirmations},
+        'confirming', ${group.seq}, ${confirmed ? group.seq : sql`NULL`}, ${group.at}, ${group.seq}
+      FROM json_each(${rows}) j JOIN deposit_addresses a ON a.chain = ${chain.chain} AND a.address = unhex(j.value ->> 'to')
+      WHERE ${when} AND unhex(j.value ->> 'from') <> ${blob(chain.vault)}
+        AND NOT EXISTS (SELECT 1 FROM deposit_addresses o WHERE o.chain = ${chain.chain} AND o.address = unhex(j.value ->> 'from'))
+        AND NOT EXISTS (SELECT 1 FROM deposits k WHERE k.chain = ${chain.chain} AND k.transaction_hash = unhex(j.value ->> 'tx')
+          AND k.token = unhex(j.value ->> 'token') AND k.ordinal = j.value ->> 'ordinal' AND k.position = j.value ->> 'position'
+          AND k.address = a.address AND k.state IN ('credited', 'quarantined'))
+      ON CONFLICT (chain, transaction_hash, token, ordinal, position, address) DO UPDATE SET
+        block_number = excluded.block_number, block_hash = excluded.block_hash, asset = excluded.asset, amount = excluded.amount,
+        seen_in = excluded.seen_in, confirmed_in = excluded.confirmed_in,
+        detected_in = iif(deposits.state = 'orphaned', excluded.detected_in, deposits.detected_in), state = 'confirming', ended_in = NULL
+      WHERE deposits.state IN ('confirming', 'orphaned')`);
+  }
+  return chunks;
+}
+
+function seen(transfer: TokenTransfer, asset: string): SeenTransfer {
+  return {
+    id: uuidv7(),
+    tx: bare(transfer.transactionHash),
+    token: bare(transfer.token),
+    ordinal: transfer.ordinal,
+    position: transfer.position,
+    block: transfer.blockNumber,
+    hash: bare(transfer.blockHash),
+    from: bare(transfer.from),
+    to: bare(transfer.to),
+    asset,
+    amount: transfer.amount.toString(),
+  };
+}
+
+function bare(hex: string): string {
+  return hex.slice(2).toLowerCase();
+}

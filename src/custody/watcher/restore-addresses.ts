@@ -1,0 +1,153 @@
+/**
+ * After an older database was put back: deposit addresses that were given out since are written again from the watcher's
+ * own copies, and the blocks since then are read once more for them. The cursor stays; what was found before is found
+ * again as the same deposit.
+ *
+ * A user who registered in the lost time is there again under the same id, frozen and without a way to log in: so their
+ * money is accounted for, and the operator gives them back their account once they have shown who they are.
+ */
+import { auditRow } from "../../auth/audit.ts";
+import { readCursor } from "../../chain/cursor.ts";
+import { askAny, type Endpoint, NodeDisagrees, readHeader } from "../../chain/rpc.ts";
+import { type Range, scanRange, watchedContracts } from "../../chain/scan.ts";
+import { commitOrThrow, newGroup } from "../../platform/commit.ts";
+import { all, readUuid, sql, uuid } from "../../platform/sql.ts";
+import { announceDeposits } from "../announce.ts";
+import { creditConfirmed } from "./credit-deposit.ts";
+import { recordDeposits, transfersToUs } from "./detect-deposits.ts";
+import { type ChainDesk, commitMove } from "./watch-chain.ts";
+
+/** Hex without `0x`, lower case. */
+export type AddressCopy = {
+  readonly address: string;
+  readonly salt: string;
+  readonly userId: string;
+  readonly nonce: number;
+  /** Unix milliseconds. */
+  readonly createdAt: number;
+};
+
+export type LostUser = { readonly user_id: string; readonly addresses: readonly string[] };
+
+/** The chain's clock and ours may differ; blocks too many are read, never too few. */
+const CLOCK_MARGIN_MS = 600_000;
+const MAX_REPORTED = 500;
+
+/** Those of these copies that the database lacks. */
+export async function missingAddresses(
+  { db, chain }: ChainDesk,
+  copies: readonly AddressCopy[],
+): Promise<readonly AddressCopy[]> {
+  const rows = await all<{ address: string }>(
+    db,
+    sql`SELECT j.value ->> 'address' AS address FROM json_each(${JSON.stringify(copies)}) j WHERE NOT EXISTS (
+      SELECT 1 FROM deposit_addresses a WHERE a.chain = ${chain.chain} AND a.address = unhex(j.value ->> 'address'))`,
+  );
+  const missing = new Set(rows.map(({ address }) => address));
+  return copies.filter(({ address }) => missing.has(address));
+}
+
+export async function rewriteAddresses(
+  { db, chain }: ChainDesk,
+  missing: readonly AddressCopy[],
+): Promise<void> {
+  const users = JSON.stringify([...new Set(missing.map(({ userId }) => userId))]);
+  const lost = await all<{ id: string }>(
+    db,
+    sql`SELECT j.value AS id FROM json_each(${users}) j WHERE NOT EXISTS (SELECT 1 FROM users u WHERE u.user_id = unhex(j.value, '-'))`,
+  );
+  for (const { id } of lost) await openFrozen(db, id);
+  await commitOrThrow(db, newGroup(), [
+    sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
+        SELECT ${chain.chain}, unhex(j.value ->> 'address'), unhex(j.value ->> 'userId', '-'), j.value ->> 'nonce', unhex(j.value ->> 'salt'), j.value ->> 'createdAt'
+        FROM json_each(${JSON.stringify(missing)}) j WHERE NOT EXISTS (SELECT 1 FROM deposit_addresses a WHERE a.chain = ${chain.chain} AND (
+          a.address = unhex(j.value ->> 'address') OR (a.user_id = unhex(j.value ->> 'userId', '-') AND a.nonce = j.value ->> 'nonce')))`,
+  ]);
+}
+
+/** An account that nobody can use: no password has this hash, and the email's domain exists nowhere (RFC 2606). */
+async function openFrozen(db: D1Database, userId: string): Promise<void> {
+  const group = newGroup();
+  const absent = sql`NOT EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)})`;
+  await commitOrThrow(db, group, [
+    auditRow(
+      {
+        kind: "restored",
+        actor: "operator:restore",
+        userId,
+        apiKeyId: null,
+        ip: null,
+        subjectId: userId,
+      },
+      group.at,
+      absent,
+    ),
+    sql`INSERT INTO users (user_id, email, password_hash, session_epoch, frozen_at, created_at)
+      SELECT ${uuid(userId)}, ${`${userId}@lost.invalid`}, '', 0, ${group.at}, ${group.at} WHERE ${absent}`,
+  ]);
+}
+
+/** Where to read again from: the last block before the moment, less the margin. Found by halving: some 25 headers. */
+export async function blockBefore({ db, chain }: ChainDesk, createdAt: number): Promise<number> {
+  const cursor = await readCursor(db, chain.chain);
+  if (cursor === undefined) throw new Error(`${chain.chain} has not been read yet`);
+  const moment = BigInt(Math.floor((createdAt - CLOCK_MARGIN_MS) / 1_000));
+  return askAny(chain, async (endpoint) => {
+    let low = Math.max(chain.start_block - 1, 0);
+    let high = cursor.final.number;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if ((await readHeader(endpoint, middle)).timestamp < moment) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  });
+}
+
+/** Reads the next range of confirmed blocks again and credits what it finds. Answers how far it came; null at the end. */
+export async function readAgainFrom(desk: ChainDesk, block: number): Promise<number | null> {
+  const { db, settings, chain } = desk;
+  const cursor = await readCursor(db, chain.chain);
+  if (cursor === undefined || block >= cursor.final.number) return null;
+  const range = { from: block + 1, to: Math.min(cursor.final.number, block + chain.scan_range) };
+  const scan = await askAny(chain, (endpoint) => scanBelow(endpoint, desk, range, cursor.final));
+  const found = await transfersToUs(db, settings, chain, scan.transfers);
+  if (found.length > 0) {
+    const group = newGroup();
+    const when = sql`EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain.chain} AND halted_at IS NULL
+      AND final_number >= ${range.to} AND final_number >= ${cursor.final.number})`;
+    await commitMove(desk, group, [
+      ...recordDeposits(group, chain, found, { confirmed: true, when }),
+      ...creditConfirmed(group, settings, chain.chain, when),
+      ...announceDeposits(group),
+    ]);
+  }
+  return range.to >= cursor.final.number ? null : range.to;
+}
+
+/** Only what the endpoint shows below the confirmed block that we know. */
+async function scanBelow(
+  endpoint: Endpoint,
+  { settings, chain }: ChainDesk,
+  range: Range,
+  final: { number: number; hash: string },
+) {
+  const scan = await scanRange(endpoint, range, watchedContracts(settings, chain));
+  const anchor = await readHeader(endpoint, final.number);
+  if (anchor.hash !== final.hash)
+    throw new NodeDisagrees(`block ${final.number} is not the confirmed one`);
+  return scan;
+}
+
+/** Accounts that were written again so and wait for their owners. */
+export async function usersLost(db: D1Database, chain: string): Promise<LostUser[]> {
+  const rows = await all<{ user_id: string; address: string }>(
+    db,
+    sql`SELECT hex(u.user_id) AS user_id, lower(hex(a.address)) AS address FROM users u JOIN deposit_addresses a ON a.user_id = u.user_id
+      WHERE a.chain = ${chain} AND u.password_hash = '' AND u.email LIKE '%@lost.invalid' LIMIT ${MAX_REPORTED}`,
+  );
+  return [...Map.groupBy(rows, (row) => row.user_id)].map(([id, of]) => ({
+    user_id: readUuid(id),
+    addresses: of.map((row) => `0x${row.address}`),
+  }));
+}

@@ -1,0 +1,138 @@
+/**
+ * What the vault said, at the confirmed height, becomes the outcome of withdrawals: whichever transaction carried it,
+ * and whatever the payer believed.
+ */
+import type { VaultEvent } from "../../chain/decode-logs.ts";
+import { alertRow } from "../../chain/alert.ts";
+import type { Group } from "../../platform/commit.ts";
+import { externalOwner, post } from "../../ledger/post.ts";
+import { type Sql, sql, uuid } from "../../platform/sql.ts";
+
+/** Vault.sol's reasons to skip. */
+const ALREADY_DONE = 1;
+const SHORT = 2;
+const OVER_LIMIT = 3;
+
+/** A skipped withdrawal is tried again after this: a sweep takes a block or two, a limit refills over a day. */
+const SHORT_WAIT_MS = 15_000;
+const LIMIT_WAIT_MS = 600_000;
+/** Already done or invalid: trying again only costs gas. The operator's `retry` shortens the wait. */
+const ODD_WAIT_MS = 3_600_000;
+
+/**
+ * Condition on `vault_events e`: recorded by this group, or earlier about an id that the vault has now refused as done.
+ * The latter is a withdrawal made anew under its old id after a restore: what happened then is its outcome.
+ */
+export function tellsNow(group: Group): Sql {
+  return sql`(e.recorded_in = ${group.seq} OR EXISTS (SELECT 1 FROM vault_events s WHERE s.recorded_in = ${group.seq} AND s.kind = 'Skipped'
+    AND s.skip_reason = ${ALREADY_DONE} AND s.payment_id = e.payment_id AND s.chain = e.chain))`;
+}
+
+/** Writes the events down once; a range that is read twice finds them there. */
+export function recordVaultEvents(
+  group: Group,
+  chain: string,
+  events: readonly VaultEvent[],
+  when: Sql,
+): Sql {
+  const rows = JSON.stringify(
+    events.map((event) => ({
+      tx: event.transactionHash.slice(2),
+      ordinal: event.ordinal,
+      kind: event.kind,
+      id: event.id.slice(2),
+      batch: event.kind === "Voided" ? null : event.batchNo,
+      reason: event.kind === "Skipped" ? event.reason : null,
+      amount: event.kind === "Paid" ? event.amount.toString() : null,
+      to: event.kind === "Paid" ? event.to.slice(2) : null,
+      block: event.blockNumber,
+      hash: event.blockHash.slice(2),
+    })),
+  );
+  return sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, batch_no, skip_reason, amount, to_address,
+      block_number, block_hash, recorded_in)
+    SELECT ${chain}, unhex(j.value ->> 'tx'), j.value ->> 'ordinal', j.value ->> 'kind', unhex(j.value ->> 'id'), j.value ->> 'batch',
+      j.value ->> 'reason', j.value ->> 'amount', unhex(j.value ->> 'to'), j.value ->> 'block', unhex(j.value ->> 'hash'), ${group.seq}
+    FROM json_each(${rows}) j
+    WHERE ${when} AND NOT EXISTS (SELECT 1 FROM vault_events v
+      WHERE v.chain = ${chain} AND v.transaction_hash = unhex(j.value ->> 'tx') AND v.ordinal = j.value ->> 'ordinal')`;
+}
+
+/** Paid: pending → external, once. Terms other than ours settle nothing; somebody must look. */
+export function settlePaid(group: Group, chain: string): Sql[] {
+  const settled = sql`SELECT w.user_id AS from_owner, ${externalOwner(chain)} AS to_owner, w.asset AS asset, w.amount AS amount,
+    w.withdrawal_id AS ref, 0 AS line FROM withdrawals w WHERE w.ended_by = ${uuid(group.id)} AND w.state = 'settled'`;
+  return [
+    sql`UPDATE withdrawals SET state = 'settled', transaction_hash = e.transaction_hash, updated_at = ${group.at}, changed_in = ${group.seq},
+        ended_by = ${uuid(group.id)}
+      FROM vault_events e
+      WHERE ${tellsNow(group)} AND e.kind = 'Paid' AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
+        AND withdrawals.state IN ('queued', 'submitted') AND e.amount = CAST(withdrawals.amount AS TEXT) AND e.to_address = withdrawals.to_address`,
+    ...post(group, {
+      reason: "withdrawal",
+      step: "end",
+      from: "pending",
+      to: "external",
+      source: settled,
+    }),
+  ];
+}
+
+/** Skipped: nothing happened to the id, so the withdrawal waits for a later batch. */
+export function requeueSkipped(group: Group): Sql {
+  return sql`UPDATE withdrawals SET state = 'queued', transaction_hash = NULL, updated_at = ${group.at}, changed_in = ${group.seq},
+      not_before = ${group.at} + coalesce((SELECT CASE e.skip_reason WHEN ${SHORT} THEN ${SHORT_WAIT_MS} WHEN ${OVER_LIMIT} THEN ${LIMIT_WAIT_MS} END
+        FROM vault_events e WHERE e.recorded_in = ${group.seq} AND e.kind = 'Skipped' AND e.payment_id = withdrawals.payment_id LIMIT 1), ${ODD_WAIT_MS})
+    WHERE state = 'submitted' AND withdrawal_id IN (
+      SELECT m.withdrawal_id FROM batch_members m WHERE m.ended_in = ${group.seq} AND m.outcome = 'Skipped')`;
+}
+
+/** Members whose fate this group has recorded. A skip ends only the batch that it happened in. */
+export function endMembers(group: Group): Sql {
+  return sql`UPDATE batch_members SET ended_in = ${group.seq}, outcome = e.kind
+    FROM vault_events e JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
+    WHERE e.recorded_in = ${group.seq} AND batch_members.withdrawal_id = w.withdrawal_id AND batch_members.ended_in IS NULL
+      AND (e.kind <> 'Skipped' OR e.batch_no = (SELECT t.batch_no FROM chain_transactions t WHERE t.transaction_id = batch_members.transaction_id))`;
+}
+
+/** What must not be: a payment that nobody ordered, that differs from its order, or whose funds were given back. */
+export function alarmOddPayments(group: Group, chain: string): Sql[] {
+  const paid = (
+    condition: Sql,
+  ) => sql`EXISTS (SELECT 1 FROM vault_events e LEFT JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
+    WHERE e.recorded_in = ${group.seq} AND e.kind = 'Paid' AND ${condition})`;
+  const refunded = paid(sql`w.state = 'failed'`);
+  const skipped = sql`EXISTS (SELECT 1 FROM vault_events e WHERE e.recorded_in = ${group.seq} AND e.kind = 'Skipped' AND e.skip_reason <> ${SHORT})`;
+  return [
+    alertRow({
+      kind: "payment_unknown",
+      subject: chain,
+      detail: "The vault paid an id that this database does not know.",
+      at: group.at,
+      when: paid(sql`w.withdrawal_id IS NULL`),
+    }),
+    alertRow({
+      kind: "payment_terms",
+      subject: chain,
+      detail: "The vault paid other terms than the withdrawal's.",
+      at: group.at,
+      when: paid(sql`w.state IN ('queued', 'submitted')`),
+    }),
+    alertRow({
+      kind: "payment_skipped",
+      subject: chain,
+      detail: "The vault skipped a payment: over its limit, already done or invalid.",
+      at: group.at,
+      when: skipped,
+    }),
+    sql`UPDATE chain_cursors SET halted_at = ${group.at}, halt_reason = 'the vault paid a withdrawal whose funds were returned'
+      WHERE chain = ${chain} AND halted_at IS NULL AND ${refunded}`,
+    alertRow({
+      kind: "chain_halted",
+      subject: chain,
+      detail: "The vault paid a withdrawal whose funds were returned.",
+      at: group.at,
+      when: refunded,
+    }),
+  ];
+}

@@ -1,0 +1,172 @@
+/**
+ * One round of a chain's watcher: follow the head, then confirm what has its confirmations.
+ *
+ * Each half commits what it found together with the cursor it found it from. So a range read twice changes nothing, two
+ * watchers cannot both move, and a deposit is credited only from a reading of its block at the confirmed height.
+ */
+import { alertRow, clearAlert, raiseAlert } from "../../chain/alert.ts";
+import {
+  type Cursor,
+  keepBlocks,
+  movedIn,
+  moveScanned,
+  openCursor,
+  readBlocks,
+  readCursor,
+} from "../../chain/cursor.ts";
+import { followHead, type HeadReading } from "../../chain/follow-head.ts";
+import { askAny, readHeader } from "../../chain/rpc.ts";
+import { watchedContracts } from "../../chain/scan.ts";
+import { commit, newGroup } from "../../platform/commit.ts";
+import type { ChainConfig, Config } from "../../platform/config.ts";
+import { all, type Sql, sql } from "../../platform/sql.ts";
+import { eventsToPush, type LoggedEvent } from "../../streams/event-log.ts";
+import { announceDeposits } from "../announce.ts";
+import { confirmBlocks } from "./confirm-blocks.ts";
+import { recordDeposits, transfersToUs } from "./detect-deposits.ts";
+import { orphanUnseen } from "./orphan-deposit.ts";
+import { resumeChain } from "./resume-chain.ts";
+
+export type ChainDesk = {
+  readonly db: D1Database;
+  readonly settings: Config;
+  readonly chain: ChainConfig;
+  readonly push: (events: readonly LoggedEvent[]) => Promise<void>;
+  /** Exists in tests only: asked where a process may end. */
+  readonly cut?: (point: string) => Promise<void>;
+};
+
+/** Ranges confirmed in one round, so that catching up never keeps the object busy for long. */
+const RANGES_PER_ROUND = 20;
+/** How far `finalized` may lie behind the confirmations before somebody is told. */
+const FINALITY_LAG_BLOCKS = 256;
+
+export type Round = { readonly state: "followed" | "halted"; readonly behind: boolean };
+
+export async function watchChain(desk: ChainDesk): Promise<Round> {
+  const { db, chain } = desk;
+  await resumeChain(desk);
+  let cursor = (await readCursor(db, chain.chain)) ?? (await startChain(desk));
+  if (cursor.haltedAt !== null) return { state: "halted", behind: false };
+
+  const known = {
+    final: cursor.final,
+    headNumber: cursor.headNumber,
+    blocks: await readBlocks(db, chain.chain, cursor.final.number),
+  };
+  const reading = await followHead(chain, known, watchedContracts(desk.settings, chain));
+  if (reading.kind === "deep_reorg") {
+    await halt(
+      desk,
+      cursor,
+      `block ${cursor.final.number} was ${cursor.final.hash} when it was confirmed and is ${reading.canonical} now`,
+    );
+    return { state: "halted", behind: false };
+  }
+  await tellFinality(desk, reading.target, reading.awaitsFinality);
+  cursor = await detect(desk, cursor, reading);
+  for (
+    let ranges = 0;
+    ranges < RANGES_PER_ROUND && cursor.final.number < reading.target;
+    ranges++
+  ) {
+    cursor = await confirmBlocks(desk, cursor, reading.target);
+  }
+  return { state: "followed", behind: cursor.final.number < reading.target };
+}
+
+/** Stops crediting and paying on a chain until the operator has looked; everything recorded stays. */
+export async function halt(
+  { db, chain }: ChainDesk,
+  cursor: Cursor,
+  reason: string,
+): Promise<void> {
+  const group = newGroup();
+  await commit(db, group, [
+    sql`UPDATE chain_cursors SET halted_at = ${group.at}, halt_reason = ${reason}
+      WHERE chain = ${chain.chain} AND halted_at IS NULL AND final_number = ${cursor.final.number}`,
+    alertRow({ kind: "chain_halted", subject: chain.chain, detail: reason, at: group.at }),
+  ]);
+}
+
+/** Commits a group of statements that end in `eventsToPush`, hands the events on, and reads the cursor again. */
+export async function commitMove(
+  desk: ChainDesk,
+  group: ReturnType<typeof newGroup>,
+  statements: readonly Sql[],
+): Promise<Cursor> {
+  const result = await commit(desk.db, group, [...statements, eventsToPush(group)]);
+  if (!result.committed)
+    throw new Error(`chain ${desk.chain.chain}: a group was not committed`, {
+      cause: result.cause,
+    });
+  // After a lost answer the rows are in the table all the same, and cron hints them again.
+  const events = (result.rows?.at(-1) ?? []).map((row) => row as LoggedEvent);
+  if (events.length > 0) await desk.push(events);
+  const cursor = await readCursor(desk.db, desk.chain.chain);
+  if (cursor === undefined) throw new Error("a cursor is never removed");
+  return cursor;
+}
+
+async function startChain(desk: ChainDesk): Promise<Cursor> {
+  const { chain } = desk;
+  const first = await askAny(chain, async (endpoint) => {
+    if ((await endpoint.client.getChainId()) !== chain.chain_id)
+      throw new Error("the endpoint serves another chain");
+    return readHeader(endpoint, Math.max(chain.start_block - 1, 0));
+  });
+  const group = newGroup();
+  return commitMove(desk, group, [openCursor(group, chain.chain, first)]);
+}
+
+async function detect(
+  desk: ChainDesk,
+  cursor: Cursor,
+  reading: Extract<HeadReading, { kind: "read" }>,
+): Promise<Cursor> {
+  const { db, settings, chain } = desk;
+  const top = reading.blocks.at(-1);
+  const unchanged =
+    top === undefined || (top.number === cursor.scanned.number && top.hash === cursor.scanned.hash);
+  if (
+    unchanged &&
+    reading.base >= cursor.scanned.number &&
+    reading.head.number <= cursor.headNumber
+  )
+    return cursor;
+  const seen = await transfersToUs(db, settings, chain, reading.transfers);
+  const group = newGroup();
+  const when = movedIn(group, chain.chain);
+  const scanned = top ?? (reading.base < cursor.scanned.number ? cursor.final : cursor.scanned);
+  return commitMove(desk, group, [
+    moveScanned(group, chain.chain, cursor, { scanned, headNumber: reading.head.number }),
+    ...keepBlocks(chain.chain, reading.ancestor, reading.blocks, when),
+    ...recordDeposits(group, chain, seen, { confirmed: false, when }),
+    orphanUnseen(group, { chain: chain.chain, above: reading.base, upTo: null, when }),
+    ...announceDeposits(group),
+  ]);
+}
+
+async function tellFinality(
+  { db, chain }: ChainDesk,
+  target: number,
+  awaitsFinality: number | null,
+): Promise<void> {
+  if (awaitsFinality === null) return;
+  const [open] = await all<{ n: number }>(
+    db,
+    sql`SELECT count(*) AS n FROM alerts WHERE kind = 'finality_stalled' AND subject = ${chain.chain} AND resolved_at IS NULL`,
+  );
+  const cursor = await readCursor(db, chain.chain);
+  const lag = (cursor?.headNumber ?? target) - target;
+  if (lag > FINALITY_LAG_BLOCKS && open?.n === 0) {
+    await raiseAlert(
+      db,
+      "finality_stalled",
+      chain.chain,
+      `finalized is at ${awaitsFinality}, ${lag} blocks behind the head: crediting waits for it`,
+    );
+  } else if (lag <= FINALITY_LAG_BLOCKS && open?.n !== 0) {
+    await clearAlert(db, "finality_stalled", chain.chain);
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * Keyset paging (contract.md section 1, "page"): a cursor is the sort position of the last item given out.
+ *
+ * A list fetches `fetchCount(page)` rows after `page.after`, then `pageOf` cuts the extra row off and makes the answer.
+ */
+import { z } from "@hono/zod-openapi";
+import { integer, textField } from "./fields.ts";
+import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
+
+export const DEFAULT_PAGE = 50;
+export const MAX_PAGE = 500;
+const UINT32_MAX = 2 ** 32 - 1;
+const MAX_CURSOR_LENGTH = 512;
+
+/** Rows sorted by an instant and, within it, by id. */
+export type TimeId = { readonly at: number; readonly id: string };
+
+export type PageQuery<Position> = {
+  readonly limit: number;
+  readonly last_cursor?: { readonly text: string; readonly position: Position } | undefined;
+};
+export type Page<Item> = { items: Item[]; next_cursor: string | null };
+
+export const LIMIT_DOCUMENTED = {
+  type: "integer",
+  format: "uint32",
+  minimum: 0,
+  maximum: UINT32_MAX,
+  description: `Most items to return; above ${MAX_PAGE} is treated as ${MAX_PAGE}`,
+} as const;
+
+export const limitField = integer(0, UINT32_MAX)
+  .transform((limit) => Math.min(limit, MAX_PAGE))
+  .default(DEFAULT_PAGE)
+  .openapi({ ...LIMIT_DOCUMENTED, default: DEFAULT_PAGE });
+
+/** Spread into a query schema: `z.strictObject({ venue_id: venue.optional(), ...timeIdPage })`. */
+export const timeIdPage = pageFields(
+  z.tuple([z.int().min(0), z.uuid()]).transform(([at, id]): TimeId => ({ at, id })),
+);
+
+/** `limit` and `last_cursor` over positions of another shape, e.g. `z.tuple([z.int(), z.int(), z.uuid()])`. */
+export function pageFields<Position>(position: z.ZodType<Position, unknown[]>) {
+  const last_cursor = textField(
+    (text) => {
+      const parts = position.safeParse(
+        text.length <= MAX_CURSOR_LENGTH ? decodeCursor(text) : undefined,
+      );
+      return parts.success ? { text, position: parts.data } : undefined;
+    },
+    "is not a cursor of this list",
+    {
+      type: "string",
+      pattern: "^[A-Za-z0-9_-]+$",
+      maxLength: MAX_CURSOR_LENGTH,
+      description: "`next_cursor` of the previous page",
+    },
+  );
+  return { limit: limitField, last_cursor: last_cursor.optional() };
+}
+
+export function fetchCount(page: { readonly limit: number }): number {
+  return page.limit + 1;
+}
+
+/** Condition for rows after the cursor, newest first: `ORDER BY <at> DESC, <id> DESC`. Column names are trusted text. */
+export function olderThan(page: PageQuery<TimeId>, columns: { at: string; id: string }): Sql {
+  const after = page.last_cursor?.position;
+  if (after === undefined) return sql`1`;
+  return sql`(${raw(columns.at)}, ${raw(columns.id)}) < (${after.at}, ${uuid(after.id)})`;
+}
+
+/** `rows` holds up to one more than the limit: that one only says that there is more. */
+export function pageOf<Row, Item>(
+  page: { readonly limit: number; readonly last_cursor?: { readonly text: string } | undefined },
+  rows: readonly Row[],
+  toItem: (row: Row) => Item,
+  position: (row: Row) => TimeId | readonly (string | number)[],
+): Page<Item> {
+  if (page.limit === 0) return { items: [], next_cursor: page.last_cursor?.text ?? null };
+  const shown = rows.slice(0, page.limit);
+  const last = shown.at(-1);
+  const more = rows.length > page.limit && last !== undefined;
+  return { items: shown.map(toItem), next_cursor: more ? encodeCursor(position(last)) : null };
+}
+
+export function encodeCursor(position: TimeId | readonly (string | number)[]): string {
+  const parts = isParts(position) ? position : [position.at, position.id];
+  return Buffer.from(JSON.stringify(parts)).toString("base64url");
+}
+
+function decodeCursor(text: string): unknown {
+  if (!/^[A-Za-z0-9_-]+$/.test(text)) return undefined;
+  try {
+    return JSON.parse(Buffer.from(text, "base64url").toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Schema of a page answer. */
+export function pageSchema<Item extends z.ZodType>(item: Item) {
+  return z.object({ items: z.array(item), next_cursor: z.string().nullable() });
+}
+
+function isParts(
+  position: TimeId | readonly (string | number)[],
+): position is readonly (string | number)[] {
+  return Array.isArray(position);
+}

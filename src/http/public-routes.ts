@@ -1,0 +1,122 @@
+/** What anyone may ask: the time, whether the service is up, and what it serves. */
+import { z } from "@hono/zod-openapi";
+import { defaultChain, type Config } from "../platform/config.ts";
+import { unavailable } from "../platform/problem.ts";
+import { type Api, route } from "./define-route.ts";
+import { all, sql } from "../platform/sql.ts";
+import { toWireTime } from "../platform/time.ts";
+
+export function registerPublicRoutes(app: Api): void {
+  route(app, {
+    method: "get",
+    path: "/time",
+    tag: "Service",
+    summary: "The server's time",
+    credential: "public",
+    answer: z.object({ server_time: z.iso.datetime(), unix_ms: z.int() }),
+    handler: () => {
+      const now = Date.now();
+      return { server_time: toWireTime(now), unix_ms: now };
+    },
+  });
+  route(app, {
+    method: "get",
+    path: "/health",
+    tag: "Service",
+    summary: "Whether the service and its database answer",
+    credential: "public",
+    answer: z.object({ status: z.literal("ok") }),
+    handler: async ({ db }) => {
+      await all(db, sql`SELECT 1`).catch(() => {
+        throw unavailable("none");
+      });
+      return { status: "ok" } as const;
+    },
+  });
+  registerConfig(app);
+}
+
+const VenueName = z.enum(["venue_one", "venue_two", "venue_three"]);
+
+const ConfigAnswer = z
+  .object({
+    chains: z.array(
+      z.object({
+        chain: z.string(),
+        chain_id: z.int(),
+        usdc: z.string(),
+        vault: z.string(),
+        required_confirmations: z.int(),
+        default: z.boolean(),
+      }),
+    ),
+    venues: z.array(
+      z.object({
+        venue_id: VenueName,
+        chain: z.string(),
+        outcome_tokens: z.string(),
+        paused: z.boolean(),
+        taker_fee_bps: z.int(),
+        maker_fee_bps: z.int(),
+      }),
+    ),
+    limits: z.record(z.string(), z.union([z.int(), z.string()])),
+    withdrawals_paused: z.boolean(),
+  })
+  .openapi("Config");
+
+function registerConfig(app: Api): void {
+  route(app, {
+    method: "get",
+    path: "/config",
+    tag: "Service",
+    summary: "Chains, venues, limits and pauses of this deployment",
+    credential: "public",
+    answer: ConfigAnswer,
+    handler: async ({ db, settings }) => {
+      const pauses = await all<{ kind: string; name: string }>(
+        db,
+        sql`SELECT 'venue' AS kind, venue AS name FROM paused_venues UNION ALL SELECT 'switch', name FROM switches WHERE name = 'withdrawals_paused'`,
+      );
+      const paused = new Set(
+        pauses.filter((pause) => pause.kind === "venue").map((pause) => pause.name),
+      );
+      return describeConfig(settings, {
+        venues: paused,
+        withdrawals: pauses.some((pause) => pause.kind === "switch"),
+      });
+    },
+  });
+}
+
+function describeConfig(
+  settings: Config,
+  paused: { venues: ReadonlySet<string>; withdrawals: boolean },
+): z.input<typeof ConfigAnswer> {
+  const byDefault = defaultChain(settings).chain;
+  return {
+    chains: settings.CHAINS.map((chain) => ({
+      chain: chain.chain,
+      chain_id: chain.chain_id,
+      usdc: chain.usdc,
+      vault: chain.vault,
+      required_confirmations: chain.confirmations,
+      default: chain.chain === byDefault,
+    })),
+    venues: settings.VENUES.map((venue) => ({
+      ...venue,
+      paused: paused.venues.has(venue.venue_id),
+    })),
+    limits: {
+      hmac_tolerance_secs: settings.AUTH_HMAC_TOLERANCE_SECS,
+      session_ttl_secs: settings.AUTH_SESSION_TTL_SECS,
+      open_requests_per_user: settings.RFQ_OPEN_REQUESTS_PER_USER,
+      open_quotes_per_user: settings.RFQ_OPEN_QUOTES_PER_USER,
+      sockets_per_user: settings.STREAM_SOCKETS_PER_USER,
+      withdrawal_min_amount: `0x${settings.WITHDRAWAL_MIN_UNITS.toString(16)}`,
+      withdrawal_max_amount: `0x${settings.WITHDRAWAL_MAX_UNITS.toString(16)}`,
+      withdrawals_per_day: settings.WITHDRAWAL_DAILY_COUNT,
+    },
+    withdrawals_paused: paused.withdrawals,
+  };
+}

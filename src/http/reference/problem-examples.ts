@@ -1,0 +1,118 @@
+/** One worked example for every error code. The type makes a new code without an example a compile error. */
+import { PROBLEM_CODES, problemBody, type ProblemCode } from "../../platform/problem.ts";
+import { SAMPLE } from "./samples.ts";
+
+const { request_id: REQUEST, quote_id: QUOTE, match_id: MATCH } = SAMPLE;
+const X_REQUEST_ID = "7f0c1c52-6a2e-4b1d-9a55-0d6a3c1c9b11";
+
+type Example = readonly [detail: string, extensions?: Readonly<Record<string, unknown>>];
+
+const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
+  invalid_request: ["body.price: must be an integer from 1 to 1000000"],
+  credentials_missing: ["Send Authorization: Bearer, or APIKEY with its timestamp and signature."],
+  session_invalid: ["The session token does not verify."],
+  session_expired: ["The session expired at 2026-11-20T10:00:00.000Z."],
+  timestamp_malformed: ["X-Hmac-Timestamp must be Unix milliseconds, 1 to 16 digits."],
+  api_key_unknown: ["There is no such API key."],
+  timestamp_outside_tolerance: [
+    "The timestamp is more than 30000 ms from the server's time.",
+    { server_time: "2026-11-20T10:00:00.000Z", skew_ms: -42_000 },
+  ],
+  signature_invalid: [
+    "The signature does not verify. `signed` is what the server signed.",
+    {
+      signed: {
+        timestamp: "1795168800000",
+        method: "GET",
+        path_and_query: `/rfq/quote?request_id=${REQUEST}`,
+        body_sha256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        body_bytes: 0,
+      },
+    },
+  ],
+  api_key_revoked: ["The API key has been revoked."],
+  api_key_expired: ["The API key expired at 2026-11-20T10:00:00.000Z."],
+  login_failed: ["Email or password is wrong."],
+  ticket_invalid: ["The ticket is unknown, used or expired. Get a new one."],
+  registration_closed: ["Accounts are made by the operator."],
+  account_frozen: ["The account is frozen. Ask the operator."],
+  ip_not_allowed: ["The key may not be used from this address."],
+  session_required: ["Log in: an API key cannot do this."],
+  api_key_required: ["Sign with an API key: a session cannot do this."],
+  session_cannot_withdraw: ["Withdrawals need an API key with the scope withdraw."],
+  scope_missing: [
+    "The credential lacks the scope trade.",
+    { required_scope: "trade", granted_scopes: ["read"] },
+  ],
+  not_request_owner: ["The request belongs to someone else."],
+  not_quote_owner: ["The quote belongs to someone else."],
+  route_unknown: ["No route has this path."],
+  request_unknown: [`There is no request ${REQUEST}.`],
+  quote_unknown: [`There is no quote ${QUOTE}.`],
+  withdrawal_unknown: ["There is no such withdrawal."],
+  api_key_unknown_id: ["There is no such API key."],
+  chain_unknown: ["There is no chain atlantis."],
+  method_not_allowed: ["This path takes GET, HEAD."],
+  quote_expired: [`Quote ${QUOTE} expired at 2026-11-20T10:00:00.000Z.`],
+  quote_not_open: [`Quote ${QUOTE} is accepted.`, { quote_status: "accepted", match_id: MATCH }],
+  request_not_open: [`Request ${REQUEST} is matched.`, { match_id: MATCH }],
+  request_expired: [`Request ${REQUEST} has expired.`],
+  own_request: ["A requester cannot quote their own request."],
+  insufficient_funds: [
+    "This needs 650000 units of usdc; 200000 are available.",
+    { available: "0x30d40", required: "0x9eb10" },
+  ],
+  balance_limit: ["A balance would pass 2^62 native units."],
+  client_withdrawal_id_reused: ["The client_withdrawal_id was used with other terms."],
+  withdrawal_amount_limit: [
+    "The amount is outside the limits of one withdrawal.",
+    { minimum: "0xf4240", maximum: "0x174876e800" },
+  ],
+  withdrawal_daily_limit: [
+    "At most 100 withdrawals in 24 hours, failed ones included.",
+    { remaining: 0 },
+  ],
+  chain_liquidity: [
+    "polygon cannot pay that much of this asset now. Withdraw less, or on another chain.",
+    { available: "0x5f5e100" },
+  ],
+  destination_refused: ["Payments to this address failed repeatedly."],
+  idempotency_in_progress: ["The same idempotency key is being processed."],
+  deposit_address_limit: ["At most 50 deposit addresses on a chain. Earlier ones stay good."],
+  open_request_limit: ["You have 200 open requests, which is the limit."],
+  open_quote_limit: ["You have 1000 open quotes, which is the limit."],
+  api_key_limit: ["A user has at most 100 live keys. Revoke one first."],
+  venue_paused: ["venue_one is paused."],
+  email_taken: ["The email is taken."],
+  body_too_large: ["A body has at most 65536 bytes."],
+  content_type_unsupported: ["A body needs content-type: application/json."],
+  idempotency_key_reused: ["The idempotency key was used with another body."],
+  websocket_required: ["Connect with a websocket upgrade."],
+  rate_limited: ["Too many requests. Try again in 10 s."],
+  socket_limit: ["You have too many sockets on this stream."],
+  login_throttled: ["Too many login attempts. Try again in 60 s."],
+  internal: ["Something went wrong on our side.", { outcome: "none" }],
+  unavailable: ["The database did not answer. Try again shortly.", { outcome: "none" }],
+  withdrawals_paused: ["Withdrawals are paused. Queued ones wait."],
+};
+
+/** By code, as OpenAPI example objects: `#/components/examples/<code>`. */
+export function problemExamples(): Record<string, { summary: string; value: unknown }> {
+  return Object.fromEntries(
+    PROBLEM_CODES.map((code) => {
+      const [detail, extensions] = EXAMPLES[code];
+      const errors =
+        code === "invalid_request"
+          ? [{ path: "body.price", message: "must be an integer from 1 to 1000000" }]
+          : undefined;
+      const data = {
+        code,
+        detail,
+        ...(extensions === undefined ? {} : { extensions }),
+        ...(errors === undefined ? {} : { errors }),
+      };
+      const value = problemBody(data, X_REQUEST_ID);
+      return [code, { summary: String(value["title"]), value }];
+    }),
+  );
+}

@@ -1,0 +1,129 @@
+/** Answers: JSON, problems, and the fields that every response carries. */
+import type { Config } from "../platform/config.ts";
+import { OutcomeUnknown, RolledBack } from "../platform/commit.ts";
+import type { Exchange } from "./request-context.ts";
+import { errorFields, log } from "../platform/log.ts";
+import {
+  Problem,
+  problemBody,
+  type ProblemData,
+  problemStatus,
+  unavailable,
+} from "../platform/problem.ts";
+
+export function jsonResponse(
+  body: unknown,
+  status = 200,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: { "content-type": "application/json", ...headers },
+  });
+}
+
+export function problemResponse(data: ProblemData, exchange: Exchange): Response {
+  const status = problemStatus(data.code);
+  const headers = new Headers(data.headers ?? {});
+  headers.set("content-type", "application/problem+json");
+  if (data.retryAfterSecs !== undefined)
+    headers.set("retry-after", String(Math.max(1, Math.ceil(data.retryAfterSecs))));
+  // RFC 9110 section 15.5.2: a 401 names a scheme, whichever credential was refused.
+  if (status === 401) headers.set("www-authenticate", "Bearer");
+  return new Response(JSON.stringify(problemBody(data, exchange.requestId)), { status, headers });
+}
+
+/** Whatever was thrown, as the answer to it. What is no `Problem` is logged whole and told as nothing but its outcome. */
+export function faultResponse(error: unknown, exchange: Exchange): Response {
+  if (error instanceof Problem) return problemResponse(error.data, exchange);
+  log("error", "fault", {
+    request_id: exchange.requestId,
+    route: exchange.route,
+    ...errorFields(error),
+  });
+  if (error instanceof OutcomeUnknown)
+    return problemResponse(unavailable("unknown").data, exchange);
+  const outcome = exchange.acting && !(error instanceof RolledBack) ? "unknown" : "none";
+  if (!(error instanceof RolledBack) && isDatabaseError(error))
+    return problemResponse(unavailable(outcome).data, exchange);
+  return problemResponse(
+    { code: "internal", detail: "Something went wrong on our side.", extensions: { outcome } },
+    exchange,
+  );
+}
+
+function isDatabaseError(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    /D1_ERROR|D1 DB|overloaded|Network connection lost|storage caused object to be reset/i.test(
+      `${error.message} ${String(error.cause)}`,
+    )
+  );
+}
+
+/** On every answer. An API has no page to frame, no script to run and no referrer to tell. */
+const SECURITY_FIELDS: readonly (readonly [string, string])[] = [
+  ["x-content-type-options", "nosniff"],
+  ["strict-transport-security", "max-age=31536000; includeSubDomains"],
+  ["referrer-policy", "no-referrer"],
+  ["x-frame-options", "DENY"],
+  ["cross-origin-resource-policy", "same-site"],
+];
+
+/** Adds the common fields in place. The response must be one that this Worker made, with headers that can be set. */
+export function finish(response: Response, exchange: Exchange): void {
+  const { headers } = response;
+  headers.set("x-request-id", exchange.requestId);
+  for (const [name, value] of SECURITY_FIELDS) headers.set(name, value);
+  if (!headers.has("content-security-policy"))
+    headers.set("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
+  if (!headers.has("cache-control")) headers.set("cache-control", "no-store");
+}
+
+/** A response from elsewhere (a Durable Object) has immutable headers; a websocket's would be lost by a plain copy. */
+export function ownResponse(response: Response): Response {
+  const headers = new Headers(response.headers);
+  if (response.webSocket)
+    return new Response(null, { status: 101, webSocket: response.webSocket, headers });
+  return new Response(response.body, { status: response.status, headers });
+}
+
+const EXPOSED =
+  "x-request-id, idempotency-replayed, retry-after, ratelimit, ratelimit-policy, allow";
+
+/** Cross-origin fields, for origins of the setting only. No cookies exist, so credentials are never allowed. */
+export function addCors(response: Response, request: Request, settings: Config): void {
+  if (settings.CORS_ORIGINS.length === 0) return;
+  response.headers.append("vary", "Origin");
+  const origin = request.headers.get("origin");
+  if (origin === null || !settings.CORS_ORIGINS.includes(origin)) return;
+  response.headers.set("access-control-allow-origin", origin);
+  response.headers.set("access-control-expose-headers", EXPOSED);
+  response.headers.set("cross-origin-resource-policy", "cross-origin");
+}
+
+export function preflight(methods: readonly string[]): Response {
+  return new Response(null, {
+    status: 204,
+    headers: {
+      "access-control-allow-methods": methods.join(", "),
+      "access-control-allow-headers":
+        "authorization, content-type, apikey, x-hmac-timestamp, x-hmac-signature, idempotency-key, x-request-id",
+      "access-control-max-age": "600",
+    },
+  });
+}
+
+export function logExchange(exchange: Exchange, request: Request, status: number): void {
+  log(status >= 500 ? "error" : "info", "request", {
+    request_id: exchange.requestId,
+    inbound_request_id: exchange.inboundRequestId,
+    method: request.method,
+    route: exchange.route,
+    status,
+    duration_ms: Date.now() - exchange.startedAt,
+    user_id: exchange.userId,
+    api_key_id: exchange.apiKeyId,
+    ip: exchange.clientIp,
+  });
+}

@@ -1,0 +1,155 @@
+/**
+ * The group-commit pump of one book. Commands that arrive while a commit is under way go into the next batch together.
+ * Nothing else runs while the fate of a batch is unknown, and a unit that breaks a constraint never fails its neighbours.
+ */
+import { claimFence, type NotCommitted, OutcomeUnknown } from "../platform/commit.ts";
+import { errorFields, log } from "../platform/log.ts";
+import { unavailable } from "../platform/problem.ts";
+import { type GroupDone, commitUnits } from "./book-group.ts";
+import { type Answer, refused } from "./command.ts";
+import type { Unit } from "./operation.ts";
+
+export type PumpSettings = {
+  readonly asset: string;
+  /** Milliseconds a batch waits for company, when the one before it had some. */
+  readonly waitMs: number;
+  readonly maxUnits: number;
+  /** Called after each commit, before its answers: the events must be on their way when the caller hears. */
+  readonly onCommitted: (done: GroupDone) => Promise<void>;
+  /** Called when a batch failed or its fate is unknown: what it should have done has to be looked at again. */
+  readonly onFailed: () => void;
+};
+
+type Waiting = {
+  readonly unit: Unit;
+  readonly tries: number;
+  readonly resolve: (answer: Answer) => void;
+};
+
+/** Commands a book holds at once; beyond it D1 is far behind, and more would only wait to time out. */
+const MAX_WAITING = 2_000;
+/** A gate may refuse for a reason that is gone when it is looked up; then the unit simply runs again. */
+const MAX_TRIES = 4;
+
+const UNAVAILABLE: Answer = { ok: false, problem: unavailable("none").data };
+
+export class Pump {
+  readonly #db: D1Database;
+  readonly #settings: PumpSettings;
+  readonly #waiting: Waiting[] = [];
+  #running: Promise<void> | undefined;
+  #lastSize = 0;
+
+  constructor(db: D1Database, settings: PumpSettings) {
+    this.#db = db;
+    this.#settings = settings;
+  }
+
+  submit(unit: Unit): Promise<Answer> {
+    if (this.#waiting.length >= MAX_WAITING) return Promise.resolve(UNAVAILABLE);
+    return new Promise((resolve) => {
+      this.#waiting.push({ unit, tries: 1, resolve });
+      this.#start();
+    });
+  }
+
+  /** A commit with no commands: ends what is due. Resolves when the pump is idle again. */
+  async expire(): Promise<void> {
+    if (this.#running === undefined) this.#running = this.#run(true);
+    await this.#running;
+  }
+
+  #start(): void {
+    this.#running ??= this.#run(false);
+  }
+
+  async #run(expireFirst: boolean): Promise<void> {
+    try {
+      if (expireFirst) await this.#commit([]);
+      while (this.#waiting.length > 0) {
+        if (this.#settings.waitMs > 0 && (this.#lastSize > 1 || this.#waiting.length > 1))
+          await scheduler.wait(this.#settings.waitMs);
+        const group = this.#waiting.splice(0, this.#settings.maxUnits);
+        this.#lastSize = group.length;
+        await this.#commit(group);
+      }
+    } finally {
+      this.#running = undefined;
+      // A command may have come in after the last look at the queue.
+      if (this.#waiting.length > 0) this.#start();
+    }
+  }
+
+  async #commit(group: readonly Waiting[]): Promise<void> {
+    try {
+      const outcome = await commitUnits(
+        this.#db,
+        this.#settings.asset,
+        group.map((waiting) => waiting.unit),
+      );
+      if (outcome.committed) await this.#answer(group, outcome);
+      else await this.#again(group, outcome);
+    } catch (error) {
+      await this.#failed(group, error);
+    }
+  }
+
+  async #answer(group: readonly Waiting[], done: GroupDone): Promise<void> {
+    await this.#settings.onCommitted(done);
+    for (const waiting of group) {
+      const answer = waiting.unit.answer(done.effects);
+      if (answer !== undefined) waiting.resolve(answer);
+      // Off the pump's path: why one gate did not fire must not delay the next batch.
+      else void this.#explain(waiting);
+    }
+  }
+
+  async #explain(waiting: Waiting): Promise<void> {
+    try {
+      const answer = await waiting.unit.explain(this.#db);
+      if (answer !== undefined) return waiting.resolve(answer);
+    } catch (error) {
+      log("error", "rfq.explain_failed", errorFields(error));
+    }
+    if (waiting.tries >= MAX_TRIES) return waiting.resolve(UNAVAILABLE);
+    this.#waiting.push({ ...waiting, tries: waiting.tries + 1 });
+    this.#start();
+  }
+
+  /** The batch certainly did not commit. A constraint is one unit's fault: run them one by one to find whose. */
+  async #again(group: readonly Waiting[], outcome: NotCommitted): Promise<void> {
+    this.#settings.onFailed();
+    log("error", "rfq.group_not_committed", {
+      reason: outcome.reason,
+      units: group.length,
+      ...errorFields(outcome.cause),
+    });
+    if (outcome.reason === "constraint" && group.length > 1) {
+      for (const waiting of group) await this.#commit([waiting]);
+      return;
+    }
+    if (outcome.reason === "constraint") {
+      for (const waiting of group)
+        waiting.resolve(
+          refused("internal", "The command could not be carried out.", { outcome: "none" }),
+        );
+      return;
+    }
+    for (const waiting of group) if (waiting.tries >= MAX_TRIES) waiting.resolve(UNAVAILABLE);
+    // All at once: whoever came first stays first.
+    this.#waiting.unshift(
+      ...group
+        .filter(({ tries }) => tries < MAX_TRIES)
+        .map((waiting) => ({ ...waiting, tries: waiting.tries + 1 })),
+    );
+  }
+
+  async #failed(group: readonly Waiting[], error: unknown): Promise<void> {
+    log("error", "rfq.group_failed", { units: group.length, ...errorFields(error) });
+    for (const waiting of group)
+      waiting.resolve({ ok: false, problem: unavailable("unknown").data });
+    this.#settings.onFailed();
+    if (!(error instanceof OutcomeUnknown)) return;
+    while ((await claimFence(this.#db, error.groupId)) === "unknown") await scheduler.wait(1_000);
+  }
+}

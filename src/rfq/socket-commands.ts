@@ -1,0 +1,158 @@
+/** Commands that arrive on a socket: the same rules, errors and answers as the REST routes. */
+import { z } from "@hono/zod-openapi";
+import { type Actor, rateKeyOf } from "../auth/actor.ts";
+import { uuidField, oneOf, pattern } from "../http/fields.ts";
+import type { Config } from "../platform/config.ts";
+import { isObject, parseJson } from "../http/json.ts";
+import { log, errorFields } from "../platform/log.ts";
+import {
+  type FieldFault,
+  invalidRequest,
+  Problem,
+  problem,
+  problemBody,
+  type ProblemData,
+} from "../platform/problem.ts";
+import { limitRate } from "../http/rate-limit.ts";
+import { validate } from "../http/request.ts";
+import { toWireTime } from "../platform/time.ts";
+import { uuidv7 } from "../platform/uuid.ts";
+import { answerBody } from "./result.ts";
+import type { Answer, Command } from "./command.ts";
+import { QuoteBody } from "./schemas.ts";
+import { quoteTermsText } from "./terms-text.ts";
+import { CLOSE_POLICY, closeSocket, readState } from "../streams/socket.ts";
+
+const MAX_FRAME_BYTES = 16 * 1_024;
+/** The tenth bad frame within a minute closes the socket. */
+const MAX_BAD_FRAMES = 10;
+const BAD_FRAME_WINDOW_MS = 60_000;
+const COMMAND_ID = /^.{1,64}$/su;
+
+const Quote = QuoteBody.extend({
+  idempotency_key: pattern(
+    /^[\x21-\x7e]{1,128}$/,
+    "must be 1 to 128 visible ASCII characters",
+  ).optional(),
+});
+const ById = z.strictObject({ quote_id: uuidField });
+const Op = oneOf(["quote", "cancel_quote", "accept"]);
+
+type Host = {
+  readonly env: Env;
+  readonly settings: Config;
+  readonly submit: (command: Command) => Promise<Answer>;
+};
+
+export async function handleFrame(
+  socket: WebSocket,
+  frame: string | ArrayBuffer,
+  { env, settings, submit }: Host,
+): Promise<void> {
+  // After our own close, frames that were under way still arrive; they are nobody's any more.
+  if (socket.readyState !== WebSocket.READY_STATE_OPEN) return;
+  let id: string | null = null;
+  try {
+    const fields = readFrame(frame);
+    id = readId(fields);
+    const { actor } = readState(socket);
+    await limitRate(env, settings, "trade", rateKeyOf(actor));
+    const command = readCommand(fields, actor);
+    const answer = await submit(command);
+    if (answer.ok) reply(socket, { type: "result", id, data: answerBody(answer) });
+    else replyProblem(socket, id, answer.problem);
+  } catch (error) {
+    if (error instanceof Problem) {
+      // Refused before any book was asked: malformed, not allowed, or too many.
+      countBadFrame(socket);
+      return replyProblem(socket, id, error.data);
+    }
+    log("error", "streams.command_failed", errorFields(error));
+    replyProblem(socket, id, {
+      code: "internal",
+      detail: "The command failed.",
+      extensions: { outcome: "unknown" },
+    });
+  }
+}
+
+function readFrame(frame: string | ArrayBuffer): Record<string, unknown> {
+  if (typeof frame !== "string") throw fault("frame", "binary frames are not accepted");
+  if (
+    frame.length > MAX_FRAME_BYTES ||
+    new TextEncoder().encode(frame).byteLength > MAX_FRAME_BYTES
+  )
+    throw fault("frame", "is over 16 KiB");
+  const value = parseJson(frame, "frame");
+  if (!isObject(value)) throw fault("frame", "must be a JSON object");
+  return value;
+}
+
+function readId(fields: Record<string, unknown>): string {
+  const id = fields["id"];
+  if (typeof id !== "string" || !COMMAND_ID.test(id))
+    throw fault("id", "must be a string of 1 to 64 characters");
+  delete fields["id"];
+  return id;
+}
+
+function readCommand(fields: Record<string, unknown>, actor: Actor): Command {
+  const faults: FieldFault[] = [];
+  const op = Op.safeParse(fields["op"]);
+  delete fields["op"];
+  if (!op.success) throw fault("op", "must be one of quote, cancel_quote, accept");
+  if (!actor.scopes.includes("trade")) {
+    throw problem("scope_missing", "The ticket lacks the scope trade.", {
+      required_scope: "trade",
+      granted_scopes: actor.scopes,
+    });
+  }
+  if (op.data === "quote") {
+    const quote = validate(Quote, fields, "command", faults);
+    if (quote === undefined) throw invalidRequest(faults);
+    const expiresInSecs = quote.expires_in_secs;
+    const terms = { requestId: quote.request_id, price: quote.price, expiresInSecs };
+    return {
+      op: "place_quote",
+      actor,
+      quoteId: uuidv7(),
+      ...terms,
+      ...(quote.idempotency_key === undefined
+        ? {}
+        : { idempotency: { key: quote.idempotency_key, terms: quoteTermsText(terms) } }),
+    };
+  }
+  const named = validate(ById, fields, "command", faults);
+  if (named === undefined) throw invalidRequest(faults);
+  return op.data === "accept"
+    ? { op: "accept", actor, matchId: uuidv7(), quoteId: named.quote_id }
+    : { op: "cancel_quote", actor, unitId: uuidv7(), quoteId: named.quote_id };
+}
+
+function countBadFrame(socket: WebSocket): void {
+  const state = readState(socket);
+  const now = Date.now();
+  const fresh = now - state.badSince > BAD_FRAME_WINDOW_MS;
+  const badFrames = fresh ? 1 : state.badFrames + 1;
+  socket.serializeAttachment({ ...state, badSince: fresh ? now : state.badSince, badFrames });
+  if (badFrames >= MAX_BAD_FRAMES) closeSocket(socket, CLOSE_POLICY, "too many bad frames");
+}
+
+function reply(
+  socket: WebSocket,
+  message: { type: "result" | "error"; id: string | null; data: unknown },
+): void {
+  try {
+    socket.send(JSON.stringify({ ...message, at: toWireTime(Date.now()) }));
+  } catch {
+    // The socket closed meanwhile: the command's outcome is unknown to its sender, as the contract says.
+  }
+}
+
+function replyProblem(socket: WebSocket, id: string | null, data: ProblemData): void {
+  reply(socket, { type: "error", id, data: problemBody(data, crypto.randomUUID()) });
+}
+
+function fault(path: string, message: string): Problem {
+  return invalidRequest([{ path, message }]);
+}

@@ -1,0 +1,513 @@
+import { env } from "cloudflare:workers";
+import { expect, it, vi } from "vitest";
+import { z } from "@hono/zod-openapi";
+import { createApp } from "../../src/app.ts";
+import { OutcomeUnknown } from "../../src/platform/commit.ts";
+import { describeApi } from "../../src/http/reference/describe.ts";
+import { reply, route, streamRoute } from "../../src/http/define-route.ts";
+import { integer, uuidField } from "../../src/http/fields.ts";
+import {
+  app as walking,
+  bearer,
+  codeOf,
+  newKey,
+  newUser,
+  problemOf,
+  send,
+  sendSigned,
+  settings,
+  sign,
+} from "../support/edge.ts";
+
+const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+it("an unknown path is 404, a known one with another method is 405 with Allow, whatever the credentials", async () => {
+  expect(await codeOf(await send("/nope"))).toBe("404 route_unknown");
+  expect(await codeOf(await send("/time/"))).toBe("404 route_unknown");
+  const wrong = await send("/auth/login");
+  expect(wrong.headers.get("allow")).toBe("POST");
+  expect(await codeOf(wrong)).toBe("405 method_not_allowed");
+  const several = await send("/auth/api-keys", { method: "PUT", body: "{}" });
+  expect(several.headers.get("allow")).toBe("DELETE, GET, HEAD, POST");
+});
+
+it("every answer has an id of the server's own, and the common security fields", async () => {
+  const mine = crypto.randomUUID();
+  for (const response of [
+    await send("/time", { headers: { "x-request-id": mine } }),
+    await send("/nope"),
+    await send("/time", { method: "POST" }),
+    await send("/health"),
+  ]) {
+    expect(response.headers.get("x-request-id")).toMatch(UUID_V4);
+    expect(response.headers.get("x-request-id")).not.toBe(mine);
+    expect(response.headers.get("x-content-type-options")).toBe("nosniff");
+    expect(response.headers.get("content-security-policy")).toBe(
+      "default-src 'none'; frame-ancestors 'none'",
+    );
+  }
+});
+
+it("HEAD answers like GET without a body, and is signed as HEAD", async () => {
+  const key = await newKey((await newUser()).userId, ["read"]);
+  const response = await sendSigned(key, "/auth/whoami", { method: "HEAD" });
+  expect(response.status).toBe(200);
+  expect(await response.text()).toBe("");
+  expect(
+    (
+      await send("/auth/whoami", {
+        method: "HEAD",
+        headers: sign(key, { method: "GET", target: "/auth/whoami" }),
+      })
+    ).status,
+  ).toBe(401);
+});
+
+it("the target is verified as it arrived: a lone ?, an escape and a path that only decodes to a route", async () => {
+  const key = await newKey((await newUser()).userId, ["read"]);
+  for (const target of ["/auth/whoami", "/auth/whoami?", "/auth/who%61mi", "/auth/whoami??"]) {
+    const response = await sendSigned(key, target);
+    expect([target, response.status]).toEqual([target, target.endsWith("??") ? 400 : 200]);
+  }
+  const withoutQuery = await send("/auth/whoami?x=1", {
+    headers: sign(key, { method: "GET", target: "/auth/whoami" }),
+  });
+  expect(await problemOf(withoutQuery)).toMatchObject({
+    code: "signature_invalid",
+    signed: {
+      method: "GET",
+      path_and_query: "/auth/whoami?x=1",
+      body_bytes: 0,
+      body_sha256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    },
+  });
+});
+
+it("a signature covers the raw bytes: a body that is not UTF-8 verifies, and only then is refused as JSON", async () => {
+  const key = await newKey((await newUser()).userId, ["trade"]);
+  const body = new Uint8Array([0x7b, 0xff, 0xfe, 0x00, 0x80, 0x7d]);
+  const response = await sendSigned(key, "/rfq/request", { method: "POST", body });
+  expect(await problemOf(response)).toMatchObject({
+    status: 400,
+    errors: [{ path: "body", message: "is not UTF-8" }],
+  });
+  const changed = await send("/rfq/request", {
+    method: "POST",
+    body: new Uint8Array([...body, 0x20]),
+    headers: sign(key, { method: "POST", target: "/rfq/request", body }),
+  });
+  expect(await problemOf(changed)).toMatchObject({
+    code: "signature_invalid",
+    signed: { body_bytes: 7 },
+  });
+});
+
+it("a warm key or session costs no D1 read", async () => {
+  const user = await newUser();
+  const key = await newKey(user.userId, ["read"]);
+  const noDatabase = { env: { DB: null } };
+  expect((await sendSigned(key, "/auth/whoami", noDatabase)).status).toBe(500);
+  expect((await sendSigned(key, "/auth/whoami")).status).toBe(200);
+  expect((await sendSigned(key, "/auth/whoami", noDatabase)).status).toBe(200);
+  expect((await send("/auth/whoami", { headers: bearer(user.token) })).status).toBe(200);
+  expect((await send("/auth/whoami", { headers: bearer(user.token), ...noDatabase })).status).toBe(
+    200,
+  );
+});
+
+it("the tolerance holds to the millisecond on both sides, equality included", async () => {
+  const key = await newKey((await newUser()).userId, ["read"]);
+  const now = 1_800_000_000_000;
+  vi.useFakeTimers({ now, toFake: ["Date"] });
+  try {
+    for (const [skew, status] of [
+      [-30_000, 200],
+      [30_000, 200],
+      [-30_001, 401],
+      [30_001, 401],
+    ] as const) {
+      const response = await sendSigned(key, "/auth/whoami", { timestamp: now + skew });
+      expect([skew, response.status]).toEqual([skew, status]);
+      if (status === 401)
+        expect(await problemOf(response)).toMatchObject({
+          code: "timestamp_outside_tolerance",
+          skew_ms: skew,
+          server_time: "2027-01-15T08:00:00.000Z",
+        });
+    }
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+it("a body needs the content type of JSON; no body needs none; a GET takes none", async () => {
+  const user = await newUser();
+  const headers = bearer(user.token);
+  const post = (type: string | undefined, body?: string) =>
+    send("/auth/ws-ticket", {
+      method: "POST",
+      headers: { ...headers, ...(type === undefined ? {} : { "content-type": type }) },
+      ...(body === undefined ? {} : { body }),
+    });
+  expect((await post(undefined)).status).toBe(201);
+  expect((await post("application/json", "{}")).status).toBe(201);
+  expect((await post("Application/JSON; charset=UTF-8", "{}")).status).toBe(201);
+  for (const type of [
+    "text/plain",
+    "application/x-www-form-urlencoded",
+    "application/json; charset=latin1",
+    "application/jsonx",
+    "",
+  ]) {
+    expect(await codeOf(await post(type, "{}"))).toBe("415 content_type_unsupported");
+  }
+  for (const body of ["[]", "1", "{", '{"a":1,"a":1}', "\u0000"])
+    expect(await codeOf(await post("application/json", body))).toBe("400 invalid_request");
+});
+
+it("a body that lies about its length is still cut off at 64 KiB", async () => {
+  let sent = 0;
+  const endless = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      sent += 16_384;
+      controller.enqueue(new Uint8Array(16_384));
+    },
+  });
+  const request = new Request("http://edge.test/auth/login", {
+    method: "POST",
+    body: endless,
+    headers: { "content-type": "application/json" },
+  });
+  const response = await walking.hono.fetch(request, env, {
+    waitUntil() {},
+    passThroughOnException() {},
+    props: {},
+  } as never);
+  expect(response.status).toBe(413);
+  expect(sent).toBeLessThan(1_000_000);
+});
+
+const fixture = createApp();
+const outcomes: Record<string, () => unknown> = {
+  bug: () => {
+    throw new TypeError("secret SQL text");
+  },
+  text: () => {
+    throw "a thrown string";
+  },
+  database: () => {
+    throw new Error("D1_ERROR: no such table: users");
+  },
+  unknown: () => {
+    throw new OutcomeUnknown("g", {});
+  },
+};
+for (const [name, act] of Object.entries(outcomes)) {
+  for (const method of ["get", "post"] as const) {
+    route(fixture, {
+      method,
+      path: `/fixture/${name}`,
+      tag: "Test",
+      summary: name,
+      credential: "public",
+      answer: z.object({}),
+      handler: () => Promise.resolve(act()).then(() => ({})),
+    });
+  }
+}
+route(fixture, {
+  method: "post",
+  path: "/fixture/echo",
+  tag: "Test",
+  summary: "echo",
+  credential: "public",
+  idempotent: true,
+  body: z.strictObject({ n: integer(1, 5) }),
+  answer: z.object({ n: z.int(), key: z.string().nullable() }),
+  status: 202,
+  handler: async ({ body, idempotencyKey }) =>
+    reply({ n: body.n, key: idempotencyKey ?? null }, { "idempotency-replayed": "true" }, 201),
+});
+route(fixture, {
+  method: "delete",
+  path: "/fixture/echo",
+  tag: "Test",
+  summary: "echo",
+  credential: "public",
+  fields: z.strictObject({ id: uuidField, n: integer(1, 5).optional() }),
+  answer: z.object({ id: z.string(), n: z.int().optional() }),
+  handler: async ({ fields }) => ({
+    id: fields.id,
+    ...(fields.n === undefined ? {} : { n: fields.n }),
+  }),
+});
+
+streamRoute(fixture, {
+  path: "/fixture/stream",
+  summary: "a socket",
+  query: z.strictObject({ since: integer(0, 9).optional() }),
+  handler: async () => {
+    const { 0: client, 1: server } = new WebSocketPair();
+    server.accept();
+    server.send("hello");
+    return new Response(null, { status: 101, webSocket: client });
+  },
+});
+
+function sendFixture(
+  target: string,
+  init: RequestInit = {},
+  bindings: object = env,
+): Promise<Response> {
+  const context = { waitUntil() {}, passThroughOnException() {}, props: {} } as never;
+  return Promise.resolve(
+    fixture.hono.fetch(new Request(`http://edge.test${target}`, init), bindings as never, context),
+  );
+}
+const json = { "content-type": "application/json" };
+
+it("whatever is thrown becomes a problem with its outcome, and leaks nothing", async () => {
+  for (const [name, status, outcomeOfGet, outcomeOfPost] of [
+    ["bug", 500, "none", "unknown"],
+    ["text", 500, "none", "unknown"],
+    ["database", 503, "none", "unknown"],
+    ["unknown", 503, "unknown", "unknown"],
+  ] as const) {
+    for (const [method, outcome] of [
+      ["GET", outcomeOfGet],
+      ["POST", outcomeOfPost],
+    ] as const) {
+      const response = await sendFixture(`/fixture/${name}`, { method });
+      const text = await response.text();
+      expect([name, method, response.status]).toEqual([name, method, status]);
+      expect(JSON.parse(text)).toMatchObject({
+        status,
+        outcome,
+        request_id: response.headers.get("x-request-id"),
+      });
+      expect(text).not.toMatch(/SQL|D1_ERROR|users|thrown|stack/);
+      if (status === 503) expect(response.headers.get("retry-after")).toBe("1");
+    }
+  }
+});
+
+it("the 101 of a websocket carries the request id, and its socket works", async () => {
+  const response = await sendFixture("/fixture/stream?since=1", {
+    headers: { upgrade: "websocket" },
+  });
+  expect(response.status).toBe(101);
+  expect(response.headers.get("x-request-id")).toMatch(UUID_V4);
+  const socket = response.webSocket;
+  const message = new Promise((resolve) =>
+    socket?.addEventListener("message", (event) => resolve(event.data)),
+  );
+  socket?.accept();
+  expect(await message).toBe("hello");
+  socket?.close();
+  expect((await sendFixture("/fixture/stream")).status).toBe(426);
+  expect(
+    (await sendFixture("/fixture/stream?since=x", { headers: { upgrade: "websocket" } })).status,
+  ).toBe(400);
+});
+
+it("an idempotency key comes from the header or the body, and must be one if it is in both", async () => {
+  const post = (body: object, headers: Record<string, string> = {}) =>
+    sendFixture("/fixture/echo", {
+      method: "POST",
+      body: JSON.stringify(body),
+      headers: { ...json, ...headers },
+    });
+  const answer = await post({ n: 1 }, { "idempotency-key": "k1" });
+  expect([answer.status, answer.headers.get("idempotency-replayed"), await answer.json()]).toEqual([
+    201,
+    "true",
+    { n: 1, key: "k1" },
+  ]);
+  expect(await (await post({ n: 1, idempotency_key: "k2" })).json()).toEqual({ n: 1, key: "k2" });
+  expect((await post({ n: 1, idempotency_key: "k2" }, { "idempotency-key": "k2" })).status).toBe(
+    201,
+  );
+  expect((await post({ n: 1, idempotency_key: "k2" }, { "idempotency-key": "k3" })).status).toBe(
+    400,
+  );
+  expect((await post({ n: 1 }, { "idempotency-key": "x".repeat(129) })).status).toBe(400);
+  expect((await post({ n: 1, idempotency_key: 7 })).status).toBe(400);
+});
+
+it("a DELETE takes its fields from the query or the body, and refuses two that differ", async () => {
+  const id = crypto.randomUUID();
+  const del = (query: string, body?: object) =>
+    sendFixture(`/fixture/echo${query}`, {
+      method: "DELETE",
+      ...(body === undefined ? {} : { body: JSON.stringify(body), headers: json }),
+    });
+  expect(await (await del(`?id=${id}&n=2`)).json()).toEqual({ id, n: 2 });
+  expect(await (await del("", { id, n: 2 })).json()).toEqual({ id, n: 2 });
+  expect(await (await del(`?id=${id.toUpperCase()}&n=2`, { id, n: 2.0 })).json()).toEqual({
+    id,
+    n: 2,
+  });
+  const differs = await del(`?id=${id}&n=2`, { n: 3, typo: 1 });
+  expect((await problemOf(differs))["errors"]).toEqual([
+    { path: "body.n", message: "differs from the query" },
+    { path: "body.typo", message: "is not a field" },
+  ]);
+});
+
+it("a route whose schema would let unknown fields through cannot be declared", () => {
+  const loose = {
+    method: "post",
+    path: "/x",
+    tag: "T",
+    summary: "s",
+    credential: "public",
+    answer: z.object({}),
+    handler: async () => ({}),
+  } as const;
+  expect(() => route(createApp(), { ...loose, body: z.object({}) })).toThrow("strictObject");
+});
+
+it("a used-up rate answers 429 with the fields of the standard, by address first and then by credential", async () => {
+  const keys: string[] = [];
+  const limiter = (success: boolean) => ({
+    limit: async ({ key }: { key: string }) => (keys.push(key), { success }),
+  });
+  const on = {
+    RATE_LIMITS: "on",
+    RATE_ADDRESS: limiter(true),
+    RATE_AUTH: limiter(true),
+    RATE_READ: limiter(false),
+    RATE_TRADE: limiter(true),
+    RATE_WITHDRAW: limiter(true),
+  };
+  const user = await newUser();
+  const limited = await send("/auth/api-keys", { headers: bearer(user.token), env: on });
+  expect(limited.headers.get("ratelimit-policy")).toMatch(/^"read";q=\d+;w=10$/);
+  expect(limited.headers.get("ratelimit")).toBe('"read";r=0;t=10');
+  expect(limited.headers.get("retry-after")).toBe("10");
+  expect(await codeOf(limited)).toBe("429 rate_limited");
+  expect((await send("/auth/whoami", { headers: bearer(user.token), env: on })).status).toBe(200);
+  expect(
+    await codeOf(await send("/auth/whoami", { env: { ...on, RATE_ADDRESS: limiter(false) } })),
+  ).toBe("429 rate_limited");
+  expect(keys.some((key) => key.startsWith("v4:"))).toBe(true);
+  expect(keys).toContain(user.userId);
+});
+
+it("browsers may call from the origins of the setting only, and from none by default", async () => {
+  const cors = { CORS_ORIGINS: "https://app.example" };
+  const from = (origin: string, more: object = {}) =>
+    send("/time", { headers: { origin }, ...more });
+  expect((await from("https://app.example")).headers.get("access-control-allow-origin")).toBeNull();
+  expect(
+    (await from("https://app.example", { env: cors })).headers.get("access-control-allow-origin"),
+  ).toBe("https://app.example");
+  expect(
+    (await from("https://evil.example", { env: cors })).headers.get("access-control-allow-origin"),
+  ).toBeNull();
+  const ask = {
+    method: "OPTIONS",
+    headers: { origin: "https://app.example", "access-control-request-method": "POST" },
+  };
+  const preflight = await send("/auth/login", { ...ask, env: cors });
+  expect([preflight.status, preflight.headers.get("access-control-allow-methods")]).toEqual([
+    204,
+    "POST",
+  ]);
+  expect((await send("/auth/login", ask)).status).toBe(405);
+});
+
+it("settings that do not parse are a 500 that names nothing", async () => {
+  const response = await send("/auth/whoami", { env: { SESSION_SECRETS: "not json: hunter2" } });
+  const text = await response.text();
+  expect(response.status).toBe(500);
+  expect(text).not.toContain("hunter2");
+  expect(text).not.toContain("SESSION_SECRETS");
+});
+
+it("no log line holds a secret, a token, a ticket, a signature, a password or a body", async () => {
+  const lines: string[] = [];
+  const spies = (["log", "warn", "error", "info", "debug"] as const).map((level) =>
+    vi
+      .spyOn(console, level)
+      .mockImplementation((...parts: unknown[]) => void lines.push(parts.join(" "))),
+  );
+  try {
+    const user = await newUser();
+    const key = await newKey(user.userId, ["read"]);
+    const password = `pass-${crypto.randomUUID()}`;
+    const email = `${crypto.randomUUID()}@log.test`;
+    await send("/auth/register", { method: "POST", body: JSON.stringify({ email, password }) });
+    await send("/auth/login", {
+      method: "POST",
+      body: JSON.stringify({ email, password: `${password}x` }),
+    });
+    const minted = await (
+      await send("/auth/api-keys", {
+        method: "POST",
+        headers: bearer(user.token),
+        body: '{"label":"label-in-body","scopes":["read"]}',
+      })
+    ).json<{ secret: string }>();
+    const ticket = await (
+      await send("/auth/ws-ticket", { method: "POST", headers: bearer(user.token) })
+    ).json<{ ticket: string }>();
+    await send(`/account/stream?ticket=${ticket.ticket}&typo=1`, {
+      headers: { upgrade: "websocket" },
+    });
+    await send(`/account/stream?ticket=x${ticket.ticket}`, { headers: { upgrade: "websocket" } });
+    const signature = sign(key, { method: "GET", target: "/auth/whoami" });
+    await send("/auth/whoami", { headers: signature });
+    await sendFixture("/fixture/bug", {
+      method: "POST",
+      body: "{}",
+      headers: { ...json, authorization: `Bearer ${user.token}` },
+    });
+    const all = lines.join("\n");
+    const secrets = [
+      key.secret,
+      minted.secret,
+      user.token,
+      ticket.ticket,
+      password,
+      email,
+      "label-in-body",
+      signature["x-hmac-signature"] ?? "",
+      ...Object.values(settings().SESSION_SECRETS),
+      ...Object.values(settings().MASTER_KEYS),
+    ];
+    for (const secret of secrets) expect(all).not.toContain(secret);
+    for (const line of lines) expect(() => JSON.parse(line)).not.toThrow();
+    expect(all).toContain(`"user_id":"${user.userId}"`);
+    expect(all).toContain('"route":"/account/stream"');
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+});
+
+it("the description is OpenAPI 3.1 of version 0.1.0, with every code of every route in it", async () => {
+  const response = await send("/openapi.json");
+  const description = await response.json<{
+    openapi: string;
+    info: { version: string };
+    paths: Record<string, object>;
+  }>();
+  expect([description.openapi, description.info.version]).toEqual(["3.1.0", "0.1.0"]);
+  expect(Object.keys(description.paths)).toEqual(Object.keys(describeApi(walking).paths));
+  expect(JSON.stringify(description.paths["/auth/login"])).toContain("login_throttled");
+  expect(await codeOf(await send("/openapi.json?x=1"))).toBe("400 invalid_request");
+});
+
+it("health tells when the database does not answer", async () => {
+  const broken = {
+    DB: {
+      prepare: () => ({ bind: () => ({ all: () => Promise.reject(new Error("D1_ERROR: down")) }) }),
+    },
+  };
+  const response = await send("/health", { env: broken });
+  expect(await problemOf(response)).toMatchObject({
+    status: 503,
+    code: "unavailable",
+    outcome: "none",
+  });
+});

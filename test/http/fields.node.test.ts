@@ -1,0 +1,299 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { z } from "@hono/zod-openapi";
+import { address, assetId, price, u256 } from "../../src/assets/fields.ts";
+import { encodeCursor, pageOf, timeIdPage } from "../../src/http/cursor.ts";
+import { filterOf } from "../../src/custody/list-entries.ts";
+import {
+  boolean,
+  integer,
+  NANOS_PER_MS,
+  parseTimestamp,
+  preciseTimestamp,
+  QueryText,
+  text,
+  uuidField,
+} from "../../src/http/fields.ts";
+import { ipAllowed, networkOf, parseIpRange } from "../../src/http/ip-range.ts";
+import { JsonNumber } from "../../src/http/json.ts";
+import { mergeFields, placeOf, queryFields, validate } from "../../src/http/request.ts";
+import type { FieldFault } from "../../src/platform/problem.ts";
+
+it("an instant is the same whatever offset it is written with, and an unescaped + is forgiven", () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 0, max: 4_102_444_800_000 }),
+      fc.integer({ min: -14 * 60, max: 14 * 60 }),
+      (at, offset) => {
+        const sign = offset < 0 ? "-" : "+";
+        const clock = `${String(Math.floor(Math.abs(offset) / 60)).padStart(2, "0")}:${String(Math.abs(offset) % 60).padStart(2, "0")}`;
+        const local = new Date(at + offset * 60_000).toISOString().replace("Z", `${sign}${clock}`);
+        expect(parseTimestamp(local)).toBe(at);
+        expect(parseTimestamp(local.replace("+", " "))).toBe(at);
+        expect(parseTimestamp(new Date(at).toISOString())).toBe(at);
+      },
+    ),
+  );
+});
+
+it.each([
+  "",
+  "2026-11-20",
+  "2026-11-20T10:00:00",
+  "2026-02-30T00:00:00Z",
+  "2026-13-01T00:00:00Z",
+  "2026-11-20T24:00:00Z",
+  "2026-11-20T10:00:60Z",
+  "1795226700732",
+  "now",
+  "2026-11-20T10:00:00+2",
+  "9999-12-31T23:59:59-23:59",
+  "0000-01-01T00:00:00+00:01",
+])("%j is no date-time", (given) => {
+  expect(parseTimestamp(given)).toBeUndefined();
+});
+
+it("a range keeps every digit of its instants until it is compared", () => {
+  expect(preciseTimestamp.parse("2026-11-20T10:00:00.836999001Z") % NANOS_PER_MS).toBe(999_001n);
+  expect(preciseTimestamp.parse("2026-11-20T10:00:00.8Z")).toBe(
+    BigInt(Date.UTC(2026, 10, 20, 10, 0, 0, 800)) * NANOS_PER_MS,
+  );
+  expect(filterOf({ from: 5_000_001n, to: 5_999_999n })).toMatchObject({ from: 6, to: 5 });
+  expect(filterOf({ from: 5_000_000n, to: 5_000_000n })).toMatchObject({ from: 5, to: 5 });
+});
+
+it("a U256 may have any number of leading zeros, and none has too many digits", () => {
+  expect(u256.parse(`0x${"0".repeat(500)}1`)).toBe(1n);
+  expect(u256.parse(`${"0".repeat(500)}7`)).toBe(7n);
+  expect(u256.parse(`0x${"f".repeat(64)}`)).toBe(2n ** 256n - 1n);
+  expect(u256.safeParse(`1${"0".repeat(78)}`).success).toBe(false);
+});
+
+it("an asset id is a number: leading zeros and case do not make another asset", () => {
+  expect(assetId.parse("0x00AB")).toBe("0xab");
+  expect(assetId.parse("0x0")).toBe("0x0");
+  expect(assetId.safeParse(`0x${"f".repeat(65)}`).success).toBe(false);
+  expect(assetId.safeParse("ab").success).toBe(false);
+  expect(assetId.safeParse(new JsonNumber("171")).success).toBe(false);
+});
+
+it("an address of mixed case must pass its checksum and is answered in EIP-55", () => {
+  const good = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
+  expect(address.parse(good)).toBe(good);
+  expect(address.parse(good.toLowerCase())).toBe(good);
+  expect(address.safeParse(good.replace("aA", "Aa")).success).toBe(false);
+});
+
+it("a price is an integer from 1 to 1 000 000, as number or text", () => {
+  expect(price.parse(new JsonNumber("650000"))).toBe(650_000);
+  expect(price.parse("650000")).toBe(650_000);
+  expect(price.parse(new JsonNumber("6.5e5"))).toBe(650_000);
+  for (const bad of ["0", "1000001", "-1", "0.5", "1e3", "0x1", ""])
+    expect(price.safeParse(bad).success).toBe(false);
+  for (const bad of ["0", "1000001", "-1", "0.5", "1.0000000000000000000000001"])
+    expect(price.safeParse(new JsonNumber(bad)).success).toBe(false);
+  expect(u256.safeParse(true).success).toBe(false);
+});
+
+it("what is a number or a boolean in JSON is refused as a JSON string, and is text in a query alone", () => {
+  expect([
+    integer(1, 5).parse(new JsonNumber("5")),
+    integer(1, 5).parse(new QueryText("5")),
+  ]).toEqual([5, 5]);
+  expect([
+    boolean.parse(false),
+    boolean.parse(new QueryText("false")),
+    boolean.parse(new QueryText("true")),
+  ]).toEqual([false, false, true]);
+  for (const bad of ["5", true, null, new QueryText("5.0"), new JsonNumber("6")])
+    expect(integer(1, 5).safeParse(bad).success).toBe(false);
+  for (const bad of [
+    "true",
+    "false",
+    new JsonNumber("1"),
+    null,
+    new QueryText("1"),
+    new QueryText("True"),
+  ])
+    expect(boolean.safeParse(bad).success).toBe(false);
+  // Text is text in either place, and never a number or a boolean.
+  expect([text(1, 4).parse("5"), text(1, 4).parse(new QueryText("5"))]).toEqual(["5", "5"]);
+  for (const bad of [new JsonNumber("5"), true, null, ["5"]])
+    expect(text(1, 4).safeParse(bad).success).toBe(false);
+  expect([
+    u256.parse("0x10"),
+    u256.parse(new JsonNumber("16")),
+    u256.parse(new QueryText("16")),
+  ]).toEqual([16n, 16n, 16n]);
+});
+
+it("all faults of a request are told at once, each with its place, and no value is repeated", () => {
+  const faults: FieldFault[] = [];
+  const schema = z.strictObject({
+    request_id: uuidField,
+    price,
+    note: text(1, 4),
+    flag: boolean.optional(),
+    n: integer(1, 5).optional(),
+  });
+  validate(
+    schema,
+    { price: new JsonNumber("7e9"), note: "s3cret!", flag: "yes", n: "9", typo: 1 },
+    "body",
+    faults,
+  );
+  expect(faults.map((fault) => fault.path).sort()).toEqual([
+    "body.flag",
+    "body.n",
+    "body.note",
+    "body.price",
+    "body.request_id",
+    "body.typo",
+  ]);
+  expect(faults.find((fault) => fault.path === "body.request_id")?.message).toBe("is required");
+  expect(JSON.stringify(faults)).not.toContain("s3cret");
+});
+
+it("a repeated query parameter is refused and named", () => {
+  const faults: FieldFault[] = [];
+  queryFields("http://h/a?x=1&y=2&x=1", faults);
+  expect(faults).toEqual([{ path: "query.x", message: "is given twice" }]);
+});
+
+it("a field of a DELETE may be given twice if both say the same, by value", () => {
+  const schema = z.strictObject({ request_id: uuidField, asset_id: assetId.optional() });
+  const id = "0192f6a0-0000-7000-8000-00000000000a";
+  const faults: FieldFault[] = [];
+  mergeFields(
+    schema,
+    { request_id: id, asset_id: "0xAB" },
+    { request_id: id.toUpperCase(), asset_id: "0x00ab" },
+    faults,
+  );
+  expect(faults).toEqual([]);
+  mergeFields(schema, { request_id: id }, { request_id: id.replace("a", "b") }, faults);
+  expect(faults.map((fault) => fault.path)).toEqual(["body.request_id"]);
+});
+
+const ID = "0192f6a0-0000-7000-8000-00000000000a";
+it.each([
+  ["the query's is unreadable", "id=x", { id: ID }, ["query.id"]],
+  ["the body's is unreadable", `id=${ID}`, { id: new JsonNumber("5") }, ["body.id"]],
+  ["both are unreadable", "id=x", { id: "y" }, ["query.id", "body.id"]],
+  ["it is missing from a query", "n=1", {}, ["query.id"]],
+  ["it is missing from a body", "", { n: new JsonNumber("1") }, ["body.id"]],
+  ["nothing was given", "", {}, ["query.id"]],
+  ["it is no field", `id=${ID}&x=1`, { y: "1" }, ["query.x", "body.y"]],
+])(
+  "a fault of a DELETE's field names the place that it was given in: %s",
+  (_what, target, body, places) => {
+    const schema = z.strictObject({ id: uuidField, n: integer(1, 9).optional() });
+    const faults: FieldFault[] = [];
+    const query = queryFields(`http://h/a?${target}`, faults);
+    const merged = mergeFields(schema, query, body, faults);
+    validate(schema, merged, (name) => placeOf(name, query, body), faults);
+    expect(faults.map((fault) => fault.path)).toEqual(places);
+  },
+);
+
+it("pages neither skip nor repeat, and only the last one has no cursor", () => {
+  const page = z.strictObject(timeIdPage);
+  fc.assert(
+    fc.property(
+      fc.array(fc.nat(5), { maxLength: 30 }),
+      fc.integer({ min: 1, max: 7 }),
+      (times, limit) => {
+        const rows = times.map((at, index) => ({
+          at,
+          id: `00000000-0000-7000-8000-${String(index).padStart(12, "0")}`,
+        }));
+        rows.sort((a, b) => b.at - a.at || b.id.localeCompare(a.id));
+        const seen: typeof rows = [];
+        let cursor: string | null = null;
+        do {
+          const query = page.parse(
+            queryFields(
+              `http://h/a?limit=${limit}${cursor === null ? "" : `&last_cursor=${cursor}`}`,
+              [],
+            ),
+          );
+          const after = query.last_cursor?.position;
+          const rest = rows.filter(
+            (row) =>
+              after === undefined ||
+              row.at < after.at ||
+              (row.at === after.at && row.id < after.id),
+          );
+          const answer: { items: typeof rows; next_cursor: string | null } = pageOf(
+            query,
+            rest.slice(0, limit + 1),
+            (row) => row,
+            (row) => row,
+          );
+          expect(answer.next_cursor === null).toBe(rest.length <= limit);
+          seen.push(...answer.items);
+          cursor = answer.next_cursor;
+        } while (cursor !== null);
+        expect(seen).toEqual(rows);
+      },
+    ),
+  );
+});
+
+it("limit=0 returns nothing and repeats the cursor; above 500 is 500; a foreign cursor is refused", () => {
+  const page = z.strictObject(timeIdPage);
+  const read = (query: string) => queryFields(`http://h/a?${query}`, []);
+  const cursor = encodeCursor({ at: 5, id: "00000000-0000-7000-8000-000000000000" });
+  expect(
+    pageOf(
+      page.parse(read(`limit=0&last_cursor=${cursor}`)),
+      [1],
+      (row) => row,
+      () => [],
+    ),
+  ).toEqual({ items: [], next_cursor: cursor });
+  expect(
+    pageOf(
+      page.parse(read("limit=0")),
+      [],
+      (row) => row,
+      () => [],
+    ),
+  ).toEqual({ items: [], next_cursor: null });
+  expect(page.parse(read("")).limit).toBe(50);
+  expect(page.parse(read("limit=4294967295")).limit).toBe(500);
+  for (const limit of ["-1", "4294967296", "1.5", "", "x"])
+    expect(page.safeParse(read(`limit=${limit}`)).success).toBe(false);
+  for (const bad of ["", "!", "e30", encodeCursor([1]), encodeCursor(["1", "x"])])
+    expect(page.safeParse(read(`last_cursor=${bad}`)).success).toBe(false);
+});
+
+it("addresses are compared in binary, whatever their spelling", () => {
+  expect(ipAllowed("192.0.2.7", ["192.0.2.0/24"])).toBe(true);
+  expect(ipAllowed("::ffff:192.0.2.7", ["192.0.2.7"])).toBe(true);
+  expect(ipAllowed("192.0.3.7", ["192.0.2.0/24"])).toBe(false);
+  expect(ipAllowed("2001:DB8:0:0:0:0:0:1", ["2001:db8::1"])).toBe(true);
+  expect(ipAllowed("2001:db8:1::1", ["2001:db8::/48"])).toBe(false);
+  expect(ipAllowed("8.8.8.8", ["0.0.0.0/0"])).toBe(true);
+  expect(ipAllowed("2001:db8::1", ["0.0.0.0/0"])).toBe(false);
+  expect(ipAllowed(undefined, ["0.0.0.0/0"])).toBe(false);
+  expect(ipAllowed("anything", null)).toBe(true);
+  for (const bad of [
+    "",
+    "1.2.3",
+    "1.2.3.256",
+    "01.2.3.4",
+    "1.2.3.4/33",
+    "1.2.3.4/8",
+    "::/129",
+    ":::",
+    "1::2::3",
+    "12345::",
+    "1.2.3.4/",
+    "fe80::1%eth0",
+  ]) {
+    expect(parseIpRange(bad)).toBeUndefined();
+  }
+  expect(networkOf("2001:db8::1")).toBe(networkOf("2001:db8::ffff"));
+  expect(networkOf("192.0.2.1")).not.toBe(networkOf("192.0.2.2"));
+});
