@@ -2,7 +2,7 @@
 import { reasonCode, stepCode } from "../src/ledger/codes.ts";
 import { randomBytes, randomUUID } from "node:crypto";
 import { sealSecret } from "../src/auth/secret-box.ts";
-import { headersOf, importSecret, signWith } from "../src/client/sign.ts";
+import { headersOf, importSecret, signWith } from "../packages/client/src/sign.ts";
 import { uuidv7 } from "../src/platform/uuid.ts";
 import { httpRequest } from "./load.ts";
 import type { BenchStack, Database } from "./stack.ts";

@@ -13,7 +13,7 @@ import {
   type QuoteRequest,
   type Stream,
   type Venue,
-} from "../src/client/index.ts";
+} from "@rfq-custody/client";
 import { clientOfEnvironment, priceSetting, refuse, wholeSetting } from "./settings.ts";
 
 const VENUES: readonly Venue[] = ["venue_one", "venue_two", "venue_three"];

@@ -1,5 +1,5 @@
 /** What every example needs to know, from the environment. */
-import { Client } from "../src/client/index.ts";
+import { Client } from "@rfq-custody/client";
 
 /** A client with the API key of RFQ_API_KEY_ID and RFQ_SECRET, of the service at RFQ_URL. */
 export function clientOfEnvironment(): Client {

@@ -5,7 +5,7 @@
  *
  * LIMIT_PRICE (scaled by 1e6) is the worst price to accept, WAIT_SECS how long to wait for quotes.
  */
-import type { Client, Quote, QuoteRequest, Side, Venue } from "../src/client/index.ts";
+import type { Client, Quote, QuoteRequest, Side, Venue } from "@rfq-custody/client";
 import { clientOfEnvironment, priceSetting, refuse, wholeSetting } from "./settings.ts";
 
 const VENUES: readonly Venue[] = ["venue_one", "venue_two", "venue_three"];

@@ -1,6 +1,6 @@
 /** `npm run dev`: the whole service on loopback, with two users who have money and a market maker, until Ctrl-C. */
 import type { Address } from "viem";
-import { Client, Problem } from "../src/client/index.ts";
+import { Client, Problem } from "../packages/client/src/index.ts";
 import { Settings } from "../src/platform/config.ts";
 import { startMarketMaker } from "./market-maker.ts";
 import { readArguments, refuse } from "./stack/arguments.ts";

@@ -9,7 +9,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Address } from "viem";
-import { Client } from "../src/client/index.ts";
+import { Client } from "../packages/client/src/index.ts";
 import { ROOT } from "./stack/bundle.ts";
 import { openFaucet } from "./stack/faucet.ts";
 import { freePort } from "./stack/ports.ts";

@@ -10,7 +10,7 @@ import {
   type QuoteRequest,
   type Stream,
   type Venue,
-} from "../src/client/index.ts";
+} from "../packages/client/src/index.ts";
 import type { Faucet } from "./stack/faucet.ts";
 
 const VENUES: readonly Venue[] = ["venue_one", "venue_two", "venue_three"];

@@ -1,6 +1,6 @@
 /** Tells the story while it happens: steps, calls, events, waiting; on a terminal with colours and a spinner. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { NoAnswer, Problem } from "../../src/client/index.ts";
+import { NoAnswer, Problem } from "../../packages/client/src/index.ts";
 import { PortTaken } from "../stack/ports.ts";
 
 export type StepResult = { number: number; title: string; ms: number; facts: string[] };

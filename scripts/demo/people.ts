@@ -1,6 +1,6 @@
 /** Step 2: three users, their keys and their account streams. */
 import { randomBytes } from "node:crypto";
-import { Client, type NewApiKey } from "../../src/client/index.ts";
+import { Client, type NewApiKey } from "../../packages/client/src/index.ts";
 import type { Stack } from "../stack/start-stack.ts";
 import { type Narrator, Unmet, short } from "./narrator.ts";
 import { Listener, type Person, WAIT_MS } from "./world.ts";

@@ -1,5 +1,5 @@
 /** Steps 4 and 5: a request is heard, quoted twice, and traded with the better quote. */
-import type { Match, Quote, QuoteRequest } from "../../src/client/index.ts";
+import type { Match, Quote, QuoteRequest } from "../../packages/client/src/index.ts";
 import { MAKER_TOKENS, MAKER_USDC, TAKER_USDC } from "./deposits.ts";
 import { Unmet, duration, expectEqual, short, units } from "./narrator.ts";
 import { Listener, type Person, WAIT_MS, type World } from "./world.ts";

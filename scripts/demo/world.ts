@@ -6,7 +6,7 @@ import type {
   Stream,
   StreamMessage,
   StreamMessageOf,
-} from "../../src/client/index.ts";
+} from "../../packages/client/src/index.ts";
 import type { Faucet } from "../stack/faucet.ts";
 import type { Stack } from "../stack/start-stack.ts";
 import type { Narrator } from "./narrator.ts";

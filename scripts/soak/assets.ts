@@ -1,5 +1,5 @@
 /** What the soak's people hold and trade. */
-import type { MarketAsset } from "../../src/client/index.ts";
+import type { MarketAsset } from "../../packages/client/src/index.ts";
 
 export const USDC = "USDC";
 export type Asset = typeof USDC | MarketAsset;

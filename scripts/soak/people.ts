@@ -1,7 +1,7 @@
 /** The people of a soak and what they do, through the public client only. */
 import { randomBytes } from "node:crypto";
 import type { Address } from "viem";
-import { Client, NoAnswer, Problem, type Quote } from "../../src/client/index.ts";
+import { Client, NoAnswer, Problem, type Quote } from "../../packages/client/src/index.ts";
 import type { Stack } from "../stack/start-stack.ts";
 import { ASSETS, type Asset, nameOf, TOKENS, USDC } from "./assets.ts";
 import type { Chain } from "./chain.ts";

@@ -4,7 +4,7 @@ import { localOutcomeTokensAbi } from "../../src/chain/abi/local-outcome-tokens.
 import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
-import type { Deposit, Withdrawal } from "../../src/client/index.ts";
+import type { Deposit, Withdrawal } from "../../packages/client/src/index.ts";
 import { ASSETS, nameOf, nameOfRecord, USDC } from "./assets.ts";
 import { order } from "./faults.ts";
 import type { Person, World } from "./people.ts";

@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, expect, it } from "vitest";
 
-const SOURCE = resolve("src/client");
+const SOURCE = resolve("packages/client/src");
 const WORK = resolve(".stack", `docstrings-${process.pid}`);
 afterAll(() => rmSync(WORK, { recursive: true, force: true }));
 
@@ -13,7 +13,7 @@ type Symbol = { name: string; kind: "class" | "function" | "type" | "method"; do
 
 const EXPORT = /^export (?:async )?(class|function|type) (\w+)/;
 const METHOD =
-  /^ {2}(?!constructor\b)(?:static )?(?:async )?\*?(?:get )?(\w+|\[Symbol\.asyncIterator\])\(.*(?:\{|,|\()$/;
+  /^ {2}(?!constructor\b)(?:static )?(?:async )?\*?(?:get )?(\w+|\[Symbol\.asyncIterator\])\((?:.*(?:\{|,|\())?$/;
 
 /** Everything that index.ts exports, with the docstring that stands before it. Relies on the shape that oxfmt gives a file. */
 function publicSymbols(): Symbol[] {
@@ -124,7 +124,7 @@ async function compile(code: string): Promise<string> {
   writeFileSync(
     `${WORK}/tsconfig.json`,
     JSON.stringify({
-      extends: "../../src/client/tsconfig.json",
+      extends: "../../packages/client/tsconfig.json",
       compilerOptions: {
         noEmit: true,
         declaration: false,
@@ -154,7 +154,7 @@ function moduleOf(examples: readonly string[]): string {
   ];
   expect(values.filter((name) => !index.includes(name))).toEqual([]);
   return [
-    `import { ${values.join(", ")}, type Quote, type QuoteRequest } from "../../src/client/index.ts";`,
+    `import { ${values.join(", ")}, type Quote, type QuoteRequest } from "../../packages/client/src/index.ts";`,
     GIVEN,
     ...examples.map((code, index) => `export async function example${index}() {\n${code}\n}`),
   ].join("\n");

@@ -1,55 +1,80 @@
-/** The client as others get it: built, packed by the exports of package.json, in the oldest Node here, checked by a stranger's compiler. */
+/** The client as a bot's author gets it: packed, installed in a folder of its own, checked by another compiler. */
 import { execFile, execFileSync } from "node:child_process";
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-const WORK = resolve(".stack", `client-${process.pid}`);
-const PACKAGE = join(WORK, "node_modules", "rfq-custody");
+const SOURCE = resolve("packages/client");
+/** Inside the repository, as deep as the package, so that its build finds the compiler and the base tsconfig. */
+const COPY = resolve(".stack", `client-${process.pid}`);
+/** Inside the repository, so that the smoke test finds the package ws and the compiler finds types. */
+const STRANGER = join(COPY, "stranger");
+const INSTALLED = join(STRANGER, "node_modules", "@rfq-custody", "client");
+/** Outside the repository, so that only the client is installed. */
+const BOT = mkdtempSync(join(tmpdir(), "bot-"));
 const TSC = resolve("node_modules/.bin/tsc");
+/** 86 KB when this was written: 34 KB of JavaScript without comments, 50 KB of documented types. */
+const MOST_UNPACKED_BYTES = 100_000;
 const run = promisify(execFile);
 
-type PackageJson = {
-  name: string;
-  version: string;
-  type: string;
-  exports: Record<string, Record<string, string> | string>;
-};
+type Packed = { filename: string; unpackedSize: number; files: { path: string }[] };
+
+let packed: Packed;
 
 beforeAll(async () => {
-  mkdirSync(PACKAGE, { recursive: true });
-  const { name, version, type, exports } = JSON.parse(
-    readFileSync("package.json", "utf8"),
-  ) as PackageJson;
-  writeFileSync(join(PACKAGE, "package.json"), JSON.stringify({ name, version, type, exports }));
-  // A package of its own, or its imports would mean this repository.
-  writeFileSync(
-    join(WORK, "package.json"),
-    JSON.stringify({ name: "stranger", type: "module", private: true }),
-  );
-  await run(TSC, ["-p", "src/client/tsconfig.json", "--outDir", join(PACKAGE, "dist/client")]);
-}, 60_000);
-afterAll(() => rmSync(WORK, { recursive: true, force: true }));
-
-/** This one, and the system's, which may be older. */
-const NODES = [...new Set([process.execPath, "/usr/bin/node"])].flatMap((path) => {
-  try {
-    const version = execFileSync(path, ["--version"]).toString().trim();
-    return Number(/^v(\d+)/.exec(version)?.[1]) >= 20 ? [{ path, version }] : [];
-  } catch {
-    return [];
+  // A copy is packed, because packing rebuilds `dist`, which other tests use at the same time.
+  mkdirSync(STRANGER, { recursive: true });
+  for (const name of ["package.json", "tsconfig.json", "README.md", "LICENSE", "src"])
+    cpSync(join(SOURCE, name), join(COPY, name), { recursive: true });
+  const { stdout } = await npm(COPY, ["pack", "--json"]);
+  [packed] = JSON.parse(stdout) as [Packed];
+  for (const folder of [STRANGER, BOT]) {
+    const manifest = { name: "stranger", type: "module", private: true };
+    writeFileSync(join(folder, "package.json"), JSON.stringify(manifest));
+    await npm(folder, ["install", "--offline", join(COPY, packed.filename)]);
   }
+}, 60_000);
+afterAll(() => {
+  for (const folder of [COPY, BOT]) rmSync(folder, { recursive: true, force: true });
 });
 
-it.each(NODES)("runs in Node $version", { timeout: 60_000 }, async ({ path, version }) => {
-  copyFileSync("test/client/smoke.mjs", join(WORK, "smoke.mjs"));
-  const { stdout } = await run(path, [join(WORK, "smoke.mjs")], { timeout: 30_000 });
-  expect(stdout.trim()).toBe(`ok ${version}`);
+/** npm as a person runs it: without the variables that the `npm run` around this test has set. */
+function npm(cwd: string, args: readonly string[]) {
+  const env = { ...process.env };
+  for (const name of Object.keys(env)) if (name.startsWith("npm_")) delete env[name];
+  return run("npm", [...args, "--no-audit", "--no-fund"], { cwd, env });
+}
+
+it("has no dependencies", () => {
+  const manifest = JSON.parse(readFileSync(join(INSTALLED, "package.json"), "utf8")) as object;
+  expect(Object.keys(manifest).filter((name) => /dependencies$/i.test(name))).toEqual([]);
+  expect(
+    readdirSync(join(BOT, "node_modules")).filter((name) => name !== ".package-lock.json"),
+  ).toEqual(["@rfq-custody"]);
+  expect(readdirSync(join(BOT, "node_modules", "@rfq-custody"))).toEqual(["client"]);
+});
+
+it("packs only the built files, README and licence, and stays small", () => {
+  const others = packed.files
+    .map(({ path }) => path)
+    .filter((path) => !/^dist\/[\w-]+\.(js|d\.ts)$/.test(path));
+  expect(others.toSorted()).toEqual(["LICENSE", "README.md", "package.json"]);
+  expect(packed.unpackedSize).toBeLessThan(MOST_UNPACKED_BYTES);
+  expect(readFileSync(join(INSTALLED, "LICENSE"), "utf8")).toBe(readFileSync("LICENSE", "utf8"));
 });
 
 it("imports nothing but its own files", () => {
-  const built = join(PACKAGE, "dist/client");
+  const built = join(INSTALLED, "dist");
   const imports = readdirSync(built)
     .filter((file) => file.endsWith(".js"))
     .flatMap((file) =>
@@ -60,6 +85,36 @@ it("imports nothing but its own files", () => {
   expect(imports.length).toBeGreaterThan(10);
   expect(imports.filter((name) => !/^\.\/[\w-]+\.js$/.test(name))).toEqual([]);
 });
+
+/** The Node of this test, and the system's, which may be older. */
+const NODES = [...new Set([process.execPath, "/usr/bin/node"])].flatMap((path) => {
+  try {
+    const version = execFileSync(path, ["--version"]).toString().trim();
+    return Number(/^v(\d+)/.exec(version)?.[1]) >= 20 ? [{ path, version }] : [];
+  } catch {
+    return [];
+  }
+});
+
+it.each(NODES)("runs in Node $version", { timeout: 60_000 }, async ({ path, version }) => {
+  cpSync("test/client/smoke.mjs", join(STRANGER, "smoke.mjs"));
+  const { stdout } = await run(path, [join(STRANGER, "smoke.mjs")], { timeout: 30_000 });
+  expect(stdout.trim()).toBe(`ok ${version}`);
+});
+
+it.each(["taker.ts", "market-maker.ts"])("is all that examples/%s needs", async (example) => {
+  for (const file of ["settings.ts", example]) cpSync(join("examples", file), join(BOT, file));
+  const ran = await run(process.execPath, [example], { cwd: BOT, timeout: 30_000 }).then(
+    () => expect.fail("it needs arguments"),
+    (error: Error & { stderr: string }) => error.stderr,
+  );
+  expect(ran).toBe(`usage: npx node examples/${example} ${USAGE[example]}\n`);
+});
+
+const USAGE: Record<string, string> = {
+  "taker.ts": "<venue_one|venue_two|venue_three> <asset_id> <amount> <Bid|Ask>",
+  "market-maker.ts": "<venue_one|venue_two|venue_three>",
+};
 
 const STRANGERS = [
   {
@@ -83,14 +138,14 @@ const STRANGERS = [
 
 it.each(STRANGERS)("has types that hold in $where", { timeout: 60_000 }, async ({ options }) => {
   const code = `
-    import { Client, Problem, sign } from "rfq-custody/client";
+    import { Client, Problem, sign } from "@rfq-custody/client";
     const client = new Client({ baseUrl: "http://127.0.0.1:8787", fetch, webSocket: WebSocket });
     export const balance: bigint = (await client.custody.usdcBalance()).balance;
     export const signature: string = await sign({ secret: "s", timestampMs: 1, method: "GET", pathAndQuery: "/" });
     for await (const message of client.accountStream()) if (message.type === "match.created") console.log(message.data.fee + 1n);
     export const code = (error: unknown) => (error instanceof Problem ? error.code : null);
   `;
-  writeFileSync(join(WORK, "stranger.ts"), code);
+  writeFileSync(join(STRANGER, "stranger.ts"), code);
   const compilerOptions = {
     ...options,
     target: "ES2022",
@@ -99,15 +154,15 @@ it.each(STRANGERS)("has types that hold in $where", { timeout: 60_000 }, async (
     skipLibCheck: false,
   };
   writeFileSync(
-    join(WORK, "tsconfig.json"),
+    join(STRANGER, "tsconfig.json"),
     JSON.stringify({ compilerOptions, include: ["stranger.ts"] }),
   );
-  const told = await run(TSC, ["-p", WORK, "--pretty", "false"]).then(
+  const output = await run(TSC, ["-p", STRANGER, "--pretty", "false"]).then(
     () => "",
     (error: Error & { stdout?: string }) => error.stdout ?? error.message,
   );
-  // Only what the client has to answer for: the types of others are theirs.
-  expect(told.split("\n").filter((line) => /stranger\.ts|rfq-custody|TS2307/.test(line))).toEqual(
+  // Only errors of the client and of its caller: other packages' types are theirs.
+  expect(output.split("\n").filter((line) => /stranger\.ts|rfq-custody|TS2307/.test(line))).toEqual(
     [],
   );
 });

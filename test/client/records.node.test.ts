@@ -9,7 +9,7 @@ import {
   type QuoteRequest,
   type Session,
   type Withdrawal,
-} from "../../src/client/index.ts";
+} from "../../packages/client/src/index.ts";
 import { type FakeService, startFakeService } from "../support/node/fake-service.ts";
 
 const at = "2026-11-20T10:00:00.000Z";

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { canonicalMessage, sign, signedHeaders } from "../../src/client/index.ts";
+import { canonicalMessage, sign, signedHeaders } from "../../packages/client/src/index.ts";
 
 const SECRET = "kq3Vt0m1y8Zb5cXwR7uN2pQeLsHdJfGaTiOvYxMzC4E";
 

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
-import { Client, NoAnswer, Problem, sign } from "rfq-custody/client";
+import { Client, NoAnswer, Problem, sign } from "@rfq-custody/client";
 import WsOfPackage, { WebSocketServer } from "ws";
 
 const SECRET = "kq3Vt0m1y8Zb5cXwR7uN2pQeLsHdJfGaTiOvYxMzC4E";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { StreamMessage } from "../../src/client/index.ts";
-import { StreamOrder } from "../../src/client/stream-order.ts";
+import type { StreamMessage } from "../../packages/client/src/index.ts";
+import { StreamOrder } from "../../packages/client/src/stream-order.ts";
 
 const frame = (type: string, seq: number, data: unknown = {}) =>
   ({ type, stream: "s", seq, at: "", data }) as StreamMessage;

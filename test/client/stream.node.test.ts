@@ -6,8 +6,8 @@ import {
   type StreamMessage,
   type StreamOptions,
   type WebSocketLike,
-} from "../../src/client/index.ts";
-import { mayPass, reconnectDelay } from "../../src/client/stream-retry.ts";
+} from "../../packages/client/src/index.ts";
+import { mayPass, reconnectDelay } from "../../packages/client/src/stream-retry.ts";
 
 type Listener = (event: { data?: unknown; code?: number; reason?: string }) => void;
 

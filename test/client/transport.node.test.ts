@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { afterEach, describe, expect, it } from "vitest";
-import { Client, NoAnswer, Problem } from "../../src/client/index.ts";
-import { retryDelay } from "../../src/client/transport.ts";
+import { Client, NoAnswer, Problem } from "../../packages/client/src/index.ts";
+import { retryDelay } from "../../packages/client/src/transport.ts";
 import {
   type FakeService,
   type Received,

@@ -9,7 +9,7 @@ import {
   type Scope,
   type Stream,
   type WebSocketLike,
-} from "../../src/client/index.ts";
+} from "../../packages/client/src/index.ts";
 import { config } from "../../src/platform/config.ts";
 import { anyIp, app, BASE, newKey, newUser } from "../support/edge.ts";
 

@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
-import type { Client } from "../../src/client/index.ts";
+import type { Client } from "../../packages/client/src/index.ts";
 import {
   fund,
   newTrader,

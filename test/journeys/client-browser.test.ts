@@ -4,7 +4,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type * as ClientModule from "../../src/client/index.ts";
+import type * as ClientModule from "../../packages/client/src/index.ts";
 import { newAsset, startTestStack, type TestStack } from "../support/node/stack.ts";
 
 const BUILT = resolve(".stack", `client-browser-${process.pid}`);
@@ -27,7 +27,7 @@ beforeAll(async () => {
   if (CHROMIUM === undefined) return;
   execFileSync(resolve("node_modules/.bin/tsc"), [
     "-p",
-    "src/client/tsconfig.json",
+    "packages/client/tsconfig.json",
     "--outDir",
     BUILT,
   ]);

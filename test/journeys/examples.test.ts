@@ -1,5 +1,5 @@
 /** Every example, as a reader would run it: a process of its own with nothing but its arguments and the environment. */
-import { spawn, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import {
   fund,
@@ -14,6 +14,8 @@ import {
 let stack: TestStack;
 let credentials: Map<Trader, Record<string, string>>;
 beforeAll(async () => {
+  // The examples import the built client.
+  execFileSync("npm", ["run", "-s", "build:client"]);
   stack = await startTestStack();
   credentials = new Map();
 });

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import type { Client, MarketAsset } from "../../src/client/index.ts";
+import type { Client, MarketAsset } from "../../packages/client/src/index.ts";
 import {
   type Answer,
   readRestDescription,

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Address, createPublicClient, getAddress, http, toHex } from "viem";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
-import type { Client } from "../../src/client/index.ts";
+import type { Client } from "../../packages/client/src/index.ts";
 import {
   fund,
   newAsset,

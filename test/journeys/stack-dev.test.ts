@@ -7,7 +7,7 @@ import examples from "../../examples/README.md?raw";
 import readme from "../../README.md?raw";
 import { freePort } from "../../scripts/stack/ports.ts";
 import { type StackFile, readStackFile } from "../../scripts/stack/stack-file.ts";
-import { Client, type Quote } from "../../src/client/index.ts";
+import { Client, type Quote } from "../../packages/client/src/index.ts";
 import {
   type ScriptRun,
   alive,

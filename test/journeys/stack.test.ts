@@ -9,7 +9,7 @@ import {
   type Stream,
   type StreamMessage,
   signedHeaders,
-} from "../../src/client/index.ts";
+} from "../../packages/client/src/index.ts";
 import {
   type TestStack,
   type Trader,

@@ -1,5 +1,5 @@
 /** Everything that comes down a socket, as text: what the client would have read, before it reads it. */
-import type { Client } from "../../../src/client/index.ts";
+import type { Client } from "../../../packages/client/src/index.ts";
 import { until } from "./stack.ts";
 
 export type RawMessage = {

@@ -6,7 +6,12 @@ import type { Address } from "viem";
 import { type Faucet, openFaucet } from "../../../scripts/stack/faucet.ts";
 import { freePort } from "../../../scripts/stack/ports.ts";
 import { type Stack, type StackOptions, startStack } from "../../../scripts/stack/start-stack.ts";
-import { Client, type MarketAsset, type Scope, type Venue } from "../../../src/client/index.ts";
+import {
+  Client,
+  type MarketAsset,
+  type Scope,
+  type Venue,
+} from "../../../packages/client/src/index.ts";
 
 export type TestStack = Stack & { faucet: Faucet };
 
