@@ -7,19 +7,12 @@
  * will ever hold: what it holds, plus what its open buying quotes would bring, stays within it. A Ctrl-C stops quoting first
  * and then cancels what is open, since a quote under way may commit after a cancel.
  */
-import {
-  type Client,
-  Problem,
-  type QuoteRequest,
-  type Stream,
-  type Venue,
-} from "@rfq-custody/client";
+import { type Client, Problem, type QuoteRequest, type Stream, VENUES } from "@rfq-custody/client";
 import { clientOfEnvironment, priceSetting, refuse, wholeSetting } from "./settings.ts";
 
-const VENUES: readonly Venue[] = ["venue_one", "venue_two", "venue_three"];
 const venue_id = VENUES.find((venue) => venue === process.argv[2]);
 if (venue_id === undefined)
-  refuse("usage: npx node examples/market-maker.ts <venue_one|venue_two|venue_three>");
+  refuse(`usage: npx node examples/market-maker.ts <${VENUES.join("|")}>`);
 const fair = priceSetting("FAIR_PRICE", 500_000);
 const halfSpread = Number(wholeSetting("HALF_SPREAD", 10_000n));
 if (fair - halfSpread < 1 || fair + halfSpread > 1_000_000) {

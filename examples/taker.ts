@@ -5,10 +5,9 @@
  *
  * LIMIT_PRICE (scaled by 1e6) is the worst price to accept, WAIT_SECS how long to wait for quotes.
  */
-import type { Client, Quote, QuoteRequest, Side, Venue } from "@rfq-custody/client";
+import { type Client, type Quote, type QuoteRequest, type Side, VENUES } from "@rfq-custody/client";
 import { clientOfEnvironment, priceSetting, refuse, wholeSetting } from "./settings.ts";
 
-const VENUES: readonly Venue[] = ["venue_one", "venue_two", "venue_three"];
 /** What a request lives when it does not say. */
 const MAX_WAIT_SECS = 300;
 
@@ -21,9 +20,7 @@ if (
   asset_id === undefined ||
   !/^\d+$/.test(amount ?? "")
 ) {
-  refuse(
-    "usage: npx node examples/taker.ts <venue_one|venue_two|venue_three> <asset_id> <amount> <Bid|Ask>",
-  );
+  refuse(`usage: npx node examples/taker.ts <${VENUES.join("|")}> <asset_id> <amount> <Bid|Ask>`);
 }
 const waitSecs = Number(wholeSetting("WAIT_SECS", 5n));
 if (waitSecs > MAX_WAIT_SECS)

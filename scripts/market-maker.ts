@@ -10,10 +10,10 @@ import {
   type QuoteRequest,
   type Stream,
   type Venue,
+  VENUES,
 } from "../packages/client/src/index.ts";
 import type { Faucet } from "./stack/faucet.ts";
 
-const VENUES: readonly Venue[] = ["venue_one", "venue_two", "venue_three"];
 const QUOTE_LIFE_SECS = 120;
 /** Half the distance between what it buys and sells for, scaled by 1e6. */
 const HALF_SPREAD = 10_000;

@@ -16,6 +16,8 @@ import {
 } from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { type Venue, VENUES } from "../../src/platform/venues.ts";
+import { venueRecord } from "./venue-record.ts";
 
 export type DeployOptions = {
   rpcUrl: string;
@@ -36,7 +38,7 @@ export type Deployment = {
   vault: Address;
   factory: Address;
   usdc: Address;
-  outcomeTokens: { venue_one: Address; venue_two: Address; venue_three: Address };
+  outcomeTokens: Record<Venue, Address>;
   /** The first block with one of the contracts: where a scan starts. */
   deployedAtBlock: bigint;
 };
@@ -106,11 +108,9 @@ export async function deployContracts(options: DeployOptions): Promise<Deploymen
   ]);
   const factory = await deploy("DepositFactory", [0, admin, options.operator, vault, timelock]);
   const usdc = await deploy("LocalUSDC", []);
-  const outcomeTokens = {
-    venue_one: await deploy("LocalOutcomeTokens", []),
-    venue_two: await deploy("LocalOutcomeTokens", []),
-    venue_three: await deploy("LocalOutcomeTokens", []),
-  };
+  const tokens: [Venue, Address][] = [];
+  for (const venue of VENUES) tokens.push([venue, await deploy("LocalOutcomeTokens", [])]);
+  const outcomeTokens = venueRecord(tokens);
 
   const setLimit = (token: Address, kind: number) =>
     send({

@@ -1,8 +1,7 @@
 /** The files by which other programs find a running stack (contract, section 7). */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-
-export type VenueId = "venue_one" | "venue_two" | "venue_three";
+import type { Venue } from "../../src/platform/venues.ts";
 
 export type DemoUser = { email: string; password: string; role: "taker" | "maker" };
 
@@ -14,7 +13,7 @@ export type StackFile = {
   rpc_url: string;
   vault: string;
   usdc: string;
-  venues: Record<VenueId, { outcome_tokens: string }>;
+  venues: Record<Venue, { outcome_tokens: string }>;
   users: DemoUser[];
 };
 

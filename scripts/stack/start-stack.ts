@@ -2,6 +2,7 @@
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { privateKeyToAccount } from "viem/accounts";
+import { VENUES } from "../../src/platform/venues.ts";
 import { type Anvil, startAnvil } from "./anvil.ts";
 import { bundleWorker } from "./bundle.ts";
 import { type Deployment, deployContracts } from "./deploy-contracts.ts";
@@ -18,6 +19,7 @@ import { applyMigrations } from "./migrate.ts";
 import { type OperatorAnswer, type OperatorCommand, askOperator } from "./operator-call.ts";
 import { freePort, requireFreePort } from "./ports.ts";
 import { DEFAULT_STACK_DIR, type DemoUser, type StackFile } from "./stack-file.ts";
+import { venueRecord } from "./venue-record.ts";
 import { type Workerd, startWorkerd, untilHealthy } from "./workerd.ts";
 
 export type StackOptions = {
@@ -142,7 +144,6 @@ function stackOf(parts: {
   stop(): Promise<void>;
 }): Stack {
   const { anvil, workerd, deployment, dir } = parts;
-  const venue = (outcome_tokens: string) => ({ outcome_tokens });
   const file: StackFile = {
     base_url: workerd.baseUrl,
     chain: LOCAL_CHAIN,
@@ -150,11 +151,9 @@ function stackOf(parts: {
     rpc_url: anvil.rpcUrl,
     vault: deployment.vault,
     usdc: deployment.usdc,
-    venues: {
-      venue_one: venue(deployment.outcomeTokens.venue_one),
-      venue_two: venue(deployment.outcomeTokens.venue_two),
-      venue_three: venue(deployment.outcomeTokens.venue_three),
-    },
+    venues: venueRecord(
+      VENUES.map((venue) => [venue, { outcome_tokens: deployment.outcomeTokens[venue] }]),
+    ),
     users: [],
   };
   const announceUsers = (users: DemoUser[]) => {

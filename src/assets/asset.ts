@@ -1,7 +1,6 @@
 /** What can be held: USDC, or an outcome token named by venue and asset id, never by asset id alone. */
 
-export const VENUES = ["venue_one", "venue_two", "venue_three"] as const;
-export type Venue = (typeof VENUES)[number];
+import { VENUES, type Venue } from "../platform/venues.ts";
 
 export const USDC = "usdc";
 /** `usdc`, or `<venue>:<asset_id>` with the id in canonical form: the spelling used in D1 and in stream names. */

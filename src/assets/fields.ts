@@ -2,7 +2,8 @@
 import { field, oneOf, textField } from "../http/fields.ts";
 import { parseAddress } from "./address.ts";
 import { parseJsonInteger, parseU256 } from "./amount.ts";
-import { canonicalAssetId, VENUES } from "./asset.ts";
+import { canonicalAssetId } from "./asset.ts";
+import { VENUES } from "../platform/venues.ts";
 
 const U256_FORMS =
   "must be a non-negative integer up to 2^256-1, as decimal text, 0x hex text or a JSON number";

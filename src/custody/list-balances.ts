@@ -1,6 +1,7 @@
 import { z } from "@hono/zod-openapi";
 import { toHex } from "../assets/amount.ts";
-import { readAssetKey, type Venue } from "../assets/asset.ts";
+import { readAssetKey } from "../assets/asset.ts";
+import type { Venue } from "../platform/venues.ts";
 import type { Balance } from "../ledger/balance.ts";
 import { listBalances as listOwn } from "../ledger/balance.ts";
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";

@@ -1,7 +1,7 @@
 /** Requests and answers of the custody endpoints (contract.md section 4). */
 import { z } from "@hono/zod-openapi";
 import { U256Out } from "../assets/amount.ts";
-import { VENUES } from "../assets/asset.ts";
+import { VENUES } from "../platform/venues.ts";
 import { address, assetId, decimalUnits, positiveU256, venueField } from "../assets/fields.ts";
 import { LIMIT_DOCUMENTED, limitField, timeIdPage } from "../http/cursor.ts";
 import { boolean, oneOf, pattern, preciseTimestamp, textField, uuidField } from "../http/fields.ts";

@@ -1,5 +1,6 @@
 /** What anyone may ask: the time, whether the service is up, and what it serves. */
 import { z } from "@hono/zod-openapi";
+import { VENUES } from "../platform/venues.ts";
 import { defaultChain, type Config } from "../platform/config.ts";
 import { unavailable } from "../platform/problem.ts";
 import { type Api, route } from "./define-route.ts";
@@ -36,8 +37,6 @@ export function registerPublicRoutes(app: Api): void {
   registerConfig(app);
 }
 
-const VenueName = z.enum(["venue_one", "venue_two", "venue_three"]);
-
 const ConfigAnswer = z
   .object({
     chains: z.array(
@@ -52,7 +51,7 @@ const ConfigAnswer = z
     ),
     venues: z.array(
       z.object({
-        venue_id: VenueName,
+        venue_id: z.enum(VENUES),
         chain: z.string(),
         outcome_tokens: z.string(),
         paused: z.boolean(),

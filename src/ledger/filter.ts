@@ -1,5 +1,6 @@
 /** What get-ledger can be asked for, and which entries a filter leaves. */
-import { USDC, VENUES, type Venue } from "../assets/asset.ts";
+import { USDC } from "../assets/asset.ts";
+import { VENUES, type Venue } from "../platform/venues.ts";
 import { join, MAX_NATIVE_UNITS, raw, type Sql, sql } from "../platform/sql.ts";
 import { type Reason, reasonNumber } from "./codes.ts";
 import { GIVEN_BY_OTHERS, MOVEMENTS } from "./transfer-types.ts";

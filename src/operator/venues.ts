@@ -1,4 +1,4 @@
-import { VENUES, type Venue } from "../assets/asset.ts";
+import { VENUES, type Venue } from "../platform/venues.ts";
 import { invalidRequest } from "../platform/problem.ts";
 import { pauseVenue, resumeVenue } from "../rfq/close-books.ts";
 import { recordCommand } from "./audit.ts";

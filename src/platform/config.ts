@@ -1,5 +1,6 @@
 /** Settings and secrets, parsed once per isolate. A bad one stops the Worker at its first request, not at its first loss. */
 import { z } from "zod";
+import { VENUES } from "./venues.ts";
 
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
 
@@ -28,7 +29,7 @@ const Chain = z.strictObject({
 });
 
 const VenueSetting = z.strictObject({
-  venue_id: z.enum(["venue_one", "venue_two", "venue_three"]),
+  venue_id: z.enum(VENUES),
   chain: z.string(),
   outcome_tokens: address,
   taker_fee_bps: z.int().min(0).max(1_000).default(0),

@@ -1,6 +1,6 @@
 /** The maker's panic button: one batch over every book, each fitting quote committed before it. */
 import { type Actor, explainActor, mayWrite } from "../auth/actor.ts";
-import type { Venue } from "../assets/asset.ts";
+import type { Venue } from "../platform/venues.ts";
 import { commit, newGroup } from "../platform/commit.ts";
 import { Problem, unavailable } from "../platform/problem.ts";
 import { all, type Sql, sql, uuid } from "../platform/sql.ts";

@@ -1,5 +1,5 @@
 /** Ends open business on the operator's word: of one user (freeze) or of one venue (market close). */
-import type { Venue } from "../assets/asset.ts";
+import type { Venue } from "../platform/venues.ts";
 import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
 import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";

@@ -1,4 +1,4 @@
-import type { Venue } from "../assets/asset.ts";
+import type { Venue } from "../platform/venues.ts";
 import {
   fetchCount,
   olderThan,

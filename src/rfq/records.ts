@@ -3,7 +3,8 @@
  * bodies, so that all three say the same.
  */
 import { toHex } from "../assets/amount.ts";
-import { readAssetKey, type Venue } from "../assets/asset.ts";
+import { readAssetKey } from "../assets/asset.ts";
+import type { Venue } from "../platform/venues.ts";
 import type { Side } from "../assets/fields.ts";
 import { NOW } from "../platform/commit.ts";
 import { join, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";

@@ -1,5 +1,6 @@
 /** The wire shapes of the RFQ routes: what is taken and what is answered (contract.md section 5). */
 import { z } from "@hono/zod-openapi";
+import { VENUES } from "../platform/venues.ts";
 import { assetId, positiveU256, price, sideField, venueField } from "../assets/fields.ts";
 import { boolean, integer, oneOf, uuidField } from "../http/fields.ts";
 
@@ -35,7 +36,7 @@ export const requestState = oneOf(REQUEST_STATES);
 export const quoteState = oneOf(QUOTE_STATES);
 
 const u256Out = z.string().regex(/^0x(0|[1-9a-f][0-9a-f]{0,63})$/);
-const venueOut = z.enum(["venue_one", "venue_two", "venue_three"]);
+const venueOut = z.enum(VENUES);
 const sideOut = z.enum(["Bid", "Ask"]);
 const traded = { venue_id: venueOut, asset_id: z.string(), amount: u256Out, side: sideOut };
 

@@ -1,7 +1,8 @@
 /** Small builders of users, credentials and money. Each call makes names of its own, so tests share one database. */
 import type { Actor } from "../../src/auth/actor.ts";
 import type { Scope } from "../../src/auth/scope.ts";
-import { assetKey, type AssetKey, type Venue } from "../../src/assets/asset.ts";
+import { assetKey, type AssetKey } from "../../src/assets/asset.ts";
+import type { Venue } from "../../src/platform/venues.ts";
 import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { commit, newGroup } from "../../src/platform/commit.ts";

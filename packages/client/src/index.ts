@@ -16,3 +16,4 @@ export { Stream, type StreamOptions, type WebSocketLike } from "./stream.ts";
 export type { StreamMessage, StreamMessageOf } from "./stream-messages.ts";
 export type { Credential } from "./transport.ts";
 export type * from "./types.ts";
+export { VENUES } from "./types.ts";

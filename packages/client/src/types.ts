@@ -4,8 +4,10 @@
  * timestamps are RFC 3339 texts in UTC with milliseconds: they sort as they are, and `new Date(text)` reads them.
  */
 
+/** Every venue that the service knows. */
+export const VENUES = ["venue_one", "venue_two", "venue_three"] as const;
 /** Where an outcome token is from; what a deployment has is in `client.config()`. */
-export type Venue = "venue_one" | "venue_two" | "venue_three";
+export type Venue = (typeof VENUES)[number];
 /** `Bid`: the requester buys the asset with USDC. `Ask`: the requester sells it. */
 export type Side = "Bid" | "Ask";
 /** What a credential may do: look, trade, pay out. */

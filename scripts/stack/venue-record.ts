@@ -1,0 +1,7 @@
+import type { Venue } from "../../src/platform/venues.ts";
+
+/** A record with one value for each venue. The caller passes an entry for every venue. */
+export function venueRecord<T>(entries: readonly (readonly [Venue, T])[]): Record<Venue, T> {
+  // The type of `Object.fromEntries` loses the names.
+  return Object.fromEntries(entries) as Record<Venue, T>;
+}
