@@ -14,10 +14,10 @@ import { type EdgeContext, type EdgeEnv, newExchange } from "./http/request-cont
 import { problem } from "./platform/problem.ts";
 import { registerPublicRoutes } from "./http/public-routes.ts";
 import { addCors, faultResponse, finish, logExchange, preflight } from "./http/respond.ts";
-import type { Api, CredentialsEnded } from "./http/define-route.ts";
 import { registerRfqRoutes } from "./rfq/routes.ts";
 import { closeSockets } from "./streams/notify.ts";
 import { registerStreamRoutes } from "./streams/routes.ts";
+import type { Api, CredentialsEnded } from "./http/route-definition.ts";
 
 export function createApp(): Api {
   const hono = new OpenAPIHono<EdgeEnv>();

@@ -13,12 +13,13 @@ import {
 import { problem, Problem } from "../platform/problem.ts";
 import { all, first, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
-import { type Actor, explainActor, mayWrite, type SessionActor } from "./actor.ts";
+import { explainActor, mayWrite } from "./may-write.ts";
 import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials, readAllowedIps } from "./credential-cache.ts";
 import { scopeMissing } from "./permit.ts";
-import { capScopes, readScopes, type Scope, writeScopes } from "./scope.ts";
+import { capScopes, readScopes, writeScopes } from "./scope.ts";
 import { sealSecret } from "./secret-box.ts";
+import type { Actor, SessionActor, Scope } from "../platform/actor.ts";
 
 /** Live keys of one user, operator-made ones included. */
 export const MAX_LIVE_KEYS = 100;

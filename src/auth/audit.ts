@@ -8,7 +8,7 @@ import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../ht
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
-import type { Actor } from "./actor.ts";
+import type { Actor } from "../platform/actor.ts";
 
 export const AUDIT_KINDS = [
   "login",

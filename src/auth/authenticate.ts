@@ -7,14 +7,14 @@
 import { toWireTime } from "../platform/time.ts";
 import { problem } from "../platform/problem.ts";
 import { rawTarget } from "../http/request.ts";
-import type { Authenticate } from "../http/define-route.ts";
-import type { Actor, ApiKeyActor } from "./actor.ts";
 import { type KeyState, keyState, userState } from "./credential-cache.ts";
 import { canonicalMessage, describeSigned, parseTimestampMs, verifySignature } from "./hmac.ts";
 import { ipAllowed } from "../http/ip-range.ts";
 import { noteKeyUse } from "./key-use.ts";
 import { refusal } from "./permit.ts";
 import { readSession } from "./session.ts";
+import type { Actor, ApiKeyActor } from "../platform/actor.ts";
+import type { Authenticate } from "../http/route-definition.ts";
 
 type Incoming = Parameters<Authenticate>[0];
 

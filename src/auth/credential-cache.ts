@@ -9,8 +9,9 @@
 import type { Config } from "../platform/config.ts";
 import { first, readUuid, sql, uuid } from "../platform/sql.ts";
 import { importHmacKey } from "./hmac.ts";
-import { readScopes, type Scope } from "./scope.ts";
+import { readScopes } from "./scope.ts";
 import { openSecret } from "./secret-box.ts";
+import type { Scope } from "../platform/actor.ts";
 
 /** The contract's "reads follow within 5 s", less the time a read may take. */
 const FRESH_MS = 4_500;

@@ -2,9 +2,10 @@
 import { Problem } from "../platform/problem.ts";
 import { all, readUuid, sql, uuid } from "../platform/sql.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
-import { explainActor, mayWrite, type SessionActor } from "./actor.ts";
+import { explainActor, mayWrite } from "./may-write.ts";
 import { commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
+import type { SessionActor } from "../platform/actor.ts";
 
 export async function endSessions(
   db: D1Database,

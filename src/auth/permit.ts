@@ -1,7 +1,6 @@
 /** May this actor make this call: kind of credential first, then scope (contract.md section 2, order of faults). */
 import { type Problem, problem } from "../platform/problem.ts";
-import type { Actor } from "./actor.ts";
-import type { Scope } from "./scope.ts";
+import type { Actor, Scope } from "../platform/actor.ts";
 
 export type Needs = {
   readonly credential: "any" | "session" | "api_key";

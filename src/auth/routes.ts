@@ -2,7 +2,7 @@ import { z } from "@hono/zod-openapi";
 import { pageSchema, timeIdPage } from "../http/cursor.ts";
 import { boolean, oneOf, text, textField, timestamp, uuidField } from "../http/fields.ts";
 import { invalidRequest } from "../platform/problem.ts";
-import { type Api, type EndedCredentials, route } from "../http/define-route.ts";
+import { route } from "../http/define-route.ts";
 import { toWireTime } from "../platform/time.ts";
 import {
   isAhead,
@@ -17,8 +17,9 @@ import { endSessions } from "./end-sessions.ts";
 import { email, newPassword } from "./fields.ts";
 import { parseIpRange } from "../http/ip-range.ts";
 import { login, register } from "./login.ts";
-import { SCOPES } from "./scope.ts";
 import { issueTicket, openedStreams } from "./ws-ticket.ts";
+import { SCOPES } from "../platform/actor.ts";
+import type { Api, EndedCredentials } from "../http/route-definition.ts";
 
 const Scopes = z.array(z.enum(SCOPES));
 

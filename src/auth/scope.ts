@@ -1,6 +1,4 @@
-export const SCOPES = ["read", "trade", "withdraw"] as const;
-export type Scope = (typeof SCOPES)[number];
-
+import { SCOPES, type Scope } from "../platform/actor.ts";
 /** The named scopes that `held` has too, in the order read, trade, withdraw. */
 export function capScopes(named: readonly Scope[], held: readonly Scope[]): Scope[] {
   return SCOPES.filter((scope) => named.includes(scope) && held.includes(scope));

@@ -2,8 +2,8 @@
 import type { Config } from "../platform/config.ts";
 import { isObject } from "../http/json.ts";
 import { problem } from "../platform/problem.ts";
-import type { SessionActor } from "./actor.ts";
 import { readScopes } from "./scope.ts";
+import type { SessionActor } from "../platform/actor.ts";
 
 const ISSUER = "rfq-custody";
 const AUDIENCE = "rfq-custody";

@@ -5,12 +5,13 @@ import { problem, Problem } from "../platform/problem.ts";
 import { trimUntilDone } from "../platform/trim.ts";
 import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { type Actor, explainActor, mayWrite } from "./actor.ts";
+import { explainActor, mayWrite } from "./may-write.ts";
 import { optionalUuid } from "./audit.ts";
 import { readAllowedIps } from "./credential-cache.ts";
 import { ipAllowed } from "../http/ip-range.ts";
 import { scopeMissing } from "./permit.ts";
-import { readScopes, type Scope, writeScopes } from "./scope.ts";
+import { readScopes, writeScopes } from "./scope.ts";
+import type { Actor, Scope } from "../platform/actor.ts";
 
 export const TICKET_LIFETIME_MS = 30_000;
 

@@ -1,5 +1,5 @@
 /** Deposit addresses: derived, numbered per user and chain, watched for ever. The newest one is current. */
-import { type Actor, explainActor, mayWrite } from "../auth/actor.ts";
+import { explainActor, mayWrite } from "../auth/may-write.ts";
 import { commitAudited, recordOf } from "../auth/audit.ts";
 import { checksumAddress } from "../assets/address.ts";
 import { depositAddressFor } from "../chain/addresses.ts";
@@ -9,6 +9,7 @@ import { Problem, problem, unavailable } from "../platform/problem.ts";
 import { all, blob, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { AddressCopy } from "./watcher/restore-addresses.ts";
+import type { Actor } from "../platform/actor.ts";
 
 export const MAX_DEPOSIT_ADDRESSES = 50;
 

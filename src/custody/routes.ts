@@ -4,7 +4,7 @@ import { verifyFactory } from "../chain/verify-factory.ts";
 import { readBalance } from "../ledger/balance.ts";
 import { pageSchema } from "../http/cursor.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { type Api, reply, route } from "../http/define-route.ts";
+import { route } from "../http/define-route.ts";
 import { readUuid } from "../platform/sql.ts";
 import { pushHints } from "../streams/notify.ts";
 import { chainNamed, checkDestination, withdrawalChain } from "./check-destination.ts";
@@ -18,6 +18,7 @@ import { listWithdrawals } from "./list-withdrawals.ts";
 import { type WithdrawalRow, withdrawalView } from "./records.ts";
 import * as schema from "./schemas.ts";
 import { type WithdrawTerms, withdraw } from "./withdraw.ts";
+import { type Api, reply } from "../http/route-definition.ts";
 
 const READ = { tag: "Custody", credential: "any", scope: "read" } as const;
 

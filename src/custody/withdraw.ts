@@ -2,7 +2,7 @@
  * POST /custody/withdraw: one unit inserts the withdrawal and moves its amount from available to pending. The gate holds
  * every precondition; why it did not fire is looked up only afterwards. The queue message is a doorbell and may be lost.
  */
-import { type Actor, explainActor, mayWrite } from "../auth/actor.ts";
+import { explainActor, mayWrite } from "../auth/may-write.ts";
 import { auditRow, recordOf } from "../auth/audit.ts";
 import { toHex } from "../assets/amount.ts";
 import type { AssetKey } from "../assets/asset.ts";
@@ -18,6 +18,7 @@ import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
 import { announceWithdrawals } from "./announce.ts";
 import { WITHDRAWAL_COLUMNS, type WithdrawalRow } from "./records.ts";
+import type { Actor } from "../platform/actor.ts";
 
 export type WithdrawTerms = {
   readonly clientWithdrawalId: string;

@@ -1,7 +1,7 @@
 /** The OpenAPI description of a route, from the same schemas that validate it. */
 import { type RouteConfig, z } from "@hono/zod-openapi";
-import type { Credential } from "./define-route.ts";
 import { type ProblemCode, problemStatus } from "../platform/problem.ts";
+import type { Credential } from "../platform/actor.ts";
 
 export const API_VERSION = "0.1.0";
 

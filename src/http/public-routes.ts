@@ -3,9 +3,10 @@ import { z } from "@hono/zod-openapi";
 import { VENUES } from "../platform/venues.ts";
 import { defaultChain, type Config } from "../platform/config.ts";
 import { unavailable } from "../platform/problem.ts";
-import { type Api, route } from "./define-route.ts";
+import { route } from "./define-route.ts";
 import { all, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
+import type { Api } from "./route-definition.ts";
 
 export function registerPublicRoutes(app: Api): void {
   route(app, {

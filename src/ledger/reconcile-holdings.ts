@@ -11,7 +11,7 @@ import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, first, prepare, sql } from "../platform/sql.ts";
 import { externalOwner } from "./post.ts";
-import type { Difference } from "./reconcile.ts";
+import type { Difference } from "./difference.ts";
 
 /** What vault and deposit addresses hold together at exactly this block, by asset. Throws when the chain cannot say. */
 export type HoldingsAt = (query: {

@@ -1,25 +1,11 @@
 /** Reconciliation of the journal with itself: J1–J6. */
-import { all, join, prepare, raw, readUuid, type Sql, sql } from "../platform/sql.ts";
+import { all, join, prepare, raw, type Sql, sql } from "../platform/sql.ts";
 import { describeReason, REASONS, reasonCode, reasonNumber } from "./codes.ts";
 import { MOVEMENTS } from "./transfer-types.ts";
-import type { Difference } from "./reconcile.ts";
+import { type Difference, accountName, type AccountRow } from "./difference.ts";
 
 /** Rows with `after < id <= upTo`. */
 export type Slice = { readonly after: number; readonly upTo: number };
-
-/** An account as a row names it, and how far it is off. */
-export type AccountRow = {
-  readonly owner: string | null;
-  readonly kind: string | null;
-  readonly asset: string | null;
-};
-
-/** `<owner>/<kind>/<asset>`; an owner of 16 bytes is a user, any other one a name. */
-export function accountName({ owner, kind, asset }: AccountRow): string {
-  if (owner === null) return "unknown account";
-  const name = owner.length === 32 ? readUuid(owner) : Buffer.from(owner, "hex").toString("utf8");
-  return `${name}/${kind}/${asset}`;
-}
 
 /** Differences of one kind that a slice tells by name. */
 const MAX_PER_SLICE = 100;

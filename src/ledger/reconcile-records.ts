@@ -5,8 +5,8 @@
 import { all, type Sql, sql } from "../platform/sql.ts";
 import { describeReason, reasonCode } from "./codes.ts";
 import { FEES_OWNER } from "./post.ts";
-import type { Difference } from "./reconcile.ts";
-import { accountName, type Slice } from "./reconcile-journal.ts";
+import { type Slice } from "./reconcile-journal.ts";
+import { type Difference, accountName } from "./difference.ts";
 
 export async function checkRecords(db: D1Database, slice: Slice): Promise<Difference[]> {
   const found = await Promise.all(

@@ -20,18 +20,9 @@ import {
   passTransfers,
 } from "./reconcile-journal.ts";
 import { checkRecords } from "./reconcile-records.ts";
+import type { Difference } from "./difference.ts";
 
 export type { HoldingsAt } from "./reconcile-holdings.ts";
-
-export type Difference = {
-  /** The invariant that does not hold. */
-  readonly check: "J1" | "J2" | "J3" | "J4" | "J5" | "J6" | "J8" | "J9" | "S1";
-  /** `<owner>/<kind>/<asset>`, where the owner is a user id, `fees` or `external:<chain>`. */
-  readonly account: string;
-  /** Native units, signed: what is there less what should be. */
-  readonly amount: string;
-  readonly detail: string;
-};
 
 export type Reconciliation = {
   /** No difference is open, and everything was compared. */

@@ -1,6 +1,5 @@
 import { createOperatorApiKey, revokeApiKey } from "../auth/api-key.ts";
 import { rewrapKeys } from "../auth/rewrap-keys.ts";
-import { SCOPES, type Scope } from "../auth/scope.ts";
 import { createUser, findUserId, freezeUser, setPassword, unfreezeUser } from "../auth/user.ts";
 import { openedStreams } from "../auth/ws-ticket.ts";
 import { forgetCredentials } from "../auth/credential-cache.ts";
@@ -14,6 +13,7 @@ import { closeSockets, pushHints } from "../streams/notify.ts";
 import { noticeTo, tellUser } from "../streams/notice.ts";
 import { badOption, type Desk, fieldOption, idOption, option, optional } from "./context.ts";
 import { Refusal } from "./refusal.ts";
+import { SCOPES, type Scope } from "../platform/actor.ts";
 
 export async function createAccount(desk: Desk): Promise<unknown> {
   const { userId } = await createUser(desk.env.DB, {

@@ -1,4 +1,4 @@
-import { explainActor, mayWrite } from "../auth/actor.ts";
+import { explainActor, mayWrite } from "../auth/may-write.ts";
 import { USDC } from "../assets/asset.ts";
 import { FEES_OWNER, post, transfer } from "../ledger/post.ts";
 import { type Group, NOW } from "../platform/commit.ts";

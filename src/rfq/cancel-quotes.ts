@@ -1,5 +1,5 @@
 /** The maker's panic button: one batch over every book, each fitting quote committed before it. */
-import { type Actor, explainActor, mayWrite } from "../auth/actor.ts";
+import { explainActor, mayWrite } from "../auth/may-write.ts";
 import type { Venue } from "../platform/venues.ts";
 import { commit, newGroup } from "../platform/commit.ts";
 import { Problem, unavailable } from "../platform/problem.ts";
@@ -9,6 +9,7 @@ import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
 import { pushHints } from "../streams/notify.ts";
 import { announceRfq } from "./announce.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
+import type { Actor } from "../platform/actor.ts";
 
 export type QuoteFilter = {
   readonly venue?: Venue | undefined;

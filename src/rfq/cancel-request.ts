@@ -1,4 +1,4 @@
-import { explainActor, mayWrite } from "../auth/actor.ts";
+import { explainActor, mayWrite } from "../auth/may-write.ts";
 import { NOW } from "../platform/commit.ts";
 import { first, readUuid, sql, uuid } from "../platform/sql.ts";
 import { type Answer, type CancelRequest, refused } from "./command.ts";

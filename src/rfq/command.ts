@@ -1,8 +1,8 @@
 /** The commands of a book and their answers: plain data, since they cross a Durable Object call. */
 import type { Side } from "../assets/fields.ts";
-import type { Actor } from "../auth/actor.ts";
 import type { ProblemData } from "../platform/problem.ts";
 import type { MatchRow, QuoteRow, RequestRow } from "./records.ts";
+import type { Actor } from "../platform/actor.ts";
 
 /** A client's own key for the command; `terms` is the command by value, so that spellings do not differ. */
 export type Idempotency = { readonly key: string; readonly terms: string };

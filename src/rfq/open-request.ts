@@ -1,4 +1,4 @@
-import { mayWrite, explainActor } from "../auth/actor.ts";
+import { mayWrite, explainActor } from "../auth/may-write.ts";
 import { readAssetKey } from "../assets/asset.ts";
 import type { Config } from "../platform/config.ts";
 import { STORAGE_LEFT } from "../platform/storage.ts";

@@ -1,4 +1,4 @@
-import { explainActor, mayWrite } from "../auth/actor.ts";
+import { explainActor, mayWrite } from "../auth/may-write.ts";
 import { readAssetKey } from "../assets/asset.ts";
 import type { Side } from "../assets/fields.ts";
 import { readBalance } from "../ledger/balance.ts";

@@ -2,24 +2,23 @@
  * One object per (venue, asset). It puts commands in order, commits them in groups, pushes the book stream and wakes at
  * the next expiry. It decides nothing: a stale or second copy of it can do no harm.
  */
-import { DurableObject } from "cloudflare:workers";
 import { config, type Config } from "../platform/config.ts";
 import { faultHook } from "../platform/fault.ts";
 import { first, sql, uuid } from "../platform/sql.ts";
-import { bookStream, type LoggedEvent } from "../streams/event-log.ts";
-import { handleFrame } from "./socket-commands.ts";
-import { pushHints, type SocketsOf } from "../streams/notify.ts";
-import { answerClose } from "../streams/socket.ts";
-import { SocketHost } from "../streams/socket-host.ts";
+import { bookStream } from "../streams/event-log.ts";
+import { receiveCommand } from "./socket-commands.ts";
+import { pushHints } from "../streams/notify.ts";
+import { StreamObject } from "../streams/stream-object.ts";
 import { acceptQuote } from "./accept-quote.ts";
 import type { GroupDone } from "./book-group.ts";
 import { cancelQuote } from "./cancel-quote.ts";
 import { cancelRequest } from "./cancel-request.ts";
 import { type Answer, type Command, refused } from "./command.ts";
+import { RFQ_EVENTS } from "./event-views.ts";
 import { openRequest } from "./open-request.ts";
 import { placeQuote, type RequestTerms } from "./place-quote.ts";
 import { Pump } from "./group-committer.ts";
-import { submitCommand } from "./submit.ts";
+import { openRequestsSnapshot } from "./snapshot.ts";
 import type { Unit } from "./operation.ts";
 
 /** Requests whose terms are kept; they never change, so this only bounds memory. */
@@ -28,20 +27,20 @@ const MAX_KNOWN_REQUESTS = 20_000;
 const RETRY_MS = 1_000;
 const MIN_ALARM_MS = 50;
 
-export class RfqBook extends DurableObject<Env> {
+export class RfqBook extends StreamObject {
   readonly #asset: string;
   readonly #settings: Config;
-  readonly #sockets: SocketHost;
   readonly #pump: Pump;
   readonly #requests = new Map<string, RequestTerms>();
   #alarmAt: number | null | undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
-    super(ctx, env);
     // An alarm after a restart may come without the name.
-    this.#asset = ctx.id.name ?? ctx.storage.kv.get<string>("asset") ?? "";
+    const asset = ctx.id.name ?? ctx.storage.kv.get<string>("asset") ?? "";
+    const stream = bookStream(asset);
+    super(ctx, env, { stream, views: RFQ_EVENTS, snapshot: openRequestsSnapshot(stream) });
+    this.#asset = asset;
     this.#settings = config(env);
-    this.#sockets = new SocketHost(ctx, env.DB, bookStream(this.#asset));
     this.#pump = new Pump(env.DB, {
       asset: this.#asset,
       waitMs: this.#settings.RFQ_GROUP_WAIT_MS,
@@ -58,56 +57,25 @@ export class RfqBook extends DurableObject<Env> {
       : this.#pump.submit(unit);
   }
 
-  push(events: readonly LoggedEvent[]): Promise<void> {
-    return this.#sockets.push(events);
-  }
-
-  catchUp(): Promise<void> {
-    return this.#sockets.catchUp();
-  }
-
-  async closeSockets(whose: SocketsOf): Promise<void> {
-    this.#sockets.closeSockets(whose);
-  }
-
   /** Cron's word that something here is due: what a lost alarm should have done. */
   async expireDue(): Promise<void> {
     await this.#pump.expire();
-  }
-
-  override async fetch(request: Request): Promise<Response> {
-    const response = await this.#sockets.accept(request, this.#settings.STREAM_SOCKETS_PER_USER);
-    await this.#wakeAt(this.#sockets.closeEnded(Date.now()));
-    return response;
-  }
-
-  override async webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
-    await handleFrame(socket, message, {
-      env: this.env,
-      settings: this.#settings,
-      submit: (command) => submitCommand(this.env, command),
-    });
-  }
-
-  override async webSocketClose(socket: WebSocket, code: number): Promise<void> {
-    answerClose(socket, code);
-    await this.#sockets.left();
-  }
-
-  override async webSocketError(): Promise<void> {
-    await this.#sockets.left();
   }
 
   override async alarm(): Promise<void> {
     this.#alarmAt = null;
     try {
       // Sockets first: a book that waits for D1 must not keep those of ended credentials open.
-      await this.#wakeAt(this.#sockets.closeEnded(Date.now()));
+      await this.wakeAt(this.sockets.closeEnded(Date.now()));
       await this.#pump.expire();
     } catch (error) {
-      await this.#wakeAt(Date.now() + RETRY_MS);
+      await this.wakeAt(Date.now() + RETRY_MS);
       throw error;
     }
+  }
+
+  protected override receive(socket: WebSocket, frame: string | ArrayBuffer): Promise<void> {
+    return receiveCommand(this.env, socket, frame);
   }
 
   async #unit(command: Command): Promise<Unit | undefined> {
@@ -149,13 +117,13 @@ export class RfqBook extends DurableObject<Env> {
       done.events.filter((event) => event.stream === own),
       done.events.filter((event) => event.stream !== own),
     ];
-    if (mine.length > 0) this.ctx.waitUntil(this.#sockets.push(mine));
+    if (mine.length > 0) this.ctx.waitUntil(this.sockets.push(mine));
     if (others.length > 0) this.ctx.waitUntil(pushHints(this.env, others));
-    this.ctx.waitUntil(this.#wakeAt(done.nextDue));
+    this.ctx.waitUntil(this.wakeAt(done.nextDue));
   }
 
   /** One alarm serves expiries of quotes, requests and sockets: only an earlier instant replaces it. */
-  async #wakeAt(instant: number | null): Promise<void> {
+  protected override async wakeAt(instant: number | null): Promise<void> {
     if (instant === null) return;
     if (this.#alarmAt === undefined) this.#alarmAt = await this.ctx.storage.getAlarm();
     if (this.#alarmAt !== null && this.#alarmAt <= instant) return;
@@ -167,7 +135,7 @@ export class RfqBook extends DurableObject<Env> {
 
   /** After a failed batch: due things and events may be waiting that nothing else would wake us for. */
   async #lookAgain(): Promise<void> {
-    await this.#wakeAt(Date.now() + RETRY_MS);
-    await this.#sockets.catchUp();
+    await this.wakeAt(Date.now() + RETRY_MS);
+    await this.sockets.catchUp();
   }
 }

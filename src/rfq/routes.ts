@@ -4,7 +4,7 @@ import { assetId, venueField } from "../assets/fields.ts";
 import { pageFields, pageSchema, timeIdPage } from "../http/cursor.ts";
 import { uuidField } from "../http/fields.ts";
 import type { ProblemCode } from "../platform/problem.ts";
-import { type Api, reply, route } from "../http/define-route.ts";
+import { route } from "../http/define-route.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { granted } from "./result.ts";
 import { cancelQuotes } from "./cancel-quotes.ts";
@@ -26,6 +26,7 @@ import {
 } from "./schemas.ts";
 import { submitCommand } from "./submit.ts";
 import { quoteTermsText, requestTermsText } from "./terms-text.ts";
+import { type Api, reply } from "../http/route-definition.ts";
 
 const TRADE = { tag: "RFQ", credential: "any", scope: "trade" } as const;
 const READ = { tag: "RFQ", method: "get", credential: "any", scope: "read" } as const;

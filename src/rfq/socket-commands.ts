@@ -1,8 +1,7 @@
 /** Commands that arrive on a socket: the same rules, errors and answers as the REST routes. */
 import { z } from "@hono/zod-openapi";
-import { type Actor, rateKeyOf } from "../auth/actor.ts";
 import { uuidField, oneOf, pattern } from "../http/fields.ts";
-import type { Config } from "../platform/config.ts";
+import { config } from "../platform/config.ts";
 import { isObject, parseJson } from "../http/json.ts";
 import { log, errorFields } from "../platform/log.ts";
 import {
@@ -18,10 +17,12 @@ import { validate } from "../http/request.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { answerBody } from "./result.ts";
-import type { Answer, Command } from "./command.ts";
+import type { Command } from "./command.ts";
 import { QuoteBody } from "./schemas.ts";
+import { submitCommand } from "./submit.ts";
 import { quoteTermsText } from "./terms-text.ts";
 import { CLOSE_POLICY, closeSocket, readState } from "../streams/socket.ts";
+import { type Actor, rateKeyOf } from "../platform/actor.ts";
 
 const MAX_FRAME_BYTES = 16 * 1_024;
 /** The tenth bad frame within a minute closes the socket. */
@@ -38,16 +39,11 @@ const Quote = QuoteBody.extend({
 const ById = z.strictObject({ quote_id: uuidField });
 const Op = oneOf(["quote", "cancel_quote", "accept"]);
 
-type Host = {
-  readonly env: Env;
-  readonly settings: Config;
-  readonly submit: (command: Command) => Promise<Answer>;
-};
-
-export async function handleFrame(
+/** Carries out one frame: the result goes down the same socket, under the command's own id. Never throws. */
+export async function receiveCommand(
+  env: Env,
   socket: WebSocket,
   frame: string | ArrayBuffer,
-  { env, settings, submit }: Host,
 ): Promise<void> {
   // After our own close, frames that were under way still arrive; they are nobody's any more.
   if (socket.readyState !== WebSocket.READY_STATE_OPEN) return;
@@ -56,9 +52,9 @@ export async function handleFrame(
     const fields = readFrame(frame);
     id = readId(fields);
     const { actor } = readState(socket);
-    await limitRate(env, settings, "trade", rateKeyOf(actor));
+    await limitRate(env, config(env), "trade", rateKeyOf(actor));
     const command = readCommand(fields, actor);
-    const answer = await submit(command);
+    const answer = await submitCommand(env, command);
     if (answer.ok) reply(socket, { type: "result", id, data: answerBody(answer) });
     else replyProblem(socket, id, answer.problem);
   } catch (error) {

@@ -5,23 +5,6 @@
 import type { Group } from "../platform/commit.ts";
 import { raw, type Sql, sql } from "../platform/sql.ts";
 
-export type EventType =
-  | "request.opened"
-  | "request.closed"
-  | "quote.opened"
-  | "quote.received"
-  | "quote.closed"
-  | "match.created"
-  | "deposit.detected"
-  | "deposit.credited"
-  | "deposit.orphaned"
-  | "deposit.quarantined"
-  | "withdrawal.queued"
-  | "withdrawal.submitted"
-  | "withdrawal.settled"
-  | "withdrawal.failed"
-  | "account.notice";
-
 export const bookStream = (asset: string): string => `book:${asset}`;
 export const venueStream = (venue: string): string => `venue:${venue}`;
 export const accountStream = (userId: string): string => `account:${userId.toLowerCase()}`;
@@ -54,7 +37,7 @@ export type LoggedEvent = {
   readonly stream: string;
   readonly seq: number;
   readonly at: number;
-  readonly type: EventType;
+  readonly type: string;
   readonly body: string;
 };
 

@@ -3,6 +3,11 @@ import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { all, type Sql, sql, uuid } from "../platform/sql.ts";
 import { accountStreamOf, announce, eventsToPush, type LoggedEvent } from "./event-log.ts";
 import { pushHints } from "./notify.ts";
+import type { EventViews } from "./render.ts";
+
+export const NOTICE_EVENTS: EventViews = {
+  "account.notice": (body) => JSON.parse(body),
+};
 
 export function noticeTo(
   group: Group,

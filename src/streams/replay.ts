@@ -1,7 +1,6 @@
 /** What a new reader must be sent before live messages: a snapshot, or the events after `since`. */
 import { NOW } from "../platform/commit.ts";
 import { all, prepare, type Sql, sql } from "../platform/sql.ts";
-import { PUBLIC, type RequestRow, requestColumns, requestView, select } from "../rfq/records.ts";
 import type { LoggedEvent } from "./event-log.ts";
 
 /** Further behind than this, a reader is better served with a snapshot. */
@@ -11,22 +10,34 @@ const MAX_FRAME_BYTES = 256 * 1_024;
 
 export type StreamHead = { readonly lastSeq: number; readonly firstKept: number };
 
-/** Registers the stream as read, then reads its head and, for public streams, its open requests: one batch, one instant. */
+/** What a new subscriber receives before live messages; the domain that owns the stream provides it. */
+export type Snapshot = {
+  /** The member of the message's `data` that holds the records. */
+  readonly name: string;
+  readonly statement: Sql;
+  /** A row of `statement` in its wire form. */
+  readonly view: (row: unknown) => unknown;
+};
+
+/**
+ * Registers the subscription, then reads the stream's head and the snapshot's rows. All three are one batch, so that
+ * the rows stand exactly at the head's number.
+ */
 export async function openStream(
   db: D1Database,
   stream: string,
-  withSnapshot: boolean,
-): Promise<StreamHead & { requests: RequestRow[] }> {
+  snapshot: Snapshot | undefined,
+): Promise<StreamHead & { rows: readonly unknown[] }> {
   const statements = [
     sql`INSERT INTO stream_readers (name, since) SELECT ${stream}, ${NOW} WHERE NOT EXISTS (SELECT 1 FROM stream_readers WHERE name = ${stream})`,
     sql`SELECT coalesce((SELECT last_seq FROM streams WHERE name = ${stream}), 0) AS lastSeq,
       coalesce((SELECT first_seq FROM streams WHERE name = ${stream}), 1) AS firstKept`,
-    ...(withSnapshot ? [openRequests(stream)] : []),
+    ...(snapshot === undefined ? [] : [snapshot.statement]),
   ];
-  const [, head, requests] = await db.batch(statements.map((statement) => prepare(db, statement)));
+  const [, head, rows] = await db.batch(statements.map((statement) => prepare(db, statement)));
   const row = head?.results[0] as StreamHead | undefined;
   if (row === undefined) throw new Error(`no head for ${stream}`);
-  return { ...row, requests: (requests?.results ?? []) as RequestRow[] };
+  return { ...row, rows: rows?.results ?? [] };
 }
 
 export async function closeStream(db: D1Database, stream: string): Promise<void> {
@@ -63,32 +74,25 @@ export async function* eventsBetween(
   }
 }
 
-/** Requests in frames of at most 256 KiB; always at least one, so that an empty book is told too. */
+/** The records in frames of at most 256 KiB; at least one frame, so that an empty stream is reported too. */
 export function snapshotFrames(
-  rows: readonly RequestRow[],
-): { requests: unknown[]; more: boolean }[] {
-  const frames: { requests: unknown[]; more: boolean }[] = [];
+  { name, view }: Snapshot,
+  rows: readonly unknown[],
+): Record<string, unknown>[] {
+  const frames: Record<string, unknown>[] = [];
   let current: unknown[] = [];
   let size = 0;
   for (const row of rows) {
-    const view = requestView(row);
-    const bytes = JSON.stringify(view).length + 1;
+    const record = view(row);
+    const bytes = JSON.stringify(record).length + 1;
     if (size + bytes > MAX_FRAME_BYTES - 512) {
-      frames.push({ requests: current, more: true });
+      frames.push({ [name]: current, more: true });
       current = [];
       size = 0;
     }
-    current.push(view);
+    current.push(record);
     size += bytes;
   }
-  frames.push({ requests: current, more: false });
+  frames.push({ [name]: current, more: false });
   return frames;
-}
-
-function openRequests(stream: string): Sql {
-  const scope = stream.startsWith("book:")
-    ? sql`r.asset = ${stream.slice("book:".length)}`
-    : sql`r.asset >= ${`${stream.slice("venue:".length)}:`} AND r.asset < ${`${stream.slice("venue:".length)};`}`;
-  return sql`SELECT ${select(requestColumns(PUBLIC))} FROM requests r
-    WHERE r.state = 'open' AND ${scope} AND +r.expires_at > ${NOW} ORDER BY r.asset, r.opened_at, r.request_id`;
 }

@@ -5,11 +5,12 @@ import { assetId, venueField } from "../assets/fields.ts";
 import { consumeTicket } from "../auth/ws-ticket.ts";
 import { integer, text } from "../http/fields.ts";
 import { Problem, type ProblemCode } from "../platform/problem.ts";
-import { type Api, streamRoute } from "../http/define-route.ts";
+import { streamRoute } from "../http/define-route.ts";
 import type { Sql } from "../platform/sql.ts";
 import { accountStream, accountStreamOf, bookStream, venueStream } from "./event-log.ts";
 import { streamObject } from "./notify.ts";
 import { ACTOR_HEADER } from "./socket.ts";
+import type { Api } from "../http/route-definition.ts";
 
 const ticket = text(1, 128);
 /** Last number the reader has seen: what came after it is replayed. */

@@ -4,14 +4,20 @@
  * Everything that sends runs in one chain, so all sockets always stand at the same number: a new reader first brings the
  * others up to the number of its own snapshot or replay, then joins them. No buffer per socket is needed.
  */
-import type { Actor } from "../auth/actor.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, first, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { LoggedEvent } from "./event-log.ts";
 import type { SocketsOf } from "./notify.ts";
-import { renderControl, renderEvent } from "./render.ts";
-import { closeStream, eventsBetween, openStream, resyncReason, snapshotFrames } from "./replay.ts";
+import { type EventViews, renderControl, renderEvent } from "./render.ts";
+import {
+  closeStream,
+  eventsBetween,
+  openStream,
+  resyncReason,
+  type Snapshot,
+  snapshotFrames,
+} from "./replay.ts";
 import {
   ACTOR_HEADER,
   CLOSE_SERVER_ERROR,
@@ -22,14 +28,24 @@ import {
   socketTags,
   tagOf,
 } from "./socket.ts";
+import type { Actor } from "../platform/actor.ts";
 
 /** Messages kept in memory, so that a thousand readers who reconnect at once do not queue in D1 ahead of money. */
 const MAX_RECENT = 1_000;
+
+/** What the object that holds the sockets serves, given by the domains above. */
+export type StreamContent = {
+  readonly stream: string;
+  readonly views: EventViews;
+  readonly snapshot: Snapshot | undefined;
+};
 
 export class SocketHost {
   readonly #ctx: DurableObjectState;
   readonly #db: D1Database;
   readonly #stream: string;
+  readonly #views: EventViews;
+  readonly #snapshot: Snapshot | undefined;
   #chain: Promise<void> = Promise.resolve();
   #lastPushed: number | undefined;
   #acknowledging = false;
@@ -39,10 +55,12 @@ export class SocketHost {
   /** Sockets that are being brought up to date. The upgrade under way keeps the object awake, so memory is enough. */
   readonly #syncing = new Set<WebSocket>();
 
-  constructor(ctx: DurableObjectState, db: D1Database, stream: string) {
+  constructor(ctx: DurableObjectState, db: D1Database, content: StreamContent) {
     this.#ctx = ctx;
     this.#db = db;
-    this.#stream = stream;
+    this.#stream = content.stream;
+    this.#views = content.views;
+    this.#snapshot = content.snapshot;
   }
 
   /** Answers an upgrade that the Worker has authenticated. `since` absent: a snapshot. */
@@ -140,23 +158,24 @@ export class SocketHost {
    */
   async #sync(socket: WebSocket, actor: Actor, since: number | undefined): Promise<void> {
     if (since !== undefined && (await this.#joinFromMemory(socket, actor, since))) return;
-    const isPublic = !this.#stream.startsWith("account:");
-    let head = await openStream(this.#db, this.#stream, isPublic && since === undefined);
+    const snapshot = this.#snapshot;
+    let head = await openStream(this.#db, this.#stream, since === undefined ? snapshot : undefined);
     this.#registered = true;
     this.#hello(socket, actor, head.lastSeq);
     const reason = since === undefined ? undefined : resyncReason(since, head);
     if (since !== undefined && reason === undefined) {
       for await (const page of eventsBetween(this.#db, this.#stream, since, head.lastSeq)) {
-        for (const event of page) socket.send(renderEvent(event));
+        for (const event of page) socket.send(renderEvent(this.#views, event));
       }
     } else {
       if (reason !== undefined) {
         socket.send(renderControl("resync", this.#stream, head.lastSeq, { reason }));
-        if (isPublic) head = await openStream(this.#db, this.#stream, true);
+        if (snapshot !== undefined) head = await openStream(this.#db, this.#stream, snapshot);
       }
-      if (isPublic)
-        for (const frame of snapshotFrames(head.requests))
+      if (snapshot !== undefined) {
+        for (const frame of snapshotFrames(snapshot, head.rows))
           socket.send(renderControl("snapshot", this.#stream, head.lastSeq, frame));
+      }
     }
     await this.#inChain(() => this.#join(socket, head.lastSeq));
   }
@@ -175,7 +194,7 @@ export class SocketHost {
       stands,
       this.#lastPushed ?? stands,
     )) {
-      for (const event of page) socket.send(renderEvent(event));
+      for (const event of page) socket.send(renderEvent(this.#views, event));
     }
     this.#syncing.delete(socket);
   }
@@ -223,7 +242,7 @@ export class SocketHost {
   #broadcast(events: readonly LoggedEvent[]): void {
     const sockets = this.#readers();
     for (const event of events) {
-      const message = renderEvent(event);
+      const message = renderEvent(this.#views, event);
       for (const socket of sockets) send(socket, message);
       this.#recent.push({ seq: event.seq, message });
       this.#moveTo(event.seq);

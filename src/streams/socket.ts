@@ -1,6 +1,6 @@
 /** What a hibernating socket remembers: its attachment survives the object's sleep, at most 16 KiB of it. */
-import type { Actor } from "../auth/actor.ts";
 import type { SocketsOf } from "./notify.ts";
+import type { Actor } from "../platform/actor.ts";
 
 export type SocketState = {
   readonly actor: Actor;

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { type Actor, explainActor, mayWrite } from "../../src/auth/actor.ts";
+import { explainActor, mayWrite } from "../../src/auth/may-write.ts";
 import { MAX_LIVE_KEYS, mintApiKey, revokeApiKey } from "../../src/auth/api-key.ts";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { rewrapKeys } from "../../src/auth/rewrap-keys.ts";
@@ -19,6 +19,7 @@ import {
   settings,
   type TestUser,
 } from "../support/edge.ts";
+import type { Actor } from "../../src/platform/actor.ts";
 
 type Minted = { api_key_id: string; secret: string; scopes: string[] };
 const mint = (user: TestUser, body: unknown) =>

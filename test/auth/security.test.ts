@@ -5,7 +5,6 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
-import type { Scope } from "../../src/auth/scope.ts";
 import { issueSession } from "../../src/auth/session.ts";
 import { freezeUser } from "../../src/auth/user.ts";
 import {
@@ -22,6 +21,7 @@ import {
   type TestKey,
 } from "../support/edge.ts";
 import { type DescribedRoute, describedRoutes } from "../support/edge-routes.ts";
+import type { Scope } from "../../src/platform/actor.ts";
 
 const routes = await describedRoutes();
 const guarded = routes

@@ -5,12 +5,12 @@ import { privateKeyToAccount } from "viem/accounts";
 import recipientArtifact from "../../contracts/artifacts/HostileRecipient.json" with { type: "json" };
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { USDC } from "../../src/assets/asset.ts";
-import type { CutPoint } from "../../src/custody/payer/pay-round.ts";
 import { Withdrawal } from "../../src/custody/schemas.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
 import { listen, openStage, someone } from "./support/stage.ts";
+import type { CutPoint } from "../../src/custody/payer/payer-context.ts";
 
 class Cut extends Error {}
 

@@ -4,7 +4,7 @@ import { z } from "@hono/zod-openapi";
 import { createApp } from "../../src/app.ts";
 import { OutcomeUnknown } from "../../src/platform/commit.ts";
 import { describeApi } from "../../src/http/reference/describe.ts";
-import { reply, route, streamRoute } from "../../src/http/define-route.ts";
+import { route, streamRoute } from "../../src/http/define-route.ts";
 import { integer, uuidField } from "../../src/http/fields.ts";
 import {
   app as walking,
@@ -18,6 +18,7 @@ import {
   settings,
   sign,
 } from "../support/edge.ts";
+import { reply } from "../../src/http/route-definition.ts";
 
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 

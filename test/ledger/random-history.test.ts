@@ -1,11 +1,11 @@
 import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Actor } from "../../src/auth/actor.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { config, venueConfig } from "../../src/platform/config.ts";
 import { balances, freshToken, fund, makeKeyActor, makeUser } from "../support/ledger.ts";
 import * as play from "../support/ledger-play.ts";
+import type { Actor } from "../../src/platform/actor.ts";
 
 const db = env.DB;
 const PRICE_SCALE = 1_000_000n;

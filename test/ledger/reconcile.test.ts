@@ -1,11 +1,12 @@
 import { env } from "cloudflare:workers";
 import { reasonCode, stepCode } from "../../src/ledger/codes.ts";
 import { afterAll, expect, it } from "vitest";
-import { type Difference, type HoldingsAt, reconcile } from "../../src/ledger/reconcile.ts";
+import { type HoldingsAt, reconcile } from "../../src/ledger/reconcile.ts";
 import { all, blob, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { freshToken, fund, hex, makeKeyActor, makeUser } from "../support/ledger.ts";
 import * as play from "../support/ledger-play.ts";
+import type { Difference } from "../../src/ledger/difference.ts";
 
 const db = env.DB;
 

@@ -2,7 +2,6 @@ import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Actor } from "../../src/auth/actor.ts";
 import type { Side } from "../../src/assets/fields.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { NOW } from "../../src/platform/commit.ts";
@@ -10,6 +9,7 @@ import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { codeOf, newActor, newBook, openRequest, quote, send } from "../support/rfq.ts";
 import { replay } from "../support/replay.ts";
+import type { Actor } from "../../src/platform/actor.ts";
 
 /** A book in plain bigint: what the database must agree with after every step. */
 type ModelQuote = {

@@ -4,11 +4,11 @@ import { env } from "cloudflare:workers";
 import { createHmac } from "node:crypto";
 import { createApp } from "../../src/app.ts";
 import { createOperatorApiKey } from "../../src/auth/api-key.ts";
-import type { Scope } from "../../src/auth/scope.ts";
 import { issueSession } from "../../src/auth/session.ts";
 import { config, type Config } from "../../src/platform/config.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
+import type { Scope } from "../../src/platform/actor.ts";
 
 export const BASE = "http://edge.test";
 const app = createApp();

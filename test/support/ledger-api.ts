@@ -1,11 +1,11 @@
 /** The custody routes behind an edge whose credential check is the test's own: what they answer, not who may ask. */
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { env } from "cloudflare:workers";
-import type { Actor } from "../../src/auth/actor.ts";
 import { registerCustodyRoutes } from "../../src/custody/routes.ts";
 import { type EdgeEnv, newExchange } from "../../src/http/request-context.ts";
 import { faultResponse } from "../../src/http/respond.ts";
-import type { Api } from "../../src/http/define-route.ts";
+import type { Actor } from "../../src/platform/actor.ts";
+import type { Api } from "../../src/http/route-definition.ts";
 
 export type Answered = {
   readonly status: number;

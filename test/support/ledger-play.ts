@@ -1,6 +1,5 @@
 /** Every operation that posts to the journal, through the verbs that post it, for histories that tests make up. */
 import { env } from "cloudflare:workers";
-import type { Actor } from "../../src/auth/actor.ts";
 import type { AssetKey } from "../../src/assets/asset.ts";
 import { failRefused } from "../../src/custody/watcher/fail-withdrawal.ts";
 import { recordVaultEvents, settlePaid } from "../../src/custody/watcher/settle-withdrawal.ts";
@@ -18,6 +17,7 @@ import { placeQuote } from "../../src/rfq/place-quote.ts";
 import type { Unit } from "../../src/rfq/operation.ts";
 import { hex } from "./ledger.ts";
 import { freshAddress } from "./ledger-api.ts";
+import type { Actor } from "../../src/platform/actor.ts";
 
 const db = env.DB;
 const settings = config(env);

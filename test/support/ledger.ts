@@ -1,6 +1,4 @@
 /** Small builders of users, credentials and money. Each call makes names of its own, so tests share one database. */
-import type { Actor } from "../../src/auth/actor.ts";
-import type { Scope } from "../../src/auth/scope.ts";
 import { assetKey, type AssetKey } from "../../src/assets/asset.ts";
 import type { Venue } from "../../src/platform/venues.ts";
 import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
@@ -8,6 +6,7 @@ import { readBalance } from "../../src/ledger/balance.ts";
 import { commit, newGroup } from "../../src/platform/commit.ts";
 import { all, blob, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
+import type { Actor, Scope } from "../../src/platform/actor.ts";
 
 export type TestUser = {
   readonly userId: string;

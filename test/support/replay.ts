@@ -1,8 +1,13 @@
 /** The state that a reader of a stream from number 0 ends with; fails on a gap or a repeat. */
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
+import { CUSTODY_EVENTS } from "../../src/custody/event-views.ts";
+import { RFQ_EVENTS } from "../../src/rfq/event-views.ts";
+import { NOTICE_EVENTS } from "../../src/streams/notice.ts";
 import { renderEvent } from "../../src/streams/render.ts";
 import { eventsBetween } from "../../src/streams/replay.ts";
+
+const VIEWS = { ...RFQ_EVENTS, ...CUSTODY_EVENTS, ...NOTICE_EVENTS };
 
 export async function replay(
   stream: string,
@@ -14,7 +19,7 @@ export async function replay(
     for (const event of page) {
       expect(event.seq).toBe(last + 1);
       last = event.seq;
-      const { type, data } = JSON.parse(renderEvent(event));
+      const { type, data } = JSON.parse(renderEvent(VIEWS, event));
       if (type === "request.opened") requests.set(data.request_id, "open");
       if (type === "request.closed") requests.set(data.request_id, data.reason);
       if (type === "quote.opened" || type === "quote.received")

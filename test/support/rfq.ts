@@ -1,12 +1,12 @@
 /** Builders for RFQ tests: each test has a book and users of its own. */
 import { env } from "cloudflare:workers";
-import type { Actor } from "../../src/auth/actor.ts";
 import type { Side } from "../../src/assets/fields.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Answer, Command } from "../../src/rfq/command.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
 import { matchView, quoteView, requestView } from "../../src/rfq/records.ts";
 import { fund, makeUser } from "./ledger.ts";
+import type { Actor } from "../../src/platform/actor.ts";
 
 let books = 0;
 

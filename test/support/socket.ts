@@ -1,9 +1,9 @@
 /** A reader of a stream, connected straight to the stream's object: what the Worker does after it has eaten a ticket. */
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
-import type { Actor } from "../../src/auth/actor.ts";
 import { streamObject } from "../../src/streams/notify.ts";
 import { ACTOR_HEADER } from "../../src/streams/socket.ts";
+import type { Actor } from "../../src/platform/actor.ts";
 
 export type Message = {
   type: string;

@@ -2,7 +2,8 @@
 import { MAX_VOIDS, voidCall } from "../../chain/vault.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, readUuid, sql } from "../../platform/sql.ts";
-import { type Desk, makeTransaction, type PayerDesk } from "./pay-round.ts";
+import type { Desk, PayerDesk } from "./payer-context.ts";
+import { makeTransaction } from "./make-transaction.ts";
 
 /** Orders that need no transaction, and those whose withdrawal has come to its end. */
 export async function closeCommands({ db, chain }: PayerDesk): Promise<void> {

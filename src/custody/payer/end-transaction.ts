@@ -10,7 +10,7 @@ import { eventsToPush, type LoggedEvent } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { liveMembers, type OpenTransaction } from "./open-transactions.ts";
 import { haltPayer, hasLease } from "./payer-lease.ts";
-import type { Desk } from "./pay-round.ts";
+import type { Desk } from "./payer-context.ts";
 
 export async function endFinal(desk: Desk, transaction: OpenTransaction): Promise<void> {
   const { db, chain, cursor, account } = desk;

@@ -17,8 +17,9 @@ import { all, readUuid, sql } from "../../platform/sql.ts";
 import { checksumAddress } from "../../assets/address.ts";
 import type { AssetKey } from "../../assets/asset.ts";
 import { choosePayments, type Job } from "./choose-payments.ts";
-import { type Desk, makeTransaction } from "./pay-round.ts";
 import { PAYABLE } from "./store-transaction.ts";
+import type { Desk } from "./payer-context.ts";
+import { makeTransaction } from "./make-transaction.ts";
 
 /** Oldest withdrawals looked at for one payment: twice what fits, so that a few that must wait hold nobody up. */
 const JOBS_LOOKED_AT = 2 * MAX_PAYMENTS;

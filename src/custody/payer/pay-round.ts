@@ -6,21 +6,10 @@
  */
 import { clearAlert, raiseAlert } from "../../chain/alert.ts";
 import { type Cursor, readCursor } from "../../chain/cursor.ts";
-import { ceilingOf, firstFees, type Market } from "../../chain/fees.ts";
-import type { OperatorAccount } from "../../chain/operator-account.ts";
 import { payerAccount } from "../../chain/payer-account.ts";
-import {
-  askAny,
-  type BlockHeader,
-  describe,
-  type Endpoint,
-  noncesAtBlock,
-  readHead,
-} from "../../chain/rpc.ts";
+import { askAny, describe, type Endpoint, noncesAtBlock, readHead } from "../../chain/rpc.ts";
 import { readVaultStatus } from "../../chain/vault.ts";
-import type { ChainConfig, Config } from "../../platform/config.ts";
 import { log } from "../../platform/log.ts";
-import type { LoggedEvent } from "../../streams/event-log.ts";
 import { closeCommands, voidOrdered } from "./carry-out-commands.ts";
 import { endFinal } from "./end-transaction.ts";
 import {
@@ -29,40 +18,10 @@ import {
   readCounts,
   readOpenTransactions,
 } from "./open-transactions.ts";
-import type { PaymentOrder } from "./withdrawal-snapshot.ts";
+import type { Desk, PayerDesk } from "./payer-context.ts";
 import { payNext } from "./pay-next.ts";
 import { haltPayer, readLease } from "./payer-lease.ts";
-import { keepMoving, send } from "./send-transaction.ts";
-import { type NewTransaction, storeTransaction } from "./store-transaction.ts";
-
-/** Moments at which tests end the process: a payer that starts again must find its way from each. */
-export type CutPoint = "signed" | "stored" | "sent" | "replaced";
-
-export type PayerDesk = {
-  readonly db: D1Database;
-  readonly settings: Config;
-  readonly chain: ChainConfig;
-  /** Of this payer alone; a UUID. */
-  readonly token: string;
-  readonly push: (events: readonly LoggedEvent[]) => Promise<void>;
-  /** Index of the RPC endpoint to ask first: another one after a round that failed, whatever it failed at. */
-  readonly firstEndpoint?: number;
-  /** Keeps a copy of what is about to be signed outside the database, for a restore (restore-payments.ts). */
-  readonly remember: (orders: readonly PaymentOrder[]) => Promise<void>;
-  /** Exists in tests only. */
-  readonly cut?: (point: CutPoint) => Promise<void>;
-};
-
-/** What the head of the chain shows the payer, all from one endpoint. */
-export type Desk = PayerDesk & {
-  readonly account: OperatorAccount;
-  readonly endpoint: Endpoint;
-  readonly head: BlockHeader;
-  readonly market: Market;
-  /** Nonces below it are used in the head's chain. */
-  readonly usedNonces: number;
-  readonly cursor: Cursor;
-};
+import { keepMoving } from "./send-transaction.ts";
 
 export type PayRound = { readonly state: "deposed" | "halted" | "idle" | "busy" };
 
@@ -107,31 +66,6 @@ async function voidOnly(desk: Desk, unmined: readonly OpenTransaction[]): Promis
     await keepMoving(desk, transaction, index === 0);
   const busy = unmined.length > 0 || (await voidOrdered(desk));
   return { state: busy ? "busy" : "halted" };
-}
-
-/** Signs, stores and sends. True when the gate granted the nonce. */
-export async function makeTransaction(
-  desk: Desk,
-  transaction: Omit<NewTransaction, "nonce" | "fees">,
-): Promise<boolean> {
-  const fees = firstFees(desk.market, ceilingOf(desk.chain.max_fee_gwei));
-  if (fees === undefined) {
-    await raiseAlert(
-      desk.db,
-      "fee_ceiling",
-      desk.chain.chain,
-      `the base fee of ${desk.market.baseFee} wei is above max_fee_gwei`,
-    );
-    return false;
-  }
-  const counts = await readCounts(desk.db, desk.chain.chain, desk.account.address);
-  const nonce = Math.max(counts.nextNonce, desk.usedNonces);
-  if (nonce > desk.usedNonces) return false;
-  const signed = await storeTransaction(desk, desk.account, { ...transaction, nonce, fees });
-  if (signed === undefined) return false;
-  await send(desk, signed.raw);
-  await desk.cut?.("sent");
-  return true;
 }
 
 async function nextPayment(desk: Desk): Promise<boolean> {

@@ -15,7 +15,7 @@ import { all, blob, first, type Sql, sql, uuid } from "../../platform/sql.ts";
 import { eventsToPush, type LoggedEvent } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import type { PaymentOrder } from "./withdrawal-snapshot.ts";
-import type { ChainDesk } from "../watcher/watch-chain.ts";
+import type { ChainDesk } from "../watcher/commit-move.ts";
 
 export type RestoreReport = {
   readonly rebuilt: number;

@@ -9,8 +9,8 @@ import { eventsToPush, type LoggedEvent } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { holdsLease, mayVoid } from "./payer-lease.ts";
 import type { OpenTransaction } from "./open-transactions.ts";
-import type { Desk } from "./pay-round.ts";
 import { storeAttempt } from "./store-transaction.ts";
+import type { Desk } from "./payer-context.ts";
 
 /** Attempts of one nonce: from any fee, sixty raises of 12.5 % pass every ceiling. */
 const MAX_ATTEMPTS = 60;

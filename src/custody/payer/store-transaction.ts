@@ -12,7 +12,7 @@ import { eventsToPush, type LoggedEvent } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { holdsLease, mayVoid } from "./payer-lease.ts";
 import { readOrders } from "./withdrawal-snapshot.ts";
-import type { PayerDesk } from "./pay-round.ts";
+import type { PayerDesk } from "./payer-context.ts";
 
 export type NewTransaction = {
   readonly kind: "pay" | "sweep" | "void";

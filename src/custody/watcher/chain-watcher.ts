@@ -16,7 +16,8 @@ import {
   rewriteAddresses,
   usersLost,
 } from "./restore-addresses.ts";
-import { type ChainDesk, watchChain } from "./watch-chain.ts";
+import { watchChain } from "./watch-chain.ts";
+import type { ChainDesk } from "./commit-move.ts";
 
 /** Rounds that may fail before the operator is told that the chain cannot be read. */
 const FAILURES_TOLERATED = 10;

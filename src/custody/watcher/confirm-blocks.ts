@@ -18,7 +18,7 @@ import { creditConfirmed, stillDue } from "./credit-deposit.ts";
 import { recordDeposits, type SeenTransfer, transfersToUs } from "./detect-deposits.ts";
 import { failRefused } from "./fail-withdrawal.ts";
 import { orphanUnseen } from "./orphan-deposit.ts";
-import { type ChainDesk, commitMove } from "./watch-chain.ts";
+import { type ChainDesk, commitMove } from "./commit-move.ts";
 
 const SWEEP_FAILED_WAIT_MS = 3_600_000;
 /** Further groups after a range that holds more deposits than one group credits. */

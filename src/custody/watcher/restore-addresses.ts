@@ -15,7 +15,7 @@ import { all, readUuid, sql, uuid } from "../../platform/sql.ts";
 import { announceDeposits } from "../announce.ts";
 import { creditConfirmed } from "./credit-deposit.ts";
 import { recordDeposits, transfersToUs } from "./detect-deposits.ts";
-import { type ChainDesk, commitMove } from "./watch-chain.ts";
+import { type ChainDesk, commitMove } from "./commit-move.ts";
 
 /** Hex without `0x`, lower case. */
 export type AddressCopy = {

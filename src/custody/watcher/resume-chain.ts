@@ -3,7 +3,7 @@ import { readCursor } from "../../chain/cursor.ts";
 import { askAny, readHead, readHeader } from "../../chain/rpc.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, blob, sql } from "../../platform/sql.ts";
-import type { ChainDesk } from "./watch-chain.ts";
+import type { ChainDesk } from "./commit-move.ts";
 
 /**
  * After review the confirmed block of now is taken as it is. Blocks below it are not credited again by themselves: what a

@@ -18,23 +18,13 @@ import { followHead, type HeadReading } from "../../chain/follow-head.ts";
 import { askAny, readHeader } from "../../chain/rpc.ts";
 import { watchedContracts } from "../../chain/scan.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
-import type { ChainConfig, Config } from "../../platform/config.ts";
-import { all, type Sql, sql } from "../../platform/sql.ts";
-import { eventsToPush, type LoggedEvent } from "../../streams/event-log.ts";
+import { all, sql } from "../../platform/sql.ts";
 import { announceDeposits } from "../announce.ts";
+import { type ChainDesk, commitMove } from "./commit-move.ts";
 import { confirmBlocks } from "./confirm-blocks.ts";
 import { recordDeposits, transfersToUs } from "./detect-deposits.ts";
 import { orphanUnseen } from "./orphan-deposit.ts";
 import { resumeChain } from "./resume-chain.ts";
-
-export type ChainDesk = {
-  readonly db: D1Database;
-  readonly settings: Config;
-  readonly chain: ChainConfig;
-  readonly push: (events: readonly LoggedEvent[]) => Promise<void>;
-  /** Exists in tests only: asked where a process may end. */
-  readonly cut?: (point: string) => Promise<void>;
-};
 
 /** Ranges confirmed in one round, so that catching up never keeps the object busy for long. */
 const RANGES_PER_ROUND = 20;
@@ -87,25 +77,6 @@ export async function halt(
       WHERE chain = ${chain.chain} AND halted_at IS NULL AND final_number = ${cursor.final.number}`,
     alertRow({ kind: "chain_halted", subject: chain.chain, detail: reason, at: group.at }),
   ]);
-}
-
-/** Commits a group of statements that end in `eventsToPush`, hands the events on, and reads the cursor again. */
-export async function commitMove(
-  desk: ChainDesk,
-  group: ReturnType<typeof newGroup>,
-  statements: readonly Sql[],
-): Promise<Cursor> {
-  const result = await commit(desk.db, group, [...statements, eventsToPush(group)]);
-  if (!result.committed)
-    throw new Error(`chain ${desk.chain.chain}: a group was not committed`, {
-      cause: result.cause,
-    });
-  // After a lost answer the rows are in the table all the same, and cron hints them again.
-  const events = (result.rows?.at(-1) ?? []).map((row) => row as LoggedEvent);
-  if (events.length > 0) await desk.push(events);
-  const cursor = await readCursor(desk.db, desk.chain.chain);
-  if (cursor === undefined) throw new Error("a cursor is never removed");
-  return cursor;
 }
 
 async function startChain(desk: ChainDesk): Promise<Cursor> {

@@ -3,10 +3,10 @@
  * and an example for everything.
  */
 import { API_VERSION, HEADERS, SECURITY_SCHEMES } from "../openapi.ts";
-import type { Api } from "../define-route.ts";
 import { exampleOf, type JsonSchema, type Schemas } from "./examples.ts";
 import { INTRODUCTION, TAGS } from "./introduction.ts";
 import { problemExamples } from "./problem-examples.ts";
+import type { Api } from "../route-definition.ts";
 
 export function describeApi(app: Api): OpenApi {
   const document = asDocument(

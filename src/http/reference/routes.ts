@@ -2,10 +2,11 @@
 import { z } from "@hono/zod-openapi";
 import { Scalar } from "@scalar/hono-api-reference";
 import { Hono } from "hono";
-import { type Api, route } from "../define-route.ts";
+import { route } from "../define-route.ts";
 import { jsonResponse } from "../respond.ts";
 import { describeApi } from "./describe.ts";
 import { SCRIPT_PATH, scriptResponse } from "./script.ts";
+import type { Api } from "../route-definition.ts";
 
 export function registerDocsRoutes(app: Api): void {
   let description: unknown;

@@ -37,16 +37,14 @@ import { post } from "../../../src/ledger/post.ts";
 import { announceWithdrawals } from "../../../src/custody/announce.ts";
 import type { PaymentOrder } from "../../../src/custody/payer/withdrawal-snapshot.ts";
 import { takeLease } from "../../../src/custody/payer/payer-lease.ts";
-import { type PayerDesk, payRound, type PayRound } from "../../../src/custody/payer/pay-round.ts";
-import {
-  type ChainDesk,
-  type Round,
-  watchChain,
-} from "../../../src/custody/watcher/watch-chain.ts";
+import { payRound, type PayRound } from "../../../src/custody/payer/pay-round.ts";
+import { type Round, watchChain } from "../../../src/custody/watcher/watch-chain.ts";
 import type { AnvilUrl } from "./provided.ts";
 import { accountStream, type LoggedEvent } from "../../../src/streams/event-log.ts";
 import { pushHints } from "../../../src/streams/notify.ts";
 import { connect, type Reader } from "../../support/socket.ts";
+import type { PayerDesk } from "../../../src/custody/payer/payer-context.ts";
+import type { ChainDesk } from "../../../src/custody/watcher/commit-move.ts";
 
 const ADMIN_KEY: Hex = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 const NO_LIMIT = 1n << 90n;

@@ -5,27 +5,7 @@
 import type { ProblemData } from "../platform/problem.ts";
 import { first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { NOW } from "../platform/commit.ts";
-import type { Scope } from "./scope.ts";
-
-export type ApiKeyCredential = { readonly kind: "api_key"; readonly apiKeyId: string };
-export type SessionCredential = {
-  readonly kind: "session";
-  readonly epoch: number;
-  readonly expiresAtMs: number;
-};
-
-export type Actor = {
-  readonly userId: string;
-  readonly scopes: readonly Scope[];
-  readonly credential: ApiKeyCredential | SessionCredential;
-};
-export type ApiKeyActor = Actor & { readonly credential: ApiKeyCredential };
-export type SessionActor = Actor & { readonly credential: SessionCredential };
-
-/** Whose budget a call uses: the key's, else the user's, whether it comes by REST or down a socket. */
-export function rateKeyOf({ userId, credential }: Actor): string {
-  return credential.kind === "api_key" ? credential.apiKeyId : userId;
-}
+import type { Actor } from "../platform/actor.ts";
 
 /** Condition for a gate: at the group's instant the user is not frozen and the credential is live. */
 export function mayWrite(actor: Actor, at: Sql): Sql {

@@ -1,0 +1,233 @@
+/** How a defined route answers a request: the checks in the contract's order, then the handler. */
+import { z } from "@hono/zod-openapi";
+import {
+  type Actor,
+  type ActorOf,
+  type Credential,
+  rateKeyOf,
+  type Scope,
+} from "../platform/actor.ts";
+import { type Config, config } from "../platform/config.ts";
+import { type FieldFault, problem } from "../platform/problem.ts";
+import { networkOf } from "./ip-range.ts";
+import { limitRate, type RateClass } from "./rate-limit.ts";
+import * as read from "./request.ts";
+import type { EdgeContext, Exchange } from "./request-context.ts";
+import { jsonResponse, ownResponse } from "./respond.ts";
+import {
+  type Api,
+  type Authenticate,
+  Reply,
+  type RouteDefinition,
+  type StreamDefinition,
+} from "./route-definition.ts";
+
+/** 426 and 400 come before the ticket, so that a refused upgrade does not use it up. */
+export async function serveStream<Query extends z.ZodType>(
+  api: Api,
+  definition: StreamDefinition<Query>,
+  c: EdgeContext,
+): Promise<Response> {
+  const { exchange, settings, body } = await enter(c, definition.path);
+  if (c.req.raw.headers.get("upgrade")?.toLowerCase() !== "websocket")
+    throw problem("websocket_required", "Connect with a websocket upgrade.");
+  read.checkContentType(c.req.raw, body);
+  const faults: FieldFault[] = [];
+  const query = read.validate(
+    definition.query,
+    read.queryFields(c.req.raw.url, faults),
+    "query",
+    faults,
+  );
+  refuseBody(body, faults);
+  read.refuseIfAny(faults);
+  exchange.acting = true;
+  const call = callOf(api, c, { exchange, settings });
+  return ownResponse(
+    await definition.handler({
+      ...call,
+      actor: undefined,
+      query: present(query),
+      body: undefined,
+      fields: undefined,
+      idempotencyKey: undefined,
+    }),
+  );
+}
+
+export async function serve<
+  Query extends z.ZodType,
+  Body extends z.ZodType,
+  Fields extends z.ZodObject,
+  Answer extends z.ZodType,
+  C extends Credential,
+>(
+  api: Api,
+  definition: RouteDefinition<Query, Body, Fields, Answer, C>,
+  c: EdgeContext,
+): Promise<Response> {
+  const { exchange, settings, body: bytes } = await enter(c, definition.path);
+  const request = c.req.raw;
+  const actor = await authenticate(api, definition, {
+    request,
+    body: bytes,
+    env: c.env,
+    settings,
+    exchange,
+  });
+  read.checkContentType(request, bytes);
+  const input = readInput(definition, request, bytes);
+  exchange.acting = definition.method !== "get";
+  const result = await definition.handler({
+    ...callOf(api, c, { exchange, settings }),
+    ...input,
+    actor,
+  });
+  if (result instanceof Response) return ownResponse(result);
+  const status = definition.status ?? 200;
+  if (result instanceof Reply)
+    return jsonResponse(result.body, result.status ?? status, result.headers);
+  return jsonResponse(result, status);
+}
+
+/** What comes before any credential: 413, then 429 by address. 404 and 405 are the router's. */
+async function enter(
+  c: EdgeContext,
+  path: string,
+): Promise<{ exchange: Exchange; settings: Config; body: Uint8Array }> {
+  const exchange = c.get("exchange");
+  exchange.route = path;
+  const settings = config(c.env);
+  const body = await read.readBody(c.req.raw);
+  await limitRate(c.env, settings, "address", networkOf(exchange.clientIp));
+  return { exchange, settings, body };
+}
+
+async function authenticate<C extends Credential>(
+  api: Api,
+  definition: { credential: C; scope?: Scope; rateClass?: RateClass },
+  incoming: Parameters<Authenticate>[0],
+): Promise<ActorOf<C>> {
+  const { credential, scope } = definition;
+  if (credential === "public") return actorOf<C>(undefined);
+  const actor = await api.authenticate(incoming, { credential, scope });
+  await limitRate(
+    incoming.env,
+    incoming.settings,
+    definition.rateClass ?? scope ?? "auth",
+    rateKeyOf(actor),
+  );
+  return actorOf<C>(actor);
+}
+
+/** `Authenticate` has checked the kind of credential that the definition's type promises. */
+function actorOf<C extends Credential>(actor: Actor | undefined): ActorOf<C> {
+  return actor as ActorOf<C>;
+}
+
+type Input<Query extends z.ZodType, Body extends z.ZodType, Fields extends z.ZodType> = {
+  query: z.output<Query>;
+  body: z.output<Body>;
+  fields: z.output<Fields>;
+  idempotencyKey: string | undefined;
+};
+
+function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields extends z.ZodObject>(
+  definition: Pick<
+    RouteDefinition<Query, Body, Fields, z.ZodType, Credential>,
+    "method" | "query" | "body" | "fields" | "idempotent"
+  >,
+  request: Request,
+  bytes: Uint8Array,
+): Input<Query, Body, Fields> {
+  const faults: FieldFault[] = [];
+  const inQuery = read.queryFields(request.url, faults);
+  const inBody =
+    definition.method === "get"
+      ? refuseBody(bytes, faults)
+      : (read.bodyFields(bytes, faults) ?? undefined);
+  const input = {
+    query: undefined as unknown,
+    body: undefined as unknown,
+    fields: undefined as unknown,
+    idempotencyKey: undefined as string | undefined,
+  };
+  if (definition.fields !== undefined) {
+    const body = inBody ?? {};
+    const merged = read.mergeFields(definition.fields, inQuery, body, faults);
+    const place = (name: string) => read.placeOf(name, inQuery, body);
+    if (inBody !== undefined)
+      input.fields = read.validate(definition.fields, merged, place, faults);
+  } else {
+    input.query = read.validate(definition.query ?? NO_FIELDS, inQuery, "query", faults);
+    if (definition.idempotent === true)
+      input.idempotencyKey = takeIdempotencyKey(request, inBody, faults);
+    if (inBody !== undefined)
+      input.body = read.validate(definition.body ?? NO_FIELDS, inBody, "body", faults);
+  }
+  read.refuseIfAny(faults);
+  return validated<Query, Body, Fields>(input);
+}
+
+const NO_FIELDS = z.strictObject({});
+
+/** Each member was made by the schema of its type, or a fault was thrown. */
+function validated<
+  Query extends z.ZodType,
+  Body extends z.ZodType,
+  Fields extends z.ZodType,
+>(input: {
+  query: unknown;
+  body: unknown;
+  fields: unknown;
+  idempotencyKey: string | undefined;
+}): Input<Query, Body, Fields> {
+  return input as Input<Query, Body, Fields>;
+}
+
+function present<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error("validated input is missing");
+  return value;
+}
+
+function refuseBody(bytes: Uint8Array, faults: FieldFault[]): Record<string, unknown> {
+  if (bytes.byteLength > 0) faults.push({ path: "body", message: "a GET takes no body" });
+  return {};
+}
+
+/** From the header or the body, where it is signed too. It leaves the body, whose value alone is bound to the key. */
+function takeIdempotencyKey(
+  request: Request,
+  body: Record<string, unknown> | undefined,
+  faults: FieldFault[],
+): string | undefined {
+  const header = request.headers.get("idempotency-key");
+  const field = body?.["idempotency_key"];
+  if (body !== undefined) delete body["idempotency_key"];
+  if (header !== null && !KEY.test(header))
+    faults.push({ path: "header.idempotency-key", message: KEY_RULE });
+  if (field !== undefined && (typeof field !== "string" || !KEY.test(field)))
+    faults.push({ path: "body.idempotency_key", message: KEY_RULE });
+  else if (field !== undefined && header !== null && field !== header)
+    faults.push({
+      path: "body.idempotency_key",
+      message: "differs from the header Idempotency-Key",
+    });
+  return header ?? (typeof field === "string" ? field : undefined);
+}
+
+const KEY = /^[\x21-\x7e]{1,128}$/;
+const KEY_RULE = "must be 1 to 128 visible ASCII characters";
+
+function callOf(api: Api, c: EdgeContext, edge: { exchange: Exchange; settings: Config }) {
+  return {
+    api,
+    env: c.env,
+    db: c.env.DB,
+    settings: edge.settings,
+    request: c.req.raw,
+    requestId: edge.exchange.requestId,
+    clientIp: edge.exchange.clientIp,
+    waitUntil: edge.exchange.later,
+  };
+}
