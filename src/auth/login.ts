@@ -1,5 +1,6 @@
 /** Email and password for a session token. */
 import type { Config } from "../platform/config.ts";
+import type { Scope } from "../platform/actor.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
 import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
@@ -17,7 +18,7 @@ export type SessionAnswer = {
   expires_in: number;
   expires_at: string;
   user_id: string;
-  scopes: string[];
+  scopes: Scope[];
 };
 
 type Credentials = {

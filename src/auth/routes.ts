@@ -30,7 +30,7 @@ const SessionToken = z
     expires_in: z.int(),
     expires_at: z.iso.datetime(),
     user_id: z.uuid(),
-    scopes: z.array(z.string()),
+    scopes: Scopes,
   })
   .openapi("Session");
 
