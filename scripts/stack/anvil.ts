@@ -2,10 +2,9 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { createRequire } from "node:module";
+import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePort } from "./ports.ts";
-import { killWithParent } from "./watchdog.ts";
 
 export type Anvil = {
   rpcUrl: string;
@@ -67,10 +66,17 @@ async function launch(binary: string, port: number, options: AnvilOptions): Prom
   const { pid } = child;
   if (pid === undefined) throw new Error(`anvil did not start: ${binary}`);
 
-  killWithParent(child);
-  const kill = () => void child.kill("SIGKILL");
+  const watchdog = watchParent(pid);
+  const kill = () => {
+    watchdog.kill("SIGKILL");
+    child.kill("SIGKILL");
+  };
   process.once("exit", kill);
-  void exited.then(() => process.removeListener("exit", kill));
+  // A dead anvil's pid may be given to someone else, whom the watchdog must not end.
+  void exited.then(() => {
+    watchdog.kill("SIGKILL");
+    process.removeListener("exit", kill);
+  });
   child.unref();
 
   const stop = async () => {
@@ -87,6 +93,18 @@ async function launch(binary: string, port: number, options: AnvilOptions): Prom
     throw error;
   }
   return { rpcUrl, port, pid, stop };
+}
+
+/** Ends anvil even when we are killed: its standard input closes with us, whatever ends us. */
+function watchParent(pid: number): ChildProcess {
+  const watchdog = spawn("sh", ["-c", `cat >/dev/null; kill -9 ${pid}`], {
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  watchdog.stdin.on("error", () => {});
+  watchdog.unref();
+  // An open pipe would keep this process alive.
+  (watchdog.stdin as unknown as { unref?(): void }).unref?.();
+  return watchdog;
 }
 
 async function untilItAnswers(rpcUrl: string, child: ChildProcess): Promise<void> {
@@ -119,29 +137,37 @@ async function chainId(rpcUrl: string): Promise<number | null> {
   }
 }
 
-/** The package of this platform, as npm's names for Foundry's binaries spell it. */
-function anvilPackage(): string {
-  const cpu = process.arch === "x64" ? "amd64" : process.arch;
-  return `@foundry-rs/anvil-${process.platform}-${cpu}`;
-}
-
-/** The binary of the optional npm package, else `anvil` from the PATH. Throws when there is neither. */
+/** The npm package's binary where npm installed one, else the PATH's. */
 function findAnvil(): string {
-  const name = anvilPackage();
   try {
-    const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);
+    const manifest = createRequire(import.meta.url).resolve(
+      "@foundry-rs/anvil-linux-amd64/package.json",
+    );
     const binary = join(dirname(manifest), "bin", "anvil");
     if (existsSync(binary)) return binary;
   } catch {
-    // npm skips an optional package that it cannot install on this platform.
+    // Optional dependency: npm leaves it out on other platforms.
   }
   try {
     execFileSync("anvil", ["--version"], { stdio: "ignore" });
     return "anvil";
   } catch {
     throw new Error(
-      `anvil is missing: ${name} is not installed and no \`anvil\` is on the PATH.\n` +
-        "Run `npm install` without --omit=optional, or install Foundry: https://getfoundry.sh",
+      "anvil not found. On Linux x64 it comes with `npm install` (without --omit=optional); elsewhere install Foundry, see https://getfoundry.sh, so that `anvil` is on the PATH.",
     );
   }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => {
+        if (address === null || typeof address === "string") reject(new Error("no free port"));
+        else resolve(address.port);
+      });
+    });
+  });
 }

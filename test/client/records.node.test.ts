@@ -7,7 +7,6 @@ import {
   type Match,
   type Quote,
   type QuoteRequest,
-  type Session,
   type Withdrawal,
 } from "../../packages/client/src/index.ts";
 import { type FakeService, startFakeService } from "../support/node/fake-service.ts";
@@ -87,19 +86,6 @@ const address: DepositAddress = {
   current: true,
   nonce: 0,
 };
-const session: Session & { email: string; password: string; revoke_keys: boolean } = {
-  access_token: "t",
-  token_type: "Bearer",
-  expires_in: 3_600,
-  expires_at: at,
-  user_id: "u",
-  scopes: ["read"],
-  email: "a@b.test",
-  password: "correct horse battery",
-  revoke_keys: true,
-};
-const page = { limit: 10, last_cursor: "c" };
-
 const running: FakeService[] = [];
 afterEach(async () => {
   for (const service of running.splice(0)) await service.stop();
@@ -124,8 +110,6 @@ async function fieldsOf(call: (client: Client) => Promise<unknown>): Promise<str
 const CALLS: [name: string, call: (client: Client) => Promise<unknown>, fields: string[]][] = [
   ["rfq.accept", ({ rfq }) => rfq.accept(quote), ["quote_id"]],
   ["rfq.accept of a match", ({ rfq }) => rfq.accept(match), ["quote_id"]],
-  ["rfq.cancelQuote", ({ rfq }) => rfq.cancelQuote(quote), ["quote_id"]],
-  ["rfq.cancelRequest", ({ rfq }) => rfq.cancelRequest(request), ["request_id"]],
   [
     "rfq.cancelQuotes",
     ({ rfq }) => rfq.cancelQuotes(request),
@@ -137,65 +121,24 @@ const CALLS: [name: string, call: (client: Client) => Promise<unknown>, fields: 
     ["amount", "asset_id", "disclose_identity", "side", "venue_id"],
   ],
   ["rfq.quote", ({ rfq }) => rfq.quote(quote), ["price", "request_id"]],
-  [
-    "rfq.quotes",
-    ({ rfq }) => rfq.quotes({ ...quote, ...page }).page(),
-    ["last_cursor", "limit", "request_id", "status"],
-  ],
   ["rfq.openRequests", ({ rfq }) => rfq.openRequests(request).page(), ["asset_id", "venue_id"]],
-  [
-    "rfq.myRequests",
-    ({ rfq }) => rfq.myRequests({ ...request, ...page }).page(),
-    ["last_cursor", "limit"],
-  ],
-  ["rfq.myQuotes", ({ rfq }) => rfq.myQuotes(quote).page(), ["status"]],
-  ["rfq.matches", ({ rfq }) => rfq.matches({ ...match, ...page }).page(), ["last_cursor", "limit"]],
   ["custody.balance", ({ custody }) => custody.balance(quote), ["asset_id", "venue_id"]],
-  [
-    "custody.balances",
-    ({ custody }) => custody.balances({ ...quote, ...page }).page(),
-    ["last_cursor", "limit"],
-  ],
   [
     "custody.createDepositAddress",
     ({ custody }) => custody.createDepositAddress(address),
     ["chain"],
   ],
-  [
-    "custody.ledger",
-    ({ custody }) => custody.ledger({ ...match, ...page }).page(),
-    ["asset_id", "last_cursor", "limit"],
-  ],
-  [
-    "custody.deposits",
-    ({ custody }) => custody.deposits({ ...address, ...page }).page(),
-    ["last_cursor", "limit"],
-  ],
-  ["custody.withdrawals", ({ custody }) => custody.withdrawals(withdrawal).page(), ["status"]],
   ["custody.withdrawal", ({ custody }) => custody.withdrawal(withdrawal), ["withdrawal_id"]],
   [
     "custody.withdraw",
     ({ custody }) => custody.withdraw({ ...withdrawal, venue_id: "venue_one", asset_id: "0xab" }),
     ["amount", "asset_id", "chain", "client_withdrawal_id", "to_address", "venue_id"],
   ],
-  ["auth.login", ({ auth }) => auth.login(session), ["email", "password"]],
-  ["auth.register", ({ auth }) => auth.register(session), ["email", "password"]],
-  ["auth.endSessions", ({ auth }) => auth.endSessions(session), ["revoke_keys"]],
   ["auth.revokeApiKey", ({ auth }) => auth.revokeApiKey(apiKey), ["api_key_id"]],
   [
     "auth.createApiKey",
     ({ auth }) => auth.createApiKey({ ...apiKey, expires_at: at, allowed_ips: ["::1"] }),
     ["allowed_ips", "expires_at", "label", "scopes"],
-  ],
-  [
-    "auth.apiKeys",
-    ({ auth }) => auth.apiKeys({ ...apiKey, ...page }).page(),
-    ["last_cursor", "limit"],
-  ],
-  [
-    "auth.auditEvents",
-    ({ auth }) => auth.auditEvents({ ...apiKey, ...page }).page(),
-    ["last_cursor", "limit"],
   ],
 ];
 

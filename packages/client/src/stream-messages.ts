@@ -41,7 +41,7 @@ export type StreamMessage =
       "withdrawal.queued" | "withdrawal.submitted" | "withdrawal.settled" | "withdrawal.failed",
       Withdrawal
     >
-  | Frame<"account.notice", Record<string, unknown>>;
+  | Frame<"account.notice", { kind: string; subject_id: string | null }>;
 
 /** The message of one type. */
 export type StreamMessageOf<Type extends StreamMessage["type"]> = Extract<

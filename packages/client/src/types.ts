@@ -87,7 +87,7 @@ export type ServiceConfig = {
     taker_fee_bps: number;
     maker_fee_bps: number;
   }[];
-  limits: Record<string, unknown>;
+  limits: Record<string, number | string>;
   withdrawals_paused: boolean;
 };
 

@@ -1,7 +1,7 @@
 /** The two ways an amount is written on the wire, and the bytes that a request carries. */
 
-/** Fields that hold an amount, wherever they occur: `0x…` hex, except the ledger's signed decimals. */
-const AMOUNT_FIELDS = new Set([
+/** Fields that hold an amount, wherever they occur: `0x…` hex, or signed decimal in the ledger. */
+export const AMOUNT_FIELDS: ReadonlySet<string> = new Set([
   "amount",
   "balance",
   "pending_balance",

@@ -1,0 +1,20 @@
+/** The client covers the whole interface: a method for every route, with every field of the route. */
+import { expect, it } from "vitest";
+import { observeCalls, readDescription, routesOf } from "../support/node/client-calls.ts";
+
+const routes = routesOf(readDescription());
+const calls = await observeCalls(routes);
+
+it.each(routes)("has a method for $name", ({ name }) => {
+  expect(calls.map(({ route }) => route)).toContain(name);
+});
+
+it.each(routes)("sends the fields of $name and no others", ({ name, fields }) => {
+  const sent = calls.filter(({ route }) => route === name).flatMap((call) => call.fields);
+  expect([...new Set(sent)].toSorted()).toEqual(Object.keys(fields).toSorted());
+});
+
+it("calls only routes of the description", () => {
+  const known = new Set(routes.map(({ name }) => name));
+  expect(calls.filter(({ route }) => !known.has(route))).toEqual([]);
+});

@@ -1,0 +1,172 @@
+/**
+ * The routes of docs/openapi.json, and which of them each method of the client calls. Both are found, not listed, so that a
+ * new route or method takes part in the client's tests at once.
+ */
+import { readFileSync } from "node:fs";
+import type { Schema } from "@cfworker/json-schema";
+import { Client, Pages, Stream, type WebSocketLike } from "../../../packages/client/src/index.ts";
+
+/** One operation of the OpenAPI description. */
+export type Route = {
+  /** `POST /rfq/accept`. */
+  name: string;
+  /** Names of its query parameters and of its body's fields, with their schemas. */
+  fields: Record<string, Schema>;
+  /** The schema and the example of its successful JSON response; null for other responses. */
+  response: { schema: Schema; example: unknown } | null;
+};
+
+type Content = Record<string, { schema: Schema; example?: unknown }>;
+type Operation = {
+  parameters?: { name: string; in: string; schema: Schema }[];
+  requestBody?: { content: Content };
+  responses: Record<string, { content?: Content }>;
+};
+export type Description = {
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, Schema> };
+};
+
+export function readDescription(): Description {
+  return JSON.parse(readFileSync("docs/openapi.json", "utf8")) as Description;
+}
+
+/** These describe the interface itself: one is this description, the other a page for people. */
+const WITHOUT_METHOD = new Set(["GET /openapi.json", "GET /docs"]);
+
+/** Every route that the client needs a method for. */
+export function routesOf(description: Description): Route[] {
+  return Object.entries(description.paths)
+    .flatMap(([path, operations]) =>
+      Object.entries(operations).map(([method, operation]) => ({
+        name: `${method.toUpperCase()} ${path}`,
+        fields: fieldsOf(operation),
+        response: responseOf(operation),
+      })),
+    )
+    .filter(({ name }) => !WITHOUT_METHOD.has(name));
+}
+
+function fieldsOf({ parameters = [], requestBody }: Operation): Record<string, Schema> {
+  const inQuery = parameters.filter((parameter) => parameter.in === "query");
+  const body = requestBody?.content["application/json"]?.schema.properties ?? {};
+  return {
+    ...Object.fromEntries(inQuery.map(({ name, schema }) => [name, schema])),
+    ...(body as Record<string, Schema>),
+  };
+}
+
+function responseOf({ responses }: Operation): Route["response"] {
+  const success = Object.entries(responses).find(([status]) => status.startsWith("2"));
+  const json = success?.[1].content?.["application/json"];
+  return json === undefined ? null : { schema: json.schema, example: json.example };
+}
+
+/** A method of the client (`rfq.accept`, `time`) and a route that it calls, with the fields that it sends there. */
+export type ObservedCall = { method: string; route: string; fields: string[]; stream: boolean };
+
+/**
+ * Calls every method of the client with a record that has every field of every route, with a session and with an API key.
+ * A method is called once more without the fields that it sent, because some take one field or another.
+ */
+export async function observeCalls(routes: readonly Route[]): Promise<ObservedCall[]> {
+  const calls = new Map<string, ObservedCall>();
+  const record = Object.fromEntries(
+    routes.flatMap(({ fields }) => Object.entries(fields)).map(([name, it]) => [name, sample(it)]),
+  );
+  for (const credential of [{ accessToken: "token" }, { apiKeyId: "key", secret: "secret" }]) {
+    const service = new RecordingService(routes);
+    const { fetch, webSocket } = service;
+    const client = new Client({ baseUrl: "https://rfq.test", credential, fetch, webSocket });
+    for (const [method, call] of methodsOf(client)) {
+      const stream = await use(call(record), service);
+      const sent = new Set(service.sent.flatMap(({ fields }) => fields));
+      const others = Object.entries(record).filter(([name]) => !sent.has(name));
+      await use(call(Object.fromEntries(others)), service);
+      for (const { route, fields } of service.sent.splice(0)) {
+        const known = calls.get(`${method} ${route}`)?.fields ?? [];
+        const all = [...new Set([...known, ...fields])];
+        calls.set(`${method} ${route}`, { method, route, fields: all, stream });
+      }
+    }
+  }
+  return [...calls.values()];
+}
+
+/** What a field may hold, as far as the client looks at it. */
+function sample({ type, enum: values }: Schema): unknown {
+  if (values !== undefined) return values[0];
+  const types: readonly unknown[] = Array.isArray(type) ? type : [type];
+  if (types.includes("integer")) return 1;
+  if (types.includes("boolean")) return true;
+  return types.includes("array") ? [] : "text";
+}
+
+type Method = (record: object) => unknown;
+
+/** The methods of the client and of its parts (`client.rfq`), by name. */
+function methodsOf(client: Client): [name: string, method: Method][] {
+  const parts = Object.entries(client).map(([name, part]) => [`${name}.`, part as object] as const);
+  return [["", client] as const, ...parts].flatMap(([prefix, part]) =>
+    Object.getOwnPropertyNames(Object.getPrototypeOf(part))
+      .filter((name) => name !== "constructor")
+      .map((name): [string, Method] => [
+        prefix + name,
+        (record) => (Reflect.get(part, name) as Method).call(part, record),
+      ]),
+  );
+}
+
+/** Carries out what a method returned. True for a stream. */
+async function use(result: unknown, service: RecordingService): Promise<boolean> {
+  if (result instanceof Pages) await result.page();
+  else if (result instanceof Stream) {
+    const connected = service.nextSocket();
+    result.ready().catch(() => {});
+    await connected;
+    result.close();
+  } else await result;
+  return result instanceof Stream;
+}
+
+/** Records each call and socket, and answers calls with the example of their route. */
+class RecordingService {
+  readonly sent: { route: string; fields: string[] }[] = [];
+  readonly #routes: readonly Route[];
+  #onSocket: () => void = () => {};
+
+  constructor(routes: readonly Route[]) {
+    this.#routes = routes;
+  }
+
+  nextSocket(): Promise<void> {
+    return new Promise((resolve) => (this.#onSocket = resolve));
+  }
+
+  readonly fetch: typeof fetch = async (input, init) => {
+    const request = new Request(input, init);
+    const { pathname, searchParams } = new URL(request.url);
+    const text = await request.text();
+    const body: object = text === "" ? {} : JSON.parse(text);
+    const name = `${request.method} ${pathname}`;
+    this.sent.push({ route: name, fields: [...searchParams.keys(), ...Object.keys(body)] });
+    const route = this.#routes.find((it) => it.name === name);
+    return Response.json(route?.response?.example ?? {});
+  };
+
+  get webSocket(): new (url: string) => WebSocketLike {
+    const connected = (url: string) => {
+      const { pathname, searchParams } = new URL(url);
+      this.sent.push({ route: `GET ${pathname}`, fields: [...searchParams.keys()] });
+      this.#onSocket();
+    };
+    return class implements WebSocketLike {
+      constructor(url: string) {
+        connected(url);
+      }
+      send() {}
+      close() {}
+      addEventListener() {}
+    };
+  }
+}
