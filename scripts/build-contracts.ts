@@ -2,11 +2,12 @@
  * Compiles contracts/ offline and writes what is checked in beside them:
  *   contracts/artifacts/<Name>.json   { contractName, abi, bytecode, deployedBytecodeHash }
  *   src/chain/abi/<name>.ts           the ABI `as const`, for viem's types
+ *   scripts/stack/abi/<name>.ts       the same for the tokens of a local chain
  * `--check` writes nothing and exits 1 when a checked-in file differs from what the sources give.
  */
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { keccak256 } from "viem";
 
@@ -28,16 +29,27 @@ type Solc = {
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const require = createRequire(import.meta.url);
 
-/** File → contract, and the module of its ABI where the service needs one. */
-const WANTED: { file: string; name: string; module?: string }[] = [
-  { file: "contracts/Vault.sol", name: "Vault", module: "vault" },
-  { file: "contracts/DepositFactory.sol", name: "DepositFactory", module: "deposit-factory" },
+const SERVICE_ABIS = "src/chain/abi";
+const LOCAL_ABIS = "scripts/stack/abi";
+
+/** The contracts to compile. `abi` is the module that gets the ABI, where TypeScript code uses it. */
+const WANTED: { file: string; name: string; abi?: string }[] = [
+  { file: "contracts/Vault.sol", name: "Vault", abi: `${SERVICE_ABIS}/vault.ts` },
+  {
+    file: "contracts/DepositFactory.sol",
+    name: "DepositFactory",
+    abi: `${SERVICE_ABIS}/deposit-factory.ts`,
+  },
   { file: "contracts/Forwarder.sol", name: "Forwarder" },
-  { file: "contracts/test/LocalUSDC.sol", name: "LocalUSDC", module: "local-usdc" },
+  {
+    file: "contracts/test/LocalUSDC.sol",
+    name: "LocalUSDC",
+    abi: `${LOCAL_ABIS}/local-usdc.ts`,
+  },
   {
     file: "contracts/test/LocalOutcomeTokens.sol",
     name: "LocalOutcomeTokens",
-    module: "local-outcome-tokens",
+    abi: `${LOCAL_ABIS}/local-outcome-tokens.ts`,
   },
   { file: "contracts/test/HostileToken.sol", name: "HostileToken" },
   { file: "contracts/test/HostileRecipient.sol", name: "HostileRecipient" },
@@ -101,7 +113,7 @@ function readSource(path: string): { contents: string } | { error: string } {
 function outputs(): Map<string, string> {
   const contracts = compile();
   const files = new Map<string, string>();
-  for (const { file, name, module } of WANTED) {
+  for (const { file, name, abi } of WANTED) {
     const compiled = contracts[file]?.[name];
     if (!compiled) throw new Error(`${file} has no contract ${name}`);
     const deployed = compiled.evm.deployedBytecode;
@@ -118,13 +130,13 @@ function outputs(): Map<string, string> {
       bytecode: `0x${compiled.evm.bytecode.object}`,
     };
     files.set(`contracts/artifacts/${name}.json`, `${JSON.stringify(artifact, null, 2)}\n`);
-    if (module) files.set(`src/chain/abi/${module}.ts`, abiModule(module, compiled.abi));
+    if (abi) files.set(abi, abiModule(abi, compiled.abi));
   }
   return files;
 }
 
-function abiModule(module: string, abi: AbiItem[]): string {
-  const name = module.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase());
+function abiModule(path: string, abi: AbiItem[]): string {
+  const name = basename(path, ".ts").replace(/-(.)/g, (_, letter: string) => letter.toUpperCase());
   const items = abi.map((item) => `  ${JSON.stringify(item)},\n`).join("");
   return `${ABI_HEADER}\nexport const ${name}Abi = [\n${items}] as const;\n`;
 }
@@ -137,9 +149,9 @@ function readOrNull(path: string): string | null {
   }
 }
 
-/** Files that an earlier run wrote and that no contract gives any more. */
+/** Files that an earlier run wrote and that no contract produces any more. */
 function leftovers(files: Map<string, string>): string[] {
-  return ["contracts/artifacts", "src/chain/abi"].flatMap((folder) => {
+  return ["contracts/artifacts", SERVICE_ABIS, LOCAL_ABIS].flatMap((folder) => {
     mkdirSync(join(root, folder), { recursive: true });
     return readdirSync(join(root, folder))
       .map((entry) => `${folder}/${entry}`)

@@ -1,7 +1,7 @@
 /** Step 7: the books, by the operator's reconciliation and by sums of our own from what users and the chain say. */
 import { type Address, getAddress } from "viem";
-import { localOutcomeTokensAbi } from "../../src/chain/abi/local-outcome-tokens.ts";
-import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
+import { localOutcomeTokensAbi } from "../stack/abi/local-outcome-tokens.ts";
+import { localUsdcAbi } from "../stack/abi/local-usdc.ts";
 import { Unmet, expectEqual, units } from "./narrator.ts";
 import type { Person, World } from "./world.ts";
 

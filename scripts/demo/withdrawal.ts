@@ -1,7 +1,7 @@
 /** Step 6: money goes out to the chain, once. */
 import { randomBytes } from "node:crypto";
 import { type Hex, getAddress, parseEventLogs } from "viem";
-import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
+import { localUsdcAbi } from "../stack/abi/local-usdc.ts";
 import { Problem, type Withdrawal, type WithdrawalTerms } from "../../packages/client/src/index.ts";
 import { Unmet, duration, expectEqual, short, units } from "./narrator.ts";
 import { WAIT_MS, type World } from "./world.ts";

@@ -13,8 +13,8 @@ import {
 import { setTimeout as sleep } from "node:timers/promises";
 import { foundry } from "viem/chains";
 import { privateKeyToAccount } from "viem/accounts";
-import { localOutcomeTokensAbi } from "../../src/chain/abi/local-outcome-tokens.ts";
-import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
+import { localOutcomeTokensAbi } from "../stack/abi/local-outcome-tokens.ts";
+import { localUsdcAbi } from "../stack/abi/local-usdc.ts";
 import { type Deployment, readArtifact } from "../stack/deploy-contracts.ts";
 import { ANVIL_ACCOUNT_KEYS } from "../stack/faucet.ts";
 import { type Asset, USDC } from "./assets.ts";

@@ -1,7 +1,7 @@
 /** The end of a soak: the operator's reconciliation, and sums of the soak's own from what the chain and the people say. */
 import { type Address, getAddress, zeroAddress } from "viem";
-import { localOutcomeTokensAbi } from "../../src/chain/abi/local-outcome-tokens.ts";
-import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
+import { localOutcomeTokensAbi } from "../stack/abi/local-outcome-tokens.ts";
+import { localUsdcAbi } from "../stack/abi/local-usdc.ts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
 import type { Deposit, Withdrawal } from "../../packages/client/src/index.ts";

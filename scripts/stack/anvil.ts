@@ -2,9 +2,10 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "./ports.ts";
+import { killWithParent } from "./watchdog.ts";
 
 export type Anvil = {
   rpcUrl: string;
@@ -66,17 +67,10 @@ async function launch(binary: string, port: number, options: AnvilOptions): Prom
   const { pid } = child;
   if (pid === undefined) throw new Error(`anvil did not start: ${binary}`);
 
-  const watchdog = watchParent(pid);
-  const kill = () => {
-    watchdog.kill("SIGKILL");
-    child.kill("SIGKILL");
-  };
+  killWithParent(child);
+  const kill = () => void child.kill("SIGKILL");
   process.once("exit", kill);
-  // A dead anvil's pid may be given to someone else, whom the watchdog must not end.
-  void exited.then(() => {
-    watchdog.kill("SIGKILL");
-    process.removeListener("exit", kill);
-  });
+  void exited.then(() => process.removeListener("exit", kill));
   child.unref();
 
   const stop = async () => {
@@ -93,18 +87,6 @@ async function launch(binary: string, port: number, options: AnvilOptions): Prom
     throw error;
   }
   return { rpcUrl, port, pid, stop };
-}
-
-/** Ends anvil even when we are killed: its standard input closes with us, whatever ends us. */
-function watchParent(pid: number): ChildProcess {
-  const watchdog = spawn("sh", ["-c", `cat >/dev/null; kill -9 ${pid}`], {
-    stdio: ["pipe", "ignore", "ignore"],
-  });
-  watchdog.stdin.on("error", () => {});
-  watchdog.unref();
-  // An open pipe would keep this process alive.
-  (watchdog.stdin as unknown as { unref?(): void }).unref?.();
-  return watchdog;
 }
 
 async function untilItAnswers(rpcUrl: string, child: ChildProcess): Promise<void> {
@@ -156,18 +138,4 @@ function findAnvil(): string {
       "anvil not found. On Linux x64 it comes with `npm install` (without --omit=optional); elsewhere install Foundry, see https://getfoundry.sh, so that `anvil` is on the PATH.",
     );
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => {
-        if (address === null || typeof address === "string") reject(new Error("no free port"));
-        else resolve(address.port);
-      });
-    });
-  });
 }

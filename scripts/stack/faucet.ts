@@ -10,8 +10,8 @@ import {
   http,
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { localOutcomeTokensAbi } from "../../src/chain/abi/local-outcome-tokens.ts";
-import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
+import { localOutcomeTokensAbi } from "./abi/local-outcome-tokens.ts";
+import { localUsdcAbi } from "./abi/local-usdc.ts";
 
 /** anvil's published development accounts ("test test … junk"), rich on every local chain and worthless elsewhere. */
 export const ANVIL_ACCOUNT_KEYS = {

@@ -4,7 +4,7 @@
  * Miniflare restarts a workerd that died, with the same ports and state; `kill` and `restart` build on that.
  */
 import diagnostics from "node:diagnostics_channel";
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { appendFileSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,6 +12,7 @@ import { Log, LogLevel, Miniflare, convertV4MiniflareOptions } from "miniflare";
 import { unstable_getMiniflareWorkerOptions } from "wrangler";
 import { type BundledModule, OFFLINE, WRANGLER_CONFIG } from "./bundle.ts";
 import { AS_SENT, withLocalEntry } from "./local-entry.ts";
+import { killWithParent } from "./watchdog.ts";
 
 export type Workerd = {
   /** CF-Connecting-IP is 127.0.0.1, whatever the client sends. */
@@ -189,14 +190,8 @@ function watchChildren() {
     queueMicrotask(() => {
       if (child.pid === undefined || !basename(child.spawnfile).startsWith("workerd")) return;
       workerd = child;
-      const watchdog = spawn("sh", ["-c", `cat >/dev/null; kill -9 ${child.pid} 2>/dev/null`], {
-        stdio: ["pipe", "ignore", "ignore"],
-      });
-      watchdog.stdin.on("error", () => {});
-      watchdog.unref();
-      (watchdog.stdin as unknown as { unref?(): void }).unref?.();
+      killWithParent(child);
       child.once("exit", () => {
-        watchdog.kill("SIGKILL");
         if (workerd === child) workerd = null;
       });
     });

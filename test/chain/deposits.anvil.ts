@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { encodeFunctionData, type Hex } from "viem";
-import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
+import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import { Deposit } from "../../src/custody/schemas.ts";
 import { watchChain } from "../../src/custody/watcher/watch-chain.ts";

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Address, createPublicClient, getAddress, http, toHex } from "viem";
 import { randomBytes } from "node:crypto";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
-import { localUsdcAbi } from "../../src/chain/abi/local-usdc.ts";
+import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
 import type { Client } from "../../packages/client/src/index.ts";
 import {

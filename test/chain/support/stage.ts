@@ -23,8 +23,8 @@ import recipientArtifact from "../../../contracts/artifacts/HostileRecipient.jso
 import tokensArtifact from "../../../contracts/artifacts/LocalOutcomeTokens.json" with { type: "json" };
 import usdcArtifact from "../../../contracts/artifacts/LocalUSDC.json" with { type: "json" };
 import vaultArtifact from "../../../contracts/artifacts/Vault.json" with { type: "json" };
-import { localOutcomeTokensAbi } from "../../../src/chain/abi/local-outcome-tokens.ts";
-import { localUsdcAbi } from "../../../src/chain/abi/local-usdc.ts";
+import { localOutcomeTokensAbi } from "../../../scripts/stack/abi/local-outcome-tokens.ts";
+import { localUsdcAbi } from "../../../scripts/stack/abi/local-usdc.ts";
 import { vaultAbi } from "../../../src/chain/abi/vault.ts";
 import { depositAddressFor } from "../../../src/chain/addresses.ts";
 import { paymentId } from "../../../src/chain/payment-id.ts";
