@@ -119,23 +119,29 @@ async function chainId(rpcUrl: string): Promise<number | null> {
   }
 }
 
-/** The npm package's binary where npm installed one, else the PATH's. */
+/** The package of this platform, as npm's names for Foundry's binaries spell it. */
+function anvilPackage(): string {
+  const cpu = process.arch === "x64" ? "amd64" : process.arch;
+  return `@foundry-rs/anvil-${process.platform}-${cpu}`;
+}
+
+/** The binary of the optional npm package, else `anvil` from the PATH. Throws when there is neither. */
 function findAnvil(): string {
+  const name = anvilPackage();
   try {
-    const manifest = createRequire(import.meta.url).resolve(
-      "@foundry-rs/anvil-linux-amd64/package.json",
-    );
+    const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);
     const binary = join(dirname(manifest), "bin", "anvil");
     if (existsSync(binary)) return binary;
   } catch {
-    // Optional dependency: npm leaves it out on other platforms.
+    // npm skips an optional package that it cannot install on this platform.
   }
   try {
     execFileSync("anvil", ["--version"], { stdio: "ignore" });
     return "anvil";
   } catch {
     throw new Error(
-      "anvil not found. On Linux x64 it comes with `npm install` (without --omit=optional); elsewhere install Foundry, see https://getfoundry.sh, so that `anvil` is on the PATH.",
+      `anvil is missing: ${name} is not installed and no \`anvil\` is on the PATH.\n` +
+        "Run `npm install` without --omit=optional, or install Foundry: https://getfoundry.sh",
     );
   }
 }
