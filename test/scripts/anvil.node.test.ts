@@ -36,7 +36,9 @@ it.each(PLATFORMS.filter(({ name }) => name !== here))(
       const { startAnvil } = await import(${JSON.stringify(ANVIL)});
       await startAnvil().catch((error) => console.log(error.message));`;
     const args = ["--input-type=module", "--eval", code];
-    const { stdout } = await run(process.execPath, args, { env: { PATH: "" } });
+    const { stdout } = await run(process.execPath, args, {
+      env: { ...process.env, PATH: "" },
+    });
     const [first] = stdout.split("\n");
     expect(first).toBe(
       `anvil is missing: ${name} is not installed and no \`anvil\` is on the PATH.`,
