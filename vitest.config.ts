@@ -1,7 +1,10 @@
 import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
+import { buildReference } from "./scripts/build-reference.ts";
 import { testSettings } from "./test/support/settings.ts";
 
+// wrangler builds this before it bundles; the plugin for tests does not.
+await buildReference();
 const migrations = await readD1Migrations("./migrations");
 
 export default defineConfig({

@@ -1,10 +1,9 @@
-/** The reference: its description as JSON, and a page to read it and try it with. Nothing of it comes from elsewhere. */
+/** The API reference: the description as JSON, and a page to read it and to send requests from. */
 import { z } from "@hono/zod-openapi";
-import { Scalar } from "@scalar/hono-api-reference";
-import { Hono } from "hono";
 import { route } from "../define-route.ts";
 import { jsonResponse } from "../respond.ts";
 import { describeApi } from "./describe.ts";
+import { pageResponse } from "./page.ts";
 import { SCRIPT_PATH, scriptResponse } from "./script.ts";
 import type { Api } from "../route-definition.ts";
 
@@ -22,7 +21,7 @@ export function registerDocsRoutes(app: Api): void {
       examples: [{ openapi: "3.1.0" }],
     }),
     handler: () => {
-      // Made at the first request: by then every route is registered.
+      // Built at the first request, because all routes are registered by then.
       description ??= describeApi(app);
       return jsonResponse(description, 200, { "cache-control": "public, max-age=300" });
     },
@@ -37,55 +36,7 @@ export function registerDocsRoutes(app: Api): void {
     mediaType: "text/html",
     handler: pageResponse,
   });
-  // A file of the page and no call of the API: it is not described.
+  // The description leaves this file out, because it is part of the page and no call of the API.
   app.methods.set(SCRIPT_PATH, new Set(["GET", "HEAD"]));
   app.hono.get(SCRIPT_PATH, (c) => scriptResponse(c.req.raw));
-}
-
-const page = new Hono().get(
-  "/",
-  Scalar((c) => {
-    const nonce = crypto.randomUUID();
-    c.header("content-security-policy", contentPolicy(nonce));
-    return {
-      url: "/openapi.json",
-      pageTitle: "Custody and RFQ trading: reference",
-      cdn: SCRIPT_PATH,
-      nonce,
-      theme: "default",
-      // All of these would call on someone else's server.
-      withDefaultFonts: false,
-      telemetry: false,
-      hideClientButton: true,
-      showDeveloperTools: "never",
-      agent: { disabled: true },
-      mcp: { disabled: true },
-    };
-  }),
-);
-
-/** With an icon that is there: browsers ask for /favicon.ico otherwise, and show its 404 to whoever reads the page. */
-async function pageResponse({ request }: { request: Request }): Promise<Response> {
-  const response = await page.fetch(new Request(new URL("/", request.url)));
-  const html = await response.text();
-  return new Response(
-    html.replace("<head>", '<head>\n    <link rel="icon" href="data:," />'),
-    response,
-  );
-}
-
-/** The page may run its own script, show what it holds, and call this service: nothing else. */
-function contentPolicy(nonce: string): string {
-  return [
-    "default-src 'none'",
-    `script-src 'nonce-${nonce}'`,
-    // The script styles elements as it goes, without a nonce.
-    "style-src 'unsafe-inline'",
-    "img-src 'self' data:",
-    "font-src data:",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join("; ");
 }

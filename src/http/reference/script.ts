@@ -1,20 +1,28 @@
 /**
- * The reference page's script: `dist/browser/standalone.js` of @scalar/api-reference (scalar.LICENSE), gzipped, kept here
- * because the package would bring 279 others for this one file. scripts/docs-script.ts compares and renews it.
+ * The script of the reference page: Scalar, which scripts/build-reference.ts takes from npm.
  *
- * A module of the Worker rather than an asset directory: with one, Cloudflare puts a router before every call, and the
- * signature of a call covers its target as it arrived.
+ * It is a module of the Worker and no static asset, because Cloudflare puts a router before a Worker
+ * with static assets, and the signature of a call covers its target as it arrived.
  */
 
-/** Named after its content, so that caches may keep it for ever. */
-export const SCRIPT_PATH = "/docs/scalar-1.72.1.js";
+export const SCRIPT_PATH = "/docs/scalar.js";
+
+type Script = { gzipped: ArrayBuffer; version: string };
+let script: Script | undefined;
+
+/** The URL changes with the content, so that caches may keep what they fetch from it. */
+export async function scriptUrl(): Promise<string> {
+  const { version } = await loadScript();
+  return `${SCRIPT_PATH}?v=${version}`;
+}
 
 export async function scriptResponse(request: Request): Promise<Response> {
-  // Imported when asked for: Node, which makes docs/openapi.json, cannot import it.
-  const { default: gzipped } = await import("./scalar-1.72.1.js.gz.bin");
+  const { gzipped, version } = await loadScript();
+  // During a deployment a page of the new version may ask an instance of the old one.
+  const isCurrent = new URL(request.url).searchParams.get("v") === version;
   const headers = {
     "content-type": "text/javascript; charset=utf-8",
-    "cache-control": "public, max-age=31536000, immutable",
+    "cache-control": isCurrent ? "public, max-age=31536000, immutable" : "no-cache",
     vary: "Accept-Encoding",
   };
   if (/\bgzip\b/.test(request.headers.get("accept-encoding") ?? "")) {
@@ -26,4 +34,17 @@ export async function scriptResponse(request: Request): Promise<Response> {
   return new Response(new Blob([gzipped]).stream().pipeThrough(new DecompressionStream("gzip")), {
     headers,
   });
+}
+
+/**
+ * Imported at the first request, because Node imports this file too and cannot import the script.
+ * Only the value is kept: a promise of a request that was cancelled may never settle.
+ */
+async function loadScript(): Promise<Script> {
+  if (script === undefined) {
+    const { default: gzipped } = await import("../../../dist/reference/scalar.js.gz.bin");
+    const digest = await crypto.subtle.digest("SHA-256", gzipped);
+    script = { gzipped, version: Buffer.from(digest, 0, 8).toString("hex") };
+  }
+  return script;
 }

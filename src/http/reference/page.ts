@@ -1,0 +1,59 @@
+/** The page of the reference. The browser fetches its script and the description from this service. */
+import { scriptUrl } from "./script.ts";
+
+const OPTIONS = {
+  url: "/openapi.json",
+  theme: "default",
+  // Each of these would contact another server.
+  withDefaultFonts: false,
+  telemetry: false,
+  hideClientButton: true,
+  showDeveloperTools: "never",
+  agent: { disabled: true },
+  mcp: { disabled: true },
+};
+
+export async function pageResponse(): Promise<Response> {
+  const nonce = crypto.randomUUID();
+  return new Response(page({ nonce, script: await scriptUrl() }), {
+    headers: {
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": contentPolicy(nonce),
+    },
+  });
+}
+
+/** The icon is inline because a browser would ask for /favicon.ico otherwise and report its 404. */
+function page({ nonce, script }: { nonce: string; script: string }): string {
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <title>Custody and RFQ trading: reference</title>
+    <link rel="icon" href="data:," />
+  </head>
+  <body>
+    <div id="app"></div>
+    <script nonce="${nonce}" src="${script}"></script>
+    <script nonce="${nonce}">Scalar.createApiReference("#app", ${JSON.stringify(OPTIONS)})</script>
+  </body>
+</html>
+`;
+}
+
+/** The page may run its own two scripts, show what they contain, and call this service. */
+function contentPolicy(nonce: string): string {
+  return [
+    "default-src 'none'",
+    `script-src 'nonce-${nonce}'`,
+    // The script sets styles on elements, which no nonce can cover.
+    "style-src 'unsafe-inline'",
+    "img-src 'self' data:",
+    "font-src data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; ");
+}

@@ -1,0 +1,49 @@
+import { expect, it } from "vitest";
+import { send } from "../support/edge.ts";
+
+async function scriptOf(page: Response): Promise<string> {
+  const [, url] = /src="([^"]+)"/.exec(await page.text()) ?? [];
+  if (url === undefined) throw new Error("the page has no script");
+  return url;
+}
+
+it("the page runs only scripts with its nonce, and a new nonce each time", async () => {
+  const nonces = new Set<string>();
+  for (const page of [await send("/docs"), await send("/docs")]) {
+    expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    const policy = page.headers.get("content-security-policy") ?? "";
+    const [, nonce = ""] = /script-src 'nonce-([0-9a-f-]{36})';/.exec(policy) ?? [];
+    nonces.add(nonce);
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("connect-src 'self'");
+    const tags = (await page.text()).match(/<script[^>]*>/g) ?? [];
+    expect(tags).toHaveLength(2);
+    for (const tag of tags) expect(tag).toContain(`nonce="${nonce}"`);
+  }
+  expect(nonces.size).toBe(2);
+});
+
+it("the page names no other host", async () => {
+  expect(await (await send("/docs")).text()).not.toMatch(/\/\//);
+});
+
+it("the script is the same with and without gzip", async () => {
+  const url = await scriptOf(await send("/docs"));
+  const plain = await send(url, { headers: { "accept-encoding": "identity" } });
+  const zipped = await send(url, { headers: { "accept-encoding": "gzip" } });
+  expect(plain.headers.get("content-encoding")).toBeNull();
+  expect(zipped.headers.get("content-encoding")).toBe("gzip");
+  const text = await plain.text();
+  expect(text).toContain("createApiReference");
+  expect(text).toMatch(/^\/\*! @scalar\/fastify-api-reference [\d.]+\n\nMIT License/);
+  const unzipped = zipped.body?.pipeThrough(new DecompressionStream("gzip"));
+  expect(await new Response(unzipped).text()).toBe(text);
+});
+
+it("caches keep only the script of the current version", async () => {
+  const url = await scriptOf(await send("/docs"));
+  const cacheControl = async (path: string) => (await send(path)).headers.get("cache-control");
+  expect(await cacheControl(url)).toBe("public, max-age=31536000, immutable");
+  expect(await cacheControl("/docs/scalar.js")).toBe("no-cache");
+  expect(await cacheControl("/docs/scalar.js?v=0000000000000000")).toBe("no-cache");
+});
