@@ -5,15 +5,24 @@ import {AccessControlDefaultAdminRules} from
     "@openzeppelin/contracts/access/extensions/AccessControlDefaultAdminRules.sol";
 import {ERC1155Holder} from "@openzeppelin/contracts/token/ERC1155/utils/ERC1155Holder.sol";
 import {Pausable} from "@openzeppelin/contracts/utils/Pausable.sol";
-import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {ReentrancyGuardTransient} from
+    "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {Assets} from "./Assets.sol";
+import {RollingLimit, RollingLimits} from "./RollingLimit.sol";
 
 /// @title Holds customers' assets and pays withdrawals, each id at most once.
-/// @notice A payment ends as Paid or Failed, for ever, or is Skipped, which leaves its id untouched. Each payment
-/// runs in a frame of its own that reverts unless the vault's holding fell by exactly the amount: so Failed
-/// always means that nothing moved, whatever the token or the recipient did, and Paid that it did.
-/// @dev No immutables on purpose: the deployed code is the same everywhere and can be compared by hash.
-contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTransient, ERC1155Holder {
+/// @notice A payment ends as Paid or Failed, permanently, or is Skipped, which leaves its id
+/// untouched. Each payment runs in its own call frame, which reverts unless the vault's holding fell
+/// by exactly the amount. Failed therefore means that nothing moved, and Paid that the amount moved,
+/// whatever the token or the recipient did.
+/// @dev Has no immutables, so that the deployed code is the same everywhere and can be compared by
+/// hash.
+contract Vault is
+    AccessControlDefaultAdminRules,
+    Pausable,
+    ReentrancyGuardTransient,
+    ERC1155Holder
+{
     struct Payment {
         bytes32 id;
         uint8 kind;
@@ -29,26 +38,37 @@ contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTrans
         uint256 tokenId;
     }
 
-    /// One slot: `used` leaks at `cap` per WINDOW since `touched`.
-    struct Limit {
-        uint96 cap;
-        uint96 used;
-        uint40 touched;
-        bool set;
-    }
-
     struct PendingLimit {
         uint96 cap;
         uint64 due;
     }
 
+    /// What one payment would leave of each of its limits. One per batch, reused for each payment.
+    struct Charge {
+        bytes32 key;
+        RollingLimit left;
+        bytes32 totalKey;
+        RollingLimit totalLeft;
+        bytes32 transactionKey;
+        uint256 transactionSum;
+    }
+
     bytes32 public constant PAYER_ROLE = keccak256("PAYER_ROLE");
     bytes32 public constant PAUSER_ROLE = keccak256("PAUSER_ROLE");
 
-    // Kinds of asset; the third names the limit of a contract's ERC-1155 ids that have none of their own.
+    // Kinds of limit. The first two are also the kinds of asset that `pay` accepts.
+    /// What an ERC-20 token pays at most per WINDOW.
     uint8 public constant ERC20 = Assets.ERC20;
+    /// What one ERC-1155 id pays at most per WINDOW.
     uint8 public constant ERC1155 = Assets.ERC1155;
+    /// What each id of an ERC-1155 contract pays at most per WINDOW if it has no limit of its own.
     uint8 public constant ERC1155_DEFAULT = 2;
+    /// What all ids of a contract together pay at most per WINDOW. Unset: the same as the default.
+    uint8 public constant ERC1155_TOTAL = 3;
+    /// What one transaction pays at most of an ERC-20 token. Unset: half of its limit.
+    uint8 public constant ERC20_TRANSACTION = 4;
+    /// What one transaction pays at most of all ids of a contract. Unset: half of the total.
+    uint8 public constant ERC1155_TRANSACTION = 5;
 
     // state(id)
     uint8 public constant NONE = 0;
@@ -62,7 +82,7 @@ contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTrans
     uint8 public constant OVER_LIMIT = 3;
     uint8 public constant INVALID = 4;
 
-    // Gas: *_GAS is what one payment's frame gets, exactly; *_RESERVE bounds everything else a payment costs.
+    // Gas: *_GAS is exactly what one payment's frame gets; *_RESERVE bounds the rest of its cost.
     // 50 × (GAS + RESERVE) stays under a quarter of a 30M block.
     uint256 public constant ERC20_GAS = 100_000;
     uint256 public constant ERC20_RESERVE = 45_000;
@@ -74,16 +94,18 @@ contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTrans
 
     uint256 public constant MAX_PAYMENTS = 50;
     uint256 public constant MAX_VOIDS = 200;
-    /// Time in which a limit refills from empty to full.
+    /// Seconds in which a rolling limit refills from empty to full.
     uint256 public constant WINDOW = 24 hours;
-    /// A scheduled change that nobody executed for this long is void, so an old one is no open door.
+    /// A transaction pays at most this fraction of a rolling limit unless the admin set a cap.
+    uint256 public constant TRANSACTION_SHARE = 2;
+    /// Seconds for which a scheduled change stays executable, so that none is forgotten and open.
     uint256 public constant EXECUTE_WINDOW = 14 days;
 
     /// The only batch number that `pay` accepts next.
     uint64 public nextBatchNo = 1;
-    /// Seconds between announcing and doing what could take everything: migrating, raising a limit.
+    /// Seconds between announcing and doing what could take everything.
     uint32 public timelock;
-    /// The vault before this one: what is done there is done here. Zero for the first.
+    /// The vault before this one, whose outcomes count here. Zero for the first.
     address public predecessor;
 
     address public successor;
@@ -91,23 +113,36 @@ contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTrans
     uint64 public migrationAt;
 
     mapping(bytes32 id => uint8) private _states;
-    mapping(bytes32 key => Limit) private _limits;
+    mapping(bytes32 key => RollingLimit) private _limits;
     mapping(bytes32 key => PendingLimit) private _pendingLimits;
 
     event Paid(
-        bytes32 indexed id, uint256 indexed batchNo, address token, uint256 tokenId, uint256 amount, address to
+        bytes32 indexed id,
+        uint256 indexed batchNo,
+        address token,
+        uint256 tokenId,
+        uint256 amount,
+        address to
     );
     event Failed(bytes32 indexed id, uint256 indexed batchNo);
     event Skipped(bytes32 indexed id, uint256 indexed batchNo, uint8 reason);
     event Voided(bytes32 indexed id);
-    event LimitSet(address indexed token, uint8 indexed kind, uint256 indexed tokenId, uint256 amount);
+    event LimitSet(
+        address indexed token, uint8 indexed kind, uint256 indexed tokenId, uint256 amount
+    );
     event LimitScheduled(
-        address indexed token, uint8 indexed kind, uint256 indexed tokenId, uint256 amount, uint256 executableAt
+        address indexed token,
+        uint8 indexed kind,
+        uint256 indexed tokenId,
+        uint256 amount,
+        uint256 executableAt
     );
     event LimitCanceled(address indexed token, uint8 indexed kind, uint256 indexed tokenId);
     event MigrationScheduled(address indexed successor, uint256 executableAt);
     event MigrationCanceled(address indexed successor);
-    event Migrated(address indexed successor, address indexed token, uint256 tokenId, uint256 amount);
+    event Migrated(
+        address indexed successor, address indexed token, uint256 tokenId, uint256 amount
+    );
 
     error WrongBatch(uint256 expected);
     error DeadlinePassed(uint256 deadline);
@@ -137,9 +172,11 @@ contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTrans
         predecessor = predecessor_;
     }
 
+    // ---------------------------------------------------------------------------------- payments
 
-    /// @notice Pays a batch. Reverts as a whole, marking nothing: wrong `batchNo`, passed `deadline` (seconds since
-    /// 1970, inclusive), paused, or too little gas left for a payment. Otherwise every payment ends in one event.
+    /// @notice Pays a batch. Reverts as a whole and marks nothing if `batchNo` is wrong, `deadline`
+    /// (seconds since 1970, inclusive) has passed, the vault is paused, or too little gas is left
+    /// for a payment. Otherwise every payment ends in one event.
     function pay(uint256 batchNo, uint256 deadline, Payment[] calldata payments)
         external
         onlyRole(PAYER_ROLE)
@@ -153,12 +190,14 @@ contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTrans
         if (count == 0 || count > MAX_PAYMENTS) revert BadCount(count);
         nextBatchNo = uint64(batchNo + 1);
         address predecessor_ = predecessor;
+        Charge memory charge;
         for (uint256 i = 0; i < count; ++i) {
-            _pay(batchNo, payments[i], predecessor_);
+            _pay(batchNo, payments[i], predecessor_, charge);
         }
     }
 
-    /// @notice Makes ids unpayable for ever. Ids that are already done stay as they are. Works while paused.
+    /// @notice Makes ids permanently unpayable. Leaves ids that are already done as they are. Works
+    /// while paused.
     function void(bytes32[] calldata ids) external onlyRole(PAYER_ROLE) nonReentrant {
         if (ids.length == 0 || ids.length > MAX_VOIDS) revert BadCount(ids.length);
         address predecessor_ = predecessor;
@@ -169,7 +208,7 @@ contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTrans
         }
     }
 
-    /// @notice 0 None, 1 Paid, 2 Failed, 3 Voided; what was done in a predecessor counts.
+    /// @notice 0 None, 1 Paid, 2 Failed, 3 Voided. Outcomes in a predecessor count.
     function state(bytes32 id) external view returns (uint8) {
         return _state(id, predecessor);
     }
@@ -182,7 +221,11 @@ contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTrans
     }
 
     /// @notice The gas limit that suffices for such a batch whatever its tokens and recipients do.
-    function payGasLimit(uint256 erc20Count, uint256 erc1155Count) external pure returns (uint256) {
+    function payGasLimit(uint256 erc20Count, uint256 erc1155Count)
+        external
+        pure
+        returns (uint256)
+    {
         return PAY_BASE_GAS + erc20Count * (ERC20_GAS + ERC20_RESERVE)
             + erc1155Count * (ERC1155_GAS + ERC1155_RESERVE);
     }
@@ -191,20 +234,28 @@ contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTrans
         return VOID_BASE_GAS + count * VOID_GAS;
     }
 
-    /// @notice One payment in a frame of its own; only the vault calls it. Reverting undoes all of it, so a token
-    /// that lies (says yes and moves nothing, or another amount) ends as Failed with nothing moved.
-    /// @return PAID, or SHORT when the vault does not hold the amount or the token does not tell.
+    /// @notice One payment in its own frame; only the vault calls it. A revert undoes all of it, so
+    /// a token that reports success and moves nothing, or another amount, ends as Failed.
+    /// @return PAID, or SHORT when the vault does not hold the amount or the token reports no
+    /// balance.
     function attempt(Payment calldata payment) external returns (uint256) {
         if (msg.sender != address(this)) revert OnlySelf();
         (uint8 kind, address token, uint256 tokenId, uint256 amount) =
             (payment.kind, payment.token, payment.tokenId, payment.amount);
         (bool ok, uint256 held) = Assets.balanceOf(kind, token, tokenId, address(this));
         if (!ok || held < amount) return SHORT;
-        if (!Assets.transferExactly(kind, token, tokenId, amount, payment.to, held)) revert TransferFailed();
+        if (!Assets.transferExactly(kind, token, tokenId, amount, payment.to, held)) {
+            revert TransferFailed();
+        }
         return PAID;
     }
 
-    function _pay(uint256 batchNo, Payment calldata payment, address predecessor_) private {
+    function _pay(
+        uint256 batchNo,
+        Payment calldata payment,
+        address predecessor_,
+        Charge memory charge
+    ) private {
         bytes32 id = payment.id;
         if (_state(id, predecessor_) != NONE) {
             emit Skipped(id, batchNo, ALREADY_DONE);
@@ -214,20 +265,17 @@ contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTrans
             emit Skipped(id, batchNo, INVALID);
             return;
         }
-        bytes32 key = _limitKey(payment.token, payment.kind, payment.tokenId);
-        (Limit memory limit, uint256 cap, uint256 used) = _limit(payment.token, payment.kind, key);
-        uint256 amount = payment.amount;
-        if (amount > cap || used + amount > cap) {
+        if (!_fitsLimits(payment, charge)) {
             emit Skipped(id, batchNo, OVER_LIMIT);
             return;
         }
 
-        // Before the call, so that nobody who runs inside it can find the id unpaid.
+        // Written before the call, so that code that runs inside it finds the id done.
         _states[id] = PAID;
         (bool ok, uint256 result) = _attempt(payment);
         if (ok && result == PAID) {
-            _limits[key] = Limit(limit.cap, uint96(used + amount), uint40(block.timestamp), limit.set);
-            emit Paid(id, batchNo, payment.token, payment.tokenId, amount, payment.to);
+            _spend(payment.kind, charge);
+            emit Paid(id, batchNo, payment.token, payment.tokenId, payment.amount, payment.to);
         } else if (ok) {
             _states[id] = NONE;
             emit Skipped(id, batchNo, SHORT);
@@ -237,11 +285,12 @@ contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTrans
         }
     }
 
-    /// A call gets at most 63/64 of what is left: without this check a low gas limit would starve a good payment,
-    /// leave enough to mark it Failed, and do so for ever.
+    /// A call gets at most 63/64 of the gas that is left. Without this check a low gas limit would
+    /// starve a good payment, leave enough gas to mark it Failed, and do so permanently.
     function _attempt(Payment calldata payment) private returns (bool ok, uint256 result) {
-        (uint256 given, uint256 reserve) =
-            payment.kind == ERC20 ? (ERC20_GAS, ERC20_RESERVE) : (ERC1155_GAS, ERC1155_RESERVE);
+        (uint256 given, uint256 reserve) = payment.kind == ERC20
+            ? (ERC20_GAS, ERC20_RESERVE)
+            : (ERC1155_GAS, ERC1155_RESERVE);
         bytes4 selector = this.attempt.selector;
         if ((gasleft() * 63) / 64 <= given + reserve) revert NotEnoughGas();
         assembly ("memory-safe") {
@@ -256,7 +305,8 @@ contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTrans
     /// ERC-20 has no ids: another id would be another limit for the same money.
     function _isValid(Payment calldata payment) private pure returns (bool) {
         uint8 kind = payment.kind;
-        return payment.amount != 0 && (kind == ERC1155 || (kind == ERC20 && payment.tokenId == 0));
+        return
+            payment.amount != 0 && (kind == ERC1155 || (kind == ERC20 && payment.tokenId == 0));
     }
 
     function _state(bytes32 id, address predecessor_) private view returns (uint8 result) {
@@ -264,60 +314,83 @@ contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTrans
         if (result == NONE && predecessor_ != address(0)) result = Vault(predecessor_).state(id);
     }
 
+    // ------------------------------------------------------------------------------------ limits
 
-    /// @notice Sets what can be paid per WINDOW: ERC20 (tokenId 0), one ERC1155 id, or ERC1155_DEFAULT (tokenId 0)
-    /// for all ids of a contract that have none of their own. Unset means nothing can be paid. Lowering, and the
-    /// first setting, take effect at once; raising waits for the time lock and `applyLimit`.
+    /// @notice Sets a limit of one of the six kinds. `tokenId` is 0 except for kind ERC1155. A token
+    /// whose limit was never set cannot be paid. Lowering, and the first setting of a token, take
+    /// effect at once. Raising waits for the time lock and `applyLimit`.
     function setLimit(address token, uint8 kind, uint256 tokenId, uint256 amount)
         external
         onlyRole(DEFAULT_ADMIN_ROLE)
         nonReentrant
     {
-        if (kind > ERC1155_DEFAULT || (kind != ERC1155 && tokenId != 0)) revert InvalidAsset();
+        if (kind > ERC1155_TRANSACTION || (kind != ERC1155 && tokenId != 0)) revert InvalidAsset();
         _requireCode(token);
-        if (amount > type(uint96).max) revert LimitTooHigh(amount);
+        if (amount > RollingLimits.MAX_CAP) revert LimitTooHigh(amount);
         bytes32 key = _limitKey(token, kind, tokenId);
-        (Limit memory limit, uint256 cap,) = _limit(token, kind, key);
-        bool known = limit.set || (kind == ERC1155 && _limits[_limitKey(token, ERC1155_DEFAULT, 0)].set);
+        (uint256 cap, bool known) = _capInForce(token, kind, _limits[key]);
         if (known && amount > cap && timelock != 0) {
             uint64 due = uint64(block.timestamp + timelock);
             _pendingLimits[key] = PendingLimit(uint96(amount), due);
             emit LimitScheduled(token, kind, tokenId, amount, due);
         } else {
-            // A raise on its way must not undo a lowering that came after it.
+            // A scheduled raise must not undo a lowering that came after it.
             _dropPending(token, kind, tokenId, key);
-            _setLimit(token, kind, tokenId, key, amount);
+            _setLimit(token, kind, tokenId, amount);
         }
     }
 
-    /// @notice Carries out a raise whose time has come.
-    function applyLimit(address token, uint8 kind, uint256 tokenId) external onlyRole(DEFAULT_ADMIN_ROLE) nonReentrant {
+    /// @notice Applies a scheduled raise after its time lock.
+    function applyLimit(address token, uint8 kind, uint256 tokenId)
+        external
+        onlyRole(DEFAULT_ADMIN_ROLE)
+        nonReentrant
+    {
         bytes32 key = _limitKey(token, kind, tokenId);
         PendingLimit memory pending = _pendingLimits[key];
         _requireDue(pending.due);
         delete _pendingLimits[key];
-        _setLimit(token, kind, tokenId, key, pending.cap);
+        _setLimit(token, kind, tokenId, pending.cap);
     }
 
-    function cancelLimit(address token, uint8 kind, uint256 tokenId) external onlyRole(DEFAULT_ADMIN_ROLE) {
+    function cancelLimit(address token, uint8 kind, uint256 tokenId)
+        external
+        onlyRole(DEFAULT_ADMIN_ROLE)
+    {
         bytes32 key = _limitKey(token, kind, tokenId);
         if (_pendingLimits[key].due == 0) revert NothingScheduled();
         _dropPending(token, kind, tokenId, key);
     }
 
-    /// @return cap what can be paid per WINDOW.
-    /// @return available what can be paid now.
+    /// @return cap the limit in force, which may come from another kind while this one is unset.
+    /// @return available what is left of it now; for the caps per transaction the whole cap.
     function limitOf(address token, uint8 kind, uint256 tokenId)
         external
         view
         returns (uint256 cap, uint256 available)
     {
-        uint256 used;
-        (, cap, used) = _limit(token, kind, _limitKey(token, kind, tokenId));
-        available = cap > used ? cap - used : 0;
+        return _limit(token, kind, tokenId);
     }
 
-    /// @return amount the raise on its way, and when it can be applied; both 0 when there is none.
+    /// @notice What the limits leave for one payment of an asset (kind ERC20 or ERC1155).
+    /// @return maximum the largest amount that can ever be paid in one payment.
+    /// @return available the largest amount that one payment in a new transaction can pay now.
+    function paymentLimitOf(address token, uint8 kind, uint256 tokenId)
+        external
+        view
+        returns (uint256 maximum, uint256 available)
+    {
+        if (kind > ERC1155) revert InvalidAsset();
+        (maximum, available) = _limit(token, kind, tokenId);
+        if (kind == ERC1155) {
+            (uint256 total, uint256 left) = _limit(token, ERC1155_TOTAL, 0);
+            (maximum, available) = (_min(maximum, total), _min(available, left));
+        }
+        (uint256 cap,) = _limit(token, kind == ERC20 ? ERC20_TRANSACTION : ERC1155_TRANSACTION, 0);
+        return (_min(maximum, cap), _min(available, cap));
+    }
+
+    /// @return amount the scheduled raise, and when it can be applied; both 0 when there is none.
     function pendingLimitOf(address token, uint8 kind, uint256 tokenId)
         external
         view
@@ -327,21 +400,102 @@ contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTrans
         return (pending.cap, pending.due);
     }
 
-    function _limit(address token, uint8 kind, bytes32 key)
+    /// Whether a payment fits its rolling limits and the rest of its transaction's cap. If it does,
+    /// `charge` holds what `_spend` will store.
+    function _fitsLimits(Payment calldata payment, Charge memory charge)
         private
         view
-        returns (Limit memory limit, uint256 cap, uint256 used)
+        returns (bool)
     {
+        (address token, uint8 kind, uint256 amount) =
+            (payment.token, payment.kind, payment.amount);
+        bytes32 key = _limitKey(token, kind, payment.tokenId);
+        RollingLimit limit = _limits[key];
+        (uint256 cap,) = _capInForce(token, kind, limit);
+        uint256 used = limit.used(cap, WINDOW);
+        if (amount > cap || used + amount > cap) return false;
+        (charge.key, charge.left) = (key, limit.withUsed(used + amount));
+
+        if (kind == ERC1155) {
+            key = _limitKey(token, ERC1155_TOTAL, 0);
+            limit = _limits[key];
+            (cap,) = _capInForce(token, ERC1155_TOTAL, limit);
+            used = limit.used(cap, WINDOW);
+            if (used + amount > cap) return false;
+            (charge.totalKey, charge.totalLeft) = (key, limit.withUsed(used + amount));
+        }
+
+        key = _limitKey(token, kind == ERC20 ? ERC20_TRANSACTION : ERC1155_TRANSACTION, 0);
         limit = _limits[key];
-        cap = limit.cap;
-        if (!limit.set && kind == ERC1155) cap = _limits[_limitKey(token, ERC1155_DEFAULT, 0)].cap;
-        uint256 leaked = (cap * (block.timestamp - limit.touched)) / WINDOW;
-        used = limit.used > leaked ? limit.used - leaked : 0;
+        // `cap` is still the rolling limit that an unset cap per transaction derives from.
+        cap = limit.isSet() ? limit.cap() : _share(cap);
+        // Transient storage ends with the transaction, not with the call: a payer that is a contract
+        // gains nothing by calling `pay` several times.
+        uint256 sum;
+        assembly ("memory-safe") {
+            sum := tload(key)
+        }
+        sum += amount;
+        (charge.transactionKey, charge.transactionSum) = (key, sum);
+        return sum <= cap;
     }
 
-    function _setLimit(address token, uint8 kind, uint256 tokenId, bytes32 key, uint256 amount) private {
-        (,, uint256 used) = _limit(token, kind, key);
-        _limits[key] = Limit(uint96(amount), uint96(used), uint40(block.timestamp), true);
+    /// Only Paid counts. No limit can have changed since `_fitsLimits`, because whatever changes one
+    /// is guarded against reentrancy.
+    function _spend(uint8 kind, Charge memory charge) private {
+        _limits[charge.key] = charge.left;
+        if (kind == ERC1155) _limits[charge.totalKey] = charge.totalLeft;
+        (bytes32 key, uint256 sum) = (charge.transactionKey, charge.transactionSum);
+        assembly ("memory-safe") {
+            tstore(key, sum)
+        }
+    }
+
+    function _limit(address token, uint8 kind, uint256 tokenId)
+        private
+        view
+        returns (uint256 cap, uint256 available)
+    {
+        RollingLimit limit = _limits[_limitKey(token, kind, tokenId)];
+        (cap,) = _capInForce(token, kind, limit);
+        uint256 used = limit.used(cap, WINDOW);
+        available = cap > used ? cap - used : 0;
+    }
+
+    /// @return cap the limit's own cap, or the one that it derives from while unset.
+    /// @return known whether either was ever set.
+    function _capInForce(address token, uint8 kind, RollingLimit limit)
+        private
+        view
+        returns (uint256 cap, bool known)
+    {
+        if (limit.isSet() || kind == ERC20 || kind == ERC1155_DEFAULT) {
+            return (limit.cap(), limit.isSet());
+        }
+        if (kind == ERC1155 || kind == ERC1155_TOTAL) {
+            limit = _limits[_limitKey(token, ERC1155_DEFAULT, 0)];
+            return (limit.cap(), limit.isSet());
+        }
+        uint8 rolling = kind == ERC20_TRANSACTION ? ERC20 : ERC1155_TOTAL;
+        limit = _limits[_limitKey(token, rolling, 0)];
+        (cap, known) = _capInForce(token, rolling, limit);
+        cap = _share(cap);
+    }
+
+    /// Rounded up, so that a limit of a few units pays something.
+    function _share(uint256 rolling) private pure returns (uint256) {
+        return (rolling + TRANSACTION_SHARE - 1) / TRANSACTION_SHARE;
+    }
+
+    function _min(uint256 a, uint256 b) private pure returns (uint256) {
+        return a < b ? a : b;
+    }
+
+    function _setLimit(address token, uint8 kind, uint256 tokenId, uint256 amount) private {
+        bytes32 key = _limitKey(token, kind, tokenId);
+        RollingLimit limit = _limits[key];
+        (uint256 cap,) = _capInForce(token, kind, limit);
+        _limits[key] = RollingLimits.create(amount, limit.used(cap, WINDOW));
         emit LimitSet(token, kind, tokenId, amount);
     }
 
@@ -351,16 +505,27 @@ contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTrans
         emit LimitCanceled(token, kind, tokenId);
     }
 
-    function _limitKey(address token, uint8 kind, uint256 tokenId) private pure returns (bytes32) {
-        return keccak256(abi.encode(token, kind, tokenId));
+    function _limitKey(address token, uint8 kind, uint256 tokenId)
+        private
+        pure
+        returns (bytes32 key)
+    {
+        assembly ("memory-safe") {
+            let data := mload(0x40)
+            mstore(data, and(token, 0xffffffffffffffffffffffffffffffffffffffff))
+            mstore(add(data, 0x20), and(kind, 0xff))
+            mstore(add(data, 0x40), tokenId)
+            key := keccak256(data, 0x60)
+        }
     }
 
+    // -------------------------------------------------------------------- pausing and migrating
 
     function pause() external onlyRole(PAUSER_ROLE) {
         _pause();
     }
 
-    /// @notice Stopping is easy, going on takes the admin.
+    /// @notice Only the admin resumes, so that a stolen pauser key can at most stop payments.
     function unpause() external onlyRole(DEFAULT_ADMIN_ROLE) {
         _unpause();
     }
@@ -382,27 +547,35 @@ contract Vault is AccessControlDefaultAdminRules, Pausable, ReentrancyGuardTrans
         migrationAt = 0;
     }
 
-    /// @notice Moves whole holdings to the scheduled successor, while paused, after the time lock; in as many calls
-    /// as it takes within EXECUTE_WINDOW. All or nothing; what is not held is passed over.
-    function migrate(Asset[] calldata assets) external onlyRole(DEFAULT_ADMIN_ROLE) whenPaused nonReentrant {
+    /// @notice Moves whole holdings to the scheduled successor, while paused, after the time lock,
+    /// in any number of calls within EXECUTE_WINDOW. A call that fails for one asset moves none.
+    /// Assets that are not held are passed over.
+    function migrate(Asset[] calldata assets)
+        external
+        onlyRole(DEFAULT_ADMIN_ROLE)
+        whenPaused
+        nonReentrant
+    {
         _requireDue(migrationAt);
         for (uint256 i = 0; i < assets.length; ++i) {
             Asset calldata asset = assets[i];
-            if (asset.kind > ERC1155) revert InvalidAsset();
-            (bool ok, uint256 held) = Assets.balanceOf(asset.kind, asset.token, asset.tokenId, address(this));
+            (uint8 kind, address token, uint256 tokenId) =
+                (asset.kind, asset.token, asset.tokenId);
+            if (kind > ERC1155) revert InvalidAsset();
+            (bool ok, uint256 held) = Assets.balanceOf(kind, token, tokenId, address(this));
             if (!ok) revert TransferFailed();
             if (held == 0) continue;
-            if (!Assets.transferExactly(asset.kind, asset.token, asset.tokenId, held, successor, held)) {
+            if (!Assets.transferExactly(kind, token, tokenId, held, successor, held)) {
                 revert TransferFailed();
             }
-            emit Migrated(successor, asset.token, asset.tokenId, held);
+            emit Migrated(successor, token, tokenId, held);
         }
     }
 
     function _requireDue(uint256 due) private view {
         if (due == 0) revert NothingScheduled();
         if (block.timestamp < due) revert TooEarly(due);
-        if (block.timestamp >  due + EXECUTE_WINDOW) revert TooLate(due + EXECUTE_WINDOW);
+        if (block.timestamp > due + EXECUTE_WINDOW) revert TooLate(due + EXECUTE_WINDOW);
     }
 
     function _requireCode(address account) private view {

@@ -43,6 +43,14 @@ contract HostileRecipient is ERC165 {
         if (!ok) revert Refused();
     }
 
+    /// Several calls in one transaction.
+    function executeAll(address target_, bytes[] calldata calls) external {
+        for (uint256 i = 0; i < calls.length; ++i) {
+            (bool ok,) = target_.call(calls[i]);
+            if (!ok) revert Refused();
+        }
+    }
+
     function onERC1155Received(address, address from, uint256 id, uint256 amount, bytes calldata)
         external
         returns (bytes4)

@@ -32,7 +32,14 @@ export type Result = { ok: boolean; gasUsed: bigint; events: Event[] };
 const GAS = 16_000_000n;
 
 export const ZERO: Address = "0x0000000000000000000000000000000000000000";
-export const KIND = { erc20: 0, erc1155: 1, erc1155Default: 2 } as const;
+export const KIND = {
+  erc20: 0,
+  erc1155: 1,
+  erc1155Default: 2,
+  erc1155Total: 3,
+  erc20Transaction: 4,
+  erc1155Transaction: 5,
+} as const;
 export const STATE = { none: 0, paid: 1, failed: 2, voided: 3 } as const;
 export const REASON = { alreadyDone: 1, short: 2, overLimit: 3, invalid: 4 } as const;
 
@@ -200,10 +207,20 @@ export type VaultWorld = Awaited<ReturnType<typeof vaultWorld>>;
 
 export const HUGE = 1n << 90n;
 
-/** A vault of its own, rich in USDC and outcome tokens, with limits that do not bite unless a test wants it. */
+/**
+ * A vault of its own, rich in USDC and outcome tokens. `limit` is the rolling limit of USDC and of
+ * each outcome id. The contract's total and the caps per transaction are out of the way unless
+ * `defaultCaps` leaves them unset.
+ */
 export async function vaultWorld(
   chain: Chain,
-  options: { timelockSecs?: number; predecessor?: Address; limit?: bigint; rich?: bigint } = {},
+  options: {
+    timelockSecs?: number;
+    predecessor?: Address;
+    limit?: bigint;
+    rich?: bigint;
+    defaultCaps?: boolean;
+  } = {},
 ) {
   const { admin, payer, pauser } = chain;
   const vault = await chain.deploy("Vault", [
@@ -218,8 +235,16 @@ export async function vaultWorld(
   const outcomes = await chain.deploy("LocalOutcomeTokens");
   const limit = options.limit ?? HUGE;
   const rich = options.rich ?? 1_000_000n;
-  await chain.send(admin, vault, "setLimit", [usdc.address, KIND.erc20, 0n, limit]);
-  await chain.send(admin, vault, "setLimit", [outcomes.address, KIND.erc1155Default, 0n, limit]);
+  const setLimit = (token: ContractRef, kind: number, amount: bigint) =>
+    chain.send(admin, vault, "setLimit", [token.address, kind, 0n, amount]);
+  if (options.defaultCaps !== true) {
+    // Before the rolling limits: raising an unset cap afterwards would wait for the time lock.
+    await setLimit(usdc, KIND.erc20Transaction, HUGE);
+    await setLimit(outcomes, KIND.erc1155Transaction, HUGE);
+    await setLimit(outcomes, KIND.erc1155Total, HUGE);
+  }
+  await setLimit(usdc, KIND.erc20, limit);
+  await setLimit(outcomes, KIND.erc1155Default, limit);
   if (rich > 0n) {
     await chain.send(admin, usdc, "mint", [vault.address, rich]);
     await chain.send(admin, outcomes, "mint", [vault.address, 7n, rich]);

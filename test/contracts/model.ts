@@ -128,6 +128,12 @@ class Model {
 async function modelWorld(chain: Chain) {
   const world = await vaultWorld(chain, { limit: LIMIT, rich: 400n });
   const liar = await world.hostile("LIES", 400n);
+  await chain.send(chain.admin, world.vault, "setLimit", [
+    liar.address,
+    KIND.erc20Transaction,
+    0n,
+    LIMIT,
+  ]);
   await chain.send(chain.admin, world.vault, "setLimit", [liar.address, KIND.erc20, 0n, LIMIT]);
   // A limit of the id's own, so that raising and lowering it is the same for all three.
   await chain.send(chain.admin, world.vault, "setLimit", [
