@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { send } from "../support/edge.ts";
+import { codeOf, send } from "../support/edge.ts";
 
 async function scriptOf(page: Response): Promise<string> {
   const [, url] = /src="([^"]+)"/.exec(await page.text()) ?? [];
@@ -46,4 +46,19 @@ it("caches keep only the script of the current version", async () => {
   expect(await cacheControl(url)).toBe("public, max-age=31536000, immutable");
   expect(await cacheControl("/docs/scalar.js")).toBe("no-cache");
   expect(await cacheControl("/docs/scalar.js?v=0000000000000000")).toBe("no-cache");
+});
+
+it.each(["/", "/docs/"])("%s redirects browsers only", async (path) => {
+  const accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+  for (const method of ["GET", "HEAD"]) {
+    const redirect = await send(path, { method, headers: { accept } });
+    expect([redirect.status, redirect.headers.get("location")]).toEqual([302, "/docs"]);
+    expect(redirect.headers.get("cache-control")).toBe("no-store");
+  }
+  for (const headers of [{}, { accept: "*/*" }, { accept: "application/json" }]) {
+    expect(await codeOf(await send(path, { headers }))).toBe("404 route_unknown");
+  }
+  expect(await codeOf(await send(path, { method: "POST", headers: { accept } }))).toBe(
+    "404 route_unknown",
+  );
 });

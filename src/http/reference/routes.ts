@@ -5,6 +5,7 @@ import { jsonResponse } from "../respond.ts";
 import { describeApi } from "./describe.ts";
 import { pageResponse } from "./page.ts";
 import { SCRIPT_PATH, scriptResponse } from "./script.ts";
+import type { EdgeContext } from "../request-context.ts";
 import type { Api } from "../route-definition.ts";
 
 export function registerDocsRoutes(app: Api): void {
@@ -39,4 +40,11 @@ export function registerDocsRoutes(app: Api): void {
   // The description leaves this file out, because it is part of the page and no call of the API.
   app.methods.set(SCRIPT_PATH, new Set(["GET", "HEAD"]));
   app.hono.get(SCRIPT_PATH, (c) => scriptResponse(c.req.raw));
+  for (const path of ["/", "/docs/"]) app.hono.get(path, redirectBrowser);
+}
+
+/** A person who opens one of these paths in a browser gets the page; a program gets 404. */
+function redirectBrowser(c: EdgeContext): Response | Promise<Response> {
+  const accepted = c.req.header("accept") ?? "";
+  return accepted.includes("text/html") ? c.redirect("/docs") : c.notFound();
 }
