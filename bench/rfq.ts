@@ -35,7 +35,7 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
   onStop(grouped.stop);
   try {
     const single = await startBenchStack({
-      settings: { RFQ_GROUP_MAX_UNITS: "1", RFQ_GROUP_WAIT_MS: "0" },
+      settings: { RFQ_GROUP_MAX_OPERATIONS: "1", RFQ_GROUP_WAIT_MS: "0" },
     });
     onStop(single.stop);
     try {

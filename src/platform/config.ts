@@ -104,7 +104,7 @@ export const Settings = z.object({
   RFQ_OPEN_QUOTES_PER_USER: integer(1_000, 1, 10_000),
   RFQ_GROUP_WAIT_MS: integer(2, 0, 50),
   /** An accept takes 15 statements, and a batch should stay below a thousand. */
-  RFQ_GROUP_MAX_UNITS: integer(64, 1, 64),
+  RFQ_GROUP_MAX_OPERATIONS: integer(64, 1, 64),
   STREAM_SOCKETS_PER_USER: integer(20, 1, 1_000),
   WITHDRAWAL_MIN_UNITS: nativeUnits(1n),
   WITHDRAWAL_MAX_UNITS: nativeUnits(2n ** 62n),

@@ -8,13 +8,13 @@ import { type AcceptQuote, type Answer, refused } from "./command.ts";
 import { insufficient } from "./place-quote.ts";
 import { type MatchRow, matchColumns, select } from "./records.ts";
 import { endedAs, releaseQuotesEndedBy } from "./release.ts";
-import { hexId, type Unit } from "./operation.ts";
+import { hexId, type Operation } from "./operation.ts";
 
 /**
  * Accepts a quote: both sides' entries, the match, the quote, the request and the release of every losing quote, or
  * nothing. The maker's side was set aside when the quote was placed, so this never fails for the maker's sake.
  */
-export function acceptQuote(command: AcceptQuote): Unit {
+export function acceptQuote(command: AcceptQuote): Operation {
   const { actor, matchId } = command;
   return {
     userId: actor.userId,
@@ -165,7 +165,7 @@ async function explain(
   if (available < required) return insufficient(required, available, state.given_asset);
   if (state.receipts_fit === 0)
     return refused("balance_limit", "A balance would pass 2^62 native units.");
-  // Whatever stood in the way is gone: the unit runs again.
+  // Whatever stood in the way is gone: the operation runs again.
   return undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Composes one commit group of a book: expire what is due, the units in order, their events, and what they did. */
+/** Composes one commit group of a book: expire what is due, the operations in order, their events, and what they did. */
 import { commit, type Group, newGroup, type NotCommitted } from "../platform/commit.ts";
 import { all, raw, type Sql, sql } from "../platform/sql.ts";
 import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
@@ -13,7 +13,7 @@ import {
   type RequestRow,
   select,
 } from "./records.ts";
-import type { GroupEffects, Unit } from "./operation.ts";
+import type { GroupEffects, Operation } from "./operation.ts";
 
 export type GroupDone = {
   readonly committed: true;
@@ -23,15 +23,18 @@ export type GroupDone = {
   readonly nextDue: number | null;
 };
 
-export async function commitUnits(
+export async function commitOperations(
   db: D1Database,
   asset: string,
-  units: readonly Unit[],
+  operations: readonly Operation[],
 ): Promise<GroupDone | NotCommitted> {
   const group = newGroup();
   const work = [
-    ...expireDue(group, { asset, userIds: [...new Set(units.map((unit) => unit.userId))] }),
-    ...units.flatMap((unit) => unit.statements(group)),
+    ...expireDue(group, {
+      asset,
+      userIds: [...new Set(operations.map((operation) => operation.userId))],
+    }),
+    ...operations.flatMap((operation) => operation.statements(group)),
     ...announceRfq(group),
   ];
   const report = reportStatements(group, asset);
@@ -49,7 +52,7 @@ function reportStatements(group: Group, asset: string): Sql[] {
     sql`SELECT ${select(newRequestColumns({ kind: "user", userId: raw("r.requester_id") }))} FROM requests r WHERE r.opened_in = ${group.seq}`,
     sql`SELECT ${select(newQuoteColumns("maker_fee"))} FROM quotes q WHERE q.opened_in = ${group.seq}`,
     sql`SELECT ${select(matchColumns(raw("m.requester_id")))} FROM matches m WHERE m.matched_in = ${group.seq}`,
-    sql`SELECT hex(ended_by) AS unit FROM quotes WHERE ended_in = ${group.seq} UNION SELECT hex(ended_by) FROM requests WHERE ended_in = ${group.seq}`,
+    sql`SELECT hex(ended_by) AS operation FROM quotes WHERE ended_in = ${group.seq} UNION SELECT hex(ended_by) FROM requests WHERE ended_in = ${group.seq}`,
     nextDue(asset),
     eventsToPush(group),
   ];
@@ -63,7 +66,7 @@ function readReport(rows: readonly (readonly unknown[])[]): GroupDone {
       requests: new Map(typed<RequestRow>(requests).map((row) => [row.request_id, row])),
       quotes: new Map(typed<QuoteRow>(quotes).map((row) => [row.quote_id, row])),
       matches: new Map(typed<MatchRow>(matches).map((row) => [row.match_id, row])),
-      endedBy: new Set(typed<{ unit: string }>(ended).map((row) => row.unit)),
+      endedBy: new Set(typed<{ operation: string }>(ended).map((row) => row.operation)),
     },
     nextDue: typed<{ due: number | null }>(due)[0]?.due ?? null,
     events: typed<LoggedEvent>(events),

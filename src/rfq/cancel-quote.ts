@@ -3,20 +3,20 @@ import { NOW } from "../platform/commit.ts";
 import { first, readUuid, sql, uuid } from "../platform/sql.ts";
 import { type Answer, type CancelQuote, refused } from "./command.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
-import { hexId, type Unit } from "./operation.ts";
+import { hexId, type Operation } from "./operation.ts";
 
-export function cancelQuote(command: CancelQuote): Unit {
-  const { actor, unitId, quoteId } = command;
+export function cancelQuote(command: CancelQuote): Operation {
+  const { actor, operationId, quoteId } = command;
   return {
     userId: actor.userId,
     statements: (group) => [
-      sql`UPDATE quotes SET state = 'cancelled', ended_by = ${uuid(unitId)}, ended_in = ${group.seq}
+      sql`UPDATE quotes SET state = 'cancelled', ended_by = ${uuid(operationId)}, ended_in = ${group.seq}
         WHERE quote_id = ${uuid(quoteId)} AND maker_id = ${uuid(actor.userId)} AND state = 'open' AND expires_at > ${group.at}
           AND ${mayWrite(actor, group.at)}`,
-      releaseQuotesEndedBy(group, unitId),
+      releaseQuotesEndedBy(group, operationId),
     ],
     answer: (effects) =>
-      effects.endedBy.has(hexId(unitId))
+      effects.endedBy.has(hexId(operationId))
         ? { ok: true, kind: "cancelled", id: quoteId, replayed: false }
         : undefined,
     explain: (db) => explain(db, command),

@@ -21,18 +21,18 @@ const MAX_TRIES = 3;
 
 export async function cancelQuotes(env: Env, actor: Actor, filter: QuoteFilter): Promise<number> {
   for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
-    const unit = uuidv7();
+    const operation = uuidv7();
     const group = newGroup();
     const outcome = await commit(env.DB, group, [
-      sql`UPDATE quotes SET state = 'cancelled', ended_by = ${uuid(unit)}, ended_in = ${group.seq}
+      sql`UPDATE quotes SET state = 'cancelled', ended_by = ${uuid(operation)}, ended_in = ${group.seq}
         WHERE maker_id = ${uuid(actor.userId)} AND state = 'open' AND expires_at > ${group.at} AND ${mayWrite(actor, group.at)} AND ${fitting(filter)}`,
-      releaseQuotesEndedBy(group, unit),
+      releaseQuotesEndedBy(group, operation),
       ...announceRfq(group),
     ]);
     if (!outcome.committed) continue;
     const cancelled = await all<{ n: number }>(
       env.DB,
-      sql`SELECT count(*) AS n FROM quotes WHERE ended_by = ${uuid(unit)}`,
+      sql`SELECT count(*) AS n FROM quotes WHERE ended_by = ${uuid(operation)}`,
     );
     await pushHints(env, await all<LoggedEvent>(env.DB, eventsToPush(group)));
     const n = cancelled[0]?.n ?? 0;

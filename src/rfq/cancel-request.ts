@@ -3,23 +3,23 @@ import { NOW } from "../platform/commit.ts";
 import { first, readUuid, sql, uuid } from "../platform/sql.ts";
 import { type Answer, type CancelRequest, refused } from "./command.ts";
 import { endedAs, releaseQuotesEndedBy } from "./release.ts";
-import { hexId, type Unit } from "./operation.ts";
+import { hexId, type Operation } from "./operation.ts";
 
-/** Cancels a request; its open quotes are rejected and released in the same unit. */
-export function cancelRequest(command: CancelRequest): Unit {
-  const { actor, unitId, requestId } = command;
+/** Cancels a request; its open quotes are rejected and released in the same operation. */
+export function cancelRequest(command: CancelRequest): Operation {
+  const { actor, operationId, requestId } = command;
   return {
     userId: actor.userId,
     statements: (group) => [
-      sql`UPDATE requests SET state = 'cancelled', ended_by = ${uuid(unitId)}, ended_in = ${group.seq}
+      sql`UPDATE requests SET state = 'cancelled', ended_by = ${uuid(operationId)}, ended_in = ${group.seq}
         WHERE request_id = ${uuid(requestId)} AND requester_id = ${uuid(actor.userId)} AND state = 'open' AND expires_at > ${group.at}
           AND ${mayWrite(actor, group.at)}`,
-      sql`UPDATE quotes SET state = ${endedAs("rejected", group)}, ended_by = ${uuid(unitId)}, ended_in = ${group.seq}
-        WHERE state = 'open' AND request_id = (SELECT request_id FROM requests WHERE ended_by = ${uuid(unitId)})`,
-      releaseQuotesEndedBy(group, unitId),
+      sql`UPDATE quotes SET state = ${endedAs("rejected", group)}, ended_by = ${uuid(operationId)}, ended_in = ${group.seq}
+        WHERE state = 'open' AND request_id = (SELECT request_id FROM requests WHERE ended_by = ${uuid(operationId)})`,
+      releaseQuotesEndedBy(group, operationId),
     ],
     answer: (effects) =>
-      effects.endedBy.has(hexId(unitId))
+      effects.endedBy.has(hexId(operationId))
         ? { ok: true, kind: "cancelled", id: requestId, replayed: false }
         : undefined,
     explain: (db) => explain(db, command),

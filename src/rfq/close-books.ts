@@ -16,11 +16,11 @@ const REQUESTS_PER_BATCH = 50;
  * those requests, releases every reserve, and announces it all. `fired` is the gate of that batch.
  */
 export function closeAllOf(group: Group, userId: string, fired: Sql): Sql[] {
-  const unit = uuidv7();
+  const operation = uuidv7();
   return [
-    sql`UPDATE quotes SET state = ${endedAs("cancelled", group)}, ended_by = ${uuid(unit)}, ended_in = ${group.seq}
+    sql`UPDATE quotes SET state = ${endedAs("cancelled", group)}, ended_by = ${uuid(operation)}, ended_in = ${group.seq}
       WHERE maker_id = ${uuid(userId)} AND state = 'open' AND ${fired}`,
-    ...closeRequests(group, unit, sql`requester_id = ${uuid(userId)} AND ${fired}`),
+    ...closeRequests(group, operation, sql`requester_id = ${uuid(userId)} AND ${fired}`),
   ];
 }
 
@@ -58,12 +58,12 @@ export async function resumeVenue(db: D1Database, venue: Venue): Promise<boolean
   );
 }
 
-function closeRequests(group: Group, unit: string, which: Sql): Sql[] {
+function closeRequests(group: Group, operation: string, which: Sql): Sql[] {
   return [
-    sql`UPDATE requests SET state = ${endedAs("cancelled", group)}, ended_by = ${uuid(unit)}, ended_in = ${group.seq} WHERE state = 'open' AND ${which}`,
-    sql`UPDATE quotes SET state = ${endedAs("rejected", group)}, ended_by = ${uuid(unit)}, ended_in = ${group.seq}
-      WHERE state = 'open' AND request_id IN (SELECT request_id FROM requests WHERE ended_by = ${uuid(unit)})`,
-    releaseQuotesEndedBy(group, unit),
+    sql`UPDATE requests SET state = ${endedAs("cancelled", group)}, ended_by = ${uuid(operation)}, ended_in = ${group.seq} WHERE state = 'open' AND ${which}`,
+    sql`UPDATE quotes SET state = ${endedAs("rejected", group)}, ended_by = ${uuid(operation)}, ended_in = ${group.seq}
+      WHERE state = 'open' AND request_id IN (SELECT request_id FROM requests WHERE ended_by = ${uuid(operation)})`,
+    releaseQuotesEndedBy(group, operation),
     ...announceRfq(group),
   ];
 }

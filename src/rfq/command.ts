@@ -12,7 +12,7 @@ export type OpenRequest = {
   readonly actor: Actor;
   readonly requestId: string;
   readonly asset: string;
-  /** Native units, decimal: the wire carries any U256. */
+  /** native units, decimal: the wire carries any U256. */
   readonly amount: string;
   readonly side: Side;
   readonly disclosed: boolean;
@@ -31,13 +31,13 @@ export type PlaceQuote = {
 export type CancelQuote = {
   readonly op: "cancel_quote";
   readonly actor: Actor;
-  readonly unitId: string;
+  readonly operationId: string;
   readonly quoteId: string;
 };
 export type CancelRequest = {
   readonly op: "cancel_request";
   readonly actor: Actor;
-  readonly unitId: string;
+  readonly operationId: string;
   readonly requestId: string;
 };
 export type AcceptQuote = {

@@ -14,20 +14,20 @@ export function expireDue(
   group: Group,
   scope: { readonly asset: string; readonly userIds: readonly string[] },
 ): Sql[] {
-  const unit = uuidv7();
+  const operation = uuidv7();
   return [
-    sql`UPDATE quotes SET state = 'expired', ended_by = ${uuid(unit)}, ended_in = ${group.seq} WHERE quote_id IN (
+    sql`UPDATE quotes SET state = 'expired', ended_by = ${uuid(operation)}, ended_in = ${group.seq} WHERE quote_id IN (
       SELECT quote_id FROM (SELECT quote_id FROM quotes WHERE state = 'open' AND asset = ${scope.asset} AND expires_at <= ${group.at}
         LIMIT ${MAX_EXPIRED_PER_GROUP})
       UNION
       SELECT quote_id FROM (SELECT q.quote_id FROM json_each(${JSON.stringify(scope.userIds)}) u
         JOIN quotes q ON q.maker_id = unhex(u.value, '-') AND q.state = 'open' AND q.expires_at <= ${group.at}
         LIMIT ${MAX_EXPIRED_PER_GROUP}))`,
-    sql`UPDATE requests SET state = 'expired', ended_by = ${uuid(unit)}, ended_in = ${group.seq} WHERE request_id IN (
+    sql`UPDATE requests SET state = 'expired', ended_by = ${uuid(operation)}, ended_in = ${group.seq} WHERE request_id IN (
       SELECT r.request_id FROM requests r WHERE r.state = 'open' AND r.asset = ${scope.asset} AND r.expires_at <= ${group.at}
         AND NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = r.request_id AND q.state = 'open')
       LIMIT ${MAX_EXPIRED_PER_GROUP})`,
-    releaseQuotesEndedBy(group, unit),
+    releaseQuotesEndedBy(group, operation),
   ];
 }
 

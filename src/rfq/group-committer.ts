@@ -1,19 +1,19 @@
 /**
  * The group-commit pump of one book. Commands that arrive while a commit is under way go into the next batch together.
- * Nothing else runs while the fate of a batch is unknown, and a unit that breaks a constraint never fails its neighbours.
+ * Nothing else runs while the fate of a batch is unknown, and a operation that breaks a constraint never fails its neighbours.
  */
 import { claimFence, type NotCommitted, OutcomeUnknown } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
-import { type GroupDone, commitUnits } from "./book-group.ts";
+import { type GroupDone, commitOperations } from "./book-group.ts";
 import { type Answer, refused } from "./command.ts";
-import type { Unit } from "./operation.ts";
+import type { Operation } from "./operation.ts";
 
 export type PumpSettings = {
   readonly asset: string;
   /** Milliseconds a batch waits for company, when the one before it had some. */
   readonly waitMs: number;
-  readonly maxUnits: number;
+  readonly maxOperations: number;
   /** Called after each commit, before its answers: the events must be on their way when the caller hears. */
   readonly onCommitted: (done: GroupDone) => Promise<void>;
   /** Called when a batch failed or its fate is unknown: what it should have done has to be looked at again. */
@@ -21,14 +21,14 @@ export type PumpSettings = {
 };
 
 type Waiting = {
-  readonly unit: Unit;
+  readonly operation: Operation;
   readonly tries: number;
   readonly resolve: (answer: Answer) => void;
 };
 
 /** Commands a book holds at once; beyond it D1 is far behind, and more would only wait to time out. */
 const MAX_WAITING = 2_000;
-/** A gate may refuse for a reason that is gone when it is looked up; then the unit simply runs again. */
+/** A gate may refuse for a reason that is gone when it is looked up; then the operation simply runs again. */
 const MAX_TRIES = 4;
 
 const UNAVAILABLE: Answer = { ok: false, problem: unavailable("none").data };
@@ -45,10 +45,10 @@ export class Pump {
     this.#settings = settings;
   }
 
-  submit(unit: Unit): Promise<Answer> {
+  submit(operation: Operation): Promise<Answer> {
     if (this.#waiting.length >= MAX_WAITING) return Promise.resolve(UNAVAILABLE);
     return new Promise((resolve) => {
-      this.#waiting.push({ unit, tries: 1, resolve });
+      this.#waiting.push({ operation, tries: 1, resolve });
       this.#start();
     });
   }
@@ -69,7 +69,7 @@ export class Pump {
       while (this.#waiting.length > 0) {
         if (this.#settings.waitMs > 0 && (this.#lastSize > 1 || this.#waiting.length > 1))
           await scheduler.wait(this.#settings.waitMs);
-        const group = this.#waiting.splice(0, this.#settings.maxUnits);
+        const group = this.#waiting.splice(0, this.#settings.maxOperations);
         this.#lastSize = group.length;
         await this.#commit(group);
       }
@@ -82,10 +82,10 @@ export class Pump {
 
   async #commit(group: readonly Waiting[]): Promise<void> {
     try {
-      const outcome = await commitUnits(
+      const outcome = await commitOperations(
         this.#db,
         this.#settings.asset,
-        group.map((waiting) => waiting.unit),
+        group.map((waiting) => waiting.operation),
       );
       if (outcome.committed) await this.#answer(group, outcome);
       else await this.#again(group, outcome);
@@ -97,7 +97,7 @@ export class Pump {
   async #answer(group: readonly Waiting[], done: GroupDone): Promise<void> {
     await this.#settings.onCommitted(done);
     for (const waiting of group) {
-      const answer = waiting.unit.answer(done.effects);
+      const answer = waiting.operation.answer(done.effects);
       if (answer !== undefined) waiting.resolve(answer);
       // Off the pump's path: why one gate did not fire must not delay the next batch.
       else void this.#explain(waiting);
@@ -106,7 +106,7 @@ export class Pump {
 
   async #explain(waiting: Waiting): Promise<void> {
     try {
-      const answer = await waiting.unit.explain(this.#db);
+      const answer = await waiting.operation.explain(this.#db);
       if (answer !== undefined) return waiting.resolve(answer);
     } catch (error) {
       log("error", "rfq.explain_failed", errorFields(error));
@@ -116,12 +116,12 @@ export class Pump {
     this.#start();
   }
 
-  /** The batch certainly did not commit. A constraint is one unit's fault: run them one by one to find whose. */
+  /** The batch certainly did not commit. A constraint is one operation's fault: run them one by one to find whose. */
   async #again(group: readonly Waiting[], outcome: NotCommitted): Promise<void> {
     this.#settings.onFailed();
     log("error", "rfq.group_not_committed", {
       reason: outcome.reason,
-      units: group.length,
+      operations: group.length,
       ...errorFields(outcome.cause),
     });
     if (outcome.reason === "constraint" && group.length > 1) {
@@ -145,7 +145,7 @@ export class Pump {
   }
 
   async #failed(group: readonly Waiting[], error: unknown): Promise<void> {
-    log("error", "rfq.group_failed", { units: group.length, ...errorFields(error) });
+    log("error", "rfq.group_failed", { operations: group.length, ...errorFields(error) });
     for (const waiting of group)
       waiting.resolve({ ok: false, problem: unavailable("unknown").data });
     this.#settings.onFailed();

@@ -6,12 +6,12 @@ import { first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { type Answer, type OpenRequest, refused } from "./command.ts";
 import { keyIsFree, recallAnswer, rememberAnswer } from "./idempotency.ts";
 import { jsonObject, newRequestColumns, reader } from "./records.ts";
-import { hexId, type Unit } from "./operation.ts";
+import { hexId, type Operation } from "./operation.ts";
 
 const ROUTE = "POST /rfq/request";
 
 /** Opens a request. Nothing is set aside: the requester's funds are taken at the accept. */
-export function openRequest(command: OpenRequest, settings: Config): Unit {
+export function openRequest(command: OpenRequest, settings: Config): Operation {
   const { actor, requestId, asset } = command;
   const venue = readAssetKey(asset)?.venue ?? "";
   return {

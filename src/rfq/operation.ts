@@ -14,9 +14,9 @@ export type GroupEffects = {
 
 /**
  * One command as part of a commit group. `statements` begins with the gate; everything after it depends on what the gate
- * wrote, so that a unit whose gate does not fire writes nothing.
+ * wrote, so that a operation whose gate does not fire writes nothing.
  */
-export type Unit = {
+export type Operation = {
   readonly userId: string;
   statements(group: Group): readonly Sql[];
   /** The answer, if the gate fired. */

@@ -12,7 +12,7 @@ import { type Answer, type PlaceQuote, refused } from "./command.ts";
 import { keyIsFree, recallAnswer, rememberAnswer } from "./idempotency.ts";
 import { jsonObject, newQuoteColumns } from "./records.ts";
 import { tradeTerms, type TradeTerms } from "./trade-terms.ts";
-import { hexId, type Unit } from "./operation.ts";
+import { hexId, type Operation } from "./operation.ts";
 
 const ROUTE = "POST /rfq/quote";
 /** A request with more open quotes than this is served well enough; it bounds the work of the accept that rejects them. */
@@ -23,8 +23,12 @@ const MAX_OPEN_QUOTES_PER_MAKER = 50;
 /** What never changes in a request, read once and kept by the book. */
 export type RequestTerms = { readonly asset: string; readonly amount: string; readonly side: Side };
 
-/** Places a firm quote: the maker's side is set aside in the same unit, so an accepted quote always settles. */
-export function placeQuote(command: PlaceQuote, request: RequestTerms, settings: Config): Unit {
+/** Places a firm quote: the maker's side is set aside in the same operation, so an accepted quote always settles. */
+export function placeQuote(
+  command: PlaceQuote,
+  request: RequestTerms,
+  settings: Config,
+): Operation {
   const { actor, quoteId, requestId } = command;
   const terms = quoteTerms(command, request, settings);
   return {
@@ -173,7 +177,7 @@ async function explain(
 export function insufficient(required: bigint, available: bigint, asset: string): Answer {
   return refused(
     "insufficient_funds",
-    `This needs ${required} units of ${asset}; ${available} are available.`,
+    `This needs ${required} operations of ${asset}; ${available} are available.`,
     {
       available: toHex(available),
       required: toHex(required),

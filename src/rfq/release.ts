@@ -9,10 +9,10 @@ export function endedAs(state: "cancelled" | "rejected", group: Group): Sql {
 }
 
 /**
- * Releases the quotes that this very unit ended. Selected by the unit's stamp, never by state: a unit whose gate did not
+ * Releases the quotes that this very operation ended. Selected by the operation's stamp, never by state: a operation whose gate did not
  * fire must not find quotes that somebody else ended before.
  */
-export function releaseQuotesEndedBy(group: Group, unitId: string): Sql {
+export function releaseQuotesEndedBy(group: Group, operationId: string): Sql {
   return transfer(group, {
     reason: "release",
     step: "end",
@@ -20,6 +20,6 @@ export function releaseQuotesEndedBy(group: Group, unitId: string): Sql {
     to: "available",
     source: sql`SELECT q.maker_id AS from_owner, q.maker_id AS to_owner, q.reserve_asset AS asset, q.reserve AS amount,
       q.quote_id AS ref, 0 AS line FROM quotes q
-      WHERE q.ended_by = ${uuid(unitId)} AND q.state IN ('cancelled', 'expired', 'rejected')`,
+      WHERE q.ended_by = ${uuid(operationId)} AND q.state IN ('cancelled', 'expired', 'rejected')`,
   });
 }

@@ -19,7 +19,7 @@ import { openRequest } from "./open-request.ts";
 import { placeQuote, type RequestTerms } from "./place-quote.ts";
 import { Pump } from "./group-committer.ts";
 import { openRequestsSnapshot } from "./snapshot.ts";
-import type { Unit } from "./operation.ts";
+import type { Operation } from "./operation.ts";
 
 /** Requests whose terms are kept; they never change, so this only bounds memory. */
 const MAX_KNOWN_REQUESTS = 20_000;
@@ -44,17 +44,17 @@ export class RfqBook extends StreamObject {
     this.#pump = new Pump(env.DB, {
       asset: this.#asset,
       waitMs: this.#settings.RFQ_GROUP_WAIT_MS,
-      maxUnits: this.#settings.RFQ_GROUP_MAX_UNITS,
+      maxOperations: this.#settings.RFQ_GROUP_MAX_OPERATIONS,
       onCommitted: (done) => this.#committed(done),
       onFailed: () => this.ctx.waitUntil(this.#lookAgain()),
     });
   }
 
   async submit(command: Command): Promise<Answer> {
-    const unit = await this.#unit(command);
-    return unit === undefined
+    const operation = await this.#operation(command);
+    return operation === undefined
       ? refused("request_unknown", "There is no such request.")
-      : this.#pump.submit(unit);
+      : this.#pump.submit(operation);
   }
 
   /** Cron's word that something here is due: what a lost alarm should have done. */
@@ -78,7 +78,7 @@ export class RfqBook extends StreamObject {
     return receiveCommand(this.env, socket, frame);
   }
 
-  async #unit(command: Command): Promise<Unit | undefined> {
+  async #operation(command: Command): Promise<Operation | undefined> {
     switch (command.op) {
       case "open_request":
         return openRequest(command, this.#settings);

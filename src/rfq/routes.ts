@@ -113,7 +113,7 @@ function registerRequestRoutes(api: Api): void {
       const command = {
         op: "cancel_request",
         actor,
-        unitId: uuidv7(),
+        operationId: uuidv7(),
         requestId: fields.request_id,
       } as const;
       granted(await submitCommand(env, command), "cancelled");
@@ -201,7 +201,7 @@ function registerQuoteRoutes(api: Api): void {
         await submitCommand(env, {
           op: "cancel_quote",
           actor,
-          unitId: uuidv7(),
+          operationId: uuidv7(),
           quoteId: fields.quote_id,
         }),
         "cancelled",

@@ -122,7 +122,7 @@ function readCommand(fields: Record<string, unknown>, actor: Actor): Command {
   if (named === undefined) throw invalidRequest(faults);
   return op.data === "accept"
     ? { op: "accept", actor, matchId: uuidv7(), quoteId: named.quote_id }
-    : { op: "cancel_quote", actor, unitId: uuidv7(), quoteId: named.quote_id };
+    : { op: "cancel_quote", actor, operationId: uuidv7(), quoteId: named.quote_id };
 }
 
 function countBadFrame(socket: WebSocket): void {

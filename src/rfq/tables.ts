@@ -3,7 +3,7 @@ import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-or
 import { bytes } from "../platform/columns.ts";
 
 /**
- * Columns shared by every state machine: `*_by` is the unit that made the transition, `*_in` the commit group's number.
+ * Columns shared by every state machine: `*_by` is the operation that made the transition, `*_in` the commit group's number.
  * Amounts asked for are decimal text, since the wire carries any U256; amounts that move money are integers.
  */
 export const requests = sqliteTable(

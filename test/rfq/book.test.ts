@@ -140,7 +140,7 @@ describe("gates", () => {
     const request = await openRequest(taker, book, { amount: 100n });
     const placed = await placedQuote(maker, request.request_id, 500_000);
     const cancel = () =>
-      send({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id });
+      send({ op: "cancel_quote", actor: maker, operationId: uuidv7(), quoteId: placed.quote_id });
     expect((await Promise.all([cancel(), cancel(), cancel()])).map(codeOf)).toEqual([
       "ok",
       "ok",
@@ -160,7 +160,12 @@ describe("gates", () => {
     const request = await openRequest(taker, book, { amount: 100n });
     await placedQuote(maker, request.request_id, 500_000);
     const cancel = () =>
-      send({ op: "cancel_request", actor: taker, unitId: uuidv7(), requestId: request.request_id });
+      send({
+        op: "cancel_request",
+        actor: taker,
+        operationId: uuidv7(),
+        requestId: request.request_id,
+      });
     expect(codeOf(await cancel())).toBe("ok");
     expect(codeOf(await cancel())).toBe("ok");
     expect(await readBalance(env.DB, maker.userId, book)).toEqual({

@@ -245,7 +245,7 @@ async function run(
       const answer = await send({
         op: "cancel_quote",
         actor: actors[item.maker]!,
-        unitId: uuidv7(),
+        operationId: uuidv7(),
         quoteId: item.id.toLowerCase(),
       });
       return { real: codeOf(answer), model: model.cancelQuote(index) };
@@ -256,7 +256,7 @@ async function run(
       const answer = await send({
         op: "cancel_request",
         actor: actors[TAKER]!,
-        unitId: uuidv7(),
+        operationId: uuidv7(),
         requestId: model.requests[index]!.id,
       });
       return { real: codeOf(answer), model: model.cancelRequest(index) };

@@ -9,7 +9,7 @@ import { uuidv7 } from "../../src/platform/uuid.ts";
 import { config } from "../../src/platform/config.ts";
 import { trimGroups } from "../../src/platform/trim-groups.ts";
 import { acceptQuote } from "../../src/rfq/accept-quote.ts";
-import { commitUnits } from "../../src/rfq/book-group.ts";
+import { commitOperations } from "../../src/rfq/book-group.ts";
 import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
 import { cancelRequest } from "../../src/rfq/cancel-request.ts";
 import { expireMissed } from "../../src/rfq/expire-missed.ts";
@@ -46,7 +46,7 @@ describe("exactly one wins", () => {
       const request = await openRequest(taker, book, { amount: 10n });
       const placed = await placedQuote(maker, request.request_id, 500_000);
       const cancel = () =>
-        send({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id });
+        send({ op: "cancel_quote", actor: maker, operationId: uuidv7(), quoteId: placed.quote_id });
       const take = () => accept(taker, placed.quote_id);
       const answers = await Promise.all(round % 2 === 0 ? [take(), cancel()] : [cancel(), take()]);
       expect(answers.map(codeOf).toSorted(), `round ${round}`).toEqual(["ok", "quote_not_open"]);
@@ -108,11 +108,16 @@ describe("expiry", () => {
     const terms = { asset: book, amount: "10", side: "Bid" } as const;
     const units = [
       acceptQuote({ op: "accept", actor: taker, matchId: uuidv7(), quoteId: placed.quote_id }),
-      cancelQuote({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id }),
+      cancelQuote({
+        op: "cancel_quote",
+        actor: maker,
+        operationId: uuidv7(),
+        quoteId: placed.quote_id,
+      }),
       cancelRequest({
         op: "cancel_request",
         actor: taker,
-        unitId: uuidv7(),
+        operationId: uuidv7(),
         requestId: short.request_id,
       }),
       placeQuote(
@@ -158,8 +163,8 @@ describe("expiry", () => {
       stub.expireDue(),
       expireMissed(env),
       openRequest(taker, book, { amount: 1n }),
-      send({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id }),
-      commitUnits(env.DB, book, []),
+      send({ op: "cancel_quote", actor: maker, operationId: uuidv7(), quoteId: placed.quote_id }),
+      commitOperations(env.DB, book, []),
     ]);
     expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 100n, pending: 0n });
     const releases = await all<{ n: number }>(
@@ -177,21 +182,23 @@ describe("a unit", () => {
     const maker = await newActor({ [book]: 100n });
     const request = await openRequest(taker, book, { amount: 10n });
     const placed = await placedQuote(maker, request.request_id, 1);
-    const unitId = uuidv7();
+    const operationId = uuidv7();
     const unit = cancelQuote({
       op: "cancel_quote",
       actor: maker,
-      unitId,
+      operationId,
       quoteId: placed.quote_id,
     });
     const first = newGroup();
     expect((await commit(env.DB, first, [...unit.statements(first)])).committed).toBe(true);
     for (let round = 0; round < 2; round++) {
       const group = newGroup();
-      expect(await commit(env.DB, group, [releaseQuotesEndedBy(group, unitId)])).toMatchObject({
-        committed: false,
-        reason: "constraint",
-      });
+      expect(await commit(env.DB, group, [releaseQuotesEndedBy(group, operationId)])).toMatchObject(
+        {
+          committed: false,
+          reason: "constraint",
+        },
+      );
     }
     expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 100n, pending: 0n });
   });
@@ -206,7 +213,7 @@ describe("a unit", () => {
     const unit = cancelQuote({
       op: "cancel_quote",
       actor: maker,
-      unitId: uuidv7(),
+      operationId: uuidv7(),
       quoteId: placed.quote_id,
     });
     await all(
@@ -224,15 +231,15 @@ describe("a unit", () => {
     const maker = await newActor({ [book]: 100n });
     const request = await openRequest(taker, book, { amount: 10n });
     const placed = await placedQuote(maker, request.request_id, 1);
-    const unitId = uuidv7();
+    const operationId = uuidv7();
     const lossy = losingFirstBatch(env.DB, "after");
-    const done = await commitUnits(lossy, book, [
-      cancelQuote({ op: "cancel_quote", actor: maker, unitId, quoteId: placed.quote_id }),
+    const done = await commitOperations(lossy, book, [
+      cancelQuote({ op: "cancel_quote", actor: maker, operationId, quoteId: placed.quote_id }),
     ]);
     expect(
-      done.committed && done.effects.endedBy.has(unitId.replaceAll("-", "").toUpperCase()),
+      done.committed && done.effects.endedBy.has(operationId.replaceAll("-", "").toUpperCase()),
     ).toBe(true);
-    const again = await commitUnits(losingFirstBatch(env.DB, "before"), book, []);
+    const again = await commitOperations(losingFirstBatch(env.DB, "before"), book, []);
     expect(again).toMatchObject({ committed: false, reason: "lost" });
   });
 });
@@ -265,7 +272,7 @@ describe("an explanation", () => {
       matchId: uuidv7(),
       quoteId: placed.quote_id,
     });
-    await commitUnits(env.DB, book, [unit]);
+    await commitOperations(env.DB, book, [unit]);
     await fund(env.DB, taker.userId, "usdc", 1_000n);
     expect(await unit.explain(env.DB)).toBeUndefined();
   });
@@ -281,10 +288,15 @@ describe("an explanation", () => {
       cancelRequest({
         op: "cancel_request",
         actor: taker,
-        unitId: uuidv7(),
+        operationId: uuidv7(),
         requestId: request.request_id,
       }),
-      cancelQuote({ op: "cancel_quote", actor: maker, unitId: uuidv7(), quoteId: placed.quote_id }),
+      cancelQuote({
+        op: "cancel_quote",
+        actor: maker,
+        operationId: uuidv7(),
+        quoteId: placed.quote_id,
+      }),
     ];
     const [ofRequest, ofQuote] = await Promise.all(cancels.map((unit) => unit.explain(env.DB)));
     expect(ofRequest).toMatchObject({ problem: { code: "request_expired" } });
@@ -322,7 +334,7 @@ describe("a book whose batch fails", () => {
     const pump = new Pump(losingFirstBatch(env.DB, "before"), {
       asset: book,
       waitMs: 20,
-      maxUnits: 64,
+      maxOperations: 64,
       onCommitted: async () => {},
       onFailed: () => {},
     });

@@ -28,7 +28,7 @@ describe("a third user", () => {
     await send({
       op: "cancel_request",
       actor: taker,
-      unitId: uuidv7(),
+      operationId: uuidv7(),
       requestId: second.request_id,
     });
     for (const reader of readers)

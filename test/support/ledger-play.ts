@@ -10,11 +10,11 @@ import { Problem } from "../../src/platform/problem.ts";
 import { first, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { acceptQuote } from "../../src/rfq/accept-quote.ts";
-import { commitUnits } from "../../src/rfq/book-group.ts";
+import { commitOperations } from "../../src/rfq/book-group.ts";
 import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
 import { openRequest } from "../../src/rfq/open-request.ts";
 import { placeQuote } from "../../src/rfq/place-quote.ts";
-import type { Unit } from "../../src/rfq/operation.ts";
+import type { Operation } from "../../src/rfq/operation.ts";
 import { hex } from "./ledger.ts";
 import { freshAddress } from "./ledger-api.ts";
 import type { Actor } from "../../src/platform/actor.ts";
@@ -69,7 +69,7 @@ export async function quote(
 }
 
 export async function cancel(actor: Actor, asset: AssetKey, quoteId: string): Promise<boolean> {
-  return run(asset, cancelQuote({ op: "cancel_quote", actor, unitId: uuidv7(), quoteId }));
+  return run(asset, cancelQuote({ op: "cancel_quote", actor, operationId: uuidv7(), quoteId }));
 }
 
 export async function accept(
@@ -85,11 +85,11 @@ export async function accept(
 
 /** A group of the book without units: ends what is due. */
 export async function tick(asset: AssetKey): Promise<void> {
-  await commitUnits(db, asset, []);
+  await commitOperations(db, asset, []);
 }
 
-async function run(asset: AssetKey, unit: Unit): Promise<boolean> {
-  const done = await commitUnits(db, asset, [unit]);
+async function run(asset: AssetKey, unit: Operation): Promise<boolean> {
+  const done = await commitOperations(db, asset, [unit]);
   if (!done.committed) throw new Error(`group refused: ${String(done.cause)}`);
   return unit.answer(done.effects) !== undefined;
 }
