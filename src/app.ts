@@ -10,10 +10,10 @@ import { registerAuthRoutes } from "./auth/routes.ts";
 import { registerCustodyRoutes } from "./custody/routes.ts";
 import { registerDocsRoutes } from "./http/reference/routes.ts";
 import { config } from "./platform/config.ts";
-import { type EdgeContext, type EdgeEnv, newExchange } from "./http/request-context.ts";
+import { type EdgeContext, type EdgeEnv, newRequestContext } from "./http/request-context.ts";
 import { problem } from "./platform/problem.ts";
 import { registerPublicRoutes } from "./http/public-routes.ts";
-import { addCors, faultResponse, finish, logExchange, preflight } from "./http/respond.ts";
+import { addCors, errorResponse, finish, logRequest, preflight } from "./http/respond.ts";
 import { registerRfqRoutes } from "./rfq/routes.ts";
 import { closeSockets } from "./streams/notify.ts";
 import { registerStreamRoutes } from "./streams/routes.ts";
@@ -23,7 +23,7 @@ export function createApp(): Api {
   const hono = new OpenAPIHono<EdgeEnv>();
   const app: Api = { hono, authenticate, credentialsEnded: endSockets, methods: new Map() };
   hono.use(edge);
-  hono.onError((error, c) => faultResponse(error, c.get("exchange")));
+  hono.onError((error, c) => errorResponse(error, c.get("context")));
   hono.notFound((c) => unrouted(app, c));
   registerPublicRoutes(app);
   registerAuthRoutes(app);
@@ -45,35 +45,35 @@ const endSockets: CredentialsEnded = (env, { userId, which, streams }) => {
 
 /** Around everything: makes the request id, turns what was thrown into an answer, adds the common fields, logs one line. */
 async function edge(c: EdgeContext, next: () => Promise<void>): Promise<void> {
-  const exchange = newExchange(c.req.raw, (work) => c.executionCtx.waitUntil(work));
-  c.set("exchange", exchange);
+  const context = newRequestContext(c.req.raw, (work) => c.executionCtx.waitUntil(work));
+  c.set("context", context);
   try {
     await next();
   } catch (error) {
     // Hono hands Errors to onError; anything else that is thrown arrives here.
-    c.res = faultResponse(error, exchange);
+    c.res = errorResponse(error, context);
   }
-  finish(c.res, exchange);
+  finish(c.res, context);
   try {
     addCors(c.res, c.req.raw, config(c.env));
   } catch {
     // Settings that do not parse were the fault itself, answered and logged above.
   }
-  logExchange(exchange, c.req.raw, c.res.status);
+  logRequest(context, c.req.raw, c.res.status);
 }
 
 function unrouted(app: Api, c: EdgeContext): Response {
-  const exchange = c.get("exchange");
+  const context = c.get("context");
   const methods = app.methods.get(c.req.path);
   if (methods === undefined)
-    return faultResponse(problem("route_unknown", "No route has this path."), exchange);
-  exchange.route = c.req.path;
+    return errorResponse(problem("route_unknown", "No route has this path."), context);
+  context.route = c.req.path;
   const allowed = [...methods].sort();
   const isPreflight =
     c.req.method === "OPTIONS" && c.req.raw.headers.has("access-control-request-method");
   if (isPreflight && config(c.env).CORS_ORIGINS.length > 0) return preflight(allowed);
   const refused = problem("method_not_allowed", `This path takes ${allowed.join(", ")}.`);
-  const response = faultResponse(refused, exchange);
+  const response = errorResponse(refused, context);
   response.headers.set("allow", allowed.join(", "));
   return response;
 }

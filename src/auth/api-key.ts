@@ -13,7 +13,7 @@ import {
 import { problem, Problem } from "../platform/problem.ts";
 import { all, first, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
-import { explainActor, mayWrite } from "./may-write.ts";
+import { actorRejection, mayWrite } from "./may-write.ts";
 import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials, readAllowedIps } from "./credential-cache.ts";
 import { scopeMissing } from "./permit.ts";
@@ -70,7 +70,7 @@ export async function mintApiKey(
     allowed: (at) => mayWrite(actor, at),
   });
   if (minted !== undefined) return minted;
-  const refused = await explainActor(db, actor);
+  const refused = await actorRejection(db, actor);
   throw refused === undefined ? tooManyKeys() : new Problem(refused);
 }
 
@@ -85,7 +85,7 @@ export async function createOperatorApiKey(
     userId: string;
     operator: string;
     key: NewKey;
-    alongside?: (group: Group, fired: Sql, apiKeyId: string) => readonly Sql[];
+    alongside?: (group: Group, applied: Sql, apiKeyId: string) => readonly Sql[];
   },
 ): Promise<MintedKey> {
   const actor: AuditActor = `operator:${request.operator}`;
@@ -116,7 +116,7 @@ type Insertion = {
   delayMs: number;
   record: (apiKeyId: string) => AuditRecord;
   allowed: (at: Sql) => Sql;
-  alongside?: (group: Group, fired: Sql, apiKeyId: string) => readonly Sql[];
+  alongside?: (group: Group, applied: Sql, apiKeyId: string) => readonly Sql[];
 };
 
 async function insertKey(
@@ -129,7 +129,7 @@ async function insertKey(
   const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
   const box = await sealSecret(settings.MASTER_KEYS, secret, { apiKeyId, userId });
   const allowedIps = key.allowedIps === null ? null : JSON.stringify(key.allowedIps);
-  const fired = await commitAudited(db, {
+  const applied = await commitAudited(db, {
     record: insertion.record(apiKeyId),
     when: ({
       at,
@@ -142,7 +142,7 @@ async function insertKey(
       ...(insertion.alongside?.(group, written, apiKeyId) ?? []),
     ],
   });
-  if (!fired) return undefined;
+  if (!applied) return undefined;
   const record = await findKey(db, { apiKeyId, userId });
   if (record === undefined) throw new Error("the key that was just made is missing");
   return { ...record, secret };
@@ -222,15 +222,15 @@ export async function revokeOwnApiKey(
       "A key revokes itself only. Use a session to revoke another.",
     );
   }
-  // A key that does not work yet may still end itself, so the gate is the user's state and the key's own below.
+  // A key that does not work yet may still end itself, so the guard is the user's state and the key's own below.
   const live = (at: Sql) =>
     credential.kind === "session"
       ? mayWrite(actor, at)
       : sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(actor.userId)} AND frozen_at IS NULL)`;
   const record = recordOf(actor, "api_key_revoked", { ip: request.ip, subjectId: apiKeyId });
-  const fired = await revoke(db, { userId: actor.userId, apiKeyId, record, allowed: live });
-  if (!fired && credential.kind === "session") {
-    const refused = await explainActor(db, actor);
+  const applied = await revoke(db, { userId: actor.userId, apiKeyId, record, allowed: live });
+  if (!applied && credential.kind === "session") {
+    const refused = await actorRejection(db, actor);
     if (refused !== undefined) throw new Problem(refused);
   }
   const key = await findKey(db, { apiKeyId, userId: actor.userId });
@@ -266,7 +266,7 @@ async function revoke(
   request: { userId: string; apiKeyId: string; record: AuditRecord; allowed: (at: Sql) => Sql },
 ): Promise<boolean> {
   const key = sql`api_key_id = ${uuid(request.apiKeyId)} AND user_id = ${uuid(request.userId)} AND revoked_at IS NULL`;
-  const fired = await commitAudited(db, {
+  const applied = await commitAudited(db, {
     record: request.record,
     when: ({ at }) => sql`${request.allowed(at)} AND EXISTS (SELECT 1 FROM api_keys WHERE ${key})`,
     then: ({ at }, written) => [
@@ -274,7 +274,7 @@ async function revoke(
     ],
   });
   forgetCredentials({ userId: request.userId, apiKeyIds: [request.apiKeyId] });
-  return fired;
+  return applied;
 }
 
 /** Whether an instant lies ahead by D1's clock, which is the one that will end the key. */

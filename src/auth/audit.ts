@@ -1,5 +1,5 @@
 /**
- * Audit rows, written in the batch of what they record. A verb of auth uses its own audit row as the gate: the row's
+ * Audit rows, written in the batch of what they record. A verb of auth uses its own audit row as the guard: the row's
  * fresh id is the unit's stamp, and everything after it depends on `audited(id)`.
  */
 import { z } from "@hono/zod-openapi";
@@ -74,23 +74,23 @@ export function auditRow(record: AuditRecord, at: Sql, when: Sql, id: string = u
   return sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, at)
     SELECT ${uuid(id)}, ${record.kind}, ${record.actor}, ${optionalUuid(record.userId)}, ${optionalUuid(record.apiKeyId)},
       ${record.ip}, ${record.subjectId}, ${at}
-    WHERE ${when} RETURNING 1 AS fired`;
+    WHERE ${when} RETURNING 1 AS applied`;
 }
 
-/** Condition: the audit row of this unit was written, so its gate fired. */
+/** Condition: the audit row of this unit was written, so its guard applied. */
 export function audited(id: string): Sql {
   return sql`EXISTS (SELECT 1 FROM audit_events WHERE audit_event_id = ${uuid(id)})`;
 }
 
 /**
- * Commits a unit whose gate is its audit row. False: the gate did not fire, and nothing was written.
+ * Commits a unit whose guard is its audit row. False: the guard did not apply, and nothing was written.
  */
 export async function commitAudited(
   db: D1Database,
   unit: {
     record: AuditRecord;
     when: (group: Group) => Sql;
-    then: (group: Group, fired: Sql) => readonly Sql[];
+    then: (group: Group, applied: Sql) => readonly Sql[];
   },
 ): Promise<boolean> {
   const group = newGroup();
@@ -100,8 +100,10 @@ export async function commitAudited(
     ...unit.then(group, audited(id)),
   ]);
   if (rows !== null) return (rows[0]?.length ?? 0) > 0;
-  // D1's answer was lost although the group committed: the row says whether the gate fired.
-  return (await first<{ fired: number }>(db, sql`SELECT ${audited(id)} AS fired`))?.fired === 1;
+  // D1's answer was lost although the group committed: the row says whether the guard applied.
+  return (
+    (await first<{ applied: number }>(db, sql`SELECT ${audited(id)} AS applied`))?.applied === 1
+  );
 }
 
 export function optionalUuid(id: string | null): Sql {

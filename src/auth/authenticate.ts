@@ -28,7 +28,7 @@ export const authenticate: Authenticate = async (incoming, needs) => {
   return actor;
 };
 
-async function fromSession({ request, env, settings, exchange }: Incoming): Promise<Actor> {
+async function fromSession({ request, env, settings, context }: Incoming): Promise<Actor> {
   const authorization = request.headers.get("authorization");
   if (authorization === null)
     throw problem(
@@ -36,7 +36,7 @@ async function fromSession({ request, env, settings, exchange }: Incoming): Prom
       "Send a session token, or a signed request with an API key.",
     );
   const actor = await readSession(settings, authorization, Date.now());
-  exchange.userId = actor.userId;
+  context.userId = actor.userId;
   const user = await userState(env.DB, actor.userId);
   if (user === undefined || user.epoch !== actor.credential.epoch)
     throw problem("session_invalid", "The session has been ended.");
@@ -45,7 +45,7 @@ async function fromSession({ request, env, settings, exchange }: Incoming): Prom
 }
 
 async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<ApiKeyActor> {
-  const { request, body, env, settings, exchange } = incoming;
+  const { request, body, env, settings, context } = incoming;
   const timestamp = request.headers.get("x-hmac-timestamp");
   const timestampMs = parseTimestampMs(timestamp);
   if (timestamp === null || timestampMs === undefined)
@@ -56,7 +56,7 @@ async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<A
   const apiKeyId = UUID.test(keyIdHeader) ? keyIdHeader.toLowerCase() : undefined;
   const key = apiKeyId === undefined ? undefined : await keyState(env.DB, settings, apiKeyId);
   if (key === undefined) throw problem("api_key_unknown", "No API key has this id.");
-  exchange.apiKeyId = key.apiKeyId;
+  context.apiKeyId = key.apiKeyId;
   const now = Date.now();
   checkTolerance({ now, timestampMs, toleranceMs: settings.AUTH_HMAC_TOLERANCE_SECS * 1_000 });
   const parts = { timestamp, method: request.method, target: rawTarget(request.url), body };
@@ -68,8 +68,8 @@ async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<A
       await describeSigned(parts),
     );
   }
-  exchange.userId = key.userId;
-  checkKey(key, now, exchange.clientIp);
+  context.userId = key.userId;
+  checkKey(key, now, context.clientIp);
   noteKeyUse(incoming, key.apiKeyId, now);
   // An operator-made key that does not work yet is a valid credential without scopes.
   const scopes = key.activeFrom <= now ? key.scopes : [];

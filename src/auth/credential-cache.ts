@@ -4,7 +4,7 @@
  * Only values are shared between requests, never a read under way, so a stale entry is read once by each request that
  * meets it. A promise belongs to the request that made it: when that caller resets its connection, workerd drops the
  * promise unsettled, and all who share it wait for ever. A key is looked up before its signature is checked, so whoever
- * knows a key's id could stop its owner. What a stale entry lets through is reads; every write asks D1 in its gate.
+ * knows a key's id could stop its owner. What a stale entry lets through is reads; every write asks D1 in its guard.
  */
 import type { Config } from "../platform/config.ts";
 import { first, readUuid, sql, uuid } from "../platform/sql.ts";

@@ -2,7 +2,7 @@
 import { Problem } from "../platform/problem.ts";
 import { all, readUuid, sql, uuid } from "../platform/sql.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
-import { explainActor, mayWrite } from "./may-write.ts";
+import { actorRejection, mayWrite } from "./may-write.ts";
 import { commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import type { SessionActor } from "../platform/actor.ts";
@@ -13,7 +13,7 @@ export async function endSessions(
 ): Promise<void> {
   const { actor, ip } = request;
   const mine = sql`user_id = ${uuid(actor.userId)}`;
-  const fired = await commitAudited(db, {
+  const applied = await commitAudited(db, {
     record: recordOf(actor, "sessions_ended", { ip, subjectId: actor.userId }),
     when: ({ at }) => mayWrite(actor, at),
     then: ({ at }, written) => [
@@ -33,8 +33,8 @@ export async function endSessions(
     ? await all<{ id: string }>(db, sql`SELECT hex(api_key_id) AS id FROM api_keys WHERE ${mine}`)
     : [];
   forgetCredentials({ userId: actor.userId, apiKeyIds: keys.map((key) => readUuid(key.id)) });
-  if (fired) return;
-  const refused = await explainActor(db, actor);
+  if (applied) return;
+  const refused = await actorRejection(db, actor);
   if (refused !== undefined) throw new Problem(refused);
   throw new Error("sessions did not end although nothing stands in the way");
 }

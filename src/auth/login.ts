@@ -61,7 +61,10 @@ export async function login(
       subjectId: userId,
     },
     when: () => live,
-    then: (_group, fired) => [attemptSucceeded(attempt), ...upgradeHash(userId, upgraded, fired)],
+    then: (_group, applied) => [
+      attemptSucceeded(attempt),
+      ...upgradeHash(userId, upgraded, applied),
+    ],
   });
   if (!loggedIn) {
     if (await isFrozen(db, userId))
@@ -114,10 +117,12 @@ async function recordFailure(db: D1Database, email: string, ip: string | undefin
   await commitOrThrow(db, group, [known]);
 }
 
-function upgradeHash(userId: string, hash: string | undefined, fired: Sql): Sql[] {
+function upgradeHash(userId: string, hash: string | undefined, applied: Sql): Sql[] {
   return hash === undefined
     ? []
-    : [sql`UPDATE users SET password_hash = ${hash} WHERE user_id = ${uuid(userId)} AND ${fired}`];
+    : [
+        sql`UPDATE users SET password_hash = ${hash} WHERE user_id = ${uuid(userId)} AND ${applied}`,
+      ];
 }
 
 async function isFrozen(db: D1Database, userId: string): Promise<boolean> {

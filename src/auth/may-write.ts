@@ -1,13 +1,13 @@
 /**
- * Whoever makes a change, as the gates see them. The edge may trust a cached key for a few seconds; a write may not, so
- * every gate contains `mayWrite`, and a gate that did not fire asks `explainActor` first.
+ * Whoever makes a change, as the guards see them. The edge may trust a cached key for a few seconds; a write may not, so
+ * every guard contains `mayWrite`, and a guard that did not apply asks `actorRejection` first.
  */
 import type { ProblemData } from "../platform/problem.ts";
 import { first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Actor } from "../platform/actor.ts";
 
-/** Condition for a gate: at the group's instant the user is not frozen and the credential is live. */
+/** Condition for a guard: at the group's instant the user is not frozen and the credential is live. */
 export function mayWrite(actor: Actor, at: Sql): Sql {
   const { credential } = actor;
   const user = sql`SELECT 1 FROM users WHERE user_id = ${uuid(actor.userId)} AND frozen_at IS NULL`;
@@ -19,7 +19,10 @@ export function mayWrite(actor: Actor, at: Sql): Sql {
 }
 
 /** Why `mayWrite` was false, in the contract's order; undefined when it holds. */
-export async function explainActor(db: D1Database, actor: Actor): Promise<ProblemData | undefined> {
+export async function actorRejection(
+  db: D1Database,
+  actor: Actor,
+): Promise<ProblemData | undefined> {
   const { credential } = actor;
   const keyId = credential.kind === "api_key" ? credential.apiKeyId : "";
   const row = await first<{

@@ -71,7 +71,7 @@ function registerSessionRoutes(app: Api): void {
     summary: "Get a session token",
     credential: "public",
     body: z.strictObject({ email, password: anyPassword }),
-    answer: SessionToken,
+    response: SessionToken,
     problems: ["login_failed", "account_frozen", "login_throttled"],
     handler: ({ db, settings, body, clientIp }) => login(db, settings, { ...body, ip: clientIp }),
   });
@@ -82,7 +82,7 @@ function registerSessionRoutes(app: Api): void {
     summary: "Make an account, where registration is open",
     credential: "public",
     body: z.strictObject({ email, password: newPassword }),
-    answer: SessionToken,
+    response: SessionToken,
     status: 201,
     problems: ["registration_closed", "email_taken", "login_throttled"],
     handler: ({ db, settings, body, clientIp }) =>
@@ -95,7 +95,7 @@ function registerSessionRoutes(app: Api): void {
     summary: "End all sessions of the user",
     credential: "session",
     fields: z.strictObject({ revoke_keys: boolean.optional() }),
-    answer: z.object({ user_id: z.uuid(), revoked_keys: z.boolean() }),
+    response: z.object({ user_id: z.uuid(), revoked_keys: z.boolean() }),
     handler: async ({ api, env, db, actor, fields, clientIp, waitUntil }) => {
       const revokeKeys = fields.revoke_keys ?? false;
       await endSessions(db, { actor, revokeKeys, ip: clientIp });
@@ -138,7 +138,7 @@ function registerKeyRoutes(app: Api): void {
         .nullable()
         .optional(),
     }),
-    answer: MintedKey,
+    response: MintedKey,
     status: 201,
     problems: ["scope_missing", "api_key_limit"],
     handler: async ({ db, settings, actor, body, clientIp }) => {
@@ -162,7 +162,7 @@ function registerKeyRoutes(app: Api): void {
     credential: "any",
     scope: "read",
     query: z.strictObject(timeIdPage),
-    answer: pageSchema(KeyRecord),
+    response: pageSchema(KeyRecord),
     handler: ({ db, actor, query }) => listApiKeys(db, actor.userId, query),
   });
   route(app, {
@@ -172,7 +172,7 @@ function registerKeyRoutes(app: Api): void {
     summary: "Revoke an API key: any of one's own by a session, itself by a key",
     credential: "any",
     fields: z.strictObject({ api_key_id: uuidField }),
-    answer: KeyRecord,
+    response: KeyRecord,
     problems: ["session_required", "api_key_unknown_id"],
     handler: async ({ api, env, db, actor, fields, clientIp, waitUntil }) => {
       const key = await revokeOwnApiKey(db, { actor, apiKeyId: fields.api_key_id, ip: clientIp });
@@ -195,7 +195,7 @@ function registerTicketRoutes(app: Api): void {
     summary: "A websocket ticket with the scope read",
     credential: "session",
     scope: "read",
-    answer: Ticket,
+    response: Ticket,
     status: 201,
     handler: ({ db, actor }) => issueTicket(db, actor, ["read"]),
   });
@@ -205,7 +205,7 @@ function registerTicketRoutes(app: Api): void {
     tag: "Auth",
     summary: "A websocket ticket with the scopes of the signing key",
     credential: "api_key",
-    answer: Ticket,
+    response: Ticket,
     status: 201,
     handler: ({ db, actor }) => issueTicket(db, actor, actor.scopes),
   });
@@ -218,7 +218,7 @@ function registerSelfRoutes(app: Api): void {
     tag: "Auth",
     summary: "Who the credential is: the call to test a signer with",
     credential: "any",
-    answer: z
+    response: z
       .object({
         user_id: z.uuid(),
         credential: z.enum(["session", "api_key"]),
@@ -243,7 +243,7 @@ function registerSelfRoutes(app: Api): void {
     credential: "any",
     scope: "read",
     query: z.strictObject(auditPage),
-    answer: pageSchema(AuditEvent),
+    response: pageSchema(AuditEvent),
     handler: ({ db, actor, query }) => listAuditEvents(db, actor.userId, query),
   });
 }

@@ -51,11 +51,11 @@ export async function findUserId(db: D1Database, email: string): Promise<string 
   return row === undefined ? undefined : readUuid(row.id);
 }
 
-type Alongside = (group: Group, fired: Sql) => readonly Sql[];
+type Alongside = (group: Group, applied: Sql) => readonly Sql[];
 
 /**
  * Freezes a user. `alongside` is what the same commit must do: cancelling open requests and quotes belongs to rfq, and
- * depends on `fired` or on `frozen_at`. False: frozen already, or no such user.
+ * depends on `applied` or on `frozen_at`. False: frozen already, or no such user.
  */
 export function freezeUser(
   db: D1Database,
@@ -73,9 +73,9 @@ export function freezeUser(
     },
     when: () =>
       sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NULL)`,
-    then: (group, fired) => [
-      sql`UPDATE users SET frozen_at = ${group.at} WHERE user_id = ${uuid(user.userId)} AND ${fired}`,
-      ...alongside(group, fired),
+    then: (group, applied) => [
+      sql`UPDATE users SET frozen_at = ${group.at} WHERE user_id = ${uuid(user.userId)} AND ${applied}`,
+      ...alongside(group, applied),
     ],
   });
 }
@@ -96,9 +96,9 @@ export function unfreezeUser(
     },
     when: () =>
       sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NOT NULL)`,
-    then: (group, fired) => [
-      sql`UPDATE users SET frozen_at = NULL WHERE user_id = ${uuid(user.userId)} AND ${fired}`,
-      ...alongside(group, fired),
+    then: (group, applied) => [
+      sql`UPDATE users SET frozen_at = NULL WHERE user_id = ${uuid(user.userId)} AND ${applied}`,
+      ...alongside(group, applied),
     ],
   });
 }
@@ -126,11 +126,11 @@ export async function setPassword(
   const changed = await commitAudited(db, {
     record: { kind: "password_set", ...record },
     when: () => sql`EXISTS (SELECT 1 FROM users WHERE ${mine}) AND NOT ${taken}`,
-    then: (group, fired) => [
+    then: (group, applied) => [
       sql`UPDATE users SET password_hash = ${passwordHash}, email = coalesce(${email}, email), session_epoch = session_epoch + 1
-        WHERE ${mine} AND ${fired}`,
-      auditRow({ kind: "sessions_ended", ...record }, group.at, fired),
-      ...alongside(group, fired),
+        WHERE ${mine} AND ${applied}`,
+      auditRow({ kind: "sessions_ended", ...record }, group.at, applied),
+      ...alongside(group, applied),
     ],
   });
   forgetCredentials({ userId: user.userId, apiKeyIds: [] });

@@ -5,7 +5,7 @@ import { problem, Problem } from "../platform/problem.ts";
 import { trimUntilDone } from "../platform/trim.ts";
 import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { explainActor, mayWrite } from "./may-write.ts";
+import { actorRejection, mayWrite } from "./may-write.ts";
 import { optionalUuid } from "./audit.ts";
 import { readAllowedIps } from "./credential-cache.ts";
 import { ipAllowed } from "../http/ip-range.ts";
@@ -43,7 +43,7 @@ export async function issueTicket(
         )
       : expiryOf(rows[1]?.[0]);
   if (row === undefined) {
-    const refused = await explainActor(db, actor);
+    const refused = await actorRejection(db, actor);
     throw refused === undefined
       ? new Error("no ticket although nothing stands in the way")
       : new Problem(refused);
@@ -83,7 +83,7 @@ export async function consumeTicket(
       "The ticket is unknown, was used, or is older than 30 seconds.",
     );
   const actor = actorOf(row);
-  const refused = await explainActor(db, actor);
+  const refused = await actorRejection(db, actor);
   if (refused !== undefined) throw new Problem(refused);
   const limits = await keyLimits(db, actor);
   if (!ipAllowed(upgrade.clientIp, limits.allowedIps))

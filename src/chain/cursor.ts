@@ -57,7 +57,7 @@ export function openCursor(group: Group, chain: string, start: Block): Sql {
     WHERE NOT EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain})`;
 }
 
-/** The gate of a group that follows the head: fires only from where the cursor was read. */
+/** The guard of a group that follows the head: applies only from where the cursor was read. */
 export function moveScanned(
   group: Group,
   chain: string,
@@ -69,7 +69,7 @@ export function moveScanned(
     WHERE ${isAt(chain, was)} RETURNING 1 AS moved`;
 }
 
-/** The gate of a group that confirms blocks. */
+/** The guard of a group that confirms blocks. */
 export function moveFinal(group: Group, chain: string, was: Cursor, to: Block): Sql {
   return sql`UPDATE chain_cursors SET final_number = ${to.number}, final_hash = ${blob(to.hash)},
       scanned_hash = iif(scanned_number <= ${to.number}, ${blob(to.hash)}, scanned_hash), scanned_number = max(scanned_number, ${to.number}),
@@ -77,7 +77,7 @@ export function moveFinal(group: Group, chain: string, was: Cursor, to: Block): 
     WHERE ${isAt(chain, was)} RETURNING 1 AS moved`;
 }
 
-/** Condition for whatever depends on the gate. */
+/** Condition for whatever depends on the guard. */
 export function movedIn(group: Group, chain: string): Sql {
   return sql`EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND moved_in = ${group.seq})`;
 }

@@ -91,7 +91,7 @@ export const unswept = sqliteTable(
   ],
 );
 
-/** Who may allocate nonces on a chain. A newer payer takes the token; the older one's gates stop firing. */
+/** Who may allocate nonces on a chain. A newer payer takes the token; the older one's guards stop firing. */
 export const payerLeases = sqliteTable("payer_leases", {
   chain: text("chain").primaryKey(),
   token: bytes("token").notNull(),

@@ -1,5 +1,5 @@
 /** Deposit addresses: derived, numbered per user and chain, watched for ever. The newest one is current. */
-import { explainActor, mayWrite } from "../auth/may-write.ts";
+import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import { commitAudited, recordOf } from "../auth/audit.ts";
 import { checksumAddress } from "../assets/address.ts";
 import { depositAddressFor } from "../chain/addresses.ts";
@@ -47,8 +47,8 @@ export async function createDepositAddress(
 ): Promise<DepositAddress> {
   const { actor, chain } = command;
   for (let attempt = 0; attempt < NONCE_TRIES; attempt++) {
-    const fault = await explainActor(db, actor);
-    if (fault !== undefined) throw new Problem(fault);
+    const rejection = await actorRejection(db, actor);
+    if (rejection !== undefined) throw new Problem(rejection);
     const count = await first<{ n: number }>(
       db,
       sql`SELECT count(*) AS n FROM deposit_addresses WHERE user_id = ${uuid(actor.userId)} AND chain = ${chain.chain}`,
@@ -89,9 +89,9 @@ async function tryToCreate(
     record: recordOf(actor, "deposit_address_created", { ip, subjectId: derived.address }),
     when: (group) =>
       sql`${mayWrite(actor, group.at)} AND ${nonce} < ${MAX_DEPOSIT_ADDRESSES} AND ${count} = ${nonce} AND NOT EXISTS (SELECT 1 ${mine})`,
-    then: (group, fired): Sql[] => [
+    then: (group, applied): Sql[] => [
       sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
-        SELECT ${chain.chain}, ${blob(derived.address)}, ${uuid(actor.userId)}, ${nonce}, ${blob(derived.salt)}, ${group.at} WHERE ${fired}`,
+        SELECT ${chain.chain}, ${blob(derived.address)}, ${uuid(actor.userId)}, ${nonce}, ${blob(derived.salt)}, ${group.at} WHERE ${applied}`,
     ],
   });
   if (!created) return undefined;

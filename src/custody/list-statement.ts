@@ -20,10 +20,10 @@ export async function statementResponse(
   userId: string,
   query: LedgerRequest,
 ): Promise<Response> {
-  const faults = (["limit", "last_cursor"] as const).filter((name) => query[name] !== undefined);
-  if (faults.length > 0)
+  const errors = (["limit", "last_cursor"] as const).filter((name) => query[name] !== undefined);
+  if (errors.length > 0)
     throw invalidRequest(
-      faults.map((name) => ({ path: `query.${name}`, message: "a statement is not paged" })),
+      errors.map((name) => ({ path: `query.${name}`, message: "a statement is not paged" })),
     );
   const statement = await readStatement(db, userId, filterOf(query), {
     header: `${COLUMNS.join(",")}\r\n`,

@@ -13,10 +13,10 @@ import {
 
 const MAX_LISTED = 500;
 
-/** Statements to write beside the order, such as its audit row; `fired` holds when the order was written. */
+/** Statements to write beside the order, such as its audit row; `applied` holds when the order was written. */
 export type Alongside = (order: {
   readonly at: Sql;
-  readonly fired: Sql;
+  readonly applied: Sql;
   readonly userId: string;
 }) => readonly Sql[];
 
@@ -38,14 +38,14 @@ export async function orderForWithdrawal(
     ]);
   }
   const group = newGroup();
-  const fired = sql`EXISTS (SELECT 1 FROM chain_commands WHERE withdrawal_id = ${uuid(order.withdrawalId)} AND kind = ${order.kind} AND at = ${group.at} AND done_in IS NULL)`;
+  const applied = sql`EXISTS (SELECT 1 FROM chain_commands WHERE withdrawal_id = ${uuid(order.withdrawalId)} AND kind = ${order.kind} AND at = ${group.at} AND done_in IS NULL)`;
   const rows = await commitOrThrow(db, group, [
     sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at)
       SELECT ${withdrawal.chain}, ${order.kind}, ${uuid(order.withdrawalId)}, ${order.actor}, ${group.at}
       WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE withdrawal_id = ${uuid(order.withdrawalId)} AND kind = ${order.kind} AND done_in IS NULL)
       RETURNING command_id`,
     sql`UPDATE alerts SET resolved_at = ${group.at} WHERE kind = 'withdrawal_dead_letter' AND subject = ${order.withdrawalId} AND resolved_at IS NULL`,
-    ...alongside({ at: group.at, fired, userId: readUuid(withdrawal.user_id) }),
+    ...alongside({ at: group.at, applied, userId: readUuid(withdrawal.user_id) }),
   ]);
   return { chain: withdrawal.chain, ordered: rows === null || rows[0]?.length === 1 };
 }

@@ -38,7 +38,7 @@ function registerAddressRoutes(app: Api): void {
     description:
       "The newest address of a chain is the current one; earlier ones are watched for ever.",
     body: schema.CreateDepositAddressBody,
-    answer: schema.DepositAddress,
+    response: schema.DepositAddress,
     status: 201,
     problems: ["chain_unknown", "deposit_address_limit"],
     handler: async ({ env, db, settings, body, actor, clientIp }) => {
@@ -58,7 +58,7 @@ function registerAddressRoutes(app: Api): void {
     method: "get",
     path: "/custody/get-deposit-addresses",
     summary: "All deposit addresses, newest first",
-    answer: schema.DepositAddresses,
+    response: schema.DepositAddresses,
     handler: async ({ db, actor }) => ({ addresses: await listDepositAddresses(db, actor.userId) }),
   });
   route(app, {
@@ -67,7 +67,7 @@ function registerAddressRoutes(app: Api): void {
     path: "/custody/get-deposits",
     summary: "Deposits, newest first",
     query: schema.DepositsQuery,
-    answer: pageSchema(schema.Deposit),
+    response: pageSchema(schema.Deposit),
     handler: ({ db, actor, query }) => listDeposits(db, actor.userId, query),
   });
 }
@@ -79,7 +79,7 @@ function registerBalanceRoutes(app: Api): void {
     path: "/custody/get-balance",
     summary: "Balance of one market asset",
     query: schema.BalanceQuery,
-    answer: schema.AssetBalance,
+    response: schema.AssetBalance,
     handler: async ({ db, actor, query }) => {
       const asset = assetKey({ venue: query.venue_id, assetId: query.asset_id });
       return balanceView(asset, await readBalance(db, actor.userId, asset));
@@ -91,7 +91,7 @@ function registerBalanceRoutes(app: Api): void {
     path: "/custody/get-balances",
     summary: "Balances of every asset held: USDC first, then by venue and asset",
     query: z.strictObject({ ...balancePage }),
-    answer: pageSchema(schema.AssetBalance),
+    response: pageSchema(schema.AssetBalance),
     handler: ({ db, actor, query }) => listBalances(db, actor.userId, query),
   });
   route(app, {
@@ -99,7 +99,7 @@ function registerBalanceRoutes(app: Api): void {
     method: "get",
     path: "/custody/get-usdc-balance",
     summary: "Balance of USDC",
-    answer: schema.UsdcBalance,
+    response: schema.UsdcBalance,
     handler: async ({ db, actor }) => amounts(await readBalance(db, actor.userId, USDC)),
   });
 }
@@ -114,8 +114,8 @@ function registerLedgerRoute(app: Api): void {
       "Filters combine by AND. `next_cursor` is the entry_id of the last item. With `accept: text/csv` the answer is a statement of " +
       "all matching entries; its last line is `# end,<rows>`, without which it is incomplete.",
     query: schema.LedgerQuery,
-    answer: pageSchema(schema.LedgerEntry),
-    alsoAnswers: ["text/csv"],
+    response: pageSchema(schema.LedgerEntry),
+    otherMediaTypes: ["text/csv"],
     handler: ({ db, actor, query, request }) =>
       wantsStatement(request.headers.get("accept"))
         ? statementResponse(db, actor.userId, query)
@@ -134,9 +134,11 @@ function registerWithdrawalRoutes(app: Api): void {
     description:
       "Repeating a client_withdrawal_id with the same terms answers the withdrawal as it is now. The service pays the gas.",
     body: schema.WithdrawBody,
-    answer: schema.Withdrawal,
+    response: schema.Withdrawal,
     status: 202,
-    answerHeaders: { "idempotency-replayed": "`true` when an earlier call queued the withdrawal" },
+    responseHeaders: {
+      "idempotency-replayed": "`true` when an earlier call queued the withdrawal",
+    },
     problems: [
       "session_cannot_withdraw",
       "chain_unknown",
@@ -179,7 +181,7 @@ function registerWithdrawalRoutes(app: Api): void {
     path: "/custody/get-withdrawals",
     summary: "Withdrawals, newest first",
     query: schema.WithdrawalsQuery,
-    answer: pageSchema(schema.Withdrawal),
+    response: pageSchema(schema.Withdrawal),
     handler: ({ db, actor, query }) => listWithdrawals(db, actor.userId, query),
   });
   route(app, {
@@ -188,7 +190,7 @@ function registerWithdrawalRoutes(app: Api): void {
     path: "/custody/get-withdrawal",
     summary: "One withdrawal",
     query: schema.WithdrawalQuery,
-    answer: schema.Withdrawal,
+    response: schema.Withdrawal,
     problems: ["withdrawal_unknown"],
     handler: ({ db, actor, query }) => getWithdrawal(db, actor.userId, query),
   });

@@ -1,8 +1,8 @@
 /**
- * POST /custody/withdraw: one unit inserts the withdrawal and moves its amount from available to pending. The gate holds
- * every precondition; why it did not fire is looked up only afterwards. The queue message is a doorbell and may be lost.
+ * POST /custody/withdraw: one unit inserts the withdrawal and moves its amount from available to pending. The guard holds
+ * every precondition; why it did not apply is looked up only afterwards. The queue message is a doorbell and may be lost.
  */
-import { explainActor, mayWrite } from "../auth/may-write.ts";
+import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import { auditRow, recordOf } from "../auth/audit.ts";
 import { toHex } from "../assets/amount.ts";
 import type { AssetKey } from "../assets/asset.ts";
@@ -47,8 +47,8 @@ export type Withdrawn = {
   readonly events: readonly LoggedEvent[];
 };
 
-/** A gate can lose to a change made between it and its explanation; then it is tried again. */
-const GATE_TRIES = 3;
+/** A guard can lose to a change made between it and its explanation; then it is tried again. */
+const GUARD_TRIES = 3;
 
 /** Reverted payments of a user to one address within `REFUSED_FOR_MS` after which it is refused: the service paid their gas. */
 const REFUSED_AFTER_FAILURES = 3;
@@ -61,7 +61,7 @@ export async function withdraw(
   limits: Limits,
   command: WithdrawCommand,
 ): Promise<Withdrawn> {
-  for (let attempt = 0; attempt < GATE_TRIES; attempt++) {
+  for (let attempt = 0; attempt < GUARD_TRIES; attempt++) {
     const queued = await tryToQueue(db, limits, command);
     if (queued !== undefined) return queued;
     const earlier = await explain(db, limits, command);
@@ -117,7 +117,7 @@ function queueUnit(
       SELECT ${uuid(withdrawalId)}, ${uuid(uuidv7())}, ${uuid(actor.userId)}, ${terms.clientWithdrawalId},
         ${blob(paymentId(actor.userId, terms.clientWithdrawalId))}, ${terms.chain}, ${terms.asset}, ${terms.amount},
         ${blob(terms.toAddress)}, 'queued', ${group.at}, ${group.at}, ${group.seq}, ${group.seq}
-      WHERE ${join(gate(group, limits, command), " AND ")}`,
+      WHERE ${join(guard(group, limits, command), " AND ")}`,
     transfer(group, {
       reason: "withdrawal",
       step: "queue",
@@ -134,7 +134,7 @@ function queueUnit(
   ];
 }
 
-function gate(group: Group, limits: Limits, { actor, terms }: WithdrawCommand): Sql[] {
+function guard(group: Group, limits: Limits, { actor, terms }: WithdrawCommand): Sql[] {
   const user = uuid(actor.userId);
   return [
     mayWrite(actor, group.at),
@@ -185,8 +185,8 @@ async function explain(
   limits: Limits,
   { actor, terms }: WithdrawCommand,
 ): Promise<WithdrawalRow | undefined> {
-  const fault = await explainActor(db, actor);
-  if (fault !== undefined) throw new Problem(fault);
+  const rejection = await actorRejection(db, actor);
+  if (rejection !== undefined) throw new Problem(rejection);
   const earlier = await first<WithdrawalRow>(
     db,
     sql`SELECT ${WITHDRAWAL_COLUMNS} FROM withdrawals w WHERE w.user_id = ${uuid(actor.userId)} AND w.client_withdrawal_id = ${terms.clientWithdrawalId}`,

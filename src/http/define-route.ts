@@ -7,11 +7,11 @@ import { serve, serveStream } from "./serve-route.ts";
 
 export function route<
   const C extends Credential,
-  Answer extends z.ZodType,
+  ResponseSchema extends z.ZodType,
   Query extends z.ZodType = NoFields,
   Body extends z.ZodType = NoFields,
   Fields extends z.ZodObject = NoFields,
->(api: Api, definition: RouteDefinition<Query, Body, Fields, Answer, C>): void {
+>(api: Api, definition: RouteDefinition<Query, Body, Fields, ResponseSchema, C>): void {
   checkDefinition(definition);
   addMethod(api, definition.path, definition.method);
   api.hono.openAPIRegistry.registerPath(createRoute(describeRoute(definition)));
@@ -29,7 +29,7 @@ export function streamRoute<Query extends z.ZodType>(
     tag: "Streams",
     credential: "public",
     stream: true,
-    answer: z.undefined(),
+    response: z.undefined(),
   } as const;
   addMethod(api, definition.path, "get");
   api.hono.openAPIRegistry.registerPath(createRoute(describeRoute(documented)));
@@ -51,20 +51,20 @@ function checkDefinition(definition: {
   body?: z.ZodType;
   fields?: z.ZodType;
 }): void {
-  const faults: string[] = [];
+  const errors: string[] = [];
   if (definition.fields !== undefined && definition.method !== "delete")
-    faults.push("fields are for DELETE");
+    errors.push("fields are for DELETE");
   if (
     definition.method === "delete" &&
     (definition.query !== undefined || definition.body !== undefined)
   )
-    faults.push("a DELETE takes fields");
+    errors.push("a DELETE takes fields");
   if (definition.method === "get" && definition.body !== undefined)
-    faults.push("a GET takes no body");
+    errors.push("a GET takes no body");
   for (const schema of [definition.query, definition.body, definition.fields]) {
     if (schema instanceof z.ZodObject && !(schema.def.catchall instanceof z.ZodNever))
-      faults.push("use z.strictObject");
+      errors.push("use z.strictObject");
   }
-  if (faults.length > 0)
-    throw new Error(`${definition.method} ${definition.path}: ${faults.join(", ")}`);
+  if (errors.length > 0)
+    throw new Error(`${definition.method} ${definition.path}: ${errors.join(", ")}`);
 }

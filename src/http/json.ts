@@ -4,7 +4,7 @@
  * `JSON.parse` keeps the last of two equal keys and rounds large numbers; either could change an order silently. So the
  * text is scanned once for depth and repeated keys, and each number keeps its source text.
  */
-import { type FieldFault, invalidRequest } from "../platform/problem.ts";
+import { type FieldError, invalidRequest } from "../platform/problem.ts";
 
 /** A JSON number as it was written: `1e3`, `1000.0`, or 78 digits. */
 export class JsonNumber {
@@ -20,12 +20,12 @@ const MAX_DEPTH = 16;
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * The fields of a JSON object. No bytes at all are `{}`. Repeated keys go to `faults`, so that the rest can be checked
+ * The fields of a JSON object. No bytes at all are `{}`. Repeated keys go to `errors`, so that the rest can be checked
  * too; a text that is no JSON object is thrown as `invalid_request`.
  */
 export function parseJsonObject(
   bytes: Uint8Array,
-  faults: FieldFault[],
+  errors: FieldError[],
   at = "body",
 ): Record<string, unknown> {
   if (bytes.byteLength === 0) return {};
@@ -35,20 +35,20 @@ export function parseJsonObject(
   } catch {
     throw invalidRequest([{ path: at, message: "is not UTF-8" }]);
   }
-  const value = parse(text, faults, at);
+  const value = parse(text, errors, at);
   if (!isObject(value)) throw invalidRequest([{ path: at, message: "must be a JSON object" }]);
   return value;
 }
 
 /** Any JSON value; numbers become `JsonNumber`. Throws `invalid_request`. */
 export function parseJson(text: string, at = "body"): unknown {
-  const faults: FieldFault[] = [];
-  const value = parse(text, faults, at);
-  if (faults.length > 0) throw invalidRequest(faults);
+  const errors: FieldError[] = [];
+  const value = parse(text, errors, at);
+  if (errors.length > 0) throw invalidRequest(errors);
   return value;
 }
 
-function parse(text: string, faults: FieldFault[], at: string): unknown {
+function parse(text: string, errors: FieldError[], at: string): unknown {
   try {
     // The grammar first: on valid text the scan is linear, and the reviver, which recurses, never meets great depth.
     JSON.parse(text);
@@ -58,7 +58,7 @@ function parse(text: string, faults: FieldFault[], at: string): unknown {
   const found = scan(text, at);
   if (found === "too deep")
     throw invalidRequest([{ path: at, message: `is nested deeper than ${MAX_DEPTH}` }]);
-  faults.push(...found);
+  errors.push(...found);
   return parseWithSource(text, (key, member, source) => {
     if (key === "__proto__") return undefined;
     if (typeof member === "number") return new JsonNumber(source ?? String(member));
@@ -73,9 +73,9 @@ type Container =
   | { kind: "array"; index: number };
 
 /** Nesting and keys of a text whose grammar is known to be right. */
-function scan(text: string, at: string): FieldFault[] | "too deep" {
+function scan(text: string, at: string): FieldError[] | "too deep" {
   const stack: Container[] = [];
-  const keys: FieldFault[] = [];
+  const keys: FieldError[] = [];
   const token = /"(?:[^"\\]|\\[^])*"(\s*:)?|[{}[\],]/g;
   for (let match = token.exec(text); match !== null; match = token.exec(text)) {
     const top = stack.at(-1);
@@ -91,12 +91,12 @@ function scan(text: string, at: string): FieldFault[] | "too deep" {
       if (top?.kind === "array") top.index++;
     } else if (match[1] !== undefined && top?.kind === "object") {
       top.key = readKey(match[0].slice(0, -match[1].length));
-      const fault = top.keys.has(top.key)
+      const error = top.keys.has(top.key)
         ? "is given twice"
         : top.key === "__proto__"
           ? "is not a field"
           : undefined;
-      if (fault !== undefined) keys.push({ path: pathOf(stack, at), message: fault });
+      if (error !== undefined) keys.push({ path: pathOf(stack, at), message: error });
       top.keys.add(top.key);
     }
   }

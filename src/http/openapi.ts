@@ -86,11 +86,11 @@ export type Documented = {
   readonly query?: z.ZodType | undefined;
   readonly body?: z.ZodType | undefined;
   readonly fields?: z.ZodObject | undefined;
-  readonly answer: z.ZodType;
+  readonly response: z.ZodType;
   readonly status?: number | undefined;
-  readonly answerDescription?: string | undefined;
-  readonly answerHeaders?: Readonly<Record<string, string>> | undefined;
-  readonly alsoAnswers?: readonly string[] | undefined;
+  readonly responseDescription?: string | undefined;
+  readonly responseHeaders?: Readonly<Record<string, string>> | undefined;
+  readonly otherMediaTypes?: readonly string[] | undefined;
   readonly mediaType?: string | undefined;
   readonly idempotent?: boolean | undefined;
   readonly stream?: boolean | undefined;
@@ -212,14 +212,18 @@ function successOf(route: Documented): RouteConfig["responses"] {
     };
   const headers: DocumentedHeaders = headersOf(["x-request-id"]);
   if (route.idempotent === true) Object.assign(headers, headersOf(["idempotency-replayed"]));
-  for (const [name, description] of Object.entries(route.answerHeaders ?? {}))
+  for (const [name, description] of Object.entries(route.responseHeaders ?? {}))
     headers[name] = { description, schema: { type: "string" } };
   const content: Record<string, { schema: z.ZodType }> = {
-    [route.mediaType ?? "application/json"]: { schema: route.answer },
+    [route.mediaType ?? "application/json"]: { schema: route.response },
   };
-  for (const type of route.alsoAnswers ?? []) content[type] = { schema: z.string() };
+  for (const type of route.otherMediaTypes ?? []) content[type] = { schema: z.string() };
   return {
-    [route.status ?? 200]: { description: route.answerDescription ?? "Success", headers, content },
+    [route.status ?? 200]: {
+      description: route.responseDescription ?? "Success",
+      headers,
+      content,
+    },
   };
 }
 

@@ -15,7 +15,7 @@ export function registerPublicRoutes(app: Api): void {
     tag: "Service",
     summary: "The server's time",
     credential: "public",
-    answer: z.object({ server_time: z.iso.datetime(), unix_ms: z.int() }),
+    response: z.object({ server_time: z.iso.datetime(), unix_ms: z.int() }),
     handler: () => {
       const now = Date.now();
       return { server_time: toWireTime(now), unix_ms: now };
@@ -27,7 +27,7 @@ export function registerPublicRoutes(app: Api): void {
     tag: "Service",
     summary: "Whether the service and its database answer",
     credential: "public",
-    answer: z.object({ status: z.literal("ok") }),
+    response: z.object({ status: z.literal("ok") }),
     handler: async ({ db }) => {
       await all(db, sql`SELECT 1`).catch(() => {
         throw unavailable("none");
@@ -72,7 +72,7 @@ function registerConfig(app: Api): void {
     tag: "Service",
     summary: "Chains, venues, limits and pauses of this deployment",
     credential: "public",
-    answer: ConfigAnswer,
+    response: ConfigAnswer,
     handler: async ({ db, settings }) => {
       const pauses = await all<{ kind: string; name: string }>(
         db,

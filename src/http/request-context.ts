@@ -1,7 +1,7 @@
-/** One request and its answer, as the edge sees them: what handlers, faults and the log line share. */
+/** One request and its answer, as the edge sees them: what handlers, errors and the log line share. */
 import type { Hono } from "hono";
 
-export type Exchange = {
+export type RequestContext = {
   /** Server-made UUID v4: the `x-request-id` of the answer. */
   readonly requestId: string;
   /** The caller's own x-request-id: logged, never adopted. */
@@ -14,15 +14,18 @@ export type Exchange = {
   userId: string | null;
   apiKeyId: string | null;
   /** Whether a handler that changes state has begun: until then a fault's outcome is `none`. */
-  acting: boolean;
+  mutating: boolean;
   /** Work that goes on after the answer. */
-  readonly later: (work: Promise<unknown>) => void;
+  readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
-export type EdgeEnv = { Bindings: Cloudflare.Env; Variables: { exchange: Exchange } };
+export type EdgeEnv = { Bindings: Cloudflare.Env; Variables: { context: RequestContext } };
 export type EdgeContext = Parameters<Parameters<Hono<EdgeEnv>["notFound"]>[0]>[0];
 
-export function newExchange(request: Request, later: Exchange["later"]): Exchange {
+export function newRequestContext(
+  request: Request,
+  waitUntil: RequestContext["waitUntil"],
+): RequestContext {
   return {
     requestId: crypto.randomUUID(),
     inboundRequestId: request.headers.get("x-request-id")?.slice(0, 128) ?? null,
@@ -31,7 +34,7 @@ export function newExchange(request: Request, later: Exchange["later"]): Exchang
     route: null,
     userId: null,
     apiKeyId: null,
-    acting: false,
-    later,
+    mutating: false,
+    waitUntil,
   };
 }

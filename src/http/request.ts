@@ -1,7 +1,7 @@
-/** Reading what a caller sent: raw target, raw bytes, then fields. All faults of a request are told in one answer. */
+/** Reading what a caller sent: raw target, raw bytes, then fields. All errors of a request are told in one answer. */
 import { z } from "@hono/zod-openapi";
 import { QueryText } from "./fields.ts";
-import { type FieldFault, invalidRequest, problem, Problem } from "../platform/problem.ts";
+import { type FieldError, invalidRequest, problem, Problem } from "../platform/problem.ts";
 import { parseJsonObject, sameJson, shortName } from "./json.ts";
 
 export const BODY_LIMIT_BYTES = 64 * 1024;
@@ -59,7 +59,7 @@ export function checkContentType(request: Request, body: Uint8Array): void {
 /** Fields by name, before validation. */
 export type Given = Readonly<Record<string, unknown>>;
 
-export function queryFields(url: string, faults: FieldFault[]): Given {
+export function queryFields(url: string, errors: FieldError[]): Given {
   const target = rawTarget(url);
   const mark = target.indexOf("?");
   const given: Record<string, unknown> = Object.create(null);
@@ -67,46 +67,46 @@ export function queryFields(url: string, faults: FieldFault[]): Given {
   // With its own `?`: URLSearchParams drops one, and would read the second of `??x=1` away.
   for (const [name, value] of new URLSearchParams(target.slice(mark))) {
     const path = `query.${shortName(name)}`;
-    if (Object.hasOwn(given, name)) faults.push({ path, message: "is given twice" });
+    if (Object.hasOwn(given, name)) errors.push({ path, message: "is given twice" });
     else if (!value.isWellFormed() || value.includes("\u0000"))
-      faults.push({ path, message: "is not text" });
+      errors.push({ path, message: "is not text" });
     given[name] = new QueryText(value);
   }
   return given;
 }
 
-export function bodyFields(body: Uint8Array, faults: FieldFault[]): Given | undefined {
+export function bodyFields(body: Uint8Array, errors: FieldError[]): Given | undefined {
   try {
-    return parseJsonObject(body, faults);
+    return parseJsonObject(body, errors);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    faults.push(...(error.data.errors ?? []));
+    errors.push(...(error.data.errors ?? []));
     return undefined;
   }
 }
 
-/** Validates `given`; faults are collected under `where` (`query` or `body`, or a function of the field's name). */
+/** Validates `given`; errors are collected under `where` (`query` or `body`, or a function of the field's name). */
 export function validate<Schema extends z.ZodType>(
   schema: Schema,
   given: Given,
   where: string | ((name: string) => string),
-  faults: FieldFault[],
+  errors: FieldError[],
 ): z.output<Schema> | undefined {
   const result = schema.safeParse(given);
   if (result.success) return result.data;
-  for (const fault of result.error.issues.flatMap((issue) => toFaults(issue, given, where))) {
-    // Two wrong items of a list are one fault of the list.
-    if (!faults.some(({ path, message }) => path === fault.path && message === fault.message))
-      faults.push(fault);
+  for (const error of result.error.issues.flatMap((issue) => toFieldErrors(issue, given, where))) {
+    // Two wrong items of a list are one error of the list.
+    if (!errors.some(({ path, message }) => path === error.path && message === error.message))
+      errors.push(error);
   }
   return undefined;
 }
 
-function toFaults(
+function toFieldErrors(
   issue: z.core.$ZodIssue,
   given: Given,
   where: string | ((name: string) => string),
-): FieldFault[] {
+): FieldError[] {
   const name = issue.path[0];
   const place = (field: PropertyKey | undefined) =>
     typeof where === "string" ? where : where(String(field ?? ""));
@@ -131,21 +131,21 @@ function toFaults(
 
 /**
  * The fields of a DELETE, from the query, the body, or both. One given in both must say the same: by value, not by
- * spelling, so both are read through the field's own schema. The body's then stands, and its faults are told with the rest.
+ * spelling, so both are read through the field's own schema. The body's then stands, and its errors are told with the rest.
  */
 export function mergeFields(
   schema: z.ZodObject,
   query: Given,
   body: Given,
-  faults: FieldFault[],
+  errors: FieldError[],
 ): Given {
   for (const [name, type] of Object.entries(schema.shape)) {
     if (!Object.hasOwn(query, name) || !Object.hasOwn(body, name)) continue;
     const alone = z.object({ [name]: type });
-    const inQuery = validate(alone, { [name]: query[name] }, "query", faults);
+    const inQuery = validate(alone, { [name]: query[name] }, "query", errors);
     const inBody = validate(alone, { [name]: body[name] }, "body", []);
     if (inQuery !== undefined && inBody !== undefined && !sameJson(inQuery, inBody))
-      faults.push({ path: `body.${name}`, message: "differs from the query" });
+      errors.push({ path: `body.${name}`, message: "differs from the query" });
   }
   return Object.assign(Object.create(null), query, body);
 }
@@ -156,9 +156,9 @@ export function placeOf(name: string, query: Given, body: Given): "query" | "bod
   return Object.hasOwn(query, name) || Object.keys(body).length === 0 ? "query" : "body";
 }
 
-/** More faults than this help nobody, and a body of faults alone must not grow the answer. */
-const MAX_FAULTS = 50;
+/** More errors than this help nobody, and a body of errors alone must not grow the answer. */
+const MAX_FIELD_ERRORS = 50;
 
-export function refuseIfAny(faults: readonly FieldFault[]): void {
-  if (faults.length > 0) throw invalidRequest(faults.slice(0, MAX_FAULTS));
+export function throwIfAny(errors: readonly FieldError[]): void {
+  if (errors.length > 0) throw invalidRequest(errors.slice(0, MAX_FIELD_ERRORS));
 }

@@ -1,7 +1,7 @@
 /** Answers: JSON, problems, and the fields that every response carries. */
 import type { Config } from "../platform/config.ts";
 import { OutcomeUnknown, RolledBack } from "../platform/commit.ts";
-import type { Exchange } from "./request-context.ts";
+import type { RequestContext } from "./request-context.ts";
 import { errorFields, log } from "../platform/log.ts";
 import {
   Problem,
@@ -22,7 +22,7 @@ export function jsonResponse(
   });
 }
 
-export function problemResponse(data: ProblemData, exchange: Exchange): Response {
+export function problemResponse(data: ProblemData, context: RequestContext): Response {
   const status = problemStatus(data.code);
   const headers = new Headers(data.headers ?? {});
   headers.set("content-type", "application/problem+json");
@@ -30,25 +30,24 @@ export function problemResponse(data: ProblemData, exchange: Exchange): Response
     headers.set("retry-after", String(Math.max(1, Math.ceil(data.retryAfterSecs))));
   // RFC 9110 section 15.5.2: a 401 names a scheme, whichever credential was refused.
   if (status === 401) headers.set("www-authenticate", "Bearer");
-  return new Response(JSON.stringify(problemBody(data, exchange.requestId)), { status, headers });
+  return new Response(JSON.stringify(problemBody(data, context.requestId)), { status, headers });
 }
 
 /** Whatever was thrown, as the answer to it. What is no `Problem` is logged whole and told as nothing but its outcome. */
-export function faultResponse(error: unknown, exchange: Exchange): Response {
-  if (error instanceof Problem) return problemResponse(error.data, exchange);
-  log("error", "fault", {
-    request_id: exchange.requestId,
-    route: exchange.route,
+export function errorResponse(error: unknown, context: RequestContext): Response {
+  if (error instanceof Problem) return problemResponse(error.data, context);
+  log("error", "unexpected_error", {
+    request_id: context.requestId,
+    route: context.route,
     ...errorFields(error),
   });
-  if (error instanceof OutcomeUnknown)
-    return problemResponse(unavailable("unknown").data, exchange);
-  const outcome = exchange.acting && !(error instanceof RolledBack) ? "unknown" : "none";
+  if (error instanceof OutcomeUnknown) return problemResponse(unavailable("unknown").data, context);
+  const outcome = context.mutating && !(error instanceof RolledBack) ? "unknown" : "none";
   if (!(error instanceof RolledBack) && isDatabaseError(error))
-    return problemResponse(unavailable(outcome).data, exchange);
+    return problemResponse(unavailable(outcome).data, context);
   return problemResponse(
     { code: "internal", detail: "Something went wrong on our side.", extensions: { outcome } },
-    exchange,
+    context,
   );
 }
 
@@ -71,9 +70,9 @@ const SECURITY_FIELDS: readonly (readonly [string, string])[] = [
 ];
 
 /** Adds the common fields in place. The response must be one that this Worker made, with headers that can be set. */
-export function finish(response: Response, exchange: Exchange): void {
+export function finish(response: Response, context: RequestContext): void {
   const { headers } = response;
-  headers.set("x-request-id", exchange.requestId);
+  headers.set("x-request-id", context.requestId);
   for (const [name, value] of SECURITY_FIELDS) headers.set(name, value);
   if (!headers.has("content-security-policy"))
     headers.set("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
@@ -114,16 +113,16 @@ export function preflight(methods: readonly string[]): Response {
   });
 }
 
-export function logExchange(exchange: Exchange, request: Request, status: number): void {
+export function logRequest(context: RequestContext, request: Request, status: number): void {
   log(status >= 500 ? "error" : "info", "request", {
-    request_id: exchange.requestId,
-    inbound_request_id: exchange.inboundRequestId,
+    request_id: context.requestId,
+    inbound_request_id: context.inboundRequestId,
     method: request.method,
-    route: exchange.route,
+    route: context.route,
     status,
-    duration_ms: Date.now() - exchange.startedAt,
-    user_id: exchange.userId,
-    api_key_id: exchange.apiKeyId,
-    ip: exchange.clientIp,
+    duration_ms: Date.now() - context.startedAt,
+    user_id: context.userId,
+    api_key_id: context.apiKeyId,
+    ip: context.clientIp,
   });
 }

@@ -6,7 +6,7 @@
  *       method: "post", path: "/rfq/quote", tag: "RFQ", summary: "Offer a price on an open request",
  *       credential: "any", scope: "trade", idempotent: true,
  *       body: z.strictObject({ request_id: uuidField, price, expires_in_secs: integer(1, 300).optional() }),
- *       answer: Quote, status: 201,
+ *       response: Quote, status: 201,
  *       problems: ["request_unknown", "own_request", "insufficient_funds"],
  *       handler: async ({ env, body, actor, idempotencyKey }) => reply(await placeQuote(…), { "idempotency-replayed": "true" }),
  *     });
@@ -17,20 +17,20 @@
  * - `query`, `body`: `z.strictObject` of the field types in platform/fields.ts and assets/fields.ts, rules over several
  *   fields by `.refine(…, { path: ["name"], message })`. Handlers receive them parsed: bigint, Unix ms, canonical ids.
  * - `fields`: DELETE only, instead of `query` and `body`: fields from the query or a JSON body (both, if equal).
- * - Pages: `query: z.strictObject({ …, ...timeIdPage })`, `answer: pageSchema(Item)`, and `pageOf` (cursor.ts).
- * - `answer`: zod schema of the 2xx body; the handler returns that body, or `reply(body, headers, status)` for other
+ * - Pages: `query: z.strictObject({ …, ...timeIdPage })`, `response: pageSchema(Item)`, and `pageOf` (cursor.ts).
+ * - `response`: zod schema of the 2xx body; the handler returns that body, or `reply(body, headers, status)` for other
  *   header fields or another success status, or a raw `Response` (CSV, 101), which also gets x-request-id.
  * - `idempotent`: accepts Idempotency-Key or a body field `idempotency_key`; the handler gets `idempotencyKey`, and a
  *   `body` without it. Replays answer with the header `idempotency-replayed: true`.
  * - `problems`: the codes this route can answer beyond those that every such route has.
- * - Throw `problem(code, detail, extensions)`; the order of faults before the handler is contract.md's.
+ * - Throw `problem(code, detail, extensions)`; the order of errors before the handler is contract.md's.
  */
 import type { OpenAPIHono, z } from "@hono/zod-openapi";
 import type { Actor, ActorOf, Credential, Scope } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
 import type { ProblemCode } from "../platform/problem.ts";
 import type { RateClass } from "./rate-limit.ts";
-import type { EdgeEnv, Exchange } from "./request-context.ts";
+import type { EdgeEnv, RequestContext } from "./request-context.ts";
 
 /** Proves who calls and that they may: throws the 401 or 403 of the contract's order. Injected by app.ts from auth/. */
 export type Authenticate = (
@@ -39,7 +39,7 @@ export type Authenticate = (
     body: Uint8Array;
     env: Cloudflare.Env;
     settings: Config;
-    exchange: Exchange;
+    context: RequestContext;
   },
   needs: { credential: Exclude<Credential, "public">; scope: Scope | undefined },
 ) => Promise<Actor>;
@@ -76,7 +76,7 @@ export type Call<Query, Body, Fields, C extends Credential> = {
   readonly fields: Fields;
   readonly idempotencyKey: string | undefined;
   readonly api: Api;
-  /** Work that goes on after the answer; its faults are swallowed by the runtime, so it must be repeatable elsewhere. */
+  /** Work that goes on after the answer; its errors are swallowed by the runtime, so it must be repeatable elsewhere. */
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
@@ -86,7 +86,7 @@ export type RouteDefinition<
   Query extends z.ZodType,
   Body extends z.ZodType,
   Fields extends z.ZodObject,
-  Answer extends z.ZodType,
+  ResponseSchema extends z.ZodType,
   C extends Credential,
 > = {
   readonly method: "get" | "post" | "delete";
@@ -99,14 +99,14 @@ export type RouteDefinition<
   readonly query?: Query;
   readonly body?: Body;
   readonly fields?: Fields;
-  readonly answer: Answer;
+  readonly response: ResponseSchema;
   /** Success status; 200 unless given. */
   readonly status?: 200 | 201 | 202;
-  readonly answerDescription?: string;
+  readonly responseDescription?: string;
   /** Response fields beyond the common ones, by name with a description. */
-  readonly answerHeaders?: Readonly<Record<string, string>>;
+  readonly responseHeaders?: Readonly<Record<string, string>>;
   /** Media types of other success answers, e.g. `text/csv`. */
-  readonly alsoAnswers?: readonly string[];
+  readonly otherMediaTypes?: readonly string[];
   /** Of the success answer; `application/json` unless given, and then the handler answers a `Response`. */
   readonly mediaType?: string;
   readonly idempotent?: boolean;
@@ -115,7 +115,10 @@ export type RouteDefinition<
   readonly rateClass?: RateClass;
   readonly handler: (
     call: Call<z.output<Query>, z.output<Body>, z.output<Fields>, C>,
-  ) => Promise<z.input<Answer> | Reply<z.input<Answer>> | Response> | z.input<Answer> | Response;
+  ) =>
+    | Promise<z.input<ResponseSchema> | Reply<z.input<ResponseSchema>> | Response>
+    | z.input<ResponseSchema>
+    | Response;
 };
 
 export type StreamDefinition<Query extends z.ZodType> = {

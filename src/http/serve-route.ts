@@ -8,11 +8,11 @@ import {
   type Scope,
 } from "../platform/actor.ts";
 import { type Config, config } from "../platform/config.ts";
-import { type FieldFault, problem } from "../platform/problem.ts";
+import { type FieldError, problem } from "../platform/problem.ts";
 import { networkOf } from "./ip-range.ts";
 import { limitRate, type RateClass } from "./rate-limit.ts";
 import * as read from "./request.ts";
-import type { EdgeContext, Exchange } from "./request-context.ts";
+import type { EdgeContext, RequestContext } from "./request-context.ts";
 import { jsonResponse, ownResponse } from "./respond.ts";
 import {
   type Api,
@@ -28,21 +28,21 @@ export async function serveStream<Query extends z.ZodType>(
   definition: StreamDefinition<Query>,
   c: EdgeContext,
 ): Promise<Response> {
-  const { exchange, settings, body } = await enter(c, definition.path);
+  const { context, settings, body } = await enter(c, definition.path);
   if (c.req.raw.headers.get("upgrade")?.toLowerCase() !== "websocket")
     throw problem("websocket_required", "Connect with a websocket upgrade.");
   read.checkContentType(c.req.raw, body);
-  const faults: FieldFault[] = [];
+  const errors: FieldError[] = [];
   const query = read.validate(
     definition.query,
-    read.queryFields(c.req.raw.url, faults),
+    read.queryFields(c.req.raw.url, errors),
     "query",
-    faults,
+    errors,
   );
-  refuseBody(body, faults);
-  read.refuseIfAny(faults);
-  exchange.acting = true;
-  const call = callOf(api, c, { exchange, settings });
+  refuseBody(body, errors);
+  read.throwIfAny(errors);
+  context.mutating = true;
+  const call = callOf(api, c, { context, settings });
   return ownResponse(
     await definition.handler({
       ...call,
@@ -59,27 +59,27 @@ export async function serve<
   Query extends z.ZodType,
   Body extends z.ZodType,
   Fields extends z.ZodObject,
-  Answer extends z.ZodType,
+  ResponseSchema extends z.ZodType,
   C extends Credential,
 >(
   api: Api,
-  definition: RouteDefinition<Query, Body, Fields, Answer, C>,
+  definition: RouteDefinition<Query, Body, Fields, ResponseSchema, C>,
   c: EdgeContext,
 ): Promise<Response> {
-  const { exchange, settings, body: bytes } = await enter(c, definition.path);
+  const { context, settings, body: bytes } = await enter(c, definition.path);
   const request = c.req.raw;
   const actor = await authenticate(api, definition, {
     request,
     body: bytes,
     env: c.env,
     settings,
-    exchange,
+    context,
   });
   read.checkContentType(request, bytes);
   const input = readInput(definition, request, bytes);
-  exchange.acting = definition.method !== "get";
+  context.mutating = definition.method !== "get";
   const result = await definition.handler({
-    ...callOf(api, c, { exchange, settings }),
+    ...callOf(api, c, { context, settings }),
     ...input,
     actor,
   });
@@ -94,13 +94,13 @@ export async function serve<
 async function enter(
   c: EdgeContext,
   path: string,
-): Promise<{ exchange: Exchange; settings: Config; body: Uint8Array }> {
-  const exchange = c.get("exchange");
-  exchange.route = path;
+): Promise<{ context: RequestContext; settings: Config; body: Uint8Array }> {
+  const context = c.get("context");
+  context.route = path;
   const settings = config(c.env);
   const body = await read.readBody(c.req.raw);
-  await limitRate(c.env, settings, "address", networkOf(exchange.clientIp));
-  return { exchange, settings, body };
+  await limitRate(c.env, settings, "address", networkOf(context.clientIp));
+  return { context, settings, body };
 }
 
 async function authenticate<C extends Credential>(
@@ -140,12 +140,12 @@ function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields exten
   request: Request,
   bytes: Uint8Array,
 ): Input<Query, Body, Fields> {
-  const faults: FieldFault[] = [];
-  const inQuery = read.queryFields(request.url, faults);
+  const errors: FieldError[] = [];
+  const inQuery = read.queryFields(request.url, errors);
   const inBody =
     definition.method === "get"
-      ? refuseBody(bytes, faults)
-      : (read.bodyFields(bytes, faults) ?? undefined);
+      ? refuseBody(bytes, errors)
+      : (read.bodyFields(bytes, errors) ?? undefined);
   const input = {
     query: undefined as unknown,
     body: undefined as unknown,
@@ -154,18 +154,18 @@ function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields exten
   };
   if (definition.fields !== undefined) {
     const body = inBody ?? {};
-    const merged = read.mergeFields(definition.fields, inQuery, body, faults);
+    const merged = read.mergeFields(definition.fields, inQuery, body, errors);
     const place = (name: string) => read.placeOf(name, inQuery, body);
     if (inBody !== undefined)
-      input.fields = read.validate(definition.fields, merged, place, faults);
+      input.fields = read.validate(definition.fields, merged, place, errors);
   } else {
-    input.query = read.validate(definition.query ?? NO_FIELDS, inQuery, "query", faults);
+    input.query = read.validate(definition.query ?? NO_FIELDS, inQuery, "query", errors);
     if (definition.idempotent === true)
-      input.idempotencyKey = takeIdempotencyKey(request, inBody, faults);
+      input.idempotencyKey = takeIdempotencyKey(request, inBody, errors);
     if (inBody !== undefined)
-      input.body = read.validate(definition.body ?? NO_FIELDS, inBody, "body", faults);
+      input.body = read.validate(definition.body ?? NO_FIELDS, inBody, "body", errors);
   }
-  read.refuseIfAny(faults);
+  read.throwIfAny(errors);
   return validated<Query, Body, Fields>(input);
 }
 
@@ -190,8 +190,8 @@ function present<T>(value: T | undefined): T {
   return value;
 }
 
-function refuseBody(bytes: Uint8Array, faults: FieldFault[]): Record<string, unknown> {
-  if (bytes.byteLength > 0) faults.push({ path: "body", message: "a GET takes no body" });
+function refuseBody(bytes: Uint8Array, errors: FieldError[]): Record<string, unknown> {
+  if (bytes.byteLength > 0) errors.push({ path: "body", message: "a GET takes no body" });
   return {};
 }
 
@@ -199,17 +199,17 @@ function refuseBody(bytes: Uint8Array, faults: FieldFault[]): Record<string, unk
 function takeIdempotencyKey(
   request: Request,
   body: Record<string, unknown> | undefined,
-  faults: FieldFault[],
+  errors: FieldError[],
 ): string | undefined {
   const header = request.headers.get("idempotency-key");
   const field = body?.["idempotency_key"];
   if (body !== undefined) delete body["idempotency_key"];
   if (header !== null && !KEY.test(header))
-    faults.push({ path: "header.idempotency-key", message: KEY_RULE });
+    errors.push({ path: "header.idempotency-key", message: KEY_RULE });
   if (field !== undefined && (typeof field !== "string" || !KEY.test(field)))
-    faults.push({ path: "body.idempotency_key", message: KEY_RULE });
+    errors.push({ path: "body.idempotency_key", message: KEY_RULE });
   else if (field !== undefined && header !== null && field !== header)
-    faults.push({
+    errors.push({
       path: "body.idempotency_key",
       message: "differs from the header Idempotency-Key",
     });
@@ -219,15 +219,15 @@ function takeIdempotencyKey(
 const KEY = /^[\x21-\x7e]{1,128}$/;
 const KEY_RULE = "must be 1 to 128 visible ASCII characters";
 
-function callOf(api: Api, c: EdgeContext, edge: { exchange: Exchange; settings: Config }) {
+function callOf(api: Api, c: EdgeContext, edge: { context: RequestContext; settings: Config }) {
   return {
     api,
     env: c.env,
     db: c.env.DB,
     settings: edge.settings,
     request: c.req.raw,
-    requestId: edge.exchange.requestId,
-    clientIp: edge.exchange.clientIp,
-    waitUntil: edge.exchange.later,
+    requestId: edge.context.requestId,
+    clientIp: edge.context.clientIp,
+    waitUntil: edge.context.waitUntil,
   };
 }

@@ -1,5 +1,5 @@
 /**
- * The only writer of the journal. `post` turns a SELECT over rows that a gate has just stamped into transfers; the
+ * The only writer of the journal. `post` turns a SELECT over rows that a guard has just stamped into transfers; the
  * triggers of migrations/0002_journal_codes_and_amounts.sql move the balances, and refuse the whole batch where one cannot move.
  */
 import type { Group } from "../platform/commit.ts";
@@ -59,7 +59,7 @@ export function openExternalAccounts(source: Sql): Sql {
   return openAccounts(source, "from_owner", "external");
 }
 
-/** Condition for a gate: the user has at least this much available. An amount above 2^62 is never there. */
+/** Condition for a guard: the user has at least this much available. An amount above 2^62 is never there. */
 export function hasAvailable(userId: string, asset: string, amount: Sql | bigint): Sql {
   return sql`EXISTS (SELECT 1 FROM accounts WHERE owner = ${uuid(userId)} AND asset = ${asset} AND kind = 'available' AND balance >= ${amount})`;
 }

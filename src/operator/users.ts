@@ -34,9 +34,9 @@ export async function givePassword(desk: Desk): Promise<unknown> {
   const changed = await setPassword(
     desk.env.DB,
     { userId, password, email: newEmail, operator: desk.operator },
-    (group, fired) => {
+    (group, applied) => {
       setIn = group;
-      return noticeTo(group, { userId, kind: "password_set", subjectId: null, when: fired });
+      return noticeTo(group, { userId, kind: "password_set", subjectId: null, when: applied });
     },
   );
   if (!changed) throw unknownUser("user-id", userId);
@@ -63,11 +63,11 @@ export async function freeze(desk: Desk): Promise<unknown> {
   const changed = await freezeUser(
     desk.env.DB,
     { userId, operator: desk.operator },
-    (group, fired) => {
+    (group, applied) => {
       frozenIn = group;
       return [
-        ...closeAllOf(group, userId, fired),
-        ...noticeTo(group, { userId, kind: "account_frozen", subjectId: null, when: fired }),
+        ...closeAllOf(group, userId, applied),
+        ...noticeTo(group, { userId, kind: "account_frozen", subjectId: null, when: applied }),
       ];
     },
   );
@@ -85,9 +85,9 @@ export async function unfreeze(desk: Desk): Promise<unknown> {
   const changed = await unfreezeUser(
     desk.env.DB,
     { userId, operator: desk.operator },
-    (group, fired) => {
+    (group, applied) => {
       thawedIn = group;
-      return noticeTo(group, { userId, kind: "account_unfrozen", subjectId: null, when: fired });
+      return noticeTo(group, { userId, kind: "account_unfrozen", subjectId: null, when: applied });
     },
   );
   if (thawedIn !== undefined) await tellReaders(desk, thawedIn);
@@ -107,9 +107,14 @@ export async function createKey(desk: Desk): Promise<unknown> {
       expiresAt: null,
       allowedIps: null,
     },
-    alongside: (group, fired, apiKeyId) => {
+    alongside: (group, applied, apiKeyId) => {
       madeIn = group;
-      return noticeTo(group, { userId, kind: "api_key_created", subjectId: apiKeyId, when: fired });
+      return noticeTo(group, {
+        userId,
+        kind: "api_key_created",
+        subjectId: apiKeyId,
+        when: applied,
+      });
     },
   });
   if (madeIn !== undefined) await tellReaders(desk, madeIn);

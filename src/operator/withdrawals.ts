@@ -32,13 +32,13 @@ async function order(desk: Desk, kind: "retry" | "fail"): Promise<unknown> {
   const { chain, ordered } = await orderForWithdrawal(
     desk.env.DB,
     { kind, withdrawalId, actor },
-    ({ at, fired, userId }) => {
+    ({ at, applied, userId }) => {
       owner = userId;
       return [
         auditRow(
           { kind: audited, actor, userId, apiKeyId: null, ip: null, subjectId: withdrawalId },
           at,
-          fired,
+          applied,
         ),
       ];
     },

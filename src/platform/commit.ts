@@ -73,7 +73,7 @@ export async function commit(
   }
 }
 
-/** A commit that certainly did nothing, because of a constraint that its gate should have held: a bug, told as 500. */
+/** A commit that certainly did nothing, because of a constraint that its guard should have held: a bug, told as 500. */
 export class RolledBack extends Error {
   constructor(groupId: string, cause: unknown) {
     super(`Commit group ${groupId} was rolled back`, { cause });

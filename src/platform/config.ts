@@ -130,11 +130,11 @@ export function config(env: object): Config {
     const result = Settings.safeParse(env);
     if (!result.success) {
       // Paths and messages only: zod's issues may quote a secret's value.
-      const faults = result.error.issues.map(
+      const errors = result.error.issues.map(
         (issue) =>
           `${issue.path.join(".")}: ${issue.code === "custom" ? issue.message : issue.code}`,
       );
-      throw new Error(`Settings are not valid: ${faults.join("; ")}`);
+      throw new Error(`Settings are not valid: ${errors.join("; ")}`);
     }
     settings = checkTables(result.data);
     parsed.set(env, settings);

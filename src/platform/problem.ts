@@ -63,7 +63,7 @@ const PROBLEMS = {
 export type ProblemCode = keyof typeof PROBLEMS;
 export const PROBLEM_CODES = Object.keys(PROBLEMS).map((code) => code as ProblemCode);
 
-export type FieldFault = { readonly path: string; readonly message: string };
+export type FieldError = { readonly path: string; readonly message: string };
 
 /** A problem as plain data: what crosses a Durable Object call, where error classes are lost. */
 export type ProblemData = {
@@ -71,7 +71,7 @@ export type ProblemData = {
   readonly detail: string;
   /** Members of their own beside the standard ones, e.g. `available` and `required`. */
   readonly extensions?: Readonly<Record<string, unknown>>;
-  readonly errors?: readonly FieldFault[];
+  readonly errors?: readonly FieldError[];
   readonly retryAfterSecs?: number;
   /** Response fields that belong to the problem, such as `allow` or `ratelimit`. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -97,8 +97,8 @@ export function problem(
   return new Problem({ code, detail, ...(extensions === undefined ? {} : { extensions }) });
 }
 
-export function invalidRequest(errors: readonly FieldFault[]): Problem {
-  const named = errors.map((fault) => `${fault.path}: ${fault.message}`).join("; ");
+export function invalidRequest(errors: readonly FieldError[]): Problem {
+  const named = errors.map((error) => `${error.path}: ${error.message}`).join("; ");
   return new Problem({ code: "invalid_request", detail: named, errors });
 }
 

@@ -7,7 +7,7 @@ const LIMIT_BYTES = 10 * 1_000_000_000;
 const ALERT_SHARE = 0.7;
 const STOP_SHARE = 0.8;
 
-/** Condition for the gates of new business. */
+/** Condition for the guards of new business. */
 export const STORAGE_LEFT: Sql = sql`NOT EXISTS (SELECT 1 FROM switches WHERE name = 'storage_full')`;
 
 /** Cron: compares the size that D1 reports with its limit and throws or clears the switch. */

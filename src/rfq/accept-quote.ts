@@ -1,10 +1,10 @@
-import { explainActor, mayWrite } from "../auth/may-write.ts";
+import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import { USDC } from "../assets/asset.ts";
 import { FEES_OWNER, post, transfer } from "../ledger/post.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import { first, MAX_NATIVE_UNITS, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { type AcceptQuote, type Answer, refused } from "./command.ts";
+import { type AcceptQuote, type Result, reject } from "./command.ts";
 import { insufficient } from "./place-quote.ts";
 import { type MatchRow, matchColumns, select } from "./records.ts";
 import { endedAs, releaseQuotesEndedBy } from "./release.ts";
@@ -19,7 +19,7 @@ export function acceptQuote(command: AcceptQuote): Operation {
   return {
     userId: actor.userId,
     statements: (group) => [
-      gate(command, group),
+      guard(command, group),
       sql`INSERT INTO matches (match_id, request_id, quote_id, requester_id, maker_id, asset, side, amount, price, usdc_amount,
           taker_fee, maker_fee, at, matched_in)
         SELECT ${uuid(matchId)}, q.request_id, q.quote_id, ${uuid(actor.userId)}, q.maker_id, q.asset, q.side,
@@ -32,7 +32,7 @@ export function acceptQuote(command: AcceptQuote): Operation {
       ...settle(group, matchId),
       releaseQuotesEndedBy(group, matchId),
     ],
-    answer: (effects) => {
+    result: (effects) => {
       const row = effects.matches.get(hexId(matchId));
       return row === undefined ? undefined : { ok: true, kind: "match", row, replayed: false };
     },
@@ -46,7 +46,7 @@ const GIVEN_AMOUNT = raw(
   "iif(quotes.side = 'Bid', quotes.usdc_amount + quotes.taker_fee, CAST(quotes.amount AS INTEGER))",
 );
 
-function gate({ actor, matchId, quoteId }: AcceptQuote, group: Group): Sql {
+function guard({ actor, matchId, quoteId }: AcceptQuote, group: Group): Sql {
   return sql`UPDATE quotes SET state = 'accepted', ended_by = ${uuid(matchId)}, ended_in = ${group.seq}
     WHERE quote_id = ${uuid(quoteId)} AND state = 'open' AND expires_at > ${group.at}
       AND EXISTS (SELECT 1 FROM requests r WHERE r.request_id = quotes.request_id AND r.state = 'open'
@@ -139,42 +139,41 @@ type AcceptState = {
 async function explain(
   db: D1Database,
   { actor, quoteId }: AcceptQuote,
-): Promise<Answer | undefined> {
-  const denied = await explainActor(db, actor);
+): Promise<Result | undefined> {
+  const denied = await actorRejection(db, actor);
   if (denied !== undefined) return { ok: false, problem: denied };
   const state = await acceptState(db, actor.userId, quoteId);
   if (state === undefined)
     return (
       (await existingMatch(db, actor.userId, quoteId)) ??
-      refused("quote_unknown", `There is no quote ${quoteId}.`)
+      reject("quote_unknown", `There is no quote ${quoteId}.`)
     );
-  if (state.own !== 1)
-    return refused("not_request_owner", "Only the requester may accept a quote.");
+  if (state.own !== 1) return reject("not_request_owner", "Only the requester may accept a quote.");
   if (state.quote_state === "accepted") return existingMatch(db, actor.userId, quoteId);
   if (state.quote_state === "cancelled" || state.quote_state === "rejected")
     return notOpen(db, state, quoteId);
   if (state.request_state === "cancelled" || state.request_state === "matched") {
-    return refused("request_not_open", `The request is ${state.request_state}.`);
+    return reject("request_not_open", `The request is ${state.request_state}.`);
   }
   if (state.quote_state === "expired" || state.expires_at <= state.now) {
-    return refused("quote_expired", `Quote ${quoteId} expired at ${toWireTime(state.expires_at)}.`);
+    return reject("quote_expired", `Quote ${quoteId} expired at ${toWireTime(state.expires_at)}.`);
   }
-  if (state.paused === 1) return refused("venue_paused", "The venue is paused.");
+  if (state.paused === 1) return reject("venue_paused", "The venue is paused.");
   const required = BigInt(state.given_amount);
   const available = BigInt(state.available);
   if (available < required) return insufficient(required, available, state.given_asset);
   if (state.receipts_fit === 0)
-    return refused("balance_limit", "A balance would pass 2^62 native units.");
+    return reject("balance_limit", "A balance would pass 2^62 native units.");
   // Whatever stood in the way is gone: the operation runs again.
   return undefined;
 }
 
-async function notOpen(db: D1Database, state: AcceptState, quoteId: string): Promise<Answer> {
+async function notOpen(db: D1Database, state: AcceptState, quoteId: string): Promise<Result> {
   const match = await first<{ match_id: string }>(
     db,
     sql`SELECT hex(m.match_id) AS match_id FROM matches m JOIN quotes q ON q.request_id = m.request_id WHERE q.quote_id = ${uuid(quoteId)}`,
   );
-  return refused("quote_not_open", `Quote ${quoteId} is ${state.quote_state}.`, {
+  return reject("quote_not_open", `Quote ${quoteId} is ${state.quote_state}.`, {
     quote_status: state.quote_state,
     ...(match === undefined ? {} : { match_id: readUuid(match.match_id) }),
   });
@@ -184,7 +183,7 @@ async function existingMatch(
   db: D1Database,
   userId: string,
   quoteId: string,
-): Promise<Answer | undefined> {
+): Promise<Result | undefined> {
   const row = await first<MatchRow>(
     db,
     sql`SELECT ${select(matchColumns(uuid(userId)))} FROM matches m

@@ -40,7 +40,7 @@ export async function commitOperations(
   const report = reportStatements(group, asset);
   const outcome = await commit(db, group, [...work, ...report]);
   if (!outcome.committed) return outcome;
-  // After a lost answer the stamped rows still say what happened; the report is simply read again.
+  // After a lost result the stamped rows still say what happened; the report is simply read again.
   const rows =
     outcome.rows?.slice(work.length) ??
     (await Promise.all(report.map((statement) => all(db, statement))));

@@ -1,7 +1,7 @@
-import { explainActor, mayWrite } from "../auth/may-write.ts";
+import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import { NOW } from "../platform/commit.ts";
 import { first, readUuid, sql, uuid } from "../platform/sql.ts";
-import { type Answer, type CancelQuote, refused } from "./command.ts";
+import { type Result, type CancelQuote, reject } from "./command.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
 import { hexId, type Operation } from "./operation.ts";
 
@@ -15,7 +15,7 @@ export function cancelQuote(command: CancelQuote): Operation {
           AND ${mayWrite(actor, group.at)}`,
       releaseQuotesEndedBy(group, operationId),
     ],
-    answer: (effects) =>
+    result: (effects) =>
       effects.endedBy.has(hexId(operationId))
         ? { ok: true, kind: "cancelled", id: quoteId, replayed: false }
         : undefined,
@@ -26,8 +26,8 @@ export function cancelQuote(command: CancelQuote): Operation {
 async function explain(
   db: D1Database,
   { actor, quoteId }: CancelQuote,
-): Promise<Answer | undefined> {
-  const denied = await explainActor(db, actor);
+): Promise<Result | undefined> {
+  const denied = await actorRejection(db, actor);
   if (denied !== undefined) return { ok: false, problem: denied };
   const quote = await first<{ own: number; state: string; due: number; match_id: string | null }>(
     db,
@@ -35,13 +35,13 @@ async function explain(
       (SELECT hex(m.match_id) FROM matches m WHERE m.quote_id = q.quote_id) AS match_id
       FROM quotes q WHERE q.quote_id = ${uuid(quoteId)}`,
   );
-  if (quote === undefined) return refused("quote_unknown", `There is no quote ${quoteId}.`);
-  if (quote.own !== 1) return refused("not_quote_owner", "The quote belongs to someone else.");
+  if (quote === undefined) return reject("quote_unknown", `There is no quote ${quoteId}.`);
+  if (quote.own !== 1) return reject("not_quote_owner", "The quote belongs to someone else.");
   if (quote.state === "cancelled")
     return { ok: true, kind: "cancelled", id: quoteId, replayed: true };
   if (quote.state === "open" && quote.due === 0) return undefined;
   const state = quote.state === "open" ? "expired" : quote.state;
-  return refused("quote_not_open", `Quote ${quoteId} is ${state}.`, {
+  return reject("quote_not_open", `Quote ${quoteId} is ${state}.`, {
     quote_status: state,
     ...(quote.match_id === null ? {} : { match_id: readUuid(quote.match_id) }),
   });

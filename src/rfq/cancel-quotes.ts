@@ -1,5 +1,5 @@
 /** The maker's panic button: one batch over every book, each fitting quote committed before it. */
-import { explainActor, mayWrite } from "../auth/may-write.ts";
+import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import type { Venue } from "../platform/venues.ts";
 import { commit, newGroup } from "../platform/commit.ts";
 import { Problem, unavailable } from "../platform/problem.ts";
@@ -36,7 +36,7 @@ export async function cancelQuotes(env: Env, actor: Actor, filter: QuoteFilter):
     );
     await pushHints(env, await all<LoggedEvent>(env.DB, eventsToPush(group)));
     const n = cancelled[0]?.n ?? 0;
-    const denied = n === 0 ? await explainActor(env.DB, actor) : undefined;
+    const denied = n === 0 ? await actorRejection(env.DB, actor) : undefined;
     if (denied !== undefined) throw new Problem(denied);
     return n;
   }

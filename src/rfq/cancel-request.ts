@@ -1,7 +1,7 @@
-import { explainActor, mayWrite } from "../auth/may-write.ts";
+import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import { NOW } from "../platform/commit.ts";
 import { first, readUuid, sql, uuid } from "../platform/sql.ts";
-import { type Answer, type CancelRequest, refused } from "./command.ts";
+import { type Result, type CancelRequest, reject } from "./command.ts";
 import { endedAs, releaseQuotesEndedBy } from "./release.ts";
 import { hexId, type Operation } from "./operation.ts";
 
@@ -18,7 +18,7 @@ export function cancelRequest(command: CancelRequest): Operation {
         WHERE state = 'open' AND request_id = (SELECT request_id FROM requests WHERE ended_by = ${uuid(operationId)})`,
       releaseQuotesEndedBy(group, operationId),
     ],
-    answer: (effects) =>
+    result: (effects) =>
       effects.endedBy.has(hexId(operationId))
         ? { ok: true, kind: "cancelled", id: requestId, replayed: false }
         : undefined,
@@ -29,8 +29,8 @@ export function cancelRequest(command: CancelRequest): Operation {
 async function explain(
   db: D1Database,
   { actor, requestId }: CancelRequest,
-): Promise<Answer | undefined> {
-  const denied = await explainActor(db, actor);
+): Promise<Result | undefined> {
+  const denied = await actorRejection(db, actor);
   if (denied !== undefined) return { ok: false, problem: denied };
   const request = await first<{ own: number; state: string; due: number; match_id: string | null }>(
     db,
@@ -38,15 +38,14 @@ async function explain(
       (SELECT hex(m.match_id) FROM matches m WHERE m.request_id = r.request_id) AS match_id
       FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
   );
-  if (request === undefined) return refused("request_unknown", `There is no request ${requestId}.`);
-  if (request.own !== 1)
-    return refused("not_request_owner", "The request belongs to someone else.");
+  if (request === undefined) return reject("request_unknown", `There is no request ${requestId}.`);
+  if (request.own !== 1) return reject("not_request_owner", "The request belongs to someone else.");
   if (request.state === "cancelled")
     return { ok: true, kind: "cancelled", id: requestId, replayed: true };
   if (request.state === "expired" || (request.state === "open" && request.due === 1))
-    return refused("request_expired", `Request ${requestId} has expired.`);
+    return reject("request_expired", `Request ${requestId} has expired.`);
   if (request.state === "matched" && request.match_id !== null) {
-    return refused("request_not_open", `Request ${requestId} is matched.`, {
+    return reject("request_not_open", `Request ${requestId} is matched.`, {
       match_id: readUuid(request.match_id),
     });
   }

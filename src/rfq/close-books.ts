@@ -13,14 +13,14 @@ const REQUESTS_PER_BATCH = 50;
 
 /**
  * Statements for the batch that freezes a user: cancels their open quotes and requests, rejects the quotes of others on
- * those requests, releases every reserve, and announces it all. `fired` is the gate of that batch.
+ * those requests, releases every reserve, and announces it all. `applied` is the guard of that batch.
  */
-export function closeAllOf(group: Group, userId: string, fired: Sql): Sql[] {
+export function closeAllOf(group: Group, userId: string, applied: Sql): Sql[] {
   const operation = uuidv7();
   return [
     sql`UPDATE quotes SET state = ${endedAs("cancelled", group)}, ended_by = ${uuid(operation)}, ended_in = ${group.seq}
-      WHERE maker_id = ${uuid(userId)} AND state = 'open' AND ${fired}`,
-    ...closeRequests(group, operation, sql`requester_id = ${uuid(userId)} AND ${fired}`),
+      WHERE maker_id = ${uuid(userId)} AND state = 'open' AND ${applied}`,
+    ...closeRequests(group, operation, sql`requester_id = ${uuid(userId)} AND ${applied}`),
   ];
 }
 

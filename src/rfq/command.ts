@@ -1,4 +1,4 @@
-/** The commands of a book and their answers: plain data, since they cross a Durable Object call. */
+/** The commands of a book and their results: plain data, since they cross a Durable Object call. */
 import type { Side } from "../assets/fields.ts";
 import type { ProblemData } from "../platform/problem.ts";
 import type { MatchRow, QuoteRow, RequestRow } from "./records.ts";
@@ -47,10 +47,10 @@ export type AcceptQuote = {
   readonly quoteId: string;
 };
 
-/** Ids are made by the Worker before the book is called, so that a lost answer leaves something to ask for. */
+/** Ids are made by the Worker before the book is called, so that a lost result leaves something to ask for. */
 export type Command = OpenRequest | PlaceQuote | CancelQuote | CancelRequest | AcceptQuote;
 
-export type Answer =
+export type Result =
   | {
       readonly ok: true;
       readonly kind: "request";
@@ -77,11 +77,11 @@ export type Answer =
     }
   | { readonly ok: false; readonly problem: ProblemData };
 
-export function refused(
+export function reject(
   code: ProblemData["code"],
   detail: string,
   extensions?: Readonly<Record<string, unknown>>,
-): Answer {
+): Result {
   return {
     ok: false,
     problem: { code, detail, ...(extensions === undefined ? {} : { extensions }) },

@@ -1,20 +1,20 @@
 /**
- * The group-commit pump of one book. Commands that arrive while a commit is under way go into the next batch together.
- * Nothing else runs while the fate of a batch is unknown, and a operation that breaks a constraint never fails its neighbours.
+ * The group-commit group committer of one book. Commands that arrive while a commit is under way go into the next batch together.
+ * Nothing else runs while the fate of a batch is unknown, and an operation that breaks a constraint never fails its neighbours.
  */
 import { claimFence, type NotCommitted, OutcomeUnknown } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
 import { type GroupDone, commitOperations } from "./book-group.ts";
-import { type Answer, refused } from "./command.ts";
+import { type Result, reject } from "./command.ts";
 import type { Operation } from "./operation.ts";
 
-export type PumpSettings = {
+export type CommitterSettings = {
   readonly asset: string;
   /** Milliseconds a batch waits for company, when the one before it had some. */
   readonly waitMs: number;
   readonly maxOperations: number;
-  /** Called after each commit, before its answers: the events must be on their way when the caller hears. */
+  /** Called after each commit, before its results: the events must be on their way when the caller hears. */
   readonly onCommitted: (done: GroupDone) => Promise<void>;
   /** Called when a batch failed or its fate is unknown: what it should have done has to be looked at again. */
   readonly onFailed: () => void;
@@ -23,29 +23,29 @@ export type PumpSettings = {
 type Waiting = {
   readonly operation: Operation;
   readonly tries: number;
-  readonly resolve: (answer: Answer) => void;
+  readonly resolve: (result: Result) => void;
 };
 
 /** Commands a book holds at once; beyond it D1 is far behind, and more would only wait to time out. */
 const MAX_WAITING = 2_000;
-/** A gate may refuse for a reason that is gone when it is looked up; then the operation simply runs again. */
+/** A guard may refuse for a reason that is gone when it is looked up; then the operation simply runs again. */
 const MAX_TRIES = 4;
 
-const UNAVAILABLE: Answer = { ok: false, problem: unavailable("none").data };
+const UNAVAILABLE: Result = { ok: false, problem: unavailable("none").data };
 
-export class Pump {
+export class GroupCommitter {
   readonly #db: D1Database;
-  readonly #settings: PumpSettings;
+  readonly #settings: CommitterSettings;
   readonly #waiting: Waiting[] = [];
   #running: Promise<void> | undefined;
   #lastSize = 0;
 
-  constructor(db: D1Database, settings: PumpSettings) {
+  constructor(db: D1Database, settings: CommitterSettings) {
     this.#db = db;
     this.#settings = settings;
   }
 
-  submit(operation: Operation): Promise<Answer> {
+  submit(operation: Operation): Promise<Result> {
     if (this.#waiting.length >= MAX_WAITING) return Promise.resolve(UNAVAILABLE);
     return new Promise((resolve) => {
       this.#waiting.push({ operation, tries: 1, resolve });
@@ -53,7 +53,7 @@ export class Pump {
     });
   }
 
-  /** A commit with no commands: ends what is due. Resolves when the pump is idle again. */
+  /** A commit with no commands: ends what is due. Resolves when the group committer is idle again. */
   async expire(): Promise<void> {
     if (this.#running === undefined) this.#running = this.#run(true);
     await this.#running;
@@ -87,27 +87,27 @@ export class Pump {
         this.#settings.asset,
         group.map((waiting) => waiting.operation),
       );
-      if (outcome.committed) await this.#answer(group, outcome);
+      if (outcome.committed) await this.#deliver(group, outcome);
       else await this.#again(group, outcome);
     } catch (error) {
       await this.#failed(group, error);
     }
   }
 
-  async #answer(group: readonly Waiting[], done: GroupDone): Promise<void> {
+  async #deliver(group: readonly Waiting[], done: GroupDone): Promise<void> {
     await this.#settings.onCommitted(done);
     for (const waiting of group) {
-      const answer = waiting.operation.answer(done.effects);
-      if (answer !== undefined) waiting.resolve(answer);
-      // Off the pump's path: why one gate did not fire must not delay the next batch.
+      const result = waiting.operation.result(done.effects);
+      if (result !== undefined) waiting.resolve(result);
+      // Off the group committer's path: why one guard did not apply must not delay the next batch.
       else void this.#explain(waiting);
     }
   }
 
   async #explain(waiting: Waiting): Promise<void> {
     try {
-      const answer = await waiting.operation.explain(this.#db);
-      if (answer !== undefined) return waiting.resolve(answer);
+      const result = await waiting.operation.explain(this.#db);
+      if (result !== undefined) return waiting.resolve(result);
     } catch (error) {
       log("error", "rfq.explain_failed", errorFields(error));
     }
@@ -131,7 +131,7 @@ export class Pump {
     if (outcome.reason === "constraint") {
       for (const waiting of group)
         waiting.resolve(
-          refused("internal", "The command could not be carried out.", { outcome: "none" }),
+          reject("internal", "The command could not be carried out.", { outcome: "none" }),
         );
       return;
     }

@@ -1,10 +1,10 @@
-import { mayWrite, explainActor } from "../auth/may-write.ts";
+import { mayWrite, actorRejection } from "../auth/may-write.ts";
 import { readAssetKey } from "../assets/asset.ts";
 import type { Config } from "../platform/config.ts";
 import { STORAGE_LEFT } from "../platform/storage.ts";
 import { first, type Sql, sql, uuid } from "../platform/sql.ts";
-import { type Answer, type OpenRequest, refused } from "./command.ts";
-import { keyIsFree, recallAnswer, rememberAnswer } from "./idempotency.ts";
+import { type Result, type OpenRequest, reject } from "./command.ts";
+import { keyIsFree, recallResult, rememberResult } from "./idempotency.ts";
 import { jsonObject, newRequestColumns, reader } from "./records.ts";
 import { hexId, type Operation } from "./operation.ts";
 
@@ -26,15 +26,15 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
           AND ${openRequestsOf(actor.userId, group.at)} < ${settings.RFQ_OPEN_REQUESTS_PER_USER}
           AND NOT EXISTS (SELECT 1 FROM requests WHERE request_id = ${uuid(requestId)})
           AND ${keyIsFree(actor.userId, ROUTE, command.idempotency, group.at)}`,
-      ...rememberAnswer({
+      ...rememberResult({
         group,
         userId: actor.userId,
         route: ROUTE,
         idempotency: command.idempotency,
-        answer: sql`SELECT ${jsonObject(newRequestColumns(reader(actor.userId)))} AS answer FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
+        result: sql`SELECT ${jsonObject(newRequestColumns(reader(actor.userId)))} AS result FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
       }),
     ],
-    answer: (effects) => {
+    result: (effects) => {
       const row = effects.requests.get(hexId(requestId));
       return row === undefined ? undefined : { ok: true, kind: "request", row, replayed: false };
     },
@@ -47,11 +47,11 @@ async function explain(
   command: OpenRequest,
   venue: string,
   settings: Config,
-): Promise<Answer | undefined> {
+): Promise<Result | undefined> {
   const { actor } = command;
-  const denied = await explainActor(db, actor);
+  const denied = await actorRejection(db, actor);
   if (denied !== undefined) return { ok: false, problem: denied };
-  const recalled = await recallAnswer(db, {
+  const recalled = await recallResult(db, {
     userId: actor.userId,
     route: ROUTE,
     kind: "request",
@@ -62,9 +62,9 @@ async function explain(
     db,
     sql`SELECT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ${venue}) AS paused, ${openRequestsOf(actor.userId, sql`0`)} AS open`,
   );
-  if (state?.paused === 1) return refused("venue_paused", `${venue} is paused.`);
+  if (state?.paused === 1) return reject("venue_paused", `${venue} is paused.`);
   if ((state?.open ?? 0) >= settings.RFQ_OPEN_REQUESTS_PER_USER) {
-    return refused(
+    return reject(
       "open_request_limit",
       `You have ${settings.RFQ_OPEN_REQUESTS_PER_USER} open requests, which is the limit.`,
     );

@@ -1,9 +1,9 @@
 import type { Group } from "../platform/commit.ts";
 import type { Sql } from "../platform/sql.ts";
-import type { Answer } from "./command.ts";
+import type { Result } from "./command.ts";
 import type { MatchRow, QuoteRow, RequestRow } from "./records.ts";
 
-/** What a group did, read from the rows it stamped: the same after a lost answer as after a plain one. Ids are hex. */
+/** What a group did, read from the rows it stamped: the same after a lost result as after a plain one. Ids are hex. */
 export type GroupEffects = {
   readonly requests: ReadonlyMap<string, RequestRow>;
   readonly quotes: ReadonlyMap<string, QuoteRow>;
@@ -13,16 +13,16 @@ export type GroupEffects = {
 };
 
 /**
- * One command as part of a commit group. `statements` begins with the gate; everything after it depends on what the gate
- * wrote, so that a operation whose gate does not fire writes nothing.
+ * One command as part of a commit group. `statements` begins with the guard; everything after it depends on what the guard
+ * wrote, so that an operation whose guard does not apply writes nothing.
  */
 export type Operation = {
   readonly userId: string;
   statements(group: Group): readonly Sql[];
-  /** The answer, if the gate fired. */
-  answer(effects: GroupEffects): Answer | undefined;
+  /** The result, if the guard applied. */
+  result(effects: GroupEffects): Result | undefined;
   /** Why it did not: a read outside the group. Undefined when nothing stands in the way any more. */
-  explain(db: D1Database): Promise<Answer | undefined>;
+  explain(db: D1Database): Promise<Result | undefined>;
 };
 
 /** A UUID as SQLite's `hex()` spells it. */

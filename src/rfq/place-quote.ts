@@ -1,4 +1,4 @@
-import { explainActor, mayWrite } from "../auth/may-write.ts";
+import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import { readAssetKey } from "../assets/asset.ts";
 import type { Side } from "../assets/fields.ts";
 import { readBalance } from "../ledger/balance.ts";
@@ -8,8 +8,8 @@ import { type Config, venueConfig } from "../platform/config.ts";
 import { STORAGE_LEFT } from "../platform/storage.ts";
 import { first, MAX_NATIVE_UNITS, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toHex } from "../assets/amount.ts";
-import { type Answer, type PlaceQuote, refused } from "./command.ts";
-import { keyIsFree, recallAnswer, rememberAnswer } from "./idempotency.ts";
+import { type Result, type PlaceQuote, reject } from "./command.ts";
+import { keyIsFree, recallResult, rememberResult } from "./idempotency.ts";
 import { jsonObject, newQuoteColumns } from "./records.ts";
 import { tradeTerms, type TradeTerms } from "./trade-terms.ts";
 import { hexId, type Operation } from "./operation.ts";
@@ -37,7 +37,7 @@ export function placeQuote(
       // More than a balance can hold is never available, and must not reach an INTEGER column.
       if (terms.reserve > MAX_NATIVE_UNITS) return [];
       return [
-        gate(command, request, terms, settings, group),
+        guard(command, request, terms, settings, group),
         transfer(group, {
           reason: "reserve_rfq",
           step: "reserve",
@@ -46,16 +46,16 @@ export function placeQuote(
           source: sql`SELECT q.maker_id AS from_owner, q.maker_id AS to_owner, q.reserve_asset AS asset, q.reserve AS amount,
             q.quote_id AS ref, 0 AS line FROM quotes q WHERE q.quote_id = ${uuid(quoteId)} AND q.opened_in = ${group.seq}`,
         }),
-        ...rememberAnswer({
+        ...rememberResult({
           group,
           userId: actor.userId,
           route: ROUTE,
           idempotency: command.idempotency,
-          answer: sql`SELECT ${jsonObject(newQuoteColumns("maker_fee"))} AS answer FROM quotes q WHERE q.quote_id = ${uuid(quoteId)}`,
+          result: sql`SELECT ${jsonObject(newQuoteColumns("maker_fee"))} AS result FROM quotes q WHERE q.quote_id = ${uuid(quoteId)}`,
         }),
       ];
     },
-    answer: (effects) => {
+    result: (effects) => {
       const row = effects.quotes.get(hexId(quoteId));
       return row === undefined ? undefined : { ok: true, kind: "quote", row, replayed: false };
     },
@@ -75,7 +75,7 @@ function quoteTerms(command: PlaceQuote, request: RequestTerms, settings: Config
   });
 }
 
-function gate(
+function guard(
   command: PlaceQuote,
   request: RequestTerms,
   terms: TradeTerms,
@@ -109,11 +109,11 @@ async function explain(
   terms: TradeTerms,
   settings: Config,
   requestId: string,
-): Promise<Answer | undefined> {
+): Promise<Result | undefined> {
   const { actor } = command;
-  const denied = await explainActor(db, actor);
+  const denied = await actorRejection(db, actor);
   if (denied !== undefined) return { ok: false, problem: denied };
-  const recalled = await recallAnswer(db, {
+  const recalled = await recallResult(db, {
     userId: actor.userId,
     route: ROUTE,
     kind: "quote",
@@ -139,31 +139,31 @@ async function explain(
       ${openQuotesOn(requestId, actor.userId)} AS mine_here
       FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
   );
-  if (request === undefined) return refused("request_unknown", `There is no request ${requestId}.`);
-  if (request.own === 1) return refused("own_request", "You cannot quote your own request.");
+  if (request === undefined) return reject("request_unknown", `There is no request ${requestId}.`);
+  if (request.own === 1) return reject("own_request", "You cannot quote your own request.");
   if (
     request.state === "expired" ||
     (request.state === "open" && request.expires_at <= request.now)
   ) {
-    return refused("request_expired", `Request ${requestId} has expired.`);
+    return reject("request_expired", `Request ${requestId} has expired.`);
   }
   if (request.state !== "open")
-    return refused("request_not_open", `Request ${requestId} is ${request.state}.`);
-  if (request.paused === 1) return refused("venue_paused", `${request.venue} is paused.`);
+    return reject("request_not_open", `Request ${requestId} is ${request.state}.`);
+  if (request.paused === 1) return reject("venue_paused", `${request.venue} is paused.`);
   if (request.mine >= settings.RFQ_OPEN_QUOTES_PER_USER) {
-    return refused(
+    return reject(
       "open_quote_limit",
       `You have ${settings.RFQ_OPEN_QUOTES_PER_USER} open quotes, which is the limit.`,
     );
   }
   if (request.mine_here >= MAX_OPEN_QUOTES_PER_MAKER) {
-    return refused(
+    return reject(
       "open_quote_limit",
       `You have ${MAX_OPEN_QUOTES_PER_MAKER} open quotes on this request, which is the limit.`,
     );
   }
   if (request.all_open >= MAX_OPEN_QUOTES_PER_REQUEST) {
-    return refused(
+    return reject(
       "open_quote_limit",
       `The request has ${MAX_OPEN_QUOTES_PER_REQUEST} open quotes, which is the limit.`,
     );
@@ -174,10 +174,10 @@ async function explain(
 }
 
 /** The caller's own numbers only: what the trade needs and what they have. */
-export function insufficient(required: bigint, available: bigint, asset: string): Answer {
-  return refused(
+export function insufficient(required: bigint, available: bigint, asset: string): Result {
+  return reject(
     "insufficient_funds",
-    `This needs ${required} operations of ${asset}; ${available} are available.`,
+    `This needs ${required} units of ${asset}; ${available} are available.`,
     {
       available: toHex(available),
       required: toHex(required),

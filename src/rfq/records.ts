@@ -1,5 +1,5 @@
 /**
- * Requests, quotes and matches as rows and on the wire. One column list serves REST reads, idempotent answers and event
+ * Requests, quotes and matches as rows and on the wire. One column list serves REST reads, idempotent results and event
  * bodies, so that all three say the same.
  */
 import { toHex } from "../assets/amount.ts";

@@ -9,8 +9,8 @@ export function endedAs(state: "cancelled" | "rejected", group: Group): Sql {
 }
 
 /**
- * Releases the quotes that this very operation ended. Selected by the operation's stamp, never by state: a operation whose gate did not
- * fire must not find quotes that somebody else ended before.
+ * Releases the quotes that this very operation ended. Selected by the operation's stamp, never by state: an operation whose guard did not
+ * apply must not find quotes that somebody else ended before.
  */
 export function releaseQuotesEndedBy(group: Group, operationId: string): Sql {
   return transfer(group, {

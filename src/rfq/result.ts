@@ -1,34 +1,34 @@
 import { Problem } from "../platform/problem.ts";
-import type { Answer } from "./command.ts";
+import type { Result } from "./command.ts";
 import { matchView, quoteView, requestView } from "./records.ts";
 
-type Granted = Extract<Answer, { ok: true }>;
+type Success = Extract<Result, { ok: true }>;
 
-/** The REST body of an answer, which goes down a socket unchanged. */
-export function answerBody(answer: Granted): unknown {
-  switch (answer.kind) {
+/** The REST body of an result, which goes down a socket unchanged. */
+export function resultBody(result: Success): unknown {
+  switch (result.kind) {
     case "request":
-      return requestView(answer.row);
+      return requestView(result.row);
     case "quote":
-      return quoteView(answer.row);
+      return quoteView(result.row);
     case "match":
-      return matchView(answer.row);
+      return matchView(result.row);
     case "cancelled":
-      return { quote_id: answer.id, status: "cancelled" };
+      return { quote_id: result.id, status: "cancelled" };
   }
 }
 
-/** The answer of the kind that the command has, or its refusal as a Problem. */
-export function granted<Kind extends Granted["kind"]>(
-  answer: Answer,
+/** The result of the kind that the command has, or its refusal as a Problem. */
+export function unwrap<Kind extends Success["kind"]>(
+  result: Result,
   kind: Kind,
-): Extract<Granted, { kind: Kind }> {
-  if (!answer.ok) throw new Problem(answer.problem);
-  if (answer.kind !== kind) throw new Error(`a ${kind} was expected, not a ${answer.kind}`);
-  return ofKind(answer);
+): Extract<Success, { kind: Kind }> {
+  if (!result.ok) throw new Problem(result.problem);
+  if (result.kind !== kind) throw new Error(`a ${kind} was expected, not a ${result.kind}`);
+  return ofKind(result);
 }
 
-/** `granted` has compared the kinds, which TypeScript cannot follow through a type parameter. */
-function ofKind<Kind extends Granted["kind"]>(answer: Granted): Extract<Granted, { kind: Kind }> {
-  return answer as Extract<Granted, { kind: Kind }>;
+/** `unwrap` has compared the kinds, which TypeScript cannot follow through a type parameter. */
+function ofKind<Kind extends Success["kind"]>(result: Success): Extract<Success, { kind: Kind }> {
+  return result as Extract<Success, { kind: Kind }>;
 }

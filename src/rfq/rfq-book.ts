@@ -13,11 +13,11 @@ import { acceptQuote } from "./accept-quote.ts";
 import type { GroupDone } from "./book-group.ts";
 import { cancelQuote } from "./cancel-quote.ts";
 import { cancelRequest } from "./cancel-request.ts";
-import { type Answer, type Command, refused } from "./command.ts";
+import { type Result, type Command, reject } from "./command.ts";
 import { RFQ_EVENTS } from "./event-views.ts";
 import { openRequest } from "./open-request.ts";
 import { placeQuote, type RequestTerms } from "./place-quote.ts";
-import { Pump } from "./group-committer.ts";
+import { GroupCommitter } from "./group-committer.ts";
 import { openRequestsSnapshot } from "./snapshot.ts";
 import type { Operation } from "./operation.ts";
 
@@ -30,7 +30,7 @@ const MIN_ALARM_MS = 50;
 export class RfqBook extends StreamObject {
   readonly #asset: string;
   readonly #settings: Config;
-  readonly #pump: Pump;
+  readonly #committer: GroupCommitter;
   readonly #requests = new Map<string, RequestTerms>();
   #alarmAt: number | null | undefined;
 
@@ -41,7 +41,7 @@ export class RfqBook extends StreamObject {
     super(ctx, env, { stream, views: RFQ_EVENTS, snapshot: openRequestsSnapshot(stream) });
     this.#asset = asset;
     this.#settings = config(env);
-    this.#pump = new Pump(env.DB, {
+    this.#committer = new GroupCommitter(env.DB, {
       asset: this.#asset,
       waitMs: this.#settings.RFQ_GROUP_WAIT_MS,
       maxOperations: this.#settings.RFQ_GROUP_MAX_OPERATIONS,
@@ -50,16 +50,16 @@ export class RfqBook extends StreamObject {
     });
   }
 
-  async submit(command: Command): Promise<Answer> {
+  async submit(command: Command): Promise<Result> {
     const operation = await this.#operation(command);
     return operation === undefined
-      ? refused("request_unknown", "There is no such request.")
-      : this.#pump.submit(operation);
+      ? reject("request_unknown", "There is no such request.")
+      : this.#committer.submit(operation);
   }
 
   /** Cron's word that something here is due: what a lost alarm should have done. */
   async expireDue(): Promise<void> {
-    await this.#pump.expire();
+    await this.#committer.expire();
   }
 
   override async alarm(): Promise<void> {
@@ -67,7 +67,7 @@ export class RfqBook extends StreamObject {
     try {
       // Sockets first: a book that waits for D1 must not keep those of ended credentials open.
       await this.wakeAt(this.sockets.closeEnded(Date.now()));
-      await this.#pump.expire();
+      await this.#committer.expire();
     } catch (error) {
       await this.wakeAt(Date.now() + RETRY_MS);
       throw error;
@@ -109,7 +109,7 @@ export class RfqBook extends StreamObject {
     return terms;
   }
 
-  /** Runs before the group's answers are given: the own stream and the feeds are told without being waited for. */
+  /** Runs before the group's results are given: the own stream and the feeds are told without being waited for. */
   async #committed(done: GroupDone): Promise<void> {
     if (done.effects.matches.size > 0) await faultHook(this.env)?.("match_committed");
     const own = bookStream(this.#asset);

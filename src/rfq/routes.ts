@@ -6,7 +6,7 @@ import { uuidField } from "../http/fields.ts";
 import type { ProblemCode } from "../platform/problem.ts";
 import { route } from "../http/define-route.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { granted } from "./result.ts";
+import { unwrap } from "./result.ts";
 import { cancelQuotes } from "./cancel-quotes.ts";
 import { listMatches } from "./list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest, type QuotePosition } from "./list-quotes.ts";
@@ -55,7 +55,7 @@ function registerRequestRoutes(api: Api): void {
     summary: "Ask for a price",
     idempotent: true,
     body: RequestBody,
-    answer: RequestItem,
+    response: RequestItem,
     status: 201,
     problems: [...BOOK_PROBLEMS, "venue_paused", "open_request_limit"],
     handler: async ({ env, body, actor, idempotencyKey }) => {
@@ -66,7 +66,7 @@ function registerRequestRoutes(api: Api): void {
         disclosed: body.disclose_identity,
         expiresInSecs: body.expires_in_secs,
       };
-      const answer = await submitCommand(env, {
+      const result = await submitCommand(env, {
         op: "open_request",
         actor,
         requestId: uuidv7(),
@@ -76,7 +76,7 @@ function registerRequestRoutes(api: Api): void {
           ? {}
           : { idempotency: { key: idempotencyKey, terms: requestTermsText(terms) } }),
       });
-      const { row, replayed } = granted(answer, "request");
+      const { row, replayed } = unwrap(result, "request");
       return reply(requestView(row), replayed ? REPLAYED : {});
     },
   });
@@ -91,7 +91,7 @@ function registerRequestRoutes(api: Api): void {
         ...timeIdPage,
       })
       .refine(hasVenue, venueOfAsset),
-    answer: pageSchema(RequestItem),
+    response: pageSchema(RequestItem),
     handler: ({ db, actor, query }) =>
       listOpenRequests(db, actor.userId, { venue: query.venue_id, assetId: query.asset_id }, query),
   });
@@ -101,7 +101,7 @@ function registerRequestRoutes(api: Api): void {
     path: "/rfq/request",
     summary: "Cancel one of your requests",
     fields: z.strictObject({ request_id: uuidField }),
-    answer: CancelledRequest,
+    response: CancelledRequest,
     problems: [
       ...BOOK_PROBLEMS,
       "request_unknown",
@@ -116,7 +116,7 @@ function registerRequestRoutes(api: Api): void {
         operationId: uuidv7(),
         requestId: fields.request_id,
       } as const;
-      granted(await submitCommand(env, command), "cancelled");
+      unwrap(await submitCommand(env, command), "cancelled");
       return { request_id: fields.request_id, status: "cancelled" as const };
     },
   });
@@ -125,7 +125,7 @@ function registerRequestRoutes(api: Api): void {
     path: "/rfq/get-requests",
     summary: "All of your open requests",
     query: z.strictObject(timeIdPage),
-    answer: pageSchema(RequestItem),
+    response: pageSchema(RequestItem),
     handler: ({ db, actor, query }) => listOwnRequests(db, actor.userId, query),
   });
 }
@@ -138,7 +138,7 @@ function registerQuoteRoutes(api: Api): void {
     summary: "Offer a firm price on an open request",
     idempotent: true,
     body: QuoteBody,
-    answer: Quote,
+    response: Quote,
     status: 201,
     problems: [
       ...BOOK_PROBLEMS,
@@ -156,7 +156,7 @@ function registerQuoteRoutes(api: Api): void {
         price: body.price,
         expiresInSecs: body.expires_in_secs,
       };
-      const answer = await submitCommand(env, {
+      const result = await submitCommand(env, {
         op: "place_quote",
         actor,
         quoteId: uuidv7(),
@@ -165,7 +165,7 @@ function registerQuoteRoutes(api: Api): void {
           ? {}
           : { idempotency: { key: idempotencyKey, terms: quoteTermsText(terms) } }),
       });
-      const { row, replayed } = granted(answer, "quote");
+      const { row, replayed } = unwrap(result, "quote");
       return reply(quoteView(row), replayed ? REPLAYED : {});
     },
   });
@@ -178,7 +178,7 @@ function registerQuoteRoutes(api: Api): void {
       status: quoteState.optional(),
       ...pageFields(quotePosition),
     }),
-    answer: pageSchema(Quote),
+    response: pageSchema(Quote),
     problems: ["request_unknown", "not_request_owner"],
     handler: ({ db, actor, query }) =>
       listQuotesOnRequest(
@@ -194,10 +194,10 @@ function registerQuoteRoutes(api: Api): void {
     path: "/rfq/quote",
     summary: "Cancel one of your quotes",
     fields: z.strictObject({ quote_id: uuidField }),
-    answer: CancelledQuote,
+    response: CancelledQuote,
     problems: [...BOOK_PROBLEMS, "quote_unknown", "not_quote_owner", "quote_not_open"],
     handler: async ({ env, actor, fields }) => {
-      granted(
+      unwrap(
         await submitCommand(env, {
           op: "cancel_quote",
           actor,
@@ -221,7 +221,7 @@ function registerQuoteRoutes(api: Api): void {
         request_id: uuidField.optional(),
       })
       .refine(hasVenue, venueOfAsset),
-    answer: CancelledQuotes,
+    response: CancelledQuotes,
     problems: BOOK_PROBLEMS,
     handler: async ({ env, actor, fields }) => ({
       cancelled: await cancelQuotes(env, actor, {
@@ -236,7 +236,7 @@ function registerQuoteRoutes(api: Api): void {
     path: "/rfq/get-quotes",
     summary: "Your own quotes, newest first",
     query: z.strictObject({ status: quoteState.optional(), ...timeIdPage }),
-    answer: pageSchema(Quote),
+    response: pageSchema(Quote),
     handler: ({ db, actor, query }) =>
       listOwnQuotes(db, actor.userId, { state: query.status }, query),
   });
@@ -249,7 +249,7 @@ function registerMatchRoutes(api: Api): void {
     path: "/rfq/accept",
     summary: "Accept a quote on your request",
     body: AcceptBody,
-    answer: Match,
+    response: Match,
     problems: [
       ...BOOK_PROBLEMS,
       "quote_unknown",
@@ -262,13 +262,13 @@ function registerMatchRoutes(api: Api): void {
       "balance_limit",
     ],
     handler: async ({ env, actor, body }) => {
-      const answer = await submitCommand(env, {
+      const result = await submitCommand(env, {
         op: "accept",
         actor,
         matchId: uuidv7(),
         quoteId: body.quote_id,
       });
-      return matchView(granted(answer, "match").row);
+      return matchView(unwrap(result, "match").row);
     },
   });
   route(api, {
@@ -276,7 +276,7 @@ function registerMatchRoutes(api: Api): void {
     path: "/rfq/get-matches",
     summary: "Your matches, on either side, newest first",
     query: z.strictObject(timeIdPage),
-    answer: pageSchema(Match),
+    response: pageSchema(Match),
     handler: ({ db, actor, query }) => listMatches(db, actor.userId, query),
   });
 }

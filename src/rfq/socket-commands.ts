@@ -1,11 +1,11 @@
-/** Commands that arrive on a socket: the same rules, errors and answers as the REST routes. */
+/** Commands that arrive on a socket: the same rules, errors and results as the REST routes. */
 import { z } from "@hono/zod-openapi";
 import { uuidField, oneOf, pattern } from "../http/fields.ts";
 import { config } from "../platform/config.ts";
 import { isObject, parseJson } from "../http/json.ts";
 import { log, errorFields } from "../platform/log.ts";
 import {
-  type FieldFault,
+  type FieldError,
   invalidRequest,
   Problem,
   problem,
@@ -16,7 +16,7 @@ import { limitRate } from "../http/rate-limit.ts";
 import { validate } from "../http/request.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { answerBody } from "./result.ts";
+import { resultBody } from "./result.ts";
 import type { Command } from "./command.ts";
 import { QuoteBody } from "./schemas.ts";
 import { submitCommand } from "./submit.ts";
@@ -54,9 +54,9 @@ export async function receiveCommand(
     const { actor } = readState(socket);
     await limitRate(env, config(env), "trade", rateKeyOf(actor));
     const command = readCommand(fields, actor);
-    const answer = await submitCommand(env, command);
-    if (answer.ok) reply(socket, { type: "result", id, data: answerBody(answer) });
-    else replyProblem(socket, id, answer.problem);
+    const result = await submitCommand(env, command);
+    if (result.ok) reply(socket, { type: "result", id, data: resultBody(result) });
+    else replyProblem(socket, id, result.problem);
   } catch (error) {
     if (error instanceof Problem) {
       // Refused before any book was asked: malformed, not allowed, or too many.
@@ -73,30 +73,30 @@ export async function receiveCommand(
 }
 
 function readFrame(frame: string | ArrayBuffer): Record<string, unknown> {
-  if (typeof frame !== "string") throw fault("frame", "binary frames are not accepted");
+  if (typeof frame !== "string") throw invalidFrame("frame", "binary frames are not accepted");
   if (
     frame.length > MAX_FRAME_BYTES ||
     new TextEncoder().encode(frame).byteLength > MAX_FRAME_BYTES
   )
-    throw fault("frame", "is over 16 KiB");
+    throw invalidFrame("frame", "is over 16 KiB");
   const value = parseJson(frame, "frame");
-  if (!isObject(value)) throw fault("frame", "must be a JSON object");
+  if (!isObject(value)) throw invalidFrame("frame", "must be a JSON object");
   return value;
 }
 
 function readId(fields: Record<string, unknown>): string {
   const id = fields["id"];
   if (typeof id !== "string" || !COMMAND_ID.test(id))
-    throw fault("id", "must be a string of 1 to 64 characters");
+    throw invalidFrame("id", "must be a string of 1 to 64 characters");
   delete fields["id"];
   return id;
 }
 
 function readCommand(fields: Record<string, unknown>, actor: Actor): Command {
-  const faults: FieldFault[] = [];
+  const errors: FieldError[] = [];
   const op = Op.safeParse(fields["op"]);
   delete fields["op"];
-  if (!op.success) throw fault("op", "must be one of quote, cancel_quote, accept");
+  if (!op.success) throw invalidFrame("op", "must be one of quote, cancel_quote, accept");
   if (!actor.scopes.includes("trade")) {
     throw problem("scope_missing", "The ticket lacks the scope trade.", {
       required_scope: "trade",
@@ -104,8 +104,8 @@ function readCommand(fields: Record<string, unknown>, actor: Actor): Command {
     });
   }
   if (op.data === "quote") {
-    const quote = validate(Quote, fields, "command", faults);
-    if (quote === undefined) throw invalidRequest(faults);
+    const quote = validate(Quote, fields, "command", errors);
+    if (quote === undefined) throw invalidRequest(errors);
     const expiresInSecs = quote.expires_in_secs;
     const terms = { requestId: quote.request_id, price: quote.price, expiresInSecs };
     return {
@@ -118,8 +118,8 @@ function readCommand(fields: Record<string, unknown>, actor: Actor): Command {
         : { idempotency: { key: quote.idempotency_key, terms: quoteTermsText(terms) } }),
     };
   }
-  const named = validate(ById, fields, "command", faults);
-  if (named === undefined) throw invalidRequest(faults);
+  const named = validate(ById, fields, "command", errors);
+  if (named === undefined) throw invalidRequest(errors);
   return op.data === "accept"
     ? { op: "accept", actor, matchId: uuidv7(), quoteId: named.quote_id }
     : { op: "cancel_quote", actor, operationId: uuidv7(), quoteId: named.quote_id };
@@ -149,6 +149,6 @@ function replyProblem(socket: WebSocket, id: string | null, data: ProblemData): 
   reply(socket, { type: "error", id, data: problemBody(data, crypto.randomUUID()) });
 }
 
-function fault(path: string, message: string): Problem {
+function invalidFrame(path: string, message: string): Problem {
   return invalidRequest([{ path, message }]);
 }

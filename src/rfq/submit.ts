@@ -2,13 +2,13 @@
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
 import { all, type Sql, sql, uuid } from "../platform/sql.ts";
-import { type Answer, type Command, refused } from "./command.ts";
+import { type Result, type Command, reject } from "./command.ts";
 
 /** A request's or quote's book never changes, so one indexed read serves the isolate's life; the oldest half is dropped. */
 const books = new Map<string, string>();
 const MAX_CACHED_BOOKS = 50_000;
 
-export async function submitCommand(env: Env, command: Command): Promise<Answer> {
+export async function submitCommand(env: Env, command: Command): Promise<Result> {
   let asset: string | undefined;
   try {
     asset = await bookOf(env.DB, command);
@@ -18,10 +18,10 @@ export async function submitCommand(env: Env, command: Command): Promise<Answer>
   }
   if (asset === undefined) return unknownRecord(command);
   try {
-    const answer: Answer = await env.RFQ_BOOK.getByName(asset).submit(command);
-    if (answer.ok && answer.kind === "quote")
+    const result: Result = await env.RFQ_BOOK.getByName(asset).submit(command);
+    if (result.ok && result.kind === "quote")
       remember(command.op === "place_quote" ? command.quoteId : "", asset);
-    return answer;
+    return result;
   } catch (error) {
     log("error", "rfq.book_unreachable", { asset, op: command.op, ...errorFields(error) });
     return { ok: false, problem: unavailable("unknown").data };
@@ -44,7 +44,7 @@ async function bookOf(db: D1Database, command: Command): Promise<string | undefi
   }
 }
 
-/** A quote that was accepted long ago is gone, but its match still answers a repeated accept. */
+/** A quote that was accepted long ago is gone, but its match still results a repeated accept. */
 function quoteOrMatch(quoteId: string): Sql {
   return sql`SELECT asset FROM quotes WHERE quote_id = ${uuid(quoteId)} UNION SELECT asset FROM matches WHERE quote_id = ${uuid(quoteId)}`;
 }
@@ -67,10 +67,10 @@ function remember(id: string, asset: string): void {
   books.set(id, asset);
 }
 
-function unknownRecord(command: Command): Answer {
+function unknownRecord(command: Command): Result {
   if (command.op === "place_quote" || command.op === "cancel_request")
-    return refused("request_unknown", `There is no request ${command.requestId}.`);
+    return reject("request_unknown", `There is no request ${command.requestId}.`);
   if (command.op === "cancel_quote" || command.op === "accept")
-    return refused("quote_unknown", `There is no quote ${command.quoteId}.`);
+    return reject("quote_unknown", `There is no quote ${command.quoteId}.`);
   throw new Error(`no book for ${command.op}`);
 }

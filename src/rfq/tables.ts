@@ -121,7 +121,7 @@ export const matches = sqliteTable(
   ],
 );
 
-/** A client's own key for one command: its terms and its answer, written in the batch of the effect. */
+/** A client's own key for one command: its terms and its result, written in the batch of the effect. */
 export const idempotencyKeys = sqliteTable(
   "idempotency_keys",
   {
@@ -129,7 +129,7 @@ export const idempotencyKeys = sqliteTable(
     route: text("route").notNull(),
     key: text("key").notNull(),
     terms: text("terms").notNull(),
-    answer: text("answer").notNull(),
+    result: text("result").notNull(),
     at: integer("at").notNull(),
   },
   (t) => [

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { explainActor, mayWrite } from "../../src/auth/may-write.ts";
+import { actorRejection, mayWrite } from "../../src/auth/may-write.ts";
 import { MAX_LIVE_KEYS, mintApiKey, revokeApiKey } from "../../src/auth/api-key.ts";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { rewrapKeys } from "../../src/auth/rewrap-keys.ts";
@@ -139,7 +139,7 @@ it("a key revokes itself only; someone else's key is unknown", async () => {
   expect((await sendSigned(keyOf(other), "/auth/whoami")).status).toBe(200);
 });
 
-it("revocation, expiry and freeze bind the gates of writes at once, cached or not", async () => {
+it("revocation, expiry and freeze bind the guards of writes at once, cached or not", async () => {
   const user = await newUser();
   const key = await newKey(user.userId, ["trade"]);
   const actor: Actor = {
@@ -152,7 +152,7 @@ it("revocation, expiry and freeze bind the gates of writes at once, cached or no
   expect(await allowed()).toBe(true);
   await revokeApiKey(env.DB, { apiKeyId: key.apiKeyId, operator: "test" });
   expect(await allowed()).toBe(false);
-  expect((await explainActor(env.DB, actor))?.code).toBe("api_key_revoked");
+  expect((await actorRejection(env.DB, actor))?.code).toBe("api_key_revoked");
 });
 
 it("a revoked or expired key says so only to whoever holds its secret", async () => {

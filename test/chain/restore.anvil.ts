@@ -125,7 +125,7 @@ it("after a restore the payer stops by itself, and pays again only when every pa
   });
 });
 
-it("a lost payment whose user has spent the money in the restored database keeps the gates closed", async () => {
+it("a lost payment whose user has spent the money in the restored database keeps the guards closed", async () => {
   const { stage, user, lost, payer } = await openRestored();
   await stage.withdraw(user.userId, USDC, 900n, someone());
   const report = await restorePayments(

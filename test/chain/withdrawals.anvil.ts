@@ -54,7 +54,7 @@ describe("a payment", () => {
     },
   );
 
-  it("two payers at once pay once; the older one's gates do not fire", async () => {
+  it("two payers at once pay once; the older one's guards do not fire", async () => {
     const stage = await openStage();
     const user = await funded(stage);
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());

@@ -211,7 +211,7 @@ for (const [name, act] of Object.entries(outcomes)) {
       tag: "Test",
       summary: name,
       credential: "public",
-      answer: z.object({}),
+      response: z.object({}),
       handler: () => Promise.resolve(act()).then(() => ({})),
     });
   }
@@ -224,7 +224,7 @@ route(fixture, {
   credential: "public",
   idempotent: true,
   body: z.strictObject({ n: integer(1, 5) }),
-  answer: z.object({ n: z.int(), key: z.string().nullable() }),
+  response: z.object({ n: z.int(), key: z.string().nullable() }),
   status: 202,
   handler: async ({ body, idempotencyKey }) =>
     reply({ n: body.n, key: idempotencyKey ?? null }, { "idempotency-replayed": "true" }, 201),
@@ -236,7 +236,7 @@ route(fixture, {
   summary: "echo",
   credential: "public",
   fields: z.strictObject({ id: uuidField, n: integer(1, 5).optional() }),
-  answer: z.object({ id: z.string(), n: z.int().optional() }),
+  response: z.object({ id: z.string(), n: z.int().optional() }),
   handler: async ({ fields }) => ({
     id: fields.id,
     ...(fields.n === undefined ? {} : { n: fields.n }),
@@ -362,7 +362,7 @@ it("a route whose schema would let unknown fields through cannot be declared", (
     tag: "T",
     summary: "s",
     credential: "public",
-    answer: z.object({}),
+    response: z.object({}),
     handler: async () => ({}),
   } as const;
   expect(() => route(createApp(), { ...loose, body: z.object({}) })).toThrow("strictObject");

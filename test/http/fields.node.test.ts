@@ -17,7 +17,7 @@ import {
 import { ipAllowed, networkOf, parseIpRange } from "../../src/http/ip-range.ts";
 import { JsonNumber } from "../../src/http/json.ts";
 import { mergeFields, placeOf, queryFields, validate } from "../../src/http/request.ts";
-import type { FieldFault } from "../../src/platform/problem.ts";
+import type { FieldError } from "../../src/platform/problem.ts";
 
 it("an instant is the same whatever offset it is written with, and an unescaped + is forgiven", () => {
   fc.assert(
@@ -128,7 +128,7 @@ it("what is a number or a boolean in JSON is refused as a JSON string, and is te
 });
 
 it("all faults of a request are told at once, each with its place, and no value is repeated", () => {
-  const faults: FieldFault[] = [];
+  const faults: FieldError[] = [];
   const schema = z.strictObject({
     request_id: uuidField,
     price,
@@ -155,7 +155,7 @@ it("all faults of a request are told at once, each with its place, and no value 
 });
 
 it("a repeated query parameter is refused and named", () => {
-  const faults: FieldFault[] = [];
+  const faults: FieldError[] = [];
   queryFields("http://h/a?x=1&y=2&x=1", faults);
   expect(faults).toEqual([{ path: "query.x", message: "is given twice" }]);
 });
@@ -163,7 +163,7 @@ it("a repeated query parameter is refused and named", () => {
 it("a field of a DELETE may be given twice if both say the same, by value", () => {
   const schema = z.strictObject({ request_id: uuidField, asset_id: assetId.optional() });
   const id = "0192f6a0-0000-7000-8000-00000000000a";
-  const faults: FieldFault[] = [];
+  const faults: FieldError[] = [];
   mergeFields(
     schema,
     { request_id: id, asset_id: "0xAB" },
@@ -188,7 +188,7 @@ it.each([
   "a fault of a DELETE's field names the place that it was given in: %s",
   (_what, target, body, places) => {
     const schema = z.strictObject({ id: uuidField, n: integer(1, 9).optional() });
-    const faults: FieldFault[] = [];
+    const faults: FieldError[] = [];
     const query = queryFields(`http://h/a?${target}`, faults);
     const merged = mergeFields(schema, query, body, faults);
     validate(schema, merged, (name) => placeOf(name, query, body), faults);

@@ -7,11 +7,11 @@ import {
   parseJsonObject,
   stableText,
 } from "../../src/http/json.ts";
-import { type FieldFault, Problem } from "../../src/platform/problem.ts";
+import { type FieldError, Problem } from "../../src/platform/problem.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-function faultsOf(work: () => unknown): readonly FieldFault[] {
+function faultsOf(work: () => unknown): readonly FieldError[] {
   try {
     work();
   } catch (error) {
@@ -99,7 +99,7 @@ it("a repeated key is refused and named, however it is escaped, at any depth", (
 });
 
 it("__proto__ is no field and reaches nothing", () => {
-  const faults: FieldFault[] = [];
+  const faults: FieldError[] = [];
   const value = parseJsonObject(bytes('{"__proto__":{"admin":true},"a":"b"}'), faults);
   expect(faults).toEqual([{ path: "body.__proto__", message: "is not a field" }]);
   expect(value["admin"]).toBeUndefined();

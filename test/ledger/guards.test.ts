@@ -294,7 +294,7 @@ it("amounts above 2^53 are moved exactly", async () => {
   ]);
 });
 
-/** A reserve and its release as the verbs post them: by a source that selects rows of the unit's own stamp. */
+/** A reserve and its release as the verbs post them: by a source that selects rows of the operation's own stamp. */
 function reserveAndRelease(of: Funded, ref: string) {
   const source = sql`SELECT ${uuid(of.userId)} AS from_owner, ${uuid(of.userId)} AS to_owner, ${of.key} AS asset, 10 AS amount, ${uuid(ref)} AS ref, 0 AS line`;
   return {
@@ -346,11 +346,11 @@ it("a batch that lands after its group was given up changes nothing", async () =
 it("a group that committed cannot be voided afterwards, nor committed twice", async () => {
   const of = await funded();
   const group = newGroup();
-  const unit = reserveAndRelease(of, uuidv7());
-  expect((await unit.reserve(group)).committed).toBe(true);
+  const operation = reserveAndRelease(of, uuidv7());
+  expect((await operation.reserve(group)).committed).toBe(true);
   expect(await claimFence(db, group.id)).toBe("committed");
   // The fence's own key refuses the second batch, so the answer is that of the first: committed, its rows to be read again.
-  expect(await unit.reserve(group)).toEqual({ committed: true, rows: null });
+  expect(await operation.reserve(group)).toEqual({ committed: true, rows: null });
   expect(await balances(db, of.userId, of.key)).toEqual([90n, 10n]);
 });
 

@@ -76,7 +76,7 @@ describe("a trade", () => {
   });
 });
 
-describe("gates", () => {
+describe("guards", () => {
   it("two accepts of two quotes at once make one match, and the loser is told why", async () => {
     const book = newBook();
     const taker = await newActor({ usdc: 1_000n });

@@ -15,7 +15,7 @@ import { cancelRequest } from "../../src/rfq/cancel-request.ts";
 import { expireMissed } from "../../src/rfq/expire-missed.ts";
 import { openRequest as openRequestUnit } from "../../src/rfq/open-request.ts";
 import { placeQuote } from "../../src/rfq/place-quote.ts";
-import { Pump } from "../../src/rfq/group-committer.ts";
+import { GroupCommitter } from "../../src/rfq/group-committer.ts";
 import { releaseQuotesEndedBy } from "../../src/rfq/release.ts";
 import type { RfqBook } from "../../src/rfq/rfq-book.ts";
 import { fund } from "../support/ledger.ts";
@@ -97,7 +97,7 @@ describe("expiry", () => {
     expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 100n, pending: 0n });
   });
 
-  it("is held by each gate alone, where no group's start has ended what is due", async () => {
+  it("is held by each guard alone, where no group's start has ended what is due", async () => {
     const book = newBook();
     const taker = await newActor({ usdc: 1_000n });
     const maker = await newActor({ [book]: 100n });
@@ -106,7 +106,7 @@ describe("expiry", () => {
     const placed = await placedQuote(maker, long.request_id, 1, 20);
     await moveClock(21_000);
     const terms = { asset: book, amount: "10", side: "Bid" } as const;
-    const units = [
+    const operations = [
       acceptQuote({ op: "accept", actor: taker, matchId: uuidv7(), quoteId: placed.quote_id }),
       cancelQuote({
         op: "cancel_quote",
@@ -139,7 +139,7 @@ describe("expiry", () => {
         await commit(
           env.DB,
           group,
-          units.flatMap((unit) => [...unit.statements(group)]),
+          operations.flatMap((operation) => [...operation.statements(group)]),
         )
       ).committed,
     ).toBe(true);
@@ -175,7 +175,7 @@ describe("expiry", () => {
   });
 });
 
-describe("a unit", () => {
+describe("an operation", () => {
   it("that releases three times pays once", async () => {
     const book = newBook();
     const taker = await newActor();
@@ -183,14 +183,14 @@ describe("a unit", () => {
     const request = await openRequest(taker, book, { amount: 10n });
     const placed = await placedQuote(maker, request.request_id, 1);
     const operationId = uuidv7();
-    const unit = cancelQuote({
+    const operation = cancelQuote({
       op: "cancel_quote",
       actor: maker,
       operationId,
       quoteId: placed.quote_id,
     });
     const first = newGroup();
-    expect((await commit(env.DB, first, [...unit.statements(first)])).committed).toBe(true);
+    expect((await commit(env.DB, first, [...operation.statements(first)])).committed).toBe(true);
     for (let round = 0; round < 2; round++) {
       const group = newGroup();
       expect(await commit(env.DB, group, [releaseQuotesEndedBy(group, operationId)])).toMatchObject(
@@ -210,7 +210,7 @@ describe("a unit", () => {
     const request = await openRequest(taker, book, { amount: 10n });
     const placed = await placedQuote(maker, request.request_id, 1);
     const group = newGroup();
-    const unit = cancelQuote({
+    const operation = cancelQuote({
       op: "cancel_quote",
       actor: maker,
       operationId: uuidv7(),
@@ -220,7 +220,7 @@ describe("a unit", () => {
       env.DB,
       sql`INSERT INTO commit_groups (group_id, at, voided) VALUES (${uuid(group.id)}, ${NOW}, 1)`,
     );
-    const late = await commit(env.DB, group, [...unit.statements(group)]);
+    const late = await commit(env.DB, group, [...operation.statements(group)]);
     expect(late.committed).toBe(false);
     expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 90n, pending: 10n });
   });
@@ -266,15 +266,15 @@ describe("an explanation", () => {
     const maker = await newActor({ [book]: 100n });
     const request = await openRequest(taker, book, { amount: 10n });
     const placed = await placedQuote(maker, request.request_id, 1_000_000);
-    const unit = acceptQuote({
+    const operation = acceptQuote({
       op: "accept",
       actor: taker,
       matchId: uuidv7(),
       quoteId: placed.quote_id,
     });
-    await commitOperations(env.DB, book, [unit]);
+    await commitOperations(env.DB, book, [operation]);
     await fund(env.DB, taker.userId, "usdc", 1_000n);
-    expect(await unit.explain(env.DB)).toBeUndefined();
+    expect(await operation.explain(env.DB)).toBeUndefined();
   });
 
   it("says expired for what is due, even before anything has ended it", async () => {
@@ -298,7 +298,9 @@ describe("an explanation", () => {
         quoteId: placed.quote_id,
       }),
     ];
-    const [ofRequest, ofQuote] = await Promise.all(cancels.map((unit) => unit.explain(env.DB)));
+    const [ofRequest, ofQuote] = await Promise.all(
+      cancels.map((operation) => operation.explain(env.DB)),
+    );
     expect(ofRequest).toMatchObject({ problem: { code: "request_expired" } });
     expect(ofQuote).toMatchObject({
       problem: { code: "quote_not_open", extensions: { quote_status: "expired" } },
@@ -331,7 +333,7 @@ describe("a book whose batch fails", () => {
     const book = newBook();
     const taker = await newActor();
     const settings = { ...config(env), RFQ_OPEN_REQUESTS_PER_USER: 1 };
-    const pump = new Pump(losingFirstBatch(env.DB, "before"), {
+    const committer = new GroupCommitter(losingFirstBatch(env.DB, "before"), {
       asset: book,
       waitMs: 20,
       maxOperations: 64,
@@ -339,7 +341,7 @@ describe("a book whose batch fails", () => {
       onFailed: () => {},
     });
     const one = () =>
-      pump.submit(
+      committer.submit(
         openRequestUnit(
           {
             op: "open_request",

@@ -201,7 +201,7 @@ describe("the RFQ routes", () => {
     });
   });
 
-  it("keep a user's open requests within the limit, in the gate", async () => {
+  it("keep a user's open requests within the limit, in the guard", async () => {
     const { taker, asset } = await market();
     const answers = await Promise.all(
       Array.from({ length: 205 }, () =>

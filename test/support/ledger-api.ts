@@ -2,8 +2,8 @@
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { env } from "cloudflare:workers";
 import { registerCustodyRoutes } from "../../src/custody/routes.ts";
-import { type EdgeEnv, newExchange } from "../../src/http/request-context.ts";
-import { faultResponse } from "../../src/http/respond.ts";
+import { type EdgeEnv, newRequestContext } from "../../src/http/request-context.ts";
+import { errorResponse } from "../../src/http/respond.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import type { Api } from "../../src/http/route-definition.ts";
 
@@ -28,10 +28,10 @@ export function custodyAs(actor: Actor, overrides: Record<string, string> = {}):
     props: {},
   };
   hono.use(async (c, next) => {
-    c.set("exchange", newExchange(c.req.raw, context.waitUntil));
+    c.set("context", newRequestContext(c.req.raw, context.waitUntil));
     await next();
   });
-  hono.onError((error, c) => faultResponse(error, c.get("exchange")));
+  hono.onError((error, c) => errorResponse(error, c.get("context")));
   const api: Api = {
     hono,
     authenticate: async () => actor,

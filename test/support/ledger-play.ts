@@ -60,12 +60,12 @@ export async function quote(
   secs = 3_600,
 ): Promise<string | undefined> {
   const quoteId = uuidv7();
-  const unit = placeQuote(
+  const operation = placeQuote(
     { op: "place_quote", actor, quoteId, requestId: of.requestId, price, expiresInSecs: secs },
     of,
     settings,
   );
-  return (await run(of.asset, unit)) ? quoteId : undefined;
+  return (await run(of.asset, operation)) ? quoteId : undefined;
 }
 
 export async function cancel(actor: Actor, asset: AssetKey, quoteId: string): Promise<boolean> {
@@ -88,10 +88,10 @@ export async function tick(asset: AssetKey): Promise<void> {
   await commitOperations(db, asset, []);
 }
 
-async function run(asset: AssetKey, unit: Operation): Promise<boolean> {
-  const done = await commitOperations(db, asset, [unit]);
+async function run(asset: AssetKey, operation: Operation): Promise<boolean> {
+  const done = await commitOperations(db, asset, [operation]);
   if (!done.committed) throw new Error(`group refused: ${String(done.cause)}`);
-  return unit.answer(done.effects) !== undefined;
+  return operation.result(done.effects) !== undefined;
 }
 
 export type Queued = {

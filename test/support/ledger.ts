@@ -32,7 +32,7 @@ export async function makeUser(db: D1Database): Promise<TestUser> {
   return { userId, email, session };
 }
 
-/** A live API key of the user as the gates see it; its secret signs nothing. */
+/** A live API key of the user as the guards see it; its secret signs nothing. */
 export async function makeKeyActor(
   db: D1Database,
   userId: string,

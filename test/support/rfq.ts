@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import type { Side } from "../../src/assets/fields.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import type { Answer, Command } from "../../src/rfq/command.ts";
+import type { Result, Command } from "../../src/rfq/command.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
 import { matchView, quoteView, requestView } from "../../src/rfq/records.ts";
 import { fund, makeUser } from "./ledger.ts";
@@ -26,7 +26,7 @@ export async function newActor(funds: Readonly<Record<string, bigint>> = {}): Pr
   };
 }
 
-export const send = (command: Command): Promise<Answer> => submitCommand(env, command);
+export const send = (command: Command): Promise<Result> => submitCommand(env, command);
 
 export async function openRequest(
   actor: Actor,
@@ -52,7 +52,7 @@ export function quote(
   requestId: string,
   price: number,
   expiresInSecs = 30,
-): Promise<Answer> {
+): Promise<Result> {
   return send({ op: "place_quote", actor, quoteId: uuidv7(), requestId, price, expiresInSecs });
 }
 
@@ -67,15 +67,15 @@ export async function placedQuote(
   return quoteView(answer.row);
 }
 
-export function accept(actor: Actor, quoteId: string): Promise<Answer> {
+export function accept(actor: Actor, quoteId: string): Promise<Result> {
   return send({ op: "accept", actor, matchId: uuidv7(), quoteId });
 }
 
-export function matchOf(answer: Answer) {
+export function matchOf(answer: Result) {
   if (!answer.ok || answer.kind !== "match") throw new Error(JSON.stringify(answer));
   return matchView(answer.row);
 }
 
-export function codeOf(answer: Answer): string {
+export function codeOf(answer: Result): string {
   return answer.ok ? "ok" : answer.problem.code;
 }

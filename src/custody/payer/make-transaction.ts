@@ -5,7 +5,7 @@ import type { Desk } from "./payer-context.ts";
 import { send } from "./send-transaction.ts";
 import { type NewTransaction, storeTransaction } from "./store-transaction.ts";
 
-/** Signs, stores and sends. True when the gate granted the nonce. */
+/** Signs, stores and sends. True when the guard granted the nonce. */
 export async function makeTransaction(
   desk: Desk,
   transaction: Omit<NewTransaction, "nonce" | "fees">,

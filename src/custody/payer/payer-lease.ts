@@ -1,5 +1,5 @@
 /**
- * Who may allocate nonces. A new payer takes the lease from whoever had it; the gates of the older one, which may still
+ * Who may allocate nonces. A new payer takes the lease from whoever had it; the guards of the older one, which may still
  * be running, stop firing from that commit on.
  */
 import { alertRow } from "../../chain/alert.ts";
@@ -24,17 +24,17 @@ export async function readLease(db: D1Database, chain: string, token: string): P
   return { held: row?.held === 1, haltReason: row?.reason ?? null };
 }
 
-/** Condition for gates that write down what the chain has shown; a halted payer may still do that. */
+/** Condition for guards that write down what the chain has shown; a halted payer may still do that. */
 export function hasLease(chain: string, token: string): Sql {
   return sql`EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain} AND token = ${uuid(token)})`;
 }
 
-/** Condition for gates that sign a void: it pays nothing, so a halted payer may make it, and a review may need it. */
+/** Condition for guards that sign a void: it pays nothing, so a halted payer may make it, and a review may need it. */
 export function mayVoid(chain: string, token: string): Sql {
   return sql`${hasLease(chain, token)} AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND halted_at IS NULL)`;
 }
 
-/** Condition for every other gate that signs. */
+/** Condition for every other guard that signs. */
 export function holdsLease(chain: string, token: string): Sql {
   return sql`EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain} AND token = ${uuid(token)} AND halted_at IS NULL)
     AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND halted_at IS NULL)`;

@@ -3,7 +3,7 @@
  *
  * The watcher goes on from its old cursor by itself and so finds all deposits and outcomes again. A payment whose
  * withdrawal was lost names only the hash of its user and id; the payer's own storage, which no restore touches, kept
- * the order. While one payment has no owner, or its owner lacks the funds now, the gates stay closed.
+ * the order. While one payment has no owner, or its owner lacks the funds now, the guards stay closed.
  */
 import { paymentId } from "../../chain/payment-id.ts";
 import { askAny } from "../../chain/rpc.ts";
@@ -54,19 +54,19 @@ export async function restorePayments(
   const unresolved: { payment_id: string; transaction_hash: string; reason: string }[] = [];
   let rebuilt = 0;
   for (const event of lost) {
-    const fault = await rebuild(desk, event, orders.get(`0x${event.id}`));
-    if (fault === undefined) rebuilt++;
+    const reason = await rebuild(desk, event, orders.get(`0x${event.id}`));
+    if (reason === undefined) rebuilt++;
     else if (event.kind === "Paid")
       unresolved.push({
         payment_id: `0x${event.id}`,
         transaction_hash: `0x${event.tx}`,
-        reason: fault,
+        reason,
       });
   }
   const { nextBatchNo } = await askAny(chain, (endpoint) =>
     readOutcomes(endpoint, chain, [], cursor.final.hash),
   );
-  if (unresolved.length === 0) await openGates(db, chain.chain, nextBatchNo);
+  if (unresolved.length === 0) await openPaying(db, chain.chain, nextBatchNo);
   return { rebuilt, unresolved, next_batch: nextBatchNo };
 }
 
@@ -163,11 +163,11 @@ async function jumpSequences(db: D1Database, chain: string): Promise<void> {
     throw new Error("the sequences could not be moved", { cause: result.cause });
 }
 
-async function openGates(db: D1Database, chain: string, nextBatchNo: number): Promise<void> {
+async function openPaying(db: D1Database, chain: string, nextBatchNo: number): Promise<void> {
   const group = newGroup();
   const result = await commit(db, group, [
     sql`UPDATE payer_leases SET batch_floor = ${nextBatchNo}, halted_at = NULL, halt_reason = NULL WHERE chain = ${chain}`,
     sql`UPDATE alerts SET resolved_at = ${group.at} WHERE kind IN ('payer_halted', 'payment_unknown') AND subject = ${chain} AND resolved_at IS NULL`,
   ]);
-  if (!result.committed) throw new Error("the gates could not be opened", { cause: result.cause });
+  if (!result.committed) throw new Error("the guards could not be opened", { cause: result.cause });
 }

@@ -1,6 +1,6 @@
 /**
  * A transaction of the operator account comes into being: nonce, signed bytes and members in one batch, sent only after.
- * The bytes are signed before the batch, for the nonce that the gate then grants or refuses.
+ * The bytes are signed before the batch, for the nonce that the guard then grants or refuses.
  */
 import type { Fees } from "../../chain/fees.ts";
 import type { OperatorAccount, Signed } from "../../chain/operator-account.ts";
@@ -30,7 +30,7 @@ export const PAYABLE: Sql = sql`w.state = 'queued'
   AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.ended_in IS NULL)
   AND NOT EXISTS (SELECT 1 FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id AND c.kind = 'fail' AND c.done_in IS NULL)`;
 
-/** The signed bytes when the gate granted the nonce; undefined when it did not, and nothing was written. */
+/** The signed bytes when the guard granted the nonce; undefined when it did not, and nothing was written. */
 export async function storeTransaction(
   desk: PayerDesk,
   account: OperatorAccount,
@@ -50,7 +50,7 @@ export async function storeTransaction(
   const id = uuidv7();
   const group = newGroup();
   const result = await commit(desk.db, group, [
-    gate(group, desk, account, transaction, id),
+    guard(group, desk, account, transaction, id),
     ...dependents(group, transaction, signed),
     ...announceWithdrawals(group),
     eventsToPush(group),
@@ -67,7 +67,7 @@ export async function storeTransaction(
   return signed;
 }
 
-function gate(
+function guard(
   group: Group,
   desk: PayerDesk,
   account: OperatorAccount,
@@ -109,7 +109,7 @@ function dependents(group: Group, transaction: NewTransaction, signed: Signed): 
   ];
 }
 
-/** `of` selects the transaction's id, or nothing when the gate did not fire. */
+/** `of` selects the transaction's id, or nothing when the guard did not apply. */
 export function storeAttempt(
   group: Group,
   of: Sql,

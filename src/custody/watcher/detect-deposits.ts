@@ -52,7 +52,7 @@ export async function transfersToUs(
 
 /**
  * Statements that write the transfers as deposits. The same transfer found again, in whatever block, is the same
- * deposit with other block attributes; what is credited or quarantined never moves. `when` is the batch's gate.
+ * deposit with other block attributes; what is credited or quarantined never moves. `when` is the batch's guard.
  */
 export function recordDeposits(
   group: Group,

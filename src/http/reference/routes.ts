@@ -16,7 +16,7 @@ export function registerDocsRoutes(app: Api): void {
     tag: "Service",
     summary: "This description (OpenAPI 3.1)",
     credential: "public",
-    answer: z.object({}).openapi({
+    response: z.object({}).openapi({
       type: "object",
       description: "An OpenAPI document",
       examples: [{ openapi: "3.1.0" }],
@@ -33,7 +33,7 @@ export function registerDocsRoutes(app: Api): void {
     tag: "Service",
     summary: "This description as a page to read and to try",
     credential: "public",
-    answer: z.string().openapi({ examples: ["<!doctype html><html>…</html>"] }),
+    response: z.string().openapi({ examples: ["<!doctype html><html>…</html>"] }),
     mediaType: "text/html",
     handler: pageResponse,
   });
