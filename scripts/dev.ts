@@ -61,7 +61,7 @@ await runScript(async (onStop) => {
     if (label === MAKER_KEY && revoked_at === null) await maker.auth.revokeApiKey({ api_key_id });
   }
   const key = await maker.auth.createApiKey({ label: MAKER_KEY, scopes: ["read", "trade"] });
-  const desk = await startMarketMaker({
+  const marketMaker = await startMarketMaker({
     client: maker.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret }),
     faucet,
     outcomeTokens,
@@ -69,9 +69,10 @@ await runScript(async (onStop) => {
   });
   onStop(async () => {
     // workerd may be gone already when a terminal sent the signal to every process.
-    await Promise.race([desk.stop(), new Promise((resolve) => setTimeout(resolve, 2_000))]).catch(
-      () => {},
-    );
+    await Promise.race([
+      marketMaker.stop(),
+      new Promise((resolve) => setTimeout(resolve, 2_000)),
+    ]).catch(() => {});
   });
   greet(stack);
   return new Promise<number>(() => {});

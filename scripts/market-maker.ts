@@ -55,18 +55,18 @@ export async function startMarketMaker(
   };
 }
 
-type Desk = MarketMakerOptions & { address: Address };
+type MarketMaker = MarketMakerOptions & { address: Address };
 
-async function listen(stream: Stream, desk: Desk): Promise<void> {
+async function listen(stream: Stream, maker: MarketMaker): Promise<void> {
   for await (const message of stream) {
     // One slow restock must not keep the next request waiting.
     if (message.type === "snapshot")
-      for (const request of message.data.requests) void answer(stream, desk, request);
-    if (message.type === "request.opened") void answer(stream, desk, message.data);
+      for (const request of message.data.requests) void answer(stream, maker, request);
+    if (message.type === "request.opened") void answer(stream, maker, message.data);
   }
 }
 
-async function answer(stream: Stream, desk: Desk, request: QuoteRequest): Promise<void> {
+async function answer(stream: Stream, maker: MarketMaker, request: QuoteRequest): Promise<void> {
   const terms = {
     request_id: request.request_id,
     price: priceOf(request),
@@ -75,10 +75,10 @@ async function answer(stream: Stream, desk: Desk, request: QuoteRequest): Promis
   try {
     const quote = await stream.quote(terms).catch(async (error: unknown) => {
       if (!(error instanceof Problem) || error.code !== "insufficient_funds") throw error;
-      await restock(desk, request);
+      await restock(maker, request);
       return stream.quote(terms);
     });
-    desk.log(
+    maker.log(
       `market maker: quoted ${request.side} of ${request.venue_id} ${request.asset_id} at ${quote.price / 1e6}`,
     );
   } catch (error) {
@@ -88,19 +88,19 @@ async function answer(stream: Stream, desk: Desk, request: QuoteRequest): Promis
       ["request_not_open", "request_expired", "own_request"].includes(error.code)
     )
       return;
-    desk.log(`market maker: no quote for ${request.request_id}: ${text(error)}`);
+    maker.log(`market maker: no quote for ${request.request_id}: ${text(error)}`);
   }
 }
 
 /** Mints what the quote would deliver and resolves when the deposit is money. */
-async function restock(desk: Desk, request: QuoteRequest): Promise<void> {
-  const { client, faucet, address } = desk;
+async function restock(maker: MarketMaker, request: QuoteRequest): Promise<void> {
+  const { client, faucet, address } = maker;
   if (request.amount > MAX_RESTOCK_UNITS)
     throw new Error(`${request.amount} units are more than this market maker mints`);
   const amount = request.amount * RESTOCK_FACTOR;
   const hash =
     request.side === "Bid"
-      ? await faucet.outcomeTokens(desk.outcomeTokens[request.venue_id], {
+      ? await faucet.outcomeTokens(maker.outcomeTokens[request.venue_id], {
           to: address,
           id: BigInt(request.asset_id),
           amount,

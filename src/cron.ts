@@ -12,14 +12,14 @@ import { trimGroups } from "./platform/trim-groups.ts";
 import { expireMissed } from "./rfq/expire-missed.ts";
 import { trimRfq } from "./rfq/trim.ts";
 import { closeEndedSockets } from "./streams/close-ended.ts";
-import { hintAgain } from "./streams/notify.ts";
+import { renotify } from "./streams/notify.ts";
 import { trimStreams } from "./streams/trim.ts";
 
 type Task = readonly [name: string, run: (env: Env) => Promise<unknown>];
 
 const TASKS: readonly Task[] = [
   // What has been promised within a minute comes before what may wait for a chain.
-  ["hint_again", hintAgain],
+  ["renotify", renotify],
   ["close_ended_sockets", closeEndedSockets],
   ["expire_missed", expireMissed],
   ["wake_chains", wakeChains],

@@ -6,8 +6,8 @@ import type { Block } from "./follow-head.ts";
 
 export type Cursor = {
   /** Up to here everything is money or never will be. */
-  readonly final: Block;
-  /** Up to here deposits are detected; never below `final`. */
+  readonly confirmed: Block;
+  /** Up to here deposits are detected; never below `confirmed`. */
   readonly scanned: Block;
   /** The highest head ever seen. */
   readonly headNumber: number;
@@ -16,8 +16,8 @@ export type Cursor = {
 };
 
 type CursorRow = {
-  final_number: number;
-  final_hash: string;
+  confirmed_number: number;
+  confirmed_hash: string;
   scanned_number: number;
   scanned_hash: string;
   head_number: number;
@@ -28,12 +28,12 @@ type CursorRow = {
 export async function readCursor(db: D1Database, chain: string): Promise<Cursor | undefined> {
   const row = await first<CursorRow>(
     db,
-    sql`SELECT final_number, lower(hex(final_hash)) AS final_hash, scanned_number, lower(hex(scanned_hash)) AS scanned_hash, head_number,
+    sql`SELECT confirmed_number, lower(hex(confirmed_hash)) AS confirmed_hash, scanned_number, lower(hex(scanned_hash)) AS scanned_hash, head_number,
       halted_at, halt_reason FROM chain_cursors WHERE chain = ${chain}`,
   );
   if (row === undefined) return undefined;
   return {
-    final: { number: row.final_number, hash: `0x${row.final_hash}` },
+    confirmed: { number: row.confirmed_number, hash: `0x${row.confirmed_hash}` },
     scanned: { number: row.scanned_number, hash: `0x${row.scanned_hash}` },
     headNumber: row.head_number,
     haltedAt: row.halted_at,
@@ -52,7 +52,7 @@ export async function readBlocks(db: D1Database, chain: string, above: number): 
 
 /** A chain seen for the first time starts with nothing read but its first block's parent. */
 export function openCursor(group: Group, chain: string, start: Block): Sql {
-  return sql`INSERT INTO chain_cursors (chain, final_number, final_hash, scanned_number, scanned_hash, head_number, moved_in, moved_at)
+  return sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number, scanned_hash, head_number, moved_in, moved_at)
     SELECT ${chain}, ${start.number}, ${blob(start.hash)}, ${start.number}, ${blob(start.hash)}, ${start.number}, ${group.seq}, ${group.at}
     WHERE NOT EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain})`;
 }
@@ -70,8 +70,8 @@ export function moveScanned(
 }
 
 /** The guard of a group that confirms blocks. */
-export function moveFinal(group: Group, chain: string, was: Cursor, to: Block): Sql {
-  return sql`UPDATE chain_cursors SET final_number = ${to.number}, final_hash = ${blob(to.hash)},
+export function moveConfirmed(group: Group, chain: string, was: Cursor, to: Block): Sql {
+  return sql`UPDATE chain_cursors SET confirmed_number = ${to.number}, confirmed_hash = ${blob(to.hash)},
       scanned_hash = iif(scanned_number <= ${to.number}, ${blob(to.hash)}, scanned_hash), scanned_number = max(scanned_number, ${to.number}),
       head_number = max(head_number, ${to.number}), moved_in = ${group.seq}, moved_at = ${group.at}
     WHERE ${isAt(chain, was)} RETURNING 1 AS moved`;
@@ -101,6 +101,6 @@ export function forgetBlocks(chain: string, upTo: number, when: Sql): Sql {
 }
 
 function isAt(chain: string, was: Cursor): Sql {
-  return sql`chain = ${chain} AND halted_at IS NULL AND final_number = ${was.final.number} AND final_hash = ${blob(was.final.hash)}
+  return sql`chain = ${chain} AND halted_at IS NULL AND confirmed_number = ${was.confirmed.number} AND confirmed_hash = ${blob(was.confirmed.hash)}
     AND scanned_number = ${was.scanned.number} AND scanned_hash = ${blob(was.scanned.hash)}`;
 }

@@ -34,9 +34,9 @@ export type HeadReading =
   | { readonly kind: "deep_reorg"; readonly head: BlockHeader; readonly canonical: Hex };
 
 export type Known = {
-  readonly final: Block;
+  readonly confirmed: Block;
   readonly headNumber: number;
-  /** Highest first, all above `final`. */ readonly blocks: readonly Block[];
+  /** Highest first, all above `confirmed`. */ readonly blocks: readonly Block[];
 };
 
 /** Headers are read one by one, and a Worker may make 1 000 requests in a round. */
@@ -71,8 +71,11 @@ async function readFrom(
 ): Promise<HeadReading> {
   const head = await readHead(endpoint, known.headNumber);
   const anchor =
-    known.final.number === head.number ? head : await readHeader(endpoint, known.final.number);
-  if (anchor.hash !== known.final.hash) return { kind: "deep_reorg", head, canonical: anchor.hash };
+    known.confirmed.number === head.number
+      ? head
+      : await readHeader(endpoint, known.confirmed.number);
+  if (anchor.hash !== known.confirmed.hash)
+    return { kind: "deep_reorg", head, canonical: anchor.hash };
 
   const finalized = chain.finalized ? (await readHeader(endpoint, "finalized")).number : null;
   const target = confirmedHeight(chain, head.number, finalized);
@@ -127,7 +130,7 @@ async function commonAncestor(
     const now = block.number === head.number ? head : await readHeader(endpoint, block.number);
     if (now.hash === block.hash) return block.number;
   }
-  return known.final.number;
+  return known.confirmed.number;
 }
 
 /** Headers of a range, each the parent of the next, joined to the block below where that one is known. */
@@ -138,8 +141,8 @@ async function readChainOfBlocks(
   known: Known,
 ): Promise<Block[]> {
   const below =
-    range.from - 1 === known.final.number
-      ? known.final
+    range.from - 1 === known.confirmed.number
+      ? known.confirmed
       : known.blocks.find((block) => block.number === range.from - 1);
   let parent = below?.hash;
   const blocks: Block[] = [];
@@ -157,9 +160,9 @@ async function readChainOfBlocks(
 async function refuseIfDisputed(chain: ChainConfig, known: Known): Promise<void> {
   for (const endpoint of endpoints(chain)) {
     const other = await readHead(endpoint, known.headNumber)
-      .then(() => readHeader(endpoint, known.final.number))
+      .then(() => readHeader(endpoint, known.confirmed.number))
       .catch(() => null);
-    if (other?.hash === known.final.hash)
-      throw new NodeDisagrees(`nodes disagree about the confirmed block ${known.final.number}`);
+    if (other?.hash === known.confirmed.hash)
+      throw new NodeDisagrees(`nodes disagree about the confirmed block ${known.confirmed.number}`);
   }
 }

@@ -13,8 +13,8 @@ import { bytes } from "../platform/columns.ts";
 /** How far a chain has been read: to the head for detection, to the confirmed height for money. */
 export const chainCursors = sqliteTable("chain_cursors", {
   chain: text("chain").primaryKey(),
-  finalNumber: integer("final_number").notNull(),
-  finalHash: bytes("final_hash").notNull(),
+  confirmedNumber: integer("confirmed_number").notNull(),
+  confirmedHash: bytes("confirmed_hash").notNull(),
   scannedNumber: integer("scanned_number").notNull(),
   scannedHash: bytes("scanned_hash").notNull(),
   headNumber: integer("head_number").notNull(),
@@ -74,8 +74,8 @@ export const vaultEvents = sqliteTable(
 );
 
 /** Deposit addresses that hold credited funds; a hint for the sweeps, which look at the chain before they act. */
-export const unswept = sqliteTable(
-  "unswept",
+export const sweepable = sqliteTable(
+  "sweepable",
   {
     chain: text("chain").notNull(),
     asset: text("asset").notNull(),

@@ -8,7 +8,7 @@ import { errorFields, log } from "../platform/log.ts";
 import { Problem, problem, unavailable } from "../platform/problem.ts";
 import { all, blob, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import type { AddressCopy } from "./watcher/restore-addresses.ts";
+import type { AddressRecord } from "./watcher/restore-addresses.ts";
 import type { Actor } from "../platform/actor.ts";
 
 export const MAX_DEPOSIT_ADDRESSES = 50;
@@ -37,7 +37,7 @@ type Command = {
   readonly ip: string | undefined;
 };
 /** Keeps a copy outside the database, for a restore (restore-addresses.ts). */
-type Remember = (copy: Omit<AddressCopy, "createdAt">) => Promise<void>;
+type Remember = (copy: Omit<AddressRecord, "createdAt">) => Promise<void>;
 
 /** The chain's own view of the factory must have been compared before (`verifyFactory`). */
 export async function createDepositAddress(

@@ -21,7 +21,7 @@ export type Alongside = (order: {
 }) => readonly Sql[];
 
 /** `withdrawals fail` and `retry`. An order that is already open is not written twice. */
-export async function orderForWithdrawal(
+export async function commandForWithdrawal(
   db: D1Database,
   order: { kind: "fail" | "retry"; withdrawalId: string; actor: string },
   alongside: Alongside = () => [],
@@ -51,7 +51,7 @@ export async function orderForWithdrawal(
 }
 
 /** `chain resume`: both the watcher's halt and the payer's, after review. */
-export async function orderResume(
+export async function commandResume(
   db: D1Database,
   chain: string,
   actor: string,
@@ -79,9 +79,9 @@ export async function setWithdrawalsPaused(
   const group = newGroup();
   await commitOrThrow(db, group, [
     paused
-      ? sql`INSERT INTO switches (name, reason, since) SELECT 'withdrawals_paused', ${reason}, ${group.at}
-          WHERE NOT EXISTS (SELECT 1 FROM switches WHERE name = 'withdrawals_paused')`
-      : sql`DELETE FROM switches WHERE name = 'withdrawals_paused'`,
+      ? sql`INSERT INTO kill_switches (name, reason, since) SELECT 'withdrawals_paused', ${reason}, ${group.at}
+          WHERE NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')`
+      : sql`DELETE FROM kill_switches WHERE name = 'withdrawals_paused'`,
     ...alongside(group.at),
   ]);
 }
@@ -124,7 +124,7 @@ export async function listWithdrawals(
 
 type StatusRow = {
   chain: string;
-  final_number: number;
+  confirmed_number: number;
   scanned_number: number;
   head_number: number;
   moved_at: number;
@@ -137,7 +137,7 @@ type StatusRow = {
   open: number;
   confirming: number;
   quarantined: number;
-  unswept: number;
+  sweepable: number;
 };
 
 /** `chain status`: how far each chain is read and paid, what stopped it, and the open alerts. */
@@ -147,14 +147,14 @@ export async function chainStatus(
 ): Promise<Record<string, unknown>> {
   const rows = await all<StatusRow>(
     db,
-    sql`SELECT c.chain, c.final_number, c.scanned_number, c.head_number, c.moved_at, c.halted_at, c.halt_reason,
+    sql`SELECT c.chain, c.confirmed_number, c.scanned_number, c.head_number, c.moved_at, c.halted_at, c.halt_reason,
         p.halted_at AS payer_halted_at, p.halt_reason AS payer_halt_reason,
         (SELECT count(*) FROM withdrawals w WHERE w.chain = c.chain AND w.state = 'queued') AS queued,
         (SELECT count(*) FROM withdrawals w WHERE w.chain = c.chain AND w.state = 'submitted') AS submitted,
         (SELECT count(*) FROM chain_transactions t WHERE t.chain = c.chain AND t.state = 'open') AS open,
         (SELECT count(*) FROM deposits d WHERE d.chain = c.chain AND d.state = 'confirming') AS confirming,
         (SELECT count(*) FROM deposits d WHERE d.chain = c.chain AND d.state = 'quarantined') AS quarantined,
-        (SELECT count(*) FROM unswept u WHERE u.chain = c.chain) AS unswept
+        (SELECT count(*) FROM sweepable u WHERE u.chain = c.chain) AS sweepable
       FROM chain_cursors c LEFT JOIN payer_leases p ON p.chain = c.chain
       WHERE ${chain ?? null} IS NULL OR c.chain = ${chain ?? null} ORDER BY c.chain`,
   );
@@ -165,7 +165,7 @@ export async function chainStatus(
   return {
     chains: rows.map((row) => ({
       chain: row.chain,
-      confirmed_block: row.final_number,
+      confirmed_block: row.confirmed_number,
       scanned_block: row.scanned_number,
       head_block: row.head_number,
       moved_at: toWireTime(row.moved_at),
@@ -180,7 +180,7 @@ export async function chainStatus(
       withdrawals: { queued: row.queued, submitted: row.submitted },
       open_transactions: row.open,
       deposits: { confirming: row.confirming, quarantined: row.quarantined },
-      addresses_to_sweep: row.unswept,
+      addresses_to_sweep: row.sweepable,
     })),
     alerts: alerts.map((alert) => ({ ...alert, at: toWireTime(alert.at) })),
   };

@@ -58,7 +58,7 @@ const DEPOSIT: Columns<DepositRow> = {
   transaction_hash: "hex(d.transaction_hash)",
   block_number: "d.block_number",
   confirmations: `iif(d.state = 'orphaned', 0, max(0, 1 - d.block_number
-    + coalesce((SELECT max(c.head_number, c.final_number) FROM chain_cursors c WHERE c.chain = d.chain), d.block_number - 1)))`,
+    + coalesce((SELECT max(c.head_number, c.confirmed_number) FROM chain_cursors c WHERE c.chain = d.chain), d.block_number - 1)))`,
   required_confirmations: "d.required_confirmations",
   state: "d.state",
   detected_at: "d.detected_at",

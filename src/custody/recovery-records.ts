@@ -4,7 +4,7 @@
  */
 
 /** D1's Time Travel reaches 30 days back; a day more for whoever restores late. */
-export const KEPT_MS = 31 * 86_400_000;
+export const RETENTION_MS = 31 * 86_400_000;
 /** Copies looked at in one go; the next one goes on from there, and begins anew after the last. */
 const PAGE = 500;
 const PRUNE_EVERY_MS = 3_600_000;
@@ -12,19 +12,19 @@ const PRUNE_EVERY_MS = 3_600_000;
 const KEYS_PER_CALL = 128;
 
 /**
- * Deletes what `ended` names of the copies under a prefix: one page of them an hour. Those that it keeps for their
+ * Deletes what `ended` names of the records under a prefix: one page of them an hour. Those that it keeps for their
  * withdrawal's sake are looked at again in the next turn.
  */
-export async function pruneCopies<Copy>(
+export async function pruneRecords<Stored>(
   storage: DurableObjectStorage,
   prefix: string,
-  ended: (copies: ReadonlyMap<string, Copy>) => Promise<readonly string[]>,
+  ended: (records: ReadonlyMap<string, Stored>) => Promise<readonly string[]>,
 ): Promise<void> {
   const turn = await storage.get<{ at: number; after: string | null }>(`pruned:${prefix}`);
   const now = Date.now();
   if (turn !== undefined && now - turn.at < PRUNE_EVERY_MS) return;
   const after = turn?.after ?? null;
-  const page = await storage.list<Copy>({
+  const page = await storage.list<Stored>({
     prefix,
     limit: PAGE,
     ...(after === null ? {} : { startAfter: after }),
@@ -37,12 +37,12 @@ export async function pruneCopies<Copy>(
 }
 
 /** Every copy under the prefix, page by page. */
-export async function* copiesUnder<Copy>(
+export async function* recordsUnder<Stored>(
   storage: DurableObjectStorage,
   prefix: string,
-): AsyncGenerator<Copy[], void, undefined> {
+): AsyncGenerator<Stored[], void, undefined> {
   for (let after: string | undefined; ;) {
-    const page = await storage.list<Copy>({
+    const page = await storage.list<Stored>({
       prefix,
       limit: PAGE,
       ...(after === undefined ? {} : { startAfter: after }),

@@ -6,7 +6,7 @@ import { pageSchema } from "../http/cursor.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { route } from "../http/define-route.ts";
 import { readUuid } from "../platform/sql.ts";
-import { pushHints } from "../streams/notify.ts";
+import { notifyStreams } from "../streams/notify.ts";
 import { chainNamed, checkDestination, withdrawalChain } from "./check-destination.ts";
 import { createDepositAddress, listDepositAddresses } from "./deposit-address.ts";
 import { getWithdrawal } from "./get-withdrawal.ts";
@@ -170,8 +170,8 @@ function registerWithdrawalRoutes(app: Api): void {
         ip: clientIp,
       });
       if (replayed) return reply(withdrawalView(row), { "idempotency-replayed": "true" });
-      waitUntil(pushHints(env, events));
-      waitUntil(ring(env, row));
+      waitUntil(notifyStreams(env, events));
+      waitUntil(sendWakeUp(env, row));
       return withdrawalView(row);
     },
   });
@@ -197,12 +197,12 @@ function registerWithdrawalRoutes(app: Api): void {
 }
 
 /** The doorbell of the payer. A lost ring delays a withdrawal to the next cron run; it must not fail one that is queued. */
-async function ring(env: Cloudflare.Env, row: WithdrawalRow): Promise<void> {
+async function sendWakeUp(env: Cloudflare.Env, row: WithdrawalRow): Promise<void> {
   const withdrawalId = readUuid(row.withdrawal_id);
   try {
     await env.WITHDRAWALS.send({ withdrawal_id: withdrawalId, chain: row.chain });
   } catch (error) {
-    log("warn", "custody.ring_lost", {
+    log("warn", "custody.wake_up_failed", {
       withdrawal_id: withdrawalId,
       chain: row.chain,
       ...errorFields(error),

@@ -10,13 +10,13 @@ export function trackedHoldings(db: D1Database, settings: Config): HoldingsAt {
   return async ({ chain: name, block, blockHash, assets }) => {
     const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
     if (chain === undefined) throw new Error(`no chain ${name} in the settings`);
-    const unswept = await all<{ asset: string; address: string }>(
+    const sweepable = await all<{ asset: string; address: string }>(
       db,
-      sql`SELECT u.asset, hex(u.address) AS address FROM unswept u WHERE u.chain = ${name} AND u.asset IN (SELECT value FROM json_each(${JSON.stringify(assets)}))`,
+      sql`SELECT u.asset, hex(u.address) AS address FROM sweepable u WHERE u.chain = ${name} AND u.asset IN (SELECT value FROM json_each(${JSON.stringify(assets)}))`,
     );
     const cursor = await first<{ number: number }>(
       db,
-      sql`SELECT final_number AS number FROM chain_cursors WHERE chain = ${name}`,
+      sql`SELECT confirmed_number AS number FROM chain_cursors WHERE chain = ${name}`,
     );
     // Rows go with the sweeps that the watcher confirms: of another block they would be another list.
     if (cursor?.number !== block)
@@ -25,7 +25,9 @@ export function trackedHoldings(db: D1Database, settings: Config): HoldingsAt {
       token: tokenOf(settings, chain, asset),
       holders: [
         checksumAddress(chain.vault),
-        ...unswept.filter((row) => row.asset === asset).map((row) => checksumAddress(row.address)),
+        ...sweepable
+          .filter((row) => row.asset === asset)
+          .map((row) => checksumAddress(row.address)),
       ],
     }));
     const sums = await sumHoldings(chain, { number: block, hash: hexOf(blockHash) }, wanted);

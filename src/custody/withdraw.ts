@@ -15,7 +15,7 @@ import { errorFields, log } from "../platform/log.ts";
 import { Problem, problem, unavailable } from "../platform/problem.ts";
 import { blob, first, join, MAX_NATIVE_UNITS, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
+import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceWithdrawals } from "./announce.ts";
 import { WITHDRAWAL_COLUMNS, type WithdrawalRow } from "./records.ts";
 import type { Actor } from "../platform/actor.ts";
@@ -40,11 +40,11 @@ type Limits = Pick<
   "WITHDRAWAL_MIN_UNITS" | "WITHDRAWAL_MAX_UNITS" | "WITHDRAWAL_DAILY_COUNT"
 >;
 
-/** `row` is what the withdrawal is now; `replayed` when it was queued by an earlier call. Events are for `pushHints`. */
+/** `row` is what the withdrawal is now; `replayed` when it was queued by an earlier call. Events are for `notifyStreams`. */
 export type Withdrawn = {
   readonly row: WithdrawalRow;
   readonly replayed: boolean;
-  readonly events: readonly LoggedEvent[];
+  readonly events: readonly StreamEvent[];
 };
 
 /** A guard can lose to a change made between it and its explanation; then it is tried again. */
@@ -96,7 +96,7 @@ async function tryToQueue(
   const [row] = rowsOf<WithdrawalRow>(outcome.rows.at(-2));
   return row === undefined
     ? undefined
-    : { row, replayed: false, events: rowsOf<LoggedEvent>(outcome.rows.at(-1)) };
+    : { row, replayed: false, events: rowsOf<StreamEvent>(outcome.rows.at(-1)) };
 }
 
 /** Rows of one statement of the batch, whose columns the statement itself names. */
@@ -150,7 +150,7 @@ function guard(group: Group, limits: Limits, { actor, terms }: WithdrawCommand):
 
 /** A payer that has stopped by itself means balances that cannot be trusted: after a restore they lack what was paid. */
 function paused(chain: string): Sql {
-  return sql`(EXISTS (SELECT 1 FROM switches WHERE name = 'withdrawals_paused')
+  return sql`(EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
     OR EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain} AND halted_at IS NOT NULL))`;
 }
 

@@ -76,7 +76,7 @@ function registerConfig(app: Api): void {
     handler: async ({ db, settings }) => {
       const pauses = await all<{ kind: string; name: string }>(
         db,
-        sql`SELECT 'venue' AS kind, venue AS name FROM paused_venues UNION ALL SELECT 'switch', name FROM switches WHERE name = 'withdrawals_paused'`,
+        sql`SELECT 'venue' AS kind, venue AS name FROM paused_venues UNION ALL SELECT 'switch', name FROM kill_switches WHERE name = 'withdrawals_paused'`,
       );
       const paused = new Set(
         pauses.filter((pause) => pause.kind === "venue").map((pause) => pause.name),

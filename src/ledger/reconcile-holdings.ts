@@ -97,7 +97,7 @@ async function readIssue(db: D1Database, chain: string): Promise<Issue | undefin
         sql`SELECT mark FROM ledger_checkpoints WHERE walk = ${walk}`,
       )
     )?.mark ?? "";
-  const cursor = sql`SELECT final_number AS block, lower(hex(final_hash)) AS hash FROM chain_cursors WHERE chain = ${chain}`;
+  const cursor = sql`SELECT confirmed_number AS block, lower(hex(confirmed_hash)) AS hash FROM chain_cursors WHERE chain = ${chain}`;
   const assets = sql`SELECT a.asset, CAST(-a.balance AS TEXT) AS issued, CAST(coalesce((SELECT sum(w.amount) FROM withdrawals w INDEXED BY withdrawals_open
       WHERE w.chain = ${chain} AND w.state IN ('queued', 'submitted') AND w.asset = a.asset
         AND EXISTS (SELECT 1 FROM vault_events v WHERE v.payment_id = w.payment_id AND v.chain = w.chain AND v.kind = 'Paid')), 0) AS TEXT) AS paid
@@ -126,7 +126,7 @@ async function confirmedBlock(db: D1Database, chain: string): Promise<number | u
   return (
     await first<{ block: number }>(
       db,
-      sql`SELECT final_number AS block FROM chain_cursors WHERE chain = ${chain}`,
+      sql`SELECT confirmed_number AS block FROM chain_cursors WHERE chain = ${chain}`,
     )
   )?.block;
 }
@@ -155,10 +155,10 @@ async function noteShortfall(
     missing,
   }: { chain: string; asset: AssetKey; block: number; missing: bigint },
 ): Promise<void> {
-  const pause = sql`INSERT INTO switches (name, reason, since)
+  const pause = sql`INSERT INTO kill_switches (name, reason, since)
     SELECT 'withdrawals_paused', ${`shortfall of ${missing} of ${asset} on ${chain} at block ${block}`}, ${NOW}
     WHERE EXISTS (SELECT 1 FROM shortfalls WHERE chain = ${chain} AND asset = ${asset} AND block < ${block})
-      AND NOT EXISTS (SELECT 1 FROM switches WHERE name = 'withdrawals_paused') RETURNING name`;
+      AND NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused') RETURNING name`;
   const note = sql`INSERT INTO shortfalls (chain, asset, block, missing) SELECT ${chain}, ${asset}, ${block}, ${missing.toString()}
     WHERE 1 ON CONFLICT (chain, asset) DO UPDATE SET missing = excluded.missing`;
   const [paused] = await db.batch([prepare(db, pause), prepare(db, note)]);

@@ -2,11 +2,11 @@ import { type AuditRecord, auditRow } from "../auth/audit.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { all, readUuid, type Sql, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { type Desk, limitOption } from "./context.ts";
+import { type OperatorContext, limitOption } from "./context.ts";
 
 /** The audit event of a command, with its effects where they fit into one batch; else it is written before the work. */
 export async function recordCommand(
-  desk: Desk,
+  context: OperatorContext,
   kind: AuditRecord["kind"],
   subjectId: string | null,
   effects: (group: Group) => Sql[] = () => [],
@@ -14,28 +14,31 @@ export async function recordCommand(
   const group = newGroup();
   const record: AuditRecord = {
     kind,
-    actor: `operator:${desk.operator}`,
+    actor: `operator:${context.operator}`,
     userId: null,
     apiKeyId: null,
     ip: null,
     subjectId,
   };
-  await commitOrThrow(desk.env.DB, group, [auditRow(record, group.at, sql`1`), ...effects(group)]);
+  await commitOrThrow(context.env.DB, group, [
+    auditRow(record, group.at, sql`1`),
+    ...effects(group),
+  ]);
 }
 
 /** Closes the open alerts of a kind, with the audit row in the same batch, and answers what they were about. */
 export async function closeAlerts(
-  desk: Desk,
+  context: OperatorContext,
   kind: string,
   audited: { kind: AuditRecord["kind"]; reason: string },
 ): Promise<string[]> {
   const open = sql`kind = ${kind} AND resolved_at IS NULL`;
   const found = await all<{ subject: string }>(
-    desk.env.DB,
+    context.env.DB,
     sql`SELECT subject FROM alerts WHERE ${open}`,
   );
   if (found.length > 0) {
-    await recordCommand(desk, audited.kind, audited.reason, (group) => [
+    await recordCommand(context, audited.kind, audited.reason, (group) => [
       sql`UPDATE alerts SET resolved_at = ${group.at} WHERE ${open}`,
     ]);
   }
@@ -54,11 +57,11 @@ type Row = {
 };
 
 /** The newest events, of everyone. */
-export async function listAudit(desk: Desk): Promise<unknown> {
+export async function listAudit(context: OperatorContext): Promise<unknown> {
   const rows = await all<Row>(
-    desk.env.DB,
+    context.env.DB,
     sql`SELECT audit_seq AS seq, hex(audit_event_id) AS id, kind, actor, iif(user_id IS NULL, NULL, hex(user_id)) AS user_id, subject_id, ip, at
-      FROM audit_events ORDER BY audit_seq DESC LIMIT ${limitOption(desk)}`,
+      FROM audit_events ORDER BY audit_seq DESC LIMIT ${limitOption(context)}`,
   );
   return rows.map((row) => ({
     audit_seq: row.seq,

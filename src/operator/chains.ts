@@ -1,55 +1,56 @@
 import { auditRow } from "../auth/audit.ts";
-import { chainStatus, orderResume } from "../custody/operator-commands.ts";
+import { chainStatus, commandResume } from "../custody/operator-commands.ts";
 import { trackedHoldings } from "../custody/tracked-holdings.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { problem } from "../platform/problem.ts";
 import { first, sql } from "../platform/sql.ts";
 import { closeAlerts, recordCommand } from "./audit.ts";
-import { argument, type Desk, optional } from "./context.ts";
+import { argument, type OperatorContext, optional } from "./context.ts";
 import { Refusal } from "./refusal.ts";
 
-export async function status(desk: Desk): Promise<unknown> {
-  const [chain] = desk.words;
-  return chainStatus(desk.env.DB, chain === undefined ? undefined : known(desk, chain));
+export async function status(context: OperatorContext): Promise<unknown> {
+  const [chain] = context.words;
+  return chainStatus(context.env.DB, chain === undefined ? undefined : known(context, chain));
 }
 
 /** After a halt and its review: watcher and payer go on. */
-export async function resume(desk: Desk): Promise<unknown> {
-  const chain = known(desk, argument(desk, "chain"));
-  const actor = `operator:${desk.operator}` as const;
-  await orderResume(desk.env.DB, chain, actor, (at) => [
+export async function resume(context: OperatorContext): Promise<unknown> {
+  const chain = known(context, argument(context, "chain"));
+  const actor = `operator:${context.operator}` as const;
+  await commandResume(context.env.DB, chain, actor, (at) => [
     auditRow(
       { kind: "chain_resumed", actor, userId: null, apiKeyId: null, ip: null, subjectId: chain },
       at,
       sql`1`,
     ),
   ]);
-  await desk.env.CHAIN_WATCHER.getByName(chain).wake(chain);
-  await desk.env.PAYER.getByName(chain).wake(chain);
+  await context.env.CHAIN_WATCHER.getByName(chain).wake(chain);
+  await context.env.PAYER.getByName(chain).wake(chain);
   return { chain, ordered: true };
 }
 
-function known(desk: Desk, chain: string): string {
-  if (!desk.settings.CHAINS.some((configured) => configured.chain === chain)) {
+function known(context: OperatorContext, chain: string): string {
+  if (!context.settings.CHAINS.some((configured) => configured.chain === chain)) {
     throw problem("chain_unknown", `There is no chain ${chain}.`);
   }
   return chain;
 }
 
 /** The whole reconciliation, from the first transfer on. `--resolve <reason>`: differences found before are reviewed and closed first. */
-export async function reconcileAll(desk: Desk): Promise<unknown> {
-  const reason = optional(desk, "resolve");
-  const resolved = reason === undefined ? {} : { resolved: await resolveDifferences(desk, reason) };
-  const found = await reconcile(desk.env.DB, {
-    chains: desk.settings.CHAINS.map(({ chain }) => chain),
-    holdingsAt: trackedHoldings(desk.env.DB, desk.settings),
+export async function reconcileAll(context: OperatorContext): Promise<unknown> {
+  const reason = optional(context, "resolve");
+  const resolved =
+    reason === undefined ? {} : { resolved: await resolveDifferences(context, reason) };
+  const found = await reconcile(context.env.DB, {
+    chains: context.settings.CHAINS.map(({ chain }) => chain),
+    holdingsAt: trackedHoldings(context.env.DB, context.settings),
     full: true,
   });
   return { ...found, ...resolved };
 }
 
-async function resolveDifferences(desk: Desk, reason: string): Promise<number> {
-  const resolved = await closeAlerts(desk, "reconciliation", {
+async function resolveDifferences(context: OperatorContext, reason: string): Promise<number> {
+  const resolved = await closeAlerts(context, "reconciliation", {
     kind: "differences_resolved",
     reason,
   });
@@ -65,18 +66,18 @@ async function resolveDifferences(desk: Desk, reason: string): Promise<number> {
  * database has forgotten. The payer goes on by itself once nothing is unresolved. An older database halts the payer, so
  * where nothing is halted it is `--yes` that says one was put back.
  */
-export async function restore(desk: Desk): Promise<unknown> {
-  if (desk.options["yes"] !== "true" && !(await anyHalted(desk))) {
+export async function restore(context: OperatorContext): Promise<unknown> {
+  if (context.options["yes"] !== "true" && !(await anyHalted(context))) {
     throw new Refusal(
       "nothing_halted",
       "Neither a payer nor a chain is halted, so nothing looks restored. Once the service has seen an older database, the payer halts by itself (chain status). To read the chains again all the same, add --yes.",
     );
   }
-  await recordCommand(desk, "restored", null);
+  await recordCommand(context, "restored", null);
   const report = async (chain: string) => {
     // Addresses first: what they received pays for the withdrawals that are rebuilt.
-    const addresses = await desk.env.CHAIN_WATCHER.getByName(chain).restore(chain);
-    const payer = desk.env.PAYER.getByName(chain);
+    const addresses = await context.env.CHAIN_WATCHER.getByName(chain).restore(chain);
+    const payer = context.env.PAYER.getByName(chain);
     const payments = await payer.restore(chain);
     await payer.wake(chain);
     return {
@@ -85,7 +86,7 @@ export async function restore(desk: Desk): Promise<unknown> {
       ...payments,
     };
   };
-  const names = desk.settings.CHAINS.map(({ chain }) => chain);
+  const names = context.settings.CHAINS.map(({ chain }) => chain);
   const reports = await Promise.all(names.map(report));
   return {
     ok: reports.every(({ ok }) => ok),
@@ -93,12 +94,12 @@ export async function restore(desk: Desk): Promise<unknown> {
   };
 }
 
-async function anyHalted(desk: Desk): Promise<boolean> {
-  const names = JSON.stringify(desk.settings.CHAINS.map(({ chain }) => chain));
+async function anyHalted(context: OperatorContext): Promise<boolean> {
+  const names = JSON.stringify(context.settings.CHAINS.map(({ chain }) => chain));
   const halted = sql`halted_at IS NOT NULL AND chain IN (SELECT value FROM json_each(${names}))`;
   return (
     (await first(
-      desk.env.DB,
+      context.env.DB,
       sql`SELECT 1 FROM payer_leases WHERE ${halted} UNION ALL SELECT 1 FROM chain_cursors WHERE ${halted} LIMIT 1`,
     )) !== undefined
   );

@@ -3,7 +3,7 @@ import type { z } from "@hono/zod-openapi";
 import type { Config } from "../platform/config.ts";
 import { invalidRequest, type Problem } from "../platform/problem.ts";
 
-export type Desk = {
+export type OperatorContext = {
   readonly env: Env;
   readonly settings: Config;
   /** The operator's name, which every audit event of theirs carries. */
@@ -16,31 +16,31 @@ export type Desk = {
 const DEFAULT_LISTED = 50;
 const MAX_LISTED = 500;
 
-export type OperatorCommand = (desk: Desk) => Promise<unknown>;
+export type OperatorCommand = (context: OperatorContext) => Promise<unknown>;
 
-export function option(desk: Desk, name: string): string {
-  const value = optional(desk, name);
+export function option(context: OperatorContext, name: string): string {
+  const value = optional(context, name);
   if (value === undefined) throw badOption(name, "is required");
   return value;
 }
 
-export function optional(desk: Desk, name: string): string | undefined {
-  const value = desk.options[name];
+export function optional(context: OperatorContext, name: string): string | undefined {
+  const value = context.options[name];
   if (value === undefined) return undefined;
   if (typeof value !== "string" || value === "") throw badOption(name, "must have a value");
   return value;
 }
 
 /** A UUID in its usual spelling: ids are compared as text in tags, caches and alerts. */
-export function idOption(desk: Desk, name: string): string {
-  const id = option(desk, name).toLowerCase();
+export function idOption(context: OperatorContext, name: string): string {
+  const id = option(context, name).toLowerCase();
   if (!/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/.test(id))
     throw badOption(name, "must be a UUID");
   return id;
 }
 
-export function limitOption(desk: Desk): number {
-  const text = optional(desk, "limit") ?? String(DEFAULT_LISTED);
+export function limitOption(context: OperatorContext): number {
+  const text = optional(context, "limit") ?? String(DEFAULT_LISTED);
   const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
   if (limit < 1 || limit > MAX_LISTED)
     throw badOption("limit", `must be an integer from 1 to ${MAX_LISTED}`);
@@ -48,11 +48,11 @@ export function limitOption(desk: Desk): number {
 }
 
 export function oneOfOption<const Word extends string>(
-  desk: Desk,
+  context: OperatorContext,
   name: string,
   words: readonly Word[],
 ): Word | undefined {
-  const given = optional(desk, name);
+  const given = optional(context, name);
   const word = words.find((known) => known === given);
   if (given !== undefined && word === undefined)
     throw badOption(name, `must be one of ${words.join(", ")}`);
@@ -60,8 +60,8 @@ export function oneOfOption<const Word extends string>(
 }
 
 /** The option by the type that the public routes read the same thing with. */
-export function fieldOption<T>(desk: Desk, name: string, type: z.ZodType<T>): T {
-  const read = type.safeParse(option(desk, name));
+export function fieldOption<T>(context: OperatorContext, name: string, type: z.ZodType<T>): T {
+  const read = type.safeParse(option(context, name));
   if (!read.success) throw badOption(name, read.error.issues[0]?.message ?? "is not valid");
   return read.data;
 }
@@ -71,8 +71,8 @@ export function badOption(name: string, message: string): Problem {
 }
 
 /** The word after the command's own, e.g. the venue of `venue pause venue_one`. */
-export function argument(desk: Desk, name: string): string {
-  const value = desk.words[0];
+export function argument(context: OperatorContext, name: string): string {
+  const value = context.words[0];
   if (value === undefined) throw invalidRequest([{ path: name, message: "is required" }]);
   return value;
 }

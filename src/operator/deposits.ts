@@ -7,16 +7,16 @@ import {
 } from "../custody/records.ts";
 import { all, readUuid, sql } from "../platform/sql.ts";
 import { closeAlerts } from "./audit.ts";
-import { type Desk, limitOption, oneOfOption, option } from "./context.ts";
+import { type OperatorContext, limitOption, oneOfOption, option } from "./context.ts";
 import { Refusal } from "./refusal.ts";
 
 /** Deposits of all users, newest first: ids carry their time, so the primary key is the order. */
-export async function list(desk: Desk): Promise<unknown> {
-  const status: DepositState | undefined = oneOfOption(desk, "status", DEPOSIT_STATES);
+export async function list(context: OperatorContext): Promise<unknown> {
+  const status: DepositState | undefined = oneOfOption(context, "status", DEPOSIT_STATES);
   const rows = await all<DepositRow & { user_id: string }>(
-    desk.env.DB,
+    context.env.DB,
     sql`SELECT ${DEPOSIT_COLUMNS}, hex(d.user_id) AS user_id FROM deposits d WHERE ${status ?? null} IS NULL OR d.state = ${status ?? null}
-      ORDER BY d.deposit_id DESC LIMIT ${limitOption(desk)}`,
+      ORDER BY d.deposit_id DESC LIMIT ${limitOption(context)}`,
   );
   return rows.map((row) => {
     const { deposit_id, chain, venue_id, asset_id, amount, transaction_hash, ...rest } =
@@ -35,10 +35,10 @@ export async function list(desk: Desk): Promise<unknown> {
 }
 
 /** Closes the alert of each chain that quarantined deposits; the deposits stay as they are. */
-export async function reviewed(desk: Desk): Promise<unknown> {
-  const chains = await closeAlerts(desk, "deposit_quarantined", {
+export async function reviewed(context: OperatorContext): Promise<unknown> {
+  const chains = await closeAlerts(context, "deposit_quarantined", {
     kind: "deposits_reviewed",
-    reason: option(desk, "reason"),
+    reason: option(context, "reason"),
   });
   if (chains.length === 0)
     throw new Refusal("no_open_alert", "No alert about quarantined deposits is open.");

@@ -8,44 +8,62 @@ import type { Group } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
 import { all, first, readUuid, sql, uuid } from "../platform/sql.ts";
 import { closeAllOf } from "../rfq/close-books.ts";
-import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
-import { closeSockets, pushHints } from "../streams/notify.ts";
-import { noticeTo, tellUser } from "../streams/notice.ts";
-import { badOption, type Desk, fieldOption, idOption, option, optional } from "./context.ts";
+import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
+import { closeSockets, notifyStreams } from "../streams/notify.ts";
+import { announceNotice, sendNotice } from "../streams/notice.ts";
+import {
+  badOption,
+  type OperatorContext,
+  fieldOption,
+  idOption,
+  option,
+  optional,
+} from "./context.ts";
 import { Refusal } from "./refusal.ts";
 import { SCOPES, type Scope } from "../platform/actor.ts";
 
-export async function createAccount(desk: Desk): Promise<unknown> {
-  const { userId } = await createUser(desk.env.DB, {
-    email: fieldOption(desk, "email", email),
-    password: fieldOption(desk, "password", newPassword),
-    by: `operator:${desk.operator}`,
+export async function createAccount(context: OperatorContext): Promise<unknown> {
+  const { userId } = await createUser(context.env.DB, {
+    email: fieldOption(context, "email", email),
+    password: fieldOption(context, "password", newPassword),
+    by: `operator:${context.operator}`,
   });
   return { user_id: userId };
 }
 
 /** For someone who lost theirs, or whose account a restore wrote again without one. API keys and a freeze stay. */
-export async function givePassword(desk: Desk): Promise<unknown> {
-  const userId = await userOf(desk);
-  const password = fieldOption(desk, "password", newPassword);
+export async function givePassword(context: OperatorContext): Promise<unknown> {
+  const userId = await userOf(context);
+  const password = fieldOption(context, "password", newPassword);
   const newEmail =
-    desk.options["new-email"] === undefined ? undefined : fieldOption(desk, "new-email", email);
+    context.options["new-email"] === undefined
+      ? undefined
+      : fieldOption(context, "new-email", email);
   let setIn: Group | undefined;
   const changed = await setPassword(
-    desk.env.DB,
-    { userId, password, email: newEmail, operator: desk.operator },
+    context.env.DB,
+    { userId, password, email: newEmail, operator: context.operator },
     (group, applied) => {
       setIn = group;
-      return noticeTo(group, { userId, kind: "password_set", subjectId: null, when: applied });
+      return announceNotice(group, {
+        userId,
+        kind: "password_set",
+        subjectId: null,
+        when: applied,
+      });
     },
   );
   if (!changed) throw unknownUser("user-id", userId);
-  if (setIn !== undefined) await tellReaders(desk, setIn);
-  await closeSockets(desk.env, await openedStreams(desk.env.DB, userId, { kind: "sessions" }), {
-    sessionsOf: userId,
-  });
+  if (setIn !== undefined) await tellReaders(context, setIn);
+  await closeSockets(
+    context.env,
+    await openedStreams(context.env.DB, userId, { kind: "sessions" }),
+    {
+      sessionsOf: userId,
+    },
+  );
   const row = await first<{ email: string; frozen: number }>(
-    desk.env.DB,
+    context.env.DB,
     sql`SELECT email, frozen_at IS NOT NULL AS frozen FROM users WHERE user_id = ${uuid(userId)}`,
   );
   return {
@@ -57,59 +75,69 @@ export async function givePassword(desk: Desk): Promise<unknown> {
 }
 
 /** Freezes, and in the same commit cancels the user's open requests and quotes. */
-export async function freeze(desk: Desk): Promise<unknown> {
-  const userId = await userOf(desk);
+export async function freeze(context: OperatorContext): Promise<unknown> {
+  const userId = await userOf(context);
   let frozenIn: Group | undefined;
   const changed = await freezeUser(
-    desk.env.DB,
-    { userId, operator: desk.operator },
+    context.env.DB,
+    { userId, operator: context.operator },
     (group, applied) => {
       frozenIn = group;
       return [
         ...closeAllOf(group, userId, applied),
-        ...noticeTo(group, { userId, kind: "account_frozen", subjectId: null, when: applied }),
+        ...announceNotice(group, {
+          userId,
+          kind: "account_frozen",
+          subjectId: null,
+          when: applied,
+        }),
       ];
     },
   );
   forgetCredentials({ userId, apiKeyIds: [] });
-  if (frozenIn !== undefined) await tellReaders(desk, frozenIn);
-  await closeSockets(desk.env, await openedStreams(desk.env.DB, userId, { kind: "all" }), {
+  if (frozenIn !== undefined) await tellReaders(context, frozenIn);
+  await closeSockets(context.env, await openedStreams(context.env.DB, userId, { kind: "all" }), {
     userId,
   });
   return { user_id: userId, frozen: true, changed };
 }
 
-export async function unfreeze(desk: Desk): Promise<unknown> {
-  const userId = await userOf(desk);
+export async function unfreeze(context: OperatorContext): Promise<unknown> {
+  const userId = await userOf(context);
   let thawedIn: Group | undefined;
   const changed = await unfreezeUser(
-    desk.env.DB,
-    { userId, operator: desk.operator },
+    context.env.DB,
+    { userId, operator: context.operator },
     (group, applied) => {
       thawedIn = group;
-      return noticeTo(group, { userId, kind: "account_unfrozen", subjectId: null, when: applied });
+      return announceNotice(group, {
+        userId,
+        kind: "account_unfrozen",
+        subjectId: null,
+        when: applied,
+      });
     },
   );
-  if (thawedIn !== undefined) await tellReaders(desk, thawedIn);
+  if (thawedIn !== undefined) await tellReaders(context, thawedIn);
   return { user_id: userId, frozen: false, changed };
 }
 
 /** The only way to a key with the scope withdraw. The user sees it, is told of it, and can revoke it before it works. */
-export async function createKey(desk: Desk): Promise<unknown> {
-  const userId = await userOf(desk);
+export async function createKey(context: OperatorContext): Promise<unknown> {
+  const userId = await userOf(context);
   let madeIn: Group | undefined;
-  const key = await createOperatorApiKey(desk.env.DB, desk.settings, {
+  const key = await createOperatorApiKey(context.env.DB, context.settings, {
     userId,
-    operator: desk.operator,
+    operator: context.operator,
     key: {
-      label: optional(desk, "label") ?? "operator",
-      scopes: scopesOf(option(desk, "scopes")),
+      label: optional(context, "label") ?? "operator",
+      scopes: scopesOf(option(context, "scopes")),
       expiresAt: null,
       allowedIps: null,
     },
     alongside: (group, applied, apiKeyId) => {
       madeIn = group;
-      return noticeTo(group, {
+      return announceNotice(group, {
         userId,
         kind: "api_key_created",
         subjectId: apiKeyId,
@@ -117,49 +145,50 @@ export async function createKey(desk: Desk): Promise<unknown> {
       });
     },
   });
-  if (madeIn !== undefined) await tellReaders(desk, madeIn);
+  if (madeIn !== undefined) await tellReaders(context, madeIn);
   return key;
 }
 
-export async function revokeKey(desk: Desk): Promise<unknown> {
-  const apiKeyId = idOption(desk, "id");
-  const changed = await revokeApiKey(desk.env.DB, { apiKeyId, operator: desk.operator });
+export async function revokeKey(context: OperatorContext): Promise<unknown> {
+  const apiKeyId = idOption(context, "id");
+  const changed = await revokeApiKey(context.env.DB, { apiKeyId, operator: context.operator });
   const owner = await first<{ id: string }>(
-    desk.env.DB,
+    context.env.DB,
     sql`SELECT hex(user_id) AS id FROM api_keys WHERE api_key_id = ${uuid(apiKeyId)}`,
   );
   if (owner === undefined) throw problem("api_key_unknown_id", `There is no API key ${apiKeyId}.`);
   const userId = readUuid(owner.id);
   await closeSockets(
-    desk.env,
-    await openedStreams(desk.env.DB, userId, { kind: "api_key", apiKeyId }),
+    context.env,
+    await openedStreams(context.env.DB, userId, { kind: "api_key", apiKeyId }),
     { apiKeyId },
   );
-  if (changed) await tellUser(desk.env, { userId, kind: "api_key_revoked", subjectId: apiKeyId });
+  if (changed)
+    await sendNotice(context.env, { userId, kind: "api_key_revoked", subjectId: apiKeyId });
   return { api_key_id: apiKeyId, revoked: true, changed };
 }
 
-export function rewrap(desk: Desk): Promise<unknown> {
-  return rewrapKeys(desk.env.DB, desk.settings, desk.operator);
+export function rewrap(context: OperatorContext): Promise<unknown> {
+  return rewrapKeys(context.env.DB, context.settings, context.operator);
 }
 
-async function tellReaders(desk: Desk, group: Group): Promise<void> {
-  await pushHints(desk.env, await all<LoggedEvent>(desk.env.DB, eventsToPush(group)));
+async function tellReaders(context: OperatorContext, group: Group): Promise<void> {
+  await notifyStreams(context.env, await all<StreamEvent>(context.env.DB, eventsToPush(group)));
 }
 
 /** By `--email` or by `--user-id`. */
-async function userOf(desk: Desk): Promise<string> {
-  const named = optional(desk, "email");
-  if (desk.options["user-id"] === undefined) {
+async function userOf(context: OperatorContext): Promise<string> {
+  const named = optional(context, "email");
+  if (context.options["user-id"] === undefined) {
     if (named === undefined) throw badOption("email", "or --user-id is required");
-    const userId = await findUserId(desk.env.DB, named);
+    const userId = await findUserId(context.env.DB, named);
     if (userId === undefined) throw unknownUser("email", named);
     return userId;
   }
   if (named !== undefined) throw badOption("user-id", "says who it is; leave --email out");
-  const userId = idOption(desk, "user-id");
+  const userId = idOption(context, "user-id");
   if (
-    (await first(desk.env.DB, sql`SELECT 1 FROM users WHERE user_id = ${uuid(userId)}`)) ===
+    (await first(context.env.DB, sql`SELECT 1 FROM users WHERE user_id = ${uuid(userId)}`)) ===
     undefined
   ) {
     throw unknownUser("user-id", userId);

@@ -1,36 +1,36 @@
 import {
   listWithdrawals,
-  orderForWithdrawal,
+  commandForWithdrawal,
   setWithdrawalsPaused,
 } from "../custody/operator-commands.ts";
 import { WITHDRAWAL_STATES } from "../custody/records.ts";
 import { auditRow } from "../auth/audit.ts";
 import { Problem } from "../platform/problem.ts";
 import { sql } from "../platform/sql.ts";
-import { tellUser } from "../streams/notice.ts";
-import { type Desk, idOption, limitOption, oneOfOption } from "./context.ts";
+import { sendNotice } from "../streams/notice.ts";
+import { type OperatorContext, idOption, limitOption, oneOfOption } from "./context.ts";
 import { Refusal } from "./refusal.ts";
 
-export function list(desk: Desk): Promise<unknown> {
-  return listWithdrawals(desk.env.DB, {
-    status: oneOfOption(desk, "status", WITHDRAWAL_STATES),
-    limit: limitOption(desk),
+export function list(context: OperatorContext): Promise<unknown> {
+  return listWithdrawals(context.env.DB, {
+    status: oneOfOption(context, "status", WITHDRAWAL_STATES),
+    limit: limitOption(context),
   });
 }
 
 /** Takes a withdrawal up again that waits after it was skipped or dead-lettered. */
-export const retry = (desk: Desk): Promise<unknown> => order(desk, "retry");
+export const retry = (context: OperatorContext): Promise<unknown> => order(context, "retry");
 
 /** Voids the payment's id on the chain, and gives the funds back only once that is final. */
-export const fail = (desk: Desk): Promise<unknown> => order(desk, "fail");
+export const fail = (context: OperatorContext): Promise<unknown> => order(context, "fail");
 
-async function order(desk: Desk, kind: "retry" | "fail"): Promise<unknown> {
-  const withdrawalId = idOption(desk, "id");
-  const actor = `operator:${desk.operator}` as const;
+async function order(context: OperatorContext, kind: "retry" | "fail"): Promise<unknown> {
+  const withdrawalId = idOption(context, "id");
+  const actor = `operator:${context.operator}` as const;
   const audited = kind === "fail" ? "withdrawal_failed" : "withdrawal_retried";
   let owner: string | undefined;
-  const { chain, ordered } = await orderForWithdrawal(
-    desk.env.DB,
+  const { chain, ordered } = await commandForWithdrawal(
+    context.env.DB,
     { kind, withdrawalId, actor },
     ({ at, applied, userId }) => {
       owner = userId;
@@ -49,14 +49,14 @@ async function order(desk: Desk, kind: "retry" | "fail"): Promise<unknown> {
     throw error;
   });
   if (ordered && owner !== undefined)
-    await tellUser(desk.env, { userId: owner, kind: audited, subjectId: withdrawalId });
-  await desk.env.PAYER.getByName(chain).wake(chain);
+    await sendNotice(context.env, { userId: owner, kind: audited, subjectId: withdrawalId });
+  await context.env.PAYER.getByName(chain).wake(chain);
   return { withdrawal_id: withdrawalId, order: kind, ordered, chain };
 }
 
-export async function setPaused(desk: Desk, paused: boolean): Promise<unknown> {
-  const actor = `operator:${desk.operator}` as const;
-  await setWithdrawalsPaused(desk.env.DB, paused, actor, (at) => [
+export async function setPaused(context: OperatorContext, paused: boolean): Promise<unknown> {
+  const actor = `operator:${context.operator}` as const;
+  await setWithdrawalsPaused(context.env.DB, paused, actor, (at) => [
     auditRow(
       {
         kind: paused ? "withdrawals_paused" : "withdrawals_resumed",

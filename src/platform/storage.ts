@@ -8,7 +8,7 @@ const ALERT_SHARE = 0.7;
 const STOP_SHARE = 0.8;
 
 /** Condition for the guards of new business. */
-export const STORAGE_LEFT: Sql = sql`NOT EXISTS (SELECT 1 FROM switches WHERE name = 'storage_full')`;
+export const STORAGE_LEFT: Sql = sql`NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full')`;
 
 /** Cron: compares the size that D1 reports with its limit and throws or clears the switch. */
 export async function watchStorage(db: D1Database): Promise<void> {
@@ -18,10 +18,10 @@ export async function watchStorage(db: D1Database): Promise<void> {
   if (share >= STOP_SHARE) {
     await all(
       db,
-      sql`INSERT INTO switches (name, reason, since) SELECT 'storage_full', ${`${meta.size_after} bytes`}, ${NOW}
-      WHERE NOT EXISTS (SELECT 1 FROM switches WHERE name = 'storage_full')`,
+      sql`INSERT INTO kill_switches (name, reason, since) SELECT 'storage_full', ${`${meta.size_after} bytes`}, ${NOW}
+      WHERE NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full')`,
     );
   } else {
-    await all(db, sql`DELETE FROM switches WHERE name = 'storage_full'`);
+    await all(db, sql`DELETE FROM kill_switches WHERE name = 'storage_full'`);
   }
 }

@@ -15,7 +15,7 @@ export const commitGroups = sqliteTable(
 );
 
 /** Switches the operator or a safety check throws: presence means on. */
-export const switches = sqliteTable("switches", {
+export const killSwitches = sqliteTable("kill_switches", {
   name: text("name").primaryKey(),
   reason: text("reason").notNull(),
   since: integer("since").notNull(),

@@ -1,7 +1,7 @@
 /** Composes one commit group of a book: expire what is due, the operations in order, their events, and what they did. */
 import { commit, type Group, newGroup, type NotCommitted } from "../platform/commit.ts";
 import { all, raw, type Sql, sql } from "../platform/sql.ts";
-import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
+import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceRfq } from "./announce.ts";
 import { expireDue, nextDue } from "./expire.ts";
 import {
@@ -18,7 +18,7 @@ import type { GroupEffects, Operation } from "./operation.ts";
 export type GroupDone = {
   readonly committed: true;
   readonly effects: GroupEffects;
-  readonly events: readonly LoggedEvent[];
+  readonly events: readonly StreamEvent[];
   /** Unix milliseconds of the book's next expiry, or null. */
   readonly nextDue: number | null;
 };
@@ -69,7 +69,7 @@ function readReport(rows: readonly (readonly unknown[])[]): GroupDone {
       endedBy: new Set(typed<{ operation: string }>(ended).map((row) => row.operation)),
     },
     nextDue: typed<{ due: number | null }>(due)[0]?.due ?? null,
-    events: typed<LoggedEvent>(events),
+    events: typed<StreamEvent>(events),
   };
 }
 

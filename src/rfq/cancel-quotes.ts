@@ -5,8 +5,8 @@ import { commit, newGroup } from "../platform/commit.ts";
 import { Problem, unavailable } from "../platform/problem.ts";
 import { all, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
-import { pushHints } from "../streams/notify.ts";
+import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
+import { notifyStreams } from "../streams/notify.ts";
 import { announceRfq } from "./announce.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
 import type { Actor } from "../platform/actor.ts";
@@ -34,7 +34,7 @@ export async function cancelQuotes(env: Env, actor: Actor, filter: QuoteFilter):
       env.DB,
       sql`SELECT count(*) AS n FROM quotes WHERE ended_by = ${uuid(operation)}`,
     );
-    await pushHints(env, await all<LoggedEvent>(env.DB, eventsToPush(group)));
+    await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
     const n = cancelled[0]?.n ?? 0;
     const denied = n === 0 ? await actorRejection(env.DB, actor) : undefined;
     if (denied !== undefined) throw new Problem(denied);

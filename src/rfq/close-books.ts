@@ -3,8 +3,8 @@ import type { Venue } from "../platform/venues.ts";
 import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
 import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { eventsToPush, type LoggedEvent } from "../streams/event-log.ts";
-import { pushHints } from "../streams/notify.ts";
+import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
+import { notifyStreams } from "../streams/notify.ts";
 import { announceRfq } from "./announce.ts";
 import { endedAs, releaseQuotesEndedBy } from "./release.ts";
 
@@ -38,7 +38,7 @@ export async function pauseVenue(env: Env, venue: Venue): Promise<number> {
       group,
       closeRequests(group, uuidv7(), sql`request_id IN (${open})`),
     );
-    await pushHints(env, await all<LoggedEvent>(env.DB, eventsToPush(group)));
+    await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
     const ended =
       (
         await first<{ n: number }>(

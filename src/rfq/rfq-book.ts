@@ -7,7 +7,7 @@ import { faultHook } from "../platform/fault.ts";
 import { first, sql, uuid } from "../platform/sql.ts";
 import { bookStream } from "../streams/event-log.ts";
 import { receiveCommand } from "./socket-commands.ts";
-import { pushHints } from "../streams/notify.ts";
+import { notifyStreams } from "../streams/notify.ts";
 import { StreamObject } from "../streams/stream-object.ts";
 import { acceptQuote } from "./accept-quote.ts";
 import type { GroupDone } from "./book-group.ts";
@@ -118,7 +118,7 @@ export class RfqBook extends StreamObject {
       done.events.filter((event) => event.stream !== own),
     ];
     if (mine.length > 0) this.ctx.waitUntil(this.sockets.push(mine));
-    if (others.length > 0) this.ctx.waitUntil(pushHints(this.env, others));
+    if (others.length > 0) this.ctx.waitUntil(notifyStreams(this.env, others));
     this.ctx.waitUntil(this.wakeAt(done.nextDue));
   }
 

@@ -26,8 +26,8 @@ import { type Actor, rateKeyOf } from "../platform/actor.ts";
 
 const MAX_FRAME_BYTES = 16 * 1_024;
 /** The tenth bad frame within a minute closes the socket. */
-const MAX_BAD_FRAMES = 10;
-const BAD_FRAME_WINDOW_MS = 60_000;
+const MAX_MALFORMED_FRAMES = 10;
+const MALFORMED_WINDOW_MS = 60_000;
 const COMMAND_ID = /^.{1,64}$/su;
 
 const Quote = QuoteBody.extend({
@@ -60,7 +60,7 @@ export async function receiveCommand(
   } catch (error) {
     if (error instanceof Problem) {
       // Refused before any book was asked: malformed, not allowed, or too many.
-      countBadFrame(socket);
+      countMalformedFrame(socket);
       return replyProblem(socket, id, error.data);
     }
     log("error", "streams.command_failed", errorFields(error));
@@ -125,13 +125,18 @@ function readCommand(fields: Record<string, unknown>, actor: Actor): Command {
     : { op: "cancel_quote", actor, operationId: uuidv7(), quoteId: named.quote_id };
 }
 
-function countBadFrame(socket: WebSocket): void {
+function countMalformedFrame(socket: WebSocket): void {
   const state = readState(socket);
   const now = Date.now();
-  const fresh = now - state.badSince > BAD_FRAME_WINDOW_MS;
-  const badFrames = fresh ? 1 : state.badFrames + 1;
-  socket.serializeAttachment({ ...state, badSince: fresh ? now : state.badSince, badFrames });
-  if (badFrames >= MAX_BAD_FRAMES) closeSocket(socket, CLOSE_POLICY, "too many bad frames");
+  const fresh = now - state.malformedSince > MALFORMED_WINDOW_MS;
+  const malformedFrames = fresh ? 1 : state.malformedFrames + 1;
+  socket.serializeAttachment({
+    ...state,
+    malformedSince: fresh ? now : state.malformedSince,
+    malformedFrames,
+  });
+  if (malformedFrames >= MAX_MALFORMED_FRAMES)
+    closeSocket(socket, CLOSE_POLICY, "too many bad frames");
 }
 
 function reply(

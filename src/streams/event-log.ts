@@ -33,7 +33,7 @@ export function announce(group: Group, source: Sql): Sql[] {
 }
 
 /** One event as it lies in the log; `body` is the JSON text of the record's columns. */
-export type LoggedEvent = {
+export type StreamEvent = {
   readonly stream: string;
   readonly seq: number;
   readonly at: number;
@@ -44,6 +44,6 @@ export type LoggedEvent = {
 /** The group's events on streams that somebody reads: the last statement of a batch, so that D1's order decides who must be told. */
 export function eventsToPush(group: Group): Sql {
   return sql`SELECT s.name AS stream, e.seq, e.at, e.type, e.body
-    FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id JOIN stream_readers r ON r.name = s.name
+    FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id JOIN stream_subscribers r ON r.name = s.name
     WHERE e.written_in = ${group.seq} ORDER BY e.stream_id, e.seq`;
 }

@@ -1,15 +1,15 @@
 /** `account.notice`: an operator's action that concerns the user, on their account stream, in the batch of the action. */
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { all, type Sql, sql, uuid } from "../platform/sql.ts";
-import { accountStreamOf, announce, eventsToPush, type LoggedEvent } from "./event-log.ts";
-import { pushHints } from "./notify.ts";
+import { accountStreamOf, announce, eventsToPush, type StreamEvent } from "./event-log.ts";
+import { notifyStreams } from "./notify.ts";
 import type { EventViews } from "./render.ts";
 
 export const NOTICE_EVENTS: EventViews = {
   "account.notice": (body) => JSON.parse(body),
 };
 
-export function noticeTo(
+export function announceNotice(
   group: Group,
   notice: { userId: string; kind: string; subjectId: string | null; when: Sql },
 ): Sql[] {
@@ -22,11 +22,11 @@ export function noticeTo(
 }
 
 /** A notice in a batch of its own, for an order that others carry out later. */
-export async function tellUser(
+export async function sendNotice(
   env: Env,
   notice: { userId: string; kind: string; subjectId: string | null },
 ): Promise<void> {
   const group = newGroup();
-  await commitOrThrow(env.DB, group, noticeTo(group, { ...notice, when: sql`1` }));
-  await pushHints(env, await all<LoggedEvent>(env.DB, eventsToPush(group)));
+  await commitOrThrow(env.DB, group, announceNotice(group, { ...notice, when: sql`1` }));
+  await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
 }

@@ -1,11 +1,11 @@
 /** Telling the objects that hold sockets about committed events. A hint may be lost: cron compares and sends it again. */
 import { errorFields, log } from "../platform/log.ts";
 import { all, sql } from "../platform/sql.ts";
-import type { LoggedEvent } from "./event-log.ts";
+import type { StreamEvent } from "./event-log.ts";
 
 /** What an object with sockets answers to: RfqBook for `book:` streams, Feed for the others. */
 type StreamObject = {
-  push(events: readonly LoggedEvent[]): Promise<void>;
+  push(events: readonly StreamEvent[]): Promise<void>;
   catchUp(): Promise<void>;
   closeSockets(whose: SocketsOf): Promise<void>;
   fetch(request: Request): Promise<Response>;
@@ -26,7 +26,7 @@ export function streamObject(env: Env, stream: string): StreamObject {
 }
 
 /** Hands events to the objects of their streams. Never throws. */
-export async function pushHints(env: Env, events: readonly LoggedEvent[]): Promise<void> {
+export async function notifyStreams(env: Env, events: readonly StreamEvent[]): Promise<void> {
   await Promise.all(
     [...Map.groupBy(events, (event) => event.stream)].map(([stream, own]) =>
       tell(stream, () => streamObject(env, stream).push(own)),
@@ -35,11 +35,11 @@ export async function pushHints(env: Env, events: readonly LoggedEvent[]): Promi
 }
 
 /** Cron: streams with readers whose object has not said that it pushed the last event. */
-export async function hintAgain(env: Env): Promise<void> {
+export async function renotify(env: Env): Promise<void> {
   const behind = await all<{ name: string }>(
     env.DB,
     // From the readers: most streams have none, and theirs never count as pushed.
-    sql`SELECT s.name FROM stream_readers r CROSS JOIN streams s ON s.name = r.name WHERE s.pushed_seq < s.last_seq LIMIT ${MAX_STREAMS_PER_SWEEP}`,
+    sql`SELECT s.name FROM stream_subscribers r CROSS JOIN streams s ON s.name = r.name WHERE s.pushed_seq < s.last_seq LIMIT ${MAX_STREAMS_PER_SWEEP}`,
   );
   await Promise.all(behind.map(({ name }) => tell(name, () => streamObject(env, name).catchUp())));
 }
@@ -59,6 +59,6 @@ async function tell(stream: string, call: () => Promise<void>): Promise<void> {
   try {
     await call();
   } catch (error) {
-    log("warn", "streams.hint_lost", { stream, ...errorFields(error) });
+    log("warn", "streams.notify_failed", { stream, ...errorFields(error) });
   }
 }

@@ -1,6 +1,6 @@
 /** Stored events as wire messages. Rendered once per event, whatever the number of sockets. */
 import { toWireTime } from "../platform/time.ts";
-import type { LoggedEvent } from "./event-log.ts";
+import type { StreamEvent } from "./event-log.ts";
 
 /**
  * How each event type looks on the wire: from the JSON text that its domain stored to the message's `data`. Each domain
@@ -8,7 +8,7 @@ import type { LoggedEvent } from "./event-log.ts";
  */
 export type EventViews = Readonly<Record<string, (body: string) => unknown>>;
 
-export function renderEvent(views: EventViews, event: LoggedEvent): string {
+export function renderEvent(views: EventViews, event: StreamEvent): string {
   const { type, stream, seq, at, body } = event;
   const view = views[type];
   if (view === undefined) throw new Error(`stream ${stream} has an event of unknown type ${type}`);

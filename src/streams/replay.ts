@@ -1,7 +1,7 @@
 /** What a new reader must be sent before live messages: a snapshot, or the events after `since`. */
 import { NOW } from "../platform/commit.ts";
 import { all, prepare, type Sql, sql } from "../platform/sql.ts";
-import type { LoggedEvent } from "./event-log.ts";
+import type { StreamEvent } from "./event-log.ts";
 
 /** Further behind than this, a reader is better served with a snapshot. */
 const MAX_REPLAY = 10_000;
@@ -29,7 +29,7 @@ export async function openStream(
   snapshot: Snapshot | undefined,
 ): Promise<StreamHead & { rows: readonly unknown[] }> {
   const statements = [
-    sql`INSERT INTO stream_readers (name, since) SELECT ${stream}, ${NOW} WHERE NOT EXISTS (SELECT 1 FROM stream_readers WHERE name = ${stream})`,
+    sql`INSERT INTO stream_subscribers (name, since) SELECT ${stream}, ${NOW} WHERE NOT EXISTS (SELECT 1 FROM stream_subscribers WHERE name = ${stream})`,
     sql`SELECT coalesce((SELECT last_seq FROM streams WHERE name = ${stream}), 0) AS lastSeq,
       coalesce((SELECT first_seq FROM streams WHERE name = ${stream}), 1) AS firstKept`,
     ...(snapshot === undefined ? [] : [snapshot.statement]),
@@ -41,7 +41,7 @@ export async function openStream(
 }
 
 export async function closeStream(db: D1Database, stream: string): Promise<void> {
-  await all(db, sql`DELETE FROM stream_readers WHERE name = ${stream}`);
+  await all(db, sql`DELETE FROM stream_subscribers WHERE name = ${stream}`);
 }
 
 /** Why `since` cannot be replayed; undefined when it can. */
@@ -59,9 +59,9 @@ export async function* eventsBetween(
   stream: string,
   after: number,
   upTo: number,
-): AsyncGenerator<LoggedEvent[]> {
+): AsyncGenerator<StreamEvent[]> {
   for (let from = after; from < upTo;) {
-    const page = await all<LoggedEvent>(
+    const page = await all<StreamEvent>(
       db,
       sql`SELECT ${stream} AS stream, e.seq, e.at, e.type, e.body FROM stream_events e
         WHERE e.stream_id = (SELECT stream_id FROM streams WHERE name = ${stream}) AND e.seq > ${from} AND e.seq <= ${upTo}

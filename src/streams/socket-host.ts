@@ -7,7 +7,7 @@
 import { errorFields, log } from "../platform/log.ts";
 import { all, first, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import type { LoggedEvent } from "./event-log.ts";
+import type { StreamEvent } from "./event-log.ts";
 import type { SocketsOf } from "./notify.ts";
 import { type EventViews, renderControl, renderEvent } from "./render.ts";
 import {
@@ -78,7 +78,12 @@ export class SocketHost {
     // Accepted in the same turn in which it was counted, so that parallel upgrades see each other.
     this.#syncing.add(server);
     this.#ctx.acceptWebSocket(server, socketTags(actor));
-    server.serializeAttachment({ actor, endsAt, badSince: 0, badFrames: 0 } satisfies SocketState);
+    server.serializeAttachment({
+      actor,
+      endsAt,
+      malformedSince: 0,
+      malformedFrames: 0,
+    } satisfies SocketState);
     try {
       await this.#sync(server, actor, sinceText === null ? undefined : Number(sinceText));
     } catch (error) {
@@ -91,8 +96,8 @@ export class SocketHost {
   }
 
   /** Sends committed events of this stream to every socket, in order, each once. */
-  push(events: readonly LoggedEvent[]): Promise<void> {
-    return this.#inChain(async () => {
+  push(events: readonly StreamEvent[]): Promise<void> {
+    return this.#inOrder(async () => {
       if (this.#ctx.getWebSockets().length === 0) return this.#unregister();
       const lastPushed = await this.#position();
       const fresh = events.filter((event) => event.seq > lastPushed);
@@ -107,7 +112,7 @@ export class SocketHost {
 
   /** Reads the stream's last number and sends what is missing: the answer to a lost hint. */
   catchUp(): Promise<void> {
-    return this.#inChain(async () => {
+    return this.#inOrder(async () => {
       if (this.#ctx.getWebSockets().length === 0) return this.#unregister();
       const row = await first<{ last_seq: number }>(
         this.#db,
@@ -142,7 +147,7 @@ export class SocketHost {
 
   /** After a socket closed: a stream without readers wakes nobody. */
   left(): Promise<void> {
-    return this.#inChain(async () => {
+    return this.#inOrder(async () => {
       if (
         this.#ctx
           .getWebSockets()
@@ -177,12 +182,12 @@ export class SocketHost {
           socket.send(renderControl("snapshot", this.#stream, head.lastSeq, frame));
       }
     }
-    await this.#inChain(() => this.#join(socket, head.lastSeq));
+    await this.#inOrder(() => this.#join(socket, head.lastSeq));
   }
 
   /** Inside the chain: everybody stands at one number afterwards. */
   async #join(socket: WebSocket, stands: number): Promise<void> {
-    if (this.#readers().length === 0) {
+    if (this.#subscribers().length === 0) {
       this.#recent = [];
       this.#moveTo(Math.max(stands, this.#lastPushed ?? 0));
     } else if ((await this.#position()) < stands) {
@@ -202,7 +207,7 @@ export class SocketHost {
   /** False when memory does not reach back to `since`, or cannot know that number: D1 can. */
   async #joinFromMemory(socket: WebSocket, actor: Actor, since: number): Promise<boolean> {
     let joined = false;
-    await this.#inChain(async () => {
+    await this.#inOrder(async () => {
       const last = this.#lastPushed;
       if (!this.#registered || last === undefined || since > last) return;
       if (since + 1 < (this.#recent[0]?.seq ?? last + 1)) return;
@@ -230,7 +235,7 @@ export class SocketHost {
   }
 
   /** The sockets that stand at `#lastPushed`: those still being synced get there by themselves. */
-  #readers(): WebSocket[] {
+  #subscribers(): WebSocket[] {
     return this.#ctx.getWebSockets().filter((socket) => !this.#syncing.has(socket));
   }
 
@@ -239,8 +244,8 @@ export class SocketHost {
       this.#broadcast(page);
   }
 
-  #broadcast(events: readonly LoggedEvent[]): void {
-    const sockets = this.#readers();
+  #broadcast(events: readonly StreamEvent[]): void {
+    const sockets = this.#subscribers();
     for (const event of events) {
       const message = renderEvent(this.#views, event);
       for (const socket of sockets) send(socket, message);
@@ -293,7 +298,7 @@ export class SocketHost {
     }
   }
 
-  #inChain(task: () => Promise<void>): Promise<void> {
+  #inOrder(task: () => Promise<void>): Promise<void> {
     const done = this.#chain.then(task);
     this.#chain = done.catch((error: unknown) => {
       log("error", "streams.push_failed", { stream: this.#stream, ...errorFields(error) });

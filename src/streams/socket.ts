@@ -7,8 +7,8 @@ export type SocketState = {
   /** Unix milliseconds at which the credential behind the socket ends; null when it does not. */
   readonly endsAt: number | null;
   /** Start of the current minute of bad frames, and how many it had. */
-  readonly badSince: number;
-  readonly badFrames: number;
+  readonly malformedSince: number;
+  readonly malformedFrames: number;
 };
 
 /** The credential behind the socket was revoked, expired or frozen: get a new one before you reconnect. */

@@ -1,7 +1,7 @@
 /** What every Durable Object that holds sockets shares: RfqBook for book streams, Feed for the others. */
 import { DurableObject } from "cloudflare:workers";
 import { config } from "../platform/config.ts";
-import type { LoggedEvent } from "./event-log.ts";
+import type { StreamEvent } from "./event-log.ts";
 import type { SocketsOf } from "./notify.ts";
 import { answerClose } from "./socket.ts";
 import { SocketHost, type StreamContent } from "./socket-host.ts";
@@ -20,7 +20,7 @@ export abstract class StreamObject extends DurableObject<Env> {
   /** Arms the alarm for the instant at which the next credential of a socket ends; null when none does. */
   protected abstract wakeAt(instant: number | null): Promise<void>;
 
-  push(events: readonly LoggedEvent[]): Promise<void> {
+  push(events: readonly StreamEvent[]): Promise<void> {
     return this.sockets.push(events);
   }
 

@@ -38,7 +38,7 @@ export const streamEvents = sqliteTable(
 );
 
 /** Streams that some object has sockets for. A stream without a row here wakes nobody. */
-export const streamReaders = sqliteTable("stream_readers", {
+export const streamSubscribers = sqliteTable("stream_subscribers", {
   name: text("name").primaryKey(),
   since: integer("since").notNull(),
 });

@@ -39,7 +39,7 @@ it("addresses are the factory's own, and none is given out while the factory is 
   ).rejects.toThrow(/unavailable/);
 });
 
-it("vault and unswept addresses together hold what is issued, at the confirmed block, before and after a sweep and a payment", async () => {
+it("vault and sweepable addresses together hold what is issued, at the confirmed block, before and after a sweep and a payment", async () => {
   const stage = await openStage();
   const users = [await stage.user(), await stage.user(), await stage.user()];
   await stage.watch();
@@ -51,7 +51,7 @@ it("vault and unswept addresses together hold what is issued, at the confirmed b
   const check = () => checkHoldings(env.DB, stage.chain.chain, holdings);
   const at = await first<{ block: number; hash: string }>(
     env.DB,
-    sql`SELECT final_number AS block, lower(hex(final_hash)) AS hash FROM chain_cursors WHERE chain = ${stage.chain.chain}`,
+    sql`SELECT confirmed_number AS block, lower(hex(confirmed_hash)) AS hash FROM chain_cursors WHERE chain = ${stage.chain.chain}`,
   );
   const sums = await holdings({
     chain: stage.chain.chain,

@@ -28,7 +28,7 @@ async function rewind(stage: Stage, block: number): Promise<void> {
   const { hash } = await stage.client.getBlock({ blockNumber: BigInt(block) });
   await all(
     env.DB,
-    sql`UPDATE chain_cursors SET final_number = ${block}, final_hash = unhex(${(hash as Hex).slice(2)}), scanned_number = ${block},
+    sql`UPDATE chain_cursors SET confirmed_number = ${block}, confirmed_hash = unhex(${(hash as Hex).slice(2)}), scanned_number = ${block},
     scanned_hash = unhex(${(hash as Hex).slice(2)}) WHERE chain = ${stage.chain.chain}`,
   );
   await all(env.DB, sql`DELETE FROM chain_blocks WHERE chain = ${stage.chain.chain}`);
@@ -346,13 +346,13 @@ describe("nodes", () => {
         return answer;
       return stage.rpc("eth_getBlockByNumber", [`0x${finalized.toString(16)}`, false]);
     });
-    const desk = { ...stage.watcher, chain: { ...stage.chain, rpc_urls: [url] } };
+    const context = { ...stage.watcher, chain: { ...stage.chain, rpc_urls: [url] } };
     await stage.mintUsdc(user.address, 2n);
     await stage.mine(10);
-    await watchChain(desk);
+    await watchChain(context);
     expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming" }]);
     finalized += 5;
-    await watchChain(desk);
+    await watchChain(context);
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 2n, pending: 0n });
   });
 });

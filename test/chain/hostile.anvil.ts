@@ -153,14 +153,14 @@ it("a sweep that the token refuses is not tried again before its wait is over, a
   expect(await sweeps()).toHaveLength(1);
   const waiting = await first<{ wait: number }>(
     env.DB,
-    sql`SELECT not_before - CAST(round(unixepoch('subsec') * 1000) AS INTEGER) AS wait FROM unswept WHERE chain = ${stage.chain.chain}`,
+    sql`SELECT not_before - CAST(round(unixepoch('subsec') * 1000) AS INTEGER) AS wait FROM sweepable WHERE chain = ${stage.chain.chain}`,
   );
   expect(waiting?.wait).toBeGreaterThan(3_000_000);
   await mode(HONEST);
   await stage.mine();
   await payer.round();
   expect(await sweeps()).toHaveLength(1);
-  await all(env.DB, sql`UPDATE unswept SET not_before = 0 WHERE chain = ${stage.chain.chain}`);
+  await all(env.DB, sql`UPDATE sweepable SET not_before = 0 WHERE chain = ${stage.chain.chain}`);
   expect(await drive(stage, id)).toBe("settled");
   expect(await sweeps()).toHaveLength(2);
   expect(await stage.paidCount(paymentId)).toBe(1);

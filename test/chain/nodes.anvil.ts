@@ -201,9 +201,9 @@ describe("a payer whose first RPC node", () => {
     const user = await funded(stage);
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
     const gone = "http://127.0.0.1:1";
-    const { desk } = await stage.payer();
+    const { context } = await stage.payer();
     await expect(
-      payRound({ ...desk, chain: { ...stage.chain, rpc_urls: [gone] } }),
+      payRound({ ...context, chain: { ...stage.chain, rpc_urls: [gone] } }),
     ).rejects.toThrow(/No RPC endpoint/);
     expect(
       await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`),

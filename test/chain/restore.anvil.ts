@@ -14,7 +14,7 @@ import {
 } from "../../src/custody/watcher/restore-addresses.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import type { PaymentOrder } from "../../src/custody/payer/withdrawal-snapshot.ts";
+import type { WithdrawalSnapshot } from "../../src/custody/payer/withdrawal-snapshot.ts";
 import { restorePayments } from "../../src/custody/payer/restore-payments.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
@@ -29,7 +29,7 @@ async function openRestored() {
   await stage.mintUsdc(stage.vault, 1_000n);
   await stage.confirm();
   await stage.watch();
-  const lost: PaymentOrder = {
+  const lost: WithdrawalSnapshot = {
     paymentId: paymentId(user.userId, "lost-1"),
     withdrawalId: crypto.randomUUID(),
     jobId: crypto.randomUUID(),

@@ -61,7 +61,7 @@ describe("a payment", () => {
     const old = await stage.payer();
     const young = await stage.payer();
     const rounds = await Promise.all([young.round(), old.round(), young.round()]);
-    expect(rounds.map((round) => round.state)).toContain("deposed");
+    expect(rounds.map((round) => round.state)).toContain("lease_lost");
     expect(
       await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`),
     ).toHaveLength(1);
@@ -216,7 +216,7 @@ describe("the vault's answers", () => {
     for (const id of ids) expect(await stage.withdrawal(id)).toMatchObject({ state: "settled" });
     expect(await stage.usdcOf(stage.vault)).toBe(30n);
     expect(
-      await all(env.DB, sql`SELECT 1 FROM unswept WHERE chain = ${stage.chain.chain}`),
+      await all(env.DB, sql`SELECT 1 FROM sweepable WHERE chain = ${stage.chain.chain}`),
     ).toEqual([]);
     const kinds = await all<{ kind: string }>(
       env.DB,
@@ -360,13 +360,13 @@ describe("the operator", () => {
     await all(env.DB, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(frozen.userId)}`);
     await all(
       env.DB,
-      sql`INSERT INTO switches (name, reason, since) VALUES ('withdrawals_paused', 'test', 0)`,
+      sql`INSERT INTO kill_switches (name, reason, since) VALUES ('withdrawals_paused', 'test', 0)`,
     );
     const waits = await stage.withdraw(frozen.userId, USDC, 10n, someone());
     const goes = await stage.withdraw(free.userId, USDC, 10n, someone());
     const payer = await stage.payer();
     expect(await payer.round()).toEqual({ state: "idle" });
-    await all(env.DB, sql`DELETE FROM switches WHERE name = 'withdrawals_paused'`);
+    await all(env.DB, sql`DELETE FROM kill_switches WHERE name = 'withdrawals_paused'`);
     expect(await drive(stage, goes.id)).toBe("settled");
     expect(await stage.withdrawal(waits.id)).toMatchObject({ state: "queued" });
     await all(

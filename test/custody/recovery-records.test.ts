@@ -1,15 +1,18 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
-import { copiesUnder, KEPT_MS, pruneCopies } from "../../src/custody/recovery-records.ts";
-import { endedLongAgo, type PaymentOrder } from "../../src/custody/payer/withdrawal-snapshot.ts";
+import { recordsUnder, RETENTION_MS, pruneRecords } from "../../src/custody/recovery-records.ts";
+import {
+  endedLongAgo,
+  type WithdrawalSnapshot,
+} from "../../src/custody/payer/withdrawal-snapshot.ts";
 import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { makeUser } from "../support/ledger.ts";
 
 const db = env.DB;
 
-async function withdrawal(state: string, updatedAt: number): Promise<PaymentOrder> {
+async function withdrawal(state: string, updatedAt: number): Promise<WithdrawalSnapshot> {
   const { userId } = await makeUser(db);
   const withdrawalId = uuidv7();
   const paymentId = `0x${withdrawalId.replaceAll("-", "").repeat(2)}`;
@@ -36,24 +39,29 @@ async function withdrawal(state: string, updatedAt: number): Promise<PaymentOrde
 it("copies of orders go once their withdrawal ended longer ago than a database can be taken back, and not before", async () => {
   const now = Date.now();
   const old = [
-    await withdrawal("settled", now - KEPT_MS - 1_000),
-    await withdrawal("failed", now - KEPT_MS - 1_000),
+    await withdrawal("settled", now - RETENTION_MS - 1_000),
+    await withdrawal("failed", now - RETENTION_MS - 1_000),
   ];
   const young = [
-    await withdrawal("settled", now - KEPT_MS + 60_000),
+    await withdrawal("settled", now - RETENTION_MS + 60_000),
     await withdrawal("submitted", 0),
     await withdrawal("queued", 0),
   ];
   // Known to the copy alone: after a restore that is what it is there for.
-  const unknown = { ...(young[0] as PaymentOrder), paymentId: "0xff", withdrawalId: uuidv7() };
+  const unknown = {
+    ...(young[0] as WithdrawalSnapshot),
+    paymentId: "0xff",
+    withdrawalId: uuidv7(),
+  };
   const kept = [...young, unknown];
   await runInDurableObject(env.PAYER.getByName(uuidv7()), async (_, { storage }) => {
     for (const order of [...old, ...kept]) await storage.put(`order:${order.paymentId}`, order);
     const prune = () =>
-      pruneCopies<PaymentOrder>(storage, "order:", (copies) => endedLongAgo(db, copies));
+      pruneRecords<WithdrawalSnapshot>(storage, "order:", (copies) => endedLongAgo(db, copies));
     await prune();
-    const left: PaymentOrder[] = [];
-    for await (const page of copiesUnder<PaymentOrder>(storage, "order:")) left.push(...page);
+    const left: WithdrawalSnapshot[] = [];
+    for await (const page of recordsUnder<WithdrawalSnapshot>(storage, "order:"))
+      left.push(...page);
     expect(left.map(({ paymentId }) => paymentId).toSorted()).toEqual(
       kept.map(({ paymentId }) => paymentId).toSorted(),
     );
@@ -72,7 +80,7 @@ it("a turn looks at a bounded page, once an hour, and the next one goes on from 
       );
     const pages: number[] = [];
     const prune = async () => {
-      await pruneCopies(storage, "order:", async (copies) => {
+      await pruneRecords(storage, "order:", async (copies) => {
         pages.push(copies.size);
         return [...copies.keys()].filter((key) => key.endsWith("0"));
       });

@@ -123,7 +123,7 @@ it("a replay is answered while withdrawals are paused; a new one is refused and 
   await withdraw({ client_withdrawal_id: "old", to_address: to });
   await all(
     db,
-    sql`INSERT INTO switches (name, reason, since) VALUES ('withdrawals_paused', 'test', 0)`,
+    sql`INSERT INTO kill_switches (name, reason, since) VALUES ('withdrawals_paused', 'test', 0)`,
   );
   try {
     expect(
@@ -134,7 +134,7 @@ it("a replay is answered while withdrawals are paused; a new one is refused and 
     const refused = await withdraw({ client_withdrawal_id: "new", to_address: to });
     expect([refused.status, refused.json["code"]]).toEqual([503, "withdrawals_paused"]);
   } finally {
-    await all(db, sql`DELETE FROM switches WHERE name = 'withdrawals_paused'`);
+    await all(db, sql`DELETE FROM kill_switches WHERE name = 'withdrawals_paused'`);
   }
   expect(
     (await withdraw({ client_withdrawal_id: "new", to_address: to })).headers.get(

@@ -302,11 +302,11 @@ async function chainAt(block: number) {
   await fund(db, user.userId, key, 100n, chain);
   await all(
     db,
-    sql`INSERT INTO chain_cursors (chain, final_number, final_hash, scanned_number, scanned_hash, head_number, moved_in, moved_at)
+    sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number, scanned_hash, head_number, moved_in, moved_at)
     VALUES (${chain}, ${block}, ${blob(hex(32))}, ${block}, ${blob(hex(32))}, ${block}, 1, 1)`,
   );
   const at = (next: number) =>
-    all(db, sql`UPDATE chain_cursors SET final_number = ${next} WHERE chain = ${chain}`);
+    all(db, sql`UPDATE chain_cursors SET confirmed_number = ${next} WHERE chain = ${chain}`);
   const check = async (held: bigint | undefined) => {
     const asked: Parameters<HoldingsAt>[0][] = [];
     const holdingsAt: HoldingsAt = async (query) => {
@@ -324,7 +324,8 @@ async function chainAt(block: number) {
 }
 
 const paused = async () =>
-  (await first(db, sql`SELECT 1 FROM switches WHERE name = 'withdrawals_paused'`)) !== undefined;
+  (await first(db, sql`SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused'`)) !==
+  undefined;
 
 it("holdings are compared at the confirmed block by its hash; more than is issued is fine", async () => {
   const { check, key } = await chainAt(40);
@@ -344,7 +345,7 @@ it("a shortfall is named at once and pauses withdrawals when a second block show
   await at(41);
   await check(98n);
   expect(await paused()).toBe(true);
-  await all(db, sql`DELETE FROM switches WHERE name = 'withdrawals_paused'`);
+  await all(db, sql`DELETE FROM kill_switches WHERE name = 'withdrawals_paused'`);
   await at(42);
   expect((await check(100n)).own).toEqual([]);
   await at(43);

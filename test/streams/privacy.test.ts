@@ -94,7 +94,7 @@ describe("readers", () => {
     const actor = await newActor();
     const reader = await connect(actor, bookStream(book));
     const readersOf = () =>
-      env.DB.prepare("SELECT count(*) AS n FROM stream_readers WHERE name = ?")
+      env.DB.prepare("SELECT count(*) AS n FROM stream_subscribers WHERE name = ?")
         .bind(bookStream(book))
         .first("n");
     expect(await readersOf()).toBe(1);

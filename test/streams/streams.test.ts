@@ -6,7 +6,7 @@ import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { closeEndedSockets } from "../../src/streams/close-ended.ts";
 import { accountStream, bookStream } from "../../src/streams/event-log.ts";
-import { hintAgain, streamObject } from "../../src/streams/notify.ts";
+import { renotify, streamObject } from "../../src/streams/notify.ts";
 import { accept, newActor, newBook, openRequest, placedQuote } from "../support/rfq.ts";
 import { connect } from "../support/socket.ts";
 
@@ -161,7 +161,7 @@ describe("an account stream", () => {
     )
       .bind(accountStream(taker.userId))
       .run();
-    await hintAgain(env);
+    await renotify(env);
     expect(await reader.until((message) => message.type === "account.notice")).toMatchObject({
       seq: 1,
     });

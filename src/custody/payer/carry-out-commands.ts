@@ -2,11 +2,11 @@
 import { MAX_VOIDS, voidCall } from "../../chain/vault.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, readUuid, sql } from "../../platform/sql.ts";
-import type { Desk, PayerDesk } from "./payer-context.ts";
+import type { HeadView, PayerContext } from "./payer-context.ts";
 import { makeTransaction } from "./make-transaction.ts";
 
 /** Orders that need no transaction, and those whose withdrawal has come to its end. */
-export async function closeCommands({ db, chain }: PayerDesk): Promise<void> {
+export async function closeCommands({ db, chain }: PayerContext): Promise<void> {
   const [open] = await all<{ n: number }>(
     db,
     sql`SELECT count(*) AS n FROM chain_commands WHERE chain = ${chain.chain} AND kind <> 'resume_chain' AND done_in IS NULL`,
@@ -30,22 +30,22 @@ export async function closeCommands({ db, chain }: PayerDesk): Promise<void> {
 }
 
 /** `fail`: the id is voided on the chain; the funds go back when the watcher has read that at the confirmed height. */
-export async function voidOrdered(desk: Desk): Promise<boolean> {
+export async function voidCommanded(context: HeadView): Promise<boolean> {
   const rows = await all<{ id: string; payment: string }>(
-    desk.db,
+    context.db,
     sql`SELECT DISTINCT hex(w.withdrawal_id) AS id, lower(hex(w.payment_id)) AS payment FROM chain_commands c
       JOIN withdrawals w ON w.withdrawal_id = c.withdrawal_id AND w.chain = c.chain
-      WHERE c.chain = ${desk.chain.chain} AND c.kind = 'fail' AND c.done_in IS NULL AND w.state IN ('queued', 'submitted')
+      WHERE c.chain = ${context.chain.chain} AND c.kind = 'fail' AND c.done_in IS NULL AND w.state IN ('queued', 'submitted')
         AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = 'void' AND m.ended_in IS NULL)
       LIMIT ${MAX_VOIDS}`,
   );
   if (rows.length === 0) return false;
   const call = await voidCall(
-    desk.endpoint,
-    desk.chain,
+    context.endpoint,
+    context.chain,
     rows.map((row) => `0x${row.payment}` as const),
   );
-  return makeTransaction(desk, {
+  return makeTransaction(context, {
     kind: "void",
     call,
     batchNo: null,

@@ -6,22 +6,24 @@ import { NodeDisagrees, askAny, noncesAtBlock, readHeader } from "../../chain/rp
 import { PAYMENT_STATE, readOutcomes } from "../../chain/vault.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { sql, uuid } from "../../platform/sql.ts";
-import { eventsToPush, type LoggedEvent } from "../../streams/event-log.ts";
+import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { liveMembers, type OpenTransaction } from "./open-transactions.ts";
 import { haltPayer, hasLease } from "./payer-lease.ts";
-import type { Desk } from "./payer-context.ts";
+import type { HeadView } from "./payer-context.ts";
 
-export async function endFinal(desk: Desk, transaction: OpenTransaction): Promise<void> {
-  const { db, chain, cursor, account } = desk;
-  if (transaction.nonce >= desk.usedNonces) return;
+export async function endConfirmed(context: HeadView, transaction: OpenTransaction): Promise<void> {
+  const { db, chain, cursor, account } = context;
+  if (transaction.nonce >= context.usedNonces) return;
   const ids = await liveMembers(db, transaction.id);
   const judged = await askAny(chain, async (endpoint) => {
-    const final = await readHeader(endpoint, cursor.final.number);
-    if (final.hash !== cursor.final.hash)
-      throw new NodeDisagrees(`block ${cursor.final.number} is not the confirmed one`);
-    const used = await noncesAtBlock(endpoint, account.address, cursor.final.hash);
-    return used > transaction.nonce ? readOutcomes(endpoint, chain, ids, cursor.final.hash) : null;
+    const confirmed = await readHeader(endpoint, cursor.confirmed.number);
+    if (confirmed.hash !== cursor.confirmed.hash)
+      throw new NodeDisagrees(`block ${cursor.confirmed.number} is not the confirmed one`);
+    const used = await noncesAtBlock(endpoint, account.address, cursor.confirmed.hash);
+    return used > transaction.nonce
+      ? readOutcomes(endpoint, chain, ids, cursor.confirmed.hash)
+      : null;
   });
   if (judged === null) return;
   if (judged.states.some((state) => state !== PAYMENT_STATE.none)) {
@@ -33,21 +35,21 @@ export async function endFinal(desk: Desk, transaction: OpenTransaction): Promis
     return;
   }
   const consumed = transaction.batchNo === null || judged.nextBatchNo > transaction.batchNo;
-  await endTransaction(desk, transaction, consumed ? "done" : "unused");
+  await endTransaction(context, transaction, consumed ? "done" : "unused");
 }
 
 async function endTransaction(
-  desk: Desk,
+  context: HeadView,
   transaction: OpenTransaction,
   state: "done" | "unused",
 ): Promise<void> {
-  const { chain } = desk.chain;
+  const { chain } = context.chain;
   const group = newGroup();
   const ended = sql`SELECT 1 FROM chain_transactions t WHERE t.transaction_id = ${uuid(transaction.id)} AND t.ended_in = ${group.seq}`;
-  const result = await commit(desk.db, group, [
+  const result = await commit(context.db, group, [
     sql`UPDATE chain_transactions SET state = ${state}, ended_in = ${group.seq}
-      WHERE transaction_id = ${uuid(transaction.id)} AND state = 'open' AND ${hasLease(chain, desk.token)}
-        AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND final_number >= ${desk.cursor.final.number})`,
+      WHERE transaction_id = ${uuid(transaction.id)} AND state = 'open' AND ${hasLease(chain, context.token)}
+        AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND confirmed_number >= ${context.cursor.confirmed.number})`,
     sql`UPDATE batch_members SET ended_in = ${group.seq}, outcome = 'returned'
       WHERE transaction_id = ${uuid(transaction.id)} AND ended_in IS NULL AND EXISTS (${ended})`,
     sql`UPDATE withdrawals SET state = 'queued', transaction_hash = NULL, updated_at = ${group.at}, changed_in = ${group.seq}
@@ -60,5 +62,5 @@ async function endTransaction(
   ]);
   if (!result.committed)
     throw new Error(`a transaction of ${chain} was not ended`, { cause: result.cause });
-  await desk.push((result.rows?.at(-1) ?? []).map((row) => row as LoggedEvent));
+  await context.push((result.rows?.at(-1) ?? []).map((row) => row as StreamEvent));
 }

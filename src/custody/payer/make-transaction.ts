@@ -1,31 +1,31 @@
 import { raiseAlert } from "../../chain/alert.ts";
 import { ceilingOf, firstFees } from "../../chain/fees.ts";
 import { readCounts } from "./open-transactions.ts";
-import type { Desk } from "./payer-context.ts";
+import type { HeadView } from "./payer-context.ts";
 import { send } from "./send-transaction.ts";
 import { type NewTransaction, storeTransaction } from "./store-transaction.ts";
 
 /** Signs, stores and sends. True when the guard granted the nonce. */
 export async function makeTransaction(
-  desk: Desk,
+  context: HeadView,
   transaction: Omit<NewTransaction, "nonce" | "fees">,
 ): Promise<boolean> {
-  const fees = firstFees(desk.market, ceilingOf(desk.chain.max_fee_gwei));
+  const fees = firstFees(context.market, ceilingOf(context.chain.max_fee_gwei));
   if (fees === undefined) {
     await raiseAlert(
-      desk.db,
+      context.db,
       "fee_ceiling",
-      desk.chain.chain,
-      `the base fee of ${desk.market.baseFee} wei is above max_fee_gwei`,
+      context.chain.chain,
+      `the base fee of ${context.market.baseFee} wei is above max_fee_gwei`,
     );
     return false;
   }
-  const counts = await readCounts(desk.db, desk.chain.chain, desk.account.address);
-  const nonce = Math.max(counts.nextNonce, desk.usedNonces);
-  if (nonce > desk.usedNonces) return false;
-  const signed = await storeTransaction(desk, desk.account, { ...transaction, nonce, fees });
+  const counts = await readCounts(context.db, context.chain.chain, context.account.address);
+  const nonce = Math.max(counts.nextNonce, context.usedNonces);
+  if (nonce > context.usedNonces) return false;
+  const signed = await storeTransaction(context, context.account, { ...transaction, nonce, fees });
   if (signed === undefined) return false;
-  await send(desk, signed.raw);
-  await desk.cut?.("sent");
+  await send(context, signed.raw);
+  await context.cut?.("sent");
   return true;
 }

@@ -18,7 +18,7 @@ import { checksumAddress } from "../../assets/address.ts";
 import type { AssetKey } from "../../assets/asset.ts";
 import { choosePayments, type Job } from "./choose-payments.ts";
 import { PAYABLE } from "./store-transaction.ts";
-import type { Desk } from "./payer-context.ts";
+import type { HeadView } from "./payer-context.ts";
 import { makeTransaction } from "./make-transaction.ts";
 
 /** Oldest withdrawals looked at for one payment: twice what fits, so that a few that must wait hold nobody up. */
@@ -26,37 +26,37 @@ const JOBS_LOOKED_AT = 2 * MAX_PAYMENTS;
 /** After this the vault refuses a batch that was signed and not mined: nothing old is paid by surprise. */
 const DEADLINE_SECS = 86_400n;
 
-export async function payNext(desk: Desk, batchNo: number): Promise<boolean> {
-  const jobs = await readJobs(desk);
+export async function payNext(context: HeadView, batchNo: number): Promise<boolean> {
+  const jobs = await readJobs(context);
   if (jobs.length === 0) return false;
   const held = new Map<AssetKey, bigint>();
   for (const asset of new Set(jobs.map((job) => job.asset))) {
     held.set(
       asset,
       await readHolding(
-        desk.endpoint,
-        tokenOf(desk.settings, desk.chain, asset),
-        checksumAddress(desk.chain.vault),
+        context.endpoint,
+        tokenOf(context.settings, context.chain, asset),
+        checksumAddress(context.chain.vault),
       ),
     );
   }
   const { chosen, missing } = choosePayments(jobs, held, MAX_PAYMENTS);
-  if (missing.size > 0 && (await sweep(desk, missing))) return true;
+  if (missing.size > 0 && (await sweep(context, missing))) return true;
   if (chosen.length === 0) return false;
 
   const payments: Payment[] = chosen.map((job) => ({
-    ...tokenOf(desk.settings, desk.chain, job.asset),
+    ...tokenOf(context.settings, context.chain, job.asset),
     id: job.paymentId,
     amount: job.amount,
     to: job.to,
   }));
-  const call = await payCall(desk.endpoint, desk.chain, {
+  const call = await payCall(context.endpoint, context.chain, {
     batchNo,
-    deadline: desk.head.timestamp + DEADLINE_SECS,
+    deadline: context.head.timestamp + DEADLINE_SECS,
     payments,
   });
-  if (!(await wouldRun(desk, call))) return false;
-  return makeTransaction(desk, {
+  if (!(await wouldRun(context, call))) return false;
+  return makeTransaction(context, {
     kind: "pay",
     call,
     batchNo,
@@ -64,7 +64,7 @@ export async function payNext(desk: Desk, batchNo: number): Promise<boolean> {
   });
 }
 
-async function readJobs({ db, chain }: Desk): Promise<Job[]> {
+async function readJobs({ db, chain }: HeadView): Promise<Job[]> {
   const rows = await all<{
     id: string;
     payment: string;
@@ -76,7 +76,7 @@ async function readJobs({ db, chain }: Desk): Promise<Job[]> {
     sql`SELECT hex(w.withdrawal_id) AS id, lower(hex(w.payment_id)) AS payment, w.asset, CAST(w.amount AS TEXT) AS amount, hex(w.to_address) AS to_address
       FROM withdrawals w
       WHERE w.chain = ${chain.chain} AND ${PAYABLE} AND (w.not_before IS NULL OR w.not_before <= ${NOW})
-        AND NOT EXISTS (SELECT 1 FROM switches WHERE name = 'withdrawals_paused')
+        AND NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
       ORDER BY w.created_at, w.withdrawal_id LIMIT ${JOBS_LOOKED_AT}`,
   );
   return rows.map((row) => ({
@@ -89,43 +89,43 @@ async function readJobs({ db, chain }: Desk): Promise<Job[]> {
 }
 
 /** Fetches what deposit addresses hold, largest first, as one transaction apart from the payment. One sweep at a time. */
-async function sweep(desk: Desk, missing: ReadonlyMap<AssetKey, bigint>): Promise<boolean> {
+async function sweep(context: HeadView, missing: ReadonlyMap<AssetKey, bigint>): Promise<boolean> {
   const [open] = await all<{ n: number }>(
-    desk.db,
-    sql`SELECT count(*) AS n FROM chain_transactions WHERE chain = ${desk.chain.chain} AND kind = 'sweep' AND state = 'open'`,
+    context.db,
+    sql`SELECT count(*) AS n FROM chain_transactions WHERE chain = ${context.chain.chain} AND kind = 'sweep' AND state = 'open'`,
   );
   if (open?.n !== 0) return false;
   const items: SweepItem[] = [];
   for (const [asset, amount] of missing) {
     if (items.length < MAX_SWEEPS)
-      items.push(...(await sweepable(desk, asset, amount, MAX_SWEEPS - items.length)));
+      items.push(...(await sweepable(context, asset, amount, MAX_SWEEPS - items.length)));
   }
   if (items.length === 0) return false;
-  const call = await sweepCall(desk.endpoint, desk.chain, items);
+  const call = await sweepCall(context.endpoint, context.chain, items);
   return (
-    (await wouldRun(desk, call)) &&
-    makeTransaction(desk, { kind: "sweep", call, batchNo: null, members: [] })
+    (await wouldRun(context, call)) &&
+    makeTransaction(context, { kind: "sweep", call, batchNo: null, members: [] })
   );
 }
 
 async function sweepable(
-  desk: Desk,
+  context: HeadView,
   asset: AssetKey,
   missing: bigint,
   limit: number,
 ): Promise<SweepItem[]> {
   const rows = await all<{ address: string; salt: string }>(
-    desk.db,
-    sql`SELECT hex(u.address) AS address, lower(hex(a.salt)) AS salt FROM unswept u
+    context.db,
+    sql`SELECT hex(u.address) AS address, lower(hex(a.salt)) AS salt FROM sweepable u
       JOIN deposit_addresses a ON a.chain = u.chain AND a.address = u.address
-      WHERE u.chain = ${desk.chain.chain} AND u.asset = ${asset} AND (u.not_before IS NULL OR u.not_before <= ${NOW}) ORDER BY u.amount DESC LIMIT ${limit}`,
+      WHERE u.chain = ${context.chain.chain} AND u.asset = ${asset} AND (u.not_before IS NULL OR u.not_before <= ${NOW}) ORDER BY u.amount DESC LIMIT ${limit}`,
   );
-  const token: Token = tokenOf(desk.settings, desk.chain, asset);
+  const token: Token = tokenOf(context.settings, context.chain, asset);
   const items: SweepItem[] = [];
   let found = 0n;
   for (const { address, salt } of rows) {
     if (found >= missing) break;
-    const holds = await readHolding(desk.endpoint, token, checksumAddress(address));
+    const holds = await readHolding(context.endpoint, token, checksumAddress(address));
     if (holds === 0n) continue;
     found += holds;
     items.push({ ...token, salt: `0x${salt}` satisfies Hex });
@@ -134,18 +134,18 @@ async function sweepable(
 }
 
 /** A call that would revert as a whole (role taken away, paused, wrong count) is not worth its gas; somebody must look. */
-async function wouldRun(desk: Desk, call: Call): Promise<boolean> {
+async function wouldRun(context: HeadView, call: Call): Promise<boolean> {
   try {
-    await desk.endpoint.client.call({
-      account: desk.account.address,
+    await context.endpoint.client.call({
+      account: context.account.address,
       to: call.to,
       data: call.data,
       gas: call.gasLimit,
     });
-    await clearAlert(desk.db, "payment_refused", desk.chain.chain);
+    await clearAlert(context.db, "payment_refused", context.chain.chain);
     return true;
   } catch (error) {
-    await raiseAlert(desk.db, "payment_refused", desk.chain.chain, describe(error));
+    await raiseAlert(context.db, "payment_refused", context.chain.chain, describe(error));
     return false;
   }
 }

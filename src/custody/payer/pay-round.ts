@@ -10,20 +10,20 @@ import { payerAccount } from "../../chain/payer-account.ts";
 import { askAny, describe, type Endpoint, noncesAtBlock, readHead } from "../../chain/rpc.ts";
 import { readVaultStatus } from "../../chain/vault.ts";
 import { log } from "../../platform/log.ts";
-import { closeCommands, voidOrdered } from "./carry-out-commands.ts";
-import { endFinal } from "./end-transaction.ts";
+import { closeCommands, voidCommanded } from "./carry-out-commands.ts";
+import { endConfirmed } from "./end-transaction.ts";
 import {
   type Counts,
   type OpenTransaction,
   readCounts,
   readOpenTransactions,
 } from "./open-transactions.ts";
-import type { Desk, PayerDesk } from "./payer-context.ts";
+import type { HeadView, PayerContext } from "./payer-context.ts";
 import { payNext } from "./pay-next.ts";
 import { haltPayer, readLease } from "./payer-lease.ts";
-import { keepMoving } from "./send-transaction.ts";
+import { rebroadcastOrReplace } from "./send-transaction.ts";
 
-export type PayRound = { readonly state: "deposed" | "halted" | "idle" | "busy" };
+export type PayRound = { readonly state: "lease_lost" | "halted" | "idle" | "busy" };
 
 /** Gas money for so many full batches must be there, at the fees of now. */
 const GAS_RESERVE_BATCHES = 20n;
@@ -31,66 +31,66 @@ const FULL_BATCH_GAS = 8_000_000n;
 /** EIP-1559's tip where the node names none: 1 gwei. */
 const DEFAULT_TIP = 1_000_000_000n;
 
-export async function payRound(base: PayerDesk): Promise<PayRound> {
+export async function payRound(base: PayerContext): Promise<PayRound> {
   const { db, chain } = base;
   await closeCommands(base);
   const lease = await readLease(db, chain.chain, base.token);
-  if (!lease.held) return { state: "deposed" };
+  if (!lease.held) return { state: "lease_lost" };
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined || cursor.haltedAt !== null) return { state: "halted" };
 
-  const desk = await askAny(
+  const context = await askAny(
     chain,
     (endpoint) => lookAt(endpoint, base, cursor),
     base.firstEndpoint ?? 0,
   );
   for (const transaction of await readOpenTransactions(db, chain.chain)) {
-    await endFinal(desk, transaction);
+    await endConfirmed(context, transaction);
   }
   const open = await readOpenTransactions(db, chain.chain);
-  const unmined = open.filter((transaction) => transaction.nonce >= desk.usedNonces);
-  if (lease.haltReason !== null) return voidOnly(desk, unmined);
+  const unmined = open.filter((transaction) => transaction.nonce >= context.usedNonces);
+  if (lease.haltReason !== null) return voidOnly(context, unmined);
   for (const [index, transaction] of unmined.entries())
-    await keepMoving(desk, transaction, index === 0);
+    await rebroadcastOrReplace(context, transaction, index === 0);
   if (unmined.length > 0) return { state: "busy" };
 
-  await watchGasMoney(desk);
-  const made = (await voidOrdered(desk)) || (await nextPayment(desk));
+  await watchGasMoney(context);
+  const made = (await voidCommanded(context)) || (await nextPayment(context));
   return { state: made || open.length > 0 ? "busy" : "idle" };
 }
 
 /** Halted: nothing is paid or sent again that pays. But the operator's `fail` must work, or a review could find no end. */
-async function voidOnly(desk: Desk, unmined: readonly OpenTransaction[]): Promise<PayRound> {
+async function voidOnly(context: HeadView, unmined: readonly OpenTransaction[]): Promise<PayRound> {
   if (unmined.some(({ kind }) => kind !== "void")) return { state: "halted" };
   for (const [index, transaction] of unmined.entries())
-    await keepMoving(desk, transaction, index === 0);
-  const busy = unmined.length > 0 || (await voidOrdered(desk));
+    await rebroadcastOrReplace(context, transaction, index === 0);
+  const busy = unmined.length > 0 || (await voidCommanded(context));
   return { state: busy ? "busy" : "halted" };
 }
 
-async function nextPayment(desk: Desk): Promise<boolean> {
-  const counts = await readCounts(desk.db, desk.chain.chain, desk.account.address);
-  const status = await readVaultStatus(desk.endpoint, desk.chain);
-  if (await differs(desk, counts, status.nextBatchNo)) return false;
+async function nextPayment(context: HeadView): Promise<boolean> {
+  const counts = await readCounts(context.db, context.chain.chain, context.account.address);
+  const status = await readVaultStatus(context.endpoint, context.chain);
+  if (await differs(context, counts, status.nextBatchNo)) return false;
   if (status.paused) {
     await raiseAlert(
-      desk.db,
+      context.db,
       "vault_paused",
-      desk.chain.chain,
+      context.chain.chain,
       "the vault is paused: queued withdrawals wait",
     );
     return false;
   }
-  await clearAlert(desk.db, "vault_paused", desk.chain.chain);
-  return payNext(desk, status.nextBatchNo);
+  await clearAlert(context.db, "vault_paused", context.chain.chain);
+  return payNext(context, status.nextBatchNo);
 }
 
 /** The contract ahead of this database means that the database is older than the chain: nothing may be paid from it. */
-async function differs(desk: Desk, counts: Counts, nextBatchNo: number): Promise<boolean> {
+async function differs(context: HeadView, counts: Counts, nextBatchNo: number): Promise<boolean> {
   if (nextBatchNo > counts.nextBatchNo) {
     await haltPayer(
-      desk.db,
-      desk.chain.chain,
+      context.db,
+      context.chain.chain,
       `the vault expects batch ${nextBatchNo}, this database would send ${counts.nextBatchNo}`,
     );
     return true;
@@ -99,7 +99,7 @@ async function differs(desk: Desk, counts: Counts, nextBatchNo: number): Promise
   return nextBatchNo < counts.nextBatchNo;
 }
 
-async function lookAt(endpoint: Endpoint, base: PayerDesk, cursor: Cursor): Promise<Desk> {
+async function lookAt(endpoint: Endpoint, base: PayerContext, cursor: Cursor): Promise<HeadView> {
   const { chain, settings } = base;
   const account = payerAccount(settings, chain);
   const head = await readHead(endpoint, cursor.headNumber);
@@ -121,23 +121,23 @@ async function lookAt(endpoint: Endpoint, base: PayerDesk, cursor: Cursor): Prom
   };
 }
 
-async function watchGasMoney(desk: Desk): Promise<void> {
-  const { chain } = desk;
-  const held = await desk.endpoint.client
-    .getBalance({ address: desk.account.address })
+async function watchGasMoney(context: HeadView): Promise<void> {
+  const { chain } = context;
+  const held = await context.endpoint.client
+    .getBalance({ address: context.account.address })
     .catch((error: unknown) => {
       log("warn", "payer.gas_money_unknown", { chain: chain.chain, error: describe(error) });
       return null;
     });
   if (held === null) return;
   const needed =
-    GAS_RESERVE_BATCHES * FULL_BATCH_GAS * (2n * desk.market.baseFee + desk.market.tip);
+    GAS_RESERVE_BATCHES * FULL_BATCH_GAS * (2n * context.market.baseFee + context.market.tip);
   if (held < needed)
     await raiseAlert(
-      desk.db,
+      context.db,
       "gas_money",
       chain.chain,
       `the operator account holds ${held} wei, less than ${GAS_RESERVE_BATCHES} full batches cost`,
     );
-  else await clearAlert(desk.db, "gas_money", chain.chain);
+  else await clearAlert(context.db, "gas_money", chain.chain);
 }

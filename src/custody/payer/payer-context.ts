@@ -4,29 +4,29 @@ import type { Market } from "../../chain/fees.ts";
 import type { OperatorAccount } from "../../chain/operator-account.ts";
 import type { BlockHeader, Endpoint } from "../../chain/rpc.ts";
 import type { ChainConfig, Config } from "../../platform/config.ts";
-import type { LoggedEvent } from "../../streams/event-log.ts";
-import type { PaymentOrder } from "./withdrawal-snapshot.ts";
+import type { StreamEvent } from "../../streams/event-log.ts";
+import type { WithdrawalSnapshot } from "./withdrawal-snapshot.ts";
 
 /** Moments at which tests end the process: a payer that starts again must find its way from each. */
 export type CutPoint = "signed" | "stored" | "sent" | "replaced";
 
-export type PayerDesk = {
+export type PayerContext = {
   readonly db: D1Database;
   readonly settings: Config;
   readonly chain: ChainConfig;
   /** Of this payer alone; a UUID. */
   readonly token: string;
-  readonly push: (events: readonly LoggedEvent[]) => Promise<void>;
+  readonly push: (events: readonly StreamEvent[]) => Promise<void>;
   /** Index of the RPC endpoint to ask first: another one after a round that failed, whatever it failed at. */
   readonly firstEndpoint?: number;
   /** Keeps a copy of what is about to be signed outside the database, for a restore (restore-payments.ts). */
-  readonly remember: (orders: readonly PaymentOrder[]) => Promise<void>;
+  readonly remember: (orders: readonly WithdrawalSnapshot[]) => Promise<void>;
   /** Exists in tests only. */
   readonly cut?: (point: CutPoint) => Promise<void>;
 };
 
 /** What the head of the chain shows the payer, all from one endpoint. */
-export type Desk = PayerDesk & {
+export type HeadView = PayerContext & {
   readonly account: OperatorAccount;
   readonly endpoint: Endpoint;
   readonly head: BlockHeader;

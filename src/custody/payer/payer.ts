@@ -3,19 +3,19 @@ import { DurableObject } from "cloudflare:workers";
 import { config } from "../../platform/config.ts";
 import { errorFields, log } from "../../platform/log.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
-import { pushHints } from "../../streams/notify.ts";
+import { notifyStreams } from "../../streams/notify.ts";
 import { faultHook } from "../../platform/fault.ts";
-import { pruneCopies } from "../recovery-records.ts";
+import { pruneRecords } from "../recovery-records.ts";
 import { endedLongAgo } from "./withdrawal-snapshot.ts";
 import { payRound } from "./pay-round.ts";
 import { takeLease } from "./payer-lease.ts";
-import type { PaymentOrder } from "./withdrawal-snapshot.ts";
+import type { WithdrawalSnapshot } from "./withdrawal-snapshot.ts";
 import { restorePayments, type RestoreReport } from "./restore-payments.ts";
 
 /** A payer with nothing to do looks again this seldom; the doorbell and cron wake it. */
 const IDLE_POLL_MS = 30_000;
 /** A payer whose lease was taken is the old one; it may try again after this, should the new one be gone. */
-const DEPOSED_WAIT_MS = 30_000;
+const LEASE_LOST_WAIT_MS = 30_000;
 const ORDERS = "order:";
 
 export class Payer extends DurableObject<Env> {
@@ -36,11 +36,11 @@ export class Payer extends DurableObject<Env> {
     const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
     if (chain === undefined) throw new Error(`no chain ${name} in the settings`);
     return restorePayments(
-      { db: this.env.DB, settings, chain, push: (events) => pushHints(this.env, events) },
+      { db: this.env.DB, settings, chain, push: (events) => notifyStreams(this.env, events) },
       async (ids) => {
-        const found = new Map<string, PaymentOrder>();
+        const found = new Map<string, WithdrawalSnapshot>();
         for (const id of ids) {
-          const order = await this.ctx.storage.get<PaymentOrder>(ORDERS + id);
+          const order = await this.ctx.storage.get<WithdrawalSnapshot>(ORDERS + id);
           if (order !== undefined) found.set(id, order);
         }
         return found;
@@ -49,7 +49,7 @@ export class Payer extends DurableObject<Env> {
   }
 
   /** This object's storage is not the database's: restoring the one does not take the other back. */
-  async #remember(orders: readonly PaymentOrder[]): Promise<void> {
+  async #remember(orders: readonly WithdrawalSnapshot[]): Promise<void> {
     await this.ctx.storage.put(
       Object.fromEntries(orders.map((order) => [ORDERS + order.paymentId, order])),
     );
@@ -71,17 +71,17 @@ export class Payer extends DurableObject<Env> {
         chain,
         token: this.#token,
         firstEndpoint: this.#failures,
-        push: (events) => pushHints(this.env, events),
+        push: (events) => notifyStreams(this.env, events),
         remember: (orders) => this.#remember(orders),
         ...(cut === undefined ? {} : { cut }),
       });
-      await pruneCopies<PaymentOrder>(this.ctx.storage, ORDERS, (copies) =>
-        endedLongAgo(this.env.DB, copies),
+      await pruneRecords<WithdrawalSnapshot>(this.ctx.storage, ORDERS, (records) =>
+        endedLongAgo(this.env.DB, records),
       );
       if (round.state === "idle" || round.state === "halted") waitMs = IDLE_POLL_MS;
-      if (round.state === "deposed") {
+      if (round.state === "lease_lost") {
         this.#leased = false;
-        waitMs = DEPOSED_WAIT_MS;
+        waitMs = LEASE_LOST_WAIT_MS;
       }
     } catch (error) {
       this.#failures++;

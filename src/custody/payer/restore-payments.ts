@@ -12,10 +12,10 @@ import { readCursor } from "../../chain/cursor.ts";
 import { externalOwner, hasAvailable, post, transfer } from "../../ledger/post.ts";
 import { commit, type Group, newGroup } from "../../platform/commit.ts";
 import { all, blob, first, type Sql, sql, uuid } from "../../platform/sql.ts";
-import { eventsToPush, type LoggedEvent } from "../../streams/event-log.ts";
+import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
-import type { PaymentOrder } from "./withdrawal-snapshot.ts";
-import type { ChainDesk } from "../watcher/commit-move.ts";
+import type { WithdrawalSnapshot } from "./withdrawal-snapshot.ts";
+import type { WatcherContext } from "../watcher/commit-move.ts";
 
 export type RestoreReport = {
   readonly rebuilt: number;
@@ -41,10 +41,10 @@ type LostEvent = {
 };
 
 export async function restorePayments(
-  desk: ChainDesk,
-  lookUp: (ids: readonly string[]) => Promise<ReadonlyMap<string, PaymentOrder>>,
+  context: WatcherContext,
+  lookUp: (ids: readonly string[]) => Promise<ReadonlyMap<string, WithdrawalSnapshot>>,
 ): Promise<RestoreReport> {
-  const { db, chain } = desk;
+  const { db, chain } = context;
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined) throw new Error(`${chain.chain} has not been read yet`);
   // Before the first row that a restored sequence could number twice.
@@ -54,7 +54,7 @@ export async function restorePayments(
   const unresolved: { payment_id: string; transaction_hash: string; reason: string }[] = [];
   let rebuilt = 0;
   for (const event of lost) {
-    const reason = await rebuild(desk, event, orders.get(`0x${event.id}`));
+    const reason = await rebuild(context, event, orders.get(`0x${event.id}`));
     if (reason === undefined) rebuilt++;
     else if (event.kind === "Paid")
       unresolved.push({
@@ -64,7 +64,7 @@ export async function restorePayments(
       });
   }
   const { nextBatchNo } = await askAny(chain, (endpoint) =>
-    readOutcomes(endpoint, chain, [], cursor.final.hash),
+    readOutcomes(endpoint, chain, [], cursor.confirmed.hash),
   );
   if (unresolved.length === 0) await openPaying(db, chain.chain, nextBatchNo);
   return { rebuilt, unresolved, next_batch: nextBatchNo };
@@ -81,9 +81,9 @@ function lostEvents(db: D1Database, chain: string): Promise<LostEvent[]> {
 
 /** Undefined when the withdrawal is there now, with the entries it would have had; else why it is not. */
 async function rebuild(
-  desk: ChainDesk,
+  context: WatcherContext,
   event: LostEvent,
-  order: PaymentOrder | undefined,
+  order: WithdrawalSnapshot | undefined,
 ): Promise<string | undefined> {
   if (order === undefined) return "no copy of the order";
   if (paymentId(order.userId, order.clientWithdrawalId) !== `0x${event.id}`)
@@ -91,22 +91,27 @@ async function rebuild(
   if (event.kind === "Paid" && (order.amount !== event.amount || order.to !== event.to_address))
     return "the copy has other terms";
   const group = newGroup();
-  const result = await commit(desk.db, group, [
-    ...rebuiltUnit(group, desk.chain.chain, event, order),
+  const result = await commit(context.db, group, [
+    ...rebuiltUnit(group, context.chain.chain, event, order),
     ...announceWithdrawals(group),
     eventsToPush(group),
   ]);
   if (!result.committed) return "the entries could not be posted";
   const there = await first(
-    desk.db,
+    context.db,
     sql`SELECT 1 FROM withdrawals WHERE payment_id = ${blob(event.id)}`,
   );
   if (there === undefined) return "its user is unknown, or has too little available";
-  await desk.push((result.rows?.at(-1) ?? []).map((row) => row as LoggedEvent));
+  await context.push((result.rows?.at(-1) ?? []).map((row) => row as StreamEvent));
   return undefined;
 }
 
-function rebuiltUnit(group: Group, chain: string, event: LostEvent, order: PaymentOrder): Sql[] {
+function rebuiltUnit(
+  group: Group,
+  chain: string,
+  event: LostEvent,
+  order: WithdrawalSnapshot,
+): Sql[] {
   const source = (
     to: Sql,
   ) => sql`SELECT user_id AS from_owner, ${to} AS to_owner, asset, amount, withdrawal_id AS ref, 0 AS line

@@ -5,12 +5,12 @@ import { describe, endpoints, type Hex } from "../../chain/rpc.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { log } from "../../platform/log.ts";
 import { blob, sql, uuid } from "../../platform/sql.ts";
-import { eventsToPush, type LoggedEvent } from "../../streams/event-log.ts";
+import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { holdsLease, mayVoid } from "./payer-lease.ts";
 import type { OpenTransaction } from "./open-transactions.ts";
 import { storeAttempt } from "./store-transaction.ts";
-import type { Desk } from "./payer-context.ts";
+import type { HeadView } from "./payer-context.ts";
 
 /** Attempts of one nonce: from any fee, sixty raises of 12.5 % pass every ceiling. */
 const MAX_ATTEMPTS = 60;
@@ -19,35 +19,39 @@ const MAX_ATTEMPTS = 60;
  * Sends to every endpoint. Whatever they answer, the transaction may be out: nodes say "already known", "nonce too low"
  * or nothing at all for one that they have, so the answer decides nothing and the bytes are simply sent again later.
  */
-export async function send(desk: Desk, raw: Hex): Promise<void> {
+export async function send(context: HeadView, raw: Hex): Promise<void> {
   await Promise.all(
-    endpoints(desk.chain).map(async ({ client }) => {
+    endpoints(context.chain).map(async ({ client }) => {
       try {
         await client.sendRawTransaction({ serializedTransaction: raw });
       } catch (error) {
-        log("info", "payer.send_unclear", { chain: desk.chain.chain, error: describe(error) });
+        log("info", "payer.send_unclear", { chain: context.chain.chain, error: describe(error) });
       }
     }),
   );
 }
 
 /** An unmined transaction is sent again; the first in line is replaced once its attempt is older than the setting. */
-export async function keepMoving(
-  desk: Desk,
+export async function rebroadcastOrReplace(
+  context: HeadView,
   transaction: OpenTransaction,
   firstInLine: boolean,
 ): Promise<void> {
-  const stuck = firstInLine && transaction.ageMs > desk.chain.replace_after_secs * 1_000;
-  await send(desk, (stuck ? await replace(desk, transaction) : undefined) ?? transaction.raw);
+  const stuck = firstInLine && transaction.ageMs > context.chain.replace_after_secs * 1_000;
+  await send(context, (stuck ? await replace(context, transaction) : undefined) ?? transaction.raw);
 }
 
 /** The same nonce and effect with higher fees, stored before it is sent. Undefined when there is no higher fee to offer. */
-async function replace(desk: Desk, transaction: OpenTransaction): Promise<Hex | undefined> {
-  const { chain } = desk.chain;
-  const fees = replacementFees(transaction.fees, desk.market, ceilingOf(desk.chain.max_fee_gwei));
+async function replace(context: HeadView, transaction: OpenTransaction): Promise<Hex | undefined> {
+  const { chain } = context.chain;
+  const fees = replacementFees(
+    transaction.fees,
+    context.market,
+    ceilingOf(context.chain.max_fee_gwei),
+  );
   if (fees === undefined || transaction.attempt >= MAX_ATTEMPTS) {
     await raiseAlert(
-      desk.db,
+      context.db,
       "fee_ceiling",
       `${chain}:${transaction.nonce}`,
       `nonce ${transaction.nonce} is not mined, and max_fee_gwei allows no higher fee`,
@@ -55,14 +59,14 @@ async function replace(desk: Desk, transaction: OpenTransaction): Promise<Hex | 
     return undefined;
   }
   const { nonce, to, data, gasLimit } = transaction;
-  const signed = await desk.account.sign({ nonce, to, data, gasLimit, fees });
+  const signed = await context.account.sign({ nonce, to, data, gasLimit, fees });
   const group = newGroup();
   const attempt = transaction.attempt + 1;
   const of = sql`SELECT transaction_id FROM chain_transactions WHERE transaction_id = ${uuid(transaction.id)} AND state = 'open'
-    AND ${transaction.kind === "void" ? mayVoid(chain, desk.token) : holdsLease(chain, desk.token)}
+    AND ${transaction.kind === "void" ? mayVoid(chain, context.token) : holdsLease(chain, context.token)}
     AND NOT EXISTS (SELECT 1 FROM transaction_attempts WHERE transaction_id = ${uuid(transaction.id)} AND attempt >= ${attempt})`;
   const stamped = sql`SELECT 1 FROM transaction_attempts a WHERE a.transaction_id = ${uuid(transaction.id)} AND a.signed_in = ${group.seq}`;
-  const result = await commit(desk.db, group, [
+  const result = await commit(context.db, group, [
     sql`${storeAttempt(group, of, attempt, signed, fees)} RETURNING attempt`,
     sql`UPDATE withdrawals SET transaction_hash = ${blob(signed.hash)}, updated_at = ${group.at}, changed_in = ${group.seq}
       WHERE state = 'submitted' AND EXISTS (${stamped}) AND withdrawal_id IN (
@@ -71,7 +75,7 @@ async function replace(desk: Desk, transaction: OpenTransaction): Promise<Hex | 
     eventsToPush(group),
   ]);
   if (!result.committed || result.rows === null || result.rows[0]?.length === 0) return undefined;
-  await desk.push((result.rows.at(-1) ?? []).map((row) => row as LoggedEvent));
-  await desk.cut?.("replaced");
+  await context.push((result.rows.at(-1) ?? []).map((row) => row as StreamEvent));
+  await context.cut?.("replaced");
   return signed.raw;
 }

@@ -8,11 +8,11 @@ import type { Call } from "../../chain/vault.ts";
 import { commit, type Group, newGroup } from "../../platform/commit.ts";
 import { all, blob, type Sql, sql, uuid } from "../../platform/sql.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
-import { eventsToPush, type LoggedEvent } from "../../streams/event-log.ts";
+import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { holdsLease, mayVoid } from "./payer-lease.ts";
-import { readOrders } from "./withdrawal-snapshot.ts";
-import type { PayerDesk } from "./payer-context.ts";
+import { readSnapshots } from "./withdrawal-snapshot.ts";
+import type { PayerContext } from "./payer-context.ts";
 
 export type NewTransaction = {
   readonly kind: "pay" | "sweep" | "void";
@@ -32,13 +32,13 @@ export const PAYABLE: Sql = sql`w.state = 'queued'
 
 /** The signed bytes when the guard granted the nonce; undefined when it did not, and nothing was written. */
 export async function storeTransaction(
-  desk: PayerDesk,
+  context: PayerContext,
   account: OperatorAccount,
   transaction: NewTransaction,
 ): Promise<Signed | undefined> {
   const { call, nonce, fees } = transaction;
   if (transaction.kind === "pay")
-    await desk.remember(await readOrders(desk.db, transaction.members));
+    await context.remember(await readSnapshots(context.db, transaction.members));
   const signed = await account.sign({
     nonce,
     to: call.to,
@@ -46,47 +46,49 @@ export async function storeTransaction(
     gasLimit: call.gasLimit,
     fees,
   });
-  await desk.cut?.("signed");
+  await context.cut?.("signed");
   const id = uuidv7();
   const group = newGroup();
-  const result = await commit(desk.db, group, [
-    guard(group, desk, account, transaction, id),
+  const result = await commit(context.db, group, [
+    guard(group, context, account, transaction, id),
     ...dependents(group, transaction, signed),
     ...announceWithdrawals(group),
     eventsToPush(group),
   ]);
   if (!result.committed)
-    throw new Error(`a transaction of ${desk.chain.chain} was not stored`, { cause: result.cause });
+    throw new Error(`a transaction of ${context.chain.chain} was not stored`, {
+      cause: result.cause,
+    });
   const stored = await all(
-    desk.db,
+    context.db,
     sql`SELECT 1 FROM chain_transactions WHERE transaction_id = ${uuid(id)}`,
   );
   if (stored.length === 0) return undefined;
-  await desk.push((result.rows?.at(-1) ?? []).map((row) => row as LoggedEvent));
-  await desk.cut?.("stored");
+  await context.push((result.rows?.at(-1) ?? []).map((row) => row as StreamEvent));
+  await context.cut?.("stored");
   return signed;
 }
 
 function guard(
   group: Group,
-  desk: PayerDesk,
+  context: PayerContext,
   account: OperatorAccount,
   transaction: NewTransaction,
   id: string,
 ): Sql {
-  const { chain } = desk.chain;
+  const { chain } = context.chain;
   const { call, nonce, batchNo, kind } = transaction;
   const members = JSON.stringify(transaction.members);
   const eligible = kind === "void" ? sql`w.state IN ('queued', 'submitted')` : PAYABLE;
   const forPay =
     kind !== "pay"
       ? sql`1`
-      : sql`NOT EXISTS (SELECT 1 FROM switches WHERE name = 'withdrawals_paused')
+      : sql`NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
     AND NOT EXISTS (SELECT 1 FROM chain_transactions WHERE chain = ${chain} AND batch_no >= ${batchNo} AND state <> 'unused')`;
   return sql`INSERT INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no, to_address, data, gas_limit, state, made_in, made_at)
     SELECT ${uuid(id)}, ${chain}, ${blob(account.address)}, ${nonce}, ${kind}, ${batchNo}, ${blob(call.to)}, ${blob(call.data)}, ${call.gasLimit},
       'open', ${group.seq}, ${group.at}
-    WHERE ${kind === "void" ? mayVoid(chain, desk.token) : holdsLease(chain, desk.token)}
+    WHERE ${kind === "void" ? mayVoid(chain, context.token) : holdsLease(chain, context.token)}
       AND NOT EXISTS (SELECT 1 FROM chain_transactions WHERE chain = ${chain} AND sender = ${blob(account.address)} AND nonce >= ${nonce})
       AND ${forPay}
       AND (SELECT count(*) FROM json_each(${members}) j JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')

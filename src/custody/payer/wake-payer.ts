@@ -9,16 +9,16 @@ import { faultHook } from "../../platform/fault.ts";
 export type WithdrawalMessage = { readonly withdrawal_id: string; readonly chain: string };
 
 /** Suffix of the dead-letter queue's name in wrangler.toml. */
-const DEAD_SUFFIX = "-dead";
+const DEAD_LETTER_SUFFIX = "-dead";
 /** A queued withdrawal this old has had its chance; cron rings for it. */
-const RING_AGAIN_AFTER_MS = 30_000;
+const REPEAT_WAKE_UP_AFTER_MS = 30_000;
 
 /** One wake-up per chain, however many messages; a message that came twice or late rings once more, which harms nobody. */
 export async function handleWithdrawalMessages(
   batch: MessageBatch<unknown>,
   env: Env,
 ): Promise<void> {
-  if (batch.queue.endsWith(DEAD_SUFFIX)) return tellDeadLetters(batch, env);
+  if (batch.queue.endsWith(DEAD_LETTER_SUFFIX)) return alertDeadLetters(batch, env);
   await faultHook(env)?.("taken");
   const byChain = Map.groupBy(batch.messages, (message) => chainOf(message.body));
   for (const [chain, messages] of byChain) {
@@ -26,10 +26,10 @@ export async function handleWithdrawalMessages(
       // A message that names no chain of ours can never be delivered: cron finds what it was about.
       if (chain !== undefined && config(env).CHAINS.some((known) => known.chain === chain))
         await env.PAYER.getByName(chain).wake(chain);
-      else log("error", "doorbell.unknown_chain", { messages: messages.length });
+      else log("error", "wake_up.unknown_chain", { messages: messages.length });
       for (const message of messages) message.ack();
     } catch (error) {
-      log("warn", "doorbell.not_rung", { chain, ...errorFields(error) });
+      log("warn", "wake_up.failed", { chain, ...errorFields(error) });
       for (const message of messages) message.retry();
     }
   }
@@ -39,9 +39,9 @@ export async function handleWithdrawalMessages(
 export async function wakeChains(env: Env): Promise<void> {
   const waiting = await all<{ chain: string; n: number }>(
     env.DB,
-    sql`SELECT chain, count(*) AS n FROM withdrawals WHERE state IN ('queued', 'submitted') AND updated_at < ${NOW} - ${RING_AGAIN_AFTER_MS} GROUP BY chain`,
+    sql`SELECT chain, count(*) AS n FROM withdrawals WHERE state IN ('queued', 'submitted') AND updated_at < ${NOW} - ${REPEAT_WAKE_UP_AFTER_MS} GROUP BY chain`,
   );
-  for (const { chain, n } of waiting) log("info", "doorbell.again", { chain, withdrawals: n });
+  for (const { chain, n } of waiting) log("info", "wake_up.again", { chain, withdrawals: n });
   await Promise.all(
     config(env).CHAINS.flatMap(({ chain }) => [
       env.CHAIN_WATCHER.getByName(chain)
@@ -59,7 +59,7 @@ export async function wakeChains(env: Env): Promise<void> {
 }
 
 /** Dead letters alert and are done with: the withdrawal itself is safe in D1, and cron rings for it. */
-async function tellDeadLetters(batch: MessageBatch<unknown>, env: Env): Promise<void> {
+async function alertDeadLetters(batch: MessageBatch<unknown>, env: Env): Promise<void> {
   const group = newGroup();
   const alerts = batch.messages.map((message) => {
     const subject = withdrawalOf(message.body) ?? message.id;

@@ -1,9 +1,9 @@
 /** A withdrawal as it must be known to rebuild it: kept outside the database before it is signed. */
 import { NOW } from "../../platform/commit.ts";
 import { all, readUuid, sql } from "../../platform/sql.ts";
-import { KEPT_MS } from "../recovery-records.ts";
+import { RETENTION_MS } from "../recovery-records.ts";
 
-export type PaymentOrder = {
+export type WithdrawalSnapshot = {
   /** `0x` hex; the vault's id. */
   readonly paymentId: string;
   readonly withdrawalId: string;
@@ -30,10 +30,10 @@ type Row = {
   created_at: number;
 };
 
-export async function readOrders(
+export async function readSnapshots(
   db: D1Database,
   withdrawalIds: readonly string[],
-): Promise<PaymentOrder[]> {
+): Promise<WithdrawalSnapshot[]> {
   const rows = await all<Row>(
     db,
     sql`SELECT lower(hex(w.payment_id)) AS payment_id, hex(w.withdrawal_id) AS withdrawal_id, hex(w.job_id) AS job_id, hex(w.user_id) AS user_id,
@@ -53,16 +53,18 @@ export async function readOrders(
   }));
 }
 
-/** Keys of the copies whose withdrawal came to its end before the earliest database that could be put back. */
+/** Keys of the records whose withdrawal came to its end before the earliest database that could be put back. */
 export async function endedLongAgo(
   db: D1Database,
-  copies: ReadonlyMap<string, PaymentOrder>,
+  records: ReadonlyMap<string, WithdrawalSnapshot>,
 ): Promise<string[]> {
-  const ids = JSON.stringify([...copies].map(([key, { withdrawalId }]) => ({ key, withdrawalId })));
+  const ids = JSON.stringify(
+    [...records].map(([key, { withdrawalId }]) => ({ key, withdrawalId })),
+  );
   const rows = await all<{ key: string }>(
     db,
     sql`SELECT j.value ->> 'key' AS key FROM json_each(${ids}) j JOIN withdrawals w ON w.withdrawal_id = unhex(j.value ->> 'withdrawalId', '-')
-      WHERE w.state IN ('settled', 'failed') AND w.updated_at < ${NOW} - ${KEPT_MS}`,
+      WHERE w.state IN ('settled', 'failed') AND w.updated_at < ${NOW} - ${RETENTION_MS}`,
   );
   return rows.map(({ key }) => key);
 }

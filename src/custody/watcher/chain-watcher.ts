@@ -4,11 +4,11 @@ import { describe } from "../../chain/rpc.ts";
 import { clearAlert, raiseAlert } from "../../chain/alert.ts";
 import { config } from "../../platform/config.ts";
 import { errorFields, log } from "../../platform/log.ts";
-import { pushHints } from "../../streams/notify.ts";
+import { notifyStreams } from "../../streams/notify.ts";
 import { faultHook } from "../../platform/fault.ts";
-import { copiesUnder, KEPT_MS, pruneCopies } from "../recovery-records.ts";
+import { recordsUnder, RETENTION_MS, pruneRecords } from "../recovery-records.ts";
 import {
-  type AddressCopy,
+  type AddressRecord,
   blockBefore,
   type LostUser,
   missingAddresses,
@@ -17,12 +17,12 @@ import {
   usersLost,
 } from "./restore-addresses.ts";
 import { watchChain } from "./watch-chain.ts";
-import type { ChainDesk } from "./commit-move.ts";
+import type { WatcherContext } from "./commit-move.ts";
 
 /** Rounds that may fail before the operator is told that the chain cannot be read. */
 const FAILURES_TOLERATED = 10;
 const HALTED_POLL_MS = 10_000;
-const COPIES = "address:";
+const RECORDS = "address:";
 /** Of one call of `restore`: it is called again while blocks are left to read. */
 const RANGES_PER_RESTORE = 200;
 
@@ -44,8 +44,8 @@ export class ChainWatcher extends DurableObject<Env> {
   }
 
   /** Kept before the address is told, so that a restored database can be told of it again. */
-  async remember(copy: Omit<AddressCopy, "createdAt">): Promise<void> {
-    await this.ctx.storage.put<AddressCopy>(COPIES + copy.address, {
+  async remember(copy: Omit<AddressRecord, "createdAt">): Promise<void> {
+    await this.ctx.storage.put<AddressRecord>(RECORDS + copy.address, {
       ...copy,
       createdAt: Date.now(),
     });
@@ -53,38 +53,41 @@ export class ChainWatcher extends DurableObject<Env> {
 
   /** The operator's `restore`: addresses that the database has lost are there again, and what they received is money. */
   async restore(name: string): Promise<AddressReport> {
-    const desk = this.#desk(name);
-    if (desk === undefined) throw new Error(`no chain ${name} in the settings`);
+    const context = this.#context(name);
+    if (context === undefined) throw new Error(`no chain ${name} in the settings`);
     let rewritten = 0;
-    for await (const page of copiesUnder<AddressCopy>(this.ctx.storage, COPIES)) {
-      const missing = await missingAddresses(desk, page);
+    for await (const page of recordsUnder<AddressRecord>(this.ctx.storage, RECORDS)) {
+      const missing = await missingAddresses(context, page);
       if (missing.length === 0) continue;
       // Written down first: a restore that ends half-way reads these blocks when it is run again.
       const due =
         (await this.ctx.storage.get<number>("read_again_from")) ?? Number.POSITIVE_INFINITY;
-      const from = await blockBefore(desk, Math.min(...missing.map(({ createdAt }) => createdAt)));
+      const from = await blockBefore(
+        context,
+        Math.min(...missing.map(({ createdAt }) => createdAt)),
+      );
       await this.ctx.storage.put("read_again_from", Math.min(due, from));
-      await rewriteAddresses(desk, missing);
+      await rewriteAddresses(context, missing);
       rewritten += missing.length;
     }
     return {
       rewritten,
-      unread_above: await this.#readAgain(desk),
+      unread_above: await this.#readAgain(context),
       lost_users: await usersLost(this.env.DB, name),
     };
   }
 
-  async #readAgain(desk: ChainDesk): Promise<number | null> {
+  async #readAgain(context: WatcherContext): Promise<number | null> {
     let above = (await this.ctx.storage.get<number>("read_again_from")) ?? null;
     for (let ranges = 0; above !== null && ranges < RANGES_PER_RESTORE; ranges++) {
-      above = await readAgainFrom(desk, above);
+      above = await readAgainFrom(context, above);
       if (above === null) await this.ctx.storage.delete("read_again_from");
       else await this.ctx.storage.put("read_again_from", above);
     }
     return above;
   }
 
-  #desk(name: string | undefined): ChainDesk | undefined {
+  #context(name: string | undefined): WatcherContext | undefined {
     const settings = config(this.env);
     const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
     if (chain === undefined) return undefined;
@@ -93,21 +96,21 @@ export class ChainWatcher extends DurableObject<Env> {
       db: this.env.DB,
       settings,
       chain,
-      push: (events) => pushHints(this.env, events),
+      push: (events) => notifyStreams(this.env, events),
       ...(cut === undefined ? {} : { cut }),
     };
   }
 
   override async alarm(): Promise<void> {
-    const desk = this.#desk(await this.ctx.storage.get<string>("chain"));
-    if (desk === undefined) return;
-    const { chain } = desk;
+    const context = this.#context(await this.ctx.storage.get<string>("chain"));
+    if (context === undefined) return;
+    const { chain } = context;
     let waitMs = chain.poll_ms;
     try {
-      const round = await watchChain(desk);
-      await pruneCopies<AddressCopy>(this.ctx.storage, COPIES, async (copies) =>
-        [...copies].flatMap(([key, { createdAt }]) =>
-          createdAt < Date.now() - KEPT_MS ? [key] : [],
+      const round = await watchChain(context);
+      await pruneRecords<AddressRecord>(this.ctx.storage, RECORDS, async (records) =>
+        [...records].flatMap(([key, { createdAt }]) =>
+          createdAt < Date.now() - RETENTION_MS ? [key] : [],
         ),
       );
       if (round.state === "halted") waitMs = HALTED_POLL_MS;

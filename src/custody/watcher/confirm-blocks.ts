@@ -1,12 +1,18 @@
 /** Below the confirmed height blocks are read once more, from another endpoint where there is one, and become money. */
 import {
-  alarmOddPayments,
+  alertUnexpectedPayments,
   endMembers,
   recordVaultEvents,
   requeueSkipped,
   settlePaid,
 } from "./settle-withdrawal.ts";
-import { type Cursor, forgetBlocks, movedIn, moveFinal, readBlocks } from "../../chain/cursor.ts";
+import {
+  type Cursor,
+  forgetBlocks,
+  movedIn,
+  moveConfirmed,
+  readBlocks,
+} from "../../chain/cursor.ts";
 import type { Swept, SweepFailed } from "../../chain/decode-logs.ts";
 import { askAny, type Endpoint, NodeDisagrees, readHeader } from "../../chain/rpc.ts";
 import { type Range, type Scan, scanRange, watchedContracts } from "../../chain/scan.ts";
@@ -18,7 +24,7 @@ import { creditConfirmed, stillDue } from "./credit-deposit.ts";
 import { recordDeposits, type SeenTransfer, transfersToUs } from "./detect-deposits.ts";
 import { failRefused } from "./fail-withdrawal.ts";
 import { orphanUnseen } from "./orphan-deposit.ts";
-import { type ChainDesk, commitMove } from "./commit-move.ts";
+import { type WatcherContext, commitMove } from "./commit-move.ts";
 
 const SWEEP_FAILED_WAIT_MS = 3_600_000;
 /** Further groups after a range that holds more deposits than one group credits. */
@@ -26,46 +32,46 @@ const CREDIT_GROUPS = 100;
 
 /** Confirms the next range of blocks up to `target`, with all that they hold, in one group. */
 export async function confirmBlocks(
-  desk: ChainDesk,
+  context: WatcherContext,
   cursor: Cursor,
   target: number,
 ): Promise<Cursor> {
-  const { settings, chain } = desk;
+  const { settings, chain } = context;
   const range = {
-    from: cursor.final.number + 1,
-    to: Math.min(target, cursor.final.number + chain.scan_range),
+    from: cursor.confirmed.number + 1,
+    to: Math.min(target, cursor.confirmed.number + chain.scan_range),
   };
-  const expected = await expectations(desk, range);
+  const expected = await expectations(context, range);
   const { scan, ours } = await askAny(
     chain,
-    (endpoint) => readAgain(endpoint, desk, cursor, range, expected),
+    (endpoint) => readAgain(endpoint, context, cursor, range, expected),
     1,
   );
   const outcomes = scan.vaultEvents.length > 0;
-  if (outcomes) await desk.cut?.("mined");
+  if (outcomes) await context.cut?.("mined");
   const group = newGroup();
   const when = movedIn(group, chain.chain);
-  let moved = await commitMove(desk, group, [
-    moveFinal(group, chain.chain, cursor, scan.last),
+  let moved = await commitMove(context, group, [
+    moveConfirmed(group, chain.chain, cursor, scan.last),
     forgetBlocks(chain.chain, range.to, when),
     ...recordDeposits(group, chain, ours, { confirmed: true, when }),
     orphanUnseen(group, { chain: chain.chain, above: 0, upTo: range.to, when }),
     ...creditConfirmed(group, settings, chain.chain, when),
-    ...(outcomes ? applyVaultEvents(desk, group, scan, when) : []),
-    ...(scan.sweeps.length === 0 ? [] : [forgetSwept(desk, scan.sweeps, when)]),
+    ...(outcomes ? applyVaultEvents(context, group, scan, when) : []),
+    ...(scan.sweeps.length === 0 ? [] : [deleteSwept(context, scan.sweeps, when)]),
     ...(scan.sweepFailures.length === 0
       ? []
-      : [waitAfterFailure(desk, group, scan.sweepFailures, when)]),
+      : [backOffSweep(context, group, scan.sweepFailures, when)]),
     ...announceDeposits(group),
     ...announceWithdrawals(group),
   ]);
-  if (outcomes) await desk.cut?.("confirmed");
+  if (outcomes) await context.cut?.("confirmed");
   for (
     let groups = 0;
-    groups < CREDIT_GROUPS && moved.haltedAt === null && (await hasDue(desk));
+    groups < CREDIT_GROUPS && moved.haltedAt === null && (await hasDue(context));
     groups++
   )
-    moved = await creditRest(desk, moved);
+    moved = await creditRest(context, moved);
   return moved;
 }
 
@@ -82,7 +88,7 @@ type Expected = {
 };
 
 /** What the first reading found in the range: the second may differ only where the chain does. */
-async function expectations({ db, chain }: ChainDesk, range: Range): Promise<Expected> {
+async function expectations({ db, chain }: WatcherContext, range: Range): Promise<Expected> {
   const blocks = await readBlocks(db, chain.chain, range.to - 1);
   const deposits = await all<Expected["deposits"][number]>(
     db,
@@ -94,14 +100,14 @@ async function expectations({ db, chain }: ChainDesk, range: Range): Promise<Exp
 
 async function readAgain(
   endpoint: Endpoint,
-  desk: ChainDesk,
+  context: WatcherContext,
   cursor: Cursor,
   range: Range,
   expected: Expected,
 ): Promise<{ scan: Scan; ours: SeenTransfer[] }> {
-  const { db, settings, chain } = desk;
+  const { db, settings, chain } = context;
   const scan = await scanRange(endpoint, range, watchedContracts(settings, chain));
-  if (scan.first.parentHash !== cursor.final.hash)
+  if (scan.first.parentHash !== cursor.confirmed.hash)
     throw new NodeDisagrees(`block ${range.from} does not follow the confirmed one`);
   if (expected.blockHash !== null && expected.blockHash !== scan.last.hash)
     throw new NodeDisagrees(`block ${range.to} differs from the one that was scanned`);
@@ -122,19 +128,23 @@ async function readAgain(
   return { scan, ours };
 }
 
-function applyVaultEvents({ chain }: ChainDesk, group: Group, scan: Scan, when: Sql): Sql[] {
+function applyVaultEvents({ chain }: WatcherContext, group: Group, scan: Scan, when: Sql): Sql[] {
   return [
     recordVaultEvents(group, chain.chain, scan.vaultEvents, when),
     ...settlePaid(group, chain.chain),
     ...failRefused(group),
     endMembers(group),
     requeueSkipped(group),
-    ...alarmOddPayments(group, chain.chain),
+    ...alertUnexpectedPayments(group, chain.chain),
   ];
 }
 
 /** An address swept at or after its last deposit holds nothing of it any more. */
-function forgetSwept({ settings, chain }: ChainDesk, sweeps: readonly Swept[], when: Sql): Sql {
+function deleteSwept(
+  { settings, chain }: WatcherContext,
+  sweeps: readonly Swept[],
+  when: Sql,
+): Sql {
   const rows = sweeps.flatMap((swept) => {
     const asset =
       assetOf(settings, chain, swept.token, null) ??
@@ -143,13 +153,13 @@ function forgetSwept({ settings, chain }: ChainDesk, sweeps: readonly Swept[], w
       ? []
       : [{ asset, address: swept.account.slice(2), block: swept.blockNumber }];
   });
-  return sql`DELETE FROM unswept WHERE chain = ${chain.chain} AND ${when} AND EXISTS (SELECT 1 FROM json_each(${JSON.stringify(rows)}) j
-    WHERE unswept.asset = j.value ->> 'asset' AND unswept.address = unhex(j.value ->> 'address') AND unswept.block_number <= j.value ->> 'block')`;
+  return sql`DELETE FROM sweepable WHERE chain = ${chain.chain} AND ${when} AND EXISTS (SELECT 1 FROM json_each(${JSON.stringify(rows)}) j
+    WHERE sweepable.asset = j.value ->> 'asset' AND sweepable.address = unhex(j.value ->> 'address') AND sweepable.block_number <= j.value ->> 'block')`;
 }
 
 /** A token that refuses to move an address's holding would have its sweep tried in every round. */
-function waitAfterFailure(
-  { settings, chain }: ChainDesk,
+function backOffSweep(
+  { settings, chain }: WatcherContext,
   group: Group,
   failures: readonly SweepFailed[],
   when: Sql,
@@ -160,23 +170,23 @@ function waitAfterFailure(
       assetOf(settings, chain, failure.token, failure.tokenId);
     return asset === undefined ? [] : [{ asset, salt: failure.salt.slice(2) }];
   });
-  return sql`UPDATE unswept SET not_before = ${group.at} + ${SWEEP_FAILED_WAIT_MS}
+  return sql`UPDATE sweepable SET not_before = ${group.at} + ${SWEEP_FAILED_WAIT_MS}
     WHERE chain = ${chain.chain} AND ${when} AND EXISTS (SELECT 1 FROM json_each(${JSON.stringify(rows)}) j JOIN deposit_addresses a
-      ON a.chain = unswept.chain AND a.address = unswept.address WHERE unswept.asset = j.value ->> 'asset' AND a.salt = unhex(j.value ->> 'salt'))`;
+      ON a.chain = sweepable.chain AND a.address = sweepable.address WHERE sweepable.asset = j.value ->> 'asset' AND a.salt = unhex(j.value ->> 'salt'))`;
 }
 
-async function hasDue({ db, chain }: ChainDesk): Promise<boolean> {
+async function hasDue({ db, chain }: WatcherContext): Promise<boolean> {
   const [row] = await all<{ n: number }>(db, stillDue(chain.chain));
   return row?.n === 1;
 }
 
 /** Deposits of one asset near the bound are judged one group after the other. */
-async function creditRest(desk: ChainDesk, cursor: Cursor): Promise<Cursor> {
+async function creditRest(context: WatcherContext, cursor: Cursor): Promise<Cursor> {
   const group = newGroup();
-  const { chain } = desk;
-  return commitMove(desk, group, [
-    moveFinal(group, chain.chain, cursor, cursor.final),
-    ...creditConfirmed(group, desk.settings, chain.chain, movedIn(group, chain.chain)),
+  const { chain } = context;
+  return commitMove(context, group, [
+    moveConfirmed(group, chain.chain, cursor, cursor.confirmed),
+    ...creditConfirmed(group, context.settings, chain.chain, movedIn(group, chain.chain)),
     ...announceDeposits(group),
   ]);
 }

@@ -52,7 +52,7 @@ export function creditConfirmed(group: Group, settings: Config, chain: string, w
       to: "available",
       source: credited,
     }),
-    sql`INSERT INTO unswept (chain, asset, address, amount, block_number)
+    sql`INSERT INTO sweepable (chain, asset, address, amount, block_number)
       SELECT chain, asset, address, CAST(min(4e18, total(CAST(amount AS INTEGER))) AS INTEGER), max(block_number)
       FROM deposits WHERE ended_in = ${group.seq} AND state = 'credited' GROUP BY chain, asset, address
       ON CONFLICT (chain, asset, address) DO UPDATE SET amount = CAST(min(4e18, amount + 0.0 + excluded.amount) AS INTEGER),

@@ -1,7 +1,7 @@
 import { transfer } from "../../ledger/post.ts";
 import type { Group } from "../../platform/commit.ts";
 import { type Sql, sql, uuid } from "../../platform/sql.ts";
-import { tellsNow } from "./settle-withdrawal.ts";
+import { appliesNow } from "./settle-withdrawal.ts";
 
 /**
  * Funds go back only when the vault says, at the confirmed height, that the id can never be paid: the payment failed
@@ -13,7 +13,7 @@ export function failRefused(group: Group): Sql[] {
         ended_by = ${uuid(group.id)}, failure_code = iif(e.kind = 'Failed', 'payment_reverted', 'operator_failed'),
         failure_message = iif(e.kind = 'Failed', 'The destination or the token refused the payment.', 'The operator cancelled the withdrawal.')
       FROM vault_events e
-      WHERE ${tellsNow(group)} AND e.kind IN ('Failed', 'Voided') AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
+      WHERE ${appliesNow(group)} AND e.kind IN ('Failed', 'Voided') AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
         AND withdrawals.state IN ('queued', 'submitted')`,
     transfer(group, {
       reason: "release",

@@ -1,6 +1,6 @@
 /**
  * After an older database was put back: deposit addresses that were given out since are written again from the watcher's
- * own copies, and the blocks since then are read once more for them. The cursor stays; what was found before is found
+ * own records, and the blocks since then are read once more for them. The cursor stays; what was found before is found
  * again as the same deposit.
  *
  * A user who registered in the lost time is there again under the same id, frozen and without a way to log in: so their
@@ -15,10 +15,10 @@ import { all, readUuid, sql, uuid } from "../../platform/sql.ts";
 import { announceDeposits } from "../announce.ts";
 import { creditConfirmed } from "./credit-deposit.ts";
 import { recordDeposits, transfersToUs } from "./detect-deposits.ts";
-import { type ChainDesk, commitMove } from "./commit-move.ts";
+import { type WatcherContext, commitMove } from "./commit-move.ts";
 
 /** Hex without `0x`, lower case. */
-export type AddressCopy = {
+export type AddressRecord = {
   readonly address: string;
   readonly salt: string;
   readonly userId: string;
@@ -33,23 +33,23 @@ export type LostUser = { readonly user_id: string; readonly addresses: readonly 
 const CLOCK_MARGIN_MS = 600_000;
 const MAX_REPORTED = 500;
 
-/** Those of these copies that the database lacks. */
+/** Those of these records that the database lacks. */
 export async function missingAddresses(
-  { db, chain }: ChainDesk,
-  copies: readonly AddressCopy[],
-): Promise<readonly AddressCopy[]> {
+  { db, chain }: WatcherContext,
+  records: readonly AddressRecord[],
+): Promise<readonly AddressRecord[]> {
   const rows = await all<{ address: string }>(
     db,
-    sql`SELECT j.value ->> 'address' AS address FROM json_each(${JSON.stringify(copies)}) j WHERE NOT EXISTS (
+    sql`SELECT j.value ->> 'address' AS address FROM json_each(${JSON.stringify(records)}) j WHERE NOT EXISTS (
       SELECT 1 FROM deposit_addresses a WHERE a.chain = ${chain.chain} AND a.address = unhex(j.value ->> 'address'))`,
   );
   const missing = new Set(rows.map(({ address }) => address));
-  return copies.filter(({ address }) => missing.has(address));
+  return records.filter(({ address }) => missing.has(address));
 }
 
 export async function rewriteAddresses(
-  { db, chain }: ChainDesk,
-  missing: readonly AddressCopy[],
+  { db, chain }: WatcherContext,
+  missing: readonly AddressRecord[],
 ): Promise<void> {
   const users = JSON.stringify([...new Set(missing.map(({ userId }) => userId))]);
   const lost = await all<{ id: string }>(
@@ -88,13 +88,16 @@ async function openFrozen(db: D1Database, userId: string): Promise<void> {
 }
 
 /** Where to read again from: the last block before the moment, less the margin. Found by halving: some 25 headers. */
-export async function blockBefore({ db, chain }: ChainDesk, createdAt: number): Promise<number> {
+export async function blockBefore(
+  { db, chain }: WatcherContext,
+  createdAt: number,
+): Promise<number> {
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined) throw new Error(`${chain.chain} has not been read yet`);
   const moment = BigInt(Math.floor((createdAt - CLOCK_MARGIN_MS) / 1_000));
   return askAny(chain, async (endpoint) => {
     let low = Math.max(chain.start_block - 1, 0);
-    let high = cursor.final.number;
+    let high = cursor.confirmed.number;
     while (low < high) {
       const middle = Math.ceil((low + high) / 2);
       if ((await readHeader(endpoint, middle)).timestamp < moment) low = middle;
@@ -105,37 +108,45 @@ export async function blockBefore({ db, chain }: ChainDesk, createdAt: number): 
 }
 
 /** Reads the next range of confirmed blocks again and credits what it finds. Answers how far it came; null at the end. */
-export async function readAgainFrom(desk: ChainDesk, block: number): Promise<number | null> {
-  const { db, settings, chain } = desk;
+export async function readAgainFrom(
+  context: WatcherContext,
+  block: number,
+): Promise<number | null> {
+  const { db, settings, chain } = context;
   const cursor = await readCursor(db, chain.chain);
-  if (cursor === undefined || block >= cursor.final.number) return null;
-  const range = { from: block + 1, to: Math.min(cursor.final.number, block + chain.scan_range) };
-  const scan = await askAny(chain, (endpoint) => scanBelow(endpoint, desk, range, cursor.final));
+  if (cursor === undefined || block >= cursor.confirmed.number) return null;
+  const range = {
+    from: block + 1,
+    to: Math.min(cursor.confirmed.number, block + chain.scan_range),
+  };
+  const scan = await askAny(chain, (endpoint) =>
+    scanBelow(endpoint, context, range, cursor.confirmed),
+  );
   const found = await transfersToUs(db, settings, chain, scan.transfers);
   if (found.length > 0) {
     const group = newGroup();
     const when = sql`EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain.chain} AND halted_at IS NULL
-      AND final_number >= ${range.to} AND final_number >= ${cursor.final.number})`;
-    await commitMove(desk, group, [
+      AND confirmed_number >= ${range.to} AND confirmed_number >= ${cursor.confirmed.number})`;
+    await commitMove(context, group, [
       ...recordDeposits(group, chain, found, { confirmed: true, when }),
       ...creditConfirmed(group, settings, chain.chain, when),
       ...announceDeposits(group),
     ]);
   }
-  return range.to >= cursor.final.number ? null : range.to;
+  return range.to >= cursor.confirmed.number ? null : range.to;
 }
 
 /** Only what the endpoint shows below the confirmed block that we know. */
 async function scanBelow(
   endpoint: Endpoint,
-  { settings, chain }: ChainDesk,
+  { settings, chain }: WatcherContext,
   range: Range,
-  final: { number: number; hash: string },
+  confirmed: { number: number; hash: string },
 ) {
   const scan = await scanRange(endpoint, range, watchedContracts(settings, chain));
-  const anchor = await readHeader(endpoint, final.number);
-  if (anchor.hash !== final.hash)
-    throw new NodeDisagrees(`block ${final.number} is not the confirmed one`);
+  const anchor = await readHeader(endpoint, confirmed.number);
+  if (anchor.hash !== confirmed.hash)
+    throw new NodeDisagrees(`block ${confirmed.number} is not the confirmed one`);
   return scan;
 }
 

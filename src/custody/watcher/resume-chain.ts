@@ -3,13 +3,13 @@ import { readCursor } from "../../chain/cursor.ts";
 import { askAny, readHead, readHeader } from "../../chain/rpc.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, blob, sql } from "../../platform/sql.ts";
-import type { ChainDesk } from "./commit-move.ts";
+import type { WatcherContext } from "./commit-move.ts";
 
 /**
  * After review the confirmed block of now is taken as it is. Blocks below it are not credited again by themselves: what a
  * deep reorg took away or brought is the review's business, and deposits found again keep their identity.
  */
-export async function resumeChain({ db, chain }: ChainDesk): Promise<void> {
+export async function resumeChain({ db, chain }: WatcherContext): Promise<void> {
   const [command] = await all<{ id: number }>(
     db,
     sql`SELECT command_id AS id FROM chain_commands WHERE chain = ${chain.chain} AND kind = 'resume_chain' AND done_in IS NULL LIMIT 1`,
@@ -17,14 +17,14 @@ export async function resumeChain({ db, chain }: ChainDesk): Promise<void> {
   const cursor = await readCursor(db, chain.chain);
   if (command === undefined || cursor === undefined) return;
   const anchor = await askAny(chain, async (endpoint) => {
-    const head = await readHead(endpoint, cursor.final.number);
-    return { head: head.number, final: await readHeader(endpoint, cursor.final.number) };
+    const head = await readHead(endpoint, cursor.confirmed.number);
+    return { head: head.number, confirmed: await readHeader(endpoint, cursor.confirmed.number) };
   });
   const group = newGroup();
   await commit(db, group, [
-    sql`UPDATE chain_cursors SET halted_at = NULL, halt_reason = NULL, final_hash = ${blob(anchor.final.hash)}, scanned_number = final_number,
-        scanned_hash = ${blob(anchor.final.hash)}, head_number = ${anchor.head}, moved_in = ${group.seq}, moved_at = ${group.at}
-      WHERE chain = ${chain.chain} AND halted_at IS NOT NULL AND final_number = ${cursor.final.number}`,
+    sql`UPDATE chain_cursors SET halted_at = NULL, halt_reason = NULL, confirmed_hash = ${blob(anchor.confirmed.hash)}, scanned_number = confirmed_number,
+        scanned_hash = ${blob(anchor.confirmed.hash)}, head_number = ${anchor.head}, moved_in = ${group.seq}, moved_at = ${group.at}
+      WHERE chain = ${chain.chain} AND halted_at IS NOT NULL AND confirmed_number = ${cursor.confirmed.number}`,
     sql`DELETE FROM chain_blocks WHERE chain = ${chain.chain}`,
     sql`UPDATE alerts SET resolved_at = ${group.at} WHERE kind = 'chain_halted' AND subject = ${chain.chain} AND resolved_at IS NULL`,
     sql`UPDATE chain_commands SET done_in = ${group.seq}, result = 'resumed' WHERE command_id = ${command.id}`,

@@ -23,7 +23,7 @@ const ODD_WAIT_MS = 3_600_000;
  * Condition on `vault_events e`: recorded by this group, or earlier about an id that the vault has now refused as done.
  * The latter is a withdrawal made anew under its old id after a restore: what happened then is its outcome.
  */
-export function tellsNow(group: Group): Sql {
+export function appliesNow(group: Group): Sql {
   return sql`(e.recorded_in = ${group.seq} OR EXISTS (SELECT 1 FROM vault_events s WHERE s.recorded_in = ${group.seq} AND s.kind = 'Skipped'
     AND s.skip_reason = ${ALREADY_DONE} AND s.payment_id = e.payment_id AND s.chain = e.chain))`;
 }
@@ -66,7 +66,7 @@ export function settlePaid(group: Group, chain: string): Sql[] {
     sql`UPDATE withdrawals SET state = 'settled', transaction_hash = e.transaction_hash, updated_at = ${group.at}, changed_in = ${group.seq},
         ended_by = ${uuid(group.id)}
       FROM vault_events e
-      WHERE ${tellsNow(group)} AND e.kind = 'Paid' AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
+      WHERE ${appliesNow(group)} AND e.kind = 'Paid' AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
         AND withdrawals.state IN ('queued', 'submitted') AND e.amount = CAST(withdrawals.amount AS TEXT) AND e.to_address = withdrawals.to_address`,
     ...post(group, {
       reason: "withdrawal",
@@ -96,7 +96,7 @@ export function endMembers(group: Group): Sql {
 }
 
 /** What must not be: a payment that nobody ordered, that differs from its order, or whose funds were given back. */
-export function alarmOddPayments(group: Group, chain: string): Sql[] {
+export function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
   const paid = (
     condition: Sql,
   ) => sql`EXISTS (SELECT 1 FROM vault_events e LEFT JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain

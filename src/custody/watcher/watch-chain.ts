@@ -20,7 +20,7 @@ import { watchedContracts } from "../../chain/scan.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, sql } from "../../platform/sql.ts";
 import { announceDeposits } from "../announce.ts";
-import { type ChainDesk, commitMove } from "./commit-move.ts";
+import { type WatcherContext, commitMove } from "./commit-move.ts";
 import { confirmBlocks } from "./confirm-blocks.ts";
 import { recordDeposits, transfersToUs } from "./detect-deposits.ts";
 import { orphanUnseen } from "./orphan-deposit.ts";
@@ -33,69 +33,69 @@ const FINALITY_LAG_BLOCKS = 256;
 
 export type Round = { readonly state: "followed" | "halted"; readonly behind: boolean };
 
-export async function watchChain(desk: ChainDesk): Promise<Round> {
-  const { db, chain } = desk;
-  await resumeChain(desk);
-  let cursor = (await readCursor(db, chain.chain)) ?? (await startChain(desk));
+export async function watchChain(context: WatcherContext): Promise<Round> {
+  const { db, chain } = context;
+  await resumeChain(context);
+  let cursor = (await readCursor(db, chain.chain)) ?? (await startChain(context));
   if (cursor.haltedAt !== null) return { state: "halted", behind: false };
 
   const known = {
-    final: cursor.final,
+    confirmed: cursor.confirmed,
     headNumber: cursor.headNumber,
-    blocks: await readBlocks(db, chain.chain, cursor.final.number),
+    blocks: await readBlocks(db, chain.chain, cursor.confirmed.number),
   };
-  const reading = await followHead(chain, known, watchedContracts(desk.settings, chain));
+  const reading = await followHead(chain, known, watchedContracts(context.settings, chain));
   if (reading.kind === "deep_reorg") {
     await halt(
-      desk,
+      context,
       cursor,
-      `block ${cursor.final.number} was ${cursor.final.hash} when it was confirmed and is ${reading.canonical} now`,
+      `block ${cursor.confirmed.number} was ${cursor.confirmed.hash} when it was confirmed and is ${reading.canonical} now`,
     );
     return { state: "halted", behind: false };
   }
-  await tellFinality(desk, reading.target, reading.awaitsFinality);
-  cursor = await detect(desk, cursor, reading);
+  await alertFinalityLag(context, reading.target, reading.awaitsFinality);
+  cursor = await detect(context, cursor, reading);
   for (
     let ranges = 0;
-    ranges < RANGES_PER_ROUND && cursor.final.number < reading.target;
+    ranges < RANGES_PER_ROUND && cursor.confirmed.number < reading.target;
     ranges++
   ) {
-    cursor = await confirmBlocks(desk, cursor, reading.target);
+    cursor = await confirmBlocks(context, cursor, reading.target);
   }
-  return { state: "followed", behind: cursor.final.number < reading.target };
+  return { state: "followed", behind: cursor.confirmed.number < reading.target };
 }
 
 /** Stops crediting and paying on a chain until the operator has looked; everything recorded stays. */
 export async function halt(
-  { db, chain }: ChainDesk,
+  { db, chain }: WatcherContext,
   cursor: Cursor,
   reason: string,
 ): Promise<void> {
   const group = newGroup();
   await commit(db, group, [
     sql`UPDATE chain_cursors SET halted_at = ${group.at}, halt_reason = ${reason}
-      WHERE chain = ${chain.chain} AND halted_at IS NULL AND final_number = ${cursor.final.number}`,
+      WHERE chain = ${chain.chain} AND halted_at IS NULL AND confirmed_number = ${cursor.confirmed.number}`,
     alertRow({ kind: "chain_halted", subject: chain.chain, detail: reason, at: group.at }),
   ]);
 }
 
-async function startChain(desk: ChainDesk): Promise<Cursor> {
-  const { chain } = desk;
+async function startChain(context: WatcherContext): Promise<Cursor> {
+  const { chain } = context;
   const first = await askAny(chain, async (endpoint) => {
     if ((await endpoint.client.getChainId()) !== chain.chain_id)
       throw new Error("the endpoint serves another chain");
     return readHeader(endpoint, Math.max(chain.start_block - 1, 0));
   });
   const group = newGroup();
-  return commitMove(desk, group, [openCursor(group, chain.chain, first)]);
+  return commitMove(context, group, [openCursor(group, chain.chain, first)]);
 }
 
 async function detect(
-  desk: ChainDesk,
+  context: WatcherContext,
   cursor: Cursor,
   reading: Extract<HeadReading, { kind: "read" }>,
 ): Promise<Cursor> {
-  const { db, settings, chain } = desk;
+  const { db, settings, chain } = context;
   const top = reading.blocks.at(-1);
   const unchanged =
     top === undefined || (top.number === cursor.scanned.number && top.hash === cursor.scanned.hash);
@@ -108,8 +108,8 @@ async function detect(
   const seen = await transfersToUs(db, settings, chain, reading.transfers);
   const group = newGroup();
   const when = movedIn(group, chain.chain);
-  const scanned = top ?? (reading.base < cursor.scanned.number ? cursor.final : cursor.scanned);
-  return commitMove(desk, group, [
+  const scanned = top ?? (reading.base < cursor.scanned.number ? cursor.confirmed : cursor.scanned);
+  return commitMove(context, group, [
     moveScanned(group, chain.chain, cursor, { scanned, headNumber: reading.head.number }),
     ...keepBlocks(chain.chain, reading.ancestor, reading.blocks, when),
     ...recordDeposits(group, chain, seen, { confirmed: false, when }),
@@ -118,8 +118,8 @@ async function detect(
   ]);
 }
 
-async function tellFinality(
-  { db, chain }: ChainDesk,
+async function alertFinalityLag(
+  { db, chain }: WatcherContext,
   target: number,
   awaitsFinality: number | null,
 ): Promise<void> {

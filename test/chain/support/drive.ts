@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import { all, first, sql, uuid } from "../../../src/platform/sql.ts";
 import { payRound } from "../../../src/custody/payer/pay-round.ts";
 import type { Stage, TestUser } from "./stage.ts";
-import type { PayerDesk } from "../../../src/custody/payer/payer-context.ts";
+import type { PayerContext } from "../../../src/custody/payer/payer-context.ts";
 
 /** A user with credited funds that lie in the vault already. */
 export async function funded(stage: Stage, amount = 1_000n): Promise<TestUser> {
@@ -21,13 +21,14 @@ export async function funded(stage: Stage, amount = 1_000n): Promise<TestUser> {
 export async function drive(
   stage: Stage,
   id: string,
-  extra: Partial<PayerDesk> = {},
+  extra: Partial<PayerContext> = {},
   rounds = 25,
 ): Promise<string | undefined> {
   let failures = 0;
-  const { desk } = await stage.payer(extra);
+  const { context } = await stage.payer(extra);
   // As the Durable Object does: whatever fails one round, the next one comes, and begins with another node.
-  const round = () => payRound({ ...desk, firstEndpoint: failures }).catch(() => void failures++);
+  const round = () =>
+    payRound({ ...context, firstEndpoint: failures }).catch(() => void failures++);
   for (let made = 0; made < rounds; made++) {
     await round();
     await stage.mine();

@@ -1,4 +1,4 @@
-/** A stage for chain tests in workerd: a fresh anvil chain with the contracts, a desk of its own, users, and verbs. */
+/** A stage for chain tests in workerd: a fresh anvil chain with the contracts, a context of its own, users, and verbs. */
 import { env } from "cloudflare:workers";
 import { inject } from "vitest";
 import {
@@ -35,16 +35,16 @@ import { all, blob, first, sql, uuid } from "../../../src/platform/sql.ts";
 import { uuidv7 } from "../../../src/platform/uuid.ts";
 import { post } from "../../../src/ledger/post.ts";
 import { announceWithdrawals } from "../../../src/custody/announce.ts";
-import type { PaymentOrder } from "../../../src/custody/payer/withdrawal-snapshot.ts";
+import type { WithdrawalSnapshot } from "../../../src/custody/payer/withdrawal-snapshot.ts";
 import { takeLease } from "../../../src/custody/payer/payer-lease.ts";
 import { payRound, type PayRound } from "../../../src/custody/payer/pay-round.ts";
 import { type Round, watchChain } from "../../../src/custody/watcher/watch-chain.ts";
 import type { AnvilUrl } from "./provided.ts";
-import { accountStream, type LoggedEvent } from "../../../src/streams/event-log.ts";
-import { pushHints } from "../../../src/streams/notify.ts";
+import { accountStream, type StreamEvent } from "../../../src/streams/event-log.ts";
+import { notifyStreams } from "../../../src/streams/notify.ts";
 import { connect, type Reader } from "../../support/socket.ts";
-import type { PayerDesk } from "../../../src/custody/payer/payer-context.ts";
-import type { ChainDesk } from "../../../src/custody/watcher/commit-move.ts";
+import type { PayerContext } from "../../../src/custody/payer/payer-context.ts";
+import type { WatcherContext } from "../../../src/custody/watcher/commit-move.ts";
 
 const ADMIN_KEY: Hex = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 const NO_LIMIT = 1n << 90n;
@@ -209,13 +209,13 @@ export async function openStage(
     PAYER_KEYS: { [chain.chain]: operatorKey },
   };
   /** What the payer keeps outside the database. */
-  const copies = new Map<string, PaymentOrder>();
-  const pushed: LoggedEvent[] = [];
-  const push = async (events: readonly LoggedEvent[]): Promise<void> => {
+  const copies = new Map<string, WithdrawalSnapshot>();
+  const pushed: StreamEvent[] = [];
+  const push = async (events: readonly StreamEvent[]): Promise<void> => {
     pushed.push(...events);
-    await pushHints(env, events);
+    await notifyStreams(env, events);
   };
-  const watcher: ChainDesk = { db: env.DB, settings, chain, push };
+  const watcher: WatcherContext = { db: env.DB, settings, chain, push };
 
   const stage = {
     copies,
@@ -269,10 +269,10 @@ export async function openStage(
       await client.mine({ blocks: chain.confirmations });
       await watchChain(watcher);
     },
-    payer: async (extra: Partial<PayerDesk> = {}) => {
-      const remember = async (orders: readonly PaymentOrder[]): Promise<void> =>
+    payer: async (extra: Partial<PayerContext> = {}) => {
+      const remember = async (orders: readonly WithdrawalSnapshot[]): Promise<void> =>
         orders.forEach((order) => copies.set(order.paymentId, order));
-      const desk: PayerDesk = {
+      const context: PayerContext = {
         db: env.DB,
         settings,
         chain,
@@ -281,8 +281,8 @@ export async function openStage(
         remember,
         ...extra,
       };
-      await takeLease(env.DB, chain.chain, desk.token);
-      return { desk, round: (): Promise<PayRound> => payRound(desk) };
+      await takeLease(env.DB, chain.chain, context.token);
+      return { context, round: (): Promise<PayRound> => payRound(context) };
     },
     user: () => newUser(chain, settings),
     mintUsdc: (to: Address, amount: bigint) =>
