@@ -179,7 +179,7 @@ async function quotesOverRest(stack: BenchStack, forMs: number): Promise<Rate> {
   return rateOf(
     result,
     stack.cpuMs() - before,
-    await perCommit(stack, market.asset, "quotes", "opened_in"),
+    await perCommit(stack, market.asset, "quotes", "opened_group"),
   );
 }
 
@@ -229,7 +229,7 @@ async function quotesOverSockets(stack: BenchStack, forMs: number): Promise<Rate
   const cpuMs = stack.cpuMs() - before;
   for (const socket of sockets) socket.close();
   const result = { perSecond: latencies.length / (forMs / 1_000), all, latencies };
-  return rateOf(result, cpuMs, await perCommit(stack, market.asset, "quotes", "opened_in"));
+  return rateOf(result, cpuMs, await perCommit(stack, market.asset, "quotes", "opened_group"));
 }
 
 /** Every book has a requester with that many quotes to accept; four connections a book accept them, each quote once. */
@@ -249,7 +249,7 @@ async function acceptsOverBooks(stack: BenchStack, each: number): Promise<Rate> 
   const result = succeeded(await drive({ port: stack.port, lanes }));
   const cpuMs = stack.cpuMs() - before;
   const groups = await Promise.all(
-    books.map(({ market }) => perCommit(stack, market.asset, "matches", "matched_in")),
+    books.map(({ market }) => perCommit(stack, market.asset, "matches", "matched_group")),
   );
   return rateOf(result, cpuMs, mean(groups));
 }

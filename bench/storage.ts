@@ -138,7 +138,7 @@ async function untilNoneOpen(stack: BenchStack, table: "quotes" | "requests"): P
   const deadline = Date.now() + 60_000;
   for (;;) {
     const row = await stack.db
-      .prepare(`SELECT count(*) AS open FROM ${table} WHERE state = 'open'`)
+      .prepare(`SELECT count(*) AS open FROM ${table} WHERE status = 'open'`)
       .first<{ open: number }>();
     if (row?.open === 0) return;
     if (Date.now() > deadline) throw new Error(`${row?.open} ${table} did not end`);
@@ -148,9 +148,9 @@ async function untilNoneOpen(stack: BenchStack, table: "quotes" | "requests"): P
 
 async function trim({ db }: BenchStack): Promise<void> {
   await db.batch([
-    db.prepare("DELETE FROM quotes WHERE state <> 'open'"),
+    db.prepare("DELETE FROM quotes WHERE status <> 'open'"),
     db.prepare(
-      "DELETE FROM requests WHERE state <> 'open' AND NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = requests.request_id)",
+      "DELETE FROM requests WHERE status <> 'open' AND NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = requests.request_id)",
     ),
     db.prepare("DELETE FROM idempotency_keys"),
     db.prepare(

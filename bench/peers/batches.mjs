@@ -68,7 +68,7 @@ export class Peer extends DurableObject {
         price: 500_000,
         usdc_amount: "500",
         fee: "0",
-        state: "open",
+        status: "open",
         opened_at: 1_790_000_000_000,
         expires_at: 1_790_000_300_000,
       });
@@ -97,14 +97,14 @@ export class Peer extends DurableObject {
     const db = this.env.DB;
     const now = Date.now();
     const quote = db.prepare(
-      `INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price, usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, state, opened_at, expires_at, opened_in)
+      `INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price, usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group)
        VALUES (unhex(?), unhex(?), unhex(?), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open', ?, ?, 1)`,
     );
     const transfer = db.prepare(
       "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, 1000, 3, unhex(?), 1, 0, ?)",
     );
     const event = db.prepare(
-      "INSERT INTO stream_events (stream_id, seq, written_in, at, type, body) VALUES (?, ?, 1, ?, ?, ?)",
+      "INSERT INTO stream_events (stream_id, seq, written_group, at, type, body) VALUES (?, ?, 1, ?, ?, ?)",
     );
     return [
       this.#begin(),
@@ -130,7 +130,7 @@ export class Peer extends DurableObject {
       this.#begin(),
       db
         .prepare(
-          `INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price, usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, state, opened_at, expires_at, opened_in)
+          `INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price, usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group)
            SELECT unhex(r.value ->> 'quote'), unhex(r.value ->> 'quote'), unhex(r.value ->> 'maker'), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open', ?, ?, 1 FROM json_each(?) r`,
         )
         .bind(asset, asset, now, now + 300_000, list),
@@ -141,7 +141,7 @@ export class Peer extends DurableObject {
         .bind(now, list),
       db
         .prepare(
-          "INSERT INTO stream_events (stream_id, seq, written_in, at, type, body) SELECT e.value ->> 'stream', e.value ->> 'seq', 1, ?, e.value ->> 'type', e.value ->> 'body' FROM json_each(?) e ORDER BY e.key",
+          "INSERT INTO stream_events (stream_id, seq, written_group, at, type, body) SELECT e.value ->> 'stream', e.value ->> 'seq', 1, ?, e.value ->> 'type', e.value ->> 'body' FROM json_each(?) e ORDER BY e.key",
         )
         .bind(now, events),
     ];

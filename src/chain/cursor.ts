@@ -52,7 +52,7 @@ export async function readBlocks(db: D1Database, chain: string, above: number): 
 
 /** A chain seen for the first time starts with nothing read but its first block's parent. */
 export function openCursor(group: Group, chain: string, start: Block): Sql {
-  return sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number, scanned_hash, head_number, moved_in, moved_at)
+  return sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number, scanned_hash, head_number, moved_group, moved_at)
     SELECT ${chain}, ${start.number}, ${blob(start.hash)}, ${start.number}, ${blob(start.hash)}, ${start.number}, ${group.seq}, ${group.at}
     WHERE NOT EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain})`;
 }
@@ -65,7 +65,7 @@ export function moveScanned(
   to: { readonly scanned: Block; readonly headNumber: number },
 ): Sql {
   return sql`UPDATE chain_cursors SET scanned_number = ${to.scanned.number}, scanned_hash = ${blob(to.scanned.hash)},
-      head_number = max(head_number, ${to.headNumber}), moved_in = ${group.seq}, moved_at = ${group.at}
+      head_number = max(head_number, ${to.headNumber}), moved_group = ${group.seq}, moved_at = ${group.at}
     WHERE ${isAt(chain, was)} RETURNING 1 AS moved`;
 }
 
@@ -73,13 +73,13 @@ export function moveScanned(
 export function moveConfirmed(group: Group, chain: string, was: Cursor, to: Block): Sql {
   return sql`UPDATE chain_cursors SET confirmed_number = ${to.number}, confirmed_hash = ${blob(to.hash)},
       scanned_hash = iif(scanned_number <= ${to.number}, ${blob(to.hash)}, scanned_hash), scanned_number = max(scanned_number, ${to.number}),
-      head_number = max(head_number, ${to.number}), moved_in = ${group.seq}, moved_at = ${group.at}
+      head_number = max(head_number, ${to.number}), moved_group = ${group.seq}, moved_at = ${group.at}
     WHERE ${isAt(chain, was)} RETURNING 1 AS moved`;
 }
 
 /** Condition for whatever depends on the guard. */
-export function movedIn(group: Group, chain: string): Sql {
-  return sql`EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND moved_in = ${group.seq})`;
+export function movedBy(group: Group, chain: string): Sql {
+  return sql`EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND moved_group = ${group.seq})`;
 }
 
 export function keepBlocks(

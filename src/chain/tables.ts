@@ -19,7 +19,7 @@ export const chainCursors = sqliteTable("chain_cursors", {
   scannedHash: bytes("scanned_hash").notNull(),
   headNumber: integer("head_number").notNull(),
   /** The group that last moved it: what a batch wrote beside its cursor hangs on this stamp. */
-  movedIn: integer("moved_in").notNull(),
+  movedGroup: integer("moved_group").notNull(),
   movedAt: integer("moved_at").notNull(),
   haltedAt: integer("halted_at"),
   haltReason: text("halt_reason"),
@@ -63,12 +63,12 @@ export const vaultEvents = sqliteTable(
     toAddress: bytes("to_address"),
     blockNumber: integer("block_number").notNull(),
     blockHash: bytes("block_hash").notNull(),
-    recordedIn: integer("recorded_in").notNull(),
+    recordedGroup: integer("recorded_group").notNull(),
   },
   (t) => [
     primaryKey({ columns: [t.chain, t.transactionHash, t.ordinal] }),
     index("vault_events_payment").on(t.paymentId),
-    index("vault_events_recorded_in").on(t.recordedIn),
+    index("vault_events_recorded_group").on(t.recordedGroup),
     check("vault_events_kind", sql`kind IN ('Paid', 'Failed', 'Skipped', 'Voided')`),
   ],
 );
@@ -116,24 +116,24 @@ export const chainTransactions = sqliteTable(
     data: bytes("data").notNull(),
     gasLimit: integer("gas_limit").notNull(),
     /** `open` until its nonce is used at the confirmed height; then `done`, or `unused` when a batch number was not. */
-    state: text("state").notNull(),
-    madeIn: integer("made_in").notNull(),
+    status: text("status").notNull(),
+    madeGroup: integer("made_group").notNull(),
     madeAt: integer("made_at").notNull(),
-    endedIn: integer("ended_in"),
+    endedGroup: integer("ended_group"),
   },
   (t) => [
     uniqueIndex("chain_transactions_nonce").on(t.chain, t.sender, t.nonce),
     uniqueIndex("chain_transactions_batch")
       .on(t.chain, t.batchNo)
-      .where(sql`batch_no IS NOT NULL AND state <> 'unused'`),
+      .where(sql`batch_no IS NOT NULL AND status <> 'unused'`),
     index("chain_transactions_open")
       .on(t.chain, t.nonce)
-      .where(sql`state = 'open'`),
-    index("chain_transactions_made_in").on(t.madeIn),
-    index("chain_transactions_ended_in")
-      .on(t.endedIn)
-      .where(sql`ended_in IS NOT NULL`),
-    check("chain_transactions_state", sql`state IN ('open', 'done', 'unused')`),
+      .where(sql`status = 'open'`),
+    index("chain_transactions_made_group").on(t.madeGroup),
+    index("chain_transactions_ended_group")
+      .on(t.endedGroup)
+      .where(sql`ended_group IS NOT NULL`),
+    check("chain_transactions_status", sql`status IN ('open', 'done', 'unused')`),
     check("chain_transactions_kind", sql`kind IN ('pay', 'sweep', 'void', 'cancel')`),
   ],
 );
@@ -148,7 +148,7 @@ export const transactionAttempts = sqliteTable(
     signed: bytes("signed").notNull(),
     maxFee: integer("max_fee").notNull(),
     priorityFee: integer("priority_fee").notNull(),
-    signedIn: integer("signed_in").notNull(),
+    signedGroup: integer("signed_group").notNull(),
     signedAt: integer("signed_at").notNull(),
   },
   (t) => [primaryKey({ columns: [t.transactionId, t.attempt] })],
@@ -161,14 +161,14 @@ export const batchMembers = sqliteTable(
     transactionId: bytes("transaction_id").notNull(),
     withdrawalId: bytes("withdrawal_id").notNull(),
     purpose: text("purpose").notNull(),
-    endedIn: integer("ended_in"),
+    endedGroup: integer("ended_group"),
     outcome: text("outcome"),
   },
   (t) => [
     primaryKey({ columns: [t.transactionId, t.withdrawalId] }),
     uniqueIndex("batch_members_live")
       .on(t.withdrawalId, t.purpose)
-      .where(sql`ended_in IS NULL`),
+      .where(sql`ended_group IS NULL`),
     check("batch_members_purpose", sql`purpose IN ('pay', 'void')`),
   ],
 );
@@ -184,16 +184,16 @@ export const chainCommands = sqliteTable(
     withdrawalId: bytes("withdrawal_id"),
     actor: text("actor").notNull(),
     at: integer("at").notNull(),
-    doneIn: integer("done_in"),
+    doneGroup: integer("done_group"),
     result: text("result"),
   },
   (t) => [
     index("chain_commands_open")
       .on(t.chain, t.commandId)
-      .where(sql`done_in IS NULL`),
+      .where(sql`done_group IS NULL`),
     index("chain_commands_withdrawal")
       .on(t.withdrawalId)
-      .where(sql`done_in IS NULL`),
+      .where(sql`done_group IS NULL`),
     check("chain_commands_kind", sql`kind IN ('fail', 'retry', 'resume_chain', 'resume_payer')`),
   ],
 );

@@ -8,19 +8,19 @@ import { DEPOSIT_BODY, WITHDRAWAL_BODY } from "./records.ts";
 export function announceDeposits(group: Group): Sql[] {
   return announce(
     group,
-    sql`SELECT ${accountStreamOf("d.user_id")} AS stream, 'deposit.' || d.state AS type, ${DEPOSIT_BODY} AS body, hex(d.deposit_id) AS ord
-      FROM deposits d WHERE d.ended_in = ${group.seq}
+    sql`SELECT ${accountStreamOf("d.user_id")} AS stream, 'deposit.' || d.status AS type, ${DEPOSIT_BODY} AS body, hex(d.deposit_id) AS ord
+      FROM deposits d WHERE d.ended_group = ${group.seq}
       UNION ALL
       SELECT ${accountStreamOf("d.user_id")}, 'deposit.detected', ${DEPOSIT_BODY}, hex(d.deposit_id)
-      FROM deposits d WHERE d.detected_in = ${group.seq} AND d.ended_in IS NULL`,
+      FROM deposits d WHERE d.detected_group = ${group.seq} AND d.ended_group IS NULL`,
   );
 }
 
-/** Every change of a withdrawal stamps `changed_in`, its insertion included; a payment that is sent again tells its new hash. */
+/** Every change of a withdrawal stamps `changed_group`, its insertion included; a payment that is sent again tells its new hash. */
 export function announceWithdrawals(group: Group): Sql[] {
   return announce(
     group,
-    sql`SELECT ${accountStreamOf("w.user_id")} AS stream, 'withdrawal.' || w.state AS type, ${WITHDRAWAL_BODY} AS body, hex(w.withdrawal_id) AS ord
-      FROM withdrawals w WHERE w.changed_in = ${group.seq}`,
+    sql`SELECT ${accountStreamOf("w.user_id")} AS stream, 'withdrawal.' || w.status AS type, ${WITHDRAWAL_BODY} AS body, hex(w.withdrawal_id) AS ord
+      FROM withdrawals w WHERE w.changed_group = ${group.seq}`,
   );
 }

@@ -5,9 +5,9 @@ import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import {
   WITHDRAWAL_COLUMNS,
-  WITHDRAWAL_STATES,
+  WITHDRAWAL_STATUSES,
   type WithdrawalRow,
-  type WithdrawalState,
+  type WithdrawalStatus,
   withdrawalView,
 } from "./records.ts";
 
@@ -26,23 +26,23 @@ export async function commandForWithdrawal(
   order: { kind: "fail" | "retry"; withdrawalId: string; actor: string },
   alongside: Alongside = () => [],
 ): Promise<{ chain: string; ordered: boolean }> {
-  const withdrawal = await first<{ chain: string; state: WithdrawalState; user_id: string }>(
+  const withdrawal = await first<{ chain: string; status: WithdrawalStatus; user_id: string }>(
     db,
-    sql`SELECT chain, state, hex(user_id) AS user_id FROM withdrawals WHERE withdrawal_id = ${uuid(order.withdrawalId)}`,
+    sql`SELECT chain, status, hex(user_id) AS user_id FROM withdrawals WHERE withdrawal_id = ${uuid(order.withdrawalId)}`,
   );
   if (withdrawal === undefined)
     throw problem("withdrawal_unknown", `There is no withdrawal ${order.withdrawalId}.`);
-  if (withdrawal.state === "settled" || withdrawal.state === "failed") {
+  if (withdrawal.status === "settled" || withdrawal.status === "failed") {
     throw invalidRequest([
-      { path: "--id", message: `the withdrawal is ${withdrawal.state}, which is final` },
+      { path: "--id", message: `the withdrawal is ${withdrawal.status}, which is final` },
     ]);
   }
   const group = newGroup();
-  const applied = sql`EXISTS (SELECT 1 FROM chain_commands WHERE withdrawal_id = ${uuid(order.withdrawalId)} AND kind = ${order.kind} AND at = ${group.at} AND done_in IS NULL)`;
+  const applied = sql`EXISTS (SELECT 1 FROM chain_commands WHERE withdrawal_id = ${uuid(order.withdrawalId)} AND kind = ${order.kind} AND at = ${group.at} AND done_group IS NULL)`;
   const rows = await commitOrThrow(db, group, [
     sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at)
       SELECT ${withdrawal.chain}, ${order.kind}, ${uuid(order.withdrawalId)}, ${order.actor}, ${group.at}
-      WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE withdrawal_id = ${uuid(order.withdrawalId)} AND kind = ${order.kind} AND done_in IS NULL)
+      WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE withdrawal_id = ${uuid(order.withdrawalId)} AND kind = ${order.kind} AND done_group IS NULL)
       RETURNING command_id`,
     sql`UPDATE alerts SET resolved_at = ${group.at} WHERE kind = 'withdrawal_dead_letter' AND subject = ${order.withdrawalId} AND resolved_at IS NULL`,
     ...alongside({ at: group.at, applied, userId: readUuid(withdrawal.user_id) }),
@@ -61,7 +61,7 @@ export async function commandResume(
   const order = (
     kind: "resume_chain" | "resume_payer",
   ) => sql`INSERT INTO chain_commands (chain, kind, actor, at)
-    SELECT ${chain}, ${kind}, ${actor}, ${group.at} WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE chain = ${chain} AND kind = ${kind} AND done_in IS NULL)`;
+    SELECT ${chain}, ${kind}, ${actor}, ${group.at} WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE chain = ${chain} AND kind = ${kind} AND done_group IS NULL)`;
   await commitOrThrow(db, group, [
     order("resume_chain"),
     order("resume_payer"),
@@ -91,9 +91,12 @@ export async function listWithdrawals(
   db: D1Database,
   query: { status?: string | undefined; limit: number },
 ): Promise<Record<string, unknown>[]> {
-  if (query.status !== undefined && !WITHDRAWAL_STATES.some((state) => state === query.status)) {
+  if (
+    query.status !== undefined &&
+    !WITHDRAWAL_STATUSES.some((status) => status === query.status)
+  ) {
     throw invalidRequest([
-      { path: "--status", message: `must be one of ${WITHDRAWAL_STATES.join(", ")}` },
+      { path: "--status", message: `must be one of ${WITHDRAWAL_STATUSES.join(", ")}` },
     ]);
   }
   const rows = await all<
@@ -107,10 +110,10 @@ export async function listWithdrawals(
     db,
     sql`SELECT ${WITHDRAWAL_COLUMNS}, hex(w.user_id) AS user_id,
         (SELECT count(*) FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = 'pay') AS attempts,
-        (SELECT group_concat(c.kind) FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id AND c.done_in IS NULL) AS orders,
+        (SELECT group_concat(c.kind) FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id AND c.done_group IS NULL) AS orders,
         EXISTS (SELECT 1 FROM alerts a WHERE a.kind = 'withdrawal_dead_letter' AND a.resolved_at IS NULL
           AND lower(replace(a.subject, '-', '')) = lower(hex(w.withdrawal_id))) AS dead_lettered
-      FROM withdrawals w WHERE ${query.status ?? null} IS NULL OR w.state = ${query.status ?? null}
+      FROM withdrawals w WHERE ${query.status ?? null} IS NULL OR w.status = ${query.status ?? null}
       ORDER BY w.created_at DESC, w.withdrawal_id DESC LIMIT ${Math.min(query.limit, MAX_LISTED)}`,
   );
   return rows.map((row) => ({
@@ -149,11 +152,11 @@ export async function chainStatus(
     db,
     sql`SELECT c.chain, c.confirmed_number, c.scanned_number, c.head_number, c.moved_at, c.halted_at, c.halt_reason,
         p.halted_at AS payer_halted_at, p.halt_reason AS payer_halt_reason,
-        (SELECT count(*) FROM withdrawals w WHERE w.chain = c.chain AND w.state = 'queued') AS queued,
-        (SELECT count(*) FROM withdrawals w WHERE w.chain = c.chain AND w.state = 'submitted') AS submitted,
-        (SELECT count(*) FROM chain_transactions t WHERE t.chain = c.chain AND t.state = 'open') AS open,
-        (SELECT count(*) FROM deposits d WHERE d.chain = c.chain AND d.state = 'confirming') AS confirming,
-        (SELECT count(*) FROM deposits d WHERE d.chain = c.chain AND d.state = 'quarantined') AS quarantined,
+        (SELECT count(*) FROM withdrawals w WHERE w.chain = c.chain AND w.status = 'queued') AS queued,
+        (SELECT count(*) FROM withdrawals w WHERE w.chain = c.chain AND w.status = 'submitted') AS submitted,
+        (SELECT count(*) FROM chain_transactions t WHERE t.chain = c.chain AND t.status = 'open') AS open,
+        (SELECT count(*) FROM deposits d WHERE d.chain = c.chain AND d.status = 'confirming') AS confirming,
+        (SELECT count(*) FROM deposits d WHERE d.chain = c.chain AND d.status = 'quarantined') AS quarantined,
         (SELECT count(*) FROM sweepable u WHERE u.chain = c.chain) AS sweepable
       FROM chain_cursors c LEFT JOIN payer_leases p ON p.chain = c.chain
       WHERE ${chain ?? null} IS NULL OR c.chain = ${chain ?? null} ORDER BY c.chain`,

@@ -8,10 +8,10 @@ import { readAssetKey } from "../assets/asset.ts";
 import { raw, readUuid, type Sql } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 
-export const DEPOSIT_STATES = ["confirming", "credited", "orphaned", "quarantined"] as const;
-export type DepositState = (typeof DEPOSIT_STATES)[number];
-export const WITHDRAWAL_STATES = ["queued", "submitted", "settled", "failed"] as const;
-export type WithdrawalState = (typeof WITHDRAWAL_STATES)[number];
+export const DEPOSIT_STATUSES = ["confirming", "credited", "orphaned", "quarantined"] as const;
+export type DepositStatus = (typeof DEPOSIT_STATUSES)[number];
+export const WITHDRAWAL_STATUSES = ["queued", "submitted", "settled", "failed"] as const;
+export type WithdrawalStatus = (typeof WITHDRAWAL_STATUSES)[number];
 export type FailureCode = "payment_reverted" | "operator_failed";
 
 /** Ids, hashes and addresses are upper-case hex without `0x`, as SQLite's hex() returns them; amounts are decimal text. */
@@ -25,7 +25,7 @@ export type DepositRow = {
   readonly block_number: number;
   readonly confirmations: number;
   readonly required_confirmations: number;
-  readonly state: DepositState;
+  readonly status: DepositStatus;
   readonly detected_at: number;
   readonly credited_at: number | null;
 };
@@ -38,7 +38,7 @@ export type WithdrawalRow = {
   readonly asset: string;
   readonly amount: string;
   readonly to_address: string;
-  readonly state: WithdrawalState;
+  readonly status: WithdrawalStatus;
   readonly transaction_hash: string | null;
   readonly failure_code: FailureCode | null;
   readonly failure_message: string | null;
@@ -57,10 +57,10 @@ const DEPOSIT: Columns<DepositRow> = {
   amount: "d.amount",
   transaction_hash: "hex(d.transaction_hash)",
   block_number: "d.block_number",
-  confirmations: `iif(d.state = 'orphaned', 0, max(0, 1 - d.block_number
+  confirmations: `iif(d.status = 'orphaned', 0, max(0, 1 - d.block_number
     + coalesce((SELECT max(c.head_number, c.confirmed_number) FROM chain_cursors c WHERE c.chain = d.chain), d.block_number - 1)))`,
   required_confirmations: "d.required_confirmations",
-  state: "d.state",
+  status: "d.status",
   detected_at: "d.detected_at",
   credited_at: "d.credited_at",
 };
@@ -74,7 +74,7 @@ const WITHDRAWAL: Columns<WithdrawalRow> = {
   asset: "w.asset",
   amount: "CAST(w.amount AS TEXT)",
   to_address: "hex(w.to_address)",
-  state: "w.state",
+  status: "w.status",
   transaction_hash: "iif(w.transaction_hash IS NULL, NULL, hex(w.transaction_hash))",
   failure_code: "w.failure_code",
   failure_message: "w.failure_message",
@@ -103,7 +103,7 @@ export function depositView(row: DepositRow) {
     block_number: row.block_number,
     confirmations: row.confirmations,
     required_confirmations: row.required_confirmations,
-    status: row.state,
+    status: row.status,
     created_at: toWireTime(row.detected_at),
     credited_at: toWireTimeOrNull(row.credited_at),
   };
@@ -120,7 +120,7 @@ export function withdrawalView(row: WithdrawalRow) {
     asset_id: token?.assetId ?? null,
     amount: toHex(BigInt(row.amount)),
     to_address: checksumAddress(row.to_address),
-    status: row.state,
+    status: row.status,
     transaction_hash: row.transaction_hash === null ? null : hashView(row.transaction_hash),
     failure:
       row.failure_code === null

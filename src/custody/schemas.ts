@@ -7,7 +7,7 @@ import { LIMIT_DOCUMENTED, limitField, timeIdPage } from "../http/cursor.ts";
 import { boolean, oneOf, pattern, preciseTimestamp, textField, uuidField } from "../http/fields.ts";
 import { NEWEST } from "../ledger/history.ts";
 import { REASONS } from "../ledger/codes.ts";
-import { DEPOSIT_STATES, WITHDRAWAL_STATES } from "./records.ts";
+import { DEPOSIT_STATUSES, WITHDRAWAL_STATUSES } from "./records.ts";
 
 const chainName = pattern(/^[a-z][a-z0-9-]{0,31}$/, "must be the name of a chain");
 const clientWithdrawalId = pattern(
@@ -52,7 +52,7 @@ export const AssetBalance = z
   .openapi("Balance");
 
 export const DepositsQuery = z.strictObject({
-  status: oneOf(DEPOSIT_STATES).optional(),
+  status: oneOf(DEPOSIT_STATUSES).optional(),
   ...timeIdPage,
 });
 export const Deposit = z
@@ -67,7 +67,7 @@ export const Deposit = z
     block_number: z.int(),
     confirmations: z.int(),
     required_confirmations: z.int(),
-    status: z.enum(DEPOSIT_STATES),
+    status: z.enum(DEPOSIT_STATUSES),
     created_at: instant,
     credited_at: instant.nullable(),
   })
@@ -88,7 +88,7 @@ export const WithdrawBody = z
   });
 
 export const WithdrawalsQuery = z.strictObject({
-  status: oneOf(WITHDRAWAL_STATES).optional(),
+  status: oneOf(WITHDRAWAL_STATUSES).optional(),
   ...timeIdPage,
 });
 export const WithdrawalQuery = z
@@ -113,7 +113,7 @@ export const Withdrawal = z
     asset_id: assetIdOut,
     amount: U256Out,
     to_address: addressOut,
-    status: z.enum(WITHDRAWAL_STATES),
+    status: z.enum(WITHDRAWAL_STATUSES),
     transaction_hash: hashOut.nullable(),
     failure: z
       .object({ code: z.enum(["payment_reverted", "operator_failed"]), message: z.string() })

@@ -45,14 +45,14 @@ export const deposits = sqliteTable(
     asset: text("asset").notNull(),
     amount: text("amount").notNull(),
     requiredConfirmations: integer("required_confirmations").notNull(),
-    state: text("state").notNull(),
+    status: text("status").notNull(),
     /** The group that last found it in the chain; the one that found it again below the confirmations. */
-    seenIn: integer("seen_in").notNull(),
-    confirmedIn: integer("confirmed_in"),
+    seenGroup: integer("seen_group").notNull(),
+    confirmedGroup: integer("confirmed_group"),
     detectedAt: integer("detected_at").notNull(),
-    detectedIn: integer("detected_in").notNull(),
+    detectedGroup: integer("detected_group").notNull(),
     creditedAt: integer("credited_at"),
-    endedIn: integer("ended_in"),
+    endedGroup: integer("ended_group"),
   },
   (t) => [
     uniqueIndex("deposits_identity").on(
@@ -64,16 +64,16 @@ export const deposits = sqliteTable(
       t.address,
     ),
     index("deposits_user").on(t.userId, t.detectedAt, t.depositId),
-    index("deposits_user_state").on(t.userId, t.state, t.detectedAt, t.depositId),
+    index("deposits_user_status").on(t.userId, t.status, t.detectedAt, t.depositId),
     index("deposits_open")
       .on(t.chain, t.blockNumber)
-      .where(sql`state = 'confirming'`),
+      .where(sql`status = 'confirming'`),
     index("deposits_hash").on(t.userId, t.transactionHash),
-    index("deposits_detected_in").on(t.detectedIn),
-    index("deposits_ended_in")
-      .on(t.endedIn)
-      .where(sql`ended_in IS NOT NULL`),
-    check("deposits_state", sql`state IN ('confirming', 'credited', 'orphaned', 'quarantined')`),
+    index("deposits_detected_group").on(t.detectedGroup),
+    index("deposits_ended_group")
+      .on(t.endedGroup)
+      .where(sql`ended_group IS NOT NULL`),
+    check("deposits_status", sql`status IN ('confirming', 'credited', 'orphaned', 'quarantined')`),
   ],
 );
 
@@ -90,7 +90,7 @@ export const withdrawals = sqliteTable(
     asset: text("asset").notNull(),
     amount: integer("amount").notNull(),
     toAddress: bytes("to_address").notNull(),
-    state: text("state").notNull(),
+    status: text("status").notNull(),
     transactionHash: bytes("transaction_hash"),
     failureCode: text("failure_code"),
     failureMessage: text("failure_message"),
@@ -98,25 +98,25 @@ export const withdrawals = sqliteTable(
     updatedAt: integer("updated_at").notNull(),
     /** The payer leaves it until then, after the vault skipped it. */
     notBefore: integer("not_before"),
-    queuedIn: integer("queued_in").notNull(),
-    changedIn: integer("changed_in").notNull(),
+    queuedGroup: integer("queued_group").notNull(),
+    changedGroup: integer("changed_group").notNull(),
     endedBy: bytes("ended_by"),
   },
   (t) => [
     uniqueIndex("withdrawals_client_id").on(t.userId, t.clientWithdrawalId),
     index("withdrawals_user").on(t.userId, t.createdAt, t.withdrawalId),
-    index("withdrawals_user_state").on(t.userId, t.state, t.createdAt, t.withdrawalId),
+    index("withdrawals_user_status").on(t.userId, t.status, t.createdAt, t.withdrawalId),
     index("withdrawals_open")
       .on(t.chain, t.createdAt, t.withdrawalId)
-      .where(sql`state IN ('queued', 'submitted')`),
+      .where(sql`status IN ('queued', 'submitted')`),
     index("withdrawals_reverted")
       .on(t.userId, t.toAddress)
       .where(sql`failure_code = 'payment_reverted'`),
-    index("withdrawals_changed_in").on(t.changedIn),
+    index("withdrawals_changed_group").on(t.changedGroup),
     index("withdrawals_ended_by")
       .on(t.endedBy)
       .where(sql`ended_by IS NOT NULL`),
-    check("withdrawals_state", sql`state IN ('queued', 'submitted', 'settled', 'failed')`),
+    check("withdrawals_status", sql`status IN ('queued', 'submitted', 'settled', 'failed')`),
     check("withdrawals_amount", sql`amount > 0`),
   ],
 );

@@ -110,10 +110,10 @@ function queueUnit(
   command: WithdrawCommand & { withdrawalId: string },
 ): Sql[] {
   const { actor, terms, withdrawalId } = command;
-  const queued = sql`FROM withdrawals WHERE withdrawal_id = ${uuid(withdrawalId)} AND queued_in = ${group.seq}`;
+  const queued = sql`FROM withdrawals WHERE withdrawal_id = ${uuid(withdrawalId)} AND queued_group = ${group.seq}`;
   return [
     sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount,
-        to_address, state, created_at, updated_at, queued_in, changed_in)
+        to_address, status, created_at, updated_at, queued_group, changed_group)
       SELECT ${uuid(withdrawalId)}, ${uuid(uuidv7())}, ${uuid(actor.userId)}, ${terms.clientWithdrawalId},
         ${blob(paymentId(actor.userId, terms.clientWithdrawalId))}, ${terms.chain}, ${terms.asset}, ${terms.amount},
         ${blob(terms.toAddress)}, 'queued', ${group.at}, ${group.at}, ${group.seq}, ${group.seq}
@@ -167,7 +167,7 @@ function failuresTo(userId: string, at: Sql, toAddress: string): Sql {
 /** What the chain has issued of the asset, less what is under way there. Its external account holds the issue, negative. */
 function liquidity({ chain, asset }: WithdrawTerms): Sql {
   return sql`(coalesce((SELECT -balance FROM accounts WHERE owner = ${externalOwner(chain)} AND asset = ${asset} AND kind = 'external'), 0)
-    - coalesce((SELECT sum(amount) FROM withdrawals WHERE chain = ${chain} AND asset = ${asset} AND state IN ('queued', 'submitted')), 0))`;
+    - coalesce((SELECT sum(amount) FROM withdrawals WHERE chain = ${chain} AND asset = ${asset} AND status IN ('queued', 'submitted')), 0))`;
 }
 
 /** An amount that no balance can hold is not bound to SQL at all: it is refused by `explain`. */

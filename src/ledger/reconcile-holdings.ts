@@ -87,7 +87,7 @@ type Issue = {
 };
 type AssetRow = { readonly asset: AssetKey; readonly issued: string; readonly paid: string };
 
-/** One batch, one state: the confirmed block, and what is issued of the next assets in turn. */
+/** One batch, one status: the confirmed block, and what is issued of the next assets in turn. */
 async function readIssue(db: D1Database, chain: string): Promise<Issue | undefined> {
   const walk = `assets:${chain}`;
   const mark =
@@ -99,7 +99,7 @@ async function readIssue(db: D1Database, chain: string): Promise<Issue | undefin
     )?.mark ?? "";
   const cursor = sql`SELECT confirmed_number AS block, lower(hex(confirmed_hash)) AS hash FROM chain_cursors WHERE chain = ${chain}`;
   const assets = sql`SELECT a.asset, CAST(-a.balance AS TEXT) AS issued, CAST(coalesce((SELECT sum(w.amount) FROM withdrawals w INDEXED BY withdrawals_open
-      WHERE w.chain = ${chain} AND w.state IN ('queued', 'submitted') AND w.asset = a.asset
+      WHERE w.chain = ${chain} AND w.status IN ('queued', 'submitted') AND w.asset = a.asset
         AND EXISTS (SELECT 1 FROM vault_events v WHERE v.payment_id = w.payment_id AND v.chain = w.chain AND v.kind = 'Paid')), 0) AS TEXT) AS paid
     FROM accounts a WHERE a.owner = ${externalOwner(chain)} AND a.kind = 'external' AND a.asset IN (
       SELECT ${USDC} UNION SELECT asset FROM shortfalls WHERE chain = ${chain}

@@ -174,10 +174,10 @@ function wrongPending(accounts: Sql): Sql {
     held AS MATERIALIZED (
       SELECT owner, asset, sum(amount) AS amount FROM (
         SELECT q.maker_id AS owner, q.reserve_asset AS asset, q.reserve AS amount
-          FROM owners o CROSS JOIN quotes q INDEXED BY quotes_open_maker ON q.maker_id = o.owner WHERE q.state = 'open'
+          FROM owners o CROSS JOIN quotes q INDEXED BY quotes_open_maker ON q.maker_id = o.owner WHERE q.status = 'open'
         UNION ALL
         SELECT w.user_id, w.asset, w.amount FROM withdrawals w INDEXED BY withdrawals_open
-          WHERE w.state IN ('queued', 'submitted') AND w.user_id IN (SELECT owner FROM owners))
+          WHERE w.status IN ('queued', 'submitted') AND w.user_id IN (SELECT owner FROM owners))
       GROUP BY owner, asset)
     SELECT hex(owner) AS owner, 'pending' AS kind, asset, CAST(sum(balance) AS TEXT) AS balance, CAST(sum(expected) AS TEXT) AS expected FROM (
       SELECT a.owner, a.asset, a.balance, 0 AS expected FROM owners o CROSS JOIN accounts a ON a.owner = o.owner AND a.kind = 'pending'

@@ -1,5 +1,5 @@
 /**
- * Reconciliation of the records with the journal: J8 (each record has exactly the entries that its state calls for, J7
+ * Reconciliation of the records with the journal: J8 (each record has exactly the entries that its status calls for, J7
  * with it) and J9 (amounts follow their formulas). Records are found by the commit group that opened or ended them.
  */
 import { all, type Sql, sql } from "../platform/sql.ts";
@@ -59,10 +59,10 @@ function compare(due: Sql, expected: Sql): Sql {
 
 function deposits(slice: Slice): Sql {
   return compare(
-    sql`SELECT deposit_id AS id FROM deposits WHERE ${within("ended_in", slice)}`,
+    sql`SELECT deposit_id AS id FROM deposits WHERE ${within("ended_group", slice)}`,
     sql`SELECT d.deposit_id AS ref, ${reasonCode("deposit")} AS reason, CAST('external:' || d.chain AS BLOB) AS from_owner, 'external' AS from_kind,
         d.user_id AS to_owner, 'available' AS to_kind, d.asset, CAST(d.amount AS INTEGER) AS amount
-      FROM due CROSS JOIN deposits d ON d.deposit_id = due.id WHERE d.state = 'credited'`,
+      FROM due CROSS JOIN deposits d ON d.deposit_id = due.id WHERE d.status = 'credited'`,
   );
 }
 
@@ -70,16 +70,16 @@ function deposits(slice: Slice): Sql {
 function quotes(slice: Slice): Sql {
   const q = sql`FROM due CROSS JOIN quotes q ON q.quote_id = due.id`;
   return compare(
-    sql`SELECT quote_id AS id FROM quotes WHERE ${within("opened_in", slice)} UNION SELECT quote_id FROM quotes WHERE ${within("ended_in", slice)}`,
+    sql`SELECT quote_id AS id FROM quotes WHERE ${within("opened_group", slice)} UNION SELECT quote_id FROM quotes WHERE ${within("ended_group", slice)}`,
     sql`SELECT q.quote_id AS ref, ${reasonCode("reserve_rfq")} AS reason, q.maker_id AS from_owner, 'available' AS from_kind, q.maker_id AS to_owner,
         'pending' AS to_kind, q.reserve_asset AS asset, q.reserve AS amount ${q}
       UNION ALL
       SELECT q.quote_id, ${reasonCode("release")}, q.maker_id, 'pending', q.maker_id, 'available', q.reserve_asset, q.reserve ${q}
-      WHERE q.state IN ('cancelled', 'expired', 'rejected')
+      WHERE q.status IN ('cancelled', 'expired', 'rejected')
       UNION ALL
       SELECT q.quote_id, ${reasonCode("trade")}, q.maker_id, 'pending', m.requester_id, 'available', iif(q.side = 'Bid', q.asset, 'usdc'),
         iif(q.side = 'Bid', CAST(q.amount AS INTEGER), q.usdc_amount) ${q} LEFT JOIN matches m ON m.quote_id = q.quote_id
-      WHERE q.state = 'accepted'`,
+      WHERE q.status = 'accepted'`,
   );
 }
 
@@ -87,7 +87,7 @@ function quotes(slice: Slice): Sql {
 function matches(slice: Slice): Sql {
   const m = sql`FROM due CROSS JOIN matches m ON m.match_id = due.id`;
   return compare(
-    sql`SELECT match_id AS id FROM matches WHERE ${within("matched_in", slice)}`,
+    sql`SELECT match_id AS id FROM matches WHERE ${within("matched_group", slice)}`,
     sql`SELECT m.match_id AS ref, ${reasonCode("reserve_trade")} AS reason, m.requester_id AS from_owner, 'available' AS from_kind,
         m.requester_id AS to_owner, 'pending' AS to_kind, iif(m.side = 'Bid', 'usdc', m.asset) AS asset,
         iif(m.side = 'Bid', m.usdc_amount + m.taker_fee, m.amount) AS amount ${m}
@@ -104,14 +104,14 @@ function matches(slice: Slice): Sql {
 function withdrawals(slice: Slice): Sql {
   const w = sql`FROM due CROSS JOIN withdrawals w ON w.withdrawal_id = due.id`;
   return compare(
-    sql`SELECT withdrawal_id AS id FROM withdrawals WHERE ${within("changed_in", slice)}`,
+    sql`SELECT withdrawal_id AS id FROM withdrawals WHERE ${within("changed_group", slice)}`,
     sql`SELECT w.withdrawal_id AS ref, ${reasonCode("withdrawal")} AS reason, w.user_id AS from_owner, 'available' AS from_kind, w.user_id AS to_owner,
         'pending' AS to_kind, w.asset, w.amount ${w}
       UNION ALL
       SELECT w.withdrawal_id, ${reasonCode("withdrawal")}, w.user_id, 'pending', CAST('external:' || w.chain AS BLOB), 'external', w.asset, w.amount ${w}
-      WHERE w.state = 'settled'
+      WHERE w.status = 'settled'
       UNION ALL
-      SELECT w.withdrawal_id, ${reasonCode("release")}, w.user_id, 'pending', w.user_id, 'available', w.asset, w.amount ${w} WHERE w.state = 'failed'`,
+      SELECT w.withdrawal_id, ${reasonCode("release")}, w.user_id, 'pending', w.user_id, 'available', w.asset, w.amount ${w} WHERE w.status = 'failed'`,
   );
 }
 
@@ -136,9 +136,9 @@ async function checkTerms(db: D1Database, slice: Slice): Promise<Difference[]> {
     db,
     sql`SELECT hex(m.match_id) AS match_id, hex(m.requester_id) AS requester, m.asset, CAST(m.amount AS TEXT) AS amount, m.price,
       CAST(m.usdc_amount AS TEXT) AS usdc_amount, CAST(m.taker_fee AS TEXT) AS taker_fee, CAST(m.maker_fee AS TEXT) AS maker_fee,
-      q.quote_id IS NULL OR (q.state = 'accepted' AND q.price = m.price AND q.usdc_amount = m.usdc_amount AND q.taker_fee = m.taker_fee
+      q.quote_id IS NULL OR (q.status = 'accepted' AND q.price = m.price AND q.usdc_amount = m.usdc_amount AND q.taker_fee = m.taker_fee
         AND q.maker_fee = m.maker_fee AND CAST(q.amount AS INTEGER) = m.amount AND q.maker_id = m.maker_id) AS as_quoted
-      FROM matches m LEFT JOIN quotes q ON q.quote_id = m.quote_id WHERE ${within("m.matched_in", slice)}`,
+      FROM matches m LEFT JOIN quotes q ON q.quote_id = m.quote_id WHERE ${within("m.matched_group", slice)}`,
   );
   return rows.flatMap((row) => {
     const usdc = BigInt(row.usdc_amount);

@@ -1,7 +1,7 @@
 /**
  * The reconciliation: INVARIANTS.md J1–J9 and S1, checked in the database by statements that share nothing with the
  * verbs they check. It goes on from checkpoints in bounded slices, so that D1 is never held for long; each statement sees
- * one state of the database, so nothing under way looks like a difference.
+ * one status of the database, so nothing under way looks like a difference.
  *
  * A difference is an alert that stays open until the operator resolves it, since the walk that found it has moved on.
  */

@@ -1,6 +1,6 @@
 import {
-  DEPOSIT_STATES,
-  type DepositState,
+  DEPOSIT_STATUSES,
+  type DepositStatus,
   DEPOSIT_COLUMNS,
   type DepositRow,
   depositView,
@@ -12,10 +12,10 @@ import { Refusal } from "./refusal.ts";
 
 /** Deposits of all users, newest first: ids carry their time, so the primary key is the order. */
 export async function list(context: OperatorContext): Promise<unknown> {
-  const status: DepositState | undefined = oneOfOption(context, "status", DEPOSIT_STATES);
+  const status: DepositStatus | undefined = oneOfOption(context, "status", DEPOSIT_STATUSES);
   const rows = await all<DepositRow & { user_id: string }>(
     context.env.DB,
-    sql`SELECT ${DEPOSIT_COLUMNS}, hex(d.user_id) AS user_id FROM deposits d WHERE ${status ?? null} IS NULL OR d.state = ${status ?? null}
+    sql`SELECT ${DEPOSIT_COLUMNS}, hex(d.user_id) AS user_id FROM deposits d WHERE ${status ?? null} IS NULL OR d.status = ${status ?? null}
       ORDER BY d.deposit_id DESC LIMIT ${limitOption(context)}`,
   );
   return rows.map((row) => {

@@ -3,7 +3,7 @@ import {
   commandForWithdrawal,
   setWithdrawalsPaused,
 } from "../custody/operator-commands.ts";
-import { WITHDRAWAL_STATES } from "../custody/records.ts";
+import { WITHDRAWAL_STATUSES } from "../custody/records.ts";
 import { auditRow } from "../auth/audit.ts";
 import { Problem } from "../platform/problem.ts";
 import { sql } from "../platform/sql.ts";
@@ -13,7 +13,7 @@ import { Refusal } from "./refusal.ts";
 
 export function list(context: OperatorContext): Promise<unknown> {
   return listWithdrawals(context.env.DB, {
-    status: oneOfOption(context, "status", WITHDRAWAL_STATES),
+    status: oneOfOption(context, "status", WITHDRAWAL_STATUSES),
     limit: limitOption(context),
   });
 }
@@ -43,7 +43,7 @@ async function order(context: OperatorContext, kind: "retry" | "fail"): Promise<
       ];
     },
   ).catch((error: unknown) => {
-    // The id is a UUID here, so what it refuses is the withdrawal's state.
+    // The id is a UUID here, so what it refuses is the withdrawal's status.
     if (error instanceof Problem && error.data.code === "invalid_request")
       throw new Refusal("withdrawal_final", error.data.detail);
     throw error;

@@ -21,14 +21,14 @@ export function acceptQuote(command: AcceptQuote): Operation {
     statements: (group) => [
       guard(command, group),
       sql`INSERT INTO matches (match_id, request_id, quote_id, requester_id, maker_id, asset, side, amount, price, usdc_amount,
-          taker_fee, maker_fee, at, matched_in)
+          taker_fee, maker_fee, at, matched_group)
         SELECT ${uuid(matchId)}, q.request_id, q.quote_id, ${uuid(actor.userId)}, q.maker_id, q.asset, q.side,
           CAST(q.amount AS INTEGER), q.price, q.usdc_amount, q.taker_fee, q.maker_fee, ${group.at}, ${group.seq}
-        FROM quotes q WHERE q.ended_by = ${uuid(matchId)} AND q.state = 'accepted'`,
-      sql`UPDATE requests SET state = 'matched', ended_by = ${uuid(matchId)}, ended_in = ${group.seq}
+        FROM quotes q WHERE q.ended_by = ${uuid(matchId)} AND q.status = 'accepted'`,
+      sql`UPDATE requests SET status = 'matched', ended_by = ${uuid(matchId)}, ended_group = ${group.seq}
         WHERE request_id = (SELECT request_id FROM matches WHERE match_id = ${uuid(matchId)})`,
-      sql`UPDATE quotes SET state = ${endedAs("rejected", group)}, ended_by = ${uuid(matchId)}, ended_in = ${group.seq}
-        WHERE state = 'open' AND request_id = (SELECT request_id FROM matches WHERE match_id = ${uuid(matchId)})`,
+      sql`UPDATE quotes SET status = ${endedAs("rejected", group)}, ended_by = ${uuid(matchId)}, ended_group = ${group.seq}
+        WHERE status = 'open' AND request_id = (SELECT request_id FROM matches WHERE match_id = ${uuid(matchId)})`,
       ...settle(group, matchId),
       releaseQuotesEndedBy(group, matchId),
     ],
@@ -47,9 +47,9 @@ const GIVEN_AMOUNT = raw(
 );
 
 function guard({ actor, matchId, quoteId }: AcceptQuote, group: Group): Sql {
-  return sql`UPDATE quotes SET state = 'accepted', ended_by = ${uuid(matchId)}, ended_in = ${group.seq}
-    WHERE quote_id = ${uuid(quoteId)} AND state = 'open' AND expires_at > ${group.at}
-      AND EXISTS (SELECT 1 FROM requests r WHERE r.request_id = quotes.request_id AND r.state = 'open'
+  return sql`UPDATE quotes SET status = 'accepted', ended_by = ${uuid(matchId)}, ended_group = ${group.seq}
+    WHERE quote_id = ${uuid(quoteId)} AND status = 'open' AND expires_at > ${group.at}
+      AND EXISTS (SELECT 1 FROM requests r WHERE r.request_id = quotes.request_id AND r.status = 'open'
         AND r.expires_at > ${group.at} AND r.requester_id = ${uuid(actor.userId)})
       AND ${mayWrite(actor, group.at)}
       AND NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = substr(quotes.asset, 1, instr(quotes.asset, ':') - 1))
@@ -125,8 +125,8 @@ function settle(group: Group, matchId: string): Sql[] {
 
 type AcceptState = {
   readonly own: number;
-  readonly quote_state: string;
-  readonly request_state: string;
+  readonly quote_status: string;
+  readonly request_status: string;
   readonly expires_at: number;
   readonly now: number;
   readonly paused: number;
@@ -142,39 +142,40 @@ async function explain(
 ): Promise<Result | undefined> {
   const denied = await actorRejection(db, actor);
   if (denied !== undefined) return { ok: false, problem: denied };
-  const state = await acceptState(db, actor.userId, quoteId);
-  if (state === undefined)
+  const status = await acceptState(db, actor.userId, quoteId);
+  if (status === undefined)
     return (
       (await existingMatch(db, actor.userId, quoteId)) ??
       reject("quote_unknown", `There is no quote ${quoteId}.`)
     );
-  if (state.own !== 1) return reject("not_request_owner", "Only the requester may accept a quote.");
-  if (state.quote_state === "accepted") return existingMatch(db, actor.userId, quoteId);
-  if (state.quote_state === "cancelled" || state.quote_state === "rejected")
-    return notOpen(db, state, quoteId);
-  if (state.request_state === "cancelled" || state.request_state === "matched") {
-    return reject("request_not_open", `The request is ${state.request_state}.`);
+  if (status.own !== 1)
+    return reject("not_request_owner", "Only the requester may accept a quote.");
+  if (status.quote_status === "accepted") return existingMatch(db, actor.userId, quoteId);
+  if (status.quote_status === "cancelled" || status.quote_status === "rejected")
+    return notOpen(db, status, quoteId);
+  if (status.request_status === "cancelled" || status.request_status === "matched") {
+    return reject("request_not_open", `The request is ${status.request_status}.`);
   }
-  if (state.quote_state === "expired" || state.expires_at <= state.now) {
-    return reject("quote_expired", `Quote ${quoteId} expired at ${toWireTime(state.expires_at)}.`);
+  if (status.quote_status === "expired" || status.expires_at <= status.now) {
+    return reject("quote_expired", `Quote ${quoteId} expired at ${toWireTime(status.expires_at)}.`);
   }
-  if (state.paused === 1) return reject("venue_paused", "The venue is paused.");
-  const required = BigInt(state.given_amount);
-  const available = BigInt(state.available);
-  if (available < required) return insufficient(required, available, state.given_asset);
-  if (state.receipts_fit === 0)
+  if (status.paused === 1) return reject("venue_paused", "The venue is paused.");
+  const required = BigInt(status.given_amount);
+  const available = BigInt(status.available);
+  if (available < required) return insufficient(required, available, status.given_asset);
+  if (status.receipts_fit === 0)
     return reject("balance_limit", "A balance would pass 2^62 native units.");
   // Whatever stood in the way is gone: the operation runs again.
   return undefined;
 }
 
-async function notOpen(db: D1Database, state: AcceptState, quoteId: string): Promise<Result> {
+async function notOpen(db: D1Database, status: AcceptState, quoteId: string): Promise<Result> {
   const match = await first<{ match_id: string }>(
     db,
     sql`SELECT hex(m.match_id) AS match_id FROM matches m JOIN quotes q ON q.request_id = m.request_id WHERE q.quote_id = ${uuid(quoteId)}`,
   );
-  return reject("quote_not_open", `Quote ${quoteId} is ${state.quote_state}.`, {
-    quote_status: state.quote_state,
+  return reject("quote_not_open", `Quote ${quoteId} is ${status.quote_status}.`, {
+    quote_status: status.quote_status,
     ...(match === undefined ? {} : { match_id: readUuid(match.match_id) }),
   });
 }
@@ -199,7 +200,7 @@ function acceptState(
 ): Promise<AcceptState | undefined> {
   return first<AcceptState>(
     db,
-    sql`SELECT r.requester_id = ${uuid(userId)} AS own, quotes.state AS quote_state, r.state AS request_state, quotes.expires_at,
+    sql`SELECT r.requester_id = ${uuid(userId)} AS own, quotes.status AS quote_status, r.status AS request_status, quotes.expires_at,
       ${NOW} AS now, EXISTS (SELECT 1 FROM paused_venues WHERE venue = substr(quotes.asset, 1, instr(quotes.asset, ':') - 1)) AS paused,
       ${GIVEN_ASSET} AS given_asset,
       iif(quotes.side = 'Bid', CAST(quotes.usdc_amount + quotes.taker_fee AS TEXT), quotes.amount) AS given_amount,

@@ -21,7 +21,7 @@ const BOOK = raw("'book:' || r.asset");
 const VENUE = raw("'venue:' || substr(r.asset, 1, instr(r.asset, ':') - 1)");
 
 function requestsOpened(group: Group): Sql {
-  const rows = sql`FROM requests r WHERE r.opened_in = ${group.seq}`;
+  const rows = sql`FROM requests r WHERE r.opened_group = ${group.seq}`;
   const toPublic = jsonObject(newRequestColumns(PUBLIC));
   const toOwner = jsonObject(newRequestColumns({ kind: "user", userId: raw("r.requester_id") }));
   return sql`SELECT ${BOOK} AS stream, 'request.opened' AS type, ${toPublic} AS body, r.request_id AS ord ${rows}
@@ -30,31 +30,31 @@ function requestsOpened(group: Group): Sql {
 }
 
 function requestsClosed(group: Group): Sql {
-  const rows = sql`FROM requests r WHERE r.ended_in = ${group.seq}`;
-  const body = raw("json_object('request_id', hex(r.request_id), 'reason', r.state)");
+  const rows = sql`FROM requests r WHERE r.ended_group = ${group.seq}`;
+  const body = raw("json_object('request_id', hex(r.request_id), 'reason', r.status)");
   return sql`SELECT ${BOOK} AS stream, 'request.closed' AS type, ${body} AS body, r.request_id AS ord ${rows}
     UNION ALL SELECT ${VENUE}, 'request.closed', ${body}, r.request_id ${rows}
     UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'request.closed', ${body}, r.request_id ${rows}`;
 }
 
 function quotesOpened(group: Group): Sql {
-  const rows = sql`FROM quotes q JOIN requests r ON r.request_id = q.request_id WHERE q.opened_in = ${group.seq}`;
+  const rows = sql`FROM quotes q JOIN requests r ON r.request_id = q.request_id WHERE q.opened_group = ${group.seq}`;
   return sql`SELECT ${accountStreamOf("q.maker_id")} AS stream, 'quote.opened' AS type, ${jsonObject(newQuoteColumns("maker_fee"))} AS body,
       q.quote_id AS ord ${rows}
     UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'quote.received', ${jsonObject(newQuoteColumns("taker_fee"))}, q.quote_id ${rows}`;
 }
 
 function quotesClosed(group: Group): Sql {
-  const rows = sql`FROM quotes q JOIN requests r ON r.request_id = q.request_id WHERE q.ended_in = ${group.seq}`;
+  const rows = sql`FROM quotes q JOIN requests r ON r.request_id = q.request_id WHERE q.ended_group = ${group.seq}`;
   const body = raw(
-    "json_object('quote_id', hex(q.quote_id), 'request_id', hex(q.request_id), 'reason', q.state)",
+    "json_object('quote_id', hex(q.quote_id), 'request_id', hex(q.request_id), 'reason', q.status)",
   );
   return sql`SELECT ${accountStreamOf("q.maker_id")} AS stream, 'quote.closed' AS type, ${body} AS body, q.quote_id AS ord ${rows}
     UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'quote.closed', ${body}, q.quote_id ${rows}`;
 }
 
 function matchesCreated(group: Group): Sql {
-  const rows = sql`FROM matches m WHERE m.matched_in = ${group.seq}`;
+  const rows = sql`FROM matches m WHERE m.matched_group = ${group.seq}`;
   return sql`SELECT ${accountStreamOf("m.requester_id")} AS stream, 'match.created' AS type, ${jsonObject(matchColumns(raw("m.requester_id")))} AS body,
       m.match_id AS ord ${rows}
     UNION ALL SELECT ${accountStreamOf("m.maker_id")}, 'match.created', ${jsonObject(matchColumns(raw("m.maker_id")))}, m.match_id ${rows}`;

@@ -49,10 +49,10 @@ export async function commitOperations(
 
 function reportStatements(group: Group, asset: string): Sql[] {
   return [
-    sql`SELECT ${select(newRequestColumns({ kind: "user", userId: raw("r.requester_id") }))} FROM requests r WHERE r.opened_in = ${group.seq}`,
-    sql`SELECT ${select(newQuoteColumns("maker_fee"))} FROM quotes q WHERE q.opened_in = ${group.seq}`,
-    sql`SELECT ${select(matchColumns(raw("m.requester_id")))} FROM matches m WHERE m.matched_in = ${group.seq}`,
-    sql`SELECT hex(ended_by) AS operation FROM quotes WHERE ended_in = ${group.seq} UNION SELECT hex(ended_by) FROM requests WHERE ended_in = ${group.seq}`,
+    sql`SELECT ${select(newRequestColumns({ kind: "user", userId: raw("r.requester_id") }))} FROM requests r WHERE r.opened_group = ${group.seq}`,
+    sql`SELECT ${select(newQuoteColumns("maker_fee"))} FROM quotes q WHERE q.opened_group = ${group.seq}`,
+    sql`SELECT ${select(matchColumns(raw("m.requester_id")))} FROM matches m WHERE m.matched_group = ${group.seq}`,
+    sql`SELECT hex(ended_by) AS operation FROM quotes WHERE ended_group = ${group.seq} UNION SELECT hex(ended_by) FROM requests WHERE ended_group = ${group.seq}`,
     nextDue(asset),
     eventsToPush(group),
   ];

@@ -10,8 +10,8 @@ export function cancelQuote(command: CancelQuote): Operation {
   return {
     userId: actor.userId,
     statements: (group) => [
-      sql`UPDATE quotes SET state = 'cancelled', ended_by = ${uuid(operationId)}, ended_in = ${group.seq}
-        WHERE quote_id = ${uuid(quoteId)} AND maker_id = ${uuid(actor.userId)} AND state = 'open' AND expires_at > ${group.at}
+      sql`UPDATE quotes SET status = 'cancelled', ended_by = ${uuid(operationId)}, ended_group = ${group.seq}
+        WHERE quote_id = ${uuid(quoteId)} AND maker_id = ${uuid(actor.userId)} AND status = 'open' AND expires_at > ${group.at}
           AND ${mayWrite(actor, group.at)}`,
       releaseQuotesEndedBy(group, operationId),
     ],
@@ -29,20 +29,20 @@ async function explain(
 ): Promise<Result | undefined> {
   const denied = await actorRejection(db, actor);
   if (denied !== undefined) return { ok: false, problem: denied };
-  const quote = await first<{ own: number; state: string; due: number; match_id: string | null }>(
+  const quote = await first<{ own: number; status: string; due: number; match_id: string | null }>(
     db,
-    sql`SELECT q.maker_id = ${uuid(actor.userId)} AS own, q.state, q.expires_at <= ${NOW} AS due,
+    sql`SELECT q.maker_id = ${uuid(actor.userId)} AS own, q.status, q.expires_at <= ${NOW} AS due,
       (SELECT hex(m.match_id) FROM matches m WHERE m.quote_id = q.quote_id) AS match_id
       FROM quotes q WHERE q.quote_id = ${uuid(quoteId)}`,
   );
   if (quote === undefined) return reject("quote_unknown", `There is no quote ${quoteId}.`);
   if (quote.own !== 1) return reject("not_quote_owner", "The quote belongs to someone else.");
-  if (quote.state === "cancelled")
+  if (quote.status === "cancelled")
     return { ok: true, kind: "cancelled", id: quoteId, replayed: true };
-  if (quote.state === "open" && quote.due === 0) return undefined;
-  const state = quote.state === "open" ? "expired" : quote.state;
-  return reject("quote_not_open", `Quote ${quoteId} is ${state}.`, {
-    quote_status: state,
+  if (quote.status === "open" && quote.due === 0) return undefined;
+  const status = quote.status === "open" ? "expired" : quote.status;
+  return reject("quote_not_open", `Quote ${quoteId} is ${status}.`, {
+    quote_status: status,
     ...(quote.match_id === null ? {} : { match_id: readUuid(quote.match_id) }),
   });
 }

@@ -24,8 +24,8 @@ export async function cancelQuotes(env: Env, actor: Actor, filter: QuoteFilter):
     const operation = uuidv7();
     const group = newGroup();
     const outcome = await commit(env.DB, group, [
-      sql`UPDATE quotes SET state = 'cancelled', ended_by = ${uuid(operation)}, ended_in = ${group.seq}
-        WHERE maker_id = ${uuid(actor.userId)} AND state = 'open' AND expires_at > ${group.at} AND ${mayWrite(actor, group.at)} AND ${fitting(filter)}`,
+      sql`UPDATE quotes SET status = 'cancelled', ended_by = ${uuid(operation)}, ended_group = ${group.seq}
+        WHERE maker_id = ${uuid(actor.userId)} AND status = 'open' AND expires_at > ${group.at} AND ${mayWrite(actor, group.at)} AND ${fitting(filter)}`,
       releaseQuotesEndedBy(group, operation),
       ...announceRfq(group),
     ]);

@@ -18,8 +18,8 @@ const REQUESTS_PER_BATCH = 50;
 export function closeAllOf(group: Group, userId: string, applied: Sql): Sql[] {
   const operation = uuidv7();
   return [
-    sql`UPDATE quotes SET state = ${endedAs("cancelled", group)}, ended_by = ${uuid(operation)}, ended_in = ${group.seq}
-      WHERE maker_id = ${uuid(userId)} AND state = 'open' AND ${applied}`,
+    sql`UPDATE quotes SET status = ${endedAs("cancelled", group)}, ended_by = ${uuid(operation)}, ended_group = ${group.seq}
+      WHERE maker_id = ${uuid(userId)} AND status = 'open' AND ${applied}`,
     ...closeRequests(group, operation, sql`requester_id = ${uuid(userId)} AND ${applied}`),
   ];
 }
@@ -32,7 +32,7 @@ export async function pauseVenue(env: Env, venue: Venue): Promise<number> {
   );
   for (let cancelled = 0; ;) {
     const group = newGroup();
-    const open = sql`SELECT request_id FROM requests WHERE state = 'open' AND asset >= ${`${venue}:`} AND asset < ${`${venue};`} LIMIT ${REQUESTS_PER_BATCH}`;
+    const open = sql`SELECT request_id FROM requests WHERE status = 'open' AND asset >= ${`${venue}:`} AND asset < ${`${venue};`} LIMIT ${REQUESTS_PER_BATCH}`;
     await commitOrThrow(
       env.DB,
       group,
@@ -43,7 +43,7 @@ export async function pauseVenue(env: Env, venue: Venue): Promise<number> {
       (
         await first<{ n: number }>(
           env.DB,
-          sql`SELECT count(*) AS n FROM requests WHERE ended_in = ${group.seq}`,
+          sql`SELECT count(*) AS n FROM requests WHERE ended_group = ${group.seq}`,
         )
       )?.n ?? 0;
     cancelled += ended;
@@ -60,9 +60,9 @@ export async function resumeVenue(db: D1Database, venue: Venue): Promise<boolean
 
 function closeRequests(group: Group, operation: string, which: Sql): Sql[] {
   return [
-    sql`UPDATE requests SET state = ${endedAs("cancelled", group)}, ended_by = ${uuid(operation)}, ended_in = ${group.seq} WHERE state = 'open' AND ${which}`,
-    sql`UPDATE quotes SET state = ${endedAs("rejected", group)}, ended_by = ${uuid(operation)}, ended_in = ${group.seq}
-      WHERE state = 'open' AND request_id IN (SELECT request_id FROM requests WHERE ended_by = ${uuid(operation)})`,
+    sql`UPDATE requests SET status = ${endedAs("cancelled", group)}, ended_by = ${uuid(operation)}, ended_group = ${group.seq} WHERE status = 'open' AND ${which}`,
+    sql`UPDATE quotes SET status = ${endedAs("rejected", group)}, ended_by = ${uuid(operation)}, ended_group = ${group.seq}
+      WHERE status = 'open' AND request_id IN (SELECT request_id FROM requests WHERE ended_by = ${uuid(operation)})`,
     releaseQuotesEndedBy(group, operation),
     ...announceRfq(group),
   ];

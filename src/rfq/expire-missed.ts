@@ -11,8 +11,8 @@ const MAX_BOOKS = 200;
 export async function expireMissed(env: Env): Promise<void> {
   const books = await all<{ asset: string }>(
     env.DB,
-    sql`SELECT asset FROM quotes WHERE state = 'open' AND expires_at <= ${NOW} - ${ALARM_GRACE_MS}
-      UNION SELECT asset FROM requests WHERE state = 'open' AND expires_at <= ${NOW} - ${ALARM_GRACE_MS} LIMIT ${MAX_BOOKS}`,
+    sql`SELECT asset FROM quotes WHERE status = 'open' AND expires_at <= ${NOW} - ${ALARM_GRACE_MS}
+      UNION SELECT asset FROM requests WHERE status = 'open' AND expires_at <= ${NOW} - ${ALARM_GRACE_MS} LIMIT ${MAX_BOOKS}`,
   );
   await Promise.all(
     books.map(async ({ asset }) => {

@@ -16,16 +16,16 @@ export function expireDue(
 ): Sql[] {
   const operation = uuidv7();
   return [
-    sql`UPDATE quotes SET state = 'expired', ended_by = ${uuid(operation)}, ended_in = ${group.seq} WHERE quote_id IN (
-      SELECT quote_id FROM (SELECT quote_id FROM quotes WHERE state = 'open' AND asset = ${scope.asset} AND expires_at <= ${group.at}
+    sql`UPDATE quotes SET status = 'expired', ended_by = ${uuid(operation)}, ended_group = ${group.seq} WHERE quote_id IN (
+      SELECT quote_id FROM (SELECT quote_id FROM quotes WHERE status = 'open' AND asset = ${scope.asset} AND expires_at <= ${group.at}
         LIMIT ${MAX_EXPIRED_PER_GROUP})
       UNION
       SELECT quote_id FROM (SELECT q.quote_id FROM json_each(${JSON.stringify(scope.userIds)}) u
-        JOIN quotes q ON q.maker_id = unhex(u.value, '-') AND q.state = 'open' AND q.expires_at <= ${group.at}
+        JOIN quotes q ON q.maker_id = unhex(u.value, '-') AND q.status = 'open' AND q.expires_at <= ${group.at}
         LIMIT ${MAX_EXPIRED_PER_GROUP}))`,
-    sql`UPDATE requests SET state = 'expired', ended_by = ${uuid(operation)}, ended_in = ${group.seq} WHERE request_id IN (
-      SELECT r.request_id FROM requests r WHERE r.state = 'open' AND r.asset = ${scope.asset} AND r.expires_at <= ${group.at}
-        AND NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = r.request_id AND q.state = 'open')
+    sql`UPDATE requests SET status = 'expired', ended_by = ${uuid(operation)}, ended_group = ${group.seq} WHERE request_id IN (
+      SELECT r.request_id FROM requests r WHERE r.status = 'open' AND r.asset = ${scope.asset} AND r.expires_at <= ${group.at}
+        AND NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = r.request_id AND q.status = 'open')
       LIMIT ${MAX_EXPIRED_PER_GROUP})`,
     releaseQuotesEndedBy(group, operation),
   ];
@@ -34,6 +34,6 @@ export function expireDue(
 /** The next instant at which something of the book is due, in Unix milliseconds; null when nothing is open. */
 export function nextDue(asset: string): Sql {
   return sql`SELECT min(due) AS due FROM (
-    SELECT min(expires_at) AS due FROM quotes WHERE state = 'open' AND asset = ${asset}
-    UNION ALL SELECT min(expires_at) FROM requests WHERE state = 'open' AND asset = ${asset})`;
+    SELECT min(expires_at) AS due FROM quotes WHERE status = 'open' AND asset = ${asset}
+    UNION ALL SELECT min(expires_at) FROM requests WHERE status = 'open' AND asset = ${asset})`;
 }

@@ -9,7 +9,7 @@ import {
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
 import { all, first, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
-import { quoteColumns, type QuoteRow, type QuoteState, quoteView, select } from "./records.ts";
+import { quoteColumns, type QuoteRow, type QuoteStatus, quoteView, select } from "./records.ts";
 
 /** Sort position among a request's quotes: price, then when and which. */
 export type QuotePosition = readonly [price: number, openedAt: number, quoteId: string];
@@ -20,7 +20,7 @@ type QuotePage = Page<ReturnType<typeof quoteView>>;
 export async function listQuotesOnRequest(
   db: D1Database,
   userId: string,
-  query: { readonly requestId: string; readonly state?: QuoteState | undefined },
+  query: { readonly requestId: string; readonly status?: QuoteStatus | undefined },
   page: PageQuery<QuotePosition>,
 ): Promise<QuotePage> {
   const request = await first<{ own: number; side: string }>(
@@ -33,7 +33,7 @@ export async function listQuotesOnRequest(
   const bid = request.side === "Bid";
   const rows = await all<QuoteRow>(
     db,
-    inStates(query.state, {
+    inStatuses(query.status, {
       columns: select(quoteColumns("taker_fee")),
       where: sql`q.request_id = ${uuid(query.requestId)} AND ${worseThan(page, bid)}`,
       order: raw(bid ? "price, opened_at, quote_id" : "price DESC, opened_at, quote_id"),
@@ -47,12 +47,12 @@ export async function listQuotesOnRequest(
 export async function listOwnQuotes(
   db: D1Database,
   userId: string,
-  query: { readonly state?: QuoteState | undefined },
+  query: { readonly status?: QuoteStatus | undefined },
   page: PageQuery<TimeId>,
 ): Promise<QuotePage> {
   const rows = await all<QuoteRow>(
     db,
-    inStates(query.state, {
+    inStatuses(query.status, {
       columns: select(quoteColumns("maker_fee")),
       where: sql`q.maker_id = ${uuid(userId)} AND ${olderThan(page, { at: "q.opened_at", id: "q.quote_id" })}`,
       order: raw("opened_at DESC, quote_id DESC"),
@@ -74,16 +74,19 @@ type Listing = {
 
 /**
  * As reads show it: an open quote past its time is expired, even before its reserve is released. So `expired` is two
- * ranges of the index on the state, each read in order and no further than the page needs.
+ * ranges of the index on the status, each read in order and no further than the page needs.
  */
-function inStates(state: QuoteState | undefined, { columns, where, order, limit }: Listing): Sql {
+function inStatuses(
+  status: QuoteStatus | undefined,
+  { columns, where, order, limit }: Listing,
+): Sql {
   const rows = (condition: Sql) =>
     sql`SELECT ${columns} FROM quotes q WHERE ${where} AND ${condition} ORDER BY ${qualified(order)} LIMIT ${limit}`;
-  if (state === undefined) return rows(sql`1`);
-  if (state === "open") return rows(sql`q.state = 'open' AND +q.expires_at > ${NOW}`);
-  if (state !== "expired") return rows(sql`q.state = ${state}`);
-  const due = rows(sql`q.state = 'open' AND +q.expires_at <= ${NOW}`);
-  return sql`SELECT * FROM (SELECT * FROM (${rows(sql`q.state = 'expired'`)}) UNION ALL SELECT * FROM (${due})) ORDER BY ${order} LIMIT ${limit}`;
+  if (status === undefined) return rows(sql`1`);
+  if (status === "open") return rows(sql`q.status = 'open' AND +q.expires_at > ${NOW}`);
+  if (status !== "expired") return rows(sql`q.status = ${status}`);
+  const due = rows(sql`q.status = 'open' AND +q.expires_at <= ${NOW}`);
+  return sql`SELECT * FROM (SELECT * FROM (${rows(sql`q.status = 'expired'`)}) UNION ALL SELECT * FROM (${due})) ORDER BY ${order} LIMIT ${limit}`;
 }
 
 /** The output names are also columns, but `quote_id` is hex there. */

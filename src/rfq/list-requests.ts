@@ -46,7 +46,7 @@ async function list(
   const rows = await all<RequestRow>(
     db,
     sql`SELECT ${select(requestColumns(reader(userId)))} FROM requests r
-      WHERE r.state = 'open' AND +r.expires_at > ${NOW} AND ${where} AND ${olderThan(page, { at: "r.opened_at", id: "r.request_id" })}
+      WHERE r.status = 'open' AND +r.expires_at > ${NOW} AND ${where} AND ${olderThan(page, { at: "r.opened_at", id: "r.request_id" })}
       ORDER BY ${raw("r.opened_at DESC, r.request_id DESC")} LIMIT ${fetchCount(page)}`,
   );
   return pageOf(page, rows, requestView, (row) => ({

@@ -17,7 +17,7 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
   return {
     userId: actor.userId,
     statements: (group) => [
-      sql`INSERT INTO requests (request_id, requester_id, asset, amount, side, disclosed, state, opened_at, expires_at, opened_in)
+      sql`INSERT INTO requests (request_id, requester_id, asset, amount, side, disclosed, status, opened_at, expires_at, opened_group)
         SELECT ${uuid(requestId)}, ${uuid(actor.userId)}, ${asset}, ${command.amount}, ${command.side}, ${command.disclosed},
           'open', ${group.at}, ${group.at} + ${command.expiresInSecs * 1_000}, ${group.seq}
         WHERE ${mayWrite(actor, group.at)}
@@ -58,12 +58,12 @@ async function explain(
     idempotency: command.idempotency,
   });
   if (recalled !== undefined) return recalled;
-  const state = await first<{ paused: number; open: number }>(
+  const status = await first<{ paused: number; open: number }>(
     db,
     sql`SELECT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ${venue}) AS paused, ${openRequestsOf(actor.userId, sql`0`)} AS open`,
   );
-  if (state?.paused === 1) return reject("venue_paused", `${venue} is paused.`);
-  if ((state?.open ?? 0) >= settings.RFQ_OPEN_REQUESTS_PER_USER) {
+  if (status?.paused === 1) return reject("venue_paused", `${venue} is paused.`);
+  if ((status?.open ?? 0) >= settings.RFQ_OPEN_REQUESTS_PER_USER) {
     return reject(
       "open_request_limit",
       `You have ${settings.RFQ_OPEN_REQUESTS_PER_USER} open requests, which is the limit.`,
@@ -73,5 +73,5 @@ async function explain(
 }
 
 function openRequestsOf(userId: string, at: Sql): Sql {
-  return sql`(SELECT count(*) FROM requests WHERE requester_id = ${uuid(userId)} AND state = 'open' AND expires_at > ${at})`;
+  return sql`(SELECT count(*) FROM requests WHERE requester_id = ${uuid(userId)} AND status = 'open' AND expires_at > ${at})`;
 }

@@ -44,7 +44,7 @@ export function placeQuote(
           from: "available",
           to: "pending",
           source: sql`SELECT q.maker_id AS from_owner, q.maker_id AS to_owner, q.reserve_asset AS asset, q.reserve AS amount,
-            q.quote_id AS ref, 0 AS line FROM quotes q WHERE q.quote_id = ${uuid(quoteId)} AND q.opened_in = ${group.seq}`,
+            q.quote_id AS ref, 0 AS line FROM quotes q WHERE q.quote_id = ${uuid(quoteId)} AND q.opened_group = ${group.seq}`,
         }),
         ...rememberResult({
           group,
@@ -85,12 +85,12 @@ function guard(
   const { actor, quoteId, requestId } = command;
   const venue = readAssetKey(request.asset)?.venue ?? "";
   return sql`INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price, usdc_amount, taker_fee, maker_fee,
-      reserve_asset, reserve, state, opened_at, expires_at, opened_in)
+      reserve_asset, reserve, status, opened_at, expires_at, opened_group)
     SELECT ${uuid(quoteId)}, r.request_id, ${uuid(actor.userId)}, r.asset, r.amount, r.side, ${command.price}, ${terms.usdcAmount},
       ${terms.takerFee}, ${terms.makerFee}, ${terms.reserveAsset}, ${terms.reserve}, 'open', ${group.at},
       min(r.expires_at, ${group.at} + ${command.expiresInSecs * 1_000}), ${group.seq}
     FROM requests r
-    WHERE r.request_id = ${uuid(requestId)} AND r.state = 'open' AND r.expires_at > ${group.at}
+    WHERE r.request_id = ${uuid(requestId)} AND r.status = 'open' AND r.expires_at > ${group.at}
       AND r.requester_id <> ${uuid(actor.userId)}
       AND ${mayWrite(actor, group.at)}
       AND ${STORAGE_LEFT}
@@ -122,7 +122,7 @@ async function explain(
   if (recalled !== undefined) return recalled;
   const request = await first<{
     own: number;
-    state: string;
+    status: string;
     expires_at: number;
     now: number;
     venue: string;
@@ -132,7 +132,7 @@ async function explain(
     mine_here: number;
   }>(
     db,
-    sql`SELECT r.requester_id = ${uuid(actor.userId)} AS own, r.state, r.expires_at, ${NOW} AS now,
+    sql`SELECT r.requester_id = ${uuid(actor.userId)} AS own, r.status, r.expires_at, ${NOW} AS now,
       substr(r.asset, 1, instr(r.asset, ':') - 1) AS venue,
       EXISTS (SELECT 1 FROM paused_venues WHERE venue = substr(r.asset, 1, instr(r.asset, ':') - 1)) AS paused,
       ${openQuotesOf(actor.userId, NOW)} AS mine, ${openQuotesOn(requestId)} AS all_open,
@@ -142,13 +142,13 @@ async function explain(
   if (request === undefined) return reject("request_unknown", `There is no request ${requestId}.`);
   if (request.own === 1) return reject("own_request", "You cannot quote your own request.");
   if (
-    request.state === "expired" ||
-    (request.state === "open" && request.expires_at <= request.now)
+    request.status === "expired" ||
+    (request.status === "open" && request.expires_at <= request.now)
   ) {
     return reject("request_expired", `Request ${requestId} has expired.`);
   }
-  if (request.state !== "open")
-    return reject("request_not_open", `Request ${requestId} is ${request.state}.`);
+  if (request.status !== "open")
+    return reject("request_not_open", `Request ${requestId} is ${request.status}.`);
   if (request.paused === 1) return reject("venue_paused", `${request.venue} is paused.`);
   if (request.mine >= settings.RFQ_OPEN_QUOTES_PER_USER) {
     return reject(
@@ -186,10 +186,10 @@ export function insufficient(required: bigint, available: bigint, asset: string)
 }
 
 function openQuotesOf(userId: string, at: Sql): Sql {
-  return sql`(SELECT count(*) FROM quotes WHERE maker_id = ${uuid(userId)} AND state = 'open' AND expires_at > ${at})`;
+  return sql`(SELECT count(*) FROM quotes WHERE maker_id = ${uuid(userId)} AND status = 'open' AND expires_at > ${at})`;
 }
 
 function openQuotesOn(requestId: string, makerId?: string): Sql {
   const whose = makerId === undefined ? sql`1` : sql`maker_id = ${uuid(makerId)}`;
-  return sql`(SELECT count(*) FROM quotes INDEXED BY quotes_open_request WHERE request_id = ${uuid(requestId)} AND state = 'open' AND ${whose})`;
+  return sql`(SELECT count(*) FROM quotes INDEXED BY quotes_open_request WHERE request_id = ${uuid(requestId)} AND status = 'open' AND ${whose})`;
 }

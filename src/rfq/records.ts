@@ -10,8 +10,8 @@ import { NOW } from "../platform/commit.ts";
 import { join, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 
-export type RequestState = "open" | "matched" | "cancelled" | "expired";
-export type QuoteState = "open" | "accepted" | "cancelled" | "expired" | "rejected";
+export type RequestStatus = "open" | "matched" | "cancelled" | "expired";
+export type QuoteStatus = "open" | "accepted" | "cancelled" | "expired" | "rejected";
 
 /** SQL expressions by output name; `select` and `jsonObject` turn them into a column list or an event body. */
 export type Columns = Readonly<Record<string, Sql>>;
@@ -45,15 +45,15 @@ export function requestColumns(audience: Audience): Columns {
     asset: raw("r.asset"),
     amount: raw("r.amount"),
     side: raw("r.side"),
-    state: sql`iif(r.state = 'open' AND r.expires_at <= ${NOW}, 'expired', r.state)`,
+    status: sql`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
     disclosed: raw("r.disclosed"),
     opened_at: raw("r.opened_at"),
     expires_at: raw("r.expires_at"),
     owned: owner,
     best_price: sql`iif(${owner}, (SELECT iif(r.side = 'Bid', min(b.price), max(b.price)) FROM quotes b
-      WHERE b.request_id = r.request_id AND b.state = 'open' AND b.expires_at > ${NOW}), NULL)`,
+      WHERE b.request_id = r.request_id AND b.status = 'open' AND b.expires_at > ${NOW}), NULL)`,
     quote_count: sql`iif(${owner}, (SELECT count(*) FROM quotes b
-      WHERE b.request_id = r.request_id AND b.state = 'open' AND b.expires_at > ${NOW}), 0)`,
+      WHERE b.request_id = r.request_id AND b.status = 'open' AND b.expires_at > ${NOW}), 0)`,
   };
 }
 
@@ -61,7 +61,7 @@ export function requestColumns(audience: Audience): Columns {
 export function newRequestColumns(audience: Audience): Columns {
   return {
     ...requestColumns(audience),
-    state: raw("'open'"),
+    status: raw("'open'"),
     best_price: raw("NULL"),
     quote_count: raw("0"),
   };
@@ -73,7 +73,7 @@ export type RequestRow = {
   readonly asset: string;
   readonly amount: string;
   readonly side: Side;
-  readonly state: RequestState;
+  readonly status: RequestStatus;
   readonly disclosed: number;
   readonly opened_at: number;
   readonly expires_at: number;
@@ -89,7 +89,7 @@ export function requestView(row: RequestRow) {
     ...assetView(row.asset),
     amount: toHex(BigInt(row.amount)),
     side: row.side,
-    status: row.state,
+    status: row.status,
     disclose_identity: row.disclosed === 1,
     created_at: toWireTime(row.opened_at),
     expires_at: toWireTime(row.expires_at),
@@ -108,7 +108,7 @@ export function quoteColumns(fee: "maker_fee" | "taker_fee"): Columns {
     price: raw("q.price"),
     usdc_amount: raw("CAST(q.usdc_amount AS TEXT)"),
     fee: raw(`CAST(q.${fee} AS TEXT)`),
-    state: sql`iif(q.state = 'open' AND q.expires_at <= ${NOW}, 'expired', q.state)`,
+    status: sql`iif(q.status = 'open' AND q.expires_at <= ${NOW}, 'expired', q.status)`,
     opened_at: raw("q.opened_at"),
     expires_at: raw("q.expires_at"),
   };
@@ -116,7 +116,7 @@ export function quoteColumns(fee: "maker_fee" | "taker_fee"): Columns {
 
 /** A quote at the moment it was placed. */
 export function newQuoteColumns(fee: "maker_fee" | "taker_fee"): Columns {
-  return { ...quoteColumns(fee), state: raw("'open'") };
+  return { ...quoteColumns(fee), status: raw("'open'") };
 }
 
 export type QuoteRow = {
@@ -128,7 +128,7 @@ export type QuoteRow = {
   readonly price: number;
   readonly usdc_amount: string;
   readonly fee: string;
-  readonly state: QuoteState;
+  readonly status: QuoteStatus;
   readonly opened_at: number;
   readonly expires_at: number;
 };
@@ -143,7 +143,7 @@ export function quoteView(row: QuoteRow) {
     price: row.price,
     usdc_amount: toHex(BigInt(row.usdc_amount)),
     fee: toHex(BigInt(row.fee)),
-    status: row.state,
+    status: row.status,
     created_at: toWireTime(row.opened_at),
     expires_at: toWireTime(row.expires_at),
   };

@@ -3,13 +3,13 @@ import { transfer } from "../ledger/post.ts";
 import type { Group } from "../platform/commit.ts";
 import { type Sql, sql, uuid } from "../platform/sql.ts";
 
-/** The state of what is ended now: what was due already has expired, whoever comes to end it. */
-export function endedAs(state: "cancelled" | "rejected", group: Group): Sql {
-  return sql`iif(expires_at <= ${group.at}, 'expired', ${state})`;
+/** The status of what is ended now: what was due already has expired, whoever comes to end it. */
+export function endedAs(status: "cancelled" | "rejected", group: Group): Sql {
+  return sql`iif(expires_at <= ${group.at}, 'expired', ${status})`;
 }
 
 /**
- * Releases the quotes that this very operation ended. Selected by the operation's stamp, never by state: an operation whose guard did not
+ * Releases the quotes that this very operation ended. Selected by the operation's stamp, never by status: an operation whose guard did not
  * apply must not find quotes that somebody else ended before.
  */
 export function releaseQuotesEndedBy(group: Group, operationId: string): Sql {
@@ -20,6 +20,6 @@ export function releaseQuotesEndedBy(group: Group, operationId: string): Sql {
     to: "available",
     source: sql`SELECT q.maker_id AS from_owner, q.maker_id AS to_owner, q.reserve_asset AS asset, q.reserve AS amount,
       q.quote_id AS ref, 0 AS line FROM quotes q
-      WHERE q.ended_by = ${uuid(operationId)} AND q.state IN ('cancelled', 'expired', 'rejected')`,
+      WHERE q.ended_by = ${uuid(operationId)} AND q.status IN ('cancelled', 'expired', 'rejected')`,
   });
 }

@@ -20,7 +20,7 @@ import {
   Match,
   Quote,
   QuoteBody,
-  quoteState,
+  quoteStatus,
   RequestBody,
   RequestItem,
 } from "./schemas.ts";
@@ -175,7 +175,7 @@ function registerQuoteRoutes(api: Api): void {
     summary: "Quotes on one of your requests, best first",
     query: z.strictObject({
       request_id: uuidField,
-      status: quoteState.optional(),
+      status: quoteStatus.optional(),
       ...pageFields(quotePosition),
     }),
     response: pageSchema(Quote),
@@ -184,7 +184,7 @@ function registerQuoteRoutes(api: Api): void {
       listQuotesOnRequest(
         db,
         actor.userId,
-        { requestId: query.request_id, state: query.status },
+        { requestId: query.request_id, status: query.status },
         query,
       ),
   });
@@ -235,10 +235,10 @@ function registerQuoteRoutes(api: Api): void {
     ...READ,
     path: "/rfq/get-quotes",
     summary: "Your own quotes, newest first",
-    query: z.strictObject({ status: quoteState.optional(), ...timeIdPage }),
+    query: z.strictObject({ status: quoteStatus.optional(), ...timeIdPage }),
     response: pageSchema(Quote),
     handler: ({ db, actor, query }) =>
-      listOwnQuotes(db, actor.userId, { state: query.status }, query),
+      listOwnQuotes(db, actor.userId, { status: query.status }, query),
   });
 }
 

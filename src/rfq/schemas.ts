@@ -4,8 +4,8 @@ import { VENUES } from "../platform/venues.ts";
 import { assetId, positiveU256, price, sideField, venueField } from "../assets/fields.ts";
 import { boolean, integer, oneOf, uuidField } from "../http/fields.ts";
 
-export const REQUEST_STATES = ["open", "matched", "cancelled", "expired"] as const;
-export const QUOTE_STATES = ["open", "accepted", "cancelled", "expired", "rejected"] as const;
+export const REQUEST_STATUSES = ["open", "matched", "cancelled", "expired"] as const;
+export const QUOTE_STATUSES = ["open", "accepted", "cancelled", "expired", "rejected"] as const;
 
 /** Seconds a request stays open unless it says otherwise, and at most. */
 export const REQUEST_LIFE = { default: 300, max: 86_400 } as const;
@@ -32,8 +32,8 @@ export const QuoteBody = z.strictObject({
 });
 
 export const AcceptBody = z.strictObject({ quote_id: uuidField });
-export const requestState = oneOf(REQUEST_STATES);
-export const quoteState = oneOf(QUOTE_STATES);
+export const requestStatus = oneOf(REQUEST_STATUSES);
+export const quoteStatus = oneOf(QUOTE_STATUSES);
 
 const u256Out = z.string().regex(/^0x(0|[1-9a-f][0-9a-f]{0,63})$/);
 const venueOut = z.enum(VENUES);
@@ -45,7 +45,7 @@ export const RequestItem = z
     request_id: z.uuid(),
     user_id: z.uuid().nullable(),
     ...traded,
-    status: z.enum(REQUEST_STATES),
+    status: z.enum(REQUEST_STATUSES),
     disclose_identity: z.boolean(),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime(),
@@ -62,7 +62,7 @@ export const Quote = z
     price: z.int(),
     usdc_amount: u256Out,
     fee: u256Out,
-    status: z.enum(QUOTE_STATES),
+    status: z.enum(QUOTE_STATUSES),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime(),
   })

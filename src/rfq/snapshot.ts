@@ -13,7 +13,7 @@ export function openRequestsSnapshot(stream: string): Snapshot | undefined {
   return {
     name: "requests",
     statement: sql`SELECT ${select(requestColumns(PUBLIC))} FROM requests r
-      WHERE r.state = 'open' AND ${scope} AND +r.expires_at > ${NOW}
+      WHERE r.status = 'open' AND ${scope} AND +r.expires_at > ${NOW}
       ORDER BY r.asset, r.opened_at, r.request_id`,
     // Safe cast: the statement above selects the columns of the row type.
     view: (row) => requestView(row as RequestRow),

@@ -3,7 +3,7 @@ import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-or
 import { bytes } from "../platform/columns.ts";
 
 /**
- * Columns shared by every state machine: `*_by` is the operation that made the transition, `*_in` the commit group's number.
+ * Columns shared by every status machine: `*_by` is the operation that made the transition, `*_in` the commit group's number.
  * Amounts asked for are decimal text, since the wire carries any U256; amounts that move money are integers.
  */
 export const requests = sqliteTable(
@@ -15,34 +15,34 @@ export const requests = sqliteTable(
     amount: text("amount").notNull(),
     side: text("side").notNull(),
     disclosed: integer("disclosed").notNull(),
-    state: text("state").notNull(),
+    status: text("status").notNull(),
     openedAt: integer("opened_at").notNull(),
     expiresAt: integer("expires_at").notNull(),
-    openedIn: integer("opened_in").notNull(),
+    openedGroup: integer("opened_group").notNull(),
     endedBy: bytes("ended_by"),
-    endedIn: integer("ended_in"),
+    endedGroup: integer("ended_group"),
   },
   (t) => [
     index("requests_open_asset")
       .on(t.asset, t.openedAt, t.requestId)
-      .where(sql`state = 'open'`),
+      .where(sql`status = 'open'`),
     index("requests_open_at")
       .on(t.openedAt, t.requestId)
-      .where(sql`state = 'open'`),
+      .where(sql`status = 'open'`),
     index("requests_open_user")
       .on(t.requesterId, t.openedAt, t.requestId)
-      .where(sql`state = 'open'`),
+      .where(sql`status = 'open'`),
     index("requests_due")
       .on(t.asset, t.expiresAt)
-      .where(sql`state = 'open'`),
-    index("requests_opened_in").on(t.openedIn),
-    index("requests_ended_in")
-      .on(t.endedIn)
-      .where(sql`ended_in IS NOT NULL`),
+      .where(sql`status = 'open'`),
+    index("requests_opened_group").on(t.openedGroup),
+    index("requests_ended_group")
+      .on(t.endedGroup)
+      .where(sql`ended_group IS NOT NULL`),
     index("requests_ended_by")
       .on(t.endedBy)
       .where(sql`ended_by IS NOT NULL`),
-    check("requests_state", sql`state IN ('open', 'matched', 'cancelled', 'expired')`),
+    check("requests_status", sql`status IN ('open', 'matched', 'cancelled', 'expired')`),
     check("requests_side", sql`side IN ('Bid', 'Ask')`),
   ],
 );
@@ -62,35 +62,35 @@ export const quotes = sqliteTable(
     makerFee: integer("maker_fee").notNull(),
     reserveAsset: text("reserve_asset").notNull(),
     reserve: integer("reserve").notNull(),
-    state: text("state").notNull(),
+    status: text("status").notNull(),
     openedAt: integer("opened_at").notNull(),
     expiresAt: integer("expires_at").notNull(),
-    openedIn: integer("opened_in").notNull(),
+    openedGroup: integer("opened_group").notNull(),
     endedBy: bytes("ended_by"),
-    endedIn: integer("ended_in"),
+    endedGroup: integer("ended_group"),
   },
   (t) => [
     index("quotes_request").on(t.requestId, t.price, t.openedAt, t.quoteId),
     index("quotes_maker").on(t.makerId, t.openedAt, t.quoteId),
-    index("quotes_maker_state").on(t.makerId, t.state, t.openedAt, t.quoteId),
-    index("quotes_request_state").on(t.requestId, t.state, t.price, t.openedAt, t.quoteId),
+    index("quotes_maker_status").on(t.makerId, t.status, t.openedAt, t.quoteId),
+    index("quotes_request_status").on(t.requestId, t.status, t.price, t.openedAt, t.quoteId),
     index("quotes_open_maker")
       .on(t.makerId, t.expiresAt)
-      .where(sql`state = 'open'`),
+      .where(sql`status = 'open'`),
     index("quotes_open_request")
       .on(t.requestId, t.makerId)
-      .where(sql`state = 'open'`),
+      .where(sql`status = 'open'`),
     index("quotes_due")
       .on(t.asset, t.expiresAt)
-      .where(sql`state = 'open'`),
-    index("quotes_opened_in").on(t.openedIn),
-    index("quotes_ended_in")
-      .on(t.endedIn)
-      .where(sql`ended_in IS NOT NULL`),
+      .where(sql`status = 'open'`),
+    index("quotes_opened_group").on(t.openedGroup),
+    index("quotes_ended_group")
+      .on(t.endedGroup)
+      .where(sql`ended_group IS NOT NULL`),
     index("quotes_ended_by")
       .on(t.endedBy)
       .where(sql`ended_by IS NOT NULL`),
-    check("quotes_state", sql`state IN ('open', 'accepted', 'cancelled', 'expired', 'rejected')`),
+    check("quotes_status", sql`status IN ('open', 'accepted', 'cancelled', 'expired', 'rejected')`),
     check("quotes_price", sql`price BETWEEN 1 AND 1000000`),
     check("quotes_reserve", sql`reserve > 0`),
   ],
@@ -112,12 +112,12 @@ export const matches = sqliteTable(
     takerFee: integer("taker_fee").notNull(),
     makerFee: integer("maker_fee").notNull(),
     at: integer("at").notNull(),
-    matchedIn: integer("matched_in").notNull(),
+    matchedGroup: integer("matched_group").notNull(),
   },
   (t) => [
     index("matches_requester").on(t.requesterId, t.at, t.matchId),
     index("matches_maker").on(t.makerId, t.at, t.matchId),
-    index("matches_in").on(t.matchedIn),
+    index("matches_in").on(t.matchedGroup),
   ],
 );
 

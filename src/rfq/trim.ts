@@ -13,12 +13,12 @@ export async function trimRfq(db: D1Database): Promise<void> {
   await trimUntilDone(
     db,
     (rows) => sql`DELETE FROM quotes WHERE quote_id IN (
-    SELECT quote_id FROM quotes WHERE quote_id < ${oldId} AND state <> 'open' ORDER BY quote_id LIMIT ${rows}) RETURNING 1`,
+    SELECT quote_id FROM quotes WHERE quote_id < ${oldId} AND status <> 'open' ORDER BY quote_id LIMIT ${rows}) RETURNING 1`,
   );
   await trimUntilDone(
     db,
     (rows) => sql`DELETE FROM requests WHERE request_id IN (
-    SELECT r.request_id FROM requests r WHERE r.request_id < ${oldId} AND r.state <> 'open'
+    SELECT r.request_id FROM requests r WHERE r.request_id < ${oldId} AND r.status <> 'open'
       AND NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = r.request_id) ORDER BY r.request_id LIMIT ${rows}) RETURNING 1`,
   );
   await trimUntilDone(

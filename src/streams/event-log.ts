@@ -25,7 +25,7 @@ export function announce(group: Group, source: Sql): Sql[] {
   return [
     sql`INSERT INTO streams (name, last_seq, pushed_seq, first_seq)
       SELECT DISTINCT e.stream, 0, 0, 1 FROM (${source}) e WHERE NOT EXISTS (SELECT 1 FROM streams s WHERE s.name = e.stream)`,
-    sql`INSERT INTO stream_events (stream_id, seq, written_in, at, type, body)
+    sql`INSERT INTO stream_events (stream_id, seq, written_group, at, type, body)
       SELECT s.stream_id, s.last_seq + row_number() OVER (PARTITION BY s.stream_id ORDER BY e.ord), ${group.seq}, ${group.at}, e.type, e.body
       FROM (${source}) e JOIN streams s ON s.name = e.stream
       ORDER BY s.stream_id, e.ord`,
@@ -45,5 +45,5 @@ export type StreamEvent = {
 export function eventsToPush(group: Group): Sql {
   return sql`SELECT s.name AS stream, e.seq, e.at, e.type, e.body
     FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id JOIN stream_subscribers r ON r.name = s.name
-    WHERE e.written_in = ${group.seq} ORDER BY e.stream_id, e.seq`;
+    WHERE e.written_group = ${group.seq} ORDER BY e.stream_id, e.seq`;
 }

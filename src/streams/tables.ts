@@ -25,14 +25,14 @@ export const streamEvents = sqliteTable(
   {
     streamId: integer("stream_id").notNull(),
     seq: integer("seq").notNull(),
-    writtenIn: integer("written_in").notNull(),
+    writtenGroup: integer("written_group").notNull(),
     at: integer("at").notNull(),
     type: text("type").notNull(),
     body: text("body").notNull(),
   },
   (t) => [
     primaryKey({ columns: [t.streamId, t.seq] }),
-    index("stream_events_written_in").on(t.writtenIn),
+    index("stream_events_written_group").on(t.writtenGroup),
     index("stream_events_age").on(t.at),
   ],
 );

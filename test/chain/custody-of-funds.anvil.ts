@@ -72,7 +72,7 @@ it("vault and sweepable addresses together hold what is issued, at the confirmed
     await stage.watch();
     expect(await check()).toMatchObject({ differences: [] });
   }
-  expect(await stage.withdrawal(id)).toMatchObject({ state: "settled" });
+  expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
   await expect(
     holdings({
       chain: stage.chain.chain,
@@ -110,13 +110,13 @@ it("a base fee that rises tenfold is followed up to the ceiling and not beyond",
   );
   expect(BigInt(highest?.fee ?? 0)).toBeLessThanOrEqual(15n * 10n ** 9n);
   expect(await stage.alerts()).toContain("fee_ceiling");
-  expect(await stage.withdrawal(id)).toMatchObject({ state: "submitted" });
+  expect(await stage.withdrawal(id)).toMatchObject({ status: "submitted" });
   await stage.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 10n ** 9n });
   for (let round = 0; round < 4; round++) {
     await payer.round();
     await stage.mine();
     await stage.watch();
   }
-  expect(await stage.withdrawal(id)).toMatchObject({ state: "settled" });
+  expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
   expect(await stage.paidCount(paymentId)).toBe(1);
 });

@@ -17,8 +17,8 @@ async function expectSound(stage: Stage): Promise<void> {
   const rows = await all<{ asset: string; issued: string; credited: string }>(
     env.DB,
     sql`SELECT a.asset, CAST(-a.balance AS TEXT) AS issued, CAST(
-        coalesce((SELECT sum(CAST(amount AS INTEGER)) FROM deposits d WHERE d.chain = ${stage.chain.chain} AND d.asset = a.asset AND d.state = 'credited'), 0)
-        - coalesce((SELECT sum(amount) FROM withdrawals w WHERE w.chain = ${stage.chain.chain} AND w.asset = a.asset AND w.state = 'settled'), 0) AS TEXT) AS credited
+        coalesce((SELECT sum(CAST(amount AS INTEGER)) FROM deposits d WHERE d.chain = ${stage.chain.chain} AND d.asset = a.asset AND d.status = 'credited'), 0)
+        - coalesce((SELECT sum(amount) FROM withdrawals w WHERE w.chain = ${stage.chain.chain} AND w.asset = a.asset AND w.status = 'settled'), 0) AS TEXT) AS credited
       FROM accounts a WHERE a.owner = CAST(${external} AS BLOB)`,
   );
   for (const row of rows) expect(row.issued).toBe(row.credited);
@@ -130,14 +130,14 @@ describe("deposits", () => {
     await stage.mintTokens(good.address, id + 1n, 3n);
     await stage.confirm();
     const junkDeposits = await stage.deposits(junk.userId);
-    expect(junkDeposits.map((row) => row.state).toSorted()).toEqual([
+    expect(junkDeposits.map((row) => row.status).toSorted()).toEqual([
       "credited",
       "quarantined",
       "quarantined",
       "quarantined",
       "quarantined",
     ]);
-    const credited = BigInt(junkDeposits.find((row) => row.state === "credited")?.amount ?? 0);
+    const credited = BigInt(junkDeposits.find((row) => row.status === "credited")?.amount ?? 0);
     expect(credited).toBeLessThanOrEqual(2n ** 62n);
     expect(await readBalance(env.DB, junk.userId, asset)).toEqual({
       available: credited,
@@ -175,14 +175,14 @@ describe("reorganisations", () => {
     await stage.mintUsdc(user.address, 5n);
     await stage.mine();
     await stage.watch();
-    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming" }]);
+    expect(await stage.deposits(user.userId)).toMatchObject([{ status: "confirming" }]);
     await stage.client.revert({ id: snapshot });
     await stage.client.setNextBlockTimestamp({
       timestamp: BigInt(Math.floor(Date.now() / 1000) + 100),
     });
     await stage.mine(2);
     await stage.watch();
-    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "orphaned" }]);
+    expect(await stage.deposits(user.userId)).toMatchObject([{ status: "orphaned" }]);
     const { data: orphaned } = await reader.until(({ type }) => type === "deposit.orphaned");
     expect(orphaned).toEqual(Deposit.strict().parse(orphaned));
     expect(orphaned).toMatchObject({
@@ -196,10 +196,10 @@ describe("reorganisations", () => {
     await stage.replay();
     await stage.mine();
     await stage.watch();
-    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming" }]);
+    expect(await stage.deposits(user.userId)).toMatchObject([{ status: "confirming" }]);
     await stage.confirm();
     await stage.confirm();
-    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "credited" }]);
+    expect(await stage.deposits(user.userId)).toMatchObject([{ status: "credited" }]);
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
     const told = ["deposit.detected", "deposit.orphaned", "deposit.detected", "deposit.credited"];
     expect(await stage.events(user.userId)).toEqual(told);
@@ -217,7 +217,7 @@ describe("reorganisations", () => {
       await stage.mintUsdc(user.address, 5n);
       await stage.mine(depth);
       await stage.watch();
-      expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming" }]);
+      expect(await stage.deposits(user.userId)).toMatchObject([{ status: "confirming" }]);
       await stage.reorg(depth);
       await stage.watch();
       await stage.replay();
@@ -226,7 +226,7 @@ describe("reorganisations", () => {
       await stage.confirm();
       await stage.confirm();
       const deposits = await stage.deposits(user.userId);
-      expect(deposits).toMatchObject([{ state: "credited", amount: "5" }]);
+      expect(deposits).toMatchObject([{ status: "credited", amount: "5" }]);
       expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
       await expectSound(stage);
     },
@@ -244,12 +244,12 @@ describe("reorganisations", () => {
     await stage.reorg(6);
     await stage.replay();
     await stage.mine();
-    expect(await stage.watch()).toMatchObject({ state: "halted" });
+    expect(await stage.watch()).toMatchObject({ status: "halted" });
     await stage.mintUsdc(later.address, 7n);
     await stage.confirm();
-    expect(await stage.watch()).toMatchObject({ state: "halted" });
+    expect(await stage.watch()).toMatchObject({ status: "halted" });
     expect(await readBalance(env.DB, later.userId, USDC)).toEqual(NOTHING);
-    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "credited" }]);
+    expect(await stage.deposits(user.userId)).toMatchObject([{ status: "credited" }]);
     expect(await stage.alerts()).toEqual(["chain_halted"]);
     await all(
       env.DB,
@@ -292,7 +292,7 @@ describe("nodes", () => {
     );
     const lagging = { ...stage.watcher, chain: { ...stage.chain, rpc_urls: [empty] } };
     await expect(watchChain(lagging)).rejects.toThrow(/lack a transfer/);
-    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming" }]);
+    expect(await stage.deposits(user.userId)).toMatchObject([{ status: "confirming" }]);
     const garbage = await stage.faultyEndpoint((method, answer) =>
       method === "eth_getBlockByNumber" ? "0xnothing" : answer,
     );
@@ -307,7 +307,7 @@ describe("nodes", () => {
       },
     };
     await watchChain(both);
-    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "credited" }]);
+    expect(await stage.deposits(user.userId)).toMatchObject([{ status: "credited" }]);
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 2n, pending: 0n });
   });
 
@@ -350,7 +350,7 @@ describe("nodes", () => {
     await stage.mintUsdc(user.address, 2n);
     await stage.mine(10);
     await watchChain(context);
-    expect(await stage.deposits(user.userId)).toMatchObject([{ state: "confirming" }]);
+    expect(await stage.deposits(user.userId)).toMatchObject([{ status: "confirming" }]);
     finalized += 5;
     await watchChain(context);
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 2n, pending: 0n });

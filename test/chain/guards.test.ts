@@ -38,15 +38,15 @@ async function records(): Promise<Kept> {
     id: string,
     payment: string,
   ) => sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset,
-      amount, to_address, state, created_at, updated_at, queued_in, changed_in)
+      amount, to_address, status, created_at, updated_at, queued_group, changed_group)
     VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${id}, ${blob(payment)}, ${chain}, 'USDC', 5, ${blob(hex(20))}, 'queued', 0, 0, -1, -1)`;
   const transaction = (
     id: string,
     nonce: number,
-    state: string,
+    status: string,
   ) => sql`INSERT INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no,
-      to_address, data, gas_limit, state, made_in, made_at)
-    VALUES (${uuid(id)}, ${chain}, ${blob(of.sender)}, ${nonce}, 'pay', ${nonce + 1}, ${blob(hex(20))}, ${blob("0xabcd")}, 21000, ${state}, -1, 0)`;
+      to_address, data, gas_limit, status, made_group, made_at)
+    VALUES (${uuid(id)}, ${chain}, ${blob(of.sender)}, ${nonce}, 'pay', ${nonce + 1}, ${blob(hex(20))}, ${blob("0xabcd")}, 21000, ${status}, -1, 0)`;
   await all(db, withdrawal(of.withdrawal, of.payment));
   await all(db, withdrawal(of.other, hex(32)));
   await all(db, transaction(of.ended, 0, "done"));
@@ -55,7 +55,7 @@ async function records(): Promise<Kept> {
   await all(db, member(of.transaction, of.withdrawal));
   await all(
     db,
-    sql`INSERT INTO batch_members (transaction_id, withdrawal_id, purpose, ended_in, outcome)
+    sql`INSERT INTO batch_members (transaction_id, withdrawal_id, purpose, ended_group, outcome)
     VALUES (${uuid(of.ended)}, ${uuid(of.other)}, 'pay', -1, 'Skipped')`,
   );
   await all(db, event(of, { id: of.payment }));
@@ -63,7 +63,7 @@ async function records(): Promise<Kept> {
 }
 
 function attempt(transaction: string, number: number, hash: string, clause = "INSERT"): Sql {
-  return sql`${raw(clause)} INTO transaction_attempts (transaction_id, attempt, hash, signed, max_fee, priority_fee, signed_in, signed_at)
+  return sql`${raw(clause)} INTO transaction_attempts (transaction_id, attempt, hash, signed, max_fee, priority_fee, signed_group, signed_at)
     VALUES (${uuid(transaction)}, ${number}, ${blob(hash)}, ${blob(hex(8))}, 7, 1, -1, 0)`;
 }
 
@@ -75,7 +75,7 @@ function event(
   { chain, hash }: Kept,
   { id, clause = "INSERT" }: { id: string; clause?: string },
 ): Sql {
-  return sql`${raw(clause)} INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, batch_no, amount, to_address, block_number, block_hash, recorded_in)
+  return sql`${raw(clause)} INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, batch_no, amount, to_address, block_number, block_hash, recorded_group)
     VALUES (${chain}, ${blob(hash)}, 0, 'Paid', ${blob(id)}, 2, '5', ${blob(hex(20))}, 9, ${blob(hex(32))}, -1)`;
 }
 
@@ -84,7 +84,7 @@ function transactionAgain(
   clause: string,
   change: { id?: string; nonce?: number; batch?: number },
 ): Sql {
-  return sql`${raw(clause)} INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no, to_address, data, gas_limit, state, made_in, made_at)
+  return sql`${raw(clause)} INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no, to_address, data, gas_limit, status, made_group, made_at)
     VALUES (${uuid(change.id ?? uuidv7())}, ${of.chain}, ${blob(of.sender)}, ${change.nonce ?? 77}, 'pay', ${change.batch ?? 77}, ${blob(hex(20))}, ${blob("0x")}, 1, 'open', -1, 0)`;
 }
 
@@ -93,7 +93,7 @@ function everything({ chain, withdrawal, other, transaction, ended }: Kept): Pro
   return Promise.all([
     all(
       db,
-      sql`SELECT hex(transaction_id) AS t, nonce, batch_no, hex(data) AS data, hex(to_address) AS "to", state, gas_limit FROM chain_transactions WHERE chain = ${chain} ORDER BY nonce`,
+      sql`SELECT hex(transaction_id) AS t, nonce, batch_no, hex(data) AS data, hex(to_address) AS "to", status, gas_limit FROM chain_transactions WHERE chain = ${chain} ORDER BY nonce`,
     ),
     all(
       db,
@@ -101,7 +101,7 @@ function everything({ chain, withdrawal, other, transaction, ended }: Kept): Pro
     ),
     all(
       db,
-      sql`SELECT hex(transaction_id) AS t, hex(withdrawal_id) AS w, purpose, ended_in, outcome FROM batch_members WHERE transaction_id IN ${ours} ORDER BY t, w`,
+      sql`SELECT hex(transaction_id) AS t, hex(withdrawal_id) AS w, purpose, ended_group, outcome FROM batch_members WHERE transaction_id IN ${ours} ORDER BY t, w`,
     ),
     all(
       db,
@@ -109,7 +109,7 @@ function everything({ chain, withdrawal, other, transaction, ended }: Kept): Pro
     ),
     all(
       db,
-      sql`SELECT hex(withdrawal_id) AS w, hex(payment_id) AS p, hex(user_id) AS u, asset, amount, hex(to_address) AS "to", state FROM withdrawals
+      sql`SELECT hex(withdrawal_id) AS w, hex(payment_id) AS p, hex(user_id) AS u, asset, amount, hex(to_address) AS "to", status FROM withdrawals
       WHERE withdrawal_id IN (${uuid(withdrawal)}, ${uuid(other)}) ORDER BY w`,
     ),
   ]);
@@ -143,8 +143,8 @@ function attacks(of: Kept): Sql[] {
     sql`UPDATE chain_transactions SET data = x'00' WHERE transaction_id = ${t}`,
     sql`UPDATE chain_transactions SET batch_no = NULL WHERE transaction_id = ${t}`,
     sql`UPDATE OR REPLACE chain_transactions SET nonce = 0, batch_no = 1 WHERE transaction_id = ${t}`,
-    sql`UPDATE chain_transactions SET state = 'open' WHERE transaction_id = ${uuid(of.ended)}`,
-    sql`UPDATE batch_members SET ended_in = NULL, outcome = NULL WHERE transaction_id = ${uuid(of.ended)}`,
+    sql`UPDATE chain_transactions SET status = 'open' WHERE transaction_id = ${uuid(of.ended)}`,
+    sql`UPDATE batch_members SET ended_group = NULL, outcome = NULL WHERE transaction_id = ${uuid(of.ended)}`,
     sql`UPDATE batch_members SET withdrawal_id = ${uuid(of.other)} WHERE transaction_id = ${t}`,
     sql`UPDATE OR REPLACE batch_members SET transaction_id = ${uuid(of.ended)}, withdrawal_id = ${uuid(of.other)} WHERE transaction_id = ${t}`,
     sql`UPDATE vault_events SET amount = '6' WHERE chain = ${of.chain}`,
@@ -168,16 +168,16 @@ it("what the service itself does is allowed: states move on, members end once", 
   const of = await records();
   await all(
     db,
-    sql`UPDATE withdrawals SET state = 'submitted', transaction_hash = ${blob(of.hash)} WHERE withdrawal_id = ${uuid(of.withdrawal)}`,
+    sql`UPDATE withdrawals SET status = 'submitted', transaction_hash = ${blob(of.hash)} WHERE withdrawal_id = ${uuid(of.withdrawal)}`,
   );
   await all(db, attempt(of.transaction, 1, hex(32)));
   await all(
     db,
-    sql`UPDATE batch_members SET ended_in = -1, outcome = 'returned' WHERE transaction_id = ${uuid(of.transaction)}`,
+    sql`UPDATE batch_members SET ended_group = -1, outcome = 'returned' WHERE transaction_id = ${uuid(of.transaction)}`,
   );
   await all(
     db,
-    sql`UPDATE chain_transactions SET state = 'unused', ended_in = -1 WHERE transaction_id = ${uuid(of.transaction)}`,
+    sql`UPDATE chain_transactions SET status = 'unused', ended_group = -1 WHERE transaction_id = ${uuid(of.transaction)}`,
   );
   // A batch number that was not used goes to the next transaction.
   await all(db, transactionAgain(of, "INSERT", { nonce: 2, batch: 2 }));
@@ -190,7 +190,7 @@ it("what the service itself does is allowed: states move on, members end once", 
   await expect(
     all(
       db,
-      sql`UPDATE chain_transactions SET state = 'open' WHERE transaction_id = ${uuid(of.transaction)}`,
+      sql`UPDATE chain_transactions SET status = 'open' WHERE transaction_id = ${uuid(of.transaction)}`,
     ),
   ).rejects.toThrow();
 });

@@ -50,7 +50,7 @@ it.each(MODES)(
       good.push(await stage.withdraw(user.userId, ASSET, amount, someone()));
     expect(await drive(stage, odd.id)).toBe(outcome);
     for (const { id, paymentId } of good) {
-      expect(await stage.withdrawal(id)).toMatchObject({ state: "settled" });
+      expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
       expect(await stage.paidCount(paymentId)).toBe(1);
     }
     const paid = outcome === "settled";
@@ -100,8 +100,8 @@ it("a recipient that calls the vault and the factory from within its payment get
   for (const [index, call] of calls.entries()) {
     if (index > 0) await stage.asAdmin(stage.hostile, hook(call));
     const { id, paymentId } = await stage.withdraw(user.userId, ASSET, 10n, stage.hostile);
-    const state = await drive(stage, id);
-    expect(await stage.paidCount(paymentId)).toBe(state === "settled" ? 1 : 0);
+    const status = await drive(stage, id);
+    expect(await stage.paidCount(paymentId)).toBe(status === "settled" ? 1 : 0);
     expect(
       await stage.client.readContract({
         address: stage.hostile,
@@ -113,7 +113,7 @@ it("a recipient that calls the vault and the factory from within its payment get
   }
   const row = await first<{ settled: number }>(
     env.DB,
-    sql`SELECT coalesce(sum(amount), 0) AS settled FROM withdrawals WHERE chain = ${stage.chain.chain} AND state = 'settled'`,
+    sql`SELECT coalesce(sum(amount), 0) AS settled FROM withdrawals WHERE chain = ${stage.chain.chain} AND status = 'settled'`,
   );
   const settled = row?.settled ?? 0;
   expect(await stage.tokensOf(stage.hostile, 1n)).toBe(BigInt(settled));

@@ -118,7 +118,7 @@ describe("two chains", () => {
         await stage.mine();
         await watchChain({ ...stage.watcher, settings });
       }
-      expect(await stage.withdrawal(rows[0]?.id ?? "")).toMatchObject({ state: "settled" });
+      expect(await stage.withdrawal(rows[0]?.id ?? "")).toMatchObject({ status: "settled" });
       await expectRest(stage);
     }
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 100n, pending: 0n });
@@ -133,9 +133,9 @@ describe("two chains", () => {
     const { id } = await two.withdraw(user.userId, USDC, 200n, someone());
     expect(await drive(two, id, { settings })).toBe("settled");
     await one.reorg(6);
-    expect(await watchChain({ ...one.watcher, settings })).toMatchObject({ state: "halted" });
+    expect(await watchChain({ ...one.watcher, settings })).toMatchObject({ status: "halted" });
     await two.mine();
-    expect(await watchChain({ ...two.watcher, settings })).toMatchObject({ state: "followed" });
+    expect(await watchChain({ ...two.watcher, settings })).toMatchObject({ status: "followed" });
   });
 });
 
@@ -190,7 +190,7 @@ describe("a payer whose first RPC node", () => {
       // While it is believed nothing can be sent twice; once it is gone everything goes on.
       await drive(stage, id);
     }
-    expect(await stage.withdrawal(id)).toMatchObject({ state: "settled" });
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
     expect(await stage.paidCount(paymentId)).toBe(1);
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 700n, pending: 0n });
     await expectRest(stage);

@@ -70,7 +70,7 @@ async function openRestored() {
   const queued = await stage.withdraw(user.userId, USDC, 10n, someone());
   const payer = await stage.payer();
   await payer.round();
-  expect(await payer.round()).toEqual({ state: "halted" });
+  expect(await payer.round()).toEqual({ status: "halted" });
   return { stage, user, lost, queued, payer };
 }
 
@@ -90,7 +90,7 @@ it("after a restore the payer stops by itself, and pays again only when every pa
     rebuilt: 0,
     unresolved: [{ reason: "the copy does not hash to the id" }],
   });
-  expect(await payer.round()).toEqual({ state: "halted" });
+  expect(await payer.round()).toEqual({ status: "halted" });
 
   const before = await first<{ seq: number }>(
     env.DB,
@@ -102,7 +102,7 @@ it("after a restore the payer stops by itself, and pays again only when every pa
   );
   expect(report).toEqual({ rebuilt: 1, unresolved: [], next_batch: 2 });
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 10n });
-  expect(await stage.withdrawal(lost.withdrawalId)).toMatchObject({ state: "settled" });
+  expect(await stage.withdrawal(lost.withdrawalId)).toMatchObject({ status: "settled" });
   const after = await first<{ seq: number }>(
     env.DB,
     sql`SELECT max(transfer_id) AS seq FROM transfers`,
@@ -114,7 +114,7 @@ it("after a restore the payer stops by itself, and pays again only when every pa
     await stage.mine();
     await stage.watch();
   }
-  expect(await stage.withdrawal(queued.id)).toMatchObject({ state: "settled" });
+  expect(await stage.withdrawal(queued.id)).toMatchObject({ status: "settled" });
   expect(await stage.paidCount(lost.paymentId as Hex)).toBe(1);
   expect(await stage.paidCount(queued.paymentId)).toBe(1);
   expect(await stage.usdcOf(`0x${lost.to}`)).toBe(300n);
@@ -136,7 +136,7 @@ it("a lost payment whose user has spent the money in the restored database keeps
     rebuilt: 0,
     unresolved: [{ reason: expect.stringContaining("too little available") }],
   });
-  expect(await payer.round()).toEqual({ state: "halted" });
+  expect(await payer.round()).toEqual({ status: "halted" });
   expect(
     await first(
       env.DB,
@@ -157,8 +157,8 @@ it("a withdrawal made anew under an id that the vault has paid settles by that p
     await stage.mine();
     await stage.watch();
   }
-  expect(await stage.withdrawal(again.id)).toMatchObject({ state: "settled" });
-  expect(await stage.withdrawal(queued.id)).toMatchObject({ state: "settled" });
+  expect(await stage.withdrawal(again.id)).toMatchObject({ status: "settled" });
+  expect(await stage.withdrawal(queued.id)).toMatchObject({ status: "settled" });
   expect(await stage.paidCount(again.paymentId)).toBe(1);
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 0n });
 });
@@ -181,10 +181,10 @@ it("funds that were spent again before the payer stopped come back by `fail`, wh
     await stage.watch();
   }
   expect(await stage.withdrawal(greedy.id)).toMatchObject({
-    state: "failed",
+    status: "failed",
     failure_code: "operator_failed",
   });
-  expect(await payer.round()).toEqual({ state: "halted" });
+  expect(await payer.round()).toEqual({ status: "halted" });
   expect(await restorePayments(stage.watcher, copies)).toMatchObject({
     rebuilt: 1,
     unresolved: [],

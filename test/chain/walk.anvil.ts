@@ -12,14 +12,14 @@ it("a deposit is detected at the head, credited at its confirmations, and paid o
   await stage.mine();
   await stage.watch();
   expect(await stage.deposits(user.userId)).toMatchObject([
-    { state: "confirming", amount: "1000000" },
+    { status: "confirming", amount: "1000000" },
   ]);
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 0n, pending: 0n });
   await stage.mine();
   await stage.watch();
   await stage.watch();
   expect(await stage.deposits(user.userId)).toMatchObject([
-    { state: "credited", amount: "1000000" },
+    { status: "credited", amount: "1000000" },
   ]);
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({
     available: 1_000_000n,
@@ -29,16 +29,16 @@ it("a deposit is detected at the head, credited at its confirmations, and paid o
   const to = someone();
   const withdrawal = await stage.withdraw(user.userId, USDC, 400_000n, to);
   const payer = await stage.payer();
-  expect(await payer.round()).toEqual({ state: "busy" }); // sweep
+  expect(await payer.round()).toEqual({ status: "busy" }); // sweep
   await stage.mine();
   await stage.watch();
-  expect(await payer.round()).toEqual({ state: "busy" }); // pay
-  expect(await stage.withdrawal(withdrawal.id)).toMatchObject({ state: "submitted" });
+  expect(await payer.round()).toEqual({ status: "busy" }); // pay
+  expect(await stage.withdrawal(withdrawal.id)).toMatchObject({ status: "submitted" });
   await stage.mine();
   await stage.confirm();
   expect(await stage.usdcOf(to)).toBe(400_000n);
   expect(await stage.withdrawal(withdrawal.id)).toMatchObject({
-    state: "settled",
+    status: "settled",
     failure_code: null,
   });
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({
@@ -46,7 +46,7 @@ it("a deposit is detected at the head, credited at its confirmations, and paid o
     pending: 0n,
   });
   await payer.round();
-  expect(await payer.round()).toEqual({ state: "idle" });
+  expect(await payer.round()).toEqual({ status: "idle" });
   expect(await stage.alerts()).toEqual([]);
   expect(await stage.events(user.userId)).toEqual([
     "deposit.detected",

@@ -61,7 +61,7 @@ describe("a payment", () => {
     const old = await stage.payer();
     const young = await stage.payer();
     const rounds = await Promise.all([young.round(), old.round(), young.round()]);
-    expect(rounds.map((round) => round.state)).toContain("lease_lost");
+    expect(rounds.map((round) => round.status)).toContain("lease_lost");
     expect(
       await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`),
     ).toHaveLength(1);
@@ -135,13 +135,13 @@ describe("a payment", () => {
     await stage.mine();
     expect(await drive(stage, id)).toBe("settled");
     expect(await stage.paidCount(paymentId)).toBe(1);
-    const transactions = await all<{ state: string; nonce: number; batch_no: number }>(
+    const transactions = await all<{ status: string; nonce: number; batch_no: number }>(
       env.DB,
-      sql`SELECT state, nonce, batch_no FROM chain_transactions WHERE chain = ${stage.chain.chain} ORDER BY nonce`,
+      sql`SELECT status, nonce, batch_no FROM chain_transactions WHERE chain = ${stage.chain.chain} ORDER BY nonce`,
     );
     expect(transactions).toEqual([
-      { state: "unused", nonce: 0, batch_no: 1 },
-      { state: "done", nonce: 1, batch_no: 1 },
+      { status: "unused", nonce: 0, batch_no: 1 },
+      { status: "done", nonce: 1, batch_no: 1 },
     ]);
     await expectRest(stage);
   });
@@ -194,7 +194,7 @@ describe("the vault's answers", () => {
       status: "failed",
       failure: { code: "payment_reverted" },
     });
-    expect(await stage.withdrawal(good.id)).toMatchObject({ state: "settled" });
+    expect(await stage.withdrawal(good.id)).toMatchObject({ status: "settled" });
     expect(await readBalance(env.DB, user.userId, "venue_one:0x1")).toEqual({
       available: 80n,
       pending: 0n,
@@ -213,7 +213,7 @@ describe("the vault's answers", () => {
     for (const user of users)
       ids.push((await stage.withdraw(user.userId, USDC, 90n, someone())).id);
     expect(await drive(stage, ids[0] ?? "")).toBe("settled");
-    for (const id of ids) expect(await stage.withdrawal(id)).toMatchObject({ state: "settled" });
+    for (const id of ids) expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
     expect(await stage.usdcOf(stage.vault)).toBe(30n);
     expect(
       await all(env.DB, sql`SELECT 1 FROM sweepable WHERE chain = ${stage.chain.chain}`),
@@ -244,7 +244,7 @@ describe("the vault's answers", () => {
     await stage.mine();
     await stage.confirm();
     await stage.watch();
-    expect(await stage.withdrawal(id)).toMatchObject({ state: "queued" });
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "queued" });
     expect(await stage.alerts()).toContain("payment_skipped");
     await stage.asAdmin(
       stage.vault,
@@ -266,7 +266,7 @@ describe("the vault's answers", () => {
     await stage.mine();
     const { id } = await stage.withdraw(user.userId, USDC, 300n, someone());
     const payer = await stage.payer();
-    expect(await payer.round()).toEqual({ state: "idle" });
+    expect(await payer.round()).toEqual({ status: "idle" });
     expect(await stage.alerts()).toContain("vault_paused");
     await stage.asAdmin(
       stage.vault,
@@ -290,7 +290,7 @@ describe("the vault's answers", () => {
     await stage.confirm();
     await stage.watch();
     await payer.round();
-    expect(await stage.withdrawal(id)).toMatchObject({ state: "queued", hash: null });
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "queued", hash: null });
     await stage.asAdmin(
       stage.vault,
       encodeFunctionData({ abi: vaultAbi, functionName: "unpause" }),
@@ -314,7 +314,7 @@ describe("the operator", () => {
     const payer = await stage.payer();
     await payer.round();
     await stage.mine();
-    expect(await stage.withdrawal(id)).toMatchObject({ state: "queued" });
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "queued" });
     expect(
       await stage.client.readContract({
         address: stage.vault,
@@ -365,10 +365,10 @@ describe("the operator", () => {
     const waits = await stage.withdraw(frozen.userId, USDC, 10n, someone());
     const goes = await stage.withdraw(free.userId, USDC, 10n, someone());
     const payer = await stage.payer();
-    expect(await payer.round()).toEqual({ state: "idle" });
+    expect(await payer.round()).toEqual({ status: "idle" });
     await all(env.DB, sql`DELETE FROM kill_switches WHERE name = 'withdrawals_paused'`);
     expect(await drive(stage, goes.id)).toBe("settled");
-    expect(await stage.withdrawal(waits.id)).toMatchObject({ state: "queued" });
+    expect(await stage.withdrawal(waits.id)).toMatchObject({ status: "queued" });
     await all(
       env.DB,
       sql`UPDATE users SET frozen_at = NULL WHERE user_id = ${uuid(frozen.userId)}`,
@@ -409,8 +409,8 @@ describe("the operator", () => {
     await stage.mine();
     const payer = await stage.payer();
     await payer.round();
-    expect(await payer.round()).toEqual({ state: "halted" });
-    expect(await stage.withdrawal(next.id)).toMatchObject({ state: "queued" });
+    expect(await payer.round()).toEqual({ status: "halted" });
+    expect(await stage.withdrawal(next.id)).toMatchObject({ status: "queued" });
     await stage.confirm();
     await stage.watch();
     expect(await stage.alerts()).toEqual(

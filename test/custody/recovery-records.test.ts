@@ -12,15 +12,15 @@ import { makeUser } from "../support/ledger.ts";
 
 const db = env.DB;
 
-async function withdrawal(state: string, updatedAt: number): Promise<WithdrawalSnapshot> {
+async function withdrawal(status: string, updatedAt: number): Promise<WithdrawalSnapshot> {
   const { userId } = await makeUser(db);
   const withdrawalId = uuidv7();
   const paymentId = `0x${withdrawalId.replaceAll("-", "").repeat(2)}`;
   await all(
     db,
-    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, state, created_at,
-        updated_at, queued_in, changed_in)
-      VALUES (${uuid(withdrawalId)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${withdrawalId}, ${blob(paymentId)}, 'copies', 'USDC', 1, zeroblob(20), ${state}, 0,
+    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, status, created_at,
+        updated_at, queued_group, changed_group)
+      VALUES (${uuid(withdrawalId)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${withdrawalId}, ${blob(paymentId)}, 'copies', 'USDC', 1, zeroblob(20), ${status}, 0,
         ${updatedAt}, -1, -1)`,
   );
   return {

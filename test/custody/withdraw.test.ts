@@ -210,7 +210,7 @@ it("failed withdrawals count towards the daily number, and an address that rever
     const { json } = await withdraw({ to_address: to });
     await all(
       db,
-      sql`UPDATE withdrawals SET state = 'failed', failure_code = 'payment_reverted' WHERE withdrawal_id = ${uuid(json["withdrawal_id"])}`,
+      sql`UPDATE withdrawals SET status = 'failed', failure_code = 'payment_reverted' WHERE withdrawal_id = ${uuid(json["withdrawal_id"])}`,
     );
   }
   const refused = await withdraw({ to_address: to });

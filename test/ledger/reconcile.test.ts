@@ -134,8 +134,8 @@ it("pending without a reason is named (J6), and so is a withdrawal without its e
   const id = uuidv7();
   await all(
     db,
-    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, state,
-      created_at, updated_at, queued_in, changed_in)
+    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, status,
+      created_at, updated_at, queued_group, changed_group)
     VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, 'x', ${blob(hex(32))}, 'nowhere', ${key}, 30, ${blob(hex(20))}, 'queued', 1, 1, 1,
       (SELECT max(seq) + 1 FROM commit_groups))`,
   );
@@ -302,7 +302,7 @@ async function chainAt(block: number) {
   await fund(db, user.userId, key, 100n, chain);
   await all(
     db,
-    sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number, scanned_hash, head_number, moved_in, moved_at)
+    sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number, scanned_hash, head_number, moved_group, moved_at)
     VALUES (${chain}, ${block}, ${blob(hex(32))}, ${block}, ${blob(hex(32))}, ${block}, 1, 1)`,
   );
   const at = (next: number) =>
@@ -390,14 +390,14 @@ it("a payment that the vault made and the journal has not settled is no shortfal
   const [id, payment] = [uuidv7(), hex(32)];
   await all(
     db,
-    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, state,
-      created_at, updated_at, queued_in, changed_in)
+    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, status,
+      created_at, updated_at, queued_group, changed_group)
     VALUES (${uuid(id)}, ${uuid(uuidv7())}, unhex(${user?.owner ?? ""}), 'p', ${blob(payment)}, ${chain}, ${key}, 30, ${blob(hex(20))}, 'submitted', 1, 1, 0, 0)`,
   );
   expect((await check(70n)).own.filter((one) => one.check === "S1")).toHaveLength(1);
   await all(
     db,
-    sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, block_number, block_hash, recorded_in)
+    sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, block_number, block_hash, recorded_group)
     VALUES (${chain}, ${blob(hex(32))}, 0, 'Paid', ${blob(payment)}, 40, ${blob(hex(32))}, 0)`,
   );
   expect((await check(70n)).own.filter((one) => one.check === "S1")).toEqual([]);

@@ -98,8 +98,8 @@ describe("values", () => {
     const id = uuidv7();
     await all(
       env.DB,
-      sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, state,
-        created_at, updated_at, queued_in, changed_in) VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, 'p', randomblob(32), 'none', 'usdc', 1,
+      sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, status,
+        created_at, updated_at, queued_group, changed_group) VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, 'p', randomblob(32), 'none', 'usdc', 1,
         randomblob(20), 'failed', 1, 1, 0, 0)`,
     );
     expect(await order("withdrawals fail", { id })).toMatchObject(
@@ -186,7 +186,7 @@ describe("deposits", () => {
     await all(
       env.DB,
       sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position, block_number, block_hash, address, user_id, asset, amount,
-        required_confirmations, state, seen_in, detected_at, detected_in)
+        required_confirmations, status, seen_group, detected_at, detected_group)
       VALUES (${uuid(depositId)}, ${chain}, unhex(${"ab".repeat(32)}), randomblob(20), 0, 0, 1, randomblob(32), randomblob(20), ${uuid(owner)}, 'venue_one:0x1',
         '9223372036854775808', 2, 'quarantined', 0, 1, 0)`,
     );

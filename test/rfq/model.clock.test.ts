@@ -17,12 +17,12 @@ type ModelQuote = {
   maker: number;
   request: number;
   price: number;
-  state: string;
+  status: string;
   expiresAt: number;
   reserve: bigint;
   asset: "usdc" | "token";
 };
-type ModelRequest = { id: string; side: Side; amount: bigint; state: string; expiresAt: number };
+type ModelRequest = { id: string; side: Side; amount: bigint; status: string; expiresAt: number };
 type Funds = { usdc: bigint; token: bigint };
 
 const QUOTE_LIFE = 30;
@@ -45,21 +45,21 @@ class Model {
   jump(secs: number): void {
     this.clock += secs;
     for (const item of this.quotes)
-      if (item.state === "open" && item.expiresAt <= this.clock) this.end(item, "expired");
+      if (item.status === "open" && item.expiresAt <= this.clock) this.end(item, "expired");
     for (const item of this.requests)
-      if (item.state === "open" && item.expiresAt <= this.clock) item.state = "expired";
+      if (item.status === "open" && item.expiresAt <= this.clock) item.status = "expired";
   }
 
-  end(item: ModelQuote, state: string): void {
-    item.state = state;
+  end(item: ModelQuote, status: string): void {
+    item.status = status;
     this.pending[item.maker]![item.asset] -= item.reserve;
     this.available[item.maker]![item.asset] += item.reserve;
   }
 
   place(id: string, maker: number, request: number, price: number): string {
     const target = this.requests[request]!;
-    if (target.state === "expired") return "request_expired";
-    if (target.state !== "open") return "request_not_open";
+    if (target.status === "expired") return "request_expired";
+    if (target.status !== "open") return "request_not_open";
     const asset = target.side === "Bid" ? "token" : "usdc";
     const reserve = target.side === "Bid" ? target.amount : ceilUsdc(target.amount, price);
     if (this.available[maker]![asset] < reserve) return "insufficient_funds";
@@ -70,7 +70,7 @@ class Model {
       maker,
       request,
       price,
-      state: "open",
+      status: "open",
       expiresAt: Math.min(this.clock + QUOTE_LIFE, target.expiresAt),
       reserve,
       asset,
@@ -81,10 +81,10 @@ class Model {
   accept(index: number): string {
     const item = this.quotes[index]!;
     const request = this.requests[item.request]!;
-    if (item.state === "accepted") return "ok";
-    if (item.state === "cancelled" || item.state === "rejected") return "quote_not_open";
-    if (request.state === "cancelled" || request.state === "matched") return "request_not_open";
-    if (item.state === "expired") return "quote_expired";
+    if (item.status === "accepted") return "ok";
+    if (item.status === "cancelled" || item.status === "rejected") return "quote_not_open";
+    if (request.status === "cancelled" || request.status === "matched") return "request_not_open";
+    if (item.status === "expired") return "quote_expired";
     const usdc = ceilUsdc(request.amount, item.price);
     const [gives, amount] =
       request.side === "Bid" ? (["usdc", usdc] as const) : (["token", request.amount] as const);
@@ -95,29 +95,29 @@ class Model {
     this.available[TAKER]![gets] += incoming;
     this.pending[item.maker]![item.asset] -= item.reserve;
     this.available[item.maker]![gives] += amount;
-    item.state = "accepted";
-    request.state = "matched";
+    item.status = "accepted";
+    request.status = "matched";
     for (const other of this.quotes)
-      if (other.request === item.request && other.state === "open") this.end(other, "rejected");
+      if (other.request === item.request && other.status === "open") this.end(other, "rejected");
     return "ok";
   }
 
   cancelQuote(index: number): string {
     const item = this.quotes[index]!;
-    if (item.state === "open") this.end(item, "cancelled");
-    return item.state === "cancelled" ? "ok" : "quote_not_open";
+    if (item.status === "open") this.end(item, "cancelled");
+    return item.status === "cancelled" ? "ok" : "quote_not_open";
   }
 
   cancelRequest(index: number): string {
     const request = this.requests[index]!;
-    if (request.state === "open") {
-      request.state = "cancelled";
+    if (request.status === "open") {
+      request.status = "cancelled";
       for (const item of this.quotes)
-        if (item.request === index && item.state === "open") this.end(item, "rejected");
+        if (item.request === index && item.status === "open") this.end(item, "rejected");
     }
-    return request.state === "cancelled"
+    return request.status === "cancelled"
       ? "ok"
-      : request.state === "expired"
+      : request.status === "expired"
         ? "request_expired"
         : "request_not_open";
   }
@@ -211,7 +211,7 @@ async function run(
         id: request.request_id,
         side: one.side,
         amount: one.amount,
-        state: "open",
+        status: "open",
         expiresAt: model.clock + REQUEST_LIFE,
       });
       return undefined;
@@ -294,28 +294,28 @@ async function agree(book: string, actors: Actor[], model: Model): Promise<void>
   expect(held).toEqual(
     model.available.map((available, index) => ({ available, pending: model.pending[index] })),
   );
-  const quotes = await all<{ id: string; state: string }>(
+  const quotes = await all<{ id: string; status: string }>(
     env.DB,
-    sql`SELECT hex(quote_id) AS id, state FROM quotes WHERE asset = ${book}`,
+    sql`SELECT hex(quote_id) AS id, status FROM quotes WHERE asset = ${book}`,
   );
-  expect(new Map(quotes.map((row) => [row.id, row.state]))).toEqual(
-    new Map(model.quotes.map((item) => [item.id, item.state])),
+  expect(new Map(quotes.map((row) => [row.id, row.status]))).toEqual(
+    new Map(model.quotes.map((item) => [item.id, item.status])),
   );
-  const requests = await all<{ id: string; state: string }>(
+  const requests = await all<{ id: string; status: string }>(
     env.DB,
-    sql`SELECT lower(hex(request_id)) AS id, state FROM requests WHERE asset = ${book}`,
+    sql`SELECT lower(hex(request_id)) AS id, status FROM requests WHERE asset = ${book}`,
   );
-  expect(new Map(requests.map((row) => [row.id, row.state]))).toEqual(
-    new Map(model.requests.map((item) => [item.id.replaceAll("-", ""), item.state])),
+  expect(new Map(requests.map((row) => [row.id, row.status]))).toEqual(
+    new Map(model.requests.map((item) => [item.id.replaceAll("-", ""), item.status])),
   );
 }
 
 async function streamsAgree(book: string, actors: Actor[], model: Model): Promise<void> {
   const seen = await replay(`book:${book}`);
-  expect(seen.requests).toEqual(new Map(model.requests.map((item) => [item.id, item.state])));
+  expect(seen.requests).toEqual(new Map(model.requests.map((item) => [item.id, item.status])));
   for (const [index, actor] of actors.entries()) {
     const own = await replay(`account:${actor.userId}`);
     const mine = model.quotes.filter((item) => index === TAKER || item.maker === index);
-    expect(own.quotes).toEqual(new Map(mine.map((item) => [item.id, item.state])));
+    expect(own.quotes).toEqual(new Map(mine.map((item) => [item.id, item.status])));
   }
 }

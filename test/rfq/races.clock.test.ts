@@ -143,11 +143,11 @@ describe("expiry", () => {
         )
       ).committed,
     ).toBe(true);
-    const states = await all(
+    const statuses = await all(
       env.DB,
-      sql`SELECT state FROM quotes WHERE asset = ${book} UNION ALL SELECT state FROM requests WHERE asset = ${book}`,
+      sql`SELECT status FROM quotes WHERE asset = ${book} UNION ALL SELECT status FROM requests WHERE asset = ${book}`,
     );
-    expect(states).toEqual([{ state: "open" }, { state: "open" }, { state: "open" }]);
+    expect(statuses).toEqual([{ status: "open" }, { status: "open" }, { status: "open" }]);
     expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 90n, pending: 10n });
   });
 

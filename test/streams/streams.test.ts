@@ -157,7 +157,7 @@ describe("an account stream", () => {
       .bind(accountStream(taker.userId))
       .run();
     await env.DB.prepare(
-      "INSERT INTO stream_events (stream_id, seq, written_in, at, type, body) SELECT stream_id, 1, 0, 0, 'account.notice', '{}' FROM streams WHERE name = ?",
+      "INSERT INTO stream_events (stream_id, seq, written_group, at, type, body) SELECT stream_id, 1, 0, 0, 'account.notice', '{}' FROM streams WHERE name = ?",
     )
       .bind(accountStream(taker.userId))
       .run();

@@ -74,7 +74,7 @@ export async function fund(
     d.deposit_id AS ref, 0 AS line FROM deposits d WHERE d.deposit_id = ${uuid(depositId)}`;
   const outcome = await commit(db, group, [
     sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position, block_number, block_hash, address,
-      user_id, asset, amount, required_confirmations, state, seen_in, detected_at, detected_in, credited_at, ended_in)
+      user_id, asset, amount, required_confirmations, status, seen_group, detected_at, detected_group, credited_at, ended_group)
       VALUES (${uuid(depositId)}, ${chain}, ${blob(transactionHash)}, ${blob(hex(20))}, 0, 0, 1, ${blob(hex(32))}, ${blob(hex(20))},
       ${uuid(userId)}, ${asset}, ${amount.toString()}, 2, 'credited', ${group.seq}, ${group.at}, ${group.seq}, ${group.at}, ${group.seq})`,
     openExternalAccounts(source),

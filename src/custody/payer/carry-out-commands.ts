@@ -9,23 +9,23 @@ import { makeTransaction } from "./make-transaction.ts";
 export async function closeCommands({ db, chain }: PayerContext): Promise<void> {
   const [open] = await all<{ n: number }>(
     db,
-    sql`SELECT count(*) AS n FROM chain_commands WHERE chain = ${chain.chain} AND kind <> 'resume_chain' AND done_in IS NULL`,
+    sql`SELECT count(*) AS n FROM chain_commands WHERE chain = ${chain.chain} AND kind <> 'resume_chain' AND done_group IS NULL`,
   );
   if (open?.n === 0) return;
   const group = newGroup();
-  const mine = sql`chain = ${chain.chain} AND done_in IS NULL`;
+  const mine = sql`chain = ${chain.chain} AND done_group IS NULL`;
   await commit(db, group, [
-    sql`UPDATE chain_commands SET done_in = ${group.seq}, result = w.state FROM withdrawals w
-      WHERE chain_commands.chain = ${chain.chain} AND done_in IS NULL AND kind = 'fail' AND w.withdrawal_id = chain_commands.withdrawal_id
-        AND w.state IN ('settled', 'failed')`,
-    sql`UPDATE withdrawals SET not_before = NULL WHERE state = 'queued' AND withdrawal_id IN (
+    sql`UPDATE chain_commands SET done_group = ${group.seq}, result = w.status FROM withdrawals w
+      WHERE chain_commands.chain = ${chain.chain} AND done_group IS NULL AND kind = 'fail' AND w.withdrawal_id = chain_commands.withdrawal_id
+        AND w.status IN ('settled', 'failed')`,
+    sql`UPDATE withdrawals SET not_before = NULL WHERE status = 'queued' AND withdrawal_id IN (
       SELECT withdrawal_id FROM chain_commands WHERE ${mine} AND kind = 'retry')`,
-    sql`UPDATE chain_commands SET done_in = ${group.seq}, result = 'retried' WHERE ${mine} AND kind = 'retry'`,
+    sql`UPDATE chain_commands SET done_group = ${group.seq}, result = 'retried' WHERE ${mine} AND kind = 'retry'`,
     sql`UPDATE payer_leases SET halted_at = NULL, halt_reason = NULL WHERE chain = ${chain.chain} AND EXISTS (
       SELECT 1 FROM chain_commands WHERE ${mine} AND kind = 'resume_payer')`,
     sql`UPDATE alerts SET resolved_at = ${group.at} WHERE kind = 'payer_halted' AND subject = ${chain.chain} AND resolved_at IS NULL AND EXISTS (
       SELECT 1 FROM chain_commands WHERE ${mine} AND kind = 'resume_payer')`,
-    sql`UPDATE chain_commands SET done_in = ${group.seq}, result = 'resumed' WHERE ${mine} AND kind = 'resume_payer'`,
+    sql`UPDATE chain_commands SET done_group = ${group.seq}, result = 'resumed' WHERE ${mine} AND kind = 'resume_payer'`,
   ]);
 }
 
@@ -35,8 +35,8 @@ export async function voidCommanded(context: HeadView): Promise<boolean> {
     context.db,
     sql`SELECT DISTINCT hex(w.withdrawal_id) AS id, lower(hex(w.payment_id)) AS payment FROM chain_commands c
       JOIN withdrawals w ON w.withdrawal_id = c.withdrawal_id AND w.chain = c.chain
-      WHERE c.chain = ${context.chain.chain} AND c.kind = 'fail' AND c.done_in IS NULL AND w.state IN ('queued', 'submitted')
-        AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = 'void' AND m.ended_in IS NULL)
+      WHERE c.chain = ${context.chain.chain} AND c.kind = 'fail' AND c.done_group IS NULL AND w.status IN ('queued', 'submitted')
+        AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = 'void' AND m.ended_group IS NULL)
       LIMIT ${MAX_VOIDS}`,
   );
   if (rows.length === 0) return false;

@@ -26,7 +26,7 @@ export async function endConfirmed(context: HeadView, transaction: OpenTransacti
       : null;
   });
   if (judged === null) return;
-  if (judged.states.some((state) => state !== PAYMENT_STATE.none)) {
+  if (judged.states.some((status) => status !== PAYMENT_STATE.none)) {
     await haltPayer(
       db,
       chain.chain,
@@ -41,20 +41,20 @@ export async function endConfirmed(context: HeadView, transaction: OpenTransacti
 async function endTransaction(
   context: HeadView,
   transaction: OpenTransaction,
-  state: "done" | "unused",
+  status: "done" | "unused",
 ): Promise<void> {
   const { chain } = context.chain;
   const group = newGroup();
-  const ended = sql`SELECT 1 FROM chain_transactions t WHERE t.transaction_id = ${uuid(transaction.id)} AND t.ended_in = ${group.seq}`;
+  const ended = sql`SELECT 1 FROM chain_transactions t WHERE t.transaction_id = ${uuid(transaction.id)} AND t.ended_group = ${group.seq}`;
   const result = await commit(context.db, group, [
-    sql`UPDATE chain_transactions SET state = ${state}, ended_in = ${group.seq}
-      WHERE transaction_id = ${uuid(transaction.id)} AND state = 'open' AND ${hasLease(chain, context.token)}
+    sql`UPDATE chain_transactions SET status = ${status}, ended_group = ${group.seq}
+      WHERE transaction_id = ${uuid(transaction.id)} AND status = 'open' AND ${hasLease(chain, context.token)}
         AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND confirmed_number >= ${context.cursor.confirmed.number})`,
-    sql`UPDATE batch_members SET ended_in = ${group.seq}, outcome = 'returned'
-      WHERE transaction_id = ${uuid(transaction.id)} AND ended_in IS NULL AND EXISTS (${ended})`,
-    sql`UPDATE withdrawals SET state = 'queued', transaction_hash = NULL, updated_at = ${group.at}, changed_in = ${group.seq}
-      WHERE state = 'submitted' AND withdrawal_id IN (SELECT withdrawal_id FROM batch_members
-        WHERE transaction_id = ${uuid(transaction.id)} AND purpose = 'pay' AND outcome = 'returned' AND ended_in = ${group.seq})`,
+    sql`UPDATE batch_members SET ended_group = ${group.seq}, outcome = 'returned'
+      WHERE transaction_id = ${uuid(transaction.id)} AND ended_group IS NULL AND EXISTS (${ended})`,
+    sql`UPDATE withdrawals SET status = 'queued', transaction_hash = NULL, updated_at = ${group.at}, changed_group = ${group.seq}
+      WHERE status = 'submitted' AND withdrawal_id IN (SELECT withdrawal_id FROM batch_members
+        WHERE transaction_id = ${uuid(transaction.id)} AND purpose = 'pay' AND outcome = 'returned' AND ended_group = ${group.seq})`,
     sql`UPDATE alerts SET resolved_at = ${group.at}
       WHERE kind = 'fee_ceiling' AND subject = ${`${chain}:${transaction.nonce}`} AND resolved_at IS NULL`,
     ...announceWithdrawals(group),

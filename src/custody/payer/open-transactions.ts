@@ -43,7 +43,7 @@ export async function readOpenTransactions(
         CAST(t.gas_limit AS TEXT) AS gas_limit, a.attempt, hex(a.signed) AS signed, CAST(a.max_fee AS TEXT) AS max_fee,
         CAST(a.priority_fee AS TEXT) AS priority_fee, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) - a.signed_at AS age
       FROM chain_transactions t JOIN transaction_attempts a ON a.transaction_id = t.transaction_id
-      WHERE t.chain = ${chain} AND t.state = 'open'
+      WHERE t.chain = ${chain} AND t.status = 'open'
         AND a.attempt = (SELECT max(attempt) FROM transaction_attempts WHERE transaction_id = t.transaction_id)
       ORDER BY t.nonce`,
   );
@@ -67,7 +67,7 @@ export async function liveMembers(db: D1Database, transactionId: string): Promis
   const rows = await all<{ id: string }>(
     db,
     sql`SELECT hex(w.payment_id) AS id FROM batch_members m JOIN withdrawals w ON w.withdrawal_id = m.withdrawal_id
-      WHERE m.transaction_id = ${uuid(transactionId)} AND m.ended_in IS NULL`,
+      WHERE m.transaction_id = ${uuid(transactionId)} AND m.ended_group IS NULL`,
   );
   return rows.map(({ id }) => hexOf(id));
 }
@@ -79,7 +79,7 @@ export async function readCounts(db: D1Database, chain: string, sender: Hex): Pr
   const row = await first<{ nonce: number; batch: number }>(
     db,
     sql`SELECT coalesce((SELECT max(nonce) + 1 FROM chain_transactions WHERE chain = ${chain} AND sender = ${blob(sender)}), 0) AS nonce,
-      max(coalesce((SELECT max(batch_no) + 1 FROM chain_transactions WHERE chain = ${chain} AND batch_no IS NOT NULL AND state <> 'unused'), 1),
+      max(coalesce((SELECT max(batch_no) + 1 FROM chain_transactions WHERE chain = ${chain} AND batch_no IS NOT NULL AND status <> 'unused'), 1),
         coalesce((SELECT batch_floor FROM payer_leases WHERE chain = ${chain}), 1)) AS batch`,
   );
   return { nextNonce: row?.nonce ?? 0, nextBatchNo: row?.batch ?? 1 };

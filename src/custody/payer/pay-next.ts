@@ -92,7 +92,7 @@ async function readJobs({ db, chain }: HeadView): Promise<Job[]> {
 async function sweep(context: HeadView, missing: ReadonlyMap<AssetKey, bigint>): Promise<boolean> {
   const [open] = await all<{ n: number }>(
     context.db,
-    sql`SELECT count(*) AS n FROM chain_transactions WHERE chain = ${context.chain.chain} AND kind = 'sweep' AND state = 'open'`,
+    sql`SELECT count(*) AS n FROM chain_transactions WHERE chain = ${context.chain.chain} AND kind = 'sweep' AND status = 'open'`,
   );
   if (open?.n !== 0) return false;
   const items: SweepItem[] = [];

@@ -23,7 +23,7 @@ import { payNext } from "./pay-next.ts";
 import { haltPayer, readLease } from "./payer-lease.ts";
 import { rebroadcastOrReplace } from "./send-transaction.ts";
 
-export type PayRound = { readonly state: "lease_lost" | "halted" | "idle" | "busy" };
+export type PayRound = { readonly status: "lease_lost" | "halted" | "idle" | "busy" };
 
 /** Gas money for so many full batches must be there, at the fees of now. */
 const GAS_RESERVE_BATCHES = 20n;
@@ -35,9 +35,9 @@ export async function payRound(base: PayerContext): Promise<PayRound> {
   const { db, chain } = base;
   await closeCommands(base);
   const lease = await readLease(db, chain.chain, base.token);
-  if (!lease.held) return { state: "lease_lost" };
+  if (!lease.held) return { status: "lease_lost" };
   const cursor = await readCursor(db, chain.chain);
-  if (cursor === undefined || cursor.haltedAt !== null) return { state: "halted" };
+  if (cursor === undefined || cursor.haltedAt !== null) return { status: "halted" };
 
   const context = await askAny(
     chain,
@@ -52,20 +52,20 @@ export async function payRound(base: PayerContext): Promise<PayRound> {
   if (lease.haltReason !== null) return voidOnly(context, unmined);
   for (const [index, transaction] of unmined.entries())
     await rebroadcastOrReplace(context, transaction, index === 0);
-  if (unmined.length > 0) return { state: "busy" };
+  if (unmined.length > 0) return { status: "busy" };
 
   await watchGasMoney(context);
   const made = (await voidCommanded(context)) || (await nextPayment(context));
-  return { state: made || open.length > 0 ? "busy" : "idle" };
+  return { status: made || open.length > 0 ? "busy" : "idle" };
 }
 
 /** Halted: nothing is paid or sent again that pays. But the operator's `fail` must work, or a review could find no end. */
 async function voidOnly(context: HeadView, unmined: readonly OpenTransaction[]): Promise<PayRound> {
-  if (unmined.some(({ kind }) => kind !== "void")) return { state: "halted" };
+  if (unmined.some(({ kind }) => kind !== "void")) return { status: "halted" };
   for (const [index, transaction] of unmined.entries())
     await rebroadcastOrReplace(context, transaction, index === 0);
   const busy = unmined.length > 0 || (await voidCommanded(context));
-  return { state: busy ? "busy" : "halted" };
+  return { status: busy ? "busy" : "halted" };
 }
 
 async function nextPayment(context: HeadView): Promise<boolean> {

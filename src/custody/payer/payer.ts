@@ -78,8 +78,8 @@ export class Payer extends DurableObject<Env> {
       await pruneRecords<WithdrawalSnapshot>(this.ctx.storage, ORDERS, (records) =>
         endedLongAgo(this.env.DB, records),
       );
-      if (round.state === "idle" || round.state === "halted") waitMs = IDLE_POLL_MS;
-      if (round.state === "lease_lost") {
+      if (round.status === "idle" || round.status === "halted") waitMs = IDLE_POLL_MS;
+      if (round.status === "lease_lost") {
         this.#leased = false;
         waitMs = LEASE_LOST_WAIT_MS;
       }

@@ -115,11 +115,11 @@ function rebuiltUnit(
   const source = (
     to: Sql,
   ) => sql`SELECT user_id AS from_owner, ${to} AS to_owner, asset, amount, withdrawal_id AS ref, 0 AS line
-    FROM withdrawals WHERE queued_in = ${group.seq}`;
+    FROM withdrawals WHERE queued_group = ${group.seq}`;
   const failed = event.kind === "Failed";
   return [
-    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, state, transaction_hash,
-        failure_code, failure_message, created_at, updated_at, queued_in, changed_in, ended_by)
+    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, status, transaction_hash,
+        failure_code, failure_message, created_at, updated_at, queued_group, changed_group, ended_by)
       SELECT ${uuid(order.withdrawalId)}, ${uuid(order.jobId)}, ${uuid(order.userId)}, ${order.clientWithdrawalId}, ${blob(event.id)}, ${chain}, ${order.asset},
         ${BigInt(order.amount)}, ${blob(order.to)}, ${failed ? "failed" : "settled"}, ${blob(event.tx)}, ${failed ? "payment_reverted" : null},
         ${failed ? "The destination or the token refused the payment." : null}, ${order.createdAt}, ${group.at}, ${group.seq}, ${group.seq}, ${uuid(group.id)}

@@ -62,15 +62,15 @@ async function replace(context: HeadView, transaction: OpenTransaction): Promise
   const signed = await context.account.sign({ nonce, to, data, gasLimit, fees });
   const group = newGroup();
   const attempt = transaction.attempt + 1;
-  const of = sql`SELECT transaction_id FROM chain_transactions WHERE transaction_id = ${uuid(transaction.id)} AND state = 'open'
+  const of = sql`SELECT transaction_id FROM chain_transactions WHERE transaction_id = ${uuid(transaction.id)} AND status = 'open'
     AND ${transaction.kind === "void" ? mayVoid(chain, context.token) : holdsLease(chain, context.token)}
     AND NOT EXISTS (SELECT 1 FROM transaction_attempts WHERE transaction_id = ${uuid(transaction.id)} AND attempt >= ${attempt})`;
-  const stamped = sql`SELECT 1 FROM transaction_attempts a WHERE a.transaction_id = ${uuid(transaction.id)} AND a.signed_in = ${group.seq}`;
+  const stamped = sql`SELECT 1 FROM transaction_attempts a WHERE a.transaction_id = ${uuid(transaction.id)} AND a.signed_group = ${group.seq}`;
   const result = await commit(context.db, group, [
     sql`${storeAttempt(group, of, attempt, signed, fees)} RETURNING attempt`,
-    sql`UPDATE withdrawals SET transaction_hash = ${blob(signed.hash)}, updated_at = ${group.at}, changed_in = ${group.seq}
-      WHERE state = 'submitted' AND EXISTS (${stamped}) AND withdrawal_id IN (
-        SELECT withdrawal_id FROM batch_members WHERE transaction_id = ${uuid(transaction.id)} AND purpose = 'pay' AND ended_in IS NULL)`,
+    sql`UPDATE withdrawals SET transaction_hash = ${blob(signed.hash)}, updated_at = ${group.at}, changed_group = ${group.seq}
+      WHERE status = 'submitted' AND EXISTS (${stamped}) AND withdrawal_id IN (
+        SELECT withdrawal_id FROM batch_members WHERE transaction_id = ${uuid(transaction.id)} AND purpose = 'pay' AND ended_group IS NULL)`,
     ...announceWithdrawals(group),
     eventsToPush(group),
   ]);

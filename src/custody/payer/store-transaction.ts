@@ -25,10 +25,10 @@ export type NewTransaction = {
 };
 
 /** A withdrawal that may be paid now: nothing under way for it, its owner not frozen, no order of the operator against it. */
-export const PAYABLE: Sql = sql`w.state = 'queued'
+export const PAYABLE: Sql = sql`w.status = 'queued'
   AND NOT EXISTS (SELECT 1 FROM users u WHERE u.user_id = w.user_id AND u.frozen_at IS NOT NULL)
-  AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.ended_in IS NULL)
-  AND NOT EXISTS (SELECT 1 FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id AND c.kind = 'fail' AND c.done_in IS NULL)`;
+  AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.ended_group IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id AND c.kind = 'fail' AND c.done_group IS NULL)`;
 
 /** The signed bytes when the guard granted the nonce; undefined when it did not, and nothing was written. */
 export async function storeTransaction(
@@ -79,13 +79,13 @@ function guard(
   const { chain } = context.chain;
   const { call, nonce, batchNo, kind } = transaction;
   const members = JSON.stringify(transaction.members);
-  const eligible = kind === "void" ? sql`w.state IN ('queued', 'submitted')` : PAYABLE;
+  const eligible = kind === "void" ? sql`w.status IN ('queued', 'submitted')` : PAYABLE;
   const forPay =
     kind !== "pay"
       ? sql`1`
       : sql`NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
-    AND NOT EXISTS (SELECT 1 FROM chain_transactions WHERE chain = ${chain} AND batch_no >= ${batchNo} AND state <> 'unused')`;
-  return sql`INSERT INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no, to_address, data, gas_limit, state, made_in, made_at)
+    AND NOT EXISTS (SELECT 1 FROM chain_transactions WHERE chain = ${chain} AND batch_no >= ${batchNo} AND status <> 'unused')`;
+  return sql`INSERT INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no, to_address, data, gas_limit, status, made_group, made_at)
     SELECT ${uuid(id)}, ${chain}, ${blob(account.address)}, ${nonce}, ${kind}, ${batchNo}, ${blob(call.to)}, ${blob(call.data)}, ${call.gasLimit},
       'open', ${group.seq}, ${group.at}
     WHERE ${kind === "void" ? mayVoid(chain, context.token) : holdsLease(chain, context.token)}
@@ -93,18 +93,18 @@ function guard(
       AND ${forPay}
       AND (SELECT count(*) FROM json_each(${members}) j JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')
         WHERE w.chain = ${chain} AND ${eligible}
-          AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = ${kind} AND m.ended_in IS NULL)
+          AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = ${kind} AND m.ended_group IS NULL)
         ) = ${transaction.members.length}`;
 }
 
 function dependents(group: Group, transaction: NewTransaction, signed: Signed): Sql[] {
-  const made = sql`SELECT t.transaction_id FROM chain_transactions t WHERE t.made_in = ${group.seq}`;
+  const made = sql`SELECT t.transaction_id FROM chain_transactions t WHERE t.made_group = ${group.seq}`;
   const members = sql`INSERT INTO batch_members (transaction_id, withdrawal_id, purpose)
     SELECT t.transaction_id, unhex(j.value, '-'), t.kind FROM json_each(${JSON.stringify(transaction.members)}) j
-    JOIN chain_transactions t ON t.made_in = ${group.seq} WHERE t.kind IN ('pay', 'void')`;
-  const submitted = sql`UPDATE withdrawals SET state = 'submitted', transaction_hash = ${blob(signed.hash)}, not_before = NULL, updated_at = ${group.at},
-      changed_in = ${group.seq}
-    WHERE state = 'queued' AND withdrawal_id IN (SELECT m.withdrawal_id FROM batch_members m WHERE m.purpose = 'pay' AND m.transaction_id IN (${made}))`;
+    JOIN chain_transactions t ON t.made_group = ${group.seq} WHERE t.kind IN ('pay', 'void')`;
+  const submitted = sql`UPDATE withdrawals SET status = 'submitted', transaction_hash = ${blob(signed.hash)}, not_before = NULL, updated_at = ${group.at},
+      changed_group = ${group.seq}
+    WHERE status = 'queued' AND withdrawal_id IN (SELECT m.withdrawal_id FROM batch_members m WHERE m.purpose = 'pay' AND m.transaction_id IN (${made}))`;
   return [
     storeAttempt(group, made, 0, signed, transaction.fees),
     ...(transaction.members.length === 0 ? [] : [members, submitted]),
@@ -119,7 +119,7 @@ export function storeAttempt(
   signed: Signed,
   fees: Fees,
 ): Sql {
-  return sql`INSERT INTO transaction_attempts (transaction_id, attempt, hash, signed, max_fee, priority_fee, signed_in, signed_at)
+  return sql`INSERT INTO transaction_attempts (transaction_id, attempt, hash, signed, max_fee, priority_fee, signed_group, signed_at)
     SELECT t.transaction_id, ${attempt}, ${blob(signed.hash)}, ${blob(signed.raw)}, ${fees.maxFee}, ${fees.priorityFee}, ${group.seq}, ${group.at}
     FROM (${of}) t`;
 }

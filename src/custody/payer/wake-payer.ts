@@ -39,7 +39,7 @@ export async function handleWithdrawalMessages(
 export async function wakeChains(env: Env): Promise<void> {
   const waiting = await all<{ chain: string; n: number }>(
     env.DB,
-    sql`SELECT chain, count(*) AS n FROM withdrawals WHERE state IN ('queued', 'submitted') AND updated_at < ${NOW} - ${REPEAT_WAKE_UP_AFTER_MS} GROUP BY chain`,
+    sql`SELECT chain, count(*) AS n FROM withdrawals WHERE status IN ('queued', 'submitted') AND updated_at < ${NOW} - ${REPEAT_WAKE_UP_AFTER_MS} GROUP BY chain`,
   );
   for (const { chain, n } of waiting) log("info", "wake_up.again", { chain, withdrawals: n });
   await Promise.all(

@@ -113,7 +113,7 @@ export class ChainWatcher extends DurableObject<Env> {
           createdAt < Date.now() - RETENTION_MS ? [key] : [],
         ),
       );
-      if (round.state === "halted") waitMs = HALTED_POLL_MS;
+      if (round.status === "halted") waitMs = HALTED_POLL_MS;
       if (round.behind) waitMs = 0;
       if (this.#failures >= FAILURES_TOLERATED)
         await clearAlert(this.env.DB, "chain_unreachable", chain.chain);

@@ -9,7 +9,7 @@ import {
 import {
   type Cursor,
   forgetBlocks,
-  movedIn,
+  movedBy,
   moveConfirmed,
   readBlocks,
 } from "../../chain/cursor.ts";
@@ -50,7 +50,7 @@ export async function confirmBlocks(
   const outcomes = scan.vaultEvents.length > 0;
   if (outcomes) await context.cut?.("mined");
   const group = newGroup();
-  const when = movedIn(group, chain.chain);
+  const when = movedBy(group, chain.chain);
   let moved = await commitMove(context, group, [
     moveConfirmed(group, chain.chain, cursor, scan.last),
     forgetBlocks(chain.chain, range.to, when),
@@ -93,7 +93,7 @@ async function expectations({ db, chain }: WatcherContext, range: Range): Promis
   const deposits = await all<Expected["deposits"][number]>(
     db,
     sql`SELECT lower(hex(transaction_hash)) AS tx, lower(hex(token)) AS token, ordinal, position, block_number AS block, lower(hex(block_hash)) AS hash
-      FROM deposits WHERE chain = ${chain.chain} AND state = 'confirming' AND confirmed_in IS NULL AND block_number BETWEEN ${range.from} AND ${range.to}`,
+      FROM deposits WHERE chain = ${chain.chain} AND status = 'confirming' AND confirmed_group IS NULL AND block_number BETWEEN ${range.from} AND ${range.to}`,
   );
   return { blockHash: blocks.find((block) => block.number === range.to)?.hash ?? null, deposits };
 }
@@ -186,7 +186,7 @@ async function creditRest(context: WatcherContext, cursor: Cursor): Promise<Curs
   const { chain } = context;
   return commitMove(context, group, [
     moveConfirmed(group, chain.chain, cursor, cursor.confirmed),
-    ...creditConfirmed(group, context.settings, chain.chain, movedIn(group, chain.chain)),
+    ...creditConfirmed(group, context.settings, chain.chain, movedBy(group, chain.chain)),
     ...announceDeposits(group),
   ]);
 }

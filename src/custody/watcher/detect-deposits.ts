@@ -64,7 +64,7 @@ export function recordDeposits(
   for (let start = 0; start < transfers.length; start += ROWS_PER_STATEMENT) {
     const rows = JSON.stringify(transfers.slice(start, start + ROWS_PER_STATEMENT));
     chunks.push(sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position, block_number, block_hash, address,
-        user_id, asset, amount, required_confirmations, state, seen_in, confirmed_in, detected_at, detected_in)
+        user_id, asset, amount, required_confirmations, status, seen_group, confirmed_group, detected_at, detected_group)
       SELECT unhex(j.value ->> 'id', '-'), ${chain.chain}, unhex(j.value ->> 'tx'), unhex(j.value ->> 'token'), j.value ->> 'ordinal', j.value ->> 'position',
         j.value ->> 'block', unhex(j.value ->> 'hash'), a.address, a.user_id, j.value ->> 'asset', j.value ->> 'amount', ${chain.confirmations},
         'confirming', ${group.seq}, ${confirmed ? group.seq : sql`NULL`}, ${group.at}, ${group.seq}
@@ -73,12 +73,12 @@ export function recordDeposits(
         AND NOT EXISTS (SELECT 1 FROM deposit_addresses o WHERE o.chain = ${chain.chain} AND o.address = unhex(j.value ->> 'from'))
         AND NOT EXISTS (SELECT 1 FROM deposits k WHERE k.chain = ${chain.chain} AND k.transaction_hash = unhex(j.value ->> 'tx')
           AND k.token = unhex(j.value ->> 'token') AND k.ordinal = j.value ->> 'ordinal' AND k.position = j.value ->> 'position'
-          AND k.address = a.address AND k.state IN ('credited', 'quarantined'))
+          AND k.address = a.address AND k.status IN ('credited', 'quarantined'))
       ON CONFLICT (chain, transaction_hash, token, ordinal, position, address) DO UPDATE SET
         block_number = excluded.block_number, block_hash = excluded.block_hash, asset = excluded.asset, amount = excluded.amount,
-        seen_in = excluded.seen_in, confirmed_in = excluded.confirmed_in,
-        detected_in = iif(deposits.state = 'orphaned', excluded.detected_in, deposits.detected_in), state = 'confirming', ended_in = NULL
-      WHERE deposits.state IN ('confirming', 'orphaned')`);
+        seen_group = excluded.seen_group, confirmed_group = excluded.confirmed_group,
+        detected_group = iif(deposits.status = 'orphaned', excluded.detected_group, deposits.detected_group), status = 'confirming', ended_group = NULL
+      WHERE deposits.status IN ('confirming', 'orphaned')`);
   }
   return chunks;
 }

@@ -9,19 +9,19 @@ import { appliesNow } from "./settle-withdrawal.ts";
  */
 export function failRefused(group: Group): Sql[] {
   return [
-    sql`UPDATE withdrawals SET state = 'failed', transaction_hash = e.transaction_hash, updated_at = ${group.at}, changed_in = ${group.seq},
+    sql`UPDATE withdrawals SET status = 'failed', transaction_hash = e.transaction_hash, updated_at = ${group.at}, changed_group = ${group.seq},
         ended_by = ${uuid(group.id)}, failure_code = iif(e.kind = 'Failed', 'payment_reverted', 'operator_failed'),
         failure_message = iif(e.kind = 'Failed', 'The destination or the token refused the payment.', 'The operator cancelled the withdrawal.')
       FROM vault_events e
       WHERE ${appliesNow(group)} AND e.kind IN ('Failed', 'Voided') AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
-        AND withdrawals.state IN ('queued', 'submitted')`,
+        AND withdrawals.status IN ('queued', 'submitted')`,
     transfer(group, {
       reason: "release",
       step: "end",
       from: "pending",
       to: "available",
       source: sql`SELECT w.user_id AS from_owner, w.user_id AS to_owner, w.asset AS asset, w.amount AS amount, w.withdrawal_id AS ref, 0 AS line
-        FROM withdrawals w WHERE w.ended_by = ${uuid(group.id)} AND w.state = 'failed'`,
+        FROM withdrawals w WHERE w.ended_by = ${uuid(group.id)} AND w.status = 'failed'`,
     }),
   ];
 }

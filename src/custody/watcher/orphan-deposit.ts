@@ -14,7 +14,7 @@ export function orphanUnseen(
     readonly when: Sql;
   },
 ): Sql {
-  return sql`UPDATE deposits SET state = 'orphaned', ended_in = ${group.seq}
-    WHERE chain = ${blocks.chain} AND state = 'confirming' AND confirmed_in IS NULL AND seen_in <> ${group.seq}
+  return sql`UPDATE deposits SET status = 'orphaned', ended_group = ${group.seq}
+    WHERE chain = ${blocks.chain} AND status = 'confirming' AND confirmed_group IS NULL AND seen_group <> ${group.seq}
       AND block_number > ${blocks.above} AND (${blocks.upTo} IS NULL OR block_number <= ${blocks.upTo}) AND ${blocks.when}`;
 }

@@ -12,7 +12,7 @@ import type { WatcherContext } from "./commit-move.ts";
 export async function resumeChain({ db, chain }: WatcherContext): Promise<void> {
   const [command] = await all<{ id: number }>(
     db,
-    sql`SELECT command_id AS id FROM chain_commands WHERE chain = ${chain.chain} AND kind = 'resume_chain' AND done_in IS NULL LIMIT 1`,
+    sql`SELECT command_id AS id FROM chain_commands WHERE chain = ${chain.chain} AND kind = 'resume_chain' AND done_group IS NULL LIMIT 1`,
   );
   const cursor = await readCursor(db, chain.chain);
   if (command === undefined || cursor === undefined) return;
@@ -23,10 +23,10 @@ export async function resumeChain({ db, chain }: WatcherContext): Promise<void> 
   const group = newGroup();
   await commit(db, group, [
     sql`UPDATE chain_cursors SET halted_at = NULL, halt_reason = NULL, confirmed_hash = ${blob(anchor.confirmed.hash)}, scanned_number = confirmed_number,
-        scanned_hash = ${blob(anchor.confirmed.hash)}, head_number = ${anchor.head}, moved_in = ${group.seq}, moved_at = ${group.at}
+        scanned_hash = ${blob(anchor.confirmed.hash)}, head_number = ${anchor.head}, moved_group = ${group.seq}, moved_at = ${group.at}
       WHERE chain = ${chain.chain} AND halted_at IS NOT NULL AND confirmed_number = ${cursor.confirmed.number}`,
     sql`DELETE FROM chain_blocks WHERE chain = ${chain.chain}`,
     sql`UPDATE alerts SET resolved_at = ${group.at} WHERE kind = 'chain_halted' AND subject = ${chain.chain} AND resolved_at IS NULL`,
-    sql`UPDATE chain_commands SET done_in = ${group.seq}, result = 'resumed' WHERE command_id = ${command.id}`,
+    sql`UPDATE chain_commands SET done_group = ${group.seq}, result = 'resumed' WHERE command_id = ${command.id}`,
   ]);
 }

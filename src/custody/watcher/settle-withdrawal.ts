@@ -24,7 +24,7 @@ const ODD_WAIT_MS = 3_600_000;
  * The latter is a withdrawal made anew under its old id after a restore: what happened then is its outcome.
  */
 export function appliesNow(group: Group): Sql {
-  return sql`(e.recorded_in = ${group.seq} OR EXISTS (SELECT 1 FROM vault_events s WHERE s.recorded_in = ${group.seq} AND s.kind = 'Skipped'
+  return sql`(e.recorded_group = ${group.seq} OR EXISTS (SELECT 1 FROM vault_events s WHERE s.recorded_group = ${group.seq} AND s.kind = 'Skipped'
     AND s.skip_reason = ${ALREADY_DONE} AND s.payment_id = e.payment_id AND s.chain = e.chain))`;
 }
 
@@ -50,7 +50,7 @@ export function recordVaultEvents(
     })),
   );
   return sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, batch_no, skip_reason, amount, to_address,
-      block_number, block_hash, recorded_in)
+      block_number, block_hash, recorded_group)
     SELECT ${chain}, unhex(j.value ->> 'tx'), j.value ->> 'ordinal', j.value ->> 'kind', unhex(j.value ->> 'id'), j.value ->> 'batch',
       j.value ->> 'reason', j.value ->> 'amount', unhex(j.value ->> 'to'), j.value ->> 'block', unhex(j.value ->> 'hash'), ${group.seq}
     FROM json_each(${rows}) j
@@ -61,13 +61,13 @@ export function recordVaultEvents(
 /** Paid: pending → external, once. Terms other than ours settle nothing; somebody must look. */
 export function settlePaid(group: Group, chain: string): Sql[] {
   const settled = sql`SELECT w.user_id AS from_owner, ${externalOwner(chain)} AS to_owner, w.asset AS asset, w.amount AS amount,
-    w.withdrawal_id AS ref, 0 AS line FROM withdrawals w WHERE w.ended_by = ${uuid(group.id)} AND w.state = 'settled'`;
+    w.withdrawal_id AS ref, 0 AS line FROM withdrawals w WHERE w.ended_by = ${uuid(group.id)} AND w.status = 'settled'`;
   return [
-    sql`UPDATE withdrawals SET state = 'settled', transaction_hash = e.transaction_hash, updated_at = ${group.at}, changed_in = ${group.seq},
+    sql`UPDATE withdrawals SET status = 'settled', transaction_hash = e.transaction_hash, updated_at = ${group.at}, changed_group = ${group.seq},
         ended_by = ${uuid(group.id)}
       FROM vault_events e
       WHERE ${appliesNow(group)} AND e.kind = 'Paid' AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
-        AND withdrawals.state IN ('queued', 'submitted') AND e.amount = CAST(withdrawals.amount AS TEXT) AND e.to_address = withdrawals.to_address`,
+        AND withdrawals.status IN ('queued', 'submitted') AND e.amount = CAST(withdrawals.amount AS TEXT) AND e.to_address = withdrawals.to_address`,
     ...post(group, {
       reason: "withdrawal",
       step: "end",
@@ -80,18 +80,18 @@ export function settlePaid(group: Group, chain: string): Sql[] {
 
 /** Skipped: nothing happened to the id, so the withdrawal waits for a later batch. */
 export function requeueSkipped(group: Group): Sql {
-  return sql`UPDATE withdrawals SET state = 'queued', transaction_hash = NULL, updated_at = ${group.at}, changed_in = ${group.seq},
+  return sql`UPDATE withdrawals SET status = 'queued', transaction_hash = NULL, updated_at = ${group.at}, changed_group = ${group.seq},
       not_before = ${group.at} + coalesce((SELECT CASE e.skip_reason WHEN ${SHORT} THEN ${SHORT_WAIT_MS} WHEN ${OVER_LIMIT} THEN ${LIMIT_WAIT_MS} END
-        FROM vault_events e WHERE e.recorded_in = ${group.seq} AND e.kind = 'Skipped' AND e.payment_id = withdrawals.payment_id LIMIT 1), ${ODD_WAIT_MS})
-    WHERE state = 'submitted' AND withdrawal_id IN (
-      SELECT m.withdrawal_id FROM batch_members m WHERE m.ended_in = ${group.seq} AND m.outcome = 'Skipped')`;
+        FROM vault_events e WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped' AND e.payment_id = withdrawals.payment_id LIMIT 1), ${ODD_WAIT_MS})
+    WHERE status = 'submitted' AND withdrawal_id IN (
+      SELECT m.withdrawal_id FROM batch_members m WHERE m.ended_group = ${group.seq} AND m.outcome = 'Skipped')`;
 }
 
 /** Members whose fate this group has recorded. A skip ends only the batch that it happened in. */
 export function endMembers(group: Group): Sql {
-  return sql`UPDATE batch_members SET ended_in = ${group.seq}, outcome = e.kind
+  return sql`UPDATE batch_members SET ended_group = ${group.seq}, outcome = e.kind
     FROM vault_events e JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
-    WHERE e.recorded_in = ${group.seq} AND batch_members.withdrawal_id = w.withdrawal_id AND batch_members.ended_in IS NULL
+    WHERE e.recorded_group = ${group.seq} AND batch_members.withdrawal_id = w.withdrawal_id AND batch_members.ended_group IS NULL
       AND (e.kind <> 'Skipped' OR e.batch_no = (SELECT t.batch_no FROM chain_transactions t WHERE t.transaction_id = batch_members.transaction_id))`;
 }
 
@@ -100,9 +100,9 @@ export function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
   const paid = (
     condition: Sql,
   ) => sql`EXISTS (SELECT 1 FROM vault_events e LEFT JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
-    WHERE e.recorded_in = ${group.seq} AND e.kind = 'Paid' AND ${condition})`;
-  const refunded = paid(sql`w.state = 'failed'`);
-  const skipped = sql`EXISTS (SELECT 1 FROM vault_events e WHERE e.recorded_in = ${group.seq} AND e.kind = 'Skipped' AND e.skip_reason <> ${SHORT})`;
+    WHERE e.recorded_group = ${group.seq} AND e.kind = 'Paid' AND ${condition})`;
+  const refunded = paid(sql`w.status = 'failed'`);
+  const skipped = sql`EXISTS (SELECT 1 FROM vault_events e WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped' AND e.skip_reason <> ${SHORT})`;
   return [
     alertRow({
       kind: "payment_unknown",
@@ -116,7 +116,7 @@ export function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
       subject: chain,
       detail: "The vault paid other terms than the withdrawal's.",
       at: group.at,
-      when: paid(sql`w.state IN ('queued', 'submitted')`),
+      when: paid(sql`w.status IN ('queued', 'submitted')`),
     }),
     alertRow({
       kind: "payment_skipped",

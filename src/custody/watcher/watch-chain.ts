@@ -8,7 +8,7 @@ import { alertRow, clearAlert, raiseAlert } from "../../chain/alert.ts";
 import {
   type Cursor,
   keepBlocks,
-  movedIn,
+  movedBy,
   moveScanned,
   openCursor,
   readBlocks,
@@ -31,13 +31,13 @@ const RANGES_PER_ROUND = 20;
 /** How far `finalized` may lie behind the confirmations before somebody is told. */
 const FINALITY_LAG_BLOCKS = 256;
 
-export type Round = { readonly state: "followed" | "halted"; readonly behind: boolean };
+export type Round = { readonly status: "followed" | "halted"; readonly behind: boolean };
 
 export async function watchChain(context: WatcherContext): Promise<Round> {
   const { db, chain } = context;
   await resumeChain(context);
   let cursor = (await readCursor(db, chain.chain)) ?? (await startChain(context));
-  if (cursor.haltedAt !== null) return { state: "halted", behind: false };
+  if (cursor.haltedAt !== null) return { status: "halted", behind: false };
 
   const known = {
     confirmed: cursor.confirmed,
@@ -51,7 +51,7 @@ export async function watchChain(context: WatcherContext): Promise<Round> {
       cursor,
       `block ${cursor.confirmed.number} was ${cursor.confirmed.hash} when it was confirmed and is ${reading.canonical} now`,
     );
-    return { state: "halted", behind: false };
+    return { status: "halted", behind: false };
   }
   await alertFinalityLag(context, reading.target, reading.awaitsFinality);
   cursor = await detect(context, cursor, reading);
@@ -62,7 +62,7 @@ export async function watchChain(context: WatcherContext): Promise<Round> {
   ) {
     cursor = await confirmBlocks(context, cursor, reading.target);
   }
-  return { state: "followed", behind: cursor.confirmed.number < reading.target };
+  return { status: "followed", behind: cursor.confirmed.number < reading.target };
 }
 
 /** Stops crediting and paying on a chain until the operator has looked; everything recorded stays. */
@@ -107,7 +107,7 @@ async function detect(
     return cursor;
   const seen = await transfersToUs(db, settings, chain, reading.transfers);
   const group = newGroup();
-  const when = movedIn(group, chain.chain);
+  const when = movedBy(group, chain.chain);
   const scanned = top ?? (reading.base < cursor.scanned.number ? cursor.confirmed : cursor.scanned);
   return commitMove(context, group, [
     moveScanned(group, chain.chain, cursor, { scanned, headNumber: reading.head.number }),

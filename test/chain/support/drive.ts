@@ -33,11 +33,11 @@ export async function drive(
     await round();
     await stage.mine();
     await stage.watch();
-    const state = (await stage.withdrawal(id))?.state;
-    if (state === "settled" || state === "failed") break;
+    const status = (await stage.withdrawal(id))?.status;
+    if (status === "settled" || status === "failed") break;
     await all(
       env.DB,
-      sql`UPDATE withdrawals SET not_before = NULL WHERE withdrawal_id = ${uuid(id)} AND state = 'queued'`,
+      sql`UPDATE withdrawals SET not_before = NULL WHERE withdrawal_id = ${uuid(id)} AND status = 'queued'`,
     );
   }
   for (let more = 0; more < 4; more++) {
@@ -45,20 +45,20 @@ export async function drive(
     await stage.watch();
     await round();
   }
-  return (await stage.withdrawal(id))?.state;
+  return (await stage.withdrawal(id))?.status;
 }
 
 /** No transaction is open, and each pending balance is what its withdrawals under way add up to. */
 export async function expectRest(stage: Stage): Promise<void> {
   const open = await all(
     env.DB,
-    sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain} AND state = 'open'`,
+    sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain} AND status = 'open'`,
   );
   expect(open).toEqual([]);
   const pending = await first<{ differs: number }>(
     env.DB,
     sql`SELECT count(*) AS differs FROM accounts a WHERE a.kind = 'pending' AND a.owner IN (SELECT user_id FROM withdrawals WHERE chain = ${stage.chain.chain})
-      AND a.balance <> coalesce((SELECT sum(w.amount) FROM withdrawals w WHERE w.user_id = a.owner AND w.asset = a.asset AND w.state IN ('queued', 'submitted')), 0)`,
+      AND a.balance <> coalesce((SELECT sum(w.amount) FROM withdrawals w WHERE w.user_id = a.owner AND w.asset = a.asset AND w.status IN ('queued', 'submitted')), 0)`,
   );
   expect(pending?.differs).toBe(0);
 }

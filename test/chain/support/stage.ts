@@ -325,14 +325,14 @@ export async function openStage(
     withdraw: (userId: string, asset: string, amount: bigint, to: Address, clientId?: string) =>
       queueWithdrawal(chain, userId, { asset, amount, to, clientId }),
     deposits: (userId: string) =>
-      all<{ state: string; amount: string; block_number: number; asset: string }>(
+      all<{ status: string; amount: string; block_number: number; asset: string }>(
         env.DB,
-        sql`SELECT state, amount, block_number, asset FROM deposits WHERE user_id = ${uuid(userId)} ORDER BY block_number, ordinal, position`,
+        sql`SELECT status, amount, block_number, asset FROM deposits WHERE user_id = ${uuid(userId)} ORDER BY block_number, ordinal, position`,
       ),
     withdrawal: (id: string) =>
-      first<{ state: string; hash: string | null; failure_code: string | null }>(
+      first<{ status: string; hash: string | null; failure_code: string | null }>(
         env.DB,
-        sql`SELECT state, iif(transaction_hash IS NULL, NULL, lower(hex(transaction_hash))) AS hash, failure_code FROM withdrawals WHERE withdrawal_id = ${uuid(id)}`,
+        sql`SELECT status, iif(transaction_hash IS NULL, NULL, lower(hex(transaction_hash))) AS hash, failure_code FROM withdrawals WHERE withdrawal_id = ${uuid(id)}`,
       ),
     alerts: async () =>
       (
@@ -390,7 +390,7 @@ async function queueWithdrawal(
   const payment = paymentId(userId, clientId);
   const group = newGroup();
   const result = await commit(env.DB, group, [
-    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, state, created_at, updated_at, queued_in, changed_in)
+    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, status, created_at, updated_at, queued_group, changed_group)
       VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${clientId}, ${blob(payment)}, ${chain.chain}, ${terms.asset}, ${terms.amount}, ${blob(terms.to)}, 'queued',
         ${group.at}, ${group.at}, ${group.seq}, ${group.seq})`,
     ...post(group, {
@@ -398,7 +398,7 @@ async function queueWithdrawal(
       step: "queue",
       from: "available",
       to: "pending",
-      source: sql`SELECT user_id AS from_owner, user_id AS to_owner, asset, amount, withdrawal_id AS ref, 0 AS line FROM withdrawals WHERE queued_in = ${group.seq}`,
+      source: sql`SELECT user_id AS from_owner, user_id AS to_owner, asset, amount, withdrawal_id AS ref, 0 AS line FROM withdrawals WHERE queued_group = ${group.seq}`,
     }),
     ...announceWithdrawals(group),
   ]);
