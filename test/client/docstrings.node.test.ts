@@ -1,4 +1,4 @@
-/** What the client says about itself is complete, and its examples compile. */
+/** The public documentation of the client is complete and its examples compile. */
 import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -15,7 +15,7 @@ const EXPORT = /^export (?:async )?(class|function|type) (\w+)/;
 const METHOD =
   /^ {2}(?!constructor\b)(?:static )?(?:async )?\*?(?:get )?(\w+|\[Symbol\.asyncIterator\])\((?:.*(?:\{|,|\())?$/;
 
-/** Everything that index.ts exports, with the docstring that stands before it. Relies on the shape that oxfmt gives a file. */
+/** All exports of index.ts with their docstrings. Relies on the layout that oxfmt gives a file. */
 function publicSymbols(): Symbol[] {
   const index = readFileSync(`${SOURCE}/index.ts`, "utf8");
   const exports = [...index.matchAll(/export (?:type )?(\*|\{[^}]*\}) from "\.\/([\w-]+\.ts)"/g)];
@@ -59,7 +59,7 @@ function docBefore(lines: readonly string[], index: number): string {
   if (lines[index - 1]?.trimEnd().endsWith("*/") !== true) return "";
   let first = index - 1;
   while (!lines[first]!.trimStart().startsWith("/**")) first--;
-  // What stands at the head of the file is about the file.
+  // A docstring at the top of the file describes the file.
   return first === 0 && lines[index - 1] === "" ? "" : lines.slice(first, index).join("\n");
 }
 
@@ -71,7 +71,7 @@ function examplesOf(doc: string): string[] {
 
 const symbols = publicSymbols();
 
-it("finds the public symbols by themselves", () => {
+it("finds the public symbols", () => {
   const names = symbols.map(({ name }) => name);
   expect(names).toEqual(
     expect.arrayContaining([
@@ -93,7 +93,7 @@ it("finds the public symbols by themselves", () => {
       "Quote",
     ]),
   );
-  // Neither private ones nor those that only the client's own files use.
+  // Private and internal symbols are not public.
   expect(
     names.filter((name) => /#|constructor|Transport|Inbox|importSecret|retryDelay/.test(name)),
   ).toEqual([]);
@@ -109,7 +109,10 @@ it("every public class, function and method has an example", () => {
   expect(bare.map(({ name }) => name)).toEqual([]);
 });
 
-/** What an example may take as given. */
+/** As seen from the folder of the compiled examples. */
+const INDEX = "../../packages/client/src/index.ts";
+
+/** Variables that examples may use. */
 const GIVEN = `
 declare const client: Client;
 declare const stream: Stream;
@@ -154,13 +157,13 @@ function moduleOf(examples: readonly string[]): string {
   ];
   expect(values.filter((name) => !index.includes(name))).toEqual([]);
   return [
-    `import { ${values.join(", ")}, type Quote, type QuoteRequest } from "../../packages/client/src/index.ts";`,
+    `import { ${values.join(", ")}, type Quote, type QuoteRequest } from "${INDEX}";`,
     GIVEN,
     ...examples.map((code, index) => `export async function example${index}() {\n${code}\n}`),
   ].join("\n");
 }
 
-it("every example in a docstring compiles against the client", { timeout: 60_000 }, async () => {
+it("every example compiles", { timeout: 60_000 }, async () => {
   const examples = symbols.flatMap(({ name, doc }) =>
     examplesOf(doc).map((code) => `// ${name}\n${code}`),
   );
@@ -168,14 +171,14 @@ it("every example in a docstring compiles against the client", { timeout: 60_000
   expect(await compile(moduleOf(examples))).toBe("");
 });
 
-it("and the compiler would have told", { timeout: 60_000 }, async () => {
+it("the compiler rejects a wrong example", { timeout: 60_000 }, async () => {
   expect(await compile(moduleOf(["await client.rfq.accept({ quote: quote_id });"]))).toContain(
     "TS2353",
   );
 });
 
 it(
-  "the class of a browser's WebSocket and of the package ws fit the option webSocket",
+  "the option webSocket accepts the classes of browsers and of ws",
   { timeout: 60_000 },
   async () => {
     const code = `
@@ -183,9 +186,18 @@ it(
       constructor(address: string | URL, options?: object);
       send(data: string | ArrayBufferLike, cb?: (error?: Error) => void): void;
       close(code?: number, data?: string): void;
-      addEventListener<K extends keyof WsEvents>(type: K, listener: ((event: WsEvents[K]) => void) | { handleEvent(event: WsEvents[K]): void }, options?: object): void;
+      addEventListener<K extends keyof WsEvents>(
+        type: K,
+        listener: ((event: WsEvents[K]) => void) | { handleEvent(event: WsEvents[K]): void },
+        options?: object,
+      ): void;
     }
-    type WsEvents = { open: Of<{}>; message: Of<{ data: string | Uint8Array[] }>; close: Of<{ code: number; reason: string; wasClean: boolean }>; error: Of<{ error: any; message: string }> };
+    type WsEvents = {
+      open: Of<{}>;
+      message: Of<{ data: string | Uint8Array[] }>;
+      close: Of<{ code: number; reason: string; wasClean: boolean }>;
+      error: Of<{ error: any; message: string }>;
+    };
     type Of<Event> = Event & { type: string; target: WsOfPackage };
     new Client({ baseUrl: "http://127.0.0.1:8787", webSocket: WsOfPackage });
     new Client({ baseUrl: "http://127.0.0.1:8787", webSocket: WebSocket });`;

@@ -1,4 +1,4 @@
-/** The client as a bot's author gets it: packed, installed in a folder of its own, checked by another compiler. */
+/** The packed client, installed in another project. */
 import { execFile, execFileSync } from "node:child_process";
 import {
   cpSync,
@@ -15,9 +15,9 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 const SOURCE = resolve("packages/client");
-/** Inside the repository, as deep as the package, so that its build finds the compiler and the base tsconfig. */
+/** At the depth of the package, so that its build finds the compiler and the base tsconfig. */
 const COPY = resolve(".stack", `client-${process.pid}`);
-/** Inside the repository, so that the smoke test finds the package ws and the compiler finds types. */
+/** Inside the repository, where the smoke test finds ws and the compiler finds types. */
 const STRANGER = join(COPY, "stranger");
 const INSTALLED = join(STRANGER, "node_modules", "@rfq-custody", "client");
 /** Outside the repository, so that only the client is installed. */
@@ -32,7 +32,7 @@ type Packed = { filename: string; unpackedSize: number; files: { path: string }[
 let packed: Packed;
 
 beforeAll(async () => {
-  // A copy is packed, because packing rebuilds `dist`, which other tests use at the same time.
+  // Packs a copy, because packing rebuilds `dist`, which other tests use at the same time.
   mkdirSync(STRANGER, { recursive: true });
   for (const name of ["package.json", "tsconfig.json", "README.md", "LICENSE", "src"])
     cpSync(join(SOURCE, name), join(COPY, name), { recursive: true });
@@ -73,7 +73,7 @@ it("packs only the built files, README and licence, and stays small", () => {
   expect(readFileSync(join(INSTALLED, "LICENSE"), "utf8")).toBe(readFileSync("LICENSE", "utf8"));
 });
 
-it("imports nothing but its own files", () => {
+it("imports only its own files", () => {
   const built = join(INSTALLED, "dist");
   const imports = readdirSync(built)
     .filter((file) => file.endsWith(".js"))
@@ -102,14 +102,17 @@ it.each(NODES)("runs in Node $version", { timeout: 60_000 }, async ({ path, vers
   expect(stdout.trim()).toBe(`ok ${version}`);
 });
 
-it.each(["taker.ts", "market-maker.ts"])("is all that examples/%s needs", async (example) => {
-  for (const file of ["settings.ts", example]) cpSync(join("examples", file), join(BOT, file));
-  const ran = await run(process.execPath, [example], { cwd: BOT, timeout: 30_000 }).then(
-    () => expect.fail("it needs arguments"),
-    (error: Error & { stderr: string }) => error.stderr,
-  );
-  expect(ran).toBe(`usage: npx node examples/${example} ${USAGE[example]}\n`);
-});
+it.each(["taker.ts", "market-maker.ts"])(
+  "is the only package that examples/%s needs",
+  async (example) => {
+    for (const file of ["settings.ts", example]) cpSync(join("examples", file), join(BOT, file));
+    const ran = await run(process.execPath, [example], { cwd: BOT, timeout: 30_000 }).then(
+      () => expect.fail("it needs arguments"),
+      (error: Error & { stderr: string }) => error.stderr,
+    );
+    expect(ran).toBe(`usage: npx node examples/${example} ${USAGE[example]}\n`);
+  },
+);
 
 const USAGE: Record<string, string> = {
   "taker.ts": "<venue_one|venue_two|venue_three> <asset_id> <amount> <Bid|Ask>",
@@ -118,7 +121,7 @@ const USAGE: Record<string, string> = {
 
 const STRANGERS = [
   {
-    where: "Node, without the DOM's types",
+    where: "Node, without DOM types",
     options: { module: "NodeNext", lib: ["ES2022"], types: ["node"] },
   },
   {
@@ -136,13 +139,15 @@ const STRANGERS = [
   },
 ];
 
-it.each(STRANGERS)("has types that hold in $where", { timeout: 60_000 }, async ({ options }) => {
+it.each(STRANGERS)("has valid types in $where", { timeout: 60_000 }, async ({ options }) => {
   const code = `
     import { Client, Problem, sign } from "@rfq-custody/client";
     const client = new Client({ baseUrl: "http://127.0.0.1:8787", fetch, webSocket: WebSocket });
     export const balance: bigint = (await client.custody.usdcBalance()).balance;
-    export const signature: string = await sign({ secret: "s", timestampMs: 1, method: "GET", pathAndQuery: "/" });
-    for await (const message of client.accountStream()) if (message.type === "match.created") console.log(message.data.fee + 1n);
+    const signed = { secret: "s", timestampMs: 1, method: "GET", pathAndQuery: "/" };
+    export const signature: string = await sign(signed);
+    for await (const message of client.accountStream())
+      if (message.type === "match.created") console.log(message.data.fee + 1n);
     export const code = (error: unknown) => (error instanceof Problem ? error.code : null);
   `;
   writeFileSync(join(STRANGER, "stranger.ts"), code);
@@ -161,7 +166,7 @@ it.each(STRANGERS)("has types that hold in $where", { timeout: 60_000 }, async (
     () => "",
     (error: Error & { stdout?: string }) => error.stdout ?? error.message,
   );
-  // Only errors of the client and of its caller: other packages' types are theirs.
+  // Ignores errors inside the types of other packages.
   expect(output.split("\n").filter((line) => /stranger\.ts|rfq-custody|TS2307/.test(line))).toEqual(
     [],
   );

@@ -1,4 +1,4 @@
-/** A whole record fits wherever one of its fields is asked for; only the fields that the service knows may be sent. */
+/** Methods accept whole records and send only the fields that their route knows. */
 import { afterEach, describe, expect, it } from "vitest";
 import {
   type ApiKey,
@@ -91,7 +91,7 @@ afterEach(async () => {
   for (const service of running.splice(0)) await service.stop();
 });
 
-/** Fields of the query and of the body that the call sends, without the key that the client adds. */
+/** Names of the query parameters and body fields that a call sends, without the idempotency key. */
 async function fieldsOf(call: (client: Client) => Promise<unknown>): Promise<string[]> {
   const service = await startFakeService(() => ({
     body: { items: [], next_cursor: null, addresses: [] },
@@ -142,12 +142,12 @@ const CALLS: [name: string, call: (client: Client) => Promise<unknown>, fields: 
   ],
 ];
 
-describe("given a whole record", () => {
-  it.each(CALLS)("%s sends only what it is about", async (_name, call, fields) => {
+describe("with a whole record", () => {
+  it.each(CALLS)("%s sends only its own fields", async (_name, call, fields) => {
     expect(await fieldsOf(call)).toEqual(fields);
   });
 
-  it("a stream of its book asks for the book, with the settings of streams only", async () => {
+  it("bookStream uses only the book and the stream settings", async () => {
     const urls: string[] = [];
     class Socket {
       constructor(url: string) {
@@ -164,7 +164,7 @@ describe("given a whole record", () => {
       credential: { accessToken: "t" },
       webSocket: Socket,
     });
-    // What a stream is made of cannot be replaced by a record's field of the same name.
+    // Fields of a record must not replace the options that the client sets itself.
     const stray = {
       ...request,
       since: 7,

@@ -1,4 +1,4 @@
-/** The client covers the whole interface: a method for every route, with every field of the route. */
+/** The client has a method for every route, with every field of the route. */
 import { expect, it } from "vitest";
 import { observeCalls, readDescription, routesOf } from "../support/node/client-calls.ts";
 

@@ -5,13 +5,13 @@ import { canonicalMessage, sign, signedHeaders } from "../../packages/client/src
 
 const SECRET = "kq3Vt0m1y8Zb5cXwR7uN2pQeLsHdJfGaTiOvYxMzC4E";
 
-/** By another implementation than WebCrypto's. */
+/** Computed with node:crypto, independently of WebCrypto. */
 function expected(message: string | Buffer): string {
   return createHmac("sha256", Buffer.from(SECRET, "utf8")).update(message).digest("base64");
 }
 
 describe("sign", () => {
-  it("covers timestamp, method, target and body, each on its line", async () => {
+  it("signs timestamp, method, target and body, one per line", async () => {
     const body = '{"quote_id":"0190a0b0-0000-7000-8000-000000000000"}';
     const signature = await sign({
       secret: SECRET,
@@ -23,7 +23,7 @@ describe("sign", () => {
     expect(signature).toBe(expected(`1763000000123\nPOST\n/rfq/accept\n${body}`));
   });
 
-  it("ends with the third line feed when there is no body", async () => {
+  it("signs an empty body as the empty text", async () => {
     const signature = await sign({
       secret: SECRET,
       timestampMs: 1,
@@ -33,7 +33,7 @@ describe("sign", () => {
     expect(signature).toBe(expected("1\nGET\n/custody/get-ledger?limit=0\n"));
   });
 
-  it("keeps a lone question mark: it is part of the target", async () => {
+  it("keeps a trailing question mark in the target", async () => {
     const signature = await sign({
       secret: SECRET,
       timestampMs: 1,
@@ -43,7 +43,7 @@ describe("sign", () => {
     expect(signature).toBe(expected("1\nGET\n/auth/whoami?\n"));
   });
 
-  it("agrees with `openssl dgst -sha256 -hmac`", async () => {
+  it("equals `openssl dgst -sha256 -hmac`", async () => {
     expect(
       await sign({
         secret: "secret",
@@ -54,7 +54,7 @@ describe("sign", () => {
     ).toBe("zu2biRut/cJ1Zr0/0jSeA6YFDe8pXxMkzg1z2HAWMi4=");
   });
 
-  it("signs any bytes as they are, never a text made of them", async () => {
+  it("signs the bytes of any body unchanged", async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), fc.webPath(), async (body, path) => {
         const head = Buffer.from(`5\nDELETE\n${path}\n`);
@@ -71,7 +71,7 @@ describe("sign", () => {
     );
   });
 
-  it("names the key and the timestamp it signed", async () => {
+  it("returns the three headers", async () => {
     const headers = await signedHeaders({
       apiKeyId: "key",
       secret: SECRET,
@@ -86,7 +86,7 @@ describe("sign", () => {
     });
   });
 
-  it("treats a text body as its UTF-8 bytes", () => {
+  it("signs a text body as UTF-8", () => {
     const of = (body: string | Uint8Array) =>
       canonicalMessage({ timestampMs: 1, method: "POST", pathAndQuery: "/", body });
     expect(of("é")).toEqual(of(new TextEncoder().encode("é")));

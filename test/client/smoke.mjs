@@ -1,6 +1,6 @@
 /**
- * The built client as a program of plain Node uses it: `node smoke.mjs` beside a node_modules with the package in it, which
- * test/client/package.node.test.ts sets up. Node 20 has no WebSocket of its own, so the class of the package ws is given.
+ * Uses the packed client from a plain Node program. test/client/package.node.test.ts runs it with
+ * every Node it finds. Node 20 has no WebSocket, so it passes the class of the package ws.
  */
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
@@ -9,14 +9,15 @@ import { Client, NoAnswer, Problem, sign } from "@rfq-custody/client";
 import WsOfPackage, { WebSocketServer } from "ws";
 
 const SECRET = "kq3Vt0m1y8Zb5cXwR7uN2pQeLsHdJfGaTiOvYxMzC4E";
-const asked = [];
+const targets = [];
 
-/** A stream that this credential may not open, as the service answers: the socket is refused, and a GET tells more. */
-const isRefused = (url) => url.startsWith("/rfq/stream");
+/** The service rejects this stream: the upgrade fails, and a GET returns the reason. */
+const isRejected = (url) => url.startsWith("/rfq/stream");
 
-function answer(request, body) {
+function respond(request, body) {
   if (request.url.startsWith("/rfq/request")) return [403, { code: "scope_missing" }];
-  if (request.url === "/auth/ws-ticket/signed") return [201, { ticket: `ticket-${asked.length}` }];
+  if (request.url === "/auth/ws-ticket/signed")
+    return [201, { ticket: `ticket-${targets.length}` }];
   if (request.url === "/rfq/accept") return [409, { code: "insufficient_funds", available: "0x1" }];
   if (request.url.startsWith("/rfq/get-matches")) {
     const last = new URL(request.url, "http://x").searchParams.get("last_cursor");
@@ -34,15 +35,15 @@ const server = createServer(async (request, response) => {
   let body = "";
   for await (const chunk of request) body += chunk;
   const message = `${request.headers["x-hmac-timestamp"]}\n${request.method}\n${request.url}\n${body}`;
-  asked.push(request.url);
-  if (asked.length === 1) return request.socket.destroy();
+  targets.push(request.url);
+  if (targets.length === 1) return request.socket.destroy();
   const signed =
     createHmac("sha256", SECRET).update(message).digest("base64") ===
     request.headers["x-hmac-signature"];
-  const [status, data] = isRefused(request.url)
+  const [status, data] = isRejected(request.url)
     ? [426, { code: "websocket_required" }]
     : signed
-      ? answer(request, body)
+      ? respond(request, body)
       : [401, { code: "signature_invalid" }];
   response
     .writeHead(status, { "content-type": "application/json", "x-request-id": "id-1" })
@@ -50,21 +51,21 @@ const server = createServer(async (request, response) => {
 });
 const sockets = new WebSocketServer({
   server,
-  verifyClient: ({ req }, done) => done(!isRefused(req.url), 403),
+  verifyClient: ({ req }, done) => done(!isRejected(req.url), 403),
 });
 const sinces = [];
 sockets.on("connection", (socket, request) => {
   const since = new URL(request.url, "http://x").searchParams.get("since");
   sinces.push(since);
-  const say = (type, seq, data = {}) =>
+  const send = (type, seq, data = {}) =>
     socket.send(JSON.stringify({ type, stream: "account", seq, at: "", data }));
-  say("hello", 7);
+  send("hello", 7);
   if (since === null) {
-    say("deposit.credited", 8, { amount: "0x5" });
+    send("deposit.credited", 8, { amount: "0x5" });
     return socket.terminate();
   }
-  say("deposit.credited", 8, { amount: "0x5" });
-  say("deposit.credited", 9, { amount: "0x6" });
+  send("deposit.credited", 8, { amount: "0x5" });
+  send("deposit.credited", 9, { amount: "0x6" });
 });
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
 const baseUrl = `http://127.0.0.1:${server.address().port}`;
@@ -72,12 +73,12 @@ const credential = { apiKeyId: "key", secret: SECRET };
 const client = new Client({ baseUrl, credential, webSocket: WsOfPackage });
 
 assert.equal((await client.custody.usdcBalance()).balance, 2n ** 64n - 1n);
-assert.equal(asked.length, 2, "a lost answer is asked for again");
-const refused = await client.rfq.accept({ quote_id: "q", price: 1 }).catch((error) => error);
+assert.equal(targets.length, 2, "repeats a read after a lost response");
+const rejected = await client.rfq.accept({ quote_id: "q", price: 1 }).catch((error) => error);
 assert.ok(
-  refused instanceof Problem &&
-    refused.code === "insufficient_funds" &&
-    refused.requestId === "id-1",
+  rejected instanceof Problem &&
+    rejected.code === "insufficient_funds" &&
+    rejected.requestId === "id-1",
 );
 assert.deepEqual(
   (await client.rfq.matches().all()).map(({ amount }) => amount),
@@ -89,7 +90,7 @@ for await (const message of stream) {
   if (message.type === "deposit.credited") amounts.push(message.data.amount);
   if (amounts.length === 2) break;
 }
-assert.deepEqual(amounts, [5n, 6n], "each message once, over a broken connection");
+assert.deepEqual(amounts, [5n, 6n], "each message once, across a reconnection");
 assert.deepEqual(sinces, [null, "8"]);
 for (const webSocket of [WsOfPackage, ...(typeof WebSocket === "undefined" ? [] : [WebSocket])]) {
   const stream = new Client({ baseUrl, credential, webSocket }).venueStream({
@@ -107,7 +108,7 @@ assert.match(
 if (typeof WebSocket === "undefined")
   await assert.rejects(
     new Client({ baseUrl, credential }).accountStream().ready(),
-    /give the client the option `webSocket`/,
+    /Pass a class as `webSocket`/,
   );
 
 sockets.close();

@@ -9,30 +9,30 @@ const event = (seq: number) => frame("account.notice", seq);
 const seqs = (messages: StreamMessage[]) => messages.map(({ seq }) => seq);
 
 describe("StreamOrder", () => {
-  it("shows every event once and in order, whatever the arrival order and the repeats", () => {
+  it("delivers every event once and in order, however they arrive", () => {
     const arrivals = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 200 });
     fc.assert(
       fc.property(arrivals, (order) => {
         const stream = new StreamOrder({ hasSnapshot: false, since: 0 });
-        const shown = order.flatMap((seq) => seqs(stream.take(event(seq))));
-        expect(shown).toEqual(shown.map((_, index) => index + 1));
+        const delivered = order.flatMap((seq) => seqs(stream.take(event(seq))));
+        expect(delivered).toEqual(delivered.map((_, index) => index + 1));
         const arrived = new Set(order);
         let complete = 0;
         while (arrived.has(complete + 1)) complete++;
-        expect(shown).toHaveLength(complete);
+        expect(delivered).toHaveLength(complete);
         expect(stream.hasGap).toBe(arrived.size > complete);
       }),
     );
   });
 
-  it("an account stream begins at hello", () => {
+  it("starts an account stream at hello", () => {
     const stream = new StreamOrder({ hasSnapshot: false });
     stream.take(frame("hello", 7));
     expect(seqs(stream.take(event(8)))).toEqual([8]);
     expect(stream.since).toBe(8);
   });
 
-  it("a book stream begins after the last frame of its snapshot", () => {
+  it("starts a book stream after the last part of its snapshot", () => {
     const stream = new StreamOrder({ hasSnapshot: true });
     stream.take(frame("hello", 7));
     expect(stream.take(frame("snapshot", 9, { requests: [], more: true }))).toHaveLength(1);
@@ -43,13 +43,13 @@ describe("StreamOrder", () => {
     expect(seqs(stream.take(event(10)))).toEqual([10]);
   });
 
-  it("with since, hello does not move the position: what was missed follows", () => {
+  it("keeps the position of since at hello", () => {
     const stream = new StreamOrder({ hasSnapshot: true, since: 3 });
     stream.take(frame("hello", 9));
     expect(seqs(stream.take(event(4)))).toEqual([4]);
   });
 
-  it("a resync goes on from its number on the account stream and waits for a snapshot elsewhere", () => {
+  it("resumes after a resync: at its number, or with a snapshot", () => {
     const account = new StreamOrder({ hasSnapshot: false, since: 3 });
     account.take(frame("resync", 50));
     expect(account.since).toBe(50);
@@ -58,7 +58,7 @@ describe("StreamOrder", () => {
     expect(book.since).toBeNull();
   });
 
-  it("a pong above what was shown is a gap, and a new connection forgets it", () => {
+  it("reports a gap after a pong, until the next connection", () => {
     const stream = new StreamOrder({ hasSnapshot: false, since: 3 });
     stream.pong(3);
     expect(stream.hasGap).toBe(false);

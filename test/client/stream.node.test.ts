@@ -7,7 +7,7 @@ import {
   type StreamOptions,
   type WebSocketLike,
 } from "../../packages/client/src/index.ts";
-import { mayPass, reconnectDelay } from "../../packages/client/src/stream-retry.ts";
+import { isTransient, reconnectDelay } from "../../packages/client/src/stream-retry.ts";
 
 type Listener = (event: { data?: unknown; code?: number; reason?: string }) => void;
 
@@ -34,13 +34,13 @@ class FakeSocket implements WebSocketLike {
   addEventListener(type: string, listener: Listener): void {
     (this.#listeners[type] ??= []).push(listener);
   }
-  says(message: object): void {
+  deliver(message: object): void {
     this.#emit("message", { data: JSON.stringify({ stream: "s", at: "", data: {}, ...message }) });
   }
-  saysRaw(data: string): void {
+  deliverText(data: string): void {
     this.#emit("message", { data });
   }
-  breaks(): void {
+  drop(): void {
     this.closed = true;
     this.#emit("close", { code: 1006, reason: "gone" });
   }
@@ -52,7 +52,10 @@ class FakeSocket implements WebSocketLike {
 let tickets = 0;
 const streams: Stream[] = [];
 
-function open(options: Partial<StreamOptions> = {}): { stream: Stream; shown: StreamMessage[] } {
+function open(options: Partial<StreamOptions> = {}): {
+  stream: Stream;
+  delivered: StreamMessage[];
+} {
   const stream = new Stream({
     url: "ws://service/account/stream",
     query: {},
@@ -61,19 +64,19 @@ function open(options: Partial<StreamOptions> = {}): { stream: Stream; shown: St
     ...options,
   });
   streams.push(stream);
-  const shown: StreamMessage[] = [];
+  const delivered: StreamMessage[] = [];
   void (async () => {
-    for await (const message of stream) shown.push(message);
+    for await (const message of stream) delivered.push(message);
   })().catch(() => {});
-  return { stream, shown };
+  return { stream, delivered };
 }
 
-/** Lets promises settle and timers pass. */
-const pass = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
+/** Advances the fake timers and lets promises settle. */
+const advance = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
 const socket = (index: number) =>
-  FakeSocket.all[index] ?? expect.fail(`there are ${FakeSocket.all.length} sockets`);
-const seqs = (shown: StreamMessage[]) =>
-  shown.filter(({ type }) => type === "account.notice").map(({ seq }) => seq);
+  FakeSocket.all[index] ?? expect.fail(`only ${FakeSocket.all.length} sockets were opened`);
+const seqs = (delivered: StreamMessage[]) =>
+  delivered.filter(({ type }) => type === "account.notice").map(({ seq }) => seq);
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -86,69 +89,69 @@ afterEach(() => {
 });
 
 describe("Stream", () => {
-  it("reconnects with since and a new ticket, and shows no message twice", async () => {
-    const { shown } = open();
-    await pass();
-    socket(0).says({ type: "hello", seq: 4 });
-    socket(0).says({ type: "account.notice", seq: 5 });
-    socket(0).breaks();
-    await pass(2_000);
+  it("reconnects with since and a new ticket, without duplicates", async () => {
+    const { delivered } = open();
+    await advance();
+    socket(0).deliver({ type: "hello", seq: 4 });
+    socket(0).deliver({ type: "account.notice", seq: 5 });
+    socket(0).drop();
+    await advance(2_000);
     expect(new URL(socket(0).url).searchParams.get("since")).toBeNull();
     expect(Object.fromEntries(new URL(socket(1).url).searchParams)).toEqual({
       since: "5",
       ticket: "ticket-2",
     });
-    socket(1).says({ type: "hello", seq: 6 });
-    socket(1).says({ type: "account.notice", seq: 5 });
-    socket(1).says({ type: "account.notice", seq: 6 });
-    await pass();
-    expect(seqs(shown)).toEqual([5, 6]);
+    socket(1).deliver({ type: "hello", seq: 6 });
+    socket(1).deliver({ type: "account.notice", seq: 5 });
+    socket(1).deliver({ type: "account.notice", seq: 6 });
+    await advance();
+    expect(seqs(delivered)).toEqual([5, 6]);
   });
 
-  it("reconnects when a gap that a pong showed is not filled within 5 s", async () => {
+  it("reconnects when a gap stays open for 5 s", async () => {
     open({ since: 1 });
-    await pass();
-    socket(0).says({ type: "hello", seq: 1 });
-    await pass(1_000);
+    await advance();
+    socket(0).deliver({ type: "hello", seq: 1 });
+    await advance(1_000);
     expect(socket(0).sent).toEqual(["ping"]);
-    socket(0).says({ type: "pong", seq: 3 });
-    await pass(4_000);
+    socket(0).deliver({ type: "pong", seq: 3 });
+    await advance(4_000);
     expect(FakeSocket.all).toHaveLength(1);
-    await pass(6_000);
+    await advance(6_000);
     expect(new URL(socket(1).url).searchParams.get("since")).toBe("1");
   });
 
-  it("does not reconnect for a gap that is filled in time", async () => {
-    const { shown } = open({ since: 1 });
-    await pass();
-    socket(0).says({ type: "hello", seq: 3 });
-    socket(0).says({ type: "account.notice", seq: 3 });
-    await pass(3_000);
-    expect(seqs(shown)).toEqual([]);
-    socket(0).says({ type: "account.notice", seq: 2 });
+  it("keeps the connection when a gap is filled in time", async () => {
+    const { delivered } = open({ since: 1 });
+    await advance();
+    socket(0).deliver({ type: "hello", seq: 3 });
+    socket(0).deliver({ type: "account.notice", seq: 3 });
+    await advance(3_000);
+    expect(seqs(delivered)).toEqual([]);
+    socket(0).deliver({ type: "account.notice", seq: 2 });
     for (let second = 0; second < 12; second++) {
-      socket(0).says({ type: "pong", seq: 3 });
-      await pass(1_000);
+      socket(0).deliver({ type: "pong", seq: 3 });
+      await advance(1_000);
     }
-    expect(seqs(shown)).toEqual([2, 3]);
+    expect(seqs(delivered)).toEqual([2, 3]);
     expect(FakeSocket.all).toHaveLength(1);
   });
 
-  it("gives a silent connection up", async () => {
+  it("closes a silent connection", async () => {
     open();
-    await pass();
-    socket(0).says({ type: "hello", seq: 0 });
-    await pass(20_000);
+    await advance();
+    socket(0).deliver({ type: "hello", seq: 0 });
+    await advance(20_000);
     expect(socket(0).closed).toBe(true);
     expect(FakeSocket.all.length).toBeGreaterThan(1);
   });
 
-  it("repeats an unanswered command after reconnecting, with the same idempotency key", async () => {
+  it("repeats a pending command after reconnecting, with its idempotency key", async () => {
     const { stream } = open();
-    await pass();
-    socket(0).says({ type: "hello", seq: 0 });
+    await advance();
+    socket(0).deliver({ type: "hello", seq: 0 });
     const quoting = stream.quote({ request_id: "r", price: 650_000 });
-    await pass();
+    await advance();
     const frame = JSON.parse(socket(0).sent[0] ?? "") as {
       id: string;
       op: string;
@@ -156,25 +159,29 @@ describe("Stream", () => {
     };
     expect(frame).toMatchObject({ op: "quote", request_id: "r", price: 650_000 });
     expect(frame.idempotency_key).toMatch(/^[0-9a-f-]{36}$/);
-    socket(0).breaks();
-    await pass(2_000);
-    socket(1).says({ type: "hello", seq: 0 });
+    socket(0).drop();
+    await advance(2_000);
+    socket(1).deliver({ type: "hello", seq: 0 });
     expect(JSON.parse(socket(1).sent[0] ?? "")).toEqual(frame);
-    socket(1).says({ type: "result", id: frame.id, data: { quote_id: "q", usdc_amount: "0x10" } });
+    socket(1).deliver({
+      type: "result",
+      id: frame.id,
+      data: { quote_id: "q", usdc_amount: "0x10" },
+    });
     expect(await quoting).toMatchObject({ quote_id: "q", usdc_amount: 16n });
   });
 
-  it("sends only the fields of a command when it is given a whole record", async () => {
+  it("sends only the fields of the command from a whole record", async () => {
     const { stream } = open();
-    await pass();
-    socket(0).says({ type: "hello", seq: 0 });
+    await advance();
+    socket(0).deliver({ type: "hello", seq: 0 });
     const record = { quote_id: "q", request_id: "r", price: 1, status: "open", usdc_amount: 4n };
     void Promise.allSettled([
       stream.accept(record),
       stream.cancelQuote(record),
       stream.quote(record),
     ]);
-    await pass();
+    await advance();
     const frames = socket(0).sent.map((text) => Object.keys(JSON.parse(text) as object));
     expect(frames).toEqual([
       ["id", "op", "quote_id"],
@@ -183,113 +190,113 @@ describe("Stream", () => {
     ]);
   });
 
-  it("outlives what it cannot read, and asks again for what it missed by it", async () => {
-    const { stream, shown } = open({ since: 1 });
-    await pass();
-    socket(0).says({ type: "hello", seq: 3 });
-    socket(0).saysRaw("<html>");
-    socket(0).saysRaw("null");
-    socket(0).says({ type: "something.newer", seq: undefined });
-    socket(0).says({ type: "account.notice", seq: 3 });
+  it("skips unreadable frames and recovers what they contained", async () => {
+    const { stream, delivered } = open({ since: 1 });
+    await advance();
+    socket(0).deliver({ type: "hello", seq: 3 });
+    socket(0).deliverText("<html>");
+    socket(0).deliverText("null");
+    socket(0).deliver({ type: "something.newer", seq: undefined });
+    socket(0).deliver({ type: "account.notice", seq: 3 });
     expect(stream.since).toBe(1);
-    for (let second = 0; second < 10 && FakeSocket.all.length === 1; second++) await pass(1_000);
+    for (let second = 0; second < 10 && FakeSocket.all.length === 1; second++) await advance(1_000);
     expect(new URL(socket(1).url).searchParams.get("since")).toBe("1");
-    socket(1).says({ type: "hello", seq: 3 });
-    socket(1).says({ type: "account.notice", seq: 2, data: { fee: "none" } });
-    socket(1).says({ type: "account.notice", seq: 3 });
-    await pass();
-    expect(seqs(shown)).toEqual([2, 3]);
+    socket(1).deliver({ type: "hello", seq: 3 });
+    socket(1).deliver({ type: "account.notice", seq: 2, data: { fee: "none" } });
+    socket(1).deliver({ type: "account.notice", seq: 3 });
+    await advance();
+    expect(seqs(delivered)).toEqual([2, 3]);
   });
 
-  it("has one reader at a time", async () => {
+  it("rejects a second loop", async () => {
     const { stream } = open();
-    await pass();
-    await expect(stream[Symbol.asyncIterator]().next()).rejects.toThrow("one reader");
+    await advance();
+    await expect(stream[Symbol.asyncIterator]().next()).rejects.toThrow("one loop");
   });
 
-  it("shows each message once over many breaks, repeats and overtakings", async () => {
-    const { shown } = open({ since: 0 });
-    await pass();
+  it("delivers each message once across reconnections, duplicates and reordering", async () => {
+    const { delivered } = open({ since: 0 });
+    await advance();
     for (let round = 0; round < 20; round++) {
       const now = FakeSocket.all.at(-1)!;
       const since = Number(new URL(now.url).searchParams.get("since"));
-      now.says({ type: "hello", seq: 100 });
+      now.deliver({ type: "hello", seq: 100 });
       for (const ahead of [1, 3, 2, 2, 0, 5])
-        now.says({ type: "account.notice", seq: since + ahead });
-      now.breaks();
-      await pass(11_000);
+        now.deliver({ type: "account.notice", seq: since + ahead });
+      now.drop();
+      await advance(11_000);
     }
-    expect(seqs(shown)).toEqual(Array.from({ length: 60 }, (_, index) => index + 1));
+    expect(seqs(delivered)).toEqual(Array.from({ length: 60 }, (_, index) => index + 1));
   });
 
-  it("throws the problem that a command is answered with", async () => {
+  it("throws the problem of a rejected command", async () => {
     const { stream } = open();
-    await pass();
-    socket(0).says({ type: "hello", seq: 0 });
+    await advance();
+    socket(0).deliver({ type: "hello", seq: 0 });
     const accepting = stream.accept({ quote_id: "q" }).catch((error: unknown) => error);
-    await pass();
+    await advance();
     const { id } = JSON.parse(socket(0).sent[0] ?? "") as { id: string };
-    socket(0).says({ type: "error", id, data: { code: "quote_expired", status: 409 } });
+    socket(0).deliver({ type: "error", id, data: { code: "quote_expired", status: 409 } });
     expect(await accepting).toMatchObject({ code: "quote_expired", status: 409 });
   });
 
-  it("ends with the problem when the credential opens no ticket any more", async () => {
-    const refused = new Problem({ code: "api_key_revoked" }, { status: 401 });
-    const { stream } = open({ ticket: () => Promise.reject(refused) });
-    await expect(stream.ready()).rejects.toBe(refused);
+  it("ends with the problem when the ticket is rejected for good", async () => {
+    const rejection = new Problem({ code: "api_key_revoked" }, { status: 401 });
+    const { stream } = open({ ticket: () => Promise.reject(rejection) });
+    await expect(stream.ready()).rejects.toBe(rejection);
     await expect(stream.quote({ request_id: "r", price: 1 })).rejects.toThrow("closed");
     expect(FakeSocket.all).toHaveLength(0);
   });
 
-  it("tries again when the service cannot give a ticket now", async () => {
+  it("retries while tickets are unavailable", async () => {
     let calls = 0;
     const ticket = async () => {
       if (++calls < 3) throw new Problem({ code: "unavailable" }, { status: 503 });
       return { ticket: "late" };
     };
     const { stream } = open({ ticket });
-    await pass(10_000);
-    socket(0).says({ type: "hello", seq: 0 });
+    await advance(10_000);
+    socket(0).deliver({ type: "hello", seq: 0 });
     await stream.ready();
     expect(calls).toBe(3);
   });
 
-  it("ends with the reason of a refused socket, which is asked for only when there was no hello", async () => {
-    const refused = new Problem({ code: "ip_not_allowed" }, { status: 403 });
-    const whyRefused = vi.fn(() => Promise.reject(refused));
-    const { stream, shown } = open({ whyRefused });
-    await pass();
-    socket(0).says({ type: "hello", seq: 0 });
+  it("finds the reason for a rejected socket only before hello", async () => {
+    const rejection = new Problem({ code: "ip_not_allowed" }, { status: 403 });
+    const whyRefused = vi.fn(() => Promise.reject(rejection));
+    const { stream, delivered } = open({ whyRefused });
+    await advance();
+    socket(0).deliver({ type: "hello", seq: 0 });
     const quoting = stream.quote({ request_id: "r", price: 1 }).catch((error: unknown) => error);
-    socket(0).breaks();
-    await pass(1_000);
+    socket(0).drop();
+    await advance(1_000);
     expect(whyRefused).toHaveBeenCalledTimes(0);
-    socket(1).breaks();
-    await pass(60_000);
+    socket(1).drop();
+    await advance(60_000);
     expect(whyRefused).toHaveBeenCalledTimes(1);
-    expect(await quoting).toBe(refused);
+    expect(await quoting).toBe(rejection);
     expect(FakeSocket.all).toHaveLength(2);
-    expect(shown.map(({ type }) => type)).toEqual(["hello"]);
+    expect(delivered.map(({ type }) => type)).toEqual(["hello"]);
   });
 
-  it("comes back to a refused socket when the time has passed that the service asked for", async () => {
+  it("honours Retry-After before reconnecting", async () => {
     const busy = new Problem({ code: "unavailable" }, { status: 503, retryAfterSecs: 40 });
     const onDisconnect = vi.fn();
     open({ whyRefused: () => Promise.reject(busy), onDisconnect });
-    await pass();
-    socket(0).breaks();
-    await pass(39_900);
+    await advance();
+    socket(0).drop();
+    await advance(39_900);
     expect(onDisconnect.mock.calls).toEqual([
       [{ code: 1006, reason: "gone", attempt: 1, error: busy }],
     ]);
     expect(FakeSocket.all).toHaveLength(1);
-    await pass(700);
+    await advance(700);
     expect(new URL(socket(1).url).searchParams.get("ticket")).toBe("ticket-2");
   });
 
-  it("tells of each attempt without a ticket", async () => {
+  it("calls onDisconnect for each attempt without a ticket", async () => {
     const errors = [
-      new NoAnswer("ticket", "nobody there"),
+      new NoAnswer("ticket", "connection rejection"),
       new Problem({ code: "rate_limited" }, { status: 429, retryAfterSecs: 60 }),
     ];
     const left = [...errors];
@@ -297,10 +304,10 @@ describe("Stream", () => {
     open({
       onDisconnect,
       ticket: async () => ({
-        ticket: await Promise.reject(left.shift() ?? new Error("asked too early")),
+        ticket: await Promise.reject(left.shift() ?? new Error("too early")),
       }),
     });
-    await pass(59_000);
+    await advance(59_000);
     expect(onDisconnect.mock.calls.map(([event]) => event as unknown)).toEqual(
       errors.map((error, index) => ({
         code: 1006,
@@ -311,36 +318,38 @@ describe("Stream", () => {
     );
   });
 
-  it("asks nothing more after it was closed under a refused socket", async () => {
+  it("sends nothing more after close", async () => {
     const whyRefused = vi.fn(async () => {});
     const { stream } = open({ whyRefused });
-    await pass();
+    await advance();
     stream.close();
-    await pass(60_000);
+    await advance(60_000);
     expect(whyRefused).toHaveBeenCalledTimes(0);
     expect(tickets).toBe(1);
   });
 
-  it("does not begin with a number that the service would refuse", () => {
+  it("rejects an invalid since at once", () => {
     for (const since of [-1, 1.5, Number.NaN, 2 ** 53])
       expect(() => open({ since })).toThrow(RangeError);
   });
 });
 
-describe("the next attempt", () => {
+describe("reconnecting", () => {
   const problem = (status: number, retryAfterSecs: number | null = null) =>
     new Problem({}, { status, retryAfterSecs });
 
-  it("is made unless credential or address is what was refused", () => {
-    const passing = [408, 425, 429, 500, 502, 503, 504].map((status) => problem(status));
-    expect([...passing, new NoAnswer("x", "lost")].every((error) => mayPass(error))).toBe(true);
-    expect([302, 400, 401, 403, 404, 410].map((status) => mayPass(problem(status)))).toEqual(
+  it("retries transient errors only", () => {
+    const transient = [408, 425, 429, 500, 502, 503, 504].map((status) => problem(status));
+    expect([...transient, new NoAnswer("x", "lost")].every((error) => isTransient(error))).toBe(
+      true,
+    );
+    expect([302, 400, 401, 403, 404, 410].map((status) => isTransient(problem(status)))).toEqual(
       Array(6).fill(false),
     );
-    expect(mayPass(new TypeError("a bug"))).toBe(false);
+    expect(isTransient(new TypeError("a bug"))).toBe(false);
   });
 
-  it("comes after a growing random time, and never before the service wants it", () => {
+  it("waits a growing random time and at least Retry-After", () => {
     expect([1, 2, 3, 20, 5_000].map((attempt) => reconnectDelay(null, attempt, () => 0.5))).toEqual(
       [250, 500, 1_000, 5_000, 5_000],
     );

@@ -36,8 +36,8 @@ function signatureOf({ method, target, headers, body }: Received): string {
   return createHmac("sha256", SECRET).update(head).update(body).digest("base64");
 }
 
-describe("what is sent", () => {
-  it("carries a signature over the bytes and the target that arrive", async () => {
+describe("requests", () => {
+  it("sign the bytes and the target that arrive", async () => {
     const { client, received } = await serve(() => ({ body: { items: [], next_cursor: null } }));
     await client.rfq.openRequests({ venue_id: "venue_one", asset_id: "0xab", limit: 10 }).page();
     await client.custody
@@ -51,11 +51,12 @@ describe("what is sent", () => {
     }
     expect(received[0]?.target).toBe("/rfq/request?limit=10&venue_id=venue_one&asset_id=0xab");
     expect(received[1]?.target).toBe(
-      "/custody/get-ledger?ref_id=it%27s%20a%2Bb%20~%C3%A9&min_amount=1180591620717411303424&reasons=trade%2Cfee",
+      "/custody/get-ledger?ref_id=it%27s%20a%2Bb%20~%C3%A9" +
+        "&min_amount=1180591620717411303424&reasons=trade%2Cfee",
     );
   });
 
-  it("writes amounts as decimal strings, exact above 2^53", async () => {
+  it("encode amounts as decimal strings, exact above 2^53", async () => {
     const { client, received } = await serve(() => ({ status: 201 }));
     await client.rfq.request({
       venue_id: "venue_two",
@@ -68,7 +69,7 @@ describe("what is sent", () => {
     });
   });
 
-  it("reads amounts as bigints, exact above 2^53", async () => {
+  it("decode amounts as bigints, exact above 2^53", async () => {
     const { client } = await serve(() => ({
       body: { balance: `0x${"f".repeat(64)}`, pending_balance: "0x0" },
     }));
@@ -78,14 +79,14 @@ describe("what is sent", () => {
     });
   });
 
-  it("leaves a text that is no amount as it is, whatever its field is called", async () => {
+  it("keep a text in an amount field that is not an amount", async () => {
     const { client } = await serve(() => ({
       body: { chains: [], limits: { fee: "none", amount: "12", delta: "-3" } },
     }));
     expect((await client.config()).limits).toEqual({ fee: "none", amount: 12n, delta: -3n });
   });
 
-  it("gives each write an idempotency key that its repeats share", async () => {
+  it("send one idempotency key for all attempts of a write", async () => {
     const { client, received } = await serve((_request, index) =>
       index === 0 ? { hangUp: true } : { status: 201 },
     );
@@ -99,8 +100,8 @@ describe("what is sent", () => {
   });
 });
 
-describe("the clock", () => {
-  it("is corrected once from the service's answer, for any call", async () => {
+describe("clock correction", () => {
+  it("applies to later calls", async () => {
     const serverNow = Date.now();
     const skewed = serverNow - 90_000;
     const refuse = (request: Received): Reply => {
@@ -115,7 +116,7 @@ describe("the clock", () => {
     expect(received).toHaveLength(3);
   });
 
-  it("is corrected once by calls side by side, which all learn the same skew", async () => {
+  it("is applied once by concurrent calls", async () => {
     const serverNow = Date.now();
     const refuse = (request: Received): Reply => {
       const skew = Number(request.headers["x-hmac-timestamp"]) - serverNow;
@@ -129,7 +130,7 @@ describe("the clock", () => {
     expect(received).toHaveLength(7);
   });
 
-  it("is not corrected again and again", async () => {
+  it("is tried once per call", async () => {
     const { client, received } = await serve(() => ({
       status: 401,
       body: { code: "timestamp_outside_tolerance", skew_ms: 60_000 },
@@ -141,8 +142,8 @@ describe("the clock", () => {
   });
 });
 
-describe("repeating", () => {
-  it("repeats a read whose answer was lost", async () => {
+describe("retries", () => {
+  it("repeat a read after a lost response", async () => {
     const { client, received } = await serve((_request, index) =>
       index < 2 ? { hangUp: true } : { body: { user_id: "u" } },
     );
@@ -150,7 +151,7 @@ describe("repeating", () => {
     expect(received).toHaveLength(3);
   });
 
-  it("never repeats what is not idempotent after a lost answer", async () => {
+  it("never repeat a non-idempotent call after a lost response", async () => {
     const { client, received } = await serve(() => ({ hangUp: true }));
     await expect(client.auth.createApiKey({ label: "x", scopes: ["read"] })).rejects.toBeInstanceOf(
       NoAnswer,
@@ -159,7 +160,7 @@ describe("repeating", () => {
     expect(received).toHaveLength(2);
   });
 
-  it("gives up after its attempts", async () => {
+  it("stop after the given number of attempts", async () => {
     const { client, received } = await serve(
       () => ({ status: 503, body: { code: "unavailable", outcome: "unknown" } }),
       { attempts: 3 },
@@ -175,14 +176,14 @@ describe("repeating", () => {
   ) => new Problem(body, { status, retryAfterSecs });
   const half = () => 0.5;
 
-  it("waits what the service asks for, and a growing random time otherwise", () => {
+  it("wait for Retry-After or a growing random time", () => {
     expect(retryDelay(problem(429, { code: "rate_limited" }, 2), false, 1, half)).toBe(2_100);
     expect(retryDelay(problem(503, { code: "unavailable" }), true, 3, half)).toBe(400);
     expect(retryDelay(problem(503, { code: "unavailable" }), true, 30, half)).toBe(2_500);
     expect(retryDelay(problem(429, { code: "rate_limited" }, 3_600), true, 1, half)).toBeNull();
   });
 
-  it("reads Retry-After in seconds and as a date", async () => {
+  it("accept Retry-After as seconds and as a date", async () => {
     const { client } = await serve(
       (_request, index) => ({
         status: 429,
@@ -197,7 +198,7 @@ describe("repeating", () => {
     expect(retryAfterSecs).toBeLessThanOrEqual(60);
   });
 
-  it("asks again when the time that the service wanted has passed", async () => {
+  it("honour Retry-After", async () => {
     const { client, received } = await serve((_request, index) =>
       index === 0
         ? { status: 429, headers: { "retry-after": "1" }, body: { code: "rate_limited" } }
@@ -209,13 +210,13 @@ describe("repeating", () => {
     expect(received).toHaveLength(2);
   });
 
-  it("is spread by chance, so that clients do not come back together", () => {
+  it("are spread at random between clients", () => {
     const delays = Array.from({ length: 50 }, () => retryDelay(new NoAnswer("x", "lost"), true, 4));
     expect(new Set(delays).size).toBeGreaterThan(40);
     for (const delay of delays) expect(delay).toBeLessThanOrEqual(1_600);
   });
 
-  it("gives an answer up that takes too long, and asks again where that is safe", async () => {
+  it("time out, and repeat only idempotent calls", async () => {
     let calls = 0;
     const slow: typeof fetch = (_input, init) =>
       new Promise((_resolve, reject) => {
@@ -228,13 +229,13 @@ describe("repeating", () => {
       timeoutMs: 20,
       attempts: 2,
     });
-    await expect(client.health()).rejects.toThrow("no answer in time");
+    await expect(client.health()).rejects.toThrow("no response in time");
     expect(calls).toBe(2);
     await expect(client.auth.login({ email: "a", password: "b" })).rejects.toBeInstanceOf(NoAnswer);
     expect(calls).toBe(3);
   });
 
-  it("repeats an unsafe call only when nothing was done", () => {
+  it("repeat a non-idempotent call only if it had no effect", () => {
     expect(
       retryDelay(problem(503, { code: "unavailable", outcome: "none" }), false, 1, half),
     ).not.toBeNull();
@@ -249,7 +250,7 @@ describe("repeating", () => {
 });
 
 describe("problems", () => {
-  it("carry code, status, request id and the whole body", async () => {
+  it("contain code, status, request id and the whole body", async () => {
     const { client } = await serve(() => ({
       status: 409,
       headers: { "x-request-id": "7f0c" },
@@ -265,14 +266,14 @@ describe("problems", () => {
     });
   });
 
-  it("are made of answers that are no problem bodies too", async () => {
+  it("are created from responses without a problem body", async () => {
     const { client } = await serve(() => ({ status: 404, body: "nothing here" }));
     await expect(client.health()).rejects.toMatchObject({ status: 404, code: "unexpected_answer" });
   });
 });
 
 describe("pages", () => {
-  it("are walked to the end, each item once", async () => {
+  it("yield every item of all pages once", async () => {
     const { client, received } = await serve(({ target }) => {
       const cursor = Number(new URL(target, "http://x").searchParams.get("last_cursor") ?? "5");
       const next = cursor - 2;
@@ -282,7 +283,7 @@ describe("pages", () => {
     expect(received).toHaveLength(3);
   });
 
-  it("with a limit of 0 end instead of going round for ever", async () => {
+  it("end at once with a limit of 0", async () => {
     const { client, received } = await serve(() => ({ body: { items: [], next_cursor: "5" } }));
     expect(await client.rfq.matches({ limit: 0 }).all()).toEqual([]);
     expect(received).toHaveLength(1);

@@ -1,4 +1,4 @@
-/** The client's types are those of the wire: compared, key by key, with the descriptions made from the routes' schemas. */
+/** The client's types equal the published schemas, which are generated from those of the routes. */
 import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -24,12 +24,14 @@ function typeText(schema: Schema): string {
   return typeOf(schema, (ref) => schemas[ref.split("/").at(-1) ?? ""] ?? expect.fail(ref));
 }
 
-/** None of ours is the schema `true` or `false`. */
+/** The described properties are objects, never the schemas `true` and `false`. */
 const propertiesOf = (schema: Schema) => (schema.properties ?? {}) as Record<string, Schema>;
 
 /** `Verdict` is the text "same", or names the keys that differ. */
 const PRELUDE = `
-import type { Client, Page, Pages, StreamMessage, StreamMessageOf } from "../../packages/client/src/index.ts";
+import type {
+  Client, Page, Pages, StreamMessage, StreamMessageOf,
+} from "../../packages/client/src/index.ts";
 type Result<Method> = Method extends (...args: never[]) => infer Returned
   ? Returned extends Pages<infer Item> ? Page<Item> : Awaited<Returned>
   : never;
@@ -44,14 +46,15 @@ type Differing<A, B> = {
 }[keyof A | keyof B];
 type Verdict<What extends string, A, B> =
   Same<A, B> extends true ? "same" : \`\${What} differs: \${Differing<A, B> & string}\`;
-/** A method without a result cannot describe it wrongly; a list in an object may be returned as that list. */
+/** Methods may drop the response, or return the list in it. */
 type Check<What extends string, Returned, Described> =
   [Returned] extends [void] ? "same"
-  : Returned extends readonly unknown[] ? Verdict<What, { list: Flat<Returned> }, { list: Flat<Described[keyof Described]> }>
+  : Returned extends readonly unknown[]
+    ? Verdict<What, { list: Flat<Returned> }, { list: Flat<Described[keyof Described]> }>
   : Verdict<What, Flat<Returned>, Flat<Described>>;
 `;
 
-/** What the compiler says about `lines`, each of which is a type that must be "same". */
+/** The errors of the compiler for `lines`, each of which is a type that must be "same". */
 async function compare(lines: readonly string[]): Promise<string[]> {
   mkdirSync(WORK, { recursive: true });
   const checks = lines.map((line, index) => `export const check${index}: ${line} = "same";`);
@@ -77,7 +80,7 @@ const typeOfMethod = (method: string) =>
     .map((name) => `["${name}"]`)
     .join("")}`;
 
-it("every method returns the record of its route", { timeout: 60_000 }, async () => {
+it("every method returns the type of its route", { timeout: 60_000 }, async () => {
   const calls = (await observeCalls(routes)).filter(({ stream }) => !stream);
   const lines = calls.flatMap(({ method, route: name }) => {
     const response = routes.find((route) => route.name === name)?.response;

@@ -1,4 +1,4 @@
-/** The client in workerd, against the whole Worker: signatures over what really arrives, pages, problems, sockets and refused ones. */
+/** The client in workerd against the whole Worker: signatures, pages, problems and sockets. */
 import { createExecutionContext } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
@@ -20,7 +20,10 @@ const toWorker: typeof fetch = (input, init) => {
   return exports.default.fetch(request);
 };
 
-/** A WebSocket whose other end is the Worker of this test, not an address. Like any other it does not tell why it is refused. */
+/**
+ * A WebSocket connected to the Worker of this test. Like every WebSocket, it does not report why an
+ * upgrade was rejected.
+ */
 class SocketToWorker implements WebSocketLike {
   readonly #target = new EventTarget();
   #socket: WebSocket | null = null;
@@ -67,10 +70,10 @@ const newBook = () =>
   ({ venue_id: "venue_one", asset_id: `0x${crypto.randomUUID().replaceAll("-", "")}` }) as const;
 
 describe("the client in workerd", () => {
-  it("signs what arrives, whatever is in the query and the body", async () => {
+  it("signs any query and body as they arrive", async () => {
     const { client } = await newClient();
     expect((await client.auth.whoami()).credential).toBe("api_key");
-    // Refused for what it is, so its signature held.
+    // The service checks signatures first, so this error means that the signature was valid.
     const odd = client.custody.ledger({ ref_id: "it's a+b ~é/%2f?&=", reasons: ["trade", "fee"] });
     await expect(odd.all()).rejects.toMatchObject({
       code: "invalid_request",
@@ -87,7 +90,7 @@ describe("the client in workerd", () => {
     expect(key).toMatchObject({ code: "session_required" });
   });
 
-  it("corrects its clock from the Worker's answer and signs again", async () => {
+  it("corrects its clock after a rejected timestamp", async () => {
     const { userId } = await newUser();
     let sent = 0;
     const counted: typeof fetch = (input, init) => (sent++, toWorker(input, init));
@@ -103,7 +106,7 @@ describe("the client in workerd", () => {
     expect(sent).toBe(3);
   });
 
-  it("takes records as they came: cancels a request by the request, revokes a key by the key", async () => {
+  it("accepts whole records as arguments", async () => {
     const { client, session } = await newClient();
     const request = await client.rfq.request({ ...newBook(), amount: 2n ** 70n, side: "Bid" });
     expect(request.amount).toBe(2n ** 70n);
@@ -116,26 +119,26 @@ describe("the client in workerd", () => {
     });
     const key = await session.auth.createApiKey({ label: "x", scopes: ["read"] });
     expect((await session.auth.revokeApiKey(key)).revoked_at).not.toBeNull();
-    const refused: unknown = await client.rfq
+    const rejection: unknown = await client.rfq
       .accept({ quote_id: request.request_id })
       .catch((error: unknown) => error);
-    expect(refused).toBeInstanceOf(Problem);
-    expect(refused).toMatchObject({ code: "quote_unknown", status: 404 });
+    expect(rejection).toBeInstanceOf(Problem);
+    expect(rejection).toMatchObject({ code: "quote_unknown", status: 404 });
   });
 
-  it("walks pages with an item more than a page holds", async () => {
+  it("reads all pages", async () => {
     const { client } = await newClient();
     const book = newBook();
     const made: string[] = [];
     for (let index = 0; index < 5; index++)
       made.push((await client.rfq.request({ ...book, amount: 1n, side: "Ask" })).request_id);
-    const walked: string[] = [];
+    const listed: string[] = [];
     for await (const { request_id } of client.rfq.openRequests({ ...book, limit: 2 }))
-      walked.push(request_id);
-    expect(walked).toEqual(made.toReversed());
+      listed.push(request_id);
+    expect(listed).toEqual(made.toReversed());
   });
 
-  it("the same idempotency key makes one request of two", async () => {
+  it("opens one request for two calls with one idempotency key", async () => {
     const { client } = await newClient();
     const terms = { ...newBook(), amount: 1n, side: "Bid" } as const;
     const [one, two] = [
@@ -145,54 +148,54 @@ describe("the client in workerd", () => {
     expect(two).toEqual(one);
   });
 
-  it("reads a book over a socket with a ticket of its own, and quotes over it", async () => {
-    const [taker, maker] = [await newClient(), await newClient()];
+  it("reads a book stream and quotes over it", async () => {
+    const [requester, maker] = [await newClient(), await newClient()];
     const book = newBook();
     const stream = maker.client.bookStream(book);
     const types: string[] = [];
     await stream.ready();
-    await taker.client.rfq.request({ ...book, amount: 1_000_000n, side: "Bid" });
+    await requester.client.rfq.request({ ...book, amount: 1_000_000n, side: "Bid" });
     for await (const message of stream) {
       types.push(message.type);
       if (message.type !== "request.opened") continue;
       expect(message.data.amount).toBe(1_000_000n);
-      const refused: unknown = await stream
+      const rejection: unknown = await stream
         .quote({ ...message.data, price: 650_000 })
         .catch((error: unknown) => error);
-      expect(refused).toMatchObject({ code: "insufficient_funds", status: 409 });
+      expect(rejection).toMatchObject({ code: "insufficient_funds", status: 409 });
       break;
     }
     expect(types).toEqual(["hello", "snapshot", "request.opened"]);
   });
 });
 
-type Heard = { attempt: number; error: Problem | NoAnswer | null };
+type Disconnect = { attempt: number; error: Problem | NoAnswer | null };
 
-/** A client whose every request and upgrade goes by `reach`, and the addresses that it has asked for. */
+/** A client whose requests and upgrades go through `reach`, and the targets of both. */
 async function clientBy(
   reach: typeof fetch,
   scopes: Scope[],
-): Promise<{ client: Client; asked: string[] }> {
-  const asked: string[] = [];
-  const noting: typeof fetch = (input, init) => {
+): Promise<{ client: Client; targets: string[] }> {
+  const targets: string[] = [];
+  const recording: typeof fetch = (input, init) => {
     const { pathname, search } = new URL(new Request(input).url);
-    asked.push(pathname + search);
+    targets.push(pathname + search);
     return reach(input, init);
   };
-  class NotingSocket extends SocketToWorker {
+  class RecordingSocket extends SocketToWorker {
     constructor(url: string) {
-      super(url, noting);
+      super(url, recording);
     }
   }
   const { userId } = await newUser();
   const credential = await newKey(userId, scopes);
   return {
-    client: new Client({ baseUrl: BASE, fetch: noting, webSocket: NotingSocket, credential }),
-    asked,
+    client: new Client({ baseUrl: BASE, fetch: recording, webSocket: RecordingSocket, credential }),
+    targets,
   };
 }
 
-/** The Worker with other settings, but for the ticket: what is left to fail is the upgrade and the questions after it. */
+/** The Worker with other settings, except for tickets, so that only the upgrade can fail. */
 function unlessTicket(change: () => object): typeof fetch {
   return async (input, init) => {
     const request = new Request(input, init);
@@ -210,10 +213,10 @@ class DownDatabase {
   }
 }
 
-const ticketsIn = (asked: string[]) =>
-  asked.flatMap((target) => /ticket=([^&]+)/.exec(target)?.[1] ?? []);
+const ticketsIn = (targets: string[]) =>
+  targets.flatMap((target) => /ticket=([^&]+)/.exec(target)?.[1] ?? []);
 
-/** The problem that ends the stream, as those who wait for it and who read it get it. */
+/** The problem that ends the stream, thrown by `ready` and by the loop. */
 async function endOf(stream: Stream): Promise<unknown> {
   const thrown = await stream.ready().catch((error: unknown) => error);
   await expect(stream[Symbol.asyncIterator]().next()).rejects.toBe(thrown);
@@ -221,27 +224,27 @@ async function endOf(stream: Stream): Promise<unknown> {
   return thrown;
 }
 
-describe("a stream whose upgrade the Worker refuses", () => {
-  it("ends with scope_missing for a key that may not read, after one ticket that only the upgrade carried", async () => {
-    const { client, asked } = await clientBy(toWorker, ["trade"]);
+describe("a stream whose upgrade is rejected", () => {
+  it("ends with scope_missing for a key without the scope read", async () => {
+    const { client, targets } = await clientBy(toWorker, ["trade"]);
     const book = newBook();
     for (const stream of [
       client.bookStream(book),
       client.venueStream(book),
       client.accountStream(),
     ]) {
-      asked.length = 0;
+      targets.length = 0;
       expect(await endOf(stream)).toMatchObject({
         code: "scope_missing",
         status: 403,
         body: { required_scope: "read" },
       });
-      expect(ticketsIn(asked)).toHaveLength(1);
-      expect(asked).toHaveLength(4);
+      expect(ticketsIn(targets)).toHaveLength(1);
+      expect(targets).toHaveLength(4);
     }
   });
 
-  it("ends with invalid_request for a book that cannot be", async () => {
+  it("ends with invalid_request for an invalid asset id", async () => {
     const { client } = await clientBy(toWorker, ["read"]);
     const ended = await endOf(client.bookStream({ venue_id: "venue_one", asset_id: "banana" }));
     expect(ended).toMatchObject({
@@ -251,7 +254,7 @@ describe("a stream whose upgrade the Worker refuses", () => {
     });
   });
 
-  it("ends with route_unknown when streams are not served where everything else is", async () => {
+  it("ends with route_unknown where streams are not served", async () => {
     const elsewhere: typeof fetch = (input, init) => {
       const { url } = new Request(input);
       return toWorker(url.replace("/account/stream", "/elsewhere"), init);
@@ -263,64 +266,64 @@ describe("a stream whose upgrade the Worker refuses", () => {
     });
   });
 
-  it("waits as long as the Worker asks for when it cannot answer, and is there afterwards", async () => {
+  it("honours Retry-After during an outage, then connects", async () => {
     let down = true;
     const reach = unlessTicket(() => (down ? { DB: new DownDatabase() } : {}));
-    const { client, asked } = await clientBy(reach, ["read"]);
-    const heard: Heard[] = [];
-    let heardAt = 0;
-    const onDisconnect = (event: Heard) => {
-      heard.push(event);
-      heardAt = Date.now();
+    const { client, targets } = await clientBy(reach, ["read"]);
+    const disconnects: Disconnect[] = [];
+    let disconnectedAt = 0;
+    const onDisconnect = (event: Disconnect) => {
+      disconnects.push(event);
+      disconnectedAt = Date.now();
       down = false;
     };
     const stream = client.accountStream({ onDisconnect });
     await stream.ready();
-    expect(heard).toMatchObject([
+    expect(disconnects).toMatchObject([
       { attempt: 1, error: { code: "unavailable", retryAfterSecs: 1 } },
     ]);
-    expect(Date.now() - heardAt).toBeGreaterThanOrEqual(995);
-    expect(new Set(ticketsIn(asked)).size).toBe(2);
-    expect(ticketsIn(asked)).toHaveLength(2);
+    expect(Date.now() - disconnectedAt).toBeGreaterThanOrEqual(995);
+    expect(new Set(ticketsIn(targets)).size).toBe(2);
+    expect(ticketsIn(targets)).toHaveLength(2);
     stream.close();
   });
 
-  it("tells at once that its address is over the limit, and for how long", async () => {
+  it("reports rate_limited with its Retry-After to onDisconnect", async () => {
     const limits = { RATE_LIMITS: "on", RATE_ADDRESS: { limit: async () => ({ success: false }) } };
     const { client } = await clientBy(
       unlessTicket(() => limits),
       ["read"],
     );
-    const heard = await new Promise<Heard>((onDisconnect) => {
+    const disconnects = await new Promise<Disconnect>((onDisconnect) => {
       const stream = client.accountStream({
         onDisconnect: (event) => (stream.close(), onDisconnect(event)),
       });
       stream.ready().catch(() => {});
     });
-    expect(heard).toMatchObject({
+    expect(disconnects).toMatchObject({
       attempt: 1,
       error: { code: "rate_limited", status: 429, retryAfterSecs: 10 },
     });
   });
 
-  it("tries on when it has too many sockets, which HTTPS does not tell, and is there when one is closed", async () => {
-    const { client, asked } = await clientBy(toWorker, ["read"]);
+  it("retries over the socket limit until a socket closes", async () => {
+    const { client, targets } = await clientBy(toWorker, ["read"]);
     const limit = config(env).STREAM_SOCKETS_PER_USER;
     const others = Array.from({ length: limit }, () => client.accountStream());
     await Promise.all(others.map((stream) => stream.ready()));
-    const heard: Heard[] = [];
+    const disconnects: Disconnect[] = [];
     const stream = client.accountStream({
       onDisconnect: (event) => {
-        heard.push(event);
-        if (heard.length === 2) others[0]?.close();
+        disconnects.push(event);
+        if (disconnects.length === 2) others[0]?.close();
       },
     });
     await stream.ready();
-    expect(heard.slice(0, 2)).toMatchObject([
+    expect(disconnects.slice(0, 2)).toMatchObject([
       { attempt: 1, error: null },
       { attempt: 2, error: null },
     ]);
-    expect(ticketsIn(asked)).toHaveLength(new Set(ticketsIn(asked)).size);
+    expect(ticketsIn(targets)).toHaveLength(new Set(ticketsIn(targets)).size);
     for (const each of [...others, stream]) each.close();
   }, 20_000);
 });

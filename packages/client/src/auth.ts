@@ -1,11 +1,11 @@
-/** Sessions, API keys, tickets: `client.auth`. */
+/** Sessions, API keys and websocket tickets: `client.auth`. */
 import { type PageOptions, Pages } from "./pages.ts";
 import type { Transport } from "./transport.ts";
 import type { ApiKey, AuditEvent, NewApiKey, Scope, Session, Ticket, WhoAmI } from "./types.ts";
-import { only } from "./wire.ts";
+import { pick } from "./wire.ts";
 
 /**
- * Who is calling, and with which rights. Made by `Client`.
+ * Accounts and credentials. Created by `Client` as `client.auth`.
  *
  * @example
  * ```ts
@@ -21,11 +21,15 @@ export class Auth {
   }
 
   /**
-   * A session: scopes read and trade, for `expires_in` seconds. `Problem` `login_failed`, `login_throttled`, `account_frozen`.
+   * Logs in with email and password. The session has the scopes read and trade and lasts for
+   * `expires_in` seconds. Throws `Problem`: `login_failed`, `login_throttled`, `account_frozen`.
    *
    * @example
    * ```ts
-   * const session = await client.auth.login({ email: "taker@demo.test", password: "correct horse battery" });
+   * const session = await client.auth.login({
+   *   email: "you@example.com",
+   *   password: "correct horse battery",
+   * });
    * const balance = await client.withSession(session).custody.usdcBalance();
    * ```
    */
@@ -34,16 +38,20 @@ export class Auth {
       method: "POST",
       path: "/auth/login",
       body: { email, password },
-      open: true,
+      public: true,
     });
   }
 
   /**
-   * A new user with a session. The password has 12 characters or more. `Problem` `registration_closed`, `email_taken`.
+   * Creates a user and logs in. The password needs at least 12 characters.
+   * Throws `Problem`: `registration_closed`, `email_taken`, `login_throttled`.
    *
    * @example
    * ```ts
-   * const session = await client.auth.register({ email: "new@demo.test", password: "correct horse battery" });
+   * const session = await client.auth.register({
+   *   email: "you@example.com",
+   *   password: "correct horse battery",
+   * });
    * ```
    */
   register({ email, password }: { email: string; password: string }): Promise<Session> {
@@ -51,12 +59,13 @@ export class Auth {
       method: "POST",
       path: "/auth/register",
       body: { email, password },
-      open: true,
+      public: true,
     });
   }
 
   /**
-   * Ends all sessions of the user within 5 s, and with `revoke_keys` the API keys too. Session only; repeating it is safe.
+   * Ends all sessions of the user within 5 s. With `revoke_keys`, also revokes all API keys. Needs
+   * a session. Idempotent, so the client retries it.
    *
    * @example
    * ```ts
@@ -68,13 +77,14 @@ export class Auth {
       method: "DELETE",
       path: "/auth/sessions",
       body: { revoke_keys },
-      safe: true,
+      idempotent: true,
     });
   }
 
   /**
-   * A new API key, with its `secret` this once. Session only. The scopes are capped at the session's, so `withdraw` can
-   * not be had here: an operator gives it. `Problem` `scope_missing`, `api_key_limit`, `session_required`.
+   * Creates an API key. Its `secret` is returned only here, so store it. Needs a session. A key
+   * gets at most the scopes of the session; a key with the scope withdraw comes from the operator.
+   * Throws `Problem`: `scope_missing`, `api_key_limit`, `session_required`.
    *
    * @example
    * ```ts
@@ -88,17 +98,17 @@ export class Auth {
     expires_at?: string;
     allowed_ips?: string[];
   }): Promise<NewApiKey> {
-    const fields = only(body, { label: true, scopes: true, expires_at: true, allowed_ips: true });
+    const fields = pick(body, { label: true, scopes: true, expires_at: true, allowed_ips: true });
     return this.#transport.call({ method: "POST", path: "/auth/api-keys", body: fields });
   }
 
   /**
-   * The user's API keys without their secrets, newest first, revoked ones included.
+   * Lists the user's API keys without their secrets, newest first, including revoked ones.
    *
    * @example
    * ```ts
    * for await (const key of client.auth.apiKeys()) {
-   *   if (key.revoked_at === null && key.last_used_at === null) await client.auth.revokeApiKey(key);
+   *   if (key.last_used_at === null) await client.auth.revokeApiKey(key);
    * }
    * ```
    */
@@ -107,12 +117,15 @@ export class Auth {
   }
 
   /**
-   * Revokes a key: for writes at once, for reads and open sockets within 5 s. What it placed stays. Repeating it is safe.
-   * With a session, or the key itself. `Problem` `api_key_unknown_id`.
+   * Revokes an API key. Writes fail at once; reads and open sockets end within 5 s. Its open
+   * requests and quotes stay open. A session can revoke every key of the user, a key only itself.
+   * Idempotent, so the client retries it. Throws `Problem`: `api_key_unknown_id`,
+   * `session_required`.
    *
    * @example
    * ```ts
-   * const { revoked_at } = await client.auth.revokeApiKey({ api_key_id: "7f0c0000-0000-4000-8000-000000000000" });
+   * const api_key_id = "7f0c0000-0000-4000-8000-000000000000";
+   * const { revoked_at } = await client.auth.revokeApiKey({ api_key_id });
    * ```
    */
   revokeApiKey({ api_key_id }: { api_key_id: string }): Promise<ApiKey> {
@@ -120,13 +133,14 @@ export class Auth {
       method: "DELETE",
       path: "/auth/api-keys",
       body: { api_key_id },
-      safe: true,
+      idempotent: true,
     });
   }
 
   /**
-   * A ticket that opens one socket within 30 s: with an API key it carries the key's scopes, with a session only read.
-   * The streams of this client fetch their own; this is for people who bring their own websocket.
+   * Creates a ticket, which opens one websocket within 30 s. The ticket of an API key has the
+   * scopes of the key; the ticket of a session has only read. `client.bookStream`, `venueStream`
+   * and `accountStream` create their own tickets; use this one with your own websocket.
    *
    * @example
    * ```ts
@@ -137,17 +151,17 @@ export class Auth {
   wsTicket(): Promise<Ticket> {
     const { credential } = this.#transport;
     const signed = credential !== null && "apiKeyId" in credential;
-    // An unused ticket dies by itself, so asking twice does no harm.
+    // Safe to retry, because an unused ticket expires.
     return this.#transport.call({
       method: "POST",
       path: signed ? "/auth/ws-ticket/signed" : "/auth/ws-ticket",
-      safe: true,
+      idempotent: true,
     });
   }
 
   /**
-   * Who the credential belongs to: the call to test a signer with. `Problem` `signature_invalid` has what the service
-   * signed in `body.signed`.
+   * Returns the owner, the kind and the scopes of the credential. Use it to test a signer: the
+   * `Problem` `signature_invalid` contains the text that the service expected in `body.signed`.
    *
    * @example
    * ```ts
@@ -159,7 +173,7 @@ export class Auth {
   }
 
   /**
-   * Logins, keys, withdrawals and operator's actions that concern the user, newest first.
+   * Lists logins, key changes, withdrawals and operator actions on the account, newest first.
    *
    * @example
    * ```ts

@@ -1,4 +1,4 @@
-/** The service as one object. */
+/** The whole service as one object. */
 import { Auth } from "./auth.ts";
 import { Custody } from "./custody.ts";
 import { Problem } from "./problem.ts";
@@ -7,15 +7,18 @@ import { Stream, type StreamOptions } from "./stream.ts";
 import { type Credential, Transport, type TransportOptions } from "./transport.ts";
 import type { MarketAsset, ServerTime, ServiceConfig, Venue } from "./types.ts";
 
-/** Everything but `baseUrl` may be left out; without a `credential` only the public calls work. */
+/**
+ * How to reach the service. Only `baseUrl` is required. Without a `credential`, only the public
+ * methods work.
+ */
 export type ClientOptions = TransportOptions & {
-  /** For runtimes without a global WebSocket, such as Node 20: the class of the package `ws` fits. */
+  /** A WebSocket class for runtimes without one. In Node 20, pass that of the package `ws`. */
   webSocket?: StreamOptions["webSocket"];
 };
 
 /**
- * A client of the service. It signs what it sends, repeats only what is safe to repeat, and throws `Problem` when the
- * service refuses a call and `NoAnswer` when there was none.
+ * A client of the service. It signs its requests, retries those that are safe to retry, and throws
+ * `Problem` if the service rejects a request or `NoAnswer` if there is no usable response.
  *
  * @example
  * ```ts
@@ -42,12 +45,17 @@ export class Client {
   }
 
   /**
-   * Logs in and answers a client with that session, which ends after an hour. `Problem` `login_failed`, `login_throttled`,
+   * Logs in and returns a client with that session, which lasts an hour by default. It does not log
+   * in again when the session expires. Throws `Problem`: `login_failed`, `login_throttled`,
    * `account_frozen`.
    *
    * @example
    * ```ts
-   * const client = await Client.login({ baseUrl: "http://127.0.0.1:8787", email: "taker@demo.test", password: "correct horse battery" });
+   * const client = await Client.login({
+   *   baseUrl: "http://127.0.0.1:8787",
+   *   email: "you@example.com",
+   *   password: "correct horse battery",
+   * });
    * ```
    */
   static async login({
@@ -60,11 +68,12 @@ export class Client {
   }
 
   /**
-   * The same service and settings with an API key.
+   * Returns a client with the same options and this API key.
    *
    * @example
    * ```ts
-   * const bot = client.withApiKey({ apiKeyId: "7f0c0000-0000-4000-8000-000000000000", secret: "c2VjcmV0" });
+   * const apiKeyId = "7f0c0000-0000-4000-8000-000000000000";
+   * const bot = client.withApiKey({ apiKeyId, secret: "c2VjcmV0" });
    * ```
    */
   withApiKey(credential: Extract<Credential, { apiKeyId: string }>): Client {
@@ -72,11 +81,14 @@ export class Client {
   }
 
   /**
-   * The same service and settings with a session.
+   * Returns a client with the same options and this session.
    *
    * @example
    * ```ts
-   * const session = await client.auth.register({ email: "new@demo.test", password: "correct horse battery" });
+   * const session = await client.auth.register({
+   *   email: "you@example.com",
+   *   password: "correct horse battery",
+   * });
    * const mine = client.withSession(session);
    * ```
    */
@@ -85,8 +97,8 @@ export class Client {
   }
 
   /**
-   * The server's time, in milliseconds since 1970 and as RFC 3339. Public. Signing needs no call of it: the client corrects
-   * its clock by itself when the service refuses a timestamp.
+   * Returns the server's time, in milliseconds since 1970 and as RFC 3339. Public. Signing does not
+   * need it: the client corrects its clock when the service rejects a timestamp.
    *
    * @example
    * ```ts
@@ -95,11 +107,12 @@ export class Client {
    * ```
    */
   time(): Promise<ServerTime> {
-    return this.#transport.call({ method: "GET", path: "/time", open: true });
+    return this.#transport.call({ method: "GET", path: "/time", public: true });
   }
 
   /**
-   * Whether the service and its database answer. Public. `Problem` with status 503 when they do not, after the client's attempts.
+   * Returns `ok` if the service and its database respond. Public. Otherwise throws a `Problem` with
+   * status 503 after the last attempt.
    *
    * @example
    * ```ts
@@ -107,25 +120,26 @@ export class Client {
    * ```
    */
   health(): Promise<{ status: "ok" }> {
-    return this.#transport.call({ method: "GET", path: "/health", open: true });
+    return this.#transport.call({ method: "GET", path: "/health", public: true });
   }
 
   /**
-   * Chains, venues with their fees (basis points), and limits of the deployment. Public.
+   * Returns the chains, the venues with their fees (basis points) and the limits of the deployment.
+   * Public.
    *
    * @example
    * ```ts
    * const { venues } = await client.config();
-   * const fees = venues.map(({ venue_id, taker_fee_bps }) => `${venue_id}: ${taker_fee_bps / 100} %`);
+   * for (const venue of venues) console.log(venue.venue_id, `${venue.taker_fee_bps / 100} %`);
    * ```
    */
   config(): Promise<ServiceConfig> {
-    return this.#transport.call({ method: "GET", path: "/config", open: true });
+    return this.#transport.call({ method: "GET", path: "/config", public: true });
   }
 
   /**
-   * The public events of one book: a snapshot of its open requests, then what changes. Needs the scope read, and trade to
-   * send commands over it.
+   * Opens the public stream of one book: a snapshot of its open requests, then every change. Needs
+   * the scope read, and trade to send commands over the stream.
    *
    * @example
    * ```ts
@@ -145,13 +159,14 @@ export class Client {
   }
 
   /**
-   * The public events of every book of a venue, as those of one book.
+   * Opens the public stream of all books of a venue: a snapshot of their open requests, then every
+   * change. Needs the scope read, and trade to send commands over the stream.
    *
    * @example
    * ```ts
    * for await (const message of client.venueStream({ venue_id: "venue_one" })) {
    *   if (message.type === "snapshot") console.log(message.data.requests.length, "open requests");
-   *   if (message.type === "request.closed") console.log(message.data.request_id, message.data.reason);
+   *   if (message.type === "request.closed") console.log(message.data.request_id);
    * }
    * ```
    */
@@ -160,13 +175,14 @@ export class Client {
   }
 
   /**
-   * The caller's own events: requests, quotes, matches, deposits, withdrawals. It has no snapshot; after a `resync` read what
-   * you need by REST.
+   * Opens the stream of the user's own events: requests, quotes, matches, deposits, withdrawals. It
+   * has no snapshot. After a `resync`, read what you need with the other methods. Needs the scope
+   * read, and trade to send commands over the stream.
    *
    * @example
    * ```ts
-   * for await (const message of client.accountStream({ since: 41 })) {
-   *   if (message.type === "match.created") console.log(message.data.role, message.data.usdc_amount, "after", message.seq);
+   * for await (const { type, seq, data } of client.accountStream({ since: 41 })) {
+   *   if (type === "match.created") console.log(data.role, data.usdc_amount, "after", seq);
    * }
    * ```
    */
@@ -192,13 +208,14 @@ export class Client {
   }
 
   /**
-   * What stands in a stream's way, as far as a plain GET meets it too; no ticket is in it. The stream's own address answers
-   * with what comes before the upgrade: no such path, too many calls, out of order. `websocket_required` is its yes. Then a
-   * read with the same credential, scope, venue and asset answers with what is checked after it.
+   * Throws the reason for a rejected upgrade, which a websocket does not report, as far as plain
+   * requests without a ticket meet it too. The stream's own path reports what is checked before the
+   * upgrade (unknown path, rate limit, outage) and otherwise responds with `websocket_required`.
+   * Then a read with the same credential, scope, venue and asset reports what is checked after it.
    */
   async #whyRefused(path: string, query: Record<string, string>): Promise<void> {
     try {
-      await this.#transport.call({ method: "GET", path, open: true, once: true });
+      await this.#transport.call({ method: "GET", path, public: true, once: true });
     } catch (error) {
       if (!(error instanceof Problem && error.code === "websocket_required")) throw error;
     }
@@ -211,5 +228,5 @@ export class Client {
   }
 }
 
-/** What may be said about any stream; see `StreamOptions`. */
+/** Options of one stream, see `StreamOptions`. */
 export type StreamSettings = Pick<StreamOptions, "since" | "onDisconnect">;

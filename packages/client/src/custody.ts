@@ -1,4 +1,4 @@
-/** Deposit addresses, balances, the journal and withdrawals: `client.custody`. */
+/** Deposit addresses, balances, the ledger and withdrawals: `client.custody`. */
 import { type PageOptions, Pages } from "./pages.ts";
 import type { Transport } from "./transport.ts";
 import type {
@@ -12,44 +12,46 @@ import type {
   Venue,
   Withdrawal,
 } from "./types.ts";
-import { only } from "./wire.ts";
+import { pick } from "./wire.ts";
 
-/** Which entries of the journal: all conditions together. */
+/** Which ledger entries to list. An entry must meet all conditions. */
 export type LedgerFilter = PageOptions & {
   account?: "available" | "pending";
   asset_id?: string;
   venue?: Venue;
+  /** Id of a match, quote or withdrawal, or the transaction hash of a deposit. */
   ref_id?: string;
   direction?: "credit" | "debit";
   /** Inclusive. */
   from?: Date | string;
   /** Inclusive. */
   to?: Date | string;
-  /** Of the absolute delta, native units. */
+  /** Smallest absolute delta, inclusive, in native units. */
   min_amount?: bigint;
+  /** Largest absolute delta, inclusive, in native units. */
   max_amount?: bigint;
   reasons?: LedgerReason[];
   /** true: only USDC; false: only outcome tokens. */
   usdc?: boolean;
 };
 
-/** What to pay out, to whom, under which id of yours. */
+/** What to pay, to which address, under which id. */
 export type WithdrawalTerms = {
-  /** Your idempotency key, 1–64 of `A-Za-z0-9._:-`: the same id and terms give the same withdrawal. */
+  /** Your idempotency key: 1 to 64 characters of `A-Za-z0-9._:-`. */
   client_withdrawal_id: string;
-  /** Native units; the address receives exactly this. */
+  /** Native units. The address receives exactly this amount. */
   amount: bigint;
   to_address: string;
-  /** The deployment's default when left out. */
+  /** Default: the default chain of the deployment. */
   chain?: string;
-  /** With `asset_id`: an outcome token; without both: USDC. */
+  /** With `asset_id`, withdraws an outcome token. Without both, withdraws USDC. */
   venue_id?: Venue;
   asset_id?: string;
 };
 
 /**
- * What the user holds and how it came and went. Made by `Client`. Every amount is a `bigint` in native units: 1 USDC is
- * 1_000_000n.
+ * The user's money: deposits, balances, ledger, withdrawals. Created by `Client` as
+ * `client.custody`. Every amount is a `bigint` in native units: 1 USDC is 1_000_000n.
  *
  * @example
  * ```ts
@@ -65,8 +67,9 @@ export class Custody {
   }
 
   /**
-   * A new deposit address; the earlier ones on that chain are watched for ever. Without `chain` on the deployment's default
-   * one. `Problem` `deposit_address_limit`, `chain_unknown`. Not repeated by the client: each call makes an address.
+   * Creates a deposit address on `chain`, or on the default chain of the deployment. Earlier
+   * addresses keep working. The client does not retry it after a lost response, because each call
+   * creates an address. Throws `Problem`: `deposit_address_limit`, `chain_unknown`.
    *
    * @example
    * ```ts
@@ -82,7 +85,7 @@ export class Custody {
   }
 
   /**
-   * All deposit addresses of the user, newest first; `current` is the one to show.
+   * Lists all deposit addresses of the user, newest first. `current` marks the one to show.
    *
    * @example
    * ```ts
@@ -98,7 +101,7 @@ export class Custody {
   }
 
   /**
-   * The balance of one outcome token, in its native units; zeros for an asset that was never held.
+   * Returns the balance of one outcome token in native units, zero if the user never held it.
    *
    * @example
    * ```ts
@@ -116,11 +119,12 @@ export class Custody {
   }
 
   /**
-   * Every asset held, USDC (both ids null) first, then by venue and asset.
+   * Lists the balances of all assets held: USDC (both ids null) first, then by venue and asset.
    *
    * @example
    * ```ts
-   * for await (const { asset_id, balance } of client.custody.balances()) console.log(asset_id ?? "USDC", balance);
+   * for await (const { asset_id, balance } of client.custody.balances())
+   *   console.log(asset_id ?? "USDC", balance);
    * ```
    */
   balances({ limit, last_cursor }: PageOptions = {}): Pages<Balance> {
@@ -128,7 +132,7 @@ export class Custody {
   }
 
   /**
-   * USDC over all chains, native units: 1 USDC is 1_000_000n.
+   * Returns the USDC balance over all chains in native units: 1 USDC is 1_000_000n.
    *
    * @example
    * ```ts
@@ -141,7 +145,8 @@ export class Custody {
   }
 
   /**
-   * The user's entries of the journal, newest first. `Problem` `invalid_request` for `from` after `to`.
+   * Lists the user's ledger entries, newest first. Throws `Problem`: `invalid_request` if `from` is
+   * after `to`.
    *
    * @example
    * ```ts
@@ -151,11 +156,11 @@ export class Custody {
    * ```
    */
   ledger(filter: LedgerFilter = {}): Pages<LedgerEntry> {
-    return new Pages(this.#transport, "/custody/get-ledger", only(filter, LEDGER_FIELDS));
+    return new Pages(this.#transport, "/custody/get-ledger", pick(filter, LEDGER_FIELDS));
   }
 
   /**
-   * Deposits of any asset, newest first. Only what is `credited` can be used.
+   * Lists deposits of all assets, newest first. Only `credited` ones count in the balance.
    *
    * @example
    * ```ts
@@ -173,9 +178,11 @@ export class Custody {
   }
 
   /**
-   * Queues a withdrawal. API key with the scope withdraw only. Repeating it with the same terms answers the withdrawal as it
-   * is now; `Problem` `client_withdrawal_id_reused` for other terms, `insufficient_funds`, `chain_liquidity`,
-   * `withdrawal_amount_limit`, `withdrawal_daily_limit`, `withdrawals_paused`.
+   * Queues a withdrawal. Needs an API key with the scope withdraw. Idempotent: a repeated
+   * `client_withdrawal_id` with the same terms returns the existing withdrawal. Throws `Problem`:
+   * `client_withdrawal_id_reused`, `insufficient_funds`, `chain_liquidity`, `chain_unknown`,
+   * `destination_refused`, `withdrawal_amount_limit`, `withdrawal_daily_limit`,
+   * `withdrawals_paused`.
    *
    * @example
    * ```ts
@@ -190,18 +197,20 @@ export class Custody {
     return this.#transport.call({
       method: "POST",
       path: "/custody/withdraw",
-      body: only(body, WITHDRAWAL_FIELDS),
-      safe: true,
+      body: pick(body, WITHDRAWAL_FIELDS),
+      idempotent: true,
     });
   }
 
   /**
-   * The user's withdrawals, newest first.
+   * Lists the user's withdrawals, newest first.
    *
    * @example
    * ```ts
-   * const failed = await client.custody.withdrawals({ status: "failed" }).all();
-   * for (const { client_withdrawal_id, failure } of failed) console.log(client_withdrawal_id, failure?.message);
+   * for await (const { client_withdrawal_id, failure } of client.custody.withdrawals({
+   *   status: "failed",
+   * }))
+   *   console.log(client_withdrawal_id, failure?.message);
    * ```
    */
   withdrawals({
@@ -213,17 +222,20 @@ export class Custody {
   }
 
   /**
-   * A withdrawal as it is now, by one of its two ids (by `withdrawal_id` when both are given). `Problem` `withdrawal_unknown`.
+   * Returns one withdrawal by either of its ids, or by `withdrawal_id` if both are given. Throws
+   * `Problem`: `withdrawal_unknown`.
    *
    * @example
    * ```ts
-   * const { status, transaction_hash } = await client.custody.withdrawal({ client_withdrawal_id: "payout-2026-11-20" });
+   * const { status, transaction_hash } = await client.custody.withdrawal({
+   *   client_withdrawal_id: "payout-2026-11-20",
+   * });
    * ```
    */
   withdrawal(
     id: { withdrawal_id: string } | { client_withdrawal_id: string },
   ): Promise<Withdrawal> {
-    // The service takes exactly one of them, and a whole record has both.
+    // The service accepts exactly one of the two ids, and a whole record contains both.
     const query =
       "withdrawal_id" in id
         ? { withdrawal_id: id.withdrawal_id }

@@ -1,6 +1,6 @@
-/** Messages that have arrived and were not read yet. */
+/** Messages that have arrived and have not been read. */
 
-/** A reader who falls this far behind is disconnected, and reconnected where it stands when it has caught up. */
+/** A subscriber this far behind is disconnected. It reconnects after it has caught up. */
 const MOST_UNREAD = 10_000;
 
 export class Inbox<T> {
@@ -9,16 +9,22 @@ export class Inbox<T> {
   #ended = false;
   #error: unknown = null;
   #wake: (() => void) | null = null;
-  #room: (() => void) | null = null;
+  #onRoom: (() => void) | null = null;
 
-  /** False when the reader is too far behind. The message is kept all the same: it counts as shown. */
+  /**
+   * Adds a message. Returns false if too many are unread. The message is kept even then, because it
+   * counts as delivered.
+   */
   put(item: T): boolean {
     this.#items.push(item);
     this.#wake?.();
     return this.#items.length - this.#head < MOST_UNREAD;
   }
 
-  /** The next message, or null at the end. Throws what the stream ended with, after the last message. */
+  /**
+   * Returns the next message, or null at the end. Throws the error that ended the stream after the
+   * last message.
+   */
   async next(): Promise<T | null> {
     for (;;) {
       if (this.#head < this.#items.length) return this.#take();
@@ -29,11 +35,11 @@ export class Inbox<T> {
     }
   }
 
-  /** Resolves when the reader is no longer far behind, or there is no reader to wait for. */
-  async roomAgain(): Promise<void> {
+  /** Resolves when the subscriber has caught up, or when the stream has ended. */
+  async caughtUp(): Promise<void> {
     while (!this.#ended && this.#items.length - this.#head >= MOST_UNREAD / 2) {
-      await new Promise<void>((resolve) => (this.#room = resolve));
-      this.#room = null;
+      await new Promise<void>((resolve) => (this.#onRoom = resolve));
+      this.#onRoom = null;
     }
   }
 
@@ -41,17 +47,17 @@ export class Inbox<T> {
     this.#ended = true;
     this.#error = error;
     this.#wake?.();
-    this.#room?.();
+    this.#onRoom?.();
   }
 
   #take(): T | null {
     const item = this.#items[this.#head++] ?? null;
-    // Shifting one by one would be quadratic for a long backlog.
+    // Removes in bulk, because shifting each item would be quadratic for a long backlog.
     if (this.#head > 1_000 && this.#head * 2 > this.#items.length) {
       this.#items.splice(0, this.#head);
       this.#head = 0;
     }
-    this.#room?.();
+    this.#onRoom?.();
     return item;
   }
 }

@@ -1,4 +1,7 @@
-/** TypeScript client of the custody and RFQ trading service. No dependencies; Node 20 and later, browsers, Workers. */
+/**
+ * TypeScript client of the custody and RFQ trading service. It has no dependencies and runs in Node
+ * 20 and later, browsers and Workers.
+ */
 export { Auth } from "./auth.ts";
 export { Client, type ClientOptions, type StreamSettings } from "./client.ts";
 export { Custody, type LedgerFilter, type WithdrawalTerms } from "./custody.ts";
@@ -12,8 +15,9 @@ export {
   sign,
   signedHeaders,
 } from "./sign.ts";
-export { Stream, type StreamOptions, type WebSocketLike } from "./stream.ts";
+export { Stream, type StreamOptions } from "./stream.ts";
 export type { StreamMessage, StreamMessageOf } from "./stream-messages.ts";
 export type { Credential } from "./transport.ts";
 export type * from "./types.ts";
 export { VENUES } from "./types.ts";
+export type { WebSocketLike } from "./websocket.ts";

@@ -1,21 +1,21 @@
-/** A listing: one page at a time, or all of it as an async iterable that fetches as it goes. */
+/** A list that is read page by page, or as an async iterable that fetches pages as needed. */
 import type { Transport } from "./transport.ts";
 import type { QueryValue } from "./wire.ts";
 
-/** One page; `next_cursor` is null exactly when nothing follows. */
+/** One page. `next_cursor` is null if and only if no items follow. */
 export type Page<T> = { items: T[]; next_cursor: string | null };
 
-/** How much to read, and from where. */
+/** Page size and position. */
 export type PageOptions = {
-  /** Items a page; the service's 50 when left out, 500 at most. */
+  /** Items per page. Default: 50. The service returns at most 500. */
   limit?: number;
-  /** Where to go on: an earlier page's `next_cursor`. */
+  /** `next_cursor` of the previous page. Default: the first page. */
   last_cursor?: string;
 };
 
 /**
- * A listing that was asked for and not read yet: walk it, or take a page. Each page is one call, repeated when its answer is
- * lost; `Problem` and `NoAnswer` are thrown where the page is read.
+ * A list that has not been read yet. Iterate over it, or read single pages. Each page is one
+ * request, which the client retries. `Problem` and `NoAnswer` are thrown while reading.
  *
  * @example
  * ```ts
@@ -35,7 +35,7 @@ export class Pages<T> implements AsyncIterable<T> {
   }
 
   /**
-   * The page at `last_cursor`; the first one when it is left out.
+   * Reads the page at `last_cursor`, by default the first page.
    *
    * @example
    * ```ts
@@ -50,7 +50,7 @@ export class Pages<T> implements AsyncIterable<T> {
   }
 
   /**
-   * Each item once, page after page, fetched as you go; leaving the loop fetches no more.
+   * Yields each item once and fetches a page when it is needed. Leaving the loop stops fetching.
    *
    * @example
    * ```ts
@@ -63,14 +63,14 @@ export class Pages<T> implements AsyncIterable<T> {
     let page = await this.page();
     for (;;) {
       yield* page.items;
-      // `limit: 0` hands its own cursor back for ever.
+      // With `limit: 0` every page is empty and has a cursor.
       if (page.next_cursor === null || page.items.length === 0) return;
       page = await this.page(page.next_cursor);
     }
   }
 
   /**
-   * Everything in one array: only where you know that it is small.
+   * Reads all items into one array. Use it only for lists that are known to be short.
    *
    * @example
    * ```ts

@@ -1,6 +1,6 @@
-/** What can go wrong with a call: the service said no (`Problem`), or said nothing that can be understood (`NoAnswer`). */
+/** How calls fail: with a `Problem` that the service reports, or with `NoAnswer`. */
 
-/** The body of a refused call (RFC 9457), as it came. */
+/** The body of an error response (RFC 9457), as received. */
 export type ProblemBody = {
   type?: string;
   title?: string;
@@ -13,34 +13,36 @@ export type ProblemBody = {
 };
 
 /**
- * The service refused a call. Decide by `code`; decide codes that you do not know by `status`, since the list may grow.
+ * The service rejected a call. Handle it by `code`. For unknown codes use `status`, because the
+ * list of codes may grow.
  *
  * @example
  * ```ts
  * try {
  *   await client.rfq.accept({ quote_id });
  * } catch (error) {
- *   if (error instanceof Problem && error.code === "quote_expired") console.log("too late", error.requestId);
- *   else throw error;
+ *   if (!(error instanceof Problem && error.code === "quote_expired")) throw error;
+ *   console.log("too late", error.requestId);
  * }
  * ```
  */
 export class Problem extends Error {
-  /** Stable and machine-readable: `quote_expired`, `insufficient_funds` … */
+  /** Stable and machine-readable, for example `quote_expired`. */
   readonly code: string;
+  /** The HTTP status. */
   readonly status: number;
-  /** The `x-request-id` of the answer: what to name when asking the operator. */
+  /** The `x-request-id` of the response. Quote it when you ask the operator for help. */
   readonly requestId: string | null;
-  /** Every faulty field of a 400, else empty. */
+  /** The field errors of a 400, otherwise empty. */
   readonly errors: readonly { path: string; message: string }[];
-  /** The whole body with its extensions, for example `available` and `required` of `insufficient_funds`. */
+  /** The whole body, including extensions such as `available` and `required` (hex amounts). */
   readonly body: ProblemBody;
-  /** Seconds after which the service wants to be asked again, when it said so. */
+  /** Seconds to wait before a retry, from the header Retry-After (RFC 9110), if it was sent. */
   readonly retryAfterSecs: number | null;
 
   constructor(
     body: ProblemBody,
-    answer: {
+    response: {
       status: number;
       requestId?: string | null;
       retryAfterSecs?: number | null;
@@ -49,30 +51,29 @@ export class Problem extends Error {
   ) {
     const code = body.code ?? "unexpected_answer";
     const text = body.detail ?? body.title ?? "no explanation";
-    super(
-      `${answer.call === undefined ? "" : `${answer.call}: `}${answer.status} ${code}: ${text}`,
-    );
+    const call = response.call === undefined ? "" : `${response.call}: `;
+    super(`${call}${response.status} ${code}: ${text}`);
     this.name = "Problem";
     this.code = code;
-    this.status = answer.status;
-    this.requestId = answer.requestId ?? body.request_id ?? null;
+    this.status = response.status;
+    this.requestId = response.requestId ?? body.request_id ?? null;
     this.errors = body.errors ?? [];
     this.body = body;
-    this.retryAfterSecs = answer.retryAfterSecs ?? null;
+    this.retryAfterSecs = response.retryAfterSecs ?? null;
   }
 }
 
 /**
- * No answer, or none that the service sends: the connection broke, the time ran out, the body was no JSON. What was asked
- * for may or may not have been done: repeat only what is idempotent, as this client itself does.
+ * No response, or none that can be read: the connection broke, the call timed out, or the body was
+ * not JSON. The call may or may not have taken effect. Repeat it only if it is idempotent.
  *
  * @example
  * ```ts
  * try {
  *   await client.custody.createDepositAddress();
  * } catch (error) {
- *   if (error instanceof NoAnswer) console.log("look at depositAddresses() before another try", error.message);
- *   else throw error;
+ *   if (!(error instanceof NoAnswer)) throw error;
+ *   console.log("check depositAddresses() before a retry", error.message);
  * }
  * ```
  */

@@ -2,45 +2,52 @@
 import { type PageOptions, Pages } from "./pages.ts";
 import type { Transport } from "./transport.ts";
 import type { MarketAsset, Match, Quote, QuoteRequest, Side, Venue } from "./types.ts";
-import { only } from "./wire.ts";
+import { pick } from "./wire.ts";
 
-/** What to ask a price for. */
+/** What to request quotes for. */
 export type RequestTerms = MarketAsset & {
-  /** Native units of the asset, 1 or more. */
+  /** Native units of the asset, at least 1. */
   amount: bigint;
   side: Side;
-  /** Whether makers see your user id; false when left out. */
+  /** Whether makers see your user id. Default: false. */
   disclose_identity?: boolean;
-  /** 1–86 400; 300 when left out. */
+  /** 1 to 86 400. Default: 300. */
   expires_in_secs?: number;
 };
 
 /** What to offer on a request. */
 export type QuoteTerms = {
   request_id: string;
-  /** 1–1 000 000: USDC per unit, scaled by 1e6. */
+  /** USDC per unit, scaled by 1e6: an integer from 1 to 1 000 000. */
   price: number;
-  /** 1–300; 30 when left out. */
+  /** 1 to 300. Default: 30. */
   expires_in_secs?: number;
 };
 
-/** How a write is to be made. */
+/** Options of a write. */
 export type WriteOptions = {
   /**
-   * Makes repeating safe for 24 h, also over several processes. When left out, the client makes one for the call, so that
-   * its own repeats are safe.
+   * Makes a repeated call within 24 h return the first result, also from another process. By
+   * default the client generates a key for each call, so that its own retries are safe.
    */
   idempotencyKey?: string;
 };
 
 /**
- * Asking for prices, quoting them, trading. Made by `Client`. Amounts are `bigint`s in native units, prices integers from 1 to
- * 1 000 000: USDC per unit, scaled by 1e6. Wherever one field is asked for, the whole record will do.
+ * Requests, quotes and trades. Created by `Client` as `client.rfq`. Amounts are `bigint`s in native
+ * units. Prices are integers from 1 to 1 000 000: USDC per unit, scaled by 1e6. A method that needs
+ * one field of a record accepts the whole record.
  *
  * @example
  * ```ts
- * const request = await client.rfq.request({ venue_id: "venue_one", asset_id: "0xab", amount: 1_000_000n, side: "Bid" });
- * const { items } = await client.rfq.quotes({ request_id: request.request_id, status: "open", limit: 1 }).page();
+ * const request = await client.rfq.request({
+ *   venue_id: "venue_one",
+ *   asset_id: "0xab",
+ *   amount: 1_000_000n,
+ *   side: "Bid",
+ * });
+ * const { request_id } = request;
+ * const { items } = await client.rfq.quotes({ request_id, status: "open", limit: 1 }).page();
  * if (items[0] !== undefined) await client.rfq.accept(items[0]);
  * else await client.rfq.cancelRequest(request);
  * ```
@@ -53,20 +60,25 @@ export class Rfq {
   }
 
   /**
-   * Asks makers for quotes. `Problem` `open_request_limit`, `venue_paused`.
+   * Opens a request for quotes. Throws `Problem`: `open_request_limit`, `venue_paused`.
    *
    * @example
    * ```ts
-   * const request = await client.rfq.request({ venue_id: "venue_one", asset_id: "0xab", amount: 1_000_000n, side: "Bid" });
+   * const request = await client.rfq.request({
+   *   venue_id: "venue_one",
+   *   asset_id: "0xab",
+   *   amount: 1_000_000n,
+   *   side: "Bid",
+   * });
    * ```
    */
   request(body: RequestTerms, options: WriteOptions = {}): Promise<QuoteRequest> {
-    return this.#write("/rfq/request", only(body, REQUEST_FIELDS), options);
+    return this.#write("/rfq/request", pick(body, REQUEST_FIELDS), options);
   }
 
   /**
-   * Open requests of everyone, newest first; of one venue, or of one book with both ids. `Problem` `invalid_request` for an
-   * `asset_id` without its `venue_id`.
+   * Lists the open requests of all users, newest first: of one book (both ids), of one venue, or of
+   * all venues. Throws `Problem`: `invalid_request` for an `asset_id` without its `venue_id`.
    *
    * @example
    * ```ts
@@ -85,11 +97,12 @@ export class Rfq {
   }
 
   /**
-   * The caller's open requests, newest first, with `best_price` and `quote_count`.
+   * Lists the user's own open requests, newest first, with `best_price` and `quote_count`.
    *
    * @example
    * ```ts
-   * const quoted = (await client.rfq.myRequests().all()).filter(({ quote_count = 0 }) => quote_count > 0);
+   * const requests = await client.rfq.myRequests().all();
+   * const quoted = requests.filter(({ quote_count = 0 }) => quote_count > 0);
    * ```
    */
   myRequests({ limit, last_cursor }: PageOptions = {}): Pages<QuoteRequest> {
@@ -97,12 +110,14 @@ export class Rfq {
   }
 
   /**
-   * Cancels a request, and with it the quotes on it. Repeating it is safe. `Problem` `request_unknown`, `not_request_owner`,
-   * `request_not_open` (matched, with `body.match_id`), `request_expired`.
+   * Cancels a request and the quotes on it. Idempotent, so the client retries it. Throws `Problem`:
+   * `request_unknown`, `not_request_owner`, `request_not_open` (matched, with `body.match_id`),
+   * `request_expired`.
    *
    * @example
    * ```ts
-   * for (const request of await client.rfq.myRequests().all()) await client.rfq.cancelRequest(request);
+   * for (const request of await client.rfq.myRequests().all())
+   *   await client.rfq.cancelRequest(request);
    * ```
    */
   cancelRequest({
@@ -114,30 +129,37 @@ export class Rfq {
       method: "DELETE",
       path: "/rfq/request",
       body: { request_id },
-      safe: true,
+      idempotent: true,
     });
   }
 
   /**
-   * A firm quote: what you would deliver is set aside until it ends. `Problem` `request_unknown`, `own_request`,
-   * `request_not_open`, `request_expired`, `venue_paused`, `open_quote_limit`, `insufficient_funds`.
+   * Places a firm quote and reserves what the maker would deliver until the quote ends. Throws
+   * `Problem`: `request_unknown`, `own_request`, `request_not_open`, `request_expired`,
+   * `venue_paused`, `open_quote_limit`, `insufficient_funds`.
    *
    * @example
    * ```ts
-   * // 0.65 USDC for each unit, for a minute.
-   * const quote = await client.rfq.quote({ request_id: request.request_id, price: 650_000, expires_in_secs: 60 });
+   * // 0.65 USDC per unit, for one minute.
+   * const quote = await client.rfq.quote({
+   *   request_id: request.request_id,
+   *   price: 650_000,
+   *   expires_in_secs: 60,
+   * });
    * ```
    */
   quote(body: QuoteTerms, options: WriteOptions = {}): Promise<Quote> {
-    return this.#write("/rfq/quote", only(body, QUOTE_FIELDS), options);
+    return this.#write("/rfq/quote", pick(body, QUOTE_FIELDS), options);
   }
 
   /**
-   * Quotes on one of the caller's requests, the best for the requester first. `Problem` `request_unknown`, `not_request_owner`.
+   * Lists the quotes on one of the user's own requests, the best price for the requester first.
+   * Throws `Problem`: `request_unknown`, `not_request_owner`.
    *
    * @example
    * ```ts
-   * const { items } = await client.rfq.quotes({ request_id: request.request_id, status: "open", limit: 1 }).page();
+   * const { request_id } = request;
+   * const { items } = await client.rfq.quotes({ request_id, status: "open", limit: 1 }).page();
    * const best = items[0];
    * ```
    */
@@ -151,7 +173,7 @@ export class Rfq {
   }
 
   /**
-   * The caller's own quotes, newest first.
+   * Lists the user's own quotes, newest first.
    *
    * @example
    * ```ts
@@ -167,12 +189,14 @@ export class Rfq {
   }
 
   /**
-   * Cancels a quote and releases its funds. Repeating it is safe. `Problem` `quote_unknown`, `not_quote_owner`, `quote_not_open`
-   * (with `body.status`, and `body.match_id` when it was accepted).
+   * Cancels a quote and releases its reserve. Idempotent, so the client retries it. Throws
+   * `Problem`: `quote_unknown`, `not_quote_owner`, `quote_not_open` (with `body.status`, and
+   * `body.match_id` if it was accepted).
    *
    * @example
    * ```ts
-   * for await (const quote of client.rfq.myQuotes({ status: "open" })) await client.rfq.cancelQuote(quote);
+   * const quotes = client.rfq.myQuotes({ status: "open" });
+   * for await (const quote of quotes) await client.rfq.cancelQuote(quote);
    * ```
    */
   cancelQuote({
@@ -184,13 +208,14 @@ export class Rfq {
       method: "DELETE",
       path: "/rfq/quote",
       body: { quote_id },
-      safe: true,
+      idempotent: true,
     });
   }
 
   /**
-   * Cancels every fitting quote of the caller that was committed before it, all of them without a filter: stop quoting first.
-   * Not repeated by the client: a second run may cancel what was quoted in between.
+   * Cancels all of the user's open quotes, or those that match every given id. A quote still in
+   * flight can be placed after it, so stop quoting first. The client does not retry it after a lost
+   * response, because a second call could cancel newer quotes.
    *
    * @example
    * ```ts
@@ -209,8 +234,9 @@ export class Rfq {
   }
 
   /**
-   * Trades: both sides settle in one commit, the other quotes end. Repeating it answers the same match. `Problem`
-   * `quote_unknown`, `not_request_owner`, `quote_not_open`, `request_not_open`, `quote_expired`, `venue_paused`,
+   * Accepts a quote. Both sides settle in one commit and the other quotes on the request end.
+   * Idempotent: a repeated call returns the same match. Throws `Problem`: `quote_unknown`,
+   * `not_request_owner`, `quote_not_open`, `request_not_open`, `quote_expired`, `venue_paused`,
    * `insufficient_funds` (with `body.available` and `body.required`), `balance_limit`.
    *
    * @example
@@ -224,16 +250,17 @@ export class Rfq {
       method: "POST",
       path: "/rfq/accept",
       body: { quote_id },
-      safe: true,
+      idempotent: true,
     });
   }
 
   /**
-   * The caller's matches on either side, newest first.
+   * Lists the user's matches as requester and as maker, newest first.
    *
    * @example
    * ```ts
-   * for await (const { role, side, amount, price } of client.rfq.matches()) console.log(role, side, amount, price / 1e6);
+   * for await (const { role, side, amount, price } of client.rfq.matches())
+   *   console.log(role, side, amount, price / 1e6);
    * ```
    */
   matches({ limit, last_cursor }: PageOptions = {}): Pages<Match> {
@@ -245,12 +272,12 @@ export class Rfq {
     body: object,
     { idempotencyKey = crypto.randomUUID() }: WriteOptions,
   ): Promise<T> {
-    // In the body, so that a signature covers it.
+    // The key is in the body, so that the signature covers it.
     return this.#transport.call({
       method: "POST",
       path,
       body: { ...body, idempotency_key: idempotencyKey },
-      safe: true,
+      idempotent: true,
     });
   }
 }

@@ -1,21 +1,22 @@
 /**
- * The signature of a request with an API key, for people who bring their own HTTP.
+ * The signature of a request with an API key, for callers with their own HTTP client.
  *
- * The message is `{timestamp_ms}\n{METHOD}\n{PATH_AND_QUERY}\n{BODY}`, its HMAC-SHA256 is keyed with the UTF-8 bytes of
- * the secret's text and written in Base64. Sign the bytes that you send and the target as it goes over the wire.
+ * The signed message is `{timestamp_ms}\n{METHOD}\n{PATH_AND_QUERY}\n{BODY}`. The signature is its
+ * HMAC-SHA256 (RFC 2104) in Base64 (RFC 4648). The key is the UTF-8 text of the secret. Sign the
+ * exact bytes of the body and the exact request target that you send.
  */
 
 /** What a signature covers. */
 export type SignInput = {
-  /** The secret's text, as POST /auth/api-keys gave it. It is not decoded: its characters are the key. */
+  /** The secret as POST /auth/api-keys returned it. Do not decode it. */
   secret: string;
-  /** Unix time in milliseconds; the server accepts 30 s either side of its own. */
+  /** Unix time in milliseconds. The service accepts 30 s of difference by default. */
   timestampMs: number;
-  /** In any case; it is signed in capitals. */
+  /** The HTTP method, in upper or lower case. */
   method: string;
-  /** The full request target with the query, for example `/rfq/quote?request_id=0190…`. */
+  /** The request target including the query, for example `/rfq/quote?request_id=0190…`. */
   pathAndQuery: string;
-  /** The exact bytes of the body, or its text (signed as UTF-8); nothing when there is no body. */
+  /** The exact bytes of the body, or its text (signed as UTF-8). Omit it if there is no body. */
   body?: Uint8Array | string;
 };
 
@@ -26,15 +27,16 @@ export type SignedHeaders = {
   "X-Hmac-Signature": string;
 };
 
-/** Named by what makes it: Node's own types do not declare `CryptoKey`. */
+/** WebCrypto's key type. Node's own types do not declare `CryptoKey`. */
 export type HmacKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 
 /**
- * The bytes that are signed: three lines and the body.
+ * Returns the bytes to sign: three lines, then the body.
  *
  * @example
  * ```ts
- * const bytes = canonicalMessage({ timestampMs: 1_763_000_000_123, method: "GET", pathAndQuery: "/auth/whoami" });
+ * const pathAndQuery = "/auth/whoami";
+ * const bytes = canonicalMessage({ timestampMs: 1_763_000_000_123, method: "GET", pathAndQuery });
  * console.log(new TextDecoder().decode(bytes)); // "1763000000123\nGET\n/auth/whoami\n"
  * ```
  */
@@ -52,13 +54,17 @@ export function canonicalMessage(input: Omit<SignInput, "secret">): Uint8Array<A
 }
 
 /**
- * The value of `X-Hmac-Signature`: Base64 of HMAC-SHA256 over the canonical message. Needs WebCrypto: in browsers a page
- * served over https, or from localhost.
+ * Returns the value of `X-Hmac-Signature`: Base64 of the HMAC-SHA256 of the canonical message.
+ * Needs WebCrypto, which browsers provide only on https pages and on localhost.
  *
  * @example
  * ```ts
- * const timestampMs = Date.now();
- * const signature = await sign({ secret: "c2VjcmV0", timestampMs, method: "GET", pathAndQuery: "/auth/whoami" });
+ * const signature = await sign({
+ *   secret: "c2VjcmV0",
+ *   timestampMs: Date.now(),
+ *   method: "GET",
+ *   pathAndQuery: "/auth/whoami",
+ * });
  * ```
  */
 export async function sign(input: SignInput): Promise<string> {
@@ -66,7 +72,7 @@ export async function sign(input: SignInput): Promise<string> {
 }
 
 /**
- * All three headers of a signed request. Send the same `body` that was signed, byte for byte.
+ * Returns the three headers of a signed request. Send exactly the `body` that was signed.
  *
  * @example
  * ```ts
@@ -87,7 +93,7 @@ export async function signedHeaders(
   return headersOf(input.apiKeyId, input.timestampMs, await sign(input));
 }
 
-/** A secret as a key that WebCrypto signs with; importing it once saves a third of a request's cost. */
+/** Imports a secret as a WebCrypto key. Importing once saves a third of a request's cost. */
 export function importSecret(secret: string): Promise<HmacKey> {
   const bytes = new TextEncoder().encode(secret);
   return crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);

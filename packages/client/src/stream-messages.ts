@@ -1,25 +1,32 @@
-/** Everything that comes down a socket. */
+/** All messages of a websocket. */
 import type { Deposit, Match, Quote, QuoteRequest, Scope, Withdrawal } from "./types.ts";
 
-/** Distributes over a union of types, so that each message type can be told from the others. */
+/** Distributes over a union of message types, so that `type` discriminates between them. */
 type Frame<Type extends string, Data> = Type extends string
   ? {
       type: Type;
+      /** Name of the stream, for example `book:venue_one:0xab`. */
       stream: string;
-      /** Grows by one per stream; `hello`, `snapshot` and `resync` tell the last number without using one up. */
+      /** Grows by one per event. `hello`, `snapshot` and `resync` repeat the last number. */
       seq: number;
+      /** RFC 3339. */
       at: string;
       data: Data;
     }
   : never;
 
+/** Why a request closed. */
 export type EndReason = "matched" | "cancelled" | "expired";
 
-/** In the order of the stream, each once, whatever happened to the connection in between. */
+/** A message of a stream. Messages arrive in order, each exactly once, across reconnections. */
 export type StreamMessage =
   | Frame<"hello", { scopes: Scope[]; server_time: string }>
+  /** `more`: another part of the same snapshot follows. */
   | Frame<"snapshot", { requests: QuoteRequest[]; more: boolean }>
-  /** What was missed cannot be replayed: a snapshot follows, or on the account stream read again by REST. */
+  /**
+   * Missed events cannot be replayed. A snapshot follows; on the account stream there is none, so
+   * read your records again with the client's methods.
+   */
   | Frame<"resync", { reason: string }>
   | Frame<"request.opened", QuoteRequest>
   | Frame<"request.closed", { request_id: string; reason: EndReason }>
@@ -49,7 +56,7 @@ export type StreamMessageOf<Type extends StreamMessage["type"]> = Extract<
   { type: Type }
 >;
 
-/** What is handled here and never shown: the answer to `ping`, and answers to commands. */
+/** Messages that the client handles itself: pongs and the results of commands. */
 export type ControlMessage =
   | { type: "pong"; seq: number }
   | { type: "result"; id: string | null; data: unknown }

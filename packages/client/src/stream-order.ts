@@ -1,14 +1,15 @@
-/** Which messages may be shown, and in which order: pure, so that every arrival order can be tested. */
+/** Puts messages in order. Pure, so that tests can cover every order of arrival. */
 import type { StreamMessage } from "./stream-messages.ts";
 
-/** More out of order than this is a broken connection, not a short overtaking. */
+/** With more messages out of order than this, the connection is broken. */
 const MOST_HELD = 1_000;
 
+/** The order of one stream, across its connections. */
 export class StreamOrder {
   readonly #hasSnapshot: boolean;
-  /** The last number shown; null while a snapshot is awaited. */
+  /** Number of the last delivered event, null until the first snapshot. */
   #last: number | null;
-  /** The last number that the server says it has sent. */
+  /** The last number that the service reports as sent. */
   #sent = 0;
   readonly #held = new Map<number, StreamMessage>();
 
@@ -17,12 +18,12 @@ export class StreamOrder {
     this.#last = options.since ?? null;
   }
 
-  /** What to reconnect with; null: with a new snapshot. */
+  /** The number to reconnect with. Null: reconnect without one, for a new snapshot. */
   get since(): number | null {
     return this.#last;
   }
 
-  /** The messages to show now, of this one and of those that waited for it. */
+  /** Returns the messages to deliver now: this one and those that waited for it. */
   take(message: StreamMessage): StreamMessage[] {
     switch (message.type) {
       case "hello":
@@ -40,16 +41,17 @@ export class StreamOrder {
     }
   }
 
+  /** Records the number in a pong: the last one that the service has sent. */
   pong(seq: number): void {
     this.#sent = Math.max(this.#sent, seq);
   }
 
-  /** Something that the server has sent is missing. */
+  /** Whether an event that the service has sent is missing. */
   get hasGap(): boolean {
     return this.#last !== null && (this.#held.size > 0 || this.#sent > this.#last);
   }
 
-  /** A new connection replays what is missing; what was held is replayed with it. */
+  /** Drops what was held, because the next connection replays it. */
   disconnected(): void {
     this.#held.clear();
     this.#sent = 0;

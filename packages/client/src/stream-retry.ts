@@ -1,24 +1,30 @@
-/** When a stream connects again, and when never: pure, so that it can be tested without waiting. */
+/** Whether and when a stream reconnects. Pure, so that tests need not wait. */
 import { NoAnswer, Problem } from "./problem.ts";
 
 const FIRST_DELAY_MS = 250;
 const LONGEST_DELAY_MS = 10_000;
-/** No `retry-after` is obeyed for longer: asking once an hour harms nobody, and a timer cannot hold every number. */
+/**
+ * Longest Retry-After that is honoured. Retrying once an hour is harmless, and timers overflow at
+ * large delays.
+ */
 const LONGEST_REST_SECS = 3_600;
-/** RFC 9110: a request that came too slowly; RFC 8470: too early; RFC 6585: too often. */
-const PASSING = new Set([408, 425, 429]);
+/** Request Timeout (RFC 9110), Too Early (RFC 8470), Too Many Requests (RFC 6585). */
+const TRANSIENT = new Set([408, 425, 429]);
 
-/** Whether a later attempt may fare better. A redirect or another 4xx is about credential or address, which stay as they are. */
-export function mayPass(error: unknown): error is Problem | NoAnswer {
+/**
+ * Whether a later attempt may succeed. Redirects and other 4xx concern the credential or the
+ * address, which do not change.
+ */
+export function isTransient(error: unknown): error is Problem | NoAnswer {
   return (
     error instanceof NoAnswer ||
-    (error instanceof Problem && (error.status >= 500 || PASSING.has(error.status)))
+    (error instanceof Problem && (error.status >= 500 || TRANSIENT.has(error.status)))
   );
 }
 
 /**
- * Milliseconds before the next attempt: what the service asked for, and a growing random time on top, so that those who were
- * told the same do not come back together.
+ * Milliseconds before the next attempt: the Retry-After of the service, plus a growing random delay
+ * so that clients that received the same Retry-After do not reconnect together.
  */
 export function reconnectDelay(
   error: Problem | NoAnswer | null,

@@ -1,50 +1,39 @@
 /**
- * A stream that stays: it fetches its own tickets, notices silence and gaps, reconnects where it was, and shows every
- * message once and in order. It ends when you close it, or when the service refuses it for a reason that will not pass.
+ * A stream that reconnects. It creates its own tickets, detects silence and gaps, resumes where it
+ * stopped, and delivers every message once and in order. It ends when it is closed, or when the
+ * service rejects it for a reason that a retry cannot change.
  */
 import { deferred } from "./deferred.ts";
 import { Inbox } from "./inbox.ts";
 import { NoAnswer, Problem } from "./problem.ts";
 import type { ControlMessage, StreamMessage } from "./stream-messages.ts";
 import { StreamOrder } from "./stream-order.ts";
-import { mayPass, reconnectDelay } from "./stream-retry.ts";
+import { isTransient, reconnectDelay } from "./stream-retry.ts";
+import { watchConnection } from "./stream-watch.ts";
 import { sleep } from "./transport.ts";
 import type { Match, Quote } from "./types.ts";
+import { closeQuietly, globalWebSocket, type WebSocketLike } from "./websocket.ts";
 import { decode } from "./wire.ts";
 
-/** `type` is not used; an event of any runtime has it, which makes each a SocketEvent for the compiler. */
-type SocketEvent = {
-  readonly type?: string;
-  readonly data?: unknown;
-  readonly code?: number;
-  readonly reason?: string;
-};
-
-/** What is used of a WebSocket. */
-export type WebSocketLike = {
-  send(text: string): void;
-  close(code?: number, reason?: string): void;
-  addEventListener(
-    type: "open" | "message" | "close" | "error",
-    listener: (event: SocketEvent) => void,
-  ): void;
-};
-
-/** What a stream is made of; `Client` fills in all but `since` and `onDisconnect`. */
+/** The options of a stream. `Client` provides all but `since` and `onDisconnect`. */
 export type StreamOptions = {
   /** `wss://…/rfq/stream` or `wss://…/account/stream`. */
   url: string;
-  /** `venue_id` and `asset_id` of /rfq/stream. */
+  /** `venue_id` and `asset_id` for /rfq/stream. */
   query: Record<string, string>;
-  /** Asked for a fresh one before each connection. */
+  /** Creates a ticket. Called before each connection. */
   ticket: () => Promise<{ ticket: string }>;
-  /** Asked after a socket without a hello, which itself never tells why: throws the reason, if the service names one. */
+  /**
+   * Throws the reason why a connection was rejected, if the service reports one. Called when a
+   * connection ends before the hello message, because a websocket does not report why.
+   */
   whyRefused?: (() => Promise<void>) | undefined;
-  /** The number after which to go on, from an earlier run; a snapshot, or only what is new, when left out. */
+  /** Resume after this message number. Default: a snapshot, or only new events of the account. */
   since?: number | undefined;
   /**
-   * Told each time that the connection is lost or could not be made, before the next attempt. `error`: why, if the service
-   * told or could not be asked; `attempt` counts from the last hello. Close the stream here when it has tried long enough.
+   * Called each time the connection is lost or cannot be made, before the next attempt. `error` is
+   * the reason, if known. `attempt` counts from the last hello message. Call `close` here to stop
+   * retrying.
    */
   onDisconnect?:
     | ((event: {
@@ -54,11 +43,11 @@ export type StreamOptions = {
         error: Problem | NoAnswer | null;
       }) => void)
     | undefined;
-  /** The runtime's own when left out. */
+  /** Default: the global `WebSocket`. */
   webSocket?: (new (url: string) => WebSocketLike) | undefined;
 };
 
-/** How a connection ended. `greeted`: it had said hello. */
+/** How a connection ended. `greeted`: the hello message had arrived. */
 type Ended = { code: number; reason: string; greeted: boolean };
 
 type Command = {
@@ -68,24 +57,21 @@ type Command = {
   timer: ReturnType<typeof setTimeout>;
 };
 
-const PING_INTERVAL_MS = 15_000;
-/** A connection that says nothing for so long after a ping is dead. */
-const SILENCE_MS = 10_000;
-/** The time the service has to fill a gap that a pong showed. */
-const GAP_MS = 5_000;
-const HELLO_TIMEOUT_MS = 15_000;
 const COMMAND_TIMEOUT_MS = 30_000;
 
 /**
- * The messages of a stream, each once and in order, over as many connections as it takes. Made by `client.bookStream`,
- * `client.venueStream` and `client.accountStream`. It has one reader at a time.
+ * The messages of a stream, in order, each exactly once, across reconnections. Created by
+ * `client.bookStream`, `client.venueStream` and `client.accountStream`. It supports one loop at a
+ * time.
  *
  * @example
  * ```ts
- * const stream = client.accountStream({ onDisconnect: ({ code, reason }) => console.log("lost the connection", code, reason) });
+ * const stream = client.accountStream({
+ *   onDisconnect: ({ code, reason }) => console.log("lost the connection", code, reason),
+ * });
  * for await (const message of stream) {
  *   if (message.type === "deposit.credited") console.log(message.data.amount);
- *   // What was missed is gone from the log: read it by REST.
+ *   // Missed events cannot be replayed, so read the current state.
  *   if (message.type === "resync") console.log(await client.custody.usdcBalance());
  * }
  * ```
@@ -97,7 +83,7 @@ export class Stream implements AsyncIterable<StreamMessage> {
   readonly #commands = new Map<string, Command>();
   readonly #stop = new AbortController();
   #socket: WebSocketLike | null = null;
-  /** The socket has said hello. */
+  /** The hello message of this connection has arrived. */
   #open = false;
   #running = false;
   #reading = false;
@@ -106,17 +92,17 @@ export class Stream implements AsyncIterable<StreamMessage> {
   constructor(options: StreamOptions) {
     this.#options = options;
     const { since } = options;
-    // The service would refuse each upgrade with it.
+    // Checked here, because the service would reject every upgrade with it.
     if (since !== undefined && !(Number.isSafeInteger(since) && since >= 0))
-      throw new RangeError("`since` is the number of a message: an integer, 0 or more.");
+      throw new RangeError("`since` must be the number of a message: an integer of at least 0.");
     this.#order = new StreamOrder({ hasSnapshot: !options.url.endsWith("/account/stream"), since });
-    // Someone who never asks for `ready` must not get an unhandled rejection from it.
+    // Without a call of `ready`, its rejection would be unhandled.
     this.#ready.promise.catch(() => {});
   }
 
   /**
-   * Where this stream stands, the number of the last message that arrived in order: give it as `since` to the next run, once
-   * you have read what has arrived. Null while the first snapshot is awaited.
+   * Number of the last message that arrived in order, null until the first snapshot. After you have
+   * read all messages, store it and pass it as `since` to the next stream.
    *
    * @example
    * ```ts
@@ -129,10 +115,11 @@ export class Stream implements AsyncIterable<StreamMessage> {
   }
 
   /**
-   * Connects, and resolves when the service has said hello. Throws the `Problem` that ends the stream when the service refuses
-   * ticket or socket for good: `scope_missing`, `ip_not_allowed`, `account_frozen`, `api_key_revoked`, `invalid_request` …
-   * It tries on, and `onDisconnect` hears of it, while the service cannot be reached, asks for patience (429, 5xx), or refuses
-   * the socket without a reason that HTTPS tells too: `socket_limit`, or a proxy that lets no websocket pass.
+   * Connects, and resolves when the service has sent its hello message. Retries while the service
+   * is unreachable, returns 429 or 5xx, or rejects the socket without a reason that a request can
+   * find (`socket_limit`, or a proxy without websockets), calling `onDisconnect` each time. Throws
+   * the `Problem` that ends the stream otherwise, for example `scope_missing`, `ip_not_allowed`,
+   * `account_frozen`, `api_key_revoked` or `invalid_request`.
    *
    * @example
    * ```ts
@@ -145,7 +132,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
   }
 
   /**
-   * Messages until `close`, or until the stream ends with a `Problem`. Leaving the loop closes the stream.
+   * Yields messages until the stream is closed, or throws the `Problem` that ends it. Leaving the
+   * loop closes the stream.
    *
    * @example
    * ```ts
@@ -156,7 +144,9 @@ export class Stream implements AsyncIterable<StreamMessage> {
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<StreamMessage, void, undefined> {
     if (this.#reading)
-      throw new Error("A stream has one reader at a time: each message is shown once.");
+      throw new Error(
+        "A stream supports one loop at a time, because it delivers each message once.",
+      );
     this.#reading = true;
     this.#start();
     try {
@@ -172,12 +162,18 @@ export class Stream implements AsyncIterable<StreamMessage> {
   }
 
   /**
-   * A firm quote over the socket (an API key's ticket only); `price` is scaled by 1e6. Repeated by itself when the connection
-   * breaks. `Problem` as `client.rfq.quote`, `scope_missing`; `NoAnswer` after 30 s: it may have been placed.
+   * Places a firm quote over the socket. `price` is USDC per unit, scaled by 1e6. Needs a client
+   * with an API key. The client sends it again with the same idempotency key after a reconnection.
+   * Throws `Problem` like `client.rfq.quote`, or `scope_missing`. Throws `NoAnswer` after 30 s
+   * without a result: the quote may or may not have been placed.
    *
    * @example
    * ```ts
-   * const quote = await stream.quote({ request_id: request.request_id, price: 650_000, expires_in_secs: 60 });
+   * const quote = await stream.quote({
+   *   request_id: request.request_id,
+   *   price: 650_000,
+   *   expires_in_secs: 60,
+   * });
    * ```
    */
   quote(terms: {
@@ -191,7 +187,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
   }
 
   /**
-   * Cancels a quote over the socket. `Problem` as `client.rfq.cancelQuote`.
+   * Cancels a quote over the socket. Throws like `client.rfq.cancelQuote`, or `NoAnswer` after 30 s
+   * without a result.
    *
    * @example
    * ```ts
@@ -208,12 +205,13 @@ export class Stream implements AsyncIterable<StreamMessage> {
   }
 
   /**
-   * Trades over the socket. `Problem` as `client.rfq.accept`.
+   * Accepts a quote over the socket. Throws like `client.rfq.accept`, or `NoAnswer` after 30 s
+   * without a result.
    *
    * @example
    * ```ts
-   * for await (const message of stream) {
-   *   if (message.type === "quote.received" && message.data.price <= 500_000) await stream.accept(message.data);
+   * for await (const { type, data } of stream) {
+   *   if (type === "quote.received" && data.price <= 500_000) await stream.accept(data);
    * }
    * ```
    */
@@ -222,7 +220,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
   }
 
   /**
-   * Ends the stream; what has arrived can still be read. Commands without an answer throw `NoAnswer`.
+   * Ends the stream. Messages that have arrived can still be read. Commands without a result throw
+   * `NoAnswer`.
    *
    * @example
    * ```ts
@@ -247,15 +246,15 @@ export class Stream implements AsyncIterable<StreamMessage> {
         if (greeted) attempt = 1;
         this.#options.onDisconnect?.({ ...lost, attempt });
         await sleep(reconnectDelay(lost.error, attempt), this.#stop.signal);
-        await this.#inbox.roomAgain();
+        await this.#inbox.caughtUp();
       }
     } catch (error) {
-      // Or only the sleep was broken off, by an end that came before this one.
+      // Has no effect if `close` has ended the stream and only interrupted the sleep.
       this.#end(error);
     }
   }
 
-  /** One connection, and why there is none if the service tells. Throws what no later attempt would change. */
+  /** Makes one connection. Returns why it ended, or throws an error that a retry cannot change. */
   async #attempt(): Promise<Ended & { error: Problem | NoAnswer | null }> {
     let ended: Ended = { code: 1006, reason: "no ticket", greeted: false };
     try {
@@ -263,12 +262,12 @@ export class Stream implements AsyncIterable<StreamMessage> {
       if (!ended.greeted && !this.#stop.signal.aborted) await this.#options.whyRefused?.();
       return { ...ended, error: null };
     } catch (error) {
-      if (mayPass(error)) return { ...ended, error };
+      if (isTransient(error)) return { ...ended, error };
       throw error;
     }
   }
 
-  /** From ticket to close. */
+  /** Connects with a new ticket and returns when the connection has ended. */
   async #connect(): Promise<Ended> {
     const { ticket } = await this.#options.ticket();
     if (this.#stop.signal.aborted) return { code: 1000, reason: "closed", greeted: false };
@@ -315,18 +314,18 @@ export class Stream implements AsyncIterable<StreamMessage> {
       case "pong":
         return this.#order.pong(message.seq);
       case "result":
-        return this.#answered(message.id, (command) => command.resolve(message.data));
+        return this.#finish(message.id, (command) => command.resolve(message.data));
       case "error":
-        return this.#answered(message.id, (command) =>
+        return this.#finish(message.id, (command) =>
           command.reject(
             new Problem(message.data, { status: Number(message.data["status"] ?? 0) }),
           ),
         );
       default:
-        // Not of a stream: something newer than this client.
+        // A message type that is newer than this client and not part of the stream.
         if (!Number.isSafeInteger(message.seq)) return;
-        for (const shown of this.#order.take(message))
-          if (!this.#inbox.put(shown)) closeQuietly(this.#socket);
+        for (const next of this.#order.take(message))
+          if (!this.#inbox.put(next)) closeQuietly(this.#socket);
         if (message.type !== "hello") return;
         greeted();
         this.#open = true;
@@ -343,15 +342,15 @@ export class Stream implements AsyncIterable<StreamMessage> {
       if (this.#stop.signal.aborted) return reject(new NoAnswer(op, "the stream is closed"));
       const timer = setTimeout(() => {
         this.#commands.delete(id);
-        reject(new NoAnswer(op, "no answer in time"));
+        reject(new NoAnswer(op, "no result in time"));
       }, COMMAND_TIMEOUT_MS);
-      // What the service answers to an op is what T says in the methods above.
+      // The public methods name the result type of their command.
       this.#commands.set(id, { frame, resolve: (data) => resolve(data as T), reject, timer });
       if (this.#open) this.#socket?.send(frame);
     });
   }
 
-  #answered(id: string | null, settle: (command: Command) => void): void {
+  #finish(id: string | null, settle: (command: Command) => void): void {
     const command = id === null ? undefined : this.#commands.get(id);
     if (id === null || command === undefined) return;
     this.#commands.delete(id);
@@ -362,79 +361,25 @@ export class Stream implements AsyncIterable<StreamMessage> {
   #end(error: unknown): void {
     if (this.#stop.signal.aborted) return;
     this.#stop.abort(new Error("the stream is closed"));
-    this.#ready.reject(error ?? new NoAnswer("stream", "closed before it was open"));
+    this.#ready.reject(error ?? new NoAnswer("stream", "closed before the first hello message"));
     this.#inbox.end(error);
     for (const id of this.#commands.keys())
-      this.#answered(id, (command) =>
+      this.#finish(id, (command) =>
         command.reject(error ?? new NoAnswer("command", "the stream was closed")),
       );
     closeQuietly(this.#socket);
   }
 }
 
-/** Null for what cannot be read: if it was a message of the stream, it is missed as a gap and asked for again. */
+/**
+ * Parses a frame. Returns null if it cannot be read: a lost stream message then shows as a gap and
+ * is replayed.
+ */
 function readFrame(text: string): StreamMessage | ControlMessage | null {
   try {
-    // The service's messages are trusted to have the shape of its published description.
+    // The client trusts the service to send what its AsyncAPI description says.
     return decode(text) as StreamMessage | ControlMessage | null;
   } catch {
     return null;
-  }
-}
-
-/** Pings, and gives the connection up when it is silent, when a gap stays, or when hello does not come. */
-function watchConnection(socket: WebSocketLike, order: StreamOrder) {
-  const gaveUp = deferred<string>();
-  let heardAt = Date.now();
-  let pingedAt: number | null = null;
-  let gapSince: number | null = null;
-  let greeted = false;
-  const startedAt = heardAt;
-  const timer = setInterval(() => {
-    const now = Date.now();
-    if (!greeted) {
-      if (now - startedAt > HELLO_TIMEOUT_MS) gaveUp.resolve("no hello");
-      return;
-    }
-    if (pingedAt !== null && heardAt < pingedAt && now - pingedAt > SILENCE_MS)
-      gaveUp.resolve("silence");
-    gapSince = order.hasGap ? (gapSince ?? now) : null;
-    if (gapSince !== null && now - gapSince > GAP_MS) gaveUp.resolve("a gap was not filled");
-    if (pingedAt === null || now - pingedAt > PING_INTERVAL_MS) {
-      pingedAt = now;
-      sendQuietly(socket, "ping");
-    }
-  }, 1_000);
-  return {
-    gaveUp: gaveUp.promise,
-    heard: () => void (heardAt = Date.now()),
-    greeted: () => void (greeted = true),
-    end: () => clearInterval(timer),
-  };
-}
-
-function globalWebSocket(): new (url: string) => WebSocketLike {
-  if (typeof WebSocket === "undefined") {
-    throw new Error(
-      "This runtime has no WebSocket: give the client the option `webSocket`, for example the class of the package ws.",
-    );
-  }
-  // Every runtime's class fits; their declared types differ from each other.
-  return WebSocket as unknown as new (url: string) => WebSocketLike;
-}
-
-function sendQuietly(socket: WebSocketLike, text: string): void {
-  try {
-    socket.send(text);
-  } catch {
-    // Closing already; its close event follows.
-  }
-}
-
-function closeQuietly(socket: WebSocketLike | null): void {
-  try {
-    socket?.close(1000);
-  } catch {
-    // Closed already.
   }
 }

@@ -1,23 +1,23 @@
-/** One call: signed, sent, understood, and repeated where that is safe. */
+/** One call: signs it, sends it, reads the response and retries where that is safe. */
 import { NoAnswer, Problem, type ProblemBody } from "./problem.ts";
 import { type HmacKey, headersOf, importSecret, signWith } from "./sign.ts";
 import { type QueryValue, decode, encode, targetOf } from "./wire.ts";
 
-/** An API key (works until it is revoked) or a session's token (works for an hour). */
+/** An API key, valid until revoked, or the access token of a session. */
 export type Credential = { apiKeyId: string; secret: string } | { accessToken: string };
 
-/** How the service is reached. */
+/** How to reach the service. */
 export type TransportOptions = {
-  /** Where the service is, for example `https://rfq.example.com`. */
+  /** For example `https://rfq.example.com`. */
   baseUrl: string;
   credential?: Credential;
-  /** Milliseconds for one attempt; 30 000 when left out. */
+  /** Milliseconds for each attempt. Default: 30 000. */
   timeoutMs?: number;
-  /** Attempts for a safe call, the first included; 5 when left out, 1 turns repeating off. */
+  /** Most attempts of a call, including the first. Default: 5. With 1, nothing is retried. */
   attempts?: number;
-  /** The runtime's own when left out. */
+  /** Default: the global `fetch`. */
   fetch?: typeof fetch;
-  /** Milliseconds since 1970; the runtime's clock when left out. */
+  /** Milliseconds since 1970. Default: `Date.now`. */
   now?: () => number;
 };
 
@@ -27,28 +27,28 @@ export type Call = {
   query?: Record<string, QueryValue>;
   body?: object;
   /** Sent without a credential. */
-  open?: boolean;
-  /** Doing it twice is the same as doing it once, so a lost answer may be asked for again. */
-  safe?: boolean;
-  /** Not repeated here: its caller does that. */
+  public?: boolean;
+  /** Retried after a lost response, because repeating it changes nothing. Default: true for GET. */
+  idempotent?: boolean;
+  /** Not retried here, because the caller does so. */
   once?: boolean;
 };
 
 type ToSign = { method: string; url: URL; body: Uint8Array | undefined; offsetMs: number };
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-/** Enough to outlast a deploy or a crashed process: two to three seconds together. */
+/** Their delays, two to three seconds in total, outlast a deployment or a crashed process. */
 const DEFAULT_ATTEMPTS = 5;
 const FIRST_DELAY_MS = 200;
 const LONGEST_DELAY_MS = 5_000;
-/** A service that wants a longer rest than this gets it from the caller, not from a sleeping client. */
+/** For a longer Retry-After the call throws, and the caller decides when to retry. */
 const LONGEST_RETRY_AFTER_SECS = 30;
 
 export class Transport {
   readonly baseUrl: string;
   readonly #options: TransportOptions;
   #key: Promise<HmacKey> | null = null;
-  /** Server time minus ours, learned from a refused timestamp. */
+  /** The service's clock minus ours, learned from a rejected timestamp. */
   #clockOffsetMs = 0;
 
   constructor(options: TransportOptions) {
@@ -66,7 +66,7 @@ export class Transport {
     for (let attempt = 1; ; attempt++) {
       const offsetMs = this.#clockOffsetMs;
       try {
-        // The service's answers are trusted to have the shape of its published description.
+        // The client trusts the service to send what its OpenAPI description says.
         return (await this.#attempt(call, offsetMs)) as T;
       } catch (error) {
         if (!clockCorrected && this.#correctClock(error, offsetMs)) {
@@ -76,7 +76,7 @@ export class Transport {
         }
         const delayMs =
           attempt < attempts
-            ? retryDelay(error, call.safe ?? call.method === "GET", attempt)
+            ? retryDelay(error, call.idempotent ?? call.method === "GET", attempt)
             : null;
         if (delayMs === null) throw error;
         await sleep(delayMs);
@@ -90,7 +90,7 @@ export class Transport {
     const body = call.body === undefined ? undefined : encode(call.body);
     const headers: Record<string, string> = { accept: "application/json" };
     if (body !== undefined) headers["content-type"] = "application/json";
-    if (call.open !== true)
+    if (call.public !== true)
       Object.assign(
         headers,
         await this.#credentialHeaders({ method: call.method, url, body, offsetMs }),
@@ -109,9 +109,9 @@ export class Transport {
       });
       text = await response.text();
     } catch (error) {
-      throw new NoAnswer(name, timeout.aborted ? "no answer in time" : reasonOf(error), error);
+      throw new NoAnswer(name, timeout.aborted ? "no response in time" : reasonOf(error), error);
     }
-    return understand(name, response, text);
+    return readResponse(name, response, text);
   }
 
   async #credentialHeaders({
@@ -122,7 +122,9 @@ export class Transport {
   }: ToSign): Promise<Record<string, string>> {
     const { credential } = this;
     if (credential === null)
-      throw new Error("This call needs a credential: log in, or give the client an API key.");
+      throw new Error(
+        "This call needs a credential. Log in, or create the client with an API key.",
+      );
     if ("accessToken" in credential) return { authorization: `Bearer ${credential.accessToken}` };
     this.#key ??= importSecret(credential.secret);
     const timestampMs = Math.round((this.#options.now ?? Date.now)() + offsetMs);
@@ -136,23 +138,27 @@ export class Transport {
     return headersOf(credential.apiKeyId, timestampMs, signature);
   }
 
-  /** The server told how far off our clock is; nothing was done, so any call may be repeated. */
+  /**
+   * Learns the offset of our clock from a rejected timestamp. Returns whether to try again; the
+   * rejected call had no effect.
+   */
   #correctClock(error: unknown, offsetMs: number): boolean {
     if (!(error instanceof Problem) || error.code !== "timestamp_outside_tolerance") return false;
     const { skew_ms } = error.body;
     if (typeof skew_ms !== "number" || !Number.isFinite(skew_ms)) return false;
-    // From the offset that was sent, not the present one: calls side by side learn the same thing, and must not add it up.
+    // From the offset that this call sent, because a concurrent call may have corrected the clock
+    // meanwhile and the two corrections must not add up.
     this.#clockOffsetMs = offsetMs - skew_ms;
     return true;
   }
 }
 
-function understand(name: string, response: Response, text: string): unknown {
+function readResponse(name: string, response: Response, text: string): unknown {
   if (response.ok) {
     try {
       return text === "" ? {} : decode(text);
     } catch (error) {
-      throw new NoAnswer(name, `the answer (${response.status}) cannot be read`, error);
+      throw new NoAnswer(name, `the response (${response.status}) is not JSON`, error);
     }
   }
   throw new Problem(problemBody(text), {
@@ -163,42 +169,43 @@ function understand(name: string, response: Response, text: string): unknown {
   });
 }
 
-/** Something on the way, a proxy for one, may answer with another kind of body. */
+/** The body of an error response. A proxy may send one that is not JSON. */
 function problemBody(text: string): ProblemBody {
   try {
     const body: unknown = JSON.parse(text);
     if (typeof body === "object" && body !== null) return { ...body };
   } catch {
-    // Told as it is, below.
+    // Not JSON.
   }
   return { detail: text.slice(0, 200) };
 }
 
-/** Milliseconds to wait before the next attempt, or null when there must be none. */
+/** Milliseconds before the next attempt, or null if there must be none. */
 export function retryDelay(
   error: unknown,
-  safe: boolean,
+  idempotent: boolean,
   attempt: number,
   random = Math.random,
 ): number | null {
-  if (!isPassing(error, safe)) return null;
-  const asked = error instanceof Problem ? error.retryAfterSecs : null;
-  if (asked !== null && asked > LONGEST_RETRY_AFTER_SECS) return null;
+  if (!isTransient(error, idempotent)) return null;
+  const requested = error instanceof Problem ? error.retryAfterSecs : null;
+  if (requested !== null && requested > LONGEST_RETRY_AFTER_SECS) return null;
   const backoff = random() * Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** (attempt - 1));
-  return (asked ?? 0) * 1_000 + backoff;
+  return (requested ?? 0) * 1_000 + backoff;
 }
 
-function isPassing(error: unknown, safe: boolean): boolean {
-  if (error instanceof NoAnswer) return safe;
+function isTransient(error: unknown, idempotent: boolean): boolean {
+  if (error instanceof NoAnswer) return idempotent;
   if (!(error instanceof Problem)) return false;
-  if (error.code === "idempotency_in_progress") return safe;
-  // Refused before anything was done.
+  if (error.code === "idempotency_in_progress") return idempotent;
+  // Rate limits apply before the call has any effect.
   if (error.status === 429 && error.code !== "login_throttled") return true;
   if (error.code === "withdrawals_paused") return false;
   if (error.status === 503 && error.body["outcome"] === "none") return true;
-  return safe && (error.status === 502 || error.status === 503 || error.status === 504);
+  return idempotent && (error.status === 502 || error.status === 503 || error.status === 504);
 }
 
+/** Seconds of a Retry-After header, which is a number or a date (RFC 9110). */
 function secondsOf(header: string | null): number | null {
   if (header === null) return null;
   if (/^\d+$/.test(header)) return Number(header);

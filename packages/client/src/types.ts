@@ -1,52 +1,60 @@
 /**
- * The records of the service with the names that they have on the wire, so that the reference describes them too.
- * Amounts are `bigint`s in native units (6 decimals for USDC and outcome tokens), prices are integers scaled by 1e6,
- * timestamps are RFC 3339 texts in UTC with milliseconds: they sort as they are, and `new Date(text)` reads them.
+ * The records of the service. Field names are those on the wire, so the API reference describes
+ * them too. Amounts are `bigint`s in native units (6 decimals for USDC and outcome tokens). Prices
+ * are integers scaled by 1e6. Timestamps are RFC 3339 in UTC with milliseconds, so they sort as
+ * text.
  */
 
-/** Every venue that the service knows. */
+/** All venues that the service knows. */
 export const VENUES = ["venue_one", "venue_two", "venue_three"] as const;
-/** Where an outcome token is from; what a deployment has is in `client.config()`. */
+/** The venue of an outcome token. `client.config()` lists those of a deployment. */
 export type Venue = (typeof VENUES)[number];
 /** `Bid`: the requester buys the asset with USDC. `Ask`: the requester sells it. */
 export type Side = "Bid" | "Ask";
-/** What a credential may do: look, trade, pay out. */
+/** What a credential may do: read data, trade, withdraw. */
 export type Scope = "read" | "trade" | "withdraw";
 
-/** An outcome token: never an asset id alone. Asset ids are `0x` hex and are compared as numbers by the service. */
+/**
+ * An outcome token. An asset id is unique only within its venue. It is `0x` hex; the service
+ * ignores case and leading zeros.
+ */
 export type MarketAsset = { venue_id: Venue; asset_id: string };
 
-/** A login: `access_token` is good until `expires_at`. */
+/** A login session. */
 export type Session = {
+  /** Bearer token (RFC 6750), valid until `expires_at`. */
   access_token: string;
   token_type: "Bearer";
-  /** Seconds. */
+  /** Seconds until it expires. */
   expires_in: number;
   expires_at: string;
   user_id: string;
   scopes: Scope[];
 };
 
-/** A key without its secret. `allowed_ips` null: from anywhere; `expires_at` null: until revoked; `last_used_at` may lag a minute. */
+/** An API key without its secret. */
 export type ApiKey = {
   api_key_id: string;
   label: string;
   scopes: Scope[];
   created_at: string;
+  /** Null: the key never expires. */
   expires_at: string | null;
+  /** IPv4 or IPv6 addresses or CIDR ranges. Null: any address. */
   allowed_ips: string[] | null;
+  /** Updated with up to a minute of delay. */
   last_used_at: string | null;
   revoked_at: string | null;
   minted_by: "session" | "operator";
 };
 
-/** A key with its `secret`, which is told this once. */
+/** A new API key. `secret` is returned only once. */
 export type NewApiKey = ApiKey & { secret: string };
 
-/** Opens one socket before `expires_at`. */
+/** A ticket that opens one websocket before `expires_at`. */
 export type Ticket = { ticket: string; expires_at: string; scopes: Scope[] };
 
-/** The owner, kind and scopes of the credential that asked. */
+/** The owner, kind and scopes of a credential. */
 export type WhoAmI = {
   user_id: string;
   credential: "session" | "api_key";
@@ -55,21 +63,24 @@ export type WhoAmI = {
   server_time: string;
 };
 
-/** Something that happened to the account; `actor` is the user, or `operator:<name>`. */
+/** An entry of the audit log of the account. */
 export type AuditEvent = {
   audit_event_id: string;
+  /** For example `login` or `api_key_created`; the list may grow. */
   kind: string;
+  /** `session`, `api_key`, `password`, `unknown` or `operator:<name>`. */
   actor: string;
   api_key_id: string | null;
   ip: string | null;
+  /** Id of the record concerned, for example an API key. */
   subject_id: string | null;
   created_at: string;
 };
 
-/** The same instant twice: RFC 3339, and milliseconds since 1970. */
+/** The time of the service as RFC 3339 and in milliseconds since 1970. */
 export type ServerTime = { server_time: string; unix_ms: number };
 
-/** What the deployment offers; fees in basis points of the USDC amount. */
+/** Chains, venues and limits of a deployment. */
 export type ServiceConfig = {
   chains: {
     chain: string;
@@ -84,34 +95,39 @@ export type ServiceConfig = {
     chain: string;
     outcome_tokens: string;
     paused: boolean;
+    /** Fee of the requester in basis points of the USDC amount. */
     taker_fee_bps: number;
+    /** Fee of the maker in basis points of the USDC amount. */
     maker_fee_bps: number;
   }[];
+  /** By name. Amounts are hex, counts and seconds are numbers. */
   limits: Record<string, number | string>;
   withdrawals_paused: boolean;
 };
 
-/** Where to send USDC and outcome tokens on `chain`; `nonce` counts the user's addresses there. */
+/** An address that credits USDC and outcome tokens sent to it on `chain`. */
 export type DepositAddress = {
   address: string;
   chain: string;
   created_at: string;
+  /** The newest address of the user on this chain. Older ones keep working. */
   current: boolean;
+  /** Number of the address among those of the user on this chain. */
   nonce: number;
 };
 
-/** Native units: 1 USDC is 1_000_000n. */
+/** A balance in native units: 1 USDC is 1_000_000n. */
 export type UsdcBalance = {
-  /** Can be used. */
+  /** Available to trade and withdraw. */
   balance: bigint;
-  /** Set aside behind open quotes and withdrawals under way. */
+  /** Reserved for open quotes and withdrawals in progress. */
   pending_balance: bigint;
 };
 
-/** What is held of one asset, native units. Both ids are null for USDC. */
+/** The balance of one asset in native units. Both ids are null for USDC. */
 export type Balance = UsdcBalance & { venue_id: Venue | null; asset_id: string | null };
 
-/** Why an entry was written. */
+/** What caused a ledger entry. */
 export type LedgerReason =
   | "deposit"
   | "withdrawal"
@@ -121,40 +137,46 @@ export type LedgerReason =
   | "trade"
   | "fee";
 
-/** One line of the journal. */
+/** One ledger entry. `asset_id` and `venue` are null for USDC. */
 export type LedgerEntry = {
-  /** Strictly increasing; a key to deduplicate by. */
+  /** Strictly increasing. Deduplicate by it. */
   entry_id: number;
   account: "available" | "pending";
   asset_id: string | null;
   venue: Venue | null;
-  /** Negative for a debit. */
+  /** Native units, negative for a debit. */
   delta: bigint;
   reason: LedgerReason;
+  /** Id of the match, quote or withdrawal, or the transaction hash of the deposit. */
   ref_id: string;
   created_at: string;
-  /** The sub-account's balance of that asset after the entry. */
+  /** Balance of this account and asset after the entry, in native units. */
   balance_after: bigint;
 };
 
-/** A transfer to a deposit address; `amount` in native units, both ids null for USDC. */
+/** A transfer to a deposit address. Both ids are null for USDC. */
 export type Deposit = {
   deposit_id: string;
   chain: string;
   address: string;
   venue_id: Venue | null;
   asset_id: string | null;
+  /** Native units. */
   amount: bigint;
   transaction_hash: string;
   block_number: number;
   confirmations: number;
   required_confirmations: number;
+  /**
+   * `orphaned`: its block left the chain before the deposit was credited.
+   * `quarantined`: the ledger cannot hold the amount, so the operator handles it.
+   */
   status: "confirming" | "credited" | "orphaned" | "quarantined";
   created_at: string;
   credited_at: string | null;
 };
 
-/** A payment out; `amount` in native units, both ids null for USDC. */
+/** A payment to an external address. Both ids are null for USDC. */
 export type Withdrawal = {
   withdrawal_id: string;
   job_id: string;
@@ -162,66 +184,75 @@ export type Withdrawal = {
   chain: string;
   venue_id: Venue | null;
   asset_id: string | null;
+  /** Native units. */
   amount: bigint;
   to_address: string;
   status: "queued" | "submitted" | "settled" | "failed";
-  /** May change until it is settled. */
+  /** May change until the withdrawal is settled. Null before it is submitted. */
   transaction_hash: string | null;
+  /** Why a failed withdrawal was not paid; its amount is available again. */
   failure: { code: "payment_reverted" | "operator_failed"; message: string } | null;
   created_at: string;
   updated_at: string;
 };
 
-/** Someone asks for a price of `amount` native units. */
+/** A request for quotes. The requester buys (`Bid`) or sells (`Ask`) the asset. */
 export type QuoteRequest = {
   request_id: string;
-  /** Null unless the requester disclosed it or is the caller. */
+  /** The requester. Null unless disclosed, or the request is the user's own. */
   user_id: string | null;
   venue_id: Venue;
   asset_id: string;
+  /** Native units of the asset. */
   amount: bigint;
   side: Side;
   status: "open" | "matched" | "cancelled" | "expired";
   disclose_identity: boolean;
   created_at: string;
   expires_at: string;
-  /** For its owner only: null without open quotes. */
+  /** Scaled by 1e6, null without open quotes. Only the requester receives it. */
   best_price?: number | null;
-  /** For its owner only. */
+  /** Number of open quotes. Only the requester receives it. */
   quote_count?: number;
 };
 
-/** A firm offer; who made it is never told. */
+/** A firm quote on a request. It does not disclose its maker. */
 export type Quote = {
   quote_id: string;
   request_id: string;
   venue_id: Venue;
   asset_id: string;
+  /** Native units of the asset. */
   amount: bigint;
+  /** The requester's side. */
   side: Side;
-  /** Scaled by 1e6. */
+  /** USDC per unit, scaled by 1e6. */
   price: number;
-  /** What the buyer pays: ceil(amount × price / 1e6). */
+  /** What the buyer pays the seller: ceil(amount × price / 1e6), native units of USDC. */
   usdc_amount: bigint;
-  /** The reader's own. */
+  /** The user's own fee if this quote is accepted, native units of USDC. */
   fee: bigint;
   status: "open" | "accepted" | "cancelled" | "expired" | "rejected";
   created_at: string;
   expires_at: string;
 };
 
-/** A trade that has settled, from the reader's side. */
+/** A settled trade, from the user's side. */
 export type Match = {
   match_id: string;
   request_id: string;
   quote_id: string;
   venue_id: Venue;
   asset_id: string;
+  /** The requester's side. */
   side: Side;
+  /** Native units of the asset. */
   amount: bigint;
+  /** USDC per unit, scaled by 1e6. */
   price: number;
+  /** What the buyer paid the seller, native units of USDC. */
   usdc_amount: bigint;
-  /** The reader's own. */
+  /** The user's own fee, native units of USDC. */
   fee: bigint;
   role: "requester" | "maker";
   status: "settled";

@@ -1,6 +1,9 @@
-/** The two ways an amount is written on the wire, and the bytes that a request carries. */
+/** How requests and amounts are encoded, and responses decoded. */
 
-/** Fields that hold an amount, wherever they occur: `0x…` hex, or signed decimal in the ledger. */
+/**
+ * Names of the fields that hold an amount, in any record. On the wire an amount is `0x` hex, or
+ * signed decimal in the ledger.
+ */
 export const AMOUNT_FIELDS: ReadonlySet<string> = new Set([
   "amount",
   "balance",
@@ -13,7 +16,7 @@ export const AMOUNT_FIELDS: ReadonlySet<string> = new Set([
 
 const AMOUNT = /^(?:0x[0-9a-f]+|-?\d+)$/;
 
-/** An answer with its amounts as bigints. */
+/** Parses a response. Amounts become `bigint`s. */
 export function decode(text: string): unknown {
   return JSON.parse(text, (key, value: unknown) =>
     typeof value === "string" && AMOUNT_FIELDS.has(key) && AMOUNT.test(value)
@@ -23,21 +26,21 @@ export function decode(text: string): unknown {
 }
 
 /**
- * The fields that a call knows, and no others: a whole record fits a type that asks for some of its fields, but the service
- * refuses what it does not know. Taking every name keeps the list complete.
+ * Returns only the named fields of a record. A whole record is assignable to a type with some of
+ * its fields, but the service rejects unknown fields. `names` must name every field of the type.
  */
-export function only<T extends object>(record: T, names: Record<keyof T, true>): Partial<T> {
+export function pick<T extends object>(record: T, names: Record<keyof T, true>): Partial<T> {
   const known: Partial<T> = {};
   for (const name in names) if (record[name] !== undefined) known[name] = record[name];
   return known;
 }
 
-/** A body with bigints as decimal strings, and without the fields that are undefined. */
+/** Encodes a body as JSON. `bigint`s become decimal strings and undefined fields are omitted. */
 export function encode(body: object): Uint8Array<ArrayBuffer> {
   const text = JSON.stringify(body, (_key, value: unknown) =>
     typeof value === "bigint" ? String(value) : value,
   );
-  // Runtimes disagree about the declared type of encoded bytes; a copy has one that all of them send.
+  // A copy, because runtimes declare different types for the result of TextEncoder.
   return new Uint8Array(new TextEncoder().encode(text));
 }
 
@@ -52,8 +55,9 @@ export type QueryValue =
   | undefined;
 
 /**
- * Path and query in the form that neither `fetch` nor Cloudflare rewrites on the way: what is signed is what arrives.
- * `'` is escaped because URL parsers do it, and lists are joined with commas.
+ * Returns path and query in a form that neither `fetch` nor Cloudflare rewrites, so that the signed
+ * target is the one that arrives. URL parsers escape `'`, so it is escaped here. Lists are joined
+ * with commas.
  */
 export function targetOf(path: string, query: Record<string, QueryValue> = {}): string {
   const pairs = Object.entries(query).flatMap(([name, value]) => {

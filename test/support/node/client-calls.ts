@@ -1,6 +1,6 @@
 /**
- * The routes of docs/openapi.json, and which of them each method of the client calls. Both are found, not listed, so that a
- * new route or method takes part in the client's tests at once.
+ * The routes of docs/openapi.json and the client methods that call them. Both are discovered, so the
+ * client's tests cover a new route or method automatically.
  */
 import { readFileSync } from "node:fs";
 import type { Schema } from "@cfworker/json-schema";
@@ -31,7 +31,7 @@ export function readDescription(): Description {
   return JSON.parse(readFileSync("docs/openapi.json", "utf8")) as Description;
 }
 
-/** These describe the interface itself: one is this description, the other a page for people. */
+/** The description itself, and the page that shows it to people. */
 const WITHOUT_METHOD = new Set(["GET /openapi.json", "GET /docs"]);
 
 /** Every route that the client needs a method for. */
@@ -62,12 +62,12 @@ function responseOf({ responses }: Operation): Route["response"] {
   return json === undefined ? null : { schema: json.schema, example: json.example };
 }
 
-/** A method of the client (`rfq.accept`, `time`) and a route that it calls, with the fields that it sends there. */
+/** A method (`rfq.accept`, `time`), a route that it calls, and the fields that it sends there. */
 export type ObservedCall = { method: string; route: string; fields: string[]; stream: boolean };
 
 /**
- * Calls every method of the client with a record that has every field of every route, with a session and with an API key.
- * A method is called once more without the fields that it sent, because some take one field or another.
+ * Calls every method with a record of every field of every route, with a session and with an API
+ * key. Calls it again without the fields that it sent, because some methods need one of two fields.
  */
 export async function observeCalls(routes: readonly Route[]): Promise<ObservedCall[]> {
   const calls = new Map<string, ObservedCall>();
@@ -93,7 +93,7 @@ export async function observeCalls(routes: readonly Route[]): Promise<ObservedCa
   return [...calls.values()];
 }
 
-/** What a field may hold, as far as the client looks at it. */
+/** A value of the type of a field. */
 function sample({ type, enum: values }: Schema): unknown {
   if (values !== undefined) return values[0];
   const types: readonly unknown[] = Array.isArray(type) ? type : [type];
@@ -117,7 +117,7 @@ function methodsOf(client: Client): [name: string, method: Method][] {
   );
 }
 
-/** Carries out what a method returned. True for a stream. */
+/** Reads a list, opens a stream or awaits a result. Returns whether it was a stream. */
 async function use(result: unknown, service: RecordingService): Promise<boolean> {
   if (result instanceof Pages) await result.page();
   else if (result instanceof Stream) {
@@ -129,7 +129,7 @@ async function use(result: unknown, service: RecordingService): Promise<boolean>
   return result instanceof Stream;
 }
 
-/** Records each call and socket, and answers calls with the example of their route. */
+/** Records calls and sockets, and responds to a call with the example of its route. */
 class RecordingService {
   readonly sent: { route: string; fields: string[] }[] = [];
   readonly #routes: readonly Route[];

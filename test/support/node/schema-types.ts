@@ -1,7 +1,7 @@
-/** JSON schemas as TypeScript types, as the client decodes them: amounts are `bigint`. */
+/** JSON schemas as TypeScript types of decoded values: amounts are `bigint`. */
 import type { Schema } from "@cfworker/json-schema";
 
-/** What the service's schemas of an amount look like; other texts have no such pattern. */
+/** Patterns of the service's schemas for amounts. No other field has one of them. */
 const AMOUNT_PATTERNS = new Set(["^0x(0|[1-9a-f][0-9a-f]{0,63})$", "^-?\\d+$", "^\\d+$"]);
 
 export function isAmount({ type, pattern }: Schema): boolean {

@@ -1,0 +1,42 @@
+/** Detects a connection that is dead or has lost messages. */
+import { deferred } from "./deferred.ts";
+import type { StreamOrder } from "./stream-order.ts";
+import { sendQuietly, type WebSocketLike } from "./websocket.ts";
+
+const PING_INTERVAL_MS = 15_000;
+/** A connection without a message for this long after a ping is dead. */
+const SILENCE_MS = 10_000;
+/** A gap that is open this long means that messages were lost. */
+const GAP_MS = 5_000;
+const HELLO_TIMEOUT_MS = 15_000;
+
+/** Pings the service. Gives up on silence, on a gap that stays, or without a hello message. */
+export function watchConnection(socket: WebSocketLike, order: StreamOrder) {
+  const gaveUp = deferred<string>();
+  let heardAt = Date.now();
+  let pingedAt: number | null = null;
+  let gapSince: number | null = null;
+  let greeted = false;
+  const startedAt = heardAt;
+  const timer = setInterval(() => {
+    const now = Date.now();
+    if (!greeted) {
+      if (now - startedAt > HELLO_TIMEOUT_MS) gaveUp.resolve("no hello");
+      return;
+    }
+    if (pingedAt !== null && heardAt < pingedAt && now - pingedAt > SILENCE_MS)
+      gaveUp.resolve("silence");
+    gapSince = order.hasGap ? (gapSince ?? now) : null;
+    if (gapSince !== null && now - gapSince > GAP_MS) gaveUp.resolve("a gap was not filled");
+    if (pingedAt === null || now - pingedAt > PING_INTERVAL_MS) {
+      pingedAt = now;
+      sendQuietly(socket, "ping");
+    }
+  }, 1_000);
+  return {
+    gaveUp: gaveUp.promise,
+    heard: () => void (heardAt = Date.now()),
+    greeted: () => void (greeted = true),
+    end: () => clearInterval(timer),
+  };
+}
