@@ -22,11 +22,18 @@ const MODULE_TYPES: Record<string, BundledModule["type"]> = {
   ".bin": "Data",
 };
 
-/** Bundles into `outdir` and answers its modules, the main one first. Throws with wrangler's own words when it does not bundle. */
-export async function bundleWorker(outdir: string): Promise<BundledModule[]> {
+/**
+ * Bundles into `outdir` and returns the modules, the main one first. Failpoints are left out unless
+ * asked for, as in a deployment. Throws with the output of wrangler if the Worker does not bundle.
+ */
+export async function bundleWorker(
+  outdir: string,
+  { failpoints = false }: { failpoints?: boolean } = {},
+): Promise<BundledModule[]> {
   const manifest = createRequire(import.meta.url).resolve("wrangler/package.json");
   const wrangler = join(dirname(manifest), "bin", "wrangler.js");
   const args = [wrangler, "deploy", "--dry-run", "--outdir", outdir, "--config", WRANGLER_CONFIG];
+  if (failpoints) args.push("--define", "FAILPOINTS:true");
   const child = spawn(process.execPath, args, {
     cwd: ROOT,
     env: { ...process.env, ...OFFLINE, NO_COLOR: "1" },

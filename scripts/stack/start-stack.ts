@@ -37,6 +37,8 @@ export type StackOptions = {
   vars?: Record<string, string>;
   /** Seconds between blocks; 1 when left out. */
   blockTimeSecs?: number;
+  /** Bundles the failpoints, which call this URL (src/platform/failpoint.ts). */
+  failpointUrl?: string;
   /** One line about each thing that was done. */
   log?: (line: string) => void;
 };
@@ -93,7 +95,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     for (const part of started.splice(0).reverse()) await part.stop();
   };
   try {
-    const bundling = bundleWorker(join(dir, "bundle"));
+    const { failpointUrl } = options;
+    const bundling = bundleWorker(join(dir, "bundle"), { failpoints: failpointUrl !== undefined });
     // Waited for below; until then a failure of the chain must not leave this one unheard.
     bundling.catch(() => {});
     const anvil = await startChain({
@@ -119,6 +122,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       logFile: workerLog,
       settings: {
         ...localSettings({ secrets, deployment, rpcUrl: anvil.rpcUrl }),
+        ...(failpointUrl === undefined ? {} : { FAILPOINT_URL: failpointUrl }),
         ...options.vars,
       },
     });

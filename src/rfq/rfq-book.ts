@@ -3,7 +3,7 @@
  * the next expiry. It decides nothing: a stale or second copy of it can do no harm.
  */
 import { config, type Config } from "../platform/config.ts";
-import { faultHook } from "../platform/fault.ts";
+import { failpointOf } from "../platform/failpoint.ts";
 import { first, sql, uuid } from "../platform/sql.ts";
 import { bookStream } from "../streams/event-log.ts";
 import { receiveCommand } from "./socket-commands.ts";
@@ -111,7 +111,7 @@ export class RfqBook extends StreamObject {
 
   /** Runs before the group's results are given: the own stream and the feeds are told without being waited for. */
   async #committed(done: GroupDone): Promise<void> {
-    if (done.effects.matches.size > 0) await faultHook(this.env)?.("match_committed");
+    if (done.effects.matches.size > 0) await failpointOf(this.env)?.("match_committed");
     const own = bookStream(this.#asset);
     const [mine, others] = [
       done.events.filter((event) => event.stream === own),

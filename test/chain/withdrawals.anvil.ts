@@ -10,12 +10,11 @@ import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
 import { listen, openStage, someone } from "./support/stage.ts";
-import type { CutPoint } from "../../src/custody/payer/payer-context.ts";
 
 class Cut extends Error {}
 
 describe("a payment", () => {
-  it.each<CutPoint>(["signed", "stored", "sent"])(
+  it.each(["signed", "stored", "sent"])(
     "whose payer ends right after it was %s is made once by the next payer",
     async (point) => {
       const stage = await openStage();
@@ -23,7 +22,7 @@ describe("a payment", () => {
       const to = someone();
       const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, to);
       const dying = await stage.payer({
-        cut: async (at) => {
+        failpoint: async (at) => {
           if (at === point) throw new Cut();
         },
       });

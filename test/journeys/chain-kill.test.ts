@@ -1,5 +1,4 @@
-/** workerd is killed at each step of a withdrawal; whatever comes up again finds its way, and the vault pays once. */
-import { createServer, type Server } from "node:http";
+/** workerd is killed at each step of a withdrawal. The next one continues, and the vault pays once. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Address, createPublicClient, getAddress, http, toHex } from "viem";
 import { randomBytes } from "node:crypto";
@@ -7,6 +6,7 @@ import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
 import type { Client } from "../../packages/client/src/index.ts";
+import { type FailpointServer, startFailpointServer } from "../support/node/failpoint-server.ts";
 import {
   fund,
   newTrader,
@@ -17,32 +17,17 @@ import {
   until,
 } from "../support/node/stack.ts";
 
-/** "queued" is cut from outside, right after the 202; at the others the Worker asks the hook, and is killed while it waits. */
+/** "queued" is right after the 202. The others are failpoints, at which the Worker waits to be killed. */
 const POINTS = ["queued", "taken", "signed", "stored", "sent", "mined", "confirmed"] as const;
 
-let hook: Server;
-let hookUrl: string;
-let waitFor: { point: string; reached: () => void } | null = null;
+let failpoints: FailpointServer;
 let stack: TestStack;
 let trader: Trader;
 let client: Client;
 
 beforeAll(async () => {
-  hook = createServer((request, response) => {
-    const point = new URL(request.url ?? "/", "http://hook").searchParams.get("point");
-    if (waitFor?.point !== point) return response.end();
-    // Never answered: the caller dies with its question open.
-    const { reached } = waitFor;
-    waitFor = null;
-    reached();
-    return undefined;
-  });
-  hookUrl = await new Promise((resolve) =>
-    hook.listen(0, "127.0.0.1", () =>
-      resolve(`http://127.0.0.1:${(hook.address() as { port: number }).port}/`),
-    ),
-  );
-  stack = await startTestStack({ vars: { FAULT_HOOK_URL: hookUrl } });
+  failpoints = await startFailpointServer();
+  stack = await startTestStack({ failpointUrl: failpoints.url });
   trader = await newTrader(stack);
   client = await operatorKey(stack, trader, ["read", "withdraw"]);
   await fund(stack, [{ trader, usdc: 1_000_000n }]);
@@ -50,8 +35,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await stack?.stop();
-  hook?.closeAllConnections();
-  hook?.close();
+  failpoints?.close();
 });
 
 describe("a withdrawal", () => {
@@ -59,15 +43,13 @@ describe("a withdrawal", () => {
     const chain = createPublicClient({ transport: http(stack.rpcUrl) });
     const to: Address = getAddress(toHex(randomBytes(20)));
     const clientId = `kill-${point}-${randomBytes(4).toString("hex")}`;
-    const reached = new Promise<void>((resolve) => {
-      waitFor = point === "queued" ? null : { point, reached: resolve };
-    });
+    const reached = point === "queued" ? undefined : failpoints.stopAt(point);
     const queued = await client.custody.withdraw({
       client_withdrawal_id: clientId,
       amount: 1_000n,
       to_address: to,
     });
-    if (point !== "queued") await reached;
+    await reached;
     await stack.killWorkerd();
     await until(
       "the Worker to be back",

@@ -1,6 +1,6 @@
-/** workerd is killed between an accept's commit and its push: exactly there, by a hook that only tests set. */
+/** workerd is killed between the commit of an accept and its push to the streams. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type FaultHook, startFaultHook } from "../support/node/fault-hook.ts";
+import { type FailpointServer, startFailpointServer } from "../support/node/failpoint-server.ts";
 import {
   fund,
   newAsset,
@@ -10,17 +10,17 @@ import {
   until,
 } from "../support/node/stack.ts";
 
-let hook: FaultHook;
+let failpoints: FailpointServer;
 let stack: TestStack;
 
 beforeAll(async () => {
-  hook = await startFaultHook();
-  stack = await startTestStack({ vars: hook.vars });
+  failpoints = await startFailpointServer();
+  stack = await startTestStack({ failpointUrl: failpoints.url });
 });
 
 afterAll(async () => {
   await stack?.stop();
-  hook?.close();
+  failpoints?.close();
 });
 
 it("the parties' streams replay a match whose push died with workerd, and the accept answers it again", async () => {
@@ -37,7 +37,7 @@ it("the parties' streams replay a match whose push died with workerd, and the ac
     expires_in_secs: 120,
   });
 
-  const reached = hook.stopAt("match_committed");
+  const reached = failpoints.stopAt("match_committed");
   const lost = taker.client.rfq
     .accept({ quote_id: quote.quote_id })
     .catch((error: unknown) => error);

@@ -26,6 +26,6 @@ export async function makeTransaction(
   const signed = await storeTransaction(context, context.account, { ...transaction, nonce, fees });
   if (signed === undefined) return false;
   await send(context, signed.raw);
-  await context.cut?.("sent");
+  await context.failpoint?.("sent");
   return true;
 }

@@ -4,11 +4,9 @@ import type { Market } from "../../chain/fees.ts";
 import type { OperatorAccount } from "../../chain/operator-account.ts";
 import type { BlockHeader, Endpoint } from "../../chain/rpc.ts";
 import type { ChainConfig, Config } from "../../platform/config.ts";
+import type { Failpoint } from "../../platform/failpoint.ts";
 import type { StreamEvent } from "../../streams/event-log.ts";
 import type { WithdrawalSnapshot } from "./withdrawal-snapshot.ts";
-
-/** Moments at which tests end the process: a payer that starts again must find its way from each. */
-export type CutPoint = "signed" | "stored" | "sent" | "replaced";
 
 export type PayerContext = {
   readonly db: D1Database;
@@ -21,8 +19,8 @@ export type PayerContext = {
   readonly firstEndpoint?: number;
   /** Keeps a copy of what is about to be signed outside the database, for a restore (restore-payments.ts). */
   readonly remember: (orders: readonly WithdrawalSnapshot[]) => Promise<void>;
-  /** Exists in tests only. */
-  readonly cut?: (point: CutPoint) => Promise<void>;
+  /** Set only by tests, which end the process there. */
+  readonly failpoint?: Failpoint;
 };
 
 /** What the head of the chain shows the payer, all from one endpoint. */

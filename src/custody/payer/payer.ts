@@ -4,7 +4,7 @@ import { config } from "../../platform/config.ts";
 import { errorFields, log } from "../../platform/log.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
 import { notifyStreams } from "../../streams/notify.ts";
-import { faultHook } from "../../platform/fault.ts";
+import { failpointOf } from "../../platform/failpoint.ts";
 import { pruneRecords } from "../recovery-records.ts";
 import { endedLongAgo } from "./withdrawal-snapshot.ts";
 import { payRound } from "./pay-round.ts";
@@ -64,7 +64,7 @@ export class Payer extends DurableObject<Env> {
     try {
       if (!this.#leased) await takeLease(this.env.DB, chain.chain, this.#token);
       this.#leased = true;
-      const cut = faultHook(this.env);
+      const failpoint = failpointOf(this.env);
       const round = await payRound({
         db: this.env.DB,
         settings,
@@ -73,7 +73,7 @@ export class Payer extends DurableObject<Env> {
         firstEndpoint: this.#failures,
         push: (events) => notifyStreams(this.env, events),
         remember: (orders) => this.#remember(orders),
-        ...(cut === undefined ? {} : { cut }),
+        ...(failpoint === undefined ? {} : { failpoint }),
       });
       await pruneRecords<WithdrawalSnapshot>(this.ctx.storage, ORDERS, (records) =>
         endedLongAgo(this.env.DB, records),

@@ -76,6 +76,6 @@ async function replace(context: HeadView, transaction: OpenTransaction): Promise
   ]);
   if (!result.committed || result.rows === null || result.rows[0]?.length === 0) return undefined;
   await context.push((result.rows.at(-1) ?? []).map((row) => row as StreamEvent));
-  await context.cut?.("replaced");
+  await context.failpoint?.("replaced");
   return signed.raw;
 }

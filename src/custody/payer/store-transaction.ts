@@ -46,7 +46,7 @@ export async function storeTransaction(
     gasLimit: call.gasLimit,
     fees,
   });
-  await context.cut?.("signed");
+  await context.failpoint?.("signed");
   const id = uuidv7();
   const group = newGroup();
   const result = await commit(context.db, group, [
@@ -65,7 +65,7 @@ export async function storeTransaction(
   );
   if (stored.length === 0) return undefined;
   await context.push((result.rows?.at(-1) ?? []).map((row) => row as StreamEvent));
-  await context.cut?.("stored");
+  await context.failpoint?.("stored");
   return signed;
 }
 

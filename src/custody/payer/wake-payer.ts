@@ -4,7 +4,7 @@ import { commit, newGroup, NOW } from "../../platform/commit.ts";
 import { config } from "../../platform/config.ts";
 import { errorFields, log } from "../../platform/log.ts";
 import { all, sql } from "../../platform/sql.ts";
-import { faultHook } from "../../platform/fault.ts";
+import { failpointOf } from "../../platform/failpoint.ts";
 
 export type WithdrawalMessage = { readonly withdrawal_id: string; readonly chain: string };
 
@@ -19,7 +19,7 @@ export async function handleWithdrawalMessages(
   env: Env,
 ): Promise<void> {
   if (batch.queue.endsWith(DEAD_LETTER_SUFFIX)) return alertDeadLetters(batch, env);
-  await faultHook(env)?.("taken");
+  await failpointOf(env)?.("taken");
   const byChain = Map.groupBy(batch.messages, (message) => chainOf(message.body));
   for (const [chain, messages] of byChain) {
     try {

@@ -5,7 +5,7 @@ import { clearAlert, raiseAlert } from "../../chain/alert.ts";
 import { config } from "../../platform/config.ts";
 import { errorFields, log } from "../../platform/log.ts";
 import { notifyStreams } from "../../streams/notify.ts";
-import { faultHook } from "../../platform/fault.ts";
+import { failpointOf } from "../../platform/failpoint.ts";
 import { recordsUnder, RETENTION_MS, pruneRecords } from "../recovery-records.ts";
 import {
   type AddressRecord,
@@ -91,13 +91,13 @@ export class ChainWatcher extends DurableObject<Env> {
     const settings = config(this.env);
     const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
     if (chain === undefined) return undefined;
-    const cut = faultHook(this.env);
+    const failpoint = failpointOf(this.env);
     return {
       db: this.env.DB,
       settings,
       chain,
       push: (events) => notifyStreams(this.env, events),
-      ...(cut === undefined ? {} : { cut }),
+      ...(failpoint === undefined ? {} : { failpoint }),
     };
   }
 

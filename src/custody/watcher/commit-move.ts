@@ -2,6 +2,7 @@
 import { type Cursor, readCursor } from "../../chain/cursor.ts";
 import { commit, type Group } from "../../platform/commit.ts";
 import type { ChainConfig, Config } from "../../platform/config.ts";
+import type { Failpoint } from "../../platform/failpoint.ts";
 import type { Sql } from "../../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
 
@@ -10,8 +11,8 @@ export type WatcherContext = {
   readonly settings: Config;
   readonly chain: ChainConfig;
   readonly push: (events: readonly StreamEvent[]) => Promise<void>;
-  /** Exists in tests only: asked where a process may end. */
-  readonly cut?: (point: string) => Promise<void>;
+  /** Set only by tests, which end the process there. */
+  readonly failpoint?: Failpoint;
 };
 
 /** Commits a group of statements that end in `eventsToPush`, hands the events on, and reads the cursor again. */

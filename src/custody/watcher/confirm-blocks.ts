@@ -48,7 +48,7 @@ export async function confirmBlocks(
     1,
   );
   const outcomes = scan.vaultEvents.length > 0;
-  if (outcomes) await context.cut?.("mined");
+  if (outcomes) await context.failpoint?.("mined");
   const group = newGroup();
   const when = movedBy(group, chain.chain);
   let moved = await commitMove(context, group, [
@@ -65,7 +65,7 @@ export async function confirmBlocks(
     ...announceDeposits(group),
     ...announceWithdrawals(group),
   ]);
-  if (outcomes) await context.cut?.("confirmed");
+  if (outcomes) await context.failpoint?.("confirmed");
   for (
     let groups = 0;
     groups < CREDIT_GROUPS && moved.haltedAt === null && (await hasDue(context));

@@ -29,7 +29,7 @@ const CREDIT_TIMEOUT_MS = 30_000;
 
 /** On free ports, in a directory of its own that goes with it. */
 export async function startTestStack(
-  options: Pick<StackOptions, "vars" | "keep" | "dir"> = {},
+  options: Pick<StackOptions, "vars" | "keep" | "dir" | "failpointUrl"> = {},
 ): Promise<TestStack> {
   const dir =
     options.dir ?? join(".stack", `test-${process.pid}-${randomBytes(4).toString("hex")}`);
