@@ -171,6 +171,15 @@ it("every example compiles", { timeout: 60_000 }, async () => {
   expect(await compile(moduleOf(examples))).toBe("");
 });
 
+it("every example of the README compiles", { timeout: 60_000 }, async () => {
+  const readme = readFileSync("packages/client/README.md", "utf8");
+  const blocks = [...readme.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code = ""]) =>
+    code.replace(/^import .* from "@rfq-custody\/client";\n/m, ""),
+  );
+  expect(blocks.length).toBeGreaterThanOrEqual(5);
+  expect(await compile(moduleOf(blocks))).toBe("");
+});
+
 it("the compiler rejects a wrong example", { timeout: 60_000 }, async () => {
   expect(await compile(moduleOf(["await client.rfq.accept({ quote: quote_id });"]))).toContain(
     "TS2353",

@@ -23,8 +23,8 @@ const INSTALLED = join(STRANGER, "node_modules", "@rfq-custody", "client");
 /** Outside the repository, so that only the client is installed. */
 const BOT = mkdtempSync(join(tmpdir(), "bot-"));
 const TSC = resolve("node_modules/.bin/tsc");
-/** 86 KB when this was written: 34 KB of JavaScript without comments, 50 KB of documented types. */
-const MOST_UNPACKED_BYTES = 100_000;
+/** 97 KB when this was written: 35 KB of JavaScript, 56 KB of documented types, 6 KB of texts. */
+const MOST_UNPACKED_BYTES = 110_000;
 const run = promisify(execFile);
 
 type Packed = { filename: string; unpackedSize: number; files: { path: string }[] };
