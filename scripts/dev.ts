@@ -142,19 +142,24 @@ Ready on ${baseUrl}
 Users (each began with 100 000 USDC, and 100 000 of asset 0x1 on every venue):
 ${USERS.map(({ role, email, password }) => `  ${role}  ${email}  ${password}`).join("\n")}
 
-Log in, ask for a quote, look at what the market maker answers, and accept it:
-BASE=${baseUrl}
-TOKEN=$(curl -s $BASE/auth/login -H 'content-type: application/json' \\
-  -d '{"email":"${taker?.email}","password":"${taker?.password}"}' | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
-curl -s $BASE/custody/get-usdc-balance -H "authorization: Bearer $TOKEN"
-curl -s $BASE/rfq/request -H "authorization: Bearer $TOKEN" -H 'content-type: application/json' \\
-  -d '{"venue_id":"venue_one","asset_id":"0x1","amount":"1000000","side":"Bid"}'
-curl -s "$BASE/rfq/quote?request_id=REQUEST_ID" -H "authorization: Bearer $TOKEN"
-curl -s $BASE/rfq/accept -H "authorization: Bearer $TOKEN" -H 'content-type: application/json' -d '{"quote_id":"QUOTE_ID"}'
+Log in, ask for a quote, see what the market maker offers, and accept it:
+export RFQ_URL=${baseUrl} RPC_URL=${rpcUrl}
+pick() { sed 's/.*"'$1'":"\\([^"]*\\)".*/\\1/'; }
+TOKEN=$(curl -s $RFQ_URL/auth/login -H 'content-type: application/json' \\
+  -d '{"email":"${taker?.email}","password":"${taker?.password}"}' | pick access_token)
+call() { curl -s "$RFQ_URL$1" -H "authorization: Bearer $TOKEN" \\
+  -H 'content-type: application/json' "\${@:2}"; echo; }
+call /custody/get-usdc-balance
+REQUEST_ID=$(call /rfq/request \\
+  -d '{"venue_id":"venue_one","asset_id":"0x1","amount":"1000000","side":"Bid"}' | pick request_id)
+sleep 1
+call "/rfq/quote?request_id=$REQUEST_ID"
+QUOTE_ID=$(call "/rfq/quote?request_id=$REQUEST_ID&limit=1" | pick quote_id)
+call /rfq/accept -d '{"quote_id":"'$QUOTE_ID'"}'
 
 Chain: ${rpcUrl}   Addresses: ${dir}/stack.json   Log: ${workerLog}
 Operator: npm run operator -- --help${elsewhere === "" ? "" : `   (with${elsewhere})`}
-More to try: README, "Try it by hand". Ctrl-C ends it; npm run dev --${elsewhere} --keep goes on from there.`);
+More to try: examples/README.md. Ctrl-C ends it; npm run dev --${elsewhere} --keep continues from there.`);
 }
 
 function raise(message: string): never {

@@ -79,10 +79,12 @@ describe("npm run dev", () => {
   });
 
   it("prints the commands of the README, word for word", () => {
-    const [, block = ""] = /^BASE=.*?\n(.*?)^```$/ms.exec(readme) ?? [];
+    const [, block = ""] = /^export RFQ_URL=.*?\n(.*?)^```$/ms.exec(readme) ?? [];
     const commands = block.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
     expect(commands.length).toBeGreaterThan(5);
-    expect(run.output()).toContain([`BASE=${file.base_url}`, ...commands].join("\n"));
+    expect(run.output()).toContain(
+      [`export RFQ_URL=${file.base_url} RPC_URL=${file.rpc_url}`, ...commands].join("\n"),
+    );
   });
 
   it("has the settings that it is given", async () => {
