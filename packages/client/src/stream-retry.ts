@@ -31,9 +31,9 @@ export function reconnectDelay(
   attempt: number,
   random = Math.random,
 ): number {
-  const asked = error instanceof Problem ? (error.retryAfterSecs ?? 0) : 0;
+  const requestedSecs = error instanceof Problem ? (error.retryAfterSecs ?? 0) : 0;
   return (
-    Math.min(asked, LONGEST_REST_SECS) * 1_000 +
+    Math.min(requestedSecs, LONGEST_REST_SECS) * 1_000 +
     random() * Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt)
   );
 }
