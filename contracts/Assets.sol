@@ -2,12 +2,13 @@
 pragma solidity 0.8.37;
 
 /// @title The two kinds of asset, read and moved without trusting the token.
-/// @dev Never copies more than 32 bytes of return data, so a token cannot make us pay for its answer.
+/// @dev Never copies more than 32 bytes of return data, so that a token cannot make the caller pay
+/// for a long answer.
 library Assets {
     uint8 internal constant ERC20 = 0;
     uint8 internal constant ERC1155 = 1;
 
-    /// Gas a token gets to tell a balance; a proxied USDC needs about 9 000 when everything is cold.
+    /// Gas for reading a balance. A proxied USDC needs about 9 000 when everything is cold.
     uint256 internal constant BALANCE_GAS = 30_000;
 
     /// @return ok false when the token did not answer with a word (no code, revert, too much gas).
@@ -34,17 +35,20 @@ library Assets {
         }
     }
 
-    /// @dev Moves `amount` of this contract's own holding. Success is judged as SafeERC20 does: no data and
-    /// code, or `true`. ERC-1155 transfers return nothing, so the call's success is all there is.
+    /// @dev Moves `amount` of this contract's own holding. Success is judged as SafeERC20 does: no
+    /// data and code, or `true`. ERC-1155 transfers return nothing, so only the call's success
+    /// counts.
+    /// @return ok whether the token reported success.
+    /// @return reason why it reverted: the first 32 bytes of its message, or its error's selector;
+    /// zero if it gave none. Chosen by the token, so it informs people and decides nothing.
     function transfer(uint8 kind, address token, uint256 tokenId, uint256 amount, address to)
         internal
-        returns (bool)
+        returns (bool ok, bytes32 reason)
     {
         bytes memory data = kind == ERC20
             ? abi.encodeWithSelector(0xa9059cbb, to, amount) // transfer(address,uint256)
             // safeTransferFrom(address,address,uint256,uint256,bytes)
             : abi.encodeWithSelector(0xf242432a, address(this), to, tokenId, amount, "");
-        bool ok;
         uint256 size;
         uint256 word;
         assembly ("memory-safe") {
@@ -52,20 +56,34 @@ library Assets {
             ok := call(gas(), token, 0, add(data, 0x20), mload(data), 0x00, 0x20)
             size := returndatasize()
             word := mload(0x00)
+            if and(iszero(ok), gt(size, 0x03)) {
+                reason := shl(224, shr(224, word))
+                // Error(string): selector, offset, length, then the message.
+                if and(eq(shr(224, word), 0x08c379a0), gt(size, 0x63)) {
+                    returndatacopy(0x00, 0x44, 0x20)
+                    reason := mload(0x00)
+                }
+            }
         }
-        if (!ok) return false;
-        if (kind == ERC1155 || size == 0) return token.code.length != 0;
-        return size > 31 && word == 1;
+        if (!ok) return (false, reason);
+        if (kind == ERC1155 || size == 0) return (token.code.length != 0, 0);
+        return (size > 31 && word == 1, 0);
     }
 
-    /// @dev Transfer, then look: true only when this contract's holding fell by exactly `amount`.
-    /// The caller must revert on false, which undoes whatever a lying token did move.
-    function transferExactly(uint8 kind, address token, uint256 tokenId, uint256 amount, address to, uint256 held)
-        internal
-        returns (bool)
-    {
-        if (!transfer(kind, token, tokenId, amount, to)) return false;
-        (bool ok, uint256 left) = balanceOf(kind, token, tokenId, address(this));
-        return ok && amount <= held && left == held - amount;
+    /// @dev Transfers and then reads: ok only when this contract's holding fell by exactly `amount`.
+    /// The caller must revert on false, which undoes whatever a dishonest token did move.
+    function transferExactly(
+        uint8 kind,
+        address token,
+        uint256 tokenId,
+        uint256 amount,
+        address to,
+        uint256 held
+    ) internal returns (bool ok, bytes32 reason) {
+        (ok, reason) = transfer(kind, token, tokenId, amount, to);
+        if (!ok) return (false, reason);
+        uint256 left;
+        (ok, left) = balanceOf(kind, token, tokenId, address(this));
+        ok = ok && amount <= held && left == held - amount;
     }
 }

@@ -53,6 +53,13 @@ contract Vault is
         uint256 transactionSum;
     }
 
+    /// What this call of `pay` knows about tokens that refused a payment; MAX_PROBES of them.
+    struct Probes {
+        uint256 count;
+        address[4] tokens;
+        bool[4] passed;
+    }
+
     bytes32 public constant PAYER_ROLE = keccak256("PAYER_ROLE");
     bytes32 public constant PAUSER_ROLE = keccak256("PAUSER_ROLE");
 
@@ -81,6 +88,8 @@ contract Vault is
     uint8 public constant SHORT = 2;
     uint8 public constant OVER_LIMIT = 3;
     uint8 public constant INVALID = 4;
+    /// The token refused the transfer, and one to another address too.
+    uint8 public constant REFUSED = 5;
 
     // Gas: *_GAS is exactly what one payment's frame gets; *_RESERVE bounds the rest of its cost.
     // 50 × (GAS + RESERVE) stays under a quarter of a 30M block.
@@ -88,12 +97,20 @@ contract Vault is
     uint256 public constant ERC20_RESERVE = 45_000;
     uint256 public constant ERC1155_GAS = 90_000;
     uint256 public constant ERC1155_RESERVE = 58_000;
-    uint256 public constant PAY_BASE_GAS = 150_000;
+    /// What a probe costs: ERC20_GAS, the larger of both, and its overhead.
+    uint256 public constant PROBE_GAS = 110_000;
+    /// Tokens whose refusal one call of `pay` can judge. A chain has USDC and a few venues.
+    uint256 public constant MAX_PROBES = 4;
+    /// Whatever does not depend on the number of payments, probes included.
+    uint256 public constant PAY_BASE_GAS = 160_000 + MAX_PROBES * PROBE_GAS;
     uint256 public constant VOID_GAS = 35_000;
     uint256 public constant VOID_BASE_GAS = 80_000;
 
     uint256 public constant MAX_PAYMENTS = 50;
     uint256 public constant MAX_VOIDS = 200;
+    /// Where a probe tries to transfer to. Nobody has its key, and nothing ever arrives there.
+    address public constant PROBE = address(uint160(uint256(keccak256("rfq-custody.vault.probe"))));
+
     /// Seconds in which a rolling limit refills from empty to full.
     uint256 public constant WINDOW = 24 hours;
     /// A transaction pays at most this fraction of a rolling limit unless the admin set a cap.
@@ -124,9 +141,13 @@ contract Vault is
         uint256 amount,
         address to
     );
-    event Failed(bytes32 indexed id, uint256 indexed batchNo);
+    /// `reason` is what the token said: the first 32 bytes of its message, its error's selector, or
+    /// zero. The token chose it, so it informs people and must decide nothing.
+    event Failed(bytes32 indexed id, uint256 indexed batchNo, bytes32 reason);
     event Skipped(bytes32 indexed id, uint256 indexed batchNo, uint8 reason);
     event Voided(bytes32 indexed id);
+    /// `void` found the id already done, as `state` says: 1 Paid, 2 Failed, 3 Voided.
+    event AlreadyDone(bytes32 indexed id, uint8 state);
     event LimitSet(
         address indexed token, uint8 indexed kind, uint256 indexed tokenId, uint256 amount
     );
@@ -149,7 +170,8 @@ contract Vault is
     error BadCount(uint256 count);
     error NotEnoughGas();
     error OnlySelf();
-    error TransferFailed();
+    error TransferFailed(bytes32 reason);
+    error ProbePassed();
     error InvalidAsset();
     error LimitTooHigh(uint256 amount);
     error NotAContract(address account);
@@ -191,20 +213,26 @@ contract Vault is
         nextBatchNo = uint64(batchNo + 1);
         address predecessor_ = predecessor;
         Charge memory charge;
+        Probes memory probes;
         for (uint256 i = 0; i < count; ++i) {
-            _pay(batchNo, payments[i], predecessor_, charge);
+            _pay(batchNo, payments[i], predecessor_, charge, probes);
         }
     }
 
-    /// @notice Makes ids permanently unpayable. Leaves ids that are already done as they are. Works
-    /// while paused.
+    /// @notice Makes ids permanently unpayable. Leaves ids that are already done as they are and
+    /// reports their outcome. Works while paused.
     function void(bytes32[] calldata ids) external onlyRole(PAYER_ROLE) nonReentrant {
         if (ids.length == 0 || ids.length > MAX_VOIDS) revert BadCount(ids.length);
         address predecessor_ = predecessor;
         for (uint256 i = 0; i < ids.length; ++i) {
-            if (_state(ids[i], predecessor_) != NONE) continue;
-            _states[ids[i]] = VOIDED;
-            emit Voided(ids[i]);
+            bytes32 id = ids[i];
+            uint8 done = _state(id, predecessor_);
+            if (done == NONE) {
+                _states[id] = VOIDED;
+                emit Voided(id);
+            } else {
+                emit AlreadyDone(id, done);
+            }
         }
     }
 
@@ -240,21 +268,33 @@ contract Vault is
     /// balance.
     function attempt(Payment calldata payment) external returns (uint256) {
         if (msg.sender != address(this)) revert OnlySelf();
+        return _transfer(payment, payment.to) ? PAID : SHORT;
+    }
+
+    /// @notice The same transfer to another address, which always reverts; only the vault calls it.
+    function probe(Payment calldata payment) external {
+        if (msg.sender != address(this)) revert OnlySelf();
+        if (_transfer(payment, PROBE)) revert ProbePassed();
+    }
+
+    /// False when the vault does not hold the amount. Reverts unless exactly the amount moved.
+    function _transfer(Payment calldata payment, address to) private returns (bool) {
         (uint8 kind, address token, uint256 tokenId, uint256 amount) =
             (payment.kind, payment.token, payment.tokenId, payment.amount);
         (bool ok, uint256 held) = Assets.balanceOf(kind, token, tokenId, address(this));
-        if (!ok || held < amount) return SHORT;
-        if (!Assets.transferExactly(kind, token, tokenId, amount, payment.to, held)) {
-            revert TransferFailed();
-        }
-        return PAID;
+        if (!ok || held < amount) return false;
+        bytes32 reason;
+        (ok, reason) = Assets.transferExactly(kind, token, tokenId, amount, to, held);
+        if (!ok) revert TransferFailed(reason);
+        return true;
     }
 
     function _pay(
         uint256 batchNo,
         Payment calldata payment,
         address predecessor_,
-        Charge memory charge
+        Charge memory charge,
+        Probes memory probes
     ) private {
         bytes32 id = payment.id;
         if (_state(id, predecessor_) != NONE) {
@@ -272,33 +312,67 @@ contract Vault is
 
         // Written before the call, so that code that runs inside it finds the id done.
         _states[id] = PAID;
-        (bool ok, uint256 result) = _attempt(payment);
-        if (ok && result == PAID) {
+        uint256 reserve = payment.kind == ERC20 ? ERC20_RESERVE : ERC1155_RESERVE;
+        (bool ok, bytes32 word) = _inFrame(payment, this.attempt.selector, reserve);
+        if (ok && uint256(word) == PAID) {
             _spend(payment.kind, charge);
             emit Paid(id, batchNo, payment.token, payment.tokenId, payment.amount, payment.to);
         } else if (ok) {
             _states[id] = NONE;
             emit Skipped(id, batchNo, SHORT);
+        } else if (_refusesOthers(payment, probes)) {
+            _states[id] = NONE;
+            emit Skipped(id, batchNo, REFUSED);
         } else {
             _states[id] = FAILED;
-            emit Failed(id, batchNo);
+            emit Failed(id, batchNo, word);
         }
     }
 
-    /// A call gets at most 63/64 of the gas that is left. Without this check a low gas limit would
-    /// starve a good payment, leave enough gas to mark it Failed, and do so permanently.
-    function _attempt(Payment calldata payment) private returns (bool ok, uint256 result) {
-        (uint256 given, uint256 reserve) = payment.kind == ERC20
-            ? (ERC20_GAS, ERC20_RESERVE)
-            : (ERC1155_GAS, ERC1155_RESERVE);
-        bytes4 selector = this.attempt.selector;
+    /// Whether the token refuses this payment to anybody: it is paused, or has blacklisted the
+    /// vault. Then the recipient is not the cause, and the payment must not fail permanently. Asks
+    /// once per token and call; a token that was not asked counts as refusing, so that Failed is
+    /// always proven.
+    function _refusesOthers(Payment calldata payment, Probes memory probes)
+        private
+        returns (bool)
+    {
+        address token = payment.token;
+        uint256 count = probes.count;
+        for (uint256 i = 0; i < count; ++i) {
+            if (probes.tokens[i] == token) return !probes.passed[i];
+        }
+        if (count == MAX_PROBES) return true;
+        uint256 given = payment.kind == ERC20 ? ERC20_GAS : ERC1155_GAS;
+        (, bytes32 word) = _inFrame(payment, this.probe.selector, PROBE_GAS - given);
+        probes.count = count + 1;
+        probes.tokens[count] = token;
+        probes.passed[count] = bytes4(word) == ProbePassed.selector;
+        return !probes.passed[count];
+    }
+
+    /// Calls this contract with exactly the gas of the payment's kind. A call gets at most 63/64 of
+    /// the gas that is left. Without the check a low gas limit would starve a good payment, leave
+    /// enough gas to mark it Failed, and do so permanently.
+    /// @return ok whether the frame succeeded.
+    /// @return word what it returned, or of its error the selector (`probe`), or the argument
+    /// (`attempt`).
+    function _inFrame(Payment calldata payment, bytes4 selector, uint256 reserve)
+        private
+        returns (bool ok, bytes32 word)
+    {
+        uint256 given = payment.kind == ERC20 ? ERC20_GAS : ERC1155_GAS;
         if ((gasleft() * 63) / 64 <= given + reserve) revert NotEnoughGas();
         assembly ("memory-safe") {
             let data := mload(0x40)
             mstore(data, selector)
             calldatacopy(add(data, 0x04), payment, 0xc0)
-            ok := call(given, address(), 0, data, 0xc4, 0x00, 0x20)
-            result := mload(0x00)
+            mstore(0x00, 0)
+            mstore(0x20, 0)
+            ok := call(given, address(), 0, data, 0xc4, 0x00, 0x24)
+            word := mload(0x00)
+            // TransferFailed(bytes32)
+            if eq(returndatasize(), 0x24) { word := mload(0x04) }
         }
     }
 
@@ -563,11 +637,11 @@ contract Vault is
                 (asset.kind, asset.token, asset.tokenId);
             if (kind > ERC1155) revert InvalidAsset();
             (bool ok, uint256 held) = Assets.balanceOf(kind, token, tokenId, address(this));
-            if (!ok) revert TransferFailed();
+            if (!ok) revert TransferFailed(0);
             if (held == 0) continue;
-            if (!Assets.transferExactly(kind, token, tokenId, held, successor, held)) {
-                revert TransferFailed();
-            }
+            bytes32 reason;
+            (ok, reason) = Assets.transferExactly(kind, token, tokenId, held, successor, held);
+            if (!ok) revert TransferFailed(reason);
             emit Migrated(successor, token, tokenId, held);
         }
     }

@@ -20,6 +20,8 @@ contract HostileToken {
     uint8 public constant NEEDS_GAS = 14;
 
     uint8 public mode;
+    /// The only recipient that `mode` applies to; zero for everybody.
+    address public only;
     mapping(address => uint256) private _balances;
     mapping(address => bool) public blacklisted;
 
@@ -29,6 +31,12 @@ contract HostileToken {
 
     function setMode(uint8 mode_) external {
         mode = mode_;
+        only = address(0);
+    }
+
+    function setModeFor(address only_, uint8 mode_) external {
+        mode = mode_;
+        only = only_;
     }
 
     function setBlacklisted(address account, bool value) external {
@@ -51,29 +59,32 @@ contract HostileToken {
     }
 
     function transfer(address to, uint256 amount) external returns (bool) {
-        if (blacklisted[to] || mode == REVERTS) revert Refused();
-        if (mode == BURNS_GAS) _burnGas();
-        if (mode == NEEDS_GAS && gasleft() < 70_000) revert Refused();
-        if (mode == RETURNS_FALSE) return false;
-        if (mode == LIES) return true;
-        if (mode == REVERT_BOMB) _bomb(true);
-        uint256 moved = mode == MOVES_HALF ? amount / 2 : mode == MOVES_DOUBLE ? amount * 2 : amount;
+        // As USDC does.
+        require(!blacklisted[to] && !blacklisted[msg.sender], "Blacklistable: account is blacklisted");
+        uint8 mode_ = only == address(0) || only == to ? mode : HONEST;
+        if (mode_ == REVERTS) revert Refused();
+        if (mode_ == BURNS_GAS) _burnGas();
+        if (mode_ == NEEDS_GAS && gasleft() < 70_000) revert Refused();
+        if (mode_ == RETURNS_FALSE) return false;
+        if (mode_ == LIES) return true;
+        if (mode_ == REVERT_BOMB) _bomb(true);
+        uint256 moved = mode_ == MOVES_HALF ? amount / 2 : mode_ == MOVES_DOUBLE ? amount * 2 : amount;
         _balances[msg.sender] -= moved;
         _balances[to] += moved;
         emit Transfer(msg.sender, to, moved);
-        if (mode == RETURNS_NOTHING) {
+        if (mode_ == RETURNS_NOTHING) {
             assembly {
                 return(0, 0)
             }
         }
-        if (mode == RETURN_BOMB) _bomb(false);
-        if (mode == RETURNS_TWO) {
+        if (mode_ == RETURN_BOMB) _bomb(false);
+        if (mode_ == RETURNS_TWO) {
             assembly {
                 mstore(0, 2)
                 return(0, 0x20)
             }
         }
-        return mode != MOVES_AND_RETURNS_FALSE;
+        return mode_ != MOVES_AND_RETURNS_FALSE;
     }
 
     function _burnGas() private pure {

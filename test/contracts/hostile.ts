@@ -1,25 +1,49 @@
-import { encodeFunctionData } from "viem";
+import {
+  type Address,
+  type Hex,
+  encodeFunctionData,
+  hexToString,
+  padHex,
+  toFunctionSelector,
+  zeroHash,
+} from "viem";
 import { expect, it } from "vitest";
-import { type Chain, REASON, STATE, id32, outcomesOf, vaultWorld } from "./chain.ts";
+import {
+  type Chain,
+  type Payment,
+  REASON,
+  STATE,
+  ZERO,
+  id32,
+  outcomesOf,
+  someone,
+  vaultWorld,
+} from "./chain.ts";
 
 export function hostileTests(chain: Chain): void {
   const { payer, admin } = chain;
 
-  // Whatever the token says, Failed must mean that nothing moved, and Paid that exactly the amount did.
+  /** What a token can do instead of transferring. */
+  const MISBEHAVIOURS = [
+    "REVERTS",
+    "BURNS_GAS",
+    "RETURNS_FALSE",
+    "RETURNS_TWO",
+    "MOVES_AND_RETURNS_FALSE",
+    "LIES",
+    "MOVES_HALF",
+    "MOVES_DOUBLE",
+    "REVERT_BOMB",
+  ] as const;
+
+  // Whatever the token says, Paid must mean that exactly the amount moved, and the rest that nothing
+  // did.
   it.each([
     ["HONEST", "Paid"],
     ["NEEDS_GAS", "Paid"],
     ["RETURNS_NOTHING", "Paid"],
     ["RETURN_BOMB", "Paid"],
-    ["REVERTS", "Failed"],
-    ["BURNS_GAS", "Failed"],
-    ["RETURNS_FALSE", "Failed"],
-    ["RETURNS_TWO", "Failed"],
-    ["MOVES_AND_RETURNS_FALSE", "Failed"],
-    ["LIES", "Failed"],
-    ["MOVES_HALF", "Failed"],
-    ["MOVES_DOUBLE", "Failed"],
-    ["REVERT_BOMB", "Failed"],
+    ...MISBEHAVIOURS.map((mode) => [mode, `Skipped:${REASON.refused}`] as const),
     ["BALANCE_REVERTS", `Skipped:${REASON.short}`],
     ["BALANCE_BURNS_GAS", `Skipped:${REASON.short}`],
   ])("a token that %s ends as %s and the payments around it are paid", async (mode, outcome) => {
@@ -34,19 +58,116 @@ export function hostileTests(chain: Chain): void {
     expect(await chain.read(token, "trueBalanceOf", [world.vault.address])).toBe(
       outcome === "Paid" ? 999_000n : 1_000_000n,
     );
-    expect(await world.state(payment)).toBe(
-      outcome === "Paid" ? STATE.paid : outcome === "Failed" ? STATE.failed : STATE.none,
-    );
+    expect(await world.state(payment)).toBe(outcome === "Paid" ? STATE.paid : STATE.none);
   });
 
-  it("a blacklisted recipient is Failed alone", async () => {
+  it.each(MISBEHAVIOURS)("a token that %s for one recipient fails that payment", async (mode) => {
+    const world = await vaultWorld(chain);
+    const token = await world.hostile(null);
+    const [good, bad] = [1_000n, 2_000n].map((amount) =>
+      world.inUsdc(amount, { token: token.address }),
+    ) as [Payment, Payment];
+    await chain.send(admin, token, "setModeFor", [bad.to, await chain.read(token, mode)]);
+    expect(await world.pay(bad, good)).toEqual(["Failed", "Paid"]);
+    expect(await world.state(bad)).toBe(STATE.failed);
+    const held = (of: Address) => chain.read<bigint>(token, "trueBalanceOf", [of]);
+    expect([await held(bad.to), await held(good.to)]).toEqual([0n, 1_000n]);
+    expect(await held(world.vault.address)).toBe(999_000n);
+  });
+
+  it("a blacklisted recipient is Failed alone, with the token's words", async () => {
     const world = await vaultWorld(chain);
     const token = await world.hostile(null);
     const refused = world.inUsdc(5n, { token: token.address });
     await chain.send(admin, token, "setBlacklisted", [refused.to, true]);
+    const payments = [world.inUsdc(5n, { token: token.address }), refused, world.inUsdc(5n)];
+    const result = await chain.send(payer, world.vault, "pay", await world.batchArgs(payments));
+    expect(outcomesOf(result)).toEqual(["Paid", "Failed", "Paid"]);
+    const { reason } = result.events[1]?.args ?? {};
+    expect(hexToString(reason as Hex)).toBe("Blacklistable: account is blackl");
+  });
+
+  it("Failed carries the error's selector when there is no message, and else nothing", async () => {
+    const world = await vaultWorld(chain);
+    const token = await world.hostile(null);
+    const reasonFor = async (mode: string): Promise<Hex> => {
+      const payment = world.inUsdc(5n, { token: token.address });
+      await chain.send(admin, token, "setModeFor", [payment.to, await chain.read(token, mode)]);
+      const args = await world.batchArgs([payment]);
+      const { events } = await chain.send(payer, world.vault, "pay", args);
+      expect(events.map(({ eventName }) => eventName)).toEqual(["Failed"]);
+      return events[0]?.args["reason"] as Hex;
+    };
+    const selector = toFunctionSelector("Refused()");
+    expect(await reasonFor("REVERTS")).toBe(padHex(selector, { dir: "right" }));
+    for (const mode of ["BURNS_GAS", "RETURNS_FALSE", "LIES", "MOVES_HALF"]) {
+      expect(await reasonFor(mode)).toBe(zeroHash);
+    }
+  });
+
+  it("payments of a paused token are Skipped, and paid when it works again", async () => {
+    const world = await vaultWorld(chain);
+    const token = await world.hostile("REVERTS");
+    const payments = [1n, 2n, 3n].map((amount) => world.inUsdc(amount, { token: token.address }));
+    const refused = payments.map(() => `Skipped:${REASON.refused}`);
+    expect(await world.pay(...payments, world.inUsdc(1n))).toEqual([...refused, "Paid"]);
+    expect(await chain.read(world.vault, "states", [payments.map(({ id }) => id)])).toEqual([
+      STATE.none,
+      STATE.none,
+      STATE.none,
+    ]);
+    await chain.send(admin, token, "setMode", [await chain.read(token, "HONEST")]);
+    expect(await world.pay(...payments)).toEqual(["Paid", "Paid", "Paid"]);
+  });
+
+  it("payments are Skipped while the token has blacklisted the vault", async () => {
+    const world = await vaultWorld(chain);
+    const token = await world.hostile(null);
+    const payment = world.inUsdc(5n, { token: token.address });
+    await chain.send(admin, token, "setBlacklisted", [world.vault.address, true]);
+    expect(await world.pay(payment)).toEqual([`Skipped:${REASON.refused}`]);
+    await chain.send(admin, token, "setBlacklisted", [world.vault.address, false]);
+    expect(await world.pay(payment)).toEqual(["Paid"]);
+  });
+
+  it("a batch judges the refusals of four tokens, and leaves the others for the next", async () => {
+    const world = await vaultWorld(chain);
+    const payments: Payment[] = [];
+    for (let index = 0; index < 5; index++) {
+      const token = await world.hostile(null);
+      const payment = world.inUsdc(5n, { token: token.address });
+      await chain.send(admin, token, "setBlacklisted", [payment.to, true]);
+      payments.push(payment, world.inUsdc(5n, { token: token.address, to: payment.to }));
+    }
+    const skipped = `Skipped:${REASON.refused}`;
+    expect(await world.pay(...payments)).toEqual([
+      ...Array.from({ length: 8 }, () => "Failed"),
+      skipped,
+      skipped,
+    ]);
+    expect(await world.pay(...payments.slice(8))).toEqual(["Failed", "Failed"]);
+  });
+
+  it("a probe leaves no trace", async () => {
+    const world = await vaultWorld(chain, { limit: 100n });
+    const token = await world.hostile(null);
+    const [refused, tokens] = [someone(), world.outcomes.address];
+    const probe = await chain.read<Address>(world.vault, "PROBE");
+    await chain.send(admin, token, "setBlacklisted", [refused, true]);
     expect(
-      await world.pay(world.inUsdc(5n, { token: token.address }), refused, world.inUsdc(5n)),
-    ).toEqual(["Paid", "Failed", "Paid"]);
+      await world.pay(
+        world.inUsdc(60n, { token: token.address, to: refused }),
+        world.inOutcome(60n, { to: ZERO }),
+        world.inOutcome(100n, { token: tokens }),
+      ),
+    ).toEqual(["Failed", "Failed", "Paid"]);
+    expect(await chain.read(token, "trueBalanceOf", [probe])).toBe(0n);
+    expect(await world.outcomeOf(probe)).toBe(0n);
+    for (const account of [payer, admin]) {
+      expect(await chain.revertOf(account, world.vault, "probe", [world.inUsdc(1n)])).toBe(
+        "OnlySelf",
+      );
+    }
   });
 
   it("a token without code is never paid", async () => {

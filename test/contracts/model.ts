@@ -114,7 +114,8 @@ class Model {
     const used = this.used(asset, now);
     if (used + value > this.limits[asset].cap) return `Skipped:${REASON.overLimit}`;
     if (this.vault[asset] < value) return `Skipped:${REASON.short}`;
-    if (asset === "liar" || !good) {
+    if (asset === "liar") return `Skipped:${REASON.refused}`;
+    if (!good) {
       this.states[id] = STATE.failed;
       return "Failed";
     }
@@ -181,9 +182,14 @@ async function runStep(chain: Chain, world: World, model: Model, step: Step): Pr
       const { events } = await chain.send(chain.payer, world.vault, "void", [
         step.ids.map((id) => IDS[id]),
       ]);
-      const open = [...new Set(step.ids)].filter((id) => model.states[id] === STATE.none);
-      expect(events.map(({ args }) => args["id"])).toEqual(open.map((id) => IDS[id]));
-      for (const id of open) model.states[id] = STATE.voided;
+      const told = step.ids.map((id) => {
+        const before = model.states[id];
+        if (before === STATE.none) model.states[id] = STATE.voided;
+        return before === STATE.none
+          ? ["Voided", { id: IDS[id] }]
+          : ["AlreadyDone", { id: IDS[id], state: before }];
+      });
+      expect(events.map(({ eventName, args }) => [eventName, args])).toEqual(told);
       return;
     }
     case "deposit": {
