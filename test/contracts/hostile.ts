@@ -38,12 +38,12 @@ export function hostileTests(chain: Chain): void {
 
   // Whatever the token says, Paid must mean that exactly the amount moved, and the rest that nothing
   // did.
-  it.each([
+  it.each<[string, string]>([
     ["HONEST", "Paid"],
     ["NEEDS_GAS", "Paid"],
     ["RETURNS_NOTHING", "Paid"],
     ["RETURN_BOMB", "Paid"],
-    ...MISBEHAVIOURS.map((mode) => [mode, `Skipped:${REASON.refused}`] as const),
+    ...MISBEHAVIOURS.map((mode): [string, string] => [mode, `Skipped:${REASON.refused}`]),
     ["BALANCE_REVERTS", `Skipped:${REASON.short}`],
     ["BALANCE_BURNS_GAS", `Skipped:${REASON.short}`],
   ])("a token that %s ends as %s and the payments around it are paid", async (mode, outcome) => {
