@@ -1,7 +1,7 @@
 import type { AssetKey } from "../assets/asset.ts";
 import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
 
-/** Native units: `available` can be used, `pending` is set aside behind open quotes and withdrawals under way. */
+/** Native units. `available` can be used. Open quotes and withdrawals in flight reserve `pending`. */
 export type Balance = { readonly available: bigint; readonly pending: bigint };
 
 export async function readBalance(
@@ -9,14 +9,11 @@ export async function readBalance(
   userId: string,
   asset: AssetKey,
 ): Promise<Balance> {
-  const row = await first<{ available: string; pending: string }>(
-    db,
-    sql`SELECT ${balanceText(userId, asset, "available")} AS available, ${balanceText(userId, asset, "pending")} AS pending`,
-  );
+  const row = await first<{ available: string; pending: string }>(db, balanceQuery(userId, asset));
   return { available: BigInt(row?.available ?? "0"), pending: BigInt(row?.pending ?? "0") };
 }
 
-/** The user's assets after `after` in the order of their keys, of which anything is available or pending. */
+/** The user's assets with a balance, in the order of their keys, from the one after `after`. */
 export async function listBalances(
   db: D1Database,
   userId: string,
@@ -24,16 +21,25 @@ export async function listBalances(
 ): Promise<(Balance & { asset: AssetKey })[]> {
   const rows = await all<{ asset: AssetKey; available: string; pending: string }>(
     db,
-    sql`SELECT asset, CAST(sum(iif(kind = 'available', balance, 0)) AS TEXT) AS available,
-        CAST(sum(iif(kind = 'pending', balance, 0)) AS TEXT) AS pending
-      FROM accounts INDEXED BY accounts_owner WHERE owner = ${uuid(userId)} AND asset > ${page.after}
-      GROUP BY asset HAVING max(balance) > 0 ORDER BY asset LIMIT ${page.limit}`,
+    balancesQuery(userId, page),
   );
   return rows.map((row) => ({
     asset: row.asset,
     available: BigInt(row.available),
     pending: BigInt(row.pending),
   }));
+}
+
+export function balanceQuery(userId: string, asset: AssetKey): Sql {
+  return sql`SELECT ${balanceText(userId, asset, "available")} AS available,
+    ${balanceText(userId, asset, "pending")} AS pending`;
+}
+
+export function balancesQuery(userId: string, page: { after: AssetKey; limit: number }): Sql {
+  return sql`SELECT asset, CAST(sum(iif(kind = 'available', balance, 0)) AS TEXT) AS available,
+      CAST(sum(iif(kind = 'pending', balance, 0)) AS TEXT) AS pending
+    FROM accounts INDEXED BY accounts_owner WHERE owner = ${uuid(userId)} AND asset > ${page.after}
+    GROUP BY asset HAVING max(balance) > 0 ORDER BY asset LIMIT ${page.limit}`;
 }
 
 function balanceText(userId: string, asset: AssetKey, kind: "available" | "pending"): Sql {

@@ -1,0 +1,61 @@
+import { expect, it } from "vitest";
+import { balanceQuery, balancesQuery } from "../../src/ledger/balance.ts";
+import {
+  countedEntries,
+  entriesOfAmounts,
+  entriesOfRef,
+  firstSince,
+  mergedEntries,
+  NEWEST,
+  scannedEntries,
+  sortedEntries,
+} from "../../src/ledger/entry-queries.ts";
+import { assetFits, type LedgerFilter } from "../../src/ledger/filter.ts";
+import type { Sql } from "../../src/platform/sql.ts";
+import { printSql } from "../support/print-sql.ts";
+
+const USER = "0196f0c2-0000-7000-8000-000000000001";
+const RECORD = "0196f0c2-0000-7000-8000-000000000002";
+const PAGE = { before: NEWEST, limit: 51 };
+const SIZED: LedgerFilter = { minAmount: 5n, maxAmount: 700n };
+
+const page = (filter: LedgerFilter) => mergedEntries(USER, filter, { before: NEWEST, walk: 51 });
+
+const READS: readonly (readonly [string, Sql])[] = [
+  ["A page", page({})],
+  ["A page of one sub-account", page({ account: "pending" })],
+  ["A page of debits", page({ direction: "debit" })],
+  ["A page of some reasons", page({ reasons: ["fee", "trade"] })],
+  ["A page of USDC", page({ usdc: true })],
+  ["Its condition on assets: every token", assetFits({ usdc: false })],
+  ["Its condition on assets: a venue", assetFits({ venue: "venue_one" })],
+  ["Its condition on assets: an asset id on any venue", assetFits({ assetId: "0x1" })],
+  ["Its condition on assets: one token", assetFits({ venue: "venue_one", assetId: "0x1" })],
+  ["A page of a period", page({ from: 1_700_000_000_000, to: 1_700_000_999_999 })],
+  ["The entries of a record", entriesOfRef(USER, { refId: RECORD }, PAGE)],
+  ["The entries of a transaction", entriesOfRef(USER, { refId: `0x${"ab".repeat(32)}` }, PAGE)],
+  ["Amounts, first way: the newest entries", page(SIZED)],
+  ["Amounts, second way", entriesOfAmounts(USER, SIZED, { ...PAGE, most: 1_000 })],
+  ["Amounts, third way: sorted", sortedEntries(USER, SIZED, { ...PAGE, most: 10_000 })],
+  ["Amounts, third way: scanned", scannedEntries(USER, SIZED, { ...PAGE, floor: 4_711n })],
+  ["Amounts, third way: the first position", firstSince(1_700_000_000_000)],
+  ["The length of a statement", countedEntries(USER, {}, { before: NEWEST, most: 1_000_001 })],
+  [
+    "The length of a statement by amount",
+    countedEntries(USER, SIZED, { before: NEWEST, most: 1_000_001 }),
+  ],
+  ["The balance of an asset", balanceQuery(USER, "usdc")],
+  ["A page of balances", balancesQuery(USER, { after: "", limit: 51 })],
+];
+
+it("every ledger read compiles to the reviewed SQL", async () => {
+  const names = new Map<string, string>();
+  const printed = READS.map(([name, read]) => {
+    const same = names.get(read.text);
+    if (same !== undefined)
+      return `-- ${name}: the statement of "${same}"\n${printSql({ ...read, text: "" })}`;
+    names.set(read.text, name);
+    return `-- ${name}\n${printSql(read)}`;
+  });
+  await expect(printed.join("\n")).toMatchFileSnapshot("queries.snapshot.sql");
+});

@@ -1,0 +1,1543 @@
+-- A page
+WITH RECURSIVE
+  runs AS MATERIALIZED (
+    SELECT a.account_id,
+      s.value ->> 'reason' AS reason,
+      s.value ->> 'credit' AS credit,
+      s.value ->> 'incoming' AS incoming,
+      iif(
+        s.value ->> 'foundAt' = a.kind,
+        a.account_id,
+        (
+          SELECT o.account_id
+          FROM accounts o
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+        )
+      ) AS found_at
+    FROM accounts a INDEXED BY accounts_owner
+    CROSS JOIN json_each(?1) s
+    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
+  ),
+  bounds AS MATERIALIZED (
+    SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
+      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debit_below,
+      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credit_below
+  ),
+  walk(entry_id, account_id, found_at, incoming, reason, floor) AS (
+    SELECT 2 * iif(
+      r.incoming,
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_to
+        WHERE t.to_account = r.found_at
+          AND t.reason = r.reason
+          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
+          AND t.transfer_id >= b.floor
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      ),
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_from
+        WHERE t.from_account = r.found_at
+          AND t.reason = r.reason
+          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
+          AND t.transfer_id >= b.floor
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      )
+    ) + r.credit,
+      r.account_id,
+      r.found_at,
+      r.incoming,
+      r.reason,
+      b.floor
+    FROM runs r
+    CROSS JOIN bounds b
+    UNION ALL
+    SELECT 2 * iif(
+      w.incoming,
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_to
+        WHERE t.to_account = w.found_at
+          AND t.reason = w.reason
+          AND t.transfer_id < w.entry_id >> 1
+          AND t.transfer_id >= w.floor
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      ),
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_from
+        WHERE t.from_account = w.found_at
+          AND t.reason = w.reason
+          AND t.transfer_id < w.entry_id >> 1
+          AND t.transfer_id >= w.floor
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      )
+    ) + (w.entry_id & 1),
+      w.account_id,
+      w.found_at,
+      w.incoming,
+      w.reason,
+      w.floor
+    FROM walk w
+    WHERE w.entry_id IS NOT NULL
+    ORDER BY 1 DESC
+    LIMIT ?6
+  ),
+  merged AS MATERIALIZED (SELECT entry_id, account_id FROM walk WHERE entry_id IS NOT NULL)
+SELECT w.entry_id AS entry_id,
+  a.kind AS account,
+  a.asset,
+  CAST(iif(w.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+  t.reason,
+  iif(
+    t.reason = 1,
+    '0x' || lower(hex(d.transaction_hash)),
+    hex(
+      iif(
+        t.reason = 6,
+        coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+        t.ref
+      )
+    )
+  ) AS ref,
+  CAST(iif(w.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+  t.at
+FROM merged w
+CROSS JOIN transfers t ON t.transfer_id = w.entry_id >> 1
+CROSS JOIN accounts a ON a.account_id = w.account_id
+LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
+ORDER BY entry_id DESC
+-- ?1 = [
+--   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":3,"incoming":1,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":4,"incoming":1,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":5,"incoming":1,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":2,"incoming":1,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+-- ]
+-- ?2 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?3 = "0"
+-- ?4 = "4611686018427387904"
+-- ?5 = "4611686018427387904"
+-- ?6 = 51
+
+-- A page of one sub-account: the statement of "A page"
+-- ?1 = [
+--   {"kind":"pending","credit":1,"reason":3,"incoming":1,"foundAt":"pending"}
+--   {"kind":"pending","credit":1,"reason":4,"incoming":1,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
+--   {"kind":"pending","credit":1,"reason":2,"incoming":1,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+-- ]
+-- ?2 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?3 = "0"
+-- ?4 = "4611686018427387904"
+-- ?5 = "4611686018427387904"
+-- ?6 = 51
+
+-- A page of debits: the statement of "A page"
+-- ?1 = [
+--   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+-- ]
+-- ?2 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?3 = "0"
+-- ?4 = "4611686018427387904"
+-- ?5 = "4611686018427387904"
+-- ?6 = 51
+
+-- A page of some reasons: the statement of "A page"
+-- ?1 = [
+--   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
+-- ]
+-- ?2 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?3 = "0"
+-- ?4 = "4611686018427387904"
+-- ?5 = "4611686018427387904"
+-- ?6 = 51
+
+-- A page of USDC
+WITH RECURSIVE
+  runs AS MATERIALIZED (
+    SELECT a.account_id,
+      s.value ->> 'reason' AS reason,
+      s.value ->> 'credit' AS credit,
+      s.value ->> 'incoming' AS incoming,
+      iif(
+        s.value ->> 'foundAt' = a.kind,
+        a.account_id,
+        (
+          SELECT o.account_id
+          FROM accounts o
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+        )
+      ) AS found_at
+    FROM accounts a INDEXED BY accounts_owner
+    CROSS JOIN json_each(?1) s
+    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND a.asset = ?3
+  ),
+  bounds AS MATERIALIZED (
+    SELECT max(0, CAST(?4 AS INTEGER)) AS floor,
+      min((CAST(?5 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debit_below,
+      min(CAST(?6 AS INTEGER) >> 1, 4611686018427387904) AS credit_below
+  ),
+  walk(entry_id, account_id, found_at, incoming, reason, floor) AS (
+    SELECT 2 * iif(
+      r.incoming,
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_to
+        WHERE t.to_account = r.found_at
+          AND t.reason = r.reason
+          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
+          AND t.transfer_id >= b.floor
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      ),
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_from
+        WHERE t.from_account = r.found_at
+          AND t.reason = r.reason
+          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
+          AND t.transfer_id >= b.floor
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      )
+    ) + r.credit,
+      r.account_id,
+      r.found_at,
+      r.incoming,
+      r.reason,
+      b.floor
+    FROM runs r
+    CROSS JOIN bounds b
+    UNION ALL
+    SELECT 2 * iif(
+      w.incoming,
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_to
+        WHERE t.to_account = w.found_at
+          AND t.reason = w.reason
+          AND t.transfer_id < w.entry_id >> 1
+          AND t.transfer_id >= w.floor
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      ),
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_from
+        WHERE t.from_account = w.found_at
+          AND t.reason = w.reason
+          AND t.transfer_id < w.entry_id >> 1
+          AND t.transfer_id >= w.floor
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      )
+    ) + (w.entry_id & 1),
+      w.account_id,
+      w.found_at,
+      w.incoming,
+      w.reason,
+      w.floor
+    FROM walk w
+    WHERE w.entry_id IS NOT NULL
+    ORDER BY 1 DESC
+    LIMIT ?7
+  ),
+  merged AS MATERIALIZED (SELECT entry_id, account_id FROM walk WHERE entry_id IS NOT NULL)
+SELECT w.entry_id AS entry_id,
+  a.kind AS account,
+  a.asset,
+  CAST(iif(w.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+  t.reason,
+  iif(
+    t.reason = 1,
+    '0x' || lower(hex(d.transaction_hash)),
+    hex(
+      iif(
+        t.reason = 6,
+        coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+        t.ref
+      )
+    )
+  ) AS ref,
+  CAST(iif(w.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+  t.at
+FROM merged w
+CROSS JOIN transfers t ON t.transfer_id = w.entry_id >> 1
+CROSS JOIN accounts a ON a.account_id = w.account_id
+LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
+ORDER BY entry_id DESC
+-- ?1 = [
+--   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":3,"incoming":1,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":4,"incoming":1,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":5,"incoming":1,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":2,"incoming":1,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+-- ]
+-- ?2 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?3 = "usdc"
+-- ?4 = "0"
+-- ?5 = "4611686018427387904"
+-- ?6 = "4611686018427387904"
+-- ?7 = 51
+
+-- Its condition on assets: every token
+a.asset <> ?1
+-- ?1 = "usdc"
+
+-- Its condition on assets: a venue
+a.asset >= ?1 AND a.asset < ?2
+-- ?1 = "venue_one:"
+-- ?2 = "venue_one;"
+
+-- Its condition on assets: an asset id on any venue
+a.asset IN (?1, ?2, ?3)
+-- ?1 = "venue_one:0x1"
+-- ?2 = "venue_two:0x1"
+-- ?3 = "venue_three:0x1"
+
+-- Its condition on assets: one token
+a.asset IN (?1)
+-- ?1 = "venue_one:0x1"
+
+-- A page of a period
+WITH RECURSIVE
+  runs AS MATERIALIZED (
+    SELECT a.account_id,
+      s.value ->> 'reason' AS reason,
+      s.value ->> 'credit' AS credit,
+      s.value ->> 'incoming' AS incoming,
+      iif(
+        s.value ->> 'foundAt' = a.kind,
+        a.account_id,
+        (
+          SELECT o.account_id
+          FROM accounts o
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+        )
+      ) AS found_at
+    FROM accounts a INDEXED BY accounts_owner
+    CROSS JOIN json_each(?1) s
+    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
+  ),
+  before_from(position, stride) AS (
+    SELECT 0, 1 << 40
+    UNION ALL
+    SELECT position + iif(
+      coalesce(
+        (
+          SELECT t.at
+          FROM transfers t
+          WHERE t.transfer_id >= position + stride
+          ORDER BY t.transfer_id
+          LIMIT 1
+        ) < ?3,
+        0
+      ),
+      stride,
+      0
+    ),
+      stride >> 1
+    FROM before_from
+    WHERE stride > 0
+  ),
+  until_to(position, stride) AS (
+    SELECT 0, 1 << 40
+    UNION ALL
+    SELECT position + iif(
+      coalesce(
+        (
+          SELECT t.at
+          FROM transfers t
+          WHERE t.transfer_id >= position + stride
+          ORDER BY t.transfer_id
+          LIMIT 1
+        ) < ?4,
+        0
+      ),
+      stride,
+      0
+    ),
+      stride >> 1
+    FROM until_to
+    WHERE stride > 0
+  ),
+  bounds AS MATERIALIZED (
+    SELECT max(
+      (SELECT position + 1 FROM before_from WHERE stride = 0), CAST(?5 AS INTEGER)
+    ) AS floor,
+      min(
+        (CAST(?6 AS INTEGER) + 1) >> 1, (SELECT position + 1 FROM until_to WHERE stride = 0)
+      ) AS debit_below,
+      min(
+        CAST(?7 AS INTEGER) >> 1, (SELECT position + 1 FROM until_to WHERE stride = 0)
+      ) AS credit_below
+  ),
+  walk(entry_id, account_id, found_at, incoming, reason, floor) AS (
+    SELECT 2 * iif(
+      r.incoming,
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_to
+        WHERE t.to_account = r.found_at
+          AND t.reason = r.reason
+          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
+          AND t.transfer_id >= b.floor
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      ),
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_from
+        WHERE t.from_account = r.found_at
+          AND t.reason = r.reason
+          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
+          AND t.transfer_id >= b.floor
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      )
+    ) + r.credit,
+      r.account_id,
+      r.found_at,
+      r.incoming,
+      r.reason,
+      b.floor
+    FROM runs r
+    CROSS JOIN bounds b
+    UNION ALL
+    SELECT 2 * iif(
+      w.incoming,
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_to
+        WHERE t.to_account = w.found_at
+          AND t.reason = w.reason
+          AND t.transfer_id < w.entry_id >> 1
+          AND t.transfer_id >= w.floor
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      ),
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_from
+        WHERE t.from_account = w.found_at
+          AND t.reason = w.reason
+          AND t.transfer_id < w.entry_id >> 1
+          AND t.transfer_id >= w.floor
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      )
+    ) + (w.entry_id & 1),
+      w.account_id,
+      w.found_at,
+      w.incoming,
+      w.reason,
+      w.floor
+    FROM walk w
+    WHERE w.entry_id IS NOT NULL
+    ORDER BY 1 DESC
+    LIMIT ?8
+  ),
+  merged AS MATERIALIZED (SELECT entry_id, account_id FROM walk WHERE entry_id IS NOT NULL)
+SELECT w.entry_id AS entry_id,
+  a.kind AS account,
+  a.asset,
+  CAST(iif(w.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+  t.reason,
+  iif(
+    t.reason = 1,
+    '0x' || lower(hex(d.transaction_hash)),
+    hex(
+      iif(
+        t.reason = 6,
+        coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+        t.ref
+      )
+    )
+  ) AS ref,
+  CAST(iif(w.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+  t.at
+FROM merged w
+CROSS JOIN transfers t ON t.transfer_id = w.entry_id >> 1
+CROSS JOIN accounts a ON a.account_id = w.account_id
+LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
+ORDER BY entry_id DESC
+-- ?1 = [
+--   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":3,"incoming":1,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":4,"incoming":1,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":5,"incoming":1,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":2,"incoming":1,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+-- ]
+-- ?2 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?3 = 1700000000000
+-- ?4 = 1700001000000
+-- ?5 = "0"
+-- ?6 = "4611686018427387904"
+-- ?7 = "4611686018427387904"
+-- ?8 = 51
+
+-- The entries of a record
+SELECT *
+FROM (
+  SELECT 2 * t.transfer_id AS entry_id,
+    a.kind AS account,
+    a.asset,
+    CAST(iif(2 * t.transfer_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+    t.reason,
+    iif(
+      t.reason = 1,
+      '0x' || lower(hex(d.transaction_hash)),
+      hex(
+        iif(
+          t.reason = 6,
+          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+          t.ref
+        )
+      )
+    ) AS ref,
+    CAST(iif(2 * t.transfer_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+    t.at
+  FROM transfers t INDEXED BY transfers_once
+  CROSS JOIN accounts a ON a.account_id = t.from_account
+  LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
+  WHERE t.reason <> 1
+    AND t.ref IN (unhex(?1,'-'), (SELECT quote_id FROM matches WHERE match_id = unhex(?2,'-')))
+    AND iif(
+      t.reason = 6,
+      coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+      t.ref
+    ) = unhex(?3,'-')
+    AND a.owner = unhex(?4,'-')
+    AND 1
+    AND 2 * t.transfer_id < CAST(?5 AS INTEGER)
+    AND (a.kind, t.reason) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?6))
+    AND t.at >= ?7
+    AND t.at <= ?8
+    AND 1
+  UNION ALL
+  SELECT 2 * t.transfer_id + 1 AS entry_id,
+    a.kind AS account,
+    a.asset,
+    CAST(iif(2 * t.transfer_id + 1 & 1, t.amount, -t.amount) AS TEXT) AS delta,
+    t.reason,
+    iif(
+      t.reason = 1,
+      '0x' || lower(hex(d.transaction_hash)),
+      hex(
+        iif(
+          t.reason = 6,
+          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+          t.ref
+        )
+      )
+    ) AS ref,
+    CAST(iif(2 * t.transfer_id + 1 & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+    t.at
+  FROM transfers t INDEXED BY transfers_once
+  CROSS JOIN accounts a ON a.account_id = t.to_account
+  LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
+  WHERE t.reason <> 1
+    AND t.ref IN (unhex(?9,'-'), (SELECT quote_id FROM matches WHERE match_id = unhex(?10,'-')))
+    AND iif(
+      t.reason = 6,
+      coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+      t.ref
+    ) = unhex(?11,'-')
+    AND a.owner = unhex(?12,'-')
+    AND 1
+    AND 2 * t.transfer_id + 1 < CAST(?13 AS INTEGER)
+    AND (a.kind, t.reason) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?14))
+    AND t.at >= ?15
+    AND t.at <= ?16
+    AND 1
+)
+ORDER BY entry_id DESC
+LIMIT ?17
+-- ?1 = "0196f0c2-0000-7000-8000-000000000002"
+-- ?2 = "0196f0c2-0000-7000-8000-000000000002"
+-- ?3 = "0196f0c2-0000-7000-8000-000000000002"
+-- ?4 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?5 = "4611686018427387904"
+-- ?6 = [
+--   ["available",3]
+--   ["available",4]
+--   ["pending",6]
+--   ["pending",7]
+--   ["available",7]
+--   ["pending",5]
+--   ["available",2]
+--   ["pending",2]
+-- ]
+-- ?7 = 0
+-- ?8 = 9007199254740991
+-- ?9 = "0196f0c2-0000-7000-8000-000000000002"
+-- ?10 = "0196f0c2-0000-7000-8000-000000000002"
+-- ?11 = "0196f0c2-0000-7000-8000-000000000002"
+-- ?12 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?13 = "4611686018427387904"
+-- ?14 = [
+--   ["available",1]
+--   ["pending",3]
+--   ["pending",4]
+--   ["available",6]
+--   ["available",5]
+--   ["pending",2]
+-- ]
+-- ?15 = 0
+-- ?16 = 9007199254740991
+-- ?17 = 51
+
+-- The entries of a transaction
+SELECT *
+FROM (
+  SELECT 2 * t.transfer_id AS entry_id,
+    a.kind AS account,
+    a.asset,
+    CAST(iif(2 * t.transfer_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+    t.reason,
+    iif(
+      t.reason = 1,
+      '0x' || lower(hex(d.transaction_hash)),
+      hex(
+        iif(
+          t.reason = 6,
+          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+          t.ref
+        )
+      )
+    ) AS ref,
+    CAST(iif(2 * t.transfer_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+    t.at
+  FROM transfers t INDEXED BY transfers_once
+  CROSS JOIN accounts a ON a.account_id = t.from_account
+  LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
+  WHERE t.reason = 1
+    AND t.ref IN (
+      SELECT deposit_id
+      FROM deposits INDEXED BY deposits_hash
+      WHERE transaction_hash = unhex(?1) AND user_id = unhex(?2,'-')
+    )
+    AND a.owner = unhex(?3,'-')
+    AND 1
+    AND 2 * t.transfer_id < CAST(?4 AS INTEGER)
+    AND (a.kind, t.reason) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?5))
+    AND t.at >= ?6
+    AND t.at <= ?7
+    AND 1
+  UNION ALL
+  SELECT 2 * t.transfer_id + 1 AS entry_id,
+    a.kind AS account,
+    a.asset,
+    CAST(iif(2 * t.transfer_id + 1 & 1, t.amount, -t.amount) AS TEXT) AS delta,
+    t.reason,
+    iif(
+      t.reason = 1,
+      '0x' || lower(hex(d.transaction_hash)),
+      hex(
+        iif(
+          t.reason = 6,
+          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+          t.ref
+        )
+      )
+    ) AS ref,
+    CAST(iif(2 * t.transfer_id + 1 & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+    t.at
+  FROM transfers t INDEXED BY transfers_once
+  CROSS JOIN accounts a ON a.account_id = t.to_account
+  LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
+  WHERE t.reason = 1
+    AND t.ref IN (
+      SELECT deposit_id
+      FROM deposits INDEXED BY deposits_hash
+      WHERE transaction_hash = unhex(?8) AND user_id = unhex(?9,'-')
+    )
+    AND a.owner = unhex(?10,'-')
+    AND 1
+    AND 2 * t.transfer_id + 1 < CAST(?11 AS INTEGER)
+    AND (a.kind, t.reason) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?12))
+    AND t.at >= ?13
+    AND t.at <= ?14
+    AND 1
+)
+ORDER BY entry_id DESC
+LIMIT ?15
+-- ?1 = "abababababababababababababababababababababababababababababababab"
+-- ?2 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?3 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?4 = "4611686018427387904"
+-- ?5 = [
+--   ["available",3]
+--   ["available",4]
+--   ["pending",6]
+--   ["pending",7]
+--   ["available",7]
+--   ["pending",5]
+--   ["available",2]
+--   ["pending",2]
+-- ]
+-- ?6 = 0
+-- ?7 = 9007199254740991
+-- ?8 = "abababababababababababababababababababababababababababababababab"
+-- ?9 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?10 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?11 = "4611686018427387904"
+-- ?12 = [
+--   ["available",1]
+--   ["pending",3]
+--   ["pending",4]
+--   ["available",6]
+--   ["available",5]
+--   ["pending",2]
+-- ]
+-- ?13 = 0
+-- ?14 = 9007199254740991
+-- ?15 = 51
+
+-- Amounts, first way: the newest entries
+WITH RECURSIVE
+  runs AS MATERIALIZED (
+    SELECT a.account_id,
+      s.value ->> 'reason' AS reason,
+      s.value ->> 'credit' AS credit,
+      s.value ->> 'incoming' AS incoming,
+      iif(
+        s.value ->> 'foundAt' = a.kind,
+        a.account_id,
+        (
+          SELECT o.account_id
+          FROM accounts o
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+        )
+      ) AS found_at
+    FROM accounts a INDEXED BY accounts_owner
+    CROSS JOIN json_each(?1) s
+    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
+  ),
+  bounds AS MATERIALIZED (
+    SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
+      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debit_below,
+      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credit_below
+  ),
+  walk(entry_id, account_id, found_at, incoming, reason, floor) AS (
+    SELECT 2 * iif(
+      r.incoming,
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_to
+        WHERE t.to_account = r.found_at
+          AND t.reason = r.reason
+          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
+          AND t.transfer_id >= b.floor
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      ),
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_from
+        WHERE t.from_account = r.found_at
+          AND t.reason = r.reason
+          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
+          AND t.transfer_id >= b.floor
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      )
+    ) + r.credit,
+      r.account_id,
+      r.found_at,
+      r.incoming,
+      r.reason,
+      b.floor
+    FROM runs r
+    CROSS JOIN bounds b
+    UNION ALL
+    SELECT 2 * iif(
+      w.incoming,
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_to
+        WHERE t.to_account = w.found_at
+          AND t.reason = w.reason
+          AND t.transfer_id < w.entry_id >> 1
+          AND t.transfer_id >= w.floor
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      ),
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_from
+        WHERE t.from_account = w.found_at
+          AND t.reason = w.reason
+          AND t.transfer_id < w.entry_id >> 1
+          AND t.transfer_id >= w.floor
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      )
+    ) + (w.entry_id & 1),
+      w.account_id,
+      w.found_at,
+      w.incoming,
+      w.reason,
+      w.floor
+    FROM walk w
+    WHERE w.entry_id IS NOT NULL
+    ORDER BY 1 DESC
+    LIMIT ?6
+  ),
+  merged AS MATERIALIZED (SELECT entry_id, account_id FROM walk WHERE entry_id IS NOT NULL)
+SELECT w.entry_id AS entry_id,
+  a.kind AS account,
+  a.asset,
+  CAST(iif(w.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+  t.reason,
+  iif(
+    t.reason = 1,
+    '0x' || lower(hex(d.transaction_hash)),
+    hex(
+      iif(
+        t.reason = 6,
+        coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+        t.ref
+      )
+    )
+  ) AS ref,
+  CAST(iif(w.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+  t.at,
+  t.amount BETWEEN CAST(?7 AS INTEGER) AND CAST(?8 AS INTEGER) AS fits,
+  (SELECT count(*) FROM merged) AS walked
+FROM merged w
+CROSS JOIN transfers t ON t.transfer_id = w.entry_id >> 1
+CROSS JOIN accounts a ON a.account_id = w.account_id
+LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
+WHERE t.amount BETWEEN CAST(?9 AS INTEGER) AND CAST(?10 AS INTEGER)
+  OR w.entry_id = (SELECT min(entry_id) FROM merged)
+ORDER BY entry_id DESC
+-- ?1 = [
+--   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":3,"incoming":1,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":4,"incoming":1,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":5,"incoming":1,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":2,"incoming":1,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+-- ]
+-- ?2 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?3 = "0"
+-- ?4 = "4611686018427387904"
+-- ?5 = "4611686018427387904"
+-- ?6 = 51
+-- ?7 = "5"
+-- ?8 = "700"
+-- ?9 = "5"
+-- ?10 = "700"
+
+-- Amounts, second way
+WITH RECURSIVE
+  runs AS MATERIALIZED (
+    SELECT a.account_id,
+      s.value ->> 'reason' AS reason,
+      s.value ->> 'credit' AS credit,
+      s.value ->> 'incoming' AS incoming,
+      iif(
+        s.value ->> 'foundAt' = a.kind,
+        a.account_id,
+        (
+          SELECT o.account_id
+          FROM accounts o
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+        )
+      ) AS found_at
+    FROM accounts a INDEXED BY accounts_owner
+    CROSS JOIN json_each(?1) s
+    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
+  ),
+  bounds AS MATERIALIZED (
+    SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
+      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debit_below,
+      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credit_below
+  ),
+  distinct_amounts(account_id, found_at, incoming, credit, reason, amount) AS (
+    SELECT r.account_id,
+      r.found_at,
+      r.incoming,
+      r.credit,
+      r.reason,
+      iif(
+        r.incoming,
+        (
+          SELECT t.amount
+          FROM transfers t INDEXED BY transfers_to_amount
+          WHERE t.to_account = r.found_at
+            AND t.reason = r.reason
+            AND t.reason IN (1, 6)
+            AND t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER)
+          ORDER BY t.amount
+          LIMIT 1
+        ),
+        (
+          SELECT t.amount
+          FROM transfers t INDEXED BY transfers_from_amount
+          WHERE t.from_account = r.found_at
+            AND t.reason = r.reason
+            AND t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER)
+          ORDER BY t.amount
+          LIMIT 1
+        )
+      )
+    FROM runs r
+    UNION ALL
+    SELECT s.account_id,
+      s.found_at,
+      s.incoming,
+      s.credit,
+      s.reason,
+      iif(
+        s.incoming,
+        (
+          SELECT t.amount
+          FROM transfers t INDEXED BY transfers_to_amount
+          WHERE t.to_account = s.found_at
+            AND t.reason = s.reason
+            AND t.reason IN (1, 6)
+            AND t.amount > s.amount
+            AND t.amount <= CAST(?10 AS INTEGER)
+          ORDER BY t.amount
+          LIMIT 1
+        ),
+        (
+          SELECT t.amount
+          FROM transfers t INDEXED BY transfers_from_amount
+          WHERE t.from_account = s.found_at
+            AND t.reason = s.reason
+            AND t.amount > s.amount
+            AND t.amount <= CAST(?11 AS INTEGER)
+          ORDER BY t.amount
+          LIMIT 1
+        )
+      )
+    FROM distinct_amounts s
+    WHERE s.amount IS NOT NULL
+    LIMIT (SELECT count(*) FROM runs) + ?12
+  ),
+  amounts AS MATERIALIZED (SELECT * FROM distinct_amounts WHERE amount IS NOT NULL),
+  counted AS MATERIALIZED (SELECT count(*) AS size FROM amounts),
+  small AS MATERIALIZED (SELECT * FROM amounts WHERE (SELECT size FROM counted) <= ?13),
+  walk(entry_id, account_id, found_at, incoming, reason, amount, floor) AS (
+    SELECT 2 * iif(
+      r.incoming,
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_to_amount
+        WHERE t.to_account = r.found_at
+          AND t.reason = r.reason
+          AND t.reason IN (1, 6)
+          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
+          AND t.transfer_id >= b.floor
+          AND t.amount = r.amount
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      ),
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_from_amount
+        WHERE t.from_account = r.found_at
+          AND t.reason = r.reason
+          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
+          AND t.transfer_id >= b.floor
+          AND t.amount = r.amount
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      )
+    ) + r.credit,
+      r.account_id,
+      r.found_at,
+      r.incoming,
+      r.reason,
+      r.amount,
+      b.floor
+    FROM small r
+    CROSS JOIN bounds b
+    UNION ALL
+    SELECT 2 * iif(
+      w.incoming,
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_to_amount
+        WHERE t.to_account = w.found_at
+          AND t.reason = w.reason
+          AND t.reason IN (1, 6)
+          AND t.transfer_id < w.entry_id >> 1
+          AND t.transfer_id >= w.floor
+          AND t.amount = w.amount
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      ),
+      (
+        SELECT t.transfer_id
+        FROM transfers t INDEXED BY transfers_from_amount
+        WHERE t.from_account = w.found_at
+          AND t.reason = w.reason
+          AND t.transfer_id < w.entry_id >> 1
+          AND t.transfer_id >= w.floor
+          AND t.amount = w.amount
+        ORDER BY t.transfer_id DESC
+        LIMIT 1
+      )
+    ) + (w.entry_id & 1),
+      w.account_id,
+      w.found_at,
+      w.incoming,
+      w.reason,
+      w.amount,
+      w.floor
+    FROM walk w
+    WHERE w.entry_id IS NOT NULL
+    ORDER BY 1 DESC
+    LIMIT ?14
+  ),
+  merged AS MATERIALIZED (SELECT entry_id, account_id FROM walk WHERE entry_id IS NOT NULL)
+SELECT counted.size, e.*
+FROM counted
+LEFT JOIN (
+  SELECT w.entry_id AS entry_id,
+    a.kind AS account,
+    a.asset,
+    CAST(iif(w.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+    t.reason,
+    iif(
+      t.reason = 1,
+      '0x' || lower(hex(d.transaction_hash)),
+      hex(
+        iif(
+          t.reason = 6,
+          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+          t.ref
+        )
+      )
+    ) AS ref,
+    CAST(iif(w.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+    t.at
+  FROM merged w
+  CROSS JOIN transfers t ON t.transfer_id = w.entry_id >> 1
+  CROSS JOIN accounts a ON a.account_id = w.account_id
+  LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
+) e ON 1
+ORDER BY e.entry_id DESC
+-- ?1 = [
+--   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":3,"incoming":0,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":4,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":5,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":2,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+-- ]
+-- ?2 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?3 = "0"
+-- ?4 = "4611686018427387904"
+-- ?5 = "4611686018427387904"
+-- ?6 = "5"
+-- ?7 = "700"
+-- ?8 = "5"
+-- ?9 = "700"
+-- ?10 = "700"
+-- ?11 = "700"
+-- ?12 = 1001
+-- ?13 = 1000
+-- ?14 = 51
+
+-- Amounts, third way: sorted
+WITH RECURSIVE
+  runs AS MATERIALIZED (
+    SELECT a.account_id,
+      s.value ->> 'reason' AS reason,
+      s.value ->> 'credit' AS credit,
+      s.value ->> 'incoming' AS incoming,
+      iif(
+        s.value ->> 'foundAt' = a.kind,
+        a.account_id,
+        (
+          SELECT o.account_id
+          FROM accounts o
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+        )
+      ) AS found_at
+    FROM accounts a INDEXED BY accounts_owner
+    CROSS JOIN json_each(?1) s
+    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
+  ),
+  bounds AS MATERIALIZED (
+    SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
+      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debit_below,
+      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credit_below
+  ),
+  fitting AS MATERIALIZED (
+    SELECT *
+    FROM (
+      SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+      FROM bounds b
+      CROSS JOIN runs r
+      CROSS JOIN transfers t INDEXED BY transfers_from_amount
+      WHERE NOT r.incoming
+        AND t.from_account = r.found_at
+        AND t.reason = r.reason
+        AND t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER)
+      UNION ALL
+      SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+      FROM bounds b
+      CROSS JOIN runs r
+      CROSS JOIN transfers t INDEXED BY transfers_to_amount
+      WHERE r.incoming
+        AND t.to_account = r.found_at
+        AND t.reason = r.reason
+        AND t.reason IN (1, 6)
+        AND t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER)
+    )
+    LIMIT ?10
+  ),
+  counted AS MATERIALIZED (SELECT count(*) AS size FROM fitting),
+  found AS MATERIALIZED (
+    SELECT f.*
+    FROM bounds b
+    CROSS JOIN fitting f
+    WHERE f.entry_id >> 1 >= b.floor
+      AND f.entry_id >> 1 < iif(f.entry_id & 1, b.credit_below, b.debit_below)
+    ORDER BY f.entry_id DESC
+    LIMIT ?11
+  )
+SELECT counted.size, e.*
+FROM counted
+LEFT JOIN (
+  SELECT w.entry_id AS entry_id,
+    a.kind AS account,
+    a.asset,
+    CAST(iif(w.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+    t.reason,
+    iif(
+      t.reason = 1,
+      '0x' || lower(hex(d.transaction_hash)),
+      hex(
+        iif(
+          t.reason = 6,
+          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+          t.ref
+        )
+      )
+    ) AS ref,
+    CAST(iif(w.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+    t.at
+  FROM found w
+  CROSS JOIN transfers t ON t.transfer_id = w.entry_id >> 1
+  CROSS JOIN accounts a ON a.account_id = w.account_id
+  LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
+) e ON 1
+ORDER BY e.entry_id DESC
+-- ?1 = [
+--   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":3,"incoming":0,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":4,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":5,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":2,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+-- ]
+-- ?2 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?3 = "0"
+-- ?4 = "4611686018427387904"
+-- ?5 = "4611686018427387904"
+-- ?6 = "5"
+-- ?7 = "700"
+-- ?8 = "5"
+-- ?9 = "700"
+-- ?10 = 10001
+-- ?11 = 51
+
+-- Amounts, third way: scanned
+WITH RECURSIVE
+  runs AS MATERIALIZED (
+    SELECT a.account_id,
+      s.value ->> 'reason' AS reason,
+      s.value ->> 'credit' AS credit,
+      s.value ->> 'incoming' AS incoming,
+      iif(
+        s.value ->> 'foundAt' = a.kind,
+        a.account_id,
+        (
+          SELECT o.account_id
+          FROM accounts o
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+        )
+      ) AS found_at
+    FROM accounts a INDEXED BY accounts_owner
+    CROSS JOIN json_each(?1) s
+    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
+  ),
+  bounds AS MATERIALIZED (
+    SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
+      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debit_below,
+      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credit_below
+  ),
+  found AS MATERIALIZED (
+    SELECT entry_id, account_id
+    FROM (
+      SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+      FROM bounds b
+      CROSS JOIN runs r
+      CROSS JOIN transfers t INDEXED BY transfers_from
+      WHERE NOT r.incoming
+        AND t.from_account = r.found_at
+        AND t.reason = r.reason
+        AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
+        AND t.transfer_id >= b.floor
+        AND t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER)
+      UNION ALL
+      SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+      FROM bounds b
+      CROSS JOIN runs r
+      CROSS JOIN transfers t INDEXED BY transfers_to
+      WHERE r.incoming
+        AND t.to_account = r.found_at
+        AND t.reason = r.reason
+        AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
+        AND t.transfer_id >= b.floor
+        AND t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER)
+    )
+    ORDER BY entry_id DESC
+    LIMIT ?10
+  )
+SELECT w.entry_id AS entry_id,
+  a.kind AS account,
+  a.asset,
+  CAST(iif(w.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+  t.reason,
+  iif(
+    t.reason = 1,
+    '0x' || lower(hex(d.transaction_hash)),
+    hex(
+      iif(
+        t.reason = 6,
+        coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+        t.ref
+      )
+    )
+  ) AS ref,
+  CAST(iif(w.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+  t.at
+FROM found w
+CROSS JOIN transfers t ON t.transfer_id = w.entry_id >> 1
+CROSS JOIN accounts a ON a.account_id = w.account_id
+LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
+ORDER BY entry_id DESC
+-- ?1 = [
+--   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":3,"incoming":1,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":4,"incoming":1,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":5,"incoming":1,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":2,"incoming":1,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+-- ]
+-- ?2 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?3 = "4711"
+-- ?4 = "4611686018427387904"
+-- ?5 = "4611686018427387904"
+-- ?6 = "5"
+-- ?7 = "700"
+-- ?8 = "5"
+-- ?9 = "700"
+-- ?10 = 51
+
+-- Amounts, third way: the first position
+WITH RECURSIVE
+  before_from(position, stride) AS (
+    SELECT 0, 1 << 40
+    UNION ALL
+    SELECT position + iif(
+      coalesce(
+        (
+          SELECT t.at
+          FROM transfers t
+          WHERE t.transfer_id >= position + stride
+          ORDER BY t.transfer_id
+          LIMIT 1
+        ) < ?1,
+        0
+      ),
+      stride,
+      0
+    ),
+      stride >> 1
+    FROM before_from
+    WHERE stride > 0
+  )
+SELECT position + 1 AS first
+FROM before_from
+WHERE stride = 0
+-- ?1 = 1700000000000
+
+-- The length of a statement
+WITH RECURSIVE
+  runs AS MATERIALIZED (
+    SELECT a.account_id,
+      s.value ->> 'reason' AS reason,
+      s.value ->> 'credit' AS credit,
+      s.value ->> 'incoming' AS incoming,
+      iif(
+        s.value ->> 'foundAt' = a.kind,
+        a.account_id,
+        (
+          SELECT o.account_id
+          FROM accounts o
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+        )
+      ) AS found_at
+    FROM accounts a INDEXED BY accounts_owner
+    CROSS JOIN json_each(?1) s
+    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
+  ),
+  bounds AS MATERIALIZED (
+    SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
+      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debit_below,
+      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credit_below
+  )
+SELECT count(*) AS entries
+FROM (
+  SELECT 1
+  FROM (
+    SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+    FROM bounds b
+    CROSS JOIN runs r
+    CROSS JOIN transfers t INDEXED BY transfers_from
+    WHERE NOT r.incoming
+      AND t.from_account = r.found_at
+      AND t.reason = r.reason
+      AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
+      AND t.transfer_id >= b.floor
+      AND 1
+    UNION ALL
+    SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+    FROM bounds b
+    CROSS JOIN runs r
+    CROSS JOIN transfers t INDEXED BY transfers_to
+    WHERE r.incoming
+      AND t.to_account = r.found_at
+      AND t.reason = r.reason
+      AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
+      AND t.transfer_id >= b.floor
+      AND 1
+  )
+  LIMIT ?6
+)
+-- ?1 = [
+--   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":3,"incoming":1,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":4,"incoming":1,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":5,"incoming":1,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":2,"incoming":1,"foundAt":"pending"}
+--   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+-- ]
+-- ?2 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?3 = "0"
+-- ?4 = "4611686018427387904"
+-- ?5 = "4611686018427387904"
+-- ?6 = 1000001
+
+-- The length of a statement by amount
+WITH RECURSIVE
+  runs AS MATERIALIZED (
+    SELECT a.account_id,
+      s.value ->> 'reason' AS reason,
+      s.value ->> 'credit' AS credit,
+      s.value ->> 'incoming' AS incoming,
+      iif(
+        s.value ->> 'foundAt' = a.kind,
+        a.account_id,
+        (
+          SELECT o.account_id
+          FROM accounts o
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+        )
+      ) AS found_at
+    FROM accounts a INDEXED BY accounts_owner
+    CROSS JOIN json_each(?1) s
+    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
+  ),
+  bounds AS MATERIALIZED (
+    SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
+      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debit_below,
+      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credit_below
+  )
+SELECT count(*) AS entries
+FROM (
+  SELECT 1
+  FROM (
+    SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+    FROM bounds b
+    CROSS JOIN runs r
+    CROSS JOIN transfers t INDEXED BY transfers_from_amount
+    WHERE NOT r.incoming
+      AND t.from_account = r.found_at
+      AND t.reason = r.reason
+      AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
+      AND t.transfer_id >= b.floor
+      AND t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER)
+    UNION ALL
+    SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+    FROM bounds b
+    CROSS JOIN runs r
+    CROSS JOIN transfers t INDEXED BY transfers_to_amount
+    WHERE r.incoming
+      AND t.to_account = r.found_at
+      AND t.reason = r.reason
+      AND t.reason IN (1, 6)
+      AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
+      AND t.transfer_id >= b.floor
+      AND t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER)
+  )
+  LIMIT ?10
+)
+-- ?1 = [
+--   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":3,"incoming":0,"foundAt":"available"}
+--   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":4,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":5,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":1,"reason":2,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+-- ]
+-- ?2 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?3 = "0"
+-- ?4 = "4611686018427387904"
+-- ?5 = "4611686018427387904"
+-- ?6 = "5"
+-- ?7 = "700"
+-- ?8 = "5"
+-- ?9 = "700"
+-- ?10 = 1000001
+
+-- The balance of an asset
+SELECT coalesce(
+  (
+    SELECT CAST(balance AS TEXT)
+    FROM accounts
+    WHERE owner = unhex(?1,'-') AND asset = ?2 AND kind = ?3
+  ),
+  '0'
+) AS available,
+  coalesce(
+    (
+      SELECT CAST(balance AS TEXT)
+      FROM accounts
+      WHERE owner = unhex(?4,'-') AND asset = ?5 AND kind = ?6
+    ),
+    '0'
+  ) AS pending
+-- ?1 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?2 = "usdc"
+-- ?3 = "available"
+-- ?4 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?5 = "usdc"
+-- ?6 = "pending"
+
+-- A page of balances
+SELECT asset,
+  CAST(sum(iif(kind = 'available', balance, 0)) AS TEXT) AS available,
+  CAST(sum(iif(kind = 'pending', balance, 0)) AS TEXT) AS pending
+FROM accounts INDEXED BY accounts_owner
+WHERE owner = unhex(?1,'-') AND asset > ?2
+GROUP BY asset
+HAVING max(balance) > 0
+ORDER BY asset
+LIMIT ?3
+-- ?1 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?2 = ""
+-- ?3 = 51
