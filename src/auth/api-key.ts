@@ -11,7 +11,18 @@ import {
   type TimeId,
 } from "../http/cursor.ts";
 import { problem, Problem } from "../platform/problem.ts";
-import { all, first, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  all,
+  type Expr,
+  expr,
+  first,
+  raw,
+  readUuid,
+  type Sql,
+  sql,
+  TRUE,
+  uuid,
+} from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
 import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
@@ -102,7 +113,7 @@ export async function createOperatorApiKey(
       ip: null,
       subjectId: apiKeyId,
     }),
-    allowed: () => sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(request.userId)})`,
+    allowed: () => expr`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(request.userId)})`,
     ...(request.alongside === undefined ? {} : { alongside: request.alongside }),
   });
   if (minted === undefined) throw tooManyKeys();
@@ -115,7 +126,7 @@ type Insertion = {
   mintedBy: "session" | "operator";
   delayMs: number;
   record: (apiKeyId: string) => AuditRecord;
-  allowed: (at: Sql) => Sql;
+  allowed: (at: Expr) => Expr;
   alongside?: (group: Group, applied: Sql, apiKeyId: string) => readonly Sql[];
 };
 
@@ -223,10 +234,10 @@ export async function revokeOwnApiKey(
     );
   }
   // A key that does not work yet may still end itself, so the guard is the user's state and the key's own below.
-  const live = (at: Sql) =>
+  const live = (at: Expr) =>
     credential.kind === "session"
       ? mayWrite(actor, at)
-      : sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(actor.userId)} AND frozen_at IS NULL)`;
+      : expr`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(actor.userId)} AND frozen_at IS NULL)`;
   const record = recordOf(actor, "api_key_revoked", { ip: request.ip, subjectId: apiKeyId });
   const applied = await revoke(db, { userId: actor.userId, apiKeyId, record, allowed: live });
   if (!applied && credential.kind === "session") {
@@ -258,12 +269,12 @@ export async function revokeApiKey(
     ip: null,
     subjectId: request.apiKeyId,
   };
-  return revoke(db, { userId, apiKeyId: request.apiKeyId, record, allowed: () => sql`1` });
+  return revoke(db, { userId, apiKeyId: request.apiKeyId, record, allowed: () => TRUE });
 }
 
 async function revoke(
   db: D1Database,
-  request: { userId: string; apiKeyId: string; record: AuditRecord; allowed: (at: Sql) => Sql },
+  request: { userId: string; apiKeyId: string; record: AuditRecord; allowed: (at: Expr) => Expr },
 ): Promise<boolean> {
   const key = sql`api_key_id = ${uuid(request.apiKeyId)} AND user_id = ${uuid(request.userId)} AND revoked_at IS NULL`;
   const applied = await commitAudited(db, {

@@ -3,7 +3,7 @@
  * fresh id is the unit's stamp, and everything after it depends on `audited(id)`.
  */
 import { z } from "@hono/zod-openapi";
-import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, type Expr, expr, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
@@ -78,8 +78,8 @@ export function auditRow(record: AuditRecord, at: Sql, when: Sql, id: string = u
 }
 
 /** Condition: the audit row of this unit was written, so its guard applied. */
-export function audited(id: string): Sql {
-  return sql`EXISTS (SELECT 1 FROM audit_events WHERE audit_event_id = ${uuid(id)})`;
+export function audited(id: string): Expr {
+  return expr`EXISTS (SELECT 1 FROM audit_events WHERE audit_event_id = ${uuid(id)})`;
 }
 
 /**

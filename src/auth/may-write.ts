@@ -2,20 +2,33 @@
  * Whoever makes a change, as the guards see them. The edge may trust a cached key for a few seconds; a write may not, so
  * every guard contains `mayWrite`, and a guard that did not apply asks `actorRejection` first.
  */
-import type { ProblemData } from "../platform/problem.ts";
-import { first, type Sql, sql, uuid } from "../platform/sql.ts";
+import type { Precondition } from "../platform/preconditions.ts";
+import { Problem, type ProblemData } from "../platform/problem.ts";
+import { type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Actor } from "../platform/actor.ts";
 
 /** Condition for a guard: at the group's instant the user is not frozen and the credential is live. */
-export function mayWrite(actor: Actor, at: Sql): Sql {
+export function mayWrite(actor: Actor, at: Expr): Expr {
   const { credential } = actor;
   const user = sql`SELECT 1 FROM users WHERE user_id = ${uuid(actor.userId)} AND frozen_at IS NULL`;
   if (credential.kind === "session") {
-    return sql`(EXISTS (${user} AND session_epoch = ${credential.epoch}) AND ${at} < ${credential.expiresAtMs})`;
+    return expr`EXISTS (${user} AND session_epoch = ${credential.epoch}) AND ${at} < ${credential.expiresAtMs}`;
   }
-  return sql`(EXISTS (${user}) AND EXISTS (SELECT 1 FROM api_keys WHERE api_key_id = ${uuid(credential.apiKeyId)}
-    AND user_id = ${uuid(actor.userId)} AND revoked_at IS NULL AND active_from <= ${at} AND (expires_at IS NULL OR expires_at > ${at})))`;
+  return expr`EXISTS (${user}) AND EXISTS (SELECT 1 FROM api_keys WHERE api_key_id = ${uuid(credential.apiKeyId)}
+    AND user_id = ${uuid(actor.userId)} AND revoked_at IS NULL AND active_from <= ${at} AND (expires_at IS NULL OR expires_at > ${at}))`;
+}
+
+/** The precondition of everything that the actor writes. Its rejection throws the reason. */
+export function actorPrecondition(actor: Actor, at: Expr): Precondition<unknown, never> {
+  return {
+    expr: mayWrite(actor, at),
+    reject: async (_, db) => {
+      const rejection = await actorRejection(db, actor);
+      if (rejection !== undefined) throw new Problem(rejection);
+      return undefined;
+    },
+  };
 }
 
 /** Why `mayWrite` was false, in the contract's order; undefined when it holds. */

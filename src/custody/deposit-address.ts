@@ -1,19 +1,34 @@
-/** Deposit addresses: derived, numbered per user and chain, watched for ever. The newest one is current. */
-import { actorRejection, mayWrite } from "../auth/may-write.ts";
-import { commitAudited, recordOf } from "../auth/audit.ts";
+/** Deposit addresses are derived, numbered per user and chain, and watched permanently. The newest one is current. */
 import { checksumAddress } from "../assets/address.ts";
+import { audited, auditRow, recordOf } from "../auth/audit.ts";
+import { actorPrecondition } from "../auth/may-write.ts";
 import { depositAddressFor } from "../chain/addresses.ts";
+import type { Actor } from "../platform/actor.ts";
+import { NOW } from "../platform/commit.ts";
 import type { ChainConfig, Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { Problem, problem, unavailable } from "../platform/problem.ts";
-import { all, blob, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Operation, tryOperation } from "../platform/operation.ts";
+import { guardOf, type Precondition, rejectionOf } from "../platform/preconditions.ts";
+import { problem, unavailable } from "../platform/problem.ts";
+import {
+  all,
+  blob,
+  type Expr,
+  expr,
+  FALSE,
+  first,
+  type Sql,
+  sql,
+  TRUE,
+  uuid,
+} from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
+import { uuidv7 } from "../platform/uuid.ts";
 import type { AddressRecord } from "./watcher/restore-addresses.ts";
-import type { Actor } from "../platform/actor.ts";
 
 export const MAX_DEPOSIT_ADDRESSES = 50;
 
-/** Calls of one user at once take each other's number; each try but the last loses to a call that succeeded. */
+/** Parallel calls of one user compete for the next nonce. A try that loses means that another call succeeded. */
 const NONCE_TRIES = 8;
 
 export type DepositAddress = {
@@ -47,59 +62,93 @@ export async function createDepositAddress(
 ): Promise<DepositAddress> {
   const { actor, chain } = command;
   for (let attempt = 0; attempt < NONCE_TRIES; attempt++) {
-    const rejection = await actorRejection(db, actor);
-    if (rejection !== undefined) throw new Problem(rejection);
-    const count = await first<{ n: number }>(
-      db,
-      sql`SELECT count(*) AS n FROM deposit_addresses WHERE user_id = ${uuid(actor.userId)} AND chain = ${chain.chain}`,
-    );
-    const nonce = count?.n ?? 0;
-    if (nonce >= MAX_DEPOSIT_ADDRESSES) {
-      throw problem(
-        "deposit_address_limit",
-        `At most ${MAX_DEPOSIT_ADDRESSES} deposit addresses on a chain. Earlier ones stay good.`,
-      );
-    }
-    const created = await tryToCreate(db, settings, { ...command, nonce, remember });
+    const nonce = await nextNonce(db, actor.userId, chain.chain);
+    const operation = insertAddress(settings, { ...command, nonce });
+    // Before anything is kept outside the database, so that a rejected call leaves nothing behind.
+    await operation.rejection(db);
+    await remember(operation.record).catch((error: unknown) => {
+      log("warn", "custody.address_not_recorded", { chain: chain.chain, ...errorFields(error) });
+      throw unavailable("none", "The deposit address could not be recorded. Try again shortly.");
+    });
+    const created = await tryOperation(db, operation);
     if (created !== undefined) return created;
   }
-  throw unavailable("none", "Too many calls at once for one user. Try again shortly.");
+  throw unavailable("none", "Too many calls of one user at once. Try again shortly.");
 }
 
-async function tryToCreate(
-  db: D1Database,
+async function nextNonce(db: D1Database, userId: string, chain: string): Promise<number> {
+  const row = await first<{ n: number }>(db, sql`SELECT ${addressesOf(userId, chain)} AS n`);
+  return row?.n ?? 0;
+}
+
+/** Inserts the address of one nonce. It neither applies nor rejects when another call has taken the nonce. */
+function insertAddress(
   settings: Pick<Config, "ADDRESS_KEY">,
-  { actor, chain, ip, nonce, remember }: Command & { nonce: number; remember: Remember },
-): Promise<DepositAddress | undefined> {
-  const derived = depositAddressFor(settings, chain, actor.userId, nonce);
-  try {
-    await remember({
-      address: derived.address.slice(2).toLowerCase(),
-      salt: derived.salt.slice(2),
+  command: Command & { readonly nonce: number },
+): Operation<DepositAddress> & { readonly record: Omit<AddressRecord, "createdAt"> } {
+  const { actor, chain, ip, nonce } = command;
+  const { address, salt } = depositAddressFor(settings, chain, actor.userId, nonce);
+  const mine = sql`FROM deposit_addresses WHERE chain = ${chain.chain} AND address = ${blob(address)}`;
+  const checks = (at: Expr) => preconditions(command, mine, at);
+  const auditId = uuidv7();
+  return {
+    record: {
+      address: address.slice(2).toLowerCase(),
+      salt: salt.slice(2),
       userId: actor.userId,
       nonce,
-    });
-  } catch (error) {
-    log("warn", "custody.address_not_remembered", { chain: chain.chain, ...errorFields(error) });
-    throw unavailable("none", "The deposit address could not be recorded. Try again shortly.");
-  }
-  const count = sql`(SELECT count(*) FROM deposit_addresses WHERE user_id = ${uuid(actor.userId)} AND chain = ${chain.chain})`;
-  const mine = sql`FROM deposit_addresses WHERE chain = ${chain.chain} AND address = ${blob(derived.address)}`;
-  const created = await commitAudited(db, {
-    record: recordOf(actor, "deposit_address_created", { ip, subjectId: derived.address }),
-    when: (group) =>
-      sql`${mayWrite(actor, group.at)} AND ${nonce} < ${MAX_DEPOSIT_ADDRESSES} AND ${count} = ${nonce} AND NOT EXISTS (SELECT 1 ${mine})`,
-    then: (group, applied): Sql[] => [
+    },
+    // The audit row is the guard: the address exists exactly when its audit row does.
+    statements: (group) => [
+      auditRow(
+        recordOf(actor, "deposit_address_created", { ip, subjectId: address }),
+        group.at,
+        guardOf(checks(group.at)),
+        auditId,
+      ),
       sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
-        SELECT ${chain.chain}, ${blob(derived.address)}, ${uuid(actor.userId)}, ${nonce}, ${blob(derived.salt)}, ${group.at} WHERE ${applied}`,
+        SELECT ${chain.chain}, ${blob(address)}, ${uuid(actor.userId)}, ${nonce}, ${blob(salt)}, ${group.at}
+        WHERE ${audited(auditId)}`,
     ],
-  });
-  if (!created) return undefined;
-  const row = await first<Row>(
-    db,
-    sql`SELECT hex(address) AS address, chain, created_at, nonce ${mine}`,
-  );
-  return row === undefined ? undefined : view(row, true);
+    report: () => [
+      sql`SELECT hex(address) AS address, chain, created_at, nonce ${mine} AND ${audited(auditId)}`,
+    ],
+    result: ([rows]) => {
+      // Safe cast: the report selects the columns of the row type.
+      const [row] = (rows ?? []) as Row[];
+      return row && view(row, true);
+    },
+    rejection: (db) => rejectionOf(db, { preconditions: checks(NOW), facts: {} }),
+  };
+}
+
+function preconditions(
+  { actor, chain, nonce }: Command & { readonly nonce: number },
+  mine: Sql,
+  at: Expr,
+): readonly Precondition<object, DepositAddress>[] {
+  return [
+    actorPrecondition(actor, at),
+    {
+      expr: nonce < MAX_DEPOSIT_ADDRESSES ? TRUE : FALSE,
+      reject: () => {
+        throw problem(
+          "deposit_address_limit",
+          `You have reached the limit of ${MAX_DEPOSIT_ADDRESSES} deposit addresses on a chain. Earlier ones stay valid.`,
+        );
+      },
+    },
+    // Another call took the nonce: try again with the next one.
+    {
+      expr: expr`${addressesOf(actor.userId, chain.chain)} = ${nonce}`,
+      reject: () => undefined,
+    },
+    { expr: expr`NOT EXISTS (SELECT 1 ${mine})`, reject: () => undefined },
+  ];
+}
+
+function addressesOf(userId: string, chain: string): Expr {
+  return expr`SELECT count(*) FROM deposit_addresses WHERE user_id = ${uuid(userId)} AND chain = ${chain}`;
 }
 
 /** Every address of the user, newest first; the newest of each chain is the current one. */

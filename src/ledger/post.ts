@@ -1,17 +1,27 @@
 /**
  * The only writer of the journal. `post` turns a SELECT over rows that a guard has just stamped into transfers; the
- * triggers of migrations/0002_journal_codes_and_amounts.sql move the balances, and refuse the whole batch where one cannot move.
+ * triggers of migrations/0001_schema.sql move the balances, and refuse the whole batch where one cannot move.
  */
 import type { Group } from "../platform/commit.ts";
-import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  atom,
+  type Expr,
+  expr,
+  FALSE,
+  MAX_NATIVE_UNITS,
+  raw,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
 import { type Reason, reasonCode, type Step, stepCode } from "./codes.ts";
 
 export type AccountKind = "available" | "pending" | "external" | "fees";
 
 /** Owners of the house accounts, as SQL. A user's account is owned by the 16 bytes of the user id. */
-export const FEES_OWNER: Sql = raw("CAST('fees' AS BLOB)");
-export function externalOwner(chain: string): Sql {
-  return sql`CAST(${`external:${chain}`} AS BLOB)`;
+export const FEES_OWNER: Expr = atom("CAST('fees' AS BLOB)");
+export function externalOwner(chain: string): Expr {
+  return atom("CAST(? AS BLOB)", [`external:${chain}`]);
 }
 
 export type Posting = {
@@ -59,7 +69,24 @@ export function openExternalAccounts(source: Sql): Sql {
   return openAccounts(source, "from_owner", "external");
 }
 
-/** Condition for a guard: the user has at least this much available. An amount above 2^62 is never there. */
-export function hasAvailable(userId: string, asset: string, amount: Sql | bigint): Sql {
-  return sql`EXISTS (SELECT 1 FROM accounts WHERE owner = ${uuid(userId)} AND asset = ${asset} AND kind = 'available' AND balance >= ${amount})`;
+/** Condition: the user has at least this much available. An amount above 2^62 never is. */
+export function hasAvailable(userId: string, asset: string, amount: bigint): Expr {
+  if (amount > MAX_NATIVE_UNITS) return FALSE;
+  return expr`EXISTS (SELECT 1 FROM accounts WHERE owner = ${uuid(userId)} AND asset = ${asset}
+    AND kind = 'available' AND balance >= ${amount})`;
+}
+
+/** Scalar: what the user has available, as decimal text. */
+export function availableText(userId: string, asset: Expr): Expr {
+  return expr`coalesce((SELECT CAST(a.balance AS TEXT) FROM accounts a
+    WHERE a.owner = ${uuid(userId)} AND a.asset = ${asset} AND a.kind = 'available'), '0')`;
+}
+
+/**
+ * Condition: all that the owner holds of the asset, plus what they receive, stays within what a balance can hold. Both
+ * sub-accounts count, so that a later release always fits too.
+ */
+export function canReceive(owner: Expr, asset: Expr, amount: Expr): Expr {
+  return expr`coalesce((SELECT sum(a.balance) FROM accounts a WHERE a.owner = ${owner} AND a.asset = ${asset}), 0)
+    <= ${MAX_NATIVE_UNITS} - ${amount}`;
 }

@@ -5,28 +5,28 @@
  * group had committed; if it is granted, the group never will, because a late batch hits the unique id and rolls back.
  */
 import { unavailable } from "./problem.ts";
-import { all, first, prepare, type Sql, sql, uuid } from "./sql.ts";
+import { all, type Expr, expr, first, prepare, type Sql, sql, uuid } from "./sql.ts";
 import { uuidv7 } from "./uuid.ts";
 
 /** D1's clock in Unix milliseconds, never below the latest group's. Usable inside any statement. */
-export const NOW: Sql = sql`max(CAST(round(unixepoch('subsec') * 1000) AS INTEGER),
+export const NOW: Expr = expr`max(CAST(round(unixepoch('subsec') * 1000) AS INTEGER),
   coalesce((SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1), 0))`;
 
 export type Group = {
   /** UUID of the group. */
   readonly id: string;
   /** Scalar subquery: the one instant of everything in the group, in Unix milliseconds. */
-  readonly at: Sql;
+  readonly at: Expr;
   /** Scalar subquery: the group's number, stamped on the rows that it opened or ended. */
-  readonly seq: Sql;
+  readonly seq: Expr;
 };
 
 export function newGroup(): Group {
   const id = uuidv7();
   return {
     id,
-    at: sql`(SELECT at FROM commit_groups WHERE group_id = ${uuid(id)})`,
-    seq: sql`(SELECT seq FROM commit_groups WHERE group_id = ${uuid(id)})`,
+    at: expr`SELECT at FROM commit_groups WHERE group_id = ${uuid(id)}`,
+    seq: expr`SELECT seq FROM commit_groups WHERE group_id = ${uuid(id)}`,
   };
 }
 

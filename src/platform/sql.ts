@@ -1,14 +1,18 @@
 /**
  * SQL text with its parameters, composed from tagged templates.
  *
- * D1 hands integers back as doubles and refuses bigint binds, so amounts cross this border as decimal text and are
- * cast inside SQLite. Ids are UUIDs in TypeScript and 16-byte BLOBs in D1; `uuid` and `readUuid` are the two doors.
+ * `sql` makes a statement, or a part of one that is no expression (a column list, a FROM clause). `expr` makes an
+ * expression, which brings its own parentheses and therefore keeps its meaning wherever it is interpolated.
+ *
+ * D1 returns integers as doubles and refuses to bind a bigint, so amounts are passed as decimal text and cast inside
+ * SQLite. Ids are UUIDs in TypeScript and 16-byte BLOBs in D1: write them with `uuid` and read them with `readUuid`.
  */
 
 export type SqlParam = string | number | null;
 export type Sql = { readonly text: string; readonly params: readonly SqlParam[] };
+export type Expr = Sql & { readonly isExpr: true };
 
-/** The largest magnitude a balance or posting may have. Above it, `CAST` would clamp and sums could turn REAL. */
+/** The largest magnitude of a balance or posting. Above it `CAST` would clamp and sums could turn REAL. */
 export const MAX_NATIVE_UNITS = 2n ** 62n;
 
 type SqlValue = SqlParam | bigint | boolean | Sql;
@@ -24,7 +28,17 @@ export function sql(strings: TemplateStringsArray, ...values: readonly SqlValue[
   return { text, params };
 }
 
-/** Trusted text, such as a column list. Never anything a caller sent. */
+export function expr(strings: TemplateStringsArray, ...values: readonly SqlValue[]): Expr {
+  const { text, params } = sql(strings, ...values);
+  return { text: `(${text})`, params, isExpr: true };
+}
+
+/** An expression that needs no parentheses: a column, a literal or a call. Trusted text, never a caller's. */
+export function atom(text: string, params: readonly SqlParam[] = []): Expr {
+  return { text, params, isExpr: true };
+}
+
+/** Trusted text, such as a column list. Never anything that a caller sent. */
 export function raw(text: string): Sql {
   return { text, params: [] };
 }
@@ -36,20 +50,46 @@ export function join(parts: readonly Sql[], separator: string): Sql {
   };
 }
 
+/** The conjunction of `conditions`; true when there are none. */
+export function and(conditions: readonly Expr[]): Expr {
+  return conditions.length === 0 ? TRUE : expr`${join(conditions, " AND ")}`;
+}
+
+export const TRUE: Expr = atom("1");
+export const FALSE: Expr = atom("0");
+
 /** A UUID (or any hex, dashes ignored) as a BLOB parameter. */
-export function uuid(id: string): Sql {
-  return { text: "unhex(?,'-')", params: [id] };
+export function uuid(id: string): Expr {
+  return atom("unhex(?,'-')", [id]);
 }
 
 /** `0x…` hex as a BLOB parameter. */
-export function blob(hex: string): Sql {
-  return { text: "unhex(?)", params: [hex.replace(/^0x/, "")] };
+export function blob(hex: string): Expr {
+  return atom("unhex(?)", [hex.replace(/^0x/, "")]);
 }
 
 /** A UUID as SQLite's `hex()` returns it, back in its usual spelling. */
 export function readUuid(hex: string): string {
   const h = hex.toLowerCase();
   return `${h.slice(0, 8)}-${h.slice(8, 12)}-${h.slice(12, 16)}-${h.slice(16, 20)}-${h.slice(20)}`;
+}
+
+/** SQL expressions by output name. `select` and `jsonObject` turn them into a column list or a JSON text. */
+export type Columns = Readonly<Record<string, Expr>>;
+
+export function select(columns: Columns): Sql {
+  return join(
+    Object.entries(columns).map(([name, column]) => sql`${column} AS ${raw(name)}`),
+    ", ",
+  );
+}
+
+export function jsonObject(columns: Columns): Expr {
+  const members = Object.entries(columns).map(
+    ([name, column]) => sql`${raw(`'${name}'`)}, ${column}`,
+  );
+  const { text, params } = join(members, ", ");
+  return atom(`json_object(${text})`, params);
 }
 
 /** D1's limits of one statement; a local D1 accepts more, so they are ours to keep. */

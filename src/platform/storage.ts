@@ -1,14 +1,14 @@
 /** D1 ends at 10 GB. Before that, new requests and quotes stop; settlements, releases, credits and withdrawals never do. */
 import { NOW } from "./commit.ts";
 import { log } from "./log.ts";
-import { all, prepare, type Sql, sql } from "./sql.ts";
+import { all, type Expr, expr, prepare, sql } from "./sql.ts";
 
 const LIMIT_BYTES = 10 * 1_000_000_000;
 const ALERT_SHARE = 0.7;
 const STOP_SHARE = 0.8;
 
 /** Condition for the guards of new business. */
-export const STORAGE_LEFT: Sql = sql`NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full')`;
+export const STORAGE_LEFT: Expr = expr`NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full')`;
 
 /** Cron: compares the size that D1 reports with its limit and throws or clears the switch. */
 export async function watchStorage(db: D1Database): Promise<void> {

@@ -3,9 +3,9 @@
  * cron, freeze, panic button and market close all announce alike. Causes come before effects within a stream.
  */
 import type { Group } from "../platform/commit.ts";
-import { raw, type Sql, sql } from "../platform/sql.ts";
+import { raw, type Sql, sql, jsonObject, atom, expr } from "../platform/sql.ts";
 import { accountStreamOf, announce } from "../streams/event-log.ts";
-import { jsonObject, matchColumns, newQuoteColumns, newRequestColumns, PUBLIC } from "./records.ts";
+import { matchColumns, newQuoteColumns, newRequestColumns, PUBLIC } from "./records.ts";
 
 export function announceRfq(group: Group): Sql[] {
   return [
@@ -17,13 +17,13 @@ export function announceRfq(group: Group): Sql[] {
   ];
 }
 
-const BOOK = raw("'book:' || r.asset");
-const VENUE = raw("'venue:' || substr(r.asset, 1, instr(r.asset, ':') - 1)");
+const BOOK = expr`'book:' || r.asset`;
+const VENUE = expr`'venue:' || substr(r.asset, 1, instr(r.asset, ':') - 1)`;
 
 function requestsOpened(group: Group): Sql {
   const rows = sql`FROM requests r WHERE r.opened_group = ${group.seq}`;
   const toPublic = jsonObject(newRequestColumns(PUBLIC));
-  const toOwner = jsonObject(newRequestColumns({ kind: "user", userId: raw("r.requester_id") }));
+  const toOwner = jsonObject(newRequestColumns({ kind: "user", userId: atom("r.requester_id") }));
   return sql`SELECT ${BOOK} AS stream, 'request.opened' AS type, ${toPublic} AS body, r.request_id AS ord ${rows}
     UNION ALL SELECT ${VENUE}, 'request.opened', ${toPublic}, r.request_id ${rows}
     UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'request.opened', ${toOwner}, r.request_id ${rows}`;
@@ -55,7 +55,7 @@ function quotesClosed(group: Group): Sql {
 
 function matchesCreated(group: Group): Sql {
   const rows = sql`FROM matches m WHERE m.matched_group = ${group.seq}`;
-  return sql`SELECT ${accountStreamOf("m.requester_id")} AS stream, 'match.created' AS type, ${jsonObject(matchColumns(raw("m.requester_id")))} AS body,
+  return sql`SELECT ${accountStreamOf("m.requester_id")} AS stream, 'match.created' AS type, ${jsonObject(matchColumns(atom("m.requester_id")))} AS body,
       m.match_id AS ord ${rows}
-    UNION ALL SELECT ${accountStreamOf("m.maker_id")}, 'match.created', ${jsonObject(matchColumns(raw("m.maker_id")))}, m.match_id ${rows}`;
+    UNION ALL SELECT ${accountStreamOf("m.maker_id")}, 'match.created', ${jsonObject(matchColumns(atom("m.maker_id")))}, m.match_id ${rows}`;
 }

@@ -1,6 +1,6 @@
 /** Composes one commit group of a book: expire what is due, the operations in order, their events, and what they did. */
 import { commit, type Group, newGroup, type NotCommitted } from "../platform/commit.ts";
-import { all, raw, type Sql, sql } from "../platform/sql.ts";
+import { all, type Sql, sql, select, atom } from "../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceRfq } from "./announce.ts";
 import { expireDue, nextDue } from "./expire.ts";
@@ -11,7 +11,6 @@ import {
   newRequestColumns,
   type QuoteRow,
   type RequestRow,
-  select,
 } from "./records.ts";
 import type { GroupEffects, Operation } from "./operation.ts";
 
@@ -49,9 +48,9 @@ export async function commitOperations(
 
 function reportStatements(group: Group, asset: string): Sql[] {
   return [
-    sql`SELECT ${select(newRequestColumns({ kind: "user", userId: raw("r.requester_id") }))} FROM requests r WHERE r.opened_group = ${group.seq}`,
+    sql`SELECT ${select(newRequestColumns({ kind: "user", userId: atom("r.requester_id") }))} FROM requests r WHERE r.opened_group = ${group.seq}`,
     sql`SELECT ${select(newQuoteColumns("maker_fee"))} FROM quotes q WHERE q.opened_group = ${group.seq}`,
-    sql`SELECT ${select(matchColumns(raw("m.requester_id")))} FROM matches m WHERE m.matched_group = ${group.seq}`,
+    sql`SELECT ${select(matchColumns(atom("m.requester_id")))} FROM matches m WHERE m.matched_group = ${group.seq}`,
     sql`SELECT hex(ended_by) AS operation FROM quotes WHERE ended_group = ${group.seq} UNION SELECT hex(ended_by) FROM requests WHERE ended_group = ${group.seq}`,
     nextDue(asset),
     eventsToPush(group),

@@ -100,16 +100,16 @@ export class GroupCommitter {
       const result = waiting.operation.result(done.effects);
       if (result !== undefined) waiting.resolve(result);
       // Off the group committer's path: why one guard did not apply must not delay the next batch.
-      else void this.#explain(waiting);
+      else void this.#reject(waiting);
     }
   }
 
-  async #explain(waiting: Waiting): Promise<void> {
+  async #reject(waiting: Waiting): Promise<void> {
     try {
-      const result = await waiting.operation.explain(this.#db);
+      const result = await waiting.operation.rejection(this.#db);
       if (result !== undefined) return waiting.resolve(result);
     } catch (error) {
-      log("error", "rfq.explain_failed", errorFields(error));
+      log("error", "rfq.rejection_failed", errorFields(error));
     }
     if (waiting.tries >= MAX_TRIES) return waiting.resolve(UNAVAILABLE);
     this.#waiting.push({ ...waiting, tries: waiting.tries + 1 });

@@ -1,22 +1,31 @@
 /** Idempotency keys: key, terms and result are written in the batch of the effect, as part of its guard. */
 import type { Group } from "../platform/commit.ts";
 import { NOW } from "../platform/commit.ts";
-import { first, type Sql, sql, uuid } from "../platform/sql.ts";
+import type { Precondition } from "../platform/preconditions.ts";
+import { type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { type Result, type Idempotency, reject } from "./command.ts";
 import type { QuoteRow, RequestRow } from "./records.ts";
 
 const KEY_LIFE_MS = 24 * 3_600_000;
 
-/** Condition for a guard: the user has not used this key on this route in the last 24 hours. */
-export function keyIsFree(
-  userId: string,
-  route: string,
-  idempotency: Idempotency | undefined,
-  at: Sql,
-): Sql {
-  if (idempotency === undefined) return sql`1`;
-  return sql`NOT EXISTS (SELECT 1 FROM idempotency_keys WHERE user_id = ${uuid(userId)} AND route = ${route}
-    AND key = ${idempotency.key} AND at > ${at} - ${KEY_LIFE_MS})`;
+type KeyUse = {
+  readonly userId: string;
+  readonly route: string;
+  readonly kind: "request" | "quote";
+  readonly idempotency: Idempotency | undefined;
+};
+
+/** The user has not used this key on this route within 24 hours. Otherwise the result of then is repeated. */
+export function keyIsUnused(use: KeyUse, at: Expr): readonly Precondition<unknown, Result>[] {
+  const { userId, route, idempotency } = use;
+  if (idempotency === undefined) return [];
+  return [
+    {
+      expr: expr`NOT EXISTS (SELECT 1 FROM idempotency_keys WHERE user_id = ${uuid(userId)} AND route = ${route}
+        AND key = ${idempotency.key} AND at > ${at} - ${KEY_LIFE_MS})`,
+      reject: (_, db) => recallResult(db, { ...use, idempotency }),
+    },
+  ];
 }
 
 /** Statements that keep the result, if the guard before them applied: `result` selects nothing otherwise. */
@@ -37,18 +46,11 @@ export function rememberResult(memory: {
   ];
 }
 
-/** The earlier result to the same key; a refusal when its terms were others; undefined when the key is free. */
-export async function recallResult(
+/** The earlier result of the same key, or a rejection when its terms differ. Undefined when the key has expired. */
+async function recallResult(
   db: D1Database,
-  memory: {
-    readonly userId: string;
-    readonly route: string;
-    readonly kind: "request" | "quote";
-    readonly idempotency: Idempotency | undefined;
-  },
+  { userId, route, kind, idempotency }: KeyUse & { readonly idempotency: Idempotency },
 ): Promise<Result | undefined> {
-  const { userId, route, kind, idempotency } = memory;
-  if (idempotency === undefined) return undefined;
   const row = await first<{ terms: string; result: string }>(
     db,
     sql`SELECT terms, result FROM idempotency_keys WHERE user_id = ${uuid(userId)} AND route = ${route}

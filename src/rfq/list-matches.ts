@@ -6,8 +6,8 @@ import {
   pageOf,
   type TimeId,
 } from "../http/cursor.ts";
-import { all, raw, readUuid, sql, uuid } from "../platform/sql.ts";
-import { matchColumns, type MatchRow, matchView, select } from "./records.ts";
+import { all, raw, readUuid, sql, uuid, select } from "../platform/sql.ts";
+import { matchColumns, type MatchRow, matchView } from "./records.ts";
 
 /** The caller's matches on either side, newest first. Each side is read from its own index. */
 export async function listMatches(

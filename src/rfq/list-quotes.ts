@@ -8,8 +8,8 @@ import {
 } from "../http/cursor.ts";
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
-import { all, first, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
-import { quoteColumns, type QuoteRow, type QuoteStatus, quoteView, select } from "./records.ts";
+import { all, first, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
+import { quoteColumns, type QuoteRow, type QuoteStatus, quoteView } from "./records.ts";
 
 /** Sort position among a request's quotes: price, then when and which. */
 export type QuotePosition = readonly [price: number, openedAt: number, quoteId: string];

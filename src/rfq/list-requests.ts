@@ -8,8 +8,8 @@ import {
   type TimeId,
 } from "../http/cursor.ts";
 import { NOW } from "../platform/commit.ts";
-import { all, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
-import { reader, type RequestRow, requestColumns, requestView, select } from "./records.ts";
+import { all, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
+import { reader, type RequestRow, requestColumns, requestView } from "./records.ts";
 
 export type RequestFilter = {
   readonly venue?: Venue | undefined;

@@ -8,7 +8,7 @@ export type GroupEffects = {
   readonly requests: ReadonlyMap<string, RequestRow>;
   readonly quotes: ReadonlyMap<string, QuoteRow>;
   readonly matches: ReadonlyMap<string, MatchRow>;
-  /** Units that ended a request or a quote. */
+  /** Operations that ended a request or a quote. */
   readonly endedBy: ReadonlySet<string>;
 };
 
@@ -21,8 +21,8 @@ export type Operation = {
   statements(group: Group): readonly Sql[];
   /** The result, if the guard applied. */
   result(effects: GroupEffects): Result | undefined;
-  /** Why it did not: a read outside the group. Undefined when nothing stands in the way any more. */
-  explain(db: D1Database): Promise<Result | undefined>;
+  /** Why the guard did not apply, read outside the group. Undefined when nothing stands in the way any more. */
+  rejection(db: D1Database): Promise<Result | undefined>;
 };
 
 /** A UUID as SQLite's `hex()` spells it. */

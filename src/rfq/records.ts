@@ -7,52 +7,35 @@ import { readAssetKey } from "../assets/asset.ts";
 import type { Venue } from "../platform/venues.ts";
 import type { Side } from "../assets/fields.ts";
 import { NOW } from "../platform/commit.ts";
-import { join, raw, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { atom, type Columns, type Expr, expr, readUuid, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 
 export type RequestStatus = "open" | "matched" | "cancelled" | "expired";
 export type QuoteStatus = "open" | "accepted" | "cancelled" | "expired" | "rejected";
 
-/** SQL expressions by output name; `select` and `jsonObject` turn them into a column list or an event body. */
-export type Columns = Readonly<Record<string, Sql>>;
-
-export function select(columns: Columns): Sql {
-  return join(
-    Object.entries(columns).map(([name, expression]) => sql`${expression} AS ${raw(name)}`),
-    ", ",
-  );
-}
-
-export function jsonObject(columns: Columns): Sql {
-  return sql`json_object(${join(
-    Object.entries(columns).map(([name, expression]) => sql`${raw(`'${name}'`)}, ${expression}`),
-    ", ",
-  )})`;
-}
-
 /** Who will read the row: decides what is left out of it, in SQL, before it goes anywhere. */
 export type Audience =
   | { readonly kind: "public" }
-  | { readonly kind: "user"; readonly userId: Sql };
+  | { readonly kind: "user"; readonly userId: Expr };
 export const PUBLIC: Audience = { kind: "public" };
 export const reader = (userId: string): Audience => ({ kind: "user", userId: uuid(userId) });
 
 export function requestColumns(audience: Audience): Columns {
-  const owner = audience.kind === "public" ? raw("0") : sql`r.requester_id = ${audience.userId}`;
+  const owner = audience.kind === "public" ? atom("0") : expr`r.requester_id = ${audience.userId}`;
   return {
-    request_id: raw("hex(r.request_id)"),
-    user_id: sql`iif(r.disclosed = 1 OR ${owner}, hex(r.requester_id), NULL)`,
-    asset: raw("r.asset"),
-    amount: raw("r.amount"),
-    side: raw("r.side"),
-    status: sql`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
-    disclosed: raw("r.disclosed"),
-    opened_at: raw("r.opened_at"),
-    expires_at: raw("r.expires_at"),
+    request_id: atom("hex(r.request_id)"),
+    user_id: expr`iif(r.disclosed = 1 OR ${owner}, hex(r.requester_id), NULL)`,
+    asset: atom("r.asset"),
+    amount: atom("r.amount"),
+    side: atom("r.side"),
+    status: expr`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
+    disclosed: atom("r.disclosed"),
+    opened_at: atom("r.opened_at"),
+    expires_at: atom("r.expires_at"),
     owned: owner,
-    best_price: sql`iif(${owner}, (SELECT iif(r.side = 'Bid', min(b.price), max(b.price)) FROM quotes b
+    best_price: expr`iif(${owner}, (SELECT iif(r.side = 'Bid', min(b.price), max(b.price)) FROM quotes b
       WHERE b.request_id = r.request_id AND b.status = 'open' AND b.expires_at > ${NOW}), NULL)`,
-    quote_count: sql`iif(${owner}, (SELECT count(*) FROM quotes b
+    quote_count: expr`iif(${owner}, (SELECT count(*) FROM quotes b
       WHERE b.request_id = r.request_id AND b.status = 'open' AND b.expires_at > ${NOW}), 0)`,
   };
 }
@@ -61,9 +44,9 @@ export function requestColumns(audience: Audience): Columns {
 export function newRequestColumns(audience: Audience): Columns {
   return {
     ...requestColumns(audience),
-    status: raw("'open'"),
-    best_price: raw("NULL"),
-    quote_count: raw("0"),
+    status: atom("'open'"),
+    best_price: atom("NULL"),
+    quote_count: atom("0"),
   };
 }
 
@@ -100,23 +83,23 @@ export function requestView(row: RequestRow) {
 /** `fee` is the reader's own: the maker's for its maker, the taker's for the requester. Nobody else reads quotes. */
 export function quoteColumns(fee: "maker_fee" | "taker_fee"): Columns {
   return {
-    quote_id: raw("hex(q.quote_id)"),
-    request_id: raw("hex(q.request_id)"),
-    asset: raw("q.asset"),
-    amount: raw("q.amount"),
-    side: raw("q.side"),
-    price: raw("q.price"),
-    usdc_amount: raw("CAST(q.usdc_amount AS TEXT)"),
-    fee: raw(`CAST(q.${fee} AS TEXT)`),
-    status: sql`iif(q.status = 'open' AND q.expires_at <= ${NOW}, 'expired', q.status)`,
-    opened_at: raw("q.opened_at"),
-    expires_at: raw("q.expires_at"),
+    quote_id: atom("hex(q.quote_id)"),
+    request_id: atom("hex(q.request_id)"),
+    asset: atom("q.asset"),
+    amount: atom("q.amount"),
+    side: atom("q.side"),
+    price: atom("q.price"),
+    usdc_amount: atom("CAST(q.usdc_amount AS TEXT)"),
+    fee: atom(`CAST(q.${fee} AS TEXT)`),
+    status: expr`iif(q.status = 'open' AND q.expires_at <= ${NOW}, 'expired', q.status)`,
+    opened_at: atom("q.opened_at"),
+    expires_at: atom("q.expires_at"),
   };
 }
 
 /** A quote at the moment it was placed. */
 export function newQuoteColumns(fee: "maker_fee" | "taker_fee"): Columns {
-  return { ...quoteColumns(fee), status: raw("'open'") };
+  return { ...quoteColumns(fee), status: atom("'open'") };
 }
 
 export type QuoteRow = {
@@ -149,19 +132,19 @@ export function quoteView(row: QuoteRow) {
   };
 }
 
-export function matchColumns(userId: Sql): Columns {
+export function matchColumns(userId: Expr): Columns {
   return {
-    match_id: raw("hex(m.match_id)"),
-    request_id: raw("hex(m.request_id)"),
-    quote_id: raw("hex(m.quote_id)"),
-    asset: raw("m.asset"),
-    side: raw("m.side"),
-    amount: raw("CAST(m.amount AS TEXT)"),
-    price: raw("m.price"),
-    usdc_amount: raw("CAST(m.usdc_amount AS TEXT)"),
-    fee: sql`CAST(iif(m.maker_id = ${userId}, m.maker_fee, m.taker_fee) AS TEXT)`,
-    role: sql`iif(m.maker_id = ${userId}, 'maker', 'requester')`,
-    at: raw("m.at"),
+    match_id: atom("hex(m.match_id)"),
+    request_id: atom("hex(m.request_id)"),
+    quote_id: atom("hex(m.quote_id)"),
+    asset: atom("m.asset"),
+    side: atom("m.side"),
+    amount: atom("CAST(m.amount AS TEXT)"),
+    price: atom("m.price"),
+    usdc_amount: atom("CAST(m.usdc_amount AS TEXT)"),
+    fee: expr`CAST(iif(m.maker_id = ${userId}, m.maker_fee, m.taker_fee) AS TEXT)`,
+    role: expr`iif(m.maker_id = ${userId}, 'maker', 'requester')`,
+    at: atom("m.at"),
   };
 }
 

@@ -1,8 +1,8 @@
 /** What a new subscriber of a book or venue stream receives first: the open requests, without identities. */
 import { NOW } from "../platform/commit.ts";
-import { sql } from "../platform/sql.ts";
+import { sql, select } from "../platform/sql.ts";
 import type { Snapshot } from "../streams/replay.ts";
-import { PUBLIC, requestColumns, type RequestRow, requestView, select } from "./records.ts";
+import { PUBLIC, requestColumns, type RequestRow, requestView } from "./records.ts";
 
 /** Undefined for account streams, which have no snapshot. */
 export function openRequestsSnapshot(stream: string): Snapshot | undefined {

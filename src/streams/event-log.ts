@@ -3,17 +3,18 @@
  * change does; objects only push. What an audience may not see is left out here, when the row is written.
  */
 import type { Group } from "../platform/commit.ts";
-import { raw, type Sql, sql } from "../platform/sql.ts";
+import { atom, type Expr, type Sql, sql } from "../platform/sql.ts";
 
 export const bookStream = (asset: string): string => `book:${asset}`;
 export const venueStream = (venue: string): string => `venue:${venue}`;
 export const accountStream = (userId: string): string => `account:${userId.toLowerCase()}`;
 
 /** SQL for `account:<uuid>` from a BLOB column. */
-export function accountStreamOf(column: string): Sql {
+export function accountStreamOf(column: string): Expr {
   const h = `lower(hex(${column}))`;
-  return raw(
-    `'account:' || substr(${h},1,8) || '-' || substr(${h},9,4) || '-' || substr(${h},13,4) || '-' || substr(${h},17,4) || '-' || substr(${h},21)`,
+  return atom(
+    `('account:' || substr(${h},1,8) || '-' || substr(${h},9,4) || '-' || substr(${h},13,4)
+      || '-' || substr(${h},17,4) || '-' || substr(${h},21))`,
   );
 }
 

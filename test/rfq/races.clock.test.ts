@@ -274,7 +274,7 @@ describe("an explanation", () => {
     });
     await commitOperations(env.DB, book, [operation]);
     await fund(env.DB, taker.userId, "usdc", 1_000n);
-    expect(await operation.explain(env.DB)).toBeUndefined();
+    expect(await operation.rejection(env.DB)).toBeUndefined();
   });
 
   it("says expired for what is due, even before anything has ended it", async () => {
@@ -299,7 +299,7 @@ describe("an explanation", () => {
       }),
     ];
     const [ofRequest, ofQuote] = await Promise.all(
-      cancels.map((operation) => operation.explain(env.DB)),
+      cancels.map((operation) => operation.rejection(env.DB)),
     );
     expect(ofRequest).toMatchObject({ problem: { code: "request_expired" } });
     expect(ofQuote).toMatchObject({

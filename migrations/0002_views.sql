@@ -1,0 +1,42 @@
+-- Nouns of the domain that statements need again and again. A view names them once.
+--
+-- A Bid is a requester who buys the asset; an Ask is a requester who sells it. Whoever buys gives USDC.
+
+-- A quote with its request: who buys, who sells, and what the requester gives when they accept it.
+--
+--   quote_id  side  venue      buyer_id   seller_id  given_asset  given_amount
+--   0x01a1…   Bid   venue_one  requester  maker      usdc         600000000 (usdc_amount + taker_fee)
+--   0x01a2…   Ask   venue_one  maker      requester  venue_one:…  1000000000 (amount)
+CREATE VIEW quote_sides AS
+SELECT q.quote_id, q.request_id, r.requester_id, q.maker_id,
+  q.asset, substr(q.asset, 1, instr(q.asset, ':') - 1) AS venue, q.side, q.amount, q.price,
+  q.usdc_amount, q.taker_fee, q.maker_fee, q.status, q.expires_at,
+  r.status AS request_status, r.expires_at AS request_expires_at,
+  iif(q.side = 'Bid', r.requester_id, q.maker_id) AS buyer_id,
+  iif(q.side = 'Bid', q.maker_id, r.requester_id) AS seller_id,
+  iif(q.side = 'Bid', 'usdc', q.asset) AS given_asset,
+  -- An amount above 2^62 is clamped here; no balance reaches it, so the comparison stays right.
+  iif(q.side = 'Bid', q.usdc_amount + q.taker_fee, CAST(q.amount AS INTEGER)) AS given_amount,
+  -- The same, exact, for texts.
+  iif(q.side = 'Bid', CAST(q.usdc_amount + q.taker_fee AS TEXT), q.amount) AS given_amount_text
+FROM quotes q JOIN requests r ON r.request_id = q.request_id;
+
+-- A match by side: who bought and sold, what each pays, and the reference of each leg.
+--
+-- The maker's leg carries the quote's id with the phase `end`, which a release of that quote would carry too. The
+-- journal's unique key therefore refuses to resolve one reserve twice.
+--
+--   match_id  side  buyer_id   seller_id  buyer_fee  seller_fee  buyer_ref  seller_ref
+--   0x01b7…   Bid   requester  maker      taker_fee  maker_fee   match_id   quote_id
+CREATE VIEW match_sides AS
+SELECT m.match_id, m.request_id, m.quote_id, m.requester_id, m.maker_id, m.asset, m.side, m.amount,
+  m.usdc_amount, m.at, m.matched_group,
+  iif(m.side = 'Bid', m.requester_id, m.maker_id) AS buyer_id,
+  iif(m.side = 'Bid', m.maker_id, m.requester_id) AS seller_id,
+  iif(m.side = 'Bid', m.taker_fee, m.maker_fee) AS buyer_fee,
+  iif(m.side = 'Bid', m.maker_fee, m.taker_fee) AS seller_fee,
+  iif(m.side = 'Bid', m.match_id, m.quote_id) AS buyer_ref,
+  iif(m.side = 'Bid', m.quote_id, m.match_id) AS seller_ref,
+  iif(m.side = 'Bid', 'usdc', m.asset) AS given_asset,
+  iif(m.side = 'Bid', m.usdc_amount + m.taker_fee, m.amount) AS given_amount
+FROM matches m;

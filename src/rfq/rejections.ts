@@ -1,0 +1,58 @@
+/** Rejections and preconditions that several verbs share. */
+import { toHex } from "../assets/amount.ts";
+import { actorRejection, mayWrite } from "../auth/may-write.ts";
+import type { Actor } from "../platform/actor.ts";
+import type { Precondition } from "../platform/preconditions.ts";
+import { unavailable } from "../platform/problem.ts";
+import { type Expr, readUuid } from "../platform/sql.ts";
+import { STORAGE_LEFT } from "../platform/storage.ts";
+import { reject, type Result } from "./command.ts";
+import type { QuoteStatus } from "./records.ts";
+
+/** After `storage_full` was set, cron looks at the size of the database once a minute. */
+const STORAGE_RETRY_SECS = 60;
+
+export function actorMayWrite(actor: Actor, at: Expr): Precondition<unknown, Result> {
+  return {
+    expr: mayWrite(actor, at),
+    reject: async (_, db) => {
+      const problem = await actorRejection(db, actor);
+      return problem === undefined ? undefined : { ok: false, problem };
+    },
+  };
+}
+
+/** New business stops before the database is full, so that settlements, releases and withdrawals always fit. */
+export const storageLeft: Precondition<unknown, Result> = {
+  expr: STORAGE_LEFT,
+  reject: () => {
+    const detail =
+      "The database is nearly full, so no new requests and quotes are accepted. Settlements and withdrawals continue.";
+    const { data } = unavailable("none", detail);
+    return { ok: false, problem: { ...data, retryAfterSecs: STORAGE_RETRY_SECS } };
+  },
+};
+
+export function venuePaused(venue: string): Result {
+  return reject("venue_paused", `${venue} is paused.`);
+}
+
+/** Names the caller's own numbers only: what the trade needs and what they have. */
+export function insufficientFunds(required: bigint, available: bigint, asset: string): Result {
+  return reject(
+    "insufficient_funds",
+    `This needs ${required} units of ${asset}; ${available} are available.`,
+    { available: toHex(available), required: toHex(required) },
+  );
+}
+
+export function quoteNotOpen(quoteId: string, status: QuoteStatus, matchId: string | null): Result {
+  return reject("quote_not_open", `Quote ${quoteId} is ${status}.`, {
+    quote_status: status,
+    ...(matchId === null ? {} : { match_id: readUuid(matchId) }),
+  });
+}
+
+export function cancelled(id: string, { replayed }: { replayed: boolean }): Result {
+  return { ok: true, kind: "cancelled", id, replayed };
+}
