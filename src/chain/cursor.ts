@@ -51,7 +51,7 @@ export async function readBlocks(db: D1Database, chain: string, above: number): 
 }
 
 /** A chain seen for the first time starts with nothing read but its first block's parent. */
-export function openCursor(group: Group, chain: string, start: Block): Sql {
+export function insertCursor(group: Group, chain: string, start: Block): Sql {
   return sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number, scanned_hash, head_number, moved_group, moved_at)
     SELECT ${chain}, ${start.number}, ${blob(start.hash)}, ${start.number}, ${blob(start.hash)}, ${start.number}, ${group.seq}, ${group.at}
     WHERE NOT EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain})`;
@@ -82,7 +82,7 @@ export function movedBy(group: Group, chain: string): Sql {
   return sql`EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND moved_group = ${group.seq})`;
 }
 
-export function keepBlocks(
+export function storeBlocks(
   chain: string,
   above: number,
   blocks: readonly Block[],
@@ -96,7 +96,7 @@ export function keepBlocks(
   ];
 }
 
-export function forgetBlocks(chain: string, upTo: number, when: Sql): Sql {
+export function deleteBlocks(chain: string, upTo: number, when: Sql): Sql {
   return sql`DELETE FROM chain_blocks WHERE chain = ${chain} AND number <= ${upTo} AND ${when}`;
 }
 

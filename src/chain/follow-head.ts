@@ -33,7 +33,7 @@ export type HeadReading =
   /** The confirmed block itself is no longer in the chain. */
   | { readonly kind: "deep_reorg"; readonly head: BlockHeader; readonly canonical: Hex };
 
-export type Known = {
+export type KnownBlocks = {
   readonly confirmed: Block;
   readonly headNumber: number;
   /** Highest first, all above `confirmed`. */ readonly blocks: readonly Block[];
@@ -45,11 +45,11 @@ const HEADERS_PER_ROUND = 300;
 /** One endpoint answers all of it, so that the pieces belong to one chain. */
 export async function followHead(
   chain: ChainConfig,
-  known: Known,
+  known: KnownBlocks,
   contracts: Contracts,
 ): Promise<HeadReading> {
   const reading = await askAny(chain, (endpoint) => readFrom(endpoint, chain, known, contracts));
-  if (reading.kind === "deep_reorg") await refuseIfDisputed(chain, known);
+  if (reading.kind === "deep_reorg") await throwIfDisputed(chain, known);
   return reading;
 }
 
@@ -66,7 +66,7 @@ export function confirmedHeight(
 async function readFrom(
   endpoint: Endpoint,
   chain: ChainConfig,
-  known: Known,
+  known: KnownBlocks,
   contracts: Contracts,
 ): Promise<HeadReading> {
   const head = await readHead(endpoint, known.headNumber);
@@ -122,7 +122,7 @@ async function readFrom(
 /** The highest block that was scanned and is still in the chain. */
 async function commonAncestor(
   endpoint: Endpoint,
-  known: Known,
+  known: KnownBlocks,
   head: BlockHeader,
 ): Promise<number> {
   for (const block of known.blocks) {
@@ -138,7 +138,7 @@ async function readChainOfBlocks(
   endpoint: Endpoint,
   range: { from: number; to: number },
   head: BlockHeader,
-  known: Known,
+  known: KnownBlocks,
 ): Promise<Block[]> {
   const below =
     range.from - 1 === known.confirmed.number
@@ -157,7 +157,7 @@ async function readChainOfBlocks(
 }
 
 /** One node on a fork must not halt a chain: while another that is as far still has the confirmed block, it is a quarrel of nodes. */
-async function refuseIfDisputed(chain: ChainConfig, known: Known): Promise<void> {
+async function throwIfDisputed(chain: ChainConfig, known: KnownBlocks): Promise<void> {
   for (const endpoint of endpoints(chain)) {
     const other = await readHead(endpoint, known.headNumber)
       .then(() => readHeader(endpoint, known.confirmed.number))

@@ -46,7 +46,7 @@ export function checkedAccount(
     address: getAddress(address),
     sign: async (transaction) => {
       const raw = await sign(transaction);
-      await check(raw, transaction, address, chainId);
+      await checkSigned(raw, transaction, address, chainId);
       return { raw, hash: keccak256(raw) };
     },
   };
@@ -66,7 +66,12 @@ export function toEip1559(transaction: Unsigned, chainId: number) {
   };
 }
 
-async function check(raw: Hex, asked: Unsigned, address: Address, chainId: number): Promise<void> {
+async function checkSigned(
+  raw: Hex,
+  asked: Unsigned,
+  address: Address,
+  chainId: number,
+): Promise<void> {
   const got = parseTransaction(raw);
   const same =
     got.type === "eip1559" &&

@@ -8,7 +8,7 @@ import {
 } from "./settle-withdrawal.ts";
 import {
   type Cursor,
-  forgetBlocks,
+  deleteBlocks,
   movedBy,
   moveConfirmed,
   readBlocks,
@@ -53,7 +53,7 @@ export async function confirmBlocks(
   const when = movedBy(group, chain.chain);
   let moved = await commitMove(context, group, [
     moveConfirmed(group, chain.chain, cursor, scan.last),
-    forgetBlocks(chain.chain, range.to, when),
+    deleteBlocks(chain.chain, range.to, when),
     ...recordDeposits(group, chain, ours, { confirmed: true, when }),
     orphanUnseen(group, { chain: chain.chain, above: 0, upTo: range.to, when }),
     ...creditConfirmed(group, settings, chain.chain, when),

@@ -7,10 +7,10 @@
 import { alertRow, clearAlert, raiseAlert } from "../../chain/alert.ts";
 import {
   type Cursor,
-  keepBlocks,
+  storeBlocks,
   movedBy,
   moveScanned,
-  openCursor,
+  insertCursor,
   readBlocks,
   readCursor,
 } from "../../chain/cursor.ts";
@@ -87,7 +87,7 @@ async function startChain(context: WatcherContext): Promise<Cursor> {
     return readHeader(endpoint, Math.max(chain.start_block - 1, 0));
   });
   const group = newGroup();
-  return commitMove(context, group, [openCursor(group, chain.chain, first)]);
+  return commitMove(context, group, [insertCursor(group, chain.chain, first)]);
 }
 
 async function detect(
@@ -111,7 +111,7 @@ async function detect(
   const scanned = top ?? (reading.base < cursor.scanned.number ? cursor.confirmed : cursor.scanned);
   return commitMove(context, group, [
     moveScanned(group, chain.chain, cursor, { scanned, headNumber: reading.head.number }),
-    ...keepBlocks(chain.chain, reading.ancestor, reading.blocks, when),
+    ...storeBlocks(chain.chain, reading.ancestor, reading.blocks, when),
     ...recordDeposits(group, chain, seen, { confirmed: false, when }),
     orphanUnseen(group, { chain: chain.chain, above: reading.base, upTo: null, when }),
     ...announceDeposits(group),
