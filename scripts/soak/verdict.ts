@@ -13,7 +13,7 @@ import type { Person, World } from "./people.ts";
 const EXPECTED_ALERTS = new Set([
   "payment_skipped",
   "fee_ceiling",
-  "gas_money",
+  "gas_balance_low",
   "withdrawal_dead_letter",
 ]);
 

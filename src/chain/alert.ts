@@ -12,7 +12,7 @@ export type AlertKind =
   | "payment_terms"
   | "payment_skipped"
   | "fee_ceiling"
-  | "gas_money"
+  | "gas_balance_low"
   | "vault_paused"
   | "payment_refused"
   | "withdrawal_dead_letter"

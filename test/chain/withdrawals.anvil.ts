@@ -423,6 +423,6 @@ describe("the operator", () => {
     await stage.client.setBalance({ address: stage.operator.address, value: parseEther("0.05") });
     const { id } = await stage.withdraw(user.userId, USDC, 10n, someone());
     expect(await drive(stage, id)).toBe("settled");
-    expect(await stage.alerts()).toContain("gas_money");
+    expect(await stage.alerts()).toContain("gas_balance_low");
   });
 });

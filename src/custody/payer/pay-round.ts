@@ -54,7 +54,7 @@ export async function payRound(base: PayerContext): Promise<PayRound> {
     await rebroadcastOrReplace(context, transaction, index === 0);
   if (unmined.length > 0) return { status: "busy" };
 
-  await watchGasMoney(context);
+  await checkGasBalance(context);
   const made = (await voidCommanded(context)) || (await nextPayment(context));
   return { status: made || open.length > 0 ? "busy" : "idle" };
 }
@@ -121,12 +121,12 @@ async function lookAt(endpoint: Endpoint, base: PayerContext, cursor: Cursor): P
   };
 }
 
-async function watchGasMoney(context: HeadView): Promise<void> {
+async function checkGasBalance(context: HeadView): Promise<void> {
   const { chain } = context;
   const held = await context.endpoint.client
     .getBalance({ address: context.account.address })
     .catch((error: unknown) => {
-      log("warn", "payer.gas_money_unknown", { chain: chain.chain, error: describe(error) });
+      log("warn", "payer.gas_balance_unknown", { chain: chain.chain, error: describe(error) });
       return null;
     });
   if (held === null) return;
@@ -135,9 +135,9 @@ async function watchGasMoney(context: HeadView): Promise<void> {
   if (held < needed)
     await raiseAlert(
       context.db,
-      "gas_money",
+      "gas_balance_low",
       chain.chain,
       `the operator account holds ${held} wei, less than ${GAS_RESERVE_BATCHES} full batches cost`,
     );
-  else await clearAlert(context.db, "gas_money", chain.chain);
+  else await clearAlert(context.db, "gas_balance_low", chain.chain);
 }
