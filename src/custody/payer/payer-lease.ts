@@ -35,7 +35,7 @@ export function mayVoid(chain: string, token: string): Sql {
 }
 
 /** Condition for every other guard that signs. */
-export function holdsLease(chain: string, token: string): Sql {
+export function mayPay(chain: string, token: string): Sql {
   return sql`EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain} AND token = ${uuid(token)} AND halted_at IS NULL)
     AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND halted_at IS NULL)`;
 }

@@ -7,7 +7,7 @@ import { log } from "../../platform/log.ts";
 import { blob, sql, uuid } from "../../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
-import { holdsLease, mayVoid } from "./payer-lease.ts";
+import { mayPay, mayVoid } from "./payer-lease.ts";
 import type { OpenTransaction } from "./open-transactions.ts";
 import { storeAttempt } from "./store-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
@@ -63,7 +63,7 @@ async function replace(context: HeadView, transaction: OpenTransaction): Promise
   const group = newGroup();
   const attempt = transaction.attempt + 1;
   const of = sql`SELECT transaction_id FROM chain_transactions WHERE transaction_id = ${uuid(transaction.id)} AND status = 'open'
-    AND ${transaction.kind === "void" ? mayVoid(chain, context.token) : holdsLease(chain, context.token)}
+    AND ${transaction.kind === "void" ? mayVoid(chain, context.token) : mayPay(chain, context.token)}
     AND NOT EXISTS (SELECT 1 FROM transaction_attempts WHERE transaction_id = ${uuid(transaction.id)} AND attempt >= ${attempt})`;
   const stamped = sql`SELECT 1 FROM transaction_attempts a WHERE a.transaction_id = ${uuid(transaction.id)} AND a.signed_group = ${group.seq}`;
   const result = await commit(context.db, group, [

@@ -10,7 +10,7 @@ import { all, blob, type Sql, sql, uuid } from "../../platform/sql.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
-import { holdsLease, mayVoid } from "./payer-lease.ts";
+import { mayPay, mayVoid } from "./payer-lease.ts";
 import { readSnapshots } from "./withdrawal-snapshot.ts";
 import type { PayerContext } from "./payer-context.ts";
 
@@ -88,7 +88,7 @@ function guard(
   return sql`INSERT INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no, to_address, data, gas_limit, status, made_group, made_at)
     SELECT ${uuid(id)}, ${chain}, ${blob(account.address)}, ${nonce}, ${kind}, ${batchNo}, ${blob(call.to)}, ${blob(call.data)}, ${call.gasLimit},
       'open', ${group.seq}, ${group.at}
-    WHERE ${kind === "void" ? mayVoid(chain, context.token) : holdsLease(chain, context.token)}
+    WHERE ${kind === "void" ? mayVoid(chain, context.token) : mayPay(chain, context.token)}
       AND NOT EXISTS (SELECT 1 FROM chain_transactions WHERE chain = ${chain} AND sender = ${blob(account.address)} AND nonce >= ${nonce})
       AND ${forPay}
       AND (SELECT count(*) FROM json_each(${members}) j JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')
