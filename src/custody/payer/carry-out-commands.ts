@@ -30,7 +30,7 @@ export async function closeCommands({ db, chain }: PayerContext): Promise<void> 
 }
 
 /** `fail`: the id is voided on the chain; the funds go back when the watcher has read that at the confirmed height. */
-export async function voidCommanded(context: HeadView): Promise<boolean> {
+export async function voidCommandedPayments(context: HeadView): Promise<boolean> {
   const rows = await all<{ id: string; payment: string }>(
     context.db,
     sql`SELECT DISTINCT hex(w.withdrawal_id) AS id, lower(hex(w.payment_id)) AS payment FROM chain_commands c

@@ -12,7 +12,10 @@ import { liveMembers, type OpenTransaction } from "./open-transactions.ts";
 import { haltPayer, hasLease } from "./payer-lease.ts";
 import type { HeadView } from "./payer-context.ts";
 
-export async function endConfirmed(context: HeadView, transaction: OpenTransaction): Promise<void> {
+export async function endIfConfirmed(
+  context: HeadView,
+  transaction: OpenTransaction,
+): Promise<void> {
   const { db, chain, cursor, account } = context;
   if (transaction.nonce >= context.usedNonces) return;
   const ids = await liveMembers(db, transaction.id);

@@ -1,8 +1,8 @@
 import { raiseAlert } from "../../chain/alert.ts";
 import { ceilingOf, firstFees } from "../../chain/fees.ts";
-import { readCounts } from "./open-transactions.ts";
+import { readNextNumbers } from "./open-transactions.ts";
 import type { HeadView } from "./payer-context.ts";
-import { send } from "./send-transaction.ts";
+import { broadcastSigned } from "./send-transaction.ts";
 import { type NewTransaction, storeTransaction } from "./store-transaction.ts";
 
 /** Signs, stores and sends. True when the guard granted the nonce. */
@@ -20,12 +20,12 @@ export async function makeTransaction(
     );
     return false;
   }
-  const counts = await readCounts(context.db, context.chain.chain, context.account.address);
-  const nonce = Math.max(counts.nextNonce, context.usedNonces);
+  const next = await readNextNumbers(context.db, context.chain.chain, context.account.address);
+  const nonce = Math.max(next.nextNonce, context.usedNonces);
   if (nonce > context.usedNonces) return false;
   const signed = await storeTransaction(context, context.account, { ...transaction, nonce, fees });
   if (signed === undefined) return false;
-  await send(context, signed.raw);
+  await broadcastSigned(context, signed.raw);
   await context.failpoint?.("sent");
   return true;
 }

@@ -72,10 +72,14 @@ export async function liveMembers(db: D1Database, transactionId: string): Promis
   return rows.map(({ id }) => hexOf(id));
 }
 
-export type Counts = { readonly nextNonce: number; readonly nextBatchNo: number };
+export type NextNumbers = { readonly nextNonce: number; readonly nextBatchNo: number };
 
 /** What this database would give out next, if the chain agrees. */
-export async function readCounts(db: D1Database, chain: string, sender: Hex): Promise<Counts> {
+export async function readNextNumbers(
+  db: D1Database,
+  chain: string,
+  sender: Hex,
+): Promise<NextNumbers> {
   const row = await first<{ nonce: number; batch: number }>(
     db,
     sql`SELECT coalesce((SELECT max(nonce) + 1 FROM chain_transactions WHERE chain = ${chain} AND sender = ${blob(sender)}), 0) AS nonce,

@@ -10,16 +10,16 @@ import { payerAccount } from "../../chain/payer-account.ts";
 import { askAny, describe, type Endpoint, noncesAtBlock, readHead } from "../../chain/rpc.ts";
 import { readVaultStatus } from "../../chain/vault.ts";
 import { log } from "../../platform/log.ts";
-import { closeCommands, voidCommanded } from "./carry-out-commands.ts";
-import { endConfirmed } from "./end-transaction.ts";
+import { closeCommands, voidCommandedPayments } from "./carry-out-commands.ts";
+import { endIfConfirmed } from "./end-transaction.ts";
 import {
-  type Counts,
+  type NextNumbers,
   type OpenTransaction,
-  readCounts,
+  readNextNumbers,
   readOpenTransactions,
 } from "./open-transactions.ts";
 import type { HeadView, PayerContext } from "./payer-context.ts";
-import { payNext } from "./pay-next.ts";
+import { payNextBatch } from "./pay-next-batch.ts";
 import { haltPayer, readLease } from "./payer-lease.ts";
 import { rebroadcastOrReplace } from "./send-transaction.ts";
 
@@ -41,37 +41,40 @@ export async function payRound(base: PayerContext): Promise<PayRound> {
 
   const context = await askAny(
     chain,
-    (endpoint) => lookAt(endpoint, base, cursor),
+    (endpoint) => readHeadView(endpoint, base, cursor),
     base.firstEndpoint ?? 0,
   );
   for (const transaction of await readOpenTransactions(db, chain.chain)) {
-    await endConfirmed(context, transaction);
+    await endIfConfirmed(context, transaction);
   }
   const open = await readOpenTransactions(db, chain.chain);
   const unmined = open.filter((transaction) => transaction.nonce >= context.usedNonces);
-  if (lease.haltReason !== null) return voidOnly(context, unmined);
+  if (lease.haltReason !== null) return sendVoidsOnly(context, unmined);
   for (const [index, transaction] of unmined.entries())
     await rebroadcastOrReplace(context, transaction, index === 0);
   if (unmined.length > 0) return { status: "busy" };
 
   await checkGasBalance(context);
-  const made = (await voidCommanded(context)) || (await nextPayment(context));
+  const made = (await voidCommandedPayments(context)) || (await payQueued(context));
   return { status: made || open.length > 0 ? "busy" : "idle" };
 }
 
 /** Halted: nothing is paid or sent again that pays. But the operator's `fail` must work, or a review could find no end. */
-async function voidOnly(context: HeadView, unmined: readonly OpenTransaction[]): Promise<PayRound> {
+async function sendVoidsOnly(
+  context: HeadView,
+  unmined: readonly OpenTransaction[],
+): Promise<PayRound> {
   if (unmined.some(({ kind }) => kind !== "void")) return { status: "halted" };
   for (const [index, transaction] of unmined.entries())
     await rebroadcastOrReplace(context, transaction, index === 0);
-  const busy = unmined.length > 0 || (await voidCommanded(context));
+  const busy = unmined.length > 0 || (await voidCommandedPayments(context));
   return { status: busy ? "busy" : "halted" };
 }
 
-async function nextPayment(context: HeadView): Promise<boolean> {
-  const counts = await readCounts(context.db, context.chain.chain, context.account.address);
+async function payQueued(context: HeadView): Promise<boolean> {
+  const next = await readNextNumbers(context.db, context.chain.chain, context.account.address);
   const status = await readVaultStatus(context.endpoint, context.chain);
-  if (await differs(context, counts, status.nextBatchNo)) return false;
+  if (await batchCountDiffers(context, next, status.nextBatchNo)) return false;
   if (status.paused) {
     await raiseAlert(
       context.db,
@@ -82,24 +85,32 @@ async function nextPayment(context: HeadView): Promise<boolean> {
     return false;
   }
   await clearAlert(context.db, "vault_paused", context.chain.chain);
-  return payNext(context, status.nextBatchNo);
+  return payNextBatch(context, status.nextBatchNo);
 }
 
 /** The contract ahead of this database means that the database is older than the chain: nothing may be paid from it. */
-async function differs(context: HeadView, counts: Counts, nextBatchNo: number): Promise<boolean> {
-  if (nextBatchNo > counts.nextBatchNo) {
+async function batchCountDiffers(
+  context: HeadView,
+  next: NextNumbers,
+  nextBatchNo: number,
+): Promise<boolean> {
+  if (nextBatchNo > next.nextBatchNo) {
     await haltPayer(
       context.db,
       context.chain.chain,
-      `the vault expects batch ${nextBatchNo}, this database would send ${counts.nextBatchNo}`,
+      `the vault expects batch ${nextBatchNo}, this database would send ${next.nextBatchNo}`,
     );
     return true;
   }
   // Behind: a batch of ours has reverted, or a reorg took it. It is judged when it is final.
-  return nextBatchNo < counts.nextBatchNo;
+  return nextBatchNo < next.nextBatchNo;
 }
 
-async function lookAt(endpoint: Endpoint, base: PayerContext, cursor: Cursor): Promise<HeadView> {
+async function readHeadView(
+  endpoint: Endpoint,
+  base: PayerContext,
+  cursor: Cursor,
+): Promise<HeadView> {
   const { chain, settings } = base;
   const account = payerAccount(settings, chain);
   const head = await readHead(endpoint, cursor.headNumber);

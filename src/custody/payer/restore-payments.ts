@@ -48,13 +48,13 @@ export async function restorePayments(
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined) throw new Error(`${chain.chain} has not been read yet`);
   // Before the first row that a restored sequence could number twice.
-  await jumpSequences(db, chain.chain);
+  await advanceSequences(db, chain.chain);
   const lost = await lostEvents(db, chain.chain);
   const orders = await lookUp(lost.map((event) => `0x${event.id}`));
   const unresolved: { payment_id: string; transaction_hash: string; reason: string }[] = [];
   let rebuilt = 0;
   for (const event of lost) {
-    const reason = await rebuild(context, event, orders.get(`0x${event.id}`));
+    const reason = await rebuildWithdrawal(context, event, orders.get(`0x${event.id}`));
     if (reason === undefined) rebuilt++;
     else if (event.kind === "Paid")
       unresolved.push({
@@ -66,7 +66,7 @@ export async function restorePayments(
   const { nextBatchNo } = await askAny(chain, (endpoint) =>
     readOutcomes(endpoint, chain, [], cursor.confirmed.hash),
   );
-  if (unresolved.length === 0) await openPaying(db, chain.chain, nextBatchNo);
+  if (unresolved.length === 0) await resumePaying(db, chain.chain, nextBatchNo);
   return { rebuilt, unresolved, next_batch: nextBatchNo };
 }
 
@@ -80,7 +80,7 @@ function lostEvents(db: D1Database, chain: string): Promise<LostEvent[]> {
 }
 
 /** Undefined when the withdrawal is there now, with the entries it would have had; else why it is not. */
-async function rebuild(
+async function rebuildWithdrawal(
   context: WatcherContext,
   event: LostEvent,
   order: WithdrawalSnapshot | undefined,
@@ -92,7 +92,7 @@ async function rebuild(
     return "the copy has other terms";
   const group = newGroup();
   const result = await commit(context.db, group, [
-    ...rebuiltUnit(group, context.chain.chain, event, order),
+    ...rebuildStatements(group, context.chain.chain, event, order),
     ...announceWithdrawals(group),
     eventsToPush(group),
   ]);
@@ -106,7 +106,7 @@ async function rebuild(
   return undefined;
 }
 
-function rebuiltUnit(
+function rebuildStatements(
   group: Group,
   chain: string,
   event: LostEvent,
@@ -154,7 +154,7 @@ function rebuiltUnit(
 }
 
 /** Once per halt: a restore that is run again to finish does not jump again. */
-async function jumpSequences(db: D1Database, chain: string): Promise<void> {
+async function advanceSequences(db: D1Database, chain: string): Promise<void> {
   const halted = sql`EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain} AND halted_at IS NOT NULL AND batch_floor IS NULL)`;
   const group = newGroup();
   const result = await commit(db, group, [
@@ -168,7 +168,7 @@ async function jumpSequences(db: D1Database, chain: string): Promise<void> {
     throw new Error("the sequences could not be moved", { cause: result.cause });
 }
 
-async function openPaying(db: D1Database, chain: string, nextBatchNo: number): Promise<void> {
+async function resumePaying(db: D1Database, chain: string, nextBatchNo: number): Promise<void> {
   const group = newGroup();
   const result = await commit(db, group, [
     sql`UPDATE payer_leases SET batch_floor = ${nextBatchNo}, halted_at = NULL, halt_reason = NULL WHERE chain = ${chain}`,

@@ -19,7 +19,7 @@ const MAX_ATTEMPTS = 60;
  * Sends to every endpoint. Whatever they answer, the transaction may be out: nodes say "already known", "nonce too low"
  * or nothing at all for one that they have, so the answer decides nothing and the bytes are simply sent again later.
  */
-export async function send(context: HeadView, raw: Hex): Promise<void> {
+export async function broadcastSigned(context: HeadView, raw: Hex): Promise<void> {
   await Promise.all(
     endpoints(context.chain).map(async ({ client }) => {
       try {
@@ -38,11 +38,17 @@ export async function rebroadcastOrReplace(
   firstInLine: boolean,
 ): Promise<void> {
   const stuck = firstInLine && transaction.ageMs > context.chain.replace_after_secs * 1_000;
-  await send(context, (stuck ? await replace(context, transaction) : undefined) ?? transaction.raw);
+  await broadcastSigned(
+    context,
+    (stuck ? await replaceTransaction(context, transaction) : undefined) ?? transaction.raw,
+  );
 }
 
 /** The same nonce and effect with higher fees, stored before it is sent. Undefined when there is no higher fee to offer. */
-async function replace(context: HeadView, transaction: OpenTransaction): Promise<Hex | undefined> {
+async function replaceTransaction(
+  context: HeadView,
+  transaction: OpenTransaction,
+): Promise<Hex | undefined> {
   const { chain } = context.chain;
   const fees = replacementFees(
     transaction.fees,

@@ -26,7 +26,7 @@ const JOBS_LOOKED_AT = 2 * MAX_PAYMENTS;
 /** After this the vault refuses a batch that was signed and not mined: nothing old is paid by surprise. */
 const DEADLINE_SECS = 86_400n;
 
-export async function payNext(context: HeadView, batchNo: number): Promise<boolean> {
+export async function payNextBatch(context: HeadView, batchNo: number): Promise<boolean> {
   const jobs = await readJobs(context);
   if (jobs.length === 0) return false;
   const held = new Map<AssetKey, bigint>();
@@ -41,7 +41,7 @@ export async function payNext(context: HeadView, batchNo: number): Promise<boole
     );
   }
   const { chosen, missing } = choosePayments(jobs, held, MAX_PAYMENTS);
-  if (missing.size > 0 && (await sweep(context, missing))) return true;
+  if (missing.size > 0 && (await sweepAddresses(context, missing))) return true;
   if (chosen.length === 0) return false;
 
   const payments: Payment[] = chosen.map((job) => ({
@@ -55,7 +55,7 @@ export async function payNext(context: HeadView, batchNo: number): Promise<boole
     deadline: context.head.timestamp + DEADLINE_SECS,
     payments,
   });
-  if (!(await wouldRun(context, call))) return false;
+  if (!(await wouldSucceed(context, call))) return false;
   return makeTransaction(context, {
     kind: "pay",
     call,
@@ -89,7 +89,10 @@ async function readJobs({ db, chain }: HeadView): Promise<Job[]> {
 }
 
 /** Fetches what deposit addresses hold, largest first, as one transaction apart from the payment. One sweep at a time. */
-async function sweep(context: HeadView, missing: ReadonlyMap<AssetKey, bigint>): Promise<boolean> {
+async function sweepAddresses(
+  context: HeadView,
+  missing: ReadonlyMap<AssetKey, bigint>,
+): Promise<boolean> {
   const [open] = await all<{ n: number }>(
     context.db,
     sql`SELECT count(*) AS n FROM chain_transactions WHERE chain = ${context.chain.chain} AND kind = 'sweep' AND status = 'open'`,
@@ -98,17 +101,17 @@ async function sweep(context: HeadView, missing: ReadonlyMap<AssetKey, bigint>):
   const items: SweepItem[] = [];
   for (const [asset, amount] of missing) {
     if (items.length < MAX_SWEEPS)
-      items.push(...(await sweepable(context, asset, amount, MAX_SWEEPS - items.length)));
+      items.push(...(await readSweepItems(context, asset, amount, MAX_SWEEPS - items.length)));
   }
   if (items.length === 0) return false;
   const call = await sweepCall(context.endpoint, context.chain, items);
   return (
-    (await wouldRun(context, call)) &&
+    (await wouldSucceed(context, call)) &&
     makeTransaction(context, { kind: "sweep", call, batchNo: null, members: [] })
   );
 }
 
-async function sweepable(
+async function readSweepItems(
   context: HeadView,
   asset: AssetKey,
   missing: bigint,
@@ -134,7 +137,7 @@ async function sweepable(
 }
 
 /** A call that would revert as a whole (role taken away, paused, wrong count) is not worth its gas; somebody must look. */
-async function wouldRun(context: HeadView, call: Call): Promise<boolean> {
+async function wouldSucceed(context: HeadView, call: Call): Promise<boolean> {
   try {
     await context.endpoint.client.call({
       account: context.account.address,
