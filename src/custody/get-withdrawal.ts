@@ -2,7 +2,7 @@ import { problem } from "../platform/problem.ts";
 import { first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { WITHDRAWAL_COLUMNS, type WithdrawalRow, withdrawalView } from "./records.ts";
 
-export type WithdrawalName = {
+export type WithdrawalLookup = {
   readonly withdrawal_id?: string | undefined;
   readonly client_withdrawal_id?: string | undefined;
 };
@@ -11,7 +11,7 @@ export type WithdrawalName = {
 export async function getWithdrawal(
   db: D1Database,
   userId: string,
-  name: WithdrawalName,
+  name: WithdrawalLookup,
 ): Promise<ReturnType<typeof withdrawalView>> {
   const named: Sql =
     name.withdrawal_id === undefined

@@ -8,9 +8,9 @@ import { USDC } from "../../src/assets/asset.ts";
 import {
   blockBefore,
   missingAddresses,
-  readAgainFrom,
-  rewriteAddresses,
-  usersLost,
+  rescanFrom,
+  restoreAddresses,
+  readLostUsers,
 } from "../../src/custody/watcher/restore-addresses.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
@@ -218,14 +218,14 @@ it("addresses given out in the lost time are there again with what they received
   expect(missing).toEqual(copies.slice(1));
   // A restore that was cut off in the middle is run again from where it began.
   for (let run = 0; run < 2; run++) {
-    await rewriteAddresses(stage.watcher, missing);
+    await restoreAddresses(stage.watcher, missing);
     let above: number | null = await blockBefore(stage.watcher, missing[0]?.createdAt ?? 0);
-    while (above !== null) above = await readAgainFrom(stage.watcher, above);
+    while (above !== null) above = await rescanFrom(stage.watcher, above);
   }
   expect(await missingAddresses(stage.watcher, copies)).toEqual([]);
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 12n, pending: 0n });
   expect(await readBalance(env.DB, lostUser, USDC)).toEqual({ available: 7n, pending: 0n });
-  expect(await usersLost(env.DB, stage.chain.chain)).toEqual([
+  expect(await readLostUsers(env.DB, stage.chain.chain)).toEqual([
     { user_id: lostUser, addresses: [`0x${copies[2]?.address}`] },
   ]);
   const account = await first<{ frozen: number }>(

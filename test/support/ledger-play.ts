@@ -1,7 +1,7 @@
 /** Every operation that posts to the journal, through the verbs that post it, for histories that tests make up. */
 import { env } from "cloudflare:workers";
 import type { AssetKey } from "../../src/assets/asset.ts";
-import { failRefused } from "../../src/custody/watcher/fail-withdrawal.ts";
+import { failUnpayable } from "../../src/custody/watcher/fail-withdrawal.ts";
 import { recordVaultEvents, settlePaid } from "../../src/custody/watcher/settle-withdrawal.ts";
 import { withdraw } from "../../src/custody/withdraw.ts";
 import { commit, newGroup } from "../../src/platform/commit.ts";
@@ -152,7 +152,7 @@ export async function outcome(of: Queued, kind: "Paid" | "Failed"): Promise<void
       raw("1"),
     ),
     ...settlePaid(group, "local"),
-    ...failRefused(group),
+    ...failUnpayable(group),
   ]);
   if (!done.committed) throw new Error(`group refused: ${String(done.cause)}`);
 }

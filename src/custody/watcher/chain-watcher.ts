@@ -12,9 +12,9 @@ import {
   blockBefore,
   type LostUser,
   missingAddresses,
-  readAgainFrom,
-  rewriteAddresses,
-  usersLost,
+  rescanFrom,
+  restoreAddresses,
+  readLostUsers,
 } from "./restore-addresses.ts";
 import { watchChain } from "./watch-chain.ts";
 import type { WatcherContext } from "./commit-move.ts";
@@ -60,29 +60,28 @@ export class ChainWatcher extends DurableObject<Env> {
       const missing = await missingAddresses(context, page);
       if (missing.length === 0) continue;
       // Written down first: a restore that ends half-way reads these blocks when it is run again.
-      const due =
-        (await this.ctx.storage.get<number>("read_again_from")) ?? Number.POSITIVE_INFINITY;
+      const due = (await this.ctx.storage.get<number>("rescan_from")) ?? Number.POSITIVE_INFINITY;
       const from = await blockBefore(
         context,
         Math.min(...missing.map(({ createdAt }) => createdAt)),
       );
-      await this.ctx.storage.put("read_again_from", Math.min(due, from));
-      await rewriteAddresses(context, missing);
+      await this.ctx.storage.put("rescan_from", Math.min(due, from));
+      await restoreAddresses(context, missing);
       rewritten += missing.length;
     }
     return {
       rewritten,
-      unread_above: await this.#readAgain(context),
-      lost_users: await usersLost(this.env.DB, name),
+      unread_above: await this.#rescan(context),
+      lost_users: await readLostUsers(this.env.DB, name),
     };
   }
 
-  async #readAgain(context: WatcherContext): Promise<number | null> {
-    let above = (await this.ctx.storage.get<number>("read_again_from")) ?? null;
+  async #rescan(context: WatcherContext): Promise<number | null> {
+    let above = (await this.ctx.storage.get<number>("rescan_from")) ?? null;
     for (let ranges = 0; above !== null && ranges < RANGES_PER_RESTORE; ranges++) {
-      above = await readAgainFrom(context, above);
-      if (above === null) await this.ctx.storage.delete("read_again_from");
-      else await this.ctx.storage.put("read_again_from", above);
+      above = await rescanFrom(context, above);
+      if (above === null) await this.ctx.storage.delete("rescan_from");
+      else await this.ctx.storage.put("rescan_from", above);
     }
     return above;
   }

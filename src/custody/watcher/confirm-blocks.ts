@@ -20,9 +20,9 @@ import { assetOf } from "../../chain/token.ts";
 import { type Group, newGroup } from "../../platform/commit.ts";
 import { all, type Sql, sql } from "../../platform/sql.ts";
 import { announceDeposits, announceWithdrawals } from "../announce.ts";
-import { creditConfirmed, stillDue } from "./credit-deposit.ts";
+import { creditConfirmed, depositsDue } from "./credit-deposit.ts";
 import { recordDeposits, type SeenTransfer, transfersToUs } from "./detect-deposits.ts";
-import { failRefused } from "./fail-withdrawal.ts";
+import { failUnpayable } from "./fail-withdrawal.ts";
 import { orphanUnseen } from "./orphan-deposit.ts";
 import { type WatcherContext, commitMove } from "./commit-move.ts";
 
@@ -41,10 +41,10 @@ export async function confirmBlocks(
     from: cursor.confirmed.number + 1,
     to: Math.min(target, cursor.confirmed.number + chain.scan_range),
   };
-  const expected = await expectations(context, range);
+  const expected = await readExpected(context, range);
   const { scan, ours } = await askAny(
     chain,
-    (endpoint) => readAgain(endpoint, context, cursor, range, expected),
+    (endpoint) => rereadRange(endpoint, context, cursor, range, expected),
     1,
   );
   const outcomes = scan.vaultEvents.length > 0;
@@ -68,14 +68,14 @@ export async function confirmBlocks(
   if (outcomes) await context.failpoint?.("confirmed");
   for (
     let groups = 0;
-    groups < CREDIT_GROUPS && moved.haltedAt === null && (await hasDue(context));
+    groups < CREDIT_GROUPS && moved.haltedAt === null && (await hasDepositsDue(context));
     groups++
   )
-    moved = await creditRest(context, moved);
+    moved = await creditRemaining(context, moved);
   return moved;
 }
 
-type Expected = {
+type ExpectedRange = {
   readonly blockHash: string | null;
   readonly deposits: readonly {
     tx: string;
@@ -88,9 +88,9 @@ type Expected = {
 };
 
 /** What the first reading found in the range: the second may differ only where the chain does. */
-async function expectations({ db, chain }: WatcherContext, range: Range): Promise<Expected> {
+async function readExpected({ db, chain }: WatcherContext, range: Range): Promise<ExpectedRange> {
   const blocks = await readBlocks(db, chain.chain, range.to - 1);
-  const deposits = await all<Expected["deposits"][number]>(
+  const deposits = await all<ExpectedRange["deposits"][number]>(
     db,
     sql`SELECT lower(hex(transaction_hash)) AS tx, lower(hex(token)) AS token, ordinal, position, block_number AS block, lower(hex(block_hash)) AS hash
       FROM deposits WHERE chain = ${chain.chain} AND status = 'confirming' AND confirmed_group IS NULL AND block_number BETWEEN ${range.from} AND ${range.to}`,
@@ -98,12 +98,12 @@ async function expectations({ db, chain }: WatcherContext, range: Range): Promis
   return { blockHash: blocks.find((block) => block.number === range.to)?.hash ?? null, deposits };
 }
 
-async function readAgain(
+async function rereadRange(
   endpoint: Endpoint,
   context: WatcherContext,
   cursor: Cursor,
   range: Range,
-  expected: Expected,
+  expected: ExpectedRange,
 ): Promise<{ scan: Scan; ours: SeenTransfer[] }> {
   const { db, settings, chain } = context;
   const scan = await scanRange(endpoint, range, watchedContracts(settings, chain));
@@ -132,7 +132,7 @@ function applyVaultEvents({ chain }: WatcherContext, group: Group, scan: Scan, w
   return [
     recordVaultEvents(group, chain.chain, scan.vaultEvents, when),
     ...settlePaid(group, chain.chain),
-    ...failRefused(group),
+    ...failUnpayable(group),
     endMembers(group),
     requeueSkipped(group),
     ...alertUnexpectedPayments(group, chain.chain),
@@ -175,13 +175,13 @@ function backOffSweep(
       ON a.chain = sweepable.chain AND a.address = sweepable.address WHERE sweepable.asset = j.value ->> 'asset' AND a.salt = unhex(j.value ->> 'salt'))`;
 }
 
-async function hasDue({ db, chain }: WatcherContext): Promise<boolean> {
-  const [row] = await all<{ n: number }>(db, stillDue(chain.chain));
+async function hasDepositsDue({ db, chain }: WatcherContext): Promise<boolean> {
+  const [row] = await all<{ n: number }>(db, depositsDue(chain.chain));
   return row?.n === 1;
 }
 
 /** Deposits of one asset near the bound are judged one group after the other. */
-async function creditRest(context: WatcherContext, cursor: Cursor): Promise<Cursor> {
+async function creditRemaining(context: WatcherContext, cursor: Cursor): Promise<Cursor> {
   const group = newGroup();
   const { chain } = context;
   return commitMove(context, group, [

@@ -61,7 +61,7 @@ export function creditConfirmed(group: Group, settings: Config, chain: string, w
 }
 
 /** Deposits still to be credited after a group that could not take them all. */
-export function stillDue(chain: string): Sql {
+export function depositsDue(chain: string): Sql {
   return sql`SELECT count(*) AS n FROM (SELECT 1 FROM deposits WHERE chain = ${chain} AND ${DUE} LIMIT 1)`;
 }
 

@@ -33,7 +33,7 @@ export async function transfersToUs(
   transfers: readonly TokenTransfer[],
 ): Promise<SeenTransfer[]> {
   const candidates = transfers.filter((transfer) => transfer.amount > 0n);
-  const receivers = [...new Set(candidates.map((transfer) => bare(transfer.to)))];
+  const receivers = [...new Set(candidates.map((transfer) => stripPrefix(transfer.to)))];
   const ours = new Set<string>();
   for (let start = 0; start < receivers.length; start += ADDRESSES_PER_QUERY) {
     const some = JSON.stringify(receivers.slice(start, start + ADDRESSES_PER_QUERY));
@@ -46,7 +46,9 @@ export async function transfersToUs(
   }
   return candidates.flatMap((transfer) => {
     const asset = assetOf(settings, chain, transfer.token, transfer.tokenId);
-    return asset !== undefined && ours.has(bare(transfer.to)) ? [seen(transfer, asset)] : [];
+    return asset !== undefined && ours.has(stripPrefix(transfer.to))
+      ? [toSeenTransfer(transfer, asset)]
+      : [];
   });
 }
 
@@ -83,22 +85,22 @@ export function recordDeposits(
   return chunks;
 }
 
-function seen(transfer: TokenTransfer, asset: string): SeenTransfer {
+function toSeenTransfer(transfer: TokenTransfer, asset: string): SeenTransfer {
   return {
     id: uuidv7(),
-    tx: bare(transfer.transactionHash),
-    token: bare(transfer.token),
+    tx: stripPrefix(transfer.transactionHash),
+    token: stripPrefix(transfer.token),
     ordinal: transfer.ordinal,
     position: transfer.position,
     block: transfer.blockNumber,
-    hash: bare(transfer.blockHash),
-    from: bare(transfer.from),
-    to: bare(transfer.to),
+    hash: stripPrefix(transfer.blockHash),
+    from: stripPrefix(transfer.from),
+    to: stripPrefix(transfer.to),
     asset,
     amount: transfer.amount.toString(),
   };
 }
 
-function bare(hex: string): string {
+function stripPrefix(hex: string): string {
   return hex.slice(2).toLowerCase();
 }

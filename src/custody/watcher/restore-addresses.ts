@@ -47,7 +47,7 @@ export async function missingAddresses(
   return records.filter(({ address }) => missing.has(address));
 }
 
-export async function rewriteAddresses(
+export async function restoreAddresses(
   { db, chain }: WatcherContext,
   missing: readonly AddressRecord[],
 ): Promise<void> {
@@ -56,7 +56,7 @@ export async function rewriteAddresses(
     db,
     sql`SELECT j.value AS id FROM json_each(${users}) j WHERE NOT EXISTS (SELECT 1 FROM users u WHERE u.user_id = unhex(j.value, '-'))`,
   );
-  for (const { id } of lost) await openFrozen(db, id);
+  for (const { id } of lost) await restoreUserFrozen(db, id);
   await commitOrThrow(db, newGroup(), [
     sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
         SELECT ${chain.chain}, unhex(j.value ->> 'address'), unhex(j.value ->> 'userId', '-'), j.value ->> 'nonce', unhex(j.value ->> 'salt'), j.value ->> 'createdAt'
@@ -66,7 +66,7 @@ export async function rewriteAddresses(
 }
 
 /** An account that nobody can use: no password has this hash, and the email's domain exists nowhere (RFC 2606). */
-async function openFrozen(db: D1Database, userId: string): Promise<void> {
+async function restoreUserFrozen(db: D1Database, userId: string): Promise<void> {
   const group = newGroup();
   const absent = sql`NOT EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)})`;
   await commitOrThrow(db, group, [
@@ -108,10 +108,7 @@ export async function blockBefore(
 }
 
 /** Reads the next range of confirmed blocks again and credits what it finds. Answers how far it came; null at the end. */
-export async function readAgainFrom(
-  context: WatcherContext,
-  block: number,
-): Promise<number | null> {
+export async function rescanFrom(context: WatcherContext, block: number): Promise<number | null> {
   const { db, settings, chain } = context;
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined || block >= cursor.confirmed.number) return null;
@@ -120,7 +117,7 @@ export async function readAgainFrom(
     to: Math.min(cursor.confirmed.number, block + chain.scan_range),
   };
   const scan = await askAny(chain, (endpoint) =>
-    scanBelow(endpoint, context, range, cursor.confirmed),
+    scanConfirmed(endpoint, context, range, cursor.confirmed),
   );
   const found = await transfersToUs(db, settings, chain, scan.transfers);
   if (found.length > 0) {
@@ -137,7 +134,7 @@ export async function readAgainFrom(
 }
 
 /** Only what the endpoint shows below the confirmed block that we know. */
-async function scanBelow(
+async function scanConfirmed(
   endpoint: Endpoint,
   { settings, chain }: WatcherContext,
   range: Range,
@@ -151,7 +148,7 @@ async function scanBelow(
 }
 
 /** Accounts that were written again so and wait for their owners. */
-export async function usersLost(db: D1Database, chain: string): Promise<LostUser[]> {
+export async function readLostUsers(db: D1Database, chain: string): Promise<LostUser[]> {
   const rows = await all<{ user_id: string; address: string }>(
     db,
     sql`SELECT hex(u.user_id) AS user_id, lower(hex(a.address)) AS address FROM users u JOIN deposit_addresses a ON a.user_id = u.user_id

@@ -17,13 +17,13 @@ const OVER_LIMIT = 3;
 const SHORT_WAIT_MS = 15_000;
 const LIMIT_WAIT_MS = 600_000;
 /** Already done or invalid: trying again only costs gas. The operator's `retry` shortens the wait. */
-const ODD_WAIT_MS = 3_600_000;
+const INVALID_WAIT_MS = 3_600_000;
 
 /**
  * Condition on `vault_events e`: recorded by this group, or earlier about an id that the vault has now refused as done.
  * The latter is a withdrawal made anew under its old id after a restore: what happened then is its outcome.
  */
-export function appliesNow(group: Group): Sql {
+export function decidesIn(group: Group): Sql {
   return sql`(e.recorded_group = ${group.seq} OR EXISTS (SELECT 1 FROM vault_events s WHERE s.recorded_group = ${group.seq} AND s.kind = 'Skipped'
     AND s.skip_reason = ${ALREADY_DONE} AND s.payment_id = e.payment_id AND s.chain = e.chain))`;
 }
@@ -66,7 +66,7 @@ export function settlePaid(group: Group, chain: string): Sql[] {
     sql`UPDATE withdrawals SET status = 'settled', transaction_hash = e.transaction_hash, updated_at = ${group.at}, changed_group = ${group.seq},
         ended_by = ${uuid(group.id)}
       FROM vault_events e
-      WHERE ${appliesNow(group)} AND e.kind = 'Paid' AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
+      WHERE ${decidesIn(group)} AND e.kind = 'Paid' AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
         AND withdrawals.status IN ('queued', 'submitted') AND e.amount = CAST(withdrawals.amount AS TEXT) AND e.to_address = withdrawals.to_address`,
     ...post(group, {
       reason: "withdrawal",
@@ -82,7 +82,7 @@ export function settlePaid(group: Group, chain: string): Sql[] {
 export function requeueSkipped(group: Group): Sql {
   return sql`UPDATE withdrawals SET status = 'queued', transaction_hash = NULL, updated_at = ${group.at}, changed_group = ${group.seq},
       not_before = ${group.at} + coalesce((SELECT CASE e.skip_reason WHEN ${SHORT} THEN ${SHORT_WAIT_MS} WHEN ${OVER_LIMIT} THEN ${LIMIT_WAIT_MS} END
-        FROM vault_events e WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped' AND e.payment_id = withdrawals.payment_id LIMIT 1), ${ODD_WAIT_MS})
+        FROM vault_events e WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped' AND e.payment_id = withdrawals.payment_id LIMIT 1), ${INVALID_WAIT_MS})
     WHERE status = 'submitted' AND withdrawal_id IN (
       SELECT m.withdrawal_id FROM batch_members m WHERE m.ended_group = ${group.seq} AND m.outcome = 'Skipped')`;
 }

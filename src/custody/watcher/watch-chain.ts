@@ -31,9 +31,9 @@ const RANGES_PER_ROUND = 20;
 /** How far `finalized` may lie behind the confirmations before somebody is told. */
 const FINALITY_LAG_BLOCKS = 256;
 
-export type Round = { readonly status: "followed" | "halted"; readonly behind: boolean };
+export type WatchRound = { readonly status: "followed" | "halted"; readonly behind: boolean };
 
-export async function watchChain(context: WatcherContext): Promise<Round> {
+export async function watchChain(context: WatcherContext): Promise<WatchRound> {
   const { db, chain } = context;
   await resumeChain(context);
   let cursor = (await readCursor(db, chain.chain)) ?? (await startChain(context));
@@ -46,7 +46,7 @@ export async function watchChain(context: WatcherContext): Promise<Round> {
   };
   const reading = await followHead(chain, known, watchedContracts(context.settings, chain));
   if (reading.kind === "deep_reorg") {
-    await halt(
+    await haltChain(
       context,
       cursor,
       `block ${cursor.confirmed.number} was ${cursor.confirmed.hash} when it was confirmed and is ${reading.canonical} now`,
@@ -54,7 +54,7 @@ export async function watchChain(context: WatcherContext): Promise<Round> {
     return { status: "halted", behind: false };
   }
   await alertFinalityLag(context, reading.target, reading.awaitsFinality);
-  cursor = await detect(context, cursor, reading);
+  cursor = await detectDeposits(context, cursor, reading);
   for (
     let ranges = 0;
     ranges < RANGES_PER_ROUND && cursor.confirmed.number < reading.target;
@@ -66,7 +66,7 @@ export async function watchChain(context: WatcherContext): Promise<Round> {
 }
 
 /** Stops crediting and paying on a chain until the operator has looked; everything recorded stays. */
-export async function halt(
+export async function haltChain(
   { db, chain }: WatcherContext,
   cursor: Cursor,
   reason: string,
@@ -90,7 +90,7 @@ async function startChain(context: WatcherContext): Promise<Cursor> {
   return commitMove(context, group, [insertCursor(group, chain.chain, first)]);
 }
 
-async function detect(
+async function detectDeposits(
   context: WatcherContext,
   cursor: Cursor,
   reading: Extract<HeadReading, { kind: "read" }>,

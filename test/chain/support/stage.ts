@@ -38,7 +38,7 @@ import { announceWithdrawals } from "../../../src/custody/announce.ts";
 import type { WithdrawalSnapshot } from "../../../src/custody/payer/withdrawal-snapshot.ts";
 import { takeLease } from "../../../src/custody/payer/payer-lease.ts";
 import { payRound, type PayRound } from "../../../src/custody/payer/pay-round.ts";
-import { type Round, watchChain } from "../../../src/custody/watcher/watch-chain.ts";
+import { type WatchRound, watchChain } from "../../../src/custody/watcher/watch-chain.ts";
 import type { AnvilUrl } from "./provided.ts";
 import { accountStream, type StreamEvent } from "../../../src/streams/event-log.ts";
 import { notifyStreams } from "../../../src/streams/notify.ts";
@@ -233,7 +233,7 @@ export async function openStage(
     watcher,
     asAdmin,
     vaultCall,
-    watch: (): Promise<Round> => watchChain(watcher),
+    watch: (): Promise<WatchRound> => watchChain(watcher),
     mine: (blocks = 1) => client.mine({ blocks }),
     /** Takes the last blocks away and puts others, as many or as given, in their place; what they held is dropped. */
     reorg: async (depth: number, instead = depth) => {
