@@ -1,4 +1,4 @@
-/** What the operator's tool asks of chains: orders are rows that watcher and payer carry out, and reads of where they are. */
+/** Commands and reads of the operator about withdrawals and chains. Commands are rows that watcher and payer carry out. */
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
 import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
@@ -13,58 +13,58 @@ import {
 
 const MAX_LISTED = 500;
 
-/** Statements to write beside the order, such as its audit row; `applied` holds when the order was written. */
-export type Alongside = (order: {
+/** Statements to write beside the command, such as its audit row; `applied` holds when the command was written. */
+export type Alongside = (command: {
   readonly at: Sql;
   readonly applied: Sql;
   readonly userId: string;
 }) => readonly Sql[];
 
-/** `withdrawals fail` and `retry`. An order that is already open is not written twice. */
-export async function commandForWithdrawal(
+/** `withdrawals fail` and `retry`. A command that is already open is not written twice. */
+export async function recordWithdrawalCommand(
   db: D1Database,
-  order: { kind: "fail" | "retry"; withdrawalId: string; actor: string },
+  command: { kind: "fail" | "retry"; withdrawalId: string; actor: string },
   alongside: Alongside = () => [],
-): Promise<{ chain: string; ordered: boolean }> {
+): Promise<{ chain: string; recorded: boolean }> {
   const withdrawal = await first<{ chain: string; status: WithdrawalStatus; user_id: string }>(
     db,
-    sql`SELECT chain, status, hex(user_id) AS user_id FROM withdrawals WHERE withdrawal_id = ${uuid(order.withdrawalId)}`,
+    sql`SELECT chain, status, hex(user_id) AS user_id FROM withdrawals WHERE withdrawal_id = ${uuid(command.withdrawalId)}`,
   );
   if (withdrawal === undefined)
-    throw problem("withdrawal_unknown", `There is no withdrawal ${order.withdrawalId}.`);
+    throw problem("withdrawal_unknown", `There is no withdrawal ${command.withdrawalId}.`);
   if (withdrawal.status === "settled" || withdrawal.status === "failed") {
     throw invalidRequest([
       { path: "--id", message: `the withdrawal is ${withdrawal.status}, which is final` },
     ]);
   }
   const group = newGroup();
-  const applied = sql`EXISTS (SELECT 1 FROM chain_commands WHERE withdrawal_id = ${uuid(order.withdrawalId)} AND kind = ${order.kind} AND at = ${group.at} AND done_group IS NULL)`;
+  const applied = sql`EXISTS (SELECT 1 FROM chain_commands WHERE withdrawal_id = ${uuid(command.withdrawalId)} AND kind = ${command.kind} AND at = ${group.at} AND done_group IS NULL)`;
   const rows = await commitOrThrow(db, group, [
     sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at)
-      SELECT ${withdrawal.chain}, ${order.kind}, ${uuid(order.withdrawalId)}, ${order.actor}, ${group.at}
-      WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE withdrawal_id = ${uuid(order.withdrawalId)} AND kind = ${order.kind} AND done_group IS NULL)
+      SELECT ${withdrawal.chain}, ${command.kind}, ${uuid(command.withdrawalId)}, ${command.actor}, ${group.at}
+      WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE withdrawal_id = ${uuid(command.withdrawalId)} AND kind = ${command.kind} AND done_group IS NULL)
       RETURNING command_id`,
-    sql`UPDATE alerts SET resolved_at = ${group.at} WHERE kind = 'withdrawal_dead_letter' AND subject = ${order.withdrawalId} AND resolved_at IS NULL`,
+    sql`UPDATE alerts SET resolved_at = ${group.at} WHERE kind = 'withdrawal_dead_letter' AND subject = ${command.withdrawalId} AND resolved_at IS NULL`,
     ...alongside({ at: group.at, applied, userId: readUuid(withdrawal.user_id) }),
   ]);
-  return { chain: withdrawal.chain, ordered: rows === null || rows[0]?.length === 1 };
+  return { chain: withdrawal.chain, recorded: rows === null || rows[0]?.length === 1 };
 }
 
 /** `chain resume`: both the watcher's halt and the payer's, after review. */
-export async function commandResume(
+export async function recordResume(
   db: D1Database,
   chain: string,
   actor: string,
   alongside: (at: Sql) => readonly Sql[] = () => [],
 ): Promise<void> {
   const group = newGroup();
-  const order = (
+  const insertCommand = (
     kind: "resume_chain" | "resume_payer",
   ) => sql`INSERT INTO chain_commands (chain, kind, actor, at)
     SELECT ${chain}, ${kind}, ${actor}, ${group.at} WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE chain = ${chain} AND kind = ${kind} AND done_group IS NULL)`;
   await commitOrThrow(db, group, [
-    order("resume_chain"),
-    order("resume_payer"),
+    insertCommand("resume_chain"),
+    insertCommand("resume_payer"),
     ...alongside(group.at),
   ]);
 }
@@ -103,14 +103,14 @@ export async function listWithdrawals(
     WithdrawalRow & {
       user_id: string;
       attempts: number;
-      orders: string | null;
+      open_commands: string | null;
       dead_lettered: number;
     }
   >(
     db,
     sql`SELECT ${WITHDRAWAL_COLUMNS}, hex(w.user_id) AS user_id,
         (SELECT count(*) FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = 'pay') AS attempts,
-        (SELECT group_concat(c.kind) FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id AND c.done_group IS NULL) AS orders,
+        (SELECT group_concat(c.kind) FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id AND c.done_group IS NULL) AS open_commands,
         EXISTS (SELECT 1 FROM alerts a WHERE a.kind = 'withdrawal_dead_letter' AND a.resolved_at IS NULL
           AND lower(replace(a.subject, '-', '')) = lower(hex(w.withdrawal_id))) AS dead_lettered
       FROM withdrawals w WHERE ${query.status ?? null} IS NULL OR w.status = ${query.status ?? null}
@@ -120,7 +120,7 @@ export async function listWithdrawals(
     ...withdrawalView(row),
     user_id: readUuid(row.user_id),
     payments_tried: row.attempts,
-    open_orders: row.orders,
+    open_commands: row.open_commands,
     dead_lettered: row.dead_lettered === 1,
   }));
 }

@@ -1,5 +1,5 @@
 import { auditRow } from "../auth/audit.ts";
-import { chainStatus, commandResume } from "../custody/operator-commands.ts";
+import { chainStatus, recordResume } from "../custody/operator-commands.ts";
 import { trackedHoldings } from "../custody/tracked-holdings.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { problem } from "../platform/problem.ts";
@@ -17,7 +17,7 @@ export async function status(context: OperatorContext): Promise<unknown> {
 export async function resume(context: OperatorContext): Promise<unknown> {
   const chain = known(context, argument(context, "chain"));
   const actor = `operator:${context.operator}` as const;
-  await commandResume(context.env.DB, chain, actor, (at) => [
+  await recordResume(context.env.DB, chain, actor, (at) => [
     auditRow(
       { kind: "chain_resumed", actor, userId: null, apiKeyId: null, ip: null, subjectId: chain },
       at,
@@ -26,7 +26,7 @@ export async function resume(context: OperatorContext): Promise<unknown> {
   ]);
   await context.env.CHAIN_WATCHER.getByName(chain).wake(chain);
   await context.env.PAYER.getByName(chain).wake(chain);
-  return { chain, ordered: true };
+  return { chain, recorded: true };
 }
 
 function known(context: OperatorContext, chain: string): string {

@@ -1,6 +1,6 @@
 import {
   listWithdrawals,
-  commandForWithdrawal,
+  recordWithdrawalCommand,
   setWithdrawalsPaused,
 } from "../custody/operator-commands.ts";
 import { WITHDRAWAL_STATUSES } from "../custody/records.ts";
@@ -19,17 +19,18 @@ export function list(context: OperatorContext): Promise<unknown> {
 }
 
 /** Takes a withdrawal up again that waits after it was skipped or dead-lettered. */
-export const retry = (context: OperatorContext): Promise<unknown> => order(context, "retry");
+export const retry = (context: OperatorContext): Promise<unknown> =>
+  submitCommand(context, "retry");
 
 /** Voids the payment's id on the chain, and gives the funds back only once that is final. */
-export const fail = (context: OperatorContext): Promise<unknown> => order(context, "fail");
+export const fail = (context: OperatorContext): Promise<unknown> => submitCommand(context, "fail");
 
-async function order(context: OperatorContext, kind: "retry" | "fail"): Promise<unknown> {
+async function submitCommand(context: OperatorContext, kind: "retry" | "fail"): Promise<unknown> {
   const withdrawalId = idOption(context, "id");
   const actor = `operator:${context.operator}` as const;
   const audited = kind === "fail" ? "withdrawal_failed" : "withdrawal_retried";
   let owner: string | undefined;
-  const { chain, ordered } = await commandForWithdrawal(
+  const { chain, recorded } = await recordWithdrawalCommand(
     context.env.DB,
     { kind, withdrawalId, actor },
     ({ at, applied, userId }) => {
@@ -48,10 +49,10 @@ async function order(context: OperatorContext, kind: "retry" | "fail"): Promise<
       throw new Refusal("withdrawal_final", error.data.detail);
     throw error;
   });
-  if (ordered && owner !== undefined)
+  if (recorded && owner !== undefined)
     await sendNotice(context.env, { userId: owner, kind: audited, subjectId: withdrawalId });
   await context.env.PAYER.getByName(chain).wake(chain);
-  return { withdrawal_id: withdrawalId, order: kind, ordered, chain };
+  return { withdrawal_id: withdrawalId, command: kind, recorded, chain };
 }
 
 export async function setPaused(context: OperatorContext, paused: boolean): Promise<unknown> {
