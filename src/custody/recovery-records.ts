@@ -37,7 +37,7 @@ export async function pruneRecords<Stored>(
 }
 
 /** Every copy under the prefix, page by page. */
-export async function* recordsUnder<Stored>(
+export async function* listRecords<Stored>(
   storage: DurableObjectStorage,
   prefix: string,
 ): AsyncGenerator<Stored[], void, undefined> {

@@ -49,7 +49,7 @@ function registerAddressRoutes(app: Api): void {
         actor,
         chain,
         ip: clientIp,
-        remember: (copy) => watcher.remember(copy),
+        remember: (record) => watcher.saveAddressRecord(record),
       });
     },
   });

@@ -14,7 +14,7 @@ import {
 } from "../../src/custody/watcher/restore-addresses.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import type { WithdrawalSnapshot } from "../../src/custody/payer/withdrawal-snapshot.ts";
+import type { WithdrawalRecord } from "../../src/custody/payer/withdrawal-record.ts";
 import { restorePayments } from "../../src/custody/payer/restore-payments.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
@@ -29,7 +29,7 @@ async function openRestored() {
   await stage.mintUsdc(stage.vault, 1_000n);
   await stage.confirm();
   await stage.watch();
-  const lost: WithdrawalSnapshot = {
+  const lost: WithdrawalRecord = {
     paymentId: paymentId(user.userId, "lost-1"),
     withdrawalId: crypto.randomUUID(),
     jobId: crypto.randomUUID(),
@@ -80,7 +80,7 @@ it("after a restore the payer stops by itself, and pays again only when every pa
   const without = await restorePayments(stage.watcher, async () => new Map());
   expect(without).toMatchObject({
     rebuilt: 0,
-    unresolved: [{ payment_id: lost.paymentId, reason: "no copy of the order" }],
+    unresolved: [{ payment_id: lost.paymentId, reason: "no recovery record" }],
   });
   const forged = await restorePayments(
     stage.watcher,
@@ -88,7 +88,7 @@ it("after a restore the payer stops by itself, and pays again only when every pa
   );
   expect(forged).toMatchObject({
     rebuilt: 0,
-    unresolved: [{ reason: "the copy does not hash to the id" }],
+    unresolved: [{ reason: "the recovery record has another payment id" }],
   });
   expect(await payer.round()).toEqual({ status: "halted" });
 
@@ -166,11 +166,11 @@ it("a withdrawal made anew under an id that the vault has paid settles by that p
 it("funds that were spent again before the payer stopped come back by `fail`, which works while it is halted", async () => {
   const { stage, user, lost, payer } = await openRestored();
   const greedy = await stage.withdraw(user.userId, USDC, 990n, someone());
-  const copies = async () => new Map([[lost.paymentId, lost]]);
+  const records = async () => new Map([[lost.paymentId, lost]]);
   const unresolved = [
     { payment_id: lost.paymentId, reason: "its user is unknown, or has too little available" },
   ];
-  expect(await restorePayments(stage.watcher, copies)).toMatchObject({ rebuilt: 0, unresolved });
+  expect(await restorePayments(stage.watcher, records)).toMatchObject({ rebuilt: 0, unresolved });
   await all(
     env.DB,
     sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at) VALUES (${stage.chain.chain}, 'fail', ${uuid(greedy.id)}, 'operator:test', 0)`,
@@ -185,7 +185,7 @@ it("funds that were spent again before the payer stopped come back by `fail`, wh
     failure_code: "operator_failed",
   });
   expect(await payer.round()).toEqual({ status: "halted" });
-  expect(await restorePayments(stage.watcher, copies)).toMatchObject({
+  expect(await restorePayments(stage.watcher, records)).toMatchObject({
     rebuilt: 1,
     unresolved: [],
   });
@@ -197,7 +197,7 @@ it("addresses given out in the lost time are there again with what they received
   const stage = await openStage({ chain: { scan_range: 3 } });
   const user = await stage.user();
   const lostUser = uuidv7();
-  const copyOf = (userId: string, nonce: number) => {
+  const recordOf = (userId: string, nonce: number) => {
     const { address, salt } = depositAddressFor(stage.settings, stage.chain, userId, nonce);
     return {
       address: address.slice(2).toLowerCase(),
@@ -207,26 +207,26 @@ it("addresses given out in the lost time are there again with what they received
       createdAt: Date.now(),
     };
   };
-  const copies = [copyOf(user.userId, 0), copyOf(user.userId, 1), copyOf(lostUser, 0)];
+  const records = [recordOf(user.userId, 0), recordOf(user.userId, 1), recordOf(lostUser, 0)];
   await stage.mintUsdc(user.address, 5n);
-  for (const { address } of copies.slice(1)) await stage.mintUsdc(`0x${address}`, 7n);
+  for (const { address } of records.slice(1)) await stage.mintUsdc(`0x${address}`, 7n);
   await stage.mine(9);
   while ((await stage.watch()).behind);
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
 
-  const missing = await missingAddresses(stage.watcher, copies);
-  expect(missing).toEqual(copies.slice(1));
+  const missing = await missingAddresses(stage.watcher, records);
+  expect(missing).toEqual(records.slice(1));
   // A restore that was cut off in the middle is run again from where it began.
   for (let run = 0; run < 2; run++) {
     await restoreAddresses(stage.watcher, missing);
     let above: number | null = await blockBefore(stage.watcher, missing[0]?.createdAt ?? 0);
     while (above !== null) above = await rescanFrom(stage.watcher, above);
   }
-  expect(await missingAddresses(stage.watcher, copies)).toEqual([]);
+  expect(await missingAddresses(stage.watcher, records)).toEqual([]);
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 12n, pending: 0n });
   expect(await readBalance(env.DB, lostUser, USDC)).toEqual({ available: 7n, pending: 0n });
   expect(await readLostUsers(env.DB, stage.chain.chain)).toEqual([
-    { user_id: lostUser, addresses: [`0x${copies[2]?.address}`] },
+    { user_id: lostUser, addresses: [`0x${records[2]?.address}`] },
   ]);
   const account = await first<{ frozen: number }>(
     env.DB,

@@ -1,18 +1,15 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
-import { recordsUnder, RETENTION_MS, pruneRecords } from "../../src/custody/recovery-records.ts";
-import {
-  endedLongAgo,
-  type WithdrawalSnapshot,
-} from "../../src/custody/payer/withdrawal-snapshot.ts";
+import { listRecords, RETENTION_MS, pruneRecords } from "../../src/custody/recovery-records.ts";
+import { pastRetention, type WithdrawalRecord } from "../../src/custody/payer/withdrawal-record.ts";
 import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { makeUser } from "../support/ledger.ts";
 
 const db = env.DB;
 
-async function withdrawal(status: string, updatedAt: number): Promise<WithdrawalSnapshot> {
+async function withdrawal(status: string, updatedAt: number): Promise<WithdrawalRecord> {
   const { userId } = await makeUser(db);
   const withdrawalId = uuidv7();
   const paymentId = `0x${withdrawalId.replaceAll("-", "").repeat(2)}`;
@@ -20,7 +17,7 @@ async function withdrawal(status: string, updatedAt: number): Promise<Withdrawal
     db,
     sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, status, created_at,
         updated_at, queued_group, changed_group)
-      VALUES (${uuid(withdrawalId)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${withdrawalId}, ${blob(paymentId)}, 'copies', 'USDC', 1, zeroblob(20), ${status}, 0,
+      VALUES (${uuid(withdrawalId)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${withdrawalId}, ${blob(paymentId)}, 'records', 'USDC', 1, zeroblob(20), ${status}, 0,
         ${updatedAt}, -1, -1)`,
   );
   return {
@@ -36,7 +33,7 @@ async function withdrawal(status: string, updatedAt: number): Promise<Withdrawal
   };
 }
 
-it("copies of orders go once their withdrawal ended longer ago than a database can be taken back, and not before", async () => {
+it("records of orders go once their withdrawal ended longer ago than a database can be taken back, and not before", async () => {
   const now = Date.now();
   const old = [
     await withdrawal("settled", now - RETENTION_MS - 1_000),
@@ -49,18 +46,21 @@ it("copies of orders go once their withdrawal ended longer ago than a database c
   ];
   // Known to the copy alone: after a restore that is what it is there for.
   const unknown = {
-    ...(young[0] as WithdrawalSnapshot),
+    ...(young[0] as WithdrawalRecord),
     paymentId: "0xff",
     withdrawalId: uuidv7(),
   };
   const kept = [...young, unknown];
   await runInDurableObject(env.PAYER.getByName(uuidv7()), async (_, { storage }) => {
-    for (const order of [...old, ...kept]) await storage.put(`order:${order.paymentId}`, order);
+    for (const record of [...old, ...kept])
+      await storage.put(`withdrawal:${record.paymentId}`, record);
     const prune = () =>
-      pruneRecords<WithdrawalSnapshot>(storage, "order:", (copies) => endedLongAgo(db, copies));
+      pruneRecords<WithdrawalRecord>(storage, "withdrawal:", (records) =>
+        pastRetention(db, records),
+      );
     await prune();
-    const left: WithdrawalSnapshot[] = [];
-    for await (const page of recordsUnder<WithdrawalSnapshot>(storage, "order:"))
+    const left: WithdrawalRecord[] = [];
+    for await (const page of listRecords<WithdrawalRecord>(storage, "withdrawal:"))
       left.push(...page);
     expect(left.map(({ paymentId }) => paymentId).toSorted()).toEqual(
       kept.map(({ paymentId }) => paymentId).toSorted(),
@@ -72,7 +72,7 @@ it("a turn looks at a bounded page, once an hour, and the next one goes on from 
   await runInDurableObject(env.PAYER.getByName(uuidv7()), async (_, { storage }) => {
     const all = Array.from(
       { length: 1_100 },
-      (_, index) => `order:${String(index).padStart(5, "0")}`,
+      (_, index) => `withdrawal:${String(index).padStart(5, "0")}`,
     );
     for (let start = 0; start < all.length; start += 128)
       await storage.put(
@@ -80,20 +80,20 @@ it("a turn looks at a bounded page, once an hour, and the next one goes on from 
       );
     const pages: number[] = [];
     const prune = async () => {
-      await pruneRecords(storage, "order:", async (copies) => {
-        pages.push(copies.size);
-        return [...copies.keys()].filter((key) => key.endsWith("0"));
+      await pruneRecords(storage, "withdrawal:", async (records) => {
+        pages.push(records.size);
+        return [...records.keys()].filter((key) => key.endsWith("0"));
       });
     };
     await prune();
     await prune();
     expect(pages).toEqual([500]);
     for (let hour = 0; hour < 3; hour++) {
-      const turn = await storage.get<{ at: number; after: string | null }>("pruned:order:");
-      await storage.put("pruned:order:", { ...turn, at: 0 });
+      const turn = await storage.get<{ at: number; after: string | null }>("pruned:withdrawal:");
+      await storage.put("pruned:withdrawal:", { ...turn, at: 0 });
       await prune();
     }
     expect(pages).toEqual([500, 500, 100, 500]);
-    expect((await storage.list({ prefix: "order:" })).size).toBe(1_100 - 110);
+    expect((await storage.list({ prefix: "withdrawal:" })).size).toBe(1_100 - 110);
   });
 });

@@ -1,4 +1,4 @@
-/** The operator's orders about withdrawals are rows; the payer carries them out, and the chain has the last word. */
+/** The operator's commands about withdrawals are rows; the payer carries them out, and the chain has the last word. */
 import { MAX_VOIDS, voidCall } from "../../chain/vault.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, readUuid, sql } from "../../platform/sql.ts";

@@ -6,7 +6,7 @@ import type { BlockHeader, Endpoint } from "../../chain/rpc.ts";
 import type { ChainConfig, Config } from "../../platform/config.ts";
 import type { Failpoint } from "../../platform/failpoint.ts";
 import type { StreamEvent } from "../../streams/event-log.ts";
-import type { WithdrawalSnapshot } from "./withdrawal-snapshot.ts";
+import type { WithdrawalRecord } from "./withdrawal-record.ts";
 
 export type PayerContext = {
   readonly db: D1Database;
@@ -18,7 +18,7 @@ export type PayerContext = {
   /** Index of the RPC endpoint to ask first: another one after a round that failed, whatever it failed at. */
   readonly firstEndpoint?: number;
   /** Keeps a copy of what is about to be signed outside the database, for a restore (restore-payments.ts). */
-  readonly remember: (orders: readonly WithdrawalSnapshot[]) => Promise<void>;
+  readonly saveRecords: (records: readonly WithdrawalRecord[]) => Promise<void>;
   /** Set only by tests, which end the process there. */
   readonly failpoint?: Failpoint;
 };

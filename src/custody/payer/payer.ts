@@ -6,17 +6,17 @@ import { uuidv7 } from "../../platform/uuid.ts";
 import { notifyStreams } from "../../streams/notify.ts";
 import { failpointOf } from "../../platform/failpoint.ts";
 import { pruneRecords } from "../recovery-records.ts";
-import { endedLongAgo } from "./withdrawal-snapshot.ts";
+import { pastRetention } from "./withdrawal-record.ts";
 import { payRound } from "./pay-round.ts";
 import { takeLease } from "./payer-lease.ts";
-import type { WithdrawalSnapshot } from "./withdrawal-snapshot.ts";
+import type { WithdrawalRecord } from "./withdrawal-record.ts";
 import { restorePayments, type RestoreReport } from "./restore-payments.ts";
 
 /** A payer with nothing to do looks again this seldom; the doorbell and cron wake it. */
 const IDLE_POLL_MS = 30_000;
 /** A payer whose lease was taken is the old one; it may try again after this, should the new one be gone. */
 const LEASE_LOST_WAIT_MS = 30_000;
-const ORDERS = "order:";
+const RECORDS = "withdrawal:";
 
 export class Payer extends DurableObject<Env> {
   readonly #token = uuidv7();
@@ -38,10 +38,10 @@ export class Payer extends DurableObject<Env> {
     return restorePayments(
       { db: this.env.DB, settings, chain, push: (events) => notifyStreams(this.env, events) },
       async (ids) => {
-        const found = new Map<string, WithdrawalSnapshot>();
+        const found = new Map<string, WithdrawalRecord>();
         for (const id of ids) {
-          const order = await this.ctx.storage.get<WithdrawalSnapshot>(ORDERS + id);
-          if (order !== undefined) found.set(id, order);
+          const record = await this.ctx.storage.get<WithdrawalRecord>(RECORDS + id);
+          if (record !== undefined) found.set(id, record);
         }
         return found;
       },
@@ -49,9 +49,9 @@ export class Payer extends DurableObject<Env> {
   }
 
   /** This object's storage is not the database's: restoring the one does not take the other back. */
-  async #remember(orders: readonly WithdrawalSnapshot[]): Promise<void> {
+  async #saveRecords(records: readonly WithdrawalRecord[]): Promise<void> {
     await this.ctx.storage.put(
-      Object.fromEntries(orders.map((order) => [ORDERS + order.paymentId, order])),
+      Object.fromEntries(records.map((record) => [RECORDS + record.paymentId, record])),
     );
   }
 
@@ -72,11 +72,11 @@ export class Payer extends DurableObject<Env> {
         token: this.#token,
         firstEndpoint: this.#failures,
         push: (events) => notifyStreams(this.env, events),
-        remember: (orders) => this.#remember(orders),
+        saveRecords: (records) => this.#saveRecords(records),
         ...(failpoint === undefined ? {} : { failpoint }),
       });
-      await pruneRecords<WithdrawalSnapshot>(this.ctx.storage, ORDERS, (records) =>
-        endedLongAgo(this.env.DB, records),
+      await pruneRecords<WithdrawalRecord>(this.ctx.storage, RECORDS, (records) =>
+        pastRetention(this.env.DB, records),
       );
       if (round.status === "idle" || round.status === "halted") waitMs = IDLE_POLL_MS;
       if (round.status === "lease_lost") {

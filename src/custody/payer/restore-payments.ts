@@ -14,7 +14,7 @@ import { commit, type Group, newGroup } from "../../platform/commit.ts";
 import { all, blob, first, type Sql, sql, uuid } from "../../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
-import type { WithdrawalSnapshot } from "./withdrawal-snapshot.ts";
+import type { WithdrawalRecord } from "./withdrawal-record.ts";
 import type { WatcherContext } from "../watcher/commit-move.ts";
 
 export type RestoreReport = {
@@ -42,7 +42,7 @@ type LostEvent = {
 
 export async function restorePayments(
   context: WatcherContext,
-  lookUp: (ids: readonly string[]) => Promise<ReadonlyMap<string, WithdrawalSnapshot>>,
+  lookUp: (ids: readonly string[]) => Promise<ReadonlyMap<string, WithdrawalRecord>>,
 ): Promise<RestoreReport> {
   const { db, chain } = context;
   const cursor = await readCursor(db, chain.chain);
@@ -50,11 +50,11 @@ export async function restorePayments(
   // Before the first row that a restored sequence could number twice.
   await advanceSequences(db, chain.chain);
   const lost = await lostEvents(db, chain.chain);
-  const orders = await lookUp(lost.map((event) => `0x${event.id}`));
+  const records = await lookUp(lost.map((event) => `0x${event.id}`));
   const unresolved: { payment_id: string; transaction_hash: string; reason: string }[] = [];
   let rebuilt = 0;
   for (const event of lost) {
-    const reason = await rebuildWithdrawal(context, event, orders.get(`0x${event.id}`));
+    const reason = await rebuildWithdrawal(context, event, records.get(`0x${event.id}`));
     if (reason === undefined) rebuilt++;
     else if (event.kind === "Paid")
       unresolved.push({
@@ -83,16 +83,16 @@ function lostEvents(db: D1Database, chain: string): Promise<LostEvent[]> {
 async function rebuildWithdrawal(
   context: WatcherContext,
   event: LostEvent,
-  order: WithdrawalSnapshot | undefined,
+  record: WithdrawalRecord | undefined,
 ): Promise<string | undefined> {
-  if (order === undefined) return "no copy of the order";
-  if (paymentId(order.userId, order.clientWithdrawalId) !== `0x${event.id}`)
-    return "the copy does not hash to the id";
-  if (event.kind === "Paid" && (order.amount !== event.amount || order.to !== event.to_address))
-    return "the copy has other terms";
+  if (record === undefined) return "no recovery record";
+  if (paymentId(record.userId, record.clientWithdrawalId) !== `0x${event.id}`)
+    return "the recovery record has another payment id";
+  if (event.kind === "Paid" && (record.amount !== event.amount || record.to !== event.to_address))
+    return "the recovery record has other terms";
   const group = newGroup();
   const result = await commit(context.db, group, [
-    ...rebuildStatements(group, context.chain.chain, event, order),
+    ...rebuildStatements(group, context.chain.chain, event, record),
     ...announceWithdrawals(group),
     eventsToPush(group),
   ]);
@@ -110,7 +110,7 @@ function rebuildStatements(
   group: Group,
   chain: string,
   event: LostEvent,
-  order: WithdrawalSnapshot,
+  record: WithdrawalRecord,
 ): Sql[] {
   const source = (
     to: Sql,
@@ -120,12 +120,12 @@ function rebuildStatements(
   return [
     sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, status, transaction_hash,
         failure_code, failure_message, created_at, updated_at, queued_group, changed_group, ended_by)
-      SELECT ${uuid(order.withdrawalId)}, ${uuid(order.jobId)}, ${uuid(order.userId)}, ${order.clientWithdrawalId}, ${blob(event.id)}, ${chain}, ${order.asset},
-        ${BigInt(order.amount)}, ${blob(order.to)}, ${failed ? "failed" : "settled"}, ${blob(event.tx)}, ${failed ? "payment_reverted" : null},
-        ${failed ? "The destination or the token refused the payment." : null}, ${order.createdAt}, ${group.at}, ${group.seq}, ${group.seq}, ${uuid(group.id)}
-      WHERE EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(order.userId)}) AND ${hasAvailable(order.userId, order.asset, BigInt(order.amount))}
-        AND NOT EXISTS (SELECT 1 FROM withdrawals WHERE payment_id = ${blob(event.id)} OR withdrawal_id = ${uuid(order.withdrawalId)}
-          OR job_id = ${uuid(order.jobId)} OR (user_id = ${uuid(order.userId)} AND client_withdrawal_id = ${order.clientWithdrawalId}))`,
+      SELECT ${uuid(record.withdrawalId)}, ${uuid(record.jobId)}, ${uuid(record.userId)}, ${record.clientWithdrawalId}, ${blob(event.id)}, ${chain}, ${record.asset},
+        ${BigInt(record.amount)}, ${blob(record.to)}, ${failed ? "failed" : "settled"}, ${blob(event.tx)}, ${failed ? "payment_reverted" : null},
+        ${failed ? "The destination or the token refused the payment." : null}, ${record.createdAt}, ${group.at}, ${group.seq}, ${group.seq}, ${uuid(group.id)}
+      WHERE EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(record.userId)}) AND ${hasAvailable(record.userId, record.asset, BigInt(record.amount))}
+        AND NOT EXISTS (SELECT 1 FROM withdrawals WHERE payment_id = ${blob(event.id)} OR withdrawal_id = ${uuid(record.withdrawalId)}
+          OR job_id = ${uuid(record.jobId)} OR (user_id = ${uuid(record.userId)} AND client_withdrawal_id = ${record.clientWithdrawalId}))`,
     transfer(group, {
       reason: "withdrawal",
       step: "queue",

@@ -11,7 +11,7 @@ import { uuidv7 } from "../../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { mayPay, mayVoid } from "./payer-lease.ts";
-import { readSnapshots } from "./withdrawal-snapshot.ts";
+import { readRecords } from "./withdrawal-record.ts";
 import type { PayerContext } from "./payer-context.ts";
 
 export type NewTransaction = {
@@ -24,7 +24,7 @@ export type NewTransaction = {
   readonly members: readonly string[];
 };
 
-/** A withdrawal that may be paid now: nothing under way for it, its owner not frozen, no order of the operator against it. */
+/** A withdrawal that may be paid now: nothing under way for it, its owner not frozen, no open `fail` command against it. */
 export const PAYABLE: Sql = sql`w.status = 'queued'
   AND NOT EXISTS (SELECT 1 FROM users u WHERE u.user_id = w.user_id AND u.frozen_at IS NOT NULL)
   AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.ended_group IS NULL)
@@ -38,7 +38,7 @@ export async function storeTransaction(
 ): Promise<Signed | undefined> {
   const { call, nonce, fees } = transaction;
   if (transaction.kind === "pay")
-    await context.remember(await readSnapshots(context.db, transaction.members));
+    await context.saveRecords(await readRecords(context.db, transaction.members));
   const signed = await account.sign({
     nonce,
     to: call.to,

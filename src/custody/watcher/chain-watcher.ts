@@ -6,7 +6,7 @@ import { config } from "../../platform/config.ts";
 import { errorFields, log } from "../../platform/log.ts";
 import { notifyStreams } from "../../streams/notify.ts";
 import { failpointOf } from "../../platform/failpoint.ts";
-import { recordsUnder, RETENTION_MS, pruneRecords } from "../recovery-records.ts";
+import { listRecords, RETENTION_MS, pruneRecords } from "../recovery-records.ts";
 import {
   type AddressRecord,
   blockBefore,
@@ -44,9 +44,9 @@ export class ChainWatcher extends DurableObject<Env> {
   }
 
   /** Kept before the address is told, so that a restored database can be told of it again. */
-  async remember(copy: Omit<AddressRecord, "createdAt">): Promise<void> {
-    await this.ctx.storage.put<AddressRecord>(RECORDS + copy.address, {
-      ...copy,
+  async saveAddressRecord(record: Omit<AddressRecord, "createdAt">): Promise<void> {
+    await this.ctx.storage.put<AddressRecord>(RECORDS + record.address, {
+      ...record,
       createdAt: Date.now(),
     });
   }
@@ -56,7 +56,7 @@ export class ChainWatcher extends DurableObject<Env> {
     const context = this.#context(name);
     if (context === undefined) throw new Error(`no chain ${name} in the settings`);
     let rewritten = 0;
-    for await (const page of recordsUnder<AddressRecord>(this.ctx.storage, RECORDS)) {
+    for await (const page of listRecords<AddressRecord>(this.ctx.storage, RECORDS)) {
       const missing = await missingAddresses(context, page);
       if (missing.length === 0) continue;
       // Written down first: a restore that ends half-way reads these blocks when it is run again.

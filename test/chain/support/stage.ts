@@ -35,7 +35,7 @@ import { all, blob, first, sql, uuid } from "../../../src/platform/sql.ts";
 import { uuidv7 } from "../../../src/platform/uuid.ts";
 import { post } from "../../../src/ledger/post.ts";
 import { announceWithdrawals } from "../../../src/custody/announce.ts";
-import type { WithdrawalSnapshot } from "../../../src/custody/payer/withdrawal-snapshot.ts";
+import type { WithdrawalRecord } from "../../../src/custody/payer/withdrawal-record.ts";
 import { takeLease } from "../../../src/custody/payer/payer-lease.ts";
 import { payRound, type PayRound } from "../../../src/custody/payer/pay-round.ts";
 import { type WatchRound, watchChain } from "../../../src/custody/watcher/watch-chain.ts";
@@ -209,7 +209,7 @@ export async function openStage(
     PAYER_KEYS: { [chain.chain]: operatorKey },
   };
   /** What the payer keeps outside the database. */
-  const copies = new Map<string, WithdrawalSnapshot>();
+  const records = new Map<string, WithdrawalRecord>();
   const pushed: StreamEvent[] = [];
   const push = async (events: readonly StreamEvent[]): Promise<void> => {
     pushed.push(...events);
@@ -218,7 +218,7 @@ export async function openStage(
   const watcher: WatcherContext = { db: env.DB, settings, chain, push };
 
   const stage = {
-    copies,
+    records,
     client,
     chain,
     settings,
@@ -262,23 +262,23 @@ export async function openStage(
       faults.set(fault, { node: url, change, ask });
       return fault;
     },
-    /** Mines and watches until what is in the head is money. */
     rpc: (method: string, params: unknown[]): Promise<unknown> =>
       client.request({ method: method as never, params: params as never }),
+    /** Mines the confirmations and lets the watcher confirm them, which credits deposits. */
     confirm: async () => {
       await client.mine({ blocks: chain.confirmations });
       await watchChain(watcher);
     },
     payer: async (extra: Partial<PayerContext> = {}) => {
-      const remember = async (orders: readonly WithdrawalSnapshot[]): Promise<void> =>
-        orders.forEach((order) => copies.set(order.paymentId, order));
+      const saveRecords = async (added: readonly WithdrawalRecord[]): Promise<void> =>
+        added.forEach((record) => records.set(record.paymentId, record));
       const context: PayerContext = {
         db: env.DB,
         settings,
         chain,
         token: uuidv7(),
         push,
-        remember,
+        saveRecords,
         ...extra,
       };
       await takeLease(env.DB, chain.chain, context.token);

@@ -3,7 +3,7 @@ import { NOW } from "../../platform/commit.ts";
 import { all, readUuid, sql } from "../../platform/sql.ts";
 import { RETENTION_MS } from "../recovery-records.ts";
 
-export type WithdrawalSnapshot = {
+export type WithdrawalRecord = {
   /** `0x` hex; the vault's id. */
   readonly paymentId: string;
   readonly withdrawalId: string;
@@ -30,10 +30,10 @@ type Row = {
   created_at: number;
 };
 
-export async function readSnapshots(
+export async function readRecords(
   db: D1Database,
   withdrawalIds: readonly string[],
-): Promise<WithdrawalSnapshot[]> {
+): Promise<WithdrawalRecord[]> {
   const rows = await all<Row>(
     db,
     sql`SELECT lower(hex(w.payment_id)) AS payment_id, hex(w.withdrawal_id) AS withdrawal_id, hex(w.job_id) AS job_id, hex(w.user_id) AS user_id,
@@ -54,9 +54,9 @@ export async function readSnapshots(
 }
 
 /** Keys of the records whose withdrawal came to its end before the earliest database that could be put back. */
-export async function endedLongAgo(
+export async function pastRetention(
   db: D1Database,
-  records: ReadonlyMap<string, WithdrawalSnapshot>,
+  records: ReadonlyMap<string, WithdrawalRecord>,
 ): Promise<string[]> {
   const ids = JSON.stringify(
     [...records].map(([key, { withdrawalId }]) => ({ key, withdrawalId })),
