@@ -14,11 +14,11 @@ export function remoteAccount(signer: RemoteSigner, chainId: number): OperatorAc
     transport: http(signer.url, { timeout: TIMEOUT_MS, retryCount: 1 }),
   });
   return checkedAccount(signer.address, chainId, async (transaction) => {
-    const answer: unknown = await client.request({
+    const result: unknown = await client.request({
       method: "eth_signTransaction",
       params: [toRpc(transaction, signer.address, chainId)],
     } as never);
-    return rawOf(answer);
+    return rawOf(result);
   });
 }
 
@@ -38,9 +38,9 @@ function toRpc(transaction: Unsigned, from: Address, chainId: number) {
 }
 
 /** Web3Signer answers with the bytes; geth and others with `{ raw, tx }`. */
-function rawOf(answer: unknown): Hex {
+function rawOf(result: unknown): Hex {
   const raw: unknown =
-    typeof answer === "object" && answer !== null && "raw" in answer ? answer.raw : answer;
-  if (!isHex(raw)) throw new Error("the signer did not answer with signed bytes");
+    typeof result === "object" && result !== null && "raw" in result ? result.raw : result;
+  if (!isHex(raw)) throw new Error("the signer did not result with signed bytes");
   return raw;
 }

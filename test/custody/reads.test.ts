@@ -16,7 +16,7 @@ async function caller() {
   return { ...user, api: custodyAs(user.session) };
 }
 
-/** The factory of the test settings as if it had been compared with its chain, which answers nobody. */
+/** The factory of the test settings as if it had been compared with its chain, which responses nobody. */
 const trustFactory = () =>
   all(
     db,
@@ -48,14 +48,14 @@ it("addresses rotate: the newest is current, all are listed newest first, each i
       await api.post("/custody/create-deposit-address", i === 0 ? "" : { chain: chain.chain }),
     );
   expect(
-    made.map((answer) => [
-      answer.status,
-      answer.json["nonce"],
-      answer.json["current"],
-      answer.json["chain"],
+    made.map((response) => [
+      response.status,
+      response.json["nonce"],
+      response.json["current"],
+      response.json["chain"],
     ]),
   ).toEqual([0, 1, 2].map((nonce) => [201, nonce, true, chain.chain]));
-  expect(new Set(made.map((answer) => answer.json["address"])).size).toBe(3);
+  expect(new Set(made.map((response) => response.json["address"])).size).toBe(3);
   const { json } = await api.get("/custody/get-deposit-addresses");
   expect(json["addresses"].map((one: any) => [one.address, one.current])).toEqual([
     [made[2]?.json["address"], true],
@@ -66,7 +66,9 @@ it("addresses rotate: the newest is current, all are listed newest first, each i
     db,
     sql`SELECT subject_id FROM audit_events WHERE user_id = ${uuid(userId)} AND kind = 'deposit_address_created' ORDER BY audit_seq`,
   );
-  expect(audit.map((row) => row.subject_id)).toEqual(made.map((answer) => answer.json["address"]));
+  expect(audit.map((row) => row.subject_id)).toEqual(
+    made.map((response) => response.json["address"]),
+  );
 });
 
 it("addresses made at once get different numbers, and nobody else's", async () => {

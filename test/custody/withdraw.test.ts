@@ -35,9 +35,9 @@ async function withFunds(amount: bigint, overrides: Record<string, string> = {})
 it("a withdrawal is queued with its funds set aside, an entry, an audit row and an event", async () => {
   const { userId, token, withdraw, api } = await withFunds(100n);
   const to = freshAddress();
-  const answer = await withdraw({ amount: "0x1e", to_address: to });
-  expect(answer.status).toBe(202);
-  expect(answer.json).toMatchObject({
+  const response = await withdraw({ amount: "0x1e", to_address: to });
+  expect(response.status).toBe(202);
+  expect(response.json).toMatchObject({
     status: "queued",
     amount: "0x1e",
     chain: DEFAULT_CHAIN,
@@ -46,8 +46,8 @@ it("a withdrawal is queued with its funds set aside, an entry, an audit row and 
     failure: null,
     transaction_hash: null,
   });
-  expect(answer.json["to_address"].toLowerCase()).toBe(to);
-  expect(answer.headers.get("idempotency-replayed")).toBeNull();
+  expect(response.json["to_address"].toLowerCase()).toBe(to);
+  expect(response.headers.get("idempotency-replayed")).toBeNull();
   expect(await balances(db, userId, token.key)).toEqual([70n, 30n]);
   const ledger = await api.get("/custody/get-ledger?reasons=withdrawal");
   expect(
@@ -58,8 +58,8 @@ it("a withdrawal is queued with its funds set aside, an entry, an audit row and 
       entry.ref_id,
     ]),
   ).toEqual([
-    ["pending", "30", "30", answer.json["withdrawal_id"]],
-    ["available", "-30", "70", answer.json["withdrawal_id"]],
+    ["pending", "30", "30", response.json["withdrawal_id"]],
+    ["available", "-30", "70", response.json["withdrawal_id"]],
   ]);
   expect(
     await first(
@@ -69,7 +69,7 @@ it("a withdrawal is queued with its funds set aside, an entry, an audit row and 
   ).toEqual({
     kind: "withdrawal_queued",
     actor: "api_key",
-    subject_id: answer.json["withdrawal_id"],
+    subject_id: response.json["withdrawal_id"],
   });
   expect(
     await all(
@@ -79,7 +79,7 @@ it("a withdrawal is queued with its funds set aside, an entry, an audit row and 
   ).toEqual([{ type: "withdrawal.queued" }]);
 });
 
-it("a replay with the same terms, however spelled, answers the original and takes nothing", async () => {
+it("a replay with the same terms, however spelled, responses the original and takes nothing", async () => {
   const { userId, token, withdraw } = await withFunds(2_000n);
   const to = freshAddress();
   const first = await withdraw({ client_withdrawal_id: "same", amount: "1000", to_address: to });
@@ -104,8 +104,8 @@ it("the same id with other terms is refused, whichever term differs", async () =
     { to_address: freshAddress() },
     { venue_id: undefined, asset_id: undefined },
   ]) {
-    const answer = await withdraw({ client_withdrawal_id: "id", to_address: to, ...other });
-    expect([answer.status, answer.json["code"]]).toEqual([409, "client_withdrawal_id_reused"]);
+    const response = await withdraw({ client_withdrawal_id: "id", to_address: to, ...other });
+    expect([response.status, response.json["code"]]).toEqual([409, "client_withdrawal_id_reused"]);
   }
   expect(await balances(db, userId, token.key)).toEqual([90n, 10n]);
 });
@@ -146,12 +146,12 @@ it("a replay is answered while withdrawals are paused; a new one is refused and 
 it("more than is available is refused exactly, also beyond what any balance can hold", async () => {
   const { userId, token, withdraw } = await withFunds(100n);
   for (const amount of [101n, 2n ** 62n, 2n ** 62n + 1n, 2n ** 64n, 2n ** 256n - 1n]) {
-    const answer = await withdraw({ amount: amount.toString() });
+    const response = await withdraw({ amount: amount.toString() });
     expect([
-      answer.status,
-      answer.json["code"],
-      answer.json["available"],
-      answer.json["required"],
+      response.status,
+      response.json["code"],
+      response.json["available"],
+      response.json["required"],
     ]).toEqual([409, "insufficient_funds", "0x64", `0x${amount.toString(16)}`]);
   }
   expect(await balances(db, userId, token.key)).toEqual([100n, 0n]);
@@ -159,23 +159,23 @@ it("more than is available is refused exactly, also beyond what any balance can 
 
 it("of 20 parallel withdrawals of the whole balance exactly one is queued", async () => {
   const { userId, token, withdraw } = await withFunds(50n);
-  const answers = await Promise.all(Array.from({ length: 20 }, () => withdraw({ amount: "50" })));
-  expect(answers.map((answer) => answer.status).sort((a, b) => a - b)).toEqual([
+  const responses = await Promise.all(Array.from({ length: 20 }, () => withdraw({ amount: "50" })));
+  expect(responses.map((response) => response.status).sort((a, b) => a - b)).toEqual([
     202,
     ...Array.from({ length: 19 }, () => 409),
   ]);
   expect(await balances(db, userId, token.key)).toEqual([0n, 50n]);
 });
 
-it("20 identical withdrawals in flight have one effect and equal answers", async () => {
+it("20 identical withdrawals in flight have one effect and equal responses", async () => {
   const { userId, token, withdraw } = await withFunds(500n);
   const to = freshAddress();
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 20 }, () => withdraw({ client_withdrawal_id: "one", to_address: to })),
   );
-  expect(new Set(answers.map((answer) => answer.json["withdrawal_id"])).size).toBe(1);
+  expect(new Set(responses.map((response) => response.json["withdrawal_id"])).size).toBe(1);
   expect(
-    answers.filter((answer) => answer.headers.get("idempotency-replayed") === null),
+    responses.filter((response) => response.headers.get("idempotency-replayed") === null),
   ).toHaveLength(1);
   expect(await balances(db, userId, token.key)).toEqual([490n, 10n]);
 });
@@ -187,8 +187,8 @@ it("limits of amount and number hold, and the number counts what was refused to 
     WITHDRAWAL_DAILY_COUNT: "2",
   });
   for (const amount of ["4", "101"]) {
-    const answer = await withdraw({ amount });
-    expect([answer.json["code"], answer.json["minimum"], answer.json["maximum"]]).toEqual([
+    const response = await withdraw({ amount });
+    expect([response.json["code"], response.json["minimum"], response.json["maximum"]]).toEqual([
       "withdrawal_amount_limit",
       "0x5",
       "0x64",
@@ -291,8 +291,8 @@ it("money is not sent to ourselves: vault, factory, tokens, deposit addresses an
     theirs.address,
     `0x${"0".repeat(40)}`,
   ]) {
-    const answer = await withdraw({ to_address });
-    expect([answer.status, answer.json["errors"]?.[0].path]).toEqual([400, "body.to_address"]);
+    const response = await withdraw({ to_address });
+    expect([response.status, response.json["errors"]?.[0].path]).toEqual([400, "body.to_address"]);
   }
   void actor;
 });
