@@ -16,7 +16,7 @@ async function caller() {
   return { ...user, api: custodyAs(user.session) };
 }
 
-/** The factory of the test settings as if it had been compared with its chain, which responses nobody. */
+/** Marks the factory as verified, because the chain of the test settings has no RPC endpoint. */
 const trustFactory = () =>
   all(
     db,

@@ -79,7 +79,7 @@ it("a withdrawal is queued with its funds set aside, an entry, an audit row and 
   ).toEqual([{ type: "withdrawal.queued" }]);
 });
 
-it("a replay with the same terms, however spelled, responses the original and takes nothing", async () => {
+it("a replay with the same terms, in any spelling returns the original", async () => {
   const { userId, token, withdraw } = await withFunds(2_000n);
   const to = freshAddress();
   const first = await withdraw({ client_withdrawal_id: "same", amount: "1000", to_address: to });
