@@ -1,8 +1,9 @@
 /**
  * The HTTP edge: one Hono app with every domain's routes.
  *
- * Order of faults (contract.md section 2): the router answers 404 and 405; `route` then goes through 413, 429 by
- * address, 401, 403, 429 by credential, 415, 400; verbs throw the rest. Every answer leaves through `finish`.
+ * Errors are checked in the order of contract.md section 2: 404 and 405 here, then 413, 429 by
+ * address, 401, 403, 429 by credential, 415 and 400 in serve-route.ts, then those of the verbs.
+ * Every response passes through `finish`.
  */
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { authenticate } from "./auth/authenticate.ts";
@@ -43,21 +44,24 @@ const endSockets: CredentialsEnded = (env, { userId, which, streams }) => {
   );
 };
 
-/** Around everything: makes the request id, turns what was thrown into an answer, adds the common fields, logs one line. */
+/**
+ * Wraps every request: makes its id, turns a thrown value into a response, adds the common headers
+ * and logs the request.
+ */
 async function edge(c: EdgeContext, next: () => Promise<void>): Promise<void> {
   const context = newRequestContext(c.req.raw, (work) => c.executionCtx.waitUntil(work));
   c.set("context", context);
   try {
     await next();
   } catch (error) {
-    // Hono hands Errors to onError; anything else that is thrown arrives here.
+    // Hono passes only Error objects to onError. Other thrown values arrive here.
     c.res = errorResponse(error, context);
   }
   finish(c.res, context);
   try {
     addCors(c.res, c.req.raw, config(c.env));
   } catch {
-    // Settings that do not parse were the fault itself, answered and logged above.
+    // The settings are invalid. The error response above already reports this.
   }
   logRequest(context, c.req.raw, c.res.status);
 }
@@ -66,14 +70,14 @@ function unrouted(app: Api, c: EdgeContext): Response {
   const context = c.get("context");
   const methods = app.methods.get(c.req.path);
   if (methods === undefined)
-    return errorResponse(problem("route_unknown", "No route has this path."), context);
+    return errorResponse(problem("route_unknown", "No such path."), context);
   context.route = c.req.path;
   const allowed = [...methods].sort();
   const isPreflight =
     c.req.method === "OPTIONS" && c.req.raw.headers.has("access-control-request-method");
   if (isPreflight && config(c.env).CORS_ORIGINS.length > 0) return preflight(allowed);
-  const refused = problem("method_not_allowed", `This path takes ${allowed.join(", ")}.`);
-  const response = errorResponse(refused, context);
+  const error = problem("method_not_allowed", `This path supports ${allowed.join(", ")}.`);
+  const response = errorResponse(error, context);
   response.headers.set("allow", allowed.join(", "));
   return response;
 }

@@ -1,4 +1,4 @@
-/** The safety net, once a minute: whatever an alarm, a queue or a hint should have done and did not. */
+/** Runs once a minute and repeats work that a lost alarm, wake-up or notification did not start. */
 import { sealAudit } from "./auth/audit-seal.ts";
 import { trimLoginAttempts } from "./auth/login-throttle.ts";
 import { trimTickets } from "./auth/ws-ticket.ts";
@@ -18,7 +18,7 @@ import { trimStreams } from "./streams/trim.ts";
 type Task = readonly [name: string, run: (env: Env) => Promise<unknown>];
 
 const TASKS: readonly Task[] = [
-  // What has been promised within a minute comes before what may wait for a chain.
+  // Tasks that must run every minute come before tasks that may wait for a chain.
   ["renotify", renotify],
   ["close_ended_sockets", closeEndedSockets],
   ["expire_missed", expireMissed],
@@ -43,17 +43,20 @@ function reconcileNow(env: Env): Promise<unknown> {
 
 const TASK_DEADLINE_MS = 25_000;
 
-/** A task that hangs, say on a chain's node, must not keep the others from their turn; it goes on by itself. */
-async function lateFor(name: string): Promise<void> {
+/**
+ * Resolves at the deadline, so that a task that hangs, for example on a chain's node, does not
+ * block the next one. The task continues in the background.
+ */
+async function deadlineOf(name: string): Promise<void> {
   await scheduler.wait(TASK_DEADLINE_MS);
   log("warn", "cron.late", { task: name });
 }
 
-/** One after the other, so that they do not crowd D1; one's failure stops none of the others. */
+/** Runs the tasks in sequence to limit the load on D1. A failed task does not stop the next one. */
 export async function runCron(env: Env): Promise<void> {
   for (const [name, run] of TASKS) {
     try {
-      await Promise.race([run(env), lateFor(name)]);
+      await Promise.race([run(env), deadlineOf(name)]);
     } catch (error) {
       log("error", "cron.failed", { task: name, ...errorFields(error) });
     }

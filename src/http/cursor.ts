@@ -1,7 +1,9 @@
 /**
- * Keyset paging (contract.md section 1, "page"): a cursor is the sort position of the last item given out.
+ * Keyset pagination (contract.md section 1, "page"). A cursor is the sort position of the last item
+ * of a page.
  *
- * A list fetches `fetchCount(page)` rows after `page.after`, then `pageOf` cuts the extra row off and makes the answer.
+ * A list reads `fetchCount(page)` rows after the cursor. `pageOf` removes the extra row and makes
+ * the response.
  */
 import { z } from "@hono/zod-openapi";
 import { integer, textField } from "./fields.ts";
@@ -26,7 +28,7 @@ export const LIMIT_DOCUMENTED = {
   format: "uint32",
   minimum: 0,
   maximum: UINT32_MAX,
-  description: `Most items to return; above ${MAX_PAGE} is treated as ${MAX_PAGE}`,
+  description: `Maximum number of items. A value above ${MAX_PAGE} is treated as ${MAX_PAGE}.`,
 } as const;
 
 export const limitField = integer(0, UINT32_MAX)
@@ -39,7 +41,7 @@ export const timeIdPage = pageFields(
   z.tuple([z.int().min(0), z.uuid()]).transform(([at, id]): TimeId => ({ at, id })),
 );
 
-/** `limit` and `last_cursor` over positions of another shape, e.g. `z.tuple([z.int(), z.int(), z.uuid()])`. */
+/** As `timeIdPage` for other positions, e.g. `z.tuple([z.int(), z.int(), z.uuid()])`. */
 export function pageFields<Position>(position: z.ZodType<Position, unknown[]>) {
   const last_cursor = textField(
     (text) => {
@@ -48,12 +50,12 @@ export function pageFields<Position>(position: z.ZodType<Position, unknown[]>) {
       );
       return parts.success ? { text, position: parts.data } : undefined;
     },
-    "is not a cursor of this list",
+    "must be a next_cursor of this list",
     {
       type: "string",
       pattern: "^[A-Za-z0-9_-]+$",
       maxLength: MAX_CURSOR_LENGTH,
-      description: "`next_cursor` of the previous page",
+      description: "The `next_cursor` of the previous page",
     },
   );
   return { limit: limitField, last_cursor: last_cursor.optional() };
@@ -63,14 +65,17 @@ export function fetchCount(page: { readonly limit: number }): number {
   return page.limit + 1;
 }
 
-/** Condition for rows after the cursor, newest first: `ORDER BY <at> DESC, <id> DESC`. Column names are trusted text. */
+/**
+ * Condition for the rows after the cursor, for `ORDER BY <at> DESC, <id> DESC`. Column names must
+ * be trusted text.
+ */
 export function olderThan(page: PageQuery<TimeId>, columns: { at: string; id: string }): Sql {
   const after = page.last_cursor?.position;
   if (after === undefined) return sql`1`;
   return sql`(${raw(columns.at)}, ${raw(columns.id)}) < (${after.at}, ${uuid(after.id)})`;
 }
 
-/** `rows` holds up to one more than the limit: that one only says that there is more. */
+/** `rows` contains at most `fetchCount(page)` rows. The extra row only shows that more exist. */
 export function pageOf<Row, Item>(
   page: { readonly limit: number; readonly last_cursor?: { readonly text: string } | undefined },
   rows: readonly Row[],
@@ -98,7 +103,7 @@ function decodeCursor(text: string): unknown {
   }
 }
 
-/** Schema of a page answer. */
+/** Schema of a page. */
 export function pageSchema<Item extends z.ZodType>(item: Item) {
   return z.object({ items: z.array(item), next_cursor: z.string().nullable() });
 }

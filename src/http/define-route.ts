@@ -1,4 +1,4 @@
-/** Registers routes: their description for OpenAPI and the handler that serves them. */
+/** Registers routes with Hono and adds them to the OpenAPI description. */
 import { createRoute, z } from "@hono/zod-openapi";
 import type { Credential } from "../platform/actor.ts";
 import { describeRoute } from "./openapi.ts";
@@ -18,7 +18,7 @@ export function route<
   api.hono.on(definition.method.toUpperCase(), definition.path, (c) => serve(api, definition, c));
 }
 
-/** A websocket stream: no credential but its ticket, which the handler consumes after 426 and 400 are out of the way. */
+/** Registers a websocket stream. Its only credential is the ticket, which the handler consumes. */
 export function streamRoute<Query extends z.ZodType>(
   api: Api,
   definition: StreamDefinition<Query>,
@@ -43,7 +43,7 @@ function addMethod(api: Api, path: string, method: string): void {
   api.methods.set(path, methods);
 }
 
-/** A mistake in a definition stops the Worker at its start, not a caller at a lost field. */
+/** Throws when the Worker starts, so that a mistake in a definition is found before any request. */
 function checkDefinition(definition: {
   path: string;
   method: string;
@@ -53,17 +53,17 @@ function checkDefinition(definition: {
 }): void {
   const errors: string[] = [];
   if (definition.fields !== undefined && definition.method !== "delete")
-    errors.push("fields are for DELETE");
+    errors.push("only a DELETE may have `fields`");
   if (
     definition.method === "delete" &&
     (definition.query !== undefined || definition.body !== undefined)
   )
-    errors.push("a DELETE takes fields");
+    errors.push("a DELETE must use `fields`");
   if (definition.method === "get" && definition.body !== undefined)
-    errors.push("a GET takes no body");
+    errors.push("a GET must not have a body");
   for (const schema of [definition.query, definition.body, definition.fields]) {
     if (schema instanceof z.ZodObject && !(schema.def.catchall instanceof z.ZodNever))
-      errors.push("use z.strictObject");
+      errors.push("schemas must be z.strictObject");
   }
   if (errors.length > 0)
     throw new Error(`${definition.method} ${definition.path}: ${errors.join(", ")}`);

@@ -1,19 +1,19 @@
 /**
- * Field types of requests. Query values arrive as `QueryText` and body numbers as `JsonNumber`; each type takes both, so
- * that one schema serves a field wherever it is given (DELETE takes its fields in either place). What a query can only
- * say in text, a body says in its own JSON type.
+ * Field types of requests. Query values arrive as `QueryText` and body numbers as `JsonNumber`.
+ * Each type accepts both, because a DELETE takes its fields in the query or in the body. Numbers
+ * and booleans are text in a query and must have their JSON type in a body.
  */
 import { z } from "@hono/zod-openapi";
 import { JsonNumber, parseJsonInteger } from "./json.ts";
 
 type Context = z.core.$RefinementCtx;
-/** JSON-schema text of a field; `type` given outright, since a transform has none of its own. */
+/** JSON Schema of a field. `type` is required because zod cannot derive it from a transform. */
 type Documented = {
   type: "string" | "integer" | "boolean" | ("string" | "integer")[];
   [key: string]: unknown;
 };
 
-/** A value of a query, which is text even where a body has a JSON number or boolean. */
+/** A value of the query. It is text even if a body would contain a JSON number or boolean. */
 export class QueryText {
   readonly text: string;
   constructor(text: string) {
@@ -21,12 +21,12 @@ export class QueryText {
   }
 }
 
-/** Where a field's text stood: in the query, in a JSON string, or as a JSON number. */
+/** Where the text of a field comes from: the query, a JSON string or a JSON number. */
 export type Source = "query" | "string" | "number";
 
 /**
- * A field whose text is converted once, here at the edge. `convert` returns undefined for what it refuses; `message`
- * then names the rule, never the value.
+ * A field whose text is converted once, at the edge. `convert` returns undefined for invalid text.
+ * `message` states the rule and never contains the value.
  */
 export function field<T>(
   convert: (text: string, source: Source) => T | undefined,
@@ -41,15 +41,15 @@ export function field<T>(
     )
     .transform((value, context): T => {
       if (value instanceof JsonNumber)
-        return convert(value.source, "number") ?? refuse(context, message);
+        return convert(value.source, "number") ?? addError(context, message);
       if (value instanceof QueryText)
-        return convert(value.text, "query") ?? refuse(context, message);
-      return convert(value, "string") ?? refuse(context, message);
+        return convert(value.text, "query") ?? addError(context, message);
+      return convert(value, "string") ?? addError(context, message);
     })
     .openapi(documentation(documented));
 }
 
-/** A field of text only; a JSON number is refused. */
+/** A field that must be text. A JSON number is invalid. */
 export function textField<T>(
   convert: (text: string) => T | undefined,
   message: string,
@@ -62,7 +62,7 @@ export function textField<T>(
   );
 }
 
-/** A JSON number, or decimal text in a query; a JSON string is refused. */
+/** A JSON number, or decimal text in a query. A JSON string is invalid. */
 export function integer(min: number, max: number) {
   return field(
     (text, source) => integerText(text, min, max, source),
@@ -75,7 +75,7 @@ export function integer(min: number, max: number) {
   );
 }
 
-/** `true` and `false` in JSON; the same words in a query. */
+/** `true` or `false`, as a JSON boolean or as text in a query. */
 export const boolean = z
   .custom<boolean | QueryText>(
     (value) =>
@@ -95,13 +95,16 @@ export const uuidField = textField(
   { type: "string", format: "uuid" },
 );
 
-/** An RFC 3339 instant with any offset, as Unix milliseconds. A space where `+` belongs is an unescaped `+`. */
+/**
+ * An RFC 3339 instant with any offset, in Unix milliseconds. A space before the offset is read as
+ * `+`, because an unescaped `+` in a query decodes to a space.
+ */
 export const timestamp = textField(parseTimestamp, "must be an RFC 3339 date-time", {
   type: "string",
   format: "date-time",
 });
 
-/** The same in nanoseconds, with every digit that was given. */
+/** As `timestamp`, in nanoseconds, so that no digit is lost. */
 export const preciseTimestamp = textField(parseNanos, "must be an RFC 3339 date-time", {
   type: "string",
   format: "date-time",
@@ -118,7 +121,7 @@ export function oneOf<const Word extends string>(words: readonly Word[]) {
   );
 }
 
-/** Text between two lengths, counted in characters, without control characters. */
+/** Text without control characters. `min` and `max` count Unicode code points. */
 export function text(min: number, max: number) {
   const printable = (given: string) => {
     const length = [...given].length;
@@ -143,7 +146,10 @@ export function pattern(rule: RegExp, message: string) {
   });
 }
 
-/** A query's decimal text or a JSON number's source (`1e3` and `1000.0` are integers there), as a safe integer within bounds. */
+/**
+ * A safe integer within the bounds, from decimal text in a query or from the source of a JSON
+ * number. As JSON numbers, `1e3` and `1000.0` are integers.
+ */
 function integerText(given: string, min: number, max: number, source: Source): number | undefined {
   if (source === "string") return undefined;
   const exact =
@@ -168,7 +174,7 @@ export function parseTimestamp(given: string): number | undefined {
   if (parts === null) return undefined;
   const [, , month = "", day = "", hour = "", minute = "", second = ""] = parts;
   const instant = Date.parse(spelled.toUpperCase());
-  // Date.parse rolls 31 February over to March; a date that does not exist is refused instead.
+  // Date.parse turns 31 February into a day in March, but a date that does not exist is invalid.
   const daysInMonth = new Date(Date.UTC(Number(parts[1]), Number(month), 0)).getUTCDate();
   if (
     Number.isNaN(instant) ||
@@ -178,11 +184,11 @@ export function parseTimestamp(given: string): number | undefined {
     Number(second) > 59
   )
     return undefined;
-  // What an offset moves out of the four-digit years cannot be written as RFC 3339 any more.
+  // An offset can move an instant out of the four-digit years, which RFC 3339 cannot express.
   return instant >= FIRST_INSTANT && instant <= LAST_INSTANT ? instant : undefined;
 }
 
-/** As `parseTimestamp`, in nanoseconds: the bounds of a range are compared before they are rounded. */
+/** As `parseTimestamp`, in nanoseconds, because range bounds are compared before rounding. */
 function parseNanos(given: string): bigint | undefined {
   const ms = parseTimestamp(given);
   if (ms === undefined) return undefined;
@@ -190,14 +196,14 @@ function parseNanos(given: string): bigint | undefined {
   return BigInt(ms) * NANOS_PER_MS + BigInt(fraction.padEnd(9, "0").slice(3));
 }
 
-function refuse(context: Context, message: string): never {
+function addError(context: Context, message: string): never {
   context.addIssue({ code: "custom", message });
   return z.NEVER;
 }
 
 type OpenApiMetadata = Parameters<z.ZodString["openapi"]>[0];
 
-/** zod-to-openapi types its metadata per zod class; ours is a plain JSON-schema fragment. */
+/** zod-to-openapi types its metadata per zod class. Ours is a plain JSON Schema fragment. */
 function documentation(documented: Documented): OpenApiMetadata & object {
   return documented as OpenApiMetadata & object;
 }

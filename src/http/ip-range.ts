@@ -1,10 +1,13 @@
-/** IPv4 and IPv6 addresses and CIDR ranges, compared in binary: one address has many spellings. */
+/** IPv4 and IPv6 addresses and CIDR ranges. Compared in binary, because spellings vary. */
 
 export type IpRange = { readonly bits: bigint; readonly prefix: number };
 
 const V4_MAPPED = 0xffffn << 32n;
 
-/** A range of the 128-bit space; IPv4 lies in it as `::ffff:a.b.c.d`. Undefined when malformed or with host bits set. */
+/**
+ * A range of the 128-bit address space. IPv4 addresses are mapped to `::ffff:a.b.c.d`. Undefined if
+ * the text is malformed or host bits are set.
+ */
 export function parseIpRange(text: string): IpRange | undefined {
   const [address = "", length, extra] = text.split("/");
   if (extra !== undefined) return undefined;
@@ -31,7 +34,10 @@ export function ipAllowed(ip: string | undefined, ranges: readonly string[] | nu
   });
 }
 
-/** What one customer of an access network holds: an IPv4 address, or an IPv6 /64. Counters are kept per network. */
+/**
+ * The key of rate limits by address: an IPv4 address or an IPv6 /64, because one customer usually
+ * has a whole /64.
+ */
 export function networkOf(ip: string | undefined): string {
   const bits = ip === undefined ? undefined : parseIp(ip);
   if (bits === undefined) return "unknown";
@@ -70,7 +76,7 @@ function parseV6(text: string): bigint | undefined {
   return groups.reduce((bits, group) => (bits << 16n) | group, 0n);
 }
 
-/** 16-bit groups; the last one may be written as IPv4. */
+/** The 16-bit groups. The last two may be written as an IPv4 address. */
 function groupsOf(text: string): bigint[] | undefined {
   if (text === "") return [];
   const groups: bigint[] = [];

@@ -1,12 +1,13 @@
 /**
- * JSON in, without losing digits or meaning.
+ * Parses JSON without losing digits or keys.
  *
- * `JSON.parse` keeps the last of two equal keys and rounds large numbers; either could change an order silently. So the
- * text is scanned once for depth and repeated keys, and each number keeps its source text.
+ * `JSON.parse` keeps the last of two equal keys and rounds large numbers. Either could silently
+ * change a command. So the text is scanned for depth and repeated keys, and each number keeps its
+ * source text.
  */
 import { type FieldError, invalidRequest } from "../platform/problem.ts";
 
-/** A JSON number as it was written: `1e3`, `1000.0`, or 78 digits. */
+/** A JSON number as it was written, such as `1e3`, `1000.0` or 78 digits. */
 export class JsonNumber {
   readonly source: string;
   constructor(source: string) {
@@ -14,14 +15,15 @@ export class JsonNumber {
   }
 }
 
-/** Deeper than any body of this API, and shallow enough that no parser's stack is at risk. */
+/** More than any body of this API needs, and too little to overflow a parser's stack. */
 const MAX_DEPTH = 16;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * The fields of a JSON object. No bytes at all are `{}`. Repeated keys go to `errors`, so that the rest can be checked
- * too; a text that is no JSON object is thrown as `invalid_request`.
+ * Returns the fields of a JSON object; an empty body equals `{}`. Adds repeated keys to `errors`,
+ * so that the other fields can be validated too. Throws `invalid_request` if the text is not a JSON
+ * object.
  */
 export function parseJsonObject(
   bytes: Uint8Array,
@@ -40,7 +42,7 @@ export function parseJsonObject(
   return value;
 }
 
-/** Any JSON value; numbers become `JsonNumber`. Throws `invalid_request`. */
+/** Parses any JSON value. Numbers become `JsonNumber`. Throws `invalid_request`. */
 export function parseJson(text: string, at = "body"): unknown {
   const errors: FieldError[] = [];
   const value = parse(text, errors, at);
@@ -50,20 +52,23 @@ export function parseJson(text: string, at = "body"): unknown {
 
 function parse(text: string, errors: FieldError[], at: string): unknown {
   try {
-    // The grammar first: on valid text the scan is linear, and the reviver, which recurses, never meets great depth.
+    // Check the syntax first, because the scan assumes valid JSON. The scan in turn limits the
+    // depth before the reviver below recurses.
     JSON.parse(text);
   } catch {
     throw invalidRequest([{ path: at, message: "is not valid JSON" }]);
   }
   const found = scan(text, at);
   if (found === "too deep")
-    throw invalidRequest([{ path: at, message: `is nested deeper than ${MAX_DEPTH}` }]);
+    throw invalidRequest([
+      { path: at, message: `must not be nested deeper than ${MAX_DEPTH} levels` },
+    ]);
   errors.push(...found);
   return parseWithSource(text, (key, member, source) => {
     if (key === "__proto__") return undefined;
     if (typeof member === "number") return new JsonNumber(source ?? String(member));
     if (typeof member === "string" && !member.isWellFormed())
-      throw invalidRequest([{ path: at, message: "holds a lone surrogate, which is no text" }]);
+      throw invalidRequest([{ path: at, message: "contains an unpaired surrogate" }]);
     return member;
   });
 }
@@ -72,7 +77,7 @@ type Container =
   | { kind: "object"; keys: Set<string>; key: string }
   | { kind: "array"; index: number };
 
-/** Nesting and keys of a text whose grammar is known to be right. */
+/** Checks the depth and the keys of a text that is valid JSON. */
 function scan(text: string, at: string): FieldError[] | "too deep" {
   const stack: Container[] = [];
   const keys: FieldError[] = [];
@@ -92,9 +97,9 @@ function scan(text: string, at: string): FieldError[] | "too deep" {
     } else if (match[1] !== undefined && top?.kind === "object") {
       top.key = readKey(match[0].slice(0, -match[1].length));
       const error = top.keys.has(top.key)
-        ? "is given twice"
+        ? "duplicate field"
         : top.key === "__proto__"
-          ? "is not a field"
+          ? "unknown field"
           : undefined;
       if (error !== undefined) keys.push({ path: pathOf(stack, at), message: error });
       top.keys.add(top.key);
@@ -103,7 +108,7 @@ function scan(text: string, at: string): FieldError[] | "too deep" {
   return keys;
 }
 
-/** Escapes are resolved first: `"a"` and `"\u0061"` are one key. */
+/** Resolves escapes, because `"a"` and `"\u0061"` are the same key. */
 function readKey(literal: string): string {
   return String(JSON.parse(literal));
 }
@@ -115,25 +120,27 @@ function pathOf(stack: readonly Container[], at: string): string {
   );
 }
 
-/** A name that a caller chose, cut to a length that is safe to repeat in an answer. */
+/** A name that the caller chose, shortened so that a response can contain it. */
 export function shortName(name: string): string {
   return name.length <= 64 ? name : `${name.slice(0, 64)}…`;
 }
 
-/** A JSON number's source text as an exact integer: `1e3` and `1000.0` are integers, `1.5` is none. */
+/**
+ * The source of a JSON number as an exact integer. `1e3` and `1000.0` are integers, `1.5` is not.
+ */
 export function parseJsonInteger(text: string): bigint | undefined {
   const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text);
   if (parts === null) return undefined;
   const [, sign = "", whole = "", fraction = "", exponentText = "0"] = parts;
   const digits = (whole + fraction).replace(/^0+/, "");
   if (digits === "") return 0n;
-  // Counted by hand: `/0+$/` is quadratic on a long run of zeros that ends in another digit.
+  // A loop, because `/0+$/` takes quadratic time if another digit follows many zeros.
   let end = digits.length;
   while (digits.charCodeAt(end - 1) === 48) end--;
   const significant = digits.slice(0, end);
   const trailing = digits.length - significant.length;
   const exponent = Number(exponentText) - fraction.length + trailing;
-  // 2^256 has 78 digits: anything longer is refused before it is expanded.
+  // 2^256 has 78 digits. Reject longer numbers before expanding the exponent.
   if (exponent < 0 || significant.length + exponent > 78) return undefined;
   const value = BigInt(significant) * 10n ** BigInt(exponent);
   return sign === "-" ? -value : value;
@@ -141,7 +148,7 @@ export function parseJsonInteger(text: string): bigint | undefined {
 
 type SourceReviver = (key: string, value: unknown, source: string | undefined) => unknown;
 
-/** ES2025's third argument of the reviver, which the ES2024 library types do not know. */
+/** Uses the reviver's third argument, which the ES2024 library types do not contain. */
 function parseWithSource(text: string, revive: SourceReviver): unknown {
   const reviver = function (
     this: unknown,
@@ -166,12 +173,15 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   );
 }
 
-/** Whether two parsed values say the same, whatever the order of keys; numbers by their spelling. */
+/** Whether two parsed values are equal, ignoring the order of keys. Compares numbers as text. */
 export function sameJson(a: unknown, b: unknown): boolean {
   return stableText(a) === stableText(b);
 }
 
-/** One spelling for a validated value (bigint, Date-free): the terms that an idempotency key is bound to. */
+/**
+ * Canonical text of a validated value. An idempotency key is bound to it. The value may contain
+ * bigints but no Dates.
+ */
 export function stableText(value: unknown): string {
   if (value instanceof JsonNumber) return value.source;
   if (typeof value === "bigint") return `${value}n`;
@@ -180,7 +190,8 @@ export function stableText(value: unknown): string {
     const members = Object.keys(value)
       .filter((key) => value[key] !== undefined)
       .sort();
-    return `{${members.map((key) => `${JSON.stringify(key)}:${stableText(value[key])}`).join(",")}}`;
+    const parts = members.map((key) => `${JSON.stringify(key)}:${stableText(value[key])}`);
+    return `{${parts.join(",")}}`;
   }
   return JSON.stringify(value) ?? "null";
 }

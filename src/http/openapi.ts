@@ -1,76 +1,108 @@
-/** The OpenAPI description of a route, from the same schemas that validate it. */
+/** Makes the OpenAPI description of a route from the schemas that validate its requests. */
 import { type RouteConfig, z } from "@hono/zod-openapi";
 import { type ProblemCode, problemStatus } from "../platform/problem.ts";
 import type { Credential } from "../platform/actor.ts";
 
 export const API_VERSION = "0.1.0";
 
-const told = (schema: z.ZodType, codes: string) =>
-  schema.optional().openapi({ description: `Of ${codes}` });
+/** A member that only some codes have. */
+const extension = (schema: z.ZodType, description: string) =>
+  schema.optional().openapi({ description });
+const described = <Schema extends z.ZodType>(schema: Schema, description: string) =>
+  schema.openapi({ description });
 const hexAmount = z.string().regex(/^0x[0-9a-f]+$/);
 
 export const ProblemSchema = z
   .looseObject({
-    type: z.string().openapi({ description: "`urn:rfq-custody:error:` and the code" }),
-    title: z.string(),
-    status: z.int(),
-    code: z.string().openapi({ description: "Stable; the list may grow" }),
-    detail: z.string(),
-    request_id: z.uuid().openapi({ description: "The x-request-id of the answer" }),
-    errors: told(
-      z.array(z.object({ path: z.string(), message: z.string() })),
-      "400: every fault of the request at once",
+    type: described(z.string(), "`urn:rfq-custody:error:` followed by the code"),
+    title: described(
+      z.string(),
+      "Short summary of the error, the same for every error of the code",
     ),
-    server_time: told(z.iso.datetime(), "timestamp_outside_tolerance"),
-    skew_ms: told(z.int(), "timestamp_outside_tolerance: the timestamp minus the server's time"),
-    signed: told(
+    status: described(z.int(), "HTTP status"),
+    code: described(z.string(), "Stable, machine-readable code. New codes may be added."),
+    detail: described(z.string(), "Explanation of this error, for people"),
+    request_id: described(z.uuid(), "The x-request-id of the response"),
+    errors: extension(
+      z.array(
+        z.object({
+          path: described(z.string(), "Where the field is, e.g. `body.price` or `query.limit`"),
+          message: described(z.string(), "The rule that the field breaks"),
+        }),
+      ),
+      "With status 400: the field errors of the request",
+    ),
+    server_time: extension(
+      z.iso.datetime(),
+      "With `timestamp_outside_tolerance`: the server's time",
+    ),
+    skew_ms: extension(
+      z.int(),
+      "With `timestamp_outside_tolerance`: the timestamp minus the server's time, in milliseconds",
+    ),
+    signed: extension(
       z.object({
-        timestamp: z.string(),
-        method: z.string(),
-        path_and_query: z.string(),
-        body_sha256: z.string(),
-        body_bytes: z.int(),
+        timestamp: described(z.string(), "The header X-Hmac-Timestamp"),
+        method: described(z.string(), "The method of the request"),
+        path_and_query: described(z.string(), "The request target as the server received it"),
+        body_sha256: described(z.string(), "SHA-256 of the body, in lower-case hexadecimal"),
+        body_bytes: described(z.int(), "Length of the body in bytes"),
       }),
-      "signature_invalid: what the server signed",
+      "With `signature_invalid`: the parts of the message that the server signed",
     ),
-    required_scope: told(z.string(), "scope_missing"),
-    granted_scopes: told(z.array(z.string()), "scope_missing"),
-    available: told(hexAmount, "insufficient_funds and chain_liquidity"),
-    required: told(hexAmount, "insufficient_funds"),
-    minimum: told(hexAmount, "withdrawal_amount_limit"),
-    maximum: told(hexAmount, "withdrawal_amount_limit"),
-    remaining: told(z.int(), "withdrawal_daily_limit"),
-    quote_status: told(z.string(), "quote_not_open"),
-    match_id: told(z.uuid(), "quote_not_open and request_not_open, to those who traded"),
-    outcome: told(
+    required_scope: extension(
+      z.string(),
+      "With `scope_missing`: the scope that the operation requires",
+    ),
+    granted_scopes: extension(
+      z.array(z.string()),
+      "With `scope_missing`: the scopes of the credential",
+    ),
+    available: extension(
+      hexAmount,
+      "With `insufficient_funds` and `chain_liquidity`: the available amount",
+    ),
+    required: extension(hexAmount, "With `insufficient_funds`: the required amount"),
+    minimum: extension(hexAmount, "With `withdrawal_amount_limit`: the minimum of one withdrawal"),
+    maximum: extension(hexAmount, "With `withdrawal_amount_limit`: the maximum of one withdrawal"),
+    remaining: extension(
+      z.int(),
+      "With `withdrawal_daily_limit`: how many more withdrawals are allowed now",
+    ),
+    quote_status: extension(z.string(), "With `quote_not_open`: the status of the quote"),
+    match_id: extension(
+      z.uuid(),
+      "With `quote_not_open` and `request_not_open`: the match, for its requester and maker only",
+    ),
+    outcome: extension(
       z.enum(["none", "unknown"]),
-      "500 and unavailable: whether anything may have been done",
+      "With status 500 and `unavailable`: whether the request may have taken effect",
     ),
   })
   .openapi("Problem", {
-    description: "RFC 9457 problem details; further members depend on the code",
+    description: "RFC 9457 problem details. Some codes have further members.",
   });
 
-/** Of every answer, or of all with a status; `#/components/headers/<name>`. */
+/** Headers of every response, or of every response with a status: `#/components/headers/<name>`. */
 export const HEADERS = {
   "x-request-id": {
-    description: "UUID made by the server",
+    description: "UUID that identifies the request, generated by the server",
     required: true,
     schema: { type: "string", format: "uuid" },
   },
   "www-authenticate": {
-    description: "Names a scheme (RFC 9110)",
+    description: "An authentication scheme (RFC 9110)",
     required: true,
     schema: { type: "string" },
     example: "Bearer",
   },
   "retry-after": {
-    description: "Seconds to wait before the next try",
+    description: "Seconds to wait before a retry",
     schema: { type: "string", pattern: "^[0-9]+$" },
     example: "1",
   },
   "idempotency-replayed": {
-    description: "`true` when an earlier answer is repeated",
+    description: "`true` if the response repeats an earlier one",
     schema: { type: "string", enum: ["true"] },
   },
 } as const;
@@ -101,7 +133,7 @@ export function describeRoute(route: Documented): RouteConfig {
   return {
     method: route.method,
     path: route.path,
-    operationId: `${route.method}${route.path.replaceAll(/[^a-z]+([a-z])/g, (_, letter: string) => letter.toUpperCase())}`,
+    operationId: operationIdOf(route),
     tags: [route.tag],
     summary: route.summary,
     ...descriptionOf(route),
@@ -114,11 +146,17 @@ export function describeRoute(route: Documented): RouteConfig {
   };
 }
 
+/** `GET /auth/api-keys` becomes `getAuthApiKeys`. */
+function operationIdOf({ method, path }: Documented): string {
+  const words = path.replaceAll(/[^a-z]+([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return `${method}${words}`;
+}
+
 function descriptionOf({ description, fields }: Documented): { description?: string } {
   const inBody =
     fields === undefined
       ? []
-      : ["The fields may stand in a JSON body instead; one given in both must say the same."];
+      : ["The fields may be in a JSON body instead. A field in both must have the same value."];
   const sentences = [...(description === undefined ? [] : [description]), ...inBody];
   return sentences.length === 0 ? {} : { description: sentences.join(" ") };
 }
@@ -132,19 +170,19 @@ function securityOf(credential: Credential): NonNullable<RouteConfig["security"]
   return credential === "api_key" ? [API_KEY] : [SESSION, API_KEY];
 }
 
-/** Two credentials; the three headers of a signed request go together. */
+/** The two credentials. A request with an API key requires all three of its headers. */
 export const SECURITY_SCHEMES = {
   session: {
     type: "http",
     scheme: "bearer",
     bearerFormat: "JWT",
-    description: "`access_token` of POST /auth/login",
+    description: "The `access_token` from POST /auth/login",
   },
   api_key: {
     type: "apiKey",
     in: "header",
     name: "APIKEY",
-    description: "`api_key_id` of POST /auth/api-keys",
+    description: "The `api_key_id` from POST /auth/api-keys",
   },
   hmac_timestamp: {
     type: "apiKey",
@@ -157,16 +195,18 @@ export const SECURITY_SCHEMES = {
     in: "header",
     name: "X-Hmac-Signature",
     description:
-      "Base64 of HMAC-SHA256 over `{timestamp_ms}\\n{METHOD}\\n{PATH_AND_QUERY}\\n{BODY}`, keyed with the secret",
+      "Base64 of HMAC-SHA256 over " +
+      "`{timestamp_ms}\\n{METHOD}\\n{PATH_AND_QUERY}\\n{BODY}`, keyed with the secret",
   },
 } as const;
 
 function requestOf(route: Documented): NonNullable<RouteConfig["request"]> {
-  // A DELETE takes its fields in a body too; "in one of the two, or the same in both" cannot be said in OpenAPI, its text says it.
+  // A DELETE also takes its fields in a body. Only its description says so, because OpenAPI cannot
+  // express that a field may be in either place.
   const query = route.query ?? route.fields;
   const { body } = route;
   const idempotency = z.object({
-    "Idempotency-Key": idempotencyKey("Or `idempotency_key` in the body, where it is signed"),
+    "Idempotency-Key": idempotencyKey("Alternative to `idempotency_key` in the body. Not signed."),
   });
   return {
     ...(query instanceof z.ZodObject ? { query } : {}),
@@ -175,7 +215,7 @@ function requestOf(route: Documented): NonNullable<RouteConfig["request"]> {
       ? {}
       : {
           body: {
-            required: !acceptsNothing(body),
+            required: !acceptsEmpty(body),
             content: { "application/json": { schema: documentedBody(route, body) } },
           },
         }),
@@ -185,7 +225,9 @@ function requestOf(route: Documented): NonNullable<RouteConfig["request"]> {
 function documentedBody(route: Documented, body: z.ZodType): z.ZodType {
   if (!(body instanceof z.ZodObject) || route.idempotent !== true) return body;
   return body.safeExtend({
-    idempotency_key: idempotencyKey("Or the header Idempotency-Key; this one is signed"),
+    idempotency_key: idempotencyKey(
+      "Alternative to the header Idempotency-Key. Signed with the body.",
+    ),
   });
 }
 
@@ -197,8 +239,8 @@ function idempotencyKey(description: string): z.ZodType {
     .openapi({ description });
 }
 
-/** An empty body equals `{}`. */
-function acceptsNothing(body: z.ZodType): boolean {
+/** Whether the body may be omitted. An empty body equals `{}`. */
+function acceptsEmpty(body: z.ZodType): boolean {
   return body.safeParse({}).success;
 }
 
@@ -206,7 +248,7 @@ function successOf(route: Documented): RouteConfig["responses"] {
   if (route.stream === true)
     return {
       101: {
-        description: "The socket is open; docs/asyncapi.yaml describes its messages",
+        description: "The socket is open. docs/asyncapi.yaml describes its messages.",
         headers: headersOf(["x-request-id"]),
       },
     };
@@ -227,7 +269,7 @@ function successOf(route: Documented): RouteConfig["responses"] {
   };
 }
 
-/** Codes that every route of a kind can answer, before the route's own. */
+/** The codes that every route with these properties can return, without the route's own. */
 function commonProblems(route: Documented): ProblemCode[] {
   const codes: ProblemCode[] = [
     "invalid_request",

@@ -1,4 +1,4 @@
-/** What anyone may ask: the time, whether the service is up, and what it serves. */
+/** Routes without a credential: the time, the health check and the configuration. */
 import { z } from "@hono/zod-openapi";
 import { VENUES } from "../platform/venues.ts";
 import { defaultChain, type Config } from "../platform/config.ts";
@@ -13,7 +13,7 @@ export function registerPublicRoutes(app: Api): void {
     method: "get",
     path: "/time",
     tag: "Service",
-    summary: "The server's time",
+    summary: "Get the server's time",
     credential: "public",
     response: z.object({ server_time: z.iso.datetime(), unix_ms: z.int() }),
     handler: () => {
@@ -25,7 +25,7 @@ export function registerPublicRoutes(app: Api): void {
     method: "get",
     path: "/health",
     tag: "Service",
-    summary: "Whether the service and its database answer",
+    summary: "Check that the service and its database respond",
     credential: "public",
     response: z.object({ status: z.literal("ok") }),
     handler: async ({ db }) => {
@@ -38,7 +38,7 @@ export function registerPublicRoutes(app: Api): void {
   registerConfig(app);
 }
 
-const ConfigAnswer = z
+const ConfigResponse = z
   .object({
     chains: z.array(
       z.object({
@@ -70,13 +70,15 @@ function registerConfig(app: Api): void {
     method: "get",
     path: "/config",
     tag: "Service",
-    summary: "Chains, venues, limits and pauses of this deployment",
+    summary: "Get the chains, venues, limits and pauses of this deployment",
     credential: "public",
-    response: ConfigAnswer,
+    response: ConfigResponse,
     handler: async ({ db, settings }) => {
       const pauses = await all<{ kind: string; name: string }>(
         db,
-        sql`SELECT 'venue' AS kind, venue AS name FROM paused_venues UNION ALL SELECT 'switch', name FROM kill_switches WHERE name = 'withdrawals_paused'`,
+        sql`SELECT 'venue' AS kind, venue AS name FROM paused_venues
+        UNION ALL
+        SELECT 'switch', name FROM kill_switches WHERE name = 'withdrawals_paused'`,
       );
       const paused = new Set(
         pauses.filter((pause) => pause.kind === "venue").map((pause) => pause.name),
@@ -92,8 +94,8 @@ function registerConfig(app: Api): void {
 function describeConfig(
   settings: Config,
   paused: { venues: ReadonlySet<string>; withdrawals: boolean },
-): z.input<typeof ConfigAnswer> {
-  const byDefault = defaultChain(settings).chain;
+): z.input<typeof ConfigResponse> {
+  const defaultName = defaultChain(settings).chain;
   return {
     chains: settings.CHAINS.map((chain) => ({
       chain: chain.chain,
@@ -101,7 +103,7 @@ function describeConfig(
       usdc: chain.usdc,
       vault: chain.vault,
       required_confirmations: chain.confirmations,
-      default: chain.chain === byDefault,
+      default: chain.chain === defaultName,
     })),
     venues: settings.VENUES.map((venue) => ({
       ...venue,

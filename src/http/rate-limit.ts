@@ -1,12 +1,13 @@
 /**
- * Courtesy limits by the Workers rate-limit binding: per location and approximate, so nothing that protects money or
- * passwords rests on them. The figures repeat wrangler.toml's, because a binding does not tell its own.
+ * Rate limits by the Workers rate-limit binding. They are approximate and count per Cloudflare
+ * location, so the protection of money and passwords must not depend on them. The figures repeat
+ * those of wrangler.toml, because a Worker cannot read them from the binding.
  */
 import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
 
 export const RATE_CLASSES = {
-  /** Every request of one address, before its credential is looked at. */
+  /** All requests of one address, counted before their credentials are read. */
   address: { binding: "RATE_ADDRESS", limit: 3_000, periodSecs: 10 },
   auth: { binding: "RATE_AUTH", limit: 100, periodSecs: 10 },
   read: { binding: "RATE_READ", limit: 1_000, periodSecs: 10 },
@@ -15,7 +16,10 @@ export const RATE_CLASSES = {
 } as const;
 export type RateClass = keyof typeof RATE_CLASSES;
 
-/** Throws `rate_limited` when `key` has used its class up. The fields follow draft-ietf-httpapi-ratelimit-headers. */
+/**
+ * Throws `rate_limited` if `key` has reached the limit of its class. The headers follow
+ * draft-ietf-httpapi-ratelimit-headers.
+ */
 export async function limitRate(
   env: object,
   settings: Config,
@@ -30,7 +34,9 @@ export async function limitRate(
   if ((await limiter.limit({ key })).success) return;
   throw new Problem({
     code: "rate_limited",
-    detail: `At most ${limit} requests in ${periodSecs} seconds (class ${rateClass}).`,
+    detail:
+      `You have reached the limit of ${limit} requests in ${periodSecs} seconds ` +
+      `(class ${rateClass}).`,
     retryAfterSecs: periodSecs,
     headers: {
       "ratelimit-policy": `"${rateClass}";q=${limit};w=${periodSecs}`,
@@ -41,7 +47,7 @@ export async function limitRate(
 
 type Limiter = { limit(options: { key: string }): Promise<{ success: boolean }> };
 
-/** Bindings are looked up by name, so that a stack without them (tests, benchmarks) still starts. */
+/** Finds the binding by name, so that a stack without it (tests, benchmarks) still starts. */
 function limiterOf(env: object, binding: string): Limiter | undefined {
   return (env as Record<string, Limiter | undefined>)[binding];
 }

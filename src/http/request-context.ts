@@ -1,21 +1,23 @@
-/** One request and its answer, as the edge sees them: what handlers, errors and the log line share. */
+/** The state of one request that handlers, error responses and the request log share. */
 import type { Hono } from "hono";
 
 export type RequestContext = {
-  /** Server-made UUID v4: the `x-request-id` of the answer. */
+  /** UUID v4 made by the server: the `x-request-id` of the response. */
   readonly requestId: string;
-  /** The caller's own x-request-id: logged, never adopted. */
+  /** The caller's x-request-id. Only logged. */
   readonly inboundRequestId: string | null;
   readonly startedAt: number;
-  /** CF-Connecting-IP and no other header; the local stack sets it to 127.0.0.1. */
+  /** From CF-Connecting-IP and no other header. The local stack sets it to 127.0.0.1. */
   readonly clientIp: string | undefined;
-  /** Path of the route, without the query, which may hold a ticket. */
+  /** The path without the query, because the query may contain a ticket. */
   route: string | null;
   userId: string | null;
   apiKeyId: string | null;
-  /** Whether a handler that changes state has begun: until then a fault's outcome is `none`. */
+  /**
+   * Whether a handler that changes state has started. Before that, an error's outcome is `none`.
+   */
   mutating: boolean;
-  /** Work that goes on after the answer. */
+  /** Continues work after the response. */
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 

@@ -1,4 +1,7 @@
-/** Reading what a caller sent: raw target, raw bytes, then fields. All errors of a request are told in one answer. */
+/**
+ * Reads the request target, the body and the fields of a request. All field errors are collected,
+ * so that one response reports them together.
+ */
 import { z } from "@hono/zod-openapi";
 import { QueryText } from "./fields.ts";
 import { type FieldError, invalidRequest, problem, Problem } from "../platform/problem.ts";
@@ -7,15 +10,19 @@ import { parseJsonObject, sameJson, shortName } from "./json.ts";
 export const BODY_LIMIT_BYTES = 64 * 1024;
 
 /**
- * The request target as it reached the Worker: `request.url` without its origin. Not `pathname + search`, which drops
- * a lone `?`, and not Hono's path, which is decoded; the HMAC covers these very characters.
+ * The request target as the Worker received it: `request.url` without its origin. The signature
+ * covers exactly these characters. `pathname + search` would drop an empty query (`?`), and Hono
+ * decodes the path.
  */
 export function rawTarget(url: string): string {
   const slash = url.indexOf("/", url.indexOf("://") + 3);
   return slash === -1 ? "/" : url.slice(slash);
 }
 
-/** The exact bytes of the body, counted while reading: a stated content-length may be missing or a lie. */
+/**
+ * Reads the exact bytes of the body. Content-Length may be absent or wrong, so bytes are counted
+ * while reading.
+ */
 export async function readBody(request: Request): Promise<Uint8Array> {
   if (Number(request.headers.get("content-length") ?? "0") > BODY_LIMIT_BYTES) throw bodyTooLarge();
   if (request.body === null) return new Uint8Array();
@@ -45,37 +52,37 @@ function concat(chunks: readonly Uint8Array[], size: number): Uint8Array {
 }
 
 function bodyTooLarge(): Problem {
-  return problem("body_too_large", `A body has at most ${BODY_LIMIT_BYTES} bytes.`);
+  return problem("body_too_large", `The body exceeds the limit of ${BODY_LIMIT_BYTES} bytes.`);
 }
 
-/** Needed only when there is a body. */
+/** Checks the content type of a body. A request without a body does not need one. */
 export function checkContentType(request: Request, body: Uint8Array): void {
   if (body.byteLength === 0) return;
   const type = request.headers.get("content-type") ?? "";
   if (/^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(type.trim())) return;
-  throw problem("content_type_unsupported", "A body needs content-type: application/json.");
+  throw problem("content_type_unsupported", "A body requires content-type: application/json.");
 }
 
 /** Fields by name, before validation. */
-export type Given = Readonly<Record<string, unknown>>;
+export type RawFields = Readonly<Record<string, unknown>>;
 
-export function queryFields(url: string, errors: FieldError[]): Given {
+export function queryFields(url: string, errors: FieldError[]): RawFields {
   const target = rawTarget(url);
   const mark = target.indexOf("?");
   const given: Record<string, unknown> = Object.create(null);
   if (mark === -1) return given;
-  // With its own `?`: URLSearchParams drops one, and would read the second of `??x=1` away.
+  // Include the `?`, because URLSearchParams drops one. Otherwise it would drop the second of `??`.
   for (const [name, value] of new URLSearchParams(target.slice(mark))) {
     const path = `query.${shortName(name)}`;
-    if (Object.hasOwn(given, name)) errors.push({ path, message: "is given twice" });
+    if (Object.hasOwn(given, name)) errors.push({ path, message: "duplicate parameter" });
     else if (!value.isWellFormed() || value.includes("\u0000"))
-      errors.push({ path, message: "is not text" });
+      errors.push({ path, message: "must be text without null characters" });
     given[name] = new QueryText(value);
   }
   return given;
 }
 
-export function bodyFields(body: Uint8Array, errors: FieldError[]): Given | undefined {
+export function bodyFields(body: Uint8Array, errors: FieldError[]): RawFields | undefined {
   try {
     return parseJsonObject(body, errors);
   } catch (error) {
@@ -85,17 +92,20 @@ export function bodyFields(body: Uint8Array, errors: FieldError[]): Given | unde
   }
 }
 
-/** Validates `given`; errors are collected under `where` (`query` or `body`, or a function of the field's name). */
+/**
+ * Validates `given` and adds its errors to `errors`. `where` is the place of each field: `query`,
+ * `body`, or a function of the field's name.
+ */
 export function validate<Schema extends z.ZodType>(
   schema: Schema,
-  given: Given,
+  given: RawFields,
   where: string | ((name: string) => string),
   errors: FieldError[],
 ): z.output<Schema> | undefined {
   const result = schema.safeParse(given);
   if (result.success) return result.data;
   for (const error of result.error.issues.flatMap((issue) => toFieldErrors(issue, given, where))) {
-    // Two wrong items of a list are one error of the list.
+    // Report a rule of a list's items once, although several items may break it.
     if (!errors.some(({ path, message }) => path === error.path && message === error.message))
       errors.push(error);
   }
@@ -104,19 +114,23 @@ export function validate<Schema extends z.ZodType>(
 
 function toFieldErrors(
   issue: z.core.$ZodIssue,
-  given: Given,
+  given: RawFields,
   where: string | ((name: string) => string),
 ): FieldError[] {
   const name = issue.path[0];
   const place = (field: PropertyKey | undefined) =>
     typeof where === "string" ? where : where(String(field ?? ""));
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => ({
-      path: [place(name ?? key), ...issue.path, shortName(key)].join("."),
-      message: "is not a field",
-    }));
+    return issue.keys.map((key) => {
+      const source = place(name ?? key);
+      return {
+        path: [source, ...issue.path, shortName(key)].join("."),
+        message: source === "query" ? "unknown parameter" : "unknown field",
+      };
+    });
   }
-  // A field type's own message begins with "must be"; a rule over several fields may point at an absent one with its own words.
+  // An absent field is reported as required, except by a rule over several fields, which has its
+  // own message. Only the messages of field types begin with "must be".
   const typed =
     issue.code === "invalid_type" ||
     (issue.code === "custom" && issue.message.startsWith("must be"));
@@ -130,33 +144,34 @@ function toFieldErrors(
 }
 
 /**
- * The fields of a DELETE, from the query, the body, or both. One given in both must say the same: by value, not by
- * spelling, so both are read through the field's own schema. The body's then stands, and its errors are told with the rest.
+ * Merges the fields of a DELETE from the query and the body. A field in both must have the same
+ * value. Both are parsed with the field's schema, because the spelling may differ. The body's value
+ * is kept; the caller validates it with the other fields.
  */
 export function mergeFields(
   schema: z.ZodObject,
-  query: Given,
-  body: Given,
+  query: RawFields,
+  body: RawFields,
   errors: FieldError[],
-): Given {
+): RawFields {
   for (const [name, type] of Object.entries(schema.shape)) {
     if (!Object.hasOwn(query, name) || !Object.hasOwn(body, name)) continue;
     const alone = z.object({ [name]: type });
     const inQuery = validate(alone, { [name]: query[name] }, "query", errors);
     const inBody = validate(alone, { [name]: body[name] }, "body", []);
     if (inQuery !== undefined && inBody !== undefined && !sameJson(inQuery, inBody))
-      errors.push({ path: `body.${name}`, message: "differs from the query" });
+      errors.push({ path: `body.${name}`, message: "must equal the query parameter" });
   }
   return Object.assign(Object.create(null), query, body);
 }
 
-/** Where a field of a DELETE was given; one that is missing is looked for beside the others. */
-export function placeOf(name: string, query: Given, body: Given): "query" | "body" {
+/** Where a field of a DELETE is. A missing field is reported in the place of the other fields. */
+export function placeOf(name: string, query: RawFields, body: RawFields): "query" | "body" {
   if (Object.hasOwn(body, name)) return "body";
   return Object.hasOwn(query, name) || Object.keys(body).length === 0 ? "query" : "body";
 }
 
-/** More errors than this help nobody, and a body of errors alone must not grow the answer. */
+/** Limits the size of the response to a body that contains nothing but errors. */
 const MAX_FIELD_ERRORS = 50;
 
 export function throwIfAny(errors: readonly FieldError[]): void {

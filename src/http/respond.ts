@@ -1,4 +1,4 @@
-/** Answers: JSON, problems, and the fields that every response carries. */
+/** Makes responses: JSON bodies, problems, and the headers of every response. */
 import type { Config } from "../platform/config.ts";
 import { OutcomeUnknown, RolledBack } from "../platform/commit.ts";
 import type { RequestContext } from "./request-context.ts";
@@ -28,12 +28,15 @@ export function problemResponse(data: ProblemData, context: RequestContext): Res
   headers.set("content-type", "application/problem+json");
   if (data.retryAfterSecs !== undefined)
     headers.set("retry-after", String(Math.max(1, Math.ceil(data.retryAfterSecs))));
-  // RFC 9110 section 15.5.2: a 401 names a scheme, whichever credential was refused.
+  // RFC 9110 section 15.5.2 requires a scheme in every 401. There is none for API keys.
   if (status === 401) headers.set("www-authenticate", "Bearer");
   return new Response(JSON.stringify(problemBody(data, context.requestId)), { status, headers });
 }
 
-/** Whatever was thrown, as the answer to it. What is no `Problem` is logged whole and told as nothing but its outcome. */
+/**
+ * Maps any thrown value to a response. Unexpected errors are logged in full. The client learns only
+ * whether the request may have taken effect.
+ */
 export function errorResponse(error: unknown, context: RequestContext): Response {
   if (error instanceof Problem) return problemResponse(error.data, context);
   log("error", "unexpected_error", {
@@ -46,7 +49,7 @@ export function errorResponse(error: unknown, context: RequestContext): Response
   if (!(error instanceof RolledBack) && isDatabaseError(error))
     return problemResponse(unavailable(outcome).data, context);
   return problemResponse(
-    { code: "internal", detail: "Something went wrong on our side.", extensions: { outcome } },
+    { code: "internal", detail: "An unexpected error occurred.", extensions: { outcome } },
     context,
   );
 }
@@ -60,8 +63,8 @@ function isDatabaseError(error: unknown): boolean {
   );
 }
 
-/** On every answer. An API has no page to frame, no script to run and no referrer to tell. */
-const SECURITY_FIELDS: readonly (readonly [string, string])[] = [
+/** Sent with every response. They deny browsers everything that an API does not need. */
+const SECURITY_HEADERS: readonly (readonly [string, string])[] = [
   ["x-content-type-options", "nosniff"],
   ["strict-transport-security", "max-age=31536000; includeSubDomains"],
   ["referrer-policy", "no-referrer"],
@@ -69,17 +72,23 @@ const SECURITY_FIELDS: readonly (readonly [string, string])[] = [
   ["cross-origin-resource-policy", "same-site"],
 ];
 
-/** Adds the common fields in place. The response must be one that this Worker made, with headers that can be set. */
+/**
+ * Sets the common headers of `response` in place. Its headers must be mutable; `ownResponse` makes
+ * such a copy.
+ */
 export function finish(response: Response, context: RequestContext): void {
   const { headers } = response;
   headers.set("x-request-id", context.requestId);
-  for (const [name, value] of SECURITY_FIELDS) headers.set(name, value);
+  for (const [name, value] of SECURITY_HEADERS) headers.set(name, value);
   if (!headers.has("content-security-policy"))
     headers.set("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
   if (!headers.has("cache-control")) headers.set("cache-control", "no-store");
 }
 
-/** A response from elsewhere (a Durable Object) has immutable headers; a websocket's would be lost by a plain copy. */
+/**
+ * Copies a response, because one from a Durable Object has immutable headers. A websocket must be
+ * passed on explicitly.
+ */
 export function ownResponse(response: Response): Response {
   const headers = new Headers(response.headers);
   if (response.webSocket)
@@ -90,7 +99,10 @@ export function ownResponse(response: Response): Response {
 const EXPOSED =
   "x-request-id, idempotency-replayed, retry-after, ratelimit, ratelimit-policy, allow";
 
-/** Cross-origin fields, for origins of the setting only. No cookies exist, so credentials are never allowed. */
+/**
+ * Adds CORS headers for the origins in CORS_ORIGINS. The service uses no cookies, so it never
+ * allows credentials.
+ */
 export function addCors(response: Response, request: Request, settings: Config): void {
   if (settings.CORS_ORIGINS.length === 0) return;
   response.headers.append("vary", "Origin");
@@ -107,7 +119,8 @@ export function preflight(methods: readonly string[]): Response {
     headers: {
       "access-control-allow-methods": methods.join(", "),
       "access-control-allow-headers":
-        "authorization, content-type, apikey, x-hmac-timestamp, x-hmac-signature, idempotency-key, x-request-id",
+        "authorization, content-type, apikey, x-hmac-timestamp, x-hmac-signature, " +
+        "idempotency-key, x-request-id",
       "access-control-max-age": "600",
     },
   });

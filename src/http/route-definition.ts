@@ -1,29 +1,42 @@
 /**
- * One call declares a route: its contract (which becomes /openapi.json), who may call it, and a handler of a few lines.
+ * The definition of a route: its contract (published in /openapi.json), its credential, and a
+ * handler of a few lines.
  *
  *   export function registerQuoteRoutes(app: Api): void {
  *     route(app, {
- *       method: "post", path: "/rfq/quote", tag: "RFQ", summary: "Offer a price on an open request",
- *       credential: "any", scope: "trade", idempotent: true,
- *       body: z.strictObject({ request_id: uuidField, price, expires_in_secs: integer(1, 300).optional() }),
- *       response: Quote, status: 201,
+ *       method: "post",
+ *       path: "/rfq/quote",
+ *       tag: "RFQ",
+ *       summary: "Quote a price on an open request",
+ *       credential: "any",
+ *       scope: "trade",
+ *       idempotent: true,
+ *       body: z.strictObject({ request_id: uuidField, price }),
+ *       response: Quote,
+ *       status: 201,
  *       problems: ["request_unknown", "own_request", "insufficient_funds"],
- *       handler: async ({ env, body, actor, idempotencyKey }) => reply(await placeQuote(…), { "idempotency-replayed": "true" }),
+ *       handler: ({ env, body, actor, idempotencyKey }) => placeQuote(…),
  *     });
  *   }
  *
- * - `credential`: `public` (credentials ignored), `any`, `session`, `api_key`. `actor` has the fitting type.
- * - `scope`: what the credential must hold; leave it out where any valid credential will do.
- * - `query`, `body`: `z.strictObject` of the field types in platform/fields.ts and assets/fields.ts, rules over several
- *   fields by `.refine(…, { path: ["name"], message })`. Handlers receive them parsed: bigint, Unix ms, canonical ids.
- * - `fields`: DELETE only, instead of `query` and `body`: fields from the query or a JSON body (both, if equal).
- * - Pages: `query: z.strictObject({ …, ...timeIdPage })`, `response: pageSchema(Item)`, and `pageOf` (cursor.ts).
- * - `response`: zod schema of the 2xx body; the handler returns that body, or `reply(body, headers, status)` for other
- *   header fields or another success status, or a raw `Response` (CSV, 101), which also gets x-request-id.
- * - `idempotent`: accepts Idempotency-Key or a body field `idempotency_key`; the handler gets `idempotencyKey`, and a
- *   `body` without it. Replays answer with the header `idempotency-replayed: true`.
- * - `problems`: the codes this route can answer beyond those that every such route has.
- * - Throw `problem(code, detail, extensions)`; the order of errors before the handler is contract.md's.
+ * - `credential`: `public` (credentials are ignored), `any`, `session` or `api_key`. It determines
+ *   the type of `actor`.
+ * - `scope`: the scope that the credential must have. Omit it if any valid credential may call.
+ * - `query`, `body`: a `z.strictObject` of the field types in http/fields.ts and assets/fields.ts.
+ *   Express a rule over several fields with `.refine(…, { path: ["name"], message })`. Handlers
+ *   receive parsed values: bigint, Unix milliseconds, canonical ids.
+ * - `fields`: replaces `query` and `body` for DELETE. Each field may be in the query, in a JSON
+ *   body, or in both if the values are equal.
+ * - Pages: use `query: z.strictObject({ …, ...timeIdPage })`, `response: pageSchema(Item)` and
+ *   `pageOf` (cursor.ts).
+ * - `response`: the schema of the success body. The handler returns the body, `reply(body, headers,
+ *   status)` for other headers or another success status, or a `Response` (CSV, 101).
+ * - `idempotent`: accepts the header Idempotency-Key or the body field `idempotency_key`. The
+ *   handler receives it as `idempotencyKey`; `body` does not contain it. The response to a replay
+ *   has the header `idempotency-replayed: true`.
+ * - `problems`: the codes that this route can return beyond those of every route of its kind.
+ * - Handlers throw `problem(code, detail, extensions)`. The order of errors before the handler is
+ *   that of contract.md section 2.
  */
 import type { OpenAPIHono, z } from "@hono/zod-openapi";
 import type { Actor, ActorOf, Credential, Scope } from "../platform/actor.ts";
@@ -32,7 +45,10 @@ import type { ProblemCode } from "../platform/problem.ts";
 import type { RateClass } from "./rate-limit.ts";
 import type { EdgeEnv, RequestContext } from "./request-context.ts";
 
-/** Proves who calls and that they may: throws the 401 or 403 of the contract's order. Injected by app.ts from auth/. */
+/**
+ * Verifies the credential and the scope of a request, or throws 401 or 403 in the order of
+ * contract.md section 2. app.ts injects it from auth/.
+ */
 export type Authenticate = (
   incoming: {
     request: Request;
@@ -44,7 +60,10 @@ export type Authenticate = (
   needs: { credential: Exclude<Credential, "public">; scope: Scope | undefined },
 ) => Promise<Actor>;
 
-/** What ends credentials tells whoever holds sockets open with them: the streams that their used tickets opened. */
+/**
+ * Closes the sockets of credentials that have ended. `streams` are the streams that their tickets
+ * opened. app.ts injects it from streams/.
+ */
 export type CredentialsEnded = (env: Cloudflare.Env, ended: EndedCredentials) => Promise<void>;
 export type EndedCredentials = {
   readonly userId: string;
@@ -59,7 +78,7 @@ export type Api = {
   readonly hono: OpenAPIHono<EdgeEnv>;
   readonly authenticate: Authenticate;
   readonly credentialsEnded: CredentialsEnded;
-  /** Methods by path, for 405 and preflights. */
+  /** Methods by path, for 405 and CORS preflight requests. */
   readonly methods: Map<string, Set<string>>;
 };
 
@@ -76,7 +95,10 @@ export type Call<Query, Body, Fields, C extends Credential> = {
   readonly fields: Fields;
   readonly idempotencyKey: string | undefined;
   readonly api: Api;
-  /** Work that goes on after the answer; its errors are swallowed by the runtime, so it must be repeatable elsewhere. */
+  /**
+   * Continues work after the response. The runtime discards its errors, so cron or a later call
+   * must be able to repeat it.
+   */
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
@@ -100,18 +122,21 @@ export type RouteDefinition<
   readonly body?: Body;
   readonly fields?: Fields;
   readonly response: ResponseSchema;
-  /** Success status; 200 unless given. */
+  /** The success status. Default: 200. */
   readonly status?: 200 | 201 | 202;
   readonly responseDescription?: string;
-  /** Response fields beyond the common ones, by name with a description. */
+  /** Descriptions of response headers beyond the common ones, by name. */
   readonly responseHeaders?: Readonly<Record<string, string>>;
-  /** Media types of other success answers, e.g. `text/csv`. */
+  /** Media types of other success responses, e.g. `text/csv`. */
   readonly otherMediaTypes?: readonly string[];
-  /** Of the success answer; `application/json` unless given, and then the handler answers a `Response`. */
+  /**
+   * Media type of the success response. Default: `application/json`. For any other, the handler
+   * returns a `Response`.
+   */
   readonly mediaType?: string;
   readonly idempotent?: boolean;
   readonly problems?: readonly ProblemCode[];
-  /** By scope unless given: `read`, `trade`, `withdraw`, and `auth` without a scope. */
+  /** The class of the rate limit. Default: the scope, or `auth` for a route without a scope. */
   readonly rateClass?: RateClass;
   readonly handler: (
     call: Call<z.output<Query>, z.output<Body>, z.output<Fields>, C>,
@@ -132,7 +157,7 @@ export type StreamDefinition<Query extends z.ZodType> = {
   ) => Promise<Response>;
 };
 
-/** A success answer with header fields or a status of its own. */
+/** A success response with headers or a status of its own. */
 export class Reply<Body> {
   readonly body: Body;
   readonly headers: Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-/** How a defined route answers a request: the checks in the contract's order, then the handler. */
+/** Serves a route: runs the checks in the order of contract.md section 2, then the handler. */
 import { z } from "@hono/zod-openapi";
 import {
   type Actor,
@@ -22,7 +22,7 @@ import {
   type StreamDefinition,
 } from "./route-definition.ts";
 
-/** 426 and 400 come before the ticket, so that a refused upgrade does not use it up. */
+/** Checks 426 and 400 before the ticket, so that a rejected upgrade does not consume the ticket. */
 export async function serveStream<Query extends z.ZodType>(
   api: Api,
   definition: StreamDefinition<Query>,
@@ -30,7 +30,7 @@ export async function serveStream<Query extends z.ZodType>(
 ): Promise<Response> {
   const { context, settings, body } = await enter(c, definition.path);
   if (c.req.raw.headers.get("upgrade")?.toLowerCase() !== "websocket")
-    throw problem("websocket_required", "Connect with a websocket upgrade.");
+    throw problem("websocket_required", "This path requires a websocket upgrade.");
   read.checkContentType(c.req.raw, body);
   const errors: FieldError[] = [];
   const query = read.validate(
@@ -39,7 +39,7 @@ export async function serveStream<Query extends z.ZodType>(
     "query",
     errors,
   );
-  refuseBody(body, errors);
+  rejectBody(body, errors);
   read.throwIfAny(errors);
   context.mutating = true;
   const call = callOf(api, c, { context, settings });
@@ -90,7 +90,7 @@ export async function serve<
   return jsonResponse(result, status);
 }
 
-/** What comes before any credential: 413, then 429 by address. 404 and 405 are the router's. */
+/** The checks before any credential: 413, then 429 by address. The router checks 404 and 405. */
 async function enter(
   c: EdgeContext,
   path: string,
@@ -120,7 +120,7 @@ async function authenticate<C extends Credential>(
   return actorOf<C>(actor);
 }
 
-/** `Authenticate` has checked the kind of credential that the definition's type promises. */
+/** Safe cast: `Authenticate` has checked that the credential is of the route's kind. */
 function actorOf<C extends Credential>(actor: Actor | undefined): ActorOf<C> {
   return actor as ActorOf<C>;
 }
@@ -144,7 +144,7 @@ function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields exten
   const inQuery = read.queryFields(request.url, errors);
   const inBody =
     definition.method === "get"
-      ? refuseBody(bytes, errors)
+      ? rejectBody(bytes, errors)
       : (read.bodyFields(bytes, errors) ?? undefined);
   const input = {
     query: undefined as unknown,
@@ -171,7 +171,7 @@ function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields exten
 
 const NO_FIELDS = z.strictObject({});
 
-/** Each member was made by the schema of its type, or a fault was thrown. */
+/** Safe cast: the schema of each type has produced its member, or `throwIfAny` has thrown. */
 function validated<
   Query extends z.ZodType,
   Body extends z.ZodType,
@@ -190,12 +190,15 @@ function present<T>(value: T | undefined): T {
   return value;
 }
 
-function refuseBody(bytes: Uint8Array, errors: FieldError[]): Record<string, unknown> {
-  if (bytes.byteLength > 0) errors.push({ path: "body", message: "a GET takes no body" });
+function rejectBody(bytes: Uint8Array, errors: FieldError[]): Record<string, unknown> {
+  if (bytes.byteLength > 0) errors.push({ path: "body", message: "must be empty for a GET" });
   return {};
 }
 
-/** From the header or the body, where it is signed too. It leaves the body, whose value alone is bound to the key. */
+/**
+ * Takes the idempotency key from the header or the body. Removes it from the body, because the key
+ * is bound to the rest of the body.
+ */
 function takeIdempotencyKey(
   request: Request,
   body: Record<string, unknown> | undefined,
@@ -211,7 +214,7 @@ function takeIdempotencyKey(
   else if (field !== undefined && header !== null && field !== header)
     errors.push({
       path: "body.idempotency_key",
-      message: "differs from the header Idempotency-Key",
+      message: "must equal the header Idempotency-Key",
     });
   return header ?? (typeof field === "string" ? field : undefined);
 }

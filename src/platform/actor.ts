@@ -1,4 +1,7 @@
-/** Who makes a call, with which credential. `auth/` proves it; every layer above may need the noun. */
+/**
+ * The caller of a request and its credential. `auth/` verifies the credential. The types are here
+ * because every layer uses them.
+ */
 
 export const SCOPES = ["read", "trade", "withdraw"] as const;
 export type Scope = (typeof SCOPES)[number];
@@ -18,12 +21,12 @@ export type Actor = {
 export type ApiKeyActor = Actor & { readonly credential: ApiKeyCredential };
 export type SessionActor = Actor & { readonly credential: SessionCredential };
 
-/** Whose budget a call uses: the key's, else the user's, whether it comes by REST or down a socket. */
+/** The key of the caller's rate limit: the API key, or the user of a session. Sockets share it. */
 export function rateKeyOf({ userId, credential }: Actor): string {
   return credential.kind === "api_key" ? credential.apiKeyId : userId;
 }
 
-/** Which credentials a route accepts. */
+/** The kind of credential that a route accepts. */
 export type Credential = "public" | "any" | "session" | "api_key";
 export type ActorOf<C extends Credential> = C extends "public"
   ? undefined

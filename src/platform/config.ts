@@ -1,4 +1,7 @@
-/** Settings and secrets, parsed once per isolate. A bad one stops the Worker at its first request, not at its first loss. */
+/**
+ * Settings and secrets, parsed once per isolate. An invalid setting fails the first request, before
+ * it can affect a balance.
+ */
 import { z } from "zod";
 import { VENUES } from "./venues.ts";
 
@@ -7,23 +10,26 @@ const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
 const Chain = z.strictObject({
   chain: z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
   chain_id: z.int().positive(),
-  /** Tried in this order; the second one re-reads at finality. */
+  /** Tried in this order. Confirmed blocks are read again from the second one. */
   rpc_urls: z.array(z.url()).min(1),
   factory: address,
   vault: address,
   usdc: address,
-  /** Blocks on top of a deposit's (its own included) before it is money. */
+  /** Blocks, including the deposit's own, before a deposit is credited. */
   confirmations: z.int().min(1).max(10_000),
-  /** Whether the chain knows the `finalized` tag; then crediting waits for it too. */
+  /** Whether the chain supports the `finalized` tag. If it does, crediting waits for it too. */
   finalized: z.boolean().default(false),
-  /** The block that the watcher starts from: the one the vault was deployed in. */
+  /** The first block that the watcher reads: the block in which the vault was deployed. */
   start_block: z.int().min(0).default(0),
-  /** Most blocks asked for in one eth_getLogs. */
+  /** Maximum number of blocks in one eth_getLogs call. */
   scan_range: z.int().min(1).max(10_000).default(500),
   poll_ms: z.int().min(100).max(60_000).default(4_000),
-  /** No transaction pays more than this per gas; replacements stop here and alert. */
+  /**
+   * Maximum fee per gas of any transaction. A replacement that would need more is not sent, and an
+   * alert is raised.
+   */
   max_fee_gwei: z.int().min(1).default(1_000),
-  /** A transaction that is not mined after this is replaced with higher fees. */
+  /** A transaction that is not mined within this time is replaced with one that pays more. */
   replace_after_secs: z.int().min(1).default(60),
   default: z.boolean().default(false),
 });
@@ -49,7 +55,7 @@ const nativeUnits = (fallback: bigint) =>
     .regex(/^\d{1,19}$/)
     .default(String(fallback))
     .transform(BigInt)
-    .refine((units) => units <= 2n ** 62n, "above 2^62");
+    .refine((units) => units <= 2n ** 62n, "must be at most 2^62");
 
 const json = <T extends z.ZodType>(schema: T) =>
   z
@@ -58,16 +64,19 @@ const json = <T extends z.ZodType>(schema: T) =>
       try {
         return JSON.parse(text);
       } catch {
-        context.addIssue({ code: "custom", message: "not JSON" });
+        context.addIssue({ code: "custom", message: "is not valid JSON" });
         return z.NEVER;
       }
     })
     .pipe(schema);
 
-/** Secrets by key id, newest first: `{ "k2": "…", "k1": "…" }`. The first one signs or seals; all of them verify or open. */
+/**
+ * Secrets by key id, newest first: `{ "k2": "…", "k1": "…" }`. New signatures and seals use the
+ * first one. Existing ones are verified or opened with the secret they name.
+ */
 const SecretRing = json(
   z.record(z.string().regex(/^[a-z0-9_-]{1,32}$/), z.string().min(32)),
-).refine((ring) => Object.keys(ring).length > 0, "at least one secret");
+).refine((ring) => Object.keys(ring).length > 0, "must contain at least one secret");
 
 export const Settings = z.object({
   AUTH_REGISTRATION: z.enum(["open", "closed"]).default("closed"),
@@ -78,16 +87,22 @@ export const Settings = z.object({
     .pipe(
       z
         .array(
-          z.enum(["read", "trade"], "a session carries read and trade at most, never withdraw"),
+          z.enum(
+            ["read", "trade"],
+            "must be read or trade, because a session never has the scope withdraw",
+          ),
         )
         .min(1),
     ),
   AUTH_SESSION_TTL_SECS: integer(3_600, 60, 604_800),
   AUTH_HMAC_TOLERANCE_SECS: integer(30, 1, 300),
   AUTH_OPERATOR_KEY_DELAY_SECS: integer(86_400, 0, 2_592_000),
-  /** `on` needs the bindings RATE_AUTH, RATE_READ, RATE_TRADE, RATE_WITHDRAW and RATE_ADDRESS; benchmarks switch it off. */
+  /**
+   * `on` requires the bindings RATE_AUTH, RATE_READ, RATE_TRADE, RATE_WITHDRAW and RATE_ADDRESS.
+   * Benchmarks use `off`.
+   */
   RATE_LIMITS: z.enum(["on", "off"]).default("off"),
-  /** Origins that browsers may call from, separated by commas; none by default. */
+  /** Origins that browsers may call from, separated by commas. None by default. */
   CORS_ORIGINS: z
     .string()
     .default("")
@@ -103,7 +118,7 @@ export const Settings = z.object({
   RFQ_OPEN_REQUESTS_PER_USER: integer(200, 1, 10_000),
   RFQ_OPEN_QUOTES_PER_USER: integer(1_000, 1, 10_000),
   RFQ_GROUP_WAIT_MS: integer(2, 0, 50),
-  /** An accept takes 15 statements, and a batch should stay below a thousand. */
+  /** At most 64, because an accept takes 15 statements and a batch should have fewer than 1,000. */
   RFQ_GROUP_MAX_OPERATIONS: integer(64, 1, 64),
   STREAM_SOCKETS_PER_USER: integer(20, 1, 1_000),
   WITHDRAWAL_MIN_UNITS: nativeUnits(1n),
@@ -114,7 +129,7 @@ export const Settings = z.object({
   ADDRESS_KEY: z.string().min(32),
   /** `{ "<chain>": "0x<private key>" }`, for chains without a remote signer. */
   PAYER_KEYS: json(z.record(z.string(), z.string().regex(/^0x[0-9a-fA-F]{64}$/))).default({}),
-  /** `{ "<chain>": { "url", "address" } }`: signers that answer eth_signTransaction over JSON-RPC. */
+  /** `{ "<chain>": { "url", "address" } }`: remote signers (eth_signTransaction over JSON-RPC). */
   PAYER_SIGNERS: json(z.record(z.string(), z.strictObject({ url: z.url(), address }))).default({}),
 });
 
@@ -129,7 +144,7 @@ export function config(env: object): Config {
   if (settings === undefined) {
     const result = Settings.safeParse(env);
     if (!result.success) {
-      // Paths and messages only: zod's issues may quote a secret's value.
+      // Report only paths and our own messages, because zod's messages may quote a secret's value.
       const errors = result.error.issues.map(
         (issue) =>
           `${issue.path.join(".")}: ${issue.code === "custom" ? issue.message : issue.code}`,
@@ -150,17 +165,20 @@ export function defaultChain(settings: Config): ChainConfig {
 
 export function venueConfig(settings: Config, venue: string): VenueConfig {
   const found = settings.VENUES.find((candidate) => candidate.venue_id === venue);
-  if (found === undefined) throw new Error(`Settings are not valid: VENUES lacks ${venue}`);
+  if (found === undefined)
+    throw new Error(`Settings are not valid: VENUES does not contain ${venue}`);
   return found;
 }
 
 function checkTables(settings: Config): Config {
   const chains = new Set(settings.CHAINS.map((chain) => chain.chain));
   if (chains.size !== settings.CHAINS.length)
-    throw new Error("Settings are not valid: CHAINS names a chain twice");
+    throw new Error("Settings are not valid: CHAINS contains two chains of the same name");
   for (const venue of settings.VENUES) {
     if (!chains.has(venue.chain))
-      throw new Error(`Settings are not valid: ${venue.venue_id} is on an unknown chain`);
+      throw new Error(
+        `Settings are not valid: VENUES assigns ${venue.venue_id} to an unknown chain`,
+      );
   }
   return settings;
 }

@@ -1,4 +1,4 @@
-/** One line of JSON per fact. The only user of console: what is not passed here is not logged. */
+/** Writes one JSON line per event. Only this file uses the console. */
 
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
@@ -9,7 +9,7 @@ export function log(level: "info" | "warn" | "error", event: string, fields: Log
   else console.log(line);
 }
 
-/** An error as log fields. Messages of D1 may quote SQL with bound text left out; bodies and headers are never in them. */
+/** An error as log fields. D1's messages may quote SQL, but never bound values. */
 export function errorFields(error: unknown): LogFields {
   if (!(error instanceof Error)) return { error: typeof error };
   const cause = error.cause instanceof Error ? error.cause.message : undefined;

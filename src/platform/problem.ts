@@ -1,4 +1,7 @@
-/** The closed table of errors (RFC 9457). Verbs throw `Problem`; one place turns it into HTTP or a socket frame. */
+/**
+ * All errors of the public interface (RFC 9457). Verbs throw `Problem`; `problemBody` makes the
+ * body of the HTTP response or of the socket frame.
+ */
 
 const PROBLEMS = {
   invalid_request: [400, "The request is not valid"],
@@ -15,42 +18,42 @@ const PROBLEMS = {
   ticket_invalid: [401, "The ticket is unknown, used or expired"],
   registration_closed: [403, "Registration is closed"],
   account_frozen: [403, "The account is frozen"],
-  ip_not_allowed: [403, "The key may not be used from this address"],
-  session_required: [403, "This call needs a session"],
-  api_key_required: [403, "This call needs an API key"],
+  ip_not_allowed: [403, "The IP address is not allowed for this key"],
+  session_required: [403, "A session is required"],
+  api_key_required: [403, "An API key is required"],
   session_cannot_withdraw: [403, "A session cannot withdraw"],
-  scope_missing: [403, "The credential lacks the scope"],
+  scope_missing: [403, "The credential lacks the required scope"],
   not_request_owner: [403, "The request belongs to someone else"],
   not_quote_owner: [403, "The quote belongs to someone else"],
-  route_unknown: [404, "There is no such route"],
-  request_unknown: [404, "There is no such request"],
-  quote_unknown: [404, "There is no such quote"],
-  withdrawal_unknown: [404, "There is no such withdrawal"],
-  api_key_unknown_id: [404, "There is no such API key"],
-  chain_unknown: [404, "There is no such chain"],
-  method_not_allowed: [405, "The method is not allowed here"],
+  route_unknown: [404, "No such path"],
+  request_unknown: [404, "No such request"],
+  quote_unknown: [404, "No such quote"],
+  withdrawal_unknown: [404, "No such withdrawal"],
+  api_key_unknown_id: [404, "No such API key"],
+  chain_unknown: [404, "No such chain"],
+  method_not_allowed: [405, "The method is not allowed on this path"],
   quote_expired: [409, "The quote has expired"],
   quote_not_open: [409, "The quote is not open"],
   request_not_open: [409, "The request is not open"],
   request_expired: [409, "The request has expired"],
   own_request: [409, "A requester cannot quote their own request"],
-  insufficient_funds: [409, "Not enough available funds"],
-  balance_limit: [409, "A balance would pass its limit"],
-  client_withdrawal_id_reused: [409, "The client_withdrawal_id was used with other terms"],
-  withdrawal_amount_limit: [409, "The amount is outside the limits of a withdrawal"],
-  withdrawal_daily_limit: [409, "The daily withdrawal limit is reached"],
+  insufficient_funds: [409, "Insufficient available funds"],
+  balance_limit: [409, "A balance would exceed its limit"],
+  client_withdrawal_id_reused: [409, "The client_withdrawal_id was used with different terms"],
+  withdrawal_amount_limit: [409, "The amount is outside the withdrawal limits"],
+  withdrawal_daily_limit: [409, "The daily withdrawal limit has been reached"],
   chain_liquidity: [409, "The chain does not hold enough USDC"],
   destination_refused: [409, "Payments to this address failed repeatedly"],
-  idempotency_in_progress: [409, "The same idempotency key is being processed"],
+  idempotency_in_progress: [409, "A request with this idempotency key is in progress"],
   deposit_address_limit: [409, "Too many deposit addresses"],
   open_request_limit: [409, "Too many open requests"],
   open_quote_limit: [409, "Too many open quotes"],
-  api_key_limit: [409, "Too many live API keys"],
+  api_key_limit: [409, "Too many active API keys"],
   venue_paused: [409, "The venue is paused"],
-  email_taken: [409, "The email is taken"],
+  email_taken: [409, "The email address is already in use"],
   body_too_large: [413, "The body is too large"],
   content_type_unsupported: [415, "The content type is not supported"],
-  idempotency_key_reused: [422, "The idempotency key was used with another body"],
+  idempotency_key_reused: [422, "The idempotency key was used with a different body"],
   websocket_required: [426, "A websocket upgrade is required"],
   rate_limited: [429, "Too many requests"],
   socket_limit: [429, "Too many sockets"],
@@ -65,15 +68,15 @@ export const PROBLEM_CODES = Object.keys(PROBLEMS).map((code) => code as Problem
 
 export type FieldError = { readonly path: string; readonly message: string };
 
-/** A problem as plain data: what crosses a Durable Object call, where error classes are lost. */
+/** A problem as plain data, because error classes are lost in calls to a Durable Object. */
 export type ProblemData = {
   readonly code: ProblemCode;
   readonly detail: string;
-  /** Members of their own beside the standard ones, e.g. `available` and `required`. */
+  /** Members beyond the standard ones, such as `available` and `required`. */
   readonly extensions?: Readonly<Record<string, unknown>>;
   readonly errors?: readonly FieldError[];
   readonly retryAfterSecs?: number;
-  /** Response fields that belong to the problem, such as `allow` or `ratelimit`. */
+  /** Response headers that belong to the problem, such as `allow` or `ratelimit`. */
   readonly headers?: Readonly<Record<string, string>>;
 };
 
@@ -98,17 +101,18 @@ export function problem(
 }
 
 export function invalidRequest(errors: readonly FieldError[]): Problem {
-  const named = errors.map((error) => `${error.path}: ${error.message}`).join("; ");
-  return new Problem({ code: "invalid_request", detail: named, errors });
+  const detail = errors.map((error) => `${error.path}: ${error.message}`).join("; ");
+  return new Problem({ code: "invalid_request", detail, errors });
 }
 
 /**
- * The service cannot answer now. `outcome` says whether anything may have been done: after `unknown`, only what is
- * idempotent or carries an idempotency key may be repeated.
+ * The service cannot complete the request now. `outcome` reports whether the request may have taken
+ * effect. After `unknown`, a caller may repeat it only if it is idempotent or has an idempotency
+ * key.
  */
 export function unavailable(
   outcome: "none" | "unknown",
-  detail = "The database did not answer. Try again shortly.",
+  detail = "The database did not respond. Try again shortly.",
 ): Problem {
   return new Problem({ code: "unavailable", detail, extensions: { outcome }, retryAfterSecs: 1 });
 }
@@ -117,7 +121,7 @@ export function problemStatus(code: ProblemCode): number {
   return PROBLEMS[code][0];
 }
 
-/** The wire form. `requestId` is the server's x-request-id, or a fresh UUID for a socket command. */
+/** The body on the wire. `requestId` is the x-request-id, or a new UUID for a socket command. */
 export function problemBody(data: ProblemData, requestId: string): Record<string, unknown> {
   const [status, title] = PROBLEMS[data.code];
   return {

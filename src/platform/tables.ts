@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { check, index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { bytes } from "./columns.ts";
 
-/** One row per atomic batch: its fence and its instant (commit.ts). */
+/** One row per commit group: its fence and its instant (commit.ts). */
 export const commitGroups = sqliteTable(
   "commit_groups",
   {
@@ -14,14 +14,14 @@ export const commitGroups = sqliteTable(
   (t) => [check("commit_groups_voided", sql`${t.voided} IN (0, 1)`)],
 );
 
-/** Switches the operator or a safety check throws: presence means on. */
+/** Kill switches that the operator or a safety check sets. A row means that the switch is on. */
 export const killSwitches = sqliteTable("kill_switches", {
   name: text("name").primaryKey(),
   reason: text("reason").notNull(),
   since: integer("since").notNull(),
 });
 
-/** What an operator must look at; also logged at error level when it is raised. */
+/** Conditions that need an operator. Raising one also logs it at level `error`. */
 export const alerts = sqliteTable(
   "alerts",
   {

@@ -1,4 +1,4 @@
-/** RFC 3339 UTC with milliseconds: timestamps on the wire. D1 keeps Unix milliseconds. */
+/** A timestamp on the wire: RFC 3339, UTC, with milliseconds. D1 stores Unix milliseconds. */
 export function toWireTime(unixMs: number): string {
   return new Date(unixMs).toISOString();
 }

@@ -1,10 +1,13 @@
-/** Deleting what has grown old, in slices that never hold D1 for long, until it is done or the time is up. */
+/** Deletes old rows in chunks, so that no statement blocks D1 for long. */
 import { all, type Sql } from "./sql.ts";
 
-const ROWS_PER_SLICE = 5_000;
+const ROWS_PER_CHUNK = 5_000;
 const BUDGET_MS = 10_000;
 
-/** `statement` deletes at most the given number of rows and returns one row for each. */
+/**
+ * Repeats `statement` until no rows remain or the time budget is spent. `statement` deletes at most
+ * the given number of rows and returns one row for each.
+ */
 export async function trimUntilDone(
   db: D1Database,
   statement: (rows: number) => Sql,
@@ -12,8 +15,8 @@ export async function trimUntilDone(
   const started = Date.now();
   let deleted = 0;
   for (;;) {
-    const slice = (await all(db, statement(ROWS_PER_SLICE))).length;
-    deleted += slice;
-    if (slice < ROWS_PER_SLICE || Date.now() - started > BUDGET_MS) return deleted;
+    const chunk = (await all(db, statement(ROWS_PER_CHUNK))).length;
+    deleted += chunk;
+    if (chunk < ROWS_PER_CHUNK || Date.now() - started > BUDGET_MS) return deleted;
   }
 }

@@ -1,7 +1,7 @@
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { readUuid, type Sql, sql } from "./sql.ts";
 
-/** UUID v7 (RFC 9562): 48 bits of Unix milliseconds, then random bits, so that ids sort by time. */
+/** A UUID v7 (RFC 9562): 48 bits of Unix milliseconds, then random bits. Ids sort by time. */
 export function uuidv7(now: number = Date.now()): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   const view = new DataView(bytes.buffer);
@@ -12,7 +12,8 @@ export function uuidv7(now: number = Date.now()): string {
   return readUuid(bytesToHex(bytes));
 }
 
-/** A UUID v7 made inside SQLite, as a BLOB: for rows whose number only the statement knows. */
+/** SQL for a UUID v7 as a BLOB, for statements whose number of rows is known only to D1. */
 export function uuidv7Sql(at: Sql): Sql {
-  return sql`unhex(printf('%012x', ${at}) || '7' || substr(hex(randomblob(2)), 2) || '8' || substr(hex(randomblob(2)), 2) || hex(randomblob(6)))`;
+  return sql`unhex(printf('%012x', ${at}) || '7' || substr(hex(randomblob(2)), 2)
+    || '8' || substr(hex(randomblob(2)), 2) || hex(randomblob(6)))`;
 }

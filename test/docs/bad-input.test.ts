@@ -1,6 +1,7 @@
 /**
- * One table of bad input over every endpoint of the description, made from the description: a new field is covered without
- * anyone thinking of it. Each is a documented 4xx whose body names the field, and leaves nothing behind.
+ * Sends invalid input to every operation of the OpenAPI description. The cases are generated from
+ * the description, so that new fields are covered automatically. Each case must return a documented
+ * 4xx that names the field, and must store nothing.
  */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
@@ -43,7 +44,7 @@ function inputOf({ parameters, requestBody }: Operation) {
   const inQuery = (parameters ?? []).filter((parameter) => parameter.in === "query");
   return {
     query: inQuery.map(({ name }) => name),
-    // A DELETE takes in a body what it takes in the query.
+    // A DELETE takes the same fields in the query and in the body.
     fields:
       requestBody === undefined
         ? Object.fromEntries(inQuery.map(({ name, schema: type }) => [name, type]))
@@ -51,7 +52,7 @@ function inputOf({ parameters, requestBody }: Operation) {
   };
 }
 
-/** JSON of every type that is not the described one, spelled as a lenient reader would take it. */
+/** Values of every other JSON type that a lenient parser would convert to the described type. */
 function wrongTypes({ type, items }: JsonSchema): string[] {
   const right = new Set([type].flat());
   const all = {
@@ -114,7 +115,7 @@ function queryCases({ path, query }: Endpoint): Omit<Case, "sent">[] {
         status: 400,
         path: `query.${name}`,
       },
-      // A ticket is any text; what it is worth is asked later.
+      // Any text is a well-formed ticket. The handler checks whether it exists.
       ...(name === "ticket"
         ? []
         : [
@@ -184,7 +185,7 @@ function bodyCases({ path, method, fields }: Endpoint): Case[] {
         `body.${name}`,
       ),
       post(`${name} as 10 000 digits`, field(name, "9".repeat(10_000)), 400, `body.${name}`),
-      post(`${name} with a lone surrogate`, field(name, '"\\ud800"'), 400, "body"),
+      post(`${name} with an unpaired surrogate`, field(name, '"\\ud800"'), 400, "body"),
       post(`${name} with __proto__ inside`, field(name, '{"__proto__":1}'), 400, `body.${name}`),
     ]),
   ];
@@ -193,7 +194,7 @@ function bodyCases({ path, method, fields }: Endpoint): Case[] {
 describe.each(
   operations.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, endpoint] as const),
 )("%s", (_name, endpoint) => {
-  it("refuses all of the table, names the field, and stores nothing", async () => {
+  it("rejects invalid input by field and stores nothing", async () => {
     const caller = await newUser();
     const key = await newKey(caller.userId, ["read", "trade", "withdraw"]);
     const before = await storedOf(caller);
@@ -222,7 +223,7 @@ describe.each(
       )
         wrong.push(`${bad.what}: names ${named.join(", ")}`);
       else if (problem.request_id !== response.headers.get("x-request-id"))
-        wrong.push(`${bad.what}: another request_id`);
+        wrong.push(`${bad.what}: request_id differs from the header`);
     }
     expect(wrong).toEqual([]);
     expect(await storedOf(caller)).toEqual(before);
@@ -241,15 +242,19 @@ async function call(
   return send(target, { ...sent, headers: { ...bearer(caller.token), ...sent.headers } });
 }
 
-/** Rows of every table that names the caller. */
+/** The number of the caller's rows in every table. */
 async function storedOf({ userId, email }: TestUser): Promise<unknown> {
   const id = uuid(userId);
   const [counts] = await all(
     env.DB,
-    sql`SELECT (SELECT count(*) FROM users WHERE email = ${email}) AS users, (SELECT count(*) FROM api_keys WHERE user_id = ${id}) AS keys,
-      (SELECT count(*) FROM ws_tickets WHERE user_id = ${id}) AS tickets, (SELECT count(*) FROM requests WHERE requester_id = ${id}) AS requests,
-      (SELECT count(*) FROM quotes WHERE maker_id = ${id}) AS quotes, (SELECT count(*) FROM withdrawals WHERE user_id = ${id}) AS withdrawals,
-      (SELECT count(*) FROM deposit_addresses WHERE user_id = ${id}) AS addresses, (SELECT count(*) FROM audit_events WHERE user_id = ${id}) AS audit,
+    sql`SELECT (SELECT count(*) FROM users WHERE email = ${email}) AS users,
+      (SELECT count(*) FROM api_keys WHERE user_id = ${id}) AS keys,
+      (SELECT count(*) FROM ws_tickets WHERE user_id = ${id}) AS tickets,
+      (SELECT count(*) FROM requests WHERE requester_id = ${id}) AS requests,
+      (SELECT count(*) FROM quotes WHERE maker_id = ${id}) AS quotes,
+      (SELECT count(*) FROM withdrawals WHERE user_id = ${id}) AS withdrawals,
+      (SELECT count(*) FROM deposit_addresses WHERE user_id = ${id}) AS addresses,
+      (SELECT count(*) FROM audit_events WHERE user_id = ${id}) AS audit,
       (SELECT count(*) FROM idempotency_keys WHERE user_id = ${id}) AS idempotency`,
   );
   return counts;

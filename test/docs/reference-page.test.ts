@@ -7,7 +7,7 @@ async function scriptOf(page: Response): Promise<string> {
   return url;
 }
 
-it("the page runs only scripts with its nonce, and a new nonce each time", async () => {
+it("allows only scripts with the nonce of this response", async () => {
   const nonces = new Set<string>();
   for (const page of [await send("/docs"), await send("/docs")]) {
     expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -23,11 +23,11 @@ it("the page runs only scripts with its nonce, and a new nonce each time", async
   expect(nonces.size).toBe(2);
 });
 
-it("the page names no other host", async () => {
+it("the page refers to no other host", async () => {
   expect(await (await send("/docs")).text()).not.toMatch(/\/\//);
 });
 
-it("the script is the same with and without gzip", async () => {
+it("serves the same script with and without gzip", async () => {
   const url = await scriptOf(await send("/docs"));
   const plain = await send(url, { headers: { "accept-encoding": "identity" } });
   const zipped = await send(url, { headers: { "accept-encoding": "gzip" } });
@@ -40,7 +40,7 @@ it("the script is the same with and without gzip", async () => {
   expect(await new Response(unzipped).text()).toBe(text);
 });
 
-it("caches keep only the script of the current version", async () => {
+it("lets caches keep only the current version of the script", async () => {
   const url = await scriptOf(await send("/docs"));
   const cacheControl = async (path: string) => (await send(path)).headers.get("cache-control");
   expect(await cacheControl(url)).toBe("public, max-age=31536000, immutable");
@@ -48,7 +48,7 @@ it("caches keep only the script of the current version", async () => {
   expect(await cacheControl("/docs/scalar.js?v=0000000000000000")).toBe("no-cache");
 });
 
-it.each(["/", "/docs/"])("%s redirects browsers only", async (path) => {
+it.each(["/", "/docs/"])("redirects browsers only from %s", async (path) => {
   const accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
   for (const method of ["GET", "HEAD"]) {
     const redirect = await send(path, { method, headers: { accept } });

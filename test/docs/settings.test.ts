@@ -6,12 +6,12 @@ const rows = [...readme.matchAll(/^\| `([A-Z_]+)` \| (.+?) \|/gm)].map(
   ([, name, shown]) => [name ?? "", (shown ?? "").replaceAll("`", "")] as const,
 );
 
-it("the README's table names every setting, and no other", () => {
+it("the README lists exactly the settings of the code", () => {
   expect(rows.map(([name]) => name)).toEqual(Object.keys(Settings.shape));
 });
 
 it.each(rows.filter(([, shown]) => shown !== "required" && shown !== "secret"))(
-  "the README's default of %s is the code's",
+  "the README states the default of %s",
   (name, shown) => {
     const { [name]: schema } = Settings.shape as Record<string, { parse(value: unknown): unknown }>;
     expect(schema?.parse(undefined)).toEqual(schema?.parse(shown === "empty" ? "" : shown));

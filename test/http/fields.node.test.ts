@@ -19,14 +19,14 @@ import { JsonNumber } from "../../src/http/json.ts";
 import { mergeFields, placeOf, queryFields, validate } from "../../src/http/request.ts";
 import type { FieldError } from "../../src/platform/problem.ts";
 
-it("an instant is the same whatever offset it is written with, and an unescaped + is forgiven", () => {
+it("parses any UTC offset, also with an unescaped +", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: 4_102_444_800_000 }),
       fc.integer({ min: -14 * 60, max: 14 * 60 }),
       (at, offset) => {
         const sign = offset < 0 ? "-" : "+";
-        const clock = `${String(Math.floor(Math.abs(offset) / 60)).padStart(2, "0")}:${String(Math.abs(offset) % 60).padStart(2, "0")}`;
+        const clock = new Date(Math.abs(offset) * 60_000).toISOString().slice(11, 16);
         const local = new Date(at + offset * 60_000).toISOString().replace("Z", `${sign}${clock}`);
         expect(parseTimestamp(local)).toBe(at);
         expect(parseTimestamp(local.replace("+", " "))).toBe(at);
@@ -49,11 +49,11 @@ it.each([
   "2026-11-20T10:00:00+2",
   "9999-12-31T23:59:59-23:59",
   "0000-01-01T00:00:00+00:01",
-])("%j is no date-time", (given) => {
+])("rejects %j as a date-time", (given) => {
   expect(parseTimestamp(given)).toBeUndefined();
 });
 
-it("a range keeps every digit of its instants until it is compared", () => {
+it("compares range bounds before rounding to milliseconds", () => {
   expect(preciseTimestamp.parse("2026-11-20T10:00:00.836999001Z") % NANOS_PER_MS).toBe(999_001n);
   expect(preciseTimestamp.parse("2026-11-20T10:00:00.8Z")).toBe(
     BigInt(Date.UTC(2026, 10, 20, 10, 0, 0, 800)) * NANOS_PER_MS,
@@ -62,14 +62,14 @@ it("a range keeps every digit of its instants until it is compared", () => {
   expect(filterOf({ from: 5_000_000n, to: 5_000_000n })).toMatchObject({ from: 5, to: 5 });
 });
 
-it("a U256 may have any number of leading zeros, and none has too many digits", () => {
+it("accepts leading zeros in a U256 but no value above 2^256 − 1", () => {
   expect(u256.parse(`0x${"0".repeat(500)}1`)).toBe(1n);
   expect(u256.parse(`${"0".repeat(500)}7`)).toBe(7n);
   expect(u256.parse(`0x${"f".repeat(64)}`)).toBe(2n ** 256n - 1n);
   expect(u256.safeParse(`1${"0".repeat(78)}`).success).toBe(false);
 });
 
-it("an asset id is a number: leading zeros and case do not make another asset", () => {
+it("normalises leading zeros and case of asset ids", () => {
   expect(assetId.parse("0x00AB")).toBe("0xab");
   expect(assetId.parse("0x0")).toBe("0x0");
   expect(assetId.safeParse(`0x${"f".repeat(65)}`).success).toBe(false);
@@ -77,14 +77,14 @@ it("an asset id is a number: leading zeros and case do not make another asset", 
   expect(assetId.safeParse(new JsonNumber("171")).success).toBe(false);
 });
 
-it("an address of mixed case must pass its checksum and is answered in EIP-55", () => {
+it("checks the EIP-55 checksum of mixed-case addresses", () => {
   const good = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
   expect(address.parse(good)).toBe(good);
   expect(address.parse(good.toLowerCase())).toBe(good);
   expect(address.safeParse(good.replace("aA", "Aa")).success).toBe(false);
 });
 
-it("a price is an integer from 1 to 1 000 000, as number or text", () => {
+it("accepts prices from 1 to 1000000 as number or text", () => {
   expect(price.parse(new JsonNumber("650000"))).toBe(650_000);
   expect(price.parse("650000")).toBe(650_000);
   expect(price.parse(new JsonNumber("6.5e5"))).toBe(650_000);
@@ -95,7 +95,7 @@ it("a price is an integer from 1 to 1 000 000, as number or text", () => {
   expect(u256.safeParse(true).success).toBe(false);
 });
 
-it("what is a number or a boolean in JSON is refused as a JSON string, and is text in a query alone", () => {
+it("accepts numbers and booleans as text only in a query", () => {
   expect([
     integer(1, 5).parse(new JsonNumber("5")),
     integer(1, 5).parse(new QueryText("5")),
@@ -116,7 +116,6 @@ it("what is a number or a boolean in JSON is refused as a JSON string, and is te
     new QueryText("True"),
   ])
     expect(boolean.safeParse(bad).success).toBe(false);
-  // Text is text in either place, and never a number or a boolean.
   expect([text(1, 4).parse("5"), text(1, 4).parse(new QueryText("5"))]).toEqual(["5", "5"]);
   for (const bad of [new JsonNumber("5"), true, null, ["5"]])
     expect(text(1, 4).safeParse(bad).success).toBe(false);
@@ -127,8 +126,8 @@ it("what is a number or a boolean in JSON is refused as a JSON string, and is te
   ]).toEqual([16n, 16n, 16n]);
 });
 
-it("all faults of a request are told at once, each with its place, and no value is repeated", () => {
-  const faults: FieldError[] = [];
+it("reports all field errors together, without the values", () => {
+  const errors: FieldError[] = [];
   const schema = z.strictObject({
     request_id: uuidField,
     price,
@@ -140,9 +139,9 @@ it("all faults of a request are told at once, each with its place, and no value 
     schema,
     { price: new JsonNumber("7e9"), note: "s3cret!", flag: "yes", n: "9", typo: 1 },
     "body",
-    faults,
+    errors,
   );
-  expect(faults.map((fault) => fault.path).sort()).toEqual([
+  expect(errors.map((error) => error.path).sort()).toEqual([
     "body.flag",
     "body.n",
     "body.note",
@@ -150,53 +149,50 @@ it("all faults of a request are told at once, each with its place, and no value 
     "body.request_id",
     "body.typo",
   ]);
-  expect(faults.find((fault) => fault.path === "body.request_id")?.message).toBe("is required");
-  expect(JSON.stringify(faults)).not.toContain("s3cret");
+  expect(errors.find((error) => error.path === "body.request_id")?.message).toBe("is required");
+  expect(JSON.stringify(errors)).not.toContain("s3cret");
 });
 
-it("a repeated query parameter is refused and named", () => {
-  const faults: FieldError[] = [];
-  queryFields("http://h/a?x=1&y=2&x=1", faults);
-  expect(faults).toEqual([{ path: "query.x", message: "is given twice" }]);
+it("rejects a duplicate query parameter by name", () => {
+  const errors: FieldError[] = [];
+  queryFields("http://h/a?x=1&y=2&x=1", errors);
+  expect(errors).toEqual([{ path: "query.x", message: "duplicate parameter" }]);
 });
 
-it("a field of a DELETE may be given twice if both say the same, by value", () => {
+it("compares a DELETE field in query and body by value", () => {
   const schema = z.strictObject({ request_id: uuidField, asset_id: assetId.optional() });
   const id = "0192f6a0-0000-7000-8000-00000000000a";
-  const faults: FieldError[] = [];
+  const errors: FieldError[] = [];
   mergeFields(
     schema,
     { request_id: id, asset_id: "0xAB" },
     { request_id: id.toUpperCase(), asset_id: "0x00ab" },
-    faults,
+    errors,
   );
-  expect(faults).toEqual([]);
-  mergeFields(schema, { request_id: id }, { request_id: id.replace("a", "b") }, faults);
-  expect(faults.map((fault) => fault.path)).toEqual(["body.request_id"]);
+  expect(errors).toEqual([]);
+  mergeFields(schema, { request_id: id }, { request_id: id.replace("a", "b") }, errors);
+  expect(errors.map((error) => error.path)).toEqual(["body.request_id"]);
 });
 
 const ID = "0192f6a0-0000-7000-8000-00000000000a";
 it.each([
-  ["the query's is unreadable", "id=x", { id: ID }, ["query.id"]],
-  ["the body's is unreadable", `id=${ID}`, { id: new JsonNumber("5") }, ["body.id"]],
-  ["both are unreadable", "id=x", { id: "y" }, ["query.id", "body.id"]],
-  ["it is missing from a query", "n=1", {}, ["query.id"]],
-  ["it is missing from a body", "", { n: new JsonNumber("1") }, ["body.id"]],
-  ["nothing was given", "", {}, ["query.id"]],
-  ["it is no field", `id=${ID}&x=1`, { y: "1" }, ["query.x", "body.y"]],
-])(
-  "a fault of a DELETE's field names the place that it was given in: %s",
-  (_what, target, body, places) => {
-    const schema = z.strictObject({ id: uuidField, n: integer(1, 9).optional() });
-    const faults: FieldError[] = [];
-    const query = queryFields(`http://h/a?${target}`, faults);
-    const merged = mergeFields(schema, query, body, faults);
-    validate(schema, merged, (name) => placeOf(name, query, body), faults);
-    expect(faults.map((fault) => fault.path)).toEqual(places);
-  },
-);
+  ["invalid in the query", "id=x", { id: ID }, ["query.id"]],
+  ["invalid in the body", `id=${ID}`, { id: new JsonNumber("5") }, ["body.id"]],
+  ["invalid in both", "id=x", { id: "y" }, ["query.id", "body.id"]],
+  ["missing from a query", "n=1", {}, ["query.id"]],
+  ["missing from a body", "", { n: new JsonNumber("1") }, ["body.id"]],
+  ["empty request", "", {}, ["query.id"]],
+  ["unknown fields", `id=${ID}&x=1`, { y: "1" }, ["query.x", "body.y"]],
+])("reports where a DELETE field is: %s", (_case, target, body, places) => {
+  const schema = z.strictObject({ id: uuidField, n: integer(1, 9).optional() });
+  const errors: FieldError[] = [];
+  const query = queryFields(`http://h/a?${target}`, errors);
+  const merged = mergeFields(schema, query, body, errors);
+  validate(schema, merged, (name) => placeOf(name, query, body), errors);
+  expect(errors.map((error) => error.path)).toEqual(places);
+});
 
-it("pages neither skip nor repeat, and only the last one has no cursor", () => {
+it("pages skip and repeat nothing; only the last has no cursor", () => {
   const page = z.strictObject(timeIdPage);
   fc.assert(
     fc.property(
@@ -224,15 +220,15 @@ it("pages neither skip nor repeat, and only the last one has no cursor", () => {
               row.at < after.at ||
               (row.at === after.at && row.id < after.id),
           );
-          const answer: { items: typeof rows; next_cursor: string | null } = pageOf(
+          const result: { items: typeof rows; next_cursor: string | null } = pageOf(
             query,
             rest.slice(0, limit + 1),
             (row) => row,
             (row) => row,
           );
-          expect(answer.next_cursor === null).toBe(rest.length <= limit);
-          seen.push(...answer.items);
-          cursor = answer.next_cursor;
+          expect(result.next_cursor === null).toBe(rest.length <= limit);
+          seen.push(...result.items);
+          cursor = result.next_cursor;
         } while (cursor !== null);
         expect(seen).toEqual(rows);
       },
@@ -240,7 +236,7 @@ it("pages neither skip nor repeat, and only the last one has no cursor", () => {
   );
 });
 
-it("limit=0 returns nothing and repeats the cursor; above 500 is 500; a foreign cursor is refused", () => {
+it("handles limit=0, caps the limit at 500 and rejects foreign cursors", () => {
   const page = z.strictObject(timeIdPage);
   const read = (query: string) => queryFields(`http://h/a?${query}`, []);
   const cursor = encodeCursor({ at: 5, id: "00000000-0000-7000-8000-000000000000" });
@@ -268,7 +264,7 @@ it("limit=0 returns nothing and repeats the cursor; above 500 is 500; a foreign 
     expect(page.safeParse(read(`last_cursor=${bad}`)).success).toBe(false);
 });
 
-it("addresses are compared in binary, whatever their spelling", () => {
+it("compares IP addresses independently of their spelling", () => {
   expect(ipAllowed("192.0.2.7", ["192.0.2.0/24"])).toBe(true);
   expect(ipAllowed("::ffff:192.0.2.7", ["192.0.2.7"])).toBe(true);
   expect(ipAllowed("192.0.3.7", ["192.0.2.0/24"])).toBe(false);

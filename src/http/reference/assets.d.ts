@@ -1,4 +1,4 @@
-/** wrangler bundles files with this ending as data. */
+/** wrangler bundles files with this extension as data. */
 declare module "*.bin" {
   const bytes: ArrayBuffer;
   export default bytes;

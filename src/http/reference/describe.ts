@@ -1,6 +1,6 @@
 /**
- * The OpenAPI description of the whole service: what the routes say of themselves, with what no single route can say,
- * and an example for everything.
+ * The OpenAPI description of the service: the routes, the parts that all routes share, and an
+ * example of every parameter and body.
  */
 import { API_VERSION, HEADERS, SECURITY_SCHEMES } from "../openapi.ts";
 import { exampleOf, type JsonSchema, type Schemas } from "./examples.ts";
@@ -17,11 +17,11 @@ export function describeApi(app: Api): OpenApi {
         version: API_VERSION,
         description: INTRODUCTION,
       },
-      servers: [{ url: "/", description: "The service that this description came from" }],
+      servers: [{ url: "/", description: "The service that returned this description" }],
       tags: TAGS,
     }),
   );
-  // OpenAPI 3.1 names licences by their SPDX identifier, which the generator's types do not know.
+  // The generator's types do not contain the SPDX identifier of OpenAPI 3.1.
   document.info.license = { name: "MIT", identifier: "MIT" };
   document.components = {
     ...document.components,
@@ -66,7 +66,7 @@ function addExamples({ paths, components }: OpenApi): void {
   }
 }
 
-/** The generator types its document after a specification library; this is the part of it that is worked on here. */
+/** Safe cast: `OpenApi` is the part of the generator's document type that this file uses. */
 function asDocument(document: unknown): OpenApi {
   return document as OpenApi;
 }

@@ -1,4 +1,6 @@
-/** Examples of answers, bodies and parameters, composed from their schemas and the samples of single fields. */
+/**
+ * Makes examples of responses, bodies and parameters from their schemas and from samples of fields.
+ */
 import { SAMPLE } from "./samples.ts";
 
 /** The part of JSON Schema that the description's schemas use. */
@@ -19,7 +21,7 @@ export type Schemas = Readonly<Record<string, JsonSchema>>;
 
 const SAMPLES: ReadonlyMap<string, unknown> = new Map(Object.entries(SAMPLE));
 
-/** Undefined where nothing is known of the field: the check of the description (scripts/openapi.ts) names it. */
+/** Undefined if no sample fits. scripts/openapi.ts then reports the field as having no example. */
 export function exampleOf(schema: JsonSchema, schemas: Schemas, name = ""): unknown {
   if (schema.$ref !== undefined)
     return exampleOf(schemas[schema.$ref.split("/").at(-1) ?? ""] ?? {}, schemas, name);
@@ -27,7 +29,7 @@ export function exampleOf(schema: JsonSchema, schemas: Schemas, name = ""): unkn
   if (schema.const !== undefined) return schema.const;
   if (schema.allOf !== undefined)
     return Object.assign({}, ...schema.allOf.map((part) => exampleOf(part, schemas, name)));
-  // Some names mean different things in different places, e.g. `usdc` an address and a filter.
+  // A name can have several meanings. For example, `usdc` is an address and a boolean filter.
   const sample =
     schema.type === "boolean" && typeof SAMPLES.get(name) !== "boolean" ? true : SAMPLES.get(name);
   if (schema.enum !== undefined) return schema.enum.includes(sample) ? sample : schema.enum[0];

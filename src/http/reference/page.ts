@@ -1,10 +1,13 @@
-/** The page of the reference. The browser fetches its script and the description from this service. */
+/**
+ * The page of the API reference. The browser loads its script and the description from this
+ * service.
+ */
 import { scriptUrl } from "./script.ts";
 
 const OPTIONS = {
   url: "/openapi.json",
   theme: "default",
-  // Each of these would contact another server.
+  // These options are off because each would contact another server.
   withDefaultFonts: false,
   telemetry: false,
   hideClientButton: true,
@@ -23,14 +26,14 @@ export async function pageResponse(): Promise<Response> {
   });
 }
 
-/** The icon is inline because a browser would ask for /favicon.ico otherwise and report its 404. */
+/** The icon is inline, because a browser would otherwise request /favicon.ico and report a 404. */
 function page({ nonce, script }: { nonce: string; script: string }): string {
   return `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
-    <title>Custody and RFQ trading: reference</title>
+    <title>Custody and RFQ trading: API reference</title>
     <link rel="icon" href="data:," />
   </head>
   <body>
@@ -42,12 +45,12 @@ function page({ nonce, script }: { nonce: string; script: string }): string {
 `;
 }
 
-/** The page may run its own two scripts, show what they contain, and call this service. */
+/** Allows the two scripts of the page, their inline images and fonts, and calls to this service. */
 function contentPolicy(nonce: string): string {
   return [
     "default-src 'none'",
     `script-src 'nonce-${nonce}'`,
-    // The script sets styles on elements, which no nonce can cover.
+    // The script sets style attributes, which a nonce cannot allow.
     "style-src 'unsafe-inline'",
     "img-src 'self' data:",
     "font-src data:",

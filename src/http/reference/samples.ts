@@ -1,6 +1,7 @@
 /**
- * What a field looks like, by its name: one story, so that the examples of the description fit together. A trade of one
- * token at 0.65 on venue_one, and the payout of its proceeds.
+ * Sample values of fields, by name. Together they describe one trade of one token at 0.65 on
+ * venue_one and the withdrawal of its proceeds, so that the examples of the description are
+ * consistent.
  */
 export const SAMPLE = {
   access_token:
@@ -81,7 +82,8 @@ export const SAMPLE = {
   taker_fee_bps: 0,
   "text/csv":
     "entry_id,account,asset_id,venue,delta,balance_after,reason,ref_id,created_at\r\n" +
-    "4211,available,,,-650000,99999350000,reserve_trade,0190a0b0-0000-7000-8000-000000000003,2026-11-20T10:00:00.000Z\r\n" +
+    "4211,available,,,-650000,99999350000,reserve_trade," +
+    "0190a0b0-0000-7000-8000-000000000003,2026-11-20T10:00:00.000Z\r\n" +
     "# end,1\r\n",
   ticket: "dGlja2V0LW9mLXRoZS1leGFtcGxl",
   to: "2026-11-30T23:59:59Z",

@@ -1,8 +1,8 @@
 /**
  * The script of the reference page: Scalar, which scripts/build-reference.ts takes from npm.
  *
- * It is a module of the Worker and no static asset, because Cloudflare puts a router before a Worker
- * with static assets, and the signature of a call covers its target as it arrived.
+ * It is a module of the Worker and not a static asset. Cloudflare runs a router before a Worker
+ * with static assets, and the router may change the request target, which the signature covers.
  */
 
 export const SCRIPT_PATH = "/docs/scalar.js";
@@ -10,7 +10,7 @@ export const SCRIPT_PATH = "/docs/scalar.js";
 type Script = { gzipped: ArrayBuffer; version: string };
 let script: Script | undefined;
 
-/** The URL changes with the content, so that caches may keep what they fetch from it. */
+/** The URL changes with the content, so that caches may keep the script indefinitely. */
 export async function scriptUrl(): Promise<string> {
   const { version } = await loadScript();
   return `${SCRIPT_PATH}?v=${version}`;
@@ -18,7 +18,7 @@ export async function scriptUrl(): Promise<string> {
 
 export async function scriptResponse(request: Request): Promise<Response> {
   const { gzipped, version } = await loadScript();
-  // During a deployment a page of the new version may ask an instance of the old one.
+  // During a deployment, a page of the new version may request the script from an old instance.
   const isCurrent = new URL(request.url).searchParams.get("v") === version;
   const headers = {
     "content-type": "text/javascript; charset=utf-8",
@@ -37,8 +37,9 @@ export async function scriptResponse(request: Request): Promise<Response> {
 }
 
 /**
- * Imported at the first request, because Node imports this file too and cannot import the script.
- * Only the value is kept: a promise of a request that was cancelled may never settle.
+ * Imports the script on the first request, because Node imports this file too and cannot import the
+ * script. Stores the value and not the promise, because the promise of a cancelled request may
+ * never settle.
  */
 async function loadScript(): Promise<Script> {
   if (script === undefined) {
