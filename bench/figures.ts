@@ -11,7 +11,7 @@ export type Figure = {
   readonly note?: string;
 };
 
-export type BenchOptions = {
+type BenchOptions = {
   /** Short runs: they show that the bench works, not how fast anything is. */
   readonly quick: boolean;
   readonly say: (line: string) => void;
@@ -40,7 +40,7 @@ export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-export function ratioOf(figure: Figure): number | undefined {
+function ratioOf(figure: Figure): number | undefined {
   return figure.peer === undefined || figure.peer.value === 0
     ? undefined
     : figure.ours / figure.peer.value;

@@ -10,7 +10,7 @@ export type Market = {
   readonly requester: Person;
 };
 
-export const AMOUNT = 1_000;
+const AMOUNT = 1_000;
 const PRICE = 500_000;
 /** Long enough that nothing expires while a round is measured. */
 const LIFE_SECS = 300;

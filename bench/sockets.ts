@@ -15,7 +15,7 @@ const TEXT = 0x1;
 const CLOSE = 0x8;
 const CONNECT_TIMEOUT_MS = 30_000;
 
-export function nowMs(): number {
+function nowMs(): number {
   return performance.timeOrigin + performance.now();
 }
 

@@ -6,7 +6,7 @@ import { PortTaken } from "../stack/ports.ts";
 export type StepResult = { number: number; title: string; ms: number; facts: string[] };
 
 /** A step that failed, and with what. */
-export class StepFailed extends Error {
+class StepFailed extends Error {
   constructor(number: number, title: string, cause: unknown) {
     super(`Step ${number} failed: ${title}`, { cause });
     this.name = "StepFailed";

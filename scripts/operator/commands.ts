@@ -147,7 +147,7 @@ export const COMMANDS: readonly Command[] = [
 ];
 
 /** Flags of every command. */
-export const COMMON_FLAGS: readonly Flag[] = [
+const COMMON_FLAGS: readonly Flag[] = [
   { name: "remote", value: "", help: "the deployed service, on your own Cloudflare credentials" },
   {
     name: "json",

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Dice } from "./dice.ts";
 
 export const RPC_FAULTS = ["slow", "errors", "garbage", "lagging", "lost_answers", "down"] as const;
-export type RpcFault = (typeof RPC_FAULTS)[number];
+type RpcFault = (typeof RPC_FAULTS)[number];
 
 export type RpcProxy = {
   url: string;

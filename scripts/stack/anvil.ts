@@ -26,7 +26,7 @@ export type AnvilOptions = {
   args?: readonly string[];
 };
 
-export const ANVIL_CHAIN_ID = 31_337;
+const ANVIL_CHAIN_ID = 31_337;
 
 /** anvil starts in well under a second; a loaded machine may need far longer. */
 const START_TIMEOUT_MS = 30_000;

@@ -47,7 +47,7 @@ export const decimalUnits = textField(
   { type: "string", pattern: "^0*[0-9]{1,77}$", description: `Native units, decimal${LARGEST}` },
 );
 
-export const PRICE_MAX = 1_000_000;
+const PRICE_MAX = 1_000_000;
 
 /** Scaled by 1e6: 650000 is 0.65. */
 export const price = field(
@@ -91,6 +91,6 @@ export const address = textField(
 );
 
 export const venueField = oneOf(VENUES);
-export const SIDES = ["Bid", "Ask"] as const;
+const SIDES = ["Bid", "Ask"] as const;
 export type Side = (typeof SIDES)[number];
 export const sideField = oneOf(SIDES);

@@ -194,7 +194,7 @@ export async function listApiKeys(
   return pageOf(page, rows, toRecord, (row) => ({ at: row.created_at, id: readUuid(row.id) }));
 }
 
-export async function findKey(
+async function findKey(
   db: D1Database,
   key: { apiKeyId: string; userId: string },
 ): Promise<KeyRecord | undefined> {

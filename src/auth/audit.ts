@@ -10,7 +10,7 @@ import { uuidv7 } from "../platform/uuid.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import type { Actor } from "../platform/actor.ts";
 
-export const AUDIT_KINDS = [
+const AUDIT_KINDS = [
   "login",
   "login_failed",
   "sessions_ended",
@@ -24,7 +24,7 @@ export const AUDIT_KINDS = [
 export type AuditKind = (typeof AUDIT_KINDS)[number];
 
 /** What only an operator does. */
-export type OperatorAuditKind =
+type OperatorAuditKind =
   | "user_created"
   | "password_set"
   | "keys_rewrapped"

@@ -13,7 +13,7 @@ import { scopeMissing } from "./permit.ts";
 import { readScopes, writeScopes } from "./scope.ts";
 import type { Actor, Scope } from "../platform/actor.ts";
 
-export const TICKET_LIFETIME_MS = 30_000;
+const TICKET_LIFETIME_MS = 30_000;
 
 export type TicketAnswer = { ticket: string; expires_at: string; scopes: Scope[] };
 

@@ -12,7 +12,7 @@ import { depositFactoryAbi } from "./abi/deposit-factory.ts";
 import { vaultAbi } from "./abi/vault.ts";
 
 /** Where a log stands. `ordinal` counts the same contract's decoded logs within the transaction, from 0. */
-export type LogPlace = {
+type LogPlace = {
   readonly blockNumber: number;
   readonly blockHash: Hex;
   readonly transactionHash: Hex;

@@ -16,7 +16,7 @@ export type BlockHeader = {
 export type Endpoint = { readonly url: string; readonly client: PublicClient };
 
 /** Every endpoint failed; the causes are in `errors`. */
-export class RpcUnavailable extends Error {
+class RpcUnavailable extends Error {
   readonly errors: readonly unknown[];
   constructor(chain: string, errors: readonly unknown[]) {
     super(`No RPC endpoint of ${chain} gave a usable answer: ${errors.map(describe).join(" | ")}`);
@@ -127,7 +127,7 @@ function blockObject(blockHash: Hex): Hex {
 }
 
 /** The host only: URLs of RPC providers carry keys. */
-export function hostOf(url: string): string {
+function hostOf(url: string): string {
   return new URL(url).host;
 }
 

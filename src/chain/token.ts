@@ -5,7 +5,7 @@ import { type ChainConfig, type Config, venueConfig } from "../platform/config.t
 
 /** As in contracts/Assets.sol. */
 export const ERC20 = 0;
-export const ERC1155 = 1;
+const ERC1155 = 1;
 
 export type Token = {
   readonly kind: typeof ERC20 | typeof ERC1155;

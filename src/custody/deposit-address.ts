@@ -26,7 +26,7 @@ import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import type { AddressRecord } from "./watcher/restore-addresses.ts";
 
-export const MAX_DEPOSIT_ADDRESSES = 50;
+const MAX_DEPOSIT_ADDRESSES = 50;
 
 /** Parallel calls of one user compete for the next nonce. A try that loses means that another call succeeded. */
 const NONCE_TRIES = 8;

@@ -12,7 +12,7 @@ export const DEPOSIT_STATUSES = ["confirming", "credited", "orphaned", "quaranti
 export type DepositStatus = (typeof DEPOSIT_STATUSES)[number];
 export const WITHDRAWAL_STATUSES = ["queued", "submitted", "settled", "failed"] as const;
 export type WithdrawalStatus = (typeof WITHDRAWAL_STATUSES)[number];
-export type FailureCode = "payment_reverted" | "operator_failed";
+type FailureCode = "payment_reverted" | "operator_failed";
 
 /** Ids, hashes and addresses are upper-case hex without `0x`, as SQLite's hex() returns them; amounts are decimal text. */
 export type DepositRow = {

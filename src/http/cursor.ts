@@ -10,7 +10,7 @@ import { integer, textField } from "./fields.ts";
 import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
 
 export const DEFAULT_PAGE = 50;
-export const MAX_PAGE = 500;
+const MAX_PAGE = 500;
 const UINT32_MAX = 2 ** 32 - 1;
 const MAX_CURSOR_LENGTH = 512;
 

@@ -12,7 +12,7 @@ const described = <Schema extends z.ZodType>(schema: Schema, description: string
   schema.openapi({ description });
 const hexAmount = z.string().regex(/^0x[0-9a-f]+$/);
 
-export const ProblemSchema = z
+const ProblemSchema = z
   .looseObject({
     type: described(z.string(), "`urn:rfq-custody:error:` followed by the code"),
     title: described(

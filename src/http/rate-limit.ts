@@ -6,7 +6,7 @@
 import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
 
-export const RATE_CLASSES = {
+const RATE_CLASSES = {
   /** All requests of one address, counted before their credentials are read. */
   address: { binding: "RATE_ADDRESS", limit: 3_000, periodSecs: 10 },
   auth: { binding: "RATE_AUTH", limit: 100, periodSecs: 10 },

@@ -7,7 +7,7 @@ import { QueryText } from "./fields.ts";
 import { type FieldError, invalidRequest, problem, Problem } from "../platform/problem.ts";
 import { parseJsonObject, sameJson, shortName } from "./json.ts";
 
-export const BODY_LIMIT_BYTES = 64 * 1024;
+const BODY_LIMIT_BYTES = 64 * 1024;
 
 /**
  * The request target as the Worker received it: `request.url` without its origin. The signature

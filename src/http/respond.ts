@@ -22,7 +22,7 @@ export function jsonResponse(
   });
 }
 
-export function problemResponse(data: ProblemData, context: RequestContext): Response {
+function problemResponse(data: ProblemData, context: RequestContext): Response {
   const status = problemStatus(data.code);
   const headers = new Headers(data.headers ?? {});
   headers.set("content-type", "application/problem+json");

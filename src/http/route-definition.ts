@@ -82,7 +82,7 @@ export type Api = {
   readonly methods: Map<string, Set<string>>;
 };
 
-export type Call<Query, Body, Fields, C extends Credential> = {
+type Call<Query, Body, Fields, C extends Credential> = {
   readonly env: Cloudflare.Env;
   readonly db: D1Database;
   readonly settings: Config;

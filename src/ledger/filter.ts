@@ -7,7 +7,7 @@ import { GIVEN_BY_OTHERS, MOVEMENTS } from "./transfer-types.ts";
 import type { AccountKind } from "./post.ts";
 
 export type SubAccount = "available" | "pending";
-export type Direction = "credit" | "debit";
+type Direction = "credit" | "debit";
 
 export type LedgerFilter = {
   readonly account?: SubAccount | undefined;

@@ -4,7 +4,7 @@ import { first, sql } from "../platform/sql.ts";
 import { hasAmounts, type LedgerFilter } from "./filter.ts";
 import { countEntries, type EntryRow, readEntries } from "./history.ts";
 
-export const MAX_STATEMENT_ROWS = 1_000_000;
+const MAX_STATEMENT_ROWS = 1_000_000;
 /** An invocation has some thousand queries of D1, and a slice mostly takes one. */
 const SLICE_ROWS = 10_000;
 

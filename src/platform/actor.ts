@@ -6,8 +6,8 @@
 export const SCOPES = ["read", "trade", "withdraw"] as const;
 export type Scope = (typeof SCOPES)[number];
 
-export type ApiKeyCredential = { readonly kind: "api_key"; readonly apiKeyId: string };
-export type SessionCredential = {
+type ApiKeyCredential = { readonly kind: "api_key"; readonly apiKeyId: string };
+type SessionCredential = {
   readonly kind: "session";
   readonly epoch: number;
   readonly expiresAtMs: number;

@@ -93,16 +93,6 @@ export async function commitOrThrow(
   throw new RolledBack(group.id, result.cause);
 }
 
-/** The instant of a committed group, for answers that were rebuilt after a lost reply. */
-export async function groupInstant(db: D1Database, group: Group): Promise<number> {
-  const row = await first<{ at: number }>(
-    db,
-    sql`SELECT at FROM commit_groups WHERE group_id = ${uuid(group.id)}`,
-  );
-  if (row === undefined) throw new Error(`commit group ${group.id} is missing`);
-  return row.at;
-}
-
 async function fence(
   db: D1Database,
   group: Group,

@@ -4,13 +4,13 @@ import { VENUES } from "../platform/venues.ts";
 import { assetId, positiveU256, price, sideField, venueField } from "../assets/fields.ts";
 import { boolean, integer, oneOf, uuidField } from "../http/fields.ts";
 
-export const REQUEST_STATUSES = ["open", "matched", "cancelled", "expired"] as const;
-export const QUOTE_STATUSES = ["open", "accepted", "cancelled", "expired", "rejected"] as const;
+const REQUEST_STATUSES = ["open", "matched", "cancelled", "expired"] as const;
+const QUOTE_STATUSES = ["open", "accepted", "cancelled", "expired", "rejected"] as const;
 
 /** Seconds a request stays open unless it says otherwise, and at most. */
-export const REQUEST_LIFE = { default: 300, max: 86_400 } as const;
+const REQUEST_LIFE = { default: 300, max: 86_400 } as const;
 /** Seconds a quote is firm unless it says otherwise, and at most. */
-export const QUOTE_LIFE = { default: 30, max: 300 } as const;
+const QUOTE_LIFE = { default: 30, max: 300 } as const;
 
 export const RequestBody = z.strictObject({
   asset_id: assetId,
@@ -32,7 +32,6 @@ export const QuoteBody = z.strictObject({
 });
 
 export const AcceptBody = z.strictObject({ quote_id: uuidField });
-export const requestStatus = oneOf(REQUEST_STATUSES);
 export const quoteStatus = oneOf(QUOTE_STATUSES);
 
 const u256Out = z.string().regex(/^0x(0|[1-9a-f][0-9a-f]{0,63})$/);

@@ -198,7 +198,6 @@ export type Payment = {
   amount: bigint;
   to: Address;
 };
-export type Asset = { token: ContractRef; kind: number; tokenId: bigint };
 export type VaultWorld = Awaited<ReturnType<typeof vaultWorld>>;
 
 export const HUGE = 1n << 90n;

@@ -7,7 +7,7 @@ import { errorResponse } from "../../src/http/respond.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import type { Api } from "../../src/http/route-definition.ts";
 
-export type Answered = {
+type Answered = {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;

@@ -5,7 +5,7 @@ import { streamObject } from "../../src/streams/notify.ts";
 import { ACTOR_HEADER } from "../../src/streams/socket.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 
-export type Message = {
+type Message = {
   type: string;
   stream: string;
   seq: number;

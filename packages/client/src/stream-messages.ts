@@ -16,7 +16,7 @@ type Frame<Type extends string, Data> = Type extends string
   : never;
 
 /** Why a request closed. */
-export type EndReason = "matched" | "cancelled" | "expired";
+type EndReason = "matched" | "cancelled" | "expired";
 
 /** A message of a stream. Messages arrive in order, each exactly once, across reconnections. */
 export type StreamMessage =

@@ -6,8 +6,6 @@ import { errorFields, log } from "../../platform/log.ts";
 import { all, sql } from "../../platform/sql.ts";
 import { failpointOf } from "../../platform/failpoint.ts";
 
-export type WithdrawalMessage = { readonly withdrawal_id: string; readonly chain: string };
-
 /** Suffix of the dead-letter queue's name in wrangler.toml. */
 const DEAD_LETTER_SUFFIX = "-dead";
 /** A queued withdrawal this old has had its chance; cron rings for it. */

@@ -66,7 +66,7 @@ export async function watchChain(context: WatcherContext): Promise<WatchRound> {
 }
 
 /** Stops crediting and paying on a chain until the operator has looked; everything recorded stays. */
-export async function haltChain(
+async function haltChain(
   { db, chain }: WatcherContext,
   cursor: Cursor,
   reason: string,

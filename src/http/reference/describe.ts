@@ -35,7 +35,7 @@ export function describeApi(app: Api): OpenApi {
 
 type Media = { schema?: JsonSchema; example?: unknown; examples?: unknown };
 type Parameter = { name: string; schema?: JsonSchema; example?: unknown };
-export type Operation = {
+type Operation = {
   operationId: string;
   tags: string[];
   summary: string;
