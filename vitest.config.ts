@@ -72,7 +72,11 @@ function inWorkerd(project: {
     plugins: [
       cloudflareTest({
         wrangler: { configPath: "./wrangler.toml" },
-        miniflare: { bindings: { ...testSettings(), TEST_MIGRATIONS: migrations } },
+        miniflare: {
+          bindings: { ...testSettings(), TEST_MIGRATIONS: migrations },
+          // For tests that fill what the others share.
+          d1Databases: { SPARE_DB: "spare" },
+        },
       }),
     ],
     test: {

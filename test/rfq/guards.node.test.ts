@@ -1,0 +1,164 @@
+import { expect, it } from "vitest";
+import { mintApiKey } from "../../src/auth/api-key.ts";
+import { freezeUser } from "../../src/auth/user.ts";
+import { operatorAccount } from "../../src/chain/operator-account.ts";
+import { createDepositAddress } from "../../src/custody/deposit-address.ts";
+import { storeTransaction } from "../../src/custody/payer/store-transaction.ts";
+import { withdraw } from "../../src/custody/withdraw.ts";
+import type { Actor, SessionActor } from "../../src/platform/actor.ts";
+import { newGroup } from "../../src/platform/commit.ts";
+import { config, defaultChain } from "../../src/platform/config.ts";
+import { acceptQuote } from "../../src/rfq/accept-quote.ts";
+import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
+import { cancelRequest } from "../../src/rfq/cancel-request.ts";
+import { openRequest } from "../../src/rfq/open-request.ts";
+import type { Operation } from "../../src/rfq/operation.ts";
+import { placeQuote } from "../../src/rfq/place-quote.ts";
+import { printStable, RecordingDatabase } from "../support/recording-database.ts";
+import { testSettings } from "../support/settings.ts";
+
+const settings = config(testSettings());
+const chain = defaultChain(settings);
+const userId = "0196f0c2-0000-7000-8000-000000000001";
+const recordId = "0196f0c2-0000-7000-8000-000000000002";
+const newId = "0196f0c2-0000-7000-8000-000000000003";
+const apiKeyId = "0196f0c2-0000-7000-8000-000000000004";
+const actor: Actor = {
+  userId,
+  scopes: ["read", "trade", "withdraw"],
+  credential: { kind: "api_key", apiKeyId },
+};
+const session: SessionActor = {
+  userId,
+  scopes: ["read", "trade"],
+  credential: { kind: "session", epoch: 0, expiresAtMs: 1_800_000_000_000 },
+};
+const asset = "venue_one:0x1";
+const to = "0x52908400098527886E0F7030069857D2E4169EE7";
+const call = { to, data: "0x00", gasLimit: 100_000n } as const;
+const fees = { maxFee: 2n, priorityFee: 1n };
+
+/** The first statement of the verb's batch after the one that opens the commit group. */
+async function guardOf(verb: (db: D1Database) => Promise<unknown>): Promise<string> {
+  const recorder = new RecordingDatabase();
+  // A guard that does not apply ends in a rejection, which is not looked at here.
+  await verb(recorder.d1).catch(() => {});
+  const guard = recorder.batches[0]?.[1];
+  if (guard === undefined) throw new Error("the verb committed nothing");
+  return printStable(guard);
+}
+
+function guardOfOperation(operation: Operation): string {
+  const [guard] = operation.statements(newGroup());
+  if (guard === undefined) throw new Error("the operation has no statements");
+  return printStable(guard);
+}
+
+const withKey = { key: "k-1", terms: "{}" };
+const terms = { clientWithdrawalId: "w-1", amount: 5n, toAddress: to, chain: "local", asset };
+const pay = { kind: "pay", batchNo: 7, members: [recordId], call, nonce: 3, fees } as const;
+
+it("compiles every guard to the reviewed SQL", async () => {
+  const payer = {
+    settings,
+    chain,
+    token: newId,
+    push: () => Promise.resolve(),
+    saveRecords: () => Promise.resolve(),
+  };
+  const account = operatorAccount(settings, chain);
+  const guards: readonly (readonly [string, string])[] = [
+    [
+      "Open a request, with an idempotency key",
+      guardOfOperation(
+        openRequest(
+          {
+            op: "open_request",
+            actor,
+            requestId: newId,
+            asset,
+            amount: "100",
+            side: "Bid",
+            disclosed: false,
+            expiresInSecs: 300,
+            idempotency: withKey,
+          },
+          settings,
+        ),
+      ),
+    ],
+    [
+      "Place a quote",
+      guardOfOperation(
+        placeQuote(
+          {
+            op: "place_quote",
+            actor,
+            quoteId: newId,
+            requestId: recordId,
+            price: 650_000,
+            expiresInSecs: 30,
+            idempotency: withKey,
+          },
+          { asset, amount: "100", side: "Bid" },
+          settings,
+        ),
+      ),
+    ],
+    [
+      "Accept a quote",
+      guardOfOperation(acceptQuote({ op: "accept", actor, matchId: newId, quoteId: recordId })),
+    ],
+    [
+      "Accept a quote, by a session",
+      guardOfOperation(
+        acceptQuote({ op: "accept", actor: session, matchId: newId, quoteId: recordId }),
+      ),
+    ],
+    [
+      "Cancel a quote",
+      guardOfOperation(
+        cancelQuote({ op: "cancel_quote", actor, operationId: newId, quoteId: recordId }),
+      ),
+    ],
+    [
+      "Cancel a request",
+      guardOfOperation(
+        cancelRequest({ op: "cancel_request", actor, operationId: newId, requestId: recordId }),
+      ),
+    ],
+    [
+      "Queue a withdrawal",
+      await guardOf((db) => withdraw(db, settings, { actor, terms, ip: undefined })),
+    ],
+    [
+      "Create a deposit address",
+      await guardOf((db) =>
+        createDepositAddress(db, settings, { actor: session, chain, ip: undefined }),
+      ),
+    ],
+    [
+      "Mint an API key",
+      await guardOf((db) =>
+        mintApiKey(db, settings, {
+          actor: session,
+          key: { label: "k", scopes: ["read"], allowedIps: null, expiresAt: null },
+          ip: undefined,
+        }),
+      ),
+    ],
+    ["Freeze a user", await guardOf((db) => freezeUser(db, { userId, operator: "alice" }))],
+    [
+      "Store a signed payment",
+      await guardOf((db) => storeTransaction({ ...payer, db }, account, pay)),
+    ],
+    [
+      "Store a signed void",
+      await guardOf((db) =>
+        storeTransaction({ ...payer, db }, account, { ...pay, kind: "void", batchNo: null }),
+      ),
+    ],
+  ];
+  const printed = guards.map(([name, guard]) => `-- ${name}\n${guard}`);
+  await expect(printed.join("\n")).toMatchFileSnapshot("guards.snapshot.sql");
+});

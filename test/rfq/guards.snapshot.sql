@@ -1,0 +1,908 @@
+-- Open a request, with an idempotency key
+INSERT INTO requests (
+  request_id,
+  requester_id,
+  asset,
+  amount,
+  side,
+  disclosed,
+  status,
+  opened_at,
+  expires_at,
+  opened_group
+)
+SELECT unhex(?1,'-'),
+  unhex(?2,'-'),
+  ?3,
+  ?4,
+  ?5,
+  ?6,
+  'open',
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-')),
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-')) + ?9,
+  (SELECT seq FROM commit_groups WHERE group_id = unhex(?10,'-'))
+WHERE (
+  (
+    EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?11,'-') AND frozen_at IS NULL)
+    AND EXISTS (
+      SELECT 1
+      FROM api_keys
+      WHERE api_key_id = unhex(?12,'-')
+        AND user_id = unhex(?13,'-')
+        AND revoked_at IS NULL
+        AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?14,'-'))
+        AND (
+          expires_at IS NULL
+          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?15,'-'))
+        )
+    )
+  )
+  AND (
+    NOT EXISTS (
+      SELECT 1
+      FROM idempotency_keys
+      WHERE user_id = unhex(?16,'-')
+        AND route = ?17
+        AND key = ?18
+        AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-')) - ?20
+    )
+  )
+  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?21))
+  AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
+  AND (
+    (
+      SELECT count(*)
+      FROM requests
+      WHERE requester_id = unhex(?22,'-')
+        AND status = 'open'
+        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-'))
+    ) < ?24
+  )
+  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?25,'-')))
+)
+-- ?1 = "<id 1>"
+-- ?2 = "<id 2>"
+-- ?3 = "venue_one:0x1"
+-- ?4 = "100"
+-- ?5 = "Bid"
+-- ?6 = 0
+-- ?7 = "<id 3>"
+-- ?8 = "<id 3>"
+-- ?9 = 300000
+-- ?10 = "<id 3>"
+-- ?11 = "<id 2>"
+-- ?12 = "<id 4>"
+-- ?13 = "<id 2>"
+-- ?14 = "<id 3>"
+-- ?15 = "<id 3>"
+-- ?16 = "<id 2>"
+-- ?17 = "POST /rfq/request"
+-- ?18 = "k-1"
+-- ?19 = "<id 3>"
+-- ?20 = 86400000
+-- ?21 = "venue_one"
+-- ?22 = "<id 2>"
+-- ?23 = "<id 3>"
+-- ?24 = 200
+-- ?25 = "<id 1>"
+
+-- Place a quote
+INSERT INTO quotes (
+  quote_id,
+  request_id,
+  maker_id,
+  asset,
+  amount,
+  side,
+  price,
+  usdc_amount,
+  taker_fee,
+  maker_fee,
+  reserve_asset,
+  reserve,
+  status,
+  opened_at,
+  expires_at,
+  opened_group
+)
+SELECT unhex(?1,'-'),
+  r.request_id,
+  unhex(?2,'-'),
+  r.asset,
+  r.amount,
+  r.side,
+  ?3,
+  CAST(?4 AS INTEGER),
+  CAST(?5 AS INTEGER),
+  CAST(?6 AS INTEGER),
+  ?7,
+  CAST(?8 AS INTEGER),
+  'open',
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-')),
+  min(r.expires_at, (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')) + ?11),
+  (SELECT seq FROM commit_groups WHERE group_id = unhex(?12,'-'))
+FROM requests r
+WHERE r.request_id = unhex(?13,'-')
+  AND (
+    (
+      EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?14,'-') AND frozen_at IS NULL)
+      AND EXISTS (
+        SELECT 1
+        FROM api_keys
+        WHERE api_key_id = unhex(?15,'-')
+          AND user_id = unhex(?16,'-')
+          AND revoked_at IS NULL
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?17,'-'))
+          AND (
+            expires_at IS NULL
+            OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?18,'-'))
+          )
+      )
+    )
+    AND (
+      NOT EXISTS (
+        SELECT 1
+        FROM idempotency_keys
+        WHERE user_id = unhex(?19,'-')
+          AND route = ?20
+          AND key = ?21
+          AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) - ?23
+      )
+    )
+    AND (r.requester_id <> unhex(?24,'-'))
+    AND (
+      r.status = 'open'
+      AND r.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-'))
+    )
+    AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?26))
+    AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
+    AND (
+      (
+        SELECT count(*)
+        FROM quotes
+        WHERE maker_id = unhex(?27,'-')
+          AND status = 'open'
+          AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?28,'-'))
+      ) < ?29
+    )
+    AND (
+      (
+        SELECT count(*)
+        FROM quotes INDEXED BY quotes_open_request
+        WHERE request_id = unhex(?30,'-') AND status = 'open' AND (maker_id = unhex(?31,'-'))
+      ) < ?32
+    )
+    AND (
+      (
+        SELECT count(*)
+        FROM quotes INDEXED BY quotes_open_request
+        WHERE request_id = unhex(?33,'-') AND status = 'open' AND 1
+      ) < ?34
+    )
+    AND (
+      EXISTS (
+        SELECT 1
+        FROM accounts
+        WHERE owner = unhex(?35,'-')
+          AND asset = ?36
+          AND kind = 'available'
+          AND balance >= CAST(?37 AS INTEGER)
+      )
+    )
+    AND (NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = unhex(?38,'-')))
+  )
+-- ?1 = "<id 1>"
+-- ?2 = "<id 2>"
+-- ?3 = 650000
+-- ?4 = "65"
+-- ?5 = "0"
+-- ?6 = "0"
+-- ?7 = "venue_one:0x1"
+-- ?8 = "100"
+-- ?9 = "<id 3>"
+-- ?10 = "<id 3>"
+-- ?11 = 30000
+-- ?12 = "<id 3>"
+-- ?13 = "<id 4>"
+-- ?14 = "<id 2>"
+-- ?15 = "<id 5>"
+-- ?16 = "<id 2>"
+-- ?17 = "<id 3>"
+-- ?18 = "<id 3>"
+-- ?19 = "<id 2>"
+-- ?20 = "POST /rfq/quote"
+-- ?21 = "k-1"
+-- ?22 = "<id 3>"
+-- ?23 = 86400000
+-- ?24 = "<id 2>"
+-- ?25 = "<id 3>"
+-- ?26 = "venue_one"
+-- ?27 = "<id 2>"
+-- ?28 = "<id 3>"
+-- ?29 = 1000
+-- ?30 = "<id 4>"
+-- ?31 = "<id 2>"
+-- ?32 = 50
+-- ?33 = "<id 4>"
+-- ?34 = 1000
+-- ?35 = "<id 2>"
+-- ?36 = "venue_one:0x1"
+-- ?37 = "100"
+-- ?38 = "<id 1>"
+
+-- Accept a quote
+UPDATE quotes
+SET status = 'accepted',
+  ended_by = unhex(?1,'-'),
+  ended_group = (SELECT seq FROM commit_groups WHERE group_id = unhex(?2,'-'))
+WHERE quote_id = unhex(?3,'-')
+  AND EXISTS (
+    SELECT 1
+    FROM quote_sides s
+    WHERE s.quote_id = quotes.quote_id
+      AND (
+        (
+          EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?4,'-') AND frozen_at IS NULL)
+          AND EXISTS (
+            SELECT 1
+            FROM api_keys
+            WHERE api_key_id = unhex(?5,'-')
+              AND user_id = unhex(?6,'-')
+              AND revoked_at IS NULL
+              AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-'))
+              AND (
+                expires_at IS NULL
+                OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-'))
+              )
+          )
+        )
+        AND (s.requester_id = unhex(?9,'-'))
+        AND (s.status <> 'accepted')
+        AND (s.status NOT IN ('cancelled', 'rejected'))
+        AND (s.request_status NOT IN ('cancelled', 'matched'))
+        AND (
+          s.status = 'open'
+          AND s.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-'))
+          AND s.request_status = 'open'
+          AND s.request_expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-'))
+        )
+        AND (NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue))
+        AND (
+          EXISTS (
+            SELECT 1
+            FROM accounts a
+            WHERE a.owner = unhex(?12,'-')
+              AND a.asset = s.given_asset
+              AND a.kind = 'available'
+              AND a.balance >= s.given_amount
+          )
+        )
+        AND (
+          (
+            coalesce(
+              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?13),
+              0
+            ) <= CAST(?14 AS INTEGER) - s.usdc_amount
+          )
+          AND (
+            coalesce(
+              (
+                SELECT sum(a.balance)
+                FROM accounts a
+                WHERE a.owner = s.buyer_id AND a.asset = s.asset
+              ),
+              0
+            ) <= CAST(?15 AS INTEGER) - (CAST(s.amount AS INTEGER))
+          )
+          AND (
+            coalesce(
+              (
+                SELECT sum(a.balance)
+                FROM accounts a
+                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?16
+              ),
+              0
+            ) <= CAST(?17 AS INTEGER) - (s.taker_fee + s.maker_fee)
+          )
+        )
+      )
+  )
+-- ?1 = "<id 1>"
+-- ?2 = "<id 2>"
+-- ?3 = "<id 3>"
+-- ?4 = "<id 4>"
+-- ?5 = "<id 5>"
+-- ?6 = "<id 4>"
+-- ?7 = "<id 2>"
+-- ?8 = "<id 2>"
+-- ?9 = "<id 4>"
+-- ?10 = "<id 2>"
+-- ?11 = "<id 2>"
+-- ?12 = "<id 4>"
+-- ?13 = "usdc"
+-- ?14 = "4611686018427387904"
+-- ?15 = "4611686018427387904"
+-- ?16 = "usdc"
+-- ?17 = "4611686018427387904"
+
+-- Accept a quote, by a session
+UPDATE quotes
+SET status = 'accepted',
+  ended_by = unhex(?1,'-'),
+  ended_group = (SELECT seq FROM commit_groups WHERE group_id = unhex(?2,'-'))
+WHERE quote_id = unhex(?3,'-')
+  AND EXISTS (
+    SELECT 1
+    FROM quote_sides s
+    WHERE s.quote_id = quotes.quote_id
+      AND (
+        (
+          EXISTS (
+            SELECT 1
+            FROM users
+            WHERE user_id = unhex(?4,'-') AND frozen_at IS NULL AND session_epoch = ?5
+          )
+          AND (SELECT at FROM commit_groups WHERE group_id = unhex(?6,'-')) < ?7
+        )
+        AND (s.requester_id = unhex(?8,'-'))
+        AND (s.status <> 'accepted')
+        AND (s.status NOT IN ('cancelled', 'rejected'))
+        AND (s.request_status NOT IN ('cancelled', 'matched'))
+        AND (
+          s.status = 'open'
+          AND s.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-'))
+          AND s.request_status = 'open'
+          AND s.request_expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-'))
+        )
+        AND (NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue))
+        AND (
+          EXISTS (
+            SELECT 1
+            FROM accounts a
+            WHERE a.owner = unhex(?11,'-')
+              AND a.asset = s.given_asset
+              AND a.kind = 'available'
+              AND a.balance >= s.given_amount
+          )
+        )
+        AND (
+          (
+            coalesce(
+              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?12),
+              0
+            ) <= CAST(?13 AS INTEGER) - s.usdc_amount
+          )
+          AND (
+            coalesce(
+              (
+                SELECT sum(a.balance)
+                FROM accounts a
+                WHERE a.owner = s.buyer_id AND a.asset = s.asset
+              ),
+              0
+            ) <= CAST(?14 AS INTEGER) - (CAST(s.amount AS INTEGER))
+          )
+          AND (
+            coalesce(
+              (
+                SELECT sum(a.balance)
+                FROM accounts a
+                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?15
+              ),
+              0
+            ) <= CAST(?16 AS INTEGER) - (s.taker_fee + s.maker_fee)
+          )
+        )
+      )
+  )
+-- ?1 = "<id 1>"
+-- ?2 = "<id 2>"
+-- ?3 = "<id 3>"
+-- ?4 = "<id 4>"
+-- ?5 = 0
+-- ?6 = "<id 2>"
+-- ?7 = 1800000000000
+-- ?8 = "<id 4>"
+-- ?9 = "<id 2>"
+-- ?10 = "<id 2>"
+-- ?11 = "<id 4>"
+-- ?12 = "usdc"
+-- ?13 = "4611686018427387904"
+-- ?14 = "4611686018427387904"
+-- ?15 = "usdc"
+-- ?16 = "4611686018427387904"
+
+-- Cancel a quote
+UPDATE quotes
+SET status = 'cancelled',
+  ended_by = unhex(?1,'-'),
+  ended_group = (SELECT seq FROM commit_groups WHERE group_id = unhex(?2,'-'))
+WHERE quote_id = unhex(?3,'-')
+  AND (
+    (
+      EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?4,'-') AND frozen_at IS NULL)
+      AND EXISTS (
+        SELECT 1
+        FROM api_keys
+        WHERE api_key_id = unhex(?5,'-')
+          AND user_id = unhex(?6,'-')
+          AND revoked_at IS NULL
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-'))
+          AND (
+            expires_at IS NULL
+            OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-'))
+          )
+      )
+    )
+    AND (quotes.maker_id = unhex(?9,'-'))
+    AND (quotes.status <> 'cancelled')
+    AND (
+      quotes.status = 'open'
+      AND quotes.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-'))
+    )
+  )
+-- ?1 = "<id 1>"
+-- ?2 = "<id 2>"
+-- ?3 = "<id 3>"
+-- ?4 = "<id 4>"
+-- ?5 = "<id 5>"
+-- ?6 = "<id 4>"
+-- ?7 = "<id 2>"
+-- ?8 = "<id 2>"
+-- ?9 = "<id 4>"
+-- ?10 = "<id 2>"
+
+-- Cancel a request
+UPDATE requests
+SET status = 'cancelled',
+  ended_by = unhex(?1,'-'),
+  ended_group = (SELECT seq FROM commit_groups WHERE group_id = unhex(?2,'-'))
+WHERE request_id = unhex(?3,'-')
+  AND (
+    (
+      EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?4,'-') AND frozen_at IS NULL)
+      AND EXISTS (
+        SELECT 1
+        FROM api_keys
+        WHERE api_key_id = unhex(?5,'-')
+          AND user_id = unhex(?6,'-')
+          AND revoked_at IS NULL
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-'))
+          AND (
+            expires_at IS NULL
+            OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-'))
+          )
+      )
+    )
+    AND (requests.requester_id = unhex(?9,'-'))
+    AND (requests.status <> 'cancelled')
+    AND (requests.status <> 'matched')
+    AND (
+      requests.status = 'open'
+      AND requests.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-'))
+    )
+  )
+-- ?1 = "<id 1>"
+-- ?2 = "<id 2>"
+-- ?3 = "<id 3>"
+-- ?4 = "<id 4>"
+-- ?5 = "<id 5>"
+-- ?6 = "<id 4>"
+-- ?7 = "<id 2>"
+-- ?8 = "<id 2>"
+-- ?9 = "<id 4>"
+-- ?10 = "<id 2>"
+
+-- Queue a withdrawal
+INSERT INTO withdrawals (
+  withdrawal_id,
+  job_id,
+  user_id,
+  client_withdrawal_id,
+  payment_id,
+  chain,
+  asset,
+  amount,
+  to_address,
+  status,
+  created_at,
+  updated_at,
+  queued_group,
+  changed_group
+)
+SELECT unhex(?1,'-'),
+  unhex(?2,'-'),
+  unhex(?3,'-'),
+  ?4,
+  unhex(?5),
+  ?6,
+  ?7,
+  CAST(?8 AS INTEGER),
+  unhex(?9),
+  'queued',
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')),
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-')),
+  (SELECT seq FROM commit_groups WHERE group_id = unhex(?12,'-')),
+  (SELECT seq FROM commit_groups WHERE group_id = unhex(?13,'-'))
+WHERE (
+  (
+    EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?14,'-') AND frozen_at IS NULL)
+    AND EXISTS (
+      SELECT 1
+      FROM api_keys
+      WHERE api_key_id = unhex(?15,'-')
+        AND user_id = unhex(?16,'-')
+        AND revoked_at IS NULL
+        AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?17,'-'))
+        AND (
+          expires_at IS NULL
+          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?18,'-'))
+        )
+    )
+  )
+  AND (
+    NOT EXISTS (
+      SELECT 1
+      FROM withdrawals
+      WHERE user_id = unhex(?19,'-') AND client_withdrawal_id = ?20
+    )
+  )
+  AND (NOT EXISTS (SELECT 1 FROM withdrawals WHERE payment_id = unhex(?21)))
+  AND (
+    NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
+    AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?22 AND halted_at IS NOT NULL)
+  )
+  AND 1
+  AND (
+    (
+      SELECT count(*)
+      FROM (
+        SELECT 1
+        FROM withdrawals
+        WHERE user_id = unhex(?23,'-')
+          AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?24,'-')) - ?25
+        LIMIT ?26
+      )
+    ) < ?27
+  )
+  AND (
+    (
+      SELECT count(*)
+      FROM withdrawals
+      WHERE user_id = unhex(?28,'-')
+        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-')) - ?30
+        AND failure_code = 'payment_reverted'
+        AND to_address = unhex(?31)
+    ) < ?32
+  )
+  AND (
+    EXISTS (
+      SELECT 1
+      FROM accounts
+      WHERE owner = unhex(?33,'-')
+        AND asset = ?34
+        AND kind = 'available'
+        AND balance >= CAST(?35 AS INTEGER)
+    )
+  )
+  AND (
+    (
+      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?36 AS BLOB) AND asset = ?37 AND kind = 'external'), 0) - coalesce(
+        (
+          SELECT sum(amount)
+          FROM withdrawals
+          WHERE chain = ?38 AND asset = ?39 AND status IN ('queued', 'submitted')
+        ),
+        0
+      )
+    ) >= CAST(?40 AS INTEGER)
+  )
+)
+-- ?1 = "<id 1>"
+-- ?2 = "<id 2>"
+-- ?3 = "<id 3>"
+-- ?4 = "w-1"
+-- ?5 = "ed77e297609706b644d0b0e938108ea83e74f0a2c9045668dfa47cad62058ec7"
+-- ?6 = "local"
+-- ?7 = "venue_one:0x1"
+-- ?8 = "5"
+-- ?9 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?10 = "<id 4>"
+-- ?11 = "<id 4>"
+-- ?12 = "<id 4>"
+-- ?13 = "<id 4>"
+-- ?14 = "<id 3>"
+-- ?15 = "<id 5>"
+-- ?16 = "<id 3>"
+-- ?17 = "<id 4>"
+-- ?18 = "<id 4>"
+-- ?19 = "<id 3>"
+-- ?20 = "w-1"
+-- ?21 = "ed77e297609706b644d0b0e938108ea83e74f0a2c9045668dfa47cad62058ec7"
+-- ?22 = "local"
+-- ?23 = "<id 3>"
+-- ?24 = "<id 4>"
+-- ?25 = 86400000
+-- ?26 = 100
+-- ?27 = 100
+-- ?28 = "<id 3>"
+-- ?29 = "<id 4>"
+-- ?30 = 2592000000
+-- ?31 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?32 = 3
+-- ?33 = "<id 3>"
+-- ?34 = "venue_one:0x1"
+-- ?35 = "5"
+-- ?36 = "external:local"
+-- ?37 = "venue_one:0x1"
+-- ?38 = "local"
+-- ?39 = "venue_one:0x1"
+-- ?40 = "5"
+
+-- Create a deposit address
+INSERT INTO audit_events (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, at)
+SELECT unhex(?1,'-'),
+  ?2,
+  ?3,
+  unhex(?4,'-'),
+  NULL,
+  ?5,
+  ?6,
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-'))
+WHERE (
+  (
+    EXISTS (
+      SELECT 1
+      FROM users
+      WHERE user_id = unhex(?8,'-') AND frozen_at IS NULL AND session_epoch = ?9
+    )
+    AND (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')) < ?11
+  )
+  AND 1
+  AND (
+    (SELECT count(*) FROM deposit_addresses WHERE user_id = unhex(?12,'-') AND chain = ?13) = ?14
+  )
+  AND (NOT EXISTS (SELECT 1 FROM deposit_addresses WHERE chain = ?15 AND address = unhex(?16)))
+)
+RETURNING 1 AS applied
+-- ?1 = "<id 1>"
+-- ?2 = "deposit_address_created"
+-- ?3 = "session"
+-- ?4 = "<id 2>"
+-- ?5 = null
+-- ?6 = "0x3cB4C78DbD5c0F2Dc2a29F6A0Ccc56a33c759B36"
+-- ?7 = "<id 3>"
+-- ?8 = "<id 2>"
+-- ?9 = 0
+-- ?10 = "<id 3>"
+-- ?11 = 1800000000000
+-- ?12 = "<id 2>"
+-- ?13 = "local"
+-- ?14 = 0
+-- ?15 = "local"
+-- ?16 = "3cB4C78DbD5c0F2Dc2a29F6A0Ccc56a33c759B36"
+
+-- Mint an API key
+INSERT INTO audit_events (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, at)
+SELECT unhex(?1,'-'),
+  ?2,
+  ?3,
+  unhex(?4,'-'),
+  NULL,
+  ?5,
+  ?6,
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-'))
+WHERE (
+  EXISTS (
+    SELECT 1
+    FROM users
+    WHERE user_id = unhex(?8,'-') AND frozen_at IS NULL AND session_epoch = ?9
+  )
+  AND (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')) < ?11
+)
+  AND (
+    SELECT count(*)
+    FROM api_keys
+    WHERE user_id = unhex(?12,'-')
+      AND revoked_at IS NULL
+      AND (
+        expires_at IS NULL
+        OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?13,'-'))
+      )
+  ) < ?14
+RETURNING 1 AS applied
+-- ?1 = "<id 1>"
+-- ?2 = "api_key_created"
+-- ?3 = "session"
+-- ?4 = "<id 2>"
+-- ?5 = null
+-- ?6 = "<id 3>"
+-- ?7 = "<id 4>"
+-- ?8 = "<id 2>"
+-- ?9 = 0
+-- ?10 = "<id 4>"
+-- ?11 = 1800000000000
+-- ?12 = "<id 2>"
+-- ?13 = "<id 4>"
+-- ?14 = 100
+
+-- Freeze a user
+INSERT INTO audit_events (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, at)
+SELECT unhex(?1,'-'),
+  ?2,
+  ?3,
+  unhex(?4,'-'),
+  NULL,
+  ?5,
+  ?6,
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-'))
+WHERE EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?8,'-') AND frozen_at IS NULL)
+RETURNING 1 AS applied
+-- ?1 = "<id 1>"
+-- ?2 = "account_frozen"
+-- ?3 = "operator:alice"
+-- ?4 = "<id 2>"
+-- ?5 = null
+-- ?6 = "<id 2>"
+-- ?7 = "<id 3>"
+-- ?8 = "<id 2>"
+
+-- Store a signed payment
+INSERT INTO chain_transactions (
+  transaction_id,
+  chain,
+  sender,
+  nonce,
+  kind,
+  batch_no,
+  to_address,
+  data,
+  gas_limit,
+  status,
+  made_group,
+  made_at
+)
+SELECT unhex(?1,'-'),
+  ?2,
+  unhex(?3),
+  ?4,
+  ?5,
+  ?6,
+  unhex(?7),
+  unhex(?8),
+  CAST(?9 AS INTEGER),
+  'open',
+  (SELECT seq FROM commit_groups WHERE group_id = unhex(?10,'-')),
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-'))
+WHERE EXISTS (
+  SELECT 1
+  FROM payer_leases
+  WHERE chain = ?12 AND token = unhex(?13,'-') AND halted_at IS NULL
+)
+  AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ?14 AND halted_at IS NULL)
+  AND NOT EXISTS (
+    SELECT 1
+    FROM chain_transactions
+    WHERE chain = ?15 AND sender = unhex(?16) AND nonce >= ?17
+  )
+  AND NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
+  AND NOT EXISTS (
+    SELECT 1
+    FROM chain_transactions
+    WHERE chain = ?18 AND batch_no >= ?19 AND status <> 'unused'
+  )
+  AND (
+    SELECT count(*)
+    FROM json_each(?20) j
+    JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')
+    WHERE w.chain = ?21
+      AND w.status = 'queued'
+      AND NOT EXISTS (SELECT 1 FROM users u WHERE u.user_id = w.user_id AND u.frozen_at IS NOT NULL)
+      AND NOT EXISTS (
+        SELECT 1
+        FROM batch_members m
+        WHERE m.withdrawal_id = w.withdrawal_id AND m.ended_group IS NULL
+      )
+      AND NOT EXISTS (
+        SELECT 1
+        FROM chain_commands c
+        WHERE c.withdrawal_id = w.withdrawal_id AND c.kind = 'fail' AND c.done_group IS NULL
+      )
+      AND NOT EXISTS (
+        SELECT 1
+        FROM batch_members m
+        WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = ?22 AND m.ended_group IS NULL
+      )
+  ) = ?23
+-- ?1 = "<id 1>"
+-- ?2 = "local"
+-- ?3 = "19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A"
+-- ?4 = 3
+-- ?5 = "pay"
+-- ?6 = 7
+-- ?7 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?8 = "00"
+-- ?9 = "100000"
+-- ?10 = "<id 2>"
+-- ?11 = "<id 2>"
+-- ?12 = "local"
+-- ?13 = "<id 3>"
+-- ?14 = "local"
+-- ?15 = "local"
+-- ?16 = "19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A"
+-- ?17 = 3
+-- ?18 = "local"
+-- ?19 = 7
+-- ?20 = "[\"0196f0c2-0000-7000-8000-000000000002\"]"
+-- ?21 = "local"
+-- ?22 = "pay"
+-- ?23 = 1
+
+-- Store a signed void
+INSERT INTO chain_transactions (
+  transaction_id,
+  chain,
+  sender,
+  nonce,
+  kind,
+  batch_no,
+  to_address,
+  data,
+  gas_limit,
+  status,
+  made_group,
+  made_at
+)
+SELECT unhex(?1,'-'),
+  ?2,
+  unhex(?3),
+  ?4,
+  ?5,
+  ?6,
+  unhex(?7),
+  unhex(?8),
+  CAST(?9 AS INTEGER),
+  'open',
+  (SELECT seq FROM commit_groups WHERE group_id = unhex(?10,'-')),
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-'))
+WHERE EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?12 AND token = unhex(?13,'-'))
+  AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ?14 AND halted_at IS NULL)
+  AND NOT EXISTS (
+    SELECT 1
+    FROM chain_transactions
+    WHERE chain = ?15 AND sender = unhex(?16) AND nonce >= ?17
+  )
+  AND 1
+  AND (
+    SELECT count(*)
+    FROM json_each(?18) j
+    JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')
+    WHERE w.chain = ?19
+      AND w.status IN ('queued', 'submitted')
+      AND NOT EXISTS (
+        SELECT 1
+        FROM batch_members m
+        WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = ?20 AND m.ended_group IS NULL
+      )
+  ) = ?21
+-- ?1 = "<id 1>"
+-- ?2 = "local"
+-- ?3 = "19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A"
+-- ?4 = 3
+-- ?5 = "void"
+-- ?6 = null
+-- ?7 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?8 = "00"
+-- ?9 = "100000"
+-- ?10 = "<id 2>"
+-- ?11 = "<id 2>"
+-- ?12 = "local"
+-- ?13 = "<id 3>"
+-- ?14 = "local"
+-- ?15 = "local"
+-- ?16 = "19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A"
+-- ?17 = 3
+-- ?18 = "[\"0196f0c2-0000-7000-8000-000000000002\"]"
+-- ?19 = "local"
+-- ?20 = "void"
+-- ?21 = 1

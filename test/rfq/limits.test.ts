@@ -1,0 +1,168 @@
+import { applyD1Migrations } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeAll, describe, expect, it } from "vitest";
+import { externalOwner, FEES_OWNER, openExternalAccounts, post } from "../../src/ledger/post.ts";
+import { commit, newGroup } from "../../src/platform/commit.ts";
+import { config } from "../../src/platform/config.ts";
+import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { acceptQuote } from "../../src/rfq/accept-quote.ts";
+import { commitOperations } from "../../src/rfq/book-group.ts";
+import { GroupCommitter } from "../../src/rfq/group-committer.ts";
+import { openRequest } from "../../src/rfq/open-request.ts";
+import type { Operation } from "../../src/rfq/operation.ts";
+import { placeQuote } from "../../src/rfq/place-quote.ts";
+import { fund, hex, makeUser } from "../support/ledger.ts";
+import { newBook } from "../support/rfq.ts";
+
+/** A database of its own: these tests fill the fees account, or the whole database, which others share. */
+const db = env.SPARE_DB;
+const settings = config(env);
+const LIMIT = 2n ** 62n;
+/** Fees of 100 and 50 basis points. */
+const VENUE = "venue_two";
+
+beforeAll(() => applyD1Migrations(db, env.TEST_MIGRATIONS));
+
+async function apply(asset: string, operation: Operation) {
+  const group = await commitOperations(db, asset, [operation]);
+  if (!group.committed) throw new Error("the group was rolled back", { cause: group.cause });
+  return operation.result(group.effects) ?? (await operation.rejection(db));
+}
+
+/** An open Bid of a funded requester, with one quote of a funded maker at 1 USDC a token. */
+async function quotedBid(amount: bigint) {
+  const asset = newBook(VENUE);
+  const [requester, maker] = [await makeUser(db), await makeUser(db)];
+  await fund(db, requester.userId, "usdc", 2n * amount);
+  await fund(db, maker.userId, asset, amount);
+  const [requestId, quoteId] = [uuidv7(), uuidv7()];
+  const request = { asset, amount: amount.toString(), side: "Bid" } as const;
+  const opened = { requestId, ...request, disclosed: false, expiresInSecs: 300 };
+  await apply(
+    asset,
+    openRequest({ op: "open_request", actor: requester.session, ...opened }, settings),
+  );
+  const quoted = { quoteId, requestId, price: 1_000_000, expiresInSecs: 300 };
+  await apply(
+    asset,
+    placeQuote({ op: "place_quote", actor: maker.session, ...quoted }, request, settings),
+  );
+  const accept = () =>
+    apply(
+      asset,
+      acceptQuote({ op: "accept", actor: requester.session, matchId: uuidv7(), quoteId }),
+    );
+  return { asset, requester, maker, requestId, accept };
+}
+
+/** The house account of fees takes the amount from a chain of its own. */
+async function fillFees(amount: bigint): Promise<void> {
+  const group = newGroup();
+  const source = sql`SELECT ${externalOwner("fees-test")} AS from_owner, ${FEES_OWNER} AS to_owner, 'usdc' AS asset,
+    ${amount} AS amount, ${blob(hex(16))} AS ref, 0 AS line WHERE ${amount} > 0`;
+  const outcome = await commit(db, group, [
+    openExternalAccounts(source),
+    ...post(group, { reason: "deposit", step: "credit", from: "external", to: "fees", source }),
+  ]);
+  if (!outcome.committed) throw new Error("the fees account was not filled", outcome);
+}
+
+describe("an accept that a balance cannot hold", () => {
+  it("is rejected when the seller's USDC would exceed 2^62", async () => {
+    const { maker, accept } = await quotedBid(1_000n);
+    await fund(db, maker.userId, "usdc", LIMIT - 500n, "seller-test");
+
+    expect(await accept()).toMatchObject({ ok: false, problem: { code: "balance_limit" } });
+  });
+
+  it("is rejected when the buyer's tokens would exceed 2^62", async () => {
+    const { asset, requester, accept } = await quotedBid(1_000n);
+    await fund(db, requester.userId, asset, LIMIT - 500n, "buyer-test");
+
+    expect(await accept()).toMatchObject({ ok: false, problem: { code: "balance_limit" } });
+  });
+
+  it("is rejected when both fees together would exceed 2^62", async () => {
+    // Fees of 10 and 5, and room for 12: each fits alone.
+    const { requestId, accept } = await quotedBid(1_000n);
+    const row = await first<{ fees: string }>(
+      db,
+      sql`SELECT CAST(sum(balance) AS TEXT) AS fees FROM accounts WHERE owner = ${FEES_OWNER}`,
+    );
+    await fillFees(LIMIT - 12n - BigInt(row?.fees ?? 0n));
+
+    expect(await accept()).toMatchObject({ ok: false, problem: { code: "balance_limit" } });
+
+    const [request] = await all<{ status: string }>(
+      db,
+      sql`SELECT status FROM requests WHERE request_id = ${uuid(requestId)}`,
+    );
+    expect(request).toEqual({ status: "open" });
+  });
+});
+
+describe("a nearly full database", () => {
+  const groups = async () =>
+    (await first<{ n: number }>(db, sql`SELECT count(*) AS n FROM commit_groups`))?.n ?? 0;
+
+  it("rejects a request and a quote with the reason, in one commit each", async () => {
+    const { asset, maker, requester, requestId } = await quotedBid(10n);
+    const committer = new GroupCommitter(db, {
+      asset,
+      waitMs: 0,
+      maxOperations: 1,
+      onCommitted: () => Promise.resolve(),
+      onFailed: () => {},
+    });
+    await all(
+      db,
+      sql`INSERT INTO kill_switches (name, reason, since) VALUES ('storage_full', '', 0)`,
+    );
+    const before = await groups();
+    const terms = { asset, amount: "1", side: "Bid" } as const;
+
+    const results = [
+      await committer.submit(
+        openRequest(
+          {
+            op: "open_request",
+            actor: requester.session,
+            requestId: uuidv7(),
+            ...terms,
+            disclosed: false,
+            expiresInSecs: 300,
+          },
+          settings,
+        ),
+      ),
+      await committer.submit(
+        placeQuote(
+          {
+            op: "place_quote",
+            actor: maker.session,
+            quoteId: uuidv7(),
+            requestId,
+            price: 1,
+            expiresInSecs: 30,
+          },
+          terms,
+          settings,
+        ),
+      ),
+    ];
+
+    for (const result of results) {
+      expect(result).toMatchObject({
+        ok: false,
+        problem: {
+          code: "unavailable",
+          detail: expect.stringContaining("nearly full"),
+          extensions: { outcome: "none" },
+          retryAfterSecs: 60,
+        },
+      });
+    }
+    expect(await groups()).toBe(before + 2);
+  });
+});

@@ -1,0 +1,38 @@
+/** A D1 that answers every statement with no rows and records what each batch contained. */
+import { printSql } from "./print-sql.ts";
+
+type Recorded = { readonly text: string; readonly params: readonly (string | number | null)[] };
+
+export class RecordingDatabase {
+  readonly batches: Recorded[][] = [];
+
+  /** What a verb sees. It reaches `batch`, `prepare` and nothing else of D1. */
+  get d1(): D1Database {
+    const prepare = (text: string) => ({
+      bind: (...params: Recorded["params"]) => ({
+        text,
+        params,
+        all: () => Promise.resolve({ results: [] }),
+        first: () => Promise.resolve(null),
+      }),
+    });
+    const batch = (statements: Recorded[]) => {
+      this.batches.push(statements.map(({ text, params }) => ({ text, params })));
+      return Promise.resolve(statements.map(() => ({ results: [] })));
+    };
+    return Object.assign(Object.create(null), { prepare, batch });
+  }
+}
+
+/** Ids and instants differ from run to run; a snapshot shows only where each one recurs. */
+export function printStable({ text, params }: Recorded): string {
+  const names = new Map<string, string>();
+  const stable = params.map((param) => {
+    if (typeof param === "string" && /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(param)) {
+      if (!names.has(param)) names.set(param, `<id ${names.size + 1}>`);
+      return names.get(param) ?? param;
+    }
+    return param;
+  });
+  return printSql({ text, params: stable });
+}
