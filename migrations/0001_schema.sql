@@ -676,7 +676,7 @@ CREATE TABLE checked_balances (
 ) STRICT;
 
 CREATE TABLE ledger_checkpoints (
-  walk text PRIMARY KEY NOT NULL,
+  scan text PRIMARY KEY NOT NULL,
   position integer NOT NULL,
   mark text NOT NULL
 ) STRICT;

@@ -1,24 +1,35 @@
-/** One finding of the reconciliation, and how it names an account. */
+/** A difference that the reconciliation found, and how it names an account. */
 import { readUuid } from "../platform/sql.ts";
 
+/** What is wrong. docs/invariants.md explains each name to the operator who sees it. */
+export type Check =
+  | "transfer_invalid"
+  | "running_balance_broken"
+  | "balance_mismatch"
+  | "negative_balance"
+  | "clock_went_back"
+  | "pending_mismatch"
+  | "record_mismatch"
+  | "terms_mismatch"
+  | "holdings_short";
+
 export type Difference = {
-  /** The invariant that does not hold. */
-  readonly check: "J1" | "J2" | "J3" | "J4" | "J5" | "J6" | "J8" | "J9" | "S1";
+  readonly check: Check;
   /** `<owner>/<kind>/<asset>`, where the owner is a user id, `fees` or `external:<chain>`. */
   readonly account: string;
-  /** Native units, signed: what is there less what should be. */
+  /** Native units, signed: what is there less what should be there. */
   readonly amount: string;
   readonly detail: string;
 };
 
-/** An account as a row names it, and how far it is off. */
+/** The columns that identify an account in a row. */
 export type AccountRow = {
   readonly owner: string | null;
   readonly kind: string | null;
   readonly asset: string | null;
 };
 
-/** `<owner>/<kind>/<asset>`; an owner of 16 bytes is a user, any other one a name. */
+/** `<owner>/<kind>/<asset>`. An owner of 16 bytes is a user; any other owner is a name. */
 export function accountName({ owner, kind, asset }: AccountRow): string {
   if (owner === null) return "unknown account";
   const name = owner.length === 32 ? readUuid(owner) : Buffer.from(owner, "hex").toString("utf8");

@@ -15,7 +15,7 @@ import {
   type Order,
   runsOf,
 } from "./filter.ts";
-import { GIVEN_BY_OTHERS } from "./transfer-types.ts";
+import { COUNTERPARTY_CREDITS } from "./transfer-types.ts";
 
 /** Above every entry_id that JSON can carry: "from the newest on". */
 export const NEWEST = 2n ** 62n;
@@ -172,7 +172,7 @@ function ofRun(run: string, side: "from" | "to", order: Order): Sql {
   // The planner takes an index of some rows only when the query says in the index's own words that it wants no others.
   const partial =
     order === "amount" && side === "to"
-      ? sql`AND t.reason IN (${join(GIVEN_BY_OTHERS.map(reasonCode), ", ")})`
+      ? sql`AND t.reason IN (${join(COUNTERPARTY_CREDITS.map(reasonCode), ", ")})`
       : raw("");
   return sql`${raw(`t.${side}_account = ${run}.found_at AND t.reason = ${run}.reason`)} ${partial}`;
 }

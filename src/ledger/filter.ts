@@ -3,7 +3,7 @@ import { USDC } from "../assets/asset.ts";
 import { VENUES, type Venue } from "../platform/venues.ts";
 import { join, MAX_NATIVE_UNITS, raw, type Sql, sql } from "../platform/sql.ts";
 import { type Reason, reasonNumber } from "./codes.ts";
-import { GIVEN_BY_OTHERS, MOVEMENTS } from "./transfer-types.ts";
+import { COUNTERPARTY_CREDITS, TRANSFER_TYPES } from "./transfer-types.ts";
 import type { AccountKind } from "./post.ts";
 
 export type SubAccount = "available" | "pending";
@@ -28,7 +28,7 @@ export type LedgerFilter = {
 };
 
 /** The movements as their owners see them: one entry for each end that is a sub-account. */
-const ENTRIES = MOVEMENTS.flatMap(([reason, from, to]) => [
+const ENTRIES = TRANSFER_TYPES.flatMap(([reason, from, to]) => [
   ...(isSubAccount(from) ? [{ kind: from, direction: "debit" as const, reason }] : []),
   ...(isSubAccount(to) ? [{ kind: to, direction: "credit" as const, reason }] : []),
 ]);
@@ -61,7 +61,7 @@ export function runsOf(filter: LedgerFilter, order: Order): Run[] {
   ).map(({ kind, direction, reason }) => {
     const credit = direction === "credit" ? 1 : 0;
     const byDebit =
-      order === "amount" && credit === 1 && !GIVEN_BY_OTHERS.some((name) => name === reason);
+      order === "amount" && credit === 1 && !COUNTERPARTY_CREDITS.some((name) => name === reason);
     const foundAt = !byDebit ? kind : kind === "available" ? "pending" : "available";
     return { kind, credit, reason: reasonNumber(reason), incoming: byDebit ? 0 : credit, foundAt };
   });

@@ -1,63 +1,129 @@
-/** Reconciliation of the journal with itself: J1–J6. */
-import { all, join, prepare, raw, type Sql, sql } from "../platform/sql.ts";
+/**
+ * The checks of the journal against itself: transfers, running balances, balances, pending balances
+ * and the sum of each asset.
+ */
+import { all, type Expr, expr, first, join, prepare, raw, type Sql, sql } from "../platform/sql.ts";
 import { describeReason, REASONS, reasonCode, reasonNumber } from "./codes.ts";
-import { MOVEMENTS } from "./transfer-types.ts";
-import { type Difference, accountName, type AccountRow } from "./difference.ts";
+import { accountName, type AccountRow, type Check, type Difference } from "./difference.ts";
+import { TRANSFER_TYPES } from "./transfer-types.ts";
 
 /** Rows with `after < id <= upTo`. */
-export type Slice = { readonly after: number; readonly upTo: number };
+export type Chunk = { readonly after: number; readonly upTo: number };
 
-/** Differences of one kind that a slice tells by name. */
-const MAX_PER_SLICE = 100;
+/** Differences that one check of one chunk lists. */
+const MAX_PER_CHUNK = 100;
 
-/** A quote's row may be trimmed by age; the record of anything younger than this must be there. */
-const RECORDS_KEPT_MS = 86_400_000;
+/** Old quotes are deleted. A transfer that is younger than this must have its record. */
+const RECORD_RETENTION_MS = 86_400_000;
 
-/** Moves the checkpoint past a slice, with the balances that it ends on. */
-export async function passTransfers(db: D1Database, slice: Slice): Promise<void> {
-  const keep = sql`INSERT INTO checked_balances (account_id, balance)
-    SELECT account_id, coalesce(after, 0) FROM (SELECT account_id, after, max(entry_id) FROM (${entries(slice)}) GROUP BY account_id)
-    WHERE ${startsHere(slice)} ON CONFLICT (account_id) DO UPDATE SET balance = excluded.balance`;
-  const advance = sql`UPDATE ledger_checkpoints SET position = ${slice.upTo} WHERE walk = 'transfers' AND position = ${slice.after}`;
-  await db.batch([prepare(db, keep), prepare(db, advance)]);
-}
-
-export async function checkTransfers(db: D1Database, slice: Slice): Promise<Difference[]> {
-  const [odd, broken] = await Promise.all([
-    all<OddRow>(db, oddTransfers(slice)),
-    all<BrokenRow>(db, brokenChains(slice)),
+export async function checkTransfers(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+  const [invalid, broken] = await Promise.all([
+    all<InvalidRow>(db, invalidTransfers(chunk)),
+    all<BrokenRow>(db, brokenBalances(chunk)),
   ]);
   return [
-    ...unnamed(odd, slice),
-    ...unnamed(broken, slice),
-    ...odd.map((row): Difference => ({
-      check: row.fault,
+    ...unlisted(invalid, chunk),
+    ...unlisted(broken, chunk),
+    ...invalid.map((row): Difference => ({
+      check: row.failed,
       account: accountName(row),
       amount: row.amount ?? "0",
       detail: `transfer ${row.transfer_id} (${describeReason(row.reason)})`,
     })),
     ...broken.map((row): Difference => ({
-      check: "J2",
+      check: "running_balance_broken",
       account: accountName(row),
       amount: (BigInt(row.after ?? "0") - BigInt(row.expected)).toString(),
-      detail: `entry ${row.entry_id} leaves ${row.after ?? "nothing"} where ${row.expected} follows from the one before`,
+      detail: `entry ${row.entry_id} leaves ${row.after ?? "nothing"}; expected ${row.expected}`,
     })),
   ];
 }
 
-/** A slice with more differences than it names says so: the walk goes on, and only a full run comes back to it. */
-function unnamed(found: readonly unknown[], { after, upTo }: Slice): Difference[] {
-  if (found.length < MAX_PER_SLICE) return [];
-  const detail = `transfers ${after + 1} to ${upTo} have more differences than are named; resolve these, then run a full reconciliation`;
-  return [{ check: "J8", account: "all/all/all", amount: "0", detail }];
+/** Says that the list is cut. The scan moves on, so only a full reconciliation finds the others. */
+function unlisted(found: readonly unknown[], { after, upTo }: Chunk): Difference[] {
+  if (found.length < MAX_PER_CHUNK) return [];
+  const detail =
+    `transfers ${after + 1} to ${upTo} contain more differences than are listed; ` +
+    "resolve these, then run a full reconciliation";
+  return [{ check: "record_mismatch", account: "all/all/all", amount: "0", detail }];
 }
 
-type OddRow = AccountRow & {
-  readonly fault: "J1" | "J4" | "J5" | "J8";
+type InvalidRow = AccountRow & {
+  readonly failed: Check;
   readonly transfer_id: number;
   readonly reason: number;
   readonly amount: string | null;
 };
+
+/**
+ * The checks of a single transfer, the most severe first. `violated` is a condition on transfer `t`
+ * and its accounts `f` (from) and `g` (to).
+ */
+function transferChecks(): readonly { readonly check: Check; readonly violated: Expr }[] {
+  const types = join(
+    TRANSFER_TYPES.map(
+      ([reason, from, to]) => sql`(${reasonCode(reason)}, ${raw(`'${from}'`)}, ${raw(`'${to}'`)})`,
+    ),
+    ", ",
+  );
+  return [
+    {
+      check: "transfer_invalid",
+      violated: expr`f.account_id IS NULL OR g.account_id IS NULL OR f.account_id = g.account_id
+        OR f.asset <> g.asset OR typeof(t.amount) <> 'integer' OR t.amount <= 0`,
+    },
+    {
+      check: "negative_balance",
+      violated: expr`typeof(t.from_balance) <> 'integer' OR typeof(t.to_balance) <> 'integer'
+        OR (f.kind <> 'external' AND t.from_balance < 0)
+        OR (g.kind <> 'external' AND t.to_balance < 0)`,
+    },
+    {
+      check: "clock_went_back",
+      violated: expr`t.at < (SELECT p.at FROM transfers p WHERE p.transfer_id < t.transfer_id
+        ORDER BY p.transfer_id DESC LIMIT 1)`,
+    },
+    {
+      // A known type, between two users only as a trade, and for a record.
+      check: "record_mismatch",
+      violated: expr`(t.reason, f.kind, g.kind) NOT IN (VALUES ${types})
+        OR (t.reason <> ${reasonCode("trade")} AND f.kind IN ('available', 'pending')
+          AND g.kind IN ('available', 'pending') AND f.owner <> g.owner)
+        OR NOT ${hasRecord()}`,
+    },
+  ];
+}
+
+/** Transfers that fail a check, the most severe first, so that a flood of others hides none. */
+function invalidTransfers({ after, upTo }: Chunk): Sql {
+  const checks = transferChecks();
+  const failed = checks.map(({ check, violated }) => sql`WHEN ${violated} THEN ${check}`);
+  const severity = checks.map(({ check }, rank) => sql`WHEN ${check} THEN ${rank}`);
+  return sql`SELECT * FROM (
+      SELECT t.transfer_id, t.reason, CAST(t.amount AS TEXT) AS amount, hex(f.owner) AS owner,
+        f.kind, f.asset, CASE ${join(failed, " ")} END AS failed
+      FROM transfers t LEFT JOIN accounts f ON f.account_id = t.from_account
+        LEFT JOIN accounts g ON g.account_id = t.to_account
+      WHERE t.transfer_id > ${after} AND t.transfer_id <= ${upTo})
+    WHERE failed IS NOT NULL
+    ORDER BY CASE failed ${join(severity, " ")} END LIMIT ${MAX_PER_CHUNK}`;
+}
+
+function hasRecord(): Expr {
+  const trimmed = expr`t.at < (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1)
+    - ${RECORD_RETENTION_MS}`;
+  return expr`CASE t.reason
+    WHEN ${reasonCode("deposit")} THEN EXISTS (SELECT 1 FROM deposits WHERE deposit_id = t.ref)
+    WHEN ${reasonCode("withdrawal")}
+      THEN EXISTS (SELECT 1 FROM withdrawals WHERE withdrawal_id = t.ref)
+    WHEN ${reasonCode("reserve_trade")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
+    WHEN ${reasonCode("fee")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
+    WHEN ${reasonCode("trade")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
+      OR EXISTS (SELECT 1 FROM matches WHERE quote_id = t.ref)
+    ELSE EXISTS (SELECT 1 FROM quotes WHERE quote_id = t.ref)
+      OR EXISTS (SELECT 1 FROM withdrawals WHERE withdrawal_id = t.ref) OR ${trimmed} END`;
+}
+
 type BrokenRow = AccountRow & {
   readonly entry_id: number;
   readonly after: string | null;
@@ -65,166 +131,180 @@ type BrokenRow = AccountRow & {
 };
 
 /**
- * Two accounts of one asset, a positive integer amount (J1), no debt (J4), time forward (J5), a known movement of a record,
- * between two owners only by a trade (J8). The gravest come first, lest a flood of others hide them.
+ * Entries whose stored balance does not continue the account's previous one. The first entry of a
+ * chunk continues the balance at the checkpoint.
  */
-function oddTransfers({ after, upTo }: Slice): Sql {
-  const movements = join(
-    MOVEMENTS.map(
-      ([reason, from, to]) => sql`(${reasonCode(reason)}, ${raw(`'${from}'`)}, ${raw(`'${to}'`)})`,
-    ),
-    ", ",
-  );
-  return sql`SELECT * FROM (SELECT t.transfer_id, t.reason, CAST(t.amount AS TEXT) AS amount, hex(f.owner) AS owner, f.kind, f.asset,
-      CASE WHEN f.account_id IS NULL OR g.account_id IS NULL OR f.account_id = g.account_id OR f.asset <> g.asset
-          OR typeof(t.amount) <> 'integer' OR t.amount <= 0 THEN 'J1'
-        WHEN typeof(t.from_balance) <> 'integer' OR typeof(t.to_balance) <> 'integer' OR (f.kind <> 'external' AND t.from_balance < 0)
-          OR (g.kind <> 'external' AND t.to_balance < 0) THEN 'J4'
-        WHEN t.at < (SELECT p.at FROM transfers p WHERE p.transfer_id < t.transfer_id ORDER BY p.transfer_id DESC LIMIT 1) THEN 'J5'
-        WHEN (t.reason, f.kind, g.kind) NOT IN (VALUES ${movements}) THEN 'J8'
-        WHEN t.reason <> ${reasonCode("trade")} AND f.kind IN ('available', 'pending') AND g.kind IN ('available', 'pending') AND f.owner <> g.owner THEN 'J8'
-        WHEN NOT ${hasRecord()} THEN 'J8' END AS fault
-    FROM transfers t LEFT JOIN accounts f ON f.account_id = t.from_account LEFT JOIN accounts g ON g.account_id = t.to_account
-    WHERE t.transfer_id > ${after} AND t.transfer_id <= ${upTo}) WHERE fault IS NOT NULL ORDER BY fault LIMIT ${MAX_PER_SLICE}`;
-}
-
-function hasRecord(): Sql {
-  return sql`CASE t.reason
-    WHEN ${reasonCode("deposit")} THEN EXISTS (SELECT 1 FROM deposits WHERE deposit_id = t.ref)
-    WHEN ${reasonCode("withdrawal")} THEN EXISTS (SELECT 1 FROM withdrawals WHERE withdrawal_id = t.ref)
-    WHEN ${reasonCode("reserve_trade")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
-    WHEN ${reasonCode("fee")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
-    WHEN ${reasonCode("trade")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref) OR EXISTS (SELECT 1 FROM matches WHERE quote_id = t.ref)
-    ELSE EXISTS (SELECT 1 FROM quotes WHERE quote_id = t.ref) OR EXISTS (SELECT 1 FROM withdrawals WHERE withdrawal_id = t.ref)
-      OR t.at < (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) - ${RECORDS_KEPT_MS} END`;
-}
-
-/** Both sides of a slice's transfers as `account_id`, `entry_id`, `delta`, `after`. */
-function entries({ after, upTo }: Slice): Sql {
-  const within = sql`transfer_id > ${after} AND transfer_id <= ${upTo}`;
-  return sql`SELECT from_account AS account_id, 2 * transfer_id AS entry_id, -amount AS delta, from_balance AS after FROM transfers WHERE ${within}
-    UNION ALL SELECT to_account, 2 * transfer_id + 1, amount, to_balance FROM transfers WHERE ${within}`;
-}
-
-function startsHere({ after }: Slice): Sql {
-  return sql`(SELECT position FROM ledger_checkpoints WHERE walk = 'transfers') = ${after}`;
-}
-
-/** J2: each stored balance follows from the account's previous one, the slice's first from the checkpoint. */
-function brokenChains(slice: Slice): Sql {
-  return sql`SELECT e.entry_id, CAST(e.after AS TEXT) AS after, CAST(e.expected AS TEXT) AS expected, hex(a.owner) AS owner, a.kind, a.asset FROM (
-      SELECT x.*, coalesce(x.before, c.balance, 0) + x.delta AS expected FROM (
-        SELECT *, lag(after) OVER (PARTITION BY account_id ORDER BY entry_id) AS before FROM (${entries(slice)})) x
+function brokenBalances(chunk: Chunk): Sql {
+  return sql`SELECT e.entry_id, CAST(e.after AS TEXT) AS after,
+      CAST(e.expected AS TEXT) AS expected, hex(a.owner) AS owner, a.kind, a.asset
+    FROM (
+      SELECT x.*, coalesce(x.before, c.balance, 0) + x.delta AS expected
+      FROM (
+        SELECT *, lag(after) OVER (PARTITION BY account_id ORDER BY entry_id) AS before
+        FROM (${entries(chunk)})) x
       LEFT JOIN checked_balances c ON c.account_id = x.account_id) e
     LEFT JOIN accounts a ON a.account_id = e.account_id
-    WHERE e.after IS NOT e.expected AND ${startsHere(slice)} LIMIT ${MAX_PER_SLICE}`;
+    WHERE e.after IS NOT e.expected AND ${startsAtCheckpoint(chunk)} LIMIT ${MAX_PER_CHUNK}`;
 }
 
-export function accountsInTransfers({ after, upTo }: Slice): Sql {
-  const within = sql`transfer_id > ${after} AND transfer_id <= ${upTo}`;
-  return sql`SELECT from_account FROM transfers WHERE ${within} UNION SELECT to_account FROM transfers WHERE ${within}`;
+/** Both entries of each transfer of a chunk, as `account_id, entry_id, delta, after`. */
+function entries(chunk: Chunk): Sql {
+  return sql`SELECT from_account AS account_id, 2 * transfer_id AS entry_id, -amount AS delta,
+      from_balance AS after
+    FROM transfers WHERE ${within("transfer_id", chunk)}
+    UNION ALL
+    SELECT to_account, 2 * transfer_id + 1, amount, to_balance
+    FROM transfers WHERE ${within("transfer_id", chunk)}`;
 }
 
-export function accountsOf({ after, upTo }: Slice): Sql {
-  return sql`SELECT account_id FROM accounts WHERE account_id > ${after} AND account_id <= ${upTo}`;
+function startsAtCheckpoint({ after }: Chunk): Sql {
+  return sql`(SELECT position FROM ledger_checkpoints WHERE scan = 'transfers') = ${after}`;
+}
+
+export function within(column: string, { after, upTo }: Chunk): Sql {
+  return sql`${raw(column)} > ${after} AND ${raw(column)} <= ${upTo}`;
+}
+
+/** Moves the checkpoint past a chunk and stores the balances that the chunk ends with. */
+export async function advanceTransferScan(db: D1Database, chunk: Chunk): Promise<void> {
+  const store = sql`INSERT INTO checked_balances (account_id, balance)
+    SELECT account_id, coalesce(after, 0)
+    FROM (SELECT account_id, after, max(entry_id) FROM (${entries(chunk)}) GROUP BY account_id)
+    WHERE ${startsAtCheckpoint(chunk)}
+    ON CONFLICT (account_id) DO UPDATE SET balance = excluded.balance`;
+  const advance = sql`UPDATE ledger_checkpoints SET position = ${chunk.upTo}
+    WHERE scan = 'transfers' AND position = ${chunk.after}`;
+  await db.batch([prepare(db, store), prepare(db, advance)]);
+}
+
+/** The accounts of a chunk of transfers. */
+export function accountsInTransfers(chunk: Chunk): Sql {
+  return sql`SELECT from_account FROM transfers WHERE ${within("transfer_id", chunk)}
+    UNION SELECT to_account FROM transfers WHERE ${within("transfer_id", chunk)}`;
+}
+
+/** The accounts of a chunk of accounts. */
+export function accountsIn(chunk: Chunk): Sql {
+  return sql`SELECT account_id FROM accounts WHERE ${within("account_id", chunk)}`;
 }
 
 export function nextAccounts(after: number, limit: number): Sql {
-  return sql`SELECT account_id AS id FROM accounts WHERE account_id > ${after} ORDER BY account_id LIMIT ${limit}`;
+  return sql`SELECT account_id AS id FROM accounts WHERE account_id > ${after}
+    ORDER BY account_id LIMIT ${limit}`;
 }
 
-type StateRow = AccountRow & { readonly balance: string; readonly expected: string };
+type BalanceRow = AccountRow & { readonly balance: string; readonly expected: string };
 
-/** J3, J4 and J6 of a set of accounts, each as the database is now. */
+/** Checks the balances of a set of accounts as they are now. `accounts` selects their ids. */
 export async function checkAccounts(db: D1Database, accounts: Sql): Promise<Difference[]> {
   const [balances, pending] = await Promise.all([
-    all<StateRow>(db, wrongBalances(accounts)),
-    all<StateRow>(db, wrongPending(accounts)),
+    all<BalanceRow>(db, wrongBalances(accounts)),
+    all<BalanceRow>(db, wrongPending(accounts)),
   ]);
   const difference =
-    (check: "J3" | "J6", why: string) =>
-    (row: StateRow): Difference => ({
+    (check: Check, what: string) =>
+    (row: BalanceRow): Difference => ({
       check,
       account: accountName(row),
       amount: (BigInt(row.balance) - BigInt(row.expected)).toString(),
-      detail: `holds ${row.balance}; ${why} ${row.expected}`,
+      detail: `holds ${row.balance}; ${what} ${row.expected}`,
     });
   return [
-    ...balances.map(difference("J3", "its entries sum to")),
-    ...pending.map(difference("J6", "open quotes and withdrawals under way reserve")),
+    ...balances.map(difference("balance_mismatch", "its entries sum to")),
+    ...pending.map(difference("pending_mismatch", "open quotes and withdrawals in flight reserve")),
   ];
 }
 
-/** With J2, a balance equals the sum of its entries exactly when it equals what its newest entry left. */
+/**
+ * Accounts whose balance differs from what their newest entry left. As long as the running balances
+ * are sound, that is the sum of all entries.
+ */
 function wrongBalances(accounts: Sql): Sql {
   const newest = (side: "from" | "to") =>
-    raw(`(SELECT 2 * t.transfer_id + ${side === "to" ? 1 : 0} FROM transfers t INDEXED BY transfers_${side}
-    WHERE t.${side}_account = a.account_id AND t.reason = r.value ORDER BY t.transfer_id DESC LIMIT 1)`);
-  return sql`SELECT hex(owner) AS owner, kind, asset, CAST(balance AS TEXT) AS balance, CAST(expected AS TEXT) AS expected FROM (
-    SELECT a.owner, a.kind, a.asset, a.balance, coalesce((SELECT iif(n.entry & 1, t.to_balance, t.from_balance) FROM (
-        SELECT max(max(coalesce(${newest("from")}, 0), coalesce(${newest("to")}, 0))) AS entry FROM json_each(${JSON.stringify(REASONS.map(reasonNumber))}) r) n
-      JOIN transfers t ON t.transfer_id = n.entry >> 1), 0) AS expected
-    FROM accounts a WHERE a.account_id IN (${accounts}))
-    WHERE balance <> expected OR typeof(balance) <> 'integer' OR (balance < 0 AND kind <> 'external') LIMIT 100`;
+    raw(`(SELECT 2 * t.transfer_id + ${side === "to" ? 1 : 0}
+      FROM transfers t INDEXED BY transfers_${side}
+      WHERE t.${side}_account = a.account_id AND t.reason = r.value
+      ORDER BY t.transfer_id DESC LIMIT 1)`);
+  const reasons = JSON.stringify(REASONS.map(reasonNumber));
+  return sql`SELECT hex(owner) AS owner, kind, asset, CAST(balance AS TEXT) AS balance,
+      CAST(expected AS TEXT) AS expected
+    FROM (
+      SELECT a.owner, a.kind, a.asset, a.balance, coalesce((
+        SELECT iif(n.entry & 1, t.to_balance, t.from_balance)
+        FROM (
+          SELECT max(max(coalesce(${newest("from")}, 0), coalesce(${newest("to")}, 0))) AS entry
+          FROM json_each(${reasons}) r) n
+        JOIN transfers t ON t.transfer_id = n.entry >> 1), 0) AS expected
+      FROM accounts a WHERE a.account_id IN (${accounts}))
+    WHERE balance <> expected OR typeof(balance) <> 'integer'
+      OR (balance < 0 AND kind <> 'external')
+    LIMIT ${MAX_PER_CHUNK}`;
 }
 
-/** All pending accounts of the set's owners against what their open quotes and withdrawals reserve. */
+/** Compares all pending accounts of the owners with what open quotes and withdrawals reserve. */
 function wrongPending(accounts: Sql): Sql {
-  return sql`WITH owners AS MATERIALIZED (SELECT DISTINCT owner FROM accounts WHERE kind = 'pending' AND account_id IN (${accounts})),
-    held AS MATERIALIZED (
+  return sql`WITH owners AS MATERIALIZED (
+      SELECT DISTINCT owner FROM accounts WHERE kind = 'pending' AND account_id IN (${accounts})),
+    reserved AS MATERIALIZED (
       SELECT owner, asset, sum(amount) AS amount FROM (
         SELECT q.maker_id AS owner, q.reserve_asset AS asset, q.reserve AS amount
-          FROM owners o CROSS JOIN quotes q INDEXED BY quotes_open_maker ON q.maker_id = o.owner WHERE q.status = 'open'
+        FROM owners o CROSS JOIN quotes q INDEXED BY quotes_open_maker ON q.maker_id = o.owner
+        WHERE q.status = 'open'
         UNION ALL
         SELECT w.user_id, w.asset, w.amount FROM withdrawals w INDEXED BY withdrawals_open
-          WHERE w.status IN ('queued', 'submitted') AND w.user_id IN (SELECT owner FROM owners))
+        WHERE w.status IN ('queued', 'submitted') AND w.user_id IN (SELECT owner FROM owners))
       GROUP BY owner, asset)
-    SELECT hex(owner) AS owner, 'pending' AS kind, asset, CAST(sum(balance) AS TEXT) AS balance, CAST(sum(expected) AS TEXT) AS expected FROM (
-      SELECT a.owner, a.asset, a.balance, 0 AS expected FROM owners o CROSS JOIN accounts a ON a.owner = o.owner AND a.kind = 'pending'
-      UNION ALL SELECT owner, asset, 0, amount FROM held)
-    GROUP BY owner, asset HAVING sum(balance) <> sum(expected) LIMIT 100`;
+    SELECT hex(owner) AS owner, 'pending' AS kind, asset, CAST(sum(balance) AS TEXT) AS balance,
+      CAST(sum(expected) AS TEXT) AS expected
+    FROM (
+      SELECT a.owner, a.asset, a.balance, 0 AS expected
+      FROM owners o CROSS JOIN accounts a ON a.owner = o.owner AND a.kind = 'pending'
+      UNION ALL
+      SELECT owner, asset, 0, amount FROM reserved)
+    GROUP BY owner, asset HAVING sum(balance) <> sum(expected) LIMIT ${MAX_PER_CHUNK}`;
 }
 
 const ACCOUNTS_PER_PAGE = 20_000;
-/** Pages of the total that a run reads; a journal with more accounts is summed by a full run alone. */
-const PAGES_PER_RUN = 5;
+/** Pages of balances that a reconciliation sums. More accounts are summed only by a full one. */
+const MAX_PAGES = 5;
 
-/** J1 over everything: the balances at the checkpoint sum to zero for each asset. Halves, since a plain sum may overflow. */
+/** Checks that the balances at the checkpoint sum to zero for each asset. */
 export async function checkTotals(db: D1Database, full: boolean): Promise<Difference[]> {
   const totals = new Map<string, bigint>();
-  const position = async () =>
-    (
-      await all<{ position: number }>(
-        db,
-        sql`SELECT position FROM ledger_checkpoints WHERE walk = 'transfers'`,
-      )
-    )[0]?.position;
-  const start = await position();
+  const start = await transferPosition(db);
   let after = 0;
   for (let page = 0; ; page++) {
+    // In two halves, because the sum of many balances may overflow 64 bits.
     const rows = await all<{ asset: string; high: number; low: number; last: number }>(
       db,
-      sql`SELECT a.asset, sum(c.balance >> 32) AS high, sum(c.balance & 4294967295) AS low, max(c.account_id) AS last
-        FROM (SELECT * FROM checked_balances WHERE account_id > ${after} ORDER BY account_id LIMIT ${ACCOUNTS_PER_PAGE}) c
+      sql`SELECT a.asset, sum(c.balance >> 32) AS high, sum(c.balance & 4294967295) AS low,
+          max(c.account_id) AS last
+        FROM (SELECT * FROM checked_balances WHERE account_id > ${after}
+          ORDER BY account_id LIMIT ${ACCOUNTS_PER_PAGE}) c
         CROSS JOIN accounts a ON a.account_id = c.account_id GROUP BY a.asset`,
     );
     if (rows.length === 0) break;
-    for (const row of rows)
-      totals.set(
-        row.asset,
-        (totals.get(row.asset) ?? 0n) + BigInt(row.high) * 2n ** 32n + BigInt(row.low),
-      );
+    for (const { asset, high, low } of rows)
+      totals.set(asset, (totals.get(asset) ?? 0n) + BigInt(high) * 2n ** 32n + BigInt(low));
     after = Math.max(...rows.map((row) => row.last));
-    if (!full && page + 1 === PAGES_PER_RUN) return [];
+    if (!full && page + 1 === MAX_PAGES) return [];
   }
-  // Another run has moved the checkpoint meanwhile: its balances are of two moments, and it sums for itself.
-  if ((await position()) !== start) return [];
+  // Another reconciliation moved the checkpoint, so these balances are of two moments.
+  if ((await transferPosition(db)) !== start) return [];
   return [...totals]
     .filter(([, total]) => total !== 0n)
     .map(([asset, total]) => ({
-      check: "J1",
+      check: "transfer_invalid",
       account: `all/all/${asset}`,
       amount: total.toString(),
       detail: "the journal of the asset does not sum to zero",
     }));
+}
+
+async function transferPosition(db: D1Database): Promise<number | undefined> {
+  const row = await first<{ position: number }>(
+    db,
+    sql`SELECT position FROM ledger_checkpoints WHERE scan = 'transfers'`,
+  );
+  return row?.position;
 }

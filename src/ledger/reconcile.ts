@@ -1,26 +1,29 @@
 /**
- * The reconciliation: INVARIANTS.md J1–J9 and S1, checked in the database by statements that share nothing with the
- * verbs they check. It goes on from checkpoints in bounded slices, so that D1 is never held for long; each statement sees
- * one status of the database, so nothing under way looks like a difference.
+ * The reconciliation: checks the invariants J1 to J9 and S1 of docs/invariants.md in the database.
+ * Its statements share nothing with the code that they check.
  *
- * A difference is an alert that stays open until the operator resolves it, since the walk that found it has moved on.
+ * It reads bounded chunks from checkpoints, so that D1 is never blocked for long. Each statement
+ * sees one state of the database, so that operations in flight cause no differences.
+ *
+ * A difference becomes an alert that stays open until the operator resolves it, because the scan
+ * that found it has moved on.
  */
 import { NOW } from "../platform/commit.ts";
 import { log } from "../platform/log.ts";
-import { all, first, type Sql, sql } from "../platform/sql.ts";
+import { all, first, prepare, type Sql, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
+import type { Check, Difference } from "./difference.ts";
 import { checkHoldings, type HoldingsAt } from "./reconcile-holdings.ts";
 import {
   accountsInTransfers,
-  accountsOf,
+  accountsIn,
+  advanceTransferScan,
   checkAccounts,
   checkTotals,
   checkTransfers,
   nextAccounts,
-  passTransfers,
 } from "./reconcile-journal.ts";
 import { checkRecords } from "./reconcile-records.ts";
-import type { Difference } from "./difference.ts";
 
 export type { HoldingsAt } from "./reconcile-holdings.ts";
 
@@ -28,50 +31,46 @@ export type Reconciliation = {
   /** No difference is open, and everything was compared. */
   readonly ok: boolean;
   readonly checked_at: string;
-  /** The block at which each chain's holdings were compared; null where the chain could not be asked. */
+  /** The block at which each chain's holdings were compared, or null if it could not be read. */
   readonly block: Readonly<Record<string, number | null>>;
-  /** Every difference that nobody has resolved yet, whenever it was found. */
+  /** Every unresolved difference, including those that earlier reconciliations found. */
   readonly differences: readonly Difference[];
-  /** Whether the walks have reached the newest transfer and group (otherwise the next run goes on) and every chain could be asked. */
+  /**
+   * The scans have reached the newest transfer and commit group, and every chain could be read. If
+   * a scan has not, the next reconciliation continues it.
+   */
   readonly complete: boolean;
 };
 
 export type ReconcileOptions = {
-  /** Chains whose holdings are compared, by the function below; none without it. */
+  /** Chains whose holdings are compared, if `holdingsAt` is given. */
   readonly chains: readonly string[];
   readonly holdingsAt?: HoldingsAt | undefined;
-  /** Starts from the first transfer again and looks at every account. */
+  /** Starts again from the first transfer and checks every account. */
   readonly full?: boolean | undefined;
 };
 
-/** Rows a slice; one slice holds D1 for some ten milliseconds. */
-const TRANSFERS_PER_SLICE = 2_000;
-const GROUPS_PER_SLICE = 500;
-const ACCOUNTS_PER_SLICE = 2_000;
-/** Slices of each walk in one run, above what a minute of the busiest journal makes. */
-const SLICES_PER_RUN = 60;
-const SLICES_PER_FULL_RUN = 100_000;
-const MAX_SHOWN = 200;
+/** Rows a chunk. One chunk takes D1 some ten milliseconds. */
+const TRANSFERS_PER_CHUNK = 2_000;
+const GROUPS_PER_CHUNK = 500;
+const ACCOUNTS_PER_CHUNK = 2_000;
+/** Chunks of each scan in one reconciliation: more than the busiest journal fills in a minute. */
+const MAX_CHUNKS = 60;
+const MAX_CHUNKS_FULL = 100_000;
+const MAX_LISTED = 200;
 
 export async function reconcile(
   db: D1Database,
   options: ReconcileOptions,
 ): Promise<Reconciliation> {
-  const slices = options.full === true ? SLICES_PER_FULL_RUN : SLICES_PER_RUN;
-  await openWalks(db, options.full === true);
-  const transfersDone = await walkTransfers(db, slices);
-  const groupsDone = await walkGroups(db, slices);
-  await walkAccounts(db, options.full === true ? slices : 1);
-  if (transfersDone) await report(db, await checkTotals(db, options.full === true));
-  const block: Record<string, number | null> = {};
-  if (options.holdingsAt !== undefined) {
-    for (const chain of options.chains) {
-      const { differences, at, cleared } = await checkHoldings(db, chain, options.holdingsAt);
-      block[chain] = at;
-      await report(db, differences);
-      for (const account of cleared) await resolve(db, "S1", account);
-    }
-  }
+  const full = options.full === true;
+  const chunks = full ? MAX_CHUNKS_FULL : MAX_CHUNKS;
+  await openScans(db, full);
+  const transfersDone = await scanTransfers(db, chunks);
+  const groupsDone = await scanGroups(db, chunks);
+  await scanAccounts(db, full ? chunks : 1);
+  if (transfersDone) await report(db, await checkTotals(db, full));
+  const block = await compareHoldings(db, options);
   const now = await first<{ at: number }>(db, sql`SELECT ${NOW} AS at`);
   const differences = await openDifferences(db);
   const complete = transfersDone && groupsDone && Object.values(block).every((at) => at !== null);
@@ -84,125 +83,157 @@ export async function reconcile(
   };
 }
 
-type Walk = "transfers" | "groups" | "accounts";
+type Scan = "transfers" | "groups" | "accounts";
 
-async function openWalks(db: D1Database, full: boolean): Promise<void> {
-  const restart: Sql[] = full
-    ? [
-        sql`DELETE FROM checked_balances`,
-        sql`UPDATE ledger_checkpoints SET position = 0 WHERE walk IN ('transfers', 'groups', 'accounts')`,
-      ]
-    : [];
-  const open = sql`INSERT INTO ledger_checkpoints (walk, position, mark) SELECT w.value, 0, '' FROM json_each('["transfers","groups","accounts"]') w
-    WHERE NOT EXISTS (SELECT 1 FROM ledger_checkpoints c WHERE c.walk = w.value)`;
-  await db.batch(
-    [open, ...restart].map((statement) => db.prepare(statement.text).bind(...statement.params)),
-  );
+async function openScans(db: D1Database, full: boolean): Promise<void> {
+  const open = sql`INSERT INTO ledger_checkpoints (scan, position, mark)
+    SELECT s.value, 0, '' FROM json_each('["transfers","groups","accounts"]') s
+    WHERE NOT EXISTS (SELECT 1 FROM ledger_checkpoints c WHERE c.scan = s.value)`;
+  const restart = [
+    sql`DELETE FROM checked_balances`,
+    sql`UPDATE ledger_checkpoints SET position = 0
+      WHERE scan IN ('transfers', 'groups', 'accounts')`,
+  ];
+  const statements = full ? [open, ...restart] : [open];
+  await db.batch(statements.map((statement) => prepare(db, statement)));
 }
 
-async function positionOf(db: D1Database, walk: Walk): Promise<number> {
-  return (
-    (
-      await first<{ position: number }>(
-        db,
-        sql`SELECT position FROM ledger_checkpoints WHERE walk = ${walk}`,
-      )
-    )?.position ?? 0
-  );
-}
-
-/** True once the newest transfer has been checked. Two runs at once are harmless: a slice counts only from its start. */
-async function walkTransfers(db: D1Database, slices: number): Promise<boolean> {
-  for (let slice = 0; slice < slices; slice++) {
+/**
+ * Returns whether the newest transfer has been checked. Two reconciliations at once are harmless,
+ * because the checkpoint advances only from where a chunk starts.
+ */
+async function scanTransfers(db: D1Database, chunks: number): Promise<boolean> {
+  for (let count = 0; count < chunks; count++) {
     const after = await positionOf(db, "transfers");
-    const upTo = await endOf(
+    const upTo = await lastId(
       db,
-      sql`SELECT transfer_id AS id FROM transfers WHERE transfer_id > ${after} ORDER BY transfer_id LIMIT ${TRANSFERS_PER_SLICE}`,
+      sql`SELECT transfer_id AS id FROM transfers WHERE transfer_id > ${after}
+        ORDER BY transfer_id LIMIT ${TRANSFERS_PER_CHUNK}`,
     );
     if (upTo === null) return true;
     await report(db, await checkTransfers(db, { after, upTo }));
     await report(db, await checkAccounts(db, accountsInTransfers({ after, upTo })));
-    // Last: a run that dies before it looks at the slice again.
-    await passTransfers(db, { after, upTo });
+    // Last, so that a reconciliation that is interrupted before checks the chunk again.
+    await advanceTransferScan(db, { after, upTo });
   }
   return false;
 }
 
-async function walkGroups(db: D1Database, slices: number): Promise<boolean> {
-  for (let slice = 0; slice < slices; slice++) {
+async function scanGroups(db: D1Database, chunks: number): Promise<boolean> {
+  for (let count = 0; count < chunks; count++) {
     const after = await positionOf(db, "groups");
-    // By number, not by row: groups are trimmed by age, and what they opened and ended is still to be read in slices.
-    const upTo = await endOf(
+    // By number and not by row: old groups are deleted, but the records that they opened and
+    // ended must still be read in bounded chunks.
+    const upTo = await lastId(
       db,
-      sql`SELECT min(max(seq), ${after + GROUPS_PER_SLICE}) AS id FROM commit_groups HAVING max(seq) > ${after}`,
+      sql`SELECT min(max(seq), ${after + GROUPS_PER_CHUNK}) AS id FROM commit_groups
+        HAVING max(seq) > ${after}`,
     );
     if (upTo === null) return true;
     await report(db, await checkRecords(db, { after, upTo }));
-    await all(
-      db,
-      sql`UPDATE ledger_checkpoints SET position = ${upTo} WHERE walk = 'groups' AND position = ${after}`,
-    );
+    await advance(db, "groups", { from: after, to: upTo });
   }
   return false;
 }
 
-/** Every account in turn, those that no transfer has touched for years too. */
-async function walkAccounts(db: D1Database, slices: number): Promise<void> {
-  for (let slice = 0; slice < slices; slice++) {
+/** Checks all accounts in turn, including those without recent transfers. */
+async function scanAccounts(db: D1Database, chunks: number): Promise<void> {
+  for (let count = 0; count < chunks; count++) {
     const after = await positionOf(db, "accounts");
-    const upTo = await endOf(db, nextAccounts(after, ACCOUNTS_PER_SLICE));
-    if (upTo !== null) await report(db, await checkAccounts(db, accountsOf({ after, upTo })));
-    await all(
-      db,
-      sql`UPDATE ledger_checkpoints SET position = ${upTo ?? 0} WHERE walk = 'accounts' AND position = ${after}`,
-    );
+    const upTo = await lastId(db, nextAccounts(after, ACCOUNTS_PER_CHUNK));
+    if (upTo !== null) await report(db, await checkAccounts(db, accountsIn({ after, upTo })));
+    await advance(db, "accounts", { from: after, to: upTo ?? 0 });
     if (upTo === null) return;
   }
 }
 
-async function endOf(db: D1Database, slice: Sql): Promise<number | null> {
-  return (
-    (await first<{ last: number | null }>(db, sql`SELECT max(id) AS last FROM (${slice})`))?.last ??
-    null
+async function positionOf(db: D1Database, scan: Scan): Promise<number> {
+  const row = await first<{ position: number }>(
+    db,
+    sql`SELECT position FROM ledger_checkpoints WHERE scan = ${scan}`,
+  );
+  return row?.position ?? 0;
+}
+
+async function advance(
+  db: D1Database,
+  scan: Scan,
+  { from, to }: { from: number; to: number },
+): Promise<void> {
+  await all(
+    db,
+    sql`UPDATE ledger_checkpoints SET position = ${to} WHERE scan = ${scan} AND position = ${from}`,
   );
 }
 
-/** Raised once: a row that stays open, and one line in the log. */
+async function lastId(db: D1Database, chunk: Sql): Promise<number | null> {
+  const row = await first<{ last: number | null }>(db, sql`SELECT max(id) AS last FROM (${chunk})`);
+  return row?.last ?? null;
+}
+
+/** Returns the block of each chain at which its holdings were compared. */
+async function compareHoldings(
+  db: D1Database,
+  { chains, holdingsAt }: ReconcileOptions,
+): Promise<Record<string, number | null>> {
+  const blocks: Record<string, number | null> = {};
+  if (holdingsAt === undefined) return blocks;
+  for (const chain of chains) {
+    const { block, differences, cleared } = await checkHoldings(db, chain, holdingsAt);
+    blocks[chain] = block;
+    await report(db, differences);
+    for (const account of cleared) await resolve(db, "holdings_short", account);
+  }
+  return blocks;
+}
+
+/** Raises an alert for each difference that has none yet, and logs it. */
 async function report(db: D1Database, differences: readonly Difference[]): Promise<void> {
   for (const difference of differences) {
     const subject = subjectOf(difference);
     const raised = await all(
       db,
-      sql`INSERT INTO alerts (kind, subject, detail, at) SELECT 'reconciliation', ${subject}, ${JSON.stringify(difference)}, ${NOW}
-        WHERE NOT EXISTS (SELECT 1 FROM alerts WHERE kind = 'reconciliation' AND subject = ${subject} AND resolved_at IS NULL) RETURNING alert_id`,
+      sql`INSERT INTO alerts (kind, subject, detail, at)
+        SELECT 'reconciliation', ${subject}, ${JSON.stringify(difference)}, ${NOW}
+        WHERE NOT EXISTS (SELECT 1 FROM alerts
+          WHERE kind = 'reconciliation' AND subject = ${subject} AND resolved_at IS NULL)
+        RETURNING alert_id`,
     );
     if (raised.length > 0) log("error", "ledger.difference", { ...difference });
   }
 }
 
-/** What is compared again and again is one thing per account, whatever the amount; the rest is one per entry or record. */
+/** Checks that compare the same account again and again, with an amount that may change. */
+const CHECKS_OF_ACCOUNTS: ReadonlySet<Check> = new Set([
+  "balance_mismatch",
+  "pending_mismatch",
+  "holdings_short",
+]);
+
+/** The alert's key: one per account for these checks, otherwise one per entry or record. */
 function subjectOf({ check, account, detail }: Difference): string {
-  return check === "J3" || check === "J6" || check === "S1"
-    ? `${check} ${account}`
-    : `${check} ${account}: ${detail}`;
+  const subject = `${check} ${account}`;
+  return CHECKS_OF_ACCOUNTS.has(check) ? subject : `${subject}: ${detail}`;
 }
 
-async function resolve(db: D1Database, check: Difference["check"], account: string): Promise<void> {
+async function resolve(db: D1Database, check: Check, account: string): Promise<void> {
   await all(
     db,
-    sql`UPDATE alerts SET resolved_at = ${NOW} WHERE kind = 'reconciliation' AND subject = ${`${check} ${account}`} AND resolved_at IS NULL`,
+    sql`UPDATE alerts SET resolved_at = ${NOW}
+      WHERE kind = 'reconciliation' AND subject = ${`${check} ${account}`} AND resolved_at IS NULL`,
   );
 }
 
 async function openDifferences(db: D1Database): Promise<Difference[]> {
   const rows = await all<{ detail: string }>(
     db,
-    sql`SELECT detail FROM alerts WHERE kind = 'reconciliation' AND resolved_at IS NULL ORDER BY alert_id DESC LIMIT ${MAX_SHOWN}`,
+    sql`SELECT detail FROM alerts WHERE kind = 'reconciliation' AND resolved_at IS NULL
+      ORDER BY alert_id DESC LIMIT ${MAX_LISTED}`,
   );
   return rows.map((row) => readDifference(row.detail));
 }
 
-/** Written by `report` alone. */
+/** Safe cast: only `report` writes these details. */
 function readDifference(detail: string): Difference {
   return JSON.parse(detail) as Difference;
 }

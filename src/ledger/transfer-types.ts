@@ -1,9 +1,12 @@
-/** Which movements the journal knows (contract.md section 4): what readers look for, and what reconciliation allows. */
+/**
+ * The types of transfer in the journal (docs/contract.md, section 4). Reads look for these types,
+ * and the reconciliation allows no others.
+ */
 import type { Reason } from "./codes.ts";
 import type { AccountKind } from "./post.ts";
 
 /** `[reason, from, to]`. */
-export const MOVEMENTS: readonly (readonly [Reason, AccountKind, AccountKind])[] = [
+export const TRANSFER_TYPES: readonly (readonly [Reason, AccountKind, AccountKind])[] = [
   ["deposit", "external", "available"],
   ["reserve_rfq", "available", "pending"],
   ["reserve_trade", "available", "pending"],
@@ -15,5 +18,8 @@ export const MOVEMENTS: readonly (readonly [Reason, AccountKind, AccountKind])[]
   ["withdrawal", "pending", "external"],
 ];
 
-/** What somebody else gives: their credits have no debit among the owner's own accounts. Every other one has. */
-export const GIVEN_BY_OTHERS = ["deposit", "trade"] as const satisfies Reason[];
+/**
+ * Credits that come from another owner. Every other credit of a user has its debit on another
+ * account of the same user.
+ */
+export const COUNTERPARTY_CREDITS = ["deposit", "trade"] as const satisfies Reason[];

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { reasonCode, stepCode } from "../../src/ledger/codes.ts";
+import { type Reason, reasonCode, type Step, stepCode } from "../../src/ledger/codes.ts";
 import { afterAll, expect, it } from "vitest";
 import { type HoldingsAt, reconcile } from "../../src/ledger/reconcile.ts";
 import { all, blob, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
@@ -10,7 +10,7 @@ import type { Difference } from "../../src/ledger/difference.ts";
 
 const db = env.DB;
 
-/** What these tests break stays theirs: the alerts are closed and the records mended. */
+/** Closes the alerts that these tests raise, so that tests of other files see none of them. */
 afterAll(() =>
   all(
     db,
@@ -18,7 +18,10 @@ afterAll(() =>
   ),
 );
 
-/** What a run leaves open about a name. Read from the alerts: an answer shows the newest few, and other tests leave many. */
+/**
+ * Reconciles and returns the open differences about a name. Reads the alerts, because the result
+ * lists only the newest differences and other tests leave many.
+ */
 async function found(name: string, full = false): Promise<Difference[]> {
   await reconcile(db, { chains: [], full });
   const open = await all<{ detail: string }>(
@@ -31,15 +34,15 @@ async function found(name: string, full = false): Promise<Difference[]> {
   );
 }
 
-/** Runs a statement that the guards refuse, with the named guards away; this is the file being edited, not SQL being sent. */
-async function tamper(guards: string | readonly string[], statement: Sql): Promise<void> {
-  const [guard, ...others] = [guards].flat();
-  if (guard === undefined) return void (await all(db, statement));
+/** Runs a statement without the named triggers: somebody edits the database file. */
+async function tamper(triggers: string | readonly string[], statement: Sql): Promise<void> {
+  const [name, ...others] = [triggers].flat();
+  if (name === undefined) return void (await all(db, statement));
   const trigger = await first<{ sql: string }>(
     db,
-    sql`SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ${guard}`,
+    sql`SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ${name}`,
   );
-  await all(db, raw(`DROP TRIGGER ${guard}`));
+  await all(db, raw(`DROP TRIGGER ${name}`));
   try {
     await tamper(others, statement);
   } finally {
@@ -50,9 +53,27 @@ async function tamper(guards: string | readonly string[], statement: Sql): Promi
 async function account(userId: string, key: string, kind = "available"): Promise<number> {
   const row = await first<{ id: number }>(
     db,
-    sql`SELECT account_id AS id FROM accounts WHERE owner = ${uuid(userId)} AND asset = ${key} AND kind = ${kind}`,
+    sql`SELECT account_id AS id FROM accounts
+      WHERE owner = ${uuid(userId)} AND asset = ${key} AND kind = ${kind}`,
   );
   return row?.id ?? 0;
+}
+
+type Transfer = {
+  readonly from: number;
+  readonly to: number;
+  readonly amount: number;
+  readonly reason: Reason;
+  readonly ref: string;
+  readonly step: Step;
+  readonly line?: number;
+};
+
+/** The INSERT that direct SQL would send. */
+function insertTransfer({ from, to, amount, reason, ref, step, line = 0 }: Transfer): Sql {
+  return sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+    VALUES (${from}, ${to}, ${amount}, ${reasonCode(reason)}, ${uuid(ref)}, ${stepCode(step)},
+      ${line}, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1))`;
 }
 
 async function holder(amount = 100n) {
@@ -62,14 +83,14 @@ async function holder(amount = 100n) {
   return { ...user, key, deposit };
 }
 
-it("a sound journal has no differences, and a second run has nothing left to do", async () => {
+it("finds no difference in a sound journal", async () => {
   const { userId } = await holder();
   expect(await found(userId)).toEqual([]);
   const again = await reconcile(db, { chains: [] });
   expect(again.complete).toBe(true);
 });
 
-it("a balance changed in the file is named with its account and amount (J3)", async () => {
+it("reports a changed balance with its account and amount", async () => {
   const { userId, key } = await holder();
   const id = await account(userId, key);
   await tamper(
@@ -77,7 +98,7 @@ it("a balance changed in the file is named with its account and amount (J3)", as
     sql`UPDATE accounts SET balance = balance + 7 WHERE account_id = ${id}`,
   );
   expect(await found(userId, true)).toMatchObject([
-    { check: "J3", account: `${userId}/available/${key}`, amount: "7" },
+    { check: "balance_mismatch", account: `${userId}/available/${key}`, amount: "7" },
   ]);
   await tamper(
     "accounts_update",
@@ -85,7 +106,7 @@ it("a balance changed in the file is named with its account and amount (J3)", as
   );
 });
 
-it("a stored balance that does not continue the one before is named (J2), by a later full run too", async () => {
+it("reports a broken running balance in a later full reconciliation", async () => {
   const { userId, key } = await holder();
   await found(userId);
   const id = await account(userId, key);
@@ -94,7 +115,7 @@ it("a stored balance that does not continue the one before is named (J2), by a l
     sql`UPDATE transfers SET to_balance = 90 WHERE to_account = ${id}`,
   );
   const after = await found(userId, true);
-  expect(after.filter((one) => one.check === "J2")).toMatchObject([
+  expect(after.filter((one) => one.check === "running_balance_broken")).toMatchObject([
     { account: `${userId}/available/${key}`, amount: "-10" },
   ]);
   await tamper(
@@ -103,59 +124,61 @@ it("a stored balance that does not continue the one before is named (J2), by a l
   );
 });
 
-it("an amount changed in the file breaks the chain of both accounts (J2)", async () => {
+it("reports a changed amount for both accounts", async () => {
   const { userId, key } = await holder();
   const id = await account(userId, key);
   await tamper("transfers_update", sql`UPDATE transfers SET amount = 99 WHERE to_account = ${id}`);
   const names = (await found(key, true)).map((one) => `${one.check} ${one.account} ${one.amount}`);
-  expect(names).toContain(`J2 ${userId}/available/${key} 1`);
-  expect(names).toContain(`J2 external:local/external/${key} -1`);
-  expect(names.some((name) => name.startsWith("J8"))).toBe(true);
+  expect(names).toContain(`running_balance_broken ${userId}/available/${key} 1`);
+  expect(names).toContain(`running_balance_broken external:local/external/${key} -1`);
+  expect(names.some((name) => name.startsWith("record_mismatch"))).toBe(true);
   await tamper("transfers_update", sql`UPDATE transfers SET amount = 100 WHERE to_account = ${id}`);
 });
 
-it("a transfer between two assets (J1) and one that no record caused (J8) are named", async () => {
+it("reports a transfer between two assets, and one without a record", async () => {
   const { userId, key } = await holder();
   const other = await holder();
   const [mine, theirs] = [await account(userId, key), await account(other.userId, other.key)];
-  const insert = (
-    to: number,
-    ref: string,
-  ) => sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-    VALUES (${mine}, ${to}, 5, ${reasonCode("reserve_rfq")}, ${uuid(ref)}, ${stepCode("reserve")}, 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1))`;
-  await all(db, insert(await account(userId, key, "pending"), uuidv7()));
-  expect((await found(userId)).map((one) => one.check).sort()).toEqual(["J6", "J8"]);
-  await tamper("transfers_insert", insert(theirs, uuidv7()));
-  expect((await found(userId)).map((one) => one.check)).toContain("J1");
+  const reserve = { from: mine, amount: 5, reason: "reserve_rfq", step: "reserve" } as const;
+  const pending = await account(userId, key, "pending");
+  await all(db, insertTransfer({ ...reserve, to: pending, ref: uuidv7() }));
+  expect((await found(userId)).map((one) => one.check).sort()).toEqual([
+    "pending_mismatch",
+    "record_mismatch",
+  ]);
+  await tamper("transfers_insert", insertTransfer({ ...reserve, to: theirs, ref: uuidv7() }));
+  expect((await found(userId)).map((one) => one.check)).toContain("transfer_invalid");
 });
 
-it("pending without a reason is named (J6), and so is a withdrawal without its entries (J8)", async () => {
+it("reports a withdrawal that reserved nothing", async () => {
   const { userId, key } = await holder();
   const id = uuidv7();
   await all(
     db,
-    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, status,
-      created_at, updated_at, queued_group, changed_group)
-    VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, 'x', ${blob(hex(32))}, 'nowhere', ${key}, 30, ${blob(hex(20))}, 'queued', 1, 1, 1,
-      (SELECT max(seq) + 1 FROM commit_groups))`,
+    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
+        payment_id, chain, asset, amount, to_address, status, created_at, updated_at, queued_group,
+        changed_group)
+      VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, 'x', ${blob(hex(32))}, 'nowhere',
+        ${key}, 30, ${blob(hex(20))}, 'queued', 1, 1, 1,
+        (SELECT max(seq) + 1 FROM commit_groups))`,
   );
   await fund(db, userId, key, 1n);
   const differences = await found(userId, true);
   expect(differences.map((one) => `${one.check} ${one.amount} ${one.account}`).sort()).toEqual([
-    `J6 -30 ${userId}/pending/${key}`,
-    `J8 30 ${userId}/available/${key}`,
+    `pending_mismatch -30 ${userId}/pending/${key}`,
+    `record_mismatch 30 ${userId}/available/${key}`,
   ]);
-  expect(differences.find((one) => one.check === "J8")?.detail).toContain("missing");
+  expect(differences.find((one) => one.check === "record_mismatch")?.detail).toContain("missing");
   await tamper(
     "withdrawals_delete",
     sql`DELETE FROM withdrawals WHERE withdrawal_id = ${uuid(id)}`,
   );
 });
 
-it("a stored balance below zero (J4) and an instant before the one before (J5) are named", async () => {
+it("reports a negative balance, and an instant that went back", async () => {
   for (const [check, broken, sound] of [
-    ["J4", "to_balance = -1", "to_balance = 100"],
-    ["J5", "at = at - 1e12", "at = at + 1e12"],
+    ["negative_balance", "to_balance = -1", "to_balance = 100"],
+    ["clock_went_back", "at = at - 1e12", "at = at + 1e12"],
   ] as const) {
     const { userId, key } = await holder();
     const id = await account(userId, key);
@@ -177,14 +200,15 @@ it("a stored balance below zero (J4) and an instant before the one before (J5) a
   }
 });
 
-it("an entry taken out of the file is missed, from the middle (J2) and from the end (J3), and so is its deposit's (J8)", async () => {
+it("reports a removed transfer, whether in the middle or newest", async () => {
   for (const [place, check] of [
-    ["min", "J2"],
-    ["max", "J3"],
+    ["min", "running_balance_broken"],
+    ["max", "balance_mismatch"],
   ] as const) {
     const { userId, key } = await holder();
     await fund(db, userId, key, 7n);
-    const taken = sql`transfer_id = (SELECT ${raw(place)}(transfer_id) FROM transfers WHERE to_account = ${await account(userId, key)})`;
+    const taken = sql`transfer_id = (SELECT ${raw(place)}(transfer_id) FROM transfers
+      WHERE to_account = ${await account(userId, key)})`;
     await all(db, sql`CREATE TABLE taken AS SELECT * FROM transfers WHERE ${taken}`);
     await tamper("transfers_delete", sql`DELETE FROM transfers WHERE ${taken}`);
     const differences = (await found(`${userId}/available/${key}`, true)).map((one) => one.check);
@@ -193,24 +217,30 @@ it("an entry taken out of the file is missed, from the middle (J2) and from the 
       sql`INSERT INTO transfers SELECT * FROM taken`,
     );
     await all(db, raw("DROP TABLE taken"));
-    expect(differences.sort()).toEqual([check, "J8"]);
+    expect(differences.sort()).toEqual([check, "record_mismatch"].sort());
   }
 });
 
-it("a reserve that goes to somebody else's pending is named (J8)", async () => {
+it("reports a reserve into another user's pending", async () => {
   const [giver, taker] = [await holder(), await makeUser(db)];
   await fund(db, taker.userId, giver.key, 1n);
-  const ref = uuidv7();
+  const from = await account(giver.userId, giver.key);
+  const to = await account(taker.userId, giver.key, "pending");
   await all(
     db,
-    sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-      VALUES (${await account(giver.userId, giver.key)}, ${await account(taker.userId, giver.key, "pending")}, 5, ${reasonCode("reserve_rfq")},
-        ${uuid(ref)}, ${stepCode("reserve")}, 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1))`,
+    insertTransfer({
+      from,
+      to,
+      amount: 5,
+      reason: "reserve_rfq",
+      ref: uuidv7(),
+      step: "reserve",
+    }),
   );
-  expect((await found(giver.userId)).map((one) => one.check)).toContain("J8");
+  expect((await found(giver.userId)).map((one) => one.check)).toContain("record_mismatch");
 });
 
-it("a reserve given back twice is named (J7, as an entry without cause)", async () => {
+it("reports a reserve that was released twice", async () => {
   const { userId, key } = await holder();
   const maker = await makeKeyActor(db, userId);
   const open = await play.request(
@@ -223,20 +253,29 @@ it("a reserve given back twice is named (J7, as an entry without cause)", async 
   expect(await play.quote(maker, open, 500_000)).toBeDefined();
   await play.cancel(maker, key, quoteId);
   expect(await found(userId, true)).toEqual([]);
-  // Another line, and so not the transfer that the journal's key knows; the other quote's reserve pays for it.
-  const again = sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-    VALUES (${await account(userId, key, "pending")}, ${await account(userId, key)}, 10, ${reasonCode("release")}, ${uuid(quoteId)},
-      ${stepCode("end")}, 1, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1))`;
-  await all(db, again);
+  // Another line, so that the unique key does not reject it. It takes the other quote's reserve.
+  const secondRelease = insertTransfer({
+    from: await account(userId, key, "pending"),
+    to: await account(userId, key),
+    amount: 10,
+    reason: "release",
+    ref: quoteId,
+    step: "end",
+    line: 1,
+  });
+  await all(db, secondRelease);
   const differences = await found(userId, true);
-  expect(differences.map((one) => one.check).sort()).toEqual(["J6", "J8"]);
-  expect(differences.find((one) => one.check === "J8")).toMatchObject({
+  expect(differences.map((one) => one.check).sort()).toEqual([
+    "pending_mismatch",
+    "record_mismatch",
+  ]);
+  expect(differences.find((one) => one.check === "record_mismatch")).toMatchObject({
     amount: "-10",
-    detail: expect.stringContaining("without cause"),
+    detail: expect.stringContaining("unexpected"),
   });
 });
 
-it("a deposit credited without its entry is missing one (J8)", async () => {
+it("reports a deposit whose transfer has another amount", async () => {
   const { userId, deposit } = await holder();
   await tamper(
     "deposits_credited",
@@ -245,7 +284,7 @@ it("a deposit credited without its entry is missing one (J8)", async () => {
   const differences = await found(userId, true);
   expect(differences.map((one) => one.detail.replace(/^.* is /, "")).sort()).toEqual([
     "missing",
-    "there without cause",
+    "unexpected",
   ]);
   await tamper(
     "deposits_credited",
@@ -253,7 +292,7 @@ it("a deposit credited without its entry is missing one (J8)", async () => {
   );
 });
 
-it("a match at another cost than its price makes is named (J9)", async () => {
+it("reports a match whose cost does not follow its price", async () => {
   const taker = await holder();
   const maker = await makeUser(db);
   await fund(db, taker.userId, "usdc", 1_000n);
@@ -267,7 +306,7 @@ it("a match at another cost than its price makes is named (J9)", async () => {
     sql`UPDATE matches SET price = 600001 WHERE match_id = ${uuid(matchId ?? "")}`,
   );
   expect((await found(taker.userId, true)).map((one) => [one.check, one.amount])).toEqual([
-    ["J9", "-1"],
+    ["terms_mismatch", "-1"],
   ]);
   await tamper(
     "matches_update",
@@ -275,7 +314,7 @@ it("a match at another cost than its price makes is named (J9)", async () => {
   );
 });
 
-it("a difference is an alert that stays until it is resolved, raised once", async () => {
+it("raises one alert that stays open until it is resolved", async () => {
   const { userId, key } = await holder();
   const id = await account(userId, key);
   await tamper(
@@ -288,13 +327,14 @@ it("a difference is an alert that stays until it is resolved, raised once", asyn
     sql`UPDATE accounts SET balance = balance - 7 WHERE account_id = ${id}`,
   );
   expect(await found(userId, true)).toHaveLength(1);
-  const open = sql`SELECT count(*) AS n FROM alerts WHERE kind = 'reconciliation' AND resolved_at IS NULL AND subject LIKE ${`%${userId}%`}`;
+  const open = sql`SELECT count(*) AS n FROM alerts
+    WHERE kind = 'reconciliation' AND resolved_at IS NULL AND subject LIKE ${`%${userId}%`}`;
   expect(await first(db, open)).toEqual({ n: 1 });
   await all(db, sql`UPDATE alerts SET resolved_at = 1 WHERE subject LIKE ${`%${userId}%`}`);
   expect(await found(userId, true)).toEqual([]);
 });
 
-/** A chain of the test's own at a confirmed block, with 100 of an asset issued. */
+/** A new chain at a confirmed block, with 100 of an asset issued. */
 async function chainAt(block: number) {
   const chain = `c${hex(6)}`;
   const user = await makeUser(db);
@@ -302,8 +342,9 @@ async function chainAt(block: number) {
   await fund(db, user.userId, key, 100n, chain);
   await all(
     db,
-    sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number, scanned_hash, head_number, moved_group, moved_at)
-    VALUES (${chain}, ${block}, ${blob(hex(32))}, ${block}, ${blob(hex(32))}, ${block}, 1, 1)`,
+    sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number,
+        scanned_hash, head_number, moved_group, moved_at)
+      VALUES (${chain}, ${block}, ${blob(hex(32))}, ${block}, ${blob(hex(32))}, ${block}, 1, 1)`,
   );
   const at = (next: number) =>
     all(db, sql`UPDATE chain_cursors SET confirmed_number = ${next} WHERE chain = ${chain}`);
@@ -327,7 +368,7 @@ const paused = async () =>
   (await first(db, sql`SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused'`)) !==
   undefined;
 
-it("holdings are compared at the confirmed block by its hash; more than is issued is fine", async () => {
+it("compares holdings at the confirmed block, by its hash", async () => {
   const { check, key } = await chainAt(40);
   const { block, own, asked } = await check(100n);
   expect([block, own, asked[0]?.block, asked[0]?.assets]).toEqual([40, [], 40, [key]]);
@@ -335,10 +376,10 @@ it("holdings are compared at the confirmed block by its hash; more than is issue
   expect((await check(5_000n)).own).toEqual([]);
 });
 
-it("a shortfall is named at once and pauses withdrawals when a second block shows it (S1)", async () => {
+it("pauses withdrawals when a second block shows a shortfall", async () => {
   const { chain, key, at, check } = await chainAt(40);
   expect((await check(99n)).own).toMatchObject([
-    { check: "S1", account: `external:${chain}/external/${key}`, amount: "-1" },
+    { check: "holdings_short", account: `external:${chain}/external/${key}`, amount: "-1" },
   ]);
   await check(99n);
   expect(await paused()).toBe(false);
@@ -354,7 +395,7 @@ it("a shortfall is named at once and pauses withdrawals when a second block show
   await check(100n);
 });
 
-it("a chain that cannot be asked raises nothing, and leaves the verdict open: neither ok nor complete", async () => {
+it("is neither ok nor complete if a chain cannot be read", async () => {
   const { chain } = await chainAt(40);
   const result = await reconcile(db, {
     chains: [chain, "unknown"],
@@ -364,7 +405,7 @@ it("a chain that cannot be asked raises nothing, and leaves the verdict open: ne
   expect(result).toMatchObject({ ok: false, complete: false });
 });
 
-it("a chain that goes on while it is asked is asked again", async () => {
+it("reads a chain again if its confirmed block moved", async () => {
   const { chain, at } = await chainAt(40);
   let block = 40;
   const movesOn = (times: number): HoldingsAt => {
@@ -381,7 +422,7 @@ it("a chain that goes on while it is asked is asked again", async () => {
   ).toBeNull();
 });
 
-it("a payment that the vault made and the journal has not settled is no shortfall", async () => {
+it("counts a payment that the journal has not settled yet", async () => {
   const { chain, key, check } = await chainAt(40);
   const user = await first<{ owner: string }>(
     db,
@@ -390,43 +431,46 @@ it("a payment that the vault made and the journal has not settled is no shortfal
   const [id, payment] = [uuidv7(), hex(32)];
   await all(
     db,
-    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, status,
-      created_at, updated_at, queued_group, changed_group)
-    VALUES (${uuid(id)}, ${uuid(uuidv7())}, unhex(${user?.owner ?? ""}), 'p', ${blob(payment)}, ${chain}, ${key}, 30, ${blob(hex(20))}, 'submitted', 1, 1, 0, 0)`,
+    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
+        payment_id, chain, asset, amount, to_address, status, created_at, updated_at, queued_group,
+        changed_group)
+      VALUES (${uuid(id)}, ${uuid(uuidv7())}, unhex(${user?.owner ?? ""}), 'p', ${blob(payment)},
+        ${chain}, ${key}, 30, ${blob(hex(20))}, 'submitted', 1, 1, 0, 0)`,
   );
-  expect((await check(70n)).own.filter((one) => one.check === "S1")).toHaveLength(1);
+  expect((await check(70n)).own.filter((one) => one.check === "holdings_short")).toHaveLength(1);
   await all(
     db,
-    sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, block_number, block_hash, recorded_group)
-    VALUES (${chain}, ${blob(hex(32))}, 0, 'Paid', ${blob(payment)}, 40, ${blob(hex(32))}, 0)`,
+    sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id,
+        block_number, block_hash, recorded_group)
+      VALUES (${chain}, ${blob(hex(32))}, 0, 'Paid', ${blob(payment)}, 40, ${blob(hex(32))}, 0)`,
   );
-  expect((await check(70n)).own.filter((one) => one.check === "S1")).toEqual([]);
+  expect((await check(70n)).own.filter((one) => one.check === "holdings_short")).toEqual([]);
   await tamper(
     "withdrawals_delete",
     sql`DELETE FROM withdrawals WHERE withdrawal_id = ${uuid(id)}`,
   );
 });
 
-it("two runs at once find the same and leave one checkpoint", async () => {
+it("concurrent reconciliations leave one checkpoint", async () => {
   for (let i = 0; i < 3; i++) await holder();
   const { userId } = await holder();
-  const runs = await Promise.all([
+  const results = await Promise.all([
     reconcile(db, { chains: [] }),
     reconcile(db, { chains: [] }),
     reconcile(db, { chains: [] }),
   ]);
-  for (const run of runs)
-    expect(run.differences.filter((one) => one.account.includes(userId))).toEqual([]);
+  for (const result of results)
+    expect(result.differences.filter((one) => one.account.includes(userId))).toEqual([]);
   const head = await first<{ head: number; position: number }>(
     db,
     sql`SELECT (SELECT max(transfer_id) FROM transfers) AS head,
-    (SELECT position FROM ledger_checkpoints WHERE walk = 'transfers') AS position`,
+    (SELECT position FROM ledger_checkpoints WHERE scan = 'transfers') AS position`,
   );
   expect(head?.position).toBe(head?.head);
 });
 
-// Last, since every full run after it names these again.
-it("a flood of entries without cause hides nothing graver, and says that it was not all named", async () => {
+// Last, because every later full reconciliation reports these transfers again.
+it("lists severe differences first and says when a list is cut", async () => {
   const { userId, key } = await holder(1_000n);
   const [available, pending] = [await account(userId, key), await account(userId, key, "pending")];
   const { first: firstOne } = (await first<{ first: number }>(
@@ -438,8 +482,9 @@ it("a flood of entries without cause hides nothing graver, and says that it was 
   await all(
     db,
     sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-      SELECT ${available}, ${pending}, 1, ${reasonCode("reserve_rfq")}, randomblob(16), ${stepCode("reserve")}, 0,
-        (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(Array.from({ length: 150 }, () => 0))})`,
+      SELECT ${available}, ${pending}, 1, ${reasonCode("reserve_rfq")}, randomblob(16),
+        ${stepCode("reserve")}, 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1)
+      FROM json_each(${JSON.stringify(Array.from({ length: 150 }, () => 0))})`,
   );
   await tamper(
     "transfers_update",
@@ -451,7 +496,9 @@ it("a flood of entries without cause hides nothing graver, and says that it was 
     sql`UPDATE transfers SET to_balance = 150 WHERE transfer_id = ${firstOne + 149}`,
   );
   expect(
-    differences.some((one) => one.check === "J4" && one.account === `${userId}/available/${key}`),
+    differences.some(
+      (one) => one.check === "negative_balance" && one.account === `${userId}/available/${key}`,
+    ),
   ).toBe(true);
   expect(differences.some((one) => one.account === "all/all/all")).toBe(true);
 });

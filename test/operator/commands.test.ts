@@ -249,14 +249,14 @@ describe("restore and reconcile", () => {
       refused("no_open_difference", '"foo"'),
     );
     const detail = JSON.stringify({
-      check: "S1",
+      check: "holdings_short",
       account: "operator-test",
       amount: "-1",
       detail: "",
     });
     await all(
       env.DB,
-      sql`INSERT INTO alerts (kind, subject, detail, at) VALUES ('reconciliation', 'S1 operator-test', ${detail}, 1)`,
+      sql`INSERT INTO alerts (kind, subject, detail, at) VALUES ('reconciliation', 'holdings_short operator-test', ${detail}, 1)`,
     );
     expect((await order("reconcile", { resolve: "foo" })).result).toMatchObject({ resolved: 1 });
   });
