@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// @title The two kinds of asset, read and moved without trusting the token.
+/// @title The kinds of asset, read and moved without trusting the token.
 /// @dev Never copies more than 32 bytes of return data, so that a token cannot make the caller pay
 /// for a long answer.
 library Assets {
     uint8 internal constant ERC20 = 0;
     uint8 internal constant ERC1155 = 1;
+    /// The chain's own coin, which is never paid. It can be swept and rescued, because people send
+    /// it by mistake. Its token and id are zero.
+    uint8 internal constant NATIVE = 255;
 
     /// Gas for reading a balance. A proxied USDC needs about 9 000 when everything is cold.
     uint256 internal constant BALANCE_GAS = 30_000;
+
+    function isNative(uint8 kind, address token, uint256 tokenId) internal pure returns (bool) {
+        return kind == NATIVE && token == address(0) && tokenId == 0;
+    }
 
     /// @return ok false when the token did not answer with a word (no code, revert, too much gas).
     function balanceOf(uint8 kind, address token, uint256 tokenId, address holder)
@@ -17,6 +24,7 @@ library Assets {
         view
         returns (bool ok, uint256 held)
     {
+        if (kind == NATIVE) return (true, holder.balance);
         assembly ("memory-safe") {
             let call_ := mload(0x40)
             let size := 0x24
@@ -45,6 +53,12 @@ library Assets {
         internal
         returns (bool ok, bytes32 reason)
     {
+        if (kind == NATIVE) {
+            assembly ("memory-safe") {
+                ok := call(gas(), to, amount, 0x00, 0x00, 0x00, 0x00)
+            }
+            return (ok, 0);
+        }
         bytes memory data = kind == ERC20
             ? abi.encodeWithSelector(0xa9059cbb, to, amount) // transfer(address,uint256)
             // safeTransferFrom(address,address,uint256,uint256,bytes)
@@ -70,8 +84,8 @@ library Assets {
         return (size > 31 && word == 1, 0);
     }
 
-    /// @dev Transfers and then reads: ok only when this contract's holding fell by exactly `amount`.
-    /// The caller must revert on false, which undoes whatever a dishonest token did move.
+    /// @dev Transfers and then reads: ok only when this contract's holding fell by exactly
+    /// `amount`. The caller must revert on false, which undoes whatever a dishonest token did move.
     function transferExactly(
         uint8 kind,
         address token,

@@ -8,9 +8,11 @@ import {Assets} from "./Assets.sol";
 import {Forwarder} from "./Forwarder.sol";
 
 /// @title Deposit addresses: CREATE2 clones that can only pay into the vault.
-/// @notice An address depends on this factory and its salt alone, so it can be given out, and receive, before it
-/// is deployed. Only where sweeps go can change (admin, time-locked); a new vault strands no address.
-/// @dev No immutables on purpose: the deployed code is the same everywhere and can be compared by hash.
+/// @notice An address depends on this factory and its salt alone, so it can be issued, and receive,
+/// before it is deployed. Only where sweeps go can change (admin, time-locked), so that a new vault
+/// strands no address.
+/// @dev Has no immutables, so that the deployed code is the same everywhere and can be compared by
+/// hash.
 contract DepositFactory is AccessControlDefaultAdminRules {
     struct Item {
         bytes32 salt;
@@ -22,14 +24,14 @@ contract DepositFactory is AccessControlDefaultAdminRules {
 
     bytes32 public constant SWEEPER_ROLE = keccak256("SWEEPER_ROLE");
 
-    /// Gas given to one item's transfer, and kept for the rest of it (balance, clone, events).
+    /// Gas for one item's transfer, and for the rest of it (balance, clone, events).
     uint256 public constant SWEEP_GAS = 120_000;
     uint256 public constant SWEEP_RESERVE = 95_000;
     uint256 public constant SWEEP_BASE_GAS = 150_000;
     /// 75 items at their worst stay under the 2^24 gas that EIP-7825 allows a transaction.
     uint256 public constant MAX_ITEMS = 75;
 
-    /// A scheduled change that nobody executed for this long is void, so an old one is no open door.
+    /// Seconds for which a scheduled change stays executable, so that none is forgotten and open.
     uint256 public constant EXECUTE_WINDOW = 14 days;
 
     /// The code behind every deposit address: CREATE address of this factory, nonce 1.
@@ -44,9 +46,17 @@ contract DepositFactory is AccessControlDefaultAdminRules {
     uint64 public pendingVaultAt;
 
     event Swept(
-        bytes32 indexed salt, address indexed account, address indexed token, uint256 tokenId, uint256 amount
+        bytes32 indexed salt,
+        address indexed account,
+        address indexed token,
+        uint256 tokenId,
+        uint256 amount
     );
     event SweepFailed(bytes32 indexed salt, address indexed token, uint256 tokenId);
+    /// The address holds nothing, or less than the item's `minAmount`.
+    event SweepSkipped(
+        bytes32 indexed salt, address indexed token, uint256 tokenId, uint256 held
+    );
     event VaultScheduled(address indexed vault, uint256 executableAt);
     event VaultCanceled(address indexed vault);
     event VaultChanged(address indexed from, address indexed to);
@@ -58,9 +68,13 @@ contract DepositFactory is AccessControlDefaultAdminRules {
     error TooManyItems(uint256 count);
     error NotEnoughGas();
 
-    constructor(uint48 adminDelay, address admin, address sweeper, address vault_, uint32 timelock_)
-        AccessControlDefaultAdminRules(adminDelay, admin)
-    {
+    constructor(
+        uint48 adminDelay,
+        address admin,
+        address sweeper,
+        address vault_,
+        uint32 timelock_
+    ) AccessControlDefaultAdminRules(adminDelay, admin) {
         implementation = address(new Forwarder());
         _requireCode(vault_);
         vault = vault_;
@@ -74,9 +88,10 @@ contract DepositFactory is AccessControlDefaultAdminRules {
         return Clones.predictDeterministicAddress(implementation, salt, address(this));
     }
 
-    /// @notice Moves whole balances to the vault. Below `minAmount`, or empty: nothing, silently. One that fails:
-    /// SweepFailed, and the others go on. Only too little gas for an item reverts the transaction, so that
-    /// SweepFailed never means "was starved".
+    /// @notice Moves whole balances to the vault. Kind 0 is ERC-20, 1 ERC-1155, 255 the native coin
+    /// (token and id zero). Every item ends in one event: Swept, SweepSkipped, or SweepFailed with
+    /// nothing moved. Only too little gas for an item reverts the transaction, so that SweepFailed
+    /// never means that the item was starved.
     function sweep(Item[] calldata items) external onlyRole(SWEEPER_ROLE) {
         if (items.length > MAX_ITEMS) revert TooManyItems(items.length);
         address implementation_ = implementation;
@@ -112,32 +127,43 @@ contract DepositFactory is AccessControlDefaultAdminRules {
         uint256 due = pendingVaultAt;
         if (due == 0) revert NothingScheduled();
         if (block.timestamp < due) revert TooEarly(due);
-        if (block.timestamp >  due + EXECUTE_WINDOW) revert TooLate(due + EXECUTE_WINDOW);
+        if (block.timestamp > due + EXECUTE_WINDOW) revert TooLate(due + EXECUTE_WINDOW);
         emit VaultChanged(vault, pendingVault);
         vault = pendingVault;
         _clearPending();
     }
 
     function _sweep(Item calldata item, address implementation_, address vault_) private {
-        address account = Clones.predictDeterministicAddress(implementation_, item.salt, address(this));
-        if (item.kind > Assets.ERC1155) {
-            emit SweepFailed(item.salt, item.token, item.tokenId);
+        (bytes32 salt, uint8 kind, address token, uint256 tokenId) =
+            (item.salt, item.kind, item.token, item.tokenId);
+        if (kind > Assets.ERC1155 && !Assets.isNative(kind, token, tokenId)) {
+            emit SweepFailed(salt, token, tokenId);
             return;
         }
-        (bool ok, uint256 held) = Assets.balanceOf(item.kind, item.token, item.tokenId, account);
-        if (ok && (held == 0 || held < item.minAmount)) return;
+        address account =
+            Clones.predictDeterministicAddress(implementation_, salt, address(this));
+        (bool ok, uint256 held) = Assets.balanceOf(kind, token, tokenId, account);
+        if (ok && (held == 0 || held < item.minAmount)) {
+            emit SweepSkipped(salt, token, tokenId, held);
+            return;
+        }
         uint256 amount = 0;
         if (ok) {
-            if (account.code.length == 0) Clones.cloneDeterministic(implementation_, item.salt);
+            if (account.code.length == 0) Clones.cloneDeterministic(implementation_, salt);
             (ok, amount) = _forward(item, account, vault_);
         }
-        if (ok) emit Swept(item.salt, account, item.token, item.tokenId, amount);
-        else emit SweepFailed(item.salt, item.token, item.tokenId);
+        if (ok) emit Swept(salt, account, token, tokenId, amount);
+        else emit SweepFailed(salt, token, tokenId);
     }
 
-    /// Own frame, exact gas, one word back: a failing item is undone whole and cannot cost more than SWEEP_GAS.
-    function _forward(Item calldata item, address account, address vault_) private returns (bool ok, uint256 amount) {
-        bytes memory data = abi.encodeCall(Forwarder.forward, (item.kind, item.token, item.tokenId, vault_));
+    /// Its own frame, exact gas and one word back: a failing item is undone completely and cannot
+    /// cost more than SWEEP_GAS.
+    function _forward(Item calldata item, address account, address vault_)
+        private
+        returns (bool ok, uint256 amount)
+    {
+        bytes memory data =
+            abi.encodeCall(Forwarder.forward, (item.kind, item.token, item.tokenId, vault_));
         assembly ("memory-safe") {
             ok := call(SWEEP_GAS, account, 0, add(data, 0x20), mload(data), 0x00, 0x20)
             amount := mload(0x00)

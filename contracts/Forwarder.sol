@@ -5,8 +5,8 @@ import {ERC1155Holder} from "@openzeppelin/contracts/token/ERC1155/utils/ERC1155
 import {Assets} from "./Assets.sol";
 
 /// @title The code behind every deposit address: holds, and moves only when the factory calls it.
-/// @notice Deposit addresses are minimal proxies of the one Forwarder that the factory created. They
-/// have no storage, so there is nothing to initialise and no first caller to fear.
+/// @notice Deposit addresses are minimal proxies of the one Forwarder that the factory created.
+/// They have no storage, so there is nothing to initialise and no first caller to fear.
 contract Forwarder is ERC1155Holder {
     address public immutable factory;
 

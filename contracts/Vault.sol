@@ -12,9 +12,9 @@ import {RollingLimit, RollingLimits} from "./RollingLimit.sol";
 
 /// @title Holds customers' assets and pays withdrawals, each id at most once.
 /// @notice A payment ends as Paid or Failed, permanently, or is Skipped, which leaves its id
-/// untouched. Each payment runs in its own call frame, which reverts unless the vault's holding fell
-/// by exactly the amount. Failed therefore means that nothing moved, and Paid that the amount moved,
-/// whatever the token or the recipient did.
+/// untouched. Each payment runs in its own call frame, which reverts unless the vault's holding
+/// fell by exactly the amount. Failed therefore means that nothing moved, and Paid that the amount
+/// moved, whatever the token or the recipient did.
 /// @dev Has no immutables, so that the deployed code is the same everywhere and can be compared by
 /// hash.
 contract Vault is
@@ -126,12 +126,16 @@ contract Vault is
     address public predecessor;
 
     address public successor;
-    /// When `migrate` can run (seconds since 1970); 0 when nothing is scheduled.
+    /// When `migrate` can first run (seconds since 1970); 0 when nothing is scheduled.
     uint64 public migrationAt;
+    /// Whether this vault has handed over to its successor. Permanent: it never pays or voids
+    /// again.
+    bool public retired;
 
     mapping(bytes32 id => uint8) private _states;
     mapping(bytes32 key => RollingLimit) private _limits;
     mapping(bytes32 key => PendingLimit) private _pendingLimits;
+    mapping(bytes32 key => uint64) private _rescues;
 
     event Paid(
         bytes32 indexed id,
@@ -161,8 +165,32 @@ contract Vault is
     event LimitCanceled(address indexed token, uint8 indexed kind, uint256 indexed tokenId);
     event MigrationScheduled(address indexed successor, uint256 executableAt);
     event MigrationCanceled(address indexed successor);
+    event Retired(address indexed successor);
     event Migrated(
         address indexed successor, address indexed token, uint256 tokenId, uint256 amount
+    );
+
+    event RescueScheduled(
+        address indexed token,
+        uint256 indexed tokenId,
+        address indexed to,
+        uint8 kind,
+        uint256 amount,
+        uint256 executableAt
+    );
+    event RescueCanceled(
+        address indexed token,
+        uint256 indexed tokenId,
+        address indexed to,
+        uint8 kind,
+        uint256 amount
+    );
+    event Rescued(
+        address indexed token,
+        uint256 indexed tokenId,
+        address indexed to,
+        uint8 kind,
+        uint256 amount
     );
 
     error WrongBatch(uint256 expected);
@@ -175,6 +203,11 @@ contract Vault is
     error InvalidAsset();
     error LimitTooHigh(uint256 amount);
     error NotAContract(address account);
+    error NotASuccessor(address account);
+    error PredecessorActive(address predecessor);
+    error VaultRetired();
+    error HasLimit(address token);
+    error InvalidRecipient(address to);
     error NothingScheduled();
     error TooEarly(uint256 executableAt);
     error TooLate(uint256 expiredAt);
@@ -189,16 +222,24 @@ contract Vault is
     ) AccessControlDefaultAdminRules(adminDelay, admin) {
         if (payer != address(0)) _grantRole(PAYER_ROLE, payer);
         if (pauser != address(0)) _grantRole(PAUSER_ROLE, pauser);
-        if (predecessor_ != address(0)) _requireCode(predecessor_);
+        if (predecessor_ != address(0)) {
+            _requireCode(predecessor_);
+            // Reverts as well if it is no vault.
+            if (Vault(payable(predecessor_)).retired()) revert VaultRetired();
+        }
         timelock = timelock_;
         predecessor = predecessor_;
     }
 
+    /// @notice Accepts the native coin, which the factory sweeps here so that it can be rescued.
+    receive() external payable {}
+
     // ---------------------------------------------------------------------------------- payments
 
     /// @notice Pays a batch. Reverts as a whole and marks nothing if `batchNo` is wrong, `deadline`
-    /// (seconds since 1970, inclusive) has passed, the vault is paused, or too little gas is left
-    /// for a payment. Otherwise every payment ends in one event.
+    /// (seconds since 1970, inclusive) has passed, the vault is paused or retired, its predecessor
+    /// has not retired for it, or too little gas is left for a payment. Otherwise every payment
+    /// ends in one event.
     function pay(uint256 batchNo, uint256 deadline, Payment[] calldata payments)
         external
         onlyRole(PAYER_ROLE)
@@ -212,6 +253,7 @@ contract Vault is
         if (count == 0 || count > MAX_PAYMENTS) revert BadCount(count);
         nextBatchNo = uint64(batchNo + 1);
         address predecessor_ = predecessor;
+        _requireTakenOver(predecessor_);
         Charge memory charge;
         Probes memory probes;
         for (uint256 i = 0; i < count; ++i) {
@@ -220,10 +262,12 @@ contract Vault is
     }
 
     /// @notice Makes ids permanently unpayable. Leaves ids that are already done as they are and
-    /// reports their outcome. Works while paused.
+    /// reports their outcome. Works while paused, but not once retired: another vault decides then.
     function void(bytes32[] calldata ids) external onlyRole(PAYER_ROLE) nonReentrant {
+        if (retired) revert VaultRetired();
         if (ids.length == 0 || ids.length > MAX_VOIDS) revert BadCount(ids.length);
         address predecessor_ = predecessor;
+        _requireTakenOver(predecessor_);
         for (uint256 i = 0; i < ids.length; ++i) {
             bytes32 id = ids[i];
             uint8 done = _state(id, predecessor_);
@@ -376,23 +420,35 @@ contract Vault is
         }
     }
 
+    /// Two vaults that could both pay or void would each believe an id open that the other has
+    /// done. The predecessor retires for one successor and for ever, so only one of them can at any
+    /// time.
+    function _requireTakenOver(address predecessor_) private view {
+        if (predecessor_ == address(0)) return;
+        if (Vault(payable(predecessor_)).retiredFor() != address(this)) {
+            revert PredecessorActive(predecessor_);
+        }
+    }
+
     /// ERC-20 has no ids: another id would be another limit for the same money.
     function _isValid(Payment calldata payment) private pure returns (bool) {
         uint8 kind = payment.kind;
-        return
-            payment.amount != 0 && (kind == ERC1155 || (kind == ERC20 && payment.tokenId == 0));
+        return payment.amount != 0
+            && (kind == ERC1155 || (kind == ERC20 && payment.tokenId == 0));
     }
 
     function _state(bytes32 id, address predecessor_) private view returns (uint8 result) {
         result = _states[id];
-        if (result == NONE && predecessor_ != address(0)) result = Vault(predecessor_).state(id);
+        if (result == NONE && predecessor_ != address(0)) {
+            result = Vault(payable(predecessor_)).state(id);
+        }
     }
 
     // ------------------------------------------------------------------------------------ limits
 
-    /// @notice Sets a limit of one of the six kinds. `tokenId` is 0 except for kind ERC1155. A token
-    /// whose limit was never set cannot be paid. Lowering, and the first setting of a token, take
-    /// effect at once. Raising waits for the time lock and `applyLimit`.
+    /// @notice Sets a limit of one of the six kinds. `tokenId` is 0 except for kind ERC1155. A
+    /// token whose limit was never set cannot be paid. Lowering, and the first setting of a token,
+    /// take effect at once. Raising waits for the time lock and `applyLimit`.
     function setLimit(address token, uint8 kind, uint256 tokenId, uint256 amount)
         external
         onlyRole(DEFAULT_ADMIN_ROLE)
@@ -503,8 +559,8 @@ contract Vault is
         limit = _limits[key];
         // `cap` is still the rolling limit that an unset cap per transaction derives from.
         cap = limit.isSet() ? limit.cap() : _share(cap);
-        // Transient storage ends with the transaction, not with the call: a payer that is a contract
-        // gains nothing by calling `pay` several times.
+        // Transient storage ends with the transaction, not with the call: a payer that is a
+        // contract gains nothing by calling `pay` several times.
         uint256 sum;
         assembly ("memory-safe") {
             sum := tload(key)
@@ -514,8 +570,8 @@ contract Vault is
         return sum <= cap;
     }
 
-    /// Only Paid counts. No limit can have changed since `_fitsLimits`, because whatever changes one
-    /// is guarded against reentrancy.
+    /// Only Paid counts. No limit can have changed since `_fitsLimits`, because whatever changes
+    /// one is guarded against reentrancy.
     function _spend(uint8 kind, Charge memory charge) private {
         _limits[charge.key] = charge.left;
         if (kind == ERC1155) _limits[charge.totalKey] = charge.totalLeft;
@@ -599,14 +655,26 @@ contract Vault is
         _pause();
     }
 
-    /// @notice Only the admin resumes, so that a stolen pauser key can at most stop payments.
+    /// @notice Only the admin resumes, so that a stolen pauser key can at most stop payments. A
+    /// retired vault stays paused.
     function unpause() external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (retired) revert VaultRetired();
         _unpause();
     }
 
-    /// @notice Announces the vault that will take over everything held here.
+    /// @notice The vault that has taken over permanently; zero while this one can still pay.
+    function retiredFor() external view returns (address) {
+        return retired ? successor : address(0);
+    }
+
+    /// @notice Announces the vault that will take over. It must have been deployed with this one as
+    /// its predecessor, so that it honours the ids that are done here.
     function scheduleMigration(address successor_) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (retired) revert VaultRetired();
         _requireCode(successor_);
+        if (Vault(payable(successor_)).predecessor() != address(this)) {
+            revert NotASuccessor(successor_);
+        }
         if (migrationAt != 0) emit MigrationCanceled(successor);
         uint64 due = uint64(block.timestamp + timelock);
         successor = successor_;
@@ -615,14 +683,16 @@ contract Vault is
     }
 
     function cancelMigration() external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (retired) revert VaultRetired();
         if (migrationAt == 0) revert NothingScheduled();
         emit MigrationCanceled(successor);
         successor = address(0);
         migrationAt = 0;
     }
 
-    /// @notice Moves whole holdings to the scheduled successor, while paused, after the time lock,
-    /// in any number of calls within EXECUTE_WINDOW. A call that fails for one asset moves none.
+    /// @notice Moves whole holdings to the scheduled successor, while paused and after the time
+    /// lock. The first call retires this vault and must fall within EXECUTE_WINDOW. Later calls
+    /// move what arrives afterwards, at any time. A call that fails for one asset moves none.
     /// Assets that are not held are passed over.
     function migrate(Asset[] calldata assets)
         external
@@ -630,12 +700,19 @@ contract Vault is
         whenPaused
         nonReentrant
     {
-        _requireDue(migrationAt);
+        if (!retired) {
+            _requireDue(migrationAt);
+            // This vault's own predecessor could still pay; retiring would hide it from the
+            // successor.
+            _requireTakenOver(predecessor);
+            retired = true;
+            emit Retired(successor);
+        }
         for (uint256 i = 0; i < assets.length; ++i) {
             Asset calldata asset = assets[i];
             (uint8 kind, address token, uint256 tokenId) =
                 (asset.kind, asset.token, asset.tokenId);
-            if (kind > ERC1155) revert InvalidAsset();
+            if (!_isAsset(kind, token, tokenId)) revert InvalidAsset();
             (bool ok, uint256 held) = Assets.balanceOf(kind, token, tokenId, address(this));
             if (!ok) revert TransferFailed(0);
             if (held == 0) continue;
@@ -645,6 +722,83 @@ contract Vault is
             emit Migrated(successor, token, tokenId, held);
         }
     }
+
+    // ---------------------------------------------------------------------------------- rescuing
+
+    /// @notice Announces that a mistaken transfer will be sent on: a token of which no limit was
+    /// ever set, so that it cannot be paid, or the native coin (kind 255, token and id zero).
+    function scheduleRescue(Asset calldata asset, address to, uint256 amount)
+        external
+        onlyRole(DEFAULT_ADMIN_ROLE)
+    {
+        _requireRescuable(asset);
+        if (to == address(0) || to == address(this)) revert InvalidRecipient(to);
+        uint64 due = uint64(block.timestamp + timelock);
+        _rescues[_rescueKey(asset, to, amount)] = due;
+        emit RescueScheduled(asset.token, asset.tokenId, to, asset.kind, amount, due);
+    }
+
+    function cancelRescue(Asset calldata asset, address to, uint256 amount)
+        external
+        onlyRole(DEFAULT_ADMIN_ROLE)
+    {
+        bytes32 key = _rescueKey(asset, to, amount);
+        if (_rescues[key] == 0) revert NothingScheduled();
+        delete _rescues[key];
+        emit RescueCanceled(asset.token, asset.tokenId, to, asset.kind, amount);
+    }
+
+    /// @notice Sends on what was announced, after the time lock and within EXECUTE_WINDOW. Works
+    /// while paused and once retired. Refused if a limit of the token was set in the meantime.
+    function rescue(Asset calldata asset, address to, uint256 amount)
+        external
+        onlyRole(DEFAULT_ADMIN_ROLE)
+        nonReentrant
+    {
+        _requireRescuable(asset);
+        bytes32 key = _rescueKey(asset, to, amount);
+        _requireDue(_rescues[key]);
+        delete _rescues[key];
+        (bool ok, bytes32 reason) =
+            Assets.transfer(asset.kind, asset.token, asset.tokenId, amount, to);
+        if (!ok) revert TransferFailed(reason);
+        emit Rescued(asset.token, asset.tokenId, to, asset.kind, amount);
+    }
+
+    /// @return when this rescue can run (seconds since 1970); 0 when it is not scheduled.
+    function rescueAt(Asset calldata asset, address to, uint256 amount)
+        external
+        view
+        returns (uint256)
+    {
+        return _rescues[_rescueKey(asset, to, amount)];
+    }
+
+    /// A limit of any kind, 0 too, marks the token as one that customers may own.
+    function _requireRescuable(Asset calldata asset) private view {
+        (uint8 kind, address token, uint256 tokenId) = (asset.kind, asset.token, asset.tokenId);
+        if (!_isAsset(kind, token, tokenId)) revert InvalidAsset();
+        if (kind == Assets.NATIVE) return;
+        for (uint8 limit = 0; limit <= ERC1155_TRANSACTION; ++limit) {
+            bytes32 key = _limitKey(token, limit, limit == ERC1155 ? tokenId : 0);
+            if (_limits[key].isSet()) revert HasLimit(token);
+        }
+    }
+
+    function _rescueKey(Asset calldata asset, address to, uint256 amount)
+        private
+        pure
+        returns (bytes32)
+    {
+        return keccak256(abi.encode(asset.kind, asset.token, asset.tokenId, to, amount));
+    }
+
+    function _isAsset(uint8 kind, address token, uint256 tokenId) private pure returns (bool) {
+        return kind == ERC1155 || (kind == ERC20 && tokenId == 0)
+            || Assets.isNative(kind, token, tokenId);
+    }
+
+    // ------------------------------------------------------------------------------------ shared
 
     function _requireDue(uint256 due) private view {
         if (due == 0) revert NothingScheduled();

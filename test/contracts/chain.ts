@@ -38,6 +38,7 @@ export const KIND = {
   erc1155Total: 3,
   erc20Transaction: 4,
   erc1155Transaction: 5,
+  native: 255,
 } as const;
 export const STATE = { none: 0, paid: 1, failed: 2, voided: 3 } as const;
 export const REASON = { alreadyDone: 1, short: 2, overLimit: 3, invalid: 4, refused: 5 } as const;
@@ -308,6 +309,18 @@ export async function vaultWorld(
     hostile,
     recipient,
   };
+}
+
+/** Retires `from` for `to`, which names it as its predecessor. For vaults without a time lock. */
+export async function handOver(
+  chain: Chain,
+  from: ContractRef,
+  to: ContractRef,
+  assets: readonly { kind: number; token: Address; tokenId: bigint }[] = [],
+): Promise<Result> {
+  await chain.send(chain.admin, from, "scheduleMigration", [to.address]);
+  await chain.send(chain.pauser, from, "pause");
+  return chain.send(chain.admin, from, "migrate", [assets]);
 }
 
 /** The outcome of each payment in order. */

@@ -8,6 +8,7 @@ import { limitTests } from "./limits.ts";
 import { migrationTests } from "./migration.ts";
 import { modelTests } from "./model.ts";
 import { payTests } from "./pay.ts";
+import { rescueTests } from "./rescue.ts";
 
 // The gas scans send hundreds of transactions each; a loaded machine takes its time.
 vi.setConfig({ testTimeout: 60_000 });
@@ -19,6 +20,7 @@ describe("Vault: paying and voiding", () => payTests(chain));
 describe("Vault: hostile tokens and recipients", () => hostileTests(chain));
 describe("Vault: limits", () => limitTests(chain));
 describe("Vault: roles, pause, migration", () => migrationTests(chain));
+describe("Vault: rescue", () => rescueTests(chain));
 describe("DepositFactory", () => factoryTests(chain));
 describe("gas limits", () => gasTests(chain));
 describe("random sequences", () => modelTests(chain));

@@ -7,6 +7,7 @@ import {
   type Result,
   type VaultWorld,
   deployFactory,
+  handOver,
   id32,
   outcomesOf,
   vaultWorld,
@@ -91,7 +92,10 @@ export function gasTests(chain: Chain): void {
   async function thirdVault(options: { rich?: bigint } = {}) {
     const first = await vaultWorld(chain, { rich: 0n });
     const second = await vaultWorld(chain, { predecessor: first.vault.address, rich: 0n });
-    return vaultWorld(chain, { predecessor: second.vault.address, ...options });
+    const third = await vaultWorld(chain, { predecessor: second.vault.address, ...options });
+    await handOver(chain, first.vault, second.vault);
+    await handOver(chain, second.vault, third.vault);
+    return third;
   }
   /** Pays with the gas limit that the vault computes, and no more. */
   async function payExactly(world: VaultWorld, erc20: bigint, payments: Payment[]) {
@@ -186,9 +190,8 @@ export function gasTests(chain: Chain): void {
     ).toBeLessThan(QUARTER_OF_A_BLOCK);
   });
 
-  it("voidGasLimit suffices for 1 and for 200 new ids behind a predecessor", async () => {
-    const first = await vaultWorld(chain, { rich: 0n });
-    const { vault } = await vaultWorld(chain, { predecessor: first.vault.address, rich: 0n });
+  it("voidGasLimit suffices for 1 and for 200 new ids behind two predecessors", async () => {
+    const { vault } = await thirdVault({ rich: 0n });
     for (const count of [1, 200]) {
       const gas = await chain.read<bigint>(vault, "voidGasLimit", [BigInt(count)]);
       const result = await chain.trySend(

@@ -1,5 +1,18 @@
+import type { Address } from "viem";
 import { expect, it } from "vitest";
-import { type Chain, KIND, REASON, STATE, id32, someone, vaultWorld } from "./chain.ts";
+import {
+  type Chain,
+  KIND,
+  REASON,
+  type Result,
+  STATE,
+  type VaultWorld,
+  ZERO,
+  handOver,
+  id32,
+  someone,
+  vaultWorld,
+} from "./chain.ts";
 
 const DAY = 86_400;
 const UNAUTHORIZED = "AccessControlUnauthorizedAccount";
@@ -60,76 +73,96 @@ export function migrationTests(chain: Chain): void {
     expect(await chain.read(vault, "defaultAdmin")).toBe(stranger);
   });
 
-  it("everything moves to the announced successor only: paused, after the time lock, by the admin", async () => {
+  const usdcOf = (world: VaultWorld) => ({
+    kind: KIND.erc20,
+    token: world.usdc.address,
+    tokenId: 0n,
+  });
+  const names = ({ events }: Result) => events.map(({ eventName }) => eventName);
+
+  it("holdings move to the announced successor: paused, after the time lock, by the admin", async () => {
     const world = await vaultWorld(chain, { timelockSecs: DAY, rich: 500n });
     const next = await vaultWorld(chain, { predecessor: world.vault.address, rich: 0n });
+    await chain.client.setBalance({ address: world.vault.address, value: 30n });
     const assets = [
-      { kind: KIND.erc20, token: world.usdc.address, tokenId: 0n },
+      usdcOf(world),
       { kind: KIND.erc1155, token: world.outcomes.address, tokenId: 7n },
       { kind: KIND.erc1155, token: world.outcomes.address, tokenId: 8n },
+      { kind: KIND.native, token: ZERO, tokenId: 0n },
     ];
     const migrate = () => chain.revertOf(admin, world.vault, "migrate", [assets]);
     expect(await migrate()).toBe("ExpectedPause");
     await chain.send(pauser, world.vault, "pause");
     expect(await migrate()).toBe("NothingScheduled");
-    expect(
-      (await chain.send(admin, world.vault, "scheduleMigration", [next.vault.address])).events.map(
-        ({ eventName }) => eventName,
-      ),
-    ).toEqual(["MigrationScheduled"]);
+    const scheduled = await chain.send(admin, world.vault, "scheduleMigration", [
+      next.vault.address,
+    ]);
+    expect(names(scheduled)).toEqual(["MigrationScheduled"]);
     expect(await migrate()).toBe("TooEarly");
     await chain.pass(DAY);
     expect(await chain.revertOf(stranger, world.vault, "migrate", [assets])).toBe(UNAUTHORIZED);
     const result = await chain.send(admin, world.vault, "migrate", [assets]);
     expect(result.events.map(({ eventName, args }) => [eventName, args["amount"]])).toEqual([
+      ["Retired", undefined],
       ["Migrated", 500n],
       ["Migrated", 500n],
+      ["Migrated", 30n],
     ]);
-    expect([
-      await world.usdcOf(world.vault.address),
-      await world.usdcOf(next.vault.address),
-    ]).toEqual([0n, 500n]);
-    expect([
-      await world.outcomeOf(world.vault.address),
-      await world.outcomeOf(next.vault.address),
-    ]).toEqual([0n, 500n]);
+    const held = async (holder: Address) => [
+      await world.usdcOf(holder),
+      await world.outcomeOf(holder),
+      await chain.client.getBalance({ address: holder }),
+    ];
+    expect(await held(world.vault.address)).toEqual([0n, 0n, 0n]);
+    expect(await held(next.vault.address)).toEqual([500n, 500n, 30n]);
   });
 
-  it("a migration can be cancelled, is replaced by the next, and does not stay open for ever", async () => {
+  it("a migration can be cancelled or replaced, and lapses", async () => {
     const world = await vaultWorld(chain, { timelockSecs: DAY });
-    const names = async (functionName: string, args: unknown[] = []) =>
-      (await chain.send(admin, world.vault, functionName, args)).events.map(
-        ({ eventName }) => eventName,
-      );
-    await names("scheduleMigration", [world.vault.address]);
-    expect(await names("scheduleMigration", [world.usdc.address])).toEqual([
+    const predecessor = world.vault.address;
+    const one = (await vaultWorld(chain, { predecessor, rich: 0n })).vault.address;
+    const two = (await vaultWorld(chain, { predecessor, rich: 0n })).vault.address;
+    const send = async (functionName: string, args: unknown[] = []) =>
+      names(await chain.send(admin, world.vault, functionName, args));
+    await send("scheduleMigration", [one]);
+    expect(await send("scheduleMigration", [two])).toEqual([
       "MigrationCanceled",
       "MigrationScheduled",
     ]);
-    expect(await names("cancelMigration")).toEqual(["MigrationCanceled"]);
+    expect(await send("cancelMigration")).toEqual(["MigrationCanceled"]);
     expect(await chain.revertOf(admin, world.vault, "cancelMigration")).toBe("NothingScheduled");
-    await names("scheduleMigration", [world.usdc.address]);
+    await send("scheduleMigration", [one]);
     await chain.send(pauser, world.vault, "pause");
     await chain.pass(16 * DAY);
     expect(await chain.revertOf(admin, world.vault, "migrate", [[]])).toBe("TooLate");
     for (const account of [stranger, payer, pauser]) {
-      expect(
-        await chain.revertOf(account, world.vault, "scheduleMigration", [world.usdc.address]),
-      ).toBe(UNAUTHORIZED);
+      expect(await chain.revertOf(account, world.vault, "scheduleMigration", [one])).toBe(
+        UNAUTHORIZED,
+      );
       expect(await chain.revertOf(account, world.vault, "cancelMigration")).toBe(UNAUTHORIZED);
     }
-    expect(await chain.revertOf(admin, world.vault, "scheduleMigration", [someone()])).toBe(
-      "NotAContract",
-    );
+  });
+
+  it("a successor must be a vault that names this one as its predecessor", async () => {
+    const world = await vaultWorld(chain, { rich: 0n });
+    const other = await vaultWorld(chain, { rich: 0n });
+    const next = await vaultWorld(chain, { predecessor: other.vault.address, rich: 0n });
+    const revertOf = (successor: Address) =>
+      chain.revertOf(admin, world.vault, "scheduleMigration", [successor]);
+    expect(await revertOf(someone())).toBe("NotAContract");
+    expect(await revertOf(other.vault.address)).toBe("NotASuccessor");
+    expect(await revertOf(next.vault.address)).toBe("NotASuccessor");
+    await expect(
+      chain.send(admin, world.vault, "scheduleMigration", [world.usdc.address]),
+    ).rejects.toThrow();
   });
 
   it("migrating an asset that does not move reverts as a whole", async () => {
     const world = await vaultWorld(chain);
-    await chain.send(admin, world.vault, "scheduleMigration", [
-      (await vaultWorld(chain)).vault.address,
-    ]);
+    const next = await vaultWorld(chain, { predecessor: world.vault.address, rich: 0n });
+    await chain.send(admin, world.vault, "scheduleMigration", [next.vault.address]);
     await chain.send(pauser, world.vault, "pause");
-    const good = { kind: KIND.erc20, token: world.usdc.address, tokenId: 0n };
+    const good = usdcOf(world);
     for (const mode of ["LIES", "REVERTS", "BALANCE_REVERTS"]) {
       const token = await world.hostile(mode);
       expect(
@@ -138,12 +171,83 @@ export function migrationTests(chain: Chain): void {
         ]),
       ).toBe("TransferFailed");
     }
-    expect(await chain.revertOf(admin, world.vault, "migrate", [[{ ...good, kind: 2 }]])).toBe(
-      "InvalidAsset",
-    );
+    for (const kind of [KIND.erc1155Default, KIND.native]) {
+      expect(await chain.revertOf(admin, world.vault, "migrate", [[{ ...good, kind }]])).toBe(
+        "InvalidAsset",
+      );
+    }
+    expect(await chain.read(world.vault, "retired")).toBe(false);
   });
 
-  it("what was paid, failed or voided in a predecessor is never paid by its successor, two generations on", async () => {
+  it("a successor pays and voids nothing before its predecessor has retired for it", async () => {
+    const first = await vaultWorld(chain);
+    const second = await vaultWorld(chain, { predecessor: first.vault.address });
+    const payment = second.inUsdc(1n);
+    const pay = async () =>
+      chain.revertOf(payer, second.vault, "pay", await second.batchArgs([payment]));
+    const voiding = () => chain.revertOf(payer, second.vault, "void", [[payment.id]]);
+    expect([await pay(), await voiding()]).toEqual(["PredecessorActive", "PredecessorActive"]);
+    await chain.send(admin, first.vault, "scheduleMigration", [second.vault.address]);
+    await chain.send(pauser, first.vault, "pause");
+    // A paused predecessor can be resumed; only a retired one cannot.
+    expect([await pay(), await voiding()]).toEqual(["PredecessorActive", "PredecessorActive"]);
+    await chain.send(admin, first.vault, "migrate", [[]]);
+    expect(await chain.read(first.vault, "retiredFor")).toBe(second.vault.address);
+    expect(await second.pay(payment)).toEqual(["Paid"]);
+    await chain.send(payer, second.vault, "void", [[id32()]]);
+  });
+
+  it("a retired vault never pays, voids or resumes, and keeps its successor", async () => {
+    const world = await vaultWorld(chain, { rich: 100n });
+    const predecessor = world.vault.address;
+    const next = await vaultWorld(chain, { predecessor, rich: 0n });
+    const rival = await vaultWorld(chain, { predecessor, rich: 1_000n });
+    expect(await chain.read(world.vault, "retiredFor")).toBe(ZERO);
+    expect(names(await handOver(chain, world.vault, next.vault))).toEqual(["Retired"]);
+    const revertOf = (from: Address, functionName: string, args: unknown[] = []) =>
+      chain.revertOf(from, world.vault, functionName, args);
+    expect(await revertOf(admin, "unpause")).toBe("VaultRetired");
+    expect(await revertOf(payer, "void", [[id32()]])).toBe("VaultRetired");
+    expect(await revertOf(payer, "pay", [...(await world.batchArgs([world.inUsdc(1n)]))])).toBe(
+      "EnforcedPause",
+    );
+    expect(await revertOf(admin, "scheduleMigration", [rival.vault.address])).toBe("VaultRetired");
+    expect(await revertOf(admin, "cancelMigration")).toBe("VaultRetired");
+    // A second vault with the same predecessor never gets to pay.
+    expect(
+      await chain.revertOf(payer, rival.vault, "pay", await rival.batchArgs([rival.inUsdc(1n)])),
+    ).toBe("PredecessorActive");
+    await expect(
+      chain.deploy("Vault", [0, admin, payer, pauser, 0, predecessor]),
+    ).rejects.toThrow();
+  });
+
+  it("what reaches a retired vault moves to its successor at any time", async () => {
+    const world = await vaultWorld(chain, { rich: 0n });
+    const next = await vaultWorld(chain, { predecessor: world.vault.address, rich: 0n });
+    await handOver(chain, world.vault, next.vault);
+    await chain.pass(30 * DAY);
+    await chain.send(stranger, world.usdc, "mint", [world.vault.address, 5n]);
+    expect(names(await chain.send(admin, world.vault, "migrate", [[usdcOf(world)]]))).toEqual([
+      "Migrated",
+    ]);
+    expect(await world.usdcOf(next.vault.address)).toBe(5n);
+    expect(await chain.revertOf(stranger, world.vault, "migrate", [[]])).toBe(UNAUTHORIZED);
+  });
+
+  it("a vault that has not taken over yet cannot retire", async () => {
+    const first = await vaultWorld(chain, { rich: 0n });
+    const second = await vaultWorld(chain, { predecessor: first.vault.address, rich: 0n });
+    const third = await vaultWorld(chain, { predecessor: second.vault.address, rich: 0n });
+    await chain.send(admin, second.vault, "scheduleMigration", [third.vault.address]);
+    await chain.send(pauser, second.vault, "pause");
+    expect(await chain.revertOf(admin, second.vault, "migrate", [[]])).toBe("PredecessorActive");
+    await handOver(chain, first.vault, second.vault);
+    await chain.send(admin, second.vault, "migrate", [[]]);
+    await chain.send(payer, third.vault, "void", [[id32()]]);
+  });
+
+  it("an id that is done in a predecessor is done in its successors", async () => {
     const first = await vaultWorld(chain);
     const [paid, failed, voided] = [
       first.inUsdc(1n),
@@ -154,7 +258,9 @@ export function migrationTests(chain: Chain): void {
     await chain.send(payer, first.vault, "void", [[voided.id]]);
     const second = await vaultWorld(chain, { predecessor: first.vault.address });
     const third = await vaultWorld(chain, { predecessor: second.vault.address });
+    await handOver(chain, first.vault, second.vault);
     for (const world of [second, third]) {
+      if (world === third) await handOver(chain, second.vault, third.vault);
       const again = [paid, failed, voided].map(({ id }) => world.inUsdc(1n, { id }));
       expect(await world.pay(...again, world.inUsdc(1n))).toEqual([
         ...again.map(() => `Skipped:${REASON.alreadyDone}`),
@@ -173,9 +279,17 @@ export function migrationTests(chain: Chain): void {
     }
   });
 
-  it("a predecessor must be a contract, and the interfaces are told", async () => {
-    await expect(chain.deploy("Vault", [0, admin, payer, pauser, 0, someone()])).rejects.toThrow();
-    const { vault } = await vaultWorld(chain);
+  it("a predecessor must be a vault", async () => {
+    const { usdc } = await vaultWorld(chain, { rich: 0n });
+    for (const predecessor of [someone(), usdc.address]) {
+      await expect(
+        chain.deploy("Vault", [0, admin, payer, pauser, 0, predecessor]),
+      ).rejects.toThrow();
+    }
+  });
+
+  it("the vault declares its interfaces", async () => {
+    const { vault } = await vaultWorld(chain, { rich: 0n });
     for (const interfaceId of ["0x01ffc9a7", "0x4e2312e0", "0x7965db0b", "0x31498786"]) {
       expect(await chain.read(vault, "supportsInterface", [interfaceId])).toBe(true);
     }

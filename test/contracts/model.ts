@@ -207,17 +207,16 @@ async function runStep(chain: Chain, world: World, model: Model, step: Step): Pr
         minAmount,
       }));
       const { events } = await chain.send(chain.sweeper, world.factory, "sweep", [items]);
-      const moved: bigint[] = [];
-      for (const { salt, asset, minAmount } of step.items) {
+      const told = step.items.map(({ salt, asset, minAmount }) => {
         const held = model.deposits[salt]![asset];
-        if (held === 0n || held < minAmount) continue;
-        moved.push(held);
+        if (held === 0n || held < minAmount) return ["SweepSkipped", held];
         model.deposits[salt]![asset] = 0n;
         model.vault[asset] += held;
-      }
-      expect(events.map(({ eventName, args }) => [eventName, args["amount"]])).toEqual(
-        moved.map((value) => ["Swept", value]),
-      );
+        return ["Swept", held];
+      });
+      expect(
+        events.map(({ eventName, args }) => [eventName, args["amount"] ?? args["held"]]),
+      ).toEqual(told);
       return;
     }
     case "limit": {
