@@ -9,8 +9,10 @@ import {
   createWalletClient,
   defineChain,
   encodeDeployData,
+  concat,
   encodeFunctionData,
   getContractAddress,
+  getCreate2Address,
   http,
   parseEther,
 } from "viem";
@@ -56,6 +58,12 @@ export type ArtifactName =
 export type Artifact = { abi: Abi; bytecode: Hex; deployedBytecodeHash: Hex | null };
 
 const ZERO: Address = "0x0000000000000000000000000000000000000000";
+const ZERO_SALT: Hex = `0x${"00".repeat(32)}`;
+/**
+ * The CREATE2 deployer that every common chain has, anvil too: it deploys the rest of its input with
+ * the first 32 bytes as salt. https://github.com/Arachnid/deterministic-deployment-proxy
+ */
+const CREATE2_DEPLOYER: Address = "0x4e59b44847b379578588920cA78FbF26c0B4956C";
 /** Nothing local reaches it: 2^90 base units a day. */
 const LOCAL_LIMIT = 1n << 90n;
 const DEPLOY_GAS = 8_000_000n;
@@ -65,6 +73,20 @@ const KIND = { erc20: 0, erc1155Default: 2 } as const;
 export function readArtifact(name: ArtifactName): Artifact {
   const file = join(import.meta.dirname, "../../contracts/artifacts", `${name}.json`);
   return JSON.parse(readFileSync(file, "utf8")) as Artifact;
+}
+
+/** Call data for the CREATE2 deployer, and the address that it gives the contract on any chain. */
+export function deterministicDeployment(
+  name: ArtifactName,
+  args: readonly unknown[],
+): { to: Address; data: Hex; address: Address } {
+  const { abi, bytecode } = readArtifact(name);
+  const code = encodeDeployData({ abi, bytecode, args });
+  return {
+    to: CREATE2_DEPLOYER,
+    data: concat([ZERO_SALT, code]),
+    address: getCreate2Address({ from: CREATE2_DEPLOYER, salt: ZERO_SALT, bytecode: code }),
+  };
 }
 
 /** Deploys everything and resolves when it is mined. Throws when any transaction fails. */
@@ -95,10 +117,17 @@ export async function deployContracts(options: DeployOptions): Promise<Deploymen
     return address;
   };
 
+  /** The address depends on code and arguments alone, not on the deployer, its nonce or the chain. */
+  const deployAnywhere = async (name: ArtifactName, args: readonly unknown[]) => {
+    const { to, data, address } = deterministicDeployment(name, args);
+    await send({ to, data, gas: DEPLOY_GAS });
+    return address;
+  };
+
   const admin = account.address;
   const timelock = options.timelockSecs ?? 0;
   const predecessor = options.predecessor ?? ZERO;
-  const vault = await deploy("Vault", [
+  const vault = await deployAnywhere("Vault", [
     0,
     admin,
     options.operator,
@@ -106,7 +135,13 @@ export async function deployContracts(options: DeployOptions): Promise<Deploymen
     timelock,
     predecessor,
   ]);
-  const factory = await deploy("DepositFactory", [0, admin, options.operator, vault, timelock]);
+  const factory = await deployAnywhere("DepositFactory", [
+    0,
+    admin,
+    options.operator,
+    vault,
+    timelock,
+  ]);
   const usdc = await deploy("LocalUSDC", []);
   const tokens: [Venue, Address][] = [];
   for (const venue of VENUES) tokens.push([venue, await deploy("LocalOutcomeTokens", [])]);

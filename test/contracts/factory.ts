@@ -8,7 +8,7 @@ import {
   keccak256,
 } from "viem";
 import { expect, it } from "vitest";
-import { readArtifact } from "../../scripts/stack/deploy-contracts.ts";
+import { deterministicDeployment, readArtifact } from "../../scripts/stack/deploy-contracts.ts";
 import {
   type Chain,
   type ContractRef,
@@ -90,6 +90,27 @@ export function factoryTests(chain: Chain): void {
     ).toBe(factory.address);
   });
 
+  it("the documented deployment gives the same addresses whoever sends it", async () => {
+    const id = await chain.client.snapshot();
+    const deploy = async (from: Address) => {
+      const vaultArgs = [0, admin, payer, ZERO, DAY, ZERO];
+      const vault = deterministicDeployment("Vault", vaultArgs);
+      const factoryArgs = [0, admin, sweeper, vault.address, DAY];
+      const factory = deterministicDeployment("DepositFactory", factoryArgs);
+      for (const { to, data, address } of [vault, factory]) {
+        await chain.client.sendTransaction({ account: from, to, data, gas: 8_000_000n });
+        await chain.client.mine({ blocks: 1 });
+        expect(await chain.client.getCode({ address })).toBeDefined();
+      }
+      return chain.read({ address: factory.address, abi: factoryAbi }, "addressOf", [SALT]);
+    };
+    const first = await deploy(stranger);
+    // As on another chain, where the deployer's nonce is another.
+    await chain.client.revert({ id });
+    await chain.client.setNonce({ address: admin, nonce: 9_999 });
+    expect(await deploy(admin)).toBe(first);
+  });
+
   it("a sweep deploys where needed and moves whole balances of both kinds to the vault", async () => {
     const world = await factoryWorld(chain);
     const [one, two] = [await world.funded(100n, { 7: 20n, 9: 30n }), await world.funded(50n)];
@@ -144,21 +165,55 @@ export function factoryTests(chain: Chain): void {
     ]);
   });
 
-  it("an empty address and one below its threshold are passed over in silence and stay undeployed", async () => {
+  it("an empty address and one below its threshold are SweepSkipped and stay undeployed", async () => {
     const world = await factoryWorld(chain);
     const [poor, empty] = [await world.funded(9n), id32()];
-    expect(
-      (
-        await world.sweep(
-          world.usdcItem(poor, 10n),
-          world.usdcItem(empty),
-          world.usdcItem(empty, 0n),
-        )
-      ).events,
-    ).toEqual([]);
+    const result = await world.sweep(
+      world.usdcItem(poor, 10n),
+      world.usdcItem(empty),
+      world.usdcItem(empty, 0n),
+    );
+    const token = world.usdc.address;
+    expect(result.events.map(({ eventName, args }) => [eventName, args])).toEqual([
+      ["SweepSkipped", { salt: poor, token, tokenId: 0n, held: 9n }],
+      ["SweepSkipped", { salt: empty, token, tokenId: 0n, held: 0n }],
+      ["SweepSkipped", { salt: empty, token, tokenId: 0n, held: 0n }],
+    ]);
     for (const salt of [poor, empty])
       expect(await chain.client.getCode({ address: await world.addressOf(salt) })).toBe(undefined);
     expect(swept(await world.sweep(world.usdcItem(poor, 9n)))).toEqual([["Swept", poor, 9n]]);
+  });
+
+  it("the native coin is swept to the vault, from where it can be rescued", async () => {
+    const world = await factoryWorld(chain);
+    const salt = await world.funded(5n);
+    const account = await world.addressOf(salt);
+    await chain.client.setBalance({ address: account, value: 30n });
+    const native = { ...world.usdcItem(salt), kind: KIND.native, token: ZERO };
+    const result = await world.sweep(
+      native,
+      { ...native, token: world.usdc.address },
+      { ...native, tokenId: 1n },
+      world.usdcItem(salt),
+      native,
+    );
+    expect(swept(result)).toEqual([
+      ["Swept", salt, 30n],
+      ["SweepFailed", salt, undefined],
+      ["SweepFailed", salt, undefined],
+      ["Swept", salt, 5n],
+      ["SweepSkipped", salt, undefined],
+    ]);
+    expect(await chain.client.getBalance({ address: world.vault.address })).toBe(30n);
+    const to = someone();
+    const asset = { kind: KIND.native, token: ZERO, tokenId: 0n };
+    await chain.send(admin, world.vault, "scheduleRescue", [asset, to, 30n]);
+    await chain.send(admin, world.vault, "rescue", [asset, to, 30n]);
+    expect(await chain.client.getBalance({ address: to })).toBe(30n);
+    // A deployed address refuses the coin, so that it stays with its sender.
+    await expect(
+      chain.client.call({ account: stranger, to: account, value: 1n }),
+    ).rejects.toThrow();
   });
 
   it.each([
@@ -315,4 +370,6 @@ export function factoryTests(chain: Chain): void {
   });
 }
 
+const SALT: Hex = `0x${"5a".repeat(32)}`;
+const factoryAbi = readArtifact("DepositFactory").abi;
 const forwarderAbi = readArtifact("Forwarder").abi;
