@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Quotes every request of a venue over a websocket, until Ctrl-C:
+"""Quotes every request of a venue over a websocket until Ctrl-C or SIGTERM:
 
     pip install websockets          (12 or later)
     python3 examples/maker.py <venue_one|venue_two|venue_three>
 
-RFQ_URL, RFQ_API_KEY_ID and RFQ_SECRET come from the environment; FAIR_PRICE and HALF_SPREAD (scaled by 1e6) make its
-prices. It is the smallest maker that loses no message: for inventory limits see market-maker.ts.
+RFQ_URL, RFQ_API_KEY_ID and RFQ_SECRET come from the environment. It sells at FAIR_PRICE plus
+HALF_SPREAD and buys at FAIR_PRICE minus HALF_SPREAD, both scaled by 1e6. It misses no message, but
+has no inventory limit: see market-maker.ts for one.
 """
 
 import json
 import os
+import signal
 import sys
 import time
 
@@ -43,7 +45,7 @@ class Maker:
     def __init__(self, venue: str):
         self.venue = venue
         self.seen: int | None = None
-        """Number of the last message of the stream: after a lost connection, what came since is asked for."""
+        """Number of the last message of the stream. A new connection continues after it."""
 
     def run(self) -> None:
         while True:
@@ -62,7 +64,7 @@ class Maker:
         """A ticket opens one socket within 30 s, so each connection takes a new one."""
         status, text = call("POST", "/auth/ws-ticket/signed")
         if status != 201:
-            # A problem of 5xx or 429 passes; the others are for whoever runs this.
+            # A 5xx or 429 is temporary. Others need a change of key or settings.
             if status >= 500 or status == 429:
                 raise OSError(text)
             sys.exit(text)
@@ -88,7 +90,7 @@ class Maker:
         kind, data = message["type"], message.get("data", {})
         if kind == "hello":
             print(f"quoting {self.venue} at {FAIR_PRICE} ± {HALF_SPREAD}", flush=True)
-            # So that a silent listener hears of a close, too, behind whatever stands between.
+            # A first message from us, so that proxies between us and the service pass on its close.
             socket.send("ping")
         elif kind == "snapshot":
             for request in data["requests"]:
@@ -98,10 +100,10 @@ class Maker:
         elif kind == "result":
             print(f"quoted: {data['side']} {int(data['amount'], 16)} of {data['asset_id']} at {data['price']}", flush=True)
         elif kind == "error":
-            # Requests end while they are quoted, and funds run out: that is business, not failure.
+            # A request may close before the quote arrives, and funds may run out.
             print(f"passed: {data['code']}", flush=True)
         elif kind not in ("pong", "resync") and (self.seen is None or message["seq"] > self.seen):
-            # After a resync comes a snapshot, as at the start.
+            # A snapshot follows a resync, as at the start.
             self.seen = message["seq"]
             if kind == "request.opened":
                 self.quote(socket, data)
@@ -116,7 +118,7 @@ class Maker:
             "request_id": request_id,
             "price": FAIR_PRICE + side * HALF_SPREAD,
             "expires_in_secs": QUOTE_LIFE_SECS,
-            # A snapshot after a lost connection names requests again: each is quoted once.
+            # A snapshot after a lost connection names requests again. Each is quoted once.
             "idempotency_key": f"maker-{request_id}",
         }
         socket.send(json.dumps(command))
@@ -126,9 +128,11 @@ if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in ("venue_one", "venue_two", "venue_three"):
         print(__doc__, file=sys.stderr)
         sys.exit(2)
+    # SIGTERM stops the program as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         Maker(sys.argv[1]).run()
     except KeyboardInterrupt:
-        # The socket is closed, but what was sent before may still be under way.
+        # The socket is closed, but a quote may still be in flight.
         time.sleep(1)
         print(f"stopped: {call('DELETE', '/rfq/quotes?venue_id=' + sys.argv[1])[1]}", flush=True)

@@ -1,13 +1,21 @@
 /**
- * Quotes every request of a venue over a websocket, until it is stopped:
+ * Quotes every request of a venue over a websocket until Ctrl-C or SIGTERM:
  *
  *   npx node examples/market-maker.ts <venue>
  *
- * FAIR_PRICE and HALF_SPREAD (scaled by 1e6) make its prices. MAX_POSITION (native units) is the most of one asset that it
- * will ever hold: what it holds, plus what its open buying quotes would bring, stays within it. A Ctrl-C stops quoting first
- * and then cancels what is open, since a quote under way may commit after a cancel.
+ * It sells at FAIR_PRICE plus HALF_SPREAD and buys at FAIR_PRICE minus HALF_SPREAD, both scaled by
+ * 1e6. It buys only while its balance and its open buying quotes together stay within MAX_POSITION,
+ * in millionths of a token. To stop, it first stops quoting and then cancels its open quotes, because
+ * a quote in flight may commit after a cancel.
  */
-import { type Client, Problem, type QuoteRequest, type Stream, VENUES } from "@rfq-custody/client";
+import {
+  type Client,
+  type Match,
+  Problem,
+  type QuoteRequest,
+  type Stream,
+  VENUES,
+} from "@rfq-custody/client";
 import { clientOfEnvironment, priceSetting, refuse, wholeSetting } from "./settings.ts";
 
 const venue_id = VENUES.find((venue) => venue === process.argv[2]);
@@ -17,22 +25,24 @@ const fair = priceSetting("FAIR_PRICE", 500_000);
 const halfSpread = Number(wholeSetting("HALF_SPREAD", 10_000n));
 if (fair - halfSpread < 1 || fair + halfSpread > 1_000_000) {
   refuse(
-    `HALF_SPREAD is ${halfSpread}; FAIR_PRICE less and plus it must be 1 to 1000000, scaled by 1e6.`,
+    `HALF_SPREAD is ${halfSpread}, but FAIR_PRICE plus and minus it must be 1 to 1000000, scaled by 1e6.`,
   );
 }
-// A million tokens: ten times what the maker of `npm run dev` begins with.
+// A million tokens, ten times what the maker of `npm run dev` starts with.
 const maxPosition = wholeSetting("MAX_POSITION", 1_000_000_000_000n);
 
+/** Quotes of this program that may still be accepted. Other programs may quote with the same account. */
+const placed = new Set<string>();
 /** Amounts of our open buying quotes, by asset and quote. */
 const buying = new Map<string, Map<string, bigint>>();
-/** Decisions under way. One at a time for each asset, or two could both think that they are within the limit. */
-const underWay = new Map<string, Promise<void>>();
-/** Requests that we have considered: a snapshot after a broken connection names them again. */
+/** The last decision for each asset. They run one by one, or two could both pass the limit. */
+const inFlight = new Map<string, Promise<void>>();
+/** Requests that we have seen. A snapshot after a broken connection names them again. */
 const considered = new Set<string>();
 let stopping = false;
 
 const client = clientOfEnvironment();
-// A restart begins with a clean book.
+// A restart begins without open quotes.
 await client.rfq.cancelQuotes({ venue_id });
 const market = client.venueStream({ venue_id });
 const account = client.accountStream();
@@ -52,11 +62,9 @@ async function readMarket(stream: Stream): Promise<void> {
 
 async function readAccount(stream: Stream): Promise<void> {
   for await (const message of stream) {
-    if (message.type === "quote.closed")
-      for (const quotes of buying.values()) quotes.delete(message.data.quote_id);
-    if (message.type === "match.created")
-      console.log(`traded: ${message.data.side} ${message.data.amount} at ${message.data.price}`);
-    // What was missed cannot be replayed: what we believe is open may not be. Begin afresh.
+    if (message.type === "quote.closed") forget(message.data.quote_id, message.data.reason);
+    if (message.type === "match.created") await report(message.data);
+    // The missed messages are lost, so the quotes that we count as open may be closed. Start again.
     if (message.type === "resync") {
       await client.rfq.cancelQuotes({ venue_id: venue_id ?? "venue_one" });
       buying.clear();
@@ -64,11 +72,24 @@ async function readAccount(stream: Stream): Promise<void> {
   }
 }
 
+function forget(quoteId: string, reason: string): void {
+  for (const quotes of buying.values()) quotes.delete(quoteId);
+  // The match of an accepted quote may arrive later.
+  if (reason !== "accepted") placed.delete(quoteId);
+}
+
+async function report(match: Match): Promise<void> {
+  // A match may arrive before the response to its quote.
+  await Promise.allSettled(inFlight.values());
+  if (placed.delete(match.quote_id))
+    console.log(`traded: ${match.side} ${match.amount} at ${match.price}`);
+}
+
 function consider(request: QuoteRequest): void {
   if (considered.has(request.request_id)) return;
   considered.add(request.request_id);
-  const before = underWay.get(request.asset_id) ?? Promise.resolve();
-  underWay.set(
+  const before = inFlight.get(request.asset_id) ?? Promise.resolve();
+  inFlight.set(
     request.asset_id,
     before.then(() => quote(client, request)),
   );
@@ -84,15 +105,16 @@ async function quote(maker: Client, request: QuoteRequest): Promise<void> {
         `passed: ${request.amount} of ${request.asset_id} is over the inventory limit`,
       );
     }
-    const placed = await market.quote({
+    const own = await market.quote({
       request_id: request.request_id,
       price,
       expires_in_secs: 60,
     });
-    if (request.side === "Ask") openBuys(request.asset_id).set(placed.quote_id, placed.amount);
+    placed.add(own.quote_id);
+    if (request.side === "Ask") openBuys(request.asset_id).set(own.quote_id, own.amount);
     console.log(`quoted: ${request.side} ${request.amount} of ${request.asset_id} at ${price}`);
   } catch (error) {
-    // Requests end while they are quoted, and funds run out: that is business, not failure.
+    // A request may close before the quote arrives, and funds may run out. Neither is an error here.
     if (!(error instanceof Problem) || error.status !== 409) throw error;
     console.log(`passed: ${error.code}`);
   }
@@ -115,7 +137,7 @@ function openBuys(asset_id: string): Map<string, bigint> {
 
 async function stop(): Promise<void> {
   stopping = true;
-  await Promise.allSettled(underWay.values());
+  await Promise.allSettled(inFlight.values());
   market.close();
   account.close();
   const { cancelled } = await client.rfq.cancelQuotes({ venue_id: venue_id ?? "venue_one" });

@@ -60,7 +60,7 @@ it("a maker and a taker trade, the maker keeps to its inventory limit, and cance
   const [taker, maker] = [await newTrader(stack), await newTrader(stack)];
   await fund(stack, [
     { trader: taker, usdc: 10_000_000n, tokens: { asset, amount: 5_000_000n } },
-    { trader: maker, usdc: 10_000_000n, tokens: { asset, amount: 1_000_000n } },
+    { trader: maker, usdc: 10_000_000n, tokens: { asset, amount: 1_100_000n } },
   ]);
   const making = await run(maker, [process.execPath, "examples/market-maker.ts", "venue_one"], {
     MAX_POSITION: "3000000",
@@ -69,6 +69,11 @@ it("a maker and a taker trade, the maker keeps to its inventory limit, and cance
     await until(`the maker to quote: ${making.output}`, 15_000, async () =>
       making.output.includes("quoting venue_one") ? true : null,
     );
+    // Another program of the same maker makes a trade that is not the example's.
+    const other = await taker.client.rfq.request({ ...asset, amount: 100_000n, side: "Bid" });
+    const cheaper = await maker.client.rfq.quote({ ...other, price: 400_000 });
+    await taker.client.rfq.accept(cheaper);
+
     const take = (amount: string, side: string) =>
       run(
         taker,
@@ -81,6 +86,7 @@ it("a maker and a taker trade, the maker keeps to its inventory limit, and cance
       0,
       expect.stringContaining("matched: 1000000 for 510000 USDC units at 0.51"),
     ]);
+    expect(buys.output).toContain("waiting 2 s for quotes");
     const sells = await take("2500000", "Ask");
     expect([await sells.ended, sells.output]).toEqual([0, expect.stringContaining("at 0.49")]);
     const tooMuch = await take("600000", "Ask");
@@ -101,6 +107,10 @@ it("a maker and a taker trade, the maker keeps to its inventory limit, and cance
   }
   expect(await making.ended).toBe(0);
   expect(making.output).toContain("stopped: 1 quotes cancelled");
+  expect(making.output.match(/traded: .*/g)).toEqual([
+    "traded: Bid 1000000 at 510000",
+    "traded: Ask 2500000 at 490000",
+  ]);
   expect(await maker.client.rfq.myQuotes({ status: "open" }).all()).toEqual([]);
   expect((await maker.client.custody.usdcBalance()).pending_balance).toBe(0n);
 });
@@ -171,7 +181,7 @@ it("maker.py quotes, goes on after a lost connection, and cancels what is open w
     await stack.killWorkerd();
     expect(await quotesOf()).toMatchObject([{ price: 490_000 }]);
   } finally {
-    making.child.kill("SIGINT");
+    making.child.kill("SIGTERM");
   }
   expect([await making.ended, making.output]).toEqual([
     0,
@@ -183,7 +193,7 @@ const wrongCalls: readonly [
   what: string,
   command: string,
   settings: Record<string, string>,
-  told: string,
+  message: string,
 ][] = [
   ["sign.sh without arguments", "bash examples/sign.sh", {}, "usage: examples/sign.sh"],
   [
@@ -222,6 +232,12 @@ const wrongCalls: readonly [
     { LIMIT_PRICE: "0.5" },
     "LIMIT_PRICE",
   ],
+  [
+    "a taker with an amount of nothing",
+    "node examples/taker.ts venue_one 0x1 0 Bid",
+    {},
+    'The amount is "0".',
+  ],
   ["a taker without arguments", "node examples/taker.ts", {}, "usage: npx node examples/taker.ts"],
   [
     "a maker with a spread beyond 1",
@@ -231,14 +247,24 @@ const wrongCalls: readonly [
   ],
 ];
 
-it.each(wrongCalls)("%s says so and asks for nothing", async (_what, command, settings, told) => {
-  const [program = "", ...args] = command.split(" ");
-  if (program !== "node" && !has(program))
-    return console.warn(`skipped: ${program} is not installed`);
-  const ran = await run(
-    await newTrader(stack),
-    [program === "node" ? process.execPath : program, ...args],
-    settings,
-  );
-  expect([await ran.ended, ran.output]).toEqual([2, expect.stringContaining(told)]);
+it.each(wrongCalls)(
+  "%s says so and asks for nothing",
+  async (_what, command, settings, message) => {
+    const [program = "", ...args] = command.split(" ");
+    if (program !== "node" && !has(program))
+      return console.warn(`skipped: ${program} is not installed`);
+    const ran = await run(
+      await newTrader(stack),
+      [program === "node" ? process.execPath : program, ...args],
+      settings,
+    );
+    expect([await ran.ended, ran.output]).toEqual([2, expect.stringContaining(message)]);
+  },
+);
+
+it("a taker whose request is rejected prints the reason in one line", async () => {
+  const command = [process.execPath, "examples/taker.ts", "venue_one", "not-hex", "1", "Bid"];
+  const ran = await run(await newTrader(stack), command);
+  expect(await ran.ended).toBe(1);
+  expect(ran.output).toMatch(/^POST \/rfq\/request: 400 invalid_request: .*\n$/);
 });
