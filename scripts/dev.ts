@@ -135,7 +135,7 @@ async function fund(stack: Stack, faucet: Faucet, clients: Client[]): Promise<vo
 
 function greet({ baseUrl, rpcUrl, dir, workerLog }: Stack): void {
   const [taker] = USERS;
-  const elsewhere = dir === DEFAULT_STACK_DIR ? "" : ` --dir ${dir}`;
+  const isDefault = dir === DEFAULT_STACK_DIR;
   console.log(`
 Ready on ${baseUrl}
 
@@ -143,7 +143,7 @@ Users (each began with 100 000 USDC, and 100 000 of asset 0x1 on every venue):
 ${USERS.map(({ role, email, password }) => `  ${role}  ${email}  ${password}`).join("\n")}
 
 Log in, ask for a quote, see what the market maker offers, and accept it:
-export RFQ_URL=${baseUrl} RPC_URL=${rpcUrl}
+export RFQ_URL=${baseUrl} RPC_URL=${rpcUrl}${isDefault ? "" : ` RFQ_DIR=${dir}`}
 pick() { sed 's/.*"'$1'":"\\([^"]*\\)".*/\\1/'; }
 TOKEN=$(curl -s $RFQ_URL/auth/login -H 'content-type: application/json' \\
   -d '{"email":"${taker?.email}","password":"${taker?.password}"}' | pick access_token)
@@ -158,8 +158,9 @@ QUOTE_ID=$(call "/rfq/quote?request_id=$REQUEST_ID&limit=1" | pick quote_id)
 call /rfq/accept -d '{"quote_id":"'$QUOTE_ID'"}'
 
 Chain: ${rpcUrl}   Addresses: ${dir}/stack.json   Log: ${workerLog}
-Operator: npm run operator -- --help${elsewhere === "" ? "" : `   (with${elsewhere})`}
-More to try: examples/README.md. Ctrl-C ends it; npm run dev --${elsewhere} --keep continues from there.`);
+Operator: npm run operator -- --help
+More to try: examples/README.md
+Ctrl-C stops the stack. To continue from there: npm run dev -- ${isDefault ? "" : `--dir ${dir} `}--keep`);
 }
 
 function raise(message: string): never {

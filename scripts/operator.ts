@@ -118,7 +118,10 @@ function isBad(result: unknown): boolean {
   return typeof result === "object" && result !== null && "ok" in result && result.ok === false;
 }
 
-function askLocal(command: OperatorCommand, dir = DEFAULT_STACK_DIR): Promise<OperatorAnswer> {
+function askLocal(
+  command: OperatorCommand,
+  dir = process.env["RFQ_DIR"] || DEFAULT_STACK_DIR,
+): Promise<OperatorAnswer> {
   const { url } = readOperatorFile(dir);
   return askOperator((request) => fetch(request), url, command).catch((error: unknown) => {
     const cause =

@@ -154,7 +154,11 @@ const COMMON_FLAGS: readonly Flag[] = [
     value: "",
     help: "one JSON object instead of text; with `npm run -s`, which keeps npm's own lines out",
   },
-  { name: "dir", value: "<path>", help: "the local stack's directory; .stack when left out" },
+  {
+    name: "dir",
+    value: "<path>",
+    help: "the directory of the local stack; RFQ_DIR or .stack by default",
+  },
   {
     name: "operator",
     value: "<name>",

@@ -36,7 +36,8 @@ function readJson(path: string): unknown {
     text = readFileSync(path, "utf8");
   } catch {
     throw new Error(
-      `No stack is running here: ${path} is missing. Start one with \`npm run dev\`.`,
+      `No stack is running here: ${path} is missing. Start one with \`npm run dev\`, or name the ` +
+        "directory of another one with --dir or RFQ_DIR.",
     );
   }
   return JSON.parse(text);

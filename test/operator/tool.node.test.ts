@@ -43,7 +43,8 @@ async function read(request: IncomingMessage): Promise<Order> {
 type Run = { code: number | null; out: string; err: string };
 
 function tool(line: string, env: Record<string, string> = {}): Promise<Run> {
-  const args = ["scripts/operator.ts", ...line.split(" "), "--dir", dir];
+  const args = ["scripts/operator.ts", ...line.split(" ")];
+  if (env["RFQ_DIR"] === undefined) args.push("--dir", dir);
   const child = spawn(process.execPath, args, {
     env: { ...process.env, NO_COLOR: "1", ...env },
     stdio: ["ignore", "pipe", "pipe"],
@@ -154,4 +155,14 @@ it("what wrangler says on the way to the deployed service goes to stderr", async
   expect(run.code).toBe(3);
   expect(objectOf(run)).toMatchObject({ ok: false, problem: { code: "not_reachable" } });
   expect(run.err).not.toBe("");
+});
+
+it("finds the stack of RFQ_DIR, and --dir takes precedence", async () => {
+  answer = () => ({ ok: true, result: { found: true } });
+  const nowhere = join(dir, "nowhere");
+  expect((await tool("audit list --json", { RFQ_DIR: dir })).code).toBe(0);
+  expect((await tool(`audit list --dir ${dir} --json`, { RFQ_DIR: nowhere })).code).toBe(0);
+  const lost = await tool("audit list --json", { RFQ_DIR: nowhere });
+  expect(lost.code).toBe(3);
+  expect(objectOf(lost).problem?.detail).toContain(join(nowhere, "operator.json"));
 });
