@@ -1,4 +1,7 @@
-/** Deposit addresses are derived, numbered per user and chain, and watched permanently. The newest one is current. */
+/**
+ * Deposit addresses are derived, numbered per user and chain, and watched permanently. The newest
+ * one is current.
+ */
 import { checksumAddress } from "../assets/address.ts";
 import { audited, auditRow, recordOf } from "../auth/audit.ts";
 import { actorPrecondition } from "../auth/may-write.ts";
@@ -28,7 +31,10 @@ import type { AddressRecord } from "./watcher/restore-addresses.ts";
 
 const MAX_DEPOSIT_ADDRESSES = 50;
 
-/** Parallel calls of one user compete for the next nonce. A try that loses means that another call succeeded. */
+/**
+ * Parallel calls of one user compete for the next nonce. A try that loses means that another call
+ * succeeded.
+ */
 const NONCE_TRIES = 8;
 
 export type DepositAddress = {
@@ -81,14 +87,18 @@ async function nextNonce(db: D1Database, userId: string, chain: string): Promise
   return row?.n ?? 0;
 }
 
-/** Inserts the address of one nonce. It neither applies nor rejects when another call has taken the nonce. */
+/**
+ * Inserts the address of one nonce. It neither applies nor rejects when another call has taken the
+ * nonce.
+ */
 function insertAddress(
   settings: Pick<Config, "ADDRESS_KEY">,
   command: Command & { readonly nonce: number },
 ): Operation<DepositAddress> & { readonly record: Omit<AddressRecord, "createdAt"> } {
   const { actor, chain, ip, nonce } = command;
   const { address, salt } = depositAddressFor(settings, chain, actor.userId, nonce);
-  const mine = sql`FROM deposit_addresses WHERE chain = ${chain.chain} AND address = ${blob(address)}`;
+  const mine = sql`FROM deposit_addresses WHERE chain = ${chain.chain}
+    AND address = ${blob(address)}`;
   const checks = (at: Expr) => preconditions(command, mine, at);
   const auditId = uuidv7();
   return {
@@ -107,7 +117,8 @@ function insertAddress(
         auditId,
       ),
       sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
-        SELECT ${chain.chain}, ${blob(address)}, ${uuid(actor.userId)}, ${nonce}, ${blob(salt)}, ${group.at}
+        SELECT ${chain.chain}, ${blob(address)}, ${uuid(actor.userId)}, ${nonce}, ${blob(salt)},
+          ${group.at}
         WHERE ${audited(auditId)}`,
     ],
     report: () => [
@@ -134,7 +145,8 @@ function preconditions(
       reject: () => {
         throw problem(
           "deposit_address_limit",
-          `You have reached the limit of ${MAX_DEPOSIT_ADDRESSES} deposit addresses on a chain. Earlier ones stay valid.`,
+          `You have reached the limit of ${MAX_DEPOSIT_ADDRESSES} deposit addresses on a chain. ` +
+            "Earlier ones stay valid.",
         );
       },
     },
@@ -148,7 +160,8 @@ function preconditions(
 }
 
 function addressesOf(userId: string, chain: string): Expr {
-  return expr`SELECT count(*) FROM deposit_addresses WHERE user_id = ${uuid(userId)} AND chain = ${chain}`;
+  return expr`SELECT count(*) FROM deposit_addresses WHERE user_id = ${uuid(userId)}
+    AND chain = ${chain}`;
 }
 
 /** Every address of the user, newest first; the newest of each chain is the current one. */
@@ -158,7 +171,8 @@ export async function listDepositAddresses(
 ): Promise<DepositAddress[]> {
   const rows = await all<Row>(
     db,
-    sql`SELECT hex(address) AS address, chain, created_at, nonce FROM deposit_addresses WHERE user_id = ${uuid(userId)}
+    sql`SELECT hex(address) AS address, chain, created_at, nonce FROM deposit_addresses
+      WHERE user_id = ${uuid(userId)}
       ORDER BY created_at DESC, chain, nonce DESC`,
   );
   const seen = new Set<string>();

@@ -1,5 +1,6 @@
 /**
- * POST /custody/withdraw: one operation inserts the withdrawal and moves its amount from available to pending. The queue
+ * * POST /custody/withdraw: one operation inserts the withdrawal and moves its amount from
+ *   available to pending. The queue
  * message that follows only wakes the payer, so it may be lost.
  */
 import { toHex } from "../assets/amount.ts";
@@ -52,14 +53,20 @@ type Limits = Pick<
   "WITHDRAWAL_MIN_UNITS" | "WITHDRAWAL_MAX_UNITS" | "WITHDRAWAL_DAILY_COUNT"
 >;
 
-/** `row` is the withdrawal as it is now; `replayed` when an earlier call queued it. Events are for `notifyStreams`. */
+/**
+ * `row` is the withdrawal as it is now; `replayed` when an earlier call queued it. Events are for
+ * `notifyStreams`.
+ */
 export type Withdrawn = {
   readonly row: WithdrawalRow;
   readonly replayed: boolean;
   readonly events: readonly StreamEvent[];
 };
 
-/** Reverted payments of a user to one address within this time after which it is refused, as the service paid their gas. */
+/**
+ * Reverted payments of a user to one address within this time after which it is refused, as the
+ * service paid their gas.
+ */
 const MAX_REVERTED_PAYMENTS = 3;
 const REVERTED_PAYMENTS_MS = 30 * 86_400_000;
 const DAY_MS = 86_400_000;
@@ -90,7 +97,8 @@ function queueWithdrawal(limits: Limits, command: WithdrawCommand): Operation<Wi
           step: "queue",
           from: "available",
           to: "pending",
-          source: sql`SELECT user_id AS from_owner, user_id AS to_owner, asset, amount, withdrawal_id AS ref,
+          source: sql`SELECT user_id AS from_owner, user_id AS to_owner, asset, amount,
+            withdrawal_id AS ref,
             0 AS line ${queued}`,
         }),
         auditRow(
@@ -102,7 +110,8 @@ function queueWithdrawal(limits: Limits, command: WithdrawCommand): Operation<Wi
       ];
     },
     report: (group) => [
-      sql`SELECT ${WITHDRAWAL_COLUMNS} FROM withdrawals w WHERE w.withdrawal_id = ${uuid(withdrawalId)}`,
+      sql`SELECT ${WITHDRAWAL_COLUMNS} FROM withdrawals w
+        WHERE w.withdrawal_id = ${uuid(withdrawalId)}`,
       eventsToPush(group),
     ],
     result: ([withdrawals, events]) => {
@@ -128,9 +137,11 @@ function insertWithdrawal(
   group: Group,
 ): Sql {
   const { actor, terms } = command;
-  return sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount,
+  return sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
+    payment_id, chain, asset, amount,
       to_address, status, created_at, updated_at, queued_group, changed_group)
-    SELECT ${uuid(ids.withdrawalId)}, ${uuid(ids.jobId)}, ${uuid(actor.userId)}, ${terms.clientWithdrawalId},
+    SELECT ${uuid(ids.withdrawalId)}, ${uuid(ids.jobId)}, ${uuid(actor.userId)},
+      ${terms.clientWithdrawalId},
       ${blob(paymentId(actor.userId, terms.clientWithdrawalId))}, ${terms.chain}, ${terms.asset}, ${terms.amount},
       ${blob(terms.toAddress)}, 'queued', ${group.at}, ${group.at}, ${group.seq}, ${group.seq}
     WHERE ${guardOf(preconditions(limits, command, group.at))}`;
@@ -160,9 +171,11 @@ function preconditions(
       reject: () => undefined,
     },
     {
-      // A payer that halted itself means that balances cannot be trusted: after a restore they lack what was paid.
+      // A payer that halted itself means that balances cannot be trusted: after a restore they lack
+      // what was paid.
       expr: expr`NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
-        AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain} AND halted_at IS NOT NULL)`,
+        AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain}
+          AND halted_at IS NOT NULL)`,
       reject: () => {
         throw problem(
           "withdrawals_paused",
@@ -171,7 +184,8 @@ function preconditions(
       },
     },
     {
-      // A maximum of 2^62 is a limit of balances, not of withdrawals: beyond it the funds are insufficient.
+      // A maximum of 2^62 is a limit of balances, not of withdrawals: beyond it the funds are
+      // insufficient.
       expr: amount >= minimum && (amount <= maximum || maximum >= MAX_NATIVE_UNITS) ? TRUE : FALSE,
       reject: () => {
         throw problem(
@@ -186,7 +200,8 @@ function preconditions(
       reject: () => {
         throw problem(
           "withdrawal_daily_limit",
-          `You have reached the limit of ${limits.WITHDRAWAL_DAILY_COUNT} withdrawals in 24 hours, failed ones included.`,
+          `You have reached the limit of ${limits.WITHDRAWAL_DAILY_COUNT} withdrawals in 24 hours, ` +
+            "failed ones included.",
           { remaining: 0 },
         );
       },
@@ -225,13 +240,20 @@ function preconditions(
   ];
 }
 
-/** Failed withdrawals count too, so that a payment that always reverts cannot be repeated without end. */
+/**
+ * Failed withdrawals count too, so that a payment that always reverts cannot be repeated without
+ * end.
+ */
 function queuedToday(user: Expr, at: Expr, limits: Limits): Expr {
   return expr`SELECT count(*) FROM (SELECT 1 FROM withdrawals
-    WHERE user_id = ${user} AND created_at > ${at} - ${DAY_MS} LIMIT ${limits.WITHDRAWAL_DAILY_COUNT})`;
+    WHERE user_id = ${user} AND created_at > ${at} - ${DAY_MS}
+      LIMIT ${limits.WITHDRAWAL_DAILY_COUNT})`;
 }
 
-/** What the chain has issued of the asset, less what is in flight there. Its external account holds the issue, negative. */
+/**
+ * What the chain has issued of the asset, less what is in flight there. Its external account holds
+ * the issue, negative.
+ */
 function liquidity({ chain, asset }: WithdrawTerms): Expr {
   return expr`coalesce((SELECT -balance FROM accounts
       WHERE owner = ${externalOwner(chain)} AND asset = ${asset} AND kind = 'external'), 0)
@@ -239,7 +261,10 @@ function liquidity({ chain, asset }: WithdrawTerms): Expr {
       WHERE chain = ${chain} AND asset = ${asset} AND status IN ('queued', 'submitted')), 0)`;
 }
 
-/** The withdrawal that used this client_withdrawal_id before. Throws when its terms differ, by value, not by spelling. */
+/**
+ * The withdrawal that used this client_withdrawal_id before. Throws when its terms differ, by
+ * value, not by spelling.
+ */
 async function earlierWithdrawal(
   db: D1Database,
   userId: string,

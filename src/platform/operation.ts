@@ -1,4 +1,6 @@
-/** One command as a batch of its own. Book commands are grouped instead (rfq/group-committer.ts). */
+/**
+ * One command as a batch of its own. Book commands are grouped instead (rfq/group-committer.ts).
+ */
 import { commit, type Group, newGroup } from "./commit.ts";
 import { errorFields, log } from "./log.ts";
 import { unavailable } from "./problem.ts";
@@ -6,7 +8,8 @@ import { all, type Sql } from "./sql.ts";
 
 export type Operation<Outcome> = {
   /**
-   * The guard first; everything after it depends on what the guard wrote, so that an operation whose guard does not
+   *    * The guard first; everything after it depends on what the guard wrote, so that an operation
+   *   whose guard does not
    * apply writes nothing.
    */
   readonly statements: (group: Group) => readonly Sql[];
@@ -14,14 +17,23 @@ export type Operation<Outcome> = {
   readonly report: (group: Group) => readonly Sql[];
   /** The outcome from the rows of `report`; undefined when the guard did not apply. */
   readonly result: (rows: readonly (readonly unknown[])[]) => Outcome | undefined;
-  /** The outcome of a rejection; undefined when nothing stands in the way any more. May throw a `Problem`. */
+  /**
+   * The outcome of a rejection; undefined when nothing stands in the way any more. May throw a
+   * `Problem`.
+   */
   readonly rejection: (db: D1Database) => Promise<Outcome | undefined>;
 };
 
-/** A guard can lose to a change made between it and the search for the reason; then the operation is tried again. */
+/**
+ * A guard can lose to a change made between it and the search for the reason; then the operation is
+ * tried again.
+ */
 const MAX_TRIES = 3;
 
-/** Throws `unavailable` when the operation could not be decided within its tries; nothing was done then. */
+/**
+ * Throws `unavailable` when the operation could not be decided within its tries; nothing was done
+ * then.
+ */
 export async function runOperation<Outcome>(
   db: D1Database,
   operation: Operation<Outcome>,

@@ -1,14 +1,17 @@
 /**
- * The preconditions of a verb, each stated once.
+ * * The preconditions of a verb, each stated once.
  *
- * The guard of a batch is their conjunction, so that the database decides. When the guard did not apply, the same list is
- * evaluated to find the reason: guard and rejection cannot disagree.
+ * The guard of a batch is their conjunction, so that the database decides. When the guard did not
+ * apply, the same list is evaluated to find the reason: guard and rejection cannot disagree.
  */
 import { and, type Columns, type Expr, first, join, raw, select, type Sql, sql } from "./sql.ts";
 
 export type Precondition<Facts, Outcome> = {
   readonly expr: Expr;
-  /** The outcome when `expr` does not hold; undefined when the command should be tried again. May throw a `Problem`. */
+  /**
+   * The outcome when `expr` does not hold; undefined when the command should be tried again. May
+   * throw a `Problem`.
+   */
   readonly reject: (
     facts: Facts,
     db: D1Database,

@@ -1,18 +1,23 @@
 /**
- * SQL text with its parameters, composed from tagged templates.
+ * * SQL text with its parameters, composed from tagged templates.
  *
- * `sql` makes a statement, or a part of one that is no expression (a column list, a FROM clause). `expr` makes an
- * expression, which brings its own parentheses and therefore keeps its meaning wherever it is interpolated.
+ * `sql` makes a statement, or a part of one that is no expression (a column list, a FROM clause).
+ * `expr` makes an expression, which brings its own parentheses and therefore keeps its meaning
+ * wherever it is interpolated.
  *
- * D1 returns integers as doubles and refuses to bind a bigint, so amounts are passed as decimal text and cast inside
- * SQLite. Ids are UUIDs in TypeScript and 16-byte BLOBs in D1: write them with `uuid` and read them with `readUuid`.
+ * D1 returns integers as doubles and refuses to bind a bigint, so amounts are passed as decimal
+ * text and cast inside SQLite. Ids are UUIDs in TypeScript and 16-byte BLOBs in D1: write them with
+ * `uuid` and read them with `readUuid`.
  */
 
 export type SqlParam = string | number | null;
 export type Sql = { readonly text: string; readonly params: readonly SqlParam[] };
 export type Expr = Sql & { readonly isExpr: true };
 
-/** The largest magnitude of a balance or posting. Above it `CAST` would clamp and sums could turn REAL. */
+/**
+ * The largest magnitude of a balance or posting. Above it `CAST` would clamp and sums could turn
+ * REAL.
+ */
 export const MAX_NATIVE_UNITS = 2n ** 62n;
 
 type SqlValue = SqlParam | bigint | boolean | Sql;
@@ -33,7 +38,10 @@ export function expr(strings: TemplateStringsArray, ...values: readonly SqlValue
   return { text: `(${text})`, params, isExpr: true };
 }
 
-/** An expression that needs no parentheses: a column, a literal or a call. Trusted text, never a caller's. */
+/**
+ * An expression that needs no parentheses: a column, a literal or a call. Trusted text, never a
+ * caller's.
+ */
 export function atom(text: string, params: readonly SqlParam[] = []): Expr {
   return { text, params, isExpr: true };
 }
@@ -74,7 +82,10 @@ export function readUuid(hex: string): string {
   return `${h.slice(0, 8)}-${h.slice(8, 12)}-${h.slice(12, 16)}-${h.slice(16, 20)}-${h.slice(20)}`;
 }
 
-/** SQL expressions by output name. `select` and `jsonObject` turn them into a column list or a JSON text. */
+/**
+ * SQL expressions by output name. `select` and `jsonObject` turn them into a column list or a JSON
+ * text.
+ */
 export type Columns = Readonly<Record<string, Expr>>;
 
 export function select(columns: Columns): Sql {

@@ -11,8 +11,10 @@ import { actorMayWrite, insufficientFunds, quoteNotOpen, venuePaused } from "./r
 import { endedAs, releaseQuotesEndedBy } from "./release.ts";
 
 /**
- * Accepts a quote: both sides' entries, the match, the quote, the request and the release of every losing quote, or
- * nothing. The maker's side was reserved when the quote was placed, so an accept never fails for lack of it.
+ * * Accepts a quote: both sides' entries, the match, the quote, the request and the release of
+ *   every losing quote, or
+ * nothing. The maker's side was reserved when the quote was placed, so an accept never fails for
+ * lack of it.
  */
 export function acceptQuote(command: AcceptQuote): Operation {
   const { actor, matchId, quoteId } = command;
@@ -20,15 +22,20 @@ export function acceptQuote(command: AcceptQuote): Operation {
   return {
     userId: actor.userId,
     statements: (group) => [
-      sql`UPDATE quotes SET status = 'accepted', ended_by = ${uuid(matchId)}, ended_group = ${group.seq}
+      sql`UPDATE quotes SET status = 'accepted', ended_by = ${uuid(matchId)},
+        ended_group = ${group.seq}
         WHERE quote_id = ${uuid(quoteId)} AND EXISTS (SELECT 1 FROM quote_sides s
           WHERE s.quote_id = quotes.quote_id AND ${guardOf(preconditions(command, group.at))})`,
-      sql`INSERT INTO matches (match_id, request_id, quote_id, requester_id, maker_id, asset, side, amount, price,
+      sql`INSERT INTO matches (match_id, request_id, quote_id, requester_id, maker_id, asset, side,
+        amount, price,
           usdc_amount, taker_fee, maker_fee, at, matched_group)
-        SELECT ${uuid(matchId)}, q.request_id, q.quote_id, ${uuid(actor.userId)}, q.maker_id, q.asset, q.side,
-          CAST(q.amount AS INTEGER), q.price, q.usdc_amount, q.taker_fee, q.maker_fee, ${group.at}, ${group.seq}
+        SELECT ${uuid(matchId)}, q.request_id, q.quote_id, ${uuid(actor.userId)}, q.maker_id,
+          q.asset, q.side,
+          CAST(q.amount AS INTEGER), q.price, q.usdc_amount, q.taker_fee, q.maker_fee, ${group.at},
+            ${group.seq}
         FROM quotes q WHERE q.ended_by = ${uuid(matchId)} AND q.status = 'accepted'`,
-      sql`UPDATE requests SET status = 'matched', ended_by = ${uuid(matchId)}, ended_group = ${group.seq}
+      sql`UPDATE requests SET status = 'matched', ended_by = ${uuid(matchId)},
+        ended_group = ${group.seq}
         WHERE request_id = (${ofMatch})`,
       sql`UPDATE quotes SET status = ${endedAs("rejected", group)}, ended_by = ${uuid(matchId)},
           ended_group = ${group.seq}
@@ -110,7 +117,8 @@ function preconditions(
       reject: ({ venue }) => venuePaused(venue),
     },
     {
-      expr: expr`EXISTS (SELECT 1 FROM accounts a WHERE a.owner = ${requester} AND a.asset = s.given_asset
+      expr: expr`EXISTS (SELECT 1 FROM accounts a WHERE a.owner = ${requester}
+        AND a.asset = s.given_asset
         AND a.kind = 'available' AND a.balance >= s.given_amount)`,
       reject: ({ required, available, given_asset }) =>
         insufficientFunds(BigInt(required), BigInt(available), given_asset),
@@ -134,11 +142,12 @@ function settle(group: Group, matchId: string): Sql[] {
       step: "reserve",
       from: "available",
       to: "pending",
-      source: sql`SELECT m.requester_id AS from_owner, m.requester_id AS to_owner, m.given_asset AS asset,
+      source: sql`SELECT m.requester_id AS from_owner, m.requester_id AS to_owner,
+        m.given_asset AS asset,
         m.given_amount AS amount, m.match_id AS ref, 0 AS line ${ofMatch}`,
     }),
-    // The maker's leg carries the quote's id and the step `end`, as a release of that quote would (match_sides). The
-    // ledger shows it under the match's id.
+    // The maker's leg carries the quote's id and the step `end`, as a release of that quote would
+    // (match_sides). The ledger shows it under the match's id.
     ...post(group, {
       reason: "trade",
       step: "end",

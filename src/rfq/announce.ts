@@ -1,6 +1,7 @@
 /**
- * The events of a commit group, written from the rows that it stamped, whichever command stamped them: book, alarm,
- * cron, freeze, panic button and market close all announce alike. Causes come before effects within a stream.
+ * Writes the events of a commit group from the rows that the group stamped. Every path that ends or
+ * opens something announces it here: commands, alarms, cron, freezes and market closes. Within a
+ * stream, causes come before effects.
  */
 import type { Group } from "../platform/commit.ts";
 import { raw, type Sql, sql, jsonObject, atom, expr } from "../platform/sql.ts";
@@ -24,38 +25,50 @@ function requestsOpened(group: Group): Sql {
   const rows = sql`FROM requests r WHERE r.opened_group = ${group.seq}`;
   const toPublic = jsonObject(newRequestColumns(PUBLIC));
   const toOwner = jsonObject(newRequestColumns({ kind: "user", userId: atom("r.requester_id") }));
-  return sql`SELECT ${BOOK} AS stream, 'request.opened' AS type, ${toPublic} AS body, r.request_id AS ord ${rows}
+  return sql`SELECT ${BOOK} AS stream, 'request.opened' AS type, ${toPublic} AS body,
+    r.request_id AS ord ${rows}
     UNION ALL SELECT ${VENUE}, 'request.opened', ${toPublic}, r.request_id ${rows}
-    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'request.opened', ${toOwner}, r.request_id ${rows}`;
+    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'request.opened', ${toOwner},
+      r.request_id ${rows}`;
 }
 
 function requestsClosed(group: Group): Sql {
   const rows = sql`FROM requests r WHERE r.ended_group = ${group.seq}`;
   const body = raw("json_object('request_id', hex(r.request_id), 'reason', r.status)");
-  return sql`SELECT ${BOOK} AS stream, 'request.closed' AS type, ${body} AS body, r.request_id AS ord ${rows}
+  return sql`SELECT ${BOOK} AS stream, 'request.closed' AS type, ${body} AS body,
+    r.request_id AS ord ${rows}
     UNION ALL SELECT ${VENUE}, 'request.closed', ${body}, r.request_id ${rows}
-    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'request.closed', ${body}, r.request_id ${rows}`;
+    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'request.closed', ${body},
+      r.request_id ${rows}`;
 }
 
 function quotesOpened(group: Group): Sql {
-  const rows = sql`FROM quotes q JOIN requests r ON r.request_id = q.request_id WHERE q.opened_group = ${group.seq}`;
-  return sql`SELECT ${accountStreamOf("q.maker_id")} AS stream, 'quote.opened' AS type, ${jsonObject(newQuoteColumns("maker_fee"))} AS body,
+  const rows = sql`FROM quotes q JOIN requests r ON r.request_id = q.request_id
+    WHERE q.opened_group = ${group.seq}`;
+  return sql`SELECT ${accountStreamOf("q.maker_id")} AS stream, 'quote.opened' AS type,
+    ${jsonObject(newQuoteColumns("maker_fee"))} AS body,
       q.quote_id AS ord ${rows}
-    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'quote.received', ${jsonObject(newQuoteColumns("taker_fee"))}, q.quote_id ${rows}`;
+    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'quote.received',
+      ${jsonObject(newQuoteColumns("taker_fee"))}, q.quote_id ${rows}`;
 }
 
 function quotesClosed(group: Group): Sql {
-  const rows = sql`FROM quotes q JOIN requests r ON r.request_id = q.request_id WHERE q.ended_group = ${group.seq}`;
+  const rows = sql`FROM quotes q JOIN requests r ON r.request_id = q.request_id
+    WHERE q.ended_group = ${group.seq}`;
   const body = raw(
     "json_object('quote_id', hex(q.quote_id), 'request_id', hex(q.request_id), 'reason', q.status)",
   );
-  return sql`SELECT ${accountStreamOf("q.maker_id")} AS stream, 'quote.closed' AS type, ${body} AS body, q.quote_id AS ord ${rows}
-    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'quote.closed', ${body}, q.quote_id ${rows}`;
+  return sql`SELECT ${accountStreamOf("q.maker_id")} AS stream, 'quote.closed' AS type,
+    ${body} AS body, q.quote_id AS ord ${rows}
+    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'quote.closed', ${body},
+      q.quote_id ${rows}`;
 }
 
 function matchesCreated(group: Group): Sql {
   const rows = sql`FROM matches m WHERE m.matched_group = ${group.seq}`;
-  return sql`SELECT ${accountStreamOf("m.requester_id")} AS stream, 'match.created' AS type, ${jsonObject(matchColumns(atom("m.requester_id")))} AS body,
+  return sql`SELECT ${accountStreamOf("m.requester_id")} AS stream, 'match.created' AS type,
+    ${jsonObject(matchColumns(atom("m.requester_id")))} AS body,
       m.match_id AS ord ${rows}
-    UNION ALL SELECT ${accountStreamOf("m.maker_id")}, 'match.created', ${jsonObject(matchColumns(atom("m.maker_id")))}, m.match_id ${rows}`;
+    UNION ALL SELECT ${accountStreamOf("m.maker_id")}, 'match.created',
+      ${jsonObject(matchColumns(atom("m.maker_id")))}, m.match_id ${rows}`;
 }

@@ -1,4 +1,7 @@
-/** Composes one commit group of a book: expire what is due, the operations in order, their events, and what they did. */
+/**
+ * Builds one commit group of a book: it expires what is due, runs the operations in order, writes
+ * their events and reads back what they did.
+ */
 import { commit, type Group, newGroup, type NotCommitted } from "../platform/commit.ts";
 import { all, type Sql, sql, select, atom } from "../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
@@ -39,7 +42,8 @@ export async function commitOperations(
   const report = reportStatements(group, asset);
   const outcome = await commit(db, group, [...work, ...report]);
   if (!outcome.committed) return outcome;
-  // After a lost result the stamped rows still say what happened; the report is simply read again.
+  // When D1's response was lost, the stamped rows still say what happened, so the report is read
+  // again.
   const rows =
     outcome.rows?.slice(work.length) ??
     (await Promise.all(report.map((statement) => all(db, statement))));
@@ -48,10 +52,14 @@ export async function commitOperations(
 
 function reportStatements(group: Group, asset: string): Sql[] {
   return [
-    sql`SELECT ${select(newRequestColumns({ kind: "user", userId: atom("r.requester_id") }))} FROM requests r WHERE r.opened_group = ${group.seq}`,
-    sql`SELECT ${select(newQuoteColumns("maker_fee"))} FROM quotes q WHERE q.opened_group = ${group.seq}`,
-    sql`SELECT ${select(matchColumns(atom("m.requester_id")))} FROM matches m WHERE m.matched_group = ${group.seq}`,
-    sql`SELECT hex(ended_by) AS operation FROM quotes WHERE ended_group = ${group.seq} UNION SELECT hex(ended_by) FROM requests WHERE ended_group = ${group.seq}`,
+    sql`SELECT ${select(newRequestColumns({ kind: "user", userId: atom("r.requester_id") }))}
+      FROM requests r WHERE r.opened_group = ${group.seq}`,
+    sql`SELECT ${select(newQuoteColumns("maker_fee"))} FROM quotes q
+      WHERE q.opened_group = ${group.seq}`,
+    sql`SELECT ${select(matchColumns(atom("m.requester_id")))} FROM matches m
+      WHERE m.matched_group = ${group.seq}`,
+    sql`SELECT hex(ended_by) AS operation FROM quotes WHERE ended_group = ${group.seq} UNION
+      SELECT hex(ended_by) FROM requests WHERE ended_group = ${group.seq}`,
     nextDue(asset),
     eventsToPush(group),
   ];
@@ -72,7 +80,7 @@ function readReport(rows: readonly (readonly unknown[])[]): GroupDone {
   };
 }
 
-/** The rows of one of our own SELECTs above, whose column list is the row type's. */
+/** Safe cast: `Row` mirrors the column list of the SELECT above. */
 function typed<Row>(rows: readonly unknown[] | undefined): readonly Row[] {
   return (rows ?? []) as readonly Row[];
 }

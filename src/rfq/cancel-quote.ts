@@ -12,7 +12,8 @@ export function cancelQuote(command: CancelQuote): Operation {
   return {
     userId: actor.userId,
     statements: (group) => [
-      sql`UPDATE quotes SET status = 'cancelled', ended_by = ${uuid(operationId)}, ended_group = ${group.seq}
+      sql`UPDATE quotes SET status = 'cancelled', ended_by = ${uuid(operationId)},
+        ended_group = ${group.seq}
         WHERE quote_id = ${uuid(quoteId)} AND ${guardOf(preconditions(command, group.at))}`,
       releaseQuotesEndedBy(group, operationId),
     ],
@@ -22,7 +23,8 @@ export function cancelQuote(command: CancelQuote): Operation {
       rejectionOf(db, {
         preconditions: preconditions(command, NOW),
         facts: {
-          status: expr`iif(quotes.status = 'open' AND quotes.expires_at <= ${NOW}, 'expired', quotes.status)`,
+          status: expr`iif(quotes.status = 'open'
+            AND quotes.expires_at <= ${NOW}, 'expired', quotes.status)`,
           match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.quote_id = quotes.quote_id`,
         },
         from: sql`FROM quotes WHERE quotes.quote_id = ${uuid(quoteId)}`,

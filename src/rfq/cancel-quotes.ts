@@ -1,4 +1,4 @@
-/** The maker's panic button: one batch over every book, each fitting quote committed before it. */
+/** Cancels the maker's open quotes in every book, or those that match a filter, in one batch. */
 import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import type { Venue } from "../platform/venues.ts";
 import { commit, newGroup } from "../platform/commit.ts";
@@ -24,8 +24,10 @@ export async function cancelQuotes(env: Env, actor: Actor, filter: QuoteFilter):
     const operation = uuidv7();
     const group = newGroup();
     const outcome = await commit(env.DB, group, [
-      sql`UPDATE quotes SET status = 'cancelled', ended_by = ${uuid(operation)}, ended_group = ${group.seq}
-        WHERE maker_id = ${uuid(actor.userId)} AND status = 'open' AND expires_at > ${group.at} AND ${mayWrite(actor, group.at)} AND ${fitting(filter)}`,
+      sql`UPDATE quotes SET status = 'cancelled', ended_by = ${uuid(operation)},
+        ended_group = ${group.seq}
+        WHERE maker_id = ${uuid(actor.userId)} AND status = 'open' AND expires_at > ${group.at}
+          AND ${mayWrite(actor, group.at)} AND ${fitting(filter)}`,
       releaseQuotesEndedBy(group, operation),
       ...announceRfq(group),
     ]);

@@ -12,7 +12,8 @@ export function cancelRequest(command: CancelRequest): Operation {
   return {
     userId: actor.userId,
     statements: (group) => [
-      sql`UPDATE requests SET status = 'cancelled', ended_by = ${uuid(operationId)}, ended_group = ${group.seq}
+      sql`UPDATE requests SET status = 'cancelled', ended_by = ${uuid(operationId)},
+        ended_group = ${group.seq}
         WHERE request_id = ${uuid(requestId)} AND ${guardOf(preconditions(command, group.at))}`,
       sql`UPDATE quotes SET status = ${endedAs("rejected", group)}, ended_by = ${uuid(operationId)},
           ended_group = ${group.seq}
@@ -28,7 +29,8 @@ export function cancelRequest(command: CancelRequest): Operation {
       rejectionOf(db, {
         preconditions: preconditions(command, NOW),
         facts: {
-          match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.request_id = requests.request_id`,
+          match_id: expr`SELECT hex(m.match_id) FROM matches m
+            WHERE m.request_id = requests.request_id`,
         },
         from: sql`FROM requests WHERE requests.request_id = ${uuid(requestId)}`,
         missing: () => reject("request_unknown", `There is no request ${requestId}.`),

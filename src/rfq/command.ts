@@ -1,10 +1,16 @@
-/** The commands of a book and their results: plain data, since they cross a Durable Object call. */
+/**
+ * The commands of a book and their results. Both cross a Durable Object call, so they are plain
+ * data.
+ */
 import type { Side } from "../assets/fields.ts";
 import type { ProblemData } from "../platform/problem.ts";
 import type { MatchRow, QuoteRow, RequestRow } from "./records.ts";
 import type { Actor } from "../platform/actor.ts";
 
-/** A client's own key for the command; `terms` is the command by value, so that spellings do not differ. */
+/**
+ * The client's key for a command. `terms` is the command by value, so that two spellings of one
+ * command are the same terms.
+ */
 export type Idempotency = { readonly key: string; readonly terms: string };
 
 export type OpenRequest = {
@@ -12,7 +18,7 @@ export type OpenRequest = {
   readonly actor: Actor;
   readonly requestId: string;
   readonly asset: string;
-  /** native units, decimal: the wire carries any U256. */
+  /** Native units as decimal text, because the wire carries any U256. */
   readonly amount: string;
   readonly side: Side;
   readonly disclosed: boolean;
@@ -47,7 +53,10 @@ export type AcceptQuote = {
   readonly quoteId: string;
 };
 
-/** Ids are made by the Worker before the book is called, so that a lost result leaves something to ask for. */
+/**
+ * The Worker makes the ids before it calls the book, so that after a lost result there is an id to
+ * look up.
+ */
 export type Command = OpenRequest | PlaceQuote | CancelQuote | CancelRequest | AcceptQuote;
 
 export type Result =

@@ -1,4 +1,7 @@
-/** The wire form of RFQ events. A body is our own `json_object` of the columns that the row type lists. */
+/**
+ * The wire form of RFQ events. A stored body is a `json_object` of the columns that the row type
+ * lists.
+ */
 import { readUuid } from "../platform/sql.ts";
 import type { EventViews } from "../streams/render.ts";
 import {
@@ -19,7 +22,7 @@ export const RFQ_EVENTS: EventViews = {
   "match.created": (body) => matchView(stored<MatchRow>(body)),
 };
 
-/** Ids and the reason: `request_id`, for a quote also `quote_id`. */
+/** `request_id`, for a quote also `quote_id`, and the reason. */
 function closedView(body: string): Record<string, string> {
   const row = stored<Record<string, string>>(body);
   return Object.fromEntries(

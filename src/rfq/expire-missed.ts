@@ -1,18 +1,19 @@
-/** Cron: what the books' alarms missed. */
+/** Cron: expires what a book's alarm has missed. */
 import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, sql } from "../platform/sql.ts";
 
-/** An alarm is this late before cron does its work. */
+/** Cron leaves an alarm this much time before it acts instead. */
 const ALARM_GRACE_MS = 5_000;
 const MAX_BOOKS = 200;
 
-/** Wakes the books that have something due which their alarm should have ended by now. */
+/** Wakes the books in which something is overdue. */
 export async function expireMissed(env: Env): Promise<void> {
   const books = await all<{ asset: string }>(
     env.DB,
     sql`SELECT asset FROM quotes WHERE status = 'open' AND expires_at <= ${NOW} - ${ALARM_GRACE_MS}
-      UNION SELECT asset FROM requests WHERE status = 'open' AND expires_at <= ${NOW} - ${ALARM_GRACE_MS} LIMIT ${MAX_BOOKS}`,
+      UNION SELECT asset FROM requests WHERE status = 'open'
+        AND expires_at <= ${NOW} - ${ALARM_GRACE_MS} LIMIT ${MAX_BOOKS}`,
   );
   await Promise.all(
     books.map(async ({ asset }) => {

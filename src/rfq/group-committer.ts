@@ -1,6 +1,9 @@
 /**
- * The group-commit group committer of one book. Commands that arrive while a commit is under way go into the next batch together.
- * Nothing else runs while the fate of a batch is unknown, and an operation that breaks a constraint never fails its neighbours.
+ * The group committer of one book. Commands that arrive while a batch is in flight are committed
+ * together in the next one.
+ *
+ * No batch starts while the outcome of another is unknown. An operation that violates a constraint
+ * never fails the other operations of its group.
  */
 import { claimFence, type NotCommitted, OutcomeUnknown } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
@@ -11,12 +14,18 @@ import type { Operation } from "./operation.ts";
 
 export type CommitterSettings = {
   readonly asset: string;
-  /** Milliseconds a batch waits for company, when the one before it had some. */
+  /**
+   * How long a batch waits for more commands, in milliseconds, when the batch before it had
+   * several.
+   */
   readonly waitMs: number;
   readonly maxOperations: number;
-  /** Called after each commit, before its results: the events must be on their way when the caller hears. */
+  /**
+   * Called after each commit and before its results are delivered, so that events are pushed before
+   * the caller knows.
+   */
   readonly onCommitted: (done: GroupDone) => Promise<void>;
-  /** Called when a batch failed or its fate is unknown: what it should have done has to be looked at again. */
+  /** Called when a batch failed or its outcome is unknown: expiries and events may be overdue. */
   readonly onFailed: () => void;
 };
 
@@ -26,9 +35,15 @@ type Waiting = {
   readonly resolve: (result: Result) => void;
 };
 
-/** Commands a book holds at once; beyond it D1 is far behind, and more would only wait to time out. */
+/**
+ * Commands that a book queues. Beyond this D1 is so far behind that more commands would only time
+ * out.
+ */
 const MAX_WAITING = 2_000;
-/** A guard may refuse for a reason that is gone when it is looked up; then the operation simply runs again. */
+/**
+ * A guard can lose to a condition that no longer holds when the reason is read. Then the operation
+ * is retried.
+ */
 const MAX_TRIES = 4;
 
 const UNAVAILABLE: Result = { ok: false, problem: unavailable("none").data };
@@ -53,7 +68,9 @@ export class GroupCommitter {
     });
   }
 
-  /** A commit with no commands: ends what is due. Resolves when the group committer is idle again. */
+  /**
+   * Commits a group without commands, which ends what is due. Resolves when the queue is empty.
+   */
   async expire(): Promise<void> {
     if (this.#running === undefined) this.#running = this.#run(true);
     await this.#running;
@@ -75,7 +92,7 @@ export class GroupCommitter {
       }
     } finally {
       this.#running = undefined;
-      // A command may have come in after the last look at the queue.
+      // A command may have arrived after the queue was last read.
       if (this.#waiting.length > 0) this.#start();
     }
   }
@@ -99,7 +116,7 @@ export class GroupCommitter {
     for (const waiting of group) {
       const result = waiting.operation.result(done.effects);
       if (result !== undefined) waiting.resolve(result);
-      // Off the group committer's path: why one guard did not apply must not delay the next batch.
+      // Not awaited: finding the reason of a rejection must not delay the next batch.
       else void this.#reject(waiting);
     }
   }
@@ -116,7 +133,10 @@ export class GroupCommitter {
     this.#start();
   }
 
-  /** The batch certainly did not commit. A constraint is one operation's fault: run them one by one to find whose. */
+  /**
+   * The batch did not commit. One operation violated a constraint, so each is run alone to find
+   * which.
+   */
   async #again(group: readonly Waiting[], outcome: NotCommitted): Promise<void> {
     this.#settings.onFailed();
     log("error", "rfq.group_not_committed", {
@@ -136,7 +156,7 @@ export class GroupCommitter {
       return;
     }
     for (const waiting of group) if (waiting.tries >= MAX_TRIES) waiting.resolve(UNAVAILABLE);
-    // All at once: whoever came first stays first.
+    // All at once, so that the order of arrival is kept.
     this.#waiting.unshift(
       ...group
         .filter(({ tries }) => tries < MAX_TRIES)

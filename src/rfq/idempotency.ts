@@ -1,4 +1,7 @@
-/** Idempotency keys: key, terms and result are written in the batch of the effect, as part of its guard. */
+/**
+ * Idempotency keys. Key, terms and result are written in the batch of the effect, and the guard of
+ * that batch checks the key.
+ */
 import type { Group } from "../platform/commit.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Precondition } from "../platform/preconditions.ts";
@@ -15,20 +18,27 @@ type KeyUse = {
   readonly idempotency: Idempotency | undefined;
 };
 
-/** The user has not used this key on this route within 24 hours. Otherwise the result of then is repeated. */
+/**
+ * Holds when the user has not used this key on this route within 24 hours. Otherwise the earlier
+ * result is repeated.
+ */
 export function keyIsUnused(use: KeyUse, at: Expr): readonly Precondition<unknown, Result>[] {
   const { userId, route, idempotency } = use;
   if (idempotency === undefined) return [];
   return [
     {
-      expr: expr`NOT EXISTS (SELECT 1 FROM idempotency_keys WHERE user_id = ${uuid(userId)} AND route = ${route}
+      expr: expr`NOT EXISTS (SELECT 1 FROM idempotency_keys WHERE user_id = ${uuid(userId)}
+        AND route = ${route}
         AND key = ${idempotency.key} AND at > ${at} - ${KEY_LIFE_MS})`,
       reject: (_, db) => recallResult(db, { ...use, idempotency }),
     },
   ];
 }
 
-/** Statements that keep the result, if the guard before them applied: `result` selects nothing otherwise. */
+/**
+ * Statements that store the result when the guard before them applied; `result` selects no row
+ * otherwise.
+ */
 export function rememberResult(memory: {
   readonly group: Group;
   readonly userId: string;
@@ -39,21 +49,27 @@ export function rememberResult(memory: {
   const { group, userId, route, idempotency, result } = memory;
   if (idempotency === undefined) return [];
   return [
-    sql`DELETE FROM idempotency_keys WHERE user_id = ${uuid(userId)} AND route = ${route} AND key = ${idempotency.key}
+    sql`DELETE FROM idempotency_keys WHERE user_id = ${uuid(userId)} AND route = ${route}
+      AND key = ${idempotency.key}
       AND at <= ${group.at} - ${KEY_LIFE_MS}`,
     sql`INSERT INTO idempotency_keys (user_id, route, key, terms, result, at)
-      SELECT ${uuid(userId)}, ${route}, ${idempotency.key}, ${idempotency.terms}, a.result, ${group.at} FROM (${result}) a`,
+      SELECT ${uuid(userId)}, ${route}, ${idempotency.key}, ${idempotency.terms}, a.result,
+        ${group.at} FROM (${result}) a`,
   ];
 }
 
-/** The earlier result of the same key, or a rejection when its terms differ. Undefined when the key has expired. */
+/**
+ * The earlier result of this key, or a rejection when its terms differ. Undefined when the key has
+ * expired meanwhile.
+ */
 async function recallResult(
   db: D1Database,
   { userId, route, kind, idempotency }: KeyUse & { readonly idempotency: Idempotency },
 ): Promise<Result | undefined> {
   const row = await first<{ terms: string; result: string }>(
     db,
-    sql`SELECT terms, result FROM idempotency_keys WHERE user_id = ${uuid(userId)} AND route = ${route}
+    sql`SELECT terms, result FROM idempotency_keys WHERE user_id = ${uuid(userId)}
+      AND route = ${route}
       AND key = ${idempotency.key} AND at > ${NOW} - ${KEY_LIFE_MS}`,
   );
   if (row === undefined) return undefined;
@@ -65,7 +81,7 @@ async function recallResult(
     : { ok: true, kind, row: storedRow<QuoteRow>(row.result), replayed: true };
 }
 
-/** The text is our own `json_object` of the very columns that the row type lists. */
+/** Safe cast: the text is a `json_object` of the columns that the row type lists. */
 function storedRow<Row>(text: string): Row {
   return JSON.parse(text) as Row;
 }

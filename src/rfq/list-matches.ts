@@ -9,7 +9,9 @@ import {
 import { all, raw, readUuid, sql, uuid, select } from "../platform/sql.ts";
 import { matchColumns, type MatchRow, matchView } from "./records.ts";
 
-/** The caller's matches on either side, newest first. Each side is read from its own index. */
+/**
+ * The caller's matches as requester or maker, newest first. Each role is read from its own index.
+ */
 export async function listMatches(
   db: D1Database,
   userId: string,
@@ -19,7 +21,8 @@ export async function listMatches(
   const side = (
     column: "requester_id" | "maker_id",
   ) => sql`SELECT * FROM (SELECT m.match_id AS id, m.at AS matched_at FROM matches m
-    WHERE ${raw(`m.${column}`)} = ${uuid(userId)} AND ${older} ORDER BY m.at DESC, m.match_id DESC LIMIT ${fetchCount(page)})`;
+    WHERE ${raw(`m.${column}`)} = ${uuid(userId)} AND ${older} ORDER BY m.at DESC, m.match_id DESC
+      LIMIT ${fetchCount(page)})`;
   const rows = await all<MatchRow>(
     db,
     sql`SELECT ${select(matchColumns(uuid(userId)))} FROM matches m

@@ -11,12 +11,15 @@ import { problem } from "../platform/problem.ts";
 import { all, first, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
 import { quoteColumns, type QuoteRow, type QuoteStatus, quoteView } from "./records.ts";
 
-/** Sort position among a request's quotes: price, then when and which. */
+/** Sort position among a request's quotes: price, then time, then id. */
 export type QuotePosition = readonly [price: number, openedAt: number, quoteId: string];
 
 type QuotePage = Page<ReturnType<typeof quoteView>>;
 
-/** Quotes on the caller's request, best for the requester first (Bid: lowest price, Ask: highest), then oldest. */
+/**
+ * Quotes on the caller's request, best for the requester first (Bid: lowest price, Ask: highest),
+ * then oldest first.
+ */
 export async function listQuotesOnRequest(
   db: D1Database,
   userId: string,
@@ -25,7 +28,8 @@ export async function listQuotesOnRequest(
 ): Promise<QuotePage> {
   const request = await first<{ own: number; side: string }>(
     db,
-    sql`SELECT requester_id = ${uuid(userId)} AS own, side FROM requests WHERE request_id = ${uuid(query.requestId)}`,
+    sql`SELECT requester_id = ${uuid(userId)} AS own, side FROM requests
+      WHERE request_id = ${uuid(query.requestId)}`,
   );
   if (request === undefined)
     throw problem("request_unknown", `There is no request ${query.requestId}.`);
@@ -54,7 +58,8 @@ export async function listOwnQuotes(
     db,
     inStatuses(query.status, {
       columns: select(quoteColumns("maker_fee")),
-      where: sql`q.maker_id = ${uuid(userId)} AND ${olderThan(page, { at: "q.opened_at", id: "q.quote_id" })}`,
+      where: sql`q.maker_id = ${uuid(userId)}
+        AND ${olderThan(page, { at: "q.opened_at", id: "q.quote_id" })}`,
       order: raw("opened_at DESC, quote_id DESC"),
       limit: fetchCount(page),
     }),
@@ -73,23 +78,26 @@ type Listing = {
 };
 
 /**
- * As reads show it: an open quote past its time is expired, even before its reserve is released. So `expired` is two
- * ranges of the index on the status, each read in order and no further than the page needs.
+ * Reads show an open quote past its time as expired, even before its reserve is released. The
+ * filter `expired` is therefore two ranges of the index on the status, each read in order and only
+ * as far as the page needs.
  */
 function inStatuses(
   status: QuoteStatus | undefined,
   { columns, where, order, limit }: Listing,
 ): Sql {
   const rows = (condition: Sql) =>
-    sql`SELECT ${columns} FROM quotes q WHERE ${where} AND ${condition} ORDER BY ${qualified(order)} LIMIT ${limit}`;
+    sql`SELECT ${columns} FROM quotes q WHERE ${where} AND ${condition} ORDER BY ${qualified(order)}
+      LIMIT ${limit}`;
   if (status === undefined) return rows(sql`1`);
   if (status === "open") return rows(sql`q.status = 'open' AND +q.expires_at > ${NOW}`);
   if (status !== "expired") return rows(sql`q.status = ${status}`);
   const due = rows(sql`q.status = 'open' AND +q.expires_at <= ${NOW}`);
-  return sql`SELECT * FROM (SELECT * FROM (${rows(sql`q.status = 'expired'`)}) UNION ALL SELECT * FROM (${due})) ORDER BY ${order} LIMIT ${limit}`;
+  return sql`SELECT * FROM (SELECT * FROM (${rows(sql`q.status = 'expired'`)}) UNION ALL SELECT *
+    FROM (${due})) ORDER BY ${order} LIMIT ${limit}`;
 }
 
-/** The output names are also columns, but `quote_id` is hex there. */
+/** The output names are also column names, but the output `quote_id` is hex. */
 function qualified(order: Sql): Sql {
   return raw(
     order.text

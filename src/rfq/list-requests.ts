@@ -16,7 +16,10 @@ export type RequestFilter = {
   readonly assetId?: string | undefined;
 };
 
-/** Open requests of everyone, newest first; who asked is shown only where it was disclosed or is the caller. */
+/**
+ * Open requests of all users, newest first. `user_id` is shown only for the caller's own and for
+ * disclosed requests.
+ */
 export function listOpenRequests(
   db: D1Database,
   userId: string,
@@ -33,7 +36,7 @@ export function listOwnRequests(db: D1Database, userId: string, page: PageQuery<
 function inBooks({ venue, assetId }: RequestFilter): Sql {
   if (venue === undefined) return sql`1`;
   if (assetId !== undefined) return sql`r.asset = ${`${venue}:${assetId}`}`;
-  // Every key of a venue lies between `venue:` and `venue;`, the next character.
+  // Every key of a venue sorts between `venue:` and `venue;`, because `;` follows `:`.
   return sql`r.asset >= ${`${venue}:`} AND r.asset < ${`${venue};`}`;
 }
 
@@ -46,7 +49,8 @@ async function list(
   const rows = await all<RequestRow>(
     db,
     sql`SELECT ${select(requestColumns(reader(userId)))} FROM requests r
-      WHERE r.status = 'open' AND +r.expires_at > ${NOW} AND ${where} AND ${olderThan(page, { at: "r.opened_at", id: "r.request_id" })}
+      WHERE r.status = 'open' AND +r.expires_at > ${NOW} AND ${where}
+        AND ${olderThan(page, { at: "r.opened_at", id: "r.request_id" })}
       ORDER BY ${raw("r.opened_at DESC, r.request_id DESC")} LIMIT ${fetchCount(page)}`,
   );
   return pageOf(page, rows, requestView, (row) => ({

@@ -11,15 +11,19 @@ import { actorMayWrite, storageLeft, venuePaused } from "./rejections.ts";
 
 const ROUTE = "POST /rfq/request";
 
-/** Opens a request. It reserves nothing: the requester's funds are taken when they accept a quote. */
+/**
+ * Opens a request. It reserves nothing: the requester's funds are taken when they accept a quote.
+ */
 export function openRequest(command: OpenRequest, settings: Config): Operation {
   const { actor, requestId, asset } = command;
   return {
     userId: actor.userId,
     statements: (group) => [
-      sql`INSERT INTO requests (request_id, requester_id, asset, amount, side, disclosed, status, opened_at, expires_at,
+      sql`INSERT INTO requests (request_id, requester_id, asset, amount, side, disclosed, status,
+        opened_at, expires_at,
           opened_group)
-        SELECT ${uuid(requestId)}, ${uuid(actor.userId)}, ${asset}, ${command.amount}, ${command.side},
+        SELECT ${uuid(requestId)}, ${uuid(actor.userId)}, ${asset}, ${command.amount},
+          ${command.side},
           ${command.disclosed}, 'open', ${group.at}, ${group.at} + ${command.expiresInSecs * 1_000}, ${group.seq}
         WHERE ${guardOf(preconditions(command, settings, group.at))}`,
       ...rememberResult({
@@ -57,7 +61,8 @@ function preconditions(
     storageLeft,
     {
       expr: expr`(SELECT count(*) FROM requests
-        WHERE requester_id = ${uuid(actor.userId)} AND status = 'open' AND expires_at > ${at}) < ${perUser}`,
+        WHERE requester_id = ${uuid(actor.userId)} AND status = 'open'
+          AND expires_at > ${at}) < ${perUser}`,
       reject: () =>
         reject("open_request_limit", `You have reached the limit of ${perUser} open requests.`),
     },

@@ -3,7 +3,10 @@ import type { Sql } from "../platform/sql.ts";
 import type { Result } from "./command.ts";
 import type { MatchRow, QuoteRow, RequestRow } from "./records.ts";
 
-/** What a group did, read from the rows it stamped: the same after a lost result as after a plain one. Ids are hex. */
+/**
+ * What a group did, read from the rows that it stamped, so it is the same after a lost response.
+ * Ids are hex.
+ */
 export type GroupEffects = {
   readonly requests: ReadonlyMap<string, RequestRow>;
   readonly quotes: ReadonlyMap<string, QuoteRow>;
@@ -13,15 +16,18 @@ export type GroupEffects = {
 };
 
 /**
- * One command as part of a commit group. `statements` begins with the guard; everything after it depends on what the guard
- * wrote, so that an operation whose guard does not apply writes nothing.
+ * One command as part of a commit group. `statements` begins with the guard. Everything after it
+ * depends on what the guard wrote, so an operation whose guard does not apply writes nothing.
  */
 export type Operation = {
   readonly userId: string;
   statements(group: Group): readonly Sql[];
   /** The result, if the guard applied. */
   result(effects: GroupEffects): Result | undefined;
-  /** Why the guard did not apply, read outside the group. Undefined when nothing stands in the way any more. */
+  /**
+   * Why the guard did not apply, read outside the group. Undefined when nothing stands in the way
+   * any more.
+   */
   rejection(db: D1Database): Promise<Result | undefined>;
 };
 

@@ -23,9 +23,15 @@ import { tradeTerms, type TradeTerms } from "./trade-terms.ts";
 import { actorMayWrite, insufficientFunds, storageLeft, venuePaused } from "./rejections.ts";
 
 const ROUTE = "POST /rfq/quote";
-/** Bounds the work of the accept that rejects them all; a request with more quotes needs no further one. */
+/**
+ * Bounds the work of the accept that rejects them all; a request with more quotes needs no further
+ * one.
+ */
 const MAX_OPEN_QUOTES_PER_REQUEST = 1_000;
-/** Far below the other limit: worthless quotes cost almost nothing, and one maker must not keep the others out. */
+/**
+ * Far below the other limit: worthless quotes cost almost nothing, and one maker must not keep the
+ * others out.
+ */
 const MAX_OPEN_QUOTES_PER_MAKER = 50;
 
 /** What never changes in a request, read once and kept by the book. */
@@ -35,7 +41,10 @@ export type RequestTerms = {
   readonly side: Side;
 };
 
-/** Places a firm quote. The maker's side is reserved in the same operation, so an accepted quote always settles. */
+/**
+ * Places a firm quote. The maker's side is reserved in the same operation, so an accepted quote
+ * always settles.
+ */
 export function placeQuote(
   command: PlaceQuote,
   request: RequestTerms,
@@ -56,7 +65,8 @@ export function placeQuote(
           step: "reserve",
           from: "available",
           to: "pending",
-          source: sql`SELECT q.maker_id AS from_owner, q.maker_id AS to_owner, q.reserve_asset AS asset,
+          source: sql`SELECT q.maker_id AS from_owner, q.maker_id AS to_owner,
+            q.reserve_asset AS asset,
             q.reserve AS amount, q.quote_id AS ref, 0 AS line
             FROM quotes q WHERE q.quote_id = ${uuid(quoteId)} AND q.opened_group = ${group.seq}`,
         }),
@@ -101,9 +111,11 @@ function quoteTerms(command: PlaceQuote, request: RequestTerms, settings: Config
 
 function insertQuote(command: PlaceQuote, terms: TradeTerms, group: Group, guard: Expr): Sql {
   const { actor, quoteId, requestId } = command;
-  return sql`INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price, usdc_amount, taker_fee,
+  return sql`INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price,
+    usdc_amount, taker_fee,
       maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group)
-    SELECT ${uuid(quoteId)}, r.request_id, ${uuid(actor.userId)}, r.asset, r.amount, r.side, ${command.price},
+    SELECT ${uuid(quoteId)}, r.request_id, ${uuid(actor.userId)}, r.asset, r.amount, r.side,
+      ${command.price},
       ${terms.usdcAmount}, ${terms.takerFee}, ${terms.makerFee}, ${terms.reserveAsset}, ${terms.reserve}, 'open',
       ${group.at}, min(r.expires_at, ${group.at} + ${command.expiresInSecs * 1_000}), ${group.seq}
     FROM requests r WHERE r.request_id = ${uuid(requestId)} AND ${guard}`;

@@ -1,6 +1,6 @@
 /**
- * Requests, quotes and matches as rows and on the wire. One column list serves REST reads, idempotent results and event
- * bodies, so that all three say the same.
+ * Requests, quotes and matches as rows and on the wire. One column list serves REST reads, stored
+ * results and event bodies, so that all three agree.
  */
 import { toHex } from "../assets/amount.ts";
 import { readAssetKey } from "../assets/asset.ts";
@@ -13,7 +13,7 @@ import { toWireTime } from "../platform/time.ts";
 export type RequestStatus = "open" | "matched" | "cancelled" | "expired";
 export type QuoteStatus = "open" | "accepted" | "cancelled" | "expired" | "rejected";
 
-/** Who will read the row: decides what is left out of it, in SQL, before it goes anywhere. */
+/** The audience of a row. It decides, in SQL, which columns are left out. */
 export type Audience =
   | { readonly kind: "public" }
   | { readonly kind: "user"; readonly userId: Expr };
@@ -33,14 +33,15 @@ export function requestColumns(audience: Audience): Columns {
     opened_at: atom("r.opened_at"),
     expires_at: atom("r.expires_at"),
     owned: owner,
-    best_price: expr`iif(${owner}, (SELECT iif(r.side = 'Bid', min(b.price), max(b.price)) FROM quotes b
+    best_price: expr`iif(${owner}, (SELECT iif(r.side = 'Bid', min(b.price), max(b.price))
+      FROM quotes b
       WHERE b.request_id = r.request_id AND b.status = 'open' AND b.expires_at > ${NOW}), NULL)`,
     quote_count: expr`iif(${owner}, (SELECT count(*) FROM quotes b
       WHERE b.request_id = r.request_id AND b.status = 'open' AND b.expires_at > ${NOW}), 0)`,
   };
 }
 
-/** A request at the moment it was opened, when it can have no quotes yet. */
+/** A request when it is opened, before it can have quotes. */
 export function newRequestColumns(audience: Audience): Columns {
   return {
     ...requestColumns(audience),
@@ -80,7 +81,10 @@ export function requestView(row: RequestRow) {
   };
 }
 
-/** `fee` is the reader's own: the maker's for its maker, the taker's for the requester. Nobody else reads quotes. */
+/**
+ * `fee` is the fee of whoever reads the quote: the maker's for its maker, the taker fee for the
+ * requester.
+ */
 export function quoteColumns(fee: "maker_fee" | "taker_fee"): Columns {
   return {
     quote_id: atom("hex(q.quote_id)"),
@@ -97,7 +101,7 @@ export function quoteColumns(fee: "maker_fee" | "taker_fee"): Columns {
   };
 }
 
-/** A quote at the moment it was placed. */
+/** A quote when it is placed. */
 export function newQuoteColumns(fee: "maker_fee" | "taker_fee"): Columns {
   return { ...quoteColumns(fee), status: atom("'open'") };
 }

@@ -22,12 +22,16 @@ export function actorMayWrite(actor: Actor, at: Expr): Precondition<unknown, Res
   };
 }
 
-/** New business stops before the database is full, so that settlements, releases and withdrawals always fit. */
+/**
+ * New business stops before the database is full, so that settlements, releases and withdrawals
+ * always fit.
+ */
 export const storageLeft: Precondition<unknown, Result> = {
   expr: STORAGE_LEFT,
   reject: () => {
     const detail =
-      "The database is nearly full, so no new requests and quotes are accepted. Settlements and withdrawals continue.";
+      "The database is nearly full, so no new requests and quotes are accepted. " +
+      "Settlements and withdrawals continue.";
     const { data } = unavailable("none", detail);
     return { ok: false, problem: { ...data, retryAfterSecs: STORAGE_RETRY_SECS } };
   },

@@ -1,16 +1,17 @@
-/** Giving back what a quote had set aside. The only way a reserve ends other than by a trade. */
+/** Releases the reserve of a quote. A reserve ends only by a release or by a trade. */
 import { transfer } from "../ledger/post.ts";
 import type { Group } from "../platform/commit.ts";
 import { type Sql, sql, uuid } from "../platform/sql.ts";
 
-/** The status of what is ended now: what was due already has expired, whoever comes to end it. */
+/** The status of a record that ends now. A record past its time has expired, whatever ends it. */
 export function endedAs(status: "cancelled" | "rejected", group: Group): Sql {
   return sql`iif(expires_at <= ${group.at}, 'expired', ${status})`;
 }
 
 /**
- * Releases the quotes that this very operation ended. Selected by the operation's stamp, never by status: an operation whose guard did not
- * apply must not find quotes that somebody else ended before.
+ * Releases the quotes that this operation ended. They are selected by the operation's stamp, never
+ * by status, because an operation whose guard did not apply must not find quotes that another one
+ * ended.
  */
 export function releaseQuotesEndedBy(group: Group, operationId: string): Sql {
   return transfer(group, {
@@ -18,7 +19,8 @@ export function releaseQuotesEndedBy(group: Group, operationId: string): Sql {
     step: "end",
     from: "pending",
     to: "available",
-    source: sql`SELECT q.maker_id AS from_owner, q.maker_id AS to_owner, q.reserve_asset AS asset, q.reserve AS amount,
+    source: sql`SELECT q.maker_id AS from_owner, q.maker_id AS to_owner, q.reserve_asset AS asset,
+      q.reserve AS amount,
       q.quote_id AS ref, 0 AS line FROM quotes q
       WHERE q.ended_by = ${uuid(operationId)} AND q.status IN ('cancelled', 'expired', 'rejected')`,
   });

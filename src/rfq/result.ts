@@ -4,7 +4,7 @@ import { matchView, quoteView, requestView } from "./records.ts";
 
 type Success = Extract<Result, { ok: true }>;
 
-/** The REST body of an result, which goes down a socket unchanged. */
+/** The REST body of a result. A socket sends the same body. */
 export function resultBody(result: Success): unknown {
   switch (result.kind) {
     case "request":
@@ -18,7 +18,7 @@ export function resultBody(result: Success): unknown {
   }
 }
 
-/** The result of the kind that the command has, or its refusal as a Problem. */
+/** The result of the expected kind. Throws a rejection as a `Problem`. */
 export function unwrap<Kind extends Success["kind"]>(
   result: Result,
   kind: Kind,
@@ -28,7 +28,10 @@ export function unwrap<Kind extends Success["kind"]>(
   return ofKind(result);
 }
 
-/** `unwrap` has compared the kinds, which TypeScript cannot follow through a type parameter. */
+/**
+ * Safe cast: `unwrap` has compared the kinds, which TypeScript cannot follow through a type
+ * parameter.
+ */
 function ofKind<Kind extends Success["kind"]>(result: Success): Extract<Success, { kind: Kind }> {
   return result as Extract<Success, { kind: Kind }>;
 }

@@ -1,6 +1,6 @@
 /**
- * One object per (venue, asset). It puts commands in order, commits them in groups, pushes the book stream and wakes at
- * the next expiry. It decides nothing: a stale or second copy of it can do no harm.
+ * One object per (venue, asset). It orders commands, commits them in groups, pushes the book stream
+ * and wakes at the next expiry. It decides nothing, so a stale or second instance does no harm.
  */
 import { config, type Config } from "../platform/config.ts";
 import { failpointOf } from "../platform/failpoint.ts";
@@ -21,9 +21,9 @@ import { GroupCommitter } from "./group-committer.ts";
 import { openRequestsSnapshot } from "./snapshot.ts";
 import type { Operation } from "./operation.ts";
 
-/** Requests whose terms are kept; they never change, so this only bounds memory. */
+/** Requests whose terms are cached. Terms never change, so this only bounds memory. */
 const MAX_KNOWN_REQUESTS = 20_000;
-/** After a failed alarm the book looks again this soon. */
+/** Delay of the next attempt after a failed alarm or batch. */
 const RETRY_MS = 1_000;
 const MIN_ALARM_MS = 50;
 
@@ -35,7 +35,7 @@ export class RfqBook extends StreamObject {
   #alarmAt: number | null | undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
-    // An alarm after a restart may come without the name.
+    // An alarm after a restart may run without the object's name.
     const asset = ctx.id.name ?? ctx.storage.kv.get<string>("asset") ?? "";
     const stream = bookStream(asset);
     super(ctx, env, { stream, views: RFQ_EVENTS, snapshot: openRequestsSnapshot(stream) });
@@ -57,7 +57,7 @@ export class RfqBook extends StreamObject {
       : this.#committer.submit(operation);
   }
 
-  /** Cron's word that something here is due: what a lost alarm should have done. */
+  /** Called by cron when something is overdue, because an alarm may have been lost. */
   async expireDue(): Promise<void> {
     await this.#committer.expire();
   }
@@ -65,7 +65,7 @@ export class RfqBook extends StreamObject {
   override async alarm(): Promise<void> {
     this.#alarmAt = null;
     try {
-      // Sockets first: a book that waits for D1 must not keep those of ended credentials open.
+      // Sockets first: a book that waits for D1 must not keep sockets of ended credentials open.
       await this.wakeAt(this.sockets.closeEnded(Date.now()));
       await this.#committer.expire();
     } catch (error) {
@@ -100,7 +100,8 @@ export class RfqBook extends StreamObject {
     if (known !== undefined) return known;
     const terms = await first<RequestTerms>(
       this.env.DB,
-      sql`SELECT asset, amount, side FROM requests WHERE request_id = ${uuid(requestId)} AND asset = ${this.#asset}`,
+      sql`SELECT asset, amount, side FROM requests WHERE request_id = ${uuid(requestId)}
+        AND asset = ${this.#asset}`,
     );
     if (terms !== undefined) {
       if (this.#requests.size >= MAX_KNOWN_REQUESTS) this.#requests.clear();
@@ -109,7 +110,7 @@ export class RfqBook extends StreamObject {
     return terms;
   }
 
-  /** Runs before the group's results are given: the own stream and the feeds are told without being waited for. */
+  /** Runs before the group's results are delivered. Pushes are started here but not awaited. */
   async #committed(done: GroupDone): Promise<void> {
     if (done.effects.matches.size > 0) await failpointOf(this.env)?.("match_committed");
     const own = bookStream(this.#asset);
@@ -122,18 +123,23 @@ export class RfqBook extends StreamObject {
     this.ctx.waitUntil(this.wakeAt(done.nextDue));
   }
 
-  /** One alarm serves expiries of quotes, requests and sockets: only an earlier instant replaces it. */
+  /**
+   * One alarm serves the expiries of quotes, requests and sockets. Only an earlier instant replaces
+   * it.
+   */
   protected override async wakeAt(instant: number | null): Promise<void> {
     if (instant === null) return;
     if (this.#alarmAt === undefined) this.#alarmAt = await this.ctx.storage.getAlarm();
     if (this.#alarmAt !== null && this.#alarmAt <= instant) return;
     this.#alarmAt = instant;
     this.ctx.storage.kv.put("asset", this.#asset);
-    // Never in the past: D1's clock may lag behind ours, and then nothing is due yet.
+    // Never in the past: when D1's clock lags behind ours, nothing is due yet.
     await this.ctx.storage.setAlarm(Math.max(instant, Date.now() + MIN_ALARM_MS));
   }
 
-  /** After a failed batch: due things and events may be waiting that nothing else would wake us for. */
+  /**
+   * After a failed batch, expiries and events may be pending for which there is no other alarm.
+   */
   async #lookAgain(): Promise<void> {
     await this.wakeAt(Date.now() + RETRY_MS);
     await this.sockets.catchUp();

@@ -31,7 +31,7 @@ import { type Api, reply } from "../http/route-definition.ts";
 const TRADE = { tag: "RFQ", credential: "any", scope: "trade" } as const;
 const READ = { tag: "RFQ", method: "get", credential: "any", scope: "read" } as const;
 const REPLAYED = { "idempotency-replayed": "true" };
-/** A book that cannot commit says so, whatever the command. */
+/** Every command can fail because its book cannot commit. */
 const BOOK_PROBLEMS: readonly ProblemCode[] = ["unavailable"];
 
 const venueOfAsset = { error: "is required with asset_id", path: ["venue_id"] };
@@ -83,7 +83,7 @@ function registerRequestRoutes(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/request",
-    summary: "Open requests, of one book, one venue or all",
+    summary: "List open requests of one book, of one venue, or all",
     query: z
       .strictObject({
         venue_id: venueField.optional(),
@@ -123,7 +123,7 @@ function registerRequestRoutes(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/get-requests",
-    summary: "All of your open requests",
+    summary: "List your open requests",
     query: z.strictObject(timeIdPage),
     response: pageSchema(RequestItem),
     handler: ({ db, actor, query }) => listOwnRequests(db, actor.userId, query),
@@ -136,6 +136,9 @@ function registerQuoteRoutes(api: Api): void {
     method: "post",
     path: "/rfq/quote",
     summary: "Offer a firm price on an open request",
+    description:
+      "Reserves your side of the trade until the quote ends: the asset for a Bid, USDC and your " +
+      "fee for an Ask. A quote never outlives its request.",
     idempotent: true,
     body: QuoteBody,
     response: Quote,
@@ -172,7 +175,7 @@ function registerQuoteRoutes(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/quote",
-    summary: "Quotes on one of your requests, best first",
+    summary: "List the quotes on one of your requests, best first",
     query: z.strictObject({
       request_id: uuidField,
       status: quoteStatus.optional(),
@@ -213,7 +216,7 @@ function registerQuoteRoutes(api: Api): void {
     ...TRADE,
     method: "delete",
     path: "/rfq/quotes",
-    summary: "Cancel all of your quotes, in every book or those that fit",
+    summary: "Cancel all your quotes, optionally of one venue, asset or request",
     fields: z
       .strictObject({
         venue_id: venueField.optional(),
@@ -234,7 +237,7 @@ function registerQuoteRoutes(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/get-quotes",
-    summary: "Your own quotes, newest first",
+    summary: "List your own quotes, newest first",
     query: z.strictObject({ status: quoteStatus.optional(), ...timeIdPage }),
     response: pageSchema(Quote),
     handler: ({ db, actor, query }) =>
@@ -248,6 +251,9 @@ function registerMatchRoutes(api: Api): void {
     method: "post",
     path: "/rfq/accept",
     summary: "Accept a quote on your request",
+    description:
+      "Both sides settle at once, and every other quote on the request is rejected. " +
+      "Repeating an accept returns the same match.",
     body: AcceptBody,
     response: Match,
     problems: [
@@ -274,7 +280,7 @@ function registerMatchRoutes(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/get-matches",
-    summary: "Your matches, on either side, newest first",
+    summary: "List your matches as requester or maker, newest first",
     query: z.strictObject(timeIdPage),
     response: pageSchema(Match),
     handler: ({ db, actor, query }) => listMatches(db, actor.userId, query),

@@ -1,15 +1,21 @@
-/** The wire shapes of the RFQ routes: what is taken and what is answered (contract.md section 5). */
+/** The request and response bodies of the RFQ routes (contract.md section 5). */
 import { z } from "@hono/zod-openapi";
 import { VENUES } from "../platform/venues.ts";
-import { assetId, positiveU256, price, sideField, venueField } from "../assets/fields.ts";
+import {
+  assetId,
+  positiveU256,
+  price as priceField,
+  sideField,
+  venueField,
+} from "../assets/fields.ts";
 import { boolean, integer, oneOf, uuidField } from "../http/fields.ts";
 
 const REQUEST_STATUSES = ["open", "matched", "cancelled", "expired"] as const;
 const QUOTE_STATUSES = ["open", "accepted", "cancelled", "expired", "rejected"] as const;
 
-/** Seconds a request stays open unless it says otherwise, and at most. */
+/** Life of a request in seconds: the default and the maximum. */
 const REQUEST_LIFE = { default: 300, max: 86_400 } as const;
-/** Seconds a quote is firm unless it says otherwise, and at most. */
+/** Time for which a quote is firm, in seconds: the default and the maximum. */
 const QUOTE_LIFE = { default: 30, max: 300 } as const;
 
 export const RequestBody = z.strictObject({
@@ -25,7 +31,7 @@ export const RequestBody = z.strictObject({
 
 export const QuoteBody = z.strictObject({
   request_id: uuidField,
-  price,
+  price: priceField,
   expires_in_secs: integer(1, QUOTE_LIFE.max)
     .default(QUOTE_LIFE.default)
     .openapi({ default: QUOTE_LIFE.default }),
@@ -34,51 +40,76 @@ export const QuoteBody = z.strictObject({
 export const AcceptBody = z.strictObject({ quote_id: uuidField });
 export const quoteStatus = oneOf(QUOTE_STATUSES);
 
-const u256Out = z.string().regex(/^0x(0|[1-9a-f][0-9a-f]{0,63})$/);
-const venueOut = z.enum(VENUES);
-const sideOut = z.enum(["Bid", "Ask"]);
-const traded = { venue_id: venueOut, asset_id: z.string(), amount: u256Out, side: sideOut };
+const u256Out = (description: string) =>
+  z
+    .string()
+    .regex(/^0x(0|[1-9a-f][0-9a-f]{0,63})$/)
+    .openapi({ description });
+const instant = (description: string) => z.iso.datetime().openapi({ description });
+const id = (description: string) => z.uuid().openapi({ description });
+const fee = u256Out("USDC native units that the reader of this record pays, beside usdc_amount");
+const usdcAmount = u256Out("USDC native units that the buyer pays the seller, without fees");
+const price = z.int().openapi({ description: "USDC for one token, scaled by 1e6: 650000 is 0.65" });
+const traded = {
+  venue_id: z.enum(VENUES).openapi({ description: "Venue of the asset" }),
+  asset_id: z.string().openapi({ description: "Outcome token, as canonical 0x hex" }),
+  amount: u256Out("Native units of the asset"),
+  side: z.enum(["Bid", "Ask"]).openapi({
+    description: "Bid: the requester buys the asset. Ask: the requester sells it",
+  }),
+};
 
 export const RequestItem = z
   .object({
-    request_id: z.uuid(),
-    user_id: z.uuid().nullable(),
+    request_id: id("Identifies the request"),
+    user_id: z
+      .uuid()
+      .nullable()
+      .openapi({ description: "The requester; null unless it is you or they disclosed it" }),
     ...traded,
-    status: z.enum(REQUEST_STATUSES),
-    disclose_identity: z.boolean(),
-    created_at: z.iso.datetime(),
-    expires_at: z.iso.datetime(),
-    best_price: z.int().nullable().optional(),
-    quote_count: z.int().optional(),
+    status: z.enum(REQUEST_STATUSES).openapi({
+      description: "`open` until it is matched, cancelled or expires",
+    }),
+    disclose_identity: z.boolean().openapi({ description: "Whether makers see user_id" }),
+    created_at: instant("When it was opened"),
+    expires_at: instant("When it ends unless a quote was accepted before"),
+    best_price: z.int().nullable().optional().openapi({
+      description: "Best open price for you, scaled by 1e6; only on your own requests",
+    }),
+    quote_count: z.int().optional().openapi({
+      description: "Number of open quotes; only on your own requests",
+    }),
   })
   .openapi("RequestItem");
 
 export const Quote = z
   .object({
-    quote_id: z.uuid(),
-    request_id: z.uuid(),
+    quote_id: id("Identifies the quote"),
+    request_id: id("The request that it answers"),
     ...traded,
-    price: z.int(),
-    usdc_amount: u256Out,
-    fee: u256Out,
-    status: z.enum(QUOTE_STATUSES),
-    created_at: z.iso.datetime(),
-    expires_at: z.iso.datetime(),
+    price,
+    usdc_amount: usdcAmount,
+    fee,
+    status: z.enum(QUOTE_STATUSES).openapi({
+      description: "`rejected`: the request ended without this quote",
+    }),
+    created_at: instant("When it was placed"),
+    expires_at: instant("When it stops being firm; never after its request expires"),
   })
   .openapi("Quote");
 
 export const Match = z
   .object({
-    match_id: z.uuid(),
-    request_id: z.uuid(),
-    quote_id: z.uuid(),
+    match_id: id("Identifies the match"),
+    request_id: id("The matched request"),
+    quote_id: id("The accepted quote"),
     ...traded,
-    price: z.int(),
-    usdc_amount: u256Out,
-    fee: u256Out,
-    role: z.enum(["requester", "maker"]),
-    status: z.literal("settled"),
-    created_at: z.iso.datetime(),
+    price,
+    usdc_amount: usdcAmount,
+    fee,
+    role: z.enum(["requester", "maker"]).openapi({ description: "Your role in the trade" }),
+    status: z.literal("settled").openapi({ description: "A match settles at once" }),
+    created_at: instant("When the quote was accepted"),
   })
   .openapi("Match");
 

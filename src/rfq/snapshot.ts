@@ -1,4 +1,7 @@
-/** What a new subscriber of a book or venue stream receives first: the open requests, without identities. */
+/**
+ * What a new subscriber of a book or venue stream receives first: the open requests, without
+ * identities.
+ */
 import { NOW } from "../platform/commit.ts";
 import { sql, select } from "../platform/sql.ts";
 import type { Snapshot } from "../streams/replay.ts";
@@ -9,7 +12,8 @@ export function openRequestsSnapshot(stream: string): Snapshot | undefined {
   if (stream.startsWith("account:")) return undefined;
   const scope = stream.startsWith("book:")
     ? sql`r.asset = ${stream.slice("book:".length)}`
-    : sql`r.asset >= ${`${stream.slice("venue:".length)}:`} AND r.asset < ${`${stream.slice("venue:".length)};`}`;
+    : sql`r.asset >= ${`${stream.slice("venue:".length)}:`}
+      AND r.asset < ${`${stream.slice("venue:".length)};`}`;
   return {
     name: "requests",
     statement: sql`SELECT ${select(requestColumns(PUBLIC))} FROM requests r

@@ -1,4 +1,4 @@
-/** Commands that arrive on a socket: the same rules, errors and results as the REST routes. */
+/** Commands that arrive on a socket. Rules, errors and results are those of the REST routes. */
 import { z } from "@hono/zod-openapi";
 import { uuidField, oneOf, pattern } from "../http/fields.ts";
 import { config } from "../platform/config.ts";
@@ -25,7 +25,7 @@ import { CLOSE_POLICY, closeSocket, readState } from "../streams/socket.ts";
 import { type Actor, rateKeyOf } from "../platform/actor.ts";
 
 const MAX_FRAME_BYTES = 16 * 1_024;
-/** The tenth bad frame within a minute closes the socket. */
+/** The tenth malformed frame within a minute closes the socket. */
 const MAX_MALFORMED_FRAMES = 10;
 const MALFORMED_WINDOW_MS = 60_000;
 const COMMAND_ID = /^.{1,64}$/su;
@@ -39,13 +39,16 @@ const Quote = QuoteBody.extend({
 const ById = z.strictObject({ quote_id: uuidField });
 const Op = oneOf(["quote", "cancel_quote", "accept"]);
 
-/** Carries out one frame: the result goes down the same socket, under the command's own id. Never throws. */
+/**
+ * Carries out the command of one frame and sends its result down the same socket, with the
+ * command's own id. Never throws.
+ */
 export async function receiveCommand(
   env: Env,
   socket: WebSocket,
   frame: string | ArrayBuffer,
 ): Promise<void> {
-  // After our own close, frames that were under way still arrive; they are nobody's any more.
+  // Frames in flight still arrive after we have closed the socket. They are ignored.
   if (socket.readyState !== WebSocket.READY_STATE_OPEN) return;
   let id: string | null = null;
   try {
@@ -59,7 +62,7 @@ export async function receiveCommand(
     else replyProblem(socket, id, result.problem);
   } catch (error) {
     if (error instanceof Problem) {
-      // Refused before any book was asked: malformed, not allowed, or too many.
+      // Rejected before any book was called: malformed, not allowed or too many.
       countMalformedFrame(socket);
       return replyProblem(socket, id, error.data);
     }
@@ -146,7 +149,7 @@ function reply(
   try {
     socket.send(JSON.stringify({ ...message, at: toWireTime(Date.now()) }));
   } catch {
-    // The socket closed meanwhile: the command's outcome is unknown to its sender, as the contract says.
+    // The socket closed meanwhile. The outcome is unknown to the sender, as the contract says.
   }
 }
 

@@ -1,10 +1,13 @@
-/** Brings a command to the book that orders it. Used by the REST routes and by every stream's sockets. */
+/** Sends a command to the book that orders it. REST routes and sockets both use it. */
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
 import { all, type Sql, sql, uuid } from "../platform/sql.ts";
 import { type Result, type Command, reject } from "./command.ts";
 
-/** A request's or quote's book never changes, so one indexed read serves the isolate's life; the oldest half is dropped. */
+/**
+ * The book of a request or quote never changes, so one indexed read serves the life of the isolate.
+ * When the cache is full, the oldest half is dropped.
+ */
 const books = new Map<string, string>();
 const MAX_CACHED_BOOKS = 50_000;
 
@@ -44,9 +47,13 @@ async function bookOf(db: D1Database, command: Command): Promise<string | undefi
   }
 }
 
-/** A quote that was accepted long ago is gone, but its match still results a repeated accept. */
+/**
+ * A quote that was accepted long ago has been trimmed, but its match still serves a repeated
+ * accept.
+ */
 function quoteOrMatch(quoteId: string): Sql {
-  return sql`SELECT asset FROM quotes WHERE quote_id = ${uuid(quoteId)} UNION SELECT asset FROM matches WHERE quote_id = ${uuid(quoteId)}`;
+  return sql`SELECT asset FROM quotes WHERE quote_id = ${uuid(quoteId)} UNION SELECT asset
+    FROM matches WHERE quote_id = ${uuid(quoteId)}`;
 }
 
 async function cached(

@@ -1,4 +1,6 @@
-/** A command's terms by value, defaults filled in: what an idempotency key is bound to. */
+/**
+ * The terms of a command by value, with defaults filled in. An idempotency key is bound to them.
+ */
 
 export function requestTermsText(terms: {
   readonly asset: string;

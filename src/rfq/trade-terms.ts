@@ -1,4 +1,7 @@
-/** What a trade at a price costs each side. Pure; all amounts are native units, fees are basis points of USDC. */
+/**
+ * What a trade at a given price costs each side. Pure. Amounts are native units, fees are basis
+ * points of USDC.
+ */
 import { type AssetKey, USDC } from "../assets/asset.ts";
 import type { Side } from "../assets/fields.ts";
 
@@ -9,7 +12,9 @@ export type TradeTerms = {
   readonly usdcAmount: bigint;
   readonly takerFee: bigint;
   readonly makerFee: bigint;
-  /** What the maker sets aside when quoting: the asset for a Bid, USDC with the maker's fee for an Ask. */
+  /**
+   * What the maker reserves when quoting: the asset for a Bid, USDC and the maker's fee for an Ask.
+   */
   readonly reserveAsset: AssetKey;
   readonly reserve: bigint;
 };

@@ -1,9 +1,11 @@
-/** Cron: what ended long ago goes. Matches and the journal stay for ever. */
+/**
+ * Cron: deletes requests and quotes that ended long ago. Matches and the journal stay permanently.
+ */
 import { NOW } from "../platform/commit.ts";
 import { sql } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";
 
-/** Ended requests and quotes can be read for this long; no request lives longer than this itself. */
+/** How long ended requests and quotes can be read. No request lives longer than this. */
 const KEEP_ENDED_MS = 48 * 3_600_000;
 const KEEP_KEYS_MS = 24 * 3_600_000;
 
@@ -13,17 +15,20 @@ export async function trimRfq(db: D1Database): Promise<void> {
   await trimUntilDone(
     db,
     (rows) => sql`DELETE FROM quotes WHERE quote_id IN (
-    SELECT quote_id FROM quotes WHERE quote_id < ${oldId} AND status <> 'open' ORDER BY quote_id LIMIT ${rows}) RETURNING 1`,
+    SELECT quote_id FROM quotes WHERE quote_id < ${oldId} AND status <> 'open' ORDER BY quote_id
+      LIMIT ${rows}) RETURNING 1`,
   );
   await trimUntilDone(
     db,
     (rows) => sql`DELETE FROM requests WHERE request_id IN (
     SELECT r.request_id FROM requests r WHERE r.request_id < ${oldId} AND r.status <> 'open'
-      AND NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = r.request_id) ORDER BY r.request_id LIMIT ${rows}) RETURNING 1`,
+      AND NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = r.request_id)
+        ORDER BY r.request_id LIMIT ${rows}) RETURNING 1`,
   );
   await trimUntilDone(
     db,
     (rows) => sql`DELETE FROM idempotency_keys WHERE rowid IN (
-    SELECT rowid FROM idempotency_keys WHERE at <= ${NOW} - ${KEEP_KEYS_MS} ORDER BY at LIMIT ${rows}) RETURNING 1`,
+    SELECT rowid FROM idempotency_keys WHERE at <= ${NOW} - ${KEEP_KEYS_MS} ORDER BY at
+      LIMIT ${rows}) RETURNING 1`,
   );
 }

@@ -1,10 +1,13 @@
-/** Cron: closes again the sockets of credentials that ended a moment ago, for whoever ended them may have died first. */
+/**
+ * Cron: closes the sockets of recently ended credentials once more, because the call that ended
+ * them may have died before it closed them.
+ */
 import { openedStreams } from "../auth/ws-ticket.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, readUuid, sql } from "../platform/sql.ts";
 import { closeSockets } from "./notify.ts";
 
-/** Two runs of cron and some: an ended credential is told of at least twice. */
+/** More than two runs of cron, so that each ended credential is handled at least twice. */
 const RECENT_MS = 150_000;
 
 type Ended = {
@@ -19,7 +22,8 @@ export async function closeEndedSockets(env: Env): Promise<void> {
     env.DB,
     sql`SELECT DISTINCT a.kind, hex(a.user_id) AS user_id, a.subject_id, u.session_epoch AS epoch
       FROM audit_events a INDEXED BY audit_events_ended JOIN users u ON u.user_id = a.user_id
-      WHERE a.at > ${NOW} - ${RECENT_MS} AND a.kind IN ('account_frozen', 'api_key_revoked', 'sessions_ended')`,
+      WHERE a.at > ${NOW} - ${RECENT_MS} AND a.kind IN ('account_frozen', 'api_key_revoked',
+        'sessions_ended')`,
   );
   for (const { kind, user_id, subject_id, epoch } of ended) {
     const userId = readUuid(user_id);

@@ -1,6 +1,7 @@
 /**
- * Streams are a table. An event row is written in the batch of the change it tells of, so it exists exactly when the
- * change does; objects only push. What an audience may not see is left out here, when the row is written.
+ * Streams are a table. An event is written in the batch of the change that it reports, so it exists
+ * exactly when the change does; Durable Objects only push it. Whatever an audience may not see is
+ * left out here, when the row is written.
  */
 import type { Group } from "../platform/commit.ts";
 import { atom, type Expr, type Sql, sql } from "../platform/sql.ts";
@@ -19,21 +20,24 @@ export function accountStreamOf(column: string): Expr {
 }
 
 /**
- * Statements that write one event per row of `source`, a SELECT naming `stream`, `type`, `body` (JSON text of the
- * record's columns, rendered for the wire when it is sent) and `ord` (their order within the group).
+ * Statements that write one event per row of `source`. `source` is a SELECT that names `stream`,
+ * `type`, `body` (JSON text of the record's columns, rendered when it is sent) and `ord` (the order
+ * within the group).
  */
 export function announce(group: Group, source: Sql): Sql[] {
   return [
     sql`INSERT INTO streams (name, last_seq, pushed_seq, first_seq)
-      SELECT DISTINCT e.stream, 0, 0, 1 FROM (${source}) e WHERE NOT EXISTS (SELECT 1 FROM streams s WHERE s.name = e.stream)`,
+      SELECT DISTINCT e.stream, 0, 0, 1 FROM (${source}) e WHERE NOT EXISTS (SELECT 1 FROM streams s
+        WHERE s.name = e.stream)`,
     sql`INSERT INTO stream_events (stream_id, seq, written_group, at, type, body)
-      SELECT s.stream_id, s.last_seq + row_number() OVER (PARTITION BY s.stream_id ORDER BY e.ord), ${group.seq}, ${group.at}, e.type, e.body
+      SELECT s.stream_id, s.last_seq + row_number() OVER (PARTITION BY s.stream_id
+        ORDER BY e.ord), ${group.seq}, ${group.at}, e.type, e.body
       FROM (${source}) e JOIN streams s ON s.name = e.stream
       ORDER BY s.stream_id, e.ord`,
   ];
 }
 
-/** One event as it lies in the log; `body` is the JSON text of the record's columns. */
+/** One stored event. `body` is the JSON text of the record's columns. */
 export type StreamEvent = {
   readonly stream: string;
   readonly seq: number;
@@ -42,9 +46,13 @@ export type StreamEvent = {
   readonly body: string;
 };
 
-/** The group's events on streams that somebody reads: the last statement of a batch, so that D1's order decides who must be told. */
+/**
+ * The group's events on streams that have subscribers. It is the last statement of a batch, so that
+ * D1's order of commits decides which subscribers are notified.
+ */
 export function eventsToPush(group: Group): Sql {
   return sql`SELECT s.name AS stream, e.seq, e.at, e.type, e.body
-    FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id JOIN stream_subscribers r ON r.name = s.name
+    FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id
+      JOIN stream_subscribers r ON r.name = s.name
     WHERE e.written_group = ${group.seq} ORDER BY e.stream_id, e.seq`;
 }

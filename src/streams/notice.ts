@@ -1,4 +1,7 @@
-/** `account.notice`: an operator's action that concerns the user, on their account stream, in the batch of the action. */
+/**
+ * `account.notice`: an operator's action that concerns a user, on their account stream. It is
+ * written in the batch of the action.
+ */
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { all, type Sql, sql, uuid } from "../platform/sql.ts";
 import { accountStreamOf, announce, eventsToPush, type StreamEvent } from "./event-log.ts";
@@ -21,7 +24,7 @@ export function announceNotice(
   );
 }
 
-/** A notice in a batch of its own, for an order that others carry out later. */
+/** A notice in its own batch, for a command that is carried out later. */
 export async function sendNotice(
   env: Env,
   notice: { userId: string; kind: string; subjectId: string | null },

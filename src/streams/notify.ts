@@ -1,22 +1,30 @@
-/** Telling the objects that hold sockets about committed events. A hint may be lost: cron compares and sends it again. */
+/**
+ * Notifies the Durable Objects that hold sockets about committed events. A notification may be
+ * lost; cron finds the streams that are behind and repeats it.
+ */
 import { errorFields, log } from "../platform/log.ts";
 import { all, sql } from "../platform/sql.ts";
 import type { StreamEvent } from "./event-log.ts";
 
-/** What an object with sockets answers to: RfqBook for `book:` streams, Feed for the others. */
+/**
+ * The calls that an object with sockets accepts: RfqBook for `book:` streams, Feed for the others.
+ */
 type StreamObject = {
   push(events: readonly StreamEvent[]): Promise<void>;
   catchUp(): Promise<void>;
   closeSockets(whose: SocketsOf): Promise<void>;
   fetch(request: Request): Promise<Response>;
 };
-/** Whose sockets to close: a user's, those opened by one key, or those of a user's sessions, if given of epochs below one. */
+/**
+ * Which sockets to close: a user's, those opened by one key, or those of a user's sessions (all, or
+ * of epochs below one).
+ */
 export type SocketsOf =
   | { readonly userId: string }
   | { readonly apiKeyId: string }
   | { readonly sessionsOf: string; readonly belowEpoch?: number };
 
-/** Streams told of at once; each call is a subrequest, of which a Worker has a bounded number. */
+/** Streams notified at once. Each call is a subrequest, of which a Worker has a bounded number. */
 const MAX_STREAMS_PER_SWEEP = 500;
 
 export function streamObject(env: Env, stream: string): StreamObject {
@@ -25,7 +33,7 @@ export function streamObject(env: Env, stream: string): StreamObject {
     : env.FEED.getByName(stream);
 }
 
-/** Hands events to the objects of their streams. Never throws. */
+/** Sends events to the objects of their streams. Never throws. */
 export async function notifyStreams(env: Env, events: readonly StreamEvent[]): Promise<void> {
   await Promise.all(
     [...Map.groupBy(events, (event) => event.stream)].map(([stream, own]) =>
@@ -34,17 +42,24 @@ export async function notifyStreams(env: Env, events: readonly StreamEvent[]): P
   );
 }
 
-/** Cron: streams with readers whose object has not said that it pushed the last event. */
+/**
+ * Cron: notifies streams that have subscribers and whose object has not acknowledged the last
+ * event.
+ */
 export async function renotify(env: Env): Promise<void> {
   const behind = await all<{ name: string }>(
     env.DB,
-    // From the readers: most streams have none, and theirs never count as pushed.
-    sql`SELECT s.name FROM stream_subscribers r CROSS JOIN streams s ON s.name = r.name WHERE s.pushed_seq < s.last_seq LIMIT ${MAX_STREAMS_PER_SWEEP}`,
+    // Starts from the subscribers, because most streams have none and never count as pushed.
+    sql`SELECT s.name FROM stream_subscribers r CROSS JOIN streams s ON s.name = r.name
+      WHERE s.pushed_seq < s.last_seq LIMIT ${MAX_STREAMS_PER_SWEEP}`,
   );
   await Promise.all(behind.map(({ name }) => tell(name, () => streamObject(env, name).catchUp())));
 }
 
-/** Closes the sockets of a revoked key or a frozen user on the streams that they are known to have opened. */
+/**
+ * Closes the sockets of a revoked key or a frozen user on the streams that they are known to have
+ * opened.
+ */
 export async function closeSockets(
   env: Env,
   streams: readonly string[],

@@ -1,10 +1,11 @@
-/** Stored events as wire messages. Rendered once per event, whatever the number of sockets. */
+/** Renders stored events as wire messages, once per event for any number of sockets. */
 import { toWireTime } from "../platform/time.ts";
 import type { StreamEvent } from "./event-log.ts";
 
 /**
- * How each event type looks on the wire: from the JSON text that its domain stored to the message's `data`. Each domain
- * exports its own table, and the objects that hold sockets pass in those of the streams they serve.
+ * The wire form of each event type: from the JSON text that its domain stored to the message's
+ * `data`. Each domain exports a table; the objects that hold sockets pass in the tables of the
+ * streams they serve.
  */
 export type EventViews = Readonly<Record<string, (body: string) => unknown>>;
 

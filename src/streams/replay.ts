@@ -1,16 +1,20 @@
-/** What a new reader must be sent before live messages: a snapshot, or the events after `since`. */
+/**
+ * What a new subscriber receives before live messages: a snapshot, or the events after `since`.
+ */
 import { NOW } from "../platform/commit.ts";
 import { all, prepare, type Sql, sql } from "../platform/sql.ts";
 import type { StreamEvent } from "./event-log.ts";
 
-/** Further behind than this, a reader is better served with a snapshot. */
+/** A subscriber further behind than this receives a snapshot instead. */
 const MAX_REPLAY = 10_000;
 const PAGE = 1_000;
 const MAX_FRAME_BYTES = 256 * 1_024;
 
 export type StreamHead = { readonly lastSeq: number; readonly firstKept: number };
 
-/** What a new subscriber receives before live messages; the domain that owns the stream provides it. */
+/**
+ * What a new subscriber receives before live messages; the domain that owns the stream provides it.
+ */
 export type Snapshot = {
   /** The member of the message's `data` that holds the records. */
   readonly name: string;
@@ -20,7 +24,8 @@ export type Snapshot = {
 };
 
 /**
- * Registers the subscription, then reads the stream's head and the snapshot's rows. All three are one batch, so that
+ * * Registers the subscription, then reads the stream's head and the snapshot's rows. All three are
+ *   one batch, so that
  * the rows stand exactly at the head's number.
  */
 export async function openStream(
@@ -29,7 +34,8 @@ export async function openStream(
   snapshot: Snapshot | undefined,
 ): Promise<StreamHead & { rows: readonly unknown[] }> {
   const statements = [
-    sql`INSERT INTO stream_subscribers (name, since) SELECT ${stream}, ${NOW} WHERE NOT EXISTS (SELECT 1 FROM stream_subscribers WHERE name = ${stream})`,
+    sql`INSERT INTO stream_subscribers (name, since) SELECT ${stream}, ${NOW}
+      WHERE NOT EXISTS (SELECT 1 FROM stream_subscribers WHERE name = ${stream})`,
     sql`SELECT coalesce((SELECT last_seq FROM streams WHERE name = ${stream}), 0) AS lastSeq,
       coalesce((SELECT first_seq FROM streams WHERE name = ${stream}), 1) AS firstKept`,
     ...(snapshot === undefined ? [] : [snapshot.statement]),
@@ -64,7 +70,8 @@ export async function* eventsBetween(
     const page = await all<StreamEvent>(
       db,
       sql`SELECT ${stream} AS stream, e.seq, e.at, e.type, e.body FROM stream_events e
-        WHERE e.stream_id = (SELECT stream_id FROM streams WHERE name = ${stream}) AND e.seq > ${from} AND e.seq <= ${upTo}
+        WHERE e.stream_id = (SELECT stream_id FROM streams WHERE name = ${stream})
+          AND e.seq > ${from} AND e.seq <= ${upTo}
         ORDER BY e.seq LIMIT ${PAGE}`,
     );
     const last = page.at(-1);
@@ -74,7 +81,10 @@ export async function* eventsBetween(
   }
 }
 
-/** The records in frames of at most 256 KiB; at least one frame, so that an empty stream is reported too. */
+/**
+ * The records in frames of at most 256 KiB; at least one frame, so that an empty stream is reported
+ * too.
+ */
 export function snapshotFrames(
   { name, view }: Snapshot,
   rows: readonly unknown[],

@@ -1,4 +1,7 @@
-/** Websocket upgrades. The Worker checks and consumes the ticket; the stream's object takes the socket. */
+/**
+ * Websocket upgrades. The Worker checks and consumes the ticket; the stream's object accepts the
+ * socket.
+ */
 import { z } from "@hono/zod-openapi";
 import { assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/fields.ts";
@@ -13,7 +16,7 @@ import { ACTOR_HEADER } from "./socket.ts";
 import type { Api } from "../http/route-definition.ts";
 
 const ticket = text(1, 128);
-/** Last number the reader has seen: what came after it is replayed. */
+/** The last number that the subscriber has seen. Later events are replayed. */
 const since = integer(0, Number.MAX_SAFE_INTEGER);
 const TICKET_PROBLEMS: readonly ProblemCode[] = [
   "ticket_invalid",
@@ -26,7 +29,7 @@ const TICKET_PROBLEMS: readonly ProblemCode[] = [
 export function registerStreamRoutes(api: Api): void {
   streamRoute(api, {
     path: "/rfq/stream",
-    summary: "Public events of one book, or of every book of a venue",
+    summary: "Stream the public events of one book, or of all books of a venue",
     query: z.strictObject({
       ticket,
       venue_id: venueField,
@@ -43,7 +46,7 @@ export function registerStreamRoutes(api: Api): void {
   });
   streamRoute(api, {
     path: "/account/stream",
-    summary: "Your own events, whichever credential caused them",
+    summary: "Stream your own events, whichever credential caused them",
     query: z.strictObject({ ticket, since: since.optional() }),
     problems: TICKET_PROBLEMS,
     handler: (call) => upgrade(call, accountStreamOf("user_id"), accountStream),
@@ -79,7 +82,7 @@ async function upgrade(
   if (response.status === 429)
     throw new Problem({
       code: "socket_limit",
-      detail: "You have too many sockets on this stream.",
+      detail: "You have reached the limit of sockets on this stream.",
       retryAfterSecs: 5,
     });
   return response;

@@ -1,8 +1,9 @@
 /**
  * The sockets of one stream, held by RfqBook (book streams) or Feed (venue and account streams).
  *
- * Everything that sends runs in one chain, so all sockets always stand at the same number: a new reader first brings the
- * others up to the number of its own snapshot or replay, then joins them. No buffer per socket is needed.
+ * Everything that sends runs in one queue, so all sockets have received the same events. A new
+ * subscriber first brings the others up to the number of its own snapshot or replay and then joins
+ * them. No socket needs a buffer of its own.
  */
 import { errorFields, log } from "../platform/log.ts";
 import { all, first, sql } from "../platform/sql.ts";
@@ -30,7 +31,10 @@ import {
 } from "./socket.ts";
 import type { Actor } from "../platform/actor.ts";
 
-/** Messages kept in memory, so that a thousand readers who reconnect at once do not queue in D1 ahead of money. */
+/**
+ * Messages kept in memory, so that a thousand reconnecting subscribers do not queue in D1 ahead of
+ * money.
+ */
 const MAX_RECENT = 1_000;
 
 /** What the object that holds the sockets serves, given by the domains above. */
@@ -49,10 +53,16 @@ export class SocketHost {
   #chain: Promise<void> = Promise.resolve();
   #lastPushed: number | undefined;
   #acknowledging = false;
-  /** The last messages, up to `#lastPushed` without a gap, while this life of the object is known to be a reader. */
+  /**
+   * The last messages, up to `#lastPushed` without a gap. Kept only while this instance is
+   * registered as a subscriber.
+   */
   #recent: { readonly seq: number; readonly message: string }[] = [];
   #registered = false;
-  /** Sockets that are being brought up to date. The upgrade under way keeps the object awake, so memory is enough. */
+  /**
+   * Sockets that are still catching up. The upgrade in flight keeps the object awake, so memory is
+   * enough.
+   */
   readonly #syncing = new Set<WebSocket>();
 
   constructor(ctx: DurableObjectState, db: D1Database, content: StreamContent) {
@@ -63,7 +73,10 @@ export class SocketHost {
     this.#snapshot = content.snapshot;
   }
 
-  /** Answers an upgrade that the Worker has authenticated. `since` absent: a snapshot. */
+  /**
+   * Accepts an upgrade that the Worker has authenticated. Without `since` the subscriber receives a
+   * snapshot.
+   */
   async accept(request: Request, socketsPerUser: number): Promise<Response> {
     const { actor, endsAt } = JSON.parse(request.headers.get(ACTOR_HEADER) ?? "null") as {
       actor: Actor;
@@ -110,7 +123,7 @@ export class SocketHost {
     });
   }
 
-  /** Reads the stream's last number and sends what is missing: the answer to a lost hint. */
+  /** Reads the stream's last number and sends what is missing. It repairs a lost notification. */
   catchUp(): Promise<void> {
     return this.#inOrder(async () => {
       if (this.#ctx.getWebSockets().length === 0) return this.#unregister();
@@ -133,7 +146,7 @@ export class SocketHost {
     }
   }
 
-  /** Closes the sockets whose credential has ended; the next such instant, or null. */
+  /** Closes the sockets whose credential has ended. Returns the next such instant, or null. */
   closeEnded(now: number): number | null {
     let next: number | null = null;
     for (const socket of this.#ctx.getWebSockets()) {
@@ -145,7 +158,7 @@ export class SocketHost {
     return next;
   }
 
-  /** After a socket closed: a stream without readers wakes nobody. */
+  /** After a socket closed. A stream without subscribers is not notified any more. */
   left(): Promise<void> {
     return this.#inOrder(async () => {
       if (
@@ -158,8 +171,9 @@ export class SocketHost {
   }
 
   /**
-   * Brings a new reader to where the others stand. Its replay or snapshot is read outside the chain, so that it holds up
-   * nobody; what was pushed meanwhile it gets inside, and from then on it is one of them.
+   * Brings a new subscriber up to the others. Its replay or snapshot is read outside the queue, so
+   * that it delays nobody. What was pushed meanwhile is sent inside the queue, and from then on the
+   * socket receives what all receive.
    */
   async #sync(socket: WebSocket, actor: Actor, since: number | undefined): Promise<void> {
     if (since !== undefined && (await this.#joinFromMemory(socket, actor, since))) return;
@@ -185,7 +199,7 @@ export class SocketHost {
     await this.#inOrder(() => this.#join(socket, head.lastSeq));
   }
 
-  /** Inside the chain: everybody stands at one number afterwards. */
+  /** Runs inside the queue. Afterwards all sockets have received the same events. */
   async #join(socket: WebSocket, stands: number): Promise<void> {
     if (this.#subscribers().length === 0) {
       this.#recent = [];
@@ -204,7 +218,10 @@ export class SocketHost {
     this.#syncing.delete(socket);
   }
 
-  /** False when memory does not reach back to `since`, or cannot know that number: D1 can. */
+  /**
+   * False when memory does not reach back to `since`, or when `since` is a number that only D1 can
+   * know.
+   */
   async #joinFromMemory(socket: WebSocket, actor: Actor, since: number): Promise<boolean> {
     let joined = false;
     await this.#inOrder(async () => {
@@ -234,7 +251,10 @@ export class SocketHost {
     );
   }
 
-  /** The sockets that stand at `#lastPushed`: those still being synced get there by themselves. */
+  /**
+   * The sockets that have received everything up to `#lastPushed`. Those that are catching up are
+   * left out.
+   */
   #subscribers(): WebSocket[] {
     return this.#ctx.getWebSockets().filter((socket) => !this.#syncing.has(socket));
   }
@@ -259,7 +279,10 @@ export class SocketHost {
     }
   }
 
-  /** The pong carries the position and is kept by the runtime while the object sleeps: it is also our memory of it. */
+  /**
+   * The automatic pong carries the position. The runtime keeps it while the object hibernates, so
+   * it is also our memory of the position.
+   */
   #moveTo(seq: number): void {
     this.#lastPushed = seq;
     this.#ctx.setWebSocketAutoResponse(
@@ -284,14 +307,15 @@ export class SocketHost {
   }
 
   async #acknowledge(): Promise<void> {
-    // A short wait lets one write speak for a burst of pushes.
+    // A short wait lets one write acknowledge a burst of pushes.
     await scheduler.wait(200);
     this.#acknowledging = false;
     try {
       const seq = await this.#position();
       await all(
         this.#db,
-        sql`UPDATE streams SET pushed_seq = ${seq} WHERE name = ${this.#stream} AND pushed_seq < ${seq}`,
+        sql`UPDATE streams SET pushed_seq = ${seq} WHERE name = ${this.#stream}
+          AND pushed_seq < ${seq}`,
       );
     } catch (error) {
       log("warn", "streams.acknowledge_failed", { stream: this.#stream, ...errorFields(error) });

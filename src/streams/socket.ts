@@ -1,21 +1,24 @@
-/** What a hibernating socket remembers: its attachment survives the object's sleep, at most 16 KiB of it. */
+/** The state of a hibernating socket. Its attachment, at most 16 KiB, survives hibernation. */
 import type { SocketsOf } from "./notify.ts";
 import type { Actor } from "../platform/actor.ts";
 
 export type SocketState = {
   readonly actor: Actor;
-  /** Unix milliseconds at which the credential behind the socket ends; null when it does not. */
+  /** Unix milliseconds at which the credential of the socket ends; null when it does not. */
   readonly endsAt: number | null;
-  /** Start of the current minute of bad frames, and how many it had. */
+  /** Start of the current minute and its number of malformed frames. */
   readonly malformedSince: number;
   readonly malformedFrames: number;
 };
 
-/** The credential behind the socket was revoked, expired or frozen: get a new one before you reconnect. */
+/**
+ * The credential of the socket was revoked, has expired or belongs to a frozen user. Get a new one
+ * before you reconnect.
+ */
 export const CLOSE_UNAUTHORIZED = 4401;
-/** RFC 6455: policy violation, here too many bad frames. */
+/** RFC 6455: policy violation, here too many malformed frames. */
 export const CLOSE_POLICY = 1008;
-/** RFC 6455: the server gives up on the socket; reconnect with `since`. */
+/** RFC 6455: the server cannot serve the socket any more. Reconnect with `since`. */
 export const CLOSE_SERVER_ERROR = 1011;
 
 export function socketTags({ userId, credential }: Actor): string[] {
@@ -33,17 +36,25 @@ export function tagOf(whose: SocketsOf): string {
 }
 
 export function readState(socket: WebSocket): SocketState {
-  // Only `acceptSocket` writes attachments, and always this shape.
+  // Safe cast: only `SocketHost.accept` writes attachments, always of this type.
   return socket.deserializeAttachment() as SocketState;
 }
 
-/** The actor of an upgrade, handed from the Worker to the object in a header that no outside request can reach it with. */
+/**
+ * The actor of an upgrade, passed from the Worker to the object. No outside request can set this
+ * header on that call.
+ */
 export const ACTOR_HEADER = "x-stream-actor";
 
-/** Codes that no frame carries: they say that a peer sent none, or vanished. */
+/**
+ * Codes that are never sent in a frame (RFC 6455 section 7.4.1): the peer sent none, or vanished.
+ */
 const NEVER_SENT = new Set([1005, 1006, 1015]);
 
-/** A close frame is answered with one (RFC 6455 §5.5.1); for hibernating sockets the runtime leaves that to us. */
+/**
+ * Answers a close frame with one (RFC 6455 section 5.5.1). For hibernating sockets the runtime
+ * leaves this to us.
+ */
 export function answerClose(socket: WebSocket, code: number): void {
   closeSocket(socket, NEVER_SENT.has(code) ? 1000 : code, "");
 }
@@ -52,6 +63,6 @@ export function closeSocket(socket: WebSocket, code: number, reason: string): vo
   try {
     socket.close(code, reason);
   } catch {
-    // Already closing: getWebSockets() may still list it.
+    // Already closing: `getWebSockets()` may still list it.
   }
 }

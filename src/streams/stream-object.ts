@@ -1,4 +1,6 @@
-/** What every Durable Object that holds sockets shares: RfqBook for book streams, Feed for the others. */
+/**
+ * What the Durable Objects that hold sockets share: RfqBook for book streams, Feed for the others.
+ */
 import { DurableObject } from "cloudflare:workers";
 import { config } from "../platform/config.ts";
 import type { StreamEvent } from "./event-log.ts";
@@ -17,7 +19,10 @@ export abstract class StreamObject extends DurableObject<Env> {
   /** A frame from a subscriber; the domain above knows the commands. */
   protected abstract receive(socket: WebSocket, frame: string | ArrayBuffer): Promise<void>;
 
-  /** Arms the alarm for the instant at which the next credential of a socket ends; null when none does. */
+  /**
+   * Arms the alarm for the instant at which the next credential of a socket ends; null when none
+   * does.
+   */
   protected abstract wakeAt(instant: number | null): Promise<void>;
 
   push(events: readonly StreamEvent[]): Promise<void> {
