@@ -1,7 +1,7 @@
 import { keccak_256 } from "@noble/hashes/sha3.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 
-/** The EIP-55 spelling of 20 bytes of hex, with or without `0x`. */
+/** The EIP-55 form of an address. The prefix `0x` is optional. */
 export function checksumAddress(hex: string): `0x${string}` {
   const lower = hex.toLowerCase().replace(/^0x/, "");
   const hash = bytesToHex(keccak_256(utf8ToBytes(lower)));
@@ -11,7 +11,7 @@ export function checksumAddress(hex: string): `0x${string}` {
   return `0x${mixed.join("")}`;
 }
 
-/** An address in its EIP-55 form; undefined when malformed, or when its mixed case fails the checksum. */
+/** The EIP-55 form of `text`. Undefined if it is malformed or its mixed case fails the checksum. */
 export function parseAddress(text: string): `0x${string}` | undefined {
   if (!/^0x[0-9a-fA-F]{40}$/.test(text)) return undefined;
   const digits = text.slice(2);

@@ -6,21 +6,21 @@ export { parseJsonInteger };
 
 export const U256_MAX = 2n ** 256n - 1n;
 
-/** U256 out: minimal lower-case hex. */
+/** A U256 in responses: minimal lower-case hexadecimal. */
 export function toHex(amount: bigint): `0x${string}` {
   return `0x${amount.toString(16)}`;
 }
 
 /**
- * U256 in, as a caller spells it: decimal string, `0x` hex string, or the source text of a JSON number (`JsonNumber`).
- * Returns undefined for anything that is not an integer in 0 … 2^256−1.
+ * A U256 in requests: a decimal string, a hexadecimal string with the prefix `0x`, or the source of
+ * a JSON number. Undefined if it is not an integer from 0 to 2^256−1.
  */
 export function parseU256(text: string, source: Source): bigint | undefined {
   const value = source === "number" ? parseJsonInteger(text) : parseSpelling(text);
   return value === undefined || value < 0n || value > U256_MAX ? undefined : value;
 }
 
-/** Leading zeros mean nothing, however many; a number of more digits than a U256 has is not even read. */
+/** Accepts any number of leading zeros. Longer numbers than a U256 are rejected before parsing. */
 function parseSpelling(text: string): bigint | undefined {
   const [, decimal, hex] = /^(?:0*([0-9]{1,78})|0x0*([0-9a-fA-F]{1,64}))$/.exec(text) ?? [];
   if (decimal !== undefined) return BigInt(decimal);

@@ -1,4 +1,4 @@
-/** API keys: minting, listing, revoking. The secret is told once; D1 keeps it sealed. */
+/** Mints, lists and revokes API keys. A secret is returned once and stored sealed. */
 import { z } from "@hono/zod-openapi";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
@@ -30,10 +30,10 @@ import { forgetCredentials, readAllowedIps } from "./credential-cache.ts";
 import { scopeMissing } from "./permit.ts";
 import { capScopes, readScopes, writeScopes } from "./scope.ts";
 import { sealSecret } from "./secret-box.ts";
-import type { Actor, SessionActor, Scope } from "../platform/actor.ts";
+import { type Actor, type Scope, SCOPES, type SessionActor } from "../platform/actor.ts";
 
-/** Live keys of one user, operator-made ones included. */
-export const MAX_LIVE_KEYS = 100;
+/** Limit of one user's keys that are neither revoked nor expired, including the operator's. */
+export const MAX_KEYS_PER_USER = 100;
 
 export const KeyRecord = z
   .object({
@@ -43,13 +43,13 @@ export const KeyRecord = z
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime().nullable(),
     allowed_ips: z.array(z.string()).nullable(),
-    last_used_at: z.iso.datetime().nullable().openapi({ description: "May lag a minute" }),
+    last_used_at: z.iso.datetime().nullable().openapi({ description: "May lag by a minute" }),
     revoked_at: z.iso.datetime().nullable(),
     minted_by: z.enum(["session", "operator"]),
   })
   .openapi("ApiKey");
 export const MintedKey = KeyRecord.extend({
-  secret: z.string().openapi({ description: "Told this once" }),
+  secret: z.string().openapi({ description: "The secret. No later response contains it." }),
 }).openapi("MintedApiKey");
 export type KeyRecord = z.input<typeof KeyRecord>;
 export type MintedKey = z.input<typeof MintedKey>;
@@ -61,7 +61,7 @@ export type NewKey = {
   readonly allowedIps: readonly string[] | null;
 };
 
-/** A key of the session's own user; its scopes are those named that the session holds. */
+/** Mints a key of the session's user. It gets the requested scopes that the session has. */
 export async function mintApiKey(
   db: D1Database,
   settings: Config,
@@ -69,8 +69,8 @@ export async function mintApiKey(
 ): Promise<MintedKey> {
   const { actor, key } = minting;
   const scopes = capScopes(key.scopes, actor.scopes);
-  const [named] = capScopes(key.scopes, ["read", "trade", "withdraw"]);
-  if (scopes.length === 0 && named !== undefined) throw scopeMissing(named, actor.scopes);
+  const [requested] = capScopes(key.scopes, SCOPES);
+  if (scopes.length === 0 && requested !== undefined) throw scopeMissing(requested, actor.scopes);
   const minted = await insertKey(db, settings, {
     userId: actor.userId,
     key: { ...key, scopes },
@@ -81,13 +81,14 @@ export async function mintApiKey(
     allowed: (at) => mayWrite(actor, at),
   });
   if (minted !== undefined) return minted;
-  const refused = await actorRejection(db, actor);
-  throw refused === undefined ? tooManyKeys() : new Problem(refused);
+  const rejection = await actorRejection(db, actor);
+  throw rejection === undefined ? tooManyKeys() : new Problem(rejection);
 }
 
 /**
- * A key that the operator makes, of any scope; it works only after AUTH_OPERATOR_KEY_DELAY_SECS, in which the user can
- * see and revoke it. `alongside` is what the same commit must tell (the user's account stream).
+ * Mints a key of any scope for the operator. It has no scopes until AUTH_OPERATOR_KEY_DELAY_SECS
+ * have passed, so that the user can see and revoke it before. `alongside` returns further
+ * statements of the same commit group, such as an event of the account stream.
  */
 export async function createOperatorApiKey(
   db: D1Database,
@@ -102,7 +103,7 @@ export async function createOperatorApiKey(
   const actor: AuditActor = `operator:${request.operator}`;
   const minted = await insertKey(db, settings, {
     userId: request.userId,
-    key: { ...request.key, scopes: capScopes(request.key.scopes, ["read", "trade", "withdraw"]) },
+    key: { ...request.key, scopes: capScopes(request.key.scopes, SCOPES) },
     mintedBy: "operator",
     delayMs: settings.AUTH_OPERATOR_KEY_DELAY_SECS * 1_000,
     record: (apiKeyId) => ({
@@ -142,27 +143,31 @@ async function insertKey(
   const allowedIps = key.allowedIps === null ? null : JSON.stringify(key.allowedIps);
   const applied = await commitAudited(db, {
     record: insertion.record(apiKeyId),
-    when: ({
-      at,
-    }) => sql`${insertion.allowed(at)} AND (SELECT count(*) FROM api_keys WHERE user_id = ${uuid(userId)}
-      AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${at})) < ${MAX_LIVE_KEYS}`,
+    when: ({ at }) => {
+      const keys = sql`SELECT count(*) FROM api_keys WHERE user_id = ${uuid(userId)}
+        AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${at})`;
+      return sql`${insertion.allowed(at)} AND (${keys}) < ${MAX_KEYS_PER_USER}`;
+    },
     then: (group, written) => [
-      sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id, allowed_ips, minted_by, active_from, created_at, expires_at)
-        SELECT ${uuid(apiKeyId)}, ${uuid(userId)}, ${key.label}, ${writeScopes(key.scopes)}, ${box.sealed}, ${box.masterKeyId}, ${allowedIps},
-          ${insertion.mintedBy}, ${group.at} + ${insertion.delayMs}, ${group.at}, ${key.expiresAt} WHERE ${written}`,
+      sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
+          allowed_ips, minted_by, active_from, created_at, expires_at)
+        SELECT ${uuid(apiKeyId)}, ${uuid(userId)}, ${key.label}, ${writeScopes(key.scopes)},
+          ${box.sealed}, ${box.masterKeyId}, ${allowedIps}, ${insertion.mintedBy},
+          ${group.at} + ${insertion.delayMs}, ${group.at}, ${key.expiresAt}
+        WHERE ${written}`,
       ...(insertion.alongside?.(group, written, apiKeyId) ?? []),
     ],
   });
   if (!applied) return undefined;
   const record = await findKey(db, { apiKeyId, userId });
-  if (record === undefined) throw new Error("the key that was just made is missing");
+  if (record === undefined) throw new Error("the new API key is missing");
   return { ...record, secret };
 }
 
 function tooManyKeys(): Problem {
   return problem(
     "api_key_limit",
-    `A user has at most ${MAX_LIVE_KEYS} live keys. Revoke one first.`,
+    `You have reached the limit of ${MAX_KEYS_PER_USER} API keys. Revoke one first.`,
   );
 }
 
@@ -177,9 +182,8 @@ type Row = {
   revoked_at: number | null;
   minted_by: string;
 };
-const COLUMNS = raw(
-  "hex(api_key_id) AS id, label, scopes, created_at, expires_at, allowed_ips, last_used_at, revoked_at, minted_by",
-);
+const COLUMNS = raw(`hex(api_key_id) AS id, label, scopes, created_at, expires_at, allowed_ips,
+  last_used_at, revoked_at, minted_by`);
 
 export async function listApiKeys(
   db: D1Database,
@@ -188,7 +192,9 @@ export async function listApiKeys(
 ): Promise<Page<KeyRecord>> {
   const rows = await all<Row>(
     db,
-    sql`SELECT ${COLUMNS} FROM api_keys WHERE user_id = ${uuid(userId)} AND ${olderThan(page, { at: "created_at", id: "api_key_id" })}
+    sql`SELECT ${COLUMNS} FROM api_keys
+      WHERE user_id = ${uuid(userId)}
+        AND ${olderThan(page, { at: "created_at", id: "api_key_id" })}
       ORDER BY created_at DESC, api_key_id DESC LIMIT ${fetchCount(page)}`,
   );
   return pageOf(page, rows, toRecord, (row) => ({ at: row.created_at, id: readUuid(row.id) }));
@@ -200,7 +206,8 @@ async function findKey(
 ): Promise<KeyRecord | undefined> {
   const row = await first<Row>(
     db,
-    sql`SELECT ${COLUMNS} FROM api_keys WHERE api_key_id = ${uuid(key.apiKeyId)} AND user_id = ${uuid(key.userId)}`,
+    sql`SELECT ${COLUMNS} FROM api_keys
+      WHERE api_key_id = ${uuid(key.apiKeyId)} AND user_id = ${uuid(key.userId)}`,
   );
   return row === undefined ? undefined : toRecord(row);
 }
@@ -220,7 +227,10 @@ function toRecord(row: Row): KeyRecord {
   };
 }
 
-/** By a session, or by a key revoking itself. Idempotent; someone else's key is 404. */
+/**
+ * Revokes a key of the actor's user. A session can revoke any of them, a key only itself.
+ * Idempotent. Throws `api_key_unknown_id` for the key of another user.
+ */
 export async function revokeOwnApiKey(
   db: D1Database,
   request: { actor: Actor; apiKeyId: string; ip: string | undefined },
@@ -230,26 +240,27 @@ export async function revokeOwnApiKey(
   if (credential.kind === "api_key" && credential.apiKeyId !== apiKeyId) {
     throw problem(
       "session_required",
-      "A key revokes itself only. Use a session to revoke another.",
+      "An API key can revoke only itself. Use a session to revoke another key.",
     );
   }
-  // A key that does not work yet may still end itself, so the guard is the user's state and the key's own below.
-  const live = (at: Expr) =>
+  // A key may revoke itself before it has its scopes, so `mayWrite` would be too strict for it.
+  const allowed = (at: Expr) =>
     credential.kind === "session"
       ? mayWrite(actor, at)
-      : expr`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(actor.userId)} AND frozen_at IS NULL)`;
+      : expr`EXISTS (
+          SELECT 1 FROM users WHERE user_id = ${uuid(actor.userId)} AND frozen_at IS NULL)`;
   const record = recordOf(actor, "api_key_revoked", { ip: request.ip, subjectId: apiKeyId });
-  const applied = await revoke(db, { userId: actor.userId, apiKeyId, record, allowed: live });
+  const applied = await revoke(db, { userId: actor.userId, apiKeyId, record, allowed });
   if (!applied && credential.kind === "session") {
-    const refused = await actorRejection(db, actor);
-    if (refused !== undefined) throw new Problem(refused);
+    const rejection = await actorRejection(db, actor);
+    if (rejection !== undefined) throw new Problem(rejection);
   }
   const key = await findKey(db, { apiKeyId, userId: actor.userId });
   if (key === undefined) throw problem("api_key_unknown_id", "You have no API key with this id.");
   return key;
 }
 
-/** The operator's revocation. False: unknown, or revoked before. */
+/** Revokes a key for the operator. False if the key is unknown or already revoked. */
 export async function revokeApiKey(
   db: D1Database,
   request: { apiKeyId: string; operator: string },
@@ -276,7 +287,8 @@ async function revoke(
   db: D1Database,
   request: { userId: string; apiKeyId: string; record: AuditRecord; allowed: (at: Expr) => Expr },
 ): Promise<boolean> {
-  const key = sql`api_key_id = ${uuid(request.apiKeyId)} AND user_id = ${uuid(request.userId)} AND revoked_at IS NULL`;
+  const key = sql`api_key_id = ${uuid(request.apiKeyId)} AND user_id = ${uuid(request.userId)}
+    AND revoked_at IS NULL`;
   const applied = await commitAudited(db, {
     record: request.record,
     when: ({ at }) => sql`${request.allowed(at)} AND EXISTS (SELECT 1 FROM api_keys WHERE ${key})`,
@@ -288,7 +300,8 @@ async function revoke(
   return applied;
 }
 
-/** Whether an instant lies ahead by D1's clock, which is the one that will end the key. */
-export async function isAhead(db: D1Database, unixMs: number): Promise<boolean> {
-  return (await first<{ ahead: number }>(db, sql`SELECT ${unixMs} > ${NOW} AS ahead`))?.ahead === 1;
+/** Whether an instant is in the future of D1's clock, which also decides when a key expires. */
+export async function isFuture(db: D1Database, unixMs: number): Promise<boolean> {
+  const row = await first<{ future: number }>(db, sql`SELECT ${unixMs} > ${NOW} AS future`);
+  return row?.future === 1;
 }

@@ -1,7 +1,7 @@
 /**
- * The audit chain: each row's link is SHA-256 over the previous link and the row. One sealer adds links in row order,
- * since writers would race for the head; it logs the head, an anchor outside the database that a cut-off tail cannot
- * follow.
+ * The audit chain. The link of a row is SHA-256 over the previous link and the row. Cron seals the
+ * rows in order, because writers would race for the head of the chain. It also logs the head, so
+ * that the logs show if rows were deleted from the end of the chain.
  */
 import { createHash } from "node:crypto";
 import { commit, newGroup } from "../platform/commit.ts";
@@ -9,8 +9,8 @@ import { log } from "../platform/log.ts";
 import { all, first, sql } from "../platform/sql.ts";
 
 const PAGE = 500;
-/** Rows sealed in one run at most; the next run goes on. */
-const MAX_PER_RUN = 10_000;
+/** Maximum number of rows that one call seals. The next call continues. */
+const MAX_ROWS_PER_CALL = 10_000;
 const GENESIS = "00".repeat(32);
 
 type Row = {
@@ -26,10 +26,13 @@ type Row = {
 };
 type Head = { readonly seq: number; readonly hash: string };
 
-/** Seals what is new and logs the head. Returns the head; two sealers at once do no harm, one of them adds nothing. */
+/**
+ * Seals new rows, logs the head and returns it. Concurrent calls are safe, because a batch inserts
+ * nothing unless it continues the stored head.
+ */
 export async function sealAudit(db: D1Database): Promise<Head> {
   let head = await sealedHead(db);
-  const limit = head.seq + MAX_PER_RUN;
+  const limit = head.seq + MAX_ROWS_PER_CALL;
   let added = false;
   while (head.seq < limit) {
     const rows = await rowsAfter(db, head.seq);
@@ -38,7 +41,8 @@ export async function sealAudit(db: D1Database): Promise<Head> {
     const group = newGroup();
     const sealed = await commit(db, group, [
       sql`INSERT INTO audit_seals (audit_seq, hash, sealed_at)
-        SELECT value ->> 'seq', unhex(value ->> 'hash'), ${group.at} FROM json_each(${JSON.stringify(links)})
+        SELECT value ->> 'seq', unhex(value ->> 'hash'), ${group.at}
+        FROM json_each(${JSON.stringify(links)})
         WHERE (SELECT coalesce(max(audit_seq), 0) FROM audit_seals) = ${head.seq} ORDER BY 1`,
     ]);
     if (!sealed.committed) break;
@@ -51,75 +55,85 @@ export async function sealAudit(db: D1Database): Promise<Head> {
   return head;
 }
 
-export type AuditVerdict = {
+export type AuditReport = {
   readonly ok: boolean;
-  /** Rows whose links verified. */
-  readonly checked: number;
-  /** Rows that the sealer has not reached yet. */
+  /** Number of rows whose link verified. */
+  readonly verified: number;
+  /** Number of rows that are not sealed yet. */
   readonly unsealed: number;
   readonly head: Head;
-  readonly faults: readonly {
-    readonly auditSeq: number;
-    readonly fault: "changed" | "missing" | "unexpected" | "cut off";
-  }[];
+  readonly discrepancies: readonly Discrepancy[];
+};
+type Discrepancy = {
+  readonly auditSeq: number;
+  readonly kind: "changed" | "missing" | "truncated";
 };
 
-/** Recomputes the whole chain. `anchor`: a head from the logs, which the chain must still contain. */
-export async function verifyAudit(db: D1Database, anchor?: Head): Promise<AuditVerdict> {
+/** Recomputes the whole chain. `anchor` is a head from the logs, which the chain must contain. */
+export async function verifyAudit(db: D1Database, anchor?: Head): Promise<AuditReport> {
   const sealed = await sealedHead(db);
-  const faults: AuditVerdict["faults"][number][] = [];
+  const discrepancies: Discrepancy[] = [];
   let head: Head = { seq: 0, hash: GENESIS };
-  let checked = 0;
+  let verified = 0;
   for (;;) {
     const seals = await all<{ audit_seq: number; hash: string }>(
       db,
-      sql`SELECT audit_seq, lower(hex(hash)) AS hash FROM audit_seals WHERE audit_seq > ${head.seq} ORDER BY audit_seq LIMIT ${PAGE}`,
+      sql`SELECT audit_seq, lower(hex(hash)) AS hash FROM audit_seals
+        WHERE audit_seq > ${head.seq} ORDER BY audit_seq LIMIT ${PAGE}`,
     );
     if (seals.length === 0) break;
     const rows = new Map((await rowsAfter(db, head.seq)).map((row) => [row.audit_seq, row]));
     for (const seal of seals) {
       for (let seq = head.seq + 1; seq < seal.audit_seq; seq++)
-        faults.push({ auditSeq: seq, fault: "missing" });
+        discrepancies.push({ auditSeq: seq, kind: "missing" });
       const row = rows.get(seal.audit_seq);
-      const fault =
+      const kind =
         row === undefined
           ? "missing"
           : linkOf(head.hash, row) === seal.hash
             ? undefined
             : "changed";
-      if (fault === undefined) checked++;
-      else faults.push({ auditSeq: seal.audit_seq, fault });
+      if (kind === undefined) verified++;
+      else discrepancies.push({ auditSeq: seal.audit_seq, kind });
       if (anchor?.seq === seal.audit_seq && anchor.hash !== seal.hash)
-        faults.push({ auditSeq: seal.audit_seq, fault: "changed" });
-      // Each link is checked against the stored one before it, so that one bad row does not blame all that follow.
+        discrepancies.push({ auditSeq: seal.audit_seq, kind: "changed" });
+      // Continue from the stored link, so that one changed row is one discrepancy.
       head = { seq: seal.audit_seq, hash: seal.hash };
     }
   }
   if (anchor !== undefined && anchor.seq > head.seq)
-    faults.push({ auditSeq: head.seq + 1, fault: "cut off" });
-  const tail = await tailFaults(db, sealed.seq);
-  faults.push(...tail.faults);
-  return { ok: faults.length === 0, checked, unsealed: tail.unsealed, head, faults };
+    discrepancies.push({ auditSeq: head.seq + 1, kind: "truncated" });
+  const tail = await checkUnsealed(db, sealed.seq);
+  discrepancies.push(...tail.discrepancies);
+  const ok = discrepancies.length === 0;
+  return { ok, verified, unsealed: tail.unsealed, head, discrepancies };
 }
 
-/** Rows behind the last seal are numbered without a gap too; a gap is a row that was taken out before it was sealed. */
-async function tailFaults(db: D1Database, sealedSeq: number) {
+/**
+ * Unsealed rows are numbered without gaps. A gap shows that a row was deleted before it was sealed.
+ */
+async function checkUnsealed(
+  db: D1Database,
+  sealedSeq: number,
+): Promise<{ unsealed: number; discrepancies: Discrepancy[] }> {
   const tail = await first<{ n: number; last: number | null }>(
     db,
-    sql`SELECT count(*) AS n, max(audit_seq) AS last FROM audit_events WHERE audit_seq > ${sealedSeq}`,
+    sql`SELECT count(*) AS n, max(audit_seq) AS last FROM audit_events
+      WHERE audit_seq > ${sealedSeq}`,
   );
   const unsealed = tail?.n ?? 0;
   const expected = (tail?.last ?? sealedSeq) - sealedSeq;
   return {
     unsealed,
-    faults: expected === unsealed ? [] : [{ auditSeq: sealedSeq + 1, fault: "missing" as const }],
+    discrepancies: expected === unsealed ? [] : [{ auditSeq: sealedSeq + 1, kind: "missing" }],
   };
 }
 
 async function sealedHead(db: D1Database): Promise<Head> {
   const row = await first<{ seq: number; hash: string }>(
     db,
-    sql`SELECT audit_seq AS seq, lower(hex(hash)) AS hash FROM audit_seals ORDER BY audit_seq DESC LIMIT 1`,
+    sql`SELECT audit_seq AS seq, lower(hex(hash)) AS hash FROM audit_seals
+      ORDER BY audit_seq DESC LIMIT 1`,
   );
   return row ?? { seq: 0, hash: GENESIS };
 }
@@ -127,7 +141,8 @@ async function sealedHead(db: D1Database): Promise<Head> {
 function rowsAfter(db: D1Database, seq: number): Promise<Row[]> {
   return all<Row>(
     db,
-    sql`SELECT audit_seq, hex(audit_event_id) AS id, kind, actor, hex(user_id) AS user_id, hex(api_key_id) AS api_key_id, ip, subject_id, at
+    sql`SELECT audit_seq, hex(audit_event_id) AS id, kind, actor, hex(user_id) AS user_id,
+        hex(api_key_id) AS api_key_id, ip, subject_id, at
       FROM audit_events WHERE audit_seq > ${seq} ORDER BY audit_seq LIMIT ${PAGE}`,
   );
 }
@@ -140,7 +155,7 @@ function chain(head: Head, rows: readonly Row[]): Head[] {
   });
 }
 
-/** JSON of a fixed order: unambiguous, whatever the texts hold. */
+/** Hashes a JSON array, because its encoding is unambiguous for any text. */
 function linkOf(previous: string, row: Row): string {
   const text = JSON.stringify([
     row.audit_seq,

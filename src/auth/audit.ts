@@ -1,9 +1,20 @@
 /**
- * Audit rows, written in the batch of what they record. A verb of auth uses its own audit row as the guard: the row's
- * fresh id is the unit's stamp, and everything after it depends on `audited(id)`.
+ * Audit rows, written in the same batch as the change that they record. In the verbs of auth, the
+ * audit row is the guard of the operation: its INSERT contains the preconditions, and every other
+ * statement depends on `audited(id)`.
  */
 import { z } from "@hono/zod-openapi";
-import { all, type Expr, expr, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  all,
+  type Expr,
+  expr,
+  first,
+  readUuid,
+  type Sql,
+  sql,
+  TRUE,
+  uuid,
+} from "../platform/sql.ts";
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
@@ -23,7 +34,7 @@ const AUDIT_KINDS = [
 ] as const;
 export type AuditKind = (typeof AUDIT_KINDS)[number];
 
-/** What only an operator does. */
+/** Kinds that only operators cause. */
 type OperatorAuditKind =
   | "user_created"
   | "password_set"
@@ -39,20 +50,22 @@ type OperatorAuditKind =
   | "differences_resolved"
   | "deposits_reviewed";
 
-/** Who did it: a credential of the user, the password itself, the operator by name, or nobody proven. */
+/**
+ * Who caused the event: the kind of credential, the password, an operator, or an unknown caller.
+ */
 export type AuditActor = "session" | "api_key" | "password" | "unknown" | `operator:${string}`;
 
 export type AuditRecord = {
   readonly kind: AuditKind | OperatorAuditKind;
   readonly actor: AuditActor;
-  /** The user it concerns, who sees it in get-audit-events. */
+  /** The user that the event concerns. get-audit-events shows it to them. */
   readonly userId: string | null;
   readonly apiKeyId: string | null;
   readonly ip: string | null;
   readonly subjectId: string | null;
 };
 
-/** The record of something that `actor` does to their own account. */
+/** The record of a change that `actor` makes to their own account. */
 export function recordOf(
   actor: Actor,
   kind: AuditKind,
@@ -69,25 +82,27 @@ export function recordOf(
   };
 }
 
-/** One audit row, if `when` holds. RETURNING tells whether it did. */
+/** Inserts an audit row if `when` is true. Returns one row if it did. */
 export function auditRow(record: AuditRecord, at: Sql, when: Sql, id: string = uuidv7()): Sql {
-  return sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, at)
-    SELECT ${uuid(id)}, ${record.kind}, ${record.actor}, ${optionalUuid(record.userId)}, ${optionalUuid(record.apiKeyId)},
-      ${record.ip}, ${record.subjectId}, ${at}
+  return sql`INSERT INTO audit_events
+      (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, at)
+    SELECT ${uuid(id)}, ${record.kind}, ${record.actor}, ${optionalUuid(record.userId)},
+      ${optionalUuid(record.apiKeyId)}, ${record.ip}, ${record.subjectId}, ${at}
     WHERE ${when} RETURNING 1 AS applied`;
 }
 
-/** Condition: the audit row of this unit was written, so its guard applied. */
+/** Condition: the audit row exists, so the guard of the operation applied. */
 export function audited(id: string): Expr {
   return expr`EXISTS (SELECT 1 FROM audit_events WHERE audit_event_id = ${uuid(id)})`;
 }
 
 /**
- * Commits a unit whose guard is its audit row. False: the guard did not apply, and nothing was written.
+ * Commits an operation whose guard is its audit row. Returns false if the guard did not apply. Then
+ * nothing was written.
  */
 export async function commitAudited(
   db: D1Database,
-  unit: {
+  operation: {
     record: AuditRecord;
     when: (group: Group) => Sql;
     then: (group: Group, applied: Sql) => readonly Sql[];
@@ -96,14 +111,14 @@ export async function commitAudited(
   const group = newGroup();
   const id = uuidv7();
   const rows = await commitOrThrow(db, group, [
-    auditRow(unit.record, group.at, unit.when(group), id),
-    ...unit.then(group, audited(id)),
+    auditRow(operation.record, group.at, operation.when(group), id),
+    ...operation.then(group, audited(id)),
   ]);
   if (rows !== null) return (rows[0]?.length ?? 0) > 0;
-  // D1's answer was lost although the group committed: the row says whether the guard applied.
-  return (
-    (await first<{ applied: number }>(db, sql`SELECT ${audited(id)} AS applied`))?.applied === 1
-  );
+  // The group committed, but D1's response was lost. Read the row to learn whether the guard
+  // applied.
+  const row = await first<{ applied: number }>(db, sql`SELECT ${audited(id)} AS applied`);
+  return row?.applied === 1;
 }
 
 export function optionalUuid(id: string | null): Sql {
@@ -124,7 +139,7 @@ export const AuditEvent = z
   })
   .openapi("AuditEvent");
 
-/** Audit rows are numbered in the order of their commits, so the number alone is the position. */
+/** Audit rows are numbered in commit order, so the number alone is the position. */
 export const auditPage = pageFields(z.tuple([z.int().min(0)]).transform(([seq]) => seq));
 
 type AuditRow = {
@@ -138,17 +153,20 @@ type AuditRow = {
   at: number;
 };
 
-/** What concerns the user, newest first. */
+/** Lists the events that concern a user, newest first. */
 export async function listAuditEvents(
   db: D1Database,
   userId: string,
   page: PageQuery<number>,
 ): Promise<Page<z.input<typeof AuditEvent>>> {
   const before = page.last_cursor?.position;
+  const older = before === undefined ? TRUE : expr`audit_seq < ${before}`;
   const rows = await all<AuditRow>(
     db,
-    sql`SELECT audit_seq AS seq, hex(audit_event_id) AS id, kind, actor, CASE WHEN api_key_id IS NULL THEN NULL ELSE hex(api_key_id) END AS api_key_id,
-      ip, subject_id, at FROM audit_events WHERE user_id = ${uuid(userId)} AND ${before === undefined ? sql`1` : sql`audit_seq < ${before}`}
+    sql`SELECT audit_seq AS seq, hex(audit_event_id) AS id, kind, actor,
+        iif(api_key_id IS NULL, NULL, hex(api_key_id)) AS api_key_id, ip, subject_id, at
+      FROM audit_events
+      WHERE user_id = ${uuid(userId)} AND ${older}
       ORDER BY audit_seq DESC LIMIT ${fetchCount(page)}`,
   );
   const toEvent = (row: AuditRow) => ({

@@ -1,8 +1,9 @@
 /**
- * Who calls. The presence of APIKEY, even an empty one, chooses HMAC; such a request is never retried as a session.
+ * Authenticates a request. The header APIKEY, even an empty one, selects HMAC. Such a request is
+ * never verified as a session.
  *
- * The order of the checks is the contract's, and is what keeps a stranger from learning anything but a key id's
- * existence: nothing about owner, state or limits is told before the signature verified.
+ * The checks run in the order of contract.md section 2. A caller without the secret learns only
+ * whether a key id exists, because its owner, status and limits are checked after the signature.
  */
 import { toWireTime } from "../platform/time.ts";
 import { problem } from "../platform/problem.ts";
@@ -10,8 +11,8 @@ import { rawTarget } from "../http/request.ts";
 import { type KeyState, keyState, userState } from "./credential-cache.ts";
 import { canonicalMessage, describeSigned, parseTimestampMs, verifySignature } from "./hmac.ts";
 import { ipAllowed } from "../http/ip-range.ts";
-import { noteKeyUse } from "./key-use.ts";
-import { refusal } from "./permit.ts";
+import { recordKeyUse } from "./key-use.ts";
+import { permissionProblem } from "./permit.ts";
 import { readSession } from "./session.ts";
 import type { Actor, ApiKeyActor } from "../platform/actor.ts";
 import type { Authenticate } from "../http/route-definition.ts";
@@ -23,8 +24,8 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 export const authenticate: Authenticate = async (incoming, needs) => {
   const keyId = incoming.request.headers.get("apikey");
   const actor = keyId === null ? await fromSession(incoming) : await fromSignature(incoming, keyId);
-  const refused = refusal(actor, needs);
-  if (refused !== undefined) throw refused;
+  const denied = permissionProblem(actor, needs);
+  if (denied !== undefined) throw denied;
   return actor;
 };
 
@@ -33,13 +34,13 @@ async function fromSession({ request, env, settings, context }: Incoming): Promi
   if (authorization === null)
     throw problem(
       "credentials_missing",
-      "Send a session token, or a signed request with an API key.",
+      "Send Authorization: Bearer, or APIKEY with its timestamp and signature.",
     );
   const actor = await readSession(settings, authorization, Date.now());
   context.userId = actor.userId;
   const user = await userState(env.DB, actor.userId);
   if (user === undefined || user.epoch !== actor.credential.epoch)
-    throw problem("session_invalid", "The session has been ended.");
+    throw problem("session_invalid", "The session has ended.");
   if (user.frozen) throw accountFrozen();
   return actor;
 }
@@ -51,11 +52,11 @@ async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<A
   if (timestamp === null || timestampMs === undefined)
     throw problem(
       "timestamp_malformed",
-      "X-Hmac-Timestamp must be Unix milliseconds, 1 to 16 decimal digits.",
+      "X-Hmac-Timestamp must be Unix milliseconds in 1 to 16 decimal digits.",
     );
   const apiKeyId = UUID.test(keyIdHeader) ? keyIdHeader.toLowerCase() : undefined;
   const key = apiKeyId === undefined ? undefined : await keyState(env.DB, settings, apiKeyId);
-  if (key === undefined) throw problem("api_key_unknown", "No API key has this id.");
+  if (key === undefined) throw problem("api_key_unknown", "No such API key.");
   context.apiKeyId = key.apiKeyId;
   const now = Date.now();
   checkTolerance({ now, timestampMs, toleranceMs: settings.AUTH_HMAC_TOLERANCE_SECS * 1_000 });
@@ -64,19 +65,18 @@ async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<A
   if (!(await verifySignature(key.key, canonicalMessage(parts), signature))) {
     throw problem(
       "signature_invalid",
-      "The signature does not fit what arrived; compare `signed` with what you signed.",
+      "The signature does not verify. Compare `signed` with what you signed.",
       await describeSigned(parts),
     );
   }
   context.userId = key.userId;
   checkKey(key, now, context.clientIp);
-  noteKeyUse(incoming, key.apiKeyId, now);
-  // An operator-made key that does not work yet is a valid credential without scopes.
+  recordKeyUse(incoming, key.apiKeyId, now);
+  // Before `activeFrom`, an operator's key is valid but has no scopes.
   const scopes = key.activeFrom <= now ? key.scopes : [];
   return { userId: key.userId, scopes, credential: { kind: "api_key", apiKeyId: key.apiKeyId } };
 }
 
-/** Equality is inside the tolerance. */
 function checkTolerance(clock: { now: number; timestampMs: number; toleranceMs: number }): void {
   const skew = clock.timestampMs - clock.now;
   if (Math.abs(skew) <= clock.toleranceMs) return;
@@ -96,9 +96,9 @@ function checkKey(key: KeyState, now: number, clientIp: string | undefined): voi
     throw problem("api_key_expired", `The API key expired at ${toWireTime(key.expiresAt)}.`);
   if (key.frozen) throw accountFrozen();
   if (!ipAllowed(clientIp, key.allowedIps))
-    throw problem("ip_not_allowed", "The key's list of addresses does not hold yours.");
+    throw problem("ip_not_allowed", "Your IP address is not in this key's allow list.");
 }
 
 function accountFrozen() {
-  return problem("account_frozen", "The account is frozen. Ask support.");
+  return problem("account_frozen", "The account is frozen. Contact the operator.");
 }

@@ -1,10 +1,11 @@
 /**
- * Keys and users as the edge sees them for a few seconds, so that a signed request costs one HMAC and no D1 read.
+ * Caches API keys and users for a few seconds, so that a signed request usually needs no D1 read. A
+ * stale entry can only allow a read, because the guard of every write reads D1.
  *
- * Only values are shared between requests, never a read under way, so a stale entry is read once by each request that
- * meets it. A promise belongs to the request that made it: when that caller resets its connection, workerd drops the
- * promise unsettled, and all who share it wait for ever. A key is looked up before its signature is checked, so whoever
- * knows a key's id could stop its owner. What a stale entry lets through is reads; every write asks D1 in its guard.
+ * Requests share values but never a pending read. A promise belongs to the request that created it.
+ * If that client disconnects, workerd never settles the promise, and every request that awaits it
+ * hangs. Keys are read before signatures are verified, so anyone who knows a key's id could block
+ * its owner in this way.
  */
 import type { Config } from "../platform/config.ts";
 import { first, readUuid, sql, uuid } from "../platform/sql.ts";
@@ -13,7 +14,7 @@ import { readScopes } from "./scope.ts";
 import { openSecret } from "./secret-box.ts";
 import type { Scope } from "../platform/actor.ts";
 
-/** The contract's "reads follow within 5 s", less the time a read may take. */
+/** Contract.md section 3 allows 5 s until a revocation affects reads. A D1 read also takes time. */
 const FRESH_MS = 4_500;
 const MAX_ENTRIES = 20_000;
 
@@ -56,8 +57,10 @@ export async function keyState(
   if (known !== undefined) return known;
   const row = await first<KeyRow>(
     db,
-    sql`SELECT hex(k.user_id) AS user_id, k.scopes, k.secret_sealed, k.master_key_id, k.allowed_ips, k.active_from, k.expires_at,
-      k.revoked_at, u.frozen_at FROM api_keys k JOIN users u ON u.user_id = k.user_id WHERE k.api_key_id = ${uuid(apiKeyId)}`,
+    sql`SELECT hex(k.user_id) AS user_id, k.scopes, k.secret_sealed, k.master_key_id, k.allowed_ips,
+        k.active_from, k.expires_at, k.revoked_at, u.frozen_at
+      FROM api_keys k JOIN users u ON u.user_id = k.user_id
+      WHERE k.api_key_id = ${uuid(apiKeyId)}`,
   );
   if (row === undefined) return undefined;
   const userId = readUuid(row.user_id);
@@ -83,7 +86,8 @@ export async function userState(db: D1Database, userId: string): Promise<UserSta
   if (known !== undefined) return known;
   const row = await first<{ epoch: number; frozen: number }>(
     db,
-    sql`SELECT session_epoch AS epoch, frozen_at IS NOT NULL AS frozen FROM users WHERE user_id = ${uuid(userId)}`,
+    sql`SELECT session_epoch AS epoch, frozen_at IS NOT NULL AS frozen FROM users
+      WHERE user_id = ${uuid(userId)}`,
   );
   if (row === undefined) return undefined;
   const state = { epoch: row.epoch, frozen: row.frozen === 1 };
@@ -91,7 +95,7 @@ export async function userState(db: D1Database, userId: string): Promise<UserSta
   return state;
 }
 
-/** The isolate that ended a credential forgets it at once; the others within seconds. */
+/** Removes credentials that have ended from this isolate's cache. Others expire within seconds. */
 export function forgetCredentials(ids: { userId: string; apiKeyIds: readonly string[] }): void {
   userCache.delete(ids.userId);
   for (const id of ids.apiKeyIds) keyCache.delete(id);
@@ -102,7 +106,7 @@ export function forgetAllCredentials(): void {
   userCache.clear();
 }
 
-/** The list as D1 keeps it. A text that is no list allows nobody, rather than everybody. */
+/** Parses the stored list. Text that is not a list allows no address. */
 export function readAllowedIps(stored: string | null): readonly string[] | null {
   if (stored === null) return null;
   const list: unknown = JSON.parse(stored);
@@ -114,7 +118,7 @@ function fresh<T>(cache: Map<string, Entry<T>>, id: string, now: number): T | un
   return entry !== undefined && now - entry.readAt < FRESH_MS ? entry.value : undefined;
 }
 
-/** A Map keeps insertion order, so the first key is the one read longest ago. */
+/** Evicts the oldest entry when the cache is full. A Map keeps insertion order. */
 function remember<T>(cache: Map<string, Entry<T>>, id: string, entry: Entry<T>): void {
   cache.delete(id);
   cache.set(id, entry);

@@ -1,4 +1,4 @@
-/** Ends every session of a user: tokens carry the epoch they were made in, and this raises it. */
+/** Ends all sessions of a user by raising the epoch that their tokens contain. */
 import { Problem } from "../platform/problem.ts";
 import { all, readUuid, sql, uuid } from "../platform/sql.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
@@ -20,11 +20,14 @@ export async function endSessions(
       sql`UPDATE users SET session_epoch = session_epoch + 1 WHERE ${mine} AND ${written}`,
       ...(request.revokeKeys
         ? [
-            // The keys that are live now, each with its row, before the update makes them look like all the others.
-            sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, ip, subject_id, at)
-              SELECT ${uuidv7Sql(at)}, 'api_key_revoked', 'session', user_id, ${ip ?? null}, ${UUID_TEXT}, ${at}
+            // Before the UPDATE, because it makes these keys look like those revoked earlier.
+            sql`INSERT INTO audit_events
+                (audit_event_id, kind, actor, user_id, ip, subject_id, at)
+              SELECT ${uuidv7Sql(at)}, 'api_key_revoked', 'session', user_id, ${ip ?? null},
+                ${UUID_TEXT}, ${at}
               FROM api_keys WHERE ${mine} AND revoked_at IS NULL AND ${written}`,
-            sql`UPDATE api_keys SET revoked_at = ${at} WHERE ${mine} AND revoked_at IS NULL AND ${written}`,
+            sql`UPDATE api_keys SET revoked_at = ${at}
+              WHERE ${mine} AND revoked_at IS NULL AND ${written}`,
           ]
         : []),
     ],
@@ -34,11 +37,12 @@ export async function endSessions(
     : [];
   forgetCredentials({ userId: actor.userId, apiKeyIds: keys.map((key) => readUuid(key.id)) });
   if (applied) return;
-  const refused = await actorRejection(db, actor);
-  if (refused !== undefined) throw new Problem(refused);
-  throw new Error("sessions did not end although nothing stands in the way");
+  const rejection = await actorRejection(db, actor);
+  if (rejection !== undefined) throw new Problem(rejection);
+  throw new Error("the guard did not apply, but its preconditions hold");
 }
 
-/** `api_key_id` in its usual spelling, made inside SQLite. */
-const UUID_TEXT = sql`lower(substr(hex(api_key_id), 1, 8) || '-' || substr(hex(api_key_id), 9, 4) || '-' || substr(hex(api_key_id), 13, 4)
-  || '-' || substr(hex(api_key_id), 17, 4) || '-' || substr(hex(api_key_id), 21))`;
+/** SQL for `api_key_id` as UUID text. */
+const UUID_TEXT = sql`lower(substr(hex(api_key_id), 1, 8) || '-' || substr(hex(api_key_id), 9, 4)
+  || '-' || substr(hex(api_key_id), 13, 4) || '-' || substr(hex(api_key_id), 17, 4)
+  || '-' || substr(hex(api_key_id), 21))`;

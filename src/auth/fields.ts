@@ -1,7 +1,7 @@
-/** What an account is made of, wherever it is made: by registration or by the operator. */
+/** The fields of an account, for registration and for the operator. */
 import { textField } from "../http/fields.ts";
 
-/** A shape that people recognise, not a proof that the mailbox exists. */
+/** Checks only the shape of the address, not whether the mailbox exists. */
 export const email = textField(
   (given) =>
     given.length <= 254 && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(given.trim()) ? given : undefined,

@@ -1,9 +1,9 @@
-/** Signed requests (interface.md, Authentication): the canonical message, and its check by WebCrypto. */
+/** Verifies signed requests (interface.md, Authentication). */
 import { bytesToHex } from "@noble/hashes/utils.js";
 
 const utf8 = new TextEncoder();
 
-/** `{timestamp_ms}\n{METHOD}\n{PATH_AND_QUERY}\n{BODY}`: text as received, then the raw bytes. */
+/** `{timestamp_ms}\n{METHOD}\n{PATH_AND_QUERY}\n{BODY}` with the text and bytes as received. */
 export function canonicalMessage(parts: {
   timestamp: string;
   method: string;
@@ -17,7 +17,7 @@ export function canonicalMessage(parts: {
   return message;
 }
 
-/** The HMAC key is the UTF-8 bytes of the secret's text, as it was given out. It can verify, and never be read back. */
+/** The key is the UTF-8 bytes of the secret's text. It can only verify and cannot be exported. */
 export function importHmacKey(secret: string): Promise<CryptoKey> {
   return crypto.subtle.importKey(
     "raw",
@@ -28,7 +28,9 @@ export function importHmacKey(secret: string): Promise<CryptoKey> {
   );
 }
 
-/** Compares in constant time. Only the canonical spelling of Base64 is a signature: 32 bytes have exactly one. */
+/**
+ * Compares in constant time. Accepts only canonical Base64, so that a signature has one spelling.
+ */
 export async function verifySignature(
   key: CryptoKey,
   message: Uint8Array<ArrayBuffer>,
@@ -38,12 +40,12 @@ export async function verifySignature(
   return crypto.subtle.verify("HMAC", key, Buffer.from(signature, "base64"), message);
 }
 
-/** 1 to 16 decimal digits: Unix milliseconds. */
+/** Unix milliseconds, in 1 to 16 decimal digits. */
 export function parseTimestampMs(header: string | null): number | undefined {
   return header !== null && /^[0-9]{1,16}$/.test(header) ? Number(header) : undefined;
 }
 
-/** What the server signed, for whoever compares it with what they signed. Never the key, never the right signature. */
+/** The parts of the canonical message, for the client to compare. Contains no key or signature. */
 export async function describeSigned(parts: {
   timestamp: string;
   method: string;

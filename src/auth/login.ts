@@ -1,4 +1,4 @@
-/** Email and password for a session token. */
+/** Issues session tokens for an email address and a password. */
 import type { Config } from "../platform/config.ts";
 import type { Scope } from "../platform/actor.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
@@ -12,7 +12,7 @@ import { hashPassword, verifyPassword } from "./password.ts";
 import { issueSession } from "./session.ts";
 import { createUser, normalizeEmail } from "./user.ts";
 
-export type SessionAnswer = {
+export type SessionResponse = {
   access_token: string;
   token_type: "Bearer";
   expires_in: number;
@@ -28,29 +28,32 @@ type Credentials = {
 };
 type UserRow = { id: string; password_hash: string; epoch: number; frozen_at: number | null };
 
-/** One audit row a minute for each user and address says that logins failed; the attempts themselves are counted. */
+/**
+ * At most one audit row in this time per user and IP address. login_attempts counts every attempt.
+ */
 const FAILURE_AUDIT_MS = 60_000;
 
 export async function login(
   db: D1Database,
   settings: Config,
   credentials: Credentials,
-): Promise<SessionAnswer> {
+): Promise<SessionResponse> {
   const email = normalizeEmail(credentials.email);
   const attempt = await beginAttempt(db, email, credentials.ip);
   const user = await first<UserRow>(
     db,
-    sql`SELECT hex(user_id) AS id, password_hash, session_epoch AS epoch, frozen_at FROM users WHERE email = ${email}`,
+    sql`SELECT hex(user_id) AS id, password_hash, session_epoch AS epoch, frozen_at FROM users
+      WHERE email = ${email}`,
   );
-  const verdict = await verifyPassword(credentials.password, user?.password_hash);
-  if (user === undefined || !verdict.matches) {
+  const check = await verifyPassword(credentials.password, user?.password_hash);
+  if (user === undefined || !check.matches) {
     await recordFailure(db, email, credentials.ip);
-    throw problem("login_failed", "No user has this email and password.");
+    throw problem("login_failed", "The email address or the password is wrong.");
   }
   const userId = readUuid(user.id);
-  const upgraded = verdict.outdated ? await hashPassword(credentials.password) : undefined;
-  const live = sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)} AND frozen_at IS NULL
-    AND password_hash = ${user.password_hash} AND session_epoch = ${user.epoch})`;
+  const upgraded = check.outdated ? await hashPassword(credentials.password) : undefined;
+  const unchanged = sql`EXISTS (SELECT 1 FROM users
+    WHERE user_id = ${uuid(userId)} AND frozen_at IS NULL AND password_hash = ${user.password_hash} AND session_epoch = ${user.epoch})`;
   const loggedIn = await commitAudited(db, {
     record: {
       kind: "login",
@@ -60,7 +63,7 @@ export async function login(
       ip: credentials.ip ?? null,
       subjectId: userId,
     },
-    when: () => live,
+    when: () => unchanged,
     then: (_group, applied) => [
       attemptSucceeded(attempt),
       ...upgradeHash(userId, upgraded, applied),
@@ -68,19 +71,19 @@ export async function login(
   });
   if (!loggedIn) {
     if (await isFrozen(db, userId))
-      throw problem("account_frozen", "The account is frozen. Ask support.");
-    throw problem("login_failed", "The account changed while you logged in. Try again.");
+      throw problem("account_frozen", "The account is frozen. Contact the operator.");
+    throw problem("login_failed", "The account changed during the login. Try again.");
   }
-  return sessionAnswer(settings, { userId, epoch: user.epoch });
+  return sessionResponse(settings, { userId, epoch: user.epoch });
 }
 
 export async function register(
   db: D1Database,
   settings: Config,
   credentials: Credentials,
-): Promise<SessionAnswer> {
+): Promise<SessionResponse> {
   if (settings.AUTH_REGISTRATION !== "open")
-    throw problem("registration_closed", "Accounts are made by the operator.");
+    throw problem("registration_closed", "Registration is closed. The operator creates accounts.");
   const attempt = await beginAttempt(db, normalizeEmail(credentials.email), credentials.ip);
   const { userId } = await createUser(db, {
     email: credentials.email,
@@ -89,13 +92,13 @@ export async function register(
     ip: credentials.ip,
   });
   await all(db, attemptSucceeded(attempt));
-  return sessionAnswer(settings, { userId, epoch: 0 });
+  return sessionResponse(settings, { userId, epoch: 0 });
 }
 
-async function sessionAnswer(
+async function sessionResponse(
   settings: Config,
   user: { userId: string; epoch: number },
-): Promise<SessionAnswer> {
+): Promise<SessionResponse> {
   const session = await issueSession(settings, user);
   return {
     access_token: session.accessToken,
@@ -107,21 +110,27 @@ async function sessionAnswer(
   };
 }
 
-/** The same statements whether the email is known or not, so that the time taken tells nothing. */
+/** Runs the same statements for unknown users, so that timing does not reveal which users exist. */
 async function recordFailure(db: D1Database, email: string, ip: string | undefined): Promise<void> {
   const group = newGroup();
-  const known = sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, ip, subject_id, at)
-    SELECT ${uuidv7Sql(group.at)}, 'login_failed', 'unknown', u.user_id, ${ip ?? null}, NULL, ${group.at} FROM users u
-    WHERE u.email = ${email} AND NOT EXISTS (SELECT 1 FROM audit_events e WHERE e.user_id = u.user_id AND e.kind = 'login_failed'
-      AND e.ip IS ${ip ?? null} AND e.at > ${group.at} - ${FAILURE_AUDIT_MS})`;
-  await commitOrThrow(db, group, [known]);
+  const address = ip ?? null;
+  const recorded = sql`SELECT 1 FROM audit_events e
+    WHERE e.user_id = u.user_id AND e.kind = 'login_failed' AND e.ip IS ${address}
+      AND e.at > ${group.at} - ${FAILURE_AUDIT_MS}`;
+  const failure = sql`INSERT INTO audit_events
+      (audit_event_id, kind, actor, user_id, ip, subject_id, at)
+    SELECT ${uuidv7Sql(group.at)}, 'login_failed', 'unknown', u.user_id, ${address}, NULL,
+      ${group.at}
+    FROM users u WHERE u.email = ${email} AND NOT EXISTS (${recorded})`;
+  await commitOrThrow(db, group, [failure]);
 }
 
 function upgradeHash(userId: string, hash: string | undefined, applied: Sql): Sql[] {
   return hash === undefined
     ? []
     : [
-        sql`UPDATE users SET password_hash = ${hash} WHERE user_id = ${uuid(userId)} AND ${applied}`,
+        sql`UPDATE users SET password_hash = ${hash}
+          WHERE user_id = ${uuid(userId)} AND ${applied}`,
       ];
 }
 

@@ -1,9 +1,11 @@
-/** Passwords: scrypt (RFC 7914) at OWASP's parameters, stored with the hash so that they can be raised later. */
+/**
+ * Hashes passwords with scrypt (RFC 7914). The hash contains its parameters, so they can change.
+ */
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
 import { Problem } from "../platform/problem.ts";
 
 type Parameters = { readonly logN: number; readonly r: number; readonly p: number };
-/** OWASP password storage cheat sheet: N=2^15, r=8, p=3. About 0.2 s and 32 MiB. */
+/** From the OWASP password storage cheat sheet: N=2^15, r=8, p=3. About 0.2 s and 32 MiB. */
 const CURRENT: Parameters = { logN: 15, r: 8, p: 3 };
 const HASH_BYTES = 32;
 const MAX_PASSWORD_BYTES = 1_024;
@@ -24,13 +26,13 @@ export async function hashPassword(
   ].join("$");
 }
 
-export type Verdict = { readonly matches: boolean; readonly outdated: boolean };
+export type PasswordCheck = { readonly matches: boolean; readonly outdated: boolean };
 
-/** `stored` undefined (no such user) costs the same time as a wrong password, and never matches. */
+/** If `stored` is undefined (no such user), never matches, but takes the same time. */
 export async function verifyPassword(
   password: string,
   stored: string | undefined,
-): Promise<Verdict> {
+): Promise<PasswordCheck> {
   const record = stored === undefined ? undefined : parse(stored);
   const { parameters, salt, hash } = record ?? {
     parameters: CURRENT,
@@ -57,7 +59,8 @@ function parse(stored: string): { parameters: Parameters; salt: Buffer; hash: Bu
 }
 
 async function derive(password: string, salt: Buffer, { logN, r, p }: Parameters): Promise<Buffer> {
-  if (Buffer.byteLength(password) > MAX_PASSWORD_BYTES) throw new RangeError("password too long");
+  if (Buffer.byteLength(password) > MAX_PASSWORD_BYTES)
+    throw new RangeError("the password is too long");
   await takeTurn();
   try {
     return await new Promise<Buffer>((resolve, reject) => {
@@ -72,9 +75,11 @@ async function derive(password: string, salt: Buffer, { logN, r, p }: Parameters
 }
 
 /**
- * scrypt stops the isolate's only thread while it runs. So one runs at a time, with a pause after each in which other
- * routes get the thread, and whoever would wait too long is told to come back. Waiters poll their own timers: a
- * promise of another request could die with that request, and a turn that is never given back lapses.
+ * scrypt blocks the isolate's only thread. So one hash runs at a time, and a pause after each lets
+ * other routes run. A login is rejected if too many are waiting.
+ *
+ * Each waiter polls with its own timer, because a promise of another request never settles if that
+ * request is cancelled. For the same reason, a turn that is never ended expires.
  */
 const TURN_MS = 2_000;
 const PAUSE_MS = 50;
@@ -101,7 +106,7 @@ function endTurn(): void {
 function tooBusy(): Problem {
   return new Problem({
     code: "login_throttled",
-    detail: "Too many passwords are being checked at once. Try again shortly.",
+    detail: "Too many logins are in progress. Try again in 5 seconds.",
     retryAfterSecs: 5,
   });
 }

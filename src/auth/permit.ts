@@ -1,4 +1,4 @@
-/** May this actor make this call: kind of credential first, then scope (contract.md section 2, order of faults). */
+/** Checks the kind of credential and the scope, in the order of contract.md section 2. */
 import { type Problem, problem } from "../platform/problem.ts";
 import type { Actor, Scope } from "../platform/actor.ts";
 
@@ -7,20 +7,21 @@ export type Needs = {
   readonly scope: Scope | undefined;
 };
 
-export function refusal(
+/** The reason why the actor may not use the route. Undefined if they may. */
+export function permissionProblem(
   actor: Pick<Actor, "scopes"> & { credential: { kind: "session" | "api_key" } },
   needs: Needs,
 ): Problem | undefined {
   const { kind } = actor.credential;
   if (needs.credential === "session" && kind !== "session")
-    return problem("session_required", "Call this with a session token.");
+    return problem("session_required", "This operation requires a session.");
   if (needs.credential === "api_key" && kind !== "api_key") {
     if (needs.scope === "withdraw")
       return problem(
         "session_cannot_withdraw",
-        "A withdrawal needs an API key with the scope withdraw.",
+        "A withdrawal requires an API key with the scope withdraw.",
       );
-    return problem("api_key_required", "Call this with a signed request.");
+    return problem("api_key_required", "This operation requires an API key.");
   }
   if (needs.scope === undefined || actor.scopes.includes(needs.scope)) return undefined;
   return scopeMissing(needs.scope, actor.scopes);

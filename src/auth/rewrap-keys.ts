@@ -1,4 +1,4 @@
-/** Seals every key's secret anew under the newest master key, so that the older ones can leave the ring. */
+/** Seals every API key's secret with the newest master key, so that older ones can be removed. */
 import type { Config } from "../platform/config.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
@@ -8,7 +8,10 @@ import { newestKeyId, openSecret, sealSecret } from "./secret-box.ts";
 
 const PAGE = 50;
 
-/** Safe to repeat and to run beside live traffic: a row that was resealed meanwhile is left alone. Returns how many moved. */
+/**
+ * Returns the number of rewrapped secrets and the keys whose secret cannot be opened. Safe to
+ * repeat and during operation, because an update applies only if the sealed secret has not changed.
+ */
 export async function rewrapKeys(
   db: D1Database,
   settings: Config,
@@ -21,16 +24,18 @@ export async function rewrapKeys(
   for (;;) {
     const rows = await all<SealedRow>(
       db,
-      sql`SELECT hex(api_key_id) AS id, hex(user_id) AS user_id, secret_sealed AS sealed, master_key_id AS master FROM api_keys
-        WHERE master_key_id <> ${newest} AND hex(api_key_id) > ${after} ORDER BY hex(api_key_id) LIMIT ${PAGE}`,
+      sql`SELECT hex(api_key_id) AS id, hex(user_id) AS user_id, secret_sealed AS sealed,
+          master_key_id AS master
+        FROM api_keys WHERE master_key_id <> ${newest} AND hex(api_key_id) > ${after}
+        ORDER BY hex(api_key_id) LIMIT ${PAGE}`,
     );
     if (rows.length === 0) break;
-    const moved = await Promise.all(rows.map((row) => resealed(settings.MASTER_KEYS, row)));
-    const updates = moved.filter((update) => update !== undefined);
+    const results = await Promise.all(rows.map((row) => reseal(settings.MASTER_KEYS, row)));
+    const updates = results.filter((update) => update !== undefined);
     await commitOrThrow(db, newGroup(), updates);
     rewrapped += updates.length;
     rows.forEach((row, index) => {
-      if (moved[index] === undefined) unreadable.push(readUuid(row.id));
+      if (results[index] === undefined) unreadable.push(readUuid(row.id));
     });
     after = rows.at(-1)?.id ?? after;
   }
@@ -55,8 +60,11 @@ type SealedRow = {
   readonly master: string;
 };
 
-/** Undefined when no key of the ring opens the row: the others must move all the same, and the operator is told of it. */
-async function resealed(ring: Config["MASTER_KEYS"], row: SealedRow): Promise<Sql | undefined> {
+/**
+ * The update of one row. Undefined if no master key opens it; the other rows are rewrapped all the
+ * same, and the result names this one.
+ */
+async function reseal(ring: Config["MASTER_KEYS"], row: SealedRow): Promise<Sql | undefined> {
   const owner = { apiKeyId: readUuid(row.id), userId: readUuid(row.user_id) };
   try {
     const secret = await openSecret(ring, { sealed: row.sealed, masterKeyId: row.master }, owner);

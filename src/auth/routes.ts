@@ -5,7 +5,7 @@ import { invalidRequest } from "../platform/problem.ts";
 import { route } from "../http/define-route.ts";
 import { toWireTime } from "../platform/time.ts";
 import {
-  isAhead,
+  isFuture,
   KeyRecord,
   listApiKeys,
   MintedKey,
@@ -38,7 +38,7 @@ const Ticket = z
   .object({ ticket: z.string(), expires_at: z.iso.datetime(), scopes: Scopes })
   .openapi("Ticket");
 
-/** Bounded in bytes, because scrypt hashes them all before anyone is known. */
+/** Limited in bytes, because scrypt hashes the password before the caller is authenticated. */
 const anyPassword = textField(
   (given) => (given.length > 0 && Buffer.byteLength(given) <= 1_024 ? given : undefined),
   "must be text of 1 to 1024 bytes",
@@ -68,7 +68,7 @@ function registerSessionRoutes(app: Api): void {
     method: "post",
     path: "/auth/login",
     tag: "Auth",
-    summary: "Get a session token",
+    summary: "Log in and get a session token",
     credential: "public",
     body: z.strictObject({ email, password: anyPassword }),
     response: SessionToken,
@@ -79,7 +79,7 @@ function registerSessionRoutes(app: Api): void {
     method: "post",
     path: "/auth/register",
     tag: "Auth",
-    summary: "Make an account, where registration is open",
+    summary: "Create an account if registration is open",
     credential: "public",
     body: z.strictObject({ email, password: newPassword }),
     response: SessionToken,
@@ -100,7 +100,7 @@ function registerSessionRoutes(app: Api): void {
       const revokeKeys = fields.revoke_keys ?? false;
       await endSessions(db, { actor, revokeKeys, ip: clientIp });
       waitUntil(
-        tellSockets(api, env, {
+        closeSocketsOf(api, env, {
           userId: actor.userId,
           which: { kind: revokeKeys ? "all" : "sessions" },
         }),
@@ -115,13 +115,13 @@ function registerKeyRoutes(app: Api): void {
     method: "post",
     path: "/auth/api-keys",
     tag: "Auth",
-    summary: "Mint an API key; its secret is told this once",
+    summary: "Mint an API key. Only this response contains its secret.",
     credential: "session",
     body: z.strictObject({
       label: text(1, 64),
       scopes: z
         .array(oneOf(SCOPES), "must be a list of scopes")
-        .min(1, "must name a scope")
+        .min(1, "must contain at least one scope")
         .max(SCOPES.length),
       expires_at: timestamp
         .nullable()
@@ -129,11 +129,11 @@ function registerKeyRoutes(app: Api): void {
         .openapi({
           type: ["string", "null"],
           format: "date-time",
-          description: "Must lie ahead; null or left out: never",
+          description: "Must be in the future. Null or omitted: the key never expires.",
         }),
       allowed_ips: z
         .array(ipRange, "must be a list of addresses")
-        .min(1, "must name an address; leave it out to allow any")
+        .min(1, "must contain at least one address, or be omitted to allow any")
         .max(32)
         .nullable()
         .optional(),
@@ -143,8 +143,8 @@ function registerKeyRoutes(app: Api): void {
     problems: ["scope_missing", "api_key_limit"],
     handler: async ({ db, settings, actor, body, clientIp }) => {
       const expiresAt = body.expires_at ?? null;
-      if (expiresAt !== null && !(await isAhead(db, expiresAt)))
-        throw invalidRequest([{ path: "body.expires_at", message: "must lie ahead" }]);
+      if (expiresAt !== null && !(await isFuture(db, expiresAt)))
+        throw invalidRequest([{ path: "body.expires_at", message: "must be in the future" }]);
       const key = {
         label: body.label,
         scopes: body.scopes,
@@ -158,7 +158,7 @@ function registerKeyRoutes(app: Api): void {
     method: "get",
     path: "/auth/api-keys",
     tag: "Auth",
-    summary: "The user's API keys, newest first",
+    summary: "List the user's API keys, newest first",
     credential: "any",
     scope: "read",
     query: z.strictObject(timeIdPage),
@@ -169,7 +169,7 @@ function registerKeyRoutes(app: Api): void {
     method: "delete",
     path: "/auth/api-keys",
     tag: "Auth",
-    summary: "Revoke an API key: any of one's own by a session, itself by a key",
+    summary: "Revoke an API key. A session can revoke any of the user's keys, a key only itself.",
     credential: "any",
     fields: z.strictObject({ api_key_id: uuidField }),
     response: KeyRecord,
@@ -177,7 +177,7 @@ function registerKeyRoutes(app: Api): void {
     handler: async ({ api, env, db, actor, fields, clientIp, waitUntil }) => {
       const key = await revokeOwnApiKey(db, { actor, apiKeyId: fields.api_key_id, ip: clientIp });
       waitUntil(
-        tellSockets(api, env, {
+        closeSocketsOf(api, env, {
           userId: actor.userId,
           which: { kind: "api_key", apiKeyId: key.api_key_id },
         }),
@@ -192,7 +192,7 @@ function registerTicketRoutes(app: Api): void {
     method: "post",
     path: "/auth/ws-ticket",
     tag: "Auth",
-    summary: "A websocket ticket with the scope read",
+    summary: "Get a websocket ticket with the scope read",
     credential: "session",
     scope: "read",
     response: Ticket,
@@ -203,7 +203,7 @@ function registerTicketRoutes(app: Api): void {
     method: "post",
     path: "/auth/ws-ticket/signed",
     tag: "Auth",
-    summary: "A websocket ticket with the scopes of the signing key",
+    summary: "Get a websocket ticket with the scopes of the signing key",
     credential: "api_key",
     response: Ticket,
     status: 201,
@@ -216,7 +216,7 @@ function registerSelfRoutes(app: Api): void {
     method: "get",
     path: "/auth/whoami",
     tag: "Auth",
-    summary: "Who the credential is: the call to test a signer with",
+    summary: "Get the user and scopes of the credential, for example to test a signer",
     credential: "any",
     response: z
       .object({
@@ -239,7 +239,7 @@ function registerSelfRoutes(app: Api): void {
     method: "get",
     path: "/auth/get-audit-events",
     tag: "Auth",
-    summary: "What happened to the account, newest first",
+    summary: "List the audit events of the account, newest first",
     credential: "any",
     scope: "read",
     query: z.strictObject(auditPage),
@@ -248,7 +248,8 @@ function registerSelfRoutes(app: Api): void {
   });
 }
 
-async function tellSockets(
+/** Closes the sockets of credentials that have ended. */
+async function closeSocketsOf(
   api: Api,
   env: Cloudflare.Env,
   ended: Omit<EndedCredentials, "streams">,

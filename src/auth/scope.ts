@@ -1,10 +1,11 @@
 import { SCOPES, type Scope } from "../platform/actor.ts";
-/** The named scopes that `held` has too, in the order read, trade, withdraw. */
-export function capScopes(named: readonly Scope[], held: readonly Scope[]): Scope[] {
-  return SCOPES.filter((scope) => named.includes(scope) && held.includes(scope));
+
+/** The requested scopes that the credential has, in the order read, trade, withdraw. */
+export function capScopes(requested: readonly Scope[], held: readonly Scope[]): Scope[] {
+  return SCOPES.filter((scope) => requested.includes(scope) && held.includes(scope));
 }
 
-/** Scopes as D1 keeps them: `read,trade`. Words that are no scope grant nothing. */
+/** Parses scopes as stored in D1 (`read,trade`). Ignores unknown words. */
 export function readScopes(stored: string): Scope[] {
   const words = stored.split(",");
   return SCOPES.filter((scope) => words.includes(scope));

@@ -1,6 +1,7 @@
 /**
- * Secrets at rest: AES-256-GCM under a master key of the ring MASTER_KEYS, named beside the text it sealed, so that the
- * ring can turn. The owner's ids are additional data: a sealed secret moved to another row does not open.
+ * Encrypts secrets at rest with AES-256-GCM. Each sealed secret names its master key in
+ * MASTER_KEYS, so that master keys can be rotated. The ids of the API key and its user are
+ * additional data, so a sealed secret that is copied to another row does not open.
  */
 
 export type Sealed = { readonly sealed: string; readonly masterKeyId: string };
@@ -9,7 +10,7 @@ type Ring = Readonly<Record<string, string>>;
 
 const utf8 = new TextEncoder();
 const NONCE_BYTES = 12;
-/** Derived keys of this isolate, by secret: a ring has few, and deriving one costs an HKDF. */
+/** Cache of derived keys by secret, because each derivation costs an HKDF. */
 const derived = new Map<string, CryptoKey>();
 
 export async function sealSecret(ring: Ring, secret: string, owner: SealedFor): Promise<Sealed> {
@@ -39,7 +40,7 @@ export async function openSecret(ring: Ring, box: Sealed, owner: SealedFor): Pro
   return new TextDecoder().decode(opened);
 }
 
-/** The first id of the ring seals; all of them open. */
+/** The first key of the ring. New secrets are sealed with it. */
 export function newestKeyId(ring: Ring): string {
   const [id] = Object.keys(ring);
   if (id === undefined) throw new Error("MASTER_KEYS is empty");
@@ -52,20 +53,20 @@ function additionalData(owner: SealedFor): Uint8Array<ArrayBuffer> {
 
 async function masterKey(ring: Ring, id: string): Promise<CryptoKey> {
   const secret = Object.hasOwn(ring, id) ? ring[id] : undefined;
-  if (secret === undefined) throw new Error(`MASTER_KEYS lacks the key ${id}`);
+  if (secret === undefined) throw new Error(`MASTER_KEYS does not contain the key ${id}`);
   const known = derived.get(secret);
   if (known !== undefined) return known;
   const material = await crypto.subtle.importKey("raw", utf8.encode(secret), "HKDF", false, [
     "deriveKey",
   ]);
-  const how = {
+  const algorithm = {
     name: "HKDF",
     hash: "SHA-256",
     salt: new Uint8Array(),
     info: utf8.encode("rfq-custody api key secrets v1"),
   };
   const key = await crypto.subtle.deriveKey(
-    how,
+    algorithm,
     material,
     { name: "AES-GCM", length: 256 },
     false,

@@ -1,4 +1,7 @@
-/** Session tokens: JWT (RFC 7519) with HS256 and nothing else; `kid` names the secret, so that secrets can turn. */
+/**
+ * Session tokens: JWT (RFC 7519) with HS256 only. `kid` names the secret, so that secrets can be
+ * rotated.
+ */
 import type { Config } from "../platform/config.ts";
 import { isObject } from "../http/json.ts";
 import { problem } from "../platform/problem.ts";
@@ -7,7 +10,7 @@ import type { SessionActor } from "../platform/actor.ts";
 
 const ISSUER = "rfq-custody";
 const AUDIENCE = "rfq-custody";
-/** Far above what we issue; a longer text is not worth decoding. */
+/** Several times the length of the tokens that the service issues. */
 const MAX_TOKEN_LENGTH = 2_048;
 
 const utf8 = new TextEncoder();
@@ -19,7 +22,7 @@ export type IssuedSession = {
   readonly expiresInSecs: number;
 };
 
-/** Signed with the first secret of the ring. `epoch` is the user's at this moment: raising it ends the session. */
+/** Signs a token with the first secret. Raising the user's `epoch` ends the session. */
 export async function issueSession(
   settings: Config,
   user: { userId: string; epoch: number },
@@ -52,7 +55,10 @@ export async function issueSession(
   };
 }
 
-/** The actor of an `Authorization` value. Throws `session_invalid` or, once the signature verified, `session_expired`. */
+/**
+ * Returns the actor of an `Authorization` value. Throws `session_invalid`, or `session_expired` if
+ * the signature is valid.
+ */
 export async function readSession(
   settings: Config,
   authorization: string,
@@ -63,7 +69,7 @@ export async function readSession(
   const [head = "", payload = "", signature = "", extra] = token.split(".");
   if (extra !== undefined) throw invalid();
   const header = decode(head);
-  // The algorithm is ours to choose, never the token's: `none` or an asymmetric one is no session.
+  // Accept only our algorithm, because a token could name `none` or a different one.
   if (
     header?.["alg"] !== "HS256" ||
     header["typ"] !== "JWT" ||
@@ -111,7 +117,7 @@ function actorOf(
       "session_expired",
       `The session expired at ${new Date(expiresAtMs).toISOString()}.`,
     );
-  // A setting that was narrowed since binds older tokens too.
+  // A change of AUTH_SESSION_SCOPES also limits tokens issued before.
   const held = readScopes(scopes.join(",")).filter((scope) =>
     settings.AUTH_SESSION_SCOPES.some((allowed) => allowed === scope),
   );
@@ -123,7 +129,7 @@ function actorOf(
 }
 
 function invalid() {
-  return problem("session_invalid", "The session token is malformed, unknown or ended.");
+  return problem("session_invalid", "The session token is malformed or does not verify.");
 }
 
 function encode(value: unknown): string {

@@ -1,4 +1,4 @@
-/** Users: made by registration or by the operator, frozen and unfrozen by the operator. */
+/** Creates, freezes and unfreezes users and sets their passwords. */
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
 import { first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
@@ -7,12 +7,12 @@ import { type AuditActor, auditRow, commitAudited } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { hashPassword } from "./password.ts";
 
-/** One mailbox, one spelling. */
+/** The canonical spelling of an email address, so that a mailbox has one user. */
 export function normalizeEmail(email: string): string {
   return email.trim().normalize("NFC").toLowerCase();
 }
 
-/** Throws `email_taken`. */
+/** Creates a user. Throws `email_taken`. */
 export async function createUser(
   db: D1Database,
   user: { email: string; password: string; by: AuditActor; ip?: string | undefined },
@@ -24,7 +24,8 @@ export async function createUser(
   const created = sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)})`;
   await commitOrThrow(db, group, [
     sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
-      SELECT ${uuid(userId)}, ${email}, ${passwordHash}, 0, ${group.at} WHERE NOT EXISTS (SELECT 1 FROM users WHERE email = ${email})`,
+      SELECT ${uuid(userId)}, ${email}, ${passwordHash}, 0, ${group.at}
+      WHERE NOT EXISTS (SELECT 1 FROM users WHERE email = ${email})`,
     auditRow(
       {
         kind: "user_created",
@@ -39,7 +40,7 @@ export async function createUser(
     ),
   ]);
   const row = await first<{ created: number }>(db, sql`SELECT ${created} AS created`);
-  if (row?.created !== 1) throw problem("email_taken", "A user with this email exists.");
+  if (row?.created !== 1) throw problem("email_taken", "A user with this email address exists.");
   return { userId };
 }
 
@@ -54,8 +55,9 @@ export async function findUserId(db: D1Database, email: string): Promise<string 
 type Alongside = (group: Group, applied: Sql) => readonly Sql[];
 
 /**
- * Freezes a user. `alongside` is what the same commit must do: cancelling open requests and quotes belongs to rfq, and
- * depends on `applied` or on `frozen_at`. False: frozen already, or no such user.
+ * Freezes a user. Returns false if the user is already frozen or does not exist. `alongside`
+ * returns further statements of the same commit group, which must depend on `applied` or on
+ * `frozen_at`. rfq cancels the user's open requests and quotes in this way.
  */
 export function freezeUser(
   db: D1Database,
@@ -72,9 +74,11 @@ export function freezeUser(
       subjectId: user.userId,
     },
     when: () =>
-      sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NULL)`,
+      sql`EXISTS (
+        SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NULL)`,
     then: (group, applied) => [
-      sql`UPDATE users SET frozen_at = ${group.at} WHERE user_id = ${uuid(user.userId)} AND ${applied}`,
+      sql`UPDATE users SET frozen_at = ${group.at}
+        WHERE user_id = ${uuid(user.userId)} AND ${applied}`,
       ...alongside(group, applied),
     ],
   });
@@ -95,7 +99,8 @@ export function unfreezeUser(
       subjectId: user.userId,
     },
     when: () =>
-      sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NOT NULL)`,
+      sql`EXISTS (
+        SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NOT NULL)`,
     then: (group, applied) => [
       sql`UPDATE users SET frozen_at = NULL WHERE user_id = ${uuid(user.userId)} AND ${applied}`,
       ...alongside(group, applied),
@@ -104,8 +109,8 @@ export function unfreezeUser(
 }
 
 /**
- * A new password, and a new email where one is given, on the operator's word; every session ends with the old one. False:
- * the user is gone. Throws `email_taken`.
+ * Sets the password of a user, and the email address if one is given, for the operator. Ends all
+ * sessions. Returns false if the user does not exist. Throws `email_taken`.
  */
 export async function setPassword(
   db: D1Database,
@@ -127,7 +132,8 @@ export async function setPassword(
     record: { kind: "password_set", ...record },
     when: () => sql`EXISTS (SELECT 1 FROM users WHERE ${mine}) AND NOT ${taken}`,
     then: (group, applied) => [
-      sql`UPDATE users SET password_hash = ${passwordHash}, email = coalesce(${email}, email), session_epoch = session_epoch + 1
+      sql`UPDATE users SET password_hash = ${passwordHash}, email = coalesce(${email}, email),
+          session_epoch = session_epoch + 1
         WHERE ${mine} AND ${applied}`,
       auditRow({ kind: "sessions_ended", ...record }, group.at, applied),
       ...alongside(group, applied),
@@ -138,7 +144,7 @@ export async function setPassword(
     !changed &&
     (await first<{ taken: number }>(db, sql`SELECT ${taken} AS taken`))?.taken === 1
   ) {
-    throw problem("email_taken", "Another user has this email.");
+    throw problem("email_taken", "Another user has this email address.");
   }
   return changed;
 }

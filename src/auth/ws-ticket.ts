@@ -1,4 +1,4 @@
-/** Websocket tickets: 32 random bytes, stored hashed, good for 30 seconds and one socket. */
+/** Websocket tickets: 32 random bytes, stored hashed, valid for 30 seconds and one socket. */
 import { createHash } from "node:crypto";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import { problem, Problem } from "../platform/problem.ts";
@@ -15,23 +15,26 @@ import type { Actor, Scope } from "../platform/actor.ts";
 
 const TICKET_LIFETIME_MS = 30_000;
 
-export type TicketAnswer = { ticket: string; expires_at: string; scopes: Scope[] };
+export type TicketResponse = { ticket: string; expires_at: string; scopes: Scope[] };
 
-/** `scopes`: read for a session, the key's own for a signed call. */
+/** Issues a ticket. `scopes` is `read` for a session, and the scopes of the key otherwise. */
 export async function issueTicket(
   db: D1Database,
   actor: Actor,
   scopes: readonly Scope[],
-): Promise<TicketAnswer> {
+): Promise<TicketResponse> {
   const ticket = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
   const { credential } = actor;
   const session = credential.kind === "session" ? credential : undefined;
+  const apiKeyId = credential.kind === "api_key" ? credential.apiKeyId : null;
   const group = newGroup();
   const mine = sql`ticket_hash = ${hashOf(ticket)}`;
   const rows = await commitOrThrow(db, group, [
-    sql`INSERT INTO ws_tickets (ticket_hash, user_id, api_key_id, session_epoch, session_expires_at, scopes, expires_at)
-      SELECT ${hashOf(ticket)}, ${uuid(actor.userId)}, ${optionalUuid(credential.kind === "api_key" ? credential.apiKeyId : null)},
-        ${session?.epoch ?? null}, ${session?.expiresAtMs ?? null}, ${writeScopes(scopes)}, ${group.at} + ${TICKET_LIFETIME_MS}
+    sql`INSERT INTO ws_tickets (ticket_hash, user_id, api_key_id, session_epoch,
+        session_expires_at, scopes, expires_at)
+      SELECT ${hashOf(ticket)}, ${uuid(actor.userId)}, ${optionalUuid(apiKeyId)},
+        ${session?.epoch ?? null}, ${session?.expiresAtMs ?? null}, ${writeScopes(scopes)},
+        ${group.at} + ${TICKET_LIFETIME_MS}
       WHERE ${mayWrite(actor, group.at)}`,
     sql`SELECT expires_at FROM ws_tickets WHERE ${mine}`,
   ]);
@@ -43,10 +46,10 @@ export async function issueTicket(
         )
       : expiryOf(rows[1]?.[0]);
   if (row === undefined) {
-    const refused = await actorRejection(db, actor);
-    throw refused === undefined
-      ? new Error("no ticket although nothing stands in the way")
-      : new Problem(refused);
+    const rejection = await actorRejection(db, actor);
+    throw rejection === undefined
+      ? new Error("the guard did not apply, but its preconditions hold")
+      : new Problem(rejection);
   }
   return { ticket, expires_at: toWireTime(row.expires_at), scopes: [...scopes] };
 }
@@ -59,12 +62,13 @@ type TicketRow = {
   scopes: string;
 };
 
-/** Whoever opens a socket; `expiresAtMs` is when their credential ends by itself, null for never. */
+/** The actor of a socket. `expiresAtMs` is when the credential expires, or null for never. */
 export type TicketActor = Actor & { readonly expiresAtMs: number | null };
 
 /**
- * Uses a ticket up for one socket on `stream` (SQL where it depends on the ticket's user), then reads its key and user afresh. Throws, in this order:
- * `ticket_invalid`, 401 of the key or session, `account_frozen`, `ip_not_allowed`, `scope_missing`.
+ * Consumes a ticket for one socket on `stream`, then checks its credential and user in D1. `stream`
+ * is SQL if it depends on the ticket's user. Throws, in this order: `ticket_invalid`, the 401 of
+ * the key or session, `account_frozen`, `ip_not_allowed`, `scope_missing`.
  */
 export async function consumeTicket(
   db: D1Database,
@@ -74,20 +78,18 @@ export async function consumeTicket(
     db,
     sql`UPDATE ws_tickets SET used_at = ${NOW}, stream = ${upgrade.stream}
       WHERE ticket_hash = ${hashOf(upgrade.ticket)} AND used_at IS NULL AND expires_at > ${NOW}
-      RETURNING hex(user_id) AS user_id, CASE WHEN api_key_id IS NULL THEN NULL ELSE hex(api_key_id) END AS api_key_id,
+      RETURNING hex(user_id) AS user_id,
+        iif(api_key_id IS NULL, NULL, hex(api_key_id)) AS api_key_id,
         session_epoch, session_expires_at, scopes`,
   );
   if (row === undefined)
-    throw problem(
-      "ticket_invalid",
-      "The ticket is unknown, was used, or is older than 30 seconds.",
-    );
+    throw problem("ticket_invalid", "The ticket is unknown, used or expired. Request a new one.");
   const actor = actorOf(row);
-  const refused = await actorRejection(db, actor);
-  if (refused !== undefined) throw new Problem(refused);
+  const rejection = await actorRejection(db, actor);
+  if (rejection !== undefined) throw new Problem(rejection);
   const limits = await keyLimits(db, actor);
   if (!ipAllowed(upgrade.clientIp, limits.allowedIps))
-    throw problem("ip_not_allowed", "The key's list of addresses does not hold yours.");
+    throw problem("ip_not_allowed", "Your IP address is not in this key's allow list.");
   if (!actor.scopes.includes("read")) throw scopeMissing("read", actor.scopes);
   return { ...actor, expiresAtMs: limits.expiresAtMs };
 }
@@ -114,20 +116,21 @@ async function keyLimits(
     return { allowedIps: null, expiresAtMs: credential.expiresAtMs };
   const row = await first<{ allowed_ips: string | null; expires_at: number | null }>(
     db,
-    sql`SELECT allowed_ips, expires_at FROM api_keys WHERE api_key_id = ${uuid(credential.apiKeyId)}`,
+    sql`SELECT allowed_ips, expires_at FROM api_keys
+      WHERE api_key_id = ${uuid(credential.apiKeyId)}`,
   );
   return row === undefined
     ? { allowedIps: [], expiresAtMs: 0 }
     : { allowedIps: readAllowedIps(row.allowed_ips), expiresAtMs: row.expires_at };
 }
 
-/** Which streams the credentials of `which` have opened: used tickets remember, so that their objects can be told. */
+/** The streams that credentials have opened, from their used tickets. */
 export async function openedStreams(
   db: D1Database,
   userId: string,
   which: { kind: "api_key"; apiKeyId: string } | { kind: "sessions" } | { kind: "all" },
 ): Promise<string[]> {
-  const those: Sql =
+  const condition: Sql =
     which.kind === "all"
       ? sql`1`
       : which.kind === "sessions"
@@ -135,26 +138,31 @@ export async function openedStreams(
         : sql`api_key_id = ${uuid(which.apiKeyId)}`;
   const rows = await all<{ stream: string }>(
     db,
-    sql`SELECT DISTINCT stream FROM ws_tickets WHERE user_id = ${uuid(userId)} AND used_at IS NOT NULL AND stream IS NOT NULL AND ${those}`,
+    sql`SELECT DISTINCT stream FROM ws_tickets
+      WHERE user_id = ${uuid(userId)} AND used_at IS NOT NULL AND stream IS NOT NULL
+        AND ${condition}`,
   );
   return rows.map((row) => row.stream);
 }
 
-/** Used tickets are kept for as long as a socket may live: deploys close them all long before. */
+/** Used tickets are kept while a socket may be open. Every deployment closes all sockets. */
 const KEEP_USED_MS = 7 * 86_400_000;
 
-/** Cron: unused tickets go when they are dead, used ones when no socket of theirs can be left. */
+/** Cron task: deletes expired tickets, and used ones whose sockets must have closed. */
 export async function trimTickets(db: D1Database): Promise<void> {
   await trimUntilDone(
     db,
     (rows) => sql`DELETE FROM ws_tickets WHERE ticket_hash IN (
-    SELECT ticket_hash FROM ws_tickets WHERE used_at IS NULL AND expires_at < ${NOW} - ${TICKET_LIFETIME_MS} ORDER BY expires_at LIMIT ${rows}) RETURNING 1`,
+    SELECT ticket_hash FROM ws_tickets
+    WHERE used_at IS NULL AND expires_at < ${NOW} - ${TICKET_LIFETIME_MS}
+    ORDER BY expires_at LIMIT ${rows}) RETURNING 1`,
   );
-  // A used ticket has its `expires_at` too, within half a minute of its use: one index serves both.
+  // `expires_at` is at most 30 s after `used_at`, so its index serves used tickets too.
   await trimUntilDone(
     db,
     (rows) => sql`DELETE FROM ws_tickets WHERE ticket_hash IN (
-    SELECT ticket_hash FROM ws_tickets WHERE expires_at < ${NOW} - ${KEEP_USED_MS} ORDER BY expires_at LIMIT ${rows}) RETURNING 1`,
+    SELECT ticket_hash FROM ws_tickets WHERE expires_at < ${NOW} - ${KEEP_USED_MS}
+    ORDER BY expires_at LIMIT ${rows}) RETURNING 1`,
   );
 }
 

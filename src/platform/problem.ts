@@ -48,7 +48,7 @@ const PROBLEMS = {
   deposit_address_limit: [409, "Too many deposit addresses"],
   open_request_limit: [409, "Too many open requests"],
   open_quote_limit: [409, "Too many open quotes"],
-  api_key_limit: [409, "Too many active API keys"],
+  api_key_limit: [409, "Too many API keys"],
   venue_paused: [409, "The venue is paused"],
   email_taken: [409, "The email address is already in use"],
   body_too_large: [413, "The body is too large"],

@@ -4,7 +4,7 @@ import { parseU256, toHex, U256_MAX } from "../../src/assets/amount.ts";
 
 const amount = fc.bigInt({ min: 0n, max: U256_MAX });
 
-it("a U256 is read alike from decimal text, hex text of any case and leading zeros, and a JSON number", () => {
+it("parses a U256 from decimal, hexadecimal and JSON numbers alike", () => {
   fc.assert(
     fc.property(amount, fc.nat(5), (value, zeros) => {
       const hex = value.toString(16);
@@ -18,11 +18,11 @@ it("a U256 is read alike from decimal text, hex text of any case and leading zer
   );
 });
 
-it("U256 out is minimal lower-case hex", () => {
+it("writes a U256 as minimal lower-case hexadecimal", () => {
   fc.assert(fc.property(amount, (value) => /^0x(0|[1-9a-f][0-9a-f]{0,63})$/.test(toHex(value))));
 });
 
-it("nothing above 2^256-1 passes", () => {
+it("rejects values above 2^256-1", () => {
   fc.assert(
     fc.property(fc.bigInt({ min: U256_MAX + 1n, max: 2n ** 400n }), (value) => {
       expect(parseU256(`${value}`, "string")).toBeUndefined();
@@ -50,10 +50,13 @@ it.each([
   "NaN",
   "Infinity",
   "0x1g",
-])("the text %j is no amount", (text) => {
+])("rejects the text %j as an amount", (text) => {
   expect(parseU256(text, "string")).toBeUndefined();
 });
 
-it.each(["1.5", "-1", "1e-1", "1e999999999", "1e78"])("the JSON number %s is no amount", (text) => {
-  expect(parseU256(text, "number")).toBeUndefined();
-});
+it.each(["1.5", "-1", "1e-1", "1e999999999", "1e78"])(
+  "rejects the JSON number %s as an amount",
+  (text) => {
+    expect(parseU256(text, "number")).toBeUndefined();
+  },
+);

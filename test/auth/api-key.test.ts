@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { actorRejection, mayWrite } from "../../src/auth/may-write.ts";
-import { MAX_LIVE_KEYS, mintApiKey, revokeApiKey } from "../../src/auth/api-key.ts";
+import { MAX_KEYS_PER_USER, mintApiKey, revokeApiKey } from "../../src/auth/api-key.ts";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { rewrapKeys } from "../../src/auth/rewrap-keys.ts";
 import { openSecret, sealSecret } from "../../src/auth/secret-box.ts";
@@ -37,7 +37,7 @@ async function minted(user: TestUser, body: object = {}): Promise<Minted> {
 
 const keyOf = (key: Minted) => ({ apiKeyId: key.api_key_id, secret: key.secret });
 
-it("a minted key has exactly the named scopes that the session holds, in their order", async () => {
+it("mints keys with the requested scopes that the session has", async () => {
   const user = await newUser();
   expect((await minted(user, { scopes: ["withdraw", "trade", "read"] })).scopes).toEqual([
     "read",
@@ -53,7 +53,7 @@ it("a minted key has exactly the named scopes that the session holds, in their o
   });
 });
 
-it("the secret is told once, and is nowhere in the database", async () => {
+it("returns the secret once and never stores it in clear text", async () => {
   const user = await newUser();
   const key = await minted(user);
   expect(Buffer.from(key.secret, "base64url")).toHaveLength(32);
@@ -62,7 +62,8 @@ it("the secret is told once, and is nowhere in the database", async () => {
   expect(list).not.toContain("secret");
   const tables = await all<{ name: string }>(
     env.DB,
-    sql`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '_cf_%'`,
+    sql`SELECT name FROM sqlite_master
+      WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '_cf_%'`,
   );
   for (const { name } of tables) {
     const rows = await env.DB.prepare(`SELECT * FROM "${name}"`).all();
@@ -70,7 +71,7 @@ it("the secret is told once, and is nowhere in the database", async () => {
   }
 });
 
-it("every fault of a key request is told at once", async () => {
+it("reports all field errors of a new key together", async () => {
   const user = await newUser();
   const response = await mint(user, {
     label: "",
@@ -80,7 +81,7 @@ it("every fault of a key request is told at once", async () => {
     colour: "red",
   });
   const problem = await problemOf(response);
-  const paths = (problem["errors"] as { path: string }[]).map((fault) => fault.path).sort();
+  const paths = (problem["errors"] as { path: string }[]).map((error) => error.path).sort();
   expect(paths).toEqual([
     "body.allowed_ips.0",
     "body.colour",
@@ -98,7 +99,7 @@ it("every fault of a key request is told at once", async () => {
   ).toBe("400 invalid_request");
 });
 
-it("a key revoked by its user stops at once here, and its second revocation changes nothing", async () => {
+it("revokes a key immediately and idempotently", async () => {
   const user = await newUser();
   const key = await minted(user);
   expect((await sendSigned(keyOf(key), "/auth/whoami")).status).toBe(200);
@@ -114,12 +115,13 @@ it("a key revoked by its user stops at once here, and its second revocation chan
   expect(await codeOf(await sendSigned(keyOf(key), "/auth/whoami"))).toBe("401 api_key_revoked");
   const rows = await all(
     env.DB,
-    sql`SELECT 1 FROM audit_events WHERE kind = 'api_key_revoked' AND subject_id = ${key.api_key_id}`,
+    sql`SELECT 1 FROM audit_events
+      WHERE kind = 'api_key_revoked' AND subject_id = ${key.api_key_id}`,
   );
   expect(rows).toHaveLength(1);
 });
 
-it("a key revokes itself only; someone else's key is unknown", async () => {
+it("lets a key revoke only itself and hides other users' keys", async () => {
   const user = await newUser();
   const [own, other] = [await minted(user), await minted(user)];
   const stranger = await newUser();
@@ -139,7 +141,7 @@ it("a key revokes itself only; someone else's key is unknown", async () => {
   expect((await sendSigned(keyOf(other), "/auth/whoami")).status).toBe(200);
 });
 
-it("revocation, expiry and freeze bind the guards of writes at once, cached or not", async () => {
+it("a revocation stops writes immediately, despite the credential cache", async () => {
   const user = await newUser();
   const key = await newKey(user.userId, ["trade"]);
   const actor: Actor = {
@@ -155,7 +157,7 @@ it("revocation, expiry and freeze bind the guards of writes at once, cached or n
   expect((await actorRejection(env.DB, actor))?.code).toBe("api_key_revoked");
 });
 
-it("a revoked or expired key says so only to whoever holds its secret", async () => {
+it("reveals that a key is revoked or expired only to its owner", async () => {
   const user = await newUser();
   const revoked = await newKey(user.userId, ["read"]);
   await revokeApiKey(env.DB, { apiKeyId: revoked.apiKeyId, operator: "test" });
@@ -171,7 +173,7 @@ it("a revoked or expired key says so only to whoever holds its secret", async ()
   }
 });
 
-it("a key with a list works from its addresses only, and CF-Connecting-IP alone says where from", async () => {
+it("enforces allowed_ips against CF-Connecting-IP only", async () => {
   const key = await newKey((await newUser()).userId, ["read"], {
     allowedIps: ["192.0.2.0/24", "2001:db8::1"],
   });
@@ -190,7 +192,7 @@ it("a key with a list works from its addresses only, and CF-Connecting-IP alone 
   ).toBe("403 ip_not_allowed");
 });
 
-it("an operator-made key can withdraw, is seen by its user, and works only after the delay", async () => {
+it("lists an operator's key but gives it scopes only after the delay", async () => {
   const user = await newUser();
   const key = await newKey(user.userId, ["read", "withdraw"], { delaySecs: 3_600 });
   expect(await (await sendSigned(key, "/auth/whoami")).json()).toMatchObject({ scopes: [] });
@@ -214,7 +216,7 @@ it("an operator-made key can withdraw, is seen by its user, and works only after
   });
 });
 
-it("a user has at most 100 live keys, however many are minted at once", async () => {
+it("limits a user to 100 keys under concurrent minting", async () => {
   const user = await newUser();
   const actor = {
     userId: user.userId,
@@ -223,25 +225,26 @@ it("a user has at most 100 live keys, however many are minted at once", async ()
   } as const;
   const key = { label: "k", scopes: ["read"], expiresAt: null, allowedIps: null } as const;
   const outcomes = await Promise.allSettled(
-    Array.from({ length: MAX_LIVE_KEYS + 5 }, () =>
+    Array.from({ length: MAX_KEYS_PER_USER + 5 }, () =>
       mintApiKey(env.DB, settings(), { actor, ip: undefined, key }),
     ),
   );
-  const refused = outcomes.flatMap((outcome) =>
+  const codes = outcomes.flatMap((outcome) =>
     outcome.status === "rejected" && outcome.reason instanceof Problem
       ? [outcome.reason.data.code]
       : [],
   );
-  expect(refused).toEqual(Array.from({ length: 5 }, () => "api_key_limit"));
+  expect(codes).toEqual(Array.from({ length: 5 }, () => "api_key_limit"));
 });
 
-it("lists page through every key once", async () => {
+it("pages through every key once", async () => {
   const user = await newUser();
   const made = await Promise.all(Array.from({ length: 7 }, () => newKey(user.userId, ["read"])));
   const seen: string[] = [];
   let cursor: string | null = null;
   do {
-    const target: string = `/auth/api-keys?limit=3${cursor === null ? "" : `&last_cursor=${cursor}`}`;
+    const after: string = cursor === null ? "" : `&last_cursor=${cursor}`;
+    const target = `/auth/api-keys?limit=3${after}`;
     const page = await (
       await send(target, { headers: bearer(user.token) })
     ).json<{ items: { api_key_id: string }[]; next_cursor: string | null }>();
@@ -251,7 +254,7 @@ it("lists page through every key once", async () => {
   expect(seen.toSorted()).toEqual(made.map((key) => key.apiKeyId).toSorted());
 });
 
-it("last_used_at is noted, at most once a minute", async () => {
+it("records last_used_at at most once a minute", async () => {
   const user = await newUser();
   const key = await newKey(user.userId, ["read"]);
   const noted = async () =>
@@ -268,7 +271,7 @@ it("last_used_at is noted, at most once a minute", async () => {
   expect(await noted()).toBe(at);
 });
 
-it("a sealed secret opens for its own key and user only, and under its own master key only", async () => {
+it("opens a sealed secret only for its key, user and master key", async () => {
   const ring = { m1: "master-one-0123456789-0123456789-xyz" };
   const owner = { apiKeyId: crypto.randomUUID(), userId: crypto.randomUUID() };
   const box = await sealSecret(ring, "the secret", owner);
@@ -280,29 +283,30 @@ it("a sealed secret opens for its own key and user only, and under its own maste
     openSecret({ m1: "master-two-0123456789-0123456789-xyz" }, box, owner),
   ).rejects.toThrow();
   await expect(openSecret({ m2: ring.m1 }, box, owner)).rejects.toThrow(
-    "MASTER_KEYS lacks the key m1",
+    "MASTER_KEYS does not contain the key m1",
   );
   expect((await sealSecret(ring, "the secret", owner)).sealed).not.toBe(box.sealed);
 });
 
-it("rewrapping moves every key to the newest master key, and every key goes on working", async () => {
+it("rewraps every key with the newest master key; keys keep working", async () => {
   const user = await newUser();
   const key = await newKey(user.userId, ["read"]);
   const { m1 = "" } = settings().MASTER_KEYS;
-  const turned = settings({ MASTER_KEYS: { m2: "a-new-master-key-0123456789-0123456789", m1 } });
-  expect((await rewrapKeys(env.DB, turned, "test")).rewrapped).toBeGreaterThan(0);
+  const rotated = settings({ MASTER_KEYS: { m2: "a-new-master-key-0123456789-0123456789", m1 } });
+  expect((await rewrapKeys(env.DB, rotated, "test")).rewrapped).toBeGreaterThan(0);
   const row = await first<{ sealed: string; master: string }>(
     env.DB,
-    sql`SELECT secret_sealed AS sealed, master_key_id AS master FROM api_keys WHERE api_key_id = ${uuid(key.apiKeyId)}`,
+    sql`SELECT secret_sealed AS sealed, master_key_id AS master FROM api_keys
+      WHERE api_key_id = ${uuid(key.apiKeyId)}`,
   );
   expect(row?.master).toBe("m2");
   const owner = { apiKeyId: key.apiKeyId, userId: user.userId };
-  const { m2 = "" } = turned.MASTER_KEYS;
+  const { m2 = "" } = rotated.MASTER_KEYS;
   expect(await openSecret({ m2 }, { sealed: row?.sealed ?? "", masterKeyId: "m2" }, owner)).toBe(
     key.secret,
   );
-  expect((await rewrapKeys(env.DB, turned, "test")).rewrapped).toBe(0);
-  // Back, for the tests beside this one, which know m1 alone.
+  expect((await rewrapKeys(env.DB, rotated, "test")).rewrapped).toBe(0);
+  // Restore m1 for the other tests of this file.
   await rewrapKeys(env.DB, settings({ MASTER_KEYS: { m1, m2 } }), "test");
   forgetAllCredentials();
   expect((await sendSigned(key, "/auth/whoami")).status).toBe(200);

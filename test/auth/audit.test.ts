@@ -7,11 +7,14 @@ import { bearer, newKey, newUser, send } from "../support/edge.ts";
 
 type Row = { audit_seq: number };
 
-/** Whoever holds the database file can switch its guards off; the chain is what shows it. Undone by `undo`. */
+/**
+ * Runs a statement without the append-only triggers, as someone with access to the database could.
+ */
 async function tamper(statement: string): Promise<void> {
   const guards = await all<{ name: string; sql: string }>(
     env.DB,
-    sql`SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name IN ('audit_events', 'audit_seals')`,
+    sql`SELECT name, sql FROM sqlite_master
+      WHERE type = 'trigger' AND tbl_name IN ('audit_events', 'audit_seals')`,
   );
   await env.DB.batch([
     ...guards.map((guard) => env.DB.prepare(`DROP TRIGGER ${guard.name}`)),
@@ -34,41 +37,43 @@ beforeAll(async () => {
 
 const seqOf = (place: number) => rows[place]?.audit_seq ?? 0;
 
-it("an untouched trail verifies from first to last row", async () => {
-  const verdict = await verifyAudit(env.DB);
-  expect(verdict).toMatchObject({ ok: true, faults: [] });
-  expect(verdict.checked).toBeGreaterThanOrEqual(5);
+it("verifies an unchanged audit chain", async () => {
+  const report = await verifyAudit(env.DB);
+  expect(report).toMatchObject({ ok: true, discrepancies: [] });
+  expect(report.verified).toBeGreaterThanOrEqual(5);
 });
 
-it("a changed row is named, and it alone", async () => {
+it("reports exactly the changed row", async () => {
   const seq = seqOf(2);
   const before = await first<{ actor: string }>(
     env.DB,
     sql`SELECT actor FROM audit_events WHERE audit_seq = ${seq}`,
   );
   await tamper(`UPDATE audit_events SET actor = 'operator:mallory' WHERE audit_seq = ${seq}`);
-  expect((await verifyAudit(env.DB)).faults).toEqual([{ auditSeq: seq, fault: "changed" }]);
+  expect((await verifyAudit(env.DB)).discrepancies).toEqual([{ auditSeq: seq, kind: "changed" }]);
   await tamper(`UPDATE audit_events SET actor = '${before?.actor ?? ""}' WHERE audit_seq = ${seq}`);
   expect((await verifyAudit(env.DB)).ok).toBe(true);
 });
 
-it("a missing row is named", async () => {
+it("reports a missing row", async () => {
   const seq = seqOf(3);
   await tamper(`CREATE TABLE audit_taken AS SELECT * FROM audit_events WHERE audit_seq = ${seq}`);
   await tamper(`DELETE FROM audit_events WHERE audit_seq = ${seq}`);
-  expect((await verifyAudit(env.DB)).faults).toEqual([{ auditSeq: seq, fault: "missing" }]);
+  expect((await verifyAudit(env.DB)).discrepancies).toEqual([{ auditSeq: seq, kind: "missing" }]);
   await tamper("INSERT INTO audit_events SELECT * FROM audit_taken");
   await tamper("DROP TABLE audit_taken");
   expect((await verifyAudit(env.DB)).ok).toBe(true);
 });
 
-it("two rows that changed places are named", async () => {
+it("reports two swapped rows", async () => {
   const [a, b] = [seqOf(1), seqOf(2)];
-  const swap = `UPDATE audit_events SET audit_seq = CASE audit_seq WHEN ${a} THEN -${b} WHEN ${b} THEN -${a} END WHERE audit_seq IN (${a}, ${b})`;
+  const swap = `UPDATE audit_events
+    SET audit_seq = CASE audit_seq WHEN ${a} THEN -${b} WHEN ${b} THEN -${a} END
+    WHERE audit_seq IN (${a}, ${b})`;
   const settle = "UPDATE audit_events SET audit_seq = -audit_seq WHERE audit_seq < 0";
   await tamper(swap);
   await tamper(settle);
-  expect((await verifyAudit(env.DB)).faults.map((fault) => fault.auditSeq)).toEqual(
+  expect((await verifyAudit(env.DB)).discrepancies.map(({ auditSeq }) => auditSeq)).toEqual(
     [b, a].toSorted((x, y) => x - y),
   );
   await tamper(swap);
@@ -76,18 +81,18 @@ it("two rows that changed places are named", async () => {
   expect((await verifyAudit(env.DB)).ok).toBe(true);
 });
 
-it("a cut-off tail verifies by itself, and not against the logged head", async () => {
+it("detects a truncated chain by the logged head", async () => {
   await newKey((await newUser()).userId, ["read"]);
   const anchor = await sealAudit(env.DB);
   await tamper(`DELETE FROM audit_seals WHERE audit_seq = ${anchor.seq}`);
   await tamper(`DELETE FROM audit_events WHERE audit_seq = ${anchor.seq}`);
   expect((await verifyAudit(env.DB)).ok).toBe(true);
-  expect((await verifyAudit(env.DB, anchor)).faults).toEqual([
-    { auditSeq: anchor.seq, fault: "cut off" },
+  expect((await verifyAudit(env.DB, anchor)).discrepancies).toEqual([
+    { auditSeq: anchor.seq, kind: "truncated" },
   ]);
 });
 
-it("sealers running at once make one chain", async () => {
+it("concurrent sealers produce one chain", async () => {
   const user = await newUser();
   await Promise.all([
     newKey(user.userId, ["read"]),
@@ -101,32 +106,34 @@ it("sealers running at once make one chain", async () => {
 });
 
 it.each([
-  ["an update", "UPDATE audit_events SET actor = 'x'"],
-  ["a delete", "DELETE FROM audit_events"],
+  ["an update of an event", "UPDATE audit_events SET actor = 'x'"],
+  ["a delete of an event", "DELETE FROM audit_events"],
   ["a replace by number", "INSERT OR REPLACE INTO audit_events SELECT * FROM audit_events LIMIT 1"],
   [
     "a replace by id",
-    "INSERT OR REPLACE INTO audit_events (audit_event_id, kind, actor, at) SELECT audit_event_id, 'login', 'x', 0 FROM audit_events LIMIT 1",
+    `INSERT OR REPLACE INTO audit_events (audit_event_id, kind, actor, at)
+     SELECT audit_event_id, 'login', 'x', 0 FROM audit_events LIMIT 1`,
   ],
   [
-    "a number of one's own",
-    "INSERT INTO audit_events (audit_seq, audit_event_id, kind, actor, at) VALUES (999999999, x'00112233445566778899aabbccddeeff', 'login', 'x', 0)",
+    "an insert with an explicit number",
+    `INSERT INTO audit_events (audit_seq, audit_event_id, kind, actor, at)
+     VALUES (999999999, x'00112233445566778899aabbccddeeff', 'login', 'x', 0)`,
   ],
   ["an update of a seal", "UPDATE audit_seals SET hash = x'00'"],
   ["a delete of a seal", "DELETE FROM audit_seals"],
   [
-    "a replaced seal",
+    "a replace of a seal",
     "INSERT OR REPLACE INTO audit_seals SELECT audit_seq, x'00', 0 FROM audit_seals LIMIT 1",
   ],
   [
-    "a seal out of turn",
+    "a seal with a gap",
     "INSERT INTO audit_seals (audit_seq, hash, sealed_at) VALUES (999999999, x'00', 0)",
   ],
-])("the database refuses %s of the trail", async (_name, statement) => {
+])("the database rejects %s", async (_name, statement) => {
   await expect(env.DB.prepare(statement).run()).rejects.toThrow(/append-only/);
 });
 
-it("a user sees what concerns them and nothing of others, newest first, page by page", async () => {
+it("lists only the user's own events, newest first", async () => {
   const user = await newUser();
   const other = await newUser();
   const keys = [await newKey(user.userId, ["read"]), await newKey(user.userId, ["read"])];

@@ -1,6 +1,7 @@
 /**
- * One table over every route of the OpenAPI description: a new route is covered without anyone thinking of it. No call
- * here is valid beyond its credential, so none of them changes anything: a passed check shows as 400 or better.
+ * Security tests of every route in the OpenAPI description, so that new routes are covered
+ * automatically. Each request is invalid beyond its credential and changes nothing, so a request
+ * that passes the checks returns 400.
  */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
@@ -32,14 +33,14 @@ const open = routes
   .map((route) => [`${route.method} ${route.path}`, route] as const);
 const SCOPES: readonly Scope[] = ["read", "trade", "withdraw"];
 
-/** A request that no handler could act on: an unknown field beside whatever is missing. */
-function harmless(route: DescribedRoute): { target: string; sent: Sent } {
+/** A request that always fails validation, because it contains an unknown parameter. */
+function invalidRequestTo(route: DescribedRoute): { target: string; sent: Sent } {
   const target = `${route.path}?no_such_field=1`;
   return { target, sent: { method: route.method } };
 }
 
 const call = (route: DescribedRoute, headers: Record<string, string>) => {
-  const { target, sent } = harmless(route);
+  const { target, sent } = invalidRequestTo(route);
   return send(target, { ...sent, headers });
 };
 const signed = (
@@ -47,18 +48,18 @@ const signed = (
   key: TestKey,
   more: { timestamp?: number; headers?: Record<string, string> } = {},
 ) => {
-  const { target, sent } = harmless(route);
+  const { target, sent } = invalidRequestTo(route);
   return sendSigned(key, target, { ...sent, ...more });
 };
 
 describe.each(guarded)("%s", (_name, route) => {
-  it("refuses a request without credentials, and says which scheme it wants", async () => {
+  it("rejects requests without credentials and names a scheme", async () => {
     const response = await call(route, {});
     expect(response.headers.get("www-authenticate")).toBe("Bearer");
     expect(await codeOf(response)).toBe("401 credentials_missing");
   });
 
-  it("refuses sessions that are garbage, expired, signed with another secret, or unsigned", async () => {
+  it("rejects malformed, expired, unsigned and foreign sessions", async () => {
     const user = await newUser();
     const claims = { userId: user.userId, epoch: 0 };
     const foreign = await issueSession(
@@ -67,7 +68,8 @@ describe.each(guarded)("%s", (_name, route) => {
     );
     const expired = await issueSession(settings(), claims, Date.now() - 3_600_000);
     const [, payload = ""] = user.token.split(".");
-    const none = `${Buffer.from('{"alg":"none","typ":"JWT","kid":"t2"}').toString("base64url")}.${payload}.`;
+    const header = Buffer.from('{"alg":"none","typ":"JWT","kid":"t2"}').toString("base64url");
+    const none = `${header}.${payload}.`;
     for (const token of ["garbage", "a.b.c", foreign.accessToken, none, `${user.token}x`]) {
       expect(await codeOf(await call(route, bearer(token)))).toBe("401 session_invalid");
     }
@@ -79,7 +81,7 @@ describe.each(guarded)("%s", (_name, route) => {
     );
   });
 
-  it("refuses a signed request by the first fault of the contract's order", async () => {
+  it("rejects invalid signatures in the order of contract.md", async () => {
     const user = await newUser();
     const key = await newKey(user.userId, SCOPES);
     const stranger = { apiKeyId: crypto.randomUUID(), secret: key.secret };
@@ -106,7 +108,7 @@ describe.each(guarded)("%s", (_name, route) => {
     );
   });
 
-  it("accepts a signature 29 s off either way, as far as its kind of credential may go", async () => {
+  it("accepts timestamps that are 29 s early or late", async () => {
     const key = await newKey((await newUser()).userId, SCOPES);
     for (const skew of [-29_000, 29_000]) {
       const response = await signed(route, key, { timestamp: Date.now() + skew });
@@ -116,7 +118,7 @@ describe.each(guarded)("%s", (_name, route) => {
     }
   });
 
-  it("verifies a request with APIKEY as HMAC only, however good its session is", async () => {
+  it("never verifies a request with APIKEY as a session", async () => {
     const user = await newUser();
     const key = await newKey(user.userId, SCOPES);
     const both = {
@@ -138,7 +140,7 @@ describe.each(guarded)("%s", (_name, route) => {
     );
   });
 
-  it("refuses every key that lacks the scope, and names what is missing", async () => {
+  it("rejects keys without the scope and reports it", async () => {
     const { scope, credential } = route;
     if (scope === undefined || credential === "session") return;
     const key = await newKey(
@@ -154,7 +156,7 @@ describe.each(guarded)("%s", (_name, route) => {
     });
   });
 
-  it("refuses a session where it needs a key", async () => {
+  it("rejects sessions where an API key is required", async () => {
     const response = await call(route, bearer((await newUser()).token));
     const expected =
       route.credential !== "api_key"
@@ -165,7 +167,7 @@ describe.each(guarded)("%s", (_name, route) => {
     expect(await codeOf(response)).toBe(expected);
   });
 
-  it("refuses a frozen account, after its credential verified and before anything else is told", async () => {
+  it("rejects frozen accounts once the credential is verified", async () => {
     const user = await newUser();
     const key = await newKey(user.userId, []);
     await freezeUser(env.DB, { userId: user.userId, operator: "test" });
@@ -177,7 +179,7 @@ describe.each(guarded)("%s", (_name, route) => {
     );
   });
 
-  it("answers every fault as a problem with the request's own id, and keeps it out of caches", async () => {
+  it("returns problems with the request id, not cacheable", async () => {
     const response = await call(route, { "x-request-id": "00000000-0000-4000-8000-00000000beef" });
     const id = response.headers.get("x-request-id");
     expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
@@ -187,9 +189,9 @@ describe.each(guarded)("%s", (_name, route) => {
     expect((await problemOf(response))["request_id"]).toBe(id);
   });
 
-  it("takes a body of 64 KiB and not a byte more, before it looks at credentials", async () => {
+  it("limits bodies to 64 KiB before checking credentials", async () => {
     if (route.method === "GET") return;
-    const { target, sent } = harmless(route);
+    const { target, sent } = invalidRequestTo(route);
     expect(await codeOf(await send(target, { ...sent, body: " ".repeat(65_537) }))).toBe(
       "413 body_too_large",
     );
@@ -200,15 +202,15 @@ describe.each(guarded)("%s", (_name, route) => {
 });
 
 describe.each(open)("public %s", (_name, route) => {
-  it("ignores credentials, even broken ones", async () => {
-    const { target, sent } = harmless(route);
+  it("ignores credentials, even invalid ones", async () => {
+    const { target, sent } = invalidRequestTo(route);
     for (const headers of [{}, bearer("garbage"), { apikey: "x" }]) {
       expect(await codeOf(await send(target, { ...sent, headers }))).toBe("400 invalid_request");
     }
   });
 });
 
-it("the description names every route of the contract with its credential and scope", () => {
+it("describes the credential and scope of every route in contract.md", () => {
   const table = routes.map(
     (route) =>
       `${route.method} ${route.path} ${route.stream ? "ticket" : route.credential} ${route.scope ?? "-"}`,
@@ -251,12 +253,12 @@ describe.each(routes.filter((route) => route.stream).map((route) => [route.path,
   "stream %s",
   (_name, route) => {
     const query = route.path === "/rfq/stream" ? "&venue_id=venue_one" : "";
-    it("checks upgrade, then query, then ticket, and never repeats the ticket", async () => {
+    it("checks upgrade, query and ticket in order, without quoting the ticket", async () => {
       expect(await codeOf(await send(`${route.path}?ticket=abc`))).toBe("426 websocket_required");
       const upgrade = { headers: { upgrade: "websocket" } };
-      const faulty = await send(`${route.path}?ticket=secret-ticket&typo=1${query}`, upgrade);
-      const text = await faulty.text();
-      expect(faulty.status).toBe(400);
+      const invalid = await send(`${route.path}?ticket=secret-ticket&typo=1${query}`, upgrade);
+      const text = await invalid.text();
+      expect(invalid.status).toBe(400);
       expect(text).not.toContain("secret-ticket");
       expect(await codeOf(await send(`${route.path}?ticket=secret-ticket${query}`, upgrade))).toBe(
         "401 ticket_invalid",

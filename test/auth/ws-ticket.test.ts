@@ -15,7 +15,7 @@ async function signedTicket(key: TestKey): Promise<string> {
   ).ticket;
 }
 
-async function refusalOf(ticket: string, clientIp?: string): Promise<string | undefined> {
+async function rejectionOf(ticket: string, clientIp?: string): Promise<string | undefined> {
   try {
     await consumeTicket(env.DB, { ticket, stream: "account:test", clientIp });
     return undefined;
@@ -25,7 +25,7 @@ async function refusalOf(ticket: string, clientIp?: string): Promise<string | un
   }
 }
 
-it("a session's ticket carries read alone; a key's ticket carries the key's scopes", async () => {
+it("issues tickets with read for sessions and the key's scopes for keys", async () => {
   const user = await newUser();
   const plain = await send("/auth/ws-ticket", { method: "POST", headers: bearer(user.token) });
   expect(plain.status).toBe(201);
@@ -59,39 +59,39 @@ it("a session's ticket carries read alone; a key's ticket carries the key's scop
   ).toEqual(["account:x"]);
 });
 
-it("of 50 upgrades with one ticket at once, one wins", async () => {
+it("accepts one of 50 concurrent upgrades with the same ticket", async () => {
   const ticket = await signedTicket(await newKey((await newUser()).userId, ["read"]));
-  const outcomes = await Promise.all(Array.from({ length: 50 }, () => refusalOf(ticket)));
+  const outcomes = await Promise.all(Array.from({ length: 50 }, () => rejectionOf(ticket)));
   expect(outcomes.filter((code) => code === undefined)).toHaveLength(1);
   expect(outcomes.filter((code) => code === "ticket_invalid")).toHaveLength(49);
 });
 
-it("a ticket is stored hashed, and dies after 30 seconds", async () => {
+it("stores tickets hashed and expires them after 30 seconds", async () => {
   const user = await newUser();
   const issuedAt = Date.now();
-  const answer = await (
+  const issued = await (
     await send("/auth/ws-ticket", { method: "POST", headers: bearer(user.token) })
   ).json<Ticket>();
-  expect(Math.abs(Date.parse(answer.expires_at) - issuedAt - 30_000)).toBeLessThan(2_000);
+  expect(Math.abs(Date.parse(issued.expires_at) - issuedAt - 30_000)).toBeLessThan(2_000);
   const rows = await all<Record<string, unknown>>(
     env.DB,
     sql`SELECT *, hex(ticket_hash) AS hash FROM ws_tickets WHERE user_id = ${uuid(user.userId)}`,
   );
-  expect(JSON.stringify(rows)).not.toContain(answer.ticket);
+  expect(JSON.stringify(rows)).not.toContain(issued.ticket);
   expect(rows[0]?.["hash"]).toMatch(/^[0-9A-F]{64}$/);
   await all(
     env.DB,
     sql`UPDATE ws_tickets SET expires_at = ${Date.now() - 1} WHERE user_id = ${uuid(user.userId)}`,
   );
-  expect(await refusalOf(answer.ticket)).toBe("ticket_invalid");
+  expect(await rejectionOf(issued.ticket)).toBe("ticket_invalid");
 });
 
-it("the upgrade reads key and user afresh: revoked, expired, frozen, elsewhere, without read", async () => {
+it("checks key and user in D1 when a ticket is used", async () => {
   const user = await newUser();
   const revoked = await newKey(user.userId, ["read"]);
   const ofRevoked = await signedTicket(revoked);
   await revokeApiKey(env.DB, { apiKeyId: revoked.apiKeyId, operator: "test" });
-  expect(await refusalOf(ofRevoked)).toBe("api_key_revoked");
+  expect(await rejectionOf(ofRevoked)).toBe("api_key_revoked");
 
   const expiring = await newKey(user.userId, ["read"]);
   const ofExpired = await signedTicket(expiring);
@@ -99,13 +99,13 @@ it("the upgrade reads key and user afresh: revoked, expired, frozen, elsewhere, 
     env.DB,
     sql`UPDATE api_keys SET expires_at = 1 WHERE api_key_id = ${uuid(expiring.apiKeyId)}`,
   );
-  expect(await refusalOf(ofExpired)).toBe("api_key_expired");
+  expect(await rejectionOf(ofExpired)).toBe("api_key_expired");
 
   const listed = await newKey(user.userId, ["read"], { allowedIps: ["10.0.0.0/8"] });
-  expect(await refusalOf(await signedTicket(listed), "192.0.2.1")).toBe("ip_not_allowed");
-  expect(await refusalOf(await signedTicket(listed), "10.1.2.3")).toBeUndefined();
+  expect(await rejectionOf(await signedTicket(listed), "192.0.2.1")).toBe("ip_not_allowed");
+  expect(await rejectionOf(await signedTicket(listed), "10.1.2.3")).toBeUndefined();
 
-  expect(await refusalOf(await signedTicket(await newKey(user.userId, ["trade"])))).toBe(
+  expect(await rejectionOf(await signedTicket(await newKey(user.userId, ["trade"])))).toBe(
     "scope_missing",
   );
 
@@ -115,20 +115,20 @@ it("the upgrade reads key and user afresh: revoked, expired, frozen, elsewhere, 
     await newKey(user.userId, ["read"], { allowedIps: ["10.0.0.0/8"] }),
   );
   await freezeUser(env.DB, { userId: user.userId, operator: "test" });
-  expect(await refusalOf(ofFrozen, "192.0.2.1")).toBe("account_frozen");
-  expect(await refusalOf(ticket)).toBe("account_frozen");
+  expect(await rejectionOf(ofFrozen, "192.0.2.1")).toBe("account_frozen");
+  expect(await rejectionOf(ticket)).toBe("account_frozen");
 });
 
-it("a ticket of an ended session opens nothing", async () => {
+it("rejects the ticket of an ended session", async () => {
   const user = await newUser();
   const { ticket } = await (
     await send("/auth/ws-ticket", { method: "POST", headers: bearer(user.token) })
   ).json<Ticket>();
   await send("/auth/sessions", { method: "DELETE", headers: bearer(user.token) });
-  expect(await refusalOf(ticket)).toBe("session_invalid");
+  expect(await rejectionOf(ticket)).toBe("session_invalid");
 });
 
-it("trimming keeps the used tickets that tell which sockets a key has open", async () => {
+it("keeps used tickets when trimming", async () => {
   const user = await newUser();
   const key = await newKey(user.userId, ["read"]);
   await consumeTicket(env.DB, {
@@ -139,7 +139,8 @@ it("trimming keeps the used tickets that tell which sockets a key has open", asy
   await signedTicket(key);
   await all(
     env.DB,
-    sql`UPDATE ws_tickets SET expires_at = expires_at - 3600000 WHERE user_id = ${uuid(user.userId)}`,
+    sql`UPDATE ws_tickets SET expires_at = expires_at - 3600000
+      WHERE user_id = ${uuid(user.userId)}`,
   );
   await trimTickets(env.DB);
   expect(await openedStreams(env.DB, user.userId, { kind: "all" })).toEqual(["account:kept"]);
