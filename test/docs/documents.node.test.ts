@@ -3,6 +3,8 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { COMMANDS } from "../../scripts/operator/commands.ts";
+import { PROBLEM_CODES } from "../../src/platform/problem.ts";
 
 const files = execFileSync("git", ["ls-files"], { encoding: "utf8" })
   .split("\n")
@@ -30,6 +32,43 @@ describe.each(documents)("%s", (document) => {
   it("has lines of at most 100 columns outside of tables", () => {
     const lines = prose.split("\n").filter((line) => !line.startsWith("|"));
     expect(lines.filter((line) => [...line].length > 100)).toEqual([]);
+  });
+});
+
+describe("what operators and clients look up", () => {
+  const read = (path: string) => readFileSync(path, "utf8");
+  const namesIn = (path: string, type: string) => {
+    const [, union = ""] = new RegExp(`type ${type} =([^;]*);`).exec(read(path)) ?? [];
+    return [...union.matchAll(/"(\w+)"/g)].map(([, name = ""]) => name);
+  };
+
+  it("every check of the reconciliation is explained", () => {
+    const checks = namesIn("src/ledger/difference.ts", "Check");
+    expect(checks).toContain("holdings_short");
+    const headings = [...read("docs/invariants.md").matchAll(/^### `(\w+)`/gm)];
+    expect(headings.map(([, name]) => name).toSorted()).toEqual(checks.toSorted());
+  });
+
+  it("every alert is explained", () => {
+    const alerts = namesIn("src/chain/alert.ts", "AlertKind");
+    expect(alerts).toContain("payer_halted");
+    const listed = [...read("docs/deploy.md").matchAll(/^- `(\w+)`: /gm)].map(([, name]) => name);
+    expect(listed).toEqual(expect.arrayContaining(alerts));
+  });
+
+  it("the contract lists the error codes that exist, and no others", () => {
+    const [, section = ""] =
+      /^- \*\*400\*\*(.*?)^Some codes/ms.exec(read("docs/contract.md")) ?? [];
+    const codes = [...section.matchAll(/`(\w+)`/g)].map(([, code = ""]) => code);
+    expect(codes.toSorted()).toEqual([...PROBLEM_CODES].toSorted());
+  });
+
+  it("the contract lists the operator's commands", () => {
+    const [, section = ""] = /^## 7\.(.*?)^## 8\./ms.exec(read("docs/contract.md")) ?? [];
+    const listed = [...section.matchAll(/`([a-z-]+)(?: ([a-z|-]+))?`/g)].flatMap(
+      ([, noun = "", verbs]) => (verbs?.split("|") ?? [""]).map((verb) => `${noun} ${verb}`.trim()),
+    );
+    expect(listed).toEqual(expect.arrayContaining(COMMANDS.map(({ words }) => words.join(" "))));
   });
 });
 
