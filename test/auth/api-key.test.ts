@@ -8,17 +8,8 @@ import { openSecret, sealSecret } from "../../src/auth/secret-box.ts";
 import { NOW } from "../../src/platform/commit.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
-import {
-  bearer,
-  codeOf,
-  newKey,
-  newUser,
-  problemOf,
-  send,
-  sendSigned,
-  settings,
-  type TestUser,
-} from "../support/edge.ts";
+import { bearer, codeOf, problemOf, send, sendSigned, settings } from "../support/edge.ts";
+import { newKey, newUser, type TestUser } from "../support/users.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 
 type Minted = { api_key_id: string; secret: string; scopes: string[] };
@@ -143,7 +134,7 @@ it("lets a key revoke only itself and hides other users' keys", async () => {
 
 it("a revocation stops writes immediately, despite the credential cache", async () => {
   const user = await newUser();
-  const key = await newKey(user.userId, ["trade"]);
+  const key = await newKey(user, ["trade"]);
   const actor: Actor = {
     userId: user.userId,
     scopes: ["trade"],
@@ -159,9 +150,9 @@ it("a revocation stops writes immediately, despite the credential cache", async 
 
 it("reveals that a key is revoked or expired only to its owner", async () => {
   const user = await newUser();
-  const revoked = await newKey(user.userId, ["read"]);
+  const revoked = await newKey(user, ["read"]);
   await revokeApiKey(env.DB, { apiKeyId: revoked.apiKeyId, operator: "test" });
-  const expired = await newKey(user.userId, ["read"], { expiresAt: 1 });
+  const expired = await newKey(user, ["read"], { expiresAt: 1 });
   for (const [key, code] of [
     [revoked, "401 api_key_revoked"],
     [expired, "401 api_key_expired"],
@@ -174,7 +165,7 @@ it("reveals that a key is revoked or expired only to its owner", async () => {
 });
 
 it("enforces allowed_ips against CF-Connecting-IP only", async () => {
-  const key = await newKey((await newUser()).userId, ["read"], {
+  const key = await newKey(await newUser(), ["read"], {
     allowedIps: ["192.0.2.0/24", "2001:db8::1"],
   });
   const from = (ip: string, more: Record<string, string> = {}) =>
@@ -194,7 +185,7 @@ it("enforces allowed_ips against CF-Connecting-IP only", async () => {
 
 it("lists an operator's key but gives it scopes only after the delay", async () => {
   const user = await newUser();
-  const key = await newKey(user.userId, ["read", "withdraw"], { delaySecs: 3_600 });
+  const key = await newKey(user, ["read", "withdraw"], { delaySecs: 3_600 });
   expect(await (await sendSigned(key, "/auth/whoami")).json()).toMatchObject({ scopes: [] });
   expect(await codeOf(await sendSigned(key, "/auth/api-keys"))).toBe("403 scope_missing");
   expect(await codeOf(await sendSigned(key, "/auth/ws-ticket/signed", { method: "POST" }))).toBe(
@@ -239,7 +230,7 @@ it("limits a user to 100 keys under concurrent minting", async () => {
 
 it("pages through every key once", async () => {
   const user = await newUser();
-  const made = await Promise.all(Array.from({ length: 7 }, () => newKey(user.userId, ["read"])));
+  const made = await Promise.all(Array.from({ length: 7 }, () => newKey(user, ["read"])));
   const seen: string[] = [];
   let cursor: string | null = null;
   do {
@@ -256,7 +247,7 @@ it("pages through every key once", async () => {
 
 it("records last_used_at at most once a minute", async () => {
   const user = await newUser();
-  const key = await newKey(user.userId, ["read"]);
+  const key = await newKey(user, ["read"]);
   const noted = async () =>
     (
       await first<{ at: number | null }>(
@@ -290,7 +281,7 @@ it("opens a sealed secret only for its key, user and master key", async () => {
 
 it("rewraps every key with the newest master key; keys keep working", async () => {
   const user = await newUser();
-  const key = await newKey(user.userId, ["read"]);
+  const key = await newKey(user, ["read"]);
   const { m1 = "" } = settings().MASTER_KEYS;
   const rotated = settings({ MASTER_KEYS: { m2: "a-new-master-key-0123456789-0123456789", m1 } });
   expect((await rewrapKeys(env.DB, rotated, "test")).rewrapped).toBeGreaterThan(0);

@@ -3,7 +3,8 @@ import { beforeAll, expect, it } from "vitest";
 import { sealAudit, verifyAudit } from "../../src/auth/audit-seal.ts";
 import { revokeApiKey } from "../../src/auth/api-key.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
-import { bearer, newKey, newUser, send } from "../support/edge.ts";
+import { bearer, send } from "../support/edge.ts";
+import { newKey, newUser } from "../support/users.ts";
 
 type Row = { audit_seq: number };
 
@@ -27,7 +28,7 @@ let rows: Row[] = [];
 
 beforeAll(async () => {
   const user = await newUser();
-  for (let made = 0; made < 5; made++) await newKey(user.userId, ["read"]);
+  for (let made = 0; made < 5; made++) await newKey(user, ["read"]);
   await sealAudit(env.DB);
   rows = await all<Row>(
     env.DB,
@@ -82,7 +83,7 @@ it("reports two swapped rows", async () => {
 });
 
 it("detects a truncated chain by the logged head", async () => {
-  await newKey((await newUser()).userId, ["read"]);
+  await newKey(await newUser(), ["read"]);
   const anchor = await sealAudit(env.DB);
   await tamper(`DELETE FROM audit_seals WHERE audit_seq = ${anchor.seq}`);
   await tamper(`DELETE FROM audit_events WHERE audit_seq = ${anchor.seq}`);
@@ -95,8 +96,8 @@ it("detects a truncated chain by the logged head", async () => {
 it("concurrent sealers produce one chain", async () => {
   const user = await newUser();
   await Promise.all([
-    newKey(user.userId, ["read"]),
-    newKey(user.userId, ["read"]),
+    newKey(user, ["read"]),
+    newKey(user, ["read"]),
     sealAudit(env.DB),
     sealAudit(env.DB),
     sealAudit(env.DB),
@@ -136,8 +137,8 @@ it.each([
 it("lists only the user's own events, newest first", async () => {
   const user = await newUser();
   const other = await newUser();
-  const keys = [await newKey(user.userId, ["read"]), await newKey(user.userId, ["read"])];
-  await newKey(other.userId, ["read"]);
+  const keys = [await newKey(user, ["read"]), await newKey(user, ["read"])];
+  await newKey(other, ["read"]);
   await revokeApiKey(env.DB, { apiKeyId: keys[0]?.apiKeyId ?? "", operator: "alice" });
   const get = async (query: string) =>
     (await send(`/auth/get-audit-events${query}`, { headers: bearer(user.token) })).json<{

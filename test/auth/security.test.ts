@@ -11,16 +11,15 @@ import { freezeUser } from "../../src/auth/user.ts";
 import {
   bearer,
   codeOf,
-  newKey,
-  newUser,
   problemOf,
   type Sent,
+  type Signer,
   send,
   sendSigned,
   settings,
   sign,
-  type TestKey,
 } from "../support/edge.ts";
+import { newKey, newUser } from "../support/users.ts";
 import { type DescribedRoute, describedRoutes } from "../support/edge-routes.ts";
 import type { Scope } from "../../src/platform/actor.ts";
 
@@ -45,7 +44,7 @@ const call = (route: DescribedRoute, headers: Record<string, string>) => {
 };
 const signed = (
   route: DescribedRoute,
-  key: TestKey,
+  key: Signer,
   more: { timestamp?: number; headers?: Record<string, string> } = {},
 ) => {
   const { target, sent } = invalidRequestTo(route);
@@ -83,7 +82,7 @@ describe.each(guarded)("%s", (_name, route) => {
 
   it("rejects invalid signatures in the order of contract.md", async () => {
     const user = await newUser();
-    const key = await newKey(user.userId, SCOPES);
+    const key = await newKey(user, SCOPES);
     const stranger = { apiKeyId: crypto.randomUUID(), secret: key.secret };
     expect(await codeOf(await signed(route, stranger))).toBe("401 api_key_unknown");
     expect(await codeOf(await call(route, { apikey: key.apiKeyId }))).toBe(
@@ -109,7 +108,7 @@ describe.each(guarded)("%s", (_name, route) => {
   });
 
   it("accepts timestamps that are 29 s early or late", async () => {
-    const key = await newKey((await newUser()).userId, SCOPES);
+    const key = await newKey(await newUser(), SCOPES);
     for (const skew of [-29_000, 29_000]) {
       const response = await signed(route, key, { timestamp: Date.now() + skew });
       expect(await codeOf(response)).toBe(
@@ -120,7 +119,7 @@ describe.each(guarded)("%s", (_name, route) => {
 
   it("never verifies a request with APIKEY as a session", async () => {
     const user = await newUser();
-    const key = await newKey(user.userId, SCOPES);
+    const key = await newKey(user, SCOPES);
     const both = {
       ...bearer(user.token),
       ...sign({ ...key, secret: "wrong" }, { method: route.method, target: route.path }),
@@ -144,7 +143,7 @@ describe.each(guarded)("%s", (_name, route) => {
     const { scope, credential } = route;
     if (scope === undefined || credential === "session") return;
     const key = await newKey(
-      (await newUser()).userId,
+      await newUser(),
       SCOPES.filter((held) => held !== scope),
     );
     const response = await signed(route, key);
@@ -169,7 +168,7 @@ describe.each(guarded)("%s", (_name, route) => {
 
   it("rejects frozen accounts once the credential is verified", async () => {
     const user = await newUser();
-    const key = await newKey(user.userId, []);
+    const key = await newKey(user, []);
     await freezeUser(env.DB, { userId: user.userId, operator: "test" });
     forgetAllCredentials();
     expect(await codeOf(await call(route, bearer(user.token)))).toBe("403 account_frozen");

@@ -9,17 +9,8 @@ import { freezeUser, unfreezeUser } from "../../src/auth/user.ts";
 import { config } from "../../src/platform/config.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
-import {
-  anyIp,
-  bearer,
-  codeOf,
-  newKey,
-  newUser,
-  problemOf,
-  send,
-  sendSigned,
-  settings,
-} from "../support/edge.ts";
+import { anyIp, bearer, codeOf, problemOf, send, sendSigned, settings } from "../support/edge.ts";
+import { newKey, newUser } from "../support/users.ts";
 
 const PASSWORD = "correct horse battery staple";
 const anyEmail = () => `${crypto.randomUUID()}@session.test`;
@@ -184,7 +175,7 @@ it("applies narrower AUTH_SESSION_SCOPES to existing sessions", async () => {
 it("ends all sessions and optionally revokes and audits every key", async () => {
   const user = await newUser();
   const other = (await issueSession(settings(), { userId: user.userId, epoch: 0 })).accessToken;
-  const keys = [await newKey(user.userId, ["read"]), await newKey(user.userId, ["read"])];
+  const keys = [await newKey(user, ["read"]), await newKey(user, ["read"])];
   await send("/auth/whoami", { headers: bearer(other) });
   for (const key of keys) await sendSigned(key, "/auth/whoami");
   expect(

@@ -5,7 +5,8 @@ import { freezeUser } from "../../src/auth/user.ts";
 import { consumeTicket, openedStreams, trimTickets } from "../../src/auth/ws-ticket.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { bearer, newKey, newUser, send, sendSigned, type TestKey } from "../support/edge.ts";
+import { bearer, send, sendSigned } from "../support/edge.ts";
+import { newKey, newUser, type TestKey } from "../support/users.ts";
 
 type Ticket = { ticket: string; expires_at: string; scopes: string[] };
 
@@ -43,7 +44,7 @@ it("issues tickets with read for sessions and the key's scopes for keys", async 
     credential: { kind: "session" },
   });
 
-  const key = await newKey(user.userId, ["read", "trade"]);
+  const key = await newKey(user, ["read", "trade"]);
   const used = await consumeTicket(env.DB, {
     ticket: await signedTicket(key),
     stream: "account:x",
@@ -60,7 +61,7 @@ it("issues tickets with read for sessions and the key's scopes for keys", async 
 });
 
 it("accepts one of 50 concurrent upgrades with the same ticket", async () => {
-  const ticket = await signedTicket(await newKey((await newUser()).userId, ["read"]));
+  const ticket = await signedTicket(await newKey(await newUser(), ["read"]));
   const outcomes = await Promise.all(Array.from({ length: 50 }, () => rejectionOf(ticket)));
   expect(outcomes.filter((code) => code === undefined)).toHaveLength(1);
   expect(outcomes.filter((code) => code === "ticket_invalid")).toHaveLength(49);
@@ -88,12 +89,12 @@ it("stores tickets hashed and expires them after 30 seconds", async () => {
 
 it("checks key and user in D1 when a ticket is used", async () => {
   const user = await newUser();
-  const revoked = await newKey(user.userId, ["read"]);
+  const revoked = await newKey(user, ["read"]);
   const ofRevoked = await signedTicket(revoked);
   await revokeApiKey(env.DB, { apiKeyId: revoked.apiKeyId, operator: "test" });
   expect(await rejectionOf(ofRevoked)).toBe("api_key_revoked");
 
-  const expiring = await newKey(user.userId, ["read"]);
+  const expiring = await newKey(user, ["read"]);
   const ofExpired = await signedTicket(expiring);
   await all(
     env.DB,
@@ -101,19 +102,17 @@ it("checks key and user in D1 when a ticket is used", async () => {
   );
   expect(await rejectionOf(ofExpired)).toBe("api_key_expired");
 
-  const listed = await newKey(user.userId, ["read"], { allowedIps: ["10.0.0.0/8"] });
+  const listed = await newKey(user, ["read"], { allowedIps: ["10.0.0.0/8"] });
   expect(await rejectionOf(await signedTicket(listed), "192.0.2.1")).toBe("ip_not_allowed");
   expect(await rejectionOf(await signedTicket(listed), "10.1.2.3")).toBeUndefined();
 
-  expect(await rejectionOf(await signedTicket(await newKey(user.userId, ["trade"])))).toBe(
+  expect(await rejectionOf(await signedTicket(await newKey(user, ["trade"])))).toBe(
     "scope_missing",
   );
 
   const session = await send("/auth/ws-ticket", { method: "POST", headers: bearer(user.token) });
   const { ticket } = await session.json<Ticket>();
-  const ofFrozen = await signedTicket(
-    await newKey(user.userId, ["read"], { allowedIps: ["10.0.0.0/8"] }),
-  );
+  const ofFrozen = await signedTicket(await newKey(user, ["read"], { allowedIps: ["10.0.0.0/8"] }));
   await freezeUser(env.DB, { userId: user.userId, operator: "test" });
   expect(await rejectionOf(ofFrozen, "192.0.2.1")).toBe("account_frozen");
   expect(await rejectionOf(ticket)).toBe("account_frozen");
@@ -130,7 +129,7 @@ it("rejects the ticket of an ended session", async () => {
 
 it("keeps used tickets when trimming", async () => {
   const user = await newUser();
-  const key = await newKey(user.userId, ["read"]);
+  const key = await newKey(user, ["read"]);
   await consumeTicket(env.DB, {
     ticket: await signedTicket(key),
     stream: "account:kept",

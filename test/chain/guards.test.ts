@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { all, blob, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { makeUser } from "../support/ledger.ts";
+import { newUser } from "../support/users.ts";
 
 const db = env.DB;
 const hex = (bytes: number) =>
@@ -22,7 +22,7 @@ type Kept = {
 
 /** Two withdrawals; the first in an open payment with one attempt, the second in one that has ended. */
 async function records(): Promise<Kept> {
-  const { userId } = await makeUser(db);
+  const { userId } = await newUser();
   const chain = `guards-${uuidv7()}`;
   const of = {
     chain,

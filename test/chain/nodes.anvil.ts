@@ -10,7 +10,7 @@ import { withdraw } from "../../src/custody/withdraw.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import type { Config } from "../../src/platform/config.ts";
 import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
-import { makeKeyActor } from "../support/ledger.ts";
+import { newKey } from "../support/users.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
 import { openStage, someone, type Stage } from "./support/stage.ts";
 
@@ -86,7 +86,7 @@ describe("two chains", () => {
   it("share one USDC balance; each pays no more than it has issued, and pays on its own", async () => {
     const { one, two, settings, user } = await openTwo();
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 800n, pending: 0n });
-    const actor = await makeKeyActor(env.DB, user.userId);
+    const { actor } = await newKey(user);
     const ask = (stage: Stage, amount: bigint, id: string) =>
       withdraw(env.DB, settings, {
         actor,

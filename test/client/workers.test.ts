@@ -11,7 +11,8 @@ import {
   type WebSocketLike,
 } from "../../packages/client/src/index.ts";
 import { config } from "../../src/platform/config.ts";
-import { anyIp, app, BASE, newKey, newUser } from "../support/edge.ts";
+import { anyIp, app, BASE } from "../support/edge.ts";
+import { newKey, newUser } from "../support/users.ts";
 
 const ip = anyIp();
 const toWorker: typeof fetch = (input, init) => {
@@ -59,7 +60,7 @@ class SocketToWorker implements WebSocketLike {
 async function newClient(): Promise<{ client: Client; session: Client }> {
   const { userId, token } = await newUser();
   const options = { baseUrl: BASE, fetch: toWorker, webSocket: SocketToWorker };
-  const key = await newKey(userId, ["read", "trade"]);
+  const key = await newKey({ userId }, ["read", "trade"]);
   return {
     client: new Client({ ...options, credential: key }),
     session: new Client({ ...options, credential: { accessToken: token } }),
@@ -99,7 +100,7 @@ describe("the client in workerd", () => {
       baseUrl: BASE,
       fetch: counted,
       now,
-      credential: await newKey(userId, ["read"]),
+      credential: await newKey({ userId }, ["read"]),
     });
     await client.auth.whoami();
     await client.auth.whoami();
@@ -188,7 +189,7 @@ async function clientBy(
     }
   }
   const { userId } = await newUser();
-  const credential = await newKey(userId, scopes);
+  const credential = await newKey({ userId }, scopes);
   return {
     client: new Client({ baseUrl: BASE, fetch: recording, webSocket: RecordingSocket, credential }),
     targets,

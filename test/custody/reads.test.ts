@@ -4,7 +4,8 @@ import { expect, it } from "vitest";
 import { createDepositAddress } from "../../src/custody/deposit-address.ts";
 import { config, defaultChain } from "../../src/platform/config.ts";
 import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
-import { freshToken, fund, makeKeyActor, makeUser } from "../support/ledger.ts";
+import { freshToken, fund } from "../support/ledger.ts";
+import { newUser } from "../support/users.ts";
 import { custodyAs } from "../support/ledger-api.ts";
 
 const db = env.DB;
@@ -12,8 +13,8 @@ const settings = config(env);
 const chain = defaultChain(settings);
 
 async function caller() {
-  const user = await makeUser(db);
-  return { ...user, api: custodyAs(user.session) };
+  const user = await newUser();
+  return { ...user, api: custodyAs(user.actor) };
 }
 
 /** Marks the factory as verified, because the chain of the test settings has no RPC endpoint. */
@@ -28,7 +29,7 @@ it("no address is given out before the chain has confirmed the factory", async (
   const { api } = await caller();
   await all(db, sql`DELETE FROM chain_factories`);
   const other = { ...chain, chain: "unseen", default: true };
-  const refused = await custodyAs((await makeUser(db)).session, {
+  const refused = await custodyAs((await newUser()).actor, {
     CHAINS: JSON.stringify([other, chain]),
   }).post("/custody/create-deposit-address", {});
   expect([refused.status, refused.json["code"], refused.json["outcome"]]).toEqual([
@@ -72,31 +73,31 @@ it("addresses rotate: the newest is current, all are listed newest first, each i
 });
 
 it("addresses made at once get different numbers, and nobody else's", async () => {
-  const { session } = await caller();
+  const { actor } = await caller();
   const made = await Promise.all(
     Array.from({ length: 5 }, () =>
-      createDepositAddress(db, settings, { actor: session, chain, ip: undefined }),
+      createDepositAddress(db, settings, { actor, chain, ip: undefined }),
     ),
   );
   expect(made.map((one) => one.nonce).sort((a, b) => a - b)).toEqual([0, 1, 2, 3, 4]);
 });
 
 it("a user has at most 50 addresses on a chain", async () => {
-  const { session } = await caller();
+  const { actor } = await caller();
   for (let i = 0; i < 50; i++)
-    await createDepositAddress(db, settings, { actor: session, chain, ip: undefined });
+    await createDepositAddress(db, settings, { actor, chain, ip: undefined });
   await expect(
-    createDepositAddress(db, settings, { actor: session, chain, ip: undefined }),
+    createDepositAddress(db, settings, { actor, chain, ip: undefined }),
   ).rejects.toMatchObject({
     data: { code: "deposit_address_limit" },
   });
 });
 
 it("a frozen user gets no address", async () => {
-  const { session, userId } = await caller();
+  const { actor, userId } = await caller();
   await all(db, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(userId)}`);
   await expect(
-    createDepositAddress(db, settings, { actor: session, chain, ip: undefined }),
+    createDepositAddress(db, settings, { actor, chain, ip: undefined }),
   ).rejects.toMatchObject({
     data: { code: "account_frozen" },
   });
@@ -115,8 +116,8 @@ it("an asset never held has zeros, and any spelling of its id names it", async (
     balance: "0x0",
     pending_balance: "0x0",
   });
-  await fund(db, userId, key, 255n);
-  await fund(db, userId, "usdc", 2n ** 60n);
+  await fund(userId, key, 255n);
+  await fund(userId, "usdc", 2n ** 60n);
   const padded = `0x000${assetId.slice(2).toUpperCase()}`;
   expect((await api.get(`/custody/get-balance?venue_id=${venue}&asset_id=${padded}`)).json).toEqual(
     {
@@ -140,7 +141,7 @@ it("all balances come USDC first, then by venue and asset, in pages", async () =
     "usdc",
     freshToken("venue_three").key,
   ];
-  for (const key of keys) await fund(db, userId, key, 9n);
+  for (const key of keys) await fund(userId, key, 9n);
   const seen: (string | null)[] = [];
   let cursor = "";
   do {
@@ -154,8 +155,8 @@ it("all balances come USDC first, then by venue and asset, in pages", async () =
 it("deposits are listed newest first with their state, hash and confirmations", async () => {
   const { api, userId } = await caller();
   const { key, venue, assetId } = freshToken();
-  const one = await fund(db, userId, key, 3n);
-  const two = await fund(db, userId, "usdc", 4n);
+  const one = await fund(userId, key, 3n);
+  const two = await fund(userId, "usdc", 4n);
   const { json } = await api.get("/custody/get-deposits?status=credited");
   expect(
     json["items"].map((item: any) => [
@@ -186,7 +187,7 @@ it("deposits are listed newest first with their state, hash and confirmations", 
 it("ledger entries have the interface's fields and the transaction hash of a deposit", async () => {
   const { api, userId } = await caller();
   const { key, venue, assetId } = freshToken();
-  const deposit = await fund(db, userId, key, 3n);
+  const deposit = await fund(userId, key, 3n);
   const { json } = await api.get("/custody/get-ledger");
   expect(json).toEqual({
     items: [
@@ -208,7 +209,7 @@ it("ledger entries have the interface's fields and the transaction hash of a dep
 
 it("the ledger takes every parameter as written, and refuses what it does not know", async () => {
   const { api, userId } = await caller();
-  for (let i = 1n; i <= 5n; i++) await fund(db, userId, "usdc", i);
+  for (let i = 1n; i <= 5n; i++) await fund(userId, "usdc", i);
   const items = async (query: string) =>
     (await api.get(`/custody/get-ledger?${query}`)).json["items"]?.map((item: any) => item.delta);
   const soon = new Date(Date.now() + 3_600_000).toISOString().replace("Z", "+00:00");
@@ -250,7 +251,7 @@ it("the ledger takes every parameter as written, and refuses what it does not kn
 
 it("limit 0 returns nothing and repeats the cursor; any integer, however large, is a position", async () => {
   const { api, userId } = await caller();
-  for (let i = 1n; i <= 3n; i++) await fund(db, userId, "usdc", i);
+  for (let i = 1n; i <= 3n; i++) await fund(userId, "usdc", i);
   expect((await api.get("/custody/get-ledger?limit=0")).json).toEqual({
     items: [],
     next_cursor: null,
@@ -278,7 +279,7 @@ it("limit 0 returns nothing and repeats the cursor; any integer, however large, 
 it("a statement has every matching entry as CSV, and ends with their number", async () => {
   const { api, userId } = await caller();
   const { key, venue, assetId } = freshToken();
-  for (let i = 1n; i <= 4n; i++) await fund(db, userId, i === 2n ? "usdc" : key, i);
+  for (let i = 1n; i <= 4n; i++) await fund(userId, i === 2n ? "usdc" : key, i);
   const { headers, text, status } = await api.get("/custody/get-ledger?min_amount=2", {
     accept: "text/csv",
   });
@@ -305,8 +306,8 @@ it("a statement has every matching entry as CSV, and ends with their number", as
 });
 
 it("a long statement is read in slices and has no gap", async () => {
-  const { userId, session } = await caller();
-  await fund(db, userId, "usdc", 1_000_000n);
+  const { userId, actor } = await caller();
+  await fund(userId, "usdc", 1_000_000n);
   const pendingAndBack = Array.from({ length: 2_300 }, (_, i) => i);
   const id = await first<{ a: number; p: number }>(
     db,
@@ -317,7 +318,7 @@ it("a long statement is read in slices and has no gap", async () => {
     sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
     SELECT ${id?.a ?? 0}, ${id?.p ?? 0}, 1, ${reasonCode("reserve_rfq")}, randomblob(16), ${stepCode("reserve")}, 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(pendingAndBack)})`,
   );
-  const { text } = await custodyAs(session).get("/custody/get-ledger", { accept: "text/csv" });
+  const { text } = await custodyAs(actor).get("/custody/get-ledger", { accept: "text/csv" });
   const lines = text.trimEnd().split("\r\n");
   expect(lines.at(-1)).toBe("# end,4601");
   const ids = lines.slice(1, -1).map((line) => Number(line.split(",")[0]));
@@ -327,8 +328,8 @@ it("a long statement is read in slices and has no gap", async () => {
 
 it("every read shows the caller's own only", async () => {
   const owner = await caller();
-  await fund(db, owner.userId, "usdc", 5n);
-  const stranger = custodyAs(await makeKeyActor(db, (await makeUser(db)).userId));
+  await fund(owner.userId, "usdc", 5n);
+  const stranger = custodyAs((await newUser()).actor);
   for (const path of ["get-ledger", "get-deposits", "get-withdrawals", "get-balances"])
     expect((await stranger.get(`/custody/${path}`)).json["items"]).toEqual([]);
   expect((await stranger.get("/custody/get-deposit-addresses")).json).toEqual({ addresses: [] });

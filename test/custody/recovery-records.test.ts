@@ -5,12 +5,12 @@ import { listRecords, RETENTION_MS, pruneRecords } from "../../src/custody/recov
 import { pastRetention, type WithdrawalRecord } from "../../src/custody/payer/withdrawal-record.ts";
 import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { makeUser } from "../support/ledger.ts";
+import { newUser } from "../support/users.ts";
 
 const db = env.DB;
 
 async function withdrawal(status: string, updatedAt: number): Promise<WithdrawalRecord> {
-  const { userId } = await makeUser(db);
+  const { userId } = await newUser();
   const withdrawalId = uuidv7();
   const paymentId = `0x${withdrawalId.replaceAll("-", "").repeat(2)}`;
   await all(

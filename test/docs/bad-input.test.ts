@@ -7,16 +7,8 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import type { JsonSchema } from "../../src/http/reference/examples.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
-import {
-  bearer,
-  newKey,
-  newUser,
-  type Sent,
-  send,
-  sendSigned,
-  type TestKey,
-  type TestUser,
-} from "../support/edge.ts";
+import { bearer, type Sent, send, sendSigned } from "../support/edge.ts";
+import { newKey, newUser, type TestKey, type TestUser } from "../support/users.ts";
 
 type Operation = {
   "x-credential": string;
@@ -196,7 +188,7 @@ describe.each(
 )("%s", (_name, endpoint) => {
   it("rejects invalid input by field and stores nothing", async () => {
     const caller = await newUser();
-    const key = await newKey(caller.userId, ["read", "trade", "withdraw"]);
+    const key = await newKey(caller, ["read", "trade", "withdraw"]);
     const before = await storedOf(caller);
     const method = endpoint.method;
     const cases: Case[] = [

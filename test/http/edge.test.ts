@@ -10,14 +10,13 @@ import {
   app as fullApp,
   bearer,
   codeOf,
-  newKey,
-  newUser,
   problemOf,
   send,
   sendSigned,
   settings,
   sign,
 } from "../support/edge.ts";
+import { newKey, newUser } from "../support/users.ts";
 import { reply } from "../../src/http/route-definition.ts";
 
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -50,7 +49,7 @@ it("sets its own request id and the security headers on every response", async (
 });
 
 it("serves HEAD like GET without a body, signed as HEAD", async () => {
-  const key = await newKey((await newUser()).userId, ["read"]);
+  const key = await newKey(await newUser(), ["read"]);
   const response = await sendSigned(key, "/auth/whoami", { method: "HEAD" });
   expect(response.status).toBe(200);
   expect(await response.text()).toBe("");
@@ -65,7 +64,7 @@ it("serves HEAD like GET without a body, signed as HEAD", async () => {
 });
 
 it("verifies signatures over the request target as received", async () => {
-  const key = await newKey((await newUser()).userId, ["read"]);
+  const key = await newKey(await newUser(), ["read"]);
   for (const target of ["/auth/whoami", "/auth/whoami?", "/auth/who%61mi", "/auth/whoami??"]) {
     const response = await sendSigned(key, target);
     expect([target, response.status]).toEqual([target, target.endsWith("??") ? 400 : 200]);
@@ -85,7 +84,7 @@ it("verifies signatures over the request target as received", async () => {
 });
 
 it("verifies signatures over raw body bytes before parsing JSON", async () => {
-  const key = await newKey((await newUser()).userId, ["trade"]);
+  const key = await newKey(await newUser(), ["trade"]);
   const body = new Uint8Array([0x7b, 0xff, 0xfe, 0x00, 0x80, 0x7d]);
   const response = await sendSigned(key, "/rfq/request", { method: "POST", body });
   expect(await problemOf(response)).toMatchObject({
@@ -105,7 +104,7 @@ it("verifies signatures over raw body bytes before parsing JSON", async () => {
 
 it("authenticates a cached key or session without reading D1", async () => {
   const user = await newUser();
-  const key = await newKey(user.userId, ["read"]);
+  const key = await newKey(user, ["read"]);
   const noDatabase = { env: { DB: null } };
   expect((await sendSigned(key, "/auth/whoami", noDatabase)).status).toBe(500);
   expect((await sendSigned(key, "/auth/whoami")).status).toBe(200);
@@ -117,7 +116,7 @@ it("authenticates a cached key or session without reading D1", async () => {
 });
 
 it("accepts timestamps up to and including the tolerance", async () => {
-  const key = await newKey((await newUser()).userId, ["read"]);
+  const key = await newKey(await newUser(), ["read"]);
   const now = 1_800_000_000_000;
   vi.useFakeTimers({ now, toFake: ["Date"] });
   try {
@@ -435,7 +434,7 @@ it("logs no secrets, tokens, tickets, signatures, passwords or bodies", async ()
   );
   try {
     const user = await newUser();
-    const key = await newKey(user.userId, ["read"]);
+    const key = await newKey(user, ["read"]);
     const password = `pass-${crypto.randomUUID()}`;
     const email = `${crypto.randomUUID()}@log.test`;
     await send("/auth/register", { method: "POST", body: JSON.stringify({ email, password }) });

@@ -5,15 +5,16 @@ import { post, transfer } from "../../src/ledger/post.ts";
 import { claimFence, commit, newGroup } from "../../src/platform/commit.ts";
 import { all, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { balances, freshToken, fund, makeUser } from "../support/ledger.ts";
+import { balances, freshToken, fund } from "../support/ledger.ts";
+import { newUser } from "../support/users.ts";
 
 const db = env.DB;
 
 /** A user with 100 available, one transfer, and the ids of the accounts that it joins. */
 async function funded(amount = 100n) {
-  const { userId } = await makeUser(db);
+  const { userId } = await newUser();
   const { key } = freshToken();
-  await fund(db, userId, key, amount);
+  await fund(userId, key, amount);
   const row = await first<{ id: number; external: number; available: number }>(
     db,
     sql`SELECT t.transfer_id AS id, t.from_account AS external, t.to_account AS available FROM transfers t
@@ -82,26 +83,22 @@ async function journal(of: Funded): Promise<unknown> {
 
 /** The statement changes nothing of the journal or the balances, whether by an error or by doing nothing. */
 async function changesNothing(of: Funded, statement: Sql): Promise<void> {
-  const before = [await journal(of), await balances(db, of.userId, of.key)];
+  const before = [await journal(of), await balances(of.userId, of.key)];
   await all(db, statement).catch(() => undefined);
-  expect([await journal(of), await balances(db, of.userId, of.key)], statement.text).toEqual(
-    before,
-  );
+  expect([await journal(of), await balances(of.userId, of.key)], statement.text).toEqual(before);
 }
 
 async function isRefused(of: Funded, statement: Sql): Promise<void> {
-  const before = [await journal(of), await balances(db, of.userId, of.key)];
+  const before = [await journal(of), await balances(of.userId, of.key)];
   await expect(all(db, statement), statement.text).rejects.toThrow();
-  expect([await journal(of), await balances(db, of.userId, of.key)], statement.text).toEqual(
-    before,
-  );
+  expect([await journal(of), await balances(of.userId, of.key)], statement.text).toEqual(before);
 }
 
 describe("the database alone refuses, whatever the conflict clause", () => {
   it("the statement that these tests spoil is a good one", async () => {
     const of = await funded();
     await all(db, insert(of));
-    expect(await balances(db, of.userId, of.key)).toEqual([90n, 10n]);
+    expect(await balances(of.userId, of.key)).toEqual([90n, 10n]);
   });
 
   for (const clause of CLAUSES) {
@@ -261,9 +258,9 @@ describe("the database alone refuses, whatever the conflict clause", () => {
 
   it("a balance past 2^62, with the limit itself allowed", async () => {
     const of = await funded(2n ** 62n);
-    expect(await balances(db, of.userId, of.key)).toEqual([2n ** 62n, 0n]);
-    await expect(fund(db, of.userId, of.key, 1n)).rejects.toThrow();
-    await expect(fund(db, of.userId, of.key, 1n, "elsewhere")).rejects.toThrow();
+    expect(await balances(of.userId, of.key)).toEqual([2n ** 62n, 0n]);
+    await expect(fund(of.userId, of.key, 1n)).rejects.toThrow();
+    await expect(fund(of.userId, of.key, 1n, { chain: "elsewhere" })).rejects.toThrow();
     await isRefused(
       of,
       insert(of, {
@@ -288,10 +285,7 @@ describe("the database alone refuses, whatever the conflict clause", () => {
 it("amounts above 2^53 are moved exactly", async () => {
   const of = await funded(2n ** 62n);
   await all(db, insert(of, { amount: 2n ** 53n + 1n }));
-  expect(await balances(db, of.userId, of.key)).toEqual([
-    2n ** 62n - 2n ** 53n - 1n,
-    2n ** 53n + 1n,
-  ]);
+  expect(await balances(of.userId, of.key)).toEqual([2n ** 62n - 2n ** 53n - 1n, 2n ** 53n + 1n]);
 });
 
 /** A reserve and its release as the verbs post them: by a source that selects rows of the operation's own stamp. */
@@ -331,7 +325,7 @@ it("a release that runs three times pays once, even with other money pending", a
   expect(
     outcomes.filter((outcome) => !outcome.committed && outcome.reason === "constraint"),
   ).toHaveLength(2);
-  expect(await balances(db, of.userId, of.key)).toEqual([90n, 10n]);
+  expect(await balances(of.userId, of.key)).toEqual([90n, 10n]);
 });
 
 it("a batch that lands after its group was given up changes nothing", async () => {
@@ -340,7 +334,7 @@ it("a batch that lands after its group was given up changes nothing", async () =
   expect(await claimFence(db, group.id)).toBe("voided");
   const late = await reserveAndRelease(of, uuidv7()).reserve(group);
   expect(late.committed).toBe(false);
-  expect(await balances(db, of.userId, of.key)).toEqual([100n, 0n]);
+  expect(await balances(of.userId, of.key)).toEqual([100n, 0n]);
 });
 
 it("a group that committed cannot be voided afterwards, nor committed twice", async () => {
@@ -351,13 +345,13 @@ it("a group that committed cannot be voided afterwards, nor committed twice", as
   expect(await claimFence(db, group.id)).toBe("committed");
   // The fence's own key refuses the second batch, so the answer is that of the first: committed, its rows to be read again.
   expect(await operation.reserve(group)).toEqual({ committed: true, rows: null });
-  expect(await balances(db, of.userId, of.key)).toEqual([90n, 10n]);
+  expect(await balances(of.userId, of.key)).toEqual([90n, 10n]);
 });
 
 it("the same deposit delivered twelve times at once is credited once", async () => {
-  const { userId } = await makeUser(db);
+  const { userId } = await newUser();
   const { key } = freshToken();
-  await fund(db, userId, key, 1n);
+  await fund(userId, key, 1n);
   const ref = uuidv7();
   const source = sql`SELECT CAST('external:local' AS BLOB) AS from_owner, ${uuid(userId)} AS to_owner, ${key} AS asset, 50 AS amount, ${uuid(ref)} AS ref, 0 AS line`;
   const deliveries = Array.from({ length: 12 }, () => {
@@ -369,12 +363,12 @@ it("the same deposit delivered twelve times at once is credited once", async () 
     );
   });
   expect((await Promise.all(deliveries)).filter((outcome) => outcome.committed)).toHaveLength(1);
-  expect(await balances(db, userId, key)).toEqual([51n, 0n]);
+  expect(await balances(userId, key)).toEqual([51n, 0n]);
 });
 
 it("a missing giving account refuses the whole group instead of dropping the row", async () => {
   const of = await funded();
-  const stranger = await makeUser(db);
+  const stranger = await newUser();
   const group = newGroup();
   const rows = sql`SELECT * FROM (SELECT ${uuid(of.userId)} AS from_owner, ${uuid(of.userId)} AS to_owner, ${of.key} AS asset, 10 AS amount, ${uuid(uuidv7())} AS ref, 0 AS line
     UNION ALL SELECT ${uuid(stranger.userId)}, ${uuid(of.userId)}, ${of.key}, 10, ${uuid(uuidv7())}, 0)`;
@@ -391,7 +385,7 @@ it("a missing giving account refuses the whole group instead of dropping the row
       ])
     ).committed,
   ).toBe(false);
-  expect(await balances(db, of.userId, of.key)).toEqual([100n, 0n]);
+  expect(await balances(of.userId, of.key)).toEqual([100n, 0n]);
 });
 
 it("instants of the journal never go back", async () => {

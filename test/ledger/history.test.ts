@@ -13,7 +13,8 @@ import {
 import { type LedgerFilter, selectsNothing } from "../../src/ledger/filter.ts";
 import { countEntries, NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { all, readUuid, type Sql, sql } from "../../src/platform/sql.ts";
-import { freshToken, fund, makeKeyActor, makeUser } from "../support/ledger.ts";
+import { freshToken, fund } from "../support/ledger.ts";
+import { newKey, newUser } from "../support/users.ts";
 import { modelEntries } from "../support/ledger-model.ts";
 import { plain, plainModel, readAll } from "../support/ledger-read.ts";
 import { accept, cancel, outcome, queue, quote, request, tick } from "../support/ledger-play.ts";
@@ -27,17 +28,17 @@ let hash = "";
 
 /** A history with every reason on both sides; venue_two has fees, and its asset has venue_one's id. */
 beforeAll(async () => {
-  const takerUser = await makeUser(db);
-  const makerUser = await makeUser(db);
+  const takerUser = await newUser();
+  const makerUser = await newUser();
   taker = takerUser.userId;
   maker = makerUser.userId;
-  const takerKey = await makeKeyActor(db, taker);
-  const makerKey = await makeKeyActor(db, maker);
-  hash = (await fund(db, taker, "usdc", 10_000_000n)).transactionHash;
-  await fund(db, maker, "usdc", 10_000_000n);
+  const { actor: takerKey } = await newKey(takerUser);
+  const { actor: makerKey } = await newKey(makerUser);
+  hash = (await fund(taker, "usdc", 10_000_000n)).transactionHash;
+  await fund(maker, "usdc", 10_000_000n);
   for (const asset of [one.key, two.key]) {
-    await fund(db, taker, asset, 5_000n);
-    await fund(db, maker, asset, 5_000n);
+    await fund(taker, asset, 5_000n);
+    await fund(maker, asset, 5_000n);
     for (const side of ["Bid", "Ask"] as const) {
       const open = await request(takerKey, asset, side, 700n);
       const best = await quote(makerKey, open, 610_001);
@@ -196,8 +197,8 @@ it("any integer is a position below which the caller's own entries follow", asyn
 });
 
 it("pages neither skip nor repeat while entries are being written", async () => {
-  const { userId } = await makeUser(db);
-  for (let i = 1n; i <= 12n; i++) await fund(db, userId, "usdc", i);
+  const { userId } = await newUser();
+  for (let i = 1n; i <= 12n; i++) await fund(userId, "usdc", i);
   const seen: string[] = [];
   let before = NEWEST;
   for (let more = true; more;) {
@@ -205,14 +206,14 @@ it("pages neither skip nor repeat while entries are being written", async () => 
     seen.push(...page.rows.map((row) => row.delta));
     before = BigInt(page.rows.at(-1)?.entry_id ?? 0);
     more = page.more;
-    await fund(db, userId, "usdc", 99n);
+    await fund(userId, "usdc", 99n);
   }
   expect(seen).toEqual(Array.from({ length: 12 }, (_, i) => String(12 - i)));
 });
 
 it("a full last page ends the list, and an amount filter that fits nothing ends it too", async () => {
-  const { userId } = await makeUser(db);
-  for (let i = 0; i < 4; i++) await fund(db, userId, "usdc", 5n);
+  const { userId } = await newUser();
+  for (let i = 0; i < 4; i++) await fund(userId, "usdc", 5n);
   expect(await readEntries(db, userId, {}, { before: NEWEST, limit: 4 })).toMatchObject({
     more: false,
   });
@@ -226,8 +227,8 @@ it("a full last page ends the list, and an amount filter that fits nothing ends 
 });
 
 it("someone else's entries are never shown, whatever reference is asked for", async () => {
-  const stranger = await makeUser(db);
-  await fund(db, stranger.userId, "usdc", 1n);
+  const stranger = await newUser();
+  await fund(stranger.userId, "usdc", 1n);
   for (const entry of await modelEntries(db, taker)) {
     const refId = entry.ref.startsWith("0x") ? entry.ref : readUuid(entry.ref);
     expect(

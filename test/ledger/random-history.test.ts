@@ -3,7 +3,8 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { config, venueConfig } from "../../src/platform/config.ts";
-import { balances, freshToken, fund, makeKeyActor, makeUser } from "../support/ledger.ts";
+import { balances, freshToken, fund } from "../support/ledger.ts";
+import { newKey, newUser } from "../support/users.ts";
 import * as play from "../support/ledger-play.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 
@@ -116,7 +117,7 @@ async function step(world: World, { op, a, b, c, amount, flag }: Step): Promise<
   const user = a % 3;
   const { model } = world;
   if (op === "deposit") {
-    await fund(db, world.actor(user).userId, world.asset(b % 3), amount);
+    await fund(world.actor(user).userId, world.asset(b % 3), amount);
     model.move(user, b % 3, amount, 0n);
     model.issued[b % 3] = (model.issued[b % 3] ?? 0n) + amount;
   } else if (op === "request") {
@@ -252,8 +253,8 @@ it("after every step of any history the model agrees on every balance and the re
   await reconcile(db, { chains: [] });
   await fc.assert(
     fc.asyncProperty(steps, async (history) => {
-      const users = await Promise.all([makeUser(db), makeUser(db), makeUser(db)]);
-      const actors = await Promise.all(users.map((user) => makeKeyActor(db, user.userId)));
+      const users = await Promise.all([newUser(), newUser(), newUser()]);
+      const actors = await Promise.all(users.map(async (user) => (await newKey(user)).actor));
       const world = new World(actors, [
         "usdc",
         freshToken("venue_one").key,
@@ -268,10 +269,9 @@ it("after every step of any history the model agrees on every balance and the re
         await step(world, one);
         for (let user = 0; user < 3; user++) {
           for (let asset = 0; asset < 3; asset++) {
-            expect([
-              one.op,
-              await balances(db, users[user]?.userId ?? "", world.asset(asset)),
-            ]).toEqual([one.op, world.model.cell(user, asset)]);
+            expect([one.op, await balances(users[user]?.userId ?? "", world.asset(asset))]).toEqual(
+              [one.op, world.model.cell(user, asset)],
+            );
           }
         }
         const { differences } = await reconcile(db, { chains: [] });

@@ -4,7 +4,8 @@ import { afterAll, expect, it } from "vitest";
 import { type HoldingsAt, reconcile } from "../../src/ledger/reconcile.ts";
 import { all, blob, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { freshToken, fund, hex, makeKeyActor, makeUser } from "../support/ledger.ts";
+import { freshToken, fund, hex } from "../support/ledger.ts";
+import { newKey, newUser } from "../support/users.ts";
 import * as play from "../support/ledger-play.ts";
 import type { Difference } from "../../src/ledger/difference.ts";
 
@@ -77,9 +78,9 @@ function insertTransfer({ from, to, amount, reason, ref, step, line = 0 }: Trans
 }
 
 async function holder(amount = 100n) {
-  const user = await makeUser(db);
+  const user = await newUser();
   const { key } = freshToken();
-  const deposit = await fund(db, user.userId, key, amount);
+  const deposit = await fund(user.userId, key, amount);
   return { ...user, key, deposit };
 }
 
@@ -162,7 +163,7 @@ it("reports a withdrawal that reserved nothing", async () => {
         ${key}, 30, ${blob(hex(20))}, 'queued', 1, 1, 1,
         (SELECT max(seq) + 1 FROM commit_groups))`,
   );
-  await fund(db, userId, key, 1n);
+  await fund(userId, key, 1n);
   const differences = await found(userId, true);
   expect(differences.map((one) => `${one.check} ${one.amount} ${one.account}`).sort()).toEqual([
     `pending_mismatch -30 ${userId}/pending/${key}`,
@@ -206,7 +207,7 @@ it("reports a removed transfer, whether in the middle or newest", async () => {
     ["max", "balance_mismatch"],
   ] as const) {
     const { userId, key } = await holder();
-    await fund(db, userId, key, 7n);
+    await fund(userId, key, 7n);
     const taken = sql`transfer_id = (SELECT ${raw(place)}(transfer_id) FROM transfers
       WHERE to_account = ${await account(userId, key)})`;
     await all(db, sql`CREATE TABLE taken AS SELECT * FROM transfers WHERE ${taken}`);
@@ -222,8 +223,8 @@ it("reports a removed transfer, whether in the middle or newest", async () => {
 });
 
 it("reports a reserve into another user's pending", async () => {
-  const [giver, taker] = [await holder(), await makeUser(db)];
-  await fund(db, taker.userId, giver.key, 1n);
+  const [giver, taker] = [await holder(), await newUser()];
+  await fund(taker.userId, giver.key, 1n);
   const from = await account(giver.userId, giver.key);
   const to = await account(taker.userId, giver.key, "pending");
   await all(
@@ -242,13 +243,8 @@ it("reports a reserve into another user's pending", async () => {
 
 it("reports a reserve that was released twice", async () => {
   const { userId, key } = await holder();
-  const maker = await makeKeyActor(db, userId);
-  const open = await play.request(
-    await makeKeyActor(db, (await makeUser(db)).userId),
-    key,
-    "Bid",
-    10n,
-  );
+  const { actor: maker } = await newKey({ userId });
+  const open = await play.request((await newKey(await newUser())).actor, key, "Bid", 10n);
   const quoteId = (await play.quote(maker, open, 500_000)) ?? "";
   expect(await play.quote(maker, open, 500_000)).toBeDefined();
   await play.cancel(maker, key, quoteId);
@@ -294,12 +290,12 @@ it("reports a deposit whose transfer has another amount", async () => {
 
 it("reports a match whose cost does not follow its price", async () => {
   const taker = await holder();
-  const maker = await makeUser(db);
-  await fund(db, taker.userId, "usdc", 1_000n);
-  await fund(db, maker.userId, taker.key, 1_000n);
-  const open = await play.request(await makeKeyActor(db, taker.userId), taker.key, "Bid", 10n);
-  const quoteId = await play.quote(await makeKeyActor(db, maker.userId), open, 500_001);
-  const matchId = await play.accept(await makeKeyActor(db, taker.userId), taker.key, quoteId ?? "");
+  const maker = await newUser();
+  await fund(taker.userId, "usdc", 1_000n);
+  await fund(maker.userId, taker.key, 1_000n);
+  const open = await play.request((await newKey(taker)).actor, taker.key, "Bid", 10n);
+  const quoteId = await play.quote((await newKey(maker)).actor, open, 500_001);
+  const matchId = await play.accept((await newKey(taker)).actor, taker.key, quoteId ?? "");
   expect(await found(taker.userId, true)).toEqual([]);
   await tamper(
     "matches_update",
@@ -337,9 +333,9 @@ it("raises one alert that stays open until it is resolved", async () => {
 /** A new chain at a confirmed block, with 100 of an asset issued. */
 async function chainAt(block: number) {
   const chain = `c${hex(6)}`;
-  const user = await makeUser(db);
+  const user = await newUser();
   const { key } = freshToken();
-  await fund(db, user.userId, key, 100n, chain);
+  await fund(user.userId, key, 100n, { chain });
   await all(
     db,
     sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number,

@@ -5,7 +5,7 @@ import { Operator } from "../../src/operator/entrypoint.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { bearer, send } from "../support/edge.ts";
-import { makeUser } from "../support/ledger.ts";
+import { newUser } from "../support/users.ts";
 
 type Answer = {
   ok: boolean;
@@ -94,7 +94,7 @@ describe("values", () => {
   });
 
   it("a withdrawal that has ended is refused as that, not as a bad value", async () => {
-    const { userId } = await makeUser(env.DB);
+    const { userId } = await newUser();
     const id = uuidv7();
     await all(
       env.DB,
@@ -110,7 +110,7 @@ describe("values", () => {
 
 describe("users", () => {
   it("are frozen and unfrozen by id as well as by email", async () => {
-    const { userId, email } = await makeUser(env.DB);
+    const { userId, email } = await newUser();
     expect(await order("user freeze", { "user-id": userId.toUpperCase() })).toMatchObject({
       result: { user_id: userId, changed: true },
     });
@@ -156,14 +156,14 @@ describe("users", () => {
   });
 
   it("whoever a restore wrote again gets an email and a password, and can log in once unfrozen", async () => {
-    const { userId } = await makeUser(env.DB);
+    const { userId } = await newUser();
     const [lost, email] = [`${userId}@lost.invalid`, freshEmail()];
     await all(
       env.DB,
       sql`UPDATE users SET email = ${lost}, password_hash = '', frozen_at = 1 WHERE user_id = ${uuid(userId)}`,
     );
     const password = "given-by-the-operator";
-    const taken = await makeUser(env.DB);
+    const taken = await newUser();
     const set = (newEmail: string) =>
       order("user set-password", { "user-id": userId, "new-email": newEmail, password });
     expect(await set(taken.email)).toMatchObject(refused("email_taken", "Another user"));
@@ -181,7 +181,7 @@ describe("deposits", () => {
   let depositId = "";
 
   beforeAll(async () => {
-    owner = (await makeUser(env.DB)).userId;
+    owner = (await newUser()).userId;
     depositId = uuidv7();
     await all(
       env.DB,

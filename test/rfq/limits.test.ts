@@ -12,7 +12,8 @@ import { GroupCommitter } from "../../src/rfq/group-committer.ts";
 import { openRequest } from "../../src/rfq/open-request.ts";
 import type { Operation } from "../../src/rfq/operation.ts";
 import { placeQuote } from "../../src/rfq/place-quote.ts";
-import { fund, hex, makeUser } from "../support/ledger.ts";
+import { fund, hex } from "../support/ledger.ts";
+import { newUser } from "../support/users.ts";
 import { newBook } from "../support/rfq.ts";
 
 /** A database of its own: these tests fill the fees account, or the whole database, which others share. */
@@ -33,26 +34,22 @@ async function apply(asset: string, operation: Operation) {
 /** An open Bid of a funded requester, with one quote of a funded maker at 1 USDC a token. */
 async function quotedBid(amount: bigint) {
   const asset = newBook(VENUE);
-  const [requester, maker] = [await makeUser(db), await makeUser(db)];
-  await fund(db, requester.userId, "usdc", 2n * amount);
-  await fund(db, maker.userId, asset, amount);
+  const requester = await newUser({ usdc: 2n * amount }, db);
+  const maker = await newUser({ [asset]: amount }, db);
   const [requestId, quoteId] = [uuidv7(), uuidv7()];
   const request = { asset, amount: amount.toString(), side: "Bid" } as const;
   const opened = { requestId, ...request, disclosed: false, expiresInSecs: 300 };
   await apply(
     asset,
-    openRequest({ op: "open_request", actor: requester.session, ...opened }, settings),
+    openRequest({ op: "open_request", actor: requester.actor, ...opened }, settings),
   );
   const quoted = { quoteId, requestId, price: 1_000_000, expiresInSecs: 300 };
   await apply(
     asset,
-    placeQuote({ op: "place_quote", actor: maker.session, ...quoted }, request, settings),
+    placeQuote({ op: "place_quote", actor: maker.actor, ...quoted }, request, settings),
   );
   const accept = () =>
-    apply(
-      asset,
-      acceptQuote({ op: "accept", actor: requester.session, matchId: uuidv7(), quoteId }),
-    );
+    apply(asset, acceptQuote({ op: "accept", actor: requester.actor, matchId: uuidv7(), quoteId }));
   return { asset, requester, maker, requestId, accept };
 }
 
@@ -71,14 +68,14 @@ async function fillFees(amount: bigint): Promise<void> {
 describe("an accept that a balance cannot hold", () => {
   it("is rejected when the seller's USDC would exceed 2^62", async () => {
     const { maker, accept } = await quotedBid(1_000n);
-    await fund(db, maker.userId, "usdc", LIMIT - 500n, "seller-test");
+    await fund(maker.userId, "usdc", LIMIT - 500n, { chain: "seller-test", db });
 
     expect(await accept()).toMatchObject({ ok: false, problem: { code: "balance_limit" } });
   });
 
   it("is rejected when the buyer's tokens would exceed 2^62", async () => {
     const { asset, requester, accept } = await quotedBid(1_000n);
-    await fund(db, requester.userId, asset, LIMIT - 500n, "buyer-test");
+    await fund(requester.userId, asset, LIMIT - 500n, { chain: "buyer-test", db });
 
     expect(await accept()).toMatchObject({ ok: false, problem: { code: "balance_limit" } });
   });
@@ -127,7 +124,7 @@ describe("a nearly full database", () => {
         openRequest(
           {
             op: "open_request",
-            actor: requester.session,
+            actor: requester.actor,
             requestId: uuidv7(),
             ...terms,
             disclosed: false,
@@ -140,7 +137,7 @@ describe("a nearly full database", () => {
         placeQuote(
           {
             op: "place_quote",
-            actor: maker.session,
+            actor: maker.actor,
             quoteId: uuidv7(),
             requestId,
             price: 1,

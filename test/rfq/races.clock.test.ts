@@ -273,7 +273,7 @@ describe("an explanation", () => {
       quoteId: placed.quote_id,
     });
     await commitOperations(env.DB, book, [operation]);
-    await fund(env.DB, taker.userId, "usdc", 1_000n);
+    await fund(taker.userId, "usdc", 1_000n);
     expect(await operation.rejection(env.DB)).toBeUndefined();
   });
 

@@ -1,7 +1,7 @@
-import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { fund, freshToken } from "../support/ledger.ts";
-import { bearer, newUser, send, type TestUser } from "../support/edge.ts";
+import { bearer, send } from "../support/edge.ts";
+import { newUser, type TestUser } from "../support/users.ts";
 
 async function call(
   user: TestUser,
@@ -29,8 +29,8 @@ async function call(
 async function market() {
   const token = freshToken();
   const [taker, maker] = [await newUser(), await newUser()];
-  await fund(env.DB, taker.userId, "usdc", 1_000_000n);
-  await fund(env.DB, maker.userId, token.key, 1_000_000n);
+  await fund(taker.userId, "usdc", 1_000_000n);
+  await fund(maker.userId, token.key, 1_000_000n);
   return { taker, maker, asset: { venue_id: token.venue, asset_id: token.assetId } };
 }
 

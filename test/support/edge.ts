@@ -1,14 +1,10 @@
-/** Callers for tests of the edge: users of their own, sessions, keys, signed requests, from an address of their own. */
+/** Requests to the app: plain, with a session, or signed, each from an address of its own. */
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { createHmac } from "node:crypto";
 import { createApp } from "../../src/app.ts";
-import { createOperatorApiKey } from "../../src/auth/api-key.ts";
-import { issueSession } from "../../src/auth/session.ts";
 import { config, type Config } from "../../src/platform/config.ts";
-import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { uuidv7 } from "../../src/platform/uuid.ts";
-import type { Scope } from "../../src/platform/actor.ts";
+import type { TestKey } from "./users.ts";
 
 export const BASE = "http://edge.test";
 const app = createApp();
@@ -53,51 +49,15 @@ export function anyIp(): string {
   return `10.${a}.${b}.${c}`;
 }
 
-export type TestUser = { userId: string; email: string; token: string };
-
-/** Inserted without scrypt, which would cost each test a fifth of a second; login tests register their users. */
-export async function newUser(): Promise<TestUser> {
-  const userId = uuidv7();
-  const email = `${userId}@edge.test`;
-  await all(
-    env.DB,
-    sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at) VALUES (${uuid(userId)}, ${email}, '', 0, ${Date.now()})`,
-  );
-  const { accessToken } = await issueSession(config(env), { userId, epoch: 0 });
-  return { userId, email, token: accessToken };
-}
-
 export function bearer(token: string): Record<string, string> {
   return { authorization: `Bearer ${token}` };
 }
 
-export type TestKey = { apiKeyId: string; secret: string };
-
-export async function newKey(
-  userId: string,
-  scopes: readonly Scope[],
-  more: { expiresAt?: number; allowedIps?: string[]; delaySecs?: number } = {},
-): Promise<TestKey> {
-  const minted = await createOperatorApiKey(
-    env.DB,
-    settings({ AUTH_OPERATOR_KEY_DELAY_SECS: more.delaySecs ?? 0 }),
-    {
-      userId,
-      operator: "test",
-      key: {
-        label: "test",
-        scopes,
-        expiresAt: more.expiresAt ?? null,
-        allowedIps: more.allowedIps ?? null,
-      },
-    },
-  );
-  return { apiKeyId: minted.api_key_id, secret: minted.secret };
-}
+export type Signer = Pick<TestKey, "apiKeyId" | "secret">;
 
 /** An independent signer: node:crypto and string joining only. */
 export function sign(
-  key: TestKey,
+  key: Signer,
   request: {
     method: string;
     target: string;
@@ -114,7 +74,7 @@ export function sign(
 }
 
 export async function sendSigned(
-  key: TestKey,
+  key: Signer,
   target: string,
   sent: Sent & { timestamp?: number | string } = {},
 ): Promise<Response> {

@@ -1,51 +1,12 @@
-/** Small builders of users, credentials and money. Each call makes names of its own, so tests share one database. */
+/** Assets of a test's own, funds in them, and balances. */
+import { env } from "cloudflare:workers";
 import { assetKey, type AssetKey } from "../../src/assets/asset.ts";
 import type { Venue } from "../../src/platform/venues.ts";
 import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { commit, newGroup } from "../../src/platform/commit.ts";
-import { all, blob, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { blob, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import type { Actor, Scope } from "../../src/platform/actor.ts";
-
-export type TestUser = {
-  readonly userId: string;
-  readonly email: string;
-  /** A live session of the user with read and trade. */
-  readonly session: Actor;
-};
-
-/** A user without a usable password. */
-export async function makeUser(db: D1Database): Promise<TestUser> {
-  const userId = uuidv7();
-  const email = `${userId}@test.example`;
-  await all(
-    db,
-    sql`INSERT INTO users (user_id, email, password_hash, session_epoch, frozen_at, created_at)
-    VALUES (${uuid(userId)}, ${email}, 'none', 0, NULL, ${Date.now()})`,
-  );
-  const session: Actor = {
-    userId,
-    scopes: ["read", "trade"],
-    credential: { kind: "session", epoch: 0, expiresAtMs: Date.now() + 3_600_000 },
-  };
-  return { userId, email, session };
-}
-
-/** A live API key of the user as the guards see it; its secret signs nothing. */
-export async function makeKeyActor(
-  db: D1Database,
-  userId: string,
-  scopes: readonly Scope[] = ["read", "trade", "withdraw"],
-): Promise<Actor> {
-  const apiKeyId = crypto.randomUUID();
-  await all(
-    db,
-    sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id, minted_by, active_from, created_at)
-    VALUES (${uuid(apiKeyId)}, ${uuid(userId)}, 'test', ${scopes.join(",")}, 'none', 'm1', 'operator', 0, ${Date.now()})`,
-  );
-  return { userId, scopes, credential: { kind: "api_key", apiKeyId } };
-}
 
 /** An outcome token that no other test has. */
 export function freshToken(venue: Venue = "venue_one"): {
@@ -61,11 +22,10 @@ export type Funded = { readonly depositId: string; readonly transactionHash: str
 
 /** Credits an amount as the watcher does: a credited deposit and its transfer from `external:<chain>`, in one batch. */
 export async function fund(
-  db: D1Database,
   userId: string,
   asset: AssetKey,
   amount: bigint,
-  chain = "local",
+  { chain = "local", db = env.DB }: { chain?: string; db?: D1Database } = {},
 ): Promise<Funded> {
   const depositId = uuidv7();
   const transactionHash = `0x${hex(32)}`;
@@ -86,17 +46,14 @@ export async function fund(
       source,
     }),
   ]);
-  if (!outcome.committed) throw new Error(`fund was refused: ${String(outcome.cause)}`);
+  if (!outcome.committed)
+    throw new Error(`the deposit was not committed: ${String(outcome.cause)}`);
   return { depositId, transactionHash };
 }
 
 /** What the user has, as `[available, pending]`. */
-export async function balances(
-  db: D1Database,
-  userId: string,
-  asset: AssetKey,
-): Promise<[bigint, bigint]> {
-  const { available, pending } = await readBalance(db, userId, asset);
+export async function balances(userId: string, asset: AssetKey): Promise<[bigint, bigint]> {
+  const { available, pending } = await readBalance(env.DB, userId, asset);
   return [available, pending];
 }
 

@@ -5,7 +5,7 @@ import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Result, Command } from "../../src/rfq/command.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
 import { matchView, quoteView, requestView } from "../../src/rfq/records.ts";
-import { fund, makeUser } from "./ledger.ts";
+import { newUser } from "./users.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 
 let books = 0;
@@ -17,13 +17,7 @@ export function newBook(venue: "venue_one" | "venue_two" = "venue_one"): string 
 }
 
 export async function newActor(funds: Readonly<Record<string, bigint>> = {}): Promise<Actor> {
-  const { userId } = await makeUser(env.DB);
-  for (const [asset, amount] of Object.entries(funds)) await fund(env.DB, userId, asset, amount);
-  return {
-    userId,
-    scopes: ["read", "trade"],
-    credential: { kind: "session", epoch: 0, expiresAtMs: Date.now() + 3_600_000 },
-  };
+  return (await newUser(funds)).actor;
 }
 
 export const send = (command: Command): Promise<Result> => submitCommand(env, command);

@@ -3,11 +3,11 @@ import { env } from "cloudflare:workers";
 import { expect } from "vitest";
 import { all, first, sql, uuid } from "../../../src/platform/sql.ts";
 import { payRound } from "../../../src/custody/payer/pay-round.ts";
-import type { Stage, TestUser } from "./stage.ts";
+import type { Depositor, Stage } from "./stage.ts";
 import type { PayerContext } from "../../../src/custody/payer/payer-context.ts";
 
 /** A user with credited funds that lie in the vault already. */
-export async function funded(stage: Stage, amount = 1_000n): Promise<TestUser> {
+export async function funded(stage: Stage, amount = 1_000n): Promise<Depositor> {
   const user = await stage.user();
   await stage.watch();
   await stage.mintUsdc(user.address, amount);

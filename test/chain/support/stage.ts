@@ -43,6 +43,7 @@ import type { AnvilUrl } from "./provided.ts";
 import { accountStream, type StreamEvent } from "../../../src/streams/event-log.ts";
 import { notifyStreams } from "../../../src/streams/notify.ts";
 import { connect, type Reader } from "../../support/socket.ts";
+import { newUser, type TestUser } from "../../support/users.ts";
 import type { PayerContext } from "../../../src/custody/payer/payer-context.ts";
 import type { WatcherContext } from "../../../src/custody/watcher/commit-move.ts";
 
@@ -284,7 +285,7 @@ export async function openStage(
       await takeLease(env.DB, chain.chain, context.token);
       return { context, round: (): Promise<PayRound> => payRound(context) };
     },
-    user: () => newUser(chain, settings),
+    user: () => newDepositor(chain, settings),
     mintUsdc: (to: Address, amount: bigint) =>
       asAdmin(
         usdc,
@@ -362,21 +363,18 @@ export async function openStage(
   return stage;
 }
 
-export type TestUser = { userId: string; address: Address };
+/** A user with a deposit address on the stage's chain. */
+export type Depositor = TestUser & { readonly address: Address };
 
-async function newUser(chain: ChainConfig, settings: Config): Promise<TestUser> {
-  const userId = uuidv7();
-  const { address, salt } = depositAddressFor(settings, chain, userId, 0);
-  await all(
-    env.DB,
-    sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at) VALUES (${uuid(userId)}, ${`${userId}@test.invalid`}, '', 0, 0)`,
-  );
+async function newDepositor(chain: ChainConfig, settings: Config): Promise<Depositor> {
+  const user = await newUser();
+  const { address, salt } = depositAddressFor(settings, chain, user.userId, 0);
   await all(
     env.DB,
     sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
-    VALUES (${chain.chain}, ${blob(address)}, ${uuid(userId)}, 0, ${blob(salt)}, 0)`,
+      VALUES (${chain.chain}, ${blob(address)}, ${uuid(user.userId)}, 0, ${blob(salt)}, 0)`,
   );
-  return { userId, address };
+  return { ...user, address };
 }
 
 /** As the withdraw route does: the record and available → pending in one group. */
@@ -406,10 +404,9 @@ async function queueWithdrawal(
   return { id, paymentId: payment };
 }
 
-/** A socket on the user's account stream. */
-export function listen({ userId }: TestUser): Promise<Reader> {
-  const credential = { kind: "session", epoch: 0, expiresAtMs: Number.MAX_SAFE_INTEGER } as const;
-  return connect({ userId, scopes: ["read"], credential }, accountStream(userId));
+/** A subscriber of the user's account stream. */
+export function listen({ userId, actor }: TestUser): Promise<Reader> {
+  return connect(actor, accountStream(userId));
 }
 
 export function someone(): Address {

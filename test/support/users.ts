@@ -1,0 +1,78 @@
+/** Users of a test's own and their credentials. */
+import { env } from "cloudflare:workers";
+import { createOperatorApiKey } from "../../src/auth/api-key.ts";
+import { issueSession } from "../../src/auth/session.ts";
+import type { Actor, Scope } from "../../src/platform/actor.ts";
+import { config } from "../../src/platform/config.ts";
+import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { fund } from "./ledger.ts";
+
+export type TestUser = {
+  readonly userId: string;
+  readonly email: string;
+  /** The access token of a session with the scopes read and trade. */
+  readonly token: string;
+  /** That session as the verbs and guards see it. */
+  readonly actor: Actor;
+};
+
+export type TestKey = {
+  readonly apiKeyId: string;
+  readonly secret: string;
+  /** The key as the verbs and guards see it. */
+  readonly actor: Actor;
+};
+
+/**
+ * A user with these funds, by asset. There is no password, because scrypt would cost each test a
+ * fifth of a second. Tests of the login register their users.
+ */
+export async function newUser(
+  funds: Readonly<Record<string, bigint>> = {},
+  db: D1Database = env.DB,
+): Promise<TestUser> {
+  const userId = uuidv7();
+  const email = `${userId}@test.example`;
+  await all(
+    db,
+    sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
+      VALUES (${uuid(userId)}, ${email}, '', 0, ${Date.now()})`,
+  );
+  const settings = config(env);
+  const { accessToken, expiresAtMs } = await issueSession(settings, { userId, epoch: 0 });
+  for (const [asset, amount] of Object.entries(funds)) await fund(userId, asset, amount, { db });
+  return {
+    userId,
+    email,
+    token: accessToken,
+    actor: {
+      userId,
+      scopes: settings.AUTH_SESSION_SCOPES,
+      credential: { kind: "session", epoch: 0, expiresAtMs },
+    },
+  };
+}
+
+/** An API key that an operator made, which may have any scope. */
+export async function newKey(
+  { userId }: { readonly userId: string },
+  scopes: readonly Scope[] = ["read", "trade", "withdraw"],
+  more: { expiresAt?: number; allowedIps?: string[]; delaySecs?: number } = {},
+): Promise<TestKey> {
+  const { api_key_id: apiKeyId, secret } = await createOperatorApiKey(
+    env.DB,
+    { ...config(env), AUTH_OPERATOR_KEY_DELAY_SECS: more.delaySecs ?? 0 },
+    {
+      userId,
+      operator: "test",
+      key: {
+        label: "test",
+        scopes,
+        expiresAt: more.expiresAt ?? null,
+        allowedIps: more.allowedIps ?? null,
+      },
+    },
+  );
+  return { apiKeyId, secret, actor: { userId, scopes, credential: { kind: "api_key", apiKeyId } } };
+}
