@@ -85,7 +85,7 @@ function inWorkerd(project: {
       isolate: false,
       deps: {
         optimizer: {
-          ssr: { enabled: true, include: ["viem", "@hono/zod-openapi"] },
+          ssr: { enabled: true, include: ["viem", "drizzle-orm", "@hono/zod-openapi"] },
         },
       },
     },

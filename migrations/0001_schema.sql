@@ -1,101 +1,225 @@
--- The whole schema: each table with its indexes and the guards that no statement can get round.
+-- The database.
+--
+-- D1 is the system of record: money, requests, events and the progress on each chain are rows here.
+-- Tables are grouped by domain. Above each table stand its purpose, who writes it, how long rows
+-- stay, and one example row. Its indexes, each with the query that needs it, and its guards follow
+-- it. The examples follow one story, that of docs/walkthrough.md, and a test inserts them. They
+-- show ids shortened (019a…94b0) and hashes and addresses as 0x…, although both are stored as
+-- BLOBs.
+--
+-- Conventions
+--   Ids         UUID v7 as 16-byte BLOBs. Hashes have 32 bytes, addresses 20.
+--   Time        Unix milliseconds, by D1's clock as the commit group read it, unless noted.
+--   Amounts     INTEGER native units (6 decimals) where they move money, never above 2^62.
+--               Decimal TEXT where a caller or a chain may state any 256-bit number.
+--   Assets      'usdc', or '<venue>:<asset_id>' such as 'venue_one:0x1'.
+--   …_group     The number of a commit group (commit_groups.seq) that changed the row in this way.
+--   ended_by    The id of the operation that ended the row. Statements of one batch find the rows
+--               of their own operation by it, never by status.
+--
+-- Guards are triggers that keep history from being rewritten, by the service's own code too. An
+-- append-only table has up to three. `_insert` rejects a row whose key exists, because INSERT OR
+-- REPLACE removes the earlier row without firing BEFORE DELETE. `_update` and `_delete` reject the
+-- statement itself. Errors that begin with 'append-only' roll back the whole batch.
+--
+-- src/*/tables.ts describes the same tables for TypeScript. A test compares the two.
 
+-- ================================================================================================
+-- Platform
+-- ================================================================================================
+
+-- One row per D1 batch that changes records: the batch's fence, its clock and its number. Written
+-- by src/platform/commit.ts as the first statement of the batch. Cron deletes rows older than an
+-- hour, but never the newest one, because it keeps the clock from going back.
+--
+-- Example row:
+--   seq 91, group_id 019a…5c01, at 1764551353797, voided 0
 CREATE TABLE commit_groups (
-  seq integer PRIMARY KEY NOT NULL,
-  group_id blob NOT NULL,
-  at integer NOT NULL,
-  voided integer NOT NULL,
-  CONSTRAINT "commit_groups_voided" CHECK(voided IN (0, 1))
+  seq INTEGER PRIMARY KEY NOT NULL,  -- stamped on rows as …_group
+  group_id BLOB NOT NULL,            -- made by the writer before the batch
+  at INTEGER NOT NULL,               -- the instant of everything in the batch; never below the
+                                     -- previous row's
+  voided INTEGER NOT NULL,           -- 1: claimed by a writer that lost D1's response, so the batch
+                                     -- cannot commit
+  CONSTRAINT commit_groups_voided CHECK (voided IN (0, 1))
 ) STRICT;
+
+-- The fence: a late batch fails here if its id was voided. Also every look-up of a batch's own
+-- group.
 CREATE UNIQUE INDEX commit_groups_group_id_unique ON commit_groups (group_id);
 
+-- Switches that stop something while their row exists. Operator commands and safety checks write
+-- and delete them. Guards of withdrawals, requests and quotes read them.
+--
+-- Example row:
+--   name 'withdrawals_paused', reason 'operator:ann', since 1764551100000
 CREATE TABLE kill_switches (
-  name text PRIMARY KEY NOT NULL,
-  reason text NOT NULL,
-  since integer NOT NULL
+  name TEXT PRIMARY KEY NOT NULL,  -- 'withdrawals_paused' or 'storage_full'
+  reason TEXT NOT NULL,
+  since INTEGER NOT NULL
 ) STRICT;
 
+-- What an operator must look at. Written where the problem is seen, together with one log line at
+-- error level. An alert of one kind and subject is raised again only after it was resolved. Rows
+-- stay.
+--
+-- Example row:
+--   alert_id 3, kind 'payer_halted', subject 'polygon', detail 'the vault expects batch 8, this
+--   database would send 5', at 1764551200000, resolved_at NULL
 CREATE TABLE alerts (
-  alert_id integer PRIMARY KEY NOT NULL,
-  kind text NOT NULL,
-  subject text NOT NULL,
-  detail text NOT NULL,
-  at integer NOT NULL,
-  resolved_at integer
+  alert_id INTEGER PRIMARY KEY NOT NULL,
+  kind TEXT NOT NULL,     -- AlertKind in src/chain/alert.ts, or 'reconciliation'
+  subject TEXT NOT NULL,  -- what it is about: a chain, a withdrawal, a difference
+  detail TEXT NOT NULL,   -- for people; of a reconciliation, the difference as JSON
+  at INTEGER NOT NULL,
+  resolved_at INTEGER     -- NULL: open
 ) STRICT;
-CREATE INDEX alerts_open ON alerts (kind,subject) WHERE resolved_at IS NULL;
 
+-- Raising an alert once, clearing it, and listing the open differences.
+CREATE INDEX alerts_open ON alerts (kind, subject) WHERE resolved_at IS NULL;
+
+-- ================================================================================================
+-- Auth
+-- ================================================================================================
+
+-- People with an account. Written by src/auth/user.ts (registration and operator) and by a restore.
+-- Never deleted.
+--
+-- Example row:
+--   user_id 01a2…c585, email 'ann@example.com', password_hash 'scrypt$15$8$3$c2FsdA$aGFzaA',
+--   session_epoch 0, frozen_at NULL, created_at 1764547200000
 CREATE TABLE users (
-  user_id blob PRIMARY KEY NOT NULL,
-  email text NOT NULL,
-  password_hash text NOT NULL,
-  session_epoch integer NOT NULL,
-  frozen_at integer,
-  created_at integer NOT NULL
+  user_id BLOB PRIMARY KEY NOT NULL,
+  email TEXT NOT NULL,             -- trimmed, NFC, lower case
+  password_hash TEXT NOT NULL,     -- with its scrypt parameters; '' after a restore, which no
+                                   -- password matches
+  session_epoch INTEGER NOT NULL,  -- a session token carries the epoch it was made in; raising it
+                                   -- ends them all
+  frozen_at INTEGER,               -- not NULL: no credential of the user works
+  created_at INTEGER NOT NULL
 ) STRICT;
+
+-- Login, and one account per email.
 CREATE UNIQUE INDEX users_email_unique ON users (email);
 
+-- Credentials of programs. A user mints keys without the scope withdraw; the operator mints any.
+-- Written by src/auth/api-key.ts; src/auth/key-use.ts notes last_used_at. Never deleted.
+--
+-- Example row:
+--   api_key_id 019a…77aa, user_id 01a2…c585, label 'bot', scopes 'read,withdraw',
+--   secret_sealed 'q83vEjRWeJASNFZ4', master_key_id 'k1', allowed_ips '["198.51.100.0/24"]',
+--   minted_by 'operator', active_from 1764633600000, created_at 1764547200000, expires_at NULL,
+--   last_used_at 1764635000000, revoked_at NULL
 CREATE TABLE api_keys (
-  api_key_id blob PRIMARY KEY NOT NULL,
-  user_id blob NOT NULL,
-  label text NOT NULL,
-  scopes text NOT NULL,
-  secret_sealed text NOT NULL,
-  master_key_id text NOT NULL,
-  allowed_ips text,
-  minted_by text NOT NULL,
-  active_from integer NOT NULL,
-  created_at integer NOT NULL,
-  expires_at integer,
-  last_used_at integer,
-  revoked_at integer
+  api_key_id BLOB PRIMARY KEY NOT NULL,
+  user_id BLOB NOT NULL,
+  label TEXT NOT NULL,
+  scopes TEXT NOT NULL,          -- comma-separated: read, trade, withdraw
+  secret_sealed TEXT NOT NULL,   -- AES-256-GCM, base64url; bound to both ids, so it opens in no
+                                 -- other row
+  master_key_id TEXT NOT NULL,   -- the key of MASTER_KEYS that sealed it
+  allowed_ips TEXT,              -- JSON array of ranges; NULL: any address
+  minted_by TEXT NOT NULL,       -- 'session' or 'operator'
+  active_from INTEGER NOT NULL,  -- an operator-made key works only later, so that the user can
+                                 -- revoke it
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER,            -- NULL: never
+  last_used_at INTEGER,          -- at most one write a minute, by the isolate's clock
+  revoked_at INTEGER
 ) STRICT;
-CREATE INDEX api_keys_user ON api_keys (user_id,created_at);
 
+-- Listing a user's keys newest first, counting the live ones, and revoking all of them.
+CREATE INDEX api_keys_user ON api_keys (user_id, created_at);
+
+-- One-time tickets that open a socket. Written by src/auth/ws-ticket.ts. Unused ones are deleted
+-- soon after they expire. Used ones stay seven days, because they name the streams on which to
+-- close the sockets of a revoked credential.
+--
+-- Example row:
+--   ticket_hash 0x88d4…266f, user_id 01a2…c585, api_key_id 019a…77aa, session_epoch NULL,
+--   session_expires_at NULL, scopes 'read,withdraw', expires_at 1764635030000,
+--   used_at 1764635001000, stream 'account:01a2…c585'
 CREATE TABLE ws_tickets (
-  ticket_hash blob PRIMARY KEY NOT NULL,
-  user_id blob NOT NULL,
-  api_key_id blob,
-  session_epoch integer,
-  session_expires_at integer,
-  scopes text NOT NULL,
-  expires_at integer NOT NULL,
-  used_at integer,
-  stream text
+  -- SHA-256; the ticket itself is not stored
+  ticket_hash BLOB PRIMARY KEY NOT NULL,
+  user_id BLOB NOT NULL,
+  api_key_id BLOB,              -- of the key that asked; NULL: a session asked
+  session_epoch INTEGER,        -- of the session that asked
+  session_expires_at INTEGER,   -- of the session that asked
+  scopes TEXT NOT NULL,         -- as in api_keys
+  expires_at INTEGER NOT NULL,  -- 30 seconds after it was issued
+  used_at INTEGER,              -- set once; the update that sets it is the guard
+  stream TEXT                   -- the stream that it opened
 ) STRICT;
+
+-- The streams that a user's credentials have opened.
 CREATE INDEX ws_tickets_used ON ws_tickets (user_id) WHERE used_at IS NOT NULL;
+
+-- Deleting old tickets, used or not.
 CREATE INDEX ws_tickets_expiry ON ws_tickets (expires_at);
+
+-- Deleting unused tickets, which expire much earlier.
 CREATE INDEX ws_tickets_unused ON ws_tickets (expires_at) WHERE used_at IS NULL;
 
+-- One row per login attempt, written as failed before the password is checked, so that parallel
+-- guesses count. Written and counted by src/auth/login-throttle.ts. Cron deletes rows older than an
+-- hour.
+--
+-- Example row:
+--   attempt_id 019a…0b31, email_hash 0x9b7e…11c2, network 'v4:c6336407', at 1764547200500,
+--   succeeded 1
 CREATE TABLE login_attempts (
-  attempt_id blob PRIMARY KEY NOT NULL,
-  email_hash blob NOT NULL,
-  network text NOT NULL,
-  at integer NOT NULL,
-  succeeded integer NOT NULL
+  attempt_id BLOB PRIMARY KEY NOT NULL,
+  email_hash BLOB NOT NULL,   -- SHA-256, because people type passwords into this field
+  network TEXT NOT NULL,      -- an IPv4 address, or the first 64 bits of an IPv6 address
+  at INTEGER NOT NULL,
+  succeeded INTEGER NOT NULL  -- 1 also for earlier failures that the right password has cleared
 ) STRICT;
-CREATE INDEX login_attempts_email ON login_attempts (email_hash,network,at);
-CREATE INDEX login_attempts_network ON login_attempts (network,at);
+
+-- Failures on one email, from everywhere or from one network.
+CREATE INDEX login_attempts_email ON login_attempts (email_hash, network, at);
+
+-- Failures of one network on all emails.
+CREATE INDEX login_attempts_network ON login_attempts (network, at);
+
+-- Deleting old rows.
 CREATE INDEX login_attempts_age ON login_attempts (at);
 
+-- Security-relevant events. Each row is written in the batch of what it records
+-- (src/auth/audit.ts). Users read their own rows, the operator reads all. Kept for ever.
+--
+-- Example row:
+--   audit_seq 1, audit_event_id 019a…e001, kind 'withdrawal_queued', actor 'api_key',
+--   user_id 01a2…c585, api_key_id 019a…77aa, ip '198.51.100.7', subject_id '019a…d8ee',
+--   at 1764551698000
 CREATE TABLE audit_events (
-  audit_seq integer PRIMARY KEY NOT NULL,
-  audit_event_id blob NOT NULL,
-  kind text NOT NULL,
-  actor text NOT NULL,
-  user_id blob,
-  api_key_id blob,
-  ip text,
-  subject_id text,
-  at integer NOT NULL
+  -- given by the database, without gaps: the order of commits
+  audit_seq INTEGER PRIMARY KEY NOT NULL,
+  audit_event_id BLOB NOT NULL,  -- also the stamp that later statements of its batch select by
+  kind TEXT NOT NULL,            -- AuditKind or OperatorAuditKind in src/auth/audit.ts
+  actor TEXT NOT NULL,           -- 'session', 'api_key', 'password', 'unknown' or 'operator:<name>'
+  user_id BLOB,                  -- the user it concerns; NULL: an operator command about no user
+  api_key_id BLOB,               -- of the key that did it
+  ip TEXT,
+  subject_id TEXT,               -- what it was done to: an id, an address, a chain, a reason
+  at INTEGER NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX audit_events_audit_event_id_unique ON audit_events (audit_event_id);
-CREATE INDEX audit_events_user ON audit_events (user_id,audit_seq);
-CREATE INDEX audit_events_ended ON audit_events (at) WHERE kind IN ('account_frozen', 'api_key_revoked', 'sessions_ended');
 
+-- Statements that depend on an event's batch having written it.
+CREATE UNIQUE INDEX audit_events_audit_event_id_unique ON audit_events (audit_event_id);
+
+-- A user's own events, newest first.
+CREATE INDEX audit_events_user ON audit_events (user_id, audit_seq);
+
+-- Cron closes the sockets of credentials that ended a moment ago.
+CREATE INDEX audit_events_ended ON audit_events (at)
+  WHERE kind IN ('account_frozen', 'api_key_revoked', 'sessions_ended');
+
+-- Neither key may be taken again: REPLACE would remove the earlier event.
 CREATE TRIGGER audit_events_insert BEFORE INSERT ON audit_events BEGIN
-  SELECT RAISE(ABORT, 'append-only: audit event exists') WHERE EXISTS (SELECT 1 FROM audit_events
-    WHERE audit_event_id = NEW.audit_event_id OR audit_seq = NEW.audit_seq);
+  SELECT RAISE(ABORT, 'append-only: audit event exists')
+    WHERE EXISTS (SELECT 1 FROM audit_events
+      WHERE audit_event_id = NEW.audit_event_id OR audit_seq = NEW.audit_seq);
 END;
 
 CREATE TRIGGER audit_events_update BEFORE UPDATE ON audit_events BEGIN
@@ -106,19 +230,29 @@ CREATE TRIGGER audit_events_delete BEFORE DELETE ON audit_events BEGIN
   SELECT RAISE(ABORT, 'append-only: audit event');
 END;
 
-CREATE TRIGGER audit_events_number BEFORE INSERT ON audit_events WHEN NEW.audit_seq IS NOT NULL AND NEW.audit_seq <> -1 BEGIN
+-- Only the database numbers events. A chosen number could leave a gap, which would look like a
+-- removed row, or stand before sealed rows. SQLite shows a number that it has yet to give as -1.
+CREATE TRIGGER audit_events_number BEFORE INSERT ON audit_events
+WHEN NEW.audit_seq IS NOT NULL AND NEW.audit_seq <> -1 BEGIN
   SELECT RAISE(ABORT, 'append-only: the database numbers audit events');
 END;
 
+-- The SHA-256 chain over audit_events, one link per event. Written by one sealer
+-- (src/auth/audit-seal.ts, once a minute), because writers of events would race for the head.
+--
+-- Example row:
+--   audit_seq 1, hash 0x41f0…7d9e, sealed_at 1764551760000
 CREATE TABLE audit_seals (
-  audit_seq integer PRIMARY KEY NOT NULL,
-  hash blob NOT NULL,
-  sealed_at integer NOT NULL
+  audit_seq INTEGER PRIMARY KEY NOT NULL,
+  hash BLOB NOT NULL,  -- over the previous link and the event
+  sealed_at INTEGER NOT NULL
 ) STRICT;
 
+-- Links follow each other without a gap, and each has its event.
 CREATE TRIGGER audit_seals_insert BEFORE INSERT ON audit_seals BEGIN
-  SELECT RAISE(ABORT, 'append-only: audit seal') WHERE NEW.audit_seq IS NOT coalesce((SELECT max(audit_seq) FROM audit_seals), 0) + 1
-    OR NOT EXISTS (SELECT 1 FROM audit_events WHERE audit_seq = NEW.audit_seq);
+  SELECT RAISE(ABORT, 'append-only: audit seal')
+    WHERE NEW.audit_seq IS NOT coalesce((SELECT max(audit_seq) FROM audit_seals), 0) + 1
+      OR NOT EXISTS (SELECT 1 FROM audit_events WHERE audit_seq = NEW.audit_seq);
 END;
 
 CREATE TRIGGER audit_seals_update BEFORE UPDATE ON audit_seals BEGIN
@@ -129,20 +263,38 @@ CREATE TRIGGER audit_seals_delete BEFORE DELETE ON audit_seals BEGIN
   SELECT RAISE(ABORT, 'append-only: audit seal');
 END;
 
-CREATE TABLE accounts (
-  account_id integer PRIMARY KEY NOT NULL,
-  owner blob NOT NULL,
-  asset text NOT NULL,
-  kind text NOT NULL,
-  balance integer NOT NULL,
-  CONSTRAINT "accounts_kind" CHECK(kind IN ('available', 'pending', 'external', 'fees')),
-  CONSTRAINT "accounts_balance" CHECK(balance BETWEEN iif(kind = 'external', -4611686018427387904, 0) AND 4611686018427387904)
-) STRICT;
-CREATE UNIQUE INDEX accounts_owner ON accounts (owner,asset,kind);
+-- ================================================================================================
+-- Journal
+-- ================================================================================================
 
+-- One balance per owner, asset and kind. Rows are opened by src/ledger/post.ts. Their balance moves
+-- only while a transfer is posted. Never deleted.
+--
+-- Example row:
+--   account_id 1, owner 01a2…c585, asset 'usdc', kind 'available', balance 99999682081
+CREATE TABLE accounts (
+  account_id INTEGER PRIMARY KEY NOT NULL,
+  owner BLOB NOT NULL,       -- a user id, or the name of a house account in bytes:
+                             -- 'external:<chain>', 'fees'
+  asset TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  balance INTEGER NOT NULL,  -- of an external account: negative, what the service has issued on the
+                             -- chain
+  CONSTRAINT accounts_kind CHECK (kind IN ('available', 'pending', 'external', 'fees')),
+  CONSTRAINT accounts_balance CHECK (
+    balance BETWEEN iif(kind = 'external', -4611686018427387904, 0) AND 4611686018427387904
+  )
+) STRICT;
+
+-- Guards and postings find accounts by it. A user's balances come in the order of their assets.
+CREATE UNIQUE INDEX accounts_owner ON accounts (owner, asset, kind);
+
+-- Neither key may be taken again, and money enters an account by transfers only.
 CREATE TRIGGER accounts_insert BEFORE INSERT ON accounts BEGIN
-  SELECT RAISE(ABORT, 'append-only: account exists') WHERE EXISTS (SELECT 1 FROM accounts WHERE account_id = NEW.account_id)
-    OR EXISTS (SELECT 1 FROM accounts WHERE owner = NEW.owner AND asset = NEW.asset AND kind = NEW.kind);
+  SELECT RAISE(ABORT, 'append-only: account exists')
+    WHERE EXISTS (SELECT 1 FROM accounts WHERE account_id = NEW.account_id)
+      OR EXISTS (SELECT 1 FROM accounts
+        WHERE owner = NEW.owner AND asset = NEW.asset AND kind = NEW.kind);
   SELECT RAISE(ABORT, 'an account starts at zero') WHERE NEW.balance <> 0;
 END;
 
@@ -150,49 +302,82 @@ CREATE TRIGGER accounts_delete BEFORE DELETE ON accounts BEGIN
   SELECT RAISE(ABORT, 'append-only: account');
 END;
 
+-- Only the balance changes, and only by the newest transfer while transfers_post has not finished
+-- it (from_balance is still NULL): no other statement can move money.
 CREATE TRIGGER accounts_update BEFORE UPDATE ON accounts BEGIN
-  SELECT RAISE(ABORT, 'append-only: account') WHERE NEW.account_id <> OLD.account_id OR NEW.owner <> OLD.owner
-    OR NEW.asset <> OLD.asset OR NEW.kind <> OLD.kind;
+  SELECT RAISE(ABORT, 'append-only: account')
+    WHERE NEW.account_id <> OLD.account_id OR NEW.owner <> OLD.owner
+      OR NEW.asset <> OLD.asset OR NEW.kind <> OLD.kind;
   SELECT RAISE(ABORT, 'a balance moves only by a transfer') WHERE NOT EXISTS (
-    SELECT 1 FROM (SELECT * FROM transfers ORDER BY transfer_id DESC LIMIT 1) t WHERE t.from_balance IS NULL
+    SELECT 1 FROM (SELECT * FROM transfers ORDER BY transfer_id DESC LIMIT 1) t
+    WHERE t.from_balance IS NULL
       AND ((t.from_account = OLD.account_id AND NEW.balance = OLD.balance - t.amount)
         OR (t.to_account = OLD.account_id AND NEW.balance = OLD.balance + t.amount)));
 END;
 
-CREATE TABLE "transfers" (
-  transfer_id integer PRIMARY KEY AUTOINCREMENT NOT NULL,
-  from_account integer NOT NULL,
-  to_account integer NOT NULL,
-  amount integer NOT NULL,
-  reason integer NOT NULL,
-  ref blob NOT NULL,
-  step integer NOT NULL,
-  line integer NOT NULL,
-  at integer NOT NULL,
-  from_balance integer,
-  to_balance integer,
-  CONSTRAINT "transfers_amount" CHECK(amount > 0 AND amount <= 4611686018427387904),
-  CONSTRAINT "transfers_accounts" CHECK(from_account <> to_account),
-  CONSTRAINT "transfers_reason" CHECK(reason BETWEEN 1 AND 7),
-  CONSTRAINT "transfers_step" CHECK(step BETWEEN 1 AND 5)
+-- The journal: one row moves one amount from one account to another, so the whole always sums to
+-- zero. An entry of the public ledger is one side of it: entry 2t is the debit of transfer t, entry
+-- 2t + 1 the credit. Written by src/ledger/post.ts only. Kept for ever.
+--
+-- Example row: accepting a quote sets the requester's USDC aside.
+--   transfer_id 10, from_account 1, to_account 2, amount 317919, reason 4, ref 019a…94b0, step 1,
+--   line 0, at 1764551353797, from_balance 99999682081, to_balance 317919
+CREATE TABLE transfers (
+  -- AUTOINCREMENT, because a restore moves the sequence past every id ever given
+  transfer_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+  from_account INTEGER NOT NULL,
+  to_account INTEGER NOT NULL,
+  amount INTEGER NOT NULL,
+  -- Codes of src/ledger/codes.ts: 1 deposit, 2 withdrawal, 3 reserve_rfq, 4 reserve_trade,
+  -- 5 release, 6 trade, 7 fee.
+  reason INTEGER NOT NULL,
+  ref BLOB NOT NULL,      -- the record that caused it: a deposit, quote, match or withdrawal
+  step INTEGER NOT NULL,  -- of the record's life: 1 reserve, 2 end, 3 match, 4 credit, 5 queue
+  line INTEGER NOT NULL,  -- tells transfers of one step apart
+  at INTEGER NOT NULL,
+  from_balance INTEGER,   -- what the transfer left on each account; filled in by transfers_post
+  to_balance INTEGER,
+  CONSTRAINT transfers_amount CHECK (amount > 0 AND amount <= 4611686018427387904),
+  CONSTRAINT transfers_accounts CHECK (from_account <> to_account),
+  CONSTRAINT transfers_reason CHECK (reason BETWEEN 1 AND 7),
+  CONSTRAINT transfers_step CHECK (step BETWEEN 1 AND 5)
 ) STRICT;
-CREATE UNIQUE INDEX transfers_once ON transfers (ref,step,line);
-CREATE INDEX transfers_from ON transfers (from_account,reason);
-CREATE INDEX transfers_to ON transfers (to_account,reason);
-CREATE INDEX transfers_from_amount ON transfers (from_account,reason,amount);
-CREATE INDEX transfers_to_amount ON transfers (to_account,reason,amount) WHERE reason IN (1, 6);
 
+-- Posting exactly once. A reserve ends once: a trade and a release of one quote share ref and step.
+CREATE UNIQUE INDEX transfers_once ON transfers (ref, step, line);
+
+-- Reading a ledger: one side of an account for one reason, in order. Each ends in the rowid,
+-- transfer_id.
+CREATE INDEX transfers_from ON transfers (from_account, reason);
+CREATE INDEX transfers_to ON transfers (to_account, reason);
+
+-- Reading a ledger by amount. Credits whose debit the same owner gave are found by that debit, so
+-- only credits from others (deposit, trade) are indexed.
+CREATE INDEX transfers_from_amount ON transfers (from_account, reason, amount);
+CREATE INDEX transfers_to_amount ON transfers (to_account, reason, amount) WHERE reason IN (1, 6);
+
+-- A new row keeps the journal's rules: fresh keys, the database's own number, time that does not go
+-- back, balances still to be filled in, and two accounts of one asset.
 CREATE TRIGGER transfers_insert BEFORE INSERT ON transfers BEGIN
-  SELECT RAISE(ABORT, 'append-only: transfer exists') WHERE EXISTS (SELECT 1 FROM transfers WHERE transfer_id = NEW.transfer_id)
-    OR EXISTS (SELECT 1 FROM transfers WHERE ref = NEW.ref AND step = NEW.step AND line = NEW.line);
-  SELECT RAISE(ABORT, 'append-only: the database numbers transfers') WHERE NEW.transfer_id IS NOT NULL AND NEW.transfer_id <> -1;
-  SELECT RAISE(ABORT, 'append-only: time went back') WHERE NEW.at < (SELECT at FROM transfers ORDER BY transfer_id DESC LIMIT 1);
-  SELECT RAISE(ABORT, 'append-only: balances are filled by the journal') WHERE NEW.from_balance IS NOT NULL OR NEW.to_balance IS NOT NULL;
+  SELECT RAISE(ABORT, 'append-only: transfer exists')
+    WHERE EXISTS (SELECT 1 FROM transfers WHERE transfer_id = NEW.transfer_id)
+      OR EXISTS (SELECT 1 FROM transfers
+        WHERE ref = NEW.ref AND step = NEW.step AND line = NEW.line);
+  SELECT RAISE(ABORT, 'append-only: the database numbers transfers')
+    WHERE NEW.transfer_id IS NOT NULL AND NEW.transfer_id <> -1;
+  SELECT RAISE(ABORT, 'append-only: time went back')
+    WHERE NEW.at < (SELECT at FROM transfers ORDER BY transfer_id DESC LIMIT 1);
+  SELECT RAISE(ABORT, 'append-only: balances are filled by the journal')
+    WHERE NEW.from_balance IS NOT NULL OR NEW.to_balance IS NOT NULL;
   SELECT RAISE(ABORT, 'constraint failed: a transfer joins two accounts of one asset')
-    WHERE (SELECT asset FROM accounts WHERE account_id = NEW.from_account) IS NOT (SELECT asset FROM accounts WHERE account_id = NEW.to_account)
+    WHERE (SELECT asset FROM accounts WHERE account_id = NEW.from_account)
+        IS NOT (SELECT asset FROM accounts WHERE account_id = NEW.to_account)
       OR NOT EXISTS (SELECT 1 FROM accounts WHERE account_id = NEW.from_account);
 END;
 
+-- Posts the transfer: moves both balances within their bounds and stores what they are then. An
+-- update that would leave the bounds matches no row and so aborts the batch. Its condition repeats
+-- the CHECK of accounts, because OR IGNORE would skip a row that fails a CHECK without an error.
 CREATE TRIGGER transfers_post AFTER INSERT ON transfers BEGIN
   -- Before the insert an id that the database will give reads as -1, and so would an explicit -1.
   SELECT RAISE(ABORT, 'append-only: the database numbers transfers') WHERE NEW.transfer_id < 1;
@@ -203,122 +388,195 @@ CREATE TRIGGER transfers_post AFTER INSERT ON transfers BEGIN
   UPDATE accounts SET balance = balance + NEW.amount
     WHERE account_id = NEW.to_account AND balance + NEW.amount <= 4611686018427387904;
   SELECT RAISE(ABORT, 'balance not moved') WHERE changes() <> 1;
-  UPDATE transfers SET from_balance = (SELECT balance FROM accounts WHERE account_id = NEW.from_account),
+  UPDATE transfers
+    SET from_balance = (SELECT balance FROM accounts WHERE account_id = NEW.from_account),
       to_balance = (SELECT balance FROM accounts WHERE account_id = NEW.to_account)
     WHERE transfer_id = NEW.transfer_id;
   SELECT RAISE(ABORT, 'balance not moved') WHERE changes() <> 1;
 END;
 
+-- The only update is the one of transfers_post, which fills in the balances once.
 CREATE TRIGGER transfers_update BEFORE UPDATE ON transfers BEGIN
-  SELECT RAISE(ABORT, 'append-only: transfer') WHERE OLD.from_balance IS NOT NULL OR OLD.to_balance IS NOT NULL
-    OR NEW.transfer_id <> OLD.transfer_id OR NEW.from_account <> OLD.from_account OR NEW.to_account <> OLD.to_account
-    OR NEW.amount <> OLD.amount OR NEW.reason <> OLD.reason OR NEW.ref <> OLD.ref OR NEW.step <> OLD.step
-    OR NEW.line <> OLD.line OR NEW.at <> OLD.at;
+  SELECT RAISE(ABORT, 'append-only: transfer')
+    WHERE OLD.from_balance IS NOT NULL OR OLD.to_balance IS NOT NULL
+      OR NEW.transfer_id <> OLD.transfer_id OR NEW.from_account <> OLD.from_account
+      OR NEW.to_account <> OLD.to_account OR NEW.amount <> OLD.amount OR NEW.reason <> OLD.reason
+      OR NEW.ref <> OLD.ref OR NEW.step <> OLD.step OR NEW.line <> OLD.line OR NEW.at <> OLD.at;
 END;
 
 CREATE TRIGGER transfers_delete BEFORE DELETE ON transfers BEGIN
   SELECT RAISE(ABORT, 'append-only: transfer');
 END;
 
+-- ================================================================================================
+-- RFQ
+-- ================================================================================================
+
+-- Requests for a price. Written by the verbs in src/rfq and committed by the asset's book. Ended
+-- ones are deleted after 48 hours.
+--
+-- Example row:
+--   request_id 019a…9ef4, requester_id 01a2…c585, asset 'venue_one:0x1', amount '1000000',
+--   side 'Bid', disclosed 0, status 'matched', opened_at 1764551300000, expires_at 1764551900000,
+--   opened_group 84, ended_by 019a…94b0, ended_group 91
 CREATE TABLE requests (
-  request_id blob PRIMARY KEY NOT NULL,
-  requester_id blob NOT NULL,
-  asset text NOT NULL,
-  amount text NOT NULL,
-  side text NOT NULL,
-  disclosed integer NOT NULL,
-  status text NOT NULL,
-  opened_at integer NOT NULL,
-  expires_at integer NOT NULL,
-  opened_group integer NOT NULL,
-  ended_by blob,
-  ended_group integer,
-  CONSTRAINT "requests_status" CHECK(status IN ('open', 'matched', 'cancelled', 'expired')),
-  CONSTRAINT "requests_side" CHECK(side IN ('Bid', 'Ask'))
+  request_id BLOB PRIMARY KEY NOT NULL,
+  requester_id BLOB NOT NULL,
+  asset TEXT NOT NULL,
+  amount TEXT NOT NULL,         -- any 256-bit number: nothing is set aside for a request
+  side TEXT NOT NULL,           -- 'Bid': the requester buys the asset; 'Ask': the requester sells
+                                -- it
+  disclosed INTEGER NOT NULL,   -- 1: others see requester_id
+  status TEXT NOT NULL,
+  opened_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,  -- from then on it is expired, even while status is still 'open'
+  opened_group INTEGER NOT NULL,
+  ended_by BLOB,                -- of a matched request: the match id
+  ended_group INTEGER,
+  CONSTRAINT requests_status CHECK (status IN ('open', 'matched', 'cancelled', 'expired')),
+  CONSTRAINT requests_side CHECK (side IN ('Bid', 'Ask'))
 ) STRICT;
-CREATE INDEX requests_open_asset ON requests (asset,opened_at,request_id) WHERE status = 'open';
-CREATE INDEX requests_open_at ON requests (opened_at,request_id) WHERE status = 'open';
-CREATE INDEX requests_open_user ON requests (requester_id,opened_at,request_id) WHERE status = 'open';
-CREATE INDEX requests_due ON requests (asset,expires_at) WHERE status = 'open';
+
+-- Open requests of one book or venue, newest first, and the snapshot of its stream.
+CREATE INDEX requests_open_asset ON requests (asset, opened_at, request_id) WHERE status = 'open';
+
+-- Open requests of every book, newest first.
+CREATE INDEX requests_open_at ON requests (opened_at, request_id) WHERE status = 'open';
+
+-- A user's own open requests, and their number for the limit.
+CREATE INDEX requests_open_user ON requests (requester_id, opened_at, request_id)
+  WHERE status = 'open';
+
+-- What is due in a book, and its next expiry.
+CREATE INDEX requests_due ON requests (asset, expires_at) WHERE status = 'open';
+
+-- What a commit group opened or ended: its events, its report, and the reconciliation.
 CREATE INDEX requests_opened_group ON requests (opened_group);
 CREATE INDEX requests_ended_group ON requests (ended_group) WHERE ended_group IS NOT NULL;
+
+-- The request that an operation ended, whose quotes end with it.
 CREATE INDEX requests_ended_by ON requests (ended_by) WHERE ended_by IS NOT NULL;
 
+-- An ended request never changes again: an accept cannot revive a cancelled one.
 CREATE TRIGGER requests_closed BEFORE UPDATE ON requests WHEN OLD.status <> 'open' BEGIN
   SELECT RAISE(ABORT, 'append-only: a closed request never moves');
 END;
 
+-- Nor can it be replaced under its id.
 CREATE TRIGGER requests_insert BEFORE INSERT ON requests BEGIN
-  SELECT RAISE(ABORT, 'append-only: request exists') WHERE EXISTS (SELECT 1 FROM requests WHERE request_id = NEW.request_id);
+  SELECT RAISE(ABORT, 'append-only: request exists')
+    WHERE EXISTS (SELECT 1 FROM requests WHERE request_id = NEW.request_id);
 END;
 
+-- Firm prices on requests. Placing one sets the maker's side aside in the same commit. Written by
+-- the verbs in src/rfq. Ended ones are deleted after 48 hours; an accepted one lives on as its
+-- match.
+--
+-- Example row:
+--   quote_id 019a…fd49, request_id 019a…9ef4, maker_id 01a2…b1a6, asset 'venue_one:0x1',
+--   amount '1000000', side 'Bid', price 317919, usdc_amount 317919, taker_fee 0, maker_fee 0,
+--   reserve_asset 'venue_one:0x1', reserve 1000000, status 'accepted', opened_at 1764551330000,
+--   expires_at 1764551390000, opened_group 88, ended_by 019a…94b0, ended_group 91
 CREATE TABLE quotes (
-  quote_id blob PRIMARY KEY NOT NULL,
-  request_id blob NOT NULL,
-  maker_id blob NOT NULL,
-  asset text NOT NULL,
-  amount text NOT NULL,
-  side text NOT NULL,
-  price integer NOT NULL,
-  usdc_amount integer NOT NULL,
-  taker_fee integer NOT NULL,
-  maker_fee integer NOT NULL,
-  reserve_asset text NOT NULL,
-  reserve integer NOT NULL,
-  status text NOT NULL,
-  opened_at integer NOT NULL,
-  expires_at integer NOT NULL,
-  opened_group integer NOT NULL,
-  ended_by blob,
-  ended_group integer,
-  CONSTRAINT "quotes_status" CHECK(status IN ('open', 'accepted', 'cancelled', 'expired', 'rejected')),
-  CONSTRAINT "quotes_price" CHECK(price BETWEEN 1 AND 1000000),
-  CONSTRAINT "quotes_reserve" CHECK(reserve > 0)
+  quote_id BLOB PRIMARY KEY NOT NULL,
+  request_id BLOB NOT NULL,
+  maker_id BLOB NOT NULL,
+  asset TEXT NOT NULL,           -- asset, amount and side are copied from the request
+  amount TEXT NOT NULL,
+  side TEXT NOT NULL,
+  price INTEGER NOT NULL,        -- USDC per token, scaled by 1e6: 317919 is 0.317919
+  usdc_amount INTEGER NOT NULL,  -- amount × price, rounded up
+  taker_fee INTEGER NOT NULL,    -- USDC that the requester would pay
+  maker_fee INTEGER NOT NULL,    -- USDC that the maker would pay
+  reserve_asset TEXT NOT NULL,   -- what the maker has set aside
+  reserve INTEGER NOT NULL,
+  status TEXT NOT NULL,
+  opened_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,   -- from then on it is expired, even while status is still 'open'
+  opened_group INTEGER NOT NULL,
+  ended_by BLOB,                 -- of an accepted quote: the match id
+  ended_group INTEGER,
+  CONSTRAINT quotes_status CHECK (
+    status IN ('open', 'accepted', 'cancelled', 'expired', 'rejected')
+  ),
+  CONSTRAINT quotes_price CHECK (price BETWEEN 1 AND 1000000),
+  CONSTRAINT quotes_reserve CHECK (reserve > 0)
 ) STRICT;
-CREATE INDEX quotes_request ON quotes (request_id,price,opened_at,quote_id);
-CREATE INDEX quotes_maker ON quotes (maker_id,opened_at,quote_id);
-CREATE INDEX quotes_maker_status ON quotes (maker_id,status,opened_at,quote_id);
-CREATE INDEX quotes_request_status ON quotes (request_id,status,price,opened_at,quote_id);
-CREATE INDEX quotes_open_maker ON quotes (maker_id,expires_at) WHERE status = 'open';
-CREATE INDEX quotes_open_request ON quotes (request_id,maker_id) WHERE status = 'open';
-CREATE INDEX quotes_due ON quotes (asset,expires_at) WHERE status = 'open';
+
+-- Quotes on a request from the best price on, in all statuses or in one.
+CREATE INDEX quotes_request ON quotes (request_id, price, opened_at, quote_id);
+CREATE INDEX quotes_request_status ON quotes (request_id, status, price, opened_at, quote_id);
+
+-- A maker's own quotes, newest first, in all statuses or in one.
+CREATE INDEX quotes_maker ON quotes (maker_id, opened_at, quote_id);
+CREATE INDEX quotes_maker_status ON quotes (maker_id, status, opened_at, quote_id);
+
+-- A maker's open quotes: their number for the limit, those that are due, and what they reserve.
+CREATE INDEX quotes_open_maker ON quotes (maker_id, expires_at) WHERE status = 'open';
+
+-- The number of open quotes on a request, of all makers and of one, for the limits.
+CREATE INDEX quotes_open_request ON quotes (request_id, maker_id) WHERE status = 'open';
+
+-- What is due in a book, and its next expiry.
+CREATE INDEX quotes_due ON quotes (asset, expires_at) WHERE status = 'open';
+
+-- What a commit group opened or ended: its events, its report, and the reconciliation.
 CREATE INDEX quotes_opened_group ON quotes (opened_group);
 CREATE INDEX quotes_ended_group ON quotes (ended_group) WHERE ended_group IS NOT NULL;
+
+-- The quotes that an operation ended, whose reserves it releases.
 CREATE INDEX quotes_ended_by ON quotes (ended_by) WHERE ended_by IS NOT NULL;
 
+-- An ended quote never changes again: its reserve has been released or traded.
 CREATE TRIGGER quotes_closed BEFORE UPDATE ON quotes WHEN OLD.status <> 'open' BEGIN
   SELECT RAISE(ABORT, 'append-only: a closed quote never moves');
 END;
 
+-- Nor can it be replaced under its id.
 CREATE TRIGGER quotes_insert BEFORE INSERT ON quotes BEGIN
-  SELECT RAISE(ABORT, 'append-only: quote exists') WHERE EXISTS (SELECT 1 FROM quotes WHERE quote_id = NEW.quote_id);
+  SELECT RAISE(ABORT, 'append-only: quote exists')
+    WHERE EXISTS (SELECT 1 FROM quotes WHERE quote_id = NEW.quote_id);
 END;
 
+-- Trades. Written by src/rfq/accept-quote.ts in the commit that settles them. Kept for ever.
+--
+-- Example row:
+--   match_id 019a…94b0, request_id 019a…9ef4, quote_id 019a…fd49, requester_id 01a2…c585,
+--   maker_id 01a2…b1a6, asset 'venue_one:0x1', side 'Bid', amount 1000000, price 317919,
+--   usdc_amount 317919, taker_fee 0, maker_fee 0, at 1764551353797, matched_group 91
 CREATE TABLE matches (
-  match_id blob PRIMARY KEY NOT NULL,
-  request_id blob NOT NULL,
-  quote_id blob NOT NULL,
-  requester_id blob NOT NULL,
-  maker_id blob NOT NULL,
-  asset text NOT NULL,
-  side text NOT NULL,
-  amount integer NOT NULL,
-  price integer NOT NULL,
-  usdc_amount integer NOT NULL,
-  taker_fee integer NOT NULL,
-  maker_fee integer NOT NULL,
-  at integer NOT NULL,
-  matched_group integer NOT NULL
+  match_id BLOB PRIMARY KEY NOT NULL,
+  request_id BLOB NOT NULL,
+  quote_id BLOB NOT NULL,
+  requester_id BLOB NOT NULL,
+  maker_id BLOB NOT NULL,
+  asset TEXT NOT NULL,
+  side TEXT NOT NULL,          -- of the request
+  amount INTEGER NOT NULL,
+  price INTEGER NOT NULL,      -- as in quotes
+  usdc_amount INTEGER NOT NULL,
+  taker_fee INTEGER NOT NULL,  -- USDC that the requester paid
+  maker_fee INTEGER NOT NULL,  -- USDC that the maker paid
+  at INTEGER NOT NULL,
+  matched_group INTEGER NOT NULL
 ) STRICT;
+
+-- A request and a quote match at most once. A repeated accept finds its match by them.
 CREATE UNIQUE INDEX matches_request_id_unique ON matches (request_id);
 CREATE UNIQUE INDEX matches_quote_id_unique ON matches (quote_id);
-CREATE INDEX matches_requester ON matches (requester_id,at,match_id);
-CREATE INDEX matches_maker ON matches (maker_id,at,match_id);
-CREATE INDEX matches_in ON matches (matched_group);
 
+-- A user's matches on either side, newest first.
+CREATE INDEX matches_requester ON matches (requester_id, at, match_id);
+CREATE INDEX matches_maker ON matches (maker_id, at, match_id);
+
+-- What a commit group matched: its events, its report, and the reconciliation.
+CREATE INDEX matches_matched_group ON matches (matched_group);
+
+-- None of the three keys may be taken again.
 CREATE TRIGGER matches_insert BEFORE INSERT ON matches BEGIN
-  SELECT RAISE(ABORT, 'append-only: match exists') WHERE EXISTS (SELECT 1 FROM matches
-    WHERE match_id = NEW.match_id OR request_id = NEW.request_id OR quote_id = NEW.quote_id);
+  SELECT RAISE(ABORT, 'append-only: match exists')
+    WHERE EXISTS (SELECT 1 FROM matches WHERE match_id = NEW.match_id
+      OR request_id = NEW.request_id OR quote_id = NEW.quote_id);
 END;
 
 CREATE TRIGGER matches_update BEFORE UPDATE ON matches BEGIN
@@ -329,156 +587,363 @@ CREATE TRIGGER matches_delete BEFORE DELETE ON matches BEGIN
   SELECT RAISE(ABORT, 'append-only: match');
 END;
 
+-- A client's own key for one command, with its terms and its result, written in the commit of the
+-- effect (src/rfq/idempotency.ts). A repeat returns the result. Deleted after 24 hours.
+--
+-- Example row:
+--   user_id 01a2…c585, route 'POST /rfq/request', key 'order-17',
+--   terms '["venue_one:0x1","1000000","Bid",false,600]',
+--   result '{"request_id":"019A…9EF4","status":"open"}', at 1764551300000
 CREATE TABLE idempotency_keys (
-  user_id blob NOT NULL,
-  route text NOT NULL,
-  key text NOT NULL,
-  terms text NOT NULL,
-  result text NOT NULL,
-  at integer NOT NULL,
-  PRIMARY KEY(user_id, route, key)
+  user_id BLOB NOT NULL,
+  route TEXT NOT NULL,
+  key TEXT NOT NULL,     -- the header Idempotency-Key
+  terms TEXT NOT NULL,   -- what the first call asked for: a repeat with other terms is rejected
+  result TEXT NOT NULL,  -- the record as JSON of its columns (src/rfq/records.ts)
+  at INTEGER NOT NULL,
+  PRIMARY KEY (user_id, route, key)
 ) STRICT;
+
+-- Deleting old rows.
 CREATE INDEX idempotency_keys_age ON idempotency_keys (at);
 
-CREATE TABLE streams (
-  stream_id integer PRIMARY KEY NOT NULL,
-  name text NOT NULL,
-  last_seq integer NOT NULL,
-  pushed_seq integer NOT NULL,
-  first_seq integer NOT NULL
+-- Venues that take no new business while their row exists. Written by the operator commands `venue
+-- pause` and `venue resume`.
+--
+-- Example row:
+--   venue 'venue_two', since 1764551500000
+CREATE TABLE paused_venues (
+  venue TEXT PRIMARY KEY NOT NULL,
+  since INTEGER NOT NULL
 ) STRICT;
+
+-- ================================================================================================
+-- Streams
+-- ================================================================================================
+
+-- Numbered sequences of events. Opened by the first event (src/streams/event-log.ts). Never
+-- deleted.
+--
+-- Example row:
+--   stream_id 5, name 'book:venue_one:0x1', last_seq 2, pushed_seq 2, first_seq 1
+CREATE TABLE streams (
+  stream_id INTEGER PRIMARY KEY NOT NULL,
+  name TEXT NOT NULL,           -- 'book:<venue>:<asset_id>', 'venue:<venue>' or 'account:<user_id>'
+  last_seq INTEGER NOT NULL,    -- the newest event's number
+  pushed_seq INTEGER NOT NULL,  -- up to here the stream's object has pushed; cron notifies it again
+                                -- when it is behind
+  first_seq INTEGER NOT NULL    -- the oldest event's number that is still kept
+) STRICT;
+
+-- Events, subscriptions and replays find the stream by it.
 CREATE UNIQUE INDEX streams_name_unique ON streams (name);
+
+-- Cron finds the streams that have more events than are kept. 1000 is KEEP_EVENTS in
+-- src/streams/trim.ts.
 CREATE INDEX streams_long ON streams (stream_id) WHERE last_seq - first_seq >= 1000;
 
+-- Events, written in the batch of the change that they report, so an event exists exactly when its
+-- change does. Kept for a day, the newest thousand of each stream for longer.
+--
+-- Example row:
+--   stream_id 5, seq 2, written_group 91, at 1764551353797, type 'request.closed',
+--   body '{"request_id":"019A…9EF4","reason":"matched"}'
 CREATE TABLE stream_events (
-  stream_id integer NOT NULL,
-  seq integer NOT NULL,
-  written_group integer NOT NULL,
-  at integer NOT NULL,
-  type text NOT NULL,
-  body text NOT NULL,
-  PRIMARY KEY(stream_id, seq)
+  stream_id INTEGER NOT NULL,
+  seq INTEGER NOT NULL,  -- from 1, without gaps; only a restore skips numbers
+  written_group INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  type TEXT NOT NULL,
+  body TEXT NOT NULL,    -- the record's columns as JSON; what the audience may not see is left out
+  PRIMARY KEY (stream_id, seq)
 ) STRICT;
+
+-- The events of a commit group, which are pushed to subscribers.
 CREATE INDEX stream_events_written_group ON stream_events (written_group);
+
+-- By age.
 CREATE INDEX stream_events_age ON stream_events (at);
 
+-- Numbers an event: it must be the next one of its stream, so two writers cannot leave a gap or
+-- share a number.
 CREATE TRIGGER stream_events_number AFTER INSERT ON stream_events BEGIN
-  UPDATE streams SET last_seq = NEW.seq WHERE stream_id = NEW.stream_id AND last_seq = NEW.seq - 1;
+  UPDATE streams SET last_seq = NEW.seq
+    WHERE stream_id = NEW.stream_id AND last_seq = NEW.seq - 1;
   SELECT RAISE(ABORT, 'append-only: event number') WHERE changes() <> 1;
 END;
 
+-- A client may already have received the event.
 CREATE TRIGGER stream_events_update BEFORE UPDATE ON stream_events BEGIN
   SELECT RAISE(ABORT, 'append-only: event');
 END;
 
+-- Streams that an object has sockets for; only they are notified. An object writes its row before
+-- it reads the snapshot for its first socket, and deletes it after the last
+-- (src/streams/replay.ts).
+--
+-- Example row:
+--   name 'book:venue_one:0x1', since 1764551290000
 CREATE TABLE stream_subscribers (
-  name text PRIMARY KEY NOT NULL,
-  since integer NOT NULL
+  name TEXT PRIMARY KEY NOT NULL,
+  since INTEGER NOT NULL
 ) STRICT;
 
+-- ================================================================================================
+-- Chain and custody
+-- ================================================================================================
+
+-- How far each chain has been read. Moved by the chain's watcher (src/chain/cursor.ts) in the
+-- commit of what the blocks contained, so a range that is read twice changes nothing.
+--
+-- Example row:
+--   chain 'polygon', confirmed_number 85, confirmed_hash 0x7c11…a0e4, scanned_number 88,
+--   scanned_hash 0x15de…90ba, head_number 88, moved_group 188, moved_at 1764551580000,
+--   halted_at NULL, halt_reason NULL
+CREATE TABLE chain_cursors (
+  chain TEXT PRIMARY KEY NOT NULL,
+  confirmed_number INTEGER NOT NULL,  -- up to here deposits are credited and payments settled
+  confirmed_hash BLOB NOT NULL,
+  scanned_number INTEGER NOT NULL,    -- up to here deposits are detected; never below
+                                      -- confirmed_number
+  scanned_hash BLOB NOT NULL,
+  head_number INTEGER NOT NULL,       -- the highest head ever seen
+  moved_group INTEGER NOT NULL,       -- later statements of a batch depend on the cursor having
+                                      -- moved in it
+  moved_at INTEGER NOT NULL,
+  halted_at INTEGER,                  -- not NULL: nothing is credited or paid until the operator
+                                      -- has looked
+  halt_reason TEXT
+) STRICT;
+
+-- Blocks between the confirmed height and the head, as they were when they were read. A reorg shows
+-- as a hash that differs. Written and deleted with the cursor.
+--
+-- Example row:
+--   chain 'polygon', number 86, hash 0x90c3…41fd
+CREATE TABLE chain_blocks (
+  chain TEXT NOT NULL,
+  number INTEGER NOT NULL,
+  hash BLOB NOT NULL,
+  PRIMARY KEY (chain, number)
+) STRICT;
+
+-- Factories whose code and address computation agree with ours. Checked before the first deposit
+-- address is issued (src/chain/verify-factory.ts). Kept for ever.
+--
+-- Example row:
+--   chain 'polygon', factory 0x5fbd…0aa3, verified_at 1764547300000
+CREATE TABLE chain_factories (
+  chain TEXT NOT NULL,
+  factory BLOB NOT NULL,
+  verified_at INTEGER NOT NULL,
+  PRIMARY KEY (chain, factory)
+) STRICT;
+
+-- Addresses that were issued to users and are watched for ever. Written by
+-- src/custody/deposit-address.ts; a restore writes lost ones again.
+--
+-- Example row:
+--   chain 'polygon', address 0x6cda…43f6, user_id 01a2…c585, nonce 0, salt 0x2f18…c07b,
+--   created_at 1764547310000
 CREATE TABLE deposit_addresses (
-  chain text NOT NULL,
-  address blob NOT NULL,
-  user_id blob NOT NULL,
-  nonce integer NOT NULL,
-  salt blob NOT NULL,
-  created_at integer NOT NULL,
-  PRIMARY KEY(chain, address)
+  chain TEXT NOT NULL,
+  address BLOB NOT NULL,
+  user_id BLOB NOT NULL,
+  nonce INTEGER NOT NULL,  -- counts the user's addresses on the chain from 0; the highest is
+                           -- current
+  salt BLOB NOT NULL,      -- of CREATE2: an HMAC, so that a user id reveals no address; sweeps need
+                           -- it
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (chain, address)
 ) STRICT;
-CREATE UNIQUE INDEX deposit_addresses_nonce ON deposit_addresses (user_id,chain,nonce);
 
+-- A user's addresses. Two calls at once cannot take the same number.
+CREATE UNIQUE INDEX deposit_addresses_nonce ON deposit_addresses (user_id, chain, nonce);
+
+-- Transfers to deposit addresses. Written by the watcher (src/custody/watcher): first seen as
+-- 'confirming', 'credited' once confirmed. An orphaned one that is mined again is the same row.
+-- Kept for ever.
+--
+-- Example row:
+--   deposit_id 019a…032d, chain 'polygon', transaction_hash 0xfb1b…c3f4, token 0x3c49…3359,
+--   ordinal 0, position 0, block_number 85, block_hash 0x7c11…a0e4, address 0x6cda…43f6,
+--   user_id 01a2…c585, asset 'usdc', amount '5000000', required_confirmations 3,
+--   status 'credited', seen_group 188, confirmed_group 188, detected_at 1764551560000,
+--   detected_group 185, credited_at 1764551580000, ended_group 188
 CREATE TABLE deposits (
-  deposit_id blob PRIMARY KEY NOT NULL,
-  chain text NOT NULL,
-  transaction_hash blob NOT NULL,
-  token blob NOT NULL,
-  ordinal integer NOT NULL,
-  position integer NOT NULL,
-  block_number integer NOT NULL,
-  block_hash blob NOT NULL,
-  address blob NOT NULL,
-  user_id blob NOT NULL,
-  asset text NOT NULL,
-  amount text NOT NULL,
-  required_confirmations integer NOT NULL,
-  status text NOT NULL,
-  seen_group integer NOT NULL,
-  confirmed_group integer,
-  detected_at integer NOT NULL,
-  detected_group integer NOT NULL,
-  credited_at integer,
-  ended_group integer,
-  CONSTRAINT "deposits_status" CHECK(status IN ('confirming', 'credited', 'orphaned', 'quarantined'))
+  deposit_id BLOB PRIMARY KEY NOT NULL,
+  chain TEXT NOT NULL,
+  transaction_hash BLOB NOT NULL,
+  token BLOB NOT NULL,            -- the contract that logged it
+  ordinal INTEGER NOT NULL,       -- among the contract's transfers in the transaction; a log index
+                                  -- would change when it is mined again
+  position INTEGER NOT NULL,      -- within an ERC-1155 batch
+  block_number INTEGER NOT NULL,  -- where it was last found
+  block_hash BLOB NOT NULL,
+  address BLOB NOT NULL,          -- the deposit address that received it
+  user_id BLOB NOT NULL,          -- its owner
+  asset TEXT NOT NULL,
+  amount TEXT NOT NULL,           -- any 256-bit number: anyone can mint junk tokens
+  -- of the chain when it was detected
+  required_confirmations INTEGER NOT NULL,
+  status TEXT NOT NULL,           -- 'quarantined': confirmed, but too large for the ledger
+  seen_group INTEGER NOT NULL,    -- that last found it in the chain; others of its block range are
+                                  -- orphaned
+  confirmed_group INTEGER,        -- that found it again at the confirmed height
+  detected_at INTEGER NOT NULL,
+  detected_group INTEGER NOT NULL,
+  credited_at INTEGER,
+  ended_group INTEGER,
+  CONSTRAINT deposits_status CHECK (
+    status IN ('confirming', 'credited', 'orphaned', 'quarantined')
+  )
 ) STRICT;
-CREATE UNIQUE INDEX deposits_identity ON deposits (chain,transaction_hash,token,ordinal,position,address);
-CREATE INDEX deposits_user ON deposits (user_id,detected_at,deposit_id);
-CREATE INDEX deposits_user_status ON deposits (user_id,status,detected_at,deposit_id);
-CREATE INDEX deposits_open ON deposits (chain,block_number) WHERE status = 'confirming';
-CREATE INDEX deposits_hash ON deposits (user_id,transaction_hash);
+
+-- The identity of a deposit, whichever block holds it: it is credited at most once.
+CREATE UNIQUE INDEX deposits_identity
+  ON deposits (chain, transaction_hash, token, ordinal, position, address);
+
+-- A user's deposits, newest first, in all statuses or in one.
+CREATE INDEX deposits_user ON deposits (user_id, detected_at, deposit_id);
+CREATE INDEX deposits_user_status ON deposits (user_id, status, detected_at, deposit_id);
+
+-- Deposits to confirm, credit or orphan in a range of blocks.
+CREATE INDEX deposits_open ON deposits (chain, block_number) WHERE status = 'confirming';
+
+-- The ledger filtered by a transaction hash.
+CREATE INDEX deposits_hash ON deposits (user_id, transaction_hash);
+
+-- What a commit group detected or ended: its events, its postings, and the reconciliation.
 CREATE INDEX deposits_detected_group ON deposits (detected_group);
 CREATE INDEX deposits_ended_group ON deposits (ended_group) WHERE ended_group IS NOT NULL;
 
+-- Until it is money a deposit may be found again under its identity. From then on nothing takes its
+-- place.
 CREATE TRIGGER deposits_insert BEFORE INSERT ON deposits BEGIN
-  -- By its identity a deposit may be seen again until it is money; then nothing takes its place.
-  SELECT RAISE(ABORT, 'append-only: deposit exists') WHERE EXISTS (SELECT 1 FROM deposits WHERE deposit_id = NEW.deposit_id)
-    OR EXISTS (SELECT 1 FROM deposits WHERE chain = NEW.chain AND transaction_hash = NEW.transaction_hash AND token = NEW.token
-      AND ordinal = NEW.ordinal AND position = NEW.position AND address = NEW.address AND status IN ('credited', 'quarantined'));
+  SELECT RAISE(ABORT, 'append-only: deposit exists')
+    WHERE EXISTS (SELECT 1 FROM deposits WHERE deposit_id = NEW.deposit_id)
+      OR EXISTS (SELECT 1 FROM deposits
+        WHERE chain = NEW.chain AND transaction_hash = NEW.transaction_hash
+          AND token = NEW.token AND ordinal = NEW.ordinal AND position = NEW.position
+          AND address = NEW.address AND status IN ('credited', 'quarantined'));
 END;
 
 CREATE TRIGGER deposits_delete BEFORE DELETE ON deposits BEGIN
   SELECT RAISE(ABORT, 'append-only: deposit');
 END;
 
+-- A credited deposit is in the journal.
 CREATE TRIGGER deposits_credited BEFORE UPDATE ON deposits WHEN OLD.status = 'credited' BEGIN
   SELECT RAISE(ABORT, 'append-only: a credited deposit never moves');
 END;
 
-CREATE TABLE withdrawals (
-  withdrawal_id blob PRIMARY KEY NOT NULL,
-  job_id blob NOT NULL,
-  user_id blob NOT NULL,
-  client_withdrawal_id text NOT NULL,
-  payment_id blob NOT NULL,
-  chain text NOT NULL,
-  asset text NOT NULL,
-  amount integer NOT NULL,
-  to_address blob NOT NULL,
-  status text NOT NULL,
-  transaction_hash blob,
-  failure_code text,
-  failure_message text,
-  created_at integer NOT NULL,
-  updated_at integer NOT NULL,
-  not_before integer,
-  queued_group integer NOT NULL,
-  changed_group integer NOT NULL,
-  ended_by blob,
-  CONSTRAINT "withdrawals_status" CHECK(status IN ('queued', 'submitted', 'settled', 'failed')),
-  CONSTRAINT "withdrawals_amount" CHECK(amount > 0)
+-- Deposit addresses that hold credited funds. Written with the credit, deleted with the sweep
+-- (src/custody/watcher). A hint only: before a sweep the payer reads what the address holds.
+--
+-- Example row:
+--   chain 'polygon', asset 'usdc', address 0x6cda…43f6, amount 5000000, block_number 85,
+--   not_before NULL
+CREATE TABLE sweepable (
+  chain TEXT NOT NULL,
+  asset TEXT NOT NULL,
+  address BLOB NOT NULL,
+  amount INTEGER NOT NULL,        -- at most 4e18, because it only sorts
+  block_number INTEGER NOT NULL,  -- of the latest deposit: only a sweep at or after it empties the
+                                  -- address
+  not_before INTEGER,             -- after the token refused a sweep
+  PRIMARY KEY (chain, asset, address)
 ) STRICT;
+
+-- The addresses to sweep, largest first, when the vault is short of an asset.
+CREATE INDEX sweepable_largest ON sweepable (chain, asset, amount);
+
+-- Payments out. Inserted by src/custody/withdraw.ts, which sets the amount aside in the same
+-- commit. The payer (src/custody/payer) submits it, the watcher (src/custody/watcher) settles or
+-- fails it. Kept for ever.
+--
+-- Example row:
+--   withdrawal_id 019a…d8ee, job_id 019a…1f0c, user_id 01a2…c585, client_withdrawal_id 'first',
+--   payment_id 0x5ff8…4ad8, chain 'polygon', asset 'usdc', amount 1500000,
+--   to_address 0x7099…79c8, status 'settled', transaction_hash 0x2921…b756, failure_code NULL,
+--   failure_message NULL, created_at 1764551698000, updated_at 1764551760000, not_before NULL,
+--   queued_group 198, changed_group 212, ended_by 019a…5c7a
+CREATE TABLE withdrawals (
+  withdrawal_id BLOB PRIMARY KEY NOT NULL,
+  job_id BLOB NOT NULL,                -- the id of the work to pay it, as the public interface
+                                       -- names it
+  user_id BLOB NOT NULL,
+  client_withdrawal_id TEXT NOT NULL,  -- the client's own id: a repeat with it returns this row
+  payment_id BLOB NOT NULL,            -- keccak256(user id, client_withdrawal_id), which the vault
+                                       -- pays at most once
+  chain TEXT NOT NULL,
+  asset TEXT NOT NULL,
+  amount INTEGER NOT NULL,
+  to_address BLOB NOT NULL,
+  status TEXT NOT NULL,                -- 'submitted': a payment is signed; back to 'queued' if the
+                                       -- vault skipped it
+  transaction_hash BLOB,               -- of the latest attempt, and in the end of the transaction
+                                       -- that brought the outcome
+  failure_code TEXT,                   -- 'payment_reverted' or 'operator_failed'
+  failure_message TEXT,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  not_before INTEGER,                  -- the payer leaves it until then, after the vault skipped it
+  queued_group INTEGER NOT NULL,
+  changed_group INTEGER NOT NULL,      -- the latest change, the insertion included; each is
+                                       -- announced
+  ended_by BLOB,                       -- the id of the commit group that settled or failed it
+  CONSTRAINT withdrawals_status CHECK (status IN ('queued', 'submitted', 'settled', 'failed')),
+  CONSTRAINT withdrawals_amount CHECK (amount > 0)
+) STRICT;
+
+-- Ids of the public interface and of the vault exist once.
 CREATE UNIQUE INDEX withdrawals_job_id_unique ON withdrawals (job_id);
 CREATE UNIQUE INDEX withdrawals_payment_id_unique ON withdrawals (payment_id);
-CREATE UNIQUE INDEX withdrawals_client_id ON withdrawals (user_id,client_withdrawal_id);
-CREATE INDEX withdrawals_user ON withdrawals (user_id,created_at,withdrawal_id);
-CREATE INDEX withdrawals_user_status ON withdrawals (user_id,status,created_at,withdrawal_id);
-CREATE INDEX withdrawals_open ON withdrawals (chain,created_at,withdrawal_id) WHERE status IN ('queued', 'submitted');
-CREATE INDEX withdrawals_reverted ON withdrawals (user_id,to_address) WHERE failure_code = 'payment_reverted';
+
+-- A repeated POST finds its withdrawal.
+CREATE UNIQUE INDEX withdrawals_client_id ON withdrawals (user_id, client_withdrawal_id);
+
+-- A user's withdrawals, newest first, in all statuses or in one, and their number of the last day.
+CREATE INDEX withdrawals_user ON withdrawals (user_id, created_at, withdrawal_id);
+CREATE INDEX withdrawals_user_status
+  ON withdrawals (user_id, status, created_at, withdrawal_id);
+
+-- What is still to be paid on a chain, oldest first. A query must name both statuses, or SQLite
+-- does not use it.
+CREATE INDEX withdrawals_open ON withdrawals (chain, created_at, withdrawal_id)
+  WHERE status IN ('queued', 'submitted');
+
+-- How often payments of a user to an address have reverted.
+CREATE INDEX withdrawals_reverted ON withdrawals (user_id, to_address)
+  WHERE failure_code = 'payment_reverted';
+
+-- What a commit group changed: its events and the reconciliation.
 CREATE INDEX withdrawals_changed_group ON withdrawals (changed_group);
+
+-- What a commit group settled or failed: its postings.
 CREATE INDEX withdrawals_ended_by ON withdrawals (ended_by) WHERE ended_by IS NOT NULL;
 
+-- None of the four keys may be taken again.
 CREATE TRIGGER withdrawals_insert BEFORE INSERT ON withdrawals BEGIN
-  SELECT RAISE(ABORT, 'append-only: withdrawal exists') WHERE EXISTS (SELECT 1 FROM withdrawals
-    WHERE withdrawal_id = NEW.withdrawal_id OR job_id = NEW.job_id OR payment_id = NEW.payment_id
-      OR (user_id = NEW.user_id AND client_withdrawal_id = NEW.client_withdrawal_id));
+  SELECT RAISE(ABORT, 'append-only: withdrawal exists')
+    WHERE EXISTS (SELECT 1 FROM withdrawals
+      WHERE withdrawal_id = NEW.withdrawal_id OR job_id = NEW.job_id
+        OR payment_id = NEW.payment_id
+        OR (user_id = NEW.user_id AND client_withdrawal_id = NEW.client_withdrawal_id));
 END;
 
-CREATE TRIGGER withdrawals_closed BEFORE UPDATE ON withdrawals WHEN OLD.status IN ('settled', 'failed') BEGIN
+-- A finished withdrawal never changes again: its funds have left or were given back.
+CREATE TRIGGER withdrawals_closed BEFORE UPDATE ON withdrawals
+WHEN OLD.status IN ('settled', 'failed') BEGIN
   SELECT RAISE(ABORT, 'append-only: a closed withdrawal never moves');
 END;
 
-CREATE TRIGGER withdrawals_terms BEFORE UPDATE ON withdrawals WHEN NEW.withdrawal_id <> OLD.withdrawal_id OR NEW.job_id <> OLD.job_id
-  OR NEW.user_id <> OLD.user_id OR NEW.client_withdrawal_id <> OLD.client_withdrawal_id OR NEW.payment_id <> OLD.payment_id OR NEW.chain <> OLD.chain
-  OR NEW.asset <> OLD.asset OR NEW.amount <> OLD.amount OR NEW.to_address <> OLD.to_address BEGIN
+-- What was ordered is what is paid.
+CREATE TRIGGER withdrawals_terms BEFORE UPDATE ON withdrawals
+WHEN NEW.withdrawal_id <> OLD.withdrawal_id OR NEW.job_id <> OLD.job_id
+  OR NEW.user_id <> OLD.user_id OR NEW.client_withdrawal_id <> OLD.client_withdrawal_id
+  OR NEW.payment_id <> OLD.payment_id OR NEW.chain <> OLD.chain OR NEW.asset <> OLD.asset
+  OR NEW.amount <> OLD.amount OR NEW.to_address <> OLD.to_address BEGIN
   SELECT RAISE(ABORT, 'append-only: the terms of a withdrawal never change');
 END;
 
@@ -486,137 +951,115 @@ CREATE TRIGGER withdrawals_delete BEFORE DELETE ON withdrawals BEGIN
   SELECT RAISE(ABORT, 'append-only: withdrawal');
 END;
 
-CREATE TABLE batch_members (
-  transaction_id blob NOT NULL,
-  withdrawal_id blob NOT NULL,
-  purpose text NOT NULL,
-  ended_group integer,
-  outcome text,
-  PRIMARY KEY(transaction_id, withdrawal_id),
-  CONSTRAINT "batch_members_purpose" CHECK(purpose IN ('pay', 'void'))
-) STRICT;
-CREATE UNIQUE INDEX batch_members_live ON batch_members (withdrawal_id,purpose) WHERE ended_group IS NULL;
-
-CREATE TRIGGER batch_members_insert BEFORE INSERT ON batch_members BEGIN
-  SELECT RAISE(ABORT, 'append-only: batch member exists') WHERE EXISTS (SELECT 1 FROM batch_members
-    WHERE (transaction_id = NEW.transaction_id AND withdrawal_id = NEW.withdrawal_id)
-      OR (withdrawal_id = NEW.withdrawal_id AND purpose = NEW.purpose AND ended_group IS NULL AND NEW.ended_group IS NULL));
-END;
-
-CREATE TRIGGER batch_members_ended BEFORE UPDATE ON batch_members WHEN OLD.ended_group IS NOT NULL OR NEW.transaction_id <> OLD.transaction_id
-  OR NEW.withdrawal_id <> OLD.withdrawal_id OR NEW.purpose <> OLD.purpose BEGIN
-  SELECT RAISE(ABORT, 'append-only: a batch member keeps its place, and never moves once it has ended');
-END;
-
-CREATE TRIGGER batch_members_delete BEFORE DELETE ON batch_members BEGIN
-  SELECT RAISE(ABORT, 'append-only: batch member');
-END;
-
-CREATE TABLE chain_blocks (
-  chain text NOT NULL,
-  number integer NOT NULL,
-  hash blob NOT NULL,
-  PRIMARY KEY(chain, number)
+-- Which payer may allocate nonces on a chain. A new payer overwrites the token, and the guards of
+-- the earlier one stop applying (src/custody/payer/payer-lease.ts).
+--
+-- Example row:
+--   chain 'polygon', token 019a…aa10, taken_at 1764551000000, halted_at NULL, halt_reason NULL,
+--   batch_floor NULL
+CREATE TABLE payer_leases (
+  chain TEXT PRIMARY KEY NOT NULL,
+  token BLOB NOT NULL,
+  taken_at INTEGER NOT NULL,
+  halted_at INTEGER,   -- not NULL: nothing is paid on the chain until the operator has looked
+  halt_reason TEXT,
+  batch_floor INTEGER  -- after a restore: lower batch numbers were used by payments this database
+                       -- has lost
 ) STRICT;
 
-CREATE TABLE chain_commands (
-  command_id integer PRIMARY KEY NOT NULL,
-  chain text NOT NULL,
-  kind text NOT NULL,
-  withdrawal_id blob,
-  actor text NOT NULL,
-  at integer NOT NULL,
-  done_group integer,
-  result text,
-  CONSTRAINT "chain_commands_kind" CHECK(kind IN ('fail', 'retry', 'resume_chain', 'resume_payer'))
-) STRICT;
-CREATE INDEX chain_commands_open ON chain_commands (chain,command_id) WHERE done_group IS NULL;
-CREATE INDEX chain_commands_withdrawal ON chain_commands (withdrawal_id) WHERE done_group IS NULL;
-
-CREATE TABLE chain_cursors (
-  chain text PRIMARY KEY NOT NULL,
-  confirmed_number integer NOT NULL,
-  confirmed_hash blob NOT NULL,
-  scanned_number integer NOT NULL,
-  scanned_hash blob NOT NULL,
-  head_number integer NOT NULL,
-  moved_group integer NOT NULL,
-  moved_at integer NOT NULL,
-  halted_at integer,
-  halt_reason text
-) STRICT;
-
-CREATE TABLE chain_factories (
-  chain text NOT NULL,
-  factory blob NOT NULL,
-  verified_at integer NOT NULL,
-  PRIMARY KEY(chain, factory)
-) STRICT;
-
+-- One row per nonce of an operator account, whatever fees its attempts offer. Written by the payer
+-- before anything is sent. Kept for ever.
+--
+-- Example row:
+--   transaction_id 019a…faf1, chain 'polygon', sender 0xf39f…2266, nonce 1, kind 'pay', batch_no 1,
+--   to_address 0xe7f1…0512, data 0x4a2f…0000, gas_limit 460000, status 'done', made_group 207,
+--   made_at 1764551720000, ended_group 213
 CREATE TABLE chain_transactions (
-  transaction_id blob PRIMARY KEY NOT NULL,
-  chain text NOT NULL,
-  sender blob NOT NULL,
-  nonce integer NOT NULL,
-  kind text NOT NULL,
-  batch_no integer,
-  to_address blob NOT NULL,
-  data blob NOT NULL,
-  gas_limit integer NOT NULL,
-  status text NOT NULL,
-  made_group integer NOT NULL,
-  made_at integer NOT NULL,
-  ended_group integer,
-  CONSTRAINT "chain_transactions_status" CHECK(status IN ('open', 'done', 'unused')),
-  CONSTRAINT "chain_transactions_kind" CHECK(kind IN ('pay', 'sweep', 'void', 'cancel'))
+  transaction_id BLOB PRIMARY KEY NOT NULL,
+  chain TEXT NOT NULL,
+  sender BLOB NOT NULL,        -- the operator account
+  nonce INTEGER NOT NULL,
+  kind TEXT NOT NULL,          -- what the call does
+  batch_no INTEGER,            -- of a payment: the vault accepts only the next number
+  to_address BLOB NOT NULL,
+  data BLOB NOT NULL,          -- call data
+  gas_limit INTEGER NOT NULL,  -- computed by the contract, never estimated
+  status TEXT NOT NULL,        -- 'open' until the confirmed chain has used the nonce; 'unused': its
+                               -- batch number is free again
+  made_group INTEGER NOT NULL,
+  made_at INTEGER NOT NULL,
+  ended_group INTEGER,
+  CONSTRAINT chain_transactions_status CHECK (status IN ('open', 'done', 'unused')),
+  CONSTRAINT chain_transactions_kind CHECK (kind IN ('pay', 'sweep', 'void', 'cancel'))
 ) STRICT;
-CREATE UNIQUE INDEX chain_transactions_nonce ON chain_transactions (chain,sender,nonce);
-CREATE UNIQUE INDEX chain_transactions_batch ON chain_transactions (chain,batch_no) WHERE batch_no IS NOT NULL AND status <> 'unused';
-CREATE INDEX chain_transactions_open ON chain_transactions (chain,nonce) WHERE status = 'open';
-CREATE INDEX chain_transactions_made_group ON chain_transactions (made_group);
-CREATE INDEX chain_transactions_ended_group ON chain_transactions (ended_group) WHERE ended_group IS NOT NULL;
 
+-- A nonce is used once. The highest one is the next to allocate.
+CREATE UNIQUE INDEX chain_transactions_nonce ON chain_transactions (chain, sender, nonce);
+
+-- A batch number is used once, until its transaction is known to have had no effect.
+CREATE UNIQUE INDEX chain_transactions_batch ON chain_transactions (chain, batch_no)
+  WHERE batch_no IS NOT NULL AND status <> 'unused';
+
+-- What is in flight on a chain, in order.
+CREATE INDEX chain_transactions_open ON chain_transactions (chain, nonce) WHERE status = 'open';
+
+-- The transaction that a commit group made, for its attempt and its members.
+CREATE INDEX chain_transactions_made_group ON chain_transactions (made_group);
+
+-- The transaction that a commit group ended.
+CREATE INDEX chain_transactions_ended_group ON chain_transactions (ended_group)
+  WHERE ended_group IS NOT NULL;
+
+-- None of the three keys may be taken again.
 CREATE TRIGGER chain_transactions_insert BEFORE INSERT ON chain_transactions BEGIN
-  SELECT RAISE(ABORT, 'append-only: transaction exists') WHERE EXISTS (SELECT 1 FROM chain_transactions WHERE transaction_id = NEW.transaction_id
-    OR (chain = NEW.chain AND sender = NEW.sender AND nonce = NEW.nonce)
-    OR (chain = NEW.chain AND batch_no = NEW.batch_no AND status <> 'unused' AND NEW.status <> 'unused'));
+  SELECT RAISE(ABORT, 'append-only: transaction exists')
+    WHERE EXISTS (SELECT 1 FROM chain_transactions
+      WHERE transaction_id = NEW.transaction_id
+        OR (chain = NEW.chain AND sender = NEW.sender AND nonce = NEW.nonce)
+        OR (chain = NEW.chain AND batch_no = NEW.batch_no
+          AND status <> 'unused' AND NEW.status <> 'unused'));
 END;
 
+-- Signed bytes may be anywhere, so what they say never changes. Only an open transaction can end.
 CREATE TRIGGER chain_transactions_update BEFORE UPDATE ON chain_transactions BEGIN
-  SELECT RAISE(ABORT, 'append-only: transaction') WHERE OLD.status <> 'open' OR NEW.transaction_id <> OLD.transaction_id OR NEW.chain <> OLD.chain
-    OR NEW.sender <> OLD.sender OR NEW.nonce <> OLD.nonce OR NEW.kind <> OLD.kind OR NEW.batch_no IS NOT OLD.batch_no OR NEW.data <> OLD.data
-    OR NEW.to_address <> OLD.to_address OR NEW.gas_limit <> OLD.gas_limit;
+  SELECT RAISE(ABORT, 'append-only: transaction')
+    WHERE OLD.status <> 'open' OR NEW.transaction_id <> OLD.transaction_id
+      OR NEW.chain <> OLD.chain OR NEW.sender <> OLD.sender OR NEW.nonce <> OLD.nonce
+      OR NEW.kind <> OLD.kind OR NEW.batch_no IS NOT OLD.batch_no OR NEW.data <> OLD.data
+      OR NEW.to_address <> OLD.to_address OR NEW.gas_limit <> OLD.gas_limit;
 END;
 
 CREATE TRIGGER chain_transactions_delete BEFORE DELETE ON chain_transactions BEGIN
   SELECT RAISE(ABORT, 'append-only: transaction');
 END;
 
-CREATE TABLE payer_leases (
-  chain text PRIMARY KEY NOT NULL,
-  token blob NOT NULL,
-  taken_at integer NOT NULL,
-  halted_at integer,
-  halt_reason text,
-  batch_floor integer
+-- Signed versions of a transaction, stored before they are sent. They differ in fees only. Written
+-- by the payer. Kept for ever.
+--
+-- Example row:
+--   transaction_id 019a…faf1, attempt 0, hash 0x2921…b756, signed 0x02f9…c001,
+--   max_fee 1000010270, priority_fee 1000000000, signed_group 207, signed_at 1764551720000
+CREATE TABLE transaction_attempts (
+  transaction_id BLOB NOT NULL,
+  attempt INTEGER NOT NULL,       -- from 0; the highest is sent
+  hash BLOB NOT NULL,
+  signed BLOB NOT NULL,           -- the raw transaction
+  max_fee INTEGER NOT NULL,       -- wei per gas
+  priority_fee INTEGER NOT NULL,  -- wei per gas
+  signed_group INTEGER NOT NULL,
+  signed_at INTEGER NOT NULL,
+  PRIMARY KEY (transaction_id, attempt)
 ) STRICT;
 
-CREATE TABLE transaction_attempts (
-  transaction_id blob NOT NULL,
-  attempt integer NOT NULL,
-  hash blob NOT NULL,
-  signed blob NOT NULL,
-  max_fee integer NOT NULL,
-  priority_fee integer NOT NULL,
-  signed_group integer NOT NULL,
-  signed_at integer NOT NULL,
-  PRIMARY KEY(transaction_id, attempt)
-) STRICT;
+-- A transaction hash names one attempt.
 CREATE UNIQUE INDEX transaction_attempts_hash_unique ON transaction_attempts (hash);
 
+-- Neither key may be taken again.
 CREATE TRIGGER transaction_attempts_insert BEFORE INSERT ON transaction_attempts BEGIN
-  SELECT RAISE(ABORT, 'append-only: attempt exists') WHERE EXISTS (SELECT 1 FROM transaction_attempts
-    WHERE hash = NEW.hash OR (transaction_id = NEW.transaction_id AND attempt = NEW.attempt));
+  SELECT RAISE(ABORT, 'append-only: attempt exists')
+    WHERE EXISTS (SELECT 1 FROM transaction_attempts
+      WHERE hash = NEW.hash
+        OR (transaction_id = NEW.transaction_id AND attempt = NEW.attempt));
 END;
 
 CREATE TRIGGER transaction_attempts_update BEFORE UPDATE ON transaction_attempts BEGIN
@@ -627,39 +1070,85 @@ CREATE TRIGGER transaction_attempts_delete BEFORE DELETE ON transaction_attempts
   SELECT RAISE(ABORT, 'append-only: attempt');
 END;
 
-CREATE TABLE sweepable (
-  chain text NOT NULL,
-  asset text NOT NULL,
-  address blob NOT NULL,
-  amount integer NOT NULL,
-  block_number integer NOT NULL,
-  not_before integer,
-  PRIMARY KEY(chain, asset, address)
+-- The withdrawals that a transaction pays or voids. Inserted by the payer with the transaction;
+-- ended by the watcher with the vault's event, or by the payer when the transaction came to
+-- nothing. Kept for ever.
+--
+-- Example row:
+--   transaction_id 019a…faf1, withdrawal_id 019a…d8ee, purpose 'pay', ended_group 212,
+--   outcome 'Paid'
+CREATE TABLE batch_members (
+  transaction_id BLOB NOT NULL,
+  withdrawal_id BLOB NOT NULL,
+  purpose TEXT NOT NULL,  -- the transaction's kind
+  ended_group INTEGER,    -- NULL: live
+  outcome TEXT,           -- the vault's event, or 'returned' when there was none
+  PRIMARY KEY (transaction_id, withdrawal_id),
+  CONSTRAINT batch_members_purpose CHECK (purpose IN ('pay', 'void'))
 ) STRICT;
-CREATE INDEX sweepable_largest ON sweepable (chain,asset,amount);
 
+-- A withdrawal is in one live payment, and in one live void, at a time.
+CREATE UNIQUE INDEX batch_members_live ON batch_members (withdrawal_id, purpose)
+  WHERE ended_group IS NULL;
+
+-- REPLACE would remove a member that is still live.
+CREATE TRIGGER batch_members_insert BEFORE INSERT ON batch_members BEGIN
+  SELECT RAISE(ABORT, 'append-only: batch member exists')
+    WHERE EXISTS (SELECT 1 FROM batch_members
+      WHERE (transaction_id = NEW.transaction_id AND withdrawal_id = NEW.withdrawal_id)
+        OR (withdrawal_id = NEW.withdrawal_id AND purpose = NEW.purpose
+          AND ended_group IS NULL AND NEW.ended_group IS NULL));
+END;
+
+-- A member ends once.
+CREATE TRIGGER batch_members_ended BEFORE UPDATE ON batch_members
+WHEN OLD.ended_group IS NOT NULL OR NEW.transaction_id <> OLD.transaction_id
+  OR NEW.withdrawal_id <> OLD.withdrawal_id OR NEW.purpose <> OLD.purpose BEGIN
+  SELECT RAISE(ABORT,
+    'append-only: a batch member keeps its place, and never moves once it has ended');
+END;
+
+CREATE TRIGGER batch_members_delete BEFORE DELETE ON batch_members BEGIN
+  SELECT RAISE(ABORT, 'append-only: batch member');
+END;
+
+-- The vault's events about payments, read at the confirmed height. Written by the watcher
+-- (src/custody/watcher/settle-withdrawal.ts); only they settle or fail a withdrawal. Kept for ever.
+--
+-- Example row:
+--   chain 'polygon', transaction_hash 0x2921…b756, ordinal 0, kind 'Paid', payment_id 0x5ff8…4ad8,
+--   batch_no 1, skip_reason NULL, amount '1500000', to_address 0x7099…79c8, block_number 94,
+--   block_hash 0x33aa…0c1e, recorded_group 212
 CREATE TABLE vault_events (
-  chain text NOT NULL,
-  transaction_hash blob NOT NULL,
-  ordinal integer NOT NULL,
-  kind text NOT NULL,
-  payment_id blob NOT NULL,
-  batch_no integer,
-  skip_reason integer,
-  amount text,
-  to_address blob,
-  block_number integer NOT NULL,
-  block_hash blob NOT NULL,
-  recorded_group integer NOT NULL,
-  PRIMARY KEY(chain, transaction_hash, ordinal),
-  CONSTRAINT "vault_events_kind" CHECK(kind IN ('Paid', 'Failed', 'Skipped', 'Voided'))
+  chain TEXT NOT NULL,
+  transaction_hash BLOB NOT NULL,
+  ordinal INTEGER NOT NULL,  -- among the vault's logs in the transaction
+  kind TEXT NOT NULL,
+  payment_id BLOB NOT NULL,
+  batch_no INTEGER,          -- NULL for 'Voided'
+  skip_reason INTEGER,       -- of 'Skipped': the reason's number in Vault.sol
+  amount TEXT,               -- of 'Paid'; compared with the withdrawal's
+  to_address BLOB,           -- of 'Paid'; compared with the withdrawal's
+  block_number INTEGER NOT NULL,
+  block_hash BLOB NOT NULL,
+  recorded_group INTEGER NOT NULL,
+  PRIMARY KEY (chain, transaction_hash, ordinal),
+  CONSTRAINT vault_events_kind CHECK (kind IN ('Paid', 'Failed', 'Skipped', 'Voided'))
 ) STRICT;
+
+-- Payments that the vault has made and the journal has not settled yet, and those that a restore
+-- lost.
 CREATE INDEX vault_events_payment ON vault_events (payment_id);
+
+-- The events that a commit group recorded, which it applies to withdrawals.
 CREATE INDEX vault_events_recorded_group ON vault_events (recorded_group);
 
+-- REPLACE would rewrite what the chain said.
 CREATE TRIGGER vault_events_insert BEFORE INSERT ON vault_events BEGIN
-  SELECT RAISE(ABORT, 'append-only: vault event exists') WHERE EXISTS (SELECT 1 FROM vault_events
-    WHERE chain = NEW.chain AND transaction_hash = NEW.transaction_hash AND ordinal = NEW.ordinal);
+  SELECT RAISE(ABORT, 'append-only: vault event exists')
+    WHERE EXISTS (SELECT 1 FROM vault_events
+      WHERE chain = NEW.chain AND transaction_hash = NEW.transaction_hash
+        AND ordinal = NEW.ordinal);
 END;
 
 CREATE TRIGGER vault_events_update BEFORE UPDATE ON vault_events BEGIN
@@ -670,27 +1159,63 @@ CREATE TRIGGER vault_events_delete BEFORE DELETE ON vault_events BEGIN
   SELECT RAISE(ABORT, 'append-only: vault event');
 END;
 
-CREATE TABLE checked_balances (
-  account_id integer PRIMARY KEY NOT NULL,
-  balance integer NOT NULL
+-- What the operator wants done on a chain. Inserted by operator commands, carried out by payer and
+-- watcher, so that nobody updates records of a chain by hand. Kept for ever.
+--
+-- Example row:
+--   command_id 1, chain 'polygon', kind 'retry', withdrawal_id 019a…d8ee, actor 'operator:ann',
+--   at 1764551750000, done_group 209, result 'retried'
+CREATE TABLE chain_commands (
+  command_id INTEGER PRIMARY KEY NOT NULL,
+  chain TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  withdrawal_id BLOB,  -- of 'fail' and 'retry'
+  actor TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  done_group INTEGER,  -- NULL: still to be carried out
+  result TEXT,
+  CONSTRAINT chain_commands_kind CHECK (kind IN ('fail', 'retry', 'resume_chain', 'resume_payer'))
 ) STRICT;
 
+-- What payer and watcher of a chain still have to carry out.
+CREATE INDEX chain_commands_open ON chain_commands (chain, command_id) WHERE done_group IS NULL;
+
+-- Whether a command stands against paying a withdrawal.
+CREATE INDEX chain_commands_withdrawal ON chain_commands (withdrawal_id) WHERE done_group IS NULL;
+
+-- ================================================================================================
+-- Reconciliation
+-- ================================================================================================
+
+-- How far each scan of the reconciliation has come (src/ledger/reconcile.ts). One row per scan.
+--
+-- Example row:
+--   scan 'transfers', position 15, mark ''
 CREATE TABLE ledger_checkpoints (
-  scan text PRIMARY KEY NOT NULL,
-  position integer NOT NULL,
-  mark text NOT NULL
+  scan TEXT PRIMARY KEY NOT NULL,  -- 'transfers', 'groups', 'accounts' or 'assets:<chain>'
+  position INTEGER NOT NULL,       -- the last transfer, commit group or account that was checked
+  mark TEXT NOT NULL               -- of 'assets:<chain>': the last asset
 ) STRICT;
 
+-- Each account's balance at the checkpoint of the scan over transfers, from which the next
+-- transfers are checked.
+--
+-- Example row:
+--   account_id 1, balance 99999682081
+CREATE TABLE checked_balances (
+  account_id INTEGER PRIMARY KEY NOT NULL,
+  balance INTEGER NOT NULL
+) STRICT;
+
+-- Assets of which a chain held less than the journal has issued. A second block that shows it too
+-- pauses withdrawals. Deleted when the holdings suffice again.
+--
+-- Example row:
+--   chain 'polygon', asset 'usdc', block 94, missing '250000'
 CREATE TABLE shortfalls (
-  chain text NOT NULL,
-  asset text NOT NULL,
-  block integer NOT NULL,
-  missing text NOT NULL,
-  PRIMARY KEY(chain, asset)
+  chain TEXT NOT NULL,
+  asset TEXT NOT NULL,
+  block INTEGER NOT NULL,  -- the first confirmed block that showed it
+  missing TEXT NOT NULL,   -- native units, at the latest look
+  PRIMARY KEY (chain, asset)
 ) STRICT;
-
-CREATE TABLE paused_venues (
-  venue text PRIMARY KEY NOT NULL,
-  since integer NOT NULL
-) STRICT;
-

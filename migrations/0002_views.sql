@@ -1,12 +1,12 @@
 -- Nouns of the domain that statements need again and again. A view names them once.
 --
--- A Bid is a requester who buys the asset; an Ask is a requester who sells it. Whoever buys gives USDC.
+-- A Bid is a requester who buys the asset, an Ask one who sells it. The buyer gives USDC.
 
 -- A quote with its request: who buys, who sells, and what the requester gives when they accept it.
 --
---   quote_id  side  venue      buyer_id   seller_id  given_asset  given_amount
---   0x01a1…   Bid   venue_one  requester  maker      usdc         600000000 (usdc_amount + taker_fee)
---   0x01a2…   Ask   venue_one  maker      requester  venue_one:…  1000000000 (amount)
+--   quote_id   side  venue      buyer_id   seller_id  given_asset    given_amount
+--   019a…fd49  Bid   venue_one  requester  maker      usdc           317919 (price and taker fee)
+--   019a…fd4a  Ask   venue_one  maker      requester  venue_one:0x1  1000000 (amount)
 CREATE VIEW quote_sides AS
 SELECT q.quote_id, q.request_id, r.requester_id, q.maker_id,
   q.asset, substr(q.asset, 1, instr(q.asset, ':') - 1) AS venue, q.side, q.amount, q.price,
@@ -23,11 +23,11 @@ FROM quotes q JOIN requests r ON r.request_id = q.request_id;
 
 -- A match by side: who bought and sold, what each pays, and the reference of each leg.
 --
--- The maker's leg carries the quote's id with the phase `end`, which a release of that quote would carry too. The
--- journal's unique key therefore refuses to resolve one reserve twice.
+-- The maker's leg carries the quote's id with the step `end`, which a release of that quote would
+-- carry too. The journal's unique key therefore rejects resolving one reserve twice.
 --
 --   match_id  side  buyer_id   seller_id  buyer_fee  seller_fee  buyer_ref  seller_ref
---   0x01b7…   Bid   requester  maker      taker_fee  maker_fee   match_id   quote_id
+--   019a…94b0 Bid   requester  maker      taker_fee  maker_fee   match_id   quote_id
 CREATE VIEW match_sides AS
 SELECT m.match_id, m.request_id, m.quote_id, m.requester_id, m.maker_id, m.asset, m.side, m.amount,
   m.usdc_amount, m.at, m.matched_group,

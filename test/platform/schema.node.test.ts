@@ -1,0 +1,107 @@
+import { describe, expect, it } from "vitest";
+import * as auth from "../../src/auth/tables.ts";
+import * as chain from "../../src/chain/tables.ts";
+import * as custody from "../../src/custody/tables.ts";
+import * as ledger from "../../src/ledger/tables.ts";
+import * as platform from "../../src/platform/tables.ts";
+import * as rfq from "../../src/rfq/tables.ts";
+import * as streams from "../../src/streams/tables.ts";
+import {
+  domainsWithTables,
+  migratedDatabase,
+  migrationFiles,
+  readMigration,
+  shapesOfDatabase,
+  shapesOfTables,
+} from "../support/node/schema.ts";
+
+const database = migratedDatabase();
+const migrated = shapesOfDatabase(database);
+const domains = { auth, chain, custody, ledger, platform, rfq, streams };
+const declared = shapesOfTables(Object.values(domains));
+const schema = readMigration("0001_schema.sql");
+
+describe("the drizzle tables", () => {
+  it("are the tables of the migrations", () => {
+    expect(Object.keys(domains)).toEqual(domainsWithTables);
+    expect([...declared.keys()].sort()).toEqual([...migrated.keys()].sort());
+  });
+
+  it.each([...declared])(
+    "%s has the columns, keys, indexes and checks of its migration",
+    (name, shape) => {
+      expect(shape).toEqual(migrated.get(name));
+    },
+  );
+});
+
+describe("the annotated schema", () => {
+  it.each([...migrated.keys()])("has a purpose and a valid example row of %s", (name) => {
+    const comment = commentAbove(`CREATE TABLE ${name} (`);
+    const [purpose, example] = comment.split(/\n\nExample row:[^\n]*\n/);
+    expect(purpose?.length).toBeGreaterThan(20);
+    const row = readRow(example ?? "");
+    expect([...row.keys()]).toEqual(
+      migrated.get(name)?.columns.map((column) => column.split(" ", 1)[0]),
+    );
+    insert(name, row);
+  });
+
+  it.each(
+    database
+      .prepare("SELECT name FROM sqlite_master WHERE type IN ('index', 'trigger') AND sql <> ''")
+      .all()
+      .map(({ name }) => String(name)),
+  )("defines %s directly below its table", (name) => {
+    const { tbl_name: table } = database
+      .prepare("SELECT tbl_name FROM sqlite_master WHERE name = ?")
+      .get(name) ?? { tbl_name: "" };
+    const before = schema.slice(0, schema.search(new RegExp(`(INDEX|TRIGGER) ${name}\\b`)));
+    expect(before.match(/CREATE TABLE (\w+)/g)?.at(-1)).toBe(`CREATE TABLE ${String(table)}`);
+  });
+
+  it.each(migrationFiles)("%s has lines of at most 100 columns", (file) => {
+    const long = readMigration(file)
+      .split("\n")
+      .filter((line) => [...line].length > 100);
+    expect(long).toEqual([]);
+  });
+});
+
+function commentAbove(statement: string): string {
+  const above = schema.slice(0, schema.indexOf(statement)).trimEnd().split("\n");
+  const comment: string[] = [];
+  for (let line = above.pop(); line?.startsWith("--") === true; line = above.pop())
+    comment.unshift(line.replace(/^-- ?/, ""));
+  return comment.join("\n");
+}
+
+type Value = string | bigint | null | Uint8Array;
+
+/** `column value, …`. Values are integers, NULL, 'text', or hex of a BLOB, shortened by an ellipsis. */
+function readRow(example: string): Map<string, Value> {
+  const row = new Map<string, Value>();
+  const text = example.replace(/\s+/g, " ").trim();
+  for (const [, name = "", literal = ""] of text.matchAll(/(\w+) ('(?:[^']|'')*'|[^, ]+)(?:, |$)/g))
+    row.set(name, readValue(literal));
+  return row;
+}
+
+function readValue(literal: string): Value {
+  if (literal === "NULL") return null;
+  if (literal.startsWith("'")) return literal.slice(1, -1).replaceAll("''", "'");
+  if (/^-?\d+$/.test(literal)) return BigInt(literal);
+  return Buffer.from(literal.replace(/^0x/, "").replace("…", "00"), "hex");
+}
+
+/** Into a copy of the table without triggers, which demand the whole story. */
+function insert(name: string, row: ReadonlyMap<string, Value>): void {
+  const copy = migratedDatabase();
+  for (const { trigger } of copy
+    .prepare("SELECT name AS trigger FROM sqlite_master WHERE type = 'trigger'")
+    .all())
+    copy.exec(`DROP TRIGGER ${String(trigger)}`);
+  const columns = [...row.keys()].join(", ");
+  const places = [...row].map(() => "?").join(", ");
+  copy.prepare(`INSERT INTO ${name} (${columns}) VALUES (${places})`).run(...row.values());
+}
