@@ -6,7 +6,7 @@ import type { Balance } from "../ledger/balance.ts";
 import { listBalances as listOwn } from "../ledger/balance.ts";
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
 
-/** Balances are sorted by asset key, so the key of the last one is the position. */
+/** Balances are sorted by asset key, so the last key is the position. */
 export const balancePage = pageFields(z.tuple([z.string().max(100)]).transform(([asset]) => asset));
 
 export type AssetBalance = {
@@ -16,7 +16,7 @@ export type AssetBalance = {
   pending_balance: string;
 };
 
-/** Every asset of which something is available or pending: USDC first, then by venue and asset. */
+/** Every asset with an available or pending balance: USDC first, then by venue and asset. */
 export async function listBalances(
   db: D1Database,
   userId: string,

@@ -12,7 +12,7 @@ import type { LedgerEntry, LedgerQuery } from "./schemas.ts";
 export type LedgerRequest = z.output<typeof LedgerQuery>;
 export type EntryWire = z.input<typeof LedgerEntry>;
 
-/** The journal has whole milliseconds: from the first one at or after `from` to the last one at or before `to`. */
+/** The journal has whole milliseconds, so `from` is rounded up and `to` down. */
 export function filterOf(query: LedgerRequest): LedgerFilter {
   return {
     account: query.account,
@@ -32,7 +32,7 @@ export function filterOf(query: LedgerRequest): LedgerFilter {
   };
 }
 
-/** The cursor is the entry_id of the last item, so that any integer is a position (contract.md section 4). */
+/** The cursor is the last entry_id. Any integer is a position (docs/contract.md, section 4). */
 export async function listEntries(
   db: D1Database,
   userId: string,

@@ -14,7 +14,7 @@ const COLUMNS = [
   "created_at",
 ] as const satisfies (keyof EntryWire)[];
 
-/** get-ledger as a file (RFC 4180): every matching entry up to the newest one now. No value of it needs quoting. */
+/** get-ledger as CSV (RFC 4180): all matching entries up to the newest. No value needs quotes. */
 export async function statementResponse(
   db: D1Database,
   userId: string,
@@ -23,7 +23,10 @@ export async function statementResponse(
   const errors = (["limit", "last_cursor"] as const).filter((name) => query[name] !== undefined);
   if (errors.length > 0)
     throw invalidRequest(
-      errors.map((name) => ({ path: `query.${name}`, message: "a statement is not paged" })),
+      errors.map((name) => ({
+        path: `query.${name}`,
+        message: "not allowed with a statement, which has no pages",
+      })),
     );
   const statement = await readStatement(db, userId, filterOf(query), {
     header: `${COLUMNS.join(",")}\r\n`,
@@ -41,7 +44,10 @@ export async function statementResponse(
   });
 }
 
-/** A caller who prefers CSV to JSON: by its quality, or named first at the same one (RFC 9110 §12.5.1). */
+/**
+ * Whether the caller prefers CSV to JSON: by its quality value, or by the order if these are equal
+ * (RFC 9110, section 12.5.1).
+ */
 export function wantsStatement(accept: string | null): boolean {
   const ranges = (accept ?? "")
     .toLowerCase()

@@ -1,7 +1,7 @@
 import type { AssetKey } from "../assets/asset.ts";
 import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
 
-/** Native units. `available` can be used. Open quotes and withdrawals in flight reserve `pending`. */
+/** Native units. `pending` is reserved for open quotes and withdrawals in flight. */
 export type Balance = { readonly available: bigint; readonly pending: bigint };
 
 export async function readBalance(

@@ -1,10 +1,10 @@
 /**
- * How the journal spells its reasons and steps: as numbers, since they stand in the table and in most of its indexes,
- * where names would be a third of every transfer.
+ * The reasons and steps of the journal as numbers. Names would take a third of every transfer,
+ * because both columns are part of most indexes.
  */
-import { raw, type Sql } from "../platform/sql.ts";
+import { atom, type Expr } from "../platform/sql.ts";
 
-/** A code is the place in its list, counted from 1. So add at the end only, and never take one out. */
+/** A code is the position in the list, counted from 1. Append only, and never remove one. */
 export const REASONS = [
   "deposit",
   "withdrawal",
@@ -16,7 +16,10 @@ export const REASONS = [
 ] as const;
 export type Reason = (typeof REASONS)[number];
 
-/** What part of a record's life a transfer is: a reserve ends once, so trade and release share the step `end`. */
+/**
+ * Which part of a record's life a transfer is. Trade and release share the step `end`, because a
+ * reserve ends once.
+ */
 const STEPS = ["reserve", "end", "match", "credit", "queue"] as const;
 export type Step = (typeof STEPS)[number];
 
@@ -24,22 +27,22 @@ export function reasonNumber(reason: Reason): number {
   return REASONS.indexOf(reason) + 1;
 }
 
-/** A literal, not a parameter: only then does the planner know that an index of some reasons serves. */
-export function reasonCode(reason: Reason): Sql {
-  return raw(String(reasonNumber(reason)));
+/** A literal and not a parameter, so that SQLite can use a partial index of some reasons. */
+export function reasonCode(reason: Reason): Expr {
+  return atom(String(reasonNumber(reason)));
 }
 
-export function stepCode(step: Step): Sql {
-  return raw(String(STEPS.indexOf(step) + 1));
+export function stepCode(step: Step): Expr {
+  return atom(String(STEPS.indexOf(step) + 1));
 }
 
 export function readReason(code: number): Reason {
   const reason = REASONS[code - 1];
-  if (reason === undefined) throw new RangeError(`no reason of the journal has the code ${code}`);
+  if (reason === undefined) throw new RangeError(`unknown reason code ${code} in the journal`);
   return reason;
 }
 
-/** For reports about a database that may be broken. */
+/** For reports about a journal that may be damaged. */
 export function describeReason(code: number): string {
   return REASONS[code - 1] ?? `reason ${code}`;
 }

@@ -1,10 +1,10 @@
-/** What get-ledger can be asked for, and which entries a filter leaves. */
+/** The filters of get-ledger, the runs that they select, and their conditions in SQL. */
 import { USDC } from "../assets/asset.ts";
+import { type Expr, expr, join, MAX_NATIVE_UNITS, sql, TRUE } from "../platform/sql.ts";
 import { VENUES, type Venue } from "../platform/venues.ts";
-import { join, MAX_NATIVE_UNITS, raw, type Sql, sql } from "../platform/sql.ts";
 import { type Reason, reasonNumber } from "./codes.ts";
-import { COUNTERPARTY_CREDITS, TRANSFER_TYPES } from "./transfer-types.ts";
 import type { AccountKind } from "./post.ts";
+import { COUNTERPARTY_CREDITS, TRANSFER_TYPES } from "./transfer-types.ts";
 
 export type SubAccount = "available" | "pending";
 type Direction = "credit" | "debit";
@@ -15,7 +15,7 @@ export type LedgerFilter = {
   readonly reasons?: readonly Reason[] | undefined;
   readonly usdc?: boolean | undefined;
   readonly venue?: Venue | undefined;
-  /** In canonical form. Without a venue it names the asset of that id on every venue. */
+  /** In canonical form. Without a venue it selects the asset of that id on every venue. */
   readonly assetId?: string | undefined;
   /** A record's UUID, or the `0x` hash of a deposit's transaction. */
   readonly refId?: string | undefined;
@@ -27,8 +27,8 @@ export type LedgerFilter = {
   readonly maxAmount?: bigint | undefined;
 };
 
-/** The movements as their owners see them: one entry for each end that is a sub-account. */
-const ENTRIES = TRANSFER_TYPES.flatMap(([reason, from, to]) => [
+/** The entries of a user that each transfer type makes: one for each end that is a sub-account. */
+const ENTRY_TYPES = TRANSFER_TYPES.flatMap(([reason, from, to]) => [
   ...(isSubAccount(from) ? [{ kind: from, direction: "debit" as const, reason }] : []),
   ...(isSubAccount(to) ? [{ kind: to, direction: "credit" as const, reason }] : []),
 ]);
@@ -37,37 +37,46 @@ function isSubAccount(kind: AccountKind): kind is SubAccount {
   return kind === "available" || kind === "pending";
 }
 
-/** The indexes of a run: `position` has its transfers in order, `amount` by size. */
-export type Order = "position" | "amount";
+/** How the entries of a run are sorted in its index. */
+export type RunOrder = "position" | "amount";
 
-/** One run of entries, and how an index finds it. */
+/** One run (see entry-queries.ts) of each asset, and where its index contains it. */
 type Run = {
-  /** The sub-account that shows them, as credits or as debits. */
+  /** The sub-account that shows the entries, and whether they are its credits or its debits. */
   readonly kind: SubAccount;
   readonly credit: 0 | 1;
   readonly reason: number;
-  /** The sub-account they are found at, as what it receives or as what it gives. */
-  readonly foundAt: SubAccount;
-  readonly incoming: 0 | 1;
+  /** The sub-account whose credits or debits the index contains. */
+  readonly indexedAt: SubAccount;
+  readonly viaCredit: 0 | 1;
 };
 
-/** By amount, a credit that its owner gave is found by its debit, at the other sub-account: one index serves both entries. */
-export function runsOf(filter: LedgerFilter, order: Order): Run[] {
-  return ENTRIES.filter(
+/**
+ * The runs that a filter selects. By amount, a credit that does not come from a counterparty is
+ * found via its debit, on the owner's other sub-account, so that one index row serves both entries.
+ */
+export function runsOf(filter: LedgerFilter, order: RunOrder): Run[] {
+  return ENTRY_TYPES.filter(
     ({ kind, direction, reason }) =>
       (filter.account ?? kind) === kind &&
       (filter.direction ?? direction) === direction &&
       (filter.reasons === undefined || filter.reasons.includes(reason)),
   ).map(({ kind, direction, reason }) => {
     const credit = direction === "credit" ? 1 : 0;
-    const byDebit =
-      order === "amount" && credit === 1 && !COUNTERPARTY_CREDITS.some((name) => name === reason);
-    const foundAt = !byDebit ? kind : kind === "available" ? "pending" : "available";
-    return { kind, credit, reason: reasonNumber(reason), incoming: byDebit ? 0 : credit, foundAt };
+    const fromCounterparty = COUNTERPARTY_CREDITS.some((name) => name === reason);
+    const viaDebit = order === "amount" && credit === 1 && !fromCounterparty;
+    const indexedAt = !viaDebit ? kind : kind === "available" ? "pending" : "available";
+    return {
+      kind,
+      credit,
+      reason: reasonNumber(reason),
+      indexedAt,
+      viaCredit: viaDebit ? 0 : credit,
+    };
   });
 }
 
-/** Filters that contradict each other, or ask for more than any posting moves. */
+/** Whether the conditions contradict each other, or ask for more than any transfer moves. */
 export function selectsNothing(filter: LedgerFilter): boolean {
   const tokenOnly = filter.venue !== undefined || filter.assetId !== undefined;
   if (filter.usdc === true && tokenOnly) return true;
@@ -79,7 +88,7 @@ export function hasAmounts({ minAmount, maxAmount }: LedgerFilter): boolean {
   return minAmount !== undefined || maxAmount !== undefined;
 }
 
-/** The absolute delta's bounds, both included. */
+/** The bounds of the absolute amount, both included. */
 export function amountBounds({ minAmount = 0n, maxAmount = MAX_NATIVE_UNITS }: LedgerFilter): {
   least: bigint;
   most: bigint;
@@ -88,23 +97,21 @@ export function amountBounds({ minAmount = 0n, maxAmount = MAX_NATIVE_UNITS }: L
 }
 
 /** Condition on the transfer `t`. */
-export function amountFits(filter: LedgerFilter): Sql {
-  if (!hasAmounts(filter)) return raw("1");
+export function amountFits(filter: LedgerFilter): Expr {
+  if (!hasAmounts(filter)) return TRUE;
   const { least, most } = amountBounds(filter);
-  return sql`t.amount BETWEEN ${least} AND ${most}`;
+  return expr`t.amount BETWEEN ${least} AND ${most}`;
 }
 
 /** Condition on the account `a`. */
-export function assetFits({ usdc, venue, assetId }: LedgerFilter): Sql {
-  if (usdc === true) return sql`a.asset = ${USDC}`;
+export function assetFits({ usdc, venue, assetId }: LedgerFilter): Expr {
+  if (usdc === true) return expr`a.asset = ${USDC}`;
   if (assetId !== undefined) {
     const venues = venue === undefined ? VENUES : [venue];
-    return sql`a.asset IN (${join(
-      venues.map((name) => sql`${`${name}:${assetId}`}`),
-      ", ",
-    )})`;
+    const keys = venues.map((name) => sql`${`${name}:${assetId}`}`);
+    return expr`a.asset IN (${join(keys, ", ")})`;
   }
-  // ';' follows ':' in ASCII, so this is the range of all keys with the prefix.
-  if (venue !== undefined) return sql`a.asset >= ${`${venue}:`} AND a.asset < ${`${venue};`}`;
-  return usdc === false ? sql`a.asset <> ${USDC}` : raw("1");
+  // The range of all keys with the prefix, because ';' follows ':' in ASCII.
+  if (venue !== undefined) return expr`a.asset >= ${`${venue}:`} AND a.asset < ${`${venue};`}`;
+  return usdc === false ? expr`a.asset <> ${USDC}` : TRUE;
 }

@@ -1,24 +1,24 @@
 /**
- * The ledger as its owner reads it.
+ * Reads a user's ledger entries. A page merges the runs that its filter selects: entry-queries.ts
+ * explains how, and why the length of the journal does not matter.
  *
- * A user's entries lie in *runs*, one per account, side and reason, each sorted in an index of its own. A page merges the
- * runs that the filter leaves, newest first. So a page costs one seek per run and one per item, however long the journal
- * is and whoever else is in it. A filter on amounts tries, in turn, what is cheap for what it finds:
+ * A filter on amounts tries three ways in turn, from the cheapest on:
  *
- * 1. the newest entries, as any page reads them, and more of them while they fit often enough;
- * 2. an index by amount, where each run falls into one run per amount: they are merged, unless they are too many;
- * 3. in growing steps, all that fits, sorted, and the newest runs, scanned, until one of the two ends. Only this reads
- *    entries that it does not show, and only the owner's own; it takes thousands of fitting entries of many amounts, which
- *    are rare among the newest.
+ * 1. Merge the newest entries, as for any page, and merge more as long as enough of them fit.
+ * 2. Merge the runs of an index by amount, one for each amount, unless there are too many.
+ * 3. Alternate with growing limits until one of two reads is complete: sort all entries that fit,
+ *    or scan the newest entries. This is the only way that reads entries it does not return. It
+ *    reads only the user's own, and only if thousands of entries of many amounts fit, but few of
+ *    the newest.
  */
 import type { AssetKey } from "../assets/asset.ts";
 import { all, first, type Sql } from "../platform/sql.ts";
 import { type Reason, readReason } from "./codes.ts";
 import {
   countedEntries,
-  entriesOfAmounts,
   entriesOfRef,
-  firstSince,
+  firstTransferSince,
+  mergedByAmount,
   mergedEntries,
   scannedEntries,
   sortedEntries,
@@ -27,22 +27,6 @@ import { hasAmounts, type LedgerFilter, selectsNothing, type SubAccount } from "
 
 export { NEWEST } from "./entry-queries.ts";
 
-/** Entries that are merged before a filter on amounts turns to its index. */
-const FIRST_WALK = 256;
-/** The walk goes on while it should find the rest within so many times its first length. */
-const LONGEST_WALK = 8;
-/** Runs of one amount that are merged, some 3 µs each. */
-const MOST_AMOUNTS = 1_000;
-type Attempt = { readonly sorted?: number; readonly span: bigint };
-/** The third way's steps: fitting entries sorted, some 0.3 µs each, then transfers whose own entries are scanned, 1 µs each. */
-const ATTEMPTS: readonly Attempt[] = [
-  { sorted: 10_000, span: 16_384n },
-  { sorted: 80_000, span: 65_536n },
-  { sorted: 640_000, span: 131_072n },
-];
-/** When even so many fit: a span that holds D1 for no more than some 0.2 s, though all of it were one user's. */
-const LAST_ATTEMPT: Attempt = { span: 131_072n };
-
 export type EntryRow = {
   readonly entry_id: number;
   readonly account: SubAccount;
@@ -50,109 +34,134 @@ export type EntryRow = {
   /** Signed decimal native units. */
   readonly delta: string;
   readonly reason: Reason;
-  /** A UUID as `hex()` spells it, or a deposit's `0x` transaction hash. */
+  /** A UUID in the form of `hex()`, or a deposit's `0x` transaction hash. */
   readonly ref: string;
   readonly balance_after: string;
   readonly at: number;
 };
-
-export type EntryPage = { readonly rows: readonly EntryRow[]; readonly more: boolean };
-type Wanted = { readonly before: bigint; readonly limit: number };
-/** A row as the database spells it. */
+/** A row as the database returns it. */
 type CodedRow = Omit<EntryRow, "reason"> & { readonly reason: number };
 
-/** Up to `limit` of the user's entries below `before`, newest first, and whether any follow. */
+export type EntryPage = { readonly rows: readonly EntryRow[]; readonly more: boolean };
+type PageRequest = { readonly before: bigint; readonly limit: number };
+
+/** Returns up to `limit` of the user's entries below `before`, newest first. */
 export async function readEntries(
   db: D1Database,
   userId: string,
   filter: LedgerFilter,
-  page: Wanted,
+  { before, limit }: PageRequest,
 ): Promise<EntryPage> {
   if (selectsNothing(filter)) return { rows: [], more: false };
-  const wanted = { before: page.before, limit: page.limit + 1 };
-  const rows = await readWanted(db, userId, filter, wanted);
-  return { rows: rows.slice(0, page.limit).map(withReasonName), more: rows.length > page.limit };
+  // One more than asked for shows whether more follow.
+  const rows = await readRows(db, userId, filter, { before, limit: limit + 1 });
+  return { rows: rows.slice(0, limit).map(withReasonName), more: rows.length > limit };
 }
 
-function readWanted(
+function readRows(
   db: D1Database,
   userId: string,
   filter: LedgerFilter,
-  wanted: Wanted,
+  page: PageRequest,
 ): Promise<CodedRow[]> {
-  if (filter.refId !== undefined) return all(db, entriesOfRef(userId, filter, wanted));
-  if (hasAmounts(filter)) return readByAmount(db, userId, filter, wanted);
-  return all(db, mergedEntries(userId, filter, { before: wanted.before, walk: wanted.limit }));
+  const { refId } = filter;
+  if (refId !== undefined) return all(db, entriesOfRef(userId, { ...filter, refId }, page));
+  if (hasAmounts(filter)) return readByAmount(db, userId, filter, page);
+  return all(db, mergedEntries(userId, filter, page));
 }
+
+/** Runs of one amount that the second way merges, at some 3 µs each. */
+const MAX_AMOUNT_RUNS = 1_000;
 
 async function readByAmount(
   db: D1Database,
   userId: string,
   filter: LedgerFilter,
-  wanted: Wanted,
+  page: PageRequest,
 ): Promise<CodedRow[]> {
-  const rows: CodedRow[] = [];
-  const firstWalk = Math.max(FIRST_WALK, wanted.limit);
-  let { before } = wanted;
-  for (let walk = firstWalk; walk <= LONGEST_WALK * firstWalk;) {
-    const newest = await all<CodedRow & { fits: number; walked: number }>(
-      db,
-      mergedEntries(userId, filter, { before, walk }),
-    );
-    const fitting = newest.filter((row) => row.fits === 1);
-    rows.push(...fitting);
-    const last = newest.at(-1);
-    if (last === undefined || last.walked < walk || rows.length >= wanted.limit) return rows;
-    before = BigInt(last.entry_id);
-    // A quarter more than holds what is missing, should the next ones fit as often; endless when none did.
-    walk = Math.ceil((1.25 * (wanted.limit - rows.length) * walk) / fitting.length);
-  }
-  const rest = { before, limit: wanted.limit - rows.length };
-  return rows.concat(
-    (await readIfSmall(
-      db,
-      entriesOfAmounts(userId, filter, { ...rest, most: MOST_AMOUNTS }),
-      MOST_AMOUNTS,
-    )) ?? (await readInSteps(db, userId, filter, rest)),
-  );
+  const { rows, rest } = await readNewest(db, userId, filter, page);
+  if (rest === undefined) return rows;
+  const byAmount = mergedByAmount(userId, filter, { ...rest, maxRuns: MAX_AMOUNT_RUNS });
+  const merged = await readUnlessMore(db, byAmount, MAX_AMOUNT_RUNS);
+  return rows.concat(merged ?? (await readAlternately(db, userId, filter, rest)));
 }
 
-/** The rows of a query that says how much it found, unless that is more than it may take. */
-async function readIfSmall(
+/** Entries that the first way merges at once, at least. */
+const MIN_MERGE = 256;
+/** The first way continues if it expects to complete the page within this many first merges. */
+const MAX_MERGE_GROWTH = 8;
+/** How much more is merged than needed if entries fit as often as they did so far. */
+const MERGE_MARGIN = 1.25;
+
+/** The first way. `rest` is what the page still lacks, or undefined if it is complete. */
+async function readNewest(
+  db: D1Database,
+  userId: string,
+  filter: LedgerFilter,
+  page: PageRequest,
+): Promise<{ rows: CodedRow[]; rest: PageRequest | undefined }> {
+  const rows: CodedRow[] = [];
+  const firstLimit = Math.max(MIN_MERGE, page.limit);
+  let { before } = page;
+  let limit = firstLimit;
+  while (limit <= MAX_MERGE_GROWTH * firstLimit) {
+    const merged = await all<CodedRow & { fits: number; merged_count: number }>(
+      db,
+      mergedEntries(userId, filter, { before, limit }),
+    );
+    const fitting = merged.filter((row) => row.fits === 1);
+    rows.push(...fitting);
+    const last = merged.at(-1);
+    const ended = last === undefined || last.merged_count < limit;
+    if (ended || rows.length >= page.limit) return { rows, rest: undefined };
+    before = BigInt(last.entry_id);
+    // Infinite if nothing fits, which ends the loop.
+    limit = Math.ceil((MERGE_MARGIN * (page.limit - rows.length) * limit) / fitting.length);
+  }
+  return { rows, rest: { before, limit: page.limit - rows.length } };
+}
+
+/** Reads a query that counts what it found; undefined if that is more than the query's limit. */
+async function readUnlessMore(
   db: D1Database,
   query: Sql,
-  most: number,
+  limit: number,
 ): Promise<CodedRow[] | undefined> {
   const rows = await all<{ readonly size: number } & (CodedRow | { readonly entry_id: null })>(
     db,
     query,
   );
-  if ((rows[0]?.size ?? 0) > most) return undefined;
+  if ((rows[0]?.size ?? 0) > limit) return undefined;
   return rows.filter((row) => row.entry_id !== null);
 }
 
-async function readInSteps(
+/** Entries that are sorted, at some 0.3 µs each, and transfers that are scanned, at 1 µs each. */
+type Attempt = { readonly maxSorted?: number; readonly span: bigint };
+const ATTEMPTS: readonly Attempt[] = [
+  { maxSorted: 10_000, span: 16_384n },
+  { maxSorted: 80_000, span: 65_536n },
+  { maxSorted: 640_000, span: 131_072n },
+];
+/** After these, scans only. One takes D1 at most some 0.2 s, even if one user owns every entry. */
+const LAST_ATTEMPT: Attempt = { span: 131_072n };
+
+/** The third way. */
+async function readAlternately(
   db: D1Database,
   userId: string,
   filter: LedgerFilter,
-  wanted: Wanted,
+  page: PageRequest,
 ): Promise<CodedRow[]> {
   const rows: CodedRow[] = [];
-  const bottom =
-    filter.from === undefined
-      ? 1n
-      : BigInt((await first<{ first: number }>(db, firstSince(filter.from)))?.first ?? 1);
-  let before = wanted.before;
-  for (let attempt = 0; rows.length < wanted.limit && before > 2n * bottom; attempt++) {
-    const { sorted, span } = ATTEMPTS[attempt] ?? LAST_ATTEMPT;
-    const rest = { before, limit: wanted.limit - rows.length };
-    if (sorted !== undefined) {
-      const fitting = await readIfSmall(
-        db,
-        sortedEntries(userId, filter, { ...rest, most: sorted }),
-        sorted,
-      );
-      if (fitting !== undefined) return rows.concat(fitting);
+  const bottom = await firstTransfer(db, filter);
+  let { before } = page;
+  for (let attempt = 0; rows.length < page.limit && before > 2n * bottom; attempt++) {
+    const { maxSorted, span } = ATTEMPTS[attempt] ?? LAST_ATTEMPT;
+    const rest = { before, limit: page.limit - rows.length };
+    if (maxSorted !== undefined) {
+      const query = sortedEntries(userId, filter, { ...rest, maxEntries: maxSorted });
+      const sorted = await readUnlessMore(db, query, maxSorted);
+      if (sorted !== undefined) return rows.concat(sorted);
     }
     const floor = before / 2n > span ? before / 2n - span : 0n;
     rows.push(...(await all<CodedRow>(db, scannedEntries(userId, filter, { ...rest, floor }))));
@@ -161,7 +170,13 @@ async function readInSteps(
   return rows;
 }
 
-/** How many entries a filter without `refId` has below a position, counted up to `most`. */
+async function firstTransfer(db: D1Database, { from }: LedgerFilter): Promise<bigint> {
+  if (from === undefined) return 1n;
+  const found = await first<{ first: number }>(db, firstTransferSince(from));
+  return BigInt(found?.first ?? 1);
+}
+
+/** Counts the entries below a position, up to `most`, for a filter without `refId`. */
 export async function countEntries(
   db: D1Database,
   userId: string,
@@ -169,18 +184,11 @@ export async function countEntries(
   page: { before: bigint; most: number },
 ): Promise<number> {
   if (selectsNothing(filter)) return 0;
-  return (await first<{ entries: number }>(db, countedEntries(userId, filter, page)))?.entries ?? 0;
+  const counted = await first<{ entries: number }>(db, countedEntries(userId, filter, page));
+  return counted?.entries ?? 0;
 }
 
-function withReasonName({
-  entry_id,
-  account,
-  asset,
-  delta,
-  reason,
-  ref,
-  balance_after,
-  at,
-}: CodedRow): EntryRow {
+function withReasonName(row: CodedRow): EntryRow {
+  const { entry_id, account, asset, delta, reason, ref, balance_after, at } = row;
   return { entry_id, account, asset, delta, reason: readReason(reason), ref, balance_after, at };
 }

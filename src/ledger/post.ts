@@ -1,6 +1,7 @@
 /**
- * The only writer of the journal. `post` turns a SELECT over rows that a guard has just stamped into transfers; the
- * triggers of migrations/0001_schema.sql move the balances, and refuse the whole batch where one cannot move.
+ * The only writer of the journal. `post` turns a SELECT of rows that a guard has just stamped into
+ * transfers. The triggers of migrations/0001_schema.sql move the balances, and abort the whole
+ * batch if a balance cannot move.
  */
 import type { Group } from "../platform/commit.ts";
 import {
@@ -18,7 +19,7 @@ import { type Reason, reasonCode, type Step, stepCode } from "./codes.ts";
 
 export type AccountKind = "available" | "pending" | "external" | "fees";
 
-/** Owners of the house accounts, as SQL. A user's account is owned by the 16 bytes of the user id. */
+/** Owners of the house accounts. The owner of a user's account is the 16 bytes of the user id. */
 export const FEES_OWNER: Expr = atom("CAST('fees' AS BLOB)");
 export function externalOwner(chain: string): Expr {
   return atom("CAST(? AS BLOB)", [`external:${chain}`]);
@@ -30,22 +31,26 @@ export type Posting = {
   readonly from: AccountKind;
   readonly to: AccountKind;
   /**
-   * A SELECT naming `from_owner`, `to_owner` (BLOB), `asset` (TEXT), `amount` (INTEGER), `ref` (BLOB) and `line`
-   * (INTEGER). Rows with amount 0 are left out, so that a zero fee writes no entry.
+   * A SELECT of `from_owner`, `to_owner` (BLOB), `asset` (TEXT), `amount` (INTEGER), `ref` (BLOB)
+   * and `line` (INTEGER). Rows with amount 0 are skipped, so that a zero fee writes no transfer.
    */
   readonly source: Sql;
 };
 
-/** Statements that post one transfer per source row. The giving account must exist; the receiving one is made. */
+/**
+ * Statements that post one transfer per source row. The `from` accounts must exist. Missing `to`
+ * accounts are created.
+ */
 export function post(group: Group, posting: Posting): Sql[] {
   return [openAccounts(posting.source, "to_owner", posting.to), transfer(group, posting)];
 }
 
-/** As `post`, for a movement between two accounts that certainly exist, such as the pending and available of a reserve. */
+/** As `post`, between accounts that are known to exist, such as those of a reserve. */
 export function transfer(group: Group, { reason, step, from, to, source }: Posting): Sql {
   // Explicit LEFT JOINs: a missing account must fail on NOT NULL, not drop the row.
   return sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-    SELECT f.account_id, t.account_id, s.amount, ${reasonCode(reason)}, s.ref, ${stepCode(step)}, s.line, ${group.at}
+    SELECT f.account_id, t.account_id, s.amount, ${reasonCode(reason)}, s.ref, ${stepCode(step)},
+      s.line, ${group.at}
     FROM (${source}) s
     LEFT JOIN accounts f ON f.owner = s.from_owner AND f.asset = s.asset AND f.kind = ${from}
     LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = ${to}
@@ -53,7 +58,7 @@ export function transfer(group: Group, { reason, step, from, to, source }: Posti
     ORDER BY s.ref, s.line`;
 }
 
-/** A user gets both sub-accounts at once, so that whoever has funds can also set them aside. */
+/** Creates a user's two sub-accounts together, so that available funds can always be reserved. */
 function openAccounts(source: Sql, owner: "from_owner" | "to_owner", kind: AccountKind): Sql {
   const kinds =
     kind === "available" || kind === "pending"
@@ -61,15 +66,16 @@ function openAccounts(source: Sql, owner: "from_owner" | "to_owner", kind: Accou
       : `SELECT '${kind}' AS kind`;
   return sql`INSERT INTO accounts (owner, asset, kind, balance)
     SELECT DISTINCT s.${raw(owner)}, s.asset, k.kind, 0 FROM (${source}) s, (${raw(kinds)}) k
-    WHERE s.amount <> 0 AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.owner = s.${raw(owner)} AND a.asset = s.asset AND a.kind = k.kind)`;
+    WHERE s.amount <> 0 AND NOT EXISTS (SELECT 1 FROM accounts a
+      WHERE a.owner = s.${raw(owner)} AND a.asset = s.asset AND a.kind = k.kind)`;
 }
 
-/** The house's side of an asset: money that entered from a chain comes from its `external` account. */
+/** Creates the chain's `external` account of an asset, the counterparty of its deposits. */
 export function openExternalAccounts(source: Sql): Sql {
   return openAccounts(source, "from_owner", "external");
 }
 
-/** Condition: the user has at least this much available. An amount above 2^62 never is. */
+/** Condition: the user has at least this much available. Always false above 2^62. */
 export function hasAvailable(userId: string, asset: string, amount: bigint): Expr {
   if (amount > MAX_NATIVE_UNITS) return FALSE;
   return expr`EXISTS (SELECT 1 FROM accounts WHERE owner = ${uuid(userId)} AND asset = ${asset}
@@ -83,10 +89,10 @@ export function availableText(userId: string, asset: Expr): Expr {
 }
 
 /**
- * Condition: all that the owner holds of the asset, plus what they receive, stays within what a balance can hold. Both
- * sub-accounts count, so that a later release always fits too.
+ * Condition: the owner's holdings of the asset plus `amount` stay within the limit of a balance.
+ * Both sub-accounts count, so that a later release always fits.
  */
 export function canReceive(owner: Expr, asset: Expr, amount: Expr): Expr {
-  return expr`coalesce((SELECT sum(a.balance) FROM accounts a WHERE a.owner = ${owner} AND a.asset = ${asset}), 0)
-    <= ${MAX_NATIVE_UNITS} - ${amount}`;
+  return expr`coalesce((SELECT sum(a.balance) FROM accounts a
+    WHERE a.owner = ${owner} AND a.asset = ${asset}), 0) <= ${MAX_NATIVE_UNITS} - ${amount}`;
 }

@@ -43,7 +43,7 @@ async function readNoting(
   const noting = {
     prepare: (text: string) => {
       const way =
-        ["distinct_amounts", "fitting", "found AS"].find((word) => text.includes(word)) ?? "merged";
+        ["amount_runs", "fitting", "found AS"].find((word) => text.includes(word)) ?? "merged";
       if (asked.at(-1) !== way) asked.push(way);
       return db.prepare(text);
     },
@@ -75,7 +75,7 @@ describe("an amount filter finds what lies beyond the newest entries, in pages w
     }
     expect(
       (await readNoting(userId, { minAmount: 6n }, { before: NEWEST, limit: 7 })).asked,
-    ).toEqual(["merged", "distinct_amounts"]);
+    ).toEqual(["merged", "amount_runs"]);
   });
 
   it("when they are many but the entries are not, these are sorted", async () => {
@@ -94,7 +94,7 @@ describe("an amount filter finds what lies beyond the newest entries, in pages w
     }
     expect(
       (await readNoting(userId, { minAmount: 6n }, { before: NEWEST, limit: 7 })).asked,
-    ).toEqual(["merged", "distinct_amounts", "fitting"]);
+    ).toEqual(["merged", "amount_runs", "fitting"]);
   });
 
   it("when both are many, the owner's entries are read in spans, the last of a span and the first of the next too", async () => {
@@ -106,7 +106,7 @@ describe("an amount filter finds what lies beyond the newest entries, in pages w
     const filter = { minAmount: 6n };
     const { rows, asked } = await readNoting(userId, filter, { before: NEWEST, limit: 400 });
     expect(plain(rows)).toEqual(plainModel(mine, filter).slice(0, 400));
-    expect(asked).toEqual(["merged", "distinct_amounts", "fitting", "found AS", "fitting"]);
+    expect(asked).toEqual(["merged", "amount_runs", "fitting", "found AS", "fitting"]);
     expect(plain(await readAll(db, userId, filter, 4_000))).toEqual(plainModel(mine, filter));
   }, 20_000);
 });

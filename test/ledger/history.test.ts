@@ -4,7 +4,7 @@ import { beforeAll, expect, it } from "vitest";
 import { REASONS } from "../../src/ledger/codes.ts";
 import {
   countedEntries,
-  entriesOfAmounts,
+  mergedByAmount,
   entriesOfRef,
   mergedEntries,
   scannedEntries,
@@ -165,10 +165,10 @@ it("combined filters, pages of any size and any user agree with the plain readin
         const expected = plainModel(models[userId] ?? [], filter);
         expect(plain(await readAll(db, userId, filter, limit))).toEqual(expected);
         if (filter.refId !== undefined || selectsNothing(filter)) return;
-        const page = { before: NEWEST, limit: 1_000, most: 1_000 };
+        const page = { before: NEWEST, limit: 1_000, maxRuns: 1_000, maxEntries: 1_000 };
         const ids = (rows: readonly { entry_id: number | null }[]) =>
           rows.flatMap(({ entry_id }) => entry_id ?? []);
-        for (const query of [entriesOfAmounts, sortedEntries, scannedEntries])
+        for (const query of [mergedByAmount, sortedEntries, scannedEntries])
           expect([
             query.name,
             ids(await all(db, query(userId, filter, { ...page, floor: 0n }))),
@@ -238,7 +238,7 @@ it("someone else's entries are never shown, whatever reference is asked for", as
 });
 
 it("every shape of query is answered from an index", async () => {
-  const page = { before: NEWEST, walk: 51 };
+  const page = { before: NEWEST, limit: 51 };
   const shapes: [string, Sql][] = [];
   const filters: LedgerFilter[] = [
     {},
@@ -264,11 +264,11 @@ it("every shape of query is answered from an index", async () => {
       const sized = { ...both, minAmount: 5n };
       shapes.push([
         `amounts ${Object.keys(sized).join("+")}`,
-        entriesOfAmounts(taker, sized, { before: NEWEST, limit: 51, most: 9 }),
+        mergedByAmount(taker, sized, { before: NEWEST, limit: 51, maxRuns: 9 }),
       ]);
       shapes.push([
         `sorted ${Object.keys(sized).join("+")}`,
-        sortedEntries(taker, sized, { before: NEWEST, limit: 51, most: 9 }),
+        sortedEntries(taker, sized, { before: NEWEST, limit: 51, maxEntries: 9 }),
       ]);
       shapes.push([`page ${Object.keys(both).join("+")}`, mergedEntries(taker, both, page)]);
       shapes.push([

@@ -2,9 +2,9 @@ import { expect, it } from "vitest";
 import { balanceQuery, balancesQuery } from "../../src/ledger/balance.ts";
 import {
   countedEntries,
-  entriesOfAmounts,
+  mergedByAmount,
   entriesOfRef,
-  firstSince,
+  firstTransferSince,
   mergedEntries,
   NEWEST,
   scannedEntries,
@@ -19,7 +19,7 @@ const RECORD = "0196f0c2-0000-7000-8000-000000000002";
 const PAGE = { before: NEWEST, limit: 51 };
 const SIZED: LedgerFilter = { minAmount: 5n, maxAmount: 700n };
 
-const page = (filter: LedgerFilter) => mergedEntries(USER, filter, { before: NEWEST, walk: 51 });
+const page = (filter: LedgerFilter) => mergedEntries(USER, filter, PAGE);
 
 const READS: readonly (readonly [string, Sql])[] = [
   ["A page", page({})],
@@ -35,10 +35,10 @@ const READS: readonly (readonly [string, Sql])[] = [
   ["The entries of a record", entriesOfRef(USER, { refId: RECORD }, PAGE)],
   ["The entries of a transaction", entriesOfRef(USER, { refId: `0x${"ab".repeat(32)}` }, PAGE)],
   ["Amounts, first way: the newest entries", page(SIZED)],
-  ["Amounts, second way", entriesOfAmounts(USER, SIZED, { ...PAGE, most: 1_000 })],
-  ["Amounts, third way: sorted", sortedEntries(USER, SIZED, { ...PAGE, most: 10_000 })],
+  ["Amounts, second way", mergedByAmount(USER, SIZED, { ...PAGE, maxRuns: 1_000 })],
+  ["Amounts, third way: sorted", sortedEntries(USER, SIZED, { ...PAGE, maxEntries: 10_000 })],
   ["Amounts, third way: scanned", scannedEntries(USER, SIZED, { ...PAGE, floor: 4_711n })],
-  ["Amounts, third way: the first position", firstSince(1_700_000_000_000)],
+  ["Amounts, third way: the first position", firstTransferSince(1_700_000_000_000)],
   ["The length of a statement", countedEntries(USER, {}, { before: NEWEST, most: 1_000_001 })],
   [
     "The length of a statement by amount",
@@ -47,6 +47,10 @@ const READS: readonly (readonly [string, Sql])[] = [
   ["The balance of an asset", balanceQuery(USER, "usdc")],
   ["A page of balances", balancesQuery(USER, { after: "", limit: 51 })],
 ];
+
+const HEADER = `-- The SQL that each ledger read sends to D1, with its parameters. Written by
+-- queries.node.test.ts. To accept a change: npm run test -- --project node test/ledger -u
+`;
 
 it("every ledger read compiles to the reviewed SQL", async () => {
   const names = new Map<string, string>();
@@ -57,5 +61,5 @@ it("every ledger read compiles to the reviewed SQL", async () => {
     names.set(read.text, name);
     return `-- ${name}\n${printSql(read)}`;
   });
-  await expect(printed.join("\n")).toMatchFileSnapshot("queries.snapshot.sql");
+  await expect([HEADER, ...printed].join("\n")).toMatchFileSnapshot("queries.snapshot.sql");
 });

@@ -1,132 +1,139 @@
+-- The SQL that each ledger read sends to D1, with its parameters. Written by
+-- queries.node.test.ts. To accept a change: npm run test -- --project node test/ledger -u
+
 -- A page
 WITH RECURSIVE
   runs AS MATERIALIZED (
     SELECT a.account_id,
       s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
-      s.value ->> 'incoming' AS incoming,
+      s.value ->> 'viaCredit' AS via_credit,
       iif(
-        s.value ->> 'foundAt' = a.kind,
+        s.value ->> 'indexedAt' = a.kind,
         a.account_id,
         (
           SELECT o.account_id
           FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
         )
-      ) AS found_at
+      ) AS indexed_at
     FROM accounts a INDEXED BY accounts_owner
     CROSS JOIN json_each(?1) s
     WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
   ),
   bounds AS MATERIALIZED (
     SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
-      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debit_below,
-      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credit_below
+      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
+      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
-  walk(entry_id, account_id, found_at, incoming, reason, floor) AS (
-    SELECT 2 * iif(
-      r.incoming,
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_to
-        WHERE t.to_account = r.found_at
-          AND t.reason = r.reason
-          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
-          AND t.transfer_id >= b.floor
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
-      ),
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_from
-        WHERE t.from_account = r.found_at
-          AND t.reason = r.reason
-          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
-          AND t.transfer_id >= b.floor
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
+  merge(entry_id, account_id, indexed_at, via_credit, reason, floor) AS (
+    SELECT 2 * (
+      iif(
+        r.via_credit,
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_to
+          WHERE (t.to_account = r.indexed_at AND t.reason = r.reason)
+            AND (
+              t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
+              AND t.transfer_id >= b.floor
+            )
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        ),
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_from
+          WHERE (t.from_account = r.indexed_at AND t.reason = r.reason)
+            AND (
+              t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
+              AND t.transfer_id >= b.floor
+            )
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        )
       )
     ) + r.credit,
       r.account_id,
-      r.found_at,
-      r.incoming,
+      r.indexed_at,
+      r.via_credit,
       r.reason,
       b.floor
     FROM runs r
     CROSS JOIN bounds b
     UNION ALL
-    SELECT 2 * iif(
-      w.incoming,
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_to
-        WHERE t.to_account = w.found_at
-          AND t.reason = w.reason
-          AND t.transfer_id < w.entry_id >> 1
-          AND t.transfer_id >= w.floor
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
-      ),
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_from
-        WHERE t.from_account = w.found_at
-          AND t.reason = w.reason
-          AND t.transfer_id < w.entry_id >> 1
-          AND t.transfer_id >= w.floor
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
+    SELECT 2 * (
+      iif(
+        p.via_credit,
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_to
+          WHERE (t.to_account = p.indexed_at AND t.reason = p.reason)
+            AND (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor)
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        ),
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_from
+          WHERE (t.from_account = p.indexed_at AND t.reason = p.reason)
+            AND (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor)
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        )
       )
-    ) + (w.entry_id & 1),
-      w.account_id,
-      w.found_at,
-      w.incoming,
-      w.reason,
-      w.floor
-    FROM walk w
-    WHERE w.entry_id IS NOT NULL
+    ) + (p.entry_id & 1),
+      p.account_id,
+      p.indexed_at,
+      p.via_credit,
+      p.reason,
+      p.floor
+    FROM merge p
+    WHERE p.entry_id IS NOT NULL
     ORDER BY 1 DESC
     LIMIT ?6
   ),
-  merged AS MATERIALIZED (SELECT entry_id, account_id FROM walk WHERE entry_id IS NOT NULL)
-SELECT w.entry_id AS entry_id,
+  merged AS MATERIALIZED (SELECT entry_id, account_id FROM merge WHERE entry_id IS NOT NULL)
+SELECT e.entry_id AS entry_id,
   a.kind AS account,
   a.asset,
-  CAST(iif(w.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+  CAST(iif(e.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
   t.reason,
   iif(
     t.reason = 1,
     '0x' || lower(hex(d.transaction_hash)),
     hex(
-      iif(
-        t.reason = 6,
-        coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
-        t.ref
+      (
+        iif(
+          t.reason = 6,
+          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+          t.ref
+        )
       )
     )
   ) AS ref,
-  CAST(iif(w.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+  CAST(iif(e.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
   t.at
-FROM merged w
-CROSS JOIN transfers t ON t.transfer_id = w.entry_id >> 1
-CROSS JOIN accounts a ON a.account_id = w.account_id
+FROM merged e
+CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
+CROSS JOIN accounts a ON a.account_id = e.account_id
 LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
 ORDER BY entry_id DESC
 -- ?1 = [
---   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":3,"incoming":1,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":4,"incoming":1,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":5,"incoming":1,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":2,"incoming":1,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":5,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
 -- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "0"
@@ -136,13 +143,13 @@ ORDER BY entry_id DESC
 
 -- A page of one sub-account: the statement of "A page"
 -- ?1 = [
---   {"kind":"pending","credit":1,"reason":3,"incoming":1,"foundAt":"pending"}
---   {"kind":"pending","credit":1,"reason":4,"incoming":1,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
---   {"kind":"pending","credit":1,"reason":2,"incoming":1,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
 -- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "0"
@@ -152,14 +159,14 @@ ORDER BY entry_id DESC
 
 -- A page of debits: the statement of "A page"
 -- ?1 = [
---   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
 -- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "0"
@@ -169,10 +176,10 @@ ORDER BY entry_id DESC
 
 -- A page of some reasons: the statement of "A page"
 -- ?1 = [
---   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
+--   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
 -- ]
 -- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "0"
@@ -186,129 +193,133 @@ WITH RECURSIVE
     SELECT a.account_id,
       s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
-      s.value ->> 'incoming' AS incoming,
+      s.value ->> 'viaCredit' AS via_credit,
       iif(
-        s.value ->> 'foundAt' = a.kind,
+        s.value ->> 'indexedAt' = a.kind,
         a.account_id,
         (
           SELECT o.account_id
           FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
         )
-      ) AS found_at
+      ) AS indexed_at
     FROM accounts a INDEXED BY accounts_owner
     CROSS JOIN json_each(?1) s
-    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND a.asset = ?3
+    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND (a.asset = ?3)
   ),
   bounds AS MATERIALIZED (
     SELECT max(0, CAST(?4 AS INTEGER)) AS floor,
-      min((CAST(?5 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debit_below,
-      min(CAST(?6 AS INTEGER) >> 1, 4611686018427387904) AS credit_below
+      min((CAST(?5 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
+      min(CAST(?6 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
-  walk(entry_id, account_id, found_at, incoming, reason, floor) AS (
-    SELECT 2 * iif(
-      r.incoming,
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_to
-        WHERE t.to_account = r.found_at
-          AND t.reason = r.reason
-          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
-          AND t.transfer_id >= b.floor
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
-      ),
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_from
-        WHERE t.from_account = r.found_at
-          AND t.reason = r.reason
-          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
-          AND t.transfer_id >= b.floor
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
+  merge(entry_id, account_id, indexed_at, via_credit, reason, floor) AS (
+    SELECT 2 * (
+      iif(
+        r.via_credit,
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_to
+          WHERE (t.to_account = r.indexed_at AND t.reason = r.reason)
+            AND (
+              t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
+              AND t.transfer_id >= b.floor
+            )
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        ),
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_from
+          WHERE (t.from_account = r.indexed_at AND t.reason = r.reason)
+            AND (
+              t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
+              AND t.transfer_id >= b.floor
+            )
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        )
       )
     ) + r.credit,
       r.account_id,
-      r.found_at,
-      r.incoming,
+      r.indexed_at,
+      r.via_credit,
       r.reason,
       b.floor
     FROM runs r
     CROSS JOIN bounds b
     UNION ALL
-    SELECT 2 * iif(
-      w.incoming,
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_to
-        WHERE t.to_account = w.found_at
-          AND t.reason = w.reason
-          AND t.transfer_id < w.entry_id >> 1
-          AND t.transfer_id >= w.floor
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
-      ),
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_from
-        WHERE t.from_account = w.found_at
-          AND t.reason = w.reason
-          AND t.transfer_id < w.entry_id >> 1
-          AND t.transfer_id >= w.floor
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
+    SELECT 2 * (
+      iif(
+        p.via_credit,
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_to
+          WHERE (t.to_account = p.indexed_at AND t.reason = p.reason)
+            AND (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor)
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        ),
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_from
+          WHERE (t.from_account = p.indexed_at AND t.reason = p.reason)
+            AND (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor)
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        )
       )
-    ) + (w.entry_id & 1),
-      w.account_id,
-      w.found_at,
-      w.incoming,
-      w.reason,
-      w.floor
-    FROM walk w
-    WHERE w.entry_id IS NOT NULL
+    ) + (p.entry_id & 1),
+      p.account_id,
+      p.indexed_at,
+      p.via_credit,
+      p.reason,
+      p.floor
+    FROM merge p
+    WHERE p.entry_id IS NOT NULL
     ORDER BY 1 DESC
     LIMIT ?7
   ),
-  merged AS MATERIALIZED (SELECT entry_id, account_id FROM walk WHERE entry_id IS NOT NULL)
-SELECT w.entry_id AS entry_id,
+  merged AS MATERIALIZED (SELECT entry_id, account_id FROM merge WHERE entry_id IS NOT NULL)
+SELECT e.entry_id AS entry_id,
   a.kind AS account,
   a.asset,
-  CAST(iif(w.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+  CAST(iif(e.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
   t.reason,
   iif(
     t.reason = 1,
     '0x' || lower(hex(d.transaction_hash)),
     hex(
-      iif(
-        t.reason = 6,
-        coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
-        t.ref
+      (
+        iif(
+          t.reason = 6,
+          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+          t.ref
+        )
       )
     )
   ) AS ref,
-  CAST(iif(w.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+  CAST(iif(e.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
   t.at
-FROM merged w
-CROSS JOIN transfers t ON t.transfer_id = w.entry_id >> 1
-CROSS JOIN accounts a ON a.account_id = w.account_id
+FROM merged e
+CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
+CROSS JOIN accounts a ON a.account_id = e.account_id
 LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
 ORDER BY entry_id DESC
 -- ?1 = [
---   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":3,"incoming":1,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":4,"incoming":1,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":5,"incoming":1,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":2,"incoming":1,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":5,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
 -- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "usdc"
@@ -318,22 +329,22 @@ ORDER BY entry_id DESC
 -- ?7 = 51
 
 -- Its condition on assets: every token
-a.asset <> ?1
+(a.asset <> ?1)
 -- ?1 = "usdc"
 
 -- Its condition on assets: a venue
-a.asset >= ?1 AND a.asset < ?2
+(a.asset >= ?1 AND a.asset < ?2)
 -- ?1 = "venue_one:"
 -- ?2 = "venue_one;"
 
 -- Its condition on assets: an asset id on any venue
-a.asset IN (?1, ?2, ?3)
+(a.asset IN (?1, ?2, ?3))
 -- ?1 = "venue_one:0x1"
 -- ?2 = "venue_two:0x1"
 -- ?3 = "venue_three:0x1"
 
 -- Its condition on assets: one token
-a.asset IN (?1)
+(a.asset IN (?1))
 -- ?1 = "venue_one:0x1"
 
 -- A page of a period
@@ -342,16 +353,16 @@ WITH RECURSIVE
     SELECT a.account_id,
       s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
-      s.value ->> 'incoming' AS incoming,
+      s.value ->> 'viaCredit' AS via_credit,
       iif(
-        s.value ->> 'foundAt' = a.kind,
+        s.value ->> 'indexedAt' = a.kind,
         a.account_id,
         (
           SELECT o.account_id
           FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
         )
-      ) AS found_at
+      ) AS indexed_at
     FROM accounts a INDEXED BY accounts_owner
     CROSS JOIN json_each(?1) s
     WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
@@ -404,115 +415,119 @@ WITH RECURSIVE
     ) AS floor,
       min(
         (CAST(?6 AS INTEGER) + 1) >> 1, (SELECT position + 1 FROM until_to WHERE stride = 0)
-      ) AS debit_below,
+      ) AS debits_below,
       min(
         CAST(?7 AS INTEGER) >> 1, (SELECT position + 1 FROM until_to WHERE stride = 0)
-      ) AS credit_below
+      ) AS credits_below
   ),
-  walk(entry_id, account_id, found_at, incoming, reason, floor) AS (
-    SELECT 2 * iif(
-      r.incoming,
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_to
-        WHERE t.to_account = r.found_at
-          AND t.reason = r.reason
-          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
-          AND t.transfer_id >= b.floor
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
-      ),
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_from
-        WHERE t.from_account = r.found_at
-          AND t.reason = r.reason
-          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
-          AND t.transfer_id >= b.floor
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
+  merge(entry_id, account_id, indexed_at, via_credit, reason, floor) AS (
+    SELECT 2 * (
+      iif(
+        r.via_credit,
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_to
+          WHERE (t.to_account = r.indexed_at AND t.reason = r.reason)
+            AND (
+              t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
+              AND t.transfer_id >= b.floor
+            )
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        ),
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_from
+          WHERE (t.from_account = r.indexed_at AND t.reason = r.reason)
+            AND (
+              t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
+              AND t.transfer_id >= b.floor
+            )
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        )
       )
     ) + r.credit,
       r.account_id,
-      r.found_at,
-      r.incoming,
+      r.indexed_at,
+      r.via_credit,
       r.reason,
       b.floor
     FROM runs r
     CROSS JOIN bounds b
     UNION ALL
-    SELECT 2 * iif(
-      w.incoming,
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_to
-        WHERE t.to_account = w.found_at
-          AND t.reason = w.reason
-          AND t.transfer_id < w.entry_id >> 1
-          AND t.transfer_id >= w.floor
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
-      ),
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_from
-        WHERE t.from_account = w.found_at
-          AND t.reason = w.reason
-          AND t.transfer_id < w.entry_id >> 1
-          AND t.transfer_id >= w.floor
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
+    SELECT 2 * (
+      iif(
+        p.via_credit,
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_to
+          WHERE (t.to_account = p.indexed_at AND t.reason = p.reason)
+            AND (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor)
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        ),
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_from
+          WHERE (t.from_account = p.indexed_at AND t.reason = p.reason)
+            AND (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor)
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        )
       )
-    ) + (w.entry_id & 1),
-      w.account_id,
-      w.found_at,
-      w.incoming,
-      w.reason,
-      w.floor
-    FROM walk w
-    WHERE w.entry_id IS NOT NULL
+    ) + (p.entry_id & 1),
+      p.account_id,
+      p.indexed_at,
+      p.via_credit,
+      p.reason,
+      p.floor
+    FROM merge p
+    WHERE p.entry_id IS NOT NULL
     ORDER BY 1 DESC
     LIMIT ?8
   ),
-  merged AS MATERIALIZED (SELECT entry_id, account_id FROM walk WHERE entry_id IS NOT NULL)
-SELECT w.entry_id AS entry_id,
+  merged AS MATERIALIZED (SELECT entry_id, account_id FROM merge WHERE entry_id IS NOT NULL)
+SELECT e.entry_id AS entry_id,
   a.kind AS account,
   a.asset,
-  CAST(iif(w.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+  CAST(iif(e.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
   t.reason,
   iif(
     t.reason = 1,
     '0x' || lower(hex(d.transaction_hash)),
     hex(
-      iif(
-        t.reason = 6,
-        coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
-        t.ref
+      (
+        iif(
+          t.reason = 6,
+          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+          t.ref
+        )
       )
     )
   ) AS ref,
-  CAST(iif(w.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+  CAST(iif(e.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
   t.at
-FROM merged w
-CROSS JOIN transfers t ON t.transfer_id = w.entry_id >> 1
-CROSS JOIN accounts a ON a.account_id = w.account_id
+FROM merged e
+CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
+CROSS JOIN accounts a ON a.account_id = e.account_id
 LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
 ORDER BY entry_id DESC
 -- ?1 = [
---   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":3,"incoming":1,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":4,"incoming":1,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":5,"incoming":1,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":2,"incoming":1,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":5,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
 -- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = 1700000000000
@@ -525,73 +540,85 @@ ORDER BY entry_id DESC
 -- The entries of a record
 SELECT *
 FROM (
-  SELECT 2 * t.transfer_id AS entry_id,
+  SELECT (2 * t.transfer_id) AS entry_id,
     a.kind AS account,
     a.asset,
-    CAST(iif(2 * t.transfer_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+    CAST(iif((2 * t.transfer_id) & 1, t.amount, -t.amount) AS TEXT) AS delta,
     t.reason,
     iif(
       t.reason = 1,
       '0x' || lower(hex(d.transaction_hash)),
       hex(
-        iif(
-          t.reason = 6,
-          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
-          t.ref
+        (
+          iif(
+            t.reason = 6,
+            coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+            t.ref
+          )
         )
       )
     ) AS ref,
-    CAST(iif(2 * t.transfer_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+    CAST(iif((2 * t.transfer_id) & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
     t.at
   FROM transfers t INDEXED BY transfers_once
   CROSS JOIN accounts a ON a.account_id = t.from_account
   LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
-  WHERE t.reason <> 1
+  WHERE (
+    t.reason <> 1
     AND t.ref IN (unhex(?1,'-'), (SELECT quote_id FROM matches WHERE match_id = unhex(?2,'-')))
-    AND iif(
-      t.reason = 6,
-      coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
-      t.ref
+    AND (
+      iif(
+        t.reason = 6,
+        coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+        t.ref
+      )
     ) = unhex(?3,'-')
+  )
     AND a.owner = unhex(?4,'-')
     AND 1
-    AND 2 * t.transfer_id < CAST(?5 AS INTEGER)
+    AND (2 * t.transfer_id) < CAST(?5 AS INTEGER)
     AND (a.kind, t.reason) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?6))
     AND t.at >= ?7
     AND t.at <= ?8
     AND 1
   UNION ALL
-  SELECT 2 * t.transfer_id + 1 AS entry_id,
+  SELECT (2 * t.transfer_id + 1) AS entry_id,
     a.kind AS account,
     a.asset,
-    CAST(iif(2 * t.transfer_id + 1 & 1, t.amount, -t.amount) AS TEXT) AS delta,
+    CAST(iif((2 * t.transfer_id + 1) & 1, t.amount, -t.amount) AS TEXT) AS delta,
     t.reason,
     iif(
       t.reason = 1,
       '0x' || lower(hex(d.transaction_hash)),
       hex(
-        iif(
-          t.reason = 6,
-          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
-          t.ref
+        (
+          iif(
+            t.reason = 6,
+            coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+            t.ref
+          )
         )
       )
     ) AS ref,
-    CAST(iif(2 * t.transfer_id + 1 & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+    CAST(iif((2 * t.transfer_id + 1) & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
     t.at
   FROM transfers t INDEXED BY transfers_once
   CROSS JOIN accounts a ON a.account_id = t.to_account
   LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
-  WHERE t.reason <> 1
+  WHERE (
+    t.reason <> 1
     AND t.ref IN (unhex(?9,'-'), (SELECT quote_id FROM matches WHERE match_id = unhex(?10,'-')))
-    AND iif(
-      t.reason = 6,
-      coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
-      t.ref
+    AND (
+      iif(
+        t.reason = 6,
+        coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+        t.ref
+      )
     ) = unhex(?11,'-')
+  )
     AND a.owner = unhex(?12,'-')
     AND 1
-    AND 2 * t.transfer_id + 1 < CAST(?13 AS INTEGER)
+    AND (2 * t.transfer_id + 1) < CAST(?13 AS INTEGER)
     AND (a.kind, t.reason) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?14))
     AND t.at >= ?15
     AND t.at <= ?16
@@ -636,71 +663,79 @@ LIMIT ?17
 -- The entries of a transaction
 SELECT *
 FROM (
-  SELECT 2 * t.transfer_id AS entry_id,
+  SELECT (2 * t.transfer_id) AS entry_id,
     a.kind AS account,
     a.asset,
-    CAST(iif(2 * t.transfer_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+    CAST(iif((2 * t.transfer_id) & 1, t.amount, -t.amount) AS TEXT) AS delta,
     t.reason,
     iif(
       t.reason = 1,
       '0x' || lower(hex(d.transaction_hash)),
       hex(
-        iif(
-          t.reason = 6,
-          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
-          t.ref
+        (
+          iif(
+            t.reason = 6,
+            coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+            t.ref
+          )
         )
       )
     ) AS ref,
-    CAST(iif(2 * t.transfer_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+    CAST(iif((2 * t.transfer_id) & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
     t.at
   FROM transfers t INDEXED BY transfers_once
   CROSS JOIN accounts a ON a.account_id = t.from_account
   LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
-  WHERE t.reason = 1
+  WHERE (
+    t.reason = 1
     AND t.ref IN (
       SELECT deposit_id
       FROM deposits INDEXED BY deposits_hash
       WHERE transaction_hash = unhex(?1) AND user_id = unhex(?2,'-')
     )
+  )
     AND a.owner = unhex(?3,'-')
     AND 1
-    AND 2 * t.transfer_id < CAST(?4 AS INTEGER)
+    AND (2 * t.transfer_id) < CAST(?4 AS INTEGER)
     AND (a.kind, t.reason) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?5))
     AND t.at >= ?6
     AND t.at <= ?7
     AND 1
   UNION ALL
-  SELECT 2 * t.transfer_id + 1 AS entry_id,
+  SELECT (2 * t.transfer_id + 1) AS entry_id,
     a.kind AS account,
     a.asset,
-    CAST(iif(2 * t.transfer_id + 1 & 1, t.amount, -t.amount) AS TEXT) AS delta,
+    CAST(iif((2 * t.transfer_id + 1) & 1, t.amount, -t.amount) AS TEXT) AS delta,
     t.reason,
     iif(
       t.reason = 1,
       '0x' || lower(hex(d.transaction_hash)),
       hex(
-        iif(
-          t.reason = 6,
-          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
-          t.ref
+        (
+          iif(
+            t.reason = 6,
+            coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+            t.ref
+          )
         )
       )
     ) AS ref,
-    CAST(iif(2 * t.transfer_id + 1 & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+    CAST(iif((2 * t.transfer_id + 1) & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
     t.at
   FROM transfers t INDEXED BY transfers_once
   CROSS JOIN accounts a ON a.account_id = t.to_account
   LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
-  WHERE t.reason = 1
+  WHERE (
+    t.reason = 1
     AND t.ref IN (
       SELECT deposit_id
       FROM deposits INDEXED BY deposits_hash
       WHERE transaction_hash = unhex(?8) AND user_id = unhex(?9,'-')
     )
+  )
     AND a.owner = unhex(?10,'-')
     AND 1
-    AND 2 * t.transfer_id + 1 < CAST(?11 AS INTEGER)
+    AND (2 * t.transfer_id + 1) < CAST(?11 AS INTEGER)
     AND (a.kind, t.reason) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?12))
     AND t.at >= ?13
     AND t.at <= ?14
@@ -746,133 +781,137 @@ WITH RECURSIVE
     SELECT a.account_id,
       s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
-      s.value ->> 'incoming' AS incoming,
+      s.value ->> 'viaCredit' AS via_credit,
       iif(
-        s.value ->> 'foundAt' = a.kind,
+        s.value ->> 'indexedAt' = a.kind,
         a.account_id,
         (
           SELECT o.account_id
           FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
         )
-      ) AS found_at
+      ) AS indexed_at
     FROM accounts a INDEXED BY accounts_owner
     CROSS JOIN json_each(?1) s
     WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
   ),
   bounds AS MATERIALIZED (
     SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
-      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debit_below,
-      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credit_below
+      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
+      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
-  walk(entry_id, account_id, found_at, incoming, reason, floor) AS (
-    SELECT 2 * iif(
-      r.incoming,
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_to
-        WHERE t.to_account = r.found_at
-          AND t.reason = r.reason
-          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
-          AND t.transfer_id >= b.floor
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
-      ),
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_from
-        WHERE t.from_account = r.found_at
-          AND t.reason = r.reason
-          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
-          AND t.transfer_id >= b.floor
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
+  merge(entry_id, account_id, indexed_at, via_credit, reason, floor) AS (
+    SELECT 2 * (
+      iif(
+        r.via_credit,
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_to
+          WHERE (t.to_account = r.indexed_at AND t.reason = r.reason)
+            AND (
+              t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
+              AND t.transfer_id >= b.floor
+            )
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        ),
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_from
+          WHERE (t.from_account = r.indexed_at AND t.reason = r.reason)
+            AND (
+              t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
+              AND t.transfer_id >= b.floor
+            )
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        )
       )
     ) + r.credit,
       r.account_id,
-      r.found_at,
-      r.incoming,
+      r.indexed_at,
+      r.via_credit,
       r.reason,
       b.floor
     FROM runs r
     CROSS JOIN bounds b
     UNION ALL
-    SELECT 2 * iif(
-      w.incoming,
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_to
-        WHERE t.to_account = w.found_at
-          AND t.reason = w.reason
-          AND t.transfer_id < w.entry_id >> 1
-          AND t.transfer_id >= w.floor
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
-      ),
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_from
-        WHERE t.from_account = w.found_at
-          AND t.reason = w.reason
-          AND t.transfer_id < w.entry_id >> 1
-          AND t.transfer_id >= w.floor
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
+    SELECT 2 * (
+      iif(
+        p.via_credit,
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_to
+          WHERE (t.to_account = p.indexed_at AND t.reason = p.reason)
+            AND (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor)
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        ),
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_from
+          WHERE (t.from_account = p.indexed_at AND t.reason = p.reason)
+            AND (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor)
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        )
       )
-    ) + (w.entry_id & 1),
-      w.account_id,
-      w.found_at,
-      w.incoming,
-      w.reason,
-      w.floor
-    FROM walk w
-    WHERE w.entry_id IS NOT NULL
+    ) + (p.entry_id & 1),
+      p.account_id,
+      p.indexed_at,
+      p.via_credit,
+      p.reason,
+      p.floor
+    FROM merge p
+    WHERE p.entry_id IS NOT NULL
     ORDER BY 1 DESC
     LIMIT ?6
   ),
-  merged AS MATERIALIZED (SELECT entry_id, account_id FROM walk WHERE entry_id IS NOT NULL)
-SELECT w.entry_id AS entry_id,
+  merged AS MATERIALIZED (SELECT entry_id, account_id FROM merge WHERE entry_id IS NOT NULL)
+SELECT e.entry_id AS entry_id,
   a.kind AS account,
   a.asset,
-  CAST(iif(w.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+  CAST(iif(e.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
   t.reason,
   iif(
     t.reason = 1,
     '0x' || lower(hex(d.transaction_hash)),
     hex(
-      iif(
-        t.reason = 6,
-        coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
-        t.ref
+      (
+        iif(
+          t.reason = 6,
+          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+          t.ref
+        )
       )
     )
   ) AS ref,
-  CAST(iif(w.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+  CAST(iif(e.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
   t.at,
-  t.amount BETWEEN CAST(?7 AS INTEGER) AND CAST(?8 AS INTEGER) AS fits,
-  (SELECT count(*) FROM merged) AS walked
-FROM merged w
-CROSS JOIN transfers t ON t.transfer_id = w.entry_id >> 1
-CROSS JOIN accounts a ON a.account_id = w.account_id
+  (t.amount BETWEEN CAST(?7 AS INTEGER) AND CAST(?8 AS INTEGER)) AS fits,
+  (SELECT count(*) FROM merged) AS merged_count
+FROM merged e
+CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
+CROSS JOIN accounts a ON a.account_id = e.account_id
 LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
-WHERE t.amount BETWEEN CAST(?9 AS INTEGER) AND CAST(?10 AS INTEGER)
-  OR w.entry_id = (SELECT min(entry_id) FROM merged)
+WHERE (t.amount BETWEEN CAST(?9 AS INTEGER) AND CAST(?10 AS INTEGER))
+  OR e.entry_id = (SELECT min(entry_id) FROM merged)
 ORDER BY entry_id DESC
 -- ?1 = [
---   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":3,"incoming":1,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":4,"incoming":1,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":5,"incoming":1,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":2,"incoming":1,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":5,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
 -- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "0"
@@ -890,207 +929,211 @@ WITH RECURSIVE
     SELECT a.account_id,
       s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
-      s.value ->> 'incoming' AS incoming,
+      s.value ->> 'viaCredit' AS via_credit,
       iif(
-        s.value ->> 'foundAt' = a.kind,
+        s.value ->> 'indexedAt' = a.kind,
         a.account_id,
         (
           SELECT o.account_id
           FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
         )
-      ) AS found_at
+      ) AS indexed_at
     FROM accounts a INDEXED BY accounts_owner
     CROSS JOIN json_each(?1) s
     WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
   ),
   bounds AS MATERIALIZED (
     SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
-      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debit_below,
-      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credit_below
+      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
+      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
-  distinct_amounts(account_id, found_at, incoming, credit, reason, amount) AS (
+  amounts(account_id, indexed_at, via_credit, credit, reason, amount) AS (
     SELECT r.account_id,
-      r.found_at,
-      r.incoming,
+      r.indexed_at,
+      r.via_credit,
       r.credit,
       r.reason,
-      iif(
-        r.incoming,
-        (
-          SELECT t.amount
-          FROM transfers t INDEXED BY transfers_to_amount
-          WHERE t.to_account = r.found_at
-            AND t.reason = r.reason
-            AND t.reason IN (1, 6)
-            AND t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER)
-          ORDER BY t.amount
-          LIMIT 1
-        ),
-        (
-          SELECT t.amount
-          FROM transfers t INDEXED BY transfers_from_amount
-          WHERE t.from_account = r.found_at
-            AND t.reason = r.reason
-            AND t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER)
-          ORDER BY t.amount
-          LIMIT 1
+      (
+        iif(
+          r.via_credit,
+          (
+            SELECT t.amount
+            FROM transfers t INDEXED BY transfers_to_amount
+            WHERE ((t.to_account = r.indexed_at AND t.reason = r.reason) AND t.reason IN (1, 6))
+              AND (t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER))
+            ORDER BY t.amount
+            LIMIT 1
+          ),
+          (
+            SELECT t.amount
+            FROM transfers t INDEXED BY transfers_from_amount
+            WHERE (t.from_account = r.indexed_at AND t.reason = r.reason)
+              AND (t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER))
+            ORDER BY t.amount
+            LIMIT 1
+          )
         )
       )
     FROM runs r
     UNION ALL
-    SELECT s.account_id,
-      s.found_at,
-      s.incoming,
-      s.credit,
-      s.reason,
+    SELECT p.account_id,
+      p.indexed_at,
+      p.via_credit,
+      p.credit,
+      p.reason,
+      (
+        iif(
+          p.via_credit,
+          (
+            SELECT t.amount
+            FROM transfers t INDEXED BY transfers_to_amount
+            WHERE ((t.to_account = p.indexed_at AND t.reason = p.reason) AND t.reason IN (1, 6))
+              AND (t.amount > p.amount AND t.amount <= CAST(?10 AS INTEGER))
+            ORDER BY t.amount
+            LIMIT 1
+          ),
+          (
+            SELECT t.amount
+            FROM transfers t INDEXED BY transfers_from_amount
+            WHERE (t.from_account = p.indexed_at AND t.reason = p.reason)
+              AND (t.amount > p.amount AND t.amount <= CAST(?11 AS INTEGER))
+            ORDER BY t.amount
+            LIMIT 1
+          )
+        )
+      )
+    FROM amounts p
+    WHERE p.amount IS NOT NULL
+    LIMIT (SELECT count(*) FROM runs) + ?12
+  ),
+  amount_runs AS MATERIALIZED (SELECT * FROM amounts WHERE amount IS NOT NULL),
+  counted AS MATERIALIZED (SELECT count(*) AS size FROM amount_runs),
+  mergeable AS MATERIALIZED (SELECT * FROM amount_runs WHERE (SELECT size FROM counted) <= ?13),
+  merge(entry_id, account_id, indexed_at, via_credit, reason, amount, floor) AS (
+    SELECT 2 * (
       iif(
-        s.incoming,
+        r.via_credit,
         (
-          SELECT t.amount
+          SELECT t.transfer_id
           FROM transfers t INDEXED BY transfers_to_amount
-          WHERE t.to_account = s.found_at
-            AND t.reason = s.reason
-            AND t.reason IN (1, 6)
-            AND t.amount > s.amount
-            AND t.amount <= CAST(?10 AS INTEGER)
-          ORDER BY t.amount
+          WHERE ((t.to_account = r.indexed_at AND t.reason = r.reason) AND t.reason IN (1, 6))
+            AND (
+              (
+                t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
+                AND t.transfer_id >= b.floor
+              )
+              AND t.amount = r.amount
+            )
+          ORDER BY t.transfer_id DESC
           LIMIT 1
         ),
         (
-          SELECT t.amount
+          SELECT t.transfer_id
           FROM transfers t INDEXED BY transfers_from_amount
-          WHERE t.from_account = s.found_at
-            AND t.reason = s.reason
-            AND t.amount > s.amount
-            AND t.amount <= CAST(?11 AS INTEGER)
-          ORDER BY t.amount
+          WHERE (t.from_account = r.indexed_at AND t.reason = r.reason)
+            AND (
+              (
+                t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
+                AND t.transfer_id >= b.floor
+              )
+              AND t.amount = r.amount
+            )
+          ORDER BY t.transfer_id DESC
           LIMIT 1
         )
       )
-    FROM distinct_amounts s
-    WHERE s.amount IS NOT NULL
-    LIMIT (SELECT count(*) FROM runs) + ?12
-  ),
-  amounts AS MATERIALIZED (SELECT * FROM distinct_amounts WHERE amount IS NOT NULL),
-  counted AS MATERIALIZED (SELECT count(*) AS size FROM amounts),
-  small AS MATERIALIZED (SELECT * FROM amounts WHERE (SELECT size FROM counted) <= ?13),
-  walk(entry_id, account_id, found_at, incoming, reason, amount, floor) AS (
-    SELECT 2 * iif(
-      r.incoming,
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_to_amount
-        WHERE t.to_account = r.found_at
-          AND t.reason = r.reason
-          AND t.reason IN (1, 6)
-          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
-          AND t.transfer_id >= b.floor
-          AND t.amount = r.amount
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
-      ),
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_from_amount
-        WHERE t.from_account = r.found_at
-          AND t.reason = r.reason
-          AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
-          AND t.transfer_id >= b.floor
-          AND t.amount = r.amount
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
-      )
     ) + r.credit,
       r.account_id,
-      r.found_at,
-      r.incoming,
+      r.indexed_at,
+      r.via_credit,
       r.reason,
       r.amount,
       b.floor
-    FROM small r
+    FROM mergeable r
     CROSS JOIN bounds b
     UNION ALL
-    SELECT 2 * iif(
-      w.incoming,
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_to_amount
-        WHERE t.to_account = w.found_at
-          AND t.reason = w.reason
-          AND t.reason IN (1, 6)
-          AND t.transfer_id < w.entry_id >> 1
-          AND t.transfer_id >= w.floor
-          AND t.amount = w.amount
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
-      ),
-      (
-        SELECT t.transfer_id
-        FROM transfers t INDEXED BY transfers_from_amount
-        WHERE t.from_account = w.found_at
-          AND t.reason = w.reason
-          AND t.transfer_id < w.entry_id >> 1
-          AND t.transfer_id >= w.floor
-          AND t.amount = w.amount
-        ORDER BY t.transfer_id DESC
-        LIMIT 1
+    SELECT 2 * (
+      iif(
+        p.via_credit,
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_to_amount
+          WHERE ((t.to_account = p.indexed_at AND t.reason = p.reason) AND t.reason IN (1, 6))
+            AND (
+              (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor) AND t.amount = p.amount
+            )
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        ),
+        (
+          SELECT t.transfer_id
+          FROM transfers t INDEXED BY transfers_from_amount
+          WHERE (t.from_account = p.indexed_at AND t.reason = p.reason)
+            AND (
+              (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor) AND t.amount = p.amount
+            )
+          ORDER BY t.transfer_id DESC
+          LIMIT 1
+        )
       )
-    ) + (w.entry_id & 1),
-      w.account_id,
-      w.found_at,
-      w.incoming,
-      w.reason,
-      w.amount,
-      w.floor
-    FROM walk w
-    WHERE w.entry_id IS NOT NULL
+    ) + (p.entry_id & 1),
+      p.account_id,
+      p.indexed_at,
+      p.via_credit,
+      p.reason,
+      p.amount,
+      p.floor
+    FROM merge p
+    WHERE p.entry_id IS NOT NULL
     ORDER BY 1 DESC
     LIMIT ?14
   ),
-  merged AS MATERIALIZED (SELECT entry_id, account_id FROM walk WHERE entry_id IS NOT NULL)
+  merged AS MATERIALIZED (SELECT entry_id, account_id FROM merge WHERE entry_id IS NOT NULL)
 SELECT counted.size, e.*
 FROM counted
 LEFT JOIN (
-  SELECT w.entry_id AS entry_id,
+  SELECT e.entry_id AS entry_id,
     a.kind AS account,
     a.asset,
-    CAST(iif(w.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+    CAST(iif(e.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
     t.reason,
     iif(
       t.reason = 1,
       '0x' || lower(hex(d.transaction_hash)),
       hex(
-        iif(
-          t.reason = 6,
-          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
-          t.ref
+        (
+          iif(
+            t.reason = 6,
+            coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+            t.ref
+          )
         )
       )
     ) AS ref,
-    CAST(iif(w.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+    CAST(iif(e.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
     t.at
-  FROM merged w
-  CROSS JOIN transfers t ON t.transfer_id = w.entry_id >> 1
-  CROSS JOIN accounts a ON a.account_id = w.account_id
+  FROM merged e
+  CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
+  CROSS JOIN accounts a ON a.account_id = e.account_id
   LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
 ) e ON 1
 ORDER BY e.entry_id DESC
 -- ?1 = [
---   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":3,"incoming":0,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":4,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":5,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":2,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"available","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":5,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
 -- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "0"
@@ -1112,24 +1155,24 @@ WITH RECURSIVE
     SELECT a.account_id,
       s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
-      s.value ->> 'incoming' AS incoming,
+      s.value ->> 'viaCredit' AS via_credit,
       iif(
-        s.value ->> 'foundAt' = a.kind,
+        s.value ->> 'indexedAt' = a.kind,
         a.account_id,
         (
           SELECT o.account_id
           FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
         )
-      ) AS found_at
+      ) AS indexed_at
     FROM accounts a INDEXED BY accounts_owner
     CROSS JOIN json_each(?1) s
     WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
   ),
   bounds AS MATERIALIZED (
     SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
-      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debit_below,
-      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credit_below
+      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
+      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
   fitting AS MATERIALIZED (
     SELECT *
@@ -1138,20 +1181,17 @@ WITH RECURSIVE
       FROM bounds b
       CROSS JOIN runs r
       CROSS JOIN transfers t INDEXED BY transfers_from_amount
-      WHERE NOT r.incoming
-        AND t.from_account = r.found_at
-        AND t.reason = r.reason
-        AND t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER)
+      WHERE NOT r.via_credit
+        AND (t.from_account = r.indexed_at AND t.reason = r.reason)
+        AND (t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER))
       UNION ALL
       SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
       FROM bounds b
       CROSS JOIN runs r
       CROSS JOIN transfers t INDEXED BY transfers_to_amount
-      WHERE r.incoming
-        AND t.to_account = r.found_at
-        AND t.reason = r.reason
-        AND t.reason IN (1, 6)
-        AND t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER)
+      WHERE r.via_credit
+        AND ((t.to_account = r.indexed_at AND t.reason = r.reason) AND t.reason IN (1, 6))
+        AND (t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER))
     )
     LIMIT ?10
   ),
@@ -1161,52 +1201,54 @@ WITH RECURSIVE
     FROM bounds b
     CROSS JOIN fitting f
     WHERE f.entry_id >> 1 >= b.floor
-      AND f.entry_id >> 1 < iif(f.entry_id & 1, b.credit_below, b.debit_below)
+      AND f.entry_id >> 1 < iif(f.entry_id & 1, b.credits_below, b.debits_below)
     ORDER BY f.entry_id DESC
     LIMIT ?11
   )
 SELECT counted.size, e.*
 FROM counted
 LEFT JOIN (
-  SELECT w.entry_id AS entry_id,
+  SELECT e.entry_id AS entry_id,
     a.kind AS account,
     a.asset,
-    CAST(iif(w.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+    CAST(iif(e.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
     t.reason,
     iif(
       t.reason = 1,
       '0x' || lower(hex(d.transaction_hash)),
       hex(
-        iif(
-          t.reason = 6,
-          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
-          t.ref
+        (
+          iif(
+            t.reason = 6,
+            coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+            t.ref
+          )
         )
       )
     ) AS ref,
-    CAST(iif(w.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+    CAST(iif(e.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
     t.at
-  FROM found w
-  CROSS JOIN transfers t ON t.transfer_id = w.entry_id >> 1
-  CROSS JOIN accounts a ON a.account_id = w.account_id
+  FROM found e
+  CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
+  CROSS JOIN accounts a ON a.account_id = e.account_id
   LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
 ) e ON 1
 ORDER BY e.entry_id DESC
 -- ?1 = [
---   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":3,"incoming":0,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":4,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":5,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":2,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"available","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":5,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
 -- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "0"
@@ -1225,24 +1267,24 @@ WITH RECURSIVE
     SELECT a.account_id,
       s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
-      s.value ->> 'incoming' AS incoming,
+      s.value ->> 'viaCredit' AS via_credit,
       iif(
-        s.value ->> 'foundAt' = a.kind,
+        s.value ->> 'indexedAt' = a.kind,
         a.account_id,
         (
           SELECT o.account_id
           FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
         )
-      ) AS found_at
+      ) AS indexed_at
     FROM accounts a INDEXED BY accounts_owner
     CROSS JOIN json_each(?1) s
     WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
   ),
   bounds AS MATERIALIZED (
     SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
-      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debit_below,
-      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credit_below
+      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
+      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
   found AS MATERIALIZED (
     SELECT entry_id, account_id
@@ -1251,65 +1293,73 @@ WITH RECURSIVE
       FROM bounds b
       CROSS JOIN runs r
       CROSS JOIN transfers t INDEXED BY transfers_from
-      WHERE NOT r.incoming
-        AND t.from_account = r.found_at
-        AND t.reason = r.reason
-        AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
-        AND t.transfer_id >= b.floor
-        AND t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER)
+      WHERE NOT r.via_credit
+        AND (t.from_account = r.indexed_at AND t.reason = r.reason)
+        AND (
+          (
+            t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
+            AND t.transfer_id >= b.floor
+          )
+          AND (t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER))
+        )
       UNION ALL
       SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
       FROM bounds b
       CROSS JOIN runs r
       CROSS JOIN transfers t INDEXED BY transfers_to
-      WHERE r.incoming
-        AND t.to_account = r.found_at
-        AND t.reason = r.reason
-        AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
-        AND t.transfer_id >= b.floor
-        AND t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER)
+      WHERE r.via_credit
+        AND (t.to_account = r.indexed_at AND t.reason = r.reason)
+        AND (
+          (
+            t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
+            AND t.transfer_id >= b.floor
+          )
+          AND (t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER))
+        )
     )
     ORDER BY entry_id DESC
     LIMIT ?10
   )
-SELECT w.entry_id AS entry_id,
+SELECT e.entry_id AS entry_id,
   a.kind AS account,
   a.asset,
-  CAST(iif(w.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
+  CAST(iif(e.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
   t.reason,
   iif(
     t.reason = 1,
     '0x' || lower(hex(d.transaction_hash)),
     hex(
-      iif(
-        t.reason = 6,
-        coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
-        t.ref
+      (
+        iif(
+          t.reason = 6,
+          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
+          t.ref
+        )
       )
     )
   ) AS ref,
-  CAST(iif(w.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
+  CAST(iif(e.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
   t.at
-FROM found w
-CROSS JOIN transfers t ON t.transfer_id = w.entry_id >> 1
-CROSS JOIN accounts a ON a.account_id = w.account_id
+FROM found e
+CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
+CROSS JOIN accounts a ON a.account_id = e.account_id
 LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
 ORDER BY entry_id DESC
 -- ?1 = [
---   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":3,"incoming":1,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":4,"incoming":1,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":5,"incoming":1,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":2,"incoming":1,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":5,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
 -- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "4711"
@@ -1355,24 +1405,24 @@ WITH RECURSIVE
     SELECT a.account_id,
       s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
-      s.value ->> 'incoming' AS incoming,
+      s.value ->> 'viaCredit' AS via_credit,
       iif(
-        s.value ->> 'foundAt' = a.kind,
+        s.value ->> 'indexedAt' = a.kind,
         a.account_id,
         (
           SELECT o.account_id
           FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
         )
-      ) AS found_at
+      ) AS indexed_at
     FROM accounts a INDEXED BY accounts_owner
     CROSS JOIN json_each(?1) s
     WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
   ),
   bounds AS MATERIALIZED (
     SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
-      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debit_below,
-      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credit_below
+      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
+      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   )
 SELECT count(*) AS entries
 FROM (
@@ -1382,41 +1432,47 @@ FROM (
     FROM bounds b
     CROSS JOIN runs r
     CROSS JOIN transfers t INDEXED BY transfers_from
-    WHERE NOT r.incoming
-      AND t.from_account = r.found_at
-      AND t.reason = r.reason
-      AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
-      AND t.transfer_id >= b.floor
-      AND 1
+    WHERE NOT r.via_credit
+      AND (t.from_account = r.indexed_at AND t.reason = r.reason)
+      AND (
+        (
+          t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
+          AND t.transfer_id >= b.floor
+        )
+        AND 1
+      )
     UNION ALL
     SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
     FROM bounds b
     CROSS JOIN runs r
     CROSS JOIN transfers t INDEXED BY transfers_to
-    WHERE r.incoming
-      AND t.to_account = r.found_at
-      AND t.reason = r.reason
-      AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
-      AND t.transfer_id >= b.floor
-      AND 1
+    WHERE r.via_credit
+      AND (t.to_account = r.indexed_at AND t.reason = r.reason)
+      AND (
+        (
+          t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
+          AND t.transfer_id >= b.floor
+        )
+        AND 1
+      )
   )
   LIMIT ?6
 )
 -- ?1 = [
---   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":3,"incoming":1,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":4,"incoming":1,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":5,"incoming":1,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":2,"incoming":1,"foundAt":"pending"}
---   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":5,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
 -- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "0"
@@ -1430,24 +1486,24 @@ WITH RECURSIVE
     SELECT a.account_id,
       s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
-      s.value ->> 'incoming' AS incoming,
+      s.value ->> 'viaCredit' AS via_credit,
       iif(
-        s.value ->> 'foundAt' = a.kind,
+        s.value ->> 'indexedAt' = a.kind,
         a.account_id,
         (
           SELECT o.account_id
           FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'foundAt'
+          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
         )
-      ) AS found_at
+      ) AS indexed_at
     FROM accounts a INDEXED BY accounts_owner
     CROSS JOIN json_each(?1) s
     WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
   ),
   bounds AS MATERIALIZED (
     SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
-      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debit_below,
-      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credit_below
+      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
+      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   )
 SELECT count(*) AS entries
 FROM (
@@ -1457,42 +1513,47 @@ FROM (
     FROM bounds b
     CROSS JOIN runs r
     CROSS JOIN transfers t INDEXED BY transfers_from_amount
-    WHERE NOT r.incoming
-      AND t.from_account = r.found_at
-      AND t.reason = r.reason
-      AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
-      AND t.transfer_id >= b.floor
-      AND t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER)
+    WHERE NOT r.via_credit
+      AND (t.from_account = r.indexed_at AND t.reason = r.reason)
+      AND (
+        (
+          t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
+          AND t.transfer_id >= b.floor
+        )
+        AND (t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER))
+      )
     UNION ALL
     SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
     FROM bounds b
     CROSS JOIN runs r
     CROSS JOIN transfers t INDEXED BY transfers_to_amount
-    WHERE r.incoming
-      AND t.to_account = r.found_at
-      AND t.reason = r.reason
-      AND t.reason IN (1, 6)
-      AND t.transfer_id < iif(r.credit, b.credit_below, b.debit_below)
-      AND t.transfer_id >= b.floor
-      AND t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER)
+    WHERE r.via_credit
+      AND ((t.to_account = r.indexed_at AND t.reason = r.reason) AND t.reason IN (1, 6))
+      AND (
+        (
+          t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
+          AND t.transfer_id >= b.floor
+        )
+        AND (t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER))
+      )
   )
   LIMIT ?10
 )
 -- ?1 = [
---   {"kind":"available","credit":1,"reason":1,"incoming":1,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":3,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":3,"incoming":0,"foundAt":"available"}
---   {"kind":"available","credit":0,"reason":4,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":4,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":6,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":6,"incoming":1,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":7,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":7,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":5,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":1,"reason":5,"incoming":0,"foundAt":"pending"}
---   {"kind":"available","credit":0,"reason":2,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":1,"reason":2,"incoming":0,"foundAt":"available"}
---   {"kind":"pending","credit":0,"reason":2,"incoming":0,"foundAt":"pending"}
+--   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"available","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
+--   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":1,"reason":5,"indexedAt":"pending","viaCredit":0}
+--   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
 -- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "0"
