@@ -6,7 +6,7 @@ import { problem } from "../platform/problem.ts";
 import { first, sql } from "../platform/sql.ts";
 import { closeAlerts, recordCommand } from "./audit.ts";
 import { argument, type OperatorContext, optional } from "./context.ts";
-import { Refusal } from "./refusal.ts";
+import { OperatorRejection } from "./operator-rejection.ts";
 
 export async function status(context: OperatorContext): Promise<unknown> {
   const [chain] = context.words;
@@ -55,7 +55,7 @@ async function resolveDifferences(context: OperatorContext, reason: string): Pro
     reason,
   });
   if (resolved.length > 0) return resolved.length;
-  throw new Refusal(
+  throw new OperatorRejection(
     "no_open_difference",
     `There is no open difference to resolve for the reason "${reason}"; reconcile alone looks for some.`,
   );
@@ -68,7 +68,7 @@ async function resolveDifferences(context: OperatorContext, reason: string): Pro
  */
 export async function restore(context: OperatorContext): Promise<unknown> {
   if (context.options["yes"] !== "true" && !(await anyHalted(context))) {
-    throw new Refusal(
+    throw new OperatorRejection(
       "nothing_halted",
       "Neither a payer nor a chain is halted, so nothing looks restored. Once the service has seen an older database, the payer halts by itself (chain status). To read the chains again all the same, add --yes.",
     );

@@ -8,7 +8,7 @@ import {
 import { all, readUuid, sql } from "../platform/sql.ts";
 import { closeAlerts } from "./audit.ts";
 import { type OperatorContext, limitOption, oneOfOption, option } from "./context.ts";
-import { Refusal } from "./refusal.ts";
+import { OperatorRejection } from "./operator-rejection.ts";
 
 /** Deposits of all users, newest first: ids carry their time, so the primary key is the order. */
 export async function list(context: OperatorContext): Promise<unknown> {
@@ -41,6 +41,6 @@ export async function reviewed(context: OperatorContext): Promise<unknown> {
     reason: option(context, "reason"),
   });
   if (chains.length === 0)
-    throw new Refusal("no_open_alert", "No alert about quarantined deposits is open.");
+    throw new OperatorRejection("no_open_alert", "No alert about quarantined deposits is open.");
   return { chains };
 }

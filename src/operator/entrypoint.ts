@@ -7,7 +7,7 @@ import { config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { invalidRequest, Problem, problemBody, type ProblemData } from "../platform/problem.ts";
 import { COMMANDS } from "./commands.ts";
-import { Refusal } from "./refusal.ts";
+import { OperatorRejection } from "./operator-rejection.ts";
 
 type Order = {
   readonly command: readonly string[];
@@ -65,7 +65,7 @@ function usage(): Problem {
 
 function problemOf(error: unknown): Record<string, unknown> {
   const requestId = crypto.randomUUID();
-  if (error instanceof Refusal) return error.body(requestId);
+  if (error instanceof OperatorRejection) return error.body(requestId);
   if (error instanceof Problem) return problemBody(error.data, requestId);
   log("error", "operator_failed", errorFields(error));
   const failed: ProblemData = {

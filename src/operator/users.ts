@@ -19,7 +19,7 @@ import {
   option,
   optional,
 } from "./context.ts";
-import { Refusal } from "./refusal.ts";
+import { OperatorRejection } from "./operator-rejection.ts";
 import { SCOPES, type Scope } from "../platform/actor.ts";
 
 export async function createAccount(context: OperatorContext): Promise<unknown> {
@@ -196,8 +196,8 @@ async function userOf(context: OperatorContext): Promise<string> {
   return userId;
 }
 
-function unknownUser(by: "email" | "user-id", given: string): Refusal {
-  return new Refusal(
+function unknownUser(by: "email" | "user-id", given: string): OperatorRejection {
+  return new OperatorRejection(
     "user_unknown",
     by === "email"
       ? `--email: no user has this email: ${given}`

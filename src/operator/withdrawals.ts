@@ -9,7 +9,7 @@ import { Problem } from "../platform/problem.ts";
 import { sql } from "../platform/sql.ts";
 import { sendNotice } from "../streams/notice.ts";
 import { type OperatorContext, idOption, limitOption, oneOfOption } from "./context.ts";
-import { Refusal } from "./refusal.ts";
+import { OperatorRejection } from "./operator-rejection.ts";
 
 export function list(context: OperatorContext): Promise<unknown> {
   return listWithdrawals(context.env.DB, {
@@ -46,7 +46,7 @@ async function submitCommand(context: OperatorContext, kind: "retry" | "fail"): 
   ).catch((error: unknown) => {
     // The id is a UUID here, so what it refuses is the withdrawal's status.
     if (error instanceof Problem && error.data.code === "invalid_request")
-      throw new Refusal("withdrawal_final", error.data.detail);
+      throw new OperatorRejection("withdrawal_final", error.data.detail);
     throw error;
   });
   if (recorded && owner !== undefined)

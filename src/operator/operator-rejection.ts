@@ -1,6 +1,6 @@
 /** Refusals that only the operator's work knows, beside the public codes of `platform/problem.ts`. */
 
-const REFUSALS = {
+const TITLES = {
   user_unknown: "There is no such user",
   withdrawal_final: "The withdrawal has ended",
   no_open_difference: "There is no open difference",
@@ -8,20 +8,20 @@ const REFUSALS = {
   nothing_halted: "Neither a payer nor a chain is halted",
 } as const;
 
-export type RefusalCode = keyof typeof REFUSALS;
+export type OperatorRejectionCode = keyof typeof TITLES;
 
-export class Refusal extends Error {
-  readonly code: RefusalCode;
-  constructor(code: RefusalCode, detail: string) {
+export class OperatorRejection extends Error {
+  readonly code: OperatorRejectionCode;
+  constructor(code: OperatorRejectionCode, detail: string) {
     super(detail);
-    this.name = "Refusal";
+    this.name = "OperatorRejection";
     this.code = code;
   }
   body(requestId: string): Record<string, unknown> {
     const { code, message: detail } = this;
     return {
       type: `urn:rfq-custody:error:${code}`,
-      title: REFUSALS[code],
+      title: TITLES[code],
       status: 409,
       code,
       detail,
