@@ -18,10 +18,10 @@ import { tellWhenSlow } from "./operator/progress.ts";
 import { keepStdout } from "./operator/stdout.ts";
 import { OFFLINE, ROOT } from "./stack/bundle.ts";
 import {
-  type OperatorAnswer,
-  type OperatorCommand,
+  type OperatorResponse,
+  type OperatorRequest,
   type OperatorProblem,
-  askOperator,
+  callOperator,
 } from "./stack/operator-call.ts";
 import { DEFAULT_STACK_DIR, readOperatorFile } from "./stack/stack-file.ts";
 
@@ -55,7 +55,7 @@ async function carryOut({
 }: Exclude<Parsed, { help: true }>): Promise<number> {
   withPassword(command);
   const stopTelling = tellWhenSlow(command.command.join(" "));
-  let answer: OperatorAnswer;
+  let answer: OperatorResponse;
   try {
     answer = withShownPassword(
       command,
@@ -77,28 +77,28 @@ async function carryOut({
 }
 
 /** What the entrypoint says of a value is wrong usage as well. */
-function exitCodeOf(answer: OperatorAnswer): number {
+function exitCodeOf(answer: OperatorResponse): number {
   if (answer.ok) return isBad(answer.result) ? 1 : 0;
   return answer.problem.code === "invalid_request" ? 2 : 1;
 }
 
-function tellRefusal({ command }: OperatorCommand, { code, detail, title }: OperatorProblem): void {
+function tellRefusal({ command }: OperatorRequest, { code, detail, title }: OperatorProblem): void {
   const message = `${code}: ${detail ?? title ?? "refused"}`;
   const meant = code === "invalid_request" ? commandOf(command) : undefined;
   console.error(meant === undefined ? message : `${commandUsage(meant)}\n\n${message}`);
 }
 
 /** A password on the command line would stay in the shell's history. */
-function withPassword({ command, options }: OperatorCommand): void {
+function withPassword({ command, options }: OperatorRequest): void {
   if (MAKES_PASSWORD.has(command.join(" ")) && options !== undefined)
     options["password"] = randomBytes(18).toString("base64url");
 }
 
 /** Shown this once, in JSON too: it is kept nowhere. */
 function withShownPassword(
-  { command, options }: OperatorCommand,
-  answer: OperatorAnswer,
-): OperatorAnswer {
+  { command, options }: OperatorRequest,
+  answer: OperatorResponse,
+): OperatorResponse {
   if (!answer.ok || !MAKES_PASSWORD.has(command.join(" "))) return answer;
   return { ok: true, result: { ...Object(answer.result), password: options?.["password"] } };
 }
@@ -119,11 +119,11 @@ function isBad(result: unknown): boolean {
 }
 
 function askLocal(
-  command: OperatorCommand,
+  command: OperatorRequest,
   dir = process.env["RFQ_DIR"] || DEFAULT_STACK_DIR,
-): Promise<OperatorAnswer> {
+): Promise<OperatorResponse> {
   const { url } = readOperatorFile(dir);
-  return askOperator((request) => fetch(request), url, command).catch((error: unknown) => {
+  return callOperator((request) => fetch(request), url, command).catch((error: unknown) => {
     const cause =
       error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
     throw error instanceof TypeError
@@ -133,7 +133,7 @@ function askLocal(
 }
 
 /** Through a service binding that wrangler opens with the operator's own login. */
-async function askRemote(command: OperatorCommand): Promise<OperatorAnswer> {
+async function askRemote(command: OperatorRequest): Promise<OperatorResponse> {
   Object.assign(process.env, OFFLINE);
   const { getPlatformProxy } = await import("wrangler");
   type Bindings = { OPERATOR: { fetch(url: string, init: RequestInit): Promise<Response> } };
@@ -142,7 +142,7 @@ async function askRemote(command: OperatorCommand): Promise<OperatorAnswer> {
     persist: false,
   });
   try {
-    return await askOperator(
+    return await callOperator(
       async (request) =>
         proxy.env.OPERATOR.fetch(request.url, {
           method: "POST",

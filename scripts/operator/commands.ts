@@ -1,6 +1,6 @@
 /** What the operator's tool understands (contract, section 7): pure, so that the parsing can be tested. */
 import { parseArgs } from "node:util";
-import type { OperatorCommand } from "../stack/operator-call.ts";
+import type { OperatorRequest } from "../stack/operator-call.ts";
 
 type Flag = { name: string; value: string; required?: boolean; help: string };
 export type Command = {
@@ -182,7 +182,7 @@ export type Parsed =
   | { help: true; text: string }
   | {
       help: false;
-      command: OperatorCommand;
+      command: OperatorRequest;
       remote: boolean;
       json: boolean;
       dir: string | undefined;

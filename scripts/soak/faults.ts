@@ -1,6 +1,6 @@
 /** What goes wrong during a soak: one fault after the other, now and then two at once. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { OperatorCommand } from "../stack/operator-call.ts";
+import type { OperatorRequest } from "../stack/operator-call.ts";
 import { ASSETS } from "./assets.ts";
 import type { Dice } from "./dice.ts";
 import { newKey, type World } from "./people.ts";
@@ -99,7 +99,7 @@ const ORDER_TRIES = 20;
 /** Until it is answered: orders may be given twice. */
 export async function order(
   { stack }: Pick<World, "stack">,
-  command: OperatorCommand,
+  command: OperatorRequest,
 ): Promise<unknown> {
   for (let tries = 0; ; tries++) {
     try {

@@ -1,6 +1,6 @@
 /** One operator command to the Worker's entrypoint `Operator`, over whichever way leads to it. */
 
-export type OperatorCommand = {
+export type OperatorRequest = {
   command: string[];
   options?: Record<string, string>;
   operator?: string;
@@ -8,15 +8,15 @@ export type OperatorCommand = {
 
 export type OperatorProblem = { code: string; title?: string; detail?: string; status?: number };
 
-export type OperatorAnswer =
+export type OperatorResponse =
   | { ok: true; result: unknown }
   | { ok: false; problem: OperatorProblem };
 
-export async function askOperator(
+export async function callOperator(
   send: (request: Request) => Promise<Response>,
   url: string,
-  { command, options = {}, operator = "local" }: OperatorCommand,
-): Promise<OperatorAnswer> {
+  { command, options = {}, operator = "local" }: OperatorRequest,
+): Promise<OperatorResponse> {
   const response = await send(
     new Request(url, {
       method: "POST",
@@ -26,7 +26,7 @@ export async function askOperator(
   );
   const text = await response.text();
   try {
-    const answer = JSON.parse(text) as OperatorAnswer;
+    const answer = JSON.parse(text) as OperatorResponse;
     if (typeof answer.ok === "boolean") return answer;
   } catch {
     // Not an answer of the entrypoint; told below.

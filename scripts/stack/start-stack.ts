@@ -16,7 +16,7 @@ import {
   payerAddress,
 } from "./local-settings.ts";
 import { applyMigrations } from "./migrate.ts";
-import { type OperatorAnswer, type OperatorCommand, askOperator } from "./operator-call.ts";
+import { type OperatorResponse, type OperatorRequest, callOperator } from "./operator-call.ts";
 import { freePort, requireFreePort } from "./ports.ts";
 import { DEFAULT_STACK_DIR, type DemoUser, type StackFile } from "./stack-file.ts";
 import { venueRecord } from "./venue-record.ts";
@@ -57,7 +57,7 @@ export type Stack = {
   /** Runs the Worker's scheduled handler once; it also runs by itself every 60 s. */
   runCron(): Promise<void>;
   /** What `npm run operator` does. */
-  operator(command: OperatorCommand): Promise<OperatorAnswer>;
+  operator(command: OperatorRequest): Promise<OperatorResponse>;
   workerdPid(): number | null;
   /** SIGKILL. Resolves when workerd is dead; another one comes up by itself on the same state. */
   killWorkerd(): Promise<void>;
@@ -180,7 +180,7 @@ function stackOf(parts: {
     deployment,
     announceUsers,
     runCron: workerd.runCron,
-    operator: (command) => askOperator((request) => fetch(request), workerd.operatorUrl, command),
+    operator: (command) => callOperator((request) => fetch(request), workerd.operatorUrl, command),
     workerdPid: workerd.pid,
     killWorkerd: workerd.kill,
     ring: workerd.ring,
