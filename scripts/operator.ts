@@ -1,6 +1,7 @@
 /**
- * `npm run operator -- <command>`: the operator's work, against the local stack or, with --remote, the deployed service.
- * It reaches the Worker's entrypoint `Operator` directly; no public route does any of this.
+ * `npm run operator -- <command>` runs an operator command against the local stack, or against the
+ * deployed service with --remote. It calls the Worker's entrypoint `Operator` directly, because no
+ * public route performs operator work.
  */
 import { randomBytes } from "node:crypto";
 import { userInfo } from "node:os";
@@ -13,9 +14,9 @@ import {
   parseCommand,
   usageAfter,
 } from "./operator/commands.ts";
-import { readable } from "./operator/print.ts";
-import { tellWhenSlow } from "./operator/progress.ts";
-import { keepStdout } from "./operator/stdout.ts";
+import { formatResult } from "./operator/print.ts";
+import { reportProgress } from "./operator/progress.ts";
+import { reserveStdout } from "./operator/stdout.ts";
 import { OFFLINE, ROOT } from "./stack/bundle.ts";
 import {
   type OperatorResponse,
@@ -25,18 +26,18 @@ import {
 } from "./stack/operator-call.ts";
 import { DEFAULT_STACK_DIR, readOperatorFile } from "./stack/stack-file.ts";
 
-/** Wrong usage is told in JSON too, so this is known before anything is parsed. */
+/** Read before the arguments are parsed, because usage errors are printed as JSON too. */
 const wantsJson = process.argv.includes("--json");
-const print = keepStdout();
+const print = reserveStdout();
 
-const MAKES_PASSWORD = new Set(["user create", "user set-password"]);
+const SETS_PASSWORD = new Set(["user create", "user set-password"]);
 
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: string[]): Promise<number> {
   try {
     const parsed = parseCommand(args, loginName());
-    if (!parsed.help) return await carryOut(parsed);
+    if (!parsed.help) return await execute(parsed);
     print(wantsJson ? JSON.stringify({ ok: true, result: { usage: parsed.text } }) : parsed.text);
     return 0;
   } catch (error) {
@@ -48,18 +49,14 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-async function carryOut({
-  command,
-  remote,
-  dir,
-}: Exclude<Parsed, { help: true }>): Promise<number> {
+async function execute({ command, remote, dir }: Exclude<Parsed, { help: true }>): Promise<number> {
   withPassword(command);
-  const stopTelling = tellWhenSlow(command.command.join(" "));
-  let answer: OperatorResponse;
+  const stopProgress = reportProgress(command.command.join(" "));
+  let response: OperatorResponse;
   try {
-    answer = withShownPassword(
+    response = withShownPassword(
       command,
-      remote ? await askRemote(command) : await askLocal(command, dir),
+      remote ? await callRemote(command) : await callLocal(command, dir),
     );
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
@@ -67,58 +64,63 @@ async function carryOut({
     else console.error(detail);
     return 3;
   } finally {
-    stopTelling();
+    stopProgress();
   }
-  if (wantsJson) print(JSON.stringify(answer));
-  else if (answer.ok) print(readable(answer.result));
-  else tellRefusal(command, answer.problem);
-  if (answer.ok) for (const remark of remarksOn(answer.result)) console.error(remark);
-  return exitCodeOf(answer);
+  if (wantsJson) print(JSON.stringify(response));
+  else if (response.ok) print(formatResult(response.result));
+  else printProblem(command, response.problem);
+  if (response.ok) for (const warning of warningsOf(response.result)) console.error(warning);
+  return exitCodeOf(response);
 }
 
-/** What the entrypoint says of a value is wrong usage as well. */
-function exitCodeOf(answer: OperatorResponse): number {
-  if (answer.ok) return isBad(answer.result) ? 1 : 0;
-  return answer.problem.code === "invalid_request" ? 2 : 1;
+/** An invalid value counts as invalid usage, although the entrypoint reports it. */
+function exitCodeOf(response: OperatorResponse): number {
+  if (response.ok) return reportsFailure(response.result) ? 1 : 0;
+  return response.problem.code === "invalid_request" ? 2 : 1;
 }
 
-function tellRefusal({ command }: OperatorRequest, { code, detail, title }: OperatorProblem): void {
-  const message = `${code}: ${detail ?? title ?? "refused"}`;
-  const meant = code === "invalid_request" ? commandOf(command) : undefined;
-  console.error(meant === undefined ? message : `${commandUsage(meant)}\n\n${message}`);
+function printProblem(
+  { command }: OperatorRequest,
+  { code, detail, title }: OperatorProblem,
+): void {
+  const message = `${code}: ${detail ?? title ?? "rejected"}`;
+  const intended = code === "invalid_request" ? commandOf(command) : undefined;
+  console.error(intended === undefined ? message : `${commandUsage(intended)}\n\n${message}`);
 }
 
-/** A password on the command line would stay in the shell's history. */
+/**
+ * Generates the password here, because one on the command line would stay in the shell's history.
+ */
 function withPassword({ command, options }: OperatorRequest): void {
-  if (MAKES_PASSWORD.has(command.join(" ")) && options !== undefined)
+  if (SETS_PASSWORD.has(command.join(" ")) && options !== undefined)
     options["password"] = randomBytes(18).toString("base64url");
 }
 
-/** Shown this once, in JSON too: it is kept nowhere. */
+/** Adds the generated password to the result, because it is stored nowhere else. */
 function withShownPassword(
   { command, options }: OperatorRequest,
-  answer: OperatorResponse,
+  response: OperatorResponse,
 ): OperatorResponse {
-  if (!answer.ok || !MAKES_PASSWORD.has(command.join(" "))) return answer;
-  return { ok: true, result: { ...Object(answer.result), password: options?.["password"] } };
+  if (!response.ok || !SETS_PASSWORD.has(command.join(" "))) return response;
+  return { ok: true, result: { ...Object(response.result), password: options?.["password"] } };
 }
 
-/** A chain without a block is one whose holdings `reconcile` could not compare. */
-function remarksOn(result: unknown): string[] {
+/** `reconcile` returns null as the block of a chain that it could not read. */
+function warningsOf(result: unknown): string[] {
   const block: unknown =
     typeof result === "object" && result !== null && "block" in result ? result.block : undefined;
   if (typeof block !== "object" || block === null) return [];
   return Object.entries(block).flatMap(([chain, at]) =>
-    at === null ? [`${chain} could not be asked: what it holds was not compared`] : [],
+    at === null ? [`${chain} could not be read, so its holdings were not compared`] : [],
   );
 }
 
-/** `reconcile` and `audit verify` answer even when things are not as they should be. */
-function isBad(result: unknown): boolean {
+/** `reconcile`, `restore` and `audit verify` return `ok: false` if their check failed. */
+function reportsFailure(result: unknown): boolean {
   return typeof result === "object" && result !== null && "ok" in result && result.ok === false;
 }
 
-function askLocal(
+function callLocal(
   command: OperatorRequest,
   dir = process.env["RFQ_DIR"] || DEFAULT_STACK_DIR,
 ): Promise<OperatorResponse> {
@@ -127,13 +129,15 @@ function askLocal(
     const cause =
       error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
     throw error instanceof TypeError
-      ? new Error(`The stack of ${dir} does not answer: ${cause}`)
+      ? new Error(`The stack in ${dir} does not respond: ${cause}`)
       : error;
   });
 }
 
-/** Through a service binding that wrangler opens with the operator's own login. */
-async function askRemote(command: OperatorRequest): Promise<OperatorResponse> {
+/**
+ * Calls the entrypoint through a service binding, which wrangler opens with the operator's login.
+ */
+async function callRemote(command: OperatorRequest): Promise<OperatorResponse> {
   Object.assign(process.env, OFFLINE);
   const { getPlatformProxy } = await import("wrangler");
   type Bindings = { OPERATOR: { fetch(url: string, init: RequestInit): Promise<Response> } };
@@ -161,7 +165,7 @@ function loginName(): string {
   try {
     return userInfo().username;
   } catch {
-    // A container may run under a user id that has no name.
+    // A container may run under a user id without a name.
     return "unknown";
   }
 }

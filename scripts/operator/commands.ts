@@ -1,4 +1,4 @@
-/** What the operator's tool understands (contract, section 7): pure, so that the parsing can be tested. */
+/** The command line of the operator's tool (contract.md section 7): commands, flags and help. */
 import { parseArgs } from "node:util";
 import type { OperatorRequest } from "../stack/operator-call.ts";
 
@@ -8,7 +8,7 @@ export type Command = {
   /** A word after the command, for example a venue. */
   argument?: { name: string; required: boolean };
   flags?: Flag[];
-  /** The user is named by exactly one of these two. */
+  /** Exactly one of these two flags identifies the user. */
   user?: readonly [Flag, Flag];
   help: string;
 };
@@ -17,24 +17,24 @@ const EMAIL: Flag = {
   name: "email",
   value: "<email>",
   required: true,
-  help: "what the user logs in with",
+  help: "email address for the login",
 };
 const USER = [
-  { name: "email", value: "<email>", help: "the user, by email" },
-  { name: "user-id", value: "<id>", help: "the user, by id" },
+  { name: "email", value: "<email>", help: "email address of the user" },
+  { name: "user-id", value: "<id>", help: "id of the user" },
 ] as const;
-const ID: Flag = { name: "id", value: "<id>", required: true, help: "its id" };
+const ID: Flag = { name: "id", value: "<id>", required: true, help: "id of the record" };
 const LIMIT: Flag = {
   name: "limit",
   value: "<n>",
-  help: "at most so many, newest first: 1 to 500, 50 when left out",
+  help: "maximum number of rows, 1 to 500; default 50",
 };
 
 export const COMMANDS: readonly Command[] = [
   {
     words: ["user", "create"],
     flags: [EMAIL],
-    help: "a user; the password is made here and shown once",
+    help: "create a user; generates a password and shows it once",
   },
   {
     words: ["user", "set-password"],
@@ -43,20 +43,20 @@ export const COMMANDS: readonly Command[] = [
       {
         name: "new-email",
         value: "<email>",
-        help: "a new email too, for an account that a restore wrote again",
+        help: "new email address, for an account that a restore rebuilt",
       },
     ],
-    help: "a new password, made here and shown once; ends the user's sessions, leaves API keys and a freeze",
+    help: "set a generated password, show it once and end the sessions; API keys and a freeze stay",
   },
   {
     words: ["user", "freeze"],
     user: USER,
-    help: "nothing works for the user any more; requests and quotes are cancelled",
+    help: "reject all calls of a user and cancel their open requests and quotes",
   },
   {
     words: ["user", "unfreeze"],
     user: USER,
-    help: "undoes a freeze; what it cancelled stays cancelled",
+    help: "end a freeze; cancelled requests and quotes stay cancelled",
   },
   {
     words: ["api-key", "create"],
@@ -66,26 +66,28 @@ export const COMMANDS: readonly Command[] = [
         name: "scopes",
         value: "<list>",
         required: true,
-        help: "of read, trade, withdraw, with commas",
+        help: "comma-separated list of read, trade, withdraw",
       },
-      { name: "label", value: "<text>", help: "for the user to know it by" },
+      { name: "label", value: "<text>", help: "name of the key in the user's list" },
     ],
-    help: "an API key, withdraw included; the secret is shown once",
+    help: "create an API key of any scope; shows its secret once",
   },
-  { words: ["api-key", "revoke"], flags: [ID], help: "ends a key" },
-  { words: ["keys", "rewrap"], help: "seals every API key's secret with the newest master key" },
+  { words: ["api-key", "revoke"], flags: [ID], help: "revoke an API key" },
+  { words: ["keys", "rewrap"], help: "seal every API key's secret with the newest master key" },
   {
     words: ["deposits", "list"],
     flags: [
       { name: "status", value: "<status>", help: "confirming, credited, orphaned or quarantined" },
       LIMIT,
     ],
-    help: "deposits of all users",
+    help: "list deposits of all users, newest first",
   },
   {
     words: ["deposits", "reviewed"],
-    flags: [{ name: "reason", value: "<text>", required: true, help: "for the audit" }],
-    help: "closes the alerts about quarantined deposits; the deposits stay quarantined",
+    flags: [
+      { name: "reason", value: "<text>", required: true, help: "reason for the audit event" },
+    ],
+    help: "close the alerts about quarantined deposits; the deposits stay quarantined",
   },
   {
     words: ["withdrawals", "list"],
@@ -93,40 +95,42 @@ export const COMMANDS: readonly Command[] = [
       { name: "status", value: "<status>", help: "queued, submitted, settled or failed" },
       LIMIT,
     ],
-    help: "withdrawals of all users",
+    help: "list withdrawals of all users, newest first",
   },
-  { words: ["withdrawals", "retry"], flags: [ID], help: "takes a stuck withdrawal up again" },
+  { words: ["withdrawals", "retry"], flags: [ID], help: "retry a stuck withdrawal" },
   {
     words: ["withdrawals", "fail"],
     flags: [ID],
-    help: "gives the funds back, once the chain rules a payment out",
+    help: "void the payment on chain, then return the funds once that is confirmed",
   },
-  { words: ["withdrawals", "pause"], help: "no new withdrawals, queued ones wait" },
-  { words: ["withdrawals", "resume"], help: "undoes a pause" },
+  { words: ["withdrawals", "pause"], help: "reject new withdrawals; queued ones wait" },
+  { words: ["withdrawals", "resume"], help: "end the pause" },
   {
     words: ["chain", "status"],
     argument: { name: "chain", required: false },
-    help: "how far each chain is scanned and paid",
+    help: "show how far each chain is scanned and paid, halts and open alerts",
   },
   {
     words: ["chain", "resume"],
     argument: { name: "chain", required: true },
-    help: "goes on after a halt",
+    help: "let the watcher and payer continue after a halt and its review",
   },
   {
     words: ["venue", "pause"],
     argument: { name: "venue", required: true },
-    help: "no new requests, quotes and matches there; open requests are cancelled and their quotes rejected",
+    help: "stop trading; open requests are cancelled and their quotes rejected",
   },
   {
     words: ["venue", "resume"],
     argument: { name: "venue", required: true },
-    help: "undoes a pause; what it ended stays ended",
+    help: "resume trading; ended requests and quotes stay ended",
   },
   {
     words: ["restore"],
-    flags: [{ name: "yes", value: "", help: "also when neither a payer nor a chain is halted" }],
-    help: "rebuilds from the chains what a restored database has forgotten",
+    flags: [
+      { name: "yes", value: "", help: "restore although neither a payer nor a chain is halted" },
+    ],
+    help: "rebuild from the chains what a restored database does not contain",
   },
   {
     words: ["reconcile"],
@@ -134,47 +138,51 @@ export const COMMANDS: readonly Command[] = [
       {
         name: "resolve",
         value: "<reason>",
-        help: "first closes all differences found before; the reason is for the audit",
+        help: "first close all differences found before, with this reason for the audit event",
       },
     ],
-    help: "compares journal, balances and chains; exits with 1 when they differ or a chain could not be asked",
+    help: "compare journal, balances and chains; exits with 1 on a difference or unread chain",
   },
-  { words: ["audit", "list"], flags: [LIMIT], help: "the newest audit events of everyone" },
+  {
+    words: ["audit", "list"],
+    flags: [LIMIT],
+    help: "list audit events of all users, newest first",
+  },
   {
     words: ["audit", "verify"],
-    help: "checks the audit chain from its first row; exits with 1 when it is broken",
+    help: "verify the audit chain from its first row; exits with 1 if it is broken",
   },
 ];
 
-/** Flags of every command. */
+/** The flags of every command. */
 const COMMON_FLAGS: readonly Flag[] = [
-  { name: "remote", value: "", help: "the deployed service, on your own Cloudflare credentials" },
+  { name: "remote", value: "", help: "use the deployed service, with your Cloudflare credentials" },
   {
     name: "json",
     value: "",
-    help: "one JSON object instead of text; with `npm run -s`, which keeps npm's own lines out",
+    help: "print one JSON object; use `npm run -s` to suppress npm's own output",
   },
   {
     name: "dir",
     value: "<path>",
-    help: "the directory of the local stack; RFQ_DIR or .stack by default",
+    help: "directory of the local stack; default RFQ_DIR or .stack",
   },
   {
     name: "operator",
     value: "<name>",
-    help: "who you are in the audit; your login name when left out",
+    help: "your name in audit events; default your login name",
   },
 ];
 
 export class UsageError extends Error {
-  /** The command that was meant, if that much is known. */
+  /** The command that the user intended, if known. */
   readonly command: Command | undefined;
-  /** Otherwise the commands that may have been meant. */
-  readonly near: readonly Command[];
-  constructor(message: string, command?: Command, near: readonly Command[] = COMMANDS) {
+  /** Otherwise the commands that the user may have intended. */
+  readonly candidates: readonly Command[];
+  constructor(message: string, command?: Command, candidates: readonly Command[] = COMMANDS) {
     super(message);
     this.command = command;
-    this.near = near;
+    this.candidates = candidates;
   }
 }
 
@@ -188,28 +196,28 @@ export type Parsed =
       dir: string | undefined;
     };
 
-/** Throws UsageError for whatever is no command. */
+/** Throws UsageError if the arguments are not a valid command. */
 export function parseCommand(args: string[], defaultOperator: string): Parsed {
   const { values, positionals } = parse(args);
   const command = commandOf(positionals);
   if (values["help"] === true)
     return { help: true, text: command === undefined ? usage() : commandUsage(command) };
-  if (positionals.length === 0) throw new UsageError("which command?");
+  if (positionals.length === 0) throw new UsageError("a command is required");
   if (command === undefined) {
-    const near = COMMANDS.filter(({ words }) => words[0] === positionals[0]);
+    const candidates = COMMANDS.filter(({ words }) => words[0] === positionals[0]);
     throw new UsageError(
-      `there is no command "${positionals.join(" ")}"`,
+      `unknown command "${positionals.join(" ")}"`,
       undefined,
-      near.length > 0 ? near : COMMANDS,
+      candidates.length > 0 ? candidates : COMMANDS,
     );
   }
   const extra = positionals.slice(command.words.length);
   const { argument } = command;
   if (argument?.required === true && extra.length === 0) {
-    throw new UsageError(`${nameOf(command)} needs <${argument.name}>`, command);
+    throw new UsageError(`${nameOf(command)} requires <${argument.name}>`, command);
   }
   if (extra.length > (argument === undefined ? 0 : 1))
-    throw new UsageError(`what is "${extra.at(-1)}"?`, command);
+    throw new UsageError(`unexpected argument "${extra.at(-1)}"`, command);
   return {
     help: false,
     remote: values["remote"] === true,
@@ -235,18 +243,18 @@ function flagsOf({ user, flags = [] }: Command): readonly Flag[] {
   return [...(user ?? []), ...flags];
 }
 
-/** As texts: the entrypoint reads them, and answers what is wrong with one. */
+/** Returns the options as text. The entrypoint validates the values. */
 function optionsOf(command: Command, values: Record<string, unknown>): Record<string, string> {
   const flags = flagsOf(command);
   const known = new Set([...flags, ...COMMON_FLAGS].map(({ name }) => name));
   const unknown = Object.keys(values).find((name) => !known.has(name));
   if (unknown !== undefined)
-    throw new UsageError(`${nameOf(command)} does not take --${unknown}`, command);
+    throw new UsageError(`${nameOf(command)} does not support --${unknown}`, command);
   const options: Record<string, string> = {};
   for (const { name, required } of flags) {
     const value = values[name] === true ? "true" : stringOf(values[name]);
     if (value === undefined) {
-      if (required === true) throw new UsageError(`${nameOf(command)} needs --${name}`, command);
+      if (required === true) throw new UsageError(`${nameOf(command)} requires --${name}`, command);
       continue;
     }
     options[name] = value;
@@ -255,10 +263,10 @@ function optionsOf(command: Command, values: Record<string, unknown>): Record<st
     const [one, other] = command.user;
     const given = command.user.filter(({ name }) => name in options).length;
     if (given === 0)
-      throw new UsageError(`${nameOf(command)} needs --${one.name} or --${other.name}`, command);
+      throw new UsageError(`${nameOf(command)} requires --${one.name} or --${other.name}`, command);
     if (given === 2)
       throw new UsageError(
-        `${nameOf(command)} takes --${one.name} or --${other.name}, not both`,
+        `${nameOf(command)} supports --${one.name} or --${other.name}, not both`,
         command,
       );
   }
@@ -281,13 +289,13 @@ function parse(args: string[]) {
     });
     return { values: values as Record<string, unknown>, positionals };
   } catch (error) {
-    const meant = commandOf(args.filter((word) => !word.startsWith("-")));
+    const command = commandOf(args.filter((word) => !word.startsWith("-")));
     const message = error instanceof Error ? error.message : String(error);
-    throw new UsageError(message.split(/\.\s/)[0] ?? message, meant);
+    throw new UsageError(message.split(/\.\s/)[0] ?? message, command);
   }
 }
 
-/** `--limit -1` is a bad number, not a flag named -1. */
+/** Joins `--limit -1` to `--limit=-1`, because parseArgs reads `-1` as a flag. */
 function joinNegatives(args: readonly string[]): string[] {
   const joined: string[] = [];
   for (const word of args) {
@@ -303,18 +311,18 @@ function stringOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** What one may type after wrong usage: the command that was meant, or the list of those that may have been. */
-export function usageAfter({ command, near }: UsageError): string {
+/** The help for a usage error: the intended command, or the candidates. */
+export function usageAfter({ command, candidates }: UsageError): string {
   if (command !== undefined) return commandUsage(command);
-  return near.length === COMMANDS.length ? usage() : listOf(near);
+  return candidates.length === COMMANDS.length ? usage() : listOf(candidates);
 }
 
 export function commandUsage(command: Command): string {
   return [
-    `npm run operator -- ${synopsis(command)} [flags of every command]`,
+    `npm run operator -- ${synopsis(command)} [common flags]`,
     `    ${command.help}`,
     ...flagsOf(command).map(flagLine),
-    "Flags of every command:",
+    "Common flags:",
     ...COMMON_FLAGS.map(flagLine),
   ].join("\n");
 }
@@ -325,11 +333,11 @@ export function usage(): string {
     "",
     listOf(COMMANDS),
     "",
-    "Flags of every command:",
+    "Common flags:",
     ...COMMON_FLAGS.map(flagLine),
     "",
-    "<command> --help explains one alone.",
-    "Exit codes: 0 done, 1 refused or not as it should be, 2 wrong usage, 3 not reachable.",
+    "<command> --help shows the help of one command.",
+    "Exit codes: 0 success, 1 rejected or check failed, 2 invalid usage, 3 not reachable.",
   ].join("\n");
 }
 
@@ -348,11 +356,11 @@ function synopsis({ words, argument, user, flags = [] }: Command): string {
     argument === undefined
       ? []
       : [argument.required ? `<${argument.name}>` : `[<${argument.name}>]`];
-  const named = user === undefined ? [] : [`(${user.map(spelled).join(" | ")})`];
+  const userFlag = user === undefined ? [] : [`(${user.map(spelled).join(" | ")})`];
   return [
     ...words,
     ...word,
-    ...named,
+    ...userFlag,
     ...flags.map((flag) => (flag.required === true ? spelled(flag) : `[${spelled(flag)}]`)),
   ].join(" ");
 }

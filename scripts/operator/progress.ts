@@ -1,16 +1,16 @@
-/** A line on stderr for whoever waits, so that silence never means that nothing happens. */
+/** Prints to stderr that a slow command is still running. */
 const FIRST_MS = 2_000;
 const NEXT_MS = 10_000;
 
-/** Answers how to end it. */
-export function tellWhenSlow(name: string): () => void {
+/** Returns a function that stops the reports. */
+export function reportProgress(name: string): () => void {
   const start = performance.now();
-  const tell = () => {
+  const report = () => {
     console.error(
-      `${name}: still at work after ${Math.round((performance.now() - start) / 1_000)} s`,
+      `${name}: still running after ${Math.round((performance.now() - start) / 1_000)} s`,
     );
-    timer = setTimeout(tell, NEXT_MS);
+    timer = setTimeout(report, NEXT_MS);
   };
-  let timer = setTimeout(tell, FIRST_MS);
+  let timer = setTimeout(report, FIRST_MS);
   return () => clearTimeout(timer);
 }

@@ -1,4 +1,4 @@
-/** One operator command to the Worker's entrypoint `Operator`, over whichever way leads to it. */
+/** Sends one operator command to the Worker's entrypoint `Operator`. */
 
 export type OperatorRequest = {
   command: string[];
@@ -26,10 +26,10 @@ export async function callOperator(
   );
   const text = await response.text();
   try {
-    const answer = JSON.parse(text) as OperatorResponse;
-    if (typeof answer.ok === "boolean") return answer;
+    const result = JSON.parse(text) as OperatorResponse;
+    if (typeof result.ok === "boolean") return result;
   } catch {
-    // Not an answer of the entrypoint; told below.
+    // The body is not a response of the entrypoint. The error below contains it.
   }
-  throw new Error(`The operator entrypoint answered ${response.status}: ${text.slice(0, 500)}`);
+  throw new Error(`The operator entrypoint returned ${response.status}: ${text.slice(0, 500)}`);
 }

@@ -4,7 +4,10 @@ import { all, readUuid, type Sql, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { type OperatorContext, limitOption } from "./context.ts";
 
-/** The audit event of a command, with its effects where they fit into one batch; else it is written before the work. */
+/**
+ * Writes the audit event of a command, in one batch with `effects`. If the effects need several
+ * batches, the caller writes the event first.
+ */
 export async function recordCommand(
   context: OperatorContext,
   kind: AuditRecord["kind"],
@@ -26,23 +29,23 @@ export async function recordCommand(
   ]);
 }
 
-/** Closes the open alerts of a kind, with the audit row in the same batch, and answers what they were about. */
+/** Closes the open alerts of a kind in one batch with the audit row. Returns their subjects. */
 export async function closeAlerts(
   context: OperatorContext,
   kind: string,
   audited: { kind: AuditRecord["kind"]; reason: string },
 ): Promise<string[]> {
   const open = sql`kind = ${kind} AND resolved_at IS NULL`;
-  const found = await all<{ subject: string }>(
+  const alerts = await all<{ subject: string }>(
     context.env.DB,
     sql`SELECT subject FROM alerts WHERE ${open}`,
   );
-  if (found.length > 0) {
+  if (alerts.length > 0) {
     await recordCommand(context, audited.kind, audited.reason, (group) => [
       sql`UPDATE alerts SET resolved_at = ${group.at} WHERE ${open}`,
     ]);
   }
-  return found.map(({ subject }) => subject);
+  return alerts.map(({ subject }) => subject);
 }
 
 type Row = {
@@ -56,11 +59,12 @@ type Row = {
   at: number;
 };
 
-/** The newest events, of everyone. */
+/** Lists the newest audit events of all users. */
 export async function listAudit(context: OperatorContext): Promise<unknown> {
   const rows = await all<Row>(
     context.env.DB,
-    sql`SELECT audit_seq AS seq, hex(audit_event_id) AS id, kind, actor, iif(user_id IS NULL, NULL, hex(user_id)) AS user_id, subject_id, ip, at
+    sql`SELECT audit_seq AS seq, hex(audit_event_id) AS id, kind, actor,
+        iif(user_id IS NULL, NULL, hex(user_id)) AS user_id, subject_id, ip, at
       FROM audit_events ORDER BY audit_seq DESC LIMIT ${limitOption(context)}`,
   );
   return rows.map((row) => ({

@@ -10,12 +10,12 @@ import { OperatorRejection } from "./operator-rejection.ts";
 
 export async function status(context: OperatorContext): Promise<unknown> {
   const [chain] = context.words;
-  return chainStatus(context.env.DB, chain === undefined ? undefined : known(context, chain));
+  return chainStatus(context.env.DB, chain === undefined ? undefined : knownChain(context, chain));
 }
 
-/** After a halt and its review: watcher and payer go on. */
+/** Lets the watcher and the payer continue after a halt and its review. */
 export async function resume(context: OperatorContext): Promise<unknown> {
-  const chain = known(context, argument(context, "chain"));
+  const chain = knownChain(context, argument(context, "chain"));
   const actor = `operator:${context.operator}` as const;
   await recordResume(context.env.DB, chain, actor, (at) => [
     auditRow(
@@ -29,24 +29,28 @@ export async function resume(context: OperatorContext): Promise<unknown> {
   return { chain, recorded: true };
 }
 
-function known(context: OperatorContext, chain: string): string {
+/** Throws `chain_unknown` unless the deployment serves the chain. */
+function knownChain(context: OperatorContext, chain: string): string {
   if (!context.settings.CHAINS.some((configured) => configured.chain === chain)) {
     throw problem("chain_unknown", `There is no chain ${chain}.`);
   }
   return chain;
 }
 
-/** The whole reconciliation, from the first transfer on. `--resolve <reason>`: differences found before are reviewed and closed first. */
+/**
+ * Runs a full reconciliation, from the first transfer on. `--resolve <reason>` first closes the
+ * differences that were found before.
+ */
 export async function reconcileAll(context: OperatorContext): Promise<unknown> {
   const reason = optional(context, "resolve");
   const resolved =
     reason === undefined ? {} : { resolved: await resolveDifferences(context, reason) };
-  const found = await reconcile(context.env.DB, {
+  const report = await reconcile(context.env.DB, {
     chains: context.settings.CHAINS.map(({ chain }) => chain),
     holdingsAt: trackedHoldings(context.env.DB, context.settings),
     full: true,
   });
-  return { ...found, ...resolved };
+  return { ...report, ...resolved };
 }
 
 async function resolveDifferences(context: OperatorContext, reason: string): Promise<number> {
@@ -57,25 +61,28 @@ async function resolveDifferences(context: OperatorContext, reason: string): Pro
   if (resolved.length > 0) return resolved.length;
   throw new OperatorRejection(
     "no_open_difference",
-    `There is no open difference to resolve for the reason "${reason}"; reconcile alone looks for some.`,
+    `No difference is open, so none was resolved for the reason "${reason}". ` +
+      "Run reconcile without --resolve to look for differences.",
   );
 }
 
 /**
- * After an older database was put back: rebuilds from each chain, and from the payer's own memory of its orders, what the
- * database has forgotten. The payer goes on by itself once nothing is unresolved. An older database halts the payer, so
- * where nothing is halted it is `--yes` that says one was put back.
+ * Rebuilds what a restored database does not contain, from each chain and from the payer's recovery
+ * records. The payer continues automatically once nothing is unresolved. A restored database halts
+ * the payer, so if nothing is halted, `--yes` must confirm that the database was restored.
  */
 export async function restore(context: OperatorContext): Promise<unknown> {
   if (context.options["yes"] !== "true" && !(await anyHalted(context))) {
     throw new OperatorRejection(
       "nothing_halted",
-      "Neither a payer nor a chain is halted, so nothing looks restored. Once the service has seen an older database, the payer halts by itself (chain status). To read the chains again all the same, add --yes.",
+      "Neither a payer nor a chain is halted, so the database does not look restored. " +
+        "The payer halts when it detects an older database (see chain status). " +
+        "To restore anyway, add --yes.",
     );
   }
   await recordCommand(context, "restored", null);
-  const report = async (chain: string) => {
-    // Addresses first: what they received pays for the withdrawals that are rebuilt.
+  const restoreChain = async (chain: string) => {
+    // Restore addresses first, because their deposits fund the withdrawals that are rebuilt.
     const addresses = await context.env.CHAIN_WATCHER.getByName(chain).restore(chain);
     const payer = context.env.PAYER.getByName(chain);
     const payments = await payer.restore(chain);
@@ -87,7 +94,7 @@ export async function restore(context: OperatorContext): Promise<unknown> {
     };
   };
   const names = context.settings.CHAINS.map(({ chain }) => chain);
-  const reports = await Promise.all(names.map(report));
+  const reports = await Promise.all(names.map(restoreChain));
   return {
     ok: reports.every(({ ok }) => ok),
     chains: Object.fromEntries(names.map((name, index) => [name, reports[index]])),
@@ -100,7 +107,8 @@ async function anyHalted(context: OperatorContext): Promise<boolean> {
   return (
     (await first(
       context.env.DB,
-      sql`SELECT 1 FROM payer_leases WHERE ${halted} UNION ALL SELECT 1 FROM chain_cursors WHERE ${halted} LIMIT 1`,
+      sql`SELECT 1 FROM payer_leases WHERE ${halted}
+        UNION ALL SELECT 1 FROM chain_cursors WHERE ${halted} LIMIT 1`,
     )) !== undefined
   );
 }

@@ -1,4 +1,4 @@
-/** The operator's commands by name (contract.md section 7). Each that changes something is an audit event. */
+/** The operator's commands by name (contract.md section 7). Every change is an audit event. */
 import { sealAudit, verifyAudit } from "../auth/audit-seal.ts";
 import { listAudit } from "./audit.ts";
 import * as chains from "./chains.ts";
@@ -10,7 +10,7 @@ import * as withdrawals from "./withdrawals.ts";
 
 export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "user create": users.createAccount,
-  "user set-password": users.givePassword,
+  "user set-password": users.setUserPassword,
   "user freeze": users.freeze,
   "user unfreeze": users.unfreeze,
   "api-key create": users.createKey,

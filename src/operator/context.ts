@@ -1,4 +1,4 @@
-/** What every operator command works with, and how its arguments are read. */
+/** The context of operator commands, and functions that read their arguments and options. */
 import type { z } from "@hono/zod-openapi";
 import type { Config } from "../platform/config.ts";
 import { invalidRequest, type Problem } from "../platform/problem.ts";
@@ -6,15 +6,15 @@ import { invalidRequest, type Problem } from "../platform/problem.ts";
 export type OperatorContext = {
   readonly env: Env;
   readonly settings: Config;
-  /** The operator's name, which every audit event of theirs carries. */
+  /** The operator's name, for audit events. */
   readonly operator: string;
+  /** The words after the name of the command, e.g. the venue of `venue pause venue_one`. */
   readonly words: readonly string[];
   readonly options: Readonly<Record<string, unknown>>;
 };
 
-/** Rows of a list: the first so many unless told otherwise, and never more than the second. */
-const DEFAULT_LISTED = 50;
-const MAX_LISTED = 500;
+const DEFAULT_LIST_LIMIT = 50;
+const MAX_LIST_LIMIT = 500;
 
 export type OperatorCommand = (context: OperatorContext) => Promise<unknown>;
 
@@ -31,7 +31,7 @@ export function optional(context: OperatorContext, name: string): string | undef
   return value;
 }
 
-/** A UUID in its usual spelling: ids are compared as text in tags, caches and alerts. */
+/** A UUID in its canonical form, because socket tags, caches and alerts compare ids as text. */
 export function idOption(context: OperatorContext, name: string): string {
   const id = option(context, name).toLowerCase();
   if (!/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/.test(id))
@@ -40,10 +40,10 @@ export function idOption(context: OperatorContext, name: string): string {
 }
 
 export function limitOption(context: OperatorContext): number {
-  const text = optional(context, "limit") ?? String(DEFAULT_LISTED);
+  const text = optional(context, "limit") ?? String(DEFAULT_LIST_LIMIT);
   const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > MAX_LISTED)
-    throw badOption("limit", `must be an integer from 1 to ${MAX_LISTED}`);
+  if (limit < 1 || limit > MAX_LIST_LIMIT)
+    throw badOption("limit", `must be an integer from 1 to ${MAX_LIST_LIMIT}`);
   return limit;
 }
 
@@ -59,18 +59,18 @@ export function oneOfOption<const Word extends string>(
   return word;
 }
 
-/** The option by the type that the public routes read the same thing with. */
+/** Parses an option with the field type that the public routes use. */
 export function fieldOption<T>(context: OperatorContext, name: string, type: z.ZodType<T>): T {
-  const read = type.safeParse(option(context, name));
-  if (!read.success) throw badOption(name, read.error.issues[0]?.message ?? "is not valid");
-  return read.data;
+  const parsed = type.safeParse(option(context, name));
+  if (!parsed.success) throw badOption(name, parsed.error.issues[0]?.message ?? "is not valid");
+  return parsed.data;
 }
 
 export function badOption(name: string, message: string): Problem {
   return invalidRequest([{ path: `--${name}`, message }]);
 }
 
-/** The word after the command's own, e.g. the venue of `venue pause venue_one`. */
+/** The required word after the name of the command. `name` is for the error. */
 export function argument(context: OperatorContext, name: string): string {
   const value = context.words[0];
   if (value === undefined) throw invalidRequest([{ path: name, message: "is required" }]);

@@ -10,12 +10,15 @@ import { closeAlerts } from "./audit.ts";
 import { type OperatorContext, limitOption, oneOfOption, option } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
-/** Deposits of all users, newest first: ids carry their time, so the primary key is the order. */
+/**
+ * Lists deposits of all users, newest first. Ids contain their time, so the primary key sorts them.
+ */
 export async function list(context: OperatorContext): Promise<unknown> {
   const status: DepositStatus | undefined = oneOfOption(context, "status", DEPOSIT_STATUSES);
   const rows = await all<DepositRow & { user_id: string }>(
     context.env.DB,
-    sql`SELECT ${DEPOSIT_COLUMNS}, hex(d.user_id) AS user_id FROM deposits d WHERE ${status ?? null} IS NULL OR d.status = ${status ?? null}
+    sql`SELECT ${DEPOSIT_COLUMNS}, hex(d.user_id) AS user_id FROM deposits d
+      WHERE ${status ?? null} IS NULL OR d.status = ${status ?? null}
       ORDER BY d.deposit_id DESC LIMIT ${limitOption(context)}`,
   );
   return rows.map((row) => {
@@ -34,7 +37,7 @@ export async function list(context: OperatorContext): Promise<unknown> {
   });
 }
 
-/** Closes the alert of each chain that quarantined deposits; the deposits stay as they are. */
+/** Closes the alerts about quarantined deposits. The deposits stay quarantined. */
 export async function reviewed(context: OperatorContext): Promise<unknown> {
   const chains = await closeAlerts(context, "deposit_quarantined", {
     kind: "deposits_reviewed",

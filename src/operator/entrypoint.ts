@@ -1,6 +1,7 @@
 /**
- * Operator work. No public route leads here: the entrypoint is reached over a service binding of the operator's own
- * Cloudflare account, or over a loopback socket of the local stack (scripts/operator.ts).
+ * The entrypoint of operator commands. No public route reaches it. scripts/operator.ts calls it
+ * through a service binding in the operator's Cloudflare account, or through a loopback port of the
+ * local stack.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { config } from "../platform/config.ts";
@@ -9,7 +10,7 @@ import { invalidRequest, Problem, problemBody, type ProblemData } from "../platf
 import { COMMANDS } from "./commands.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
-type Order = {
+type CommandRequest = {
   readonly command: readonly string[];
   readonly options: Readonly<Record<string, unknown>>;
   readonly operator: string;
@@ -20,16 +21,16 @@ const OPERATOR_NAME = /^[A-Za-z0-9._@-]{1,64}$/;
 export class Operator extends WorkerEntrypoint<Env> {
   override async fetch(request: Request): Promise<Response> {
     try {
-      const order = readOrder(await request.json());
-      const [name, words] = commandOf(order.command);
+      const { command, operator, options } = parseRequest(await request.json());
+      const [name, words] = commandOf(command);
       const result = await COMMANDS[name]?.({
         env: this.env,
         settings: config(this.env),
-        operator: order.operator,
+        operator,
         words,
-        options: order.options,
+        options,
       });
-      log("info", "operator_command", { command: name, operator: order.operator });
+      log("info", "operator_command", { command: name, operator });
       return Response.json({ ok: true, result: result ?? null });
     } catch (error) {
       return Response.json({ ok: false, problem: problemOf(error) });
@@ -37,8 +38,8 @@ export class Operator extends WorkerEntrypoint<Env> {
   }
 }
 
-function readOrder(body: unknown): Order {
-  const { command, options, operator } = Object(body) as Partial<Order>;
+function parseRequest(body: unknown): CommandRequest {
+  const { command, options, operator } = Object(body) as Partial<CommandRequest>;
   if (!Array.isArray(command) || !command.every((word) => typeof word === "string")) throw usage();
   if (typeof operator !== "string" || !OPERATOR_NAME.test(operator)) {
     throw invalidRequest([
@@ -48,7 +49,7 @@ function readOrder(body: unknown): Order {
   return { command, options: Object(options) as Record<string, unknown>, operator };
 }
 
-/** `venue pause venue_one` is the command `venue pause` with one more word. */
+/** Splits `venue pause venue_one` into the command `venue pause` and the word `venue_one`. */
 function commandOf(words: readonly string[]): [name: string, rest: readonly string[]] {
   for (const length of [2, 1]) {
     const name = words.slice(0, length).join(" ");
@@ -70,7 +71,7 @@ function problemOf(error: unknown): Record<string, unknown> {
   log("error", "operator_failed", errorFields(error));
   const failed: ProblemData = {
     code: "internal",
-    detail: "The command failed; the Worker's log says why.",
+    detail: "The command failed. See the Worker's log for the reason.",
     extensions: { outcome: "unknown" },
   };
   return problemBody(failed, requestId);

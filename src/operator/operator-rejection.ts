@@ -1,10 +1,10 @@
-/** Refusals that only the operator's work knows, beside the public codes of `platform/problem.ts`. */
+/** Errors of operator commands that the public interface does not have (platform/problem.ts). */
 
 const TITLES = {
-  user_unknown: "There is no such user",
+  user_unknown: "No such user",
   withdrawal_final: "The withdrawal has ended",
-  no_open_difference: "There is no open difference",
-  no_open_alert: "There is no open alert",
+  no_open_difference: "No difference is open",
+  no_open_alert: "No alert is open",
   nothing_halted: "Neither a payer nor a chain is halted",
 } as const;
 

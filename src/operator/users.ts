@@ -31,20 +31,23 @@ export async function createAccount(context: OperatorContext): Promise<unknown> 
   return { user_id: userId };
 }
 
-/** For someone who lost theirs, or whose account a restore wrote again without one. API keys and a freeze stay. */
-export async function givePassword(context: OperatorContext): Promise<unknown> {
+/**
+ * Sets the password of a user who lost theirs, or whose account a restore has rebuilt. Does not
+ * change API keys or a freeze.
+ */
+export async function setUserPassword(context: OperatorContext): Promise<unknown> {
   const userId = await userOf(context);
   const password = fieldOption(context, "password", newPassword);
   const newEmail =
     context.options["new-email"] === undefined
       ? undefined
       : fieldOption(context, "new-email", email);
-  let setIn: Group | undefined;
+  let commitGroup: Group | undefined;
   const changed = await setPassword(
     context.env.DB,
     { userId, password, email: newEmail, operator: context.operator },
     (group, applied) => {
-      setIn = group;
+      commitGroup = group;
       return announceNotice(group, {
         userId,
         kind: "password_set",
@@ -54,7 +57,7 @@ export async function givePassword(context: OperatorContext): Promise<unknown> {
     },
   );
   if (!changed) throw unknownUser("user-id", userId);
-  if (setIn !== undefined) await tellReaders(context, setIn);
+  if (commitGroup !== undefined) await pushEvents(context, commitGroup);
   await closeSockets(
     context.env,
     await openedStreams(context.env.DB, userId, { kind: "sessions" }),
@@ -74,15 +77,15 @@ export async function givePassword(context: OperatorContext): Promise<unknown> {
   };
 }
 
-/** Freezes, and in the same commit cancels the user's open requests and quotes. */
+/** Freezes a user and cancels their open requests and quotes in the same commit group. */
 export async function freeze(context: OperatorContext): Promise<unknown> {
   const userId = await userOf(context);
-  let frozenIn: Group | undefined;
+  let commitGroup: Group | undefined;
   const changed = await freezeUser(
     context.env.DB,
     { userId, operator: context.operator },
     (group, applied) => {
-      frozenIn = group;
+      commitGroup = group;
       return [
         ...closeAllOf(group, userId, applied),
         ...announceNotice(group, {
@@ -95,7 +98,7 @@ export async function freeze(context: OperatorContext): Promise<unknown> {
     },
   );
   forgetCredentials({ userId, apiKeyIds: [] });
-  if (frozenIn !== undefined) await tellReaders(context, frozenIn);
+  if (commitGroup !== undefined) await pushEvents(context, commitGroup);
   await closeSockets(context.env, await openedStreams(context.env.DB, userId, { kind: "all" }), {
     userId,
   });
@@ -104,12 +107,12 @@ export async function freeze(context: OperatorContext): Promise<unknown> {
 
 export async function unfreeze(context: OperatorContext): Promise<unknown> {
   const userId = await userOf(context);
-  let thawedIn: Group | undefined;
+  let commitGroup: Group | undefined;
   const changed = await unfreezeUser(
     context.env.DB,
     { userId, operator: context.operator },
     (group, applied) => {
-      thawedIn = group;
+      commitGroup = group;
       return announceNotice(group, {
         userId,
         kind: "account_unfrozen",
@@ -118,14 +121,17 @@ export async function unfreeze(context: OperatorContext): Promise<unknown> {
       });
     },
   );
-  if (thawedIn !== undefined) await tellReaders(context, thawedIn);
+  if (commitGroup !== undefined) await pushEvents(context, commitGroup);
   return { user_id: userId, frozen: false, changed };
 }
 
-/** The only way to a key with the scope withdraw. The user sees it, is told of it, and can revoke it before it works. */
+/**
+ * Creates an API key. Only the operator can create one with the scope withdraw. The user is
+ * notified and can revoke the key before it has its scopes.
+ */
 export async function createKey(context: OperatorContext): Promise<unknown> {
   const userId = await userOf(context);
-  let madeIn: Group | undefined;
+  let commitGroup: Group | undefined;
   const key = await createOperatorApiKey(context.env.DB, context.settings, {
     userId,
     operator: context.operator,
@@ -136,7 +142,7 @@ export async function createKey(context: OperatorContext): Promise<unknown> {
       allowedIps: null,
     },
     alongside: (group, applied, apiKeyId) => {
-      madeIn = group;
+      commitGroup = group;
       return announceNotice(group, {
         userId,
         kind: "api_key_created",
@@ -145,7 +151,7 @@ export async function createKey(context: OperatorContext): Promise<unknown> {
       });
     },
   });
-  if (madeIn !== undefined) await tellReaders(context, madeIn);
+  if (commitGroup !== undefined) await pushEvents(context, commitGroup);
   return key;
 }
 
@@ -172,20 +178,21 @@ export function rewrap(context: OperatorContext): Promise<unknown> {
   return rewrapKeys(context.env.DB, context.settings, context.operator);
 }
 
-async function tellReaders(context: OperatorContext, group: Group): Promise<void> {
+/** Pushes the events of a commit group to the open sockets. */
+async function pushEvents(context: OperatorContext, group: Group): Promise<void> {
   await notifyStreams(context.env, await all<StreamEvent>(context.env.DB, eventsToPush(group)));
 }
 
-/** By `--email` or by `--user-id`. */
+/** The id of the user in `--email` or `--user-id`. */
 async function userOf(context: OperatorContext): Promise<string> {
-  const named = optional(context, "email");
+  const address = optional(context, "email");
   if (context.options["user-id"] === undefined) {
-    if (named === undefined) throw badOption("email", "or --user-id is required");
-    const userId = await findUserId(context.env.DB, named);
-    if (userId === undefined) throw unknownUser("email", named);
+    if (address === undefined) throw badOption("email", "is required without --user-id");
+    const userId = await findUserId(context.env.DB, address);
+    if (userId === undefined) throw unknownUser("email", address);
     return userId;
   }
-  if (named !== undefined) throw badOption("user-id", "says who it is; leave --email out");
+  if (address !== undefined) throw badOption("user-id", "must not be combined with --email");
   const userId = idOption(context, "user-id");
   if (
     (await first(context.env.DB, sql`SELECT 1 FROM users WHERE user_id = ${uuid(userId)}`)) ===
@@ -200,15 +207,15 @@ function unknownUser(by: "email" | "user-id", given: string): OperatorRejection 
   return new OperatorRejection(
     "user_unknown",
     by === "email"
-      ? `--email: no user has this email: ${given}`
+      ? `--email: no user has the email address ${given}`
       : `--user-id: there is no user ${given}`,
   );
 }
 
 function scopesOf(list: string): Scope[] {
-  const named = list.split(",").map((word) => word.trim());
-  const scopes = SCOPES.filter((scope) => named.includes(scope));
-  if (named.some((word) => !SCOPES.some((scope) => scope === word)))
-    throw badOption("scopes", `must be of ${SCOPES.join(", ")}`);
+  const words = list.split(",").map((word) => word.trim());
+  const scopes = SCOPES.filter((scope) => words.includes(scope));
+  if (words.some((word) => !SCOPES.some((scope) => scope === word)))
+    throw badOption("scopes", `must be a comma-separated list of ${SCOPES.join(", ")}`);
   return scopes;
 }

@@ -4,7 +4,7 @@ import { pauseVenue, resumeVenue } from "../rfq/close-books.ts";
 import { recordCommand } from "./audit.ts";
 import { argument, type OperatorContext } from "./context.ts";
 
-/** Market close: refuses new business at once, then cancels what is open. */
+/** Pauses a venue: rejects new requests and quotes, then cancels the open ones. */
 export async function pause(context: OperatorContext): Promise<unknown> {
   const venue = venueOf(context);
   await recordCommand(context, "venue_paused", venue);
@@ -22,8 +22,8 @@ export async function resume(context: OperatorContext): Promise<unknown> {
 }
 
 function venueOf(context: OperatorContext): Venue {
-  const named = argument(context, "venue");
-  const venue = VENUES.find((name) => name === named);
+  const word = argument(context, "venue");
+  const venue = VENUES.find((name) => name === word);
   if (venue === undefined)
     throw invalidRequest([{ path: "venue", message: `must be one of ${VENUES.join(", ")}` }]);
   return venue;

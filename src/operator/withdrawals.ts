@@ -18,11 +18,11 @@ export function list(context: OperatorContext): Promise<unknown> {
   });
 }
 
-/** Takes a withdrawal up again that waits after it was skipped or dead-lettered. */
+/** Retries a withdrawal that is waiting after it was skipped or dead-lettered. */
 export const retry = (context: OperatorContext): Promise<unknown> =>
   submitCommand(context, "retry");
 
-/** Voids the payment's id on the chain, and gives the funds back only once that is final. */
+/** Voids the payment on chain. The funds are returned once the void is confirmed. */
 export const fail = (context: OperatorContext): Promise<unknown> => submitCommand(context, "fail");
 
 async function submitCommand(context: OperatorContext, kind: "retry" | "fail"): Promise<unknown> {
@@ -44,7 +44,7 @@ async function submitCommand(context: OperatorContext, kind: "retry" | "fail"): 
       ];
     },
   ).catch((error: unknown) => {
-    // The id is a UUID here, so what it refuses is the withdrawal's status.
+    // The id is valid here, so `invalid_request` can only concern the withdrawal's status.
     if (error instanceof Problem && error.data.code === "invalid_request")
       throw new OperatorRejection("withdrawal_final", error.data.detail);
     throw error;

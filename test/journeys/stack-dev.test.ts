@@ -123,7 +123,7 @@ describe("npm run dev", () => {
     const refused = await operator("user", "freeze", "--email", "nobody@dev.example");
     expect(refused).toMatchObject({
       code: 1,
-      output: expect.stringContaining("no user has this email") as string,
+      output: expect.stringContaining("no user has the email address") as string,
     });
     const listed = await operator("audit", "list", "--limit", "5");
     expect(listed.output).toContain("user_created");

@@ -6,21 +6,21 @@ import {
   usage,
   usageAfter,
 } from "../../scripts/operator/commands.ts";
-import { readable } from "../../scripts/operator/print.ts";
+import { formatResult } from "../../scripts/operator/print.ts";
 
 const parse = (line: string) => parseCommand(line.split(" "), "me");
 
-function refused(line: string): UsageError {
+function usageErrorOf(line: string): UsageError {
   try {
     parse(line);
   } catch (error) {
     if (error instanceof UsageError) return error;
   }
-  return expect.fail(`${line} is no wrong usage`);
+  return expect.fail(`${line} is valid usage`);
 }
 
 describe("the operator's command line", () => {
-  it("sends words, flags and the operator's name", () => {
+  it("sends words, flags and the name of the operator", () => {
     expect(parse("api-key create --email a@b.c --scopes read,withdraw --label bot --json")).toEqual(
       {
         help: false,
@@ -51,11 +51,11 @@ describe("the operator's command line", () => {
     "reconcile --id x",
     "reconcile --unknown",
     "keys",
-  ])("refuses `%s`", (line) => {
+  ])("rejects `%s`", (line) => {
     expect(() => parse(line)).toThrow(UsageError);
   });
 
-  it("takes a user by email or by id, and exactly one of them", () => {
+  it("takes a user by email or by id, but not both", () => {
     for (const words of [
       "user freeze",
       "user unfreeze",
@@ -68,12 +68,12 @@ describe("the operator's command line", () => {
       expect(parse(`${words} --email a@b.c`)).toMatchObject({
         command: { options: { email: "a@b.c" } },
       });
-      expect(() => parse(words)).toThrow("needs --email or --user-id");
+      expect(() => parse(words)).toThrow("requires --email or --user-id");
       expect(() => parse(`${words} --email a@b.c --user-id 1`)).toThrow("not both");
     }
   });
 
-  it("sends a negative number as the value that it is, and a switch as true", () => {
+  it("sends negative numbers as values and switches as true", () => {
     expect(parse("audit list --limit -1")).toMatchObject({ command: { options: { limit: "-1" } } });
     expect(parse("restore --yes")).toMatchObject({ command: { options: { yes: "true" } } });
     expect(parse("restore")).toMatchObject({ command: { options: {} } });
@@ -84,16 +84,13 @@ describe("the operator's command line", () => {
     ["reconcile --unknown", ["reconcile"], ["user create"]],
     ["user rename", ["user create", "user set-password"], ["venue pause"]],
     ["nonsense", ["user create", "venue pause"], []],
-  ])(
-    "after wrong usage (`%s`) shows the command that was meant, and only that",
-    (line, shown, hidden) => {
-      const help = usageAfter(refused(line));
-      for (const command of shown) expect(help).toContain(command);
-      for (const command of hidden) expect(help).not.toContain(command);
-    },
-  );
+  ])("shows the help of the intended command for `%s`", (line, shown, hidden) => {
+    const help = usageAfter(usageErrorOf(line));
+    for (const command of shown) expect(help).toContain(command);
+    for (const command of hidden) expect(help).not.toContain(command);
+  });
 
-  it("explains one command alone", () => {
+  it("shows the help of one command", () => {
     const parsed = parse("venue pause --help");
     expect(parsed.help && parsed.text).toContain(
       "open requests are cancelled and their quotes rejected",
@@ -101,25 +98,25 @@ describe("the operator's command line", () => {
     expect(parsed.help && parsed.text).not.toContain("user create");
   });
 
-  it("explains every command", () => {
+  it("lists every command", () => {
     for (const { words } of COMMANDS) expect(usage()).toContain(words.join(" "));
   });
 });
 
-describe("readable", () => {
-  it("writes lists as tables and records as lines", () => {
+describe("formatResult", () => {
+  it("formats lists as tables and records as lines", () => {
     expect(
-      readable([
+      formatResult([
         { a: 1, bb: null },
         { a: "22", bb: true },
       ]),
     ).toBe("  a   bb\n  1   -\n  22  true");
-    expect(readable({ user_id: "u", paused: false })).toBe("user_id  u\npaused   false");
-    expect(readable([])).toBe("  (none)");
-    expect(readable(null)).toBe("done");
+    expect(formatResult({ user_id: "u", paused: false })).toBe("user_id  u\npaused   false");
+    expect(formatResult([])).toBe("  (none)");
+    expect(formatResult(null)).toBe("done");
   });
 
-  it("writes lists inside of records as tables too", () => {
-    expect(readable({ ok: true, rows: [{ x: 1 }] })).toBe("ok    true\nrows:\n  x\n  1");
+  it("formats lists in records as tables", () => {
+    expect(formatResult({ ok: true, rows: [{ x: 1 }] })).toBe("ok    true\nrows:\n  x\n  1");
   });
 });

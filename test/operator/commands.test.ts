@@ -7,13 +7,16 @@ import { uuidv7 } from "../../src/platform/uuid.ts";
 import { bearer, send } from "../support/edge.ts";
 import { newUser } from "../support/users.ts";
 
-type Answer = {
+type OperatorResponse = {
   ok: boolean;
   result: Record<string, unknown> & Record<string, unknown>[];
   problem: { code: string; detail: string };
 };
 
-async function order(line: string, options: Record<string, string> = {}): Promise<Answer> {
+async function execute(
+  line: string,
+  options: Record<string, string> = {},
+): Promise<OperatorResponse> {
   const request = new Request("http://operator.internal/", {
     method: "POST",
     body: JSON.stringify({ command: line.split(" "), options, operator: "test" }),
@@ -23,7 +26,7 @@ async function order(line: string, options: Record<string, string> = {}): Promis
     .then((response) => response.json());
 }
 
-const refused = (code: string, detail: string) => ({
+const rejection = (code: string, detail: string) => ({
   ok: false,
   problem: { code, detail: expect.stringContaining(detail) as string },
 });
@@ -41,102 +44,101 @@ const whoami = async (token: string) =>
   (await send("/auth/whoami", { headers: bearer(token) })).status;
 const freshEmail = () => `${uuidv7()}@operator.example`;
 
-describe("values", () => {
+describe("options", () => {
   const lists = ["audit list", "withdrawals list", "deposits list"];
 
-  it.each(lists)(
-    "`%s` takes a limit from 1 to 500, and refuses anything else by its name",
-    async (command) => {
-      for (const limit of ["0", "-1", "1.5", "abc", "501", "1e2", " 5", ""]) {
-        expect(await order(command, { limit })).toMatchObject(
-          refused("invalid_request", "--limit"),
-        );
-      }
-      expect(await order(command, { limit: "500" })).toMatchObject({ ok: true });
-      expect(await order(command)).toMatchObject({ ok: true });
-    },
-  );
+  it.each(lists)("`%s` accepts limits from 1 to 500 only", async (command) => {
+    for (const limit of ["0", "-1", "1.5", "abc", "501", "1e2", " 5", ""]) {
+      expect(await execute(command, { limit })).toMatchObject(
+        rejection("invalid_request", "--limit"),
+      );
+    }
+    expect(await execute(command, { limit: "500" })).toMatchObject({ ok: true });
+    expect(await execute(command)).toMatchObject({ ok: true });
+  });
 
-  it("a state that does not exist is refused by its name", async () => {
+  it("rejects an unknown status by name", async () => {
     for (const command of ["withdrawals list", "deposits list"]) {
-      expect(await order(command, { status: "lost" })).toMatchObject(
-        refused("invalid_request", "--status: must be one of"),
+      expect(await execute(command, { status: "lost" })).toMatchObject(
+        rejection("invalid_request", "--status: must be one of"),
       );
     }
   });
 
-  it("an email that could not log in makes no user", async () => {
+  it("rejects an email address that could not log in", async () => {
     for (const email of ["bad3", "a b@c", "", "@x", `${"a".repeat(250)}@b.example`]) {
-      expect(await order("user create", { email, password: "long-enough-password" })).toMatchObject(
-        refused("invalid_request", "--email"),
-      );
+      expect(
+        await execute("user create", { email, password: "long-enough-password" }),
+      ).toMatchObject(rejection("invalid_request", "--email"));
       expect(await first(env.DB, sql`SELECT 1 FROM users WHERE email = ${email}`)).toBeUndefined();
     }
   });
 
-  it("an unknown key, chain and user each have their own refusal", async () => {
-    expect(await order("api-key revoke", { id: uuidv7() })).toMatchObject(
-      refused("api_key_unknown_id", "There is no API key"),
+  it("rejects unknown keys, chains and users with separate codes", async () => {
+    expect(await execute("api-key revoke", { id: uuidv7() })).toMatchObject(
+      rejection("api_key_unknown_id", "There is no API key"),
     );
-    expect(await order("chain status nope")).toMatchObject(
-      refused("chain_unknown", "There is no chain nope"),
+    expect(await execute("chain status nope")).toMatchObject(
+      rejection("chain_unknown", "There is no chain nope"),
     );
-    expect(await order("chain resume nope")).toMatchObject(
-      refused("chain_unknown", "There is no chain nope"),
+    expect(await execute("chain resume nope")).toMatchObject(
+      rejection("chain_unknown", "There is no chain nope"),
     );
-    expect(await order("chain status local")).toMatchObject({ ok: true });
-    expect(await order("user freeze", { email: freshEmail() })).toMatchObject(
-      refused("user_unknown", "no user has this email"),
+    expect(await execute("chain status local")).toMatchObject({ ok: true });
+    expect(await execute("user freeze", { email: freshEmail() })).toMatchObject(
+      rejection("user_unknown", "no user has the email address"),
     );
-    expect(await order("user freeze", { "user-id": uuidv7() })).toMatchObject(
-      refused("user_unknown", "there is no user"),
+    expect(await execute("user freeze", { "user-id": uuidv7() })).toMatchObject(
+      rejection("user_unknown", "there is no user"),
     );
   });
 
-  it("a withdrawal that has ended is refused as that, not as a bad value", async () => {
+  it("rejects ended withdrawals as withdrawal_final", async () => {
     const { userId } = await newUser();
     const id = uuidv7();
     await all(
       env.DB,
-      sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, status,
-        created_at, updated_at, queued_group, changed_group) VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, 'p', randomblob(32), 'none', 'usdc', 1,
-        randomblob(20), 'failed', 1, 1, 0, 0)`,
+      sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
+          payment_id, chain, asset, amount, to_address, status, created_at, updated_at,
+          queued_group, changed_group)
+        VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, 'p', randomblob(32), 'none', 'usdc',
+          1, randomblob(20), 'failed', 1, 1, 0, 0)`,
     );
-    expect(await order("withdrawals fail", { id })).toMatchObject(
-      refused("withdrawal_final", "failed"),
+    expect(await execute("withdrawals fail", { id })).toMatchObject(
+      rejection("withdrawal_final", "failed"),
     );
   });
 });
 
 describe("users", () => {
-  it("are frozen and unfrozen by id as well as by email", async () => {
+  it("freezes and unfreezes by id and by email", async () => {
     const { userId, email } = await newUser();
-    expect(await order("user freeze", { "user-id": userId.toUpperCase() })).toMatchObject({
+    expect(await execute("user freeze", { "user-id": userId.toUpperCase() })).toMatchObject({
       result: { user_id: userId, changed: true },
     });
-    expect(await order("user freeze", { email })).toMatchObject({
+    expect(await execute("user freeze", { email })).toMatchObject({
       result: { user_id: userId, changed: false },
     });
-    expect(await order("user unfreeze", { "user-id": userId })).toMatchObject({
+    expect(await execute("user unfreeze", { "user-id": userId })).toMatchObject({
       result: { user_id: userId, changed: true },
     });
-    expect(await order("user freeze", { "user-id": userId, email })).toMatchObject(
-      refused("invalid_request", "--user-id"),
+    expect(await execute("user freeze", { "user-id": userId, email })).toMatchObject(
+      rejection("invalid_request", "--user-id"),
     );
-    expect(await order("user freeze", {})).toMatchObject(refused("invalid_request", "--email"));
+    expect(await execute("user freeze", {})).toMatchObject(rejection("invalid_request", "--email"));
   });
 
-  it("a new password ends the old one and every session, and is audited", async () => {
+  it("set-password ends all sessions and is audited", async () => {
     const email = freshEmail();
-    const { result } = await order("user create", { email, password: "the-first-password" });
+    const { result } = await execute("user create", { email, password: "the-first-password" });
     const { token } = await login(email, "the-first-password");
     expect(await whoami(token)).toBe(200);
-    expect(await order("user set-password", { email, password: "short" })).toMatchObject(
-      refused("invalid_request", "--password"),
+    expect(await execute("user set-password", { email, password: "short" })).toMatchObject(
+      rejection("invalid_request", "--password"),
     );
 
     expect(
-      await order("user set-password", { email, password: "the-second-password" }),
+      await execute("user set-password", { email, password: "the-second-password" }),
     ).toMatchObject({
       result: { user_id: result["user_id"], email, frozen: false, sessions_ended: true },
     });
@@ -146,7 +148,9 @@ describe("users", () => {
     expect((await login(email, "the-second-password")).status).toBe(200);
     const audit = await all<{ kind: string }>(
       env.DB,
-      sql`SELECT kind FROM audit_events WHERE user_id = ${uuid(String(result["user_id"]))} AND actor = 'operator:test' ORDER BY audit_seq`,
+      sql`SELECT kind FROM audit_events
+        WHERE user_id = ${uuid(String(result["user_id"]))} AND actor = 'operator:test'
+        ORDER BY audit_seq`,
     );
     expect(audit.map(({ kind }) => kind)).toEqual([
       "user_created",
@@ -155,22 +159,23 @@ describe("users", () => {
     ]);
   });
 
-  it("whoever a restore wrote again gets an email and a password, and can log in once unfrozen", async () => {
+  it("gives a restored user an email and a password", async () => {
     const { userId } = await newUser();
     const [lost, email] = [`${userId}@lost.invalid`, freshEmail()];
     await all(
       env.DB,
-      sql`UPDATE users SET email = ${lost}, password_hash = '', frozen_at = 1 WHERE user_id = ${uuid(userId)}`,
+      sql`UPDATE users SET email = ${lost}, password_hash = '', frozen_at = 1
+        WHERE user_id = ${uuid(userId)}`,
     );
-    const password = "given-by-the-operator";
+    const password = "set-by-the-operator";
     const taken = await newUser();
     const set = (newEmail: string) =>
-      order("user set-password", { "user-id": userId, "new-email": newEmail, password });
-    expect(await set(taken.email)).toMatchObject(refused("email_taken", "Another user"));
-    expect(await set("bad3")).toMatchObject(refused("invalid_request", "--new-email"));
+      execute("user set-password", { "user-id": userId, "new-email": newEmail, password });
+    expect(await set(taken.email)).toMatchObject(rejection("email_taken", "Another user"));
+    expect(await set("bad3")).toMatchObject(rejection("invalid_request", "--new-email"));
     expect(await set(email)).toMatchObject({ result: { email, frozen: true } });
     expect((await login(email, password)).status).toBe(403);
-    await order("user unfreeze", { "user-id": userId });
+    await execute("user unfreeze", { "user-id": userId });
     expect((await login(email, password)).status).toBe(200);
   });
 });
@@ -185,16 +190,18 @@ describe("deposits", () => {
     depositId = uuidv7();
     await all(
       env.DB,
-      sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position, block_number, block_hash, address, user_id, asset, amount,
-        required_confirmations, status, seen_group, detected_at, detected_group)
-      VALUES (${uuid(depositId)}, ${chain}, unhex(${"ab".repeat(32)}), randomblob(20), 0, 0, 1, randomblob(32), randomblob(20), ${uuid(owner)}, 'venue_one:0x1',
-        '9223372036854775808', 2, 'quarantined', 0, 1, 0)`,
+      sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position,
+          block_number, block_hash, address, user_id, asset, amount, required_confirmations, status,
+          seen_group, detected_at, detected_group)
+        VALUES (${uuid(depositId)}, ${chain}, unhex(${"ab".repeat(32)}), randomblob(20), 0, 0, 1,
+          randomblob(32), randomblob(20), ${uuid(owner)}, 'venue_one:0x1', '9223372036854775808', 2,
+          'quarantined', 0, 1, 0)`,
     );
   });
 
-  it("of all users are listed by state, with whose they are and where they came from", async () => {
-    const { result } = await order("deposits list", { status: "quarantined" });
-    expect(result.find((one) => one["chain"] === chain)).toMatchObject({
+  it("lists deposits of all users by status", async () => {
+    const { result } = await execute("deposits list", { status: "quarantined" });
+    expect(result.find((deposit) => deposit["chain"] === chain)).toMatchObject({
       deposit_id: depositId,
       user_id: owner,
       venue_id: "venue_one",
@@ -203,24 +210,26 @@ describe("deposits", () => {
       transaction_hash: `0x${"ab".repeat(32)}`,
       status: "quarantined",
     });
-    const credited = await order("deposits list", { status: "credited" });
-    expect(credited.result.find((one) => one["chain"] === chain)).toBeUndefined();
+    const credited = await execute("deposits list", { status: "credited" });
+    expect(credited.result.find((deposit) => deposit["chain"] === chain)).toBeUndefined();
   });
 
-  it("the alert about quarantined ones is closed by a review, which is audited", async () => {
+  it("a review closes the quarantine alert and is audited", async () => {
     await all(
       env.DB,
-      sql`INSERT INTO alerts (kind, subject, detail, at) VALUES ('deposit_quarantined', ${chain}, 'one', 1)`,
+      sql`INSERT INTO alerts (kind, subject, detail, at)
+        VALUES ('deposit_quarantined', ${chain}, 'one', 1)`,
     );
-    const reviewed = await order("deposits reviewed", { reason: "junk" });
+    const reviewed = await execute("deposits reviewed", { reason: "junk" });
     expect(reviewed.result["chains"]).toContain(chain);
-    expect(await order("deposits reviewed", { reason: "junk" })).toMatchObject(
-      refused("no_open_alert", "No alert"),
+    expect(await execute("deposits reviewed", { reason: "junk" })).toMatchObject(
+      rejection("no_open_alert", "No alert"),
     );
     expect(
       await first(
         env.DB,
-        sql`SELECT 1 FROM audit_events WHERE kind = 'deposits_reviewed' AND subject_id = 'junk'`,
+        sql`SELECT 1 FROM audit_events
+          WHERE kind = 'deposits_reviewed' AND subject_id = 'junk'`,
       ),
     ).toBeDefined();
   });
@@ -229,24 +238,25 @@ describe("deposits", () => {
 describe("restore and reconcile", () => {
   beforeAll(() => all(env.DB, sql`UPDATE payer_leases SET halted_at = NULL WHERE chain = 'local'`));
 
-  it("a service on which nothing is halted is not restored without --yes", async () => {
+  it("restore requires --yes if nothing is halted", async () => {
     const before = await first<{ n: number }>(
       env.DB,
       sql`SELECT count(*) AS n FROM audit_events WHERE kind = 'restored'`,
     );
-    expect(await order("restore")).toMatchObject(refused("nothing_halted", "add --yes"));
+    expect(await execute("restore")).toMatchObject(rejection("nothing_halted", "add --yes"));
     expect(
       await first(env.DB, sql`SELECT count(*) AS n FROM audit_events WHERE kind = 'restored'`),
     ).toEqual(before);
   });
 
-  it("differences are resolved where there are some, and it is said how many; where there are none, nothing is done", async () => {
+  it("resolves open differences and returns their number", async () => {
     await all(
       env.DB,
-      sql`UPDATE alerts SET resolved_at = 1 WHERE kind = 'reconciliation' AND resolved_at IS NULL`,
+      sql`UPDATE alerts SET resolved_at = 1
+        WHERE kind = 'reconciliation' AND resolved_at IS NULL`,
     );
-    expect(await order("reconcile", { resolve: "foo" })).toMatchObject(
-      refused("no_open_difference", '"foo"'),
+    expect(await execute("reconcile", { resolve: "foo" })).toMatchObject(
+      rejection("no_open_difference", '"foo"'),
     );
     const detail = JSON.stringify({
       check: "holdings_short",
@@ -256,14 +266,15 @@ describe("restore and reconcile", () => {
     });
     await all(
       env.DB,
-      sql`INSERT INTO alerts (kind, subject, detail, at) VALUES ('reconciliation', 'holdings_short operator-test', ${detail}, 1)`,
+      sql`INSERT INTO alerts (kind, subject, detail, at)
+        VALUES ('reconciliation', 'holdings_short operator-test', ${detail}, 1)`,
     );
-    expect((await order("reconcile", { resolve: "foo" })).result).toMatchObject({ resolved: 1 });
+    expect((await execute("reconcile", { resolve: "foo" })).result).toMatchObject({ resolved: 1 });
   });
 
-  it("a chain that could not be asked leaves no verdict: neither ok nor complete", async () => {
-    // Nobody listens at the RPC URL of these tests, and no watcher has read the chain.
-    expect((await order("reconcile")).result).toMatchObject({
+  it("reports an unread chain as neither ok nor complete", async () => {
+    // The RPC URL of these tests does not respond, and no watcher has read the chain.
+    expect((await execute("reconcile")).result).toMatchObject({
       ok: false,
       complete: false,
       block: { local: null },

@@ -1,4 +1,4 @@
-/** The tool as a process, against an entrypoint that answers what a test tells it to. */
+/** Runs the tool as a process against a fake entrypoint. */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server } from "node:http";
@@ -7,20 +7,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-type Order = { command: string[]; options: Record<string, string> };
+type CommandRequest = { command: string[]; options: Record<string, string> };
 
 let server: Server;
 let dir: string;
-let answer: (order: Order) => unknown = () => ({ ok: true, result: null });
+let respond: (request: CommandRequest) => unknown = () => ({ ok: true, result: null });
 let delayMs = 0;
-let last: Order | undefined;
+let last: CommandRequest | undefined;
 
 beforeAll(async () => {
   server = createServer((request, response) => {
-    void read(request).then(async (order) => {
-      last = order;
+    void read(request).then(async (command) => {
+      last = command;
       await new Promise((resolve) => setTimeout(resolve, delayMs));
-      response.end(JSON.stringify(answer(order)));
+      response.end(JSON.stringify(respond(command)));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -34,15 +34,15 @@ afterAll(() => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-async function read(request: IncomingMessage): Promise<Order> {
+async function read(request: IncomingMessage): Promise<CommandRequest> {
   let text = "";
   for await (const chunk of request) text += String(chunk);
-  return JSON.parse(text) as Order;
+  return JSON.parse(text) as CommandRequest;
 }
 
-type Run = { code: number | null; out: string; err: string };
+type Finished = { code: number | null; out: string; err: string };
 
-function tool(line: string, env: Record<string, string> = {}): Promise<Run> {
+function tool(line: string, env: Record<string, string> = {}): Promise<Finished> {
   const args = ["scripts/operator.ts", ...line.split(" ")];
   if (env["RFQ_DIR"] === undefined) args.push("--dir", dir);
   const child = spawn(process.execPath, args, {
@@ -55,8 +55,8 @@ function tool(line: string, env: Record<string, string> = {}): Promise<Run> {
   return new Promise((resolve) => child.once("close", (code) => resolve({ code, out, err })));
 }
 
-/** Throws when stdout holds anything beside one JSON object. */
-function objectOf({ out }: Run): {
+/** Throws if stdout contains anything other than one JSON object. */
+function objectOf({ out }: Finished): {
   ok: boolean;
   result?: Record<string, unknown>;
   problem?: { code: string; detail: string };
@@ -65,12 +65,12 @@ function objectOf({ out }: Run): {
   return JSON.parse(out) as ReturnType<typeof objectOf>;
 }
 
-const refuses = (code: string, detail: string) => () => ({ ok: false, problem: { code, detail } });
+const rejects = (code: string, detail: string) => () => ({ ok: false, problem: { code, detail } });
 
 it.each(["user create --email a@b.example", "user set-password --user-id 1"])(
-  "`%s` shows the password that it made, as text and as JSON",
+  "`%s` shows the generated password as text and JSON",
   async (line) => {
-    answer = () => ({ ok: true, result: { user_id: "u" } });
+    respond = () => ({ ok: true, result: { user_id: "u" } });
     const json = objectOf(await tool(`${line} --json`));
     expect(last?.options["password"]).toMatch(/^[\w-]{24}$/);
     expect(json).toEqual({
@@ -86,38 +86,38 @@ it.each([
   ["nonsense", "usage"],
   ["user freeze", "usage"],
   ["reconcile --unknown", "usage"],
-])("wrong usage is one JSON object with --json (`%s`)", async (line, code) => {
-  const run = await tool(`${line} --json`);
-  expect(run.code).toBe(2);
-  expect(objectOf(run)).toMatchObject({ ok: false, problem: { code } });
+])("prints usage errors as one JSON object with --json (`%s`)", async (line, code) => {
+  const result = await tool(`${line} --json`);
+  expect(result.code).toBe(2);
+  expect(objectOf(result)).toMatchObject({ ok: false, problem: { code } });
 });
 
-it("wrong usage shows the command's own help, and the message last", async () => {
-  const run = await tool("venue pause");
-  expect(run).toMatchObject({ code: 2, out: "" });
-  expect(run.err).toContain("their quotes rejected");
-  expect(run.err).not.toContain("user create");
-  expect(run.err.trimEnd().split("\n").at(-1)).toBe("venue pause needs <venue>");
+it("prints the command's help before a usage error", async () => {
+  const result = await tool("venue pause");
+  expect(result).toMatchObject({ code: 2, out: "" });
+  expect(result.err).toContain("their quotes rejected");
+  expect(result.err).not.toContain("user create");
+  expect(result.err.trimEnd().split("\n").at(-1)).toBe("venue pause requires <venue>");
 });
 
-it("a value that the service refuses is wrong usage; what it will not do is not", async () => {
-  answer = refuses("invalid_request", "--limit: must be an integer from 1 to 500");
+it("exits with 2 for invalid values and 1 for rejections", async () => {
+  respond = rejects("invalid_request", "--limit: must be an integer from 1 to 500");
   const bad = await tool("audit list --limit 1.5");
   expect(bad.code).toBe(2);
   expect(bad.err).toContain("audit list [--limit <n>]");
   expect(bad.err.trimEnd().split("\n").at(-1)).toBe(
     "invalid_request: --limit: must be an integer from 1 to 500",
   );
-  answer = refuses("user_unknown", "no user has this email");
+  respond = rejects("user_unknown", "no user has the email address");
   expect(await tool("user freeze --email a@b.example")).toEqual({
     code: 1,
     out: "",
-    err: "user_unknown: no user has this email\n",
+    err: "user_unknown: no user has the email address\n",
   });
 });
 
-it("a reconciliation that could not ask a chain says so, and ends with 1", async () => {
-  answer = () => ({
+it("warns about unread chains and exits with 1", async () => {
+  respond = () => ({
     ok: true,
     result: {
       ok: false,
@@ -127,38 +127,38 @@ it("a reconciliation that could not ask a chain says so, and ends with 1", async
       complete: false,
     },
   });
-  const run = await tool("reconcile --json");
-  expect(run.code).toBe(1);
-  expect(run.err).toBe("local could not be asked: what it holds was not compared\n");
-  expect(objectOf(run).result).toMatchObject({ ok: false, complete: false });
+  const result = await tool("reconcile --json");
+  expect(result.code).toBe(1);
+  expect(result.err).toBe("local could not be read, so its holdings were not compared\n");
+  expect(objectOf(result).result).toMatchObject({ ok: false, complete: false });
 });
 
-it("a command that takes longer than two seconds says that it is at work, on stderr", async () => {
-  answer = () => ({ ok: true, result: { ok: true } });
+it("reports on stderr that a slow command is running", async () => {
+  respond = () => ({ ok: true, result: { ok: true } });
   delayMs = 2_600;
   try {
-    const run = await tool("reconcile --json");
-    expect(objectOf(run)).toMatchObject({ ok: true });
-    expect(run.err).toBe("reconcile: still at work after 2 s\n");
+    const result = await tool("reconcile --json");
+    expect(objectOf(result)).toMatchObject({ ok: true });
+    expect(result.err).toBe("reconcile: still running after 2 s\n");
   } finally {
     delayMs = 0;
   }
 });
 
-it("what wrangler says on the way to the deployed service goes to stderr", async () => {
-  // Without a login it ends before it has asked anyone, but not before it has said something.
-  const run = await tool("chain status --remote --json", {
+it("sends wrangler's output to stderr", async () => {
+  // Without a login, wrangler prints an error and makes no call.
+  const result = await tool("chain status --remote --json", {
     CLOUDFLARE_API_TOKEN: "",
     HOME: dir,
     XDG_CONFIG_HOME: dir,
   });
-  expect(run.code).toBe(3);
-  expect(objectOf(run)).toMatchObject({ ok: false, problem: { code: "not_reachable" } });
-  expect(run.err).not.toBe("");
+  expect(result.code).toBe(3);
+  expect(objectOf(result)).toMatchObject({ ok: false, problem: { code: "not_reachable" } });
+  expect(result.err).not.toBe("");
 });
 
-it("finds the stack of RFQ_DIR, and --dir takes precedence", async () => {
-  answer = () => ({ ok: true, result: { found: true } });
+it("uses RFQ_DIR unless --dir is given", async () => {
+  respond = () => ({ ok: true, result: { found: true } });
   const nowhere = join(dir, "nowhere");
   expect((await tool("audit list --json", { RFQ_DIR: dir })).code).toBe(0);
   expect((await tool(`audit list --dir ${dir} --json`, { RFQ_DIR: nowhere })).code).toBe(0);
