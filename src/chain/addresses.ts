@@ -1,6 +1,7 @@
 /**
- * Deposit addresses, computed at the edge: CREATE2 clones of the factory's forwarder. The salt is an HMAC, so that a
- * disclosed user id reveals nobody's addresses; it is kept in D1 too, where the sweeps find it.
+ * Computes deposit addresses without asking the chain. Each is a CREATE2 clone of the factory's
+ * forwarder. The salt is an HMAC, so a user id does not reveal the user's addresses. D1 stores the
+ * salt as well, because a sweep needs it.
  */
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
@@ -10,7 +11,7 @@ import type { ChainConfig, Config } from "../platform/config.ts";
 
 export type DerivedAddress = { readonly address: Address; readonly salt: Hex };
 
-/** The user's address number `nonce` on a chain. Pure: whether the factory is the right one is for `verifyFactory`. */
+/** The user's address number `nonce` on a chain. `verifyFactory` must have checked the factory. */
 export function depositAddressFor(
   settings: Pick<Config, "ADDRESS_KEY">,
   chain: ChainConfig,
@@ -29,7 +30,10 @@ export function saltOf(
   return `0x${bytesToHex(hmac(sha256, utf8ToBytes(addressKey), utf8ToBytes(message)))}`;
 }
 
-/** As OpenZeppelin's Clones.predictDeterministicAddress (EIP-1167); the implementation is the factory's first CREATE. */
+/**
+ * Same result as OpenZeppelin's Clones.predictDeterministicAddress (EIP-1167). The factory deploys
+ * the implementation as its first contract, so its address follows from nonce 1.
+ */
 export function cloneAddress(factory: Address, salt: Hex): Address {
   const implementation = getContractAddress({ from: factory, nonce: 1n });
   const bytecode = concatHex([

@@ -1,4 +1,7 @@
-/** What an operator must look at: a row that stays until it is resolved, and one error line when it is raised. */
+/**
+ * Raises and resolves alerts. An alert is a row that stays open until it is resolved, plus one
+ * error line in the log when it is raised. docs/deploy.md lists what each kind means.
+ */
 import { NOW } from "../platform/commit.ts";
 import { log } from "../platform/log.ts";
 import { all, type Sql, sql } from "../platform/sql.ts";
@@ -18,7 +21,9 @@ export type AlertKind =
   | "withdrawal_dead_letter"
   | "deposit_quarantined";
 
-/** A statement that raises the alert unless it is open already. `detail` may be SQL over the batch's own rows. */
+/**
+ * Statement that raises the alert unless it is open. `when` and `detail` may read the batch's rows.
+ */
 export function alertRow(alert: {
   kind: AlertKind;
   subject: string | Sql;
@@ -29,10 +34,11 @@ export function alertRow(alert: {
   return sql`INSERT INTO alerts (kind, subject, detail, at)
     SELECT ${alert.kind}, ${alert.subject}, ${alert.detail}, ${alert.at}
     WHERE ${alert.when ?? sql`1`} AND NOT EXISTS (
-      SELECT 1 FROM alerts WHERE kind = ${alert.kind} AND subject = ${alert.subject} AND resolved_at IS NULL)`;
+      SELECT 1 FROM alerts
+      WHERE kind = ${alert.kind} AND subject = ${alert.subject} AND resolved_at IS NULL)`;
 }
 
-/** Raises an alert outside any unit: for what was seen, not done. */
+/** Raises an alert in a commit of its own, for an observation that changes no record. */
 export async function raiseAlert(
   db: D1Database,
   kind: AlertKind,
@@ -46,10 +52,11 @@ export async function raiseAlert(
   if (raised.length > 0) log("error", `alert.${kind}`, { subject, detail });
 }
 
-/** Ends an alert whose cause has gone by itself. */
+/** Resolves an alert whose cause no longer exists. */
 export async function clearAlert(db: D1Database, kind: AlertKind, subject: string): Promise<void> {
   await all(
     db,
-    sql`UPDATE alerts SET resolved_at = ${NOW} WHERE kind = ${kind} AND subject = ${subject} AND resolved_at IS NULL`,
+    sql`UPDATE alerts SET resolved_at = ${NOW}
+      WHERE kind = ${kind} AND subject = ${subject} AND resolved_at IS NULL`,
   );
 }

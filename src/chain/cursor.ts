@@ -1,15 +1,18 @@
-/** Where the reading of a chain stands, as rows of D1. */
+/**
+ * Stores how far a chain has been read. Every write that depends on blocks is in the batch that
+ * moves the cursor, so it takes effect at most once.
+ */
 import type { Hex } from "viem";
 import type { Group } from "../platform/commit.ts";
 import { all, blob, first, type Sql, sql } from "../platform/sql.ts";
 import type { Block } from "./follow-head.ts";
 
 export type Cursor = {
-  /** Up to here everything is money or never will be. */
+  /** Deposits and vault events up to this block have been applied. */
   readonly confirmed: Block;
-  /** Up to here deposits are detected; never below `confirmed`. */
+  /** Deposits up to this block have been detected. Never below `confirmed`. */
   readonly scanned: Block;
-  /** The highest head ever seen. */
+  /** The highest head that any endpoint has reported. */
   readonly headNumber: number;
   readonly haltedAt: number | null;
   readonly haltReason: string | null;
@@ -28,8 +31,10 @@ type CursorRow = {
 export async function readCursor(db: D1Database, chain: string): Promise<Cursor | undefined> {
   const row = await first<CursorRow>(
     db,
-    sql`SELECT confirmed_number, lower(hex(confirmed_hash)) AS confirmed_hash, scanned_number, lower(hex(scanned_hash)) AS scanned_hash, head_number,
-      halted_at, halt_reason FROM chain_cursors WHERE chain = ${chain}`,
+    sql`SELECT confirmed_number, lower(hex(confirmed_hash)) AS confirmed_hash,
+        scanned_number, lower(hex(scanned_hash)) AS scanned_hash, head_number,
+        halted_at, halt_reason
+      FROM chain_cursors WHERE chain = ${chain}`,
   );
   if (row === undefined) return undefined;
   return {
@@ -41,47 +46,57 @@ export async function readCursor(db: D1Database, chain: string): Promise<Cursor 
   };
 }
 
-/** Blocks above the confirmed height as they were when they were scanned, highest first. */
+/** Scanned blocks above a height, highest first. A reorg shows as a hash that no longer matches. */
 export async function readBlocks(db: D1Database, chain: string, above: number): Promise<Block[]> {
   const rows = await all<{ number: number; hash: string }>(
     db,
-    sql`SELECT number, lower(hex(hash)) AS hash FROM chain_blocks WHERE chain = ${chain} AND number > ${above} ORDER BY number DESC`,
+    sql`SELECT number, lower(hex(hash)) AS hash FROM chain_blocks
+      WHERE chain = ${chain} AND number > ${above} ORDER BY number DESC`,
   );
   return rows.map(({ number, hash }) => ({ number, hash: `0x${hash}` as Hex }));
 }
 
-/** A chain seen for the first time starts with nothing read but its first block's parent. */
+/** Starts a new chain at `start`, the parent of the first block to read. */
 export function insertCursor(group: Group, chain: string, start: Block): Sql {
-  return sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number, scanned_hash, head_number, moved_group, moved_at)
-    SELECT ${chain}, ${start.number}, ${blob(start.hash)}, ${start.number}, ${blob(start.hash)}, ${start.number}, ${group.seq}, ${group.at}
+  return sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash,
+      scanned_number, scanned_hash, head_number, moved_group, moved_at)
+    SELECT ${chain}, ${start.number}, ${blob(start.hash)},
+      ${start.number}, ${blob(start.hash)}, ${start.number}, ${group.seq}, ${group.at}
     WHERE NOT EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain})`;
 }
 
-/** The guard of a group that follows the head: applies only from where the cursor was read. */
+/** Guard of a group that follows the head. Applies only if the cursor has not moved since `was`. */
 export function moveScanned(
   group: Group,
   chain: string,
   was: Cursor,
   to: { readonly scanned: Block; readonly headNumber: number },
 ): Sql {
-  return sql`UPDATE chain_cursors SET scanned_number = ${to.scanned.number}, scanned_hash = ${blob(to.scanned.hash)},
-      head_number = max(head_number, ${to.headNumber}), moved_group = ${group.seq}, moved_at = ${group.at}
+  return sql`UPDATE chain_cursors SET
+      scanned_number = ${to.scanned.number}, scanned_hash = ${blob(to.scanned.hash)},
+      head_number = max(head_number, ${to.headNumber}),
+      moved_group = ${group.seq}, moved_at = ${group.at}
     WHERE ${isAt(chain, was)} RETURNING 1 AS moved`;
 }
 
-/** The guard of a group that confirms blocks. */
+/** Guard of a group that confirms blocks. Applies only if the cursor has not moved since `was`. */
 export function moveConfirmed(group: Group, chain: string, was: Cursor, to: Block): Sql {
-  return sql`UPDATE chain_cursors SET confirmed_number = ${to.number}, confirmed_hash = ${blob(to.hash)},
-      scanned_hash = iif(scanned_number <= ${to.number}, ${blob(to.hash)}, scanned_hash), scanned_number = max(scanned_number, ${to.number}),
-      head_number = max(head_number, ${to.number}), moved_group = ${group.seq}, moved_at = ${group.at}
+  return sql`UPDATE chain_cursors SET
+      confirmed_number = ${to.number}, confirmed_hash = ${blob(to.hash)},
+      scanned_hash = iif(scanned_number <= ${to.number}, ${blob(to.hash)}, scanned_hash),
+      scanned_number = max(scanned_number, ${to.number}),
+      head_number = max(head_number, ${to.number}),
+      moved_group = ${group.seq}, moved_at = ${group.at}
     WHERE ${isAt(chain, was)} RETURNING 1 AS moved`;
 }
 
-/** Condition for whatever depends on the guard. */
+/** Condition for the statements that depend on the guard: this group has moved the cursor. */
 export function movedBy(group: Group, chain: string): Sql {
-  return sql`EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND moved_group = ${group.seq})`;
+  return sql`EXISTS (
+    SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND moved_group = ${group.seq})`;
 }
 
+/** Replaces the blocks above a height by those just scanned. */
 export function storeBlocks(
   chain: string,
   above: number,
@@ -92,7 +107,8 @@ export function storeBlocks(
   return [
     sql`DELETE FROM chain_blocks WHERE chain = ${chain} AND number > ${above} AND ${when}`,
     sql`INSERT INTO chain_blocks (chain, number, hash)
-      SELECT ${chain}, j.value ->> 'number', unhex(j.value ->> 'hash') FROM json_each(${rows}) j WHERE ${when}`,
+      SELECT ${chain}, j.value ->> 'number', unhex(j.value ->> 'hash')
+      FROM json_each(${rows}) j WHERE ${when}`,
   ];
 }
 
@@ -101,6 +117,7 @@ export function deleteBlocks(chain: string, upTo: number, when: Sql): Sql {
 }
 
 function isAt(chain: string, was: Cursor): Sql {
-  return sql`chain = ${chain} AND halted_at IS NULL AND confirmed_number = ${was.confirmed.number} AND confirmed_hash = ${blob(was.confirmed.hash)}
+  return sql`chain = ${chain} AND halted_at IS NULL
+    AND confirmed_number = ${was.confirmed.number} AND confirmed_hash = ${blob(was.confirmed.hash)}
     AND scanned_number = ${was.scanned.number} AND scanned_hash = ${blob(was.scanned.hash)}`;
 }

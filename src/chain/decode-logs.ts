@@ -1,4 +1,4 @@
-/** From raw logs to what they say: transfers of tokens, outcomes of payments, sweeps. Pure. */
+/** Decodes raw logs into token transfers, vault events and sweeps. Pure. */
 import {
   type Address,
   decodeEventLog,
@@ -11,7 +11,11 @@ import {
 import { depositFactoryAbi } from "./abi/deposit-factory.ts";
 import { vaultAbi } from "./abi/vault.ts";
 
-/** Where a log stands. `ordinal` counts the same contract's decoded logs within the transaction, from 0. */
+/**
+ * Position of a log. `ordinal` counts the decoded logs of the same contract within the transaction,
+ * from 0. It stays the same when a reorg mines the transaction in another block, `logIndex` does
+ * not.
+ */
 type LogPlace = {
   readonly blockNumber: number;
   readonly blockHash: Hex;
@@ -54,7 +58,7 @@ export type Swept = LogPlace & {
   readonly token: Address;
   readonly tokenId: bigint;
 };
-/** A deposit address that could not be emptied, by its salt. */
+/** A deposit address that the factory could not sweep, named by its salt. */
 export type SweepFailed = LogPlace & {
   readonly salt: Hex;
   readonly token: Address;
@@ -72,7 +76,9 @@ const TRANSFER = toEventSelector(erc20Abi[0]);
 const TRANSFER_SINGLE = toEventSelector(erc1155Abi[0]);
 const TRANSFER_BATCH = toEventSelector(erc1155Abi[1]);
 
-/** Topics of everything that is looked for, so that a busy contract's other events stay at the node. */
+/**
+ * Topics of the events that are decoded, so that nodes filter out a busy contract's other events.
+ */
 export const WATCHED_TOPICS: readonly Hex[] = [
   TRANSFER,
   TRANSFER_SINGLE,
@@ -111,10 +117,10 @@ export function decodeLogs(logs: readonly MinedLog[], contracts: Contracts): Dec
   );
   const seen = new Set<string>();
   for (const log of ordered) {
-    // A node may hand out one log twice; its place in the block tells.
-    const where = `${log.blockHash}:${log.logIndex}`;
-    if (seen.has(where)) continue;
-    seen.add(where);
+    // A node may return the same log twice.
+    const identity = `${log.blockHash}:${log.logIndex}`;
+    if (seen.has(identity)) continue;
+    seen.add(identity);
     const address = getAddress(log.address);
     const key = `${log.transactionHash}:${address}`;
     const place = placeOf(log, counts.get(key) ?? 0);
@@ -123,7 +129,7 @@ export function decodeLogs(logs: readonly MinedLog[], contracts: Contracts): Dec
   return decoded;
 }
 
-/** True when the log was one of those looked for, so that it takes an ordinal. */
+/** Appends to `out` and returns true if the log is one of ours, so that it takes an ordinal. */
 function decodeOne(
   log: MinedLog,
   address: Address,
@@ -138,7 +144,7 @@ function decodeOne(
     if (address === contracts.factory) return decodeFactory(log, place, out);
     return false;
   } catch {
-    // Another event under the same topic, or of another shape: none of ours.
+    // An event with the same topic and other arguments, so not one of ours.
     return false;
   }
 }

@@ -1,4 +1,4 @@
-/** EIP-1559 fees of a transaction and of its replacements. Pure; all in wei per gas. */
+/** Computes EIP-1559 fees of a transaction and of its replacements, in wei per gas. Pure. */
 
 export type Fees = { readonly maxFee: bigint; readonly priorityFee: bigint };
 export type Market = { readonly baseFee: bigint; readonly tip: bigint };
@@ -9,7 +9,10 @@ export function ceilingOf(maxFeeGwei: number): bigint {
   return BigInt(maxFeeGwei) * GWEI;
 }
 
-/** Room for the base fee to double, which takes at least six full blocks. Undefined when even the base fee is above the ceiling. */
+/**
+ * Fees of the first attempt. They allow the base fee to double, which takes at least six full
+ * blocks. Undefined if the base fee alone is above the ceiling.
+ */
 export function firstFees(market: Market, ceiling: bigint): Fees | undefined {
   if (market.baseFee > ceiling) return undefined;
   const maxFee = smaller(2n * market.baseFee + market.tip, ceiling);
@@ -17,8 +20,9 @@ export function firstFees(market: Market, ceiling: bigint): Fees | undefined {
 }
 
 /**
- * Fees that replace `highest`, the highest attempt stored: both raised by 12.5 % at least (nodes want 10 %), and to the
- * market's where that is more. Undefined when the ceiling does not allow it: then the stored attempt stays the last.
+ * Fees that replace `highest`, the fees of the last stored attempt. Both rise by at least 12.5 %,
+ * because nodes demand 10 %, and to the market's fees where those are higher. Undefined if the
+ * ceiling does not allow that.
  */
 export function replacementFees(highest: Fees, market: Market, ceiling: bigint): Fees | undefined {
   const maxFee = larger(bumped(highest.maxFee), smaller(2n * market.baseFee + market.tip, ceiling));

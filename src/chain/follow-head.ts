@@ -1,4 +1,7 @@
-/** Reads what is new between the confirmed height and the head, block by block, and finds where a reorg began. */
+/**
+ * Reads the blocks between the confirmed height and the head, and finds where a reorg began. The
+ * watcher detects deposits from the result (detect-deposits.ts). It credits nothing yet.
+ */
 import type { Hex } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
 import type { Contracts, TokenTransfer } from "./decode-logs.ts";
@@ -21,28 +24,29 @@ export type HeadReading =
       readonly head: BlockHeader;
       /** The highest block that may be confirmed now. */
       readonly target: number;
-      /** Set when the chain's own finality keeps `target` below what the confirmations would allow. */
+      /** The finalized block, if it holds `target` below what the confirmations allow. */
       readonly awaitsFinality: number | null;
-      /** The highest block scanned before that is still in the chain. */
+      /** The highest block of an earlier scan that is still in the chain. */
       readonly ancestor: number;
-      /** Everything above it has been read anew: `blocks` and `transfers`. */
+      /** `blocks` and `transfers` are what was read above this height. */
       readonly base: number;
       readonly blocks: readonly Block[];
       readonly transfers: readonly TokenTransfer[];
     }
-  /** The confirmed block itself is no longer in the chain. */
+  /** The confirmed block is no longer in the chain. */
   | { readonly kind: "deep_reorg"; readonly head: BlockHeader; readonly canonical: Hex };
 
 export type KnownBlocks = {
   readonly confirmed: Block;
   readonly headNumber: number;
-  /** Highest first, all above `confirmed`. */ readonly blocks: readonly Block[];
+  /** Scanned blocks above `confirmed`, highest first. */
+  readonly blocks: readonly Block[];
 };
 
-/** Headers are read one by one, and a Worker may make 1 000 requests in a round. */
+/** Each header is one request, and a Worker may make 1 000 requests per invocation. */
 const HEADERS_PER_ROUND = 300;
 
-/** One endpoint answers all of it, so that the pieces belong to one chain. */
+/** Reads everything from one endpoint, so that all blocks belong to the same fork. */
 export async function followHead(
   chain: ChainConfig,
   known: KnownBlocks,
@@ -53,7 +57,7 @@ export async function followHead(
   return reading;
 }
 
-/** Blocks that may become final: `confirmations` counts the block itself. */
+/** The highest block with enough confirmations. A block counts as its own first confirmation. */
 export function confirmedHeight(
   chain: ChainConfig,
   head: number,
@@ -82,7 +86,7 @@ async function readFrom(
   const awaitsFinality =
     finalized !== null && finalized < confirmedHeight(chain, head.number, null) ? finalized : null;
   const ancestor = await commonAncestor(endpoint, known, head);
-  // What is about to be confirmed is read then; only the rest is read here.
+  // confirmBlocks reads the blocks up to `target`, so only the blocks above are read here.
   const base = Math.max(ancestor, Math.min(target, head.number));
   const to = Math.min(head.number, base + Math.min(chain.scan_range, HEADERS_PER_ROUND));
   if (base >= to)
@@ -101,11 +105,11 @@ async function readFrom(
   const scan = await scanRange(endpoint, { from: base + 1, to }, contracts);
   const top = blocks.at(-1);
   if (top === undefined || scan.last.hash !== top.hash)
-    throw new NodeDisagrees(`block ${to} changed while it was read`);
+    throw new NodeDisagrees(`block ${to} changed while its range was read`);
   for (const transfer of scan.transfers) {
     const block = blocks[transfer.blockNumber - base - 1];
     if (block?.hash !== transfer.blockHash)
-      throw new NodeDisagrees(`a log of another block ${transfer.blockNumber}`);
+      throw new NodeDisagrees(`a log has another hash for block ${transfer.blockNumber}`);
   }
   return {
     kind: "read",
@@ -119,7 +123,7 @@ async function readFrom(
   };
 }
 
-/** The highest block that was scanned and is still in the chain. */
+/** The highest scanned block that is still in the chain. A reorg began above it. */
 async function commonAncestor(
   endpoint: Endpoint,
   known: KnownBlocks,
@@ -133,7 +137,7 @@ async function commonAncestor(
   return known.confirmed.number;
 }
 
-/** Headers of a range, each the parent of the next, joined to the block below where that one is known. */
+/** Reads the headers of a range. Throws unless each is the parent of the next. */
 async function readChainOfBlocks(
   endpoint: Endpoint,
   range: { from: number; to: number },
@@ -149,20 +153,25 @@ async function readChainOfBlocks(
   for (let number = range.from; number <= range.to; number++) {
     const header = number === head.number ? head : await readHeader(endpoint, number);
     if (parent !== undefined && header.parentHash !== parent)
-      throw new NodeDisagrees(`block ${number} does not follow the one before it`);
+      throw new NodeDisagrees(`block ${number} is not a child of block ${number - 1}`);
     parent = header.hash;
     blocks.push({ number, hash: header.hash });
   }
   return blocks;
 }
 
-/** One node on a fork must not halt a chain: while another that is as far still has the confirmed block, it is a quarrel of nodes. */
+/**
+ * Throws if another endpoint that is not behind still has the confirmed block. A single node on a
+ * fork must not halt the chain.
+ */
 async function throwIfDisputed(chain: ChainConfig, known: KnownBlocks): Promise<void> {
   for (const endpoint of endpoints(chain)) {
     const other = await readHead(endpoint, known.headNumber)
       .then(() => readHeader(endpoint, known.confirmed.number))
       .catch(() => null);
     if (other?.hash === known.confirmed.hash)
-      throw new NodeDisagrees(`nodes disagree about the confirmed block ${known.confirmed.number}`);
+      throw new NodeDisagrees(
+        `endpoints disagree about the confirmed block ${known.confirmed.number}`,
+      );
   }
 }

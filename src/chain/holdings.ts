@@ -1,15 +1,15 @@
-/** What many addresses hold of a token after one certain block. */
+/** Reads what addresses hold of a token after one block, for the reconciliation. */
 import { type Address, erc1155Abi, erc20Abi, type Hex } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
 import { askAny, NodeDisagrees, readHeader } from "./rpc.ts";
 import { ERC20, type Token } from "./token.ts";
 
-/** Balances read by one eth_call, far below the gas that nodes allow one. */
+/** Balances per eth_call. This stays far below the gas that nodes allow for a call. */
 const PER_CALL = 200;
 
 export type Holders = { readonly token: Token; readonly holders: readonly Address[] };
 
-/** The sum for each entry, in order. Throws when no endpoint has the block, by number and hash. */
+/** Returns the sum for each entry, in order. Throws if no endpoint has the block with this hash. */
 export function sumHoldings(
   chain: ChainConfig,
   block: { readonly number: number; readonly hash: Hex },
@@ -49,7 +49,7 @@ export function sumHoldings(
       }
       sums.push(sum);
     }
-    // Asked by number: the block must still be the same one.
+    // The balances were requested by block number, so the block must still have the same hash.
     await check();
     return sums;
   });

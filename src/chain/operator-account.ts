@@ -1,4 +1,7 @@
-/** The operator account: what it signs, and the proof that what came back is what was asked for. */
+/**
+ * Signs the payer's transactions with the operator account. Every signed transaction is decoded and
+ * compared with the request before it is used.
+ */
 import {
   type Address,
   getAddress,
@@ -29,14 +32,15 @@ export type OperatorAccount = {
 
 export function operatorAccount(settings: Config, chain: ChainConfig): OperatorAccount {
   const key = settings.PAYER_KEYS[chain.chain];
-  if (key === undefined) throw new Error(`Settings are not valid: PAYER_KEYS lacks ${chain.chain}`);
+  if (key === undefined)
+    throw new Error(`Invalid settings: PAYER_KEYS has no key for ${chain.chain}`);
   const account = privateKeyToAccount(hexOf(key));
   return checkedAccount(account.address, chain.chain_id, (transaction) =>
     account.signTransaction(toEip1559(transaction, chain.chain_id)),
   );
 }
 
-/** Any signer, believed only after its answer was taken apart. */
+/** Wraps a signer and throws unless it signed the requested transaction with this account. */
 export function checkedAccount(
   address: Address,
   chainId: number,
@@ -86,14 +90,14 @@ async function checkSigned(
     got.maxFeePerGas === asked.fees.maxFee &&
     (got.maxPriorityFeePerGas ?? 0n) === asked.fees.priorityFee &&
     (got.accessList ?? []).length === 0;
-  if (!same) throw new Error("the signer signed something else than it was asked to");
+  if (!same) throw new Error("the signer returned another transaction than requested");
   const signer = await recoverTransactionAddress({ serializedTransaction: eip1559Bytes(raw) });
   if (!isAddressEqual(signer, address)) throw new Error("the signer signed with another account");
 }
 
-/** viem brands serialized transactions by their type byte. */
+/** viem brands serialized transactions by their type. */
 function eip1559Bytes(raw: Hex): TransactionSerializedEIP1559 {
-  if (!isEip1559(raw)) throw new Error("the signer did not answer with an EIP-1559 transaction");
+  if (!isEip1559(raw)) throw new Error("the signer did not return an EIP-1559 transaction");
   return raw;
 }
 

@@ -1,4 +1,6 @@
-/** Which account pays on a chain: a remote signer's where one is set, else the key among the secrets. */
+/**
+ * Chooses the account that pays on a chain: a remote signer if configured, else a key in secrets.
+ */
 import { getAddress } from "viem";
 import type { ChainConfig, Config } from "../platform/config.ts";
 import { type OperatorAccount, operatorAccount } from "./operator-account.ts";

@@ -1,6 +1,6 @@
 /**
- * An operator account whose key is elsewhere: `eth_signTransaction` over JSON-RPC, as Web3Signer and KMS bridges offer.
- * Nothing it answers is used before it was taken apart and compared with what was asked (operator-account.ts).
+ * An operator account whose key is held by a remote signer. It calls `eth_signTransaction` over
+ * JSON-RPC, which Web3Signer and KMS bridges provide. operator-account.ts checks the result.
  */
 import { type Address, createClient, type Hex, http, isHex, numberToHex } from "viem";
 import { checkedAccount, type OperatorAccount, type Unsigned } from "./operator-account.ts";
@@ -37,10 +37,10 @@ function toRpc(transaction: Unsigned, from: Address, chainId: number) {
   };
 }
 
-/** Web3Signer answers with the bytes; geth and others with `{ raw, tx }`. */
+/** Web3Signer returns the bytes. geth and others return `{ raw, tx }`. */
 function rawOf(result: unknown): Hex {
   const raw: unknown =
     typeof result === "object" && result !== null && "raw" in result ? result.raw : result;
-  if (!isHex(raw)) throw new Error("the signer did not result with signed bytes");
+  if (!isHex(raw)) throw new Error("the signer did not return signed bytes");
   return raw;
 }

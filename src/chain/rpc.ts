@@ -1,6 +1,6 @@
 /**
- * A chain's RPC endpoints. Each call names the endpoint it used, because answers of different nodes must not be mixed:
- * a lagging node answers `[]` to a range of logs that it has not seen, without an error.
+ * Calls a chain's RPC endpoints. Each call names its endpoint, because results of different nodes
+ * must not be mixed. A lagging node returns `[]`, without an error, for logs it has not seen yet.
  */
 import { createPublicClient, type Hex, hexToNumber, http, type PublicClient } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
@@ -15,24 +15,24 @@ export type BlockHeader = {
 };
 export type Endpoint = { readonly url: string; readonly client: PublicClient };
 
-/** Every endpoint failed; the causes are in `errors`. */
+/** Every endpoint failed. `errors` contains the causes. */
 class RpcUnavailable extends Error {
   readonly errors: readonly unknown[];
   constructor(chain: string, errors: readonly unknown[]) {
-    super(`No RPC endpoint of ${chain} gave a usable answer: ${errors.map(describe).join(" | ")}`);
+    super(`No RPC endpoint of ${chain} is usable: ${errors.map(describe).join(" | ")}`);
     this.name = "RpcUnavailable";
     this.errors = errors;
   }
 }
 
-/** A node said something that cannot be true together with what it, or another one, said before. */
+/** A result of a node contradicts an earlier result of the same or another node. */
 export class NodeDisagrees extends Error {
   override readonly name = "NodeDisagrees";
 }
 
 const TIMEOUT_MS = 10_000;
-/** Rounds over all endpoints before giving up until the next alarm. */
-const ROUNDS = 2;
+/** Passes over all endpoints. After these the alarm loop retries. */
+const PASSES = 2;
 const BACKOFF_MS = 200;
 
 const clients = new Map<string, PublicClient>();
@@ -42,8 +42,8 @@ export function endpoints(chain: ChainConfig): Endpoint[] {
 }
 
 /**
- * Asks the endpoints in turn until one gives a usable answer; `ask` throws to refuse its endpoint. `preferred` is the
- * index of the first to ask, so that what one node said can be read again from another.
+ * Calls `ask` for one endpoint after the other until it returns. `ask` throws to reject a result.
+ * `preferred` is the index of the first endpoint, so that a caller can verify with another node.
  */
 export async function askAny<T>(
   chain: ChainConfig,
@@ -52,8 +52,8 @@ export async function askAny<T>(
 ): Promise<T> {
   const all = endpoints(chain);
   const errors: unknown[] = [];
-  for (let round = 0; round < ROUNDS; round++) {
-    if (round > 0) await pause(BACKOFF_MS * 2 ** round);
+  for (let pass = 0; pass < PASSES; pass++) {
+    if (pass > 0) await pause(BACKOFF_MS * 2 ** pass);
     for (let index = 0; index < all.length; index++) {
       const endpoint = all[(index + preferred) % all.length];
       if (endpoint === undefined) continue;
@@ -76,9 +76,9 @@ export async function readHeader(
       ? await client.getBlock({ blockNumber: BigInt(at) })
       : await client.getBlock({ blockTag: at });
   if (block.hash === null || block.number === null)
-    throw new NodeDisagrees("a mined block without hash or number");
+    throw new NodeDisagrees("a mined block has no hash or number");
   if (typeof at === "number" && Number(block.number) !== at)
-    throw new NodeDisagrees(`asked for block ${at}, got ${block.number}`);
+    throw new NodeDisagrees(`requested block ${at}, received ${block.number}`);
   return {
     number: Number(block.number),
     hash: block.hash,
@@ -88,7 +88,7 @@ export async function readHeader(
   };
 }
 
-/** The head of an endpoint that is not behind what was already seen; others are refused as lagging. */
+/** Reads the head. Throws if the endpoint is behind `seen`, the highest head seen so far. */
 export async function readHead(endpoint: Endpoint, seen: number): Promise<BlockHeader> {
   const head = await readHeader(endpoint, "latest");
   if (head.number < seen)
@@ -96,7 +96,9 @@ export async function readHead(endpoint: Endpoint, seen: number): Promise<BlockH
   return head;
 }
 
-/** eth_call against the state after one certain block (EIP-1898): a number alone could mean another block by now. */
+/**
+ * eth_call against the state after a block. EIP-1898 names it by hash, so a reorg cannot change it.
+ */
 export async function callAtBlock(
   { client }: Endpoint,
   call: { readonly to: Hex; readonly data: Hex },
@@ -107,7 +109,10 @@ export async function callAtBlock(
   return data;
 }
 
-/** Nonces that an account had used after one certain block (EIP-1898); of the wrong block it would end the wrong transactions. */
+/**
+ * Number of nonces that an account has used after a block. EIP-1898 names the block by hash,
+ * because the count of another fork would end transactions that are still open.
+ */
 export async function noncesAtBlock(
   { client }: Endpoint,
   address: Hex,
@@ -121,17 +126,17 @@ export async function noncesAtBlock(
   );
 }
 
-/** viem's types of this method lack EIP-1898's block object, which nodes take wherever they take a number. */
+/** Safe cast: nodes accept an EIP-1898 block object for this parameter, viem's types lack it. */
 function blockObject(blockHash: Hex): Hex {
   return { blockHash, requireCanonical: true } as unknown as Hex;
 }
 
-/** The host only: URLs of RPC providers carry keys. */
+/** The host only, because URLs of RPC providers contain keys. */
 function hostOf(url: string): string {
   return new URL(url).host;
 }
 
-/** One line about an error, without the URLs and bodies that viem adds. */
+/** Describes an error in one line, without the URLs and bodies that viem adds. */
 export function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const short = (error as { shortMessage?: unknown }).shortMessage;
@@ -151,7 +156,7 @@ export function describe(error: unknown): string {
 function clientOf(url: string): PublicClient {
   let client = clients.get(url);
   if (client === undefined) {
-    // Retries are ours, over all endpoints; a cached head would hide that a node lags.
+    // `askAny` retries over all endpoints. A cached head would hide a lagging node.
     client = createPublicClient({
       transport: http(url, { timeout: TIMEOUT_MS, retryCount: 0 }),
       cacheTime: 0,
@@ -161,7 +166,7 @@ function clientOf(url: string): PublicClient {
   return client;
 }
 
-/** Full jitter, so that chains that failed together do not come back together. */
+/** Waits with full jitter, so that chains that failed together do not retry together. */
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, Math.random() * ms));
 }

@@ -1,4 +1,7 @@
-/** Reads a range of blocks so that the answer can be believed: one endpoint, whose last block is the same before and after. */
+/**
+ * Reads the logs of a block range. All requests go to one endpoint, and the last block must have
+ * the same hash before and after, so that the logs belong to one fork.
+ */
 import { getAddress, numberToHex, type RpcLog, formatLog } from "viem";
 import type { ChainConfig, Config } from "../platform/config.ts";
 import {
@@ -16,7 +19,7 @@ export type Scan = Decoded & { readonly first: BlockHeader; readonly last: Block
 
 export function watchedContracts(settings: Config, chain: ChainConfig): Contracts {
   const [erc20, ...erc1155] = tokenContracts(settings, chain);
-  if (erc20 === undefined) throw new Error("a chain has a USDC contract");
+  if (erc20 === undefined) throw new Error(`${chain.chain} has no USDC contract`);
   return { erc20, erc1155, vault: getAddress(chain.vault), factory: getAddress(chain.factory) };
 }
 
@@ -33,14 +36,14 @@ export async function scanRange(
     throw new NodeDisagrees(`block ${range.to} changed while its logs were read`);
   for (const log of logs) {
     if (log.blockNumber < BigInt(range.from) || log.blockNumber > BigInt(range.to))
-      throw new NodeDisagrees("a log outside the range asked for");
+      throw new NodeDisagrees("a log is outside the requested range");
     if (log.blockNumber === BigInt(range.to) && log.blockHash !== last.hash)
-      throw new NodeDisagrees("a log of another block at the end of the range");
+      throw new NodeDisagrees(`a log has another hash for block ${range.to}`);
   }
   return { ...decodeLogs(logs, contracts), first, last };
 }
 
-/** Providers limit blocks or results in words of their own: whatever the error, a half range is tried, down to one block. */
+/** Halves the range, down to one block, when a provider rejects it as too large. */
 async function readLogs(
   endpoint: Endpoint,
   range: Range,
@@ -78,13 +81,16 @@ async function getLogs(
 function mined(log: ReturnType<typeof formatLog>): MinedLog {
   const { address, data, topics, blockNumber, blockHash, transactionHash, logIndex } = log;
   if (blockNumber === null || blockHash === null || transactionHash === null || logIndex === null) {
-    throw new NodeDisagrees("a pending log in a mined range");
+    throw new NodeDisagrees("a log in a mined range is pending");
   }
-  if (log.removed) throw new NodeDisagrees("a removed log in a canonical range");
+  if (log.removed) throw new NodeDisagrees("a log in a canonical range is marked as removed");
   return { address, data, topics, blockNumber, blockHash, transactionHash, logIndex };
 }
 
-/** Words and codes of the providers: Alchemy, Infura, QuickNode, geth, Ankr, drpc; -32005 is EIP-1474 "limit exceeded". */
+/**
+ * Matches the range errors of Alchemy, Infura, QuickNode, geth, Ankr and drpc, which differ in
+ * text. -32005 is "limit exceeded" of EIP-1474.
+ */
 function isRangeError(error: unknown): boolean {
   const code = (error as { code?: unknown }).code;
   return (

@@ -10,7 +10,9 @@ import {
 } from "drizzle-orm/sqlite-core";
 import { bytes } from "../platform/columns.ts";
 
-/** How far a chain has been read: to the head for detection, to the confirmed height for money. */
+/**
+ * How far each chain has been read: to the head for detection, to the confirmed height for money.
+ */
 export const chainCursors = sqliteTable("chain_cursors", {
   chain: text("chain").primaryKey(),
   confirmedNumber: integer("confirmed_number").notNull(),
@@ -18,14 +20,16 @@ export const chainCursors = sqliteTable("chain_cursors", {
   scannedNumber: integer("scanned_number").notNull(),
   scannedHash: bytes("scanned_hash").notNull(),
   headNumber: integer("head_number").notNull(),
-  /** The group that last moved it: what a batch wrote beside its cursor hangs on this stamp. */
+  /** The group that last moved the cursor. Other statements of a batch depend on this stamp. */
   movedGroup: integer("moved_group").notNull(),
   movedAt: integer("moved_at").notNull(),
   haltedAt: integer("halted_at"),
   haltReason: text("halt_reason"),
 });
 
-/** Hashes of the blocks between the confirmed height and the head, so that a reorg shows where it began. */
+/**
+ * Hashes of the blocks between the confirmed height and the head. They show where a reorg began.
+ */
 export const chainBlocks = sqliteTable(
   "chain_blocks",
   {
@@ -36,7 +40,7 @@ export const chainBlocks = sqliteTable(
   (t) => [primaryKey({ columns: [t.chain, t.number] })],
 );
 
-/** Factories whose code and address computation were compared with the chain. */
+/** Factories whose code and address computation have been verified on the chain. */
 export const chainFactories = sqliteTable(
   "chain_factories",
   {
@@ -47,7 +51,7 @@ export const chainFactories = sqliteTable(
   (t) => [primaryKey({ columns: [t.chain, t.factory] })],
 );
 
-/** What the vault said about payments, as read below the confirmed height. */
+/** Events of the vault about payments, in blocks up to the confirmed height. */
 export const vaultEvents = sqliteTable(
   "vault_events",
   {
@@ -73,7 +77,7 @@ export const vaultEvents = sqliteTable(
   ],
 );
 
-/** Deposit addresses that hold credited funds; a hint for the sweeps, which look at the chain before they act. */
+/** Deposit addresses with credited funds. A sweep reads their balances on chain before it acts. */
 export const sweepable = sqliteTable(
   "sweepable",
   {
@@ -82,7 +86,7 @@ export const sweepable = sqliteTable(
     address: bytes("address").notNull(),
     amount: integer("amount").notNull(),
     blockNumber: integer("block_number").notNull(),
-    /** Not tried again before, after the token refused to move it. */
+    /** Earliest next sweep, set after a sweep of this address failed. */
     notBefore: integer("not_before"),
   },
   (t) => [
@@ -91,18 +95,20 @@ export const sweepable = sqliteTable(
   ],
 );
 
-/** Who may allocate nonces on a chain. A newer payer takes the token; the older one's guards stop firing. */
+/**
+ * The payer that may allocate nonces. A newer one replaces the token, which closes older guards.
+ */
 export const payerLeases = sqliteTable("payer_leases", {
   chain: text("chain").primaryKey(),
   token: bytes("token").notNull(),
   takenAt: integer("taken_at").notNull(),
   haltedAt: integer("halted_at"),
   haltReason: text("halt_reason"),
-  /** Set by a restore: batch numbers below it were used by payments that this database has lost. */
+  /** Set by a restore. Batch numbers below it were used by payments that the database has lost. */
   batchFloor: integer("batch_floor"),
 });
 
-/** One row per nonce of the operator account: what it is for, whatever fees its attempts offer. */
+/** One row per nonce of the operator account. Attempts with other fees belong to the same row. */
 export const chainTransactions = sqliteTable(
   "chain_transactions",
   {
@@ -115,7 +121,10 @@ export const chainTransactions = sqliteTable(
     toAddress: bytes("to_address").notNull(),
     data: bytes("data").notNull(),
     gasLimit: integer("gas_limit").notNull(),
-    /** `open` until its nonce is used at the confirmed height; then `done`, or `unused` when a batch number was not. */
+    /**
+     * `open` until the nonce is used at the confirmed height, then `done`. `unused` instead if the
+     * vault did not count the batch number.
+     */
     status: text("status").notNull(),
     madeGroup: integer("made_group").notNull(),
     madeAt: integer("made_at").notNull(),
@@ -138,7 +147,7 @@ export const chainTransactions = sqliteTable(
   ],
 );
 
-/** Signed bytes, stored before they are ever sent. Attempts of one transaction differ in fees only. */
+/** Signed bytes, stored before they are sent. Attempts of one transaction differ only in fees. */
 export const transactionAttempts = sqliteTable(
   "transaction_attempts",
   {
@@ -154,7 +163,7 @@ export const transactionAttempts = sqliteTable(
   (t) => [primaryKey({ columns: [t.transactionId, t.attempt] })],
 );
 
-/** The withdrawals in a payment or void transaction; one sits in one live payment at a time. */
+/** The withdrawals in a payment or void. A withdrawal is in at most one live payment. */
 export const batchMembers = sqliteTable(
   "batch_members",
   {
@@ -173,14 +182,14 @@ export const batchMembers = sqliteTable(
   ],
 );
 
-/** What the operator wants done on a chain. The payer and the watcher carry commands out; nobody updates records by hand. */
+/** Commands of operators. Payer and watcher carry them out, so nobody updates records by hand. */
 export const chainCommands = sqliteTable(
   "chain_commands",
   {
     commandId: integer("command_id").primaryKey(),
     chain: text("chain").notNull(),
     kind: text("kind").notNull(),
-    /** The withdrawal that `fail` and `retry` are about. */
+    /** The withdrawal that `fail` and `retry` refer to. */
     withdrawalId: bytes("withdrawal_id"),
     actor: text("actor").notNull(),
     at: integer("at").notNull(),

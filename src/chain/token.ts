@@ -1,9 +1,9 @@
-/** How an asset of the service is a token of a chain, and back. */
+/** Maps assets of the service to tokens of a chain and back. */
 import { type Address, getAddress, isAddressEqual } from "viem";
 import { assetKey, readAssetKey, USDC, type AssetKey } from "../assets/asset.ts";
 import { type ChainConfig, type Config, venueConfig } from "../platform/config.ts";
 
-/** As in contracts/Assets.sol. */
+/** Same values as in contracts/Assets.sol. */
 export const ERC20 = 0;
 const ERC1155 = 1;
 
@@ -23,7 +23,7 @@ export function tokenOf(settings: Config, chain: ChainConfig, asset: AssetKey): 
   };
 }
 
-/** The asset of a transfer logged by a configured contract; undefined for any other contract. */
+/** The asset of a transfer that a configured contract logged. Undefined for other contracts. */
 export function assetOf(
   settings: Config,
   chain: ChainConfig,
@@ -41,7 +41,7 @@ export function assetOf(
     : assetKey({ venue: venue.venue_id, assetId: `0x${tokenId.toString(16)}` });
 }
 
-/** Contracts whose logs can be deposits. */
+/** Contracts whose transfers can be deposits: USDC first, then outcome tokens. */
 export function tokenContracts(settings: Config, chain: ChainConfig): Address[] {
   const venues = settings.VENUES.filter((venue) => venue.chain === chain.chain).map((venue) =>
     getAddress(venue.outcome_tokens),

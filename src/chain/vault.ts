@@ -1,4 +1,4 @@
-/** The service's contracts as the payer uses them: calls encoded, answers decoded. */
+/** Encodes calls to the vault and the factory, and decodes what they return, for the payer. */
 import {
   type Address,
   decodeFunctionResult,
@@ -13,13 +13,13 @@ import { vaultAbi } from "./abi/vault.ts";
 import { callAtBlock, type Endpoint } from "./rpc.ts";
 import { ERC20, type Token } from "./token.ts";
 
-/** As in Vault.sol. */
+/** Same values as in Vault.sol. */
 export const MAX_PAYMENTS = 50;
 export const MAX_VOIDS = 200;
-/** As in DepositFactory.sol. */
+/** Same value as in DepositFactory.sol. */
 export const MAX_SWEEPS = 75;
 
-/** Vault.state(id). */
+/** Values of Vault.state(id). */
 export const PAYMENT_STATE = { none: 0, paid: 1, failed: 2, voided: 3 } as const;
 
 export type Payment = Token & { readonly id: Hex; readonly amount: bigint; readonly to: Address };
@@ -30,7 +30,10 @@ const balanceAbi = parseAbi([
   "function balanceOf(address account, uint256 id) view returns (uint256)",
 ]);
 
-/** The gas limit comes from the contract's own constants, never from an estimate: too low could fail a good payment for ever. */
+/**
+ * Takes the gas limit from the contract's constants, never from an estimate. With too little gas
+ * the vault would mark a valid payment as failed, which cannot be undone.
+ */
 export async function payCall(
   endpoint: Endpoint,
   chain: ChainConfig,
@@ -99,7 +102,7 @@ export async function readVaultStatus(
   return { nextBatchNo: Number(nextBatchNo), paused };
 }
 
-/** What the vault says about ids, and its batch count, after one certain block. */
+/** Reads the outcomes of payment ids and the next batch number after a block. */
 export async function readOutcomes(
   endpoint: Endpoint,
   chain: ChainConfig,

@@ -1,4 +1,7 @@
-/** No deposit address is given out before the chain has shown that the factory computes the same one. */
+/**
+ * Verifies a deposit factory before its first address is issued. The deployed code and the address
+ * that the factory computes must match ours, or deposits could be lost.
+ */
 import {
   decodeFunctionResult,
   encodeFunctionData,
@@ -17,12 +20,12 @@ import { depositFactoryAbi } from "./abi/deposit-factory.ts";
 import { cloneAddress } from "./addresses.ts";
 import { askAny, type Endpoint } from "./rpc.ts";
 
-/** Any salt will do: what is compared is the computation. */
+/** An arbitrary salt, because only the computation is compared. */
 const PROBE: Hex = `0x${"a5".repeat(32)}`;
 
 const verified = new Set<string>();
 
-/** Compares code and address computation with the chain once per (chain, factory). Throws `unavailable` until it has. */
+/** Verifies each (chain, factory) once. Throws `unavailable` if it cannot be verified now. */
 export async function verifyFactory(
   env: { readonly DB: D1Database },
   chain: ChainConfig,
@@ -31,7 +34,8 @@ export async function verifyFactory(
   if (verified.has(key)) return;
   const recorded = await first(
     env.DB,
-    sql`SELECT 1 FROM chain_factories WHERE chain = ${chain.chain} AND factory = ${blob(chain.factory)}`,
+    sql`SELECT 1 FROM chain_factories
+      WHERE chain = ${chain.chain} AND factory = ${blob(chain.factory)}`,
   );
   if (recorded === undefined) {
     if (!(await matches(chain))) {
@@ -44,8 +48,10 @@ export async function verifyFactory(
     }
     await all(
       env.DB,
-      sql`INSERT INTO chain_factories (chain, factory, verified_at) SELECT ${chain.chain}, ${blob(chain.factory)}, ${NOW}
-        WHERE NOT EXISTS (SELECT 1 FROM chain_factories WHERE chain = ${chain.chain} AND factory = ${blob(chain.factory)})`,
+      sql`INSERT INTO chain_factories (chain, factory, verified_at)
+        SELECT ${chain.chain}, ${blob(chain.factory)}, ${NOW}
+        WHERE NOT EXISTS (SELECT 1 FROM chain_factories
+          WHERE chain = ${chain.chain} AND factory = ${blob(chain.factory)})`,
     );
   }
   verified.add(key);

@@ -137,13 +137,13 @@ describe("the signer's answer", () => {
     ["gas", { gasLimit: 99_999n }],
     ["fees", { fees: { maxFee: 11n, priorityFee: 2n } }],
   ])("is refused with another %s", async (_, change) => {
-    await expect(signing(change).sign(asked)).rejects.toThrow(/something else/);
+    await expect(signing(change).sign(asked)).rejects.toThrow(/another transaction/);
   });
   it("is refused from another account or for another chain", async () => {
     await expect(
       signing({}, privateKeyToAccount(`0x${"12".repeat(32)}`)).sign(asked),
     ).rejects.toThrow(/another account/);
-    await expect(signing({}, account, 1).sign(asked)).rejects.toThrow(/something else/);
+    await expect(signing({}, account, 1).sign(asked)).rejects.toThrow(/another transaction/);
   });
 });
 

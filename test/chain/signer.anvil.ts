@@ -30,7 +30,7 @@ it("a remote signer's answer is taken when it is what was asked for, and refused
     (call) => ({ ...call, params: [{ ...(call.params as [object])[0], to: someone() }] }),
   );
   await expect(remoteAccount({ url: changed, address: mine }, 31_337).sign(asked)).rejects.toThrow(
-    /something else/,
+    /another transaction/,
   );
   const silent = await stage.faultyEndpoint(() => ({ error: "no" }));
   await expect(remoteAccount({ url: silent, address: mine }, 31_337).sign(asked)).rejects.toThrow(
