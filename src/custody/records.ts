@@ -13,6 +13,11 @@ export type DepositStatus = (typeof DEPOSIT_STATUSES)[number];
 export const WITHDRAWAL_STATUSES = ["queued", "submitted", "settled", "failed"] as const;
 export type WithdrawalStatus = (typeof WITHDRAWAL_STATUSES)[number];
 type FailureCode = "payment_reverted" | "operator_failed";
+/** The messages that `failure` shows beside its code. */
+export const FAILURE_MESSAGES: Readonly<Record<FailureCode, string>> = {
+  payment_reverted: "The destination or the token refused the payment.",
+  operator_failed: "The operator cancelled the withdrawal.",
+};
 
 /** Ids, hashes and addresses are upper-case hex without `0x`, as SQLite's hex() returns them; amounts are decimal text. */
 export type DepositRow = {

@@ -168,7 +168,7 @@ it("funds that were spent again before the payer stopped come back by `fail`, wh
   const greedy = await stage.withdraw(user.userId, USDC, 990n, someone());
   const records = async () => new Map([[lost.paymentId, lost]]);
   const unresolved = [
-    { payment_id: lost.paymentId, reason: "its user is unknown, or has too little available" },
+    { payment_id: lost.paymentId, reason: "the user is unknown or has too little available" },
   ];
   expect(await restorePayments(stage.watcher, records)).toMatchObject({ rebuilt: 0, unresolved });
   await all(

@@ -1,4 +1,4 @@
-/** Which queued withdrawals fit into the next vault payment. Pure. */
+/** Chooses the queued withdrawals that fit into the next vault payment. Pure. */
 import type { AssetKey } from "../../assets/asset.ts";
 
 export type Job = {
@@ -11,11 +11,11 @@ export type Job = {
 
 export type Choice = {
   readonly chosen: readonly Job[];
-  /** How much more of an asset the vault would need for the jobs that were passed over. */
+  /** How much more of each asset the vault needs to pay the jobs that were skipped. */
   readonly missing: ReadonlyMap<AssetKey, bigint>;
 };
 
-/** Oldest first; a job that does not fit yet is passed over and holds up nobody, not even of its own asset. */
+/** Takes the oldest jobs first. A job that does not fit is skipped, so it does not delay others. */
 export function choosePayments(
   jobs: readonly Job[],
   held: ReadonlyMap<AssetKey, bigint>,

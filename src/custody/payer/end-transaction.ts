@@ -1,6 +1,7 @@
 /**
- * A nonce that the confirmed chain has used is over, whoever used it. The vault's events up to there have been applied
- * with the watcher's cursor, so a member that is still live was not touched by any of them, and goes back to the queue.
+ * Ends a transaction whose nonce has been used at the confirmed height, even if another transaction
+ * used it. The watcher has applied the vault's events up to that height. A member without an
+ * outcome was therefore not paid and returns to the queue.
  */
 import { NodeDisagrees, askAny, noncesAtBlock, readHeader } from "../../chain/rpc.ts";
 import { PAYMENT_STATE, readOutcomes } from "../../chain/vault.ts";
@@ -19,7 +20,7 @@ export async function endIfConfirmed(
   const { db, chain, cursor, account } = context;
   if (transaction.nonce >= context.usedNonces) return;
   const ids = await liveMembers(db, transaction.id);
-  const judged = await askAny(chain, async (endpoint) => {
+  const outcomes = await askAny(chain, async (endpoint) => {
     const confirmed = await readHeader(endpoint, cursor.confirmed.number);
     if (confirmed.hash !== cursor.confirmed.hash)
       throw new NodeDisagrees(`block ${cursor.confirmed.number} is not the confirmed one`);
@@ -28,16 +29,16 @@ export async function endIfConfirmed(
       ? readOutcomes(endpoint, chain, ids, cursor.confirmed.hash)
       : null;
   });
-  if (judged === null) return;
-  if (judged.states.some((status) => status !== PAYMENT_STATE.none)) {
+  if (outcomes === null) return;
+  if (outcomes.states.some((state) => state !== PAYMENT_STATE.none)) {
     await haltPayer(
       db,
       chain.chain,
-      `the vault has an outcome for a member of nonce ${transaction.nonce} that its events do not show`,
+      `the vault has an outcome for a member of nonce ${transaction.nonce} but no event for it`,
     );
     return;
   }
-  const consumed = transaction.batchNo === null || judged.nextBatchNo > transaction.batchNo;
+  const consumed = transaction.batchNo === null || outcomes.nextBatchNo > transaction.batchNo;
   await endTransaction(context, transaction, consumed ? "done" : "unused");
 }
 
@@ -48,22 +49,30 @@ async function endTransaction(
 ): Promise<void> {
   const { chain } = context.chain;
   const group = newGroup();
-  const ended = sql`SELECT 1 FROM chain_transactions t WHERE t.transaction_id = ${uuid(transaction.id)} AND t.ended_group = ${group.seq}`;
+  const ended = sql`SELECT 1 FROM chain_transactions t
+    WHERE t.transaction_id = ${uuid(transaction.id)} AND t.ended_group = ${group.seq}`;
   const result = await commit(context.db, group, [
     sql`UPDATE chain_transactions SET status = ${status}, ended_group = ${group.seq}
-      WHERE transaction_id = ${uuid(transaction.id)} AND status = 'open' AND ${hasLease(chain, context.token)}
-        AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND confirmed_number >= ${context.cursor.confirmed.number})`,
+      WHERE transaction_id = ${uuid(transaction.id)} AND status = 'open'
+        AND ${hasLease(chain, context.token)}
+        AND EXISTS (SELECT 1 FROM chain_cursors
+          WHERE chain = ${chain} AND confirmed_number >= ${context.cursor.confirmed.number})`,
     sql`UPDATE batch_members SET ended_group = ${group.seq}, outcome = 'returned'
       WHERE transaction_id = ${uuid(transaction.id)} AND ended_group IS NULL AND EXISTS (${ended})`,
-    sql`UPDATE withdrawals SET status = 'queued', transaction_hash = NULL, updated_at = ${group.at}, changed_group = ${group.seq}
+    sql`UPDATE withdrawals SET status = 'queued', transaction_hash = NULL,
+        updated_at = ${group.at}, changed_group = ${group.seq}
       WHERE status = 'submitted' AND withdrawal_id IN (SELECT withdrawal_id FROM batch_members
-        WHERE transaction_id = ${uuid(transaction.id)} AND purpose = 'pay' AND outcome = 'returned' AND ended_group = ${group.seq})`,
+        WHERE transaction_id = ${uuid(transaction.id)} AND purpose = 'pay'
+          AND outcome = 'returned' AND ended_group = ${group.seq})`,
     sql`UPDATE alerts SET resolved_at = ${group.at}
-      WHERE kind = 'fee_ceiling' AND subject = ${`${chain}:${transaction.nonce}`} AND resolved_at IS NULL`,
+      WHERE kind = 'fee_ceiling' AND subject = ${`${chain}:${transaction.nonce}`}
+        AND resolved_at IS NULL`,
     ...announceWithdrawals(group),
     eventsToPush(group),
   ]);
   if (!result.committed)
-    throw new Error(`a transaction of ${chain} was not ended`, { cause: result.cause });
+    throw new Error(`the end of a transaction of ${chain} was not committed`, {
+      cause: result.cause,
+    });
   await context.push((result.rows?.at(-1) ?? []).map((row) => row as StreamEvent));
 }

@@ -1,3 +1,4 @@
+/** Makes one transaction of the operator account: fees, nonce, signature, storage, broadcast. */
 import { raiseAlert } from "../../chain/alert.ts";
 import { ceilingOf, firstFees } from "../../chain/fees.ts";
 import { readNextNumbers } from "./open-transactions.ts";
@@ -5,7 +6,7 @@ import type { HeadView } from "./payer-context.ts";
 import { broadcastSigned } from "./send-transaction.ts";
 import { type NewTransaction, storeTransaction } from "./store-transaction.ts";
 
-/** Signs, stores and sends. True when the guard granted the nonce. */
+/** Signs, stores and sends a transaction. Returns false if fees or guard do not allow it. */
 export async function makeTransaction(
   context: HeadView,
   transaction: Omit<NewTransaction, "nonce" | "fees">,

@@ -1,4 +1,4 @@
-/** Transactions of the operator account that are not final yet, each with its latest attempt. */
+/** Reads the operator account's transactions that are not confirmed, and the next free numbers. */
 import type { Hex } from "../../chain/rpc.ts";
 import type { Fees } from "../../chain/fees.ts";
 import { all, blob, first, readUuid, sql, uuid } from "../../platform/sql.ts";
@@ -14,7 +14,7 @@ export type OpenTransaction = {
   readonly attempt: number;
   readonly raw: Hex;
   readonly fees: Fees;
-  /** How long ago the latest attempt was signed, by D1's clock. */
+  /** Age of the latest attempt in milliseconds, by D1's clock. */
   readonly ageMs: number;
 };
 
@@ -33,18 +33,21 @@ type Row = {
   age: number;
 };
 
+/** Open transactions by nonce, each with its latest attempt. */
 export async function readOpenTransactions(
   db: D1Database,
   chain: string,
 ): Promise<OpenTransaction[]> {
   const rows = await all<Row>(
     db,
-    sql`SELECT hex(t.transaction_id) AS id, t.kind, t.nonce, t.batch_no, hex(t.to_address) AS to_address, hex(t.data) AS data,
-        CAST(t.gas_limit AS TEXT) AS gas_limit, a.attempt, hex(a.signed) AS signed, CAST(a.max_fee AS TEXT) AS max_fee,
-        CAST(a.priority_fee AS TEXT) AS priority_fee, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) - a.signed_at AS age
+    sql`SELECT hex(t.transaction_id) AS id, t.kind, t.nonce, t.batch_no,
+        hex(t.to_address) AS to_address, hex(t.data) AS data,
+        CAST(t.gas_limit AS TEXT) AS gas_limit, a.attempt, hex(a.signed) AS signed,
+        CAST(a.max_fee AS TEXT) AS max_fee, CAST(a.priority_fee AS TEXT) AS priority_fee,
+        CAST(round(unixepoch('subsec') * 1000) AS INTEGER) - a.signed_at AS age
       FROM chain_transactions t JOIN transaction_attempts a ON a.transaction_id = t.transaction_id
-      WHERE t.chain = ${chain} AND t.status = 'open'
-        AND a.attempt = (SELECT max(attempt) FROM transaction_attempts WHERE transaction_id = t.transaction_id)
+      WHERE t.chain = ${chain} AND t.status = 'open' AND a.attempt = (
+        SELECT max(attempt) FROM transaction_attempts WHERE transaction_id = t.transaction_id)
       ORDER BY t.nonce`,
   );
   return rows.map((row) => ({
@@ -62,11 +65,12 @@ export async function readOpenTransactions(
   }));
 }
 
-/** Payment ids of a transaction's members that no outcome has ended. */
+/** Payment ids of a transaction's members that have no outcome yet. */
 export async function liveMembers(db: D1Database, transactionId: string): Promise<Hex[]> {
   const rows = await all<{ id: string }>(
     db,
-    sql`SELECT hex(w.payment_id) AS id FROM batch_members m JOIN withdrawals w ON w.withdrawal_id = m.withdrawal_id
+    sql`SELECT hex(w.payment_id) AS id FROM batch_members m
+      JOIN withdrawals w ON w.withdrawal_id = m.withdrawal_id
       WHERE m.transaction_id = ${uuid(transactionId)} AND m.ended_group IS NULL`,
   );
   return rows.map(({ id }) => hexOf(id));
@@ -74,7 +78,7 @@ export async function liveMembers(db: D1Database, transactionId: string): Promis
 
 export type NextNumbers = { readonly nextNonce: number; readonly nextBatchNo: number };
 
-/** What this database would give out next, if the chain agrees. */
+/** The next nonce and batch number according to this database. The chain may be ahead or behind. */
 export async function readNextNumbers(
   db: D1Database,
   chain: string,
@@ -82,8 +86,12 @@ export async function readNextNumbers(
 ): Promise<NextNumbers> {
   const row = await first<{ nonce: number; batch: number }>(
     db,
-    sql`SELECT coalesce((SELECT max(nonce) + 1 FROM chain_transactions WHERE chain = ${chain} AND sender = ${blob(sender)}), 0) AS nonce,
-      max(coalesce((SELECT max(batch_no) + 1 FROM chain_transactions WHERE chain = ${chain} AND batch_no IS NOT NULL AND status <> 'unused'), 1),
+    sql`SELECT
+      coalesce((SELECT max(nonce) + 1 FROM chain_transactions
+        WHERE chain = ${chain} AND sender = ${blob(sender)}), 0) AS nonce,
+      max(
+        coalesce((SELECT max(batch_no) + 1 FROM chain_transactions
+          WHERE chain = ${chain} AND batch_no IS NOT NULL AND status <> 'unused'), 1),
         coalesce((SELECT batch_floor FROM payer_leases WHERE chain = ${chain}), 1)) AS batch`,
   );
   return { nextNonce: row?.nonce ?? 0, nextBatchNo: row?.batch ?? 1 };

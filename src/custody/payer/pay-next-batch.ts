@@ -1,4 +1,7 @@
-/** The next transaction for queued withdrawals: a sweep when the vault is short, else a payment of as many as fit. */
+/**
+ * Makes the next transaction for queued withdrawals: a sweep if the vault holds too little, else a
+ * payment of as many as fit (choose-payments.ts).
+ */
 import { clearAlert, raiseAlert } from "../../chain/alert.ts";
 import { describe, type Hex } from "../../chain/rpc.ts";
 import { type Token, tokenOf } from "../../chain/token.ts";
@@ -21,9 +24,9 @@ import { PAYABLE } from "./store-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
 import { makeTransaction } from "./make-transaction.ts";
 
-/** Oldest withdrawals looked at for one payment: twice what fits, so that a few that must wait hold nobody up. */
-const JOBS_LOOKED_AT = 2 * MAX_PAYMENTS;
-/** After this the vault refuses a batch that was signed and not mined: nothing old is paid by surprise. */
+/** Withdrawals read for one payment: twice what fits, so that some may wait without delaying it. */
+const MAX_JOBS = 2 * MAX_PAYMENTS;
+/** The vault rejects a batch that is mined later than this, so no forgotten batch is paid. */
 const DEADLINE_SECS = 86_400n;
 
 export async function payNextBatch(context: HeadView, batchNo: number): Promise<boolean> {
@@ -73,11 +76,13 @@ async function readJobs({ db, chain }: HeadView): Promise<Job[]> {
     to_address: string;
   }>(
     db,
-    sql`SELECT hex(w.withdrawal_id) AS id, lower(hex(w.payment_id)) AS payment, w.asset, CAST(w.amount AS TEXT) AS amount, hex(w.to_address) AS to_address
+    sql`SELECT hex(w.withdrawal_id) AS id, lower(hex(w.payment_id)) AS payment, w.asset,
+        CAST(w.amount AS TEXT) AS amount, hex(w.to_address) AS to_address
       FROM withdrawals w
-      WHERE w.chain = ${chain.chain} AND ${PAYABLE} AND (w.not_before IS NULL OR w.not_before <= ${NOW})
+      WHERE w.chain = ${chain.chain} AND ${PAYABLE}
+        AND (w.not_before IS NULL OR w.not_before <= ${NOW})
         AND NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
-      ORDER BY w.created_at, w.withdrawal_id LIMIT ${JOBS_LOOKED_AT}`,
+      ORDER BY w.created_at, w.withdrawal_id LIMIT ${MAX_JOBS}`,
   );
   return rows.map((row) => ({
     withdrawalId: readUuid(row.id),
@@ -88,14 +93,15 @@ async function readJobs({ db, chain }: HeadView): Promise<Job[]> {
   }));
 }
 
-/** Fetches what deposit addresses hold, largest first, as one transaction apart from the payment. One sweep at a time. */
+/** Moves missing funds from deposit addresses to the vault, largest first. One sweep at a time. */
 async function sweepAddresses(
   context: HeadView,
   missing: ReadonlyMap<AssetKey, bigint>,
 ): Promise<boolean> {
   const [open] = await all<{ n: number }>(
     context.db,
-    sql`SELECT count(*) AS n FROM chain_transactions WHERE chain = ${context.chain.chain} AND kind = 'sweep' AND status = 'open'`,
+    sql`SELECT count(*) AS n FROM chain_transactions
+      WHERE chain = ${context.chain.chain} AND kind = 'sweep' AND status = 'open'`,
   );
   if (open?.n !== 0) return false;
   const items: SweepItem[] = [];
@@ -121,7 +127,9 @@ async function readSweepItems(
     context.db,
     sql`SELECT hex(u.address) AS address, lower(hex(a.salt)) AS salt FROM sweepable u
       JOIN deposit_addresses a ON a.chain = u.chain AND a.address = u.address
-      WHERE u.chain = ${context.chain.chain} AND u.asset = ${asset} AND (u.not_before IS NULL OR u.not_before <= ${NOW}) ORDER BY u.amount DESC LIMIT ${limit}`,
+      WHERE u.chain = ${context.chain.chain} AND u.asset = ${asset}
+        AND (u.not_before IS NULL OR u.not_before <= ${NOW})
+      ORDER BY u.amount DESC LIMIT ${limit}`,
   );
   const token: Token = tokenOf(context.settings, context.chain, asset);
   const items: SweepItem[] = [];
@@ -136,7 +144,10 @@ async function readSweepItems(
   return items;
 }
 
-/** A call that would revert as a whole (role taken away, paused, wrong count) is not worth its gas; somebody must look. */
+/**
+ * Simulates a call. Raises an alert if it would revert as a whole, for example because the vault is
+ * paused or the operator account has lost its role.
+ */
 async function wouldSucceed(context: HeadView, call: Call): Promise<boolean> {
   try {
     await context.endpoint.client.call({

@@ -1,8 +1,10 @@
 /**
- * One round of a chain's payer: finish what is final, keep moving what is not mined, then make the next transaction.
+ * Runs one round of a chain's payer: ends confirmed transactions, resends or replaces unmined ones,
+ * then makes the next transaction.
  *
- * At most one transaction that no block holds yet exists at a time; the next is made on top of what the head shows. What
- * a payment came to is never decided here: the watcher reads it from the vault's events (settle-withdrawal.ts).
+ * At most one transaction is unmined at a time, so the next one builds on what the head shows. The
+ * payer never decides the outcome of a payment. The watcher reads it from the vault's events
+ * (settle-withdrawal.ts).
  */
 import { clearAlert, raiseAlert } from "../../chain/alert.ts";
 import { type Cursor, readCursor } from "../../chain/cursor.ts";
@@ -25,10 +27,10 @@ import { rebroadcastOrReplace } from "./send-transaction.ts";
 
 export type PayRound = { readonly status: "lease_lost" | "halted" | "idle" | "busy" };
 
-/** Gas money for so many full batches must be there, at the fees of now. */
+/** The operator account should be able to pay for this many full batches at the current fees. */
 const GAS_RESERVE_BATCHES = 20n;
 const FULL_BATCH_GAS = 8_000_000n;
-/** EIP-1559's tip where the node names none: 1 gwei. */
+/** Priority fee in wei if the node does not suggest one: 1 gwei. */
 const DEFAULT_TIP = 1_000_000_000n;
 
 export async function payRound(base: PayerContext): Promise<PayRound> {
@@ -59,7 +61,7 @@ export async function payRound(base: PayerContext): Promise<PayRound> {
   return { status: made || open.length > 0 ? "busy" : "idle" };
 }
 
-/** Halted: nothing is paid or sent again that pays. But the operator's `fail` must work, or a review could find no end. */
+/** While halted, only voids are made and resent, because a review needs `withdrawals fail`. */
 async function sendVoidsOnly(
   context: HeadView,
   unmined: readonly OpenTransaction[],
@@ -80,7 +82,7 @@ async function payQueued(context: HeadView): Promise<boolean> {
       context.db,
       "vault_paused",
       context.chain.chain,
-      "the vault is paused: queued withdrawals wait",
+      "the vault is paused, queued withdrawals wait",
     );
     return false;
   }
@@ -88,7 +90,10 @@ async function payQueued(context: HeadView): Promise<boolean> {
   return payNextBatch(context, status.nextBatchNo);
 }
 
-/** The contract ahead of this database means that the database is older than the chain: nothing may be paid from it. */
+/**
+ * Halts the payer if the vault has counted batches that this database does not know. The database
+ * is then older than the chain, so a payment from it could repeat an earlier one.
+ */
 async function batchCountDiffers(
   context: HeadView,
   next: NextNumbers,
@@ -98,11 +103,12 @@ async function batchCountDiffers(
     await haltPayer(
       context.db,
       context.chain.chain,
-      `the vault expects batch ${nextBatchNo}, this database would send ${next.nextBatchNo}`,
+      `the next batch is ${nextBatchNo} in the vault and ${next.nextBatchNo} in the database`,
     );
     return true;
   }
-  // Behind: a batch of ours has reverted, or a reorg took it. It is judged when it is final.
+  // The vault is behind after one of our batches reverted or a reorg removed it. The payer waits
+  // until that batch is confirmed or ended.
   return nextBatchNo < next.nextBatchNo;
 }
 
@@ -148,7 +154,7 @@ async function checkGasBalance(context: HeadView): Promise<void> {
       context.db,
       "gas_balance_low",
       chain.chain,
-      `the operator account holds ${held} wei, less than ${GAS_RESERVE_BATCHES} full batches cost`,
+      `the operator account has ${held} wei, too little gas for ${GAS_RESERVE_BATCHES} full batches`,
     );
   else await clearAlert(context.db, "gas_balance_low", chain.chain);
 }

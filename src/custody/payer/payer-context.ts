@@ -1,4 +1,4 @@
-/** What every step of the payer receives. */
+/** Context that every step of the payer receives. */
 import type { Cursor } from "../../chain/cursor.ts";
 import type { Market } from "../../chain/fees.ts";
 import type { OperatorAccount } from "../../chain/operator-account.ts";
@@ -12,24 +12,24 @@ export type PayerContext = {
   readonly db: D1Database;
   readonly settings: Config;
   readonly chain: ChainConfig;
-  /** Of this payer alone; a UUID. */
+  /** UUID of this payer instance, stored in the lease. */
   readonly token: string;
   readonly push: (events: readonly StreamEvent[]) => Promise<void>;
-  /** Index of the RPC endpoint to ask first: another one after a round that failed, whatever it failed at. */
+  /** Index of the first RPC endpoint to call. Another one after each failed round. */
   readonly firstEndpoint?: number;
-  /** Keeps a copy of what is about to be signed outside the database, for a restore (restore-payments.ts). */
+  /** Saves recovery records outside the database before signing (restore-payments.ts). */
   readonly saveRecords: (records: readonly WithdrawalRecord[]) => Promise<void>;
   /** Set only by tests, which end the process there. */
   readonly failpoint?: Failpoint;
 };
 
-/** What the head of the chain shows the payer, all from one endpoint. */
+/** The payer's context with its view of the chain's head, all from one endpoint. */
 export type HeadView = PayerContext & {
   readonly account: OperatorAccount;
   readonly endpoint: Endpoint;
   readonly head: BlockHeader;
   readonly market: Market;
-  /** Nonces below it are used in the head's chain. */
+  /** Number of nonces used at the head. Nonces below it are mined. */
   readonly usedNonces: number;
   readonly cursor: Cursor;
 };

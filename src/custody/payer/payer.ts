@@ -1,4 +1,7 @@
-/** The payer of one chain: an alarm loop around `payRound`. Whoever starts last holds the lease. */
+/**
+ * The payer of one chain: a Durable Object that runs `payRound` in an alarm loop. The instance that
+ * started last has the lease.
+ */
 import { DurableObject } from "cloudflare:workers";
 import { config } from "../../platform/config.ts";
 import { errorFields, log } from "../../platform/log.ts";
@@ -12,9 +15,9 @@ import { takeLease } from "./payer-lease.ts";
 import type { WithdrawalRecord } from "./withdrawal-record.ts";
 import { restorePayments, type RestoreReport } from "./restore-payments.ts";
 
-/** A payer with nothing to do looks again this seldom; the doorbell and cron wake it. */
+/** Wait of an idle payer. Queue messages and cron wake it earlier. */
 const IDLE_POLL_MS = 30_000;
-/** A payer whose lease was taken is the old one; it may try again after this, should the new one be gone. */
+/** Wait after the lease is lost. Then this instance takes it again, in case the new one is gone. */
 const LEASE_LOST_WAIT_MS = 30_000;
 const RECORDS = "withdrawal:";
 
@@ -23,14 +26,14 @@ export class Payer extends DurableObject<Env> {
   #leased = false;
   #failures = 0;
 
-  /** Rings the doorbell: there may be something to pay on the chain. */
+  /** Starts the next round now, because there may be something to pay on the chain. */
   async wake(chain: string): Promise<void> {
     await this.ctx.storage.put("chain", chain);
     const due = await this.ctx.storage.getAlarm();
     if (due === null || due > Date.now() + 1_000) await this.ctx.storage.setAlarm(Date.now());
   }
 
-  /** The operator's `restore`, after an older database was put back and the watcher has read the chain again. */
+  /** Carries out the operator's `restore` once the watcher has read the chain again. */
   async restore(name: string): Promise<RestoreReport> {
     const settings = config(this.env);
     const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
@@ -48,7 +51,7 @@ export class Payer extends DurableObject<Env> {
     );
   }
 
-  /** This object's storage is not the database's: restoring the one does not take the other back. */
+  /** Saves to the object's own storage, which a restore of the database leaves as it is. */
   async #saveRecords(records: readonly WithdrawalRecord[]): Promise<void> {
     await this.ctx.storage.put(
       Object.fromEntries(records.map((record) => [RECORDS + record.paymentId, record])),

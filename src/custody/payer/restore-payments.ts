@@ -1,9 +1,9 @@
 /**
- * After an older database was put back: what the vault did since, and this database does not know, is rebuilt.
+ * Rebuilds withdrawals that the vault has paid but a restored database does not contain.
  *
- * The watcher goes on from its old cursor by itself and so finds all deposits and outcomes again. A payment whose
- * withdrawal was lost names only the hash of its user and id; the payer's own storage, which no restore touches, kept
- * the order. While one payment has no owner, or its owner lacks the funds now, the guards stay closed.
+ * The watcher continues from its old cursor, so it finds all deposits and vault events again. The
+ * event of a lost withdrawal contains only a hash of its user and id. The rest comes from the
+ * payer's recovery records. The payer stays halted until every payment has its withdrawal.
  */
 import { paymentId } from "../../chain/payment-id.ts";
 import { askAny } from "../../chain/rpc.ts";
@@ -14,12 +14,13 @@ import { commit, type Group, newGroup } from "../../platform/commit.ts";
 import { all, blob, first, type Sql, sql, uuid } from "../../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
+import { FAILURE_MESSAGES } from "../records.ts";
 import type { WithdrawalRecord } from "./withdrawal-record.ts";
 import type { WatcherContext } from "../watcher/commit-move.ts";
 
 export type RestoreReport = {
   readonly rebuilt: number;
-  /** Payments that the vault made and nobody here can account for; while there is one, nothing is paid. */
+  /** Payments of the vault without a withdrawal. While there is one, the payer stays halted. */
   readonly unresolved: readonly {
     readonly payment_id: string;
     readonly transaction_hash: string;
@@ -28,7 +29,7 @@ export type RestoreReport = {
   readonly next_batch: number;
 };
 
-/** Numbers that were given out after the backup are never given out again: transfers and stream events jump over them. */
+/** Transfers and stream events skip this many numbers, so that none issued since is reused. */
 const SEQUENCE_JUMP = 1_000_000;
 const MAX_EVENTS = 1_000;
 
@@ -47,7 +48,7 @@ export async function restorePayments(
   const { db, chain } = context;
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined) throw new Error(`${chain.chain} has not been read yet`);
-  // Before the first row that a restored sequence could number twice.
+  // This must come before the first row that would reuse an id issued after the backup.
   await advanceSequences(db, chain.chain);
   const lost = await lostEvents(db, chain.chain);
   const records = await lookUp(lost.map((event) => `0x${event.id}`));
@@ -73,13 +74,15 @@ export async function restorePayments(
 function lostEvents(db: D1Database, chain: string): Promise<LostEvent[]> {
   return all<LostEvent>(
     db,
-    sql`SELECT lower(hex(e.payment_id)) AS id, lower(hex(e.transaction_hash)) AS tx, e.kind, e.amount, lower(hex(e.to_address)) AS to_address
+    sql`SELECT lower(hex(e.payment_id)) AS id, lower(hex(e.transaction_hash)) AS tx, e.kind,
+        e.amount, lower(hex(e.to_address)) AS to_address
       FROM vault_events e WHERE e.chain = ${chain} AND e.kind IN ('Paid', 'Failed')
-        AND NOT EXISTS (SELECT 1 FROM withdrawals w WHERE w.payment_id = e.payment_id) ORDER BY e.block_number LIMIT ${MAX_EVENTS}`,
+        AND NOT EXISTS (SELECT 1 FROM withdrawals w WHERE w.payment_id = e.payment_id)
+      ORDER BY e.block_number LIMIT ${MAX_EVENTS}`,
   );
 }
 
-/** Undefined when the withdrawal is there now, with the entries it would have had; else why it is not. */
+/** Inserts the withdrawal with its transfers. Returns the reason if that was not possible. */
 async function rebuildWithdrawal(
   context: WatcherContext,
   event: LostEvent,
@@ -96,12 +99,12 @@ async function rebuildWithdrawal(
     ...announceWithdrawals(group),
     eventsToPush(group),
   ]);
-  if (!result.committed) return "the entries could not be posted";
+  if (!result.committed) return "the transfers could not be posted";
   const there = await first(
     context.db,
     sql`SELECT 1 FROM withdrawals WHERE payment_id = ${blob(event.id)}`,
   );
-  if (there === undefined) return "its user is unknown, or has too little available";
+  if (there === undefined) return "the user is unknown or has too little available";
   await context.push((result.rows?.at(-1) ?? []).map((row) => row as StreamEvent));
   return undefined;
 }
@@ -112,20 +115,27 @@ function rebuildStatements(
   event: LostEvent,
   record: WithdrawalRecord,
 ): Sql[] {
-  const source = (
-    to: Sql,
-  ) => sql`SELECT user_id AS from_owner, ${to} AS to_owner, asset, amount, withdrawal_id AS ref, 0 AS line
-    FROM withdrawals WHERE queued_group = ${group.seq}`;
+  const source = (to: Sql) =>
+    sql`SELECT user_id AS from_owner, ${to} AS to_owner, asset, amount,
+        withdrawal_id AS ref, 0 AS line
+      FROM withdrawals WHERE queued_group = ${group.seq}`;
   const failed = event.kind === "Failed";
   return [
-    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, status, transaction_hash,
-        failure_code, failure_message, created_at, updated_at, queued_group, changed_group, ended_by)
-      SELECT ${uuid(record.withdrawalId)}, ${uuid(record.jobId)}, ${uuid(record.userId)}, ${record.clientWithdrawalId}, ${blob(event.id)}, ${chain}, ${record.asset},
-        ${BigInt(record.amount)}, ${blob(record.to)}, ${failed ? "failed" : "settled"}, ${blob(event.tx)}, ${failed ? "payment_reverted" : null},
-        ${failed ? "The destination or the token refused the payment." : null}, ${record.createdAt}, ${group.at}, ${group.seq}, ${group.seq}, ${uuid(group.id)}
-      WHERE EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(record.userId)}) AND ${hasAvailable(record.userId, record.asset, BigInt(record.amount))}
-        AND NOT EXISTS (SELECT 1 FROM withdrawals WHERE payment_id = ${blob(event.id)} OR withdrawal_id = ${uuid(record.withdrawalId)}
-          OR job_id = ${uuid(record.jobId)} OR (user_id = ${uuid(record.userId)} AND client_withdrawal_id = ${record.clientWithdrawalId}))`,
+    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id,
+        chain, asset, amount, to_address, status, transaction_hash, failure_code, failure_message,
+        created_at, updated_at, queued_group, changed_group, ended_by)
+      SELECT ${uuid(record.withdrawalId)}, ${uuid(record.jobId)}, ${uuid(record.userId)},
+        ${record.clientWithdrawalId}, ${blob(event.id)}, ${chain}, ${record.asset},
+        ${BigInt(record.amount)}, ${blob(record.to)}, ${failed ? "failed" : "settled"},
+        ${blob(event.tx)}, ${failed ? "payment_reverted" : null},
+        ${failed ? FAILURE_MESSAGES.payment_reverted : null},
+        ${record.createdAt}, ${group.at}, ${group.seq}, ${group.seq}, ${uuid(group.id)}
+      WHERE EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(record.userId)})
+        AND ${hasAvailable(record.userId, record.asset, BigInt(record.amount))}
+        AND NOT EXISTS (SELECT 1 FROM withdrawals
+          WHERE payment_id = ${blob(event.id)} OR withdrawal_id = ${uuid(record.withdrawalId)}
+            OR job_id = ${uuid(record.jobId)} OR (user_id = ${uuid(record.userId)}
+              AND client_withdrawal_id = ${record.clientWithdrawalId}))`,
     transfer(group, {
       reason: "withdrawal",
       step: "queue",
@@ -153,26 +163,34 @@ function rebuildStatements(
   ];
 }
 
-/** Once per halt: a restore that is run again to finish does not jump again. */
+/** Skips ids once per halt, so that repeating an unfinished restore does not skip again. */
 async function advanceSequences(db: D1Database, chain: string): Promise<void> {
-  const halted = sql`EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain} AND halted_at IS NOT NULL AND batch_floor IS NULL)`;
+  const halted = sql`EXISTS (SELECT 1 FROM payer_leases
+    WHERE chain = ${chain} AND halted_at IS NOT NULL AND batch_floor IS NULL)`;
   const group = newGroup();
   const result = await commit(db, group, [
-    sql`UPDATE sqlite_sequence SET seq = coalesce(seq, 0) + ${SEQUENCE_JUMP} WHERE name = 'transfers' AND ${halted}`,
-    // Readers who stand at a number from before find it trimmed, and are told to resync.
-    sql`UPDATE streams SET last_seq = last_seq + ${SEQUENCE_JUMP}, pushed_seq = last_seq + ${SEQUENCE_JUMP},
-      first_seq = last_seq + ${SEQUENCE_JUMP + 1} WHERE ${halted}`,
-    sql`UPDATE payer_leases SET batch_floor = 1 WHERE chain = ${chain} AND batch_floor IS NULL AND halted_at IS NOT NULL`,
+    sql`UPDATE sqlite_sequence SET seq = coalesce(seq, 0) + ${SEQUENCE_JUMP}
+      WHERE name = 'transfers' AND ${halted}`,
+    // The events that a client last saw now count as trimmed, so it receives a resync.
+    sql`UPDATE streams SET last_seq = last_seq + ${SEQUENCE_JUMP},
+      pushed_seq = last_seq + ${SEQUENCE_JUMP}, first_seq = last_seq + ${SEQUENCE_JUMP + 1}
+      WHERE ${halted}`,
+    sql`UPDATE payer_leases SET batch_floor = 1
+      WHERE chain = ${chain} AND batch_floor IS NULL AND halted_at IS NOT NULL`,
   ]);
   if (!result.committed)
-    throw new Error("the sequences could not be moved", { cause: result.cause });
+    throw new Error(`the sequences for ${chain} were not advanced`, { cause: result.cause });
 }
 
 async function resumePaying(db: D1Database, chain: string, nextBatchNo: number): Promise<void> {
   const group = newGroup();
   const result = await commit(db, group, [
-    sql`UPDATE payer_leases SET batch_floor = ${nextBatchNo}, halted_at = NULL, halt_reason = NULL WHERE chain = ${chain}`,
-    sql`UPDATE alerts SET resolved_at = ${group.at} WHERE kind IN ('payer_halted', 'payment_unknown') AND subject = ${chain} AND resolved_at IS NULL`,
+    sql`UPDATE payer_leases SET batch_floor = ${nextBatchNo}, halted_at = NULL, halt_reason = NULL
+      WHERE chain = ${chain}`,
+    sql`UPDATE alerts SET resolved_at = ${group.at}
+      WHERE kind IN ('payer_halted', 'payment_unknown') AND subject = ${chain}
+        AND resolved_at IS NULL`,
   ]);
-  if (!result.committed) throw new Error("the guards could not be opened", { cause: result.cause });
+  if (!result.committed)
+    throw new Error(`the payer of ${chain} was not resumed`, { cause: result.cause });
 }

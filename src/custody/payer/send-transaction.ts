@@ -1,4 +1,7 @@
-/** Stored bytes go out, again and again until a block holds their nonce; with higher fees when that takes too long. */
+/**
+ * Sends stored transactions and resends them until their nonce is mined. A transaction that takes
+ * too long is replaced with higher fees.
+ */
 import { raiseAlert } from "../../chain/alert.ts";
 import { ceilingOf, replacementFees } from "../../chain/fees.ts";
 import { describe, endpoints, type Hex } from "../../chain/rpc.ts";
@@ -12,12 +15,12 @@ import type { OpenTransaction } from "./open-transactions.ts";
 import { storeAttempt } from "./store-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
 
-/** Attempts of one nonce: from any fee, sixty raises of 12.5 % pass every ceiling. */
+/** Limit of attempts per nonce. Sixty raises of 12.5 % exceed any ceiling. */
 const MAX_ATTEMPTS = 60;
 
 /**
- * Sends to every endpoint. Whatever they answer, the transaction may be out: nodes say "already known", "nonce too low"
- * or nothing at all for one that they have, so the answer decides nothing and the bytes are simply sent again later.
+ * Sends signed bytes to every endpoint. Responses decide nothing, because nodes report "already
+ * known", "nonce too low" or no result for a transaction that they have accepted.
  */
 export async function broadcastSigned(context: HeadView, raw: Hex): Promise<void> {
   await Promise.all(
@@ -25,13 +28,16 @@ export async function broadcastSigned(context: HeadView, raw: Hex): Promise<void
       try {
         await client.sendRawTransaction({ serializedTransaction: raw });
       } catch (error) {
-        log("info", "payer.send_unclear", { chain: context.chain.chain, error: describe(error) });
+        log("info", "payer.send_unconfirmed", {
+          chain: context.chain.chain,
+          error: describe(error),
+        });
       }
     }),
   );
 }
 
-/** An unmined transaction is sent again; the first in line is replaced once its attempt is older than the setting. */
+/** Resends an unmined transaction. The first one is replaced once it is older than the setting. */
 export async function rebroadcastOrReplace(
   context: HeadView,
   transaction: OpenTransaction,
@@ -44,7 +50,10 @@ export async function rebroadcastOrReplace(
   );
 }
 
-/** The same nonce and effect with higher fees, stored before it is sent. Undefined when there is no higher fee to offer. */
+/**
+ * Signs the same nonce and effect with higher fees, and stores that attempt before it is sent.
+ * Undefined if no higher fee is allowed or the guard did not apply.
+ */
 async function replaceTransaction(
   context: HeadView,
   transaction: OpenTransaction,
@@ -60,7 +69,7 @@ async function replaceTransaction(
       context.db,
       "fee_ceiling",
       `${chain}:${transaction.nonce}`,
-      `nonce ${transaction.nonce} is not mined, and max_fee_gwei allows no higher fee`,
+      `nonce ${transaction.nonce} is not mined and max_fee_gwei allows no higher fee`,
     );
     return undefined;
   }
@@ -68,15 +77,22 @@ async function replaceTransaction(
   const signed = await context.account.sign({ nonce, to, data, gasLimit, fees });
   const group = newGroup();
   const attempt = transaction.attempt + 1;
-  const of = sql`SELECT transaction_id FROM chain_transactions WHERE transaction_id = ${uuid(transaction.id)} AND status = 'open'
-    AND ${transaction.kind === "void" ? mayVoid(chain, context.token) : mayPay(chain, context.token)}
-    AND NOT EXISTS (SELECT 1 FROM transaction_attempts WHERE transaction_id = ${uuid(transaction.id)} AND attempt >= ${attempt})`;
-  const stamped = sql`SELECT 1 FROM transaction_attempts a WHERE a.transaction_id = ${uuid(transaction.id)} AND a.signed_group = ${group.seq}`;
+  const allowed = transaction.kind === "void" ? mayVoid : mayPay;
+  const of = sql`SELECT transaction_id FROM chain_transactions
+    WHERE transaction_id = ${uuid(transaction.id)} AND status = 'open'
+      AND ${allowed(chain, context.token)}
+      AND NOT EXISTS (SELECT 1 FROM transaction_attempts
+        WHERE transaction_id = ${uuid(transaction.id)} AND attempt >= ${attempt})`;
+  const stamped = sql`SELECT 1 FROM transaction_attempts a
+    WHERE a.transaction_id = ${uuid(transaction.id)} AND a.signed_group = ${group.seq}`;
   const result = await commit(context.db, group, [
     sql`${storeAttempt(group, of, attempt, signed, fees)} RETURNING attempt`,
-    sql`UPDATE withdrawals SET transaction_hash = ${blob(signed.hash)}, updated_at = ${group.at}, changed_group = ${group.seq}
+    sql`UPDATE withdrawals SET transaction_hash = ${blob(signed.hash)},
+        updated_at = ${group.at}, changed_group = ${group.seq}
       WHERE status = 'submitted' AND EXISTS (${stamped}) AND withdrawal_id IN (
-        SELECT withdrawal_id FROM batch_members WHERE transaction_id = ${uuid(transaction.id)} AND purpose = 'pay' AND ended_group IS NULL)`,
+        SELECT withdrawal_id FROM batch_members
+        WHERE transaction_id = ${uuid(transaction.id)} AND purpose = 'pay'
+          AND ended_group IS NULL)`,
     ...announceWithdrawals(group),
     eventsToPush(group),
   ]);

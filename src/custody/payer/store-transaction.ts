@@ -1,6 +1,7 @@
 /**
- * A transaction of the operator account comes into being: nonce, signed bytes and members in one batch, sent only after.
- * The bytes are signed before the batch, for the nonce that the guard then grants or refuses.
+ * Stores a new transaction of the operator account: nonce, signed bytes and members in one batch.
+ * It is sent only after that. The bytes are signed before the batch, for a nonce that the guard
+ * then grants or not.
  */
 import type { Fees } from "../../chain/fees.ts";
 import type { OperatorAccount, Signed } from "../../chain/operator-account.ts";
@@ -24,13 +25,18 @@ export type NewTransaction = {
   readonly members: readonly string[];
 };
 
-/** A withdrawal that may be paid now: nothing under way for it, its owner not frozen, no open `fail` command against it. */
+/**
+ * Condition on `withdrawals w`: it may be paid now. It is in no live transaction, its owner is not
+ * frozen, and no `fail` command is open.
+ */
 export const PAYABLE: Sql = sql`w.status = 'queued'
   AND NOT EXISTS (SELECT 1 FROM users u WHERE u.user_id = w.user_id AND u.frozen_at IS NOT NULL)
-  AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.ended_group IS NULL)
-  AND NOT EXISTS (SELECT 1 FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id AND c.kind = 'fail' AND c.done_group IS NULL)`;
+  AND NOT EXISTS (SELECT 1 FROM batch_members m
+    WHERE m.withdrawal_id = w.withdrawal_id AND m.ended_group IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM chain_commands c
+    WHERE c.withdrawal_id = w.withdrawal_id AND c.kind = 'fail' AND c.done_group IS NULL)`;
 
-/** The signed bytes when the guard granted the nonce; undefined when it did not, and nothing was written. */
+/** Returns the signed bytes, or undefined if the guard did not apply and nothing was written. */
 export async function storeTransaction(
   context: PayerContext,
   account: OperatorAccount,
@@ -84,34 +90,43 @@ function guard(
     kind !== "pay"
       ? sql`1`
       : sql`NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
-    AND NOT EXISTS (SELECT 1 FROM chain_transactions WHERE chain = ${chain} AND batch_no >= ${batchNo} AND status <> 'unused')`;
-  return sql`INSERT INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no, to_address, data, gas_limit, status, made_group, made_at)
-    SELECT ${uuid(id)}, ${chain}, ${blob(account.address)}, ${nonce}, ${kind}, ${batchNo}, ${blob(call.to)}, ${blob(call.data)}, ${call.gasLimit},
-      'open', ${group.seq}, ${group.at}
+        AND NOT EXISTS (SELECT 1 FROM chain_transactions
+          WHERE chain = ${chain} AND batch_no >= ${batchNo} AND status <> 'unused')`;
+  return sql`INSERT INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no,
+      to_address, data, gas_limit, status, made_group, made_at)
+    SELECT ${uuid(id)}, ${chain}, ${blob(account.address)}, ${nonce}, ${kind}, ${batchNo},
+      ${blob(call.to)}, ${blob(call.data)}, ${call.gasLimit}, 'open', ${group.seq}, ${group.at}
     WHERE ${kind === "void" ? mayVoid(chain, context.token) : mayPay(chain, context.token)}
-      AND NOT EXISTS (SELECT 1 FROM chain_transactions WHERE chain = ${chain} AND sender = ${blob(account.address)} AND nonce >= ${nonce})
+      AND NOT EXISTS (SELECT 1 FROM chain_transactions
+        WHERE chain = ${chain} AND sender = ${blob(account.address)} AND nonce >= ${nonce})
       AND ${forPay}
-      AND (SELECT count(*) FROM json_each(${members}) j JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')
+      AND (SELECT count(*) FROM json_each(${members}) j
+        JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')
         WHERE w.chain = ${chain} AND ${eligible}
-          AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = ${kind} AND m.ended_group IS NULL)
+          AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id
+            AND m.purpose = ${kind} AND m.ended_group IS NULL)
         ) = ${transaction.members.length}`;
 }
 
 function dependents(group: Group, transaction: NewTransaction, signed: Signed): Sql[] {
-  const made = sql`SELECT t.transaction_id FROM chain_transactions t WHERE t.made_group = ${group.seq}`;
+  const made = sql`SELECT t.transaction_id FROM chain_transactions t
+    WHERE t.made_group = ${group.seq}`;
   const members = sql`INSERT INTO batch_members (transaction_id, withdrawal_id, purpose)
-    SELECT t.transaction_id, unhex(j.value, '-'), t.kind FROM json_each(${JSON.stringify(transaction.members)}) j
+    SELECT t.transaction_id, unhex(j.value, '-'), t.kind
+    FROM json_each(${JSON.stringify(transaction.members)}) j
     JOIN chain_transactions t ON t.made_group = ${group.seq} WHERE t.kind IN ('pay', 'void')`;
-  const submitted = sql`UPDATE withdrawals SET status = 'submitted', transaction_hash = ${blob(signed.hash)}, not_before = NULL, updated_at = ${group.at},
-      changed_group = ${group.seq}
-    WHERE status = 'queued' AND withdrawal_id IN (SELECT m.withdrawal_id FROM batch_members m WHERE m.purpose = 'pay' AND m.transaction_id IN (${made}))`;
+  const submitted = sql`UPDATE withdrawals SET status = 'submitted',
+      transaction_hash = ${blob(signed.hash)}, not_before = NULL,
+      updated_at = ${group.at}, changed_group = ${group.seq}
+    WHERE status = 'queued' AND withdrawal_id IN (SELECT m.withdrawal_id FROM batch_members m
+      WHERE m.purpose = 'pay' AND m.transaction_id IN (${made}))`;
   return [
     storeAttempt(group, made, 0, signed, transaction.fees),
     ...(transaction.members.length === 0 ? [] : [members, submitted]),
   ];
 }
 
-/** `of` selects the transaction's id, or nothing when the guard did not apply. */
+/** Inserts an attempt. `of` selects the transaction's id, or no row if the guard did not apply. */
 export function storeAttempt(
   group: Group,
   of: Sql,
@@ -119,7 +134,9 @@ export function storeAttempt(
   signed: Signed,
   fees: Fees,
 ): Sql {
-  return sql`INSERT INTO transaction_attempts (transaction_id, attempt, hash, signed, max_fee, priority_fee, signed_group, signed_at)
-    SELECT t.transaction_id, ${attempt}, ${blob(signed.hash)}, ${blob(signed.raw)}, ${fees.maxFee}, ${fees.priorityFee}, ${group.seq}, ${group.at}
+  return sql`INSERT INTO transaction_attempts (transaction_id, attempt, hash, signed,
+      max_fee, priority_fee, signed_group, signed_at)
+    SELECT t.transaction_id, ${attempt}, ${blob(signed.hash)}, ${blob(signed.raw)},
+      ${fees.maxFee}, ${fees.priorityFee}, ${group.seq}, ${group.at}
     FROM (${of}) t`;
 }

@@ -1,4 +1,7 @@
-/** The queue is a doorbell: a message says that a chain's payer has something to look at. D1 is the record. */
+/**
+ * Wakes payers for queue messages, and payers and watchers for cron. A message only makes the payer
+ * look. What to pay is in D1, so a lost or repeated message has no other effect than a delay.
+ */
 import { alertRow } from "../../chain/alert.ts";
 import { commit, newGroup, NOW } from "../../platform/commit.ts";
 import { config } from "../../platform/config.ts";
@@ -8,10 +11,10 @@ import { failpointOf } from "../../platform/failpoint.ts";
 
 /** Suffix of the dead-letter queue's name in wrangler.toml. */
 const DEAD_LETTER_SUFFIX = "-dead";
-/** A queued withdrawal this old has had its chance; cron rings for it. */
+/** Age of a queued or submitted withdrawal after which cron logs that it wakes the payer again. */
 const REPEAT_WAKE_UP_AFTER_MS = 30_000;
 
-/** One wake-up per chain, however many messages; a message that came twice or late rings once more, which harms nobody. */
+/** Queue consumer. Wakes each chain's payer once, no matter how many messages name it. */
 export async function handleWithdrawalMessages(
   batch: MessageBatch<unknown>,
   env: Env,
@@ -21,42 +24,45 @@ export async function handleWithdrawalMessages(
   const byChain = Map.groupBy(batch.messages, (message) => chainOf(message.body));
   for (const [chain, messages] of byChain) {
     try {
-      // A message that names no chain of ours can never be delivered: cron finds what it was about.
+      // A message without a known chain can never succeed, so it is acknowledged. Cron covers it.
       if (chain !== undefined && config(env).CHAINS.some((known) => known.chain === chain))
         await env.PAYER.getByName(chain).wake(chain);
-      else log("error", "wake_up.unknown_chain", { messages: messages.length });
+      else log("error", "payer.wake_up_without_chain", { messages: messages.length });
       for (const message of messages) message.ack();
     } catch (error) {
-      log("warn", "wake_up.failed", { chain, ...errorFields(error) });
+      log("warn", "payer.wake_up_failed", { chain, ...errorFields(error) });
       for (const message of messages) message.retry();
     }
   }
 }
 
-/** Cron: every chain's watcher and payer run, whatever was lost; queued withdrawals ring again. */
+/** Cron task. Wakes every chain's watcher and payer, because messages and alarms may be lost. */
 export async function wakeChains(env: Env): Promise<void> {
   const waiting = await all<{ chain: string; n: number }>(
     env.DB,
-    sql`SELECT chain, count(*) AS n FROM withdrawals WHERE status IN ('queued', 'submitted') AND updated_at < ${NOW} - ${REPEAT_WAKE_UP_AFTER_MS} GROUP BY chain`,
+    sql`SELECT chain, count(*) AS n FROM withdrawals
+      WHERE status IN ('queued', 'submitted') AND updated_at < ${NOW} - ${REPEAT_WAKE_UP_AFTER_MS}
+      GROUP BY chain`,
   );
-  for (const { chain, n } of waiting) log("info", "wake_up.again", { chain, withdrawals: n });
+  for (const { chain, n } of waiting)
+    log("info", "payer.wake_up_repeated", { chain, withdrawals: n });
   await Promise.all(
     config(env).CHAINS.flatMap(({ chain }) => [
       env.CHAIN_WATCHER.getByName(chain)
         .wake(chain)
         .catch((error: unknown) =>
-          log("warn", "watcher.not_woken", { chain, ...errorFields(error) }),
+          log("warn", "watcher.wake_up_failed", { chain, ...errorFields(error) }),
         ),
       env.PAYER.getByName(chain)
         .wake(chain)
         .catch((error: unknown) =>
-          log("warn", "payer.not_woken", { chain, ...errorFields(error) }),
+          log("warn", "payer.wake_up_failed", { chain, ...errorFields(error) }),
         ),
     ]),
   );
 }
 
-/** Dead letters alert and are done with: the withdrawal itself is safe in D1, and cron rings for it. */
+/** Raises an alert per dead letter. The withdrawal is in D1, and cron wakes its payer. */
 async function alertDeadLetters(batch: MessageBatch<unknown>, env: Env): Promise<void> {
   const group = newGroup();
   const alerts = batch.messages.map((message) => {
@@ -64,12 +70,13 @@ async function alertDeadLetters(batch: MessageBatch<unknown>, env: Env): Promise
     return alertRow({
       kind: "withdrawal_dead_letter",
       subject,
-      detail: `delivered ${message.attempts} times without success`,
+      detail: `the wake-up failed in ${message.attempts} deliveries`,
       at: group.at,
     });
   });
   const result = await commit(env.DB, group, alerts);
-  if (!result.committed) throw new Error("dead letters were not recorded", { cause: result.cause });
+  if (!result.committed)
+    throw new Error("the alerts of dead letters were not committed", { cause: result.cause });
   log("error", "alert.withdrawal_dead_letter", { messages: batch.messages.length });
   batch.ackAll();
 }

@@ -1,10 +1,13 @@
-/** A withdrawal as it must be known to rebuild it: kept outside the database before it is signed. */
+/**
+ * The recovery record of a withdrawal: everything that a restore needs to rebuild it. The payer
+ * saves it outside the database before it signs the payment.
+ */
 import { NOW } from "../../platform/commit.ts";
 import { all, readUuid, sql } from "../../platform/sql.ts";
 import { RETENTION_MS } from "../recovery-records.ts";
 
 export type WithdrawalRecord = {
-  /** `0x` hex; the vault's id. */
+  /** The vault's id, `0x` hex. */
   readonly paymentId: string;
   readonly withdrawalId: string;
   readonly jobId: string;
@@ -36,9 +39,11 @@ export async function readRecords(
 ): Promise<WithdrawalRecord[]> {
   const rows = await all<Row>(
     db,
-    sql`SELECT lower(hex(w.payment_id)) AS payment_id, hex(w.withdrawal_id) AS withdrawal_id, hex(w.job_id) AS job_id, hex(w.user_id) AS user_id,
-        w.client_withdrawal_id, w.asset, CAST(w.amount AS TEXT) AS amount, lower(hex(w.to_address)) AS to_address, w.created_at
-      FROM json_each(${JSON.stringify(withdrawalIds)}) j JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')`,
+    sql`SELECT lower(hex(w.payment_id)) AS payment_id, hex(w.withdrawal_id) AS withdrawal_id,
+        hex(w.job_id) AS job_id, hex(w.user_id) AS user_id, w.client_withdrawal_id, w.asset,
+        CAST(w.amount AS TEXT) AS amount, lower(hex(w.to_address)) AS to_address, w.created_at
+      FROM json_each(${JSON.stringify(withdrawalIds)}) j
+      JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')`,
   );
   return rows.map((row) => ({
     paymentId: `0x${row.payment_id}`,
@@ -53,7 +58,7 @@ export async function readRecords(
   }));
 }
 
-/** Keys of the records whose withdrawal came to its end before the earliest database that could be put back. */
+/** Keys of the records whose withdrawal ended before the earliest database that can be restored. */
 export async function pastRetention(
   db: D1Database,
   records: ReadonlyMap<string, WithdrawalRecord>,
@@ -63,7 +68,8 @@ export async function pastRetention(
   );
   const rows = await all<{ key: string }>(
     db,
-    sql`SELECT j.value ->> 'key' AS key FROM json_each(${ids}) j JOIN withdrawals w ON w.withdrawal_id = unhex(j.value ->> 'withdrawalId', '-')
+    sql`SELECT j.value ->> 'key' AS key FROM json_each(${ids}) j
+      JOIN withdrawals w ON w.withdrawal_id = unhex(j.value ->> 'withdrawalId', '-')
       WHERE w.status IN ('settled', 'failed') AND w.updated_at < ${NOW} - ${RETENTION_MS}`,
   );
   return rows.map(({ key }) => key);
