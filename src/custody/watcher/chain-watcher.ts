@@ -1,4 +1,7 @@
-/** The watcher of one chain: an alarm loop around `watchChain`. It remembers its chain's name, and addresses for a restore. */
+/**
+ * The watcher of one chain: a Durable Object that runs `watchChain` in an alarm loop. Its storage
+ * also contains the recovery records of deposit addresses.
+ */
 import { DurableObject } from "cloudflare:workers";
 import { describe } from "../../chain/rpc.ts";
 import { clearAlert, raiseAlert } from "../../chain/alert.ts";
@@ -19,16 +22,16 @@ import {
 import { watchChain } from "./watch-chain.ts";
 import type { WatcherContext } from "./commit-move.ts";
 
-/** Rounds that may fail before the operator is told that the chain cannot be read. */
+/** Failed rounds in a row after which an alert says that the chain cannot be read. */
 const FAILURES_TOLERATED = 10;
 const HALTED_POLL_MS = 10_000;
 const RECORDS = "address:";
-/** Of one call of `restore`: it is called again while blocks are left to read. */
+/** Ranges that one call of `restore` reads. The operator repeats it while blocks are left. */
 const RANGES_PER_RESTORE = 200;
 
 export type AddressReport = {
   readonly rewritten: number;
-  /** Blocks above it are still to be read again: run the command once more. Null when all is read. */
+  /** Blocks above this one are not read yet, so run the command again. Null if all are read. */
   readonly unread_above: number | null;
   readonly lost_users: readonly LostUser[];
 };
@@ -36,14 +39,14 @@ export type AddressReport = {
 export class ChainWatcher extends DurableObject<Env> {
   #failures = 0;
 
-  /** Starts the loop, or shortens the wait. Anything that knows of news may call it; none has to. */
+  /** Starts the loop, or starts the next round now. */
   async wake(chain: string): Promise<void> {
     await this.ctx.storage.put("chain", chain);
     const due = await this.ctx.storage.getAlarm();
     if (due === null || due > Date.now() + 1_000) await this.ctx.storage.setAlarm(Date.now());
   }
 
-  /** Kept before the address is told, so that a restored database can be told of it again. */
+  /** Saves the recovery record of an address. This happens before a user receives the address. */
   async saveAddressRecord(record: Omit<AddressRecord, "createdAt">): Promise<void> {
     await this.ctx.storage.put<AddressRecord>(RECORDS + record.address, {
       ...record,
@@ -51,7 +54,7 @@ export class ChainWatcher extends DurableObject<Env> {
     });
   }
 
-  /** The operator's `restore`: addresses that the database has lost are there again, and what they received is money. */
+  /** Carries out the operator's `restore`: restores lost addresses and credits their deposits. */
   async restore(name: string): Promise<AddressReport> {
     const context = this.#context(name);
     if (context === undefined) throw new Error(`no chain ${name} in the settings`);
@@ -59,7 +62,7 @@ export class ChainWatcher extends DurableObject<Env> {
     for await (const page of listRecords<AddressRecord>(this.ctx.storage, RECORDS)) {
       const missing = await missingAddresses(context, page);
       if (missing.length === 0) continue;
-      // Written down first: a restore that ends half-way reads these blocks when it is run again.
+      // Stored before the addresses, so that a repeated restore still reads these blocks.
       const due = (await this.ctx.storage.get<number>("rescan_from")) ?? Number.POSITIVE_INFINITY;
       const from = await blockBefore(
         context,
@@ -130,7 +133,7 @@ export class ChainWatcher extends DurableObject<Env> {
         );
       }
     } finally {
-      // In `finally`: an alarm that throws is retried six times and then never again.
+      // In `finally`, because an alarm that throws is retried six times and then dropped.
       await this.ctx.storage.setAlarm(Date.now() + waitMs);
     }
   }

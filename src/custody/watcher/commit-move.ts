@@ -1,4 +1,4 @@
-/** The context of every step of the watcher, and how a step commits. */
+/** The context of the watcher's steps, and how a step commits its move of the cursor. */
 import { type Cursor, readCursor } from "../../chain/cursor.ts";
 import { commit, type Group } from "../../platform/commit.ts";
 import type { ChainConfig, Config } from "../../platform/config.ts";
@@ -15,7 +15,7 @@ export type WatcherContext = {
   readonly failpoint?: Failpoint;
 };
 
-/** Commits a group of statements that end in `eventsToPush`, hands the events on, and reads the cursor again. */
+/** Commits the statements in one group, pushes the group's events and returns the cursor. */
 export async function commitMove(
   context: WatcherContext,
   group: Group,
@@ -23,13 +23,13 @@ export async function commitMove(
 ): Promise<Cursor> {
   const result = await commit(context.db, group, [...statements, eventsToPush(group)]);
   if (!result.committed)
-    throw new Error(`chain ${context.chain.chain}: a group was not committed`, {
+    throw new Error(`a group of the watcher of ${context.chain.chain} was not committed`, {
       cause: result.cause,
     });
-  // After a lost answer the rows are in the table all the same, and cron hints them again.
+  // If D1's response was lost, the events are stored and cron notifies their streams.
   const events = (result.rows?.at(-1) ?? []).map((row) => row as StreamEvent);
   if (events.length > 0) await context.push(events);
   const cursor = await readCursor(context.db, context.chain.chain);
-  if (cursor === undefined) throw new Error("a cursor is never removed");
+  if (cursor === undefined) throw new Error(`${context.chain.chain} has no cursor`);
   return cursor;
 }

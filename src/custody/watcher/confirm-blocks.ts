@@ -1,4 +1,8 @@
-/** Below the confirmed height blocks are read once more, from another endpoint where there is one, and become money. */
+/**
+ * Confirms blocks: reads each range again once it has its confirmations, then credits its deposits
+ * and applies the vault's events in the batch that moves the cursor. The second reading prefers
+ * another endpoint than the first, so that one faulty node cannot credit a deposit.
+ */
 import {
   alertUnexpectedPayments,
   endMembers,
@@ -26,11 +30,12 @@ import { failUnpayable } from "./fail-withdrawal.ts";
 import { orphanUnseen } from "./orphan-deposit.ts";
 import { type WatcherContext, commitMove } from "./commit-move.ts";
 
+/** Wait before a failed sweep of an address is repeated. */
 const SWEEP_FAILED_WAIT_MS = 3_600_000;
-/** Further groups after a range that holds more deposits than one group credits. */
+/** Limit of further groups for a range with more deposits than one group credits. */
 const CREDIT_GROUPS = 100;
 
-/** Confirms the next range of blocks up to `target`, with all that they hold, in one group. */
+/** Confirms the next range of blocks up to `target` in one group. */
 export async function confirmBlocks(
   context: WatcherContext,
   cursor: Cursor,
@@ -87,13 +92,16 @@ type ExpectedRange = {
   }[];
 };
 
-/** What the first reading found in the range: the second may differ only where the chain does. */
+/** Reads what the first reading found. The second may differ only where the chain has changed. */
 async function readExpected({ db, chain }: WatcherContext, range: Range): Promise<ExpectedRange> {
   const blocks = await readBlocks(db, chain.chain, range.to - 1);
   const deposits = await all<ExpectedRange["deposits"][number]>(
     db,
-    sql`SELECT lower(hex(transaction_hash)) AS tx, lower(hex(token)) AS token, ordinal, position, block_number AS block, lower(hex(block_hash)) AS hash
-      FROM deposits WHERE chain = ${chain.chain} AND status = 'confirming' AND confirmed_group IS NULL AND block_number BETWEEN ${range.from} AND ${range.to}`,
+    sql`SELECT lower(hex(transaction_hash)) AS tx, lower(hex(token)) AS token, ordinal, position,
+        block_number AS block, lower(hex(block_hash)) AS hash
+      FROM deposits
+      WHERE chain = ${chain.chain} AND status = 'confirming' AND confirmed_group IS NULL
+        AND block_number BETWEEN ${range.from} AND ${range.to}`,
   );
   return { blockHash: blocks.find((block) => block.number === range.to)?.hash ?? null, deposits };
 }
@@ -108,9 +116,9 @@ async function rereadRange(
   const { db, settings, chain } = context;
   const scan = await scanRange(endpoint, range, watchedContracts(settings, chain));
   if (scan.first.parentHash !== cursor.confirmed.hash)
-    throw new NodeDisagrees(`block ${range.from} does not follow the confirmed one`);
+    throw new NodeDisagrees(`block ${range.from} is not a child of the confirmed block`);
   if (expected.blockHash !== null && expected.blockHash !== scan.last.hash)
-    throw new NodeDisagrees(`block ${range.to} differs from the one that was scanned`);
+    throw new NodeDisagrees(`block ${range.to} has another hash than when it was scanned`);
   const ours = await transfersToUs(db, settings, chain, scan.transfers);
   for (const deposit of expected.deposits) {
     const found = ours.some(
@@ -123,7 +131,7 @@ async function rereadRange(
     if (found) continue;
     const block = await readHeader(endpoint, deposit.block);
     if (block.hash === `0x${deposit.hash}`)
-      throw new NodeDisagrees(`the logs of block ${deposit.block} lack a transfer that they had`);
+      throw new NodeDisagrees(`the logs of block ${deposit.block} lack a transfer seen before`);
   }
   return { scan, ours };
 }
@@ -139,7 +147,7 @@ function applyVaultEvents({ chain }: WatcherContext, group: Group, scan: Scan, w
   ];
 }
 
-/** An address swept at or after its last deposit holds nothing of it any more. */
+/** Deletes the sweepable rows of addresses that were swept at or after their last deposit. */
 function deleteSwept(
   { settings, chain }: WatcherContext,
   sweeps: readonly Swept[],
@@ -153,11 +161,15 @@ function deleteSwept(
       ? []
       : [{ asset, address: swept.account.slice(2), block: swept.blockNumber }];
   });
-  return sql`DELETE FROM sweepable WHERE chain = ${chain.chain} AND ${when} AND EXISTS (SELECT 1 FROM json_each(${JSON.stringify(rows)}) j
-    WHERE sweepable.asset = j.value ->> 'asset' AND sweepable.address = unhex(j.value ->> 'address') AND sweepable.block_number <= j.value ->> 'block')`;
+  return sql`DELETE FROM sweepable WHERE chain = ${chain.chain} AND ${when} AND EXISTS (
+    SELECT 1 FROM json_each(${JSON.stringify(rows)}) j
+    WHERE sweepable.asset = j.value ->> 'asset' AND sweepable.address = unhex(j.value ->> 'address')
+      AND sweepable.block_number <= j.value ->> 'block')`;
 }
 
-/** A token that refuses to move an address's holding would have its sweep tried in every round. */
+/**
+ * Delays the next sweep of an address whose token rejected it. Otherwise every round would retry.
+ */
 function backOffSweep(
   { settings, chain }: WatcherContext,
   group: Group,
@@ -171,8 +183,10 @@ function backOffSweep(
     return asset === undefined ? [] : [{ asset, salt: failure.salt.slice(2) }];
   });
   return sql`UPDATE sweepable SET not_before = ${group.at} + ${SWEEP_FAILED_WAIT_MS}
-    WHERE chain = ${chain.chain} AND ${when} AND EXISTS (SELECT 1 FROM json_each(${JSON.stringify(rows)}) j JOIN deposit_addresses a
-      ON a.chain = sweepable.chain AND a.address = sweepable.address WHERE sweepable.asset = j.value ->> 'asset' AND a.salt = unhex(j.value ->> 'salt'))`;
+    WHERE chain = ${chain.chain} AND ${when} AND EXISTS (
+      SELECT 1 FROM json_each(${JSON.stringify(rows)}) j
+      JOIN deposit_addresses a ON a.chain = sweepable.chain AND a.address = sweepable.address
+      WHERE sweepable.asset = j.value ->> 'asset' AND a.salt = unhex(j.value ->> 'salt'))`;
 }
 
 async function hasDepositsDue({ db, chain }: WatcherContext): Promise<boolean> {
@@ -180,7 +194,7 @@ async function hasDepositsDue({ db, chain }: WatcherContext): Promise<boolean> {
   return row?.n === 1;
 }
 
-/** Deposits of one asset near the bound are judged one group after the other. */
+/** Credits deposits that the range's group left. The cursor is stamped but does not move. */
 async function creditRemaining(context: WatcherContext, cursor: Cursor): Promise<Cursor> {
   const group = newGroup();
   const { chain } = context;

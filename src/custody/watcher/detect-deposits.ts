@@ -1,4 +1,7 @@
-/** Transfers to deposit addresses become deposit rows: joined with the addresses in the batch itself, never with a cache. */
+/**
+ * Writes transfers to deposit addresses as deposits. The batch joins them with the addresses, so a
+ * deposit never depends on a cached list of addresses.
+ */
 import type { Group } from "../../platform/commit.ts";
 import { all, blob, type Sql, sql } from "../../platform/sql.ts";
 import type { TokenTransfer } from "../../chain/decode-logs.ts";
@@ -6,7 +9,7 @@ import { assetOf } from "../../chain/token.ts";
 import type { ChainConfig, Config } from "../../platform/config.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
 
-/** A transfer of a configured token, as the batch reads it from JSON; hex without `0x`, amount in decimal. */
+/** A transfer of a configured token as JSON for the batch. Hex without `0x`, amount in decimal. */
 export type SeenTransfer = {
   readonly id: string;
   readonly tx: string;
@@ -21,11 +24,11 @@ export type SeenTransfer = {
   readonly amount: string;
 };
 
-/** Addresses looked up in one statement, and rows written by one: a parameter may hold 2 MB. */
+/** Limits of addresses and rows in one statement, because a parameter may have 2 MB. */
 const ADDRESSES_PER_QUERY = 5_000;
 const ROWS_PER_STATEMENT = 1_000;
 
-/** Of all transfers read, those that a deposit address received. A busy token has thousands of others. */
+/** Selects the transfers to deposit addresses. A busy token has thousands of others per range. */
 export async function transfersToUs(
   db: D1Database,
   settings: Config,
@@ -36,10 +39,10 @@ export async function transfersToUs(
   const receivers = [...new Set(candidates.map((transfer) => stripPrefix(transfer.to)))];
   const ours = new Set<string>();
   for (let start = 0; start < receivers.length; start += ADDRESSES_PER_QUERY) {
-    const some = JSON.stringify(receivers.slice(start, start + ADDRESSES_PER_QUERY));
+    const chunk = JSON.stringify(receivers.slice(start, start + ADDRESSES_PER_QUERY));
     const found = await all<{ address: string }>(
       db,
-      sql`SELECT lower(hex(a.address)) AS address FROM json_each(${some}) j
+      sql`SELECT lower(hex(a.address)) AS address FROM json_each(${chunk}) j
         JOIN deposit_addresses a ON a.chain = ${chain.chain} AND a.address = unhex(j.value)`,
     );
     for (const { address } of found) ours.add(address);
@@ -53,8 +56,9 @@ export async function transfersToUs(
 }
 
 /**
- * Statements that write the transfers as deposits. The same transfer found again, in whatever block, is the same
- * deposit with other block attributes; what is credited or quarantined never moves. `when` is the batch's guard.
+ * Statements that write the transfers as deposits. A transfer that is found again, in the same or
+ * another block, updates its deposit's block. Credited and quarantined deposits do not change.
+ * `when` says that the batch's guard applied.
  */
 export function recordDeposits(
   group: Group,
@@ -65,21 +69,31 @@ export function recordDeposits(
   const chunks: Sql[] = [];
   for (let start = 0; start < transfers.length; start += ROWS_PER_STATEMENT) {
     const rows = JSON.stringify(transfers.slice(start, start + ROWS_PER_STATEMENT));
-    chunks.push(sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position, block_number, block_hash, address,
-        user_id, asset, amount, required_confirmations, status, seen_group, confirmed_group, detected_at, detected_group)
-      SELECT unhex(j.value ->> 'id', '-'), ${chain.chain}, unhex(j.value ->> 'tx'), unhex(j.value ->> 'token'), j.value ->> 'ordinal', j.value ->> 'position',
-        j.value ->> 'block', unhex(j.value ->> 'hash'), a.address, a.user_id, j.value ->> 'asset', j.value ->> 'amount', ${chain.confirmations},
-        'confirming', ${group.seq}, ${confirmed ? group.seq : sql`NULL`}, ${group.at}, ${group.seq}
-      FROM json_each(${rows}) j JOIN deposit_addresses a ON a.chain = ${chain.chain} AND a.address = unhex(j.value ->> 'to')
+    chunks.push(sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal,
+        position, block_number, block_hash, address, user_id, asset, amount, required_confirmations,
+        status, seen_group, confirmed_group, detected_at, detected_group)
+      SELECT unhex(j.value ->> 'id', '-'), ${chain.chain}, unhex(j.value ->> 'tx'),
+        unhex(j.value ->> 'token'), j.value ->> 'ordinal', j.value ->> 'position',
+        j.value ->> 'block', unhex(j.value ->> 'hash'), a.address, a.user_id,
+        j.value ->> 'asset', j.value ->> 'amount', ${chain.confirmations}, 'confirming',
+        ${group.seq}, ${confirmed ? group.seq : sql`NULL`}, ${group.at}, ${group.seq}
+      FROM json_each(${rows}) j
+      JOIN deposit_addresses a ON a.chain = ${chain.chain} AND a.address = unhex(j.value ->> 'to')
       WHERE ${when} AND unhex(j.value ->> 'from') <> ${blob(chain.vault)}
-        AND NOT EXISTS (SELECT 1 FROM deposit_addresses o WHERE o.chain = ${chain.chain} AND o.address = unhex(j.value ->> 'from'))
-        AND NOT EXISTS (SELECT 1 FROM deposits k WHERE k.chain = ${chain.chain} AND k.transaction_hash = unhex(j.value ->> 'tx')
-          AND k.token = unhex(j.value ->> 'token') AND k.ordinal = j.value ->> 'ordinal' AND k.position = j.value ->> 'position'
-          AND k.address = a.address AND k.status IN ('credited', 'quarantined'))
+        AND NOT EXISTS (SELECT 1 FROM deposit_addresses o
+          WHERE o.chain = ${chain.chain} AND o.address = unhex(j.value ->> 'from'))
+        AND NOT EXISTS (SELECT 1 FROM deposits k
+          WHERE k.chain = ${chain.chain} AND k.transaction_hash = unhex(j.value ->> 'tx')
+            AND k.token = unhex(j.value ->> 'token') AND k.ordinal = j.value ->> 'ordinal'
+            AND k.position = j.value ->> 'position' AND k.address = a.address
+            AND k.status IN ('credited', 'quarantined'))
       ON CONFLICT (chain, transaction_hash, token, ordinal, position, address) DO UPDATE SET
-        block_number = excluded.block_number, block_hash = excluded.block_hash, asset = excluded.asset, amount = excluded.amount,
+        block_number = excluded.block_number, block_hash = excluded.block_hash,
+        asset = excluded.asset, amount = excluded.amount,
         seen_group = excluded.seen_group, confirmed_group = excluded.confirmed_group,
-        detected_group = iif(deposits.status = 'orphaned', excluded.detected_group, deposits.detected_group), status = 'confirming', ended_group = NULL
+        detected_group = iif(deposits.status = 'orphaned',
+          excluded.detected_group, deposits.detected_group),
+        status = 'confirming', ended_group = NULL
       WHERE deposits.status IN ('confirming', 'orphaned')`);
   }
   return chunks;

@@ -1,9 +1,11 @@
+/** Orphans deposits whose block has left the chain before they were confirmed. */
 import type { Group } from "../../platform/commit.ts";
 import { type Sql, sql } from "../../platform/sql.ts";
 
 /**
- * Deposits that were in the given blocks and are not any more: the batch has just written what those blocks hold now,
- * so whatever it did not stamp has left the chain. The row stays; found again, it is the same deposit.
+ * Statement that orphans the deposits of a block range that the latest reading did not find. The
+ * same batch has stamped the ones it found. The row stays, because a transaction that is mined
+ * again is the same deposit.
  */
 export function orphanUnseen(
   group: Group,
@@ -15,6 +17,7 @@ export function orphanUnseen(
   },
 ): Sql {
   return sql`UPDATE deposits SET status = 'orphaned', ended_group = ${group.seq}
-    WHERE chain = ${blocks.chain} AND status = 'confirming' AND confirmed_group IS NULL AND seen_group <> ${group.seq}
-      AND block_number > ${blocks.above} AND (${blocks.upTo} IS NULL OR block_number <= ${blocks.upTo}) AND ${blocks.when}`;
+    WHERE chain = ${blocks.chain} AND status = 'confirming' AND confirmed_group IS NULL
+      AND seen_group <> ${group.seq} AND block_number > ${blocks.above}
+      AND (${blocks.upTo} IS NULL OR block_number <= ${blocks.upTo}) AND ${blocks.when}`;
 }

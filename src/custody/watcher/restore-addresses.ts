@@ -1,10 +1,11 @@
 /**
- * After an older database was put back: deposit addresses that were given out since are written again from the watcher's
- * own records, and the blocks since then are read once more for them. The cursor stays; what was found before is found
- * again as the same deposit.
+ * Restores deposit addresses that were issued after the backup of a restored database.
  *
- * A user who registered in the lost time is there again under the same id, frozen and without a way to log in: so their
- * money is accounted for, and the operator gives them back their account once they have shown who they are.
+ * The addresses come from the watcher's recovery records. The blocks since then are read again to
+ * find deposits to them. The cursor does not move, and a deposit that is found twice stays one.
+ *
+ * A lost user is restored with the same id, frozen and unable to log in, so that their funds are
+ * accounted for. An operator returns the account once the user has proved their identity.
  */
 import { auditRow } from "../../auth/audit.ts";
 import { readCursor } from "../../chain/cursor.ts";
@@ -17,7 +18,7 @@ import { creditConfirmed } from "./credit-deposit.ts";
 import { recordDeposits, transfersToUs } from "./detect-deposits.ts";
 import { type WatcherContext, commitMove } from "./commit-move.ts";
 
-/** Hex without `0x`, lower case. */
+/** The recovery record of a deposit address. Hex without `0x`, lower case. */
 export type AddressRecord = {
   readonly address: string;
   readonly salt: string;
@@ -29,24 +30,26 @@ export type AddressRecord = {
 
 export type LostUser = { readonly user_id: string; readonly addresses: readonly string[] };
 
-/** The chain's clock and ours may differ; blocks too many are read, never too few. */
+/** Allowed difference between the chain's clock and ours. Reading too many blocks is harmless. */
 const CLOCK_MARGIN_MS = 600_000;
 const MAX_REPORTED = 500;
 
-/** Those of these records that the database lacks. */
+/** Selects the records whose address is not in the database. */
 export async function missingAddresses(
   { db, chain }: WatcherContext,
   records: readonly AddressRecord[],
 ): Promise<readonly AddressRecord[]> {
   const rows = await all<{ address: string }>(
     db,
-    sql`SELECT j.value ->> 'address' AS address FROM json_each(${JSON.stringify(records)}) j WHERE NOT EXISTS (
-      SELECT 1 FROM deposit_addresses a WHERE a.chain = ${chain.chain} AND a.address = unhex(j.value ->> 'address'))`,
+    sql`SELECT j.value ->> 'address' AS address FROM json_each(${JSON.stringify(records)}) j
+      WHERE NOT EXISTS (SELECT 1 FROM deposit_addresses a
+        WHERE a.chain = ${chain.chain} AND a.address = unhex(j.value ->> 'address'))`,
   );
   const missing = new Set(rows.map(({ address }) => address));
   return records.filter(({ address }) => missing.has(address));
 }
 
+/** Inserts the missing addresses, and their users if these are missing, too. */
 export async function restoreAddresses(
   { db, chain }: WatcherContext,
   missing: readonly AddressRecord[],
@@ -54,18 +57,25 @@ export async function restoreAddresses(
   const users = JSON.stringify([...new Set(missing.map(({ userId }) => userId))]);
   const lost = await all<{ id: string }>(
     db,
-    sql`SELECT j.value AS id FROM json_each(${users}) j WHERE NOT EXISTS (SELECT 1 FROM users u WHERE u.user_id = unhex(j.value, '-'))`,
+    sql`SELECT j.value AS id FROM json_each(${users}) j
+      WHERE NOT EXISTS (SELECT 1 FROM users u WHERE u.user_id = unhex(j.value, '-'))`,
   );
   for (const { id } of lost) await restoreUserFrozen(db, id);
   await commitOrThrow(db, newGroup(), [
     sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
-        SELECT ${chain.chain}, unhex(j.value ->> 'address'), unhex(j.value ->> 'userId', '-'), j.value ->> 'nonce', unhex(j.value ->> 'salt'), j.value ->> 'createdAt'
-        FROM json_each(${JSON.stringify(missing)}) j WHERE NOT EXISTS (SELECT 1 FROM deposit_addresses a WHERE a.chain = ${chain.chain} AND (
-          a.address = unhex(j.value ->> 'address') OR (a.user_id = unhex(j.value ->> 'userId', '-') AND a.nonce = j.value ->> 'nonce')))`,
+        SELECT ${chain.chain}, unhex(j.value ->> 'address'), unhex(j.value ->> 'userId', '-'),
+          j.value ->> 'nonce', unhex(j.value ->> 'salt'), j.value ->> 'createdAt'
+        FROM json_each(${JSON.stringify(missing)}) j
+        WHERE NOT EXISTS (SELECT 1 FROM deposit_addresses a WHERE a.chain = ${chain.chain} AND (
+          a.address = unhex(j.value ->> 'address')
+          OR (a.user_id = unhex(j.value ->> 'userId', '-') AND a.nonce = j.value ->> 'nonce')))`,
   ]);
 }
 
-/** An account that nobody can use: no password has this hash, and the email's domain exists nowhere (RFC 2606). */
+/**
+ * Inserts a user who cannot log in: no password has this hash, and no email domain ends in
+ * `.invalid` (RFC 2606).
+ */
 async function restoreUserFrozen(db: D1Database, userId: string): Promise<void> {
   const group = newGroup();
   const absent = sql`NOT EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)})`;
@@ -83,11 +93,14 @@ async function restoreUserFrozen(db: D1Database, userId: string): Promise<void> 
       absent,
     ),
     sql`INSERT INTO users (user_id, email, password_hash, session_epoch, frozen_at, created_at)
-      SELECT ${uuid(userId)}, ${`${userId}@lost.invalid`}, '', 0, ${group.at}, ${group.at} WHERE ${absent}`,
+      SELECT ${uuid(userId)}, ${`${userId}@lost.invalid`}, '', 0, ${group.at}, ${group.at}
+      WHERE ${absent}`,
   ]);
 }
 
-/** Where to read again from: the last block before the moment, less the margin. Found by halving: some 25 headers. */
+/**
+ * The last confirmed block before an instant, less the margin. Binary search over some 25 headers.
+ */
 export async function blockBefore(
   { db, chain }: WatcherContext,
   createdAt: number,
@@ -107,7 +120,10 @@ export async function blockBefore(
   });
 }
 
-/** Reads the next range of confirmed blocks again and credits what it finds. Answers how far it came; null at the end. */
+/**
+ * Reads the next range of confirmed blocks above `block` again and credits the deposits it finds.
+ * Returns the last block of the range, or null if no confirmed block is left.
+ */
 export async function rescanFrom(context: WatcherContext, block: number): Promise<number | null> {
   const { db, settings, chain } = context;
   const cursor = await readCursor(db, chain.chain);
@@ -122,8 +138,9 @@ export async function rescanFrom(context: WatcherContext, block: number): Promis
   const found = await transfersToUs(db, settings, chain, scan.transfers);
   if (found.length > 0) {
     const group = newGroup();
-    const when = sql`EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain.chain} AND halted_at IS NULL
-      AND confirmed_number >= ${range.to} AND confirmed_number >= ${cursor.confirmed.number})`;
+    const when = sql`EXISTS (SELECT 1 FROM chain_cursors
+      WHERE chain = ${chain.chain} AND halted_at IS NULL
+        AND confirmed_number >= ${range.to} AND confirmed_number >= ${cursor.confirmed.number})`;
     await commitMove(context, group, [
       ...recordDeposits(group, chain, found, { confirmed: true, when }),
       ...creditConfirmed(group, settings, chain.chain, when),
@@ -133,7 +150,7 @@ export async function rescanFrom(context: WatcherContext, block: number): Promis
   return range.to >= cursor.confirmed.number ? null : range.to;
 }
 
-/** Only what the endpoint shows below the confirmed block that we know. */
+/** Scans a range. Throws unless the endpoint has our confirmed block, so that the forks match. */
 async function scanConfirmed(
   endpoint: Endpoint,
   { settings, chain }: WatcherContext,
@@ -143,16 +160,18 @@ async function scanConfirmed(
   const scan = await scanRange(endpoint, range, watchedContracts(settings, chain));
   const anchor = await readHeader(endpoint, confirmed.number);
   if (anchor.hash !== confirmed.hash)
-    throw new NodeDisagrees(`block ${confirmed.number} is not the confirmed one`);
+    throw new NodeDisagrees(`block ${confirmed.number} has another hash than when confirmed`);
   return scan;
 }
 
-/** Accounts that were written again so and wait for their owners. */
+/** Reads the restored users who have not received their account yet. */
 export async function readLostUsers(db: D1Database, chain: string): Promise<LostUser[]> {
   const rows = await all<{ user_id: string; address: string }>(
     db,
-    sql`SELECT hex(u.user_id) AS user_id, lower(hex(a.address)) AS address FROM users u JOIN deposit_addresses a ON a.user_id = u.user_id
-      WHERE a.chain = ${chain} AND u.password_hash = '' AND u.email LIKE '%@lost.invalid' LIMIT ${MAX_REPORTED}`,
+    sql`SELECT hex(u.user_id) AS user_id, lower(hex(a.address)) AS address
+      FROM users u JOIN deposit_addresses a ON a.user_id = u.user_id
+      WHERE a.chain = ${chain} AND u.password_hash = '' AND u.email LIKE '%@lost.invalid'
+      LIMIT ${MAX_REPORTED}`,
   );
   return [...Map.groupBy(rows, (row) => row.user_id)].map(([id, of]) => ({
     user_id: readUuid(id),

@@ -1,4 +1,4 @@
-/** The operator's `chain resume`, carried out by the watcher: reading goes on from where the chain is the same again. */
+/** Carries out the operator's `chain resume` after the review of a halt. */
 import { readCursor } from "../../chain/cursor.ts";
 import { askAny, readHead, readHeader } from "../../chain/rpc.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
@@ -6,13 +6,14 @@ import { all, blob, sql } from "../../platform/sql.ts";
 import type { WatcherContext } from "./commit-move.ts";
 
 /**
- * After review the confirmed block of now is taken as it is. Blocks below it are not credited again by themselves: what a
- * deep reorg took away or brought is the review's business, and deposits found again keep their identity.
+ * Accepts the chain's current block at the confirmed height and continues above it. Deposits that a
+ * deep reorg added or removed below that height must be handled during the review.
  */
 export async function resumeChain({ db, chain }: WatcherContext): Promise<void> {
   const [command] = await all<{ id: number }>(
     db,
-    sql`SELECT command_id AS id FROM chain_commands WHERE chain = ${chain.chain} AND kind = 'resume_chain' AND done_group IS NULL LIMIT 1`,
+    sql`SELECT command_id AS id FROM chain_commands
+      WHERE chain = ${chain.chain} AND kind = 'resume_chain' AND done_group IS NULL LIMIT 1`,
   );
   const cursor = await readCursor(db, chain.chain);
   if (command === undefined || cursor === undefined) return;
@@ -22,11 +23,16 @@ export async function resumeChain({ db, chain }: WatcherContext): Promise<void> 
   });
   const group = newGroup();
   await commit(db, group, [
-    sql`UPDATE chain_cursors SET halted_at = NULL, halt_reason = NULL, confirmed_hash = ${blob(anchor.confirmed.hash)}, scanned_number = confirmed_number,
-        scanned_hash = ${blob(anchor.confirmed.hash)}, head_number = ${anchor.head}, moved_group = ${group.seq}, moved_at = ${group.at}
-      WHERE chain = ${chain.chain} AND halted_at IS NOT NULL AND confirmed_number = ${cursor.confirmed.number}`,
+    sql`UPDATE chain_cursors SET halted_at = NULL, halt_reason = NULL,
+        confirmed_hash = ${blob(anchor.confirmed.hash)},
+        scanned_number = confirmed_number, scanned_hash = ${blob(anchor.confirmed.hash)},
+        head_number = ${anchor.head}, moved_group = ${group.seq}, moved_at = ${group.at}
+      WHERE chain = ${chain.chain} AND halted_at IS NOT NULL
+        AND confirmed_number = ${cursor.confirmed.number}`,
     sql`DELETE FROM chain_blocks WHERE chain = ${chain.chain}`,
-    sql`UPDATE alerts SET resolved_at = ${group.at} WHERE kind = 'chain_halted' AND subject = ${chain.chain} AND resolved_at IS NULL`,
-    sql`UPDATE chain_commands SET done_group = ${group.seq}, result = 'resumed' WHERE command_id = ${command.id}`,
+    sql`UPDATE alerts SET resolved_at = ${group.at}
+      WHERE kind = 'chain_halted' AND subject = ${chain.chain} AND resolved_at IS NULL`,
+    sql`UPDATE chain_commands SET done_group = ${group.seq}, result = 'resumed'
+      WHERE command_id = ${command.id}`,
   ]);
 }

@@ -1,6 +1,6 @@
 /**
- * What the vault said, at the confirmed height, becomes the outcome of withdrawals: whichever transaction carried it,
- * and whatever the payer believed.
+ * Applies confirmed vault events to withdrawals, no matter which transaction emitted them.
+ * Settlement trusts only these events, never the payer's own record.
  */
 import type { VaultEvent } from "../../chain/decode-logs.ts";
 import { alertRow } from "../../chain/alert.ts";
@@ -8,27 +8,33 @@ import type { Group } from "../../platform/commit.ts";
 import { externalOwner, post } from "../../ledger/post.ts";
 import { type Sql, sql, uuid } from "../../platform/sql.ts";
 
-/** Vault.sol's reasons to skip. */
+/** Values of `reason` in Vault.sol's `Skipped` event. */
 const ALREADY_DONE = 1;
 const SHORT = 2;
 const OVER_LIMIT = 3;
 
-/** A skipped withdrawal is tried again after this: a sweep takes a block or two, a limit refills over a day. */
+/** Waits before a skipped withdrawal is retried. A sweep takes a block or two. */
 const SHORT_WAIT_MS = 15_000;
+/** The vault's limit refills over a day. */
 const LIMIT_WAIT_MS = 600_000;
-/** Already done or invalid: trying again only costs gas. The operator's `retry` shortens the wait. */
+/**
+ * For ids that are done or invalid, where a retry only costs gas. `withdrawals retry` ends the
+ * wait.
+ */
 const INVALID_WAIT_MS = 3_600_000;
 
 /**
- * Condition on `vault_events e`: recorded by this group, or earlier about an id that the vault has now refused as done.
- * The latter is a withdrawal made anew under its old id after a restore: what happened then is its outcome.
+ * Condition on `vault_events e`: the event decides a withdrawal in this group. Either this group
+ * recorded it, or the vault has now skipped its id as done. The latter happens after a restore,
+ * when a withdrawal is queued again under an id that was already paid or failed.
  */
 export function decidesIn(group: Group): Sql {
-  return sql`(e.recorded_group = ${group.seq} OR EXISTS (SELECT 1 FROM vault_events s WHERE s.recorded_group = ${group.seq} AND s.kind = 'Skipped'
-    AND s.skip_reason = ${ALREADY_DONE} AND s.payment_id = e.payment_id AND s.chain = e.chain))`;
+  return sql`(e.recorded_group = ${group.seq} OR EXISTS (SELECT 1 FROM vault_events s
+    WHERE s.recorded_group = ${group.seq} AND s.kind = 'Skipped'
+      AND s.skip_reason = ${ALREADY_DONE} AND s.payment_id = e.payment_id AND s.chain = e.chain))`;
 }
 
-/** Writes the events down once; a range that is read twice finds them there. */
+/** Statement that records the events. An event that is read twice is recorded once. */
 export function recordVaultEvents(
   group: Group,
   chain: string,
@@ -49,25 +55,33 @@ export function recordVaultEvents(
       hash: event.blockHash.slice(2),
     })),
   );
-  return sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, batch_no, skip_reason, amount, to_address,
-      block_number, block_hash, recorded_group)
-    SELECT ${chain}, unhex(j.value ->> 'tx'), j.value ->> 'ordinal', j.value ->> 'kind', unhex(j.value ->> 'id'), j.value ->> 'batch',
-      j.value ->> 'reason', j.value ->> 'amount', unhex(j.value ->> 'to'), j.value ->> 'block', unhex(j.value ->> 'hash'), ${group.seq}
+  return sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, batch_no,
+      skip_reason, amount, to_address, block_number, block_hash, recorded_group)
+    SELECT ${chain}, unhex(j.value ->> 'tx'), j.value ->> 'ordinal', j.value ->> 'kind',
+      unhex(j.value ->> 'id'), j.value ->> 'batch', j.value ->> 'reason', j.value ->> 'amount',
+      unhex(j.value ->> 'to'), j.value ->> 'block', unhex(j.value ->> 'hash'), ${group.seq}
     FROM json_each(${rows}) j
     WHERE ${when} AND NOT EXISTS (SELECT 1 FROM vault_events v
-      WHERE v.chain = ${chain} AND v.transaction_hash = unhex(j.value ->> 'tx') AND v.ordinal = j.value ->> 'ordinal')`;
+      WHERE v.chain = ${chain} AND v.transaction_hash = unhex(j.value ->> 'tx')
+        AND v.ordinal = j.value ->> 'ordinal')`;
 }
 
-/** Paid: pending → external, once. Terms other than ours settle nothing; somebody must look. */
+/**
+ * Settles paid withdrawals: pending → external. A payment with other terms than the withdrawal's
+ * settles nothing and raises an alert (`alertUnexpectedPayments`).
+ */
 export function settlePaid(group: Group, chain: string): Sql[] {
-  const settled = sql`SELECT w.user_id AS from_owner, ${externalOwner(chain)} AS to_owner, w.asset AS asset, w.amount AS amount,
-    w.withdrawal_id AS ref, 0 AS line FROM withdrawals w WHERE w.ended_by = ${uuid(group.id)} AND w.status = 'settled'`;
+  const settled = sql`SELECT w.user_id AS from_owner, ${externalOwner(chain)} AS to_owner,
+      w.asset AS asset, w.amount AS amount, w.withdrawal_id AS ref, 0 AS line
+    FROM withdrawals w WHERE w.ended_by = ${uuid(group.id)} AND w.status = 'settled'`;
   return [
-    sql`UPDATE withdrawals SET status = 'settled', transaction_hash = e.transaction_hash, updated_at = ${group.at}, changed_group = ${group.seq},
-        ended_by = ${uuid(group.id)}
+    sql`UPDATE withdrawals SET status = 'settled', transaction_hash = e.transaction_hash,
+        updated_at = ${group.at}, changed_group = ${group.seq}, ended_by = ${uuid(group.id)}
       FROM vault_events e
-      WHERE ${decidesIn(group)} AND e.kind = 'Paid' AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
-        AND withdrawals.status IN ('queued', 'submitted') AND e.amount = CAST(withdrawals.amount AS TEXT) AND e.to_address = withdrawals.to_address`,
+      WHERE ${decidesIn(group)} AND e.kind = 'Paid'
+        AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
+        AND withdrawals.status IN ('queued', 'submitted')
+        AND e.amount = CAST(withdrawals.amount AS TEXT) AND e.to_address = withdrawals.to_address`,
     ...post(group, {
       reason: "withdrawal",
       step: "end",
@@ -78,54 +92,68 @@ export function settlePaid(group: Group, chain: string): Sql[] {
   ];
 }
 
-/** Skipped: nothing happened to the id, so the withdrawal waits for a later batch. */
+/** Queues skipped withdrawals again, because a skip leaves the id payable. */
 export function requeueSkipped(group: Group): Sql {
-  return sql`UPDATE withdrawals SET status = 'queued', transaction_hash = NULL, updated_at = ${group.at}, changed_group = ${group.seq},
-      not_before = ${group.at} + coalesce((SELECT CASE e.skip_reason WHEN ${SHORT} THEN ${SHORT_WAIT_MS} WHEN ${OVER_LIMIT} THEN ${LIMIT_WAIT_MS} END
-        FROM vault_events e WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped' AND e.payment_id = withdrawals.payment_id LIMIT 1), ${INVALID_WAIT_MS})
+  return sql`UPDATE withdrawals SET status = 'queued', transaction_hash = NULL,
+      updated_at = ${group.at}, changed_group = ${group.seq},
+      not_before = ${group.at} + coalesce((
+        SELECT CASE e.skip_reason
+          WHEN ${SHORT} THEN ${SHORT_WAIT_MS} WHEN ${OVER_LIMIT} THEN ${LIMIT_WAIT_MS} END
+        FROM vault_events e WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped'
+          AND e.payment_id = withdrawals.payment_id LIMIT 1), ${INVALID_WAIT_MS})
     WHERE status = 'submitted' AND withdrawal_id IN (
-      SELECT m.withdrawal_id FROM batch_members m WHERE m.ended_group = ${group.seq} AND m.outcome = 'Skipped')`;
+      SELECT m.withdrawal_id FROM batch_members m
+      WHERE m.ended_group = ${group.seq} AND m.outcome = 'Skipped')`;
 }
 
-/** Members whose fate this group has recorded. A skip ends only the batch that it happened in. */
+/**
+ * Ends the members whose event this group recorded. A skip ends only the member of its own batch.
+ */
 export function endMembers(group: Group): Sql {
   return sql`UPDATE batch_members SET ended_group = ${group.seq}, outcome = e.kind
     FROM vault_events e JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
-    WHERE e.recorded_group = ${group.seq} AND batch_members.withdrawal_id = w.withdrawal_id AND batch_members.ended_group IS NULL
-      AND (e.kind <> 'Skipped' OR e.batch_no = (SELECT t.batch_no FROM chain_transactions t WHERE t.transaction_id = batch_members.transaction_id))`;
+    WHERE e.recorded_group = ${group.seq} AND batch_members.withdrawal_id = w.withdrawal_id
+      AND batch_members.ended_group IS NULL
+      AND (e.kind <> 'Skipped' OR e.batch_no = (SELECT t.batch_no FROM chain_transactions t
+        WHERE t.transaction_id = batch_members.transaction_id))`;
 }
 
-/** What must not be: a payment that nobody ordered, that differs from its order, or whose funds were given back. */
+/**
+ * Raises alerts for payments without a withdrawal, with other terms, or after the funds were
+ * returned. The last one halts the chain.
+ */
 export function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
-  const paid = (
-    condition: Sql,
-  ) => sql`EXISTS (SELECT 1 FROM vault_events e LEFT JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
-    WHERE e.recorded_group = ${group.seq} AND e.kind = 'Paid' AND ${condition})`;
+  const paid = (condition: Sql) =>
+    sql`EXISTS (SELECT 1 FROM vault_events e
+      LEFT JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
+      WHERE e.recorded_group = ${group.seq} AND e.kind = 'Paid' AND ${condition})`;
   const refunded = paid(sql`w.status = 'failed'`);
-  const skipped = sql`EXISTS (SELECT 1 FROM vault_events e WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped' AND e.skip_reason <> ${SHORT})`;
+  const skipped = sql`EXISTS (SELECT 1 FROM vault_events e
+    WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped' AND e.skip_reason <> ${SHORT})`;
   return [
     alertRow({
       kind: "payment_unknown",
       subject: chain,
-      detail: "The vault paid an id that this database does not know.",
+      detail: "The vault paid an id that the database does not contain.",
       at: group.at,
       when: paid(sql`w.withdrawal_id IS NULL`),
     }),
     alertRow({
       kind: "payment_terms",
       subject: chain,
-      detail: "The vault paid other terms than the withdrawal's.",
+      detail: "The vault paid another amount or address than the withdrawal's.",
       at: group.at,
       when: paid(sql`w.status IN ('queued', 'submitted')`),
     }),
     alertRow({
       kind: "payment_skipped",
       subject: chain,
-      detail: "The vault skipped a payment: over its limit, already done or invalid.",
+      detail: "The vault skipped a payment that is over its limit, already done or invalid.",
       at: group.at,
       when: skipped,
     }),
-    sql`UPDATE chain_cursors SET halted_at = ${group.at}, halt_reason = 'the vault paid a withdrawal whose funds were returned'
+    sql`UPDATE chain_cursors SET halted_at = ${group.at},
+        halt_reason = 'the vault paid a withdrawal whose funds were returned'
       WHERE chain = ${chain} AND halted_at IS NULL AND ${refunded}`,
     alertRow({
       kind: "chain_halted",

@@ -1,8 +1,10 @@
 /**
- * One round of a chain's watcher: follow the head, then confirm what has its confirmations.
+ * Runs one round of a chain's watcher: detects deposits up to the head, then confirms the blocks
+ * that have their confirmations (confirm-blocks.ts).
  *
- * Each half commits what it found together with the cursor it found it from. So a range read twice changes nothing, two
- * watchers cannot both move, and a deposit is credited only from a reading of its block at the confirmed height.
+ * Each part moves the cursor in the same batch as what it found. So a range that is read twice
+ * changes nothing, and of two watchers only one can move. A deposit is credited only after its
+ * block was read at the confirmed height.
  */
 import { alertRow, clearAlert, raiseAlert } from "../../chain/alert.ts";
 import {
@@ -26,9 +28,9 @@ import { recordDeposits, transfersToUs } from "./detect-deposits.ts";
 import { orphanUnseen } from "./orphan-deposit.ts";
 import { resumeChain } from "./resume-chain.ts";
 
-/** Ranges confirmed in one round, so that catching up never keeps the object busy for long. */
+/** Limit of ranges confirmed in one round, so that catching up does not block the object. */
 const RANGES_PER_ROUND = 20;
-/** How far `finalized` may lie behind the confirmations before somebody is told. */
+/** Blocks that `finalized` may be behind the head before an alert is raised. */
 const FINALITY_LAG_BLOCKS = 256;
 
 export type WatchRound = { readonly status: "followed" | "halted"; readonly behind: boolean };
@@ -46,10 +48,11 @@ export async function watchChain(context: WatcherContext): Promise<WatchRound> {
   };
   const reading = await followHead(chain, known, watchedContracts(context.settings, chain));
   if (reading.kind === "deep_reorg") {
+    const { number, hash } = cursor.confirmed;
     await haltChain(
       context,
       cursor,
-      `block ${cursor.confirmed.number} was ${cursor.confirmed.hash} when it was confirmed and is ${reading.canonical} now`,
+      `confirmed block ${number} changed from ${hash} to ${reading.canonical}`,
     );
     return { status: "halted", behind: false };
   }
@@ -65,7 +68,7 @@ export async function watchChain(context: WatcherContext): Promise<WatchRound> {
   return { status: "followed", behind: cursor.confirmed.number < reading.target };
 }
 
-/** Stops crediting and paying on a chain until the operator has looked; everything recorded stays. */
+/** Stops crediting and paying on a chain until an operator resumes it. Records stay as they are. */
 async function haltChain(
   { db, chain }: WatcherContext,
   cursor: Cursor,
@@ -74,7 +77,8 @@ async function haltChain(
   const group = newGroup();
   await commit(db, group, [
     sql`UPDATE chain_cursors SET halted_at = ${group.at}, halt_reason = ${reason}
-      WHERE chain = ${chain.chain} AND halted_at IS NULL AND confirmed_number = ${cursor.confirmed.number}`,
+      WHERE chain = ${chain.chain} AND halted_at IS NULL
+        AND confirmed_number = ${cursor.confirmed.number}`,
     alertRow({ kind: "chain_halted", subject: chain.chain, detail: reason, at: group.at }),
   ]);
 }
@@ -83,7 +87,7 @@ async function startChain(context: WatcherContext): Promise<Cursor> {
   const { chain } = context;
   const first = await askAny(chain, async (endpoint) => {
     if ((await endpoint.client.getChainId()) !== chain.chain_id)
-      throw new Error("the endpoint serves another chain");
+      throw new Error(`the endpoint does not serve chain id ${chain.chain_id}`);
     return readHeader(endpoint, Math.max(chain.start_block - 1, 0));
   });
   const group = newGroup();
@@ -126,7 +130,8 @@ async function alertFinalityLag(
   if (awaitsFinality === null) return;
   const [open] = await all<{ n: number }>(
     db,
-    sql`SELECT count(*) AS n FROM alerts WHERE kind = 'finality_stalled' AND subject = ${chain.chain} AND resolved_at IS NULL`,
+    sql`SELECT count(*) AS n FROM alerts
+      WHERE kind = 'finality_stalled' AND subject = ${chain.chain} AND resolved_at IS NULL`,
   );
   const cursor = await readCursor(db, chain.chain);
   const lag = (cursor?.headNumber ?? target) - target;
@@ -135,7 +140,7 @@ async function alertFinalityLag(
       db,
       "finality_stalled",
       chain.chain,
-      `finalized is at ${awaitsFinality}, ${lag} blocks behind the head: crediting waits for it`,
+      `crediting waits for finality: finalized is ${awaitsFinality}, ${lag} blocks behind the head`,
     );
   } else if (lag <= FINALITY_LAG_BLOCKS && open?.n !== 0) {
     await clearAlert(db, "finality_stalled", chain.chain);
