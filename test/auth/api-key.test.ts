@@ -8,7 +8,7 @@ import { openSecret, sealSecret } from "../../src/auth/secret-box.ts";
 import { NOW } from "../../src/platform/commit.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
-import { bearer, codeOf, problemOf, send, sendSigned, settings } from "../support/edge.ts";
+import { bearer, codeOf, problemOf, send, sendSigned, settings } from "../support/http.ts";
 import { newKey, newUser, type TestUser } from "../support/users.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 

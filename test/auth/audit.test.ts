@@ -3,7 +3,7 @@ import { beforeAll, expect, it } from "vitest";
 import { sealAudit, verifyAudit } from "../../src/auth/audit-seal.ts";
 import { revokeApiKey } from "../../src/auth/api-key.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
-import { bearer, send } from "../support/edge.ts";
+import { bearer, send } from "../support/http.ts";
 import { newKey, newUser } from "../support/users.ts";
 
 type Row = { audit_seq: number };

@@ -11,6 +11,8 @@ import { freezeUser } from "../../src/auth/user.ts";
 import {
   bearer,
   codeOf,
+  type DescribedRoute,
+  describedRoutes,
   problemOf,
   type Sent,
   type Signer,
@@ -18,9 +20,8 @@ import {
   sendSigned,
   settings,
   sign,
-} from "../support/edge.ts";
+} from "../support/http.ts";
 import { newKey, newUser } from "../support/users.ts";
-import { type DescribedRoute, describedRoutes } from "../support/edge-routes.ts";
 import type { Scope } from "../../src/platform/actor.ts";
 
 const routes = await describedRoutes();

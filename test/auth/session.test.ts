@@ -9,7 +9,7 @@ import { freezeUser, unfreezeUser } from "../../src/auth/user.ts";
 import { config } from "../../src/platform/config.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
-import { anyIp, bearer, codeOf, problemOf, send, sendSigned, settings } from "../support/edge.ts";
+import { anyIp, bearer, codeOf, problemOf, send, sendSigned, settings } from "../support/http.ts";
 import { newKey, newUser } from "../support/users.ts";
 
 const PASSWORD = "correct horse battery staple";

@@ -5,7 +5,7 @@ import { freezeUser } from "../../src/auth/user.ts";
 import { consumeTicket, openedStreams, trimTickets } from "../../src/auth/ws-ticket.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { bearer, send, sendSigned } from "../support/edge.ts";
+import { bearer, send, sendSigned } from "../support/http.ts";
 import { newKey, newUser, type TestKey } from "../support/users.ts";
 
 type Ticket = { ticket: string; expires_at: string; scopes: string[] };

@@ -11,7 +11,7 @@ import {
   type WebSocketLike,
 } from "../../packages/client/src/index.ts";
 import { config } from "../../src/platform/config.ts";
-import { anyIp, app, BASE } from "../support/edge.ts";
+import { anyIp, app, BASE } from "../support/http.ts";
 import { newKey, newUser } from "../support/users.ts";
 
 const ip = anyIp();

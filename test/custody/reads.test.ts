@@ -4,17 +4,17 @@ import { expect, it } from "vitest";
 import { createDepositAddress } from "../../src/custody/deposit-address.ts";
 import { config, defaultChain } from "../../src/platform/config.ts";
 import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
-import { freshToken, fund } from "../support/ledger.ts";
+import { apiOf } from "../support/http.ts";
+import { fund, newAsset } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
-import { custodyAs } from "../support/ledger-api.ts";
 
 const db = env.DB;
 const settings = config(env);
 const chain = defaultChain(settings);
 
-async function caller() {
-  const user = await newUser();
-  return { ...user, api: custodyAs(user.actor) };
+async function caller(funds: Record<string, bigint> = {}) {
+  const user = await newUser(funds);
+  return { ...user, api: apiOf(user) };
 }
 
 /** Marks the factory as verified, because the chain of the test settings has no RPC endpoint. */
@@ -26,10 +26,9 @@ const trustFactory = () =>
   );
 
 it("no address is given out before the chain has confirmed the factory", async () => {
-  const { api } = await caller();
   await all(db, sql`DELETE FROM chain_factories`);
   const other = { ...chain, chain: "unseen", default: true };
-  const refused = await custodyAs((await newUser()).actor, {
+  const refused = await apiOf(await newUser(), {
     CHAINS: JSON.stringify([other, chain]),
   }).post("/custody/create-deposit-address", {});
   expect([refused.status, refused.json["code"], refused.json["outcome"]]).toEqual([
@@ -37,7 +36,6 @@ it("no address is given out before the chain has confirmed the factory", async (
     "unavailable",
     "none",
   ]);
-  void api;
 });
 
 it("addresses rotate: the newest is current, all are listed newest first, each is audited", async () => {
@@ -105,9 +103,9 @@ it("a frozen user gets no address", async () => {
 
 it("an asset never held has zeros, and any spelling of its id names it", async () => {
   const { api, userId } = await caller();
-  const { venue, assetId, key } = freshToken("venue_two");
-  expect((await api.get(`/custody/get-balance?venue_id=${venue}&asset_id=0xff`)).json).toEqual({
-    venue_id: venue,
+  const { venue_id, asset_id, key } = newAsset("venue_two");
+  expect((await api.get(`/custody/get-balance?venue_id=${venue_id}&asset_id=0xff`)).json).toEqual({
+    venue_id,
     asset_id: "0xff",
     balance: "0x0",
     pending_balance: "0x0",
@@ -118,43 +116,42 @@ it("an asset never held has zeros, and any spelling of its id names it", async (
   });
   await fund(userId, key, 255n);
   await fund(userId, "usdc", 2n ** 60n);
-  const padded = `0x000${assetId.slice(2).toUpperCase()}`;
-  expect((await api.get(`/custody/get-balance?venue_id=${venue}&asset_id=${padded}`)).json).toEqual(
-    {
-      venue_id: venue,
-      asset_id: assetId,
-      balance: "0xff",
-      pending_balance: "0x0",
-    },
-  );
+  const padded = `0x000${asset_id.slice(2).toUpperCase()}`;
+  expect(
+    (await api.get(`/custody/get-balance?venue_id=${venue_id}&asset_id=${padded}`)).json,
+  ).toEqual({
+    venue_id,
+    asset_id,
+    balance: "0xff",
+    pending_balance: "0x0",
+  });
   expect((await api.get("/custody/get-usdc-balance")).json["balance"]).toBe(
     `0x${(2n ** 60n).toString(16)}`,
   );
-  expect((await api.get(`/custody/get-balance?asset_id=${assetId}`)).status).toBe(400);
+  expect((await api.get(`/custody/get-balance?asset_id=${asset_id}`)).status).toBe(400);
 });
 
 it("all balances come USDC first, then by venue and asset, in pages", async () => {
   const { api, userId } = await caller();
   const keys = [
-    freshToken("venue_two").key,
-    freshToken("venue_one").key,
+    newAsset("venue_two").key,
+    newAsset("venue_one").key,
     "usdc",
-    freshToken("venue_three").key,
+    newAsset("venue_three").key,
   ];
   for (const key of keys) await fund(userId, key, 9n);
-  const seen: (string | null)[] = [];
-  let cursor = "";
-  do {
-    const { json } = await api.get(`/custody/get-balances?limit=2${cursor}`);
-    seen.push(...json["items"].map((item: any) => item.venue_id));
-    cursor = json["next_cursor"] === null ? "" : `&last_cursor=${json["next_cursor"]}`;
-  } while (cursor !== "");
-  expect(seen).toEqual([null, "venue_one", "venue_three", "venue_two"]);
+  const seen = await api.list("/custody/get-balances?limit=2");
+  expect(seen.map((item) => item["venue_id"])).toEqual([
+    null,
+    "venue_one",
+    "venue_three",
+    "venue_two",
+  ]);
 });
 
 it("deposits are listed newest first with their state, hash and confirmations", async () => {
   const { api, userId } = await caller();
-  const { key, venue, assetId } = freshToken();
+  const { key, venue_id, asset_id } = newAsset();
   const one = await fund(userId, key, 3n);
   const two = await fund(userId, "usdc", 4n);
   const { json } = await api.get("/custody/get-deposits?status=credited");
@@ -169,7 +166,7 @@ it("deposits are listed newest first with their state, hash and confirmations", 
     ]),
   ).toEqual([
     [two.depositId, two.transactionHash, "0x4", null, null, "credited"],
-    [one.depositId, one.transactionHash, "0x3", venue, assetId, "credited"],
+    [one.depositId, one.transactionHash, "0x3", venue_id, asset_id, "credited"],
   ]);
   expect((await api.get("/custody/get-deposits?status=confirming")).json).toEqual({
     items: [],
@@ -186,7 +183,7 @@ it("deposits are listed newest first with their state, hash and confirmations", 
 
 it("ledger entries have the interface's fields and the transaction hash of a deposit", async () => {
   const { api, userId } = await caller();
-  const { key, venue, assetId } = freshToken();
+  const { key, venue_id, asset_id } = newAsset();
   const deposit = await fund(userId, key, 3n);
   const { json } = await api.get("/custody/get-ledger");
   expect(json).toEqual({
@@ -194,8 +191,8 @@ it("ledger entries have the interface's fields and the transaction hash of a dep
       {
         entry_id: expect.any(Number),
         account: "available",
-        asset_id: assetId,
-        venue,
+        asset_id,
+        venue: venue_id,
         delta: "3",
         balance_after: "3",
         reason: "deposit",
@@ -278,7 +275,7 @@ it("limit 0 returns nothing and repeats the cursor; any integer, however large, 
 
 it("a statement has every matching entry as CSV, and ends with their number", async () => {
   const { api, userId } = await caller();
-  const { key, venue, assetId } = freshToken();
+  const { key, venue_id, asset_id } = newAsset();
   for (let i = 1n; i <= 4n; i++) await fund(userId, i === 2n ? "usdc" : key, i);
   const { headers, text, status } = await api.get("/custody/get-ledger?min_amount=2", {
     accept: "text/csv",
@@ -289,8 +286,8 @@ it("a statement has every matching entry as CSV, and ends with their number", as
     "entry_id,account,asset_id,venue,delta,balance_after,reason,ref_id,created_at",
   );
   expect(lines.slice(1, 4).map((line) => line.split(",").slice(1, 6))).toEqual([
-    ["available", assetId, venue, "4", "8"],
-    ["available", assetId, venue, "3", "4"],
+    ["available", asset_id, venue_id, "4", "8"],
+    ["available", asset_id, venue_id, "3", "4"],
     ["available", "", "", "2", "2"],
   ]);
   expect(lines.slice(4)).toEqual(["# end,3", ""]);
@@ -306,8 +303,7 @@ it("a statement has every matching entry as CSV, and ends with their number", as
 });
 
 it("a long statement is read in slices and has no gap", async () => {
-  const { userId, actor } = await caller();
-  await fund(userId, "usdc", 1_000_000n);
+  const { userId, api } = await caller({ usdc: 1_000_000n });
   const pendingAndBack = Array.from({ length: 2_300 }, (_, i) => i);
   const id = await first<{ a: number; p: number }>(
     db,
@@ -318,7 +314,7 @@ it("a long statement is read in slices and has no gap", async () => {
     sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
     SELECT ${id?.a ?? 0}, ${id?.p ?? 0}, 1, ${reasonCode("reserve_rfq")}, randomblob(16), ${stepCode("reserve")}, 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(pendingAndBack)})`,
   );
-  const { text } = await custodyAs(actor).get("/custody/get-ledger", { accept: "text/csv" });
+  const { text } = await api.get("/custody/get-ledger", { accept: "text/csv" });
   const lines = text.trimEnd().split("\r\n");
   expect(lines.at(-1)).toBe("# end,4601");
   const ids = lines.slice(1, -1).map((line) => Number(line.split(",")[0]));
@@ -327,9 +323,8 @@ it("a long statement is read in slices and has no gap", async () => {
 });
 
 it("every read shows the caller's own only", async () => {
-  const owner = await caller();
-  await fund(owner.userId, "usdc", 5n);
-  const stranger = custodyAs((await newUser()).actor);
+  await caller({ usdc: 5n });
+  const stranger = apiOf(await newUser());
   for (const path of ["get-ledger", "get-deposits", "get-withdrawals", "get-balances"])
     expect((await stranger.get(`/custody/${path}`)).json["items"]).toEqual([]);
   expect((await stranger.get("/custody/get-deposit-addresses")).json).toEqual({ addresses: [] });

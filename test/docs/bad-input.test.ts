@@ -7,31 +7,21 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import type { JsonSchema } from "../../src/http/reference/examples.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { bearer, type Sent, send, sendSigned } from "../support/edge.ts";
+import {
+  bearer,
+  type DescribedRoute,
+  describedRoutes,
+  type Sent,
+  send,
+  sendSigned,
+} from "../support/http.ts";
 import { newKey, newUser, type TestKey, type TestUser } from "../support/users.ts";
 
-type Operation = {
-  "x-credential": string;
-  "x-stream"?: boolean;
-  parameters?: { name: string; in: string; schema: JsonSchema }[];
-  requestBody?: { content: { "application/json"?: { schema: JsonSchema } } };
-  responses: Record<string, unknown>;
-};
-const { paths } = await (
-  await send("/openapi.json")
-).json<{ paths: Record<string, Record<string, Operation>> }>();
-const operations = Object.entries(paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, operation]) => ({
-    path,
-    method: method.toUpperCase(),
-    operation,
-    ...inputOf(operation),
-  })),
-);
+const operations = (await describedRoutes()).map((route) => ({ ...route, ...inputOf(route) }));
 type Endpoint = (typeof operations)[number];
 type Case = { what: string; target: string; sent: Sent; status: number; path?: string };
 
-function inputOf({ parameters, requestBody }: Operation) {
+function inputOf({ operation: { parameters, requestBody } }: DescribedRoute) {
   const schema = requestBody?.content["application/json"]?.schema;
   const inQuery = (parameters ?? []).filter((parameter) => parameter.in === "query");
   return {
@@ -223,14 +213,13 @@ describe.each(
 });
 
 async function call(
-  { operation }: Endpoint,
+  { stream, credential }: Endpoint,
   { caller, key }: { caller: TestUser; key: TestKey },
   { target, sent }: Case,
 ): Promise<Response> {
-  if (operation["x-stream"] === true)
-    return send(target, { ...sent, headers: { upgrade: "websocket", ...sent.headers } });
-  if (operation["x-credential"] === "public") return send(target, sent);
-  if (operation["x-credential"] === "api_key") return sendSigned(key, target, sent);
+  if (stream) return send(target, { ...sent, headers: { upgrade: "websocket", ...sent.headers } });
+  if (credential === "public") return send(target, sent);
+  if (credential === "api_key") return sendSigned(key, target, sent);
   return send(target, { ...sent, headers: { ...bearer(caller.token), ...sent.headers } });
 }
 

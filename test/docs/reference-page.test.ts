@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { codeOf, send } from "../support/edge.ts";
+import { codeOf, send } from "../support/http.ts";
 
 async function scriptOf(page: Response): Promise<string> {
   const [, url] = /src="([^"]+)"/.exec(await page.text()) ?? [];

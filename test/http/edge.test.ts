@@ -15,7 +15,7 @@ import {
   sendSigned,
   settings,
   sign,
-} from "../support/edge.ts";
+} from "../support/http.ts";
 import { newKey, newUser } from "../support/users.ts";
 import { reply } from "../../src/http/route-definition.ts";
 

@@ -5,7 +5,7 @@ import { reasonCode, stepCode } from "../../src/ledger/codes.ts";
 import type { LedgerFilter } from "../../src/ledger/filter.ts";
 import { NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
-import { freshToken, fund } from "../support/ledger.ts";
+import { newAsset, fund } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 import { modelEntries } from "../support/ledger-model.ts";
 import { plain, plainModel, readAll } from "../support/ledger-read.ts";
@@ -15,7 +15,7 @@ const db = env.DB;
 /** A user whose reserves have these amounts, oldest first, written as a book would. */
 async function reserver(amounts: readonly number[]): Promise<string> {
   const { userId } = await newUser();
-  const { key } = freshToken();
+  const { key } = newAsset();
   await fund(userId, key, BigInt(amounts.reduce((sum, amount) => sum + amount, 1)));
   const id = await first<{ a: number; p: number }>(
     db,

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { balances, freshToken, fund } from "../support/ledger.ts";
+import { balances, newAsset, fund } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 
 it("a funded user has exactly the amount, also above 2^53", async () => {
   const { userId } = await newUser();
-  const { key } = freshToken();
+  const { key } = newAsset();
   await fund(userId, key, 2n ** 53n + 1n);
   await fund(userId, key, 2n);
   expect(await balances(userId, key)).toEqual([2n ** 53n + 3n, 0n]);

@@ -5,7 +5,7 @@ import { post, transfer } from "../../src/ledger/post.ts";
 import { claimFence, commit, newGroup } from "../../src/platform/commit.ts";
 import { all, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { balances, freshToken, fund } from "../support/ledger.ts";
+import { balances, newAsset, fund } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 
 const db = env.DB;
@@ -13,7 +13,7 @@ const db = env.DB;
 /** A user with 100 available, one transfer, and the ids of the accounts that it joins. */
 async function funded(amount = 100n) {
   const { userId } = await newUser();
-  const { key } = freshToken();
+  const { key } = newAsset();
   await fund(userId, key, amount);
   const row = await first<{ id: number; external: number; available: number }>(
     db,
@@ -350,7 +350,7 @@ it("a group that committed cannot be voided afterwards, nor committed twice", as
 
 it("the same deposit delivered twelve times at once is credited once", async () => {
   const { userId } = await newUser();
-  const { key } = freshToken();
+  const { key } = newAsset();
   await fund(userId, key, 1n);
   const ref = uuidv7();
   const source = sql`SELECT CAST('external:local' AS BLOB) AS from_owner, ${uuid(userId)} AS to_owner, ${key} AS asset, 50 AS amount, ${uuid(ref)} AS ref, 0 AS line`;

@@ -13,7 +13,7 @@ import {
 import { type LedgerFilter, selectsNothing } from "../../src/ledger/filter.ts";
 import { countEntries, NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { all, readUuid, type Sql, sql } from "../../src/platform/sql.ts";
-import { freshToken, fund } from "../support/ledger.ts";
+import { newAsset, fund } from "../support/ledger.ts";
 import { newKey, newUser } from "../support/users.ts";
 import { modelEntries } from "../support/ledger-model.ts";
 import { plain, plainModel, readAll } from "../support/ledger-read.ts";
@@ -22,8 +22,8 @@ import { accept, cancel, outcome, queue, quote, request, tick } from "../support
 const db = env.DB;
 let taker = "";
 let maker = "";
-const one = freshToken("venue_one");
-const two = { ...freshToken("venue_two"), assetId: one.assetId, key: `venue_two:${one.assetId}` };
+const one = newAsset("venue_one");
+const two = { ...newAsset("venue_two"), asset_id: one.asset_id, key: `venue_two:${one.asset_id}` };
 let hash = "";
 
 /** A history with every reason on both sides; venue_two has fees, and its asset has venue_one's id. */
@@ -101,9 +101,9 @@ it("each filter alone gives what a plain reading of the journal gives", async ()
     { venue: "venue_one" },
     { venue: "venue_two" },
     { venue: "venue_three" },
-    { assetId: one.assetId },
+    { assetId: one.asset_id },
     { assetId: "0x1" },
-    { venue: "venue_two", assetId: one.assetId },
+    { venue: "venue_two", assetId: one.asset_id },
     { from: middle?.at },
     { to: middle?.at },
     { from: middle?.at, to: middle?.at },
@@ -149,7 +149,7 @@ it("combined filters, pages of any size and any user agree with the plain readin
     reasons: fc.option(fc.subarray([...REASONS]), { nil: undefined, freq: 2 }),
     usdc: option(true, false),
     venue: option("venue_one" as const, "venue_two" as const),
-    assetId: option(one.assetId, "0x0"),
+    assetId: option(one.asset_id, "0x0"),
     refId: fc.option(fc.constantFrom(...refs), { nil: undefined, freq: 1 }),
     from: option(...ats),
     to: option(...ats),

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { config, venueConfig } from "../../src/platform/config.ts";
-import { balances, freshToken, fund } from "../support/ledger.ts";
+import { balances, newAsset, fund } from "../support/ledger.ts";
 import { newKey, newUser } from "../support/users.ts";
 import * as play from "../support/ledger-play.ts";
 import type { Actor } from "../../src/platform/actor.ts";
@@ -257,8 +257,8 @@ it("after every step of any history the model agrees on every balance and the re
       const actors = await Promise.all(users.map(async (user) => (await newKey(user)).actor));
       const world = new World(actors, [
         "usdc",
-        freshToken("venue_one").key,
-        freshToken("venue_two").key,
+        newAsset("venue_one").key,
+        newAsset("venue_two").key,
       ]);
       for (let user = 0; user < 3; user++) {
         for (let asset = 0; asset < 3; asset++)

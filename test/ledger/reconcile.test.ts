@@ -4,7 +4,7 @@ import { afterAll, expect, it } from "vitest";
 import { type HoldingsAt, reconcile } from "../../src/ledger/reconcile.ts";
 import { all, blob, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { freshToken, fund, hex } from "../support/ledger.ts";
+import { newAsset, fund, randomHex } from "../support/ledger.ts";
 import { newKey, newUser } from "../support/users.ts";
 import * as play from "../support/ledger-play.ts";
 import type { Difference } from "../../src/ledger/difference.ts";
@@ -79,7 +79,7 @@ function insertTransfer({ from, to, amount, reason, ref, step, line = 0 }: Trans
 
 async function holder(amount = 100n) {
   const user = await newUser();
-  const { key } = freshToken();
+  const { key } = newAsset();
   const deposit = await fund(user.userId, key, amount);
   return { ...user, key, deposit };
 }
@@ -159,8 +159,8 @@ it("reports a withdrawal that reserved nothing", async () => {
     sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
         payment_id, chain, asset, amount, to_address, status, created_at, updated_at, queued_group,
         changed_group)
-      VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, 'x', ${blob(hex(32))}, 'nowhere',
-        ${key}, 30, ${blob(hex(20))}, 'queued', 1, 1, 1,
+      VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, 'x', ${blob(randomHex(32))}, 'nowhere',
+        ${key}, 30, ${blob(randomHex(20))}, 'queued', 1, 1, 1,
         (SELECT max(seq) + 1 FROM commit_groups))`,
   );
   await fund(userId, key, 1n);
@@ -332,15 +332,15 @@ it("raises one alert that stays open until it is resolved", async () => {
 
 /** A new chain at a confirmed block, with 100 of an asset issued. */
 async function chainAt(block: number) {
-  const chain = `c${hex(6)}`;
+  const chain = `c${randomHex(6)}`;
   const user = await newUser();
-  const { key } = freshToken();
+  const { key } = newAsset();
   await fund(user.userId, key, 100n, { chain });
   await all(
     db,
     sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number,
         scanned_hash, head_number, moved_group, moved_at)
-      VALUES (${chain}, ${block}, ${blob(hex(32))}, ${block}, ${blob(hex(32))}, ${block}, 1, 1)`,
+      VALUES (${chain}, ${block}, ${blob(randomHex(32))}, ${block}, ${blob(randomHex(32))}, ${block}, 1, 1)`,
   );
   const at = (next: number) =>
     all(db, sql`UPDATE chain_cursors SET confirmed_number = ${next} WHERE chain = ${chain}`);
@@ -424,21 +424,21 @@ it("counts a payment that the journal has not settled yet", async () => {
     db,
     sql`SELECT hex(owner) AS owner FROM accounts WHERE asset = ${key} AND kind = 'available'`,
   );
-  const [id, payment] = [uuidv7(), hex(32)];
+  const [id, payment] = [uuidv7(), randomHex(32)];
   await all(
     db,
     sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
         payment_id, chain, asset, amount, to_address, status, created_at, updated_at, queued_group,
         changed_group)
       VALUES (${uuid(id)}, ${uuid(uuidv7())}, unhex(${user?.owner ?? ""}), 'p', ${blob(payment)},
-        ${chain}, ${key}, 30, ${blob(hex(20))}, 'submitted', 1, 1, 0, 0)`,
+        ${chain}, ${key}, 30, ${blob(randomHex(20))}, 'submitted', 1, 1, 0, 0)`,
   );
   expect((await check(70n)).own.filter((one) => one.check === "holdings_short")).toHaveLength(1);
   await all(
     db,
     sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id,
         block_number, block_hash, recorded_group)
-      VALUES (${chain}, ${blob(hex(32))}, 0, 'Paid', ${blob(payment)}, 40, ${blob(hex(32))}, 0)`,
+      VALUES (${chain}, ${blob(randomHex(32))}, 0, 'Paid', ${blob(payment)}, 40, ${blob(randomHex(32))}, 0)`,
   );
   expect((await check(70n)).own.filter((one) => one.check === "holdings_short")).toEqual([]);
   await tamper(

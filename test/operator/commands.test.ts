@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { Operator } from "../../src/operator/entrypoint.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { bearer, send } from "../support/edge.ts";
+import { bearer, send } from "../support/http.ts";
 import { newUser } from "../support/users.ts";
 
 type OperatorResponse = {

@@ -12,7 +12,7 @@ import { GroupCommitter } from "../../src/rfq/group-committer.ts";
 import { openRequest } from "../../src/rfq/open-request.ts";
 import type { Operation } from "../../src/rfq/operation.ts";
 import { placeQuote } from "../../src/rfq/place-quote.ts";
-import { fund, hex } from "../support/ledger.ts";
+import { fund, randomHex } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 import { newBook } from "../support/rfq.ts";
 
@@ -57,7 +57,7 @@ async function quotedBid(amount: bigint) {
 async function fillFees(amount: bigint): Promise<void> {
   const group = newGroup();
   const source = sql`SELECT ${externalOwner("fees-test")} AS from_owner, ${FEES_OWNER} AS to_owner, 'usdc' AS asset,
-    ${amount} AS amount, ${blob(hex(16))} AS ref, 0 AS line WHERE ${amount} > 0`;
+    ${amount} AS amount, ${blob(randomHex(16))} AS ref, 0 AS line WHERE ${amount} > 0`;
   const outcome = await commit(db, group, [
     openExternalAccounts(source),
     ...post(group, { reason: "deposit", step: "credit", from: "external", to: "fees", source }),

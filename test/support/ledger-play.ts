@@ -15,8 +15,8 @@ import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
 import { openRequest } from "../../src/rfq/open-request.ts";
 import { placeQuote } from "../../src/rfq/place-quote.ts";
 import type { Operation } from "../../src/rfq/operation.ts";
-import { hex } from "./ledger.ts";
-import { freshAddress } from "./ledger-api.ts";
+import { newAddress, randomHex } from "./ledger.ts";
+
 import type { Actor } from "../../src/platform/actor.ts";
 
 const db = env.DB;
@@ -107,7 +107,7 @@ export async function queue(
   amount: bigint,
   clientWithdrawalId = uuidv7(),
 ): Promise<Queued | undefined> {
-  const toAddress = freshAddress();
+  const toAddress = newAddress();
   try {
     const { row } = await withdraw(db, LIMITS, {
       actor,
@@ -129,10 +129,10 @@ export async function outcome(of: Queued, kind: "Paid" | "Failed"): Promise<void
   );
   const group = newGroup();
   const where = {
-    transactionHash: `0x${hex(32)}`,
+    transactionHash: randomHex(32),
     ordinal: 0,
     blockNumber: 1,
-    blockHash: `0x${hex(32)}`,
+    blockHash: randomHex(32),
     batchNo: 1,
   } as const;
   const event = {
@@ -141,7 +141,7 @@ export async function outcome(of: Queued, kind: "Paid" | "Failed"): Promise<void
     id: `0x${found?.id ?? ""}`,
     amount: of.amount,
     to: of.toAddress,
-    token: `0x${hex(20)}`,
+    token: randomHex(20),
     tokenId: 0n,
   };
   const done = await commit(db, group, [

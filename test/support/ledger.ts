@@ -1,5 +1,6 @@
 /** Assets of a test's own, funds in them, and balances. */
 import { env } from "cloudflare:workers";
+import { randomBytes } from "node:crypto";
 import { assetKey, type AssetKey } from "../../src/assets/asset.ts";
 import type { Venue } from "../../src/platform/venues.ts";
 import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
@@ -8,14 +9,22 @@ import { commit, newGroup } from "../../src/platform/commit.ts";
 import { blob, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 
-/** An outcome token that no other test has. */
-export function freshToken(venue: Venue = "venue_one"): {
-  venue: Venue;
-  assetId: string;
-  key: AssetKey;
-} {
+/** An outcome token. Each key names a book. */
+export type TestAsset = {
+  readonly venue_id: Venue;
+  readonly asset_id: string;
+  readonly key: AssetKey;
+};
+
+/** An outcome token that no other test uses. */
+export function newAsset(venue: Venue = "venue_one"): TestAsset {
   const assetId = `0x${BigInt(`0x${uuidv7().replaceAll("-", "")}`).toString(16)}`;
-  return { venue, assetId, key: assetKey({ venue, assetId }) };
+  return { venue_id: venue, asset_id: assetId, key: assetKey({ venue, assetId }) };
+}
+
+/** An address on a chain that no other test uses. */
+export function newAddress(): string {
+  return randomHex(20);
 }
 
 export type Funded = { readonly depositId: string; readonly transactionHash: string };
@@ -28,14 +37,14 @@ export async function fund(
   { chain = "local", db = env.DB }: { chain?: string; db?: D1Database } = {},
 ): Promise<Funded> {
   const depositId = uuidv7();
-  const transactionHash = `0x${hex(32)}`;
+  const transactionHash = randomHex(32);
   const group = newGroup();
   const source: Sql = sql`SELECT ${externalOwner(chain)} AS from_owner, d.user_id AS to_owner, d.asset, CAST(d.amount AS INTEGER) AS amount,
     d.deposit_id AS ref, 0 AS line FROM deposits d WHERE d.deposit_id = ${uuid(depositId)}`;
   const outcome = await commit(db, group, [
     sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position, block_number, block_hash, address,
       user_id, asset, amount, required_confirmations, status, seen_group, detected_at, detected_group, credited_at, ended_group)
-      VALUES (${uuid(depositId)}, ${chain}, ${blob(transactionHash)}, ${blob(hex(20))}, 0, 0, 1, ${blob(hex(32))}, ${blob(hex(20))},
+      VALUES (${uuid(depositId)}, ${chain}, ${blob(transactionHash)}, ${blob(randomHex(20))}, 0, 0, 1, ${blob(randomHex(32))}, ${blob(randomHex(20))},
       ${uuid(userId)}, ${asset}, ${amount.toString()}, 2, 'credited', ${group.seq}, ${group.at}, ${group.seq}, ${group.at}, ${group.seq})`,
     openExternalAccounts(source),
     ...post(group, {
@@ -57,9 +66,6 @@ export async function balances(userId: string, asset: AssetKey): Promise<[bigint
   return [available, pending];
 }
 
-/** Random bytes in hex. */
-export function hex(bytes: number): string {
-  return [...crypto.getRandomValues(new Uint8Array(bytes))]
-    .map((byte) => byte.toString(16).padStart(2, "0"))
-    .join("");
+export function randomHex(bytes: number): string {
+  return `0x${randomBytes(bytes).toString("hex")}`;
 }
