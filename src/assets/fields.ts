@@ -1,5 +1,5 @@
 /** Request fields for assets, amounts, prices and addresses (contract.md section 1). */
-import { field, oneOf, textField } from "../http/fields.ts";
+import { described, field, oneOf, textField } from "../http/fields.ts";
 import { parseAddress } from "./address.ts";
 import { parseJsonInteger, parseU256 } from "./amount.ts";
 import { canonicalAssetId } from "./asset.ts";
@@ -97,7 +97,10 @@ export const address = textField(
   },
 );
 
-export const venueField = oneOf(VENUES);
+export const venueField = described(oneOf(VENUES), "Venue of the asset");
 const SIDES = ["Bid", "Ask"] as const;
 export type Side = (typeof SIDES)[number];
-export const sideField = oneOf(SIDES);
+export const sideField = described(
+  oneOf(SIDES),
+  "Bid: the requester buys the asset. Ask: the requester sells it.",
+);

@@ -10,6 +10,7 @@ import {
   type PageQuery,
   type TimeId,
 } from "../http/cursor.ts";
+import { described } from "../http/fields.ts";
 import { problem, Problem } from "../platform/problem.ts";
 import {
   all,
@@ -37,19 +38,31 @@ export const MAX_KEYS_PER_USER = 100;
 
 export const KeyRecord = z
   .object({
-    api_key_id: z.uuid(),
-    label: z.string(),
-    scopes: z.array(z.enum(["read", "trade", "withdraw"])),
-    created_at: z.iso.datetime(),
-    expires_at: z.iso.datetime().nullable(),
-    allowed_ips: z.array(z.string()).nullable(),
-    last_used_at: z.iso.datetime().nullable().openapi({ description: "May lag by a minute" }),
-    revoked_at: z.iso.datetime().nullable(),
-    minted_by: z.enum(["session", "operator"]),
+    api_key_id: described(z.uuid(), "Id of the key, sent in the header APIKEY"),
+    label: described(z.string(), "Name of the key, chosen when it was minted"),
+    scopes: described(z.array(z.enum(SCOPES)), "Scopes of the key"),
+    created_at: described(z.iso.datetime(), "When the key was minted"),
+    expires_at: described(z.iso.datetime().nullable(), "When the key expires. Null: never."),
+    allowed_ips: described(
+      z.array(z.string()).nullable(),
+      "IP addresses and CIDR ranges that may use the key. Null: any.",
+    ),
+    last_used_at: described(
+      z.iso.datetime().nullable(),
+      "When the key was last used. May lag by a minute. Null: never.",
+    ),
+    revoked_at: described(
+      z.iso.datetime().nullable(),
+      "When the key was revoked. Null if it is not revoked.",
+    ),
+    minted_by: described(
+      z.enum(["session", "operator"]),
+      "Who minted the key. An operator's key has its scopes only after a delay.",
+    ),
   })
   .openapi("ApiKey");
 export const MintedKey = KeyRecord.extend({
-  secret: z.string().openapi({ description: "The secret. No later response contains it." }),
+  secret: described(z.string(), "Secret that signs requests. No later response contains it."),
 }).openapi("MintedApiKey");
 export type KeyRecord = z.input<typeof KeyRecord>;
 export type MintedKey = z.input<typeof MintedKey>;

@@ -16,6 +16,7 @@ import {
   uuid,
 } from "../platform/sql.ts";
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
+import { described } from "../http/fields.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
@@ -127,15 +128,22 @@ export function optionalUuid(id: string | null): Sql {
 
 export const AuditEvent = z
   .object({
-    audit_event_id: z.uuid(),
-    kind: z.string().openapi({ examples: [...AUDIT_KINDS] }),
-    actor: z
-      .string()
-      .openapi({ description: "`session`, `api_key`, `password`, `unknown` or `operator:<name>`" }),
-    api_key_id: z.uuid().nullable(),
-    ip: z.string().nullable(),
-    subject_id: z.string().nullable(),
-    created_at: z.iso.datetime(),
+    audit_event_id: described(z.uuid(), "Id of the event"),
+    kind: z.string().openapi({
+      description: "What happened. New kinds may be added.",
+      examples: [...AUDIT_KINDS],
+    }),
+    actor: described(
+      z.string(),
+      "Who caused it: `session`, `api_key`, `password`, `unknown` or `operator:<name>`",
+    ),
+    api_key_id: described(z.uuid().nullable(), "Id of the API key that caused it, or null"),
+    ip: described(z.string().nullable(), "IP address of the caller. Null for operators."),
+    subject_id: described(
+      z.string().nullable(),
+      "Id of the record that it concerns, such as a user, an API key or a withdrawal",
+    ),
+    created_at: described(z.iso.datetime(), "When it happened"),
   })
   .openapi("AuditEvent");
 

@@ -8,6 +8,7 @@ export const email = textField(
   "must be an email address",
   {
     type: "string",
+    description: "Email address. Case is ignored.",
     pattern:
       "^[^\\s@\\u0000-\\u001F\\u007F-\\u009F\\uFEFF]+@[^\\s@\\u0000-\\u001F\\u007F-\\u009F\\uFEFF]+$",
     maxLength: 254,

@@ -1,6 +1,14 @@
 import { z } from "@hono/zod-openapi";
 import { pageSchema, timeIdPage } from "../http/cursor.ts";
-import { boolean, oneOf, text, textField, timestamp, uuidField } from "../http/fields.ts";
+import {
+  boolean,
+  described,
+  oneOf,
+  text,
+  textField,
+  timestamp,
+  uuidField,
+} from "../http/fields.ts";
 import { invalidRequest } from "../platform/problem.ts";
 import { route } from "../http/define-route.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -25,17 +33,21 @@ const Scopes = z.array(z.enum(SCOPES));
 
 const SessionToken = z
   .object({
-    access_token: z.string(),
-    token_type: z.literal("Bearer"),
-    expires_in: z.int(),
-    expires_at: z.iso.datetime(),
-    user_id: z.uuid(),
-    scopes: Scopes,
+    access_token: described(z.string(), "Token for `Authorization: Bearer` (a JWT)"),
+    token_type: described(z.literal("Bearer"), "Always `Bearer`"),
+    expires_in: described(z.int(), "Seconds until the session expires"),
+    expires_at: described(z.iso.datetime(), "When the session expires"),
+    user_id: described(z.uuid(), "Id of the user"),
+    scopes: described(Scopes, "Scopes of the session"),
   })
   .openapi("Session");
 
 const Ticket = z
-  .object({ ticket: z.string(), expires_at: z.iso.datetime(), scopes: Scopes })
+  .object({
+    ticket: described(z.string(), "Query parameter `ticket` of one websocket upgrade"),
+    expires_at: described(z.iso.datetime(), "When the ticket expires, 30 seconds after its issue"),
+    scopes: described(Scopes, "Scopes of the socket"),
+  })
   .openapi("Ticket");
 
 /** Limited in bytes, because scrypt hashes the password before the caller is authenticated. */
@@ -94,8 +106,16 @@ function registerSessionRoutes(app: Api): void {
     tag: "Auth",
     summary: "End all sessions of the user",
     credential: "session",
-    fields: z.strictObject({ revoke_keys: boolean.optional() }),
-    response: z.object({ user_id: z.uuid(), revoked_keys: z.boolean() }),
+    fields: z.strictObject({
+      revoke_keys: described(
+        boolean.optional(),
+        "Whether to revoke all API keys too. Default: false.",
+      ),
+    }),
+    response: z.object({
+      user_id: described(z.uuid(), "Id of the user"),
+      revoked_keys: described(z.boolean(), "Whether the API keys were revoked"),
+    }),
     handler: async ({ api, env, db, actor, fields, clientIp, waitUntil }) => {
       const revokeKeys = fields.revoke_keys ?? false;
       await endSessions(db, { actor, revokeKeys, ip: clientIp });
@@ -118,11 +138,12 @@ function registerKeyRoutes(app: Api): void {
     summary: "Mint an API key. Only this response contains its secret.",
     credential: "session",
     body: z.strictObject({
-      label: text(1, 64),
+      label: described(text(1, 64), "Name of the key, for the user's list"),
       scopes: z
         .array(oneOf(SCOPES), "must be a list of scopes")
         .min(1, "must contain at least one scope")
-        .max(SCOPES.length),
+        .max(SCOPES.length)
+        .openapi({ description: "The key gets those of these scopes that the session has." }),
       expires_at: timestamp
         .nullable()
         .optional()
@@ -136,7 +157,8 @@ function registerKeyRoutes(app: Api): void {
         .min(1, "must contain at least one address, or be omitted to allow any")
         .max(32)
         .nullable()
-        .optional(),
+        .optional()
+        .openapi({ description: "IP addresses and CIDR ranges that may use the key. Null: any." }),
     }),
     response: MintedKey,
     status: 201,
@@ -171,7 +193,7 @@ function registerKeyRoutes(app: Api): void {
     tag: "Auth",
     summary: "Revoke an API key. A session can revoke any of the user's keys, a key only itself.",
     credential: "any",
-    fields: z.strictObject({ api_key_id: uuidField }),
+    fields: z.strictObject({ api_key_id: described(uuidField, "Id of the key to revoke") }),
     response: KeyRecord,
     problems: ["session_required", "api_key_unknown_id"],
     handler: async ({ api, env, db, actor, fields, clientIp, waitUntil }) => {
@@ -220,11 +242,11 @@ function registerSelfRoutes(app: Api): void {
     credential: "any",
     response: z
       .object({
-        user_id: z.uuid(),
-        credential: z.enum(["session", "api_key"]),
-        api_key_id: z.uuid().nullable(),
-        scopes: Scopes,
-        server_time: z.iso.datetime(),
+        user_id: described(z.uuid(), "Id of the user"),
+        credential: described(z.enum(["session", "api_key"]), "Kind of the credential"),
+        api_key_id: described(z.uuid().nullable(), "Id of the API key. Null for a session."),
+        scopes: described(Scopes, "Scopes of the credential"),
+        server_time: described(z.iso.datetime(), "The server's time"),
       })
       .openapi("WhoAmI"),
     handler: ({ actor }) => ({

@@ -6,7 +6,7 @@ export const users = sqliteTable("users", {
   userId: bytes("user_id").primaryKey(),
   email: text("email").notNull().unique(),
   passwordHash: text("password_hash").notNull(),
-  /** A session token carries the epoch it was made in; raising it ends every session. */
+  /** Session tokens contain the epoch in which they were issued. Raising it ends all sessions. */
   sessionEpoch: integer("session_epoch").notNull(),
   frozenAt: integer("frozen_at"),
   createdAt: integer("created_at").notNull(),
@@ -23,7 +23,7 @@ export const apiKeys = sqliteTable(
     masterKeyId: text("master_key_id").notNull(),
     allowedIps: text("allowed_ips"),
     mintedBy: text("minted_by").notNull(),
-    /** An operator-made key works only from this instant on. */
+    /** An operator's key has no scopes before this instant. */
     activeFrom: integer("active_from").notNull(),
     createdAt: integer("created_at").notNull(),
     expiresAt: integer("expires_at"),
@@ -44,7 +44,7 @@ export const wsTickets = sqliteTable(
     scopes: text("scopes").notNull(),
     expiresAt: integer("expires_at").notNull(),
     usedAt: integer("used_at"),
-    /** The stream it opened, so that whoever revokes the key knows which object to tell. */
+    /** The stream that the ticket opened. A revocation closes the key's sockets there. */
     stream: text("stream"),
   },
   (t) => [
@@ -79,14 +79,14 @@ export const auditEvents = sqliteTable(
   ],
 );
 
-/** The SHA-256 chain over audit_events, one link a row, written by the sealer only (audit-seal.ts). */
+/** The SHA-256 chain over audit_events, one link per row. Only audit-seal.ts writes it. */
 export const auditSeals = sqliteTable("audit_seals", {
   auditSeq: integer("audit_seq").primaryKey(),
   hash: bytes("hash").notNull(),
   sealedAt: integer("sealed_at").notNull(),
 });
 
-/** One row an attempt, written before the password is looked at; what people type as an email is kept as a hash only. */
+/** One row per attempt, written before the password is verified. The email is stored hashed. */
 export const loginAttempts = sqliteTable(
   "login_attempts",
   {

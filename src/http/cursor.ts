@@ -6,7 +6,7 @@
  * the response.
  */
 import { z } from "@hono/zod-openapi";
-import { integer, textField } from "./fields.ts";
+import { described, integer, textField } from "./fields.ts";
 import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
 
 export const DEFAULT_PAGE = 50;
@@ -105,7 +105,13 @@ function decodeCursor(text: string): unknown {
 
 /** Schema of a page. */
 export function pageSchema<Item extends z.ZodType>(item: Item) {
-  return z.object({ items: z.array(item), next_cursor: z.string().nullable() });
+  return z.object({
+    items: described(z.array(item), "The records of this page"),
+    next_cursor: described(
+      z.string().nullable(),
+      "Pass it as `last_cursor` to get the next page. Null if nothing further matches.",
+    ),
+  });
 }
 
 function isParts(

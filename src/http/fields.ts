@@ -13,6 +13,11 @@ type Documented = {
   [key: string]: unknown;
 };
 
+/** Sets the description of a field in the OpenAPI description. */
+export function described<Schema extends z.ZodType>(schema: Schema, description: string): Schema {
+  return schema.openapi({ description });
+}
+
 /** A value of the query. It is text even if a body would contain a JSON number or boolean. */
 export class QueryText {
   readonly text: string;

@@ -2,14 +2,13 @@
 import { type RouteConfig, z } from "@hono/zod-openapi";
 import { type ProblemCode, problemStatus } from "../platform/problem.ts";
 import type { Credential } from "../platform/actor.ts";
+import { described } from "./fields.ts";
 
 export const API_VERSION = "0.1.0";
 
 /** A member that only some codes have. */
 const extension = (schema: z.ZodType, description: string) =>
   schema.optional().openapi({ description });
-const described = <Schema extends z.ZodType>(schema: Schema, description: string) =>
-  schema.openapi({ description });
 const hexAmount = z.string().regex(/^0x[0-9a-f]+$/);
 
 const ProblemSchema = z

@@ -4,6 +4,7 @@ import { VENUES } from "../platform/venues.ts";
 import { defaultChain, type Config } from "../platform/config.ts";
 import { unavailable } from "../platform/problem.ts";
 import { route } from "./define-route.ts";
+import { described } from "./fields.ts";
 import { all, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { Api } from "./route-definition.ts";
@@ -15,7 +16,10 @@ export function registerPublicRoutes(app: Api): void {
     tag: "Service",
     summary: "Get the server's time",
     credential: "public",
-    response: z.object({ server_time: z.iso.datetime(), unix_ms: z.int() }),
+    response: z.object({
+      server_time: described(z.iso.datetime(), "The server's time"),
+      unix_ms: described(z.int(), "The same time in Unix milliseconds"),
+    }),
     handler: () => {
       const now = Date.now();
       return { server_time: toWireTime(now), unix_ms: now };
@@ -27,7 +31,7 @@ export function registerPublicRoutes(app: Api): void {
     tag: "Service",
     summary: "Check that the service and its database respond",
     credential: "public",
-    response: z.object({ status: z.literal("ok") }),
+    response: z.object({ status: described(z.literal("ok"), "Always `ok`; otherwise 503") }),
     handler: async ({ db }) => {
       await all(db, sql`SELECT 1`).catch(() => {
         throw unavailable("none");
@@ -38,30 +42,36 @@ export function registerPublicRoutes(app: Api): void {
   registerConfig(app);
 }
 
+const ChainSchema = z.object({
+  chain: described(z.string(), "Name of the chain in this API"),
+  chain_id: described(z.int(), "Chain id (EIP-155)"),
+  usdc: described(z.string(), "Address of the USDC contract"),
+  vault: described(z.string(), "Address of the vault that holds the assets and pays withdrawals"),
+  required_confirmations: described(
+    z.int(),
+    "Blocks before a deposit is credited, its own included",
+  ),
+  default: described(z.boolean(), "Whether requests without `chain` use this chain"),
+});
+
+const VenueSchema = z.object({
+  venue_id: described(z.enum(VENUES), "The venue"),
+  chain: described(z.string(), "Chain of the venue's outcome tokens"),
+  outcome_tokens: described(z.string(), "Address of the ERC-1155 contract of the outcome tokens"),
+  paused: described(z.boolean(), "Whether new requests, quotes and accepts are rejected for now"),
+  taker_fee_bps: described(z.int(), "Fee of the requester in basis points of the trade's cost"),
+  maker_fee_bps: described(z.int(), "Fee of the maker in basis points of the trade's cost"),
+});
+
 const ConfigResponse = z
   .object({
-    chains: z.array(
-      z.object({
-        chain: z.string(),
-        chain_id: z.int(),
-        usdc: z.string(),
-        vault: z.string(),
-        required_confirmations: z.int(),
-        default: z.boolean(),
-      }),
+    chains: described(z.array(ChainSchema), "The chains that the deployment serves"),
+    venues: described(z.array(VenueSchema), "The venues that the deployment serves"),
+    limits: described(
+      z.record(z.string(), z.union([z.int(), z.string()])),
+      "Limits by name. Amounts are hexadecimal text in USDC native units.",
     ),
-    venues: z.array(
-      z.object({
-        venue_id: z.enum(VENUES),
-        chain: z.string(),
-        outcome_tokens: z.string(),
-        paused: z.boolean(),
-        taker_fee_bps: z.int(),
-        maker_fee_bps: z.int(),
-      }),
-    ),
-    limits: z.record(z.string(), z.union([z.int(), z.string()])),
-    withdrawals_paused: z.boolean(),
+    withdrawals_paused: described(z.boolean(), "Whether new withdrawals are rejected for now"),
   })
   .openapi("Config");
 

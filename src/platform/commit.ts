@@ -1,23 +1,23 @@
 /**
- * A commit group: one atomic D1 batch that begins by writing its own id.
+ * A commit group: one atomic D1 batch whose first statement inserts the group's unique id.
  *
- * The id is the fence. When D1's answer is lost, the writer claims the same id as `voided`: if the claim is taken, the
- * group had committed; if it is granted, the group never will, because a late batch hits the unique id and rolls back.
+ * The id is a fence. If D1's response is lost, the writer inserts the same id as `voided`. If the
+ * id already exists, the group has committed. Otherwise it can never commit, because a late batch
+ * would violate the unique id and roll back.
  */
 import { unavailable } from "./problem.ts";
 import { all, type Expr, expr, first, prepare, type Sql, sql, uuid } from "./sql.ts";
 import { uuidv7 } from "./uuid.ts";
 
-/** D1's clock in Unix milliseconds, never below the latest group's. Usable inside any statement. */
+/** D1's clock in Unix milliseconds, but never before the instant of the latest group. */
 export const NOW: Expr = expr`max(CAST(round(unixepoch('subsec') * 1000) AS INTEGER),
   coalesce((SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1), 0))`;
 
 export type Group = {
-  /** UUID of the group. */
   readonly id: string;
-  /** Scalar subquery: the one instant of everything in the group, in Unix milliseconds. */
+  /** Scalar subquery: the instant of the group, in Unix milliseconds. */
   readonly at: Expr;
-  /** Scalar subquery: the group's number, stamped on the rows that it opened or ended. */
+  /** Scalar subquery: the number of the group, for the `…_group` columns of the rows it changes. */
   readonly seq: Expr;
 };
 
@@ -32,7 +32,7 @@ export function newGroup(): Group {
 
 export type Committed = {
   readonly committed: true;
-  /** Rows per statement, in the order given; null when D1's answer was lost although the group committed. */
+  /** The rows of each statement. Null if the group committed but D1's response was lost. */
   readonly rows: readonly (readonly unknown[])[] | null;
 };
 export type NotCommitted = {
@@ -41,7 +41,9 @@ export type NotCommitted = {
   readonly cause: unknown;
 };
 
-/** The state of a group cannot be learnt now. Whoever asked must be told `outcome: unknown`. */
+/**
+ * It cannot be determined now whether a group committed. The client receives `outcome: unknown`.
+ */
 export class OutcomeUnknown extends Error {
   readonly groupId: string;
   constructor(groupId: string, options: ErrorOptions) {
@@ -51,29 +53,34 @@ export class OutcomeUnknown extends Error {
   }
 }
 
-/** Tries at the fence before giving up; the waits between them sum to about six seconds. */
-const FENCE_TRIES = 6;
+/** Attempts to claim the fence. The pauses between them add up to about six seconds. */
+const FENCE_ATTEMPTS = 6;
 
 export async function commit(
   db: D1Database,
   group: Group,
   statements: readonly Sql[],
 ): Promise<Committed | NotCommitted> {
-  const begin = sql`INSERT INTO commit_groups (group_id, at, voided) VALUES (${uuid(group.id)}, ${NOW}, 0)`;
+  const begin = sql`INSERT INTO commit_groups (group_id, at, voided)
+    VALUES (${uuid(group.id)}, ${NOW}, 0)`;
   try {
     const results = await db.batch(
       [begin, ...statements].map((statement) => prepare(db, statement)),
     );
     return { committed: true, rows: results.slice(1).map((result) => result.results) };
   } catch (cause) {
-    // The fence's own key refused: somebody wrote this group's id already, perhaps this very batch.
+    // A duplicate group id may come from this very batch, if it committed before. The fence
+    // decides.
     if (isConstraintError(cause) && !/commit_groups\.group_id/.test(String(cause)))
       return { committed: false, reason: "constraint", cause };
     return fence(db, group, cause);
   }
 }
 
-/** A commit that certainly did nothing, because of a constraint that its guard should have held: a bug, told as 500. */
+/**
+ * A group was rolled back by a constraint, so it certainly changed nothing. The guard should have
+ * prevented this, so it is a bug and becomes a 500.
+ */
 export class RolledBack extends Error {
   constructor(groupId: string, cause: unknown) {
     super(`Commit group ${groupId} was rolled back`, { cause });
@@ -81,7 +88,7 @@ export class RolledBack extends Error {
   }
 }
 
-/** `commit` for verbs that have nothing to add to a failure. Rows per statement; null when D1's answer was lost. */
+/** As `commit`, but throws if the group did not commit. Returns the rows of each statement. */
 export async function commitOrThrow(
   db: D1Database,
   group: Group,
@@ -98,16 +105,18 @@ async function fence(
   group: Group,
   cause: unknown,
 ): Promise<Committed | NotCommitted> {
-  for (let attempt = 0; attempt < FENCE_TRIES; attempt++) {
+  for (let attempt = 0; attempt < FENCE_ATTEMPTS; attempt++) {
     if (attempt > 0) await new Promise((resolve) => setTimeout(resolve, 100 * 2 ** attempt));
-    const state = await claimFence(db, group.id);
-    if (state === "voided") return { committed: false, reason: "lost", cause };
-    if (state === "committed") return { committed: true, rows: null };
+    const claim = await claimFence(db, group.id);
+    if (claim === "voided") return { committed: false, reason: "lost", cause };
+    if (claim === "committed") return { committed: true, rows: null };
   }
   throw new OutcomeUnknown(group.id, { cause });
 }
 
-/** Voids the group unless it has committed, and says which; `unknown` while D1 does not answer. Idempotent. */
+/**
+ * Voids the group unless it has committed. Returns `unknown` if D1 does not respond. Idempotent.
+ */
 export async function claimFence(
   db: D1Database,
   groupId: string,
@@ -116,7 +125,8 @@ export async function claimFence(
     await all(
       db,
       sql`INSERT INTO commit_groups (group_id, at, voided)
-      SELECT ${uuid(groupId)}, ${NOW}, 1 WHERE NOT EXISTS (SELECT 1 FROM commit_groups WHERE group_id = ${uuid(groupId)})`,
+      SELECT ${uuid(groupId)}, ${NOW}, 1
+      WHERE NOT EXISTS (SELECT 1 FROM commit_groups WHERE group_id = ${uuid(groupId)})`,
     );
     const row = await first<{ voided: number }>(
       db,
@@ -128,7 +138,7 @@ export async function claimFence(
   }
 }
 
-/** SQLite refused a statement, so the batch was rolled back whole: certain, not merely likely. */
+/** Whether SQLite rejected a statement. Then the whole batch was certainly rolled back. */
 function isConstraintError(cause: unknown): boolean {
   return (
     cause instanceof Error &&

@@ -1,6 +1,6 @@
 /**
- * Failpoints are the named places at which a kill test ends the process. The Worker sends the name to
- * the test's server, which leaves the request open, and the test kills workerd while it waits.
+ * Failpoints are the named places at which a kill test ends the process. The Worker sends the name
+ * to the test's server, which leaves the request open, and the test kills workerd while it waits.
  *
  * FAILPOINTS is a constant of the build: false in wrangler.toml, and true only in the bundle of the
  * kill tests. A deployed bundle therefore has no code that calls FAILPOINT_URL.

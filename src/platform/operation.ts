@@ -1,5 +1,6 @@
 /**
- * One command as a batch of its own. Book commands are grouped instead (rfq/group-committer.ts).
+ * Commits one command in a batch of its own. Commands of a book are grouped instead
+ * (rfq/group-committer.ts).
  */
 import { commit, type Group, newGroup } from "./commit.ts";
 import { errorFields, log } from "./log.ts";
@@ -8,31 +9,27 @@ import { all, type Sql } from "./sql.ts";
 
 export type Operation<Outcome> = {
   /**
-   *    * The guard first; everything after it depends on what the guard wrote, so that an operation
-   *   whose guard does not
-   * apply writes nothing.
+   * The guard, then the statements that depend on the rows that it wrote. An operation whose guard
+   * does not apply writes nothing.
    */
   readonly statements: (group: Group) => readonly Sql[];
-  /** Reads what the group did. They are run again when D1's answer was lost. */
+  /** Queries that read the effects of the group. Repeated if D1's response was lost. */
   readonly report: (group: Group) => readonly Sql[];
-  /** The outcome from the rows of `report`; undefined when the guard did not apply. */
+  /** Makes the outcome from the rows of `report`. Undefined if the guard did not apply. */
   readonly result: (rows: readonly (readonly unknown[])[]) => Outcome | undefined;
-  /**
-   * The outcome of a rejection; undefined when nothing stands in the way any more. May throw a
-   * `Problem`.
-   */
+  /** The outcome of a rejection. Undefined if all preconditions hold now. May throw a `Problem`. */
   readonly rejection: (db: D1Database) => Promise<Outcome | undefined>;
 };
 
 /**
- * A guard can lose to a change made between it and the search for the reason; then the operation is
- * tried again.
+ * An operation is retried if its preconditions failed in the guard but hold afterwards, because a
+ * concurrent change was committed in between.
  */
 const MAX_TRIES = 3;
 
 /**
- * Throws `unavailable` when the operation could not be decided within its tries; nothing was done
- * then.
+ * Runs an operation with retries. Throws `unavailable` with outcome `none` if every attempt was
+ * undecided.
  */
 export async function runOperation<Outcome>(
   db: D1Database,
@@ -45,7 +42,7 @@ export async function runOperation<Outcome>(
   throw unavailable("none");
 }
 
-/** One try. Undefined when the guard did not apply although nothing stands in the way now. */
+/** Makes one attempt. Undefined if the guard did not apply but all preconditions hold now. */
 export async function tryOperation<Outcome>(
   db: D1Database,
   operation: Operation<Outcome>,
@@ -62,7 +59,7 @@ export async function tryOperation<Outcome>(
       const result = operation.result(rows);
       if (result !== undefined) return result;
     } else if (committed.reason === "constraint") {
-      log("error", "operation.refused_by_schema", errorFields(committed.cause));
+      log("error", "operation.constraint_failed", errorFields(committed.cause));
     }
   }
   return operation.rejection(db);

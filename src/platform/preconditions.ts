@@ -1,16 +1,16 @@
 /**
- * * The preconditions of a verb, each stated once.
+ * The preconditions of a verb, each stated once.
  *
- * The guard of a batch is their conjunction, so that the database decides. When the guard did not
- * apply, the same list is evaluated to find the reason: guard and rejection cannot disagree.
+ * Their conjunction is the guard of the batch, so that the database decides. If the guard did not
+ * apply, the same list is evaluated to find the reason. So guard and rejection cannot disagree.
  */
 import { and, type Columns, type Expr, first, join, raw, select, type Sql, sql } from "./sql.ts";
 
 export type Precondition<Facts, Outcome> = {
   readonly expr: Expr;
   /**
-   * The outcome when `expr` does not hold; undefined when the command should be tried again. May
-   * throw a `Problem`.
+   * The outcome if `expr` does not hold. Undefined if the command should be retried. May throw a
+   * `Problem`.
    */
   readonly reject: (
     facts: Facts,
@@ -22,16 +22,16 @@ export function guardOf(preconditions: readonly Precondition<never, unknown>[]):
   return and(preconditions.map((precondition) => precondition.expr));
 }
 
-/** Finds the first precondition that does not hold, by one read. Undefined when all hold now. */
+/** Rejects with the first precondition that does not hold, in one read. Undefined if all hold. */
 export async function rejectionOf<Facts, Outcome>(
   db: D1Database,
   check: {
     readonly preconditions: readonly Precondition<Facts, Outcome>[];
-    /** What the rejections need to name their details, read together with the preconditions. */
+    /** Values that the rejections report, read together with the preconditions. */
     readonly facts: Columns & Readonly<Record<keyof Facts, Expr>>;
-    /** `FROM … WHERE …` of the record that the command names; omitted when it names none. */
+    /** `FROM … WHERE …` of the record that the command names. Omitted if it names none. */
     readonly from?: Sql;
-    /** The outcome when that record does not exist. */
+    /** The outcome if that record does not exist. */
     readonly missing?: () => Outcome | Promise<Outcome>;
   },
 ): Promise<Outcome | undefined> {

@@ -1,12 +1,12 @@
 /**
- * * SQL text with its parameters, composed from tagged templates.
+ * SQL text with its parameters, composed from tagged templates.
  *
- * `sql` makes a statement, or a part of one that is no expression (a column list, a FROM clause).
- * `expr` makes an expression, which brings its own parentheses and therefore keeps its meaning
- * wherever it is interpolated.
+ * `sql` makes a statement, or a part of one that is not an expression (a column list, a FROM
+ * clause). `expr` makes an expression. It adds parentheses, so that the expression keeps its
+ * meaning wherever it is interpolated.
  *
- * D1 returns integers as doubles and refuses to bind a bigint, so amounts are passed as decimal
- * text and cast inside SQLite. Ids are UUIDs in TypeScript and 16-byte BLOBs in D1: write them with
+ * D1 returns integers as doubles and cannot bind a bigint, so amounts are passed as decimal text
+ * and cast inside SQLite. Ids are UUIDs in TypeScript and 16-byte BLOBs in D1. Write them with
  * `uuid` and read them with `readUuid`.
  */
 
@@ -15,8 +15,8 @@ export type Sql = { readonly text: string; readonly params: readonly SqlParam[] 
 export type Expr = Sql & { readonly isExpr: true };
 
 /**
- * The largest magnitude of a balance or posting. Above it `CAST` would clamp and sums could turn
- * REAL.
+ * The largest magnitude of a balance or posting. Above it, `CAST` could clamp a value and a sum
+ * could become REAL.
  */
 export const MAX_NATIVE_UNITS = 2n ** 62n;
 
@@ -39,14 +39,14 @@ export function expr(strings: TemplateStringsArray, ...values: readonly SqlValue
 }
 
 /**
- * An expression that needs no parentheses: a column, a literal or a call. Trusted text, never a
- * caller's.
+ * An expression that needs no parentheses: a column, a literal or a call. The text must be trusted
+ * and never contain a caller's input.
  */
 export function atom(text: string, params: readonly SqlParam[] = []): Expr {
   return { text, params, isExpr: true };
 }
 
-/** Trusted text, such as a column list. Never anything that a caller sent. */
+/** Trusted text, such as a column list. It must never contain a caller's input. */
 export function raw(text: string): Sql {
   return { text, params: [] };
 }
@@ -58,7 +58,7 @@ export function join(parts: readonly Sql[], separator: string): Sql {
   };
 }
 
-/** The conjunction of `conditions`; true when there are none. */
+/** The conjunction of `conditions`. True if there are none. */
 export function and(conditions: readonly Expr[]): Expr {
   return conditions.length === 0 ? TRUE : expr`${join(conditions, " AND ")}`;
 }
@@ -66,25 +66,24 @@ export function and(conditions: readonly Expr[]): Expr {
 export const TRUE: Expr = atom("1");
 export const FALSE: Expr = atom("0");
 
-/** A UUID (or any hex, dashes ignored) as a BLOB parameter. */
+/** A UUID, or any hexadecimal text, as a BLOB parameter. Dashes are ignored. */
 export function uuid(id: string): Expr {
   return atom("unhex(?,'-')", [id]);
 }
 
-/** `0x…` hex as a BLOB parameter. */
+/** Hexadecimal text with the prefix `0x` as a BLOB parameter. */
 export function blob(hex: string): Expr {
   return atom("unhex(?)", [hex.replace(/^0x/, "")]);
 }
 
-/** A UUID as SQLite's `hex()` returns it, back in its usual spelling. */
+/** Converts the text that SQLite's `hex()` returns into a UUID. */
 export function readUuid(hex: string): string {
   const h = hex.toLowerCase();
   return `${h.slice(0, 8)}-${h.slice(8, 12)}-${h.slice(12, 16)}-${h.slice(16, 20)}-${h.slice(20)}`;
 }
 
 /**
- * SQL expressions by output name. `select` and `jsonObject` turn them into a column list or a JSON
- * text.
+ * SQL expressions by output name. `select` makes a column list of them, `jsonObject` a JSON object.
  */
 export type Columns = Readonly<Record<string, Expr>>;
 
@@ -103,7 +102,7 @@ export function jsonObject(columns: Columns): Expr {
   return atom(`json_object(${text})`, params);
 }
 
-/** D1's limits of one statement; a local D1 accepts more, so they are ours to keep. */
+/** D1's limits of one statement. Checked here because a local D1 accepts more. */
 const MAX_PARAMS = 100;
 const MAX_STATEMENT_BYTES = 100_000;
 
@@ -126,7 +125,7 @@ export async function first<Row>(db: D1Database, statement: Sql): Promise<Row | 
 function toSql(value: SqlValue): Sql {
   if (typeof value === "bigint") {
     if (value > MAX_NATIVE_UNITS || value < -MAX_NATIVE_UNITS)
-      throw new RangeError("amount beyond 2^62 bound to SQL");
+      throw new RangeError("an amount above 2^62 cannot be bound");
     return { text: "CAST(? AS INTEGER)", params: [value.toString()] };
   }
   if (typeof value === "boolean") return { text: "?", params: [value ? 1 : 0] };
