@@ -98,7 +98,9 @@ class Maker:
             if not data["more"]:
                 self.seen = message["seq"]
         elif kind == "result":
-            print(f"quoted: {data['side']} {int(data['amount'], 16)} of {data['asset_id']} at {data['price']}", flush=True)
+            amount = int(data["amount"], 16)
+            asset = data["asset_id"]
+            print(f"quoted: {data['side']} {amount} of {asset} at {data['price']}", flush=True)
         elif kind == "error":
             # A request may close before the quote arrives, and funds may run out.
             print(f"passed: {data['code']}", flush=True)

@@ -5,8 +5,8 @@
  *
  * It sells at FAIR_PRICE plus HALF_SPREAD and buys at FAIR_PRICE minus HALF_SPREAD, both scaled by
  * 1e6. It buys only while its balance and its open buying quotes together stay within MAX_POSITION,
- * in millionths of a token. To stop, it first stops quoting and then cancels its open quotes, because
- * a quote in flight may commit after a cancel.
+ * in millionths of a token. To stop, it first stops quoting and then cancels its open quotes,
+ * because a quote in flight may commit after a cancel.
  */
 import {
   type Client,
@@ -25,13 +25,13 @@ const fair = priceSetting("FAIR_PRICE", 500_000);
 const halfSpread = Number(wholeSetting("HALF_SPREAD", 10_000n));
 if (fair - halfSpread < 1 || fair + halfSpread > 1_000_000) {
   refuse(
-    `HALF_SPREAD is ${halfSpread}, but FAIR_PRICE plus and minus it must be 1 to 1000000, scaled by 1e6.`,
+    `HALF_SPREAD is ${halfSpread}, but FAIR_PRICE plus and minus it must be a price: 1 to 1000000.`,
   );
 }
 // A million tokens, ten times what the maker of `npm run dev` starts with.
 const maxPosition = wholeSetting("MAX_POSITION", 1_000_000_000_000n);
 
-/** Quotes of this program that may still be accepted. Other programs may quote with the same account. */
+/** Open quotes of this program. Other programs may quote with the same account. */
 const placed = new Set<string>();
 /** Amounts of our open buying quotes, by asset and quote. */
 const buying = new Map<string, Map<string, bigint>>();
@@ -114,7 +114,7 @@ async function quote(maker: Client, request: QuoteRequest): Promise<void> {
     if (request.side === "Ask") openBuys(request.asset_id).set(own.quote_id, own.amount);
     console.log(`quoted: ${request.side} ${request.amount} of ${request.asset_id} at ${price}`);
   } catch (error) {
-    // A request may close before the quote arrives, and funds may run out. Neither is an error here.
+    // The request may close before the quote arrives, and funds may run out.
     if (!(error instanceof Problem) || error.status !== 409) throw error;
     console.log(`passed: ${error.code}`);
   }

@@ -5,7 +5,8 @@
     python3 examples/sign.py GET '/custody/get-ledger?limit=5'
     python3 examples/sign.py POST /rfq/accept '{"quote_id":"…"}'
 
-RFQ_URL, RFQ_API_KEY_ID and RFQ_SECRET come from the environment. `sign` is all that another HTTP library needs.
+RFQ_URL, RFQ_API_KEY_ID and RFQ_SECRET come from the environment. With another HTTP library you need
+only `sign`.
 """
 
 import base64
@@ -18,24 +19,26 @@ import urllib.error
 import urllib.request
 
 
-def sign(secret: str, timestamp_ms: int, method: str, path_and_query: str, body: bytes = b"") -> str:
-    """The value of X-Hmac-Signature. Give it the very bytes that go over the wire: a body that is serialised again for
-    sending is another body."""
+def sign(
+    secret: str, timestamp_ms: int, method: str, path_and_query: str, body: bytes = b""
+) -> str:
+    """Returns the value of X-Hmac-Signature. `body` must be the bytes that are sent, because JSON
+    that is serialised twice may differ."""
     message = f"{timestamp_ms}\n{method}\n{path_and_query}\n".encode() + body
-    # The key is the secret's text, not what it would decode to.
+    # The key is the text of the secret. It is not decoded.
     return base64.b64encode(hmac.new(secret.encode(), message, hashlib.sha256).digest()).decode()
 
 
 def setting(name: str) -> str:
     value = os.environ.get(name)
     if not value:
-        print(f"Set {name}; examples/README.md says how.", file=sys.stderr)
+        print(f"Set {name}. examples/README.md says how.", file=sys.stderr)
         sys.exit(2)
     return value
 
 
 def call(method: str, path_and_query: str, body: bytes = b"") -> tuple[int, str]:
-    """Status and body of the answer; a problem (RFC 9457) is an answer too."""
+    """Returns the status and body of the response, also of a problem (RFC 9457)."""
     timestamp_ms = int(time.time() * 1000)
     headers = {
         "APIKEY": setting("RFQ_API_KEY_ID"),
@@ -44,7 +47,8 @@ def call(method: str, path_and_query: str, body: bytes = b"") -> tuple[int, str]
     }
     if body:
         headers["content-type"] = "application/json"
-    request = urllib.request.Request(setting("RFQ_URL") + path_and_query, body or None, headers, method=method)
+    url = setting("RFQ_URL") + path_and_query
+    request = urllib.request.Request(url, body or None, headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=30) as response:
             return response.status, response.read().decode()
@@ -60,6 +64,6 @@ if __name__ == "__main__":
     try:
         status, text = call(method, path_and_query, rest[0].encode() if rest else b"")
     except urllib.error.URLError as error:
-        sys.exit(f"{setting('RFQ_URL')} does not answer: {error.reason}")
+        sys.exit(f"{setting('RFQ_URL')} does not respond: {error.reason}")
     print(text)
     sys.exit(0 if status < 400 else 1)

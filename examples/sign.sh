@@ -5,8 +5,8 @@
 #   examples/sign.sh GET '/custody/get-ledger?limit=5'
 #   examples/sign.sh POST /rfq/accept '{"quote_id":"…"}'
 #
-# RFQ_URL, RFQ_API_KEY_ID and RFQ_SECRET come from the environment. While openssl runs, the secret is among its arguments,
-# which other users of the machine can see: for scripts on a machine of your own.
+# RFQ_URL, RFQ_API_KEY_ID and RFQ_SECRET come from the environment. Use it only on your own machine,
+# because other users can see the secret among the arguments of openssl while it runs.
 set -euo pipefail
 
 if [[ $# -lt 2 || $# -gt 3 ]]; then
@@ -15,7 +15,7 @@ if [[ $# -lt 2 || $# -gt 3 ]]; then
 fi
 for name in RFQ_URL RFQ_API_KEY_ID RFQ_SECRET; do
   if [[ -z ${!name-} ]]; then
-    echo "Set $name; examples/README.md says how." >&2
+    echo "Set $name. examples/README.md says how." >&2
     exit 2
   fi
 done
@@ -24,11 +24,11 @@ method=$1
 target=$2
 body=${3-}
 
-# Milliseconds; BSD's date has none, and a whole second is exact enough.
+# Milliseconds. The date of BSD and macOS has none, and whole seconds are exact enough.
 timestamp=$(date +%s%3N)
 [[ $timestamp =~ ^[0-9]+$ ]] || timestamp="$(date +%s)000"
 
-# Three lines and the body. printf adds no line feed of its own, and neither must anything else.
+# Three lines and the body, without a line feed at the end.
 signature=$(printf '%s\n%s\n%s\n%s' "$timestamp" "$method" "$target" "$body" |
   openssl dgst -sha256 -hmac "$RFQ_SECRET" -binary |
   openssl base64 -A)

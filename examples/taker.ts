@@ -4,7 +4,7 @@
  *   npx node examples/taker.ts <venue> <asset_id> <amount> <Bid|Ask>
  *
  * `Bid` buys the outcome token with USDC, `Ask` sells it. The amount is in millionths of a token.
- * LIMIT_PRICE is the worst price to accept, scaled by 1e6. WAIT_SECS is how long to wait for quotes.
+ * LIMIT_PRICE is the worst price to accept, scaled by 1e6. WAIT_SECS is how long it waits.
  */
 import { type Client, type Quote, type QuoteRequest, type Side, VENUES } from "@rfq-custody/client";
 import { clientOfEnvironment, priceSetting, refuse, runProgram, wholeSetting } from "./settings.ts";

@@ -1,4 +1,4 @@
-/** `npm run dev`: the whole service on loopback, with two users who have money and a market maker, until Ctrl-C. */
+/** `npm run dev` runs the whole service on loopback, with two funded users and a market maker. */
 import type { Address } from "viem";
 import { Client, Problem } from "../packages/client/src/index.ts";
 import { Settings } from "../src/platform/config.ts";
@@ -12,13 +12,14 @@ import { type Stack, startStack } from "./stack/start-stack.ts";
 
 const USAGE = `npm run dev -- [--keep] [--dir <path>] [--set NAME=VALUE …]
 
-The whole service on loopback, with two users who have money and a market maker that quotes every request, until Ctrl-C.
+Runs the whole service on loopback until Ctrl-C, with two funded users and a market maker that
+quotes every request.
 
-  --keep             go on with users, balances and chain of the last start; else everything is new
-  --dir <path>       where state, logs and stack.json lie (${DEFAULT_STACK_DIR})
-  --set NAME=VALUE   a setting of the Worker (README, "Settings"), as often as needed
+  --keep             keep the users, balances and chain of the last start
+  --dir <path>       the directory of state, logs and stack.json (default: ${DEFAULT_STACK_DIR})
+  --set NAME=VALUE   a setting of the Worker (README, "Settings"); may be repeated
 
-The environment's PORT (8787) and RPC_PORT (8545) say where the service and the chain listen.`;
+The service listens on PORT (8787) and the chain on RPC_PORT (8545) of the environment.`;
 
 const USERS: DemoUser[] = [
   { email: "taker@demo.example", password: "taker-demo-password", role: "taker" },
@@ -26,7 +27,7 @@ const USERS: DemoUser[] = [
 ];
 const USDC = 100_000_000_000n;
 const TOKENS = 100_000_000_000n;
-/** What both users start with on every venue; the market maker mints whatever else is asked for. */
+/** Both users start with this asset on every venue. The market maker mints others when needed. */
 const FIRST_ASSET_ID = 1n;
 const CREDIT_TIMEOUT_MS = 30_000;
 const MAKER_KEY = "market maker of npm run dev";
@@ -56,7 +57,7 @@ await runScript(async (onStop) => {
   if (newcomers.length > 0) await fund(stack, faucet, newcomers);
   stack.announceUsers(USERS);
   const maker = clients[USERS.findIndex(({ role }) => role === "maker")] ?? raise("no maker");
-  // Those of earlier starts would add up to the most keys that a user may have.
+  // Keys of earlier starts would add up to the limit of keys per user.
   for (const { api_key_id, label, revoked_at } of await maker.auth.apiKeys().all()) {
     if (label === MAKER_KEY && revoked_at === null) await maker.auth.revokeApiKey({ api_key_id });
   }
@@ -68,7 +69,7 @@ await runScript(async (onStop) => {
     log: (line) => console.log(line),
   });
   onStop(async () => {
-    // workerd may be gone already when a terminal sent the signal to every process.
+    // workerd may be gone already, because a terminal sends the signal to every process.
     await Promise.race([
       marketMaker.stop(),
       new Promise((resolve) => setTimeout(resolve, 2_000)),
@@ -84,15 +85,14 @@ function settingsFrom(texts: readonly string[]): Record<string, string> {
     texts.map((text) => {
       const [, name = "", value = ""] = /^([A-Z_]+)=(.*)$/s.exec(text) ?? [];
       const setting = Object.hasOwn(known, name) ? known[name] : undefined;
-      if (setting === undefined) return refuse(`--set ${text}: there is no such setting.`, USAGE);
-      if (!setting.safeParse(value).success)
-        refuse(`--set ${text}: this is no value of that setting.`, USAGE);
+      if (setting === undefined) return refuse(`--set ${text}: unknown setting.`, USAGE);
+      if (!setting.safeParse(value).success) refuse(`--set ${text}: invalid value.`, USAGE);
       return [name, value];
     }),
   );
 }
 
-/** A user of an earlier start logs in, a new one registers. */
+/** Registers the user, or logs in if an earlier start has registered them. */
 async function enter(
   stack: Stack,
   { email, password }: DemoUser,
@@ -127,15 +127,18 @@ async function fund(stack: Stack, faucet: Faucet, clients: Client[]): Promise<vo
     );
     if (credited.every((deposits) => deposits.length > tokens.length)) break;
     if (Date.now() > deadline)
-      throw new Error(`The demo users' deposits were not credited in time, see ${stack.workerLog}`);
+      throw new Error(
+        `The deposits of the demo users were not credited in time. See ${stack.workerLog}`,
+      );
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
-  console.log("  the demo users have money");
+  console.log("  the demo users are funded");
 }
 
 function greet({ baseUrl, rpcUrl, dir, workerLog }: Stack): void {
   const [taker] = USERS;
   const isDefault = dir === DEFAULT_STACK_DIR;
+  const again = `npm run dev -- ${isDefault ? "" : `--dir ${dir} `}--keep`;
   console.log(`
 Ready on ${baseUrl}
 
@@ -160,7 +163,7 @@ call /rfq/accept -d '{"quote_id":"'$QUOTE_ID'"}'
 Chain: ${rpcUrl}   Addresses: ${dir}/stack.json   Log: ${workerLog}
 Operator: npm run operator -- --help
 More to try: examples/README.md
-Ctrl-C stops the stack. To continue from there: npm run dev -- ${isDefault ? "" : `--dir ${dir} `}--keep`);
+Ctrl-C stops the stack. To continue later: ${again}`);
 }
 
 function raise(message: string): never {

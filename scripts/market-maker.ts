@@ -1,6 +1,6 @@
 /**
- * A simple market maker for `npm run dev`: it quotes every request of every venue, so that whoever tries the API by hand
- * gets an answer. Prices are made up per asset; what it lacks to deliver, it mints.
+ * A simple market maker for `npm run dev`. It quotes every request of every venue, so that people
+ * who try the API get quotes. It invents a price for each asset, and mints the funds that it lacks.
  */
 import type { Address } from "viem";
 import {
@@ -15,13 +15,13 @@ import {
 import type { Faucet } from "./stack/faucet.ts";
 
 const QUOTE_LIFE_SECS = 120;
-/** Half the distance between what it buys and sells for, scaled by 1e6. */
+/** Half the difference between its selling and its buying price, scaled by 1e6. */
 const HALF_SPREAD = 10_000;
-/** It mints this many times what one quote needs. */
+/** How many times the amount of one quote it mints. */
 const RESTOCK_FACTOR = 10n;
 /**
- * The largest request that it mints for. All deposits of an asset together reach 2^62 units at most, so one that took it all
- * would leave nobody anything to deposit; this leaves room for hundreds.
+ * The largest request that it mints for. All deposits of an asset together are at most 2^62 units,
+ * so this leaves room for hundreds of them.
  */
 const MAX_RESTOCK_UNITS = 2n ** 50n;
 const RESTOCK_TIMEOUT_MS = 30_000;
@@ -33,7 +33,7 @@ export type MarketMakerOptions = {
   log: (line: string) => void;
 };
 
-/** Resolves when it listens on every venue. Stopping cancels its quotes. */
+/** Resolves when it listens to every venue. `stop` cancels its quotes. */
 export async function startMarketMaker(
   options: MarketMakerOptions,
 ): Promise<{ stop(): Promise<void> }> {
@@ -59,30 +59,30 @@ type MarketMaker = MarketMakerOptions & { address: Address };
 
 async function listen(stream: Stream, maker: MarketMaker): Promise<void> {
   for await (const message of stream) {
-    // One slow restock must not keep the next request waiting.
+    // Not awaited, because a mint takes seconds and the next request should not wait.
     if (message.type === "snapshot")
-      for (const request of message.data.requests) void answer(stream, maker, request);
-    if (message.type === "request.opened") void answer(stream, maker, message.data);
+      for (const request of message.data.requests) void quote(stream, maker, request);
+    if (message.type === "request.opened") void quote(stream, maker, message.data);
   }
 }
 
-async function answer(stream: Stream, maker: MarketMaker, request: QuoteRequest): Promise<void> {
+async function quote(stream: Stream, maker: MarketMaker, request: QuoteRequest): Promise<void> {
   const terms = {
     request_id: request.request_id,
     price: priceOf(request),
     expires_in_secs: QUOTE_LIFE_SECS,
   };
   try {
-    const quote = await stream.quote(terms).catch(async (error: unknown) => {
+    const placed = await stream.quote(terms).catch(async (error: unknown) => {
       if (!(error instanceof Problem) || error.code !== "insufficient_funds") throw error;
       await restock(maker, request);
       return stream.quote(terms);
     });
     maker.log(
-      `market maker: quoted ${request.side} of ${request.venue_id} ${request.asset_id} at ${quote.price / 1e6}`,
+      `market maker: quoted ${request.side} of ${request.venue_id} ${request.asset_id} at ${placed.price / 1e6}`,
     );
   } catch (error) {
-    // Requests end while they are quoted; only what is no such race is worth a line.
+    // A request may close before the quote arrives. Other errors are logged.
     if (
       error instanceof Problem &&
       ["request_not_open", "request_expired", "own_request"].includes(error.code)
@@ -92,7 +92,7 @@ async function answer(stream: Stream, maker: MarketMaker, request: QuoteRequest)
   }
 }
 
-/** Mints what the quote would deliver and resolves when the deposit is money. */
+/** Mints what the quote would deliver and resolves when the deposit is credited. */
 async function restock(maker: MarketMaker, request: QuoteRequest): Promise<void> {
   const { client, faucet, address } = maker;
   if (request.amount > MAX_RESTOCK_UNITS)
@@ -120,7 +120,7 @@ async function restock(maker: MarketMaker, request: QuoteRequest): Promise<void>
   throw new NoAnswer("restock", `the deposit ${hash} was not credited in time`);
 }
 
-/** 0.30 to 0.70 by asset, a little against the requester. */
+/** 0.30 to 0.70 by asset, plus the spread against the requester. */
 function priceOf({ asset_id, side }: QuoteRequest): number {
   const fair = 300_000 + Number((BigInt(asset_id) * 7_919n) % 400_001n);
   return side === "Bid" ? fair + HALF_SPREAD : fair - HALF_SPREAD;

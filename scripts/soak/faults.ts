@@ -130,7 +130,7 @@ async function doubleDoorbell({ stack, people }: Faults, dice: Dice): Promise<vo
   const messages = items.map(({ withdrawal_id, chain }) => ({ withdrawal_id, chain }));
   const poison = { withdrawal_id: "none", chain: "nowhere" };
   await Promise.all([
-    stack.ring([...messages, ...messages, poison]),
-    stack.ring([...messages, poison]),
+    stack.sendWakeUps([...messages, ...messages, poison]),
+    stack.sendWakeUps([...messages, poison]),
   ]).catch(() => {});
 }

@@ -1,4 +1,4 @@
-/** A local chain for the stack and the tests: anvil on loopback, which never outlives the process that started it. */
+/** Runs anvil, a local chain, on loopback. It ends with the process that started it. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,16 +11,16 @@ export type Anvil = {
   rpcUrl: string;
   port: number;
   pid: number;
-  /** Ends this anvil and waits until it is gone. Safe to call twice. */
+  /** Kills anvil and resolves when it is gone. May be called twice. */
   stop(): Promise<void>;
 };
 
 export type AnvilOptions = {
-  /** A free one when left out. */
+  /** A free port by default. */
   port?: number;
-  /** A block every so many seconds; when left out, a block per transaction. */
+  /** Seconds between blocks; by default each transaction makes a block. */
   blockTimeSecs?: number;
-  /** Where anvil's output goes; nowhere when left out. */
+  /** The file for the output of anvil; by default the output is discarded. */
   logFile?: string;
   /** Further arguments of anvil. */
   args?: readonly string[];
@@ -28,12 +28,12 @@ export type AnvilOptions = {
 
 const ANVIL_CHAIN_ID = 31_337;
 
-/** anvil starts in well under a second; a loaded machine may need far longer. */
+/** anvil usually starts within a second, but a loaded machine may need far longer. */
 const START_TIMEOUT_MS = 30_000;
 /** Another process may take a free port before anvil does. */
 const START_TRIES = 3;
 
-/** Starts anvil and resolves once it answers. Throws when there is none, or it does not come up. */
+/** Starts anvil and resolves when it responds. Throws if anvil is missing or does not start. */
 export async function startAnvil(options: AnvilOptions = {}): Promise<Anvil> {
   const binary = findAnvil();
   for (let attempt = 1; ; attempt++) {
@@ -74,7 +74,7 @@ async function launch(binary: string, port: number, options: AnvilOptions): Prom
   child.unref();
 
   const stop = async () => {
-    // An unreferenced child would let the process end while this waits.
+    // This process could end before the child does if the child stayed unreferenced.
     child.ref();
     kill();
     await exited;
@@ -93,15 +93,15 @@ async function untilItAnswers(rpcUrl: string, child: ChildProcess): Promise<void
   const deadline = Date.now() + START_TIMEOUT_MS;
   while (Date.now() < deadline) {
     if (child.exitCode !== null || child.signalCode !== null)
-      throw new Error(`anvil ended before it answered on ${rpcUrl}`);
+      throw new Error(`anvil ended before it responded on ${rpcUrl}`);
     if ((await chainId(rpcUrl)) === ANVIL_CHAIN_ID) {
-      // Someone else's anvil may hold the port: ours has ended then, which shows a moment later.
+      // If another anvil has the port, ours ends a moment later.
       await sleep(20);
       if (child.exitCode === null && child.signalCode === null) return;
     }
     await sleep(30);
   }
-  throw new Error(`anvil did not answer on ${rpcUrl} within ${START_TIMEOUT_MS} ms`);
+  throw new Error(`anvil did not respond on ${rpcUrl} within ${START_TIMEOUT_MS} ms`);
 }
 
 async function chainId(rpcUrl: string): Promise<number | null> {
@@ -125,7 +125,9 @@ function anvilPackage(): string {
   return `@foundry-rs/anvil-${process.platform}-${cpu}`;
 }
 
-/** The binary of the optional npm package, else `anvil` from the PATH. Throws when there is neither. */
+/**
+ * The binary of the optional npm package, else `anvil` from the PATH. Throws when there is neither.
+ */
 function findAnvil(): string {
   const name = anvilPackage();
   try {

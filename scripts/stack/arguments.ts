@@ -1,10 +1,10 @@
-/** What a script takes on its command line: `--help` in words, and anything that it does not know refused with them. */
+/** Reads the command line of a script. Unknown arguments end it with the usage text. */
 import { type ParseArgsConfig, parseArgs } from "node:util";
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
 type Values<O extends Options> = ReturnType<typeof parseArgs<{ options: O }>>["values"];
 
-/** Ends the process after `--help` (0) and after what cannot be understood (2). */
+/** Ends the process after `--help` with 0, and after arguments that it cannot read with 2. */
 export function readArguments<const O extends Options>(usage: string, options: O): Values<O> {
   if (process.argv.slice(2).some((argument) => argument === "--help" || argument === "-h")) {
     console.log(usage);
@@ -17,7 +17,7 @@ export function readArguments<const O extends Options>(usage: string, options: O
   }
 }
 
-export function refuse(fault: string, usage: string): never {
-  console.error(`${fault}\n\n${usage}`);
+export function refuse(reason: string, usage: string): never {
+  console.error(`${reason}\n\n${usage}`);
   process.exit(2);
 }

@@ -1,4 +1,4 @@
-/** The Worker as `wrangler deploy` would upload it. */
+/** Bundles the Worker as `wrangler deploy` would upload it. */
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
 export const WRANGLER_CONFIG = join(ROOT, "wrangler.toml");
 
-/** Neither looks for the network: no usage statistics, no fetching of a sample `request.cf`. */
+/** Without these, wrangler sends usage statistics and fetches a sample `request.cf`. */
 export const OFFLINE = { WRANGLER_SEND_METRICS: "false", CLOUDFLARE_CF_FETCH_ENABLED: "false" };
 
 export type BundledModule = { type: "ESModule" | "CompiledWasm" | "Text" | "Data"; path: string };
@@ -39,7 +39,7 @@ export async function bundleWorker(
     env: { ...process.env, ...OFFLINE, NO_COLOR: "1" },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  // Without this a bundler may outlive a Ctrl-C that ends only us.
+  // A Ctrl-C may end only this process, and the bundler would continue.
   const kill = () => child.kill("SIGKILL");
   process.once("exit", kill);
   let output = "";

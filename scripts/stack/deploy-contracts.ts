@@ -1,4 +1,6 @@
-/** Puts the contracts, a USDC and three venues' outcome tokens on a local chain, with limits that never bite. */
+/**
+ * Deploys the contracts and the local tokens to a local chain, with limits that are never reached.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -25,13 +27,13 @@ export type DeployOptions = {
   rpcUrl: string;
   /** Becomes the admin of both contracts. */
   deployer: Hex | PrivateKeyAccount;
-  /** Gets PAYER_ROLE and SWEEPER_ROLE, and gas money when it has none. */
+  /** Gets PAYER_ROLE and SWEEPER_ROLE, and ether for gas if it has none. */
   operator: Address;
-  /** Gets PAUSER_ROLE; the deployer when left out. */
+  /** Gets PAUSER_ROLE; the deployer by default. */
   pauser?: Address;
-  /** Time lock of both contracts; 0 when left out, so that local changes take effect at once. */
+  /** Time lock of both contracts; 0 by default, so that local changes take effect at once. */
   timelockSecs?: number;
-  /** The vault whose ids the new one must honour. */
+  /** An older vault. The new one pays no id that this one has paid. */
   predecessor?: Address;
 };
 
@@ -41,7 +43,7 @@ export type Deployment = {
   factory: Address;
   usdc: Address;
   outcomeTokens: Record<Venue, Address>;
-  /** The first block with one of the contracts: where a scan starts. */
+  /** The first block with one of the contracts. Scans start there. */
   deployedAtBlock: bigint;
 };
 
@@ -54,17 +56,17 @@ export type ArtifactName =
   | "HostileToken"
   | "HostileRecipient";
 
-/** `deployedBytecodeHash` is keccak256 of what eth_getCode answers; null where the code holds immutables. */
+/** `deployedBytecodeHash` is keccak256 of the deployed code, or null if the code has immutables. */
 export type Artifact = { abi: Abi; bytecode: Hex; deployedBytecodeHash: Hex | null };
 
 const ZERO: Address = "0x0000000000000000000000000000000000000000";
 const ZERO_SALT: Hex = `0x${"00".repeat(32)}`;
 /**
- * The CREATE2 deployer that every common chain has, anvil too: it deploys the rest of its input with
- * the first 32 bytes as salt. https://github.com/Arachnid/deterministic-deployment-proxy
+ * The CREATE2 deployer that every common chain has, anvil too: it deploys the rest of its input
+ * with the first 32 bytes as salt. https://github.com/Arachnid/deterministic-deployment-proxy
  */
 const CREATE2_DEPLOYER: Address = "0x4e59b44847b379578588920cA78FbF26c0B4956C";
-/** Nothing local reaches it: 2^90 base units a day. */
+/** 2^90 base units a day, which no local test reaches. */
 const LOCAL_LIMIT = 1n << 90n;
 const DEPLOY_GAS = 8_000_000n;
 const CALL_GAS = 200_000n;
@@ -89,7 +91,7 @@ export function deterministicDeployment(
   };
 }
 
-/** Deploys everything and resolves when it is mined. Throws when any transaction fails. */
+/** Deploys everything and resolves when it is mined. Throws if a transaction fails. */
 export async function deployContracts(options: DeployOptions): Promise<Deployment> {
   const account =
     typeof options.deployer === "string" ? privateKeyToAccount(options.deployer) : options.deployer;
@@ -104,7 +106,7 @@ export async function deployContracts(options: DeployOptions): Promise<Deploymen
   const client = createPublicClient({ chain, transport, pollingInterval: 50 });
   const wallet = createWalletClient({ account, chain, transport });
 
-  // All at once with nonces of our own: on a chain with a block time, one by one would take a block each.
+  // Sent together with our own nonces. One after the other would take a block each.
   let nonce = await client.getTransactionCount({ address: account.address, blockTag: "pending" });
   const hashes: Hex[] = [];
   const send = async (transaction: { to?: Address; data?: Hex; value?: bigint; gas: bigint }) => {
@@ -117,7 +119,9 @@ export async function deployContracts(options: DeployOptions): Promise<Deploymen
     return address;
   };
 
-  /** The address depends on code and arguments alone, not on the deployer, its nonce or the chain. */
+  /**
+   * The address depends on code and arguments alone, not on the deployer, its nonce or the chain.
+   */
   const deployAnywhere = async (name: ArtifactName, args: readonly unknown[]) => {
     const { to, data, address } = deterministicDeployment(name, args);
     await send({ to, data, gas: DEPLOY_GAS });

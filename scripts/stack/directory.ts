@@ -1,47 +1,57 @@
-/** A stack's directory belongs to one running stack. */
+/** The directory of a stack, which belongs to one running stack at a time. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Where programs look for a running stack; gone when it is gone, or they would ask whoever has its ports next. */
-const SIGNS = ["stack.json", "operator.json", "stack.pid"];
-/** Anvil's. */
+/**
+ * Programs find a running stack by these files. They are removed when it stops, because another
+ * process may use its ports later.
+ */
+const DISCOVERY_FILES = ["stack.json", "operator.json", "stack.pid"];
 export const CHAIN_STATE = "anvil-state.json";
-/** Says that it is as new as the database: anvil came to write it at its end. */
+/** Exists if anvil wrote its state when it stopped, so that the state is as new as the database. */
 export const CHAIN_SAVED = "anvil-state.saved";
-/** Secrets and addresses of the contracts. */
-export const KEPT = "local.json";
-/** Everything a stack writes. Nothing else in the directory is touched: `.stack/` also holds other stacks and tools. */
+/** The secrets, and the addresses of the contracts. */
+export const KEPT_FILE = "local.json";
+/**
+ * What a stack writes. Other files stay, because `.stack/` also contains other stacks and tools.
+ */
 const CONTENTS = [
-  ...SIGNS,
+  ...DISCOVERY_FILES,
   "state",
   "bundle",
-  KEPT,
+  KEPT_FILE,
   CHAIN_STATE,
   CHAIN_SAVED,
   "anvil.log",
   "worker.log",
 ];
 
-/** Empties the directory unless `keep`, and marks it as ours. Throws when another stack runs in it, or there is a database without its chain to `keep`. */
+/**
+ * Empties the directory unless `keep`, and marks it as used by this process. Throws if another
+ * stack runs in it, or if `keep` is set and the state of the chain was not saved.
+ */
 export function claimDirectory(dir: string, keep: boolean): { stop(): Promise<void> } {
   const pidFile = join(dir, "stack.pid");
   const owner = readPid(pidFile);
   if (owner !== null && owner !== process.pid && isAlive(owner)) {
     throw new Error(
-      `A stack is already running in ${dir} (process ${owner}). Stop it, or give this one another directory with --dir.`,
+      `A stack is already running in ${dir} (process ${owner}). ` +
+        "Stop it, or choose another directory with --dir.",
     );
   }
-  // The database would be ahead of its chain, which the service takes for a deep reorganisation: it would halt.
-  if (keep && existsSync(join(dir, KEPT)) && !existsSync(join(dir, CHAIN_SAVED))) {
+  // The database would be ahead of the chain, and the service would halt as after a deep
+  // reorganisation.
+  if (keep && existsSync(join(dir, KEPT_FILE)) && !existsSync(join(dir, CHAIN_SAVED))) {
     throw new Error(
-      `Nothing to keep in ${dir}: the last stack there was killed before the state of its chain was saved. Start without --keep, which begins anew.`,
+      `Nothing to keep in ${dir}, because the last stack was killed before it saved its chain. ` +
+        "Start without --keep, which begins with an empty database.",
     );
   }
   mkdirSync(dir, { recursive: true });
-  remove(dir, keep ? SIGNS : CONTENTS);
+  remove(dir, keep ? DISCOVERY_FILES : CONTENTS);
   writeFileSync(pidFile, `${process.pid}\n`);
-  const release = () => remove(dir, SIGNS);
-  // Also when the process ends before there was a stack that could be stopped.
+  const release = () => remove(dir, DISCOVERY_FILES);
+  // The process may end before there is a stack to stop.
   process.once("exit", release);
   return {
     stop: async () => {

@@ -1,4 +1,4 @@
-/** Money on the local chain: its tokens can be minted by anyone. */
+/** Mints local tokens, which anyone may do. */
 import {
   type Address,
   type Hex,
@@ -13,18 +13,21 @@ import { privateKeyToAccount } from "viem/accounts";
 import { localOutcomeTokensAbi } from "./abi/local-outcome-tokens.ts";
 import { localUsdcAbi } from "./abi/local-usdc.ts";
 
-/** anvil's published development accounts ("test test … junk"), rich on every local chain and worthless elsewhere. */
+/**
+ * Published development accounts of anvil ("test test … junk"). They have ether on local chains
+ * only.
+ */
 export const ANVIL_ACCOUNT_KEYS = {
   deployer: "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
   faucet: "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
 } as const satisfies Record<string, Hex>;
 
-/** A mint or an approval stays far below; asking the node each time would cost a round trip. */
+/** More than a mint needs. An estimate would cost a round trip. */
 const GAS = 200_000n;
 
 export type Faucet = {
   client: PublicClient;
-  /** Resolves with the hash when it is sent, not when it is mined. */
+  /** Resolves with the hash when the transaction is sent, before it is mined. */
   usdc(to: Address, amount: bigint): Promise<Hex>;
   outcomeTokens(token: Address, mint: { to: Address; id: bigint; amount: bigint }): Promise<Hex>;
 };
@@ -40,8 +43,8 @@ export async function openFaucet(stack: { rpcUrl: string; usdc: Address }): Prom
   const client = createPublicClient({ chain, transport, pollingInterval: 100 });
   const account = privateKeyToAccount(ANVIL_ACCOUNT_KEYS.faucet);
   const wallet = createWalletClient({ account, chain, transport });
-  // Counted here, so that several mints go into one block; one after the other, since a number that is taken and not sent
-  // would hold up all later ones for ever.
+  // Nonces are counted here, so that several mints fit into one block. Transactions are sent one by
+  // one, because a nonce that was never sent would block all later ones.
   const count = () => client.getTransactionCount({ address: account.address, blockTag: "pending" });
   let nonce = await count();
   let last: Promise<unknown> = Promise.resolve();
@@ -52,7 +55,7 @@ export async function openFaucet(stack: { rpcUrl: string; usdc: Address }): Prom
         nonce += 1;
         return hash;
       } catch (error) {
-        // It may have arrived all the same: the node knows.
+        // The transaction may have arrived despite the error, so ask the node.
         nonce = await count().catch(() => nonce);
         throw error;
       }

@@ -1,12 +1,13 @@
 /**
- * The main module of a local Worker, around the bundled one. `allowed_ips` and the limits by address go by CF-Connecting-IP,
- * which Cloudflare sets whatever the client sent; Miniflare sets it only where the client did not. The stack listens on
- * 127.0.0.1 alone, so that is where every call comes from.
+ * The main module of a local Worker, which wraps the bundled one and sets CF-Connecting-IP to
+ * 127.0.0.1. `allowed_ips` and the rate limits by address depend on this header. Cloudflare always
+ * sets it, but Miniflare keeps the value that a client sends. The stack listens on 127.0.0.1 only,
+ * so every call comes from there.
  */
 import { dirname, join } from "node:path";
 import type { BundledModule } from "./bundle.ts";
 
-/** An entrypoint for generated calls that are to come from many addresses: CF-Connecting-IP as it was sent. */
+/** An entrypoint that keeps CF-Connecting-IP as sent, for generated calls from many addresses. */
 export const AS_SENT = "AsSent";
 
 const MODULE = `
@@ -28,7 +29,7 @@ export class ${AS_SENT} extends WorkerEntrypoint {
 }
 `;
 
-/** The bundle's modules with that one before them: the first is the main module. */
+/** Puts that module before those of the bundle, because the first one is the main module. */
 export function withLocalEntry(
   modules: readonly BundledModule[],
 ): (BundledModule & { contents?: string })[] {

@@ -1,4 +1,4 @@
-/** Settings and secrets of a local Worker. The secrets are random and live as long as the stack's directory. */
+/** Settings and secrets of a local Worker. The secrets are random; a kept directory keeps them. */
 import { randomBytes } from "node:crypto";
 import { privateKeyToAddress } from "viem/accounts";
 import type { Address, Hex } from "viem";
@@ -6,7 +6,7 @@ import type { Deployment } from "./deploy-contracts.ts";
 
 export const LOCAL_CHAIN = "local";
 
-/** Reorganisations do not happen here, so two blocks are as good as twenty. */
+/** Two are enough, because a local chain has no reorganisations of its own. */
 const CONFIRMATIONS = 2;
 const POLL_MS = 400;
 
@@ -31,7 +31,7 @@ export function payerAddress(secrets: LocalSecrets): Address {
   return privateKeyToAddress(secrets.payerKey);
 }
 
-/** What the Worker is told, over the `[vars]` of wrangler.toml. */
+/** The settings of the Worker. They override the `[vars]` of wrangler.toml. */
 export function localSettings(input: {
   secrets: LocalSecrets;
   deployment: Deployment;

@@ -1,4 +1,4 @@
-/** Applies migrations/ to a local D1 as `wrangler d1 migrations apply` does, record included, without starting wrangler. */
+/** Applies migrations/ to a local D1 and records them as `wrangler d1 migrations apply` does. */
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { unstable_splitSqlQuery } from "wrangler";
@@ -7,14 +7,16 @@ import { ROOT } from "./bundle.ts";
 
 type Database = Awaited<ReturnType<Miniflare["getD1Database"]>>;
 
-/** wrangler's table, column for column: `wrangler d1 migrations list --local` understands it. */
+/**
+ * The same table that wrangler makes, so that `wrangler d1 migrations list --local` can read it.
+ */
 const RECORD = `CREATE TABLE IF NOT EXISTS d1_migrations(
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   name TEXT UNIQUE,
   applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL
 )`;
 
-/** Answers the names of those it applied, in order. Each is one batch: it is applied and recorded, or neither. */
+/** Returns the names of the applied migrations, in order. One batch applies and records each. */
 export async function applyMigrations(database: Database): Promise<string[]> {
   const folder = join(ROOT, "migrations");
   await database.prepare(RECORD).run();

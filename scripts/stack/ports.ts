@@ -1,16 +1,17 @@
-/** Ports on loopback: which ones to use, and a plain word when one is taken. */
+/** Ports on loopback. */
 import { createServer } from "node:net";
 
 export class PortTaken extends Error {
   constructor(port: number, variable: string) {
     super(
-      `Port ${port} is taken. Free it, or choose another one with ${variable}, for example ${variable}=${port + 10}.`,
+      `Port ${port} is taken. ` +
+        `Free it, or choose another one with ${variable}, for example ${variable}=${port + 10}.`,
     );
     this.name = "PortTaken";
   }
 }
 
-/** The variable's port, else the fallback. Throws when the variable is not a port. */
+/** The port in the variable, or the fallback if it is not set. Throws if the value is no port. */
 export function portFrom(variable: string, fallback: number): number {
   const text = process.env[variable];
   if (text === undefined || text === "") return fallback;
@@ -21,7 +22,7 @@ export function portFrom(variable: string, fallback: number): number {
   return port;
 }
 
-/** Throws PortTaken when something listens on the port, or nobody may. */
+/** Throws PortTaken if this process cannot listen on the port. */
 export async function requireFreePort(port: number, variable: string): Promise<void> {
   if ((await listenOnce(port)) === null) throw new PortTaken(port, variable);
 }

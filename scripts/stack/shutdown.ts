@@ -1,12 +1,15 @@
-/** A Ctrl-C ends what a script started; a second one does not wait for it. */
+/**
+ * Stops what a script has started when it ends or is interrupted. A second Ctrl-C does not wait.
+ */
 
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
-/** npm passes on a Ctrl-C that the terminal has sent to the whole group: one press comes twice. */
+/** One Ctrl-C arrives twice, from the terminal and from npm, which passes it on. */
 const SAME_PRESS_MS = 500;
 
 /**
- * Runs `main`, whose `onStop` takes what must be ended, last one first; ends it all when `main` returns, throws or a
- * signal comes, and then ends the process. Its exit code is `main`'s, 1 after an error, 128 + n after a signal.
+ * Runs `main` and then ends the process. `main` registers what to stop with `onStop`; the last one
+ * is stopped first, when `main` returns or throws, or when a signal arrives. The exit code is the
+ * result of `main`, 1 after an error, or 128 + n after a signal.
  */
 export async function runScript(
   main: (onStop: (stop: () => Promise<void>) => void) => Promise<number>,
@@ -25,7 +28,7 @@ export async function runScript(
   };
   for (const [signal, code] of Object.entries(SIGNALS)) {
     process.on(signal, () => {
-      // Children die with the process (anvil's and workerd's exit hooks), so this is forceful but leaves nothing.
+      // Exit hooks kill anvil and workerd, so that nothing keeps running.
       if (interrupted !== null) {
         if (performance.now() - interruptedAt > SAME_PRESS_MS) process.exit(code);
         return;
@@ -40,7 +43,7 @@ export async function runScript(
   try {
     code = await main((stop) => stops.push(stop));
   } catch (error) {
-    // What fails because it was being stopped is no failure of its own.
+    // An error while everything is being stopped is a consequence of that.
     if (interrupted === null) console.error(message(error));
     code = 1;
   }

@@ -1,4 +1,4 @@
-/** The files by which other programs find a running stack (contract, section 7). */
+/** The files by which other programs find a running stack (docs/contract.md, section 7). */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Venue } from "../../src/platform/venues.ts";
@@ -17,7 +17,7 @@ export type StackFile = {
   users: DemoUser[];
 };
 
-/** `.stack/operator.json`: a loopback socket that leads to the Worker's entrypoint `Operator` and to nothing else. */
+/** `.stack/operator.json`: a loopback address of the Worker's entrypoint `Operator`. */
 export type OperatorFile = { url: string };
 
 export const DEFAULT_STACK_DIR = ".stack";

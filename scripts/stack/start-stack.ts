@@ -1,4 +1,4 @@
-/** The whole service on loopback: anvil with the contracts, D1 with the migrations, the Worker in workerd. */
+/** Starts the whole service on loopback: anvil, contracts, D1 and the Worker in workerd. */
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { privateKeyToAccount } from "viem/accounts";
@@ -6,7 +6,7 @@ import { VENUES } from "../../src/platform/venues.ts";
 import { type Anvil, startAnvil } from "./anvil.ts";
 import { bundleWorker } from "./bundle.ts";
 import { type Deployment, deployContracts } from "./deploy-contracts.ts";
-import { CHAIN_SAVED, CHAIN_STATE, KEPT, claimDirectory } from "./directory.ts";
+import { CHAIN_SAVED, CHAIN_STATE, KEPT_FILE, claimDirectory } from "./directory.ts";
 import { ANVIL_ACCOUNT_KEYS } from "./faucet.ts";
 import {
   LOCAL_CHAIN,
@@ -23,62 +23,68 @@ import { venueRecord } from "./venue-record.ts";
 import { type Workerd, startWorkerd, untilHealthy } from "./workerd.ts";
 
 export type StackOptions = {
-  /** Of the service; 8787 when left out. */
+  /** Port of the service; 8787 by default. */
   port?: number;
-  /** Of anvil; 8545 when left out. */
+  /** Port of anvil; 8545 by default. */
   rpcPort?: number;
-  /** Where state, logs and stack.json lie; emptied first unless `keep`. */
+  /** Directory of state, logs and stack.json. It is emptied first unless `keep` is set. */
   dir?: string;
-  /** Goes on with what an earlier stack left in `dir`, chain included. */
+  /** Continues with the state of an earlier stack in `dir`, chain included. */
   keep?: boolean;
-  /** Writes the chain's state beside the database, so that a later start can `keep` both; as `keep` when left out. */
+  /**
+   * Saves the state of the chain, so that a later start can `keep` it; the value of `keep` by
+   * default.
+   */
   saveChain?: boolean;
-  /** Settings over the local ones. */
+  /** Settings that override the local ones. */
   vars?: Record<string, string>;
-  /** Seconds between blocks; 1 when left out. */
+  /** Seconds between blocks; 1 by default. */
   blockTimeSecs?: number;
   /** Bundles the failpoints, which call this URL (src/platform/failpoint.ts). */
   failpointUrl?: string;
-  /** One line about each thing that was done. */
+  /** Receives one line about each step. */
   log?: (line: string) => void;
 };
 
 export type Stack = {
   baseUrl: string;
-  /** workerd without Miniflare's entry worker in front, which believes CF-Connecting-IP: for the fuzzer. */
+  /** workerd without Miniflare's entry worker, and CF-Connecting-IP as sent. The fuzzer uses it. */
   directUrl: string;
   rpcUrl: string;
   file: StackFile;
   dir: string;
   workerLog: string;
   deployment: Deployment;
-  /** Writes users into stack.json. */
+  /** Writes the users to stack.json. */
   announceUsers(users: DemoUser[]): void;
-  /** Runs the Worker's scheduled handler once; it also runs by itself every 60 s. */
+  /** Runs the Worker's scheduled handler once. It also runs every 60 s automatically. */
   runCron(): Promise<void>;
-  /** What `npm run operator` does. */
+  /** Sends an operator command, as `npm run operator` does. */
   operator(command: OperatorRequest): Promise<OperatorResponse>;
   workerdPid(): number | null;
-  /** SIGKILL. Resolves when workerd is dead; another one comes up by itself on the same state. */
+  /** Sends SIGKILL and resolves when workerd is dead. Another one starts automatically. */
   killWorkerd(): Promise<void>;
-  /** Puts messages on the withdrawals queue. */
-  ring(messages: readonly object[]): Promise<void>;
-  /** A new workerd on the same state, with changed settings where given. `whileStopped` runs while there is none. Resolves when it is healthy. */
+  /** Sends messages to the withdrawals queue, as the Worker does. */
+  sendWakeUps(messages: readonly object[]): Promise<void>;
+  /**
+   * Starts a new workerd on the same state, with the given settings changed, and resolves when it
+   * is healthy. `whileStopped` runs between the two.
+   */
   restartWorker(vars?: Record<string, string>, whileStopped?: () => void): Promise<void>;
   stop(): Promise<void>;
 };
 
 const CRON_INTERVAL_MS = 60_000;
-/** A day of blocks takes it about a second. */
+/** anvil needs about a second to save a day of blocks. */
 const CHAIN_SAVE_TIMEOUT_MS = 10_000;
 
-/** What has to outlive the processes for `keep`. */
+/** What a start with `keep` needs from the one before. */
 type Kept = {
   secrets: LocalSecrets;
   deployment: Omit<Deployment, "deployedAtBlock"> & { deployedAtBlock: string };
 };
 
-/** Starts everything and resolves when GET /health says ok. On a failure nothing is left running. */
+/** Resolves when GET /health returns 200. If a part fails to start, the others are stopped. */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const {
     port = 8787,
@@ -97,7 +103,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   try {
     const { failpointUrl } = options;
     const bundling = bundleWorker(join(dir, "bundle"), { failpoints: failpointUrl !== undefined });
-    // Waited for below; until then a failure of the chain must not leave this one unheard.
+    // Awaited below. If the chain fails first, this must not become an unhandled rejection.
     bundling.catch(() => {});
     const anvil = await startChain({
       rpcPort,
@@ -106,9 +112,9 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       blockTimeSecs: options.blockTimeSecs ?? 1,
     });
     started.push(anvil);
-    log(`anvil answers on ${anvil.rpcUrl}`);
+    log(`anvil listens on ${anvil.rpcUrl}`);
     const { secrets, deployment } = await contractsOf({ dir, rpcUrl: anvil.rpcUrl });
-    log(`contracts are deployed: vault ${deployment.vault}`);
+    log(`the contracts are deployed: vault ${deployment.vault}`);
     const modules = await bundling;
     log("the Worker is bundled");
     const workerLog = join(dir, "worker.log");
@@ -130,7 +136,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     const applied = await applyMigrations(await workerd.database());
     log(`migrations are applied: ${applied.length === 0 ? "none was due" : applied.join(", ")}`);
     await untilHealthy(workerd.baseUrl);
-    log(`the Worker answers on ${workerd.baseUrl}`);
+    log(`the Worker listens on ${workerd.baseUrl}`);
     started.push(repeatCron(workerd, workerLog));
     return stackOf({ anvil, workerd, deployment, dir, workerLog, stop });
   } catch (error) {
@@ -183,7 +189,7 @@ function stackOf(parts: {
     operator: (command) => callOperator((request) => fetch(request), workerd.operatorUrl, command),
     workerdPid: workerd.pid,
     killWorkerd: workerd.kill,
-    ring: workerd.ring,
+    sendWakeUps: workerd.sendWakeUps,
     restartWorker: workerd.restart,
     stop: parts.stop,
   };
@@ -208,19 +214,19 @@ async function startChain(options: {
   return {
     ...anvil,
     stop: async () => {
-      // SIGINT lets it write its state; the hard end comes after. A Ctrl-C in a terminal has told it already.
+      // anvil writes its state at SIGINT. A Ctrl-C in a terminal has sent it one already.
       if (await endGently(anvil.pid)) writeFileSync(saved, "");
       await anvil.stop();
     },
   };
 }
 
-/** Deploys once; a kept stack finds its contracts and secrets again. */
+/** Deploys the contracts once. A kept stack reads their addresses and its secrets again. */
 async function contractsOf(options: {
   dir: string;
   rpcUrl: string;
 }): Promise<{ secrets: LocalSecrets; deployment: Deployment }> {
-  const path = join(options.dir, KEPT);
+  const path = join(options.dir, KEPT_FILE);
   if (existsSync(path)) {
     const { secrets, deployment } = JSON.parse(readFileSync(path, "utf8")) as Kept;
     return {
@@ -242,7 +248,7 @@ async function contractsOf(options: {
   return { secrets, deployment };
 }
 
-/** Crons do not fire by themselves outside Cloudflare. */
+/** Calls the scheduled handler, because only Cloudflare runs crons automatically. */
 function repeatCron(workerd: Workerd, logFile: string): { stop(): Promise<void> } {
   const run = () => {
     workerd
@@ -251,7 +257,7 @@ function repeatCron(workerd: Workerd, logFile: string): { stop(): Promise<void> 
         appendFileSync(logFile, `${new Date().toISOString()} cron ${String(error)}\n`),
       );
   };
-  // The first run starts the watchers, which nobody should wait a minute for.
+  // The first call starts the watchers, which would wait a minute otherwise.
   run();
   const timer = setInterval(run, CRON_INTERVAL_MS);
   timer.unref();
@@ -260,7 +266,7 @@ function repeatCron(workerd: Workerd, logFile: string): { stop(): Promise<void> 
   };
 }
 
-/** Whether it ended in time. */
+/** Sends SIGINT. Returns whether the process ended in time. */
 async function endGently(pid: number): Promise<boolean> {
   const deadline = Date.now() + CHAIN_SAVE_TIMEOUT_MS;
   try {

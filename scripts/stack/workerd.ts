@@ -1,7 +1,9 @@
 /**
- * The bundled Worker in workerd, driven through Miniflare, with the bindings of wrangler.toml and state in files.
+ * Runs the bundled Worker in workerd through Miniflare, with the bindings of wrangler.toml and its
+ * state in files. docs/decisions/0001-local-stack.md says why this is not `wrangler dev`.
  *
- * Miniflare restarts a workerd that died, with the same ports and state; `kill` and `restart` build on that.
+ * `kill` and `restart` rely on Miniflare, which restarts a dead workerd on the same ports and
+ * state.
  */
 import diagnostics from "node:diagnostics_channel";
 import type { ChildProcess } from "node:child_process";
@@ -15,23 +17,23 @@ import { AS_SENT, withLocalEntry } from "./local-entry.ts";
 import { killWithParent } from "./watchdog.ts";
 
 export type Workerd = {
-  /** CF-Connecting-IP is 127.0.0.1, whatever the client sends. */
+  /** CF-Connecting-IP is always 127.0.0.1 here. */
   baseUrl: string;
-  /** workerd itself, without Miniflare's entry worker in front, and CF-Connecting-IP as it was sent: for the fuzzer. */
+  /** workerd without Miniflare's entry worker, and CF-Connecting-IP as sent. The fuzzer uses it. */
   directUrl: string;
-  /** Leads to the entrypoint `Operator`. */
+  /** The entrypoint `Operator`. */
   operatorUrl: string;
   pid(): number | null;
   database(): ReturnType<Miniflare["getD1Database"]>;
   /** Runs the Worker's scheduled handler once. */
   runCron(): Promise<void>;
-  /** SIGKILL, as a crash would end it. Resolves when it is dead; the next one comes up by itself. */
+  /** Sends SIGKILL and resolves when workerd is dead. The next one starts automatically. */
   kill(): Promise<void>;
-  /** Puts messages on the withdrawals queue, as the Worker itself does. */
-  ring(messages: readonly object[]): Promise<void>;
+  /** Sends messages to the withdrawals queue, as the Worker does. */
+  sendWakeUps(messages: readonly object[]): Promise<void>;
   /**
-   * A new workerd on the same state, with changed settings where given; between the two, `whileStopped` has the files to
-   * itself. Resolves when it answers.
+   * Starts a new workerd on the same state, with the given settings changed, and resolves when it
+   * is healthy. `whileStopped` runs between the two, while no process uses the files.
    */
   restart(settings?: Record<string, string>, whileStopped?: () => void): Promise<void>;
   stop(): Promise<void>;
@@ -86,7 +88,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
         );
     },
     kill: () => watch.kill(),
-    ring: async (messages) => {
+    sendWakeUps: async (messages) => {
       const queue = await miniflare.getQueueProducer<object>("WITHDRAWALS");
       await queue.sendBatch(messages.map((body) => ({ body })));
     },
@@ -106,7 +108,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   };
 }
 
-/** Resolves once GET /health says ok. Throws what it said last when that takes too long. */
+/** Resolves when GET /health returns 200. After a timeout it throws the last response. */
 export async function untilHealthy(baseUrl: string): Promise<void> {
   const deadline = Date.now() + HEALTH_TIMEOUT_MS;
   for (;;) {
@@ -125,7 +127,7 @@ export async function untilHealthy(baseUrl: string): Promise<void> {
 }
 
 function miniflareOptions(options: WorkerdOptions) {
-  // The bundler has applied the module rules; what is left of them, Miniflare would refuse.
+  // The bundler has applied the module rules, and Miniflare would reject them.
   const { modulesRules: _, ...workerOptions } =
     unstable_getMiniflareWorkerOptions(WRANGLER_CONFIG).workerOptions;
   const modules = withLocalEntry(options.modules).map((module) => ({
@@ -154,7 +156,7 @@ function miniflareOptions(options: WorkerdOptions) {
   });
 }
 
-/** Miniflare's own words (a crash, a bad option) go where the Worker's go. */
+/** Writes the log of Miniflare, for example a crash, to the log of the Worker. */
 class FileLog extends Log {
   readonly #file: string;
 
@@ -168,7 +170,10 @@ class FileLog extends Log {
   }
 }
 
-/** Miniflare would end the process at a signal, before a script has put its things away; our exit hook ends workerd too. */
+/**
+ * Removes the signal handlers of Miniflare, which would end the process before a script has cleaned
+ * up. The exit hook above ends workerd too.
+ */
 function withoutSignalHandlers<T>(make: () => T): T {
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   const before = new Map(signals.map((signal) => [signal, new Set(process.listeners(signal))]));
@@ -181,12 +186,12 @@ function withoutSignalHandlers<T>(make: () => T): T {
   return made;
 }
 
-/** Knows the workerd that Miniflare last spawned, and ends it even when we are killed without a chance to. */
+/** Tracks the workerd that Miniflare spawned last, and kills it when this process ends. */
 function watchChildren() {
   let workerd: ChildProcess | null = null;
   const onSpawn = (message: unknown) => {
     const child = (message as { process: ChildProcess }).process;
-    // The channel speaks before the spawn: file and pid are known a tick later.
+    // The channel reports before the spawn. File and pid are known one tick later.
     queueMicrotask(() => {
       if (child.pid === undefined || !basename(child.spawnfile).startsWith("workerd")) return;
       workerd = child;

@@ -20,7 +20,7 @@ const ended = (pids: number[]) =>
 describe("npm run demo", () => {
   it("tells its story to the end and leaves nothing running", async () => {
     const run = runDemo();
-    await untilPrinted(run, "the Worker answers on");
+    await untilPrinted(run, "the Worker listens on");
     const children = descendants(run.child.pid ?? 0);
     expect(await run.exited, run.output()).toBe(0);
     for (const step of [1, 2, 3, 4, 5, 6, 7])
@@ -49,8 +49,8 @@ describe("npm run demo", () => {
   it("uses the ports that it is given, and ends everything at Ctrl-C, also while it is starting", async () => {
     const env = { PORT: String(await freePort()), RPC_PORT: String(await freePort()) };
     for (const sign of [
-      `anvil answers on http://127.0.0.1:${env.RPC_PORT}`,
-      `the Worker answers on http://127.0.0.1:${env.PORT}`,
+      `anvil listens on http://127.0.0.1:${env.RPC_PORT}`,
+      `the Worker listens on http://127.0.0.1:${env.PORT}`,
     ]) {
       const run = runDemo(env);
       await untilPrinted(run, sign);
@@ -64,7 +64,7 @@ describe("npm run demo", () => {
 
   it("ends everything when it is killed without a chance to", async () => {
     const run = runDemo();
-    await untilPrinted(run, "the Worker answers on");
+    await untilPrinted(run, "the Worker listens on");
     const children = descendants(run.child.pid ?? 0);
     run.child.kill("SIGKILL");
     await run.exited;
