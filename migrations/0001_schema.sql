@@ -661,9 +661,6 @@ CREATE TABLE stream_events (
 -- The events of a commit group, which are pushed to subscribers.
 CREATE INDEX stream_events_written_group ON stream_events (written_group);
 
--- By age.
-CREATE INDEX stream_events_age ON stream_events (at);
-
 -- Numbers an event: it must be the next one of its stream, so two writers cannot leave a gap or
 -- share a number.
 CREATE TRIGGER stream_events_number AFTER INSERT ON stream_events BEGIN
@@ -1006,10 +1003,6 @@ CREATE INDEX chain_transactions_open ON chain_transactions (chain, nonce) WHERE 
 -- The transaction that a commit group made, for its attempt and its members.
 CREATE INDEX chain_transactions_made_group ON chain_transactions (made_group);
 
--- The transaction that a commit group ended.
-CREATE INDEX chain_transactions_ended_group ON chain_transactions (ended_group)
-  WHERE ended_group IS NOT NULL;
-
 -- None of the three keys may be taken again.
 CREATE TRIGGER chain_transactions_insert BEFORE INSERT ON chain_transactions BEGIN
   SELECT RAISE(ABORT, 'append-only: transaction exists')
@@ -1090,6 +1083,13 @@ CREATE TABLE batch_members (
 -- A withdrawal is in one live payment, and in one live void, at a time.
 CREATE UNIQUE INDEX batch_members_live ON batch_members (withdrawal_id, purpose)
   WHERE ended_group IS NULL;
+
+-- Whether a withdrawal is in a payment or void, and how often it was.
+CREATE INDEX batch_members_withdrawal ON batch_members (withdrawal_id);
+
+-- The members that a commit group ended, which return to the queue.
+CREATE INDEX batch_members_ended_group ON batch_members (ended_group)
+  WHERE ended_group IS NOT NULL;
 
 -- REPLACE would remove a member that is still live.
 CREATE TRIGGER batch_members_insert BEFORE INSERT ON batch_members BEGIN

@@ -139,9 +139,6 @@ export const chainTransactions = sqliteTable(
       .on(t.chain, t.nonce)
       .where(sql`status = 'open'`),
     index("chain_transactions_made_group").on(t.madeGroup),
-    index("chain_transactions_ended_group")
-      .on(t.endedGroup)
-      .where(sql`ended_group IS NOT NULL`),
     check("chain_transactions_status", sql`status IN ('open', 'done', 'unused')`),
     check("chain_transactions_kind", sql`kind IN ('pay', 'sweep', 'void', 'cancel')`),
   ],
@@ -178,6 +175,10 @@ export const batchMembers = sqliteTable(
     uniqueIndex("batch_members_live")
       .on(t.withdrawalId, t.purpose)
       .where(sql`ended_group IS NULL`),
+    index("batch_members_withdrawal").on(t.withdrawalId),
+    index("batch_members_ended_group")
+      .on(t.endedGroup)
+      .where(sql`ended_group IS NOT NULL`),
     check("batch_members_purpose", sql`purpose IN ('pay', 'void')`),
   ],
 );

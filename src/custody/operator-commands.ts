@@ -152,8 +152,10 @@ export async function chainStatus(
     db,
     sql`SELECT c.chain, c.confirmed_number, c.scanned_number, c.head_number, c.moved_at, c.halted_at, c.halt_reason,
         p.halted_at AS payer_halted_at, p.halt_reason AS payer_halt_reason,
-        (SELECT count(*) FROM withdrawals w WHERE w.chain = c.chain AND w.status = 'queued') AS queued,
-        (SELECT count(*) FROM withdrawals w WHERE w.chain = c.chain AND w.status = 'submitted') AS submitted,
+        (SELECT count(*) FROM withdrawals w INDEXED BY withdrawals_open WHERE w.chain = c.chain
+          AND w.status IN ('queued', 'submitted') AND w.status = 'queued') AS queued,
+        (SELECT count(*) FROM withdrawals w INDEXED BY withdrawals_open WHERE w.chain = c.chain
+          AND w.status IN ('queued', 'submitted') AND w.status = 'submitted') AS submitted,
         (SELECT count(*) FROM chain_transactions t WHERE t.chain = c.chain AND t.status = 'open') AS open,
         (SELECT count(*) FROM deposits d WHERE d.chain = c.chain AND d.status = 'confirming') AS confirming,
         (SELECT count(*) FROM deposits d WHERE d.chain = c.chain AND d.status = 'quarantined') AS quarantined,

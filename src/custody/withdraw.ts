@@ -207,7 +207,8 @@ function preconditions(
       },
     },
     {
-      expr: expr`(SELECT count(*) FROM withdrawals WHERE user_id = ${user}
+      expr: expr`(SELECT count(*) FROM withdrawals INDEXED BY withdrawals_reverted
+        WHERE user_id = ${user}
         AND created_at > ${at} - ${REVERTED_PAYMENTS_MS} AND failure_code = 'payment_reverted'
         AND to_address = ${blob(toAddress)}) < ${MAX_REVERTED_PAYMENTS}`,
       reject: () => {

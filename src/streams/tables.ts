@@ -33,7 +33,6 @@ export const streamEvents = sqliteTable(
   (t) => [
     primaryKey({ columns: [t.streamId, t.seq] }),
     index("stream_events_written_group").on(t.writtenGroup),
-    index("stream_events_age").on(t.at),
   ],
 );
 

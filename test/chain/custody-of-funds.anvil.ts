@@ -63,7 +63,7 @@ it("vault and sweepable addresses together hold what is issued, at the confirmed
     [USDC, 300n],
     ["venue_one:0x5", 9n],
   ]);
-  expect(await check()).toMatchObject({ at: at?.block, differences: [] });
+  expect(await check()).toMatchObject({ block: at?.block, differences: [] });
   const { id } = await stage.withdraw(users[0]?.userId ?? "", USDC, 70n, someone());
   const payer = await stage.payer();
   for (let round = 0; round < 8; round++) {

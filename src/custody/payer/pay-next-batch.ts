@@ -78,8 +78,8 @@ async function readJobs({ db, chain }: HeadView): Promise<Job[]> {
     db,
     sql`SELECT hex(w.withdrawal_id) AS id, lower(hex(w.payment_id)) AS payment, w.asset,
         CAST(w.amount AS TEXT) AS amount, hex(w.to_address) AS to_address
-      FROM withdrawals w
-      WHERE w.chain = ${chain.chain} AND ${PAYABLE}
+      FROM withdrawals w INDEXED BY withdrawals_open
+      WHERE w.chain = ${chain.chain} AND w.status IN ('queued', 'submitted') AND ${PAYABLE}
         AND (w.not_before IS NULL OR w.not_before <= ${NOW})
         AND NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
       ORDER BY w.created_at, w.withdrawal_id LIMIT ${MAX_JOBS}`,

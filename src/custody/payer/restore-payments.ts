@@ -118,7 +118,8 @@ function rebuildStatements(
   const source = (to: Sql) =>
     sql`SELECT user_id AS from_owner, ${to} AS to_owner, asset, amount,
         withdrawal_id AS ref, 0 AS line
-      FROM withdrawals WHERE queued_group = ${group.seq}`;
+      FROM withdrawals
+      WHERE withdrawal_id = ${uuid(record.withdrawalId)} AND queued_group = ${group.seq}`;
   const failed = event.kind === "Failed";
   return [
     sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id,

@@ -16,7 +16,7 @@ export function failUnpayable(group: Group): Sql[] {
         failure_code = iif(e.kind = 'Failed', 'payment_reverted', 'operator_failed'),
         failure_message = iif(e.kind = 'Failed',
           ${FAILURE_MESSAGES.payment_reverted}, ${FAILURE_MESSAGES.operator_failed})
-      FROM vault_events e
+      FROM vault_events e INDEXED BY vault_events_payment
       WHERE ${decidesIn(group)} AND e.kind IN ('Failed', 'Voided')
         AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
         AND withdrawals.status IN ('queued', 'submitted')`,
