@@ -11,8 +11,8 @@ import {
 import { bytes } from "../platform/columns.ts";
 
 /**
- * One row per owner, asset and kind. `owner` is a user id, or the name of a house account as bytes
- * (`external:<chain>`, `fees`); `asset` is `usdc` or `<venue>:<asset_id>`.
+ * One row per owner, asset and kind. `owner` is a user id, or the bytes of a house account's name
+ * (`external:<chain>`, `fees`). `asset` is `usdc` or `<venue>:<asset_id>`.
  */
 export const accounts = sqliteTable(
   "accounts",
@@ -33,16 +33,19 @@ export const accounts = sqliteTable(
   ],
 );
 
-/** One row moves one amount from one account to another; a ledger entry of the interface is one side of it. */
+/**
+ * The journal. A row moves one amount from one account to another. Each side of it is one entry of
+ * the public ledger.
+ */
 export const transfers = sqliteTable(
   "transfers",
   {
-    /** AUTOINCREMENT, so that a restore can move the sequence past every number ever given out. */
+    /** AUTOINCREMENT, so that a restore can advance the sequence past every number ever used. */
     transferId: integer("transfer_id").primaryKey({ autoIncrement: true }),
     fromAccount: integer("from_account").notNull(),
     toAccount: integer("to_account").notNull(),
     amount: integer("amount").notNull(),
-    /** A number of codes.ts, as is `step`. */
+    /** A code of codes.ts, like `step`. */
     reason: integer("reason").notNull(),
     ref: bytes("ref").notNull(),
     step: integer("step").notNull(),
@@ -53,12 +56,12 @@ export const transfers = sqliteTable(
   },
   (t) => [
     uniqueIndex("transfers_once").on(t.ref, t.step, t.line),
-    // Each ends in the rowid, transfer_id, by itself: one side of an account for one reason, in order (history.ts).
+    // SQLite appends transfer_id, the rowid. So each contains runs in order (entry-queries.ts).
     index("transfers_from").on(t.fromAccount, t.reason),
     index("transfers_to").on(t.toAccount, t.reason),
     check("transfers_amount", sql`amount > 0 AND amount <= 4611686018427387904`),
     check("transfers_accounts", sql`from_account <> to_account`),
-    // The same by amount. A credit that its owner gave is found by its debit, so only credits from others are indexed.
+    // The same runs by amount. Other credits than a counterparty's are found via their debits.
     index("transfers_from_amount").on(t.fromAccount, t.reason, t.amount),
     index("transfers_to_amount")
       .on(t.toAccount, t.reason, t.amount)
@@ -68,20 +71,23 @@ export const transfers = sqliteTable(
   ],
 );
 
-/** How far each walk of the reconciliation has come: a number (transfer, group, account) or a text (asset). */
+/**
+ * How far each scan of the reconciliation has come: a number (transfer, group, account) or a text
+ * (asset).
+ */
 export const ledgerCheckpoints = sqliteTable("ledger_checkpoints", {
   scan: text("scan").primaryKey(),
   position: integer("position").notNull(),
   mark: text("mark").notNull(),
 });
 
-/** Each account's balance at the checkpoint of the walk over transfers. */
+/** Each account's balance at the checkpoint of the scan of transfers. */
 export const checkedBalances = sqliteTable("checked_balances", {
   accountId: integer("account_id").primaryKey(),
   balance: integer("balance").notNull(),
 });
 
-/** Assets of which a chain held less than the journal says, and the first block that showed it. */
+/** Assets that a chain held too little of, and the first block that showed it. */
 export const shortfalls = sqliteTable(
   "shortfalls",
   {

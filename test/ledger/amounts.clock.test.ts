@@ -1,4 +1,7 @@
-/** Here for a database of its own: its entries belong to no records, each of which a reconciliation would name. */
+/**
+ * In the clock project for a database of its own, because its transfers have no records and a
+ * reconciliation in the other tests would report each of them.
+ */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { reasonCode, stepCode } from "../../src/ledger/codes.ts";
@@ -12,47 +15,50 @@ import { plain, plainModel, readAll } from "../support/ledger-read.ts";
 
 const db = env.DB;
 
-/** A user whose reserves have these amounts, oldest first, written as a book would. */
+/** A user whose reserves have these amounts, oldest first. */
 async function reserver(amounts: readonly number[]): Promise<string> {
   const { userId } = await newUser();
   const { key } = newAsset();
   await fund(userId, key, BigInt(amounts.reduce((sum, amount) => sum + amount, 1)));
   const id = await first<{ a: number; p: number }>(
     db,
-    sql`SELECT max(iif(kind = 'available', account_id, 0)) AS a, max(iif(kind = 'pending', account_id, 0)) AS p
-    FROM accounts WHERE owner = ${uuid(userId)}`,
+    sql`SELECT max(iif(kind = 'available', account_id, 0)) AS a,
+        max(iif(kind = 'pending', account_id, 0)) AS p
+      FROM accounts WHERE owner = ${uuid(userId)}`,
   );
   for (let start = 0; start < amounts.length; start += 5_000) {
+    const chunk = JSON.stringify(amounts.slice(start, start + 5_000));
     await all(
       db,
       sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-      SELECT ${id?.a ?? 0}, ${id?.p ?? 0}, value, ${reasonCode("reserve_rfq")}, randomblob(16), ${stepCode("reserve")}, 0,
-        (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(amounts.slice(start, start + 5_000))})`,
+      SELECT ${id?.a ?? 0}, ${id?.p ?? 0}, value, ${reasonCode("reserve_rfq")}, randomblob(16),
+        ${stepCode("reserve")}, 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1)
+      FROM json_each(${chunk})`,
     );
   }
   return userId;
 }
 
-/** `readEntries`, and which of its ways it went: the names of the queries by what they alone say. */
-async function readNoting(
+/** `readEntries`, and the tables that tell which queries it sent. */
+async function readRecording(
   userId: string,
   filter: LedgerFilter,
   page: { before: bigint; limit: number },
 ) {
-  const asked: string[] = [];
-  const noting = {
+  const sent: string[] = [];
+  const recording = {
     prepare: (text: string) => {
-      const way =
+      const table =
         ["amount_runs", "fitting", "found AS"].find((word) => text.includes(word)) ?? "merged";
-      if (asked.at(-1) !== way) asked.push(way);
+      if (sent.at(-1) !== table) sent.push(table);
       return db.prepare(text);
     },
   } as unknown as D1Database;
-  return { ...(await readEntries(noting, userId, filter, page)), asked };
+  return { ...(await readEntries(recording, userId, filter, page)), sent };
 }
 
-describe("an amount filter finds what lies beyond the newest entries, in pages without gap", () => {
-  it("when the fitting amounts are few, each is a run of its own", async () => {
+describe("an amount filter beyond the newest entries", () => {
+  it("merges the runs of few amounts", async () => {
     const userId = await reserver(
       Array.from({ length: 3_000 }, (_, i) => (i % 250 === 0 ? 777 + (i % 3) : 5)),
     );
@@ -74,11 +80,11 @@ describe("an amount filter finds what lies beyond the newest entries, in pages w
       ]);
     }
     expect(
-      (await readNoting(userId, { minAmount: 6n }, { before: NEWEST, limit: 7 })).asked,
+      (await readRecording(userId, { minAmount: 6n }, { before: NEWEST, limit: 7 })).sent,
     ).toEqual(["merged", "amount_runs"]);
   });
 
-  it("when they are many but the entries are not, these are sorted", async () => {
+  it("sorts few entries of many amounts", async () => {
     const userId = await reserver(
       Array.from({ length: 3_000 }, (_, i) => (i < 2_500 ? 1_000 + ((i * 7_919) % 2_500) : 5)),
     );
@@ -93,20 +99,21 @@ describe("an amount filter finds what lies beyond the newest entries, in pages w
       ]);
     }
     expect(
-      (await readNoting(userId, { minAmount: 6n }, { before: NEWEST, limit: 7 })).asked,
+      (await readRecording(userId, { minAmount: 6n }, { before: NEWEST, limit: 7 })).sent,
     ).toEqual(["merged", "amount_runs", "fitting"]);
   });
 
-  it("when both are many, the owner's entries are read in spans, the last of a span and the first of the next too", async () => {
-    // The first span, of 16 384 transfers, ends among those that fit: a page of 400 begins in it and ends beyond.
+  it("reads many entries of many amounts across span boundaries", async () => {
+    // The first span of 16 384 transfers ends among those that fit, so that a page of 400 begins
+    // in this span and ends in the next.
     const userId = await reserver(
       Array.from({ length: 24_400 }, (_, i) => (i < 8_000 ? 1_000 + i : 5)),
     );
     const mine = await modelEntries(db, userId);
     const filter = { minAmount: 6n };
-    const { rows, asked } = await readNoting(userId, filter, { before: NEWEST, limit: 400 });
+    const { rows, sent } = await readRecording(userId, filter, { before: NEWEST, limit: 400 });
     expect(plain(rows)).toEqual(plainModel(mine, filter).slice(0, 400));
-    expect(asked).toEqual(["merged", "amount_runs", "fitting", "found AS", "fitting"]);
+    expect(sent).toEqual(["merged", "amount_runs", "fitting", "found AS", "fitting"]);
     expect(plain(await readAll(db, userId, filter, 4_000))).toEqual(plainModel(mine, filter));
   }, 20_000);
 });

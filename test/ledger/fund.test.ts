@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { balances, newAsset, fund } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 
-it("a funded user has exactly the amount, also above 2^53", async () => {
+it("credits amounts above 2^53 exactly", async () => {
   const { userId } = await newUser();
   const { key } = newAsset();
   await fund(userId, key, 2n ** 53n + 1n);

@@ -35,7 +35,7 @@ type Withdrawal = {
   queued: play.Queued;
 };
 
-/** What the journal must say, in bigint and nothing else. Assets: 0 is USDC, 1 has no fees, 2 has both. */
+/** The expected journal, computed in bigint. Asset 0 is USDC, 1 has no fees, 2 has both. */
 class Model {
   readonly held: [bigint, bigint][][] = [0, 1, 2].map(() => [0, 1, 2].map(() => [0n, 0n]));
   readonly issued = [0n, 0n, 0n];
@@ -43,7 +43,7 @@ class Model {
     const cell = this.cell(user, asset);
     cell[0] += available;
     cell[1] += pending;
-    if (cell[0] < 0n || cell[1] < 0n) throw new Error("the model itself went below zero");
+    if (cell[0] < 0n || cell[1] < 0n) throw new Error("the model has a negative balance");
   }
   cell(user: number, asset: number): [bigint, bigint] {
     const cell = this.held[user]?.[asset];
@@ -58,7 +58,7 @@ const cost = (quote: Quote) => (quote.of.amount * quote.price + PRICE_SCALE - 1n
 const fee = (quote: Quote, who: "taker" | "maker") =>
   (cost(quote) * feeBps(quote.of.asset, who)) / 10_000n;
 
-/** `[asset, amount]` that the maker, or the requester, sets aside. */
+/** `[asset, amount]` that the maker, or the requester, reserves. */
 const makerGives = (quote: Quote): [number, bigint] =>
   quote.of.side === "Bid"
     ? [quote.of.asset, quote.of.amount]
@@ -93,7 +93,7 @@ class World {
     const [asset, amount] = makerGives(quote);
     this.model.move(quote.maker, asset, amount, -amount);
   }
-  /** Each group first ends what is due in its book, and the due quotes of its user anywhere. */
+  /** Each group first expires the quotes of its book, and those of its user in any book. */
   expire(asset: number, user: number): void {
     for (const quote of this.quotes)
       if (quote.expiring && (quote.of.asset === asset || quote.maker === user)) this.end(quote);
@@ -112,7 +112,7 @@ type Step = {
 const pick = <T>(list: readonly T[], index: number): T | undefined =>
   list[index % Math.max(1, list.length)];
 
-/** Carries one step out in the service and in the model; each decides for itself, and both must agree that it happened. */
+/** Applies a step to the service and to the model, which must agree on whether it is possible. */
 async function step(world: World, { op, a, b, c, amount, flag }: Step): Promise<void> {
   const user = a % 3;
   const { model } = world;
@@ -249,7 +249,7 @@ const steps = fc.array(
   { minLength: 10, maxLength: 40 },
 );
 
-it("after every step of any history the model agrees on every balance and the reconciliation holds", async () => {
+it("random histories agree with the model and reconcile after every step", async () => {
   await reconcile(db, { chains: [] });
   await fc.assert(
     fc.asyncProperty(steps, async (history) => {

@@ -1,4 +1,4 @@
-/** get-ledger as a reader of contract.md would compute it: every entry in memory, filtered one by one. */
+/** A model of get-ledger after docs/contract.md: all entries in memory, filtered one by one. */
 import { readAssetKey } from "../../src/assets/asset.ts";
 import type { LedgerFilter } from "../../src/ledger/filter.ts";
 import type { EntryRow } from "../../src/ledger/history.ts";
@@ -7,7 +7,7 @@ import { all, readUuid, sql, uuid } from "../../src/platform/sql.ts";
 
 export type ModelEntry = EntryRow;
 
-/** All entries of a user, newest first, by the plainest query there is. */
+/** All entries of a user, newest first, from one plain query. */
 export async function modelEntries(db: D1Database, userId: string): Promise<ModelEntry[]> {
   const rows = await all<{
     id: number;
@@ -26,11 +26,14 @@ export async function modelEntries(db: D1Database, userId: string): Promise<Mode
     match_id: string | null;
   }>(
     db,
-    sql`SELECT t.transfer_id AS id, hex(f.owner) AS from_owner, hex(g.owner) AS to_owner, f.kind AS from_kind, g.kind AS to_kind, f.asset,
-      CAST(t.amount AS TEXT) AS amount, t.reason, hex(t.ref) AS ref, t.at, CAST(t.from_balance AS TEXT) AS from_balance,
-      CAST(t.to_balance AS TEXT) AS to_balance, (SELECT lower(hex(transaction_hash)) FROM deposits WHERE deposit_id = t.ref) AS hash,
-      (SELECT hex(match_id) FROM matches WHERE quote_id = t.ref) AS match_id
-      FROM transfers t JOIN accounts f ON f.account_id = t.from_account JOIN accounts g ON g.account_id = t.to_account
+    sql`SELECT t.transfer_id AS id, hex(f.owner) AS from_owner, hex(g.owner) AS to_owner,
+        f.kind AS from_kind, g.kind AS to_kind, f.asset, CAST(t.amount AS TEXT) AS amount,
+        t.reason, hex(t.ref) AS ref, t.at, CAST(t.from_balance AS TEXT) AS from_balance,
+        CAST(t.to_balance AS TEXT) AS to_balance,
+        (SELECT lower(hex(transaction_hash)) FROM deposits WHERE deposit_id = t.ref) AS hash,
+        (SELECT hex(match_id) FROM matches WHERE quote_id = t.ref) AS match_id
+      FROM transfers t JOIN accounts f ON f.account_id = t.from_account
+        JOIN accounts g ON g.account_id = t.to_account
       WHERE f.owner = ${uuid(userId)} OR g.owner = ${uuid(userId)}`,
   );
   const owner = userId.replaceAll("-", "").toUpperCase();

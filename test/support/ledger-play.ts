@@ -1,4 +1,4 @@
-/** Every operation that posts to the journal, through the verbs that post it, for histories that tests make up. */
+/** Every operation that posts to the journal, for the histories that tests make. */
 import { env } from "cloudflare:workers";
 import type { AssetKey } from "../../src/assets/asset.ts";
 import { failUnpayable } from "../../src/custody/watcher/fail-withdrawal.ts";
@@ -34,7 +34,7 @@ export type OpenRequestTerms = {
   readonly side: "Bid" | "Ask";
 };
 
-/** The request, open for an hour; nothing is posted. */
+/** Opens a request for an hour. Posts nothing. */
 export async function request(
   actor: Actor,
   asset: AssetKey,
@@ -42,7 +42,7 @@ export async function request(
   amount: bigint,
 ): Promise<OpenRequestTerms> {
   const terms = { requestId: uuidv7(), asset, amount: amount.toString(), side };
-  await run(
+  await commitOne(
     asset,
     openRequest(
       { op: "open_request", actor, ...terms, disclosed: false, expiresInSecs: 3_600 },
@@ -52,7 +52,7 @@ export async function request(
   return terms;
 }
 
-/** The quote's id if it was placed. With `secs` 0 it expires in the next group of its book. */
+/** The quote's id if it was placed. With `secs` 0 it expires in the book's next group. */
 export async function quote(
   actor: Actor,
   of: OpenRequestTerms,
@@ -65,11 +65,14 @@ export async function quote(
     of,
     settings,
   );
-  return (await run(of.asset, operation)) ? quoteId : undefined;
+  return (await commitOne(of.asset, operation)) ? quoteId : undefined;
 }
 
 export async function cancel(actor: Actor, asset: AssetKey, quoteId: string): Promise<boolean> {
-  return run(asset, cancelQuote({ op: "cancel_quote", actor, operationId: uuidv7(), quoteId }));
+  return commitOne(
+    asset,
+    cancelQuote({ op: "cancel_quote", actor, operationId: uuidv7(), quoteId }),
+  );
 }
 
 export async function accept(
@@ -78,19 +81,19 @@ export async function accept(
   quoteId: string,
 ): Promise<string | undefined> {
   const matchId = uuidv7();
-  return (await run(asset, acceptQuote({ op: "accept", actor, matchId, quoteId })))
+  return (await commitOne(asset, acceptQuote({ op: "accept", actor, matchId, quoteId })))
     ? matchId
     : undefined;
 }
 
-/** A group of the book without units: ends what is due. */
+/** Commits a group of the book without operations, which expires what is due. */
 export async function tick(asset: AssetKey): Promise<void> {
   await commitOperations(db, asset, []);
 }
 
-async function run(asset: AssetKey, operation: Operation): Promise<boolean> {
+async function commitOne(asset: AssetKey, operation: Operation): Promise<boolean> {
   const done = await commitOperations(db, asset, [operation]);
-  if (!done.committed) throw new Error(`group refused: ${String(done.cause)}`);
+  if (!done.committed) throw new Error(`the group did not commit: ${String(done.cause)}`);
   return operation.result(done.effects) !== undefined;
 }
 
@@ -100,7 +103,7 @@ export type Queued = {
   readonly toAddress: string;
 };
 
-/** Undefined when it was refused. */
+/** Queues a withdrawal; undefined if it was rejected. */
 export async function queue(
   actor: Actor,
   asset: AssetKey,
@@ -121,11 +124,12 @@ export async function queue(
   }
 }
 
-/** What the vault said of a withdrawal, as the watcher applies it. Repeating it changes nothing. */
+/** Applies a vault event as the watcher does. Repeating it changes nothing. */
 export async function outcome(of: Queued, kind: "Paid" | "Failed"): Promise<void> {
   const found = await first<{ id: string }>(
     db,
-    sql`SELECT lower(hex(payment_id)) AS id FROM withdrawals WHERE withdrawal_id = ${uuid(of.withdrawalId)}`,
+    sql`SELECT lower(hex(payment_id)) AS id FROM withdrawals
+      WHERE withdrawal_id = ${uuid(of.withdrawalId)}`,
   );
   const group = newGroup();
   const where = {
@@ -154,5 +158,5 @@ export async function outcome(of: Queued, kind: "Paid" | "Failed"): Promise<void
     ...settlePaid(group, "local"),
     ...failUnpayable(group),
   ]);
-  if (!done.committed) throw new Error(`group refused: ${String(done.cause)}`);
+  if (!done.committed) throw new Error(`the group did not commit: ${String(done.cause)}`);
 }

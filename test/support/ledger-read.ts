@@ -1,4 +1,4 @@
-/** Reading a ledger to its end, page by page, in the shape in which the model can be compared with it. */
+/** Reads a ledger page by page to its end, in a form that compares with the model. */
 import { expect } from "vitest";
 import type { LedgerFilter } from "../../src/ledger/filter.ts";
 import { type EntryRow, NEWEST, readEntries } from "../../src/ledger/history.ts";

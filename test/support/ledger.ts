@@ -1,4 +1,4 @@
-/** Assets of a test's own, funds in them, and balances. */
+/** New assets, funds and balances. */
 import { env } from "cloudflare:workers";
 import { randomBytes } from "node:crypto";
 import { assetKey, type AssetKey } from "../../src/assets/asset.ts";
@@ -29,7 +29,7 @@ export function newAddress(): string {
 
 export type Funded = { readonly depositId: string; readonly transactionHash: string };
 
-/** Credits an amount as the watcher does: a credited deposit and its transfer from `external:<chain>`, in one batch. */
+/** Credits an amount as the watcher does: a deposit and its transfer, in one batch. */
 export async function fund(
   userId: string,
   asset: AssetKey,
@@ -39,13 +39,16 @@ export async function fund(
   const depositId = uuidv7();
   const transactionHash = randomHex(32);
   const group = newGroup();
-  const source: Sql = sql`SELECT ${externalOwner(chain)} AS from_owner, d.user_id AS to_owner, d.asset, CAST(d.amount AS INTEGER) AS amount,
-    d.deposit_id AS ref, 0 AS line FROM deposits d WHERE d.deposit_id = ${uuid(depositId)}`;
+  const source: Sql = sql`SELECT ${externalOwner(chain)} AS from_owner, d.user_id AS to_owner,
+      d.asset, CAST(d.amount AS INTEGER) AS amount, d.deposit_id AS ref, 0 AS line
+    FROM deposits d WHERE d.deposit_id = ${uuid(depositId)}`;
   const outcome = await commit(db, group, [
-    sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position, block_number, block_hash, address,
-      user_id, asset, amount, required_confirmations, status, seen_group, detected_at, detected_group, credited_at, ended_group)
-      VALUES (${uuid(depositId)}, ${chain}, ${blob(transactionHash)}, ${blob(randomHex(20))}, 0, 0, 1, ${blob(randomHex(32))}, ${blob(randomHex(20))},
-      ${uuid(userId)}, ${asset}, ${amount.toString()}, 2, 'credited', ${group.seq}, ${group.at}, ${group.seq}, ${group.at}, ${group.seq})`,
+    sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position,
+        block_number, block_hash, address, user_id, asset, amount, required_confirmations, status,
+        seen_group, detected_at, detected_group, credited_at, ended_group)
+      VALUES (${uuid(depositId)}, ${chain}, ${blob(transactionHash)}, ${blob(randomHex(20))}, 0, 0,
+        1, ${blob(randomHex(32))}, ${blob(randomHex(20))}, ${uuid(userId)}, ${asset}, ${amount.toString()}, 2,
+        'credited', ${group.seq}, ${group.at}, ${group.seq}, ${group.at}, ${group.seq})`,
     openExternalAccounts(source),
     ...post(group, {
       reason: "deposit",
