@@ -4,34 +4,36 @@
  *
  * An entry is one side of a transfer: the debit of transfer t is entry 2t, its credit entry 2t + 1.
  * A *run* is all entries of one account, one side and one reason. An index contains each run as one
- * sorted range, so the newest entry of a run, or the next older one, costs one index seek.
+ * sorted range, so one index seek finds its newest entry, or the next older one.
  *
- * A page merges the runs that the filter selects, newest entry first. Suppose Alice asks for two
- * entries, and the journal contains these six transfers:
+ * A page merges the runs that the filter selects, newest entry first. Suppose Alice asks for her
+ * two newest entries, and the journal contains these six transfers:
  *
- *   transfer  from              to               amount  reason
- *   1         external          Alice available     100  deposit
- *   2         external          Bob available        70  deposit
- *   3         Alice available   Alice pending        40  reserve_rfq
- *   4         external          Alice available      30  deposit
- *   5         Bob available     Bob pending          20  reserve_rfq
- *   6         Alice available   Alice pending        10  reserve_rfq
+ *   transfer  from             to               amount  reason
+ *   1         external         Alice available     100  deposit
+ *   2         external         Bob available        70  deposit
+ *   3         Alice available  Alice pending        40  reserve_rfq
+ *   4         external         Alice available      30  deposit
+ *   5         Bob available    Bob pending          20  reserve_rfq
+ *   6         Alice available  Alice pending        10  reserve_rfq
  *
- * Alice has three runs. The head of a run is its newest entry that the merge has not taken yet:
+ * Alice has three runs. The head of a run is its newest entry that is not on the page yet:
  *
- *   run                               entries   heads    after step 1   after step 2
- *   A  available, credit, deposit     9, 3      9        9              9
- *   B  available, debit, reserve_rfq  12, 6     12       12             6
- *   C  pending, credit, reserve_rfq   13, 7     13       7              7
- *                                               takes 13  takes 12      page: 13, 12
+ *   run                                 index           entries  heads: start  step 1  step 2
+ *   A: available, credits, deposit      transfers_to    9, 3             9      9       9
+ *   B: available, debits, reserve_rfq   transfers_from  12, 6            12     12      6
+ *   C: pending, credits, reserve_rfq    transfers_to    13, 7            13     7       7
+ *   page                                                                        13      13, 12
  *
- * Each step takes the newest head and seeks the next entry of the same run. The merge is a
+ * Each step takes the newest head and seeks the next entry of the same run. In SQL the merge is a
  * recursive query: SQLite keeps the heads in a queue, and ORDER BY makes it take the newest first.
- * A page costs one seek per run and one per entry. It reads no entry of Bob, and the length of the
- * journal does not matter.
+ * A page costs one seek per run and one per entry. It reads none of Bob's entries, and the length
+ * of the journal does not matter.
  *
- * Position and time are one order, because instants in the journal never go back. So a period is a
- * range of transfer ids (`bounds`), found by bisection.
+ * Two more indexes sort runs by amount. There, C is found via B, because both are sides of the same
+ * transfers (see `runsOf`).
+ *
+ * Instants in the journal never go back. So a period is a range of transfers, found by bisection.
  */
 import { atom, blob, type Expr, expr, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { reasonCode } from "./codes.ts";
@@ -50,9 +52,9 @@ import { COUNTERPARTY_CREDITS } from "./transfer-types.ts";
 export const NEWEST = 2n ** 62n;
 
 /**
- * The newest `limit` entries of the selected runs. A filter on amounts is a column (`fits`) beside
- * `merged_count`, and the oldest merged entry is always a row, so that the caller can continue
- * below it.
+ * The newest `limit` entries of the selected runs. With a filter on amounts, these are entries of
+ * any amount: the rows are those that fit, and the oldest one in any case, so that the caller can
+ * continue below it. `fits` tells them apart, and `merged_count` is the number of all.
  */
 export function mergedEntries(
   userId: string,
@@ -92,8 +94,8 @@ function runsAndBounds(
 }
 
 /**
- * `account_id` shows the entries. `indexed_at` and `via_credit` say where the index finds them: in
- * what that account receives, or in what it gives. See `Run`.
+ * `account_id` is the account that the entries belong to. The index finds them at the account
+ * `indexed_at`, among its credits (`via_credit`) or its debits.
  */
 function selectedRuns(userId: string, filter: LedgerFilter, order: RunOrder): Sql {
   return sql`runs AS MATERIALIZED (

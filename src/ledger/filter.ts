@@ -40,13 +40,13 @@ function isSubAccount(kind: AccountKind): kind is SubAccount {
 /** How the entries of a run are sorted in its index. */
 export type RunOrder = "position" | "amount";
 
-/** One run (see entry-queries.ts) of each asset, and where its index contains it. */
+/** A run of each asset (see entry-queries.ts), and where its index contains it. */
 type Run = {
-  /** The sub-account that shows the entries, and whether they are its credits or its debits. */
+  /** The sub-account that the entries belong to, and whether they are its credits or debits. */
   readonly kind: SubAccount;
   readonly credit: 0 | 1;
   readonly reason: number;
-  /** The sub-account whose credits or debits the index contains. */
+  /** The sub-account at which the index finds them, and whether among its credits or debits. */
   readonly indexedAt: SubAccount;
   readonly viaCredit: 0 | 1;
 };

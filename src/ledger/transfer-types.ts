@@ -5,7 +5,7 @@
 import type { Reason } from "./codes.ts";
 import type { AccountKind } from "./post.ts";
 
-/** `[reason, from, to]`. */
+/** `[reason, from, to]`, where `from` and `to` are kinds of accounts. */
 export const TRANSFER_TYPES: readonly (readonly [Reason, AccountKind, AccountKind])[] = [
   ["deposit", "external", "available"],
   ["reserve_rfq", "available", "pending"],

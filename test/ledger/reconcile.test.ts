@@ -35,7 +35,7 @@ async function found(name: string, full = false): Promise<Difference[]> {
   );
 }
 
-/** Runs a statement without the named triggers: somebody edits the database file. */
+/** Runs a statement without the named triggers: as if somebody edited the database file. */
 async function tamper(triggers: string | readonly string[], statement: Sql): Promise<void> {
   const [name, ...others] = [triggers].flat();
   if (name === undefined) return void (await all(db, statement));
@@ -340,20 +340,21 @@ async function chainAt(block: number) {
     db,
     sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number,
         scanned_hash, head_number, moved_group, moved_at)
-      VALUES (${chain}, ${block}, ${blob(randomHex(32))}, ${block}, ${blob(randomHex(32))}, ${block}, 1, 1)`,
+      VALUES (${chain}, ${block}, ${blob(randomHex(32))}, ${block}, ${blob(randomHex(32))},
+        ${block}, 1, 1)`,
   );
   const at = (next: number) =>
     all(db, sql`UPDATE chain_cursors SET confirmed_number = ${next} WHERE chain = ${chain}`);
   const check = async (held: bigint | undefined) => {
-    const asked: Parameters<HoldingsAt>[0][] = [];
+    const queries: Parameters<HoldingsAt>[0][] = [];
     const holdingsAt: HoldingsAt = async (query) => {
-      asked.push(query);
+      queries.push(query);
       return new Map(held === undefined ? [] : query.assets.map((asset) => [asset, held]));
     };
     const result = await reconcile(db, { chains: [chain], holdingsAt });
     return {
       block: result.block[chain],
-      asked,
+      queries,
       own: result.differences.filter((one) => one.account.includes(key)),
     };
   };
@@ -366,9 +367,9 @@ const paused = async () =>
 
 it("compares holdings at the confirmed block, by its hash", async () => {
   const { check, key } = await chainAt(40);
-  const { block, own, asked } = await check(100n);
-  expect([block, own, asked[0]?.block, asked[0]?.assets]).toEqual([40, [], 40, [key]]);
-  expect(asked[0]?.blockHash).toMatch(/^0x[0-9a-f]{64}$/);
+  const { block, own, queries } = await check(100n);
+  expect([block, own, queries[0]?.block, queries[0]?.assets]).toEqual([40, [], 40, [key]]);
+  expect(queries[0]?.blockHash).toMatch(/^0x[0-9a-f]{64}$/);
   expect((await check(5_000n)).own).toEqual([]);
 });
 
