@@ -8,6 +8,8 @@ import { all, type Sql, sql } from "../platform/sql.ts";
 
 export type AlertKind =
   | "chain_halted"
+  | "nodes_disagree"
+  | "deposit_phantom"
   | "chain_unreachable"
   | "finality_stalled"
   | "payer_halted"

@@ -12,8 +12,10 @@ export type Cursor = {
   readonly confirmed: Block;
   /** Deposits up to this block have been detected. Never below `confirmed`. */
   readonly scanned: Block;
-  /** The highest head that any endpoint has reported. */
+  /** The head as it was last read. */
   readonly headNumber: number;
+  /** When the cursor last moved, in Unix milliseconds by D1's clock. */
+  readonly movedAt: number;
   readonly haltedAt: number | null;
   readonly haltReason: string | null;
 };
@@ -24,6 +26,7 @@ type CursorRow = {
   scanned_number: number;
   scanned_hash: string;
   head_number: number;
+  moved_at: number;
   halted_at: number | null;
   halt_reason: string | null;
 };
@@ -31,16 +34,16 @@ type CursorRow = {
 export async function readCursor(db: D1Database, chain: string): Promise<Cursor | undefined> {
   const row = await first<CursorRow>(
     db,
-    sql`SELECT confirmed_number, lower(hex(confirmed_hash)) AS confirmed_hash,
-        scanned_number, lower(hex(scanned_hash)) AS scanned_hash, head_number,
-        halted_at, halt_reason
-      FROM chain_cursors WHERE chain = ${chain}`,
+    sql`SELECT confirmed_number, lower(hex(confirmed_hash)) AS confirmed_hash, scanned_number,
+      lower(hex(scanned_hash)) AS scanned_hash, head_number, moved_at,
+      halted_at, halt_reason FROM chain_cursors WHERE chain = ${chain}`,
   );
   if (row === undefined) return undefined;
   return {
     confirmed: { number: row.confirmed_number, hash: `0x${row.confirmed_hash}` },
     scanned: { number: row.scanned_number, hash: `0x${row.scanned_hash}` },
     headNumber: row.head_number,
+    movedAt: row.moved_at,
     haltedAt: row.halted_at,
     haltReason: row.halt_reason,
   };
@@ -72,10 +75,9 @@ export function moveScanned(
   was: Cursor,
   to: { readonly scanned: Block; readonly headNumber: number },
 ): Sql {
-  return sql`UPDATE chain_cursors SET
-      scanned_number = ${to.scanned.number}, scanned_hash = ${blob(to.scanned.hash)},
-      head_number = max(head_number, ${to.headNumber}),
-      moved_group = ${group.seq}, moved_at = ${group.at}
+  return sql`UPDATE chain_cursors SET scanned_number = ${to.scanned.number},
+    scanned_hash = ${blob(to.scanned.hash)},
+      head_number = ${to.headNumber}, moved_group = ${group.seq}, moved_at = ${group.at}
     WHERE ${isAt(chain, was)} RETURNING 1 AS moved`;
 }
 

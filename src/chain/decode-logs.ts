@@ -21,6 +21,8 @@ type LogPlace = {
   readonly blockHash: Hex;
   readonly transactionHash: Hex;
   readonly ordinal: number;
+  /** Position in the block; it changes when the block is mined again. */
+  readonly logIndex: number;
 };
 
 export type TokenTransfer = LogPlace & {
@@ -247,5 +249,6 @@ function placeOf(log: MinedLog, ordinal: number): LogPlace {
     blockHash: log.blockHash,
     transactionHash: log.transactionHash,
     ordinal,
+    logIndex: log.logIndex,
   };
 }

@@ -3,7 +3,7 @@
  * watcher detects deposits from the result (detect-deposits.ts). It credits nothing yet.
  */
 import type { Hex } from "viem";
-import type { ChainConfig } from "../platform/config.ts";
+import { type ChainConfig, witnessesOf } from "../platform/config.ts";
 import type { Contracts, TokenTransfer } from "./decode-logs.ts";
 import {
   askAny,
@@ -15,6 +15,7 @@ import {
   readHeader,
 } from "./rpc.ts";
 import { scanRange } from "./scan.ts";
+import { askReached } from "./witnesses.ts";
 
 export type Block = { readonly number: number; readonly hash: Hex };
 
@@ -22,11 +23,9 @@ export type HeadReading =
   | {
       readonly kind: "read";
       readonly head: BlockHeader;
-      /** The highest block that may be confirmed now. */
-      readonly target: number;
-      /** The finalized block, if it holds `target` below what the confirmations allow. */
-      readonly awaitsFinality: number | null;
-      /** The highest block of an earlier scan that is still in the chain. */
+      /** The highest block that was read, or was known and is still in the chain. */
+      readonly readUpTo: number;
+      /** The highest block scanned before that is still in the chain. */
       readonly ancestor: number;
       /** `blocks` and `transfers` are what was read above this height. */
       readonly base: number;
@@ -36,8 +35,26 @@ export type HeadReading =
   /** The confirmed block is no longer in the chain. */
   | { readonly kind: "deep_reorg"; readonly head: BlockHeader; readonly canonical: Hex };
 
+/** How far the chain has come, as enough endpoints confirm (witnesses.ts). */
+export type Heights = {
+  readonly head: number;
+  /** The chain's own `finalized` block; null where the chain has none. */
+  readonly finalized: number | null;
+  /** The highest block that may be confirmed now. */
+  readonly target: number;
+};
+
+export async function readHeights(chain: ChainConfig): Promise<Heights> {
+  const numberOf = (tag: "latest" | "finalized") =>
+    askReached(chain, async (endpoint) => (await readHeader(endpoint, tag)).number);
+  const head = await numberOf("latest");
+  const finalized = chain.finalized ? await numberOf("finalized") : null;
+  return { head, finalized, target: confirmedHeight(chain, head, finalized) };
+}
+
 export type KnownBlocks = {
   readonly confirmed: Block;
+  /** Endpoints whose head is lower lag behind and are not used. */
   readonly headNumber: number;
   /** Scanned blocks above `confirmed`, highest first. */
   readonly blocks: readonly Block[];
@@ -46,15 +63,32 @@ export type KnownBlocks = {
 /** Each header is one request, and a Worker may make 1 000 requests per invocation. */
 const HEADERS_PER_ROUND = 300;
 
-/** Reads everything from one endpoint, so that all blocks belong to the same fork. */
+/**
+ * * One endpoint answers all of it, so that the pieces belong to one chain. What it says decides
+ *   nothing yet: a deposit that
+ * only this endpoint shows is confirmed by others or orphaned (confirm-blocks.ts).
+ *
+ * A deep reorg halts the chain, so it needs every endpoint that has come as far to say so.
+ */
 export async function followHead(
   chain: ChainConfig,
   known: KnownBlocks,
+  target: number,
   contracts: Contracts,
 ): Promise<HeadReading> {
-  const reading = await askAny(chain, (endpoint) => readFrom(endpoint, chain, known, contracts));
-  if (reading.kind === "deep_reorg") await throwIfDisputed(chain, known);
-  return reading;
+  const claims: Extract<HeadReading, { kind: "deep_reorg" }>[] = [];
+  try {
+    return await askAny(chain, async (endpoint) => {
+      const reading = await readFrom(endpoint, chain, known, target, contracts);
+      if (reading.kind === "read") return reading;
+      claims.push(reading);
+      throw new NodeDisagrees(`block ${known.confirmed.number} is not the confirmed one`);
+    });
+  } catch (error) {
+    const [claim] = claims;
+    if (claim === undefined || !(await allHaveLeft(chain, known))) throw error;
+    return claim;
+  }
 }
 
 /** The highest block with enough confirmations. A block counts as its own first confirmation. */
@@ -71,6 +105,7 @@ async function readFrom(
   endpoint: Endpoint,
   chain: ChainConfig,
   known: KnownBlocks,
+  target: number,
   contracts: Contracts,
 ): Promise<HeadReading> {
   const head = await readHead(endpoint, known.headNumber);
@@ -81,27 +116,16 @@ async function readFrom(
   if (anchor.hash !== known.confirmed.hash)
     return { kind: "deep_reorg", head, canonical: anchor.hash };
 
-  const finalized = chain.finalized ? (await readHeader(endpoint, "finalized")).number : null;
-  const target = confirmedHeight(chain, head.number, finalized);
-  const awaitsFinality =
-    finalized !== null && finalized < confirmedHeight(chain, head.number, null) ? finalized : null;
   const ancestor = await commonAncestor(endpoint, known, head);
   // confirmBlocks reads the blocks up to `target`, so only the blocks above are read here.
   const base = Math.max(ancestor, Math.min(target, head.number));
   const to = Math.min(head.number, base + Math.min(chain.scan_range, HEADERS_PER_ROUND));
-  if (base >= to)
-    return {
-      kind: "read",
-      head,
-      target,
-      awaitsFinality,
-      ancestor,
-      base,
-      blocks: [],
-      transfers: [],
-    };
+  const read = { kind: "read", head, ancestor, base } as const;
+  if (base >= to) return { ...read, readUpTo: base, blocks: [], transfers: [] };
 
-  const blocks = await readChainOfBlocks(endpoint, { from: base + 1, to }, head, known);
+  // Known blocks above the ancestor are those that the reorg took away.
+  const below = { ...known, blocks: known.blocks.filter(({ number }) => number <= ancestor) };
+  const blocks = await readChainOfBlocks(endpoint, { from: base + 1, to }, head, below);
   const scan = await scanRange(endpoint, { from: base + 1, to }, contracts);
   const top = blocks.at(-1);
   if (top === undefined || scan.last.hash !== top.hash)
@@ -111,16 +135,7 @@ async function readFrom(
     if (block?.hash !== transfer.blockHash)
       throw new NodeDisagrees(`a log has another hash for block ${transfer.blockNumber}`);
   }
-  return {
-    kind: "read",
-    head,
-    target,
-    awaitsFinality,
-    ancestor,
-    base,
-    blocks,
-    transfers: scan.transfers,
-  };
+  return { ...read, readUpTo: to, blocks, transfers: scan.transfers };
 }
 
 /** The highest scanned block that is still in the chain. A reorg began above it. */
@@ -161,17 +176,18 @@ async function readChainOfBlocks(
 }
 
 /**
- * Throws if another endpoint that is not behind still has the confirmed block. A single node on a
- * fork must not halt the chain.
+ * Whether at least as many endpoints as money needs have come as far, and none of them has the
+ * confirmed block any more.
  */
-async function throwIfDisputed(chain: ChainConfig, known: KnownBlocks): Promise<void> {
-  for (const endpoint of endpoints(chain)) {
-    const other = await readHead(endpoint, known.headNumber)
-      .then(() => readHeader(endpoint, known.confirmed.number))
-      .catch(() => null);
-    if (other?.hash === known.confirmed.hash)
-      throw new NodeDisagrees(
-        `endpoints disagree about the confirmed block ${known.confirmed.number}`,
-      );
-  }
+async function allHaveLeft(chain: ChainConfig, known: KnownBlocks): Promise<boolean> {
+  const hashes = await Promise.all(
+    endpoints(chain).map((endpoint) =>
+      readHead(endpoint, known.headNumber)
+        .then(() => readHeader(endpoint, known.confirmed.number))
+        .then(({ hash }) => hash)
+        .catch(() => undefined),
+    ),
+  );
+  const seen = hashes.filter((hash) => hash !== undefined);
+  return seen.length >= witnessesOf(chain) && !seen.includes(known.confirmed.hash);
 }

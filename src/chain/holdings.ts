@@ -1,8 +1,9 @@
 /** Reads what addresses hold of a token after one block, for the reconciliation. */
 import { type Address, erc1155Abi, erc20Abi, type Hex } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
-import { askAny, NodeDisagrees, readHeader } from "./rpc.ts";
+import { type Endpoint, NodeDisagrees, readHeader } from "./rpc.ts";
 import { ERC20, type Token } from "./token.ts";
+import { askAgreed } from "./witnesses.ts";
 
 /** Balances per eth_call. This stays far below the gas that nodes allow for a call. */
 const PER_CALL = 200;
@@ -15,7 +16,7 @@ export function sumHoldings(
   block: { readonly number: number; readonly hash: Hex },
   wanted: readonly Holders[],
 ): Promise<bigint[]> {
-  return askAny(chain, async (endpoint) => {
+  const sumAt = async (endpoint: Endpoint) => {
     const check = async () => {
       if ((await readHeader(endpoint, block.number)).hash !== block.hash)
         throw new NodeDisagrees(`block ${block.number} is not ${block.hash}`);
@@ -52,5 +53,6 @@ export function sumHoldings(
     // The balances were requested by block number, so the block must still have the same hash.
     await check();
     return sums;
-  });
+  };
+  return askAgreed(chain, sumAt, (sums) => sums.join()).then(({ value }) => value);
 }

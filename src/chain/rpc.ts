@@ -16,7 +16,7 @@ export type BlockHeader = {
 export type Endpoint = { readonly url: string; readonly client: PublicClient };
 
 /** Every endpoint failed. `errors` contains the causes. */
-class RpcUnavailable extends Error {
+export class RpcUnavailable extends Error {
   readonly errors: readonly unknown[];
   constructor(chain: string, errors: readonly unknown[]) {
     super(`No RPC endpoint of ${chain} is usable: ${errors.map(describe).join(" | ")}`);
@@ -132,7 +132,7 @@ function blockObject(blockHash: Hex): Hex {
 }
 
 /** The host only, because URLs of RPC providers contain keys. */
-function hostOf(url: string): string {
+export function hostOf(url: string): string {
   return new URL(url).host;
 }
 
@@ -166,7 +166,7 @@ function clientOf(url: string): PublicClient {
   return client;
 }
 
-/** Waits with full jitter, so that chains that failed together do not retry together. */
-function pause(ms: number): Promise<void> {
+/** Full jitter, so that chains that failed together do not come back together. */
+export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, Math.random() * ms));
 }

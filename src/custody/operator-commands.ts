@@ -1,4 +1,7 @@
-/** Commands and reads of the operator about withdrawals and chains. Commands are rows that watcher and payer carry out. */
+/**
+ * Commands and reads of the operator about withdrawals and chains. Commands are rows that watcher
+ * and payer carry out.
+ */
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
 import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
@@ -10,10 +13,14 @@ import {
   type WithdrawalStatus,
   withdrawalView,
 } from "./records.ts";
+import { type Config, witnessesOf } from "../platform/config.ts";
 
 const MAX_LISTED = 500;
 
-/** Statements to write beside the command, such as its audit row; `applied` holds when the command was written. */
+/**
+ * Statements to write beside the command, such as its audit row; `applied` holds when the command
+ * was written.
+ */
 export type Alongside = (command: {
   readonly at: Sql;
   readonly applied: Sql;
@@ -28,7 +35,8 @@ export async function recordWithdrawalCommand(
 ): Promise<{ chain: string; recorded: boolean }> {
   const withdrawal = await first<{ chain: string; status: WithdrawalStatus; user_id: string }>(
     db,
-    sql`SELECT chain, status, hex(user_id) AS user_id FROM withdrawals WHERE withdrawal_id = ${uuid(command.withdrawalId)}`,
+    sql`SELECT chain, status, hex(user_id) AS user_id FROM withdrawals
+      WHERE withdrawal_id = ${uuid(command.withdrawalId)}`,
   );
   if (withdrawal === undefined)
     throw problem("withdrawal_unknown", `There is no withdrawal ${command.withdrawalId}.`);
@@ -38,13 +46,19 @@ export async function recordWithdrawalCommand(
     ]);
   }
   const group = newGroup();
-  const applied = sql`EXISTS (SELECT 1 FROM chain_commands WHERE withdrawal_id = ${uuid(command.withdrawalId)} AND kind = ${command.kind} AND at = ${group.at} AND done_group IS NULL)`;
+  const applied = sql`EXISTS (SELECT 1 FROM chain_commands
+    WHERE withdrawal_id = ${uuid(command.withdrawalId)} AND kind = ${command.kind}
+      AND at = ${group.at} AND done_group IS NULL)`;
   const rows = await commitOrThrow(db, group, [
     sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at)
-      SELECT ${withdrawal.chain}, ${command.kind}, ${uuid(command.withdrawalId)}, ${command.actor}, ${group.at}
-      WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE withdrawal_id = ${uuid(command.withdrawalId)} AND kind = ${command.kind} AND done_group IS NULL)
+      SELECT ${withdrawal.chain}, ${command.kind}, ${uuid(command.withdrawalId)}, ${command.actor},
+        ${group.at}
+      WHERE NOT EXISTS (SELECT 1 FROM chain_commands
+        WHERE withdrawal_id = ${uuid(command.withdrawalId)} AND kind = ${command.kind}
+          AND done_group IS NULL)
       RETURNING command_id`,
-    sql`UPDATE alerts SET resolved_at = ${group.at} WHERE kind = 'withdrawal_dead_letter' AND subject = ${command.withdrawalId} AND resolved_at IS NULL`,
+    sql`UPDATE alerts SET resolved_at = ${group.at} WHERE kind = 'withdrawal_dead_letter'
+      AND subject = ${command.withdrawalId} AND resolved_at IS NULL`,
     ...alongside({ at: group.at, applied, userId: readUuid(withdrawal.user_id) }),
   ]);
   return { chain: withdrawal.chain, recorded: rows === null || rows[0]?.length === 1 };
@@ -61,7 +75,8 @@ export async function recordResume(
   const insertCommand = (
     kind: "resume_chain" | "resume_payer",
   ) => sql`INSERT INTO chain_commands (chain, kind, actor, at)
-    SELECT ${chain}, ${kind}, ${actor}, ${group.at} WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE chain = ${chain} AND kind = ${kind} AND done_group IS NULL)`;
+    SELECT ${chain}, ${kind}, ${actor}, ${group.at} WHERE NOT EXISTS (SELECT 1 FROM chain_commands
+      WHERE chain = ${chain} AND kind = ${kind} AND done_group IS NULL)`;
   await commitOrThrow(db, group, [
     insertCommand("resume_chain"),
     insertCommand("resume_payer"),
@@ -79,7 +94,8 @@ export async function setWithdrawalsPaused(
   const group = newGroup();
   await commitOrThrow(db, group, [
     paused
-      ? sql`INSERT INTO kill_switches (name, reason, since) SELECT 'withdrawals_paused', ${reason}, ${group.at}
+      ? sql`INSERT INTO kill_switches (name, reason, since)
+        SELECT 'withdrawals_paused', ${reason}, ${group.at}
           WHERE NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')`
       : sql`DELETE FROM kill_switches WHERE name = 'withdrawals_paused'`,
     ...alongside(group.at),
@@ -109,9 +125,12 @@ export async function listWithdrawals(
   >(
     db,
     sql`SELECT ${WITHDRAWAL_COLUMNS}, hex(w.user_id) AS user_id,
-        (SELECT count(*) FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = 'pay') AS attempts,
-        (SELECT group_concat(c.kind) FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id AND c.done_group IS NULL) AS open_commands,
-        EXISTS (SELECT 1 FROM alerts a WHERE a.kind = 'withdrawal_dead_letter' AND a.resolved_at IS NULL
+        (SELECT count(*) FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id
+          AND m.purpose = 'pay') AS attempts,
+        (SELECT group_concat(c.kind) FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id
+          AND c.done_group IS NULL) AS open_commands,
+        EXISTS (SELECT 1 FROM alerts a WHERE a.kind = 'withdrawal_dead_letter'
+          AND a.resolved_at IS NULL
           AND lower(replace(a.subject, '-', '')) = lower(hex(w.withdrawal_id))) AS dead_lettered
       FROM withdrawals w WHERE ${query.status ?? null} IS NULL OR w.status = ${query.status ?? null}
       ORDER BY w.created_at DESC, w.withdrawal_id DESC LIMIT ${Math.min(query.limit, MAX_LISTED)}`,
@@ -146,30 +165,39 @@ type StatusRow = {
 /** `chain status`: how far each chain is read and paid, what stopped it, and the open alerts. */
 export async function chainStatus(
   db: D1Database,
+  settings: Pick<Config, "CHAINS">,
   chain: string | undefined,
 ): Promise<Record<string, unknown>> {
   const rows = await all<StatusRow>(
     db,
-    sql`SELECT c.chain, c.confirmed_number, c.scanned_number, c.head_number, c.moved_at, c.halted_at, c.halt_reason,
+    sql`SELECT c.chain, c.confirmed_number, c.scanned_number, c.head_number, c.moved_at,
+      c.halted_at, c.halt_reason,
         p.halted_at AS payer_halted_at, p.halt_reason AS payer_halt_reason,
         (SELECT count(*) FROM withdrawals w INDEXED BY withdrawals_open WHERE w.chain = c.chain
           AND w.status IN ('queued', 'submitted') AND w.status = 'queued') AS queued,
         (SELECT count(*) FROM withdrawals w INDEXED BY withdrawals_open WHERE w.chain = c.chain
           AND w.status IN ('queued', 'submitted') AND w.status = 'submitted') AS submitted,
-        (SELECT count(*) FROM chain_transactions t WHERE t.chain = c.chain AND t.status = 'open') AS open,
-        (SELECT count(*) FROM deposits d WHERE d.chain = c.chain AND d.status = 'confirming') AS confirming,
-        (SELECT count(*) FROM deposits d WHERE d.chain = c.chain AND d.status = 'quarantined') AS quarantined,
+        (SELECT count(*) FROM chain_transactions t WHERE t.chain = c.chain
+          AND t.status = 'open') AS open,
+        (SELECT count(*) FROM deposits d WHERE d.chain = c.chain
+          AND d.status = 'confirming') AS confirming,
+        (SELECT count(*) FROM deposits d WHERE d.chain = c.chain
+          AND d.status = 'quarantined') AS quarantined,
         (SELECT count(*) FROM sweepable u WHERE u.chain = c.chain) AS sweepable
       FROM chain_cursors c LEFT JOIN payer_leases p ON p.chain = c.chain
       WHERE ${chain ?? null} IS NULL OR c.chain = ${chain ?? null} ORDER BY c.chain`,
   );
   const alerts = await all<{ kind: string; subject: string; detail: string; at: number }>(
     db,
-    sql`SELECT kind, subject, detail, at FROM alerts WHERE resolved_at IS NULL ORDER BY alert_id DESC LIMIT ${MAX_LISTED}`,
+    sql`SELECT kind, subject, detail, at FROM alerts WHERE resolved_at IS NULL
+      ORDER BY alert_id DESC LIMIT ${MAX_LISTED}`,
   );
   return {
     chains: rows.map((row) => ({
       chain: row.chain,
+      witnesses: witnessesOf(
+        settings.CHAINS.find((candidate) => candidate.chain === row.chain) ?? { rpc_urls: [] },
+      ),
       confirmed_block: row.confirmed_number,
       scanned_block: row.scanned_number,
       head_block: row.head_number,

@@ -1,7 +1,7 @@
 /** Routes without a credential: the time, the health check and the configuration. */
 import { z } from "@hono/zod-openapi";
 import { VENUES } from "../platform/venues.ts";
-import { defaultChain, type Config } from "../platform/config.ts";
+import { defaultChain, type Config, witnessesOf } from "../platform/config.ts";
 import { unavailable } from "../platform/problem.ts";
 import { route } from "./define-route.ts";
 import { described } from "./fields.ts";
@@ -51,6 +51,7 @@ const ChainSchema = z.object({
     z.int(),
     "Blocks before a deposit is credited, its own included",
   ),
+  witnesses: described(z.int(), "RPC endpoints that must agree before money moves: 1 or 2"),
   default: described(z.boolean(), "Whether requests without `chain` use this chain"),
 });
 
@@ -113,6 +114,7 @@ function describeConfig(
       usdc: chain.usdc,
       vault: chain.vault,
       required_confirmations: chain.confirmations,
+      witnesses: witnessesOf(chain),
       default: chain.chain === defaultName,
     })),
     venues: settings.VENUES.map((venue) => ({

@@ -10,7 +10,8 @@ import { OperatorRejection } from "./operator-rejection.ts";
 
 export async function status(context: OperatorContext): Promise<unknown> {
   const [chain] = context.words;
-  return chainStatus(context.env.DB, chain === undefined ? undefined : knownChain(context, chain));
+  const name = chain === undefined ? undefined : knownChain(context, chain);
+  return chainStatus(context.env.DB, context.settings, name);
 }
 
 /** Lets the watcher and the payer continue after a halt and its review. */

@@ -163,6 +163,11 @@ export function defaultChain(settings: Config): ChainConfig {
   return chain;
 }
 
+/** How many endpoints must agree before money moves on the chain: two, where two are configured. */
+export function witnessesOf(chain: { readonly rpc_urls: readonly string[] }): 1 | 2 {
+  return chain.rpc_urls.length >= 2 ? 2 : 1;
+}
+
 export function venueConfig(settings: Config, venue: string): VenueConfig {
   const found = settings.VENUES.find((candidate) => candidate.venue_id === venue);
   if (found === undefined)

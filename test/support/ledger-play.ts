@@ -135,6 +135,7 @@ export async function outcome(of: Queued, kind: "Paid" | "Failed"): Promise<void
   const where = {
     transactionHash: randomHex(32),
     ordinal: 0,
+    logIndex: 0,
     blockNumber: 1,
     blockHash: randomHex(32),
     batchNo: 1,

@@ -88,6 +88,8 @@ export type ServiceConfig = {
     usdc: string;
     vault: string;
     required_confirmations: number;
+    /** RPC endpoints that must agree before money moves: 1 or 2. */
+    witnesses: number;
     default: boolean;
   }[];
   venues: {

@@ -10,25 +10,22 @@ import {
   requeueSkipped,
   settlePaid,
 } from "./settle-withdrawal.ts";
-import {
-  type Cursor,
-  deleteBlocks,
-  movedBy,
-  moveConfirmed,
-  readBlocks,
-} from "../../chain/cursor.ts";
+import { type Cursor, deleteBlocks, movedBy, moveConfirmed } from "../../chain/cursor.ts";
 import type { Swept, SweepFailed } from "../../chain/decode-logs.ts";
-import { askAny, type Endpoint, NodeDisagrees, readHeader } from "../../chain/rpc.ts";
-import { type Range, type Scan, scanRange, watchedContracts } from "../../chain/scan.ts";
+import { alertRow } from "../../chain/alert.ts";
+import { type Endpoint, NodeDisagrees, readHeader } from "../../chain/rpc.ts";
+import type { Range, Scan } from "../../chain/scan.ts";
 import { assetOf } from "../../chain/token.ts";
 import { type Group, newGroup } from "../../platform/commit.ts";
 import { all, type Sql, sql } from "../../platform/sql.ts";
 import { announceDeposits, announceWithdrawals } from "../announce.ts";
 import { creditConfirmed, depositsDue } from "./credit-deposit.ts";
-import { recordDeposits, type SeenTransfer, transfersToUs } from "./detect-deposits.ts";
+import { recordDeposits, type SeenTransfer } from "./detect-deposits.ts";
+import { readConfirmed } from "./read-confirmed.ts";
 import { failUnpayable } from "./fail-withdrawal.ts";
 import { orphanUnseen } from "./orphan-deposit.ts";
 import { type WatcherContext, commitMove } from "./commit-move.ts";
+import { witnessesOf } from "../../platform/config.ts";
 
 /** Wait before a failed sweep of an address is repeated. */
 const SWEEP_FAILED_WAIT_MS = 3_600_000;
@@ -46,12 +43,9 @@ export async function confirmBlocks(
     from: cursor.confirmed.number + 1,
     to: Math.min(target, cursor.confirmed.number + chain.scan_range),
   };
-  const expected = await readExpected(context, range);
-  const { scan, ours } = await askAny(
-    chain,
-    (endpoint) => rereadRange(endpoint, context, cursor, range, expected),
-    1,
-  );
+  const { value, endpoint } = await readConfirmed(context, range, cursor.confirmed);
+  const { scan, ours } = value;
+  const phantoms = await findPhantoms(context, range, ours, endpoint);
   const outcomes = scan.vaultEvents.length > 0;
   if (outcomes) await context.failpoint?.("mined");
   const group = newGroup();
@@ -61,6 +55,7 @@ export async function confirmBlocks(
     deleteBlocks(chain.chain, range.to, when),
     ...recordDeposits(group, chain, ours, { confirmed: true, when }),
     orphanUnseen(group, { chain: chain.chain, above: 0, upTo: range.to, when }),
+    ...(phantoms.length === 0 ? [] : [alertPhantoms(group, chain.chain, phantoms, when)]),
     ...creditConfirmed(group, settings, chain.chain, when),
     ...(outcomes ? applyVaultEvents(context, group, scan, when) : []),
     ...(scan.sweeps.length === 0 ? [] : [deleteSwept(context, scan.sweeps, when)]),
@@ -80,60 +75,80 @@ export async function confirmBlocks(
   return moved;
 }
 
-type ExpectedRange = {
-  readonly blockHash: string | null;
-  readonly deposits: readonly {
-    tx: string;
-    token: string;
-    ordinal: number;
-    position: number;
-    block: number;
-    hash: string;
-  }[];
+type Seen = {
+  readonly tx: string;
+  readonly token: string;
+  readonly ordinal: number;
+  readonly position: number;
+  readonly block: number;
+  readonly hash: string;
 };
 
-/** Reads what the first reading found. The second may differ only where the chain has changed. */
-async function readExpected({ db, chain }: WatcherContext, range: Range): Promise<ExpectedRange> {
-  const blocks = await readBlocks(db, chain.chain, range.to - 1);
-  const deposits = await all<ExpectedRange["deposits"][number]>(
+/**
+ * * Deposits that were detected in blocks which are still in the chain, but whose logs no endpoint
+ *   shows any more: the
+ * endpoint that showed them made them up. They are orphaned like those that a reorg takes away,
+ * with an alert.
+ *
+ * A single endpoint may also have forgotten the log for a moment, so there the transaction's
+ * receipt decides.
+ */
+async function findPhantoms(
+  { db, chain }: WatcherContext,
+  range: Range,
+  ours: readonly SeenTransfer[],
+  endpoint: Endpoint,
+): Promise<readonly Seen[]> {
+  const detected = await all<Seen>(
     db,
     sql`SELECT lower(hex(transaction_hash)) AS tx, lower(hex(token)) AS token, ordinal, position,
         block_number AS block, lower(hex(block_hash)) AS hash
-      FROM deposits
-      WHERE chain = ${chain.chain} AND status = 'confirming' AND confirmed_group IS NULL
+      FROM deposits WHERE chain = ${chain.chain} AND status = 'confirming'
+        AND confirmed_group IS NULL
         AND block_number BETWEEN ${range.from} AND ${range.to}`,
   );
-  return { blockHash: blocks.find((block) => block.number === range.to)?.hash ?? null, deposits };
+  const missing = detected.filter((deposit) => !ours.some((one) => isSame(one, deposit)));
+  const phantoms: Seen[] = [];
+  for (const deposit of missing) {
+    const { hash } = await readHeader(endpoint, deposit.block);
+    if (hash !== `0x${deposit.hash}`) continue;
+    if (witnessesOf(chain) === 1 && (await isInReceipt(endpoint, deposit)))
+      throw new NodeDisagrees(`the logs of block ${deposit.block} lack a transfer of its receipts`);
+    phantoms.push(deposit);
+  }
+  return phantoms;
 }
 
-async function rereadRange(
-  endpoint: Endpoint,
-  context: WatcherContext,
-  cursor: Cursor,
-  range: Range,
-  expected: ExpectedRange,
-): Promise<{ scan: Scan; ours: SeenTransfer[] }> {
-  const { db, settings, chain } = context;
-  const scan = await scanRange(endpoint, range, watchedContracts(settings, chain));
-  if (scan.first.parentHash !== cursor.confirmed.hash)
-    throw new NodeDisagrees(`block ${range.from} is not a child of the confirmed block`);
-  if (expected.blockHash !== null && expected.blockHash !== scan.last.hash)
-    throw new NodeDisagrees(`block ${range.to} has another hash than when it was scanned`);
-  const ours = await transfersToUs(db, settings, chain, scan.transfers);
-  for (const deposit of expected.deposits) {
-    const found = ours.some(
-      (one) =>
-        one.tx === deposit.tx &&
-        one.token === deposit.token &&
-        one.ordinal === deposit.ordinal &&
-        one.position === deposit.position,
-    );
-    if (found) continue;
-    const block = await readHeader(endpoint, deposit.block);
-    if (block.hash === `0x${deposit.hash}`)
-      throw new NodeDisagrees(`the logs of block ${deposit.block} lack a transfer seen before`);
-  }
-  return { scan, ours };
+function isSame(one: SeenTransfer, other: Seen): boolean {
+  return (
+    one.tx === other.tx &&
+    one.token === other.token &&
+    one.ordinal === other.ordinal &&
+    one.position === other.position
+  );
+}
+
+async function isInReceipt({ client }: Endpoint, deposit: Seen): Promise<boolean> {
+  const receipt = await client.request({
+    method: "eth_getTransactionReceipt",
+    params: [`0x${deposit.tx}`],
+  });
+  return (
+    receipt !== null &&
+    receipt.blockHash === `0x${deposit.hash}` &&
+    receipt.logs.some((log) => log.address.toLowerCase() === `0x${deposit.token}`)
+  );
+}
+
+function alertPhantoms(group: Group, chain: string, phantoms: readonly Seen[], when: Sql): Sql {
+  const [{ tx, block } = { tx: "", block: 0 }] = phantoms;
+  return alertRow({
+    kind: "deposit_phantom",
+    subject: chain,
+    detail: `${phantoms.length} deposits were detected and are in no endpoint's logs, first 0x${tx} in block ${block}: operator deposits list --status orphaned.`,
+    at: group.at,
+    when,
+  });
 }
 
 function applyVaultEvents({ chain }: WatcherContext, group: Group, scan: Scan, when: Sql): Sql[] {
@@ -147,7 +162,12 @@ function applyVaultEvents({ chain }: WatcherContext, group: Group, scan: Scan, w
   ];
 }
 
-/** Deletes the sweepable rows of addresses that were swept at or after their last deposit. */
+/**
+ * * An address that was swept after the block of its last deposit holds nothing of it any more. In
+ *   the same block the deposit
+ * may have come after the sweep, so the row stays; a sweep that finds nothing there removes it
+ * (pay-next-batch.ts).
+ */
 function deleteSwept(
   { settings, chain }: WatcherContext,
   sweeps: readonly Swept[],
@@ -161,10 +181,10 @@ function deleteSwept(
       ? []
       : [{ asset, address: swept.account.slice(2), block: swept.blockNumber }];
   });
-  return sql`DELETE FROM sweepable WHERE chain = ${chain.chain} AND ${when} AND EXISTS (
-    SELECT 1 FROM json_each(${JSON.stringify(rows)}) j
+  return sql`DELETE FROM sweepable WHERE chain = ${chain.chain} AND ${when} AND EXISTS (SELECT 1
+    FROM json_each(${JSON.stringify(rows)}) j
     WHERE sweepable.asset = j.value ->> 'asset' AND sweepable.address = unhex(j.value ->> 'address')
-      AND sweepable.block_number <= j.value ->> 'block')`;
+      AND sweepable.block_number < j.value ->> 'block')`;
 }
 
 /**

@@ -9,14 +9,14 @@
  */
 import { auditRow } from "../../auth/audit.ts";
 import { readCursor } from "../../chain/cursor.ts";
-import { askAny, type Endpoint, NodeDisagrees, readHeader } from "../../chain/rpc.ts";
-import { type Range, scanRange, watchedContracts } from "../../chain/scan.ts";
+import { askAny, readHeader } from "../../chain/rpc.ts";
 import { commitOrThrow, newGroup } from "../../platform/commit.ts";
 import { all, readUuid, sql, uuid } from "../../platform/sql.ts";
 import { announceDeposits } from "../announce.ts";
 import { creditConfirmed } from "./credit-deposit.ts";
-import { recordDeposits, transfersToUs } from "./detect-deposits.ts";
+import { recordDeposits } from "./detect-deposits.ts";
 import { type WatcherContext, commitMove } from "./commit-move.ts";
+import { readConfirmed } from "./read-confirmed.ts";
 
 /** The recovery record of a deposit address. Hex without `0x`, lower case. */
 export type AddressRecord = {
@@ -132,10 +132,8 @@ export async function rescanFrom(context: WatcherContext, block: number): Promis
     from: block + 1,
     to: Math.min(cursor.confirmed.number, block + chain.scan_range),
   };
-  const scan = await askAny(chain, (endpoint) =>
-    scanConfirmed(endpoint, context, range, cursor.confirmed),
-  );
-  const found = await transfersToUs(db, settings, chain, scan.transfers);
+  const { value } = await readConfirmed(context, range, cursor.confirmed);
+  const found = value.ours;
   if (found.length > 0) {
     const group = newGroup();
     const when = sql`EXISTS (SELECT 1 FROM chain_cursors
@@ -150,21 +148,7 @@ export async function rescanFrom(context: WatcherContext, block: number): Promis
   return range.to >= cursor.confirmed.number ? null : range.to;
 }
 
-/** Scans a range. Throws unless the endpoint has our confirmed block, so that the forks match. */
-async function scanConfirmed(
-  endpoint: Endpoint,
-  { settings, chain }: WatcherContext,
-  range: Range,
-  confirmed: { number: number; hash: string },
-) {
-  const scan = await scanRange(endpoint, range, watchedContracts(settings, chain));
-  const anchor = await readHeader(endpoint, confirmed.number);
-  if (anchor.hash !== confirmed.hash)
-    throw new NodeDisagrees(`block ${confirmed.number} has another hash than when confirmed`);
-  return scan;
-}
-
-/** Reads the restored users who have not received their account yet. */
+/** Accounts that were written again so and wait for their owners. */
 export async function readLostUsers(db: D1Database, chain: string): Promise<LostUser[]> {
   const rows = await all<{ user_id: string; address: string }>(
     db,

@@ -1,6 +1,7 @@
 /** Carries out the operator's `chain resume` after the review of a halt. */
 import { readCursor } from "../../chain/cursor.ts";
-import { askAny, readHead, readHeader } from "../../chain/rpc.ts";
+import { type Endpoint, readHead, readHeader } from "../../chain/rpc.ts";
+import { askAgreed } from "../../chain/witnesses.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, blob, sql } from "../../platform/sql.ts";
 import type { WatcherContext } from "./commit-move.ts";
@@ -17,18 +18,20 @@ export async function resumeChain({ db, chain }: WatcherContext): Promise<void> 
   );
   const cursor = await readCursor(db, chain.chain);
   if (command === undefined || cursor === undefined) return;
-  const anchor = await askAny(chain, async (endpoint) => {
-    const head = await readHead(endpoint, cursor.confirmed.number);
-    return { head: head.number, confirmed: await readHeader(endpoint, cursor.confirmed.number) };
+  const readAnchor = async (endpoint: Endpoint) => ({
+    head: (await readHead(endpoint, cursor.confirmed.number)).number,
+    confirmed: await readHeader(endpoint, cursor.confirmed.number),
   });
+  const { value: anchor } = await askAgreed(chain, readAnchor, ({ confirmed }) => confirmed.hash);
   const group = newGroup();
   await commit(db, group, [
     sql`UPDATE chain_cursors SET halted_at = NULL, halt_reason = NULL,
-        confirmed_hash = ${blob(anchor.confirmed.hash)},
-        scanned_number = confirmed_number, scanned_hash = ${blob(anchor.confirmed.hash)},
-        head_number = ${anchor.head}, moved_group = ${group.seq}, moved_at = ${group.at}
+      confirmed_hash = ${blob(anchor.confirmed.hash)}, scanned_number = confirmed_number,
+        scanned_hash = ${blob(anchor.confirmed.hash)}, head_number = ${anchor.head}, moved_group = ${group.seq}, moved_at = ${group.at}
       WHERE chain = ${chain.chain} AND halted_at IS NOT NULL
         AND confirmed_number = ${cursor.confirmed.number}`,
+    // Also when the chain was not halted: the head may have been read from a node that made it up.
+    sql`UPDATE chain_cursors SET head_number = ${anchor.head} WHERE chain = ${chain.chain}`,
     sql`DELETE FROM chain_blocks WHERE chain = ${chain.chain}`,
     sql`UPDATE alerts SET resolved_at = ${group.at}
       WHERE kind = 'chain_halted' AND subject = ${chain.chain} AND resolved_at IS NULL`,

@@ -16,9 +16,15 @@ import {
   readBlocks,
   readCursor,
 } from "../../chain/cursor.ts";
-import { followHead, type HeadReading } from "../../chain/follow-head.ts";
-import { askAny, readHeader } from "../../chain/rpc.ts";
+import {
+  followHead,
+  type HeadReading,
+  type Heights,
+  readHeights,
+} from "../../chain/follow-head.ts";
+import { type Endpoint, readHeader } from "../../chain/rpc.ts";
 import { watchedContracts } from "../../chain/scan.ts";
+import { askAgreed } from "../../chain/witnesses.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, sql } from "../../platform/sql.ts";
 import { announceDeposits } from "../announce.ts";
@@ -27,10 +33,13 @@ import { confirmBlocks } from "./confirm-blocks.ts";
 import { recordDeposits, transfersToUs } from "./detect-deposits.ts";
 import { orphanUnseen } from "./orphan-deposit.ts";
 import { resumeChain } from "./resume-chain.ts";
+import { witnessesOf } from "../../platform/config.ts";
 
 /** Limit of ranges confirmed in one round, so that catching up does not block the object. */
 const RANGES_PER_ROUND = 20;
-/** Blocks that `finalized` may be behind the head before an alert is raised. */
+/** How long a single endpoint may not fall behind the head that it showed. */
+const HEAD_REMEMBERED_MS = 60_000;
+/** How far `finalized` may lie behind the confirmations before somebody is told. */
 const FINALITY_LAG_BLOCKS = 256;
 
 export type WatchRound = { readonly status: "followed" | "halted"; readonly behind: boolean };
@@ -41,12 +50,14 @@ export async function watchChain(context: WatcherContext): Promise<WatchRound> {
   let cursor = (await readCursor(db, chain.chain)) ?? (await startChain(context));
   if (cursor.haltedAt !== null) return { status: "halted", behind: false };
 
+  const heights = await readHeights(chain);
   const known = {
     confirmed: cursor.confirmed,
-    headNumber: cursor.headNumber,
+    headNumber: witnessesOf(chain) === 2 ? heights.head : rememberedHead(cursor),
     blocks: await readBlocks(db, chain.chain, cursor.confirmed.number),
   };
-  const reading = await followHead(chain, known, watchedContracts(context.settings, chain));
+  const contracts = watchedContracts(context.settings, chain);
+  const reading = await followHead(chain, known, heights.target, contracts);
   if (reading.kind === "deep_reorg") {
     const { number, hash } = cursor.confirmed;
     await haltChain(
@@ -56,16 +67,16 @@ export async function watchChain(context: WatcherContext): Promise<WatchRound> {
     );
     return { status: "halted", behind: false };
   }
-  await alertFinalityLag(context, reading.target, reading.awaitsFinality);
-  cursor = await detectDeposits(context, cursor, reading);
+  await alertFinalityLag(context, heights);
+  cursor = await detectDeposits(context, cursor, reading, heights);
   for (
     let ranges = 0;
-    ranges < RANGES_PER_ROUND && cursor.confirmed.number < reading.target;
+    ranges < RANGES_PER_ROUND && cursor.confirmed.number < heights.target;
     ranges++
   ) {
-    cursor = await confirmBlocks(context, cursor, reading.target);
+    cursor = await confirmBlocks(context, cursor, heights.target);
   }
-  return { status: "followed", behind: cursor.confirmed.number < reading.target };
+  return { status: "followed", behind: cursor.confirmed.number < heights.target };
 }
 
 /** Stops crediting and paying on a chain until an operator resumes it. Records stay as they are. */
@@ -85,11 +96,12 @@ async function haltChain(
 
 async function startChain(context: WatcherContext): Promise<Cursor> {
   const { chain } = context;
-  const first = await askAny(chain, async (endpoint) => {
+  const readFirst = async (endpoint: Endpoint) => {
     if ((await endpoint.client.getChainId()) !== chain.chain_id)
       throw new Error(`the endpoint does not serve chain id ${chain.chain_id}`);
     return readHeader(endpoint, Math.max(chain.start_block - 1, 0));
-  });
+  };
+  const { value: first } = await askAgreed(chain, readFirst, ({ hash }) => hash);
   const group = newGroup();
   return commitMove(context, group, [insertCursor(group, chain.chain, first)]);
 }
@@ -98,23 +110,22 @@ async function detectDeposits(
   context: WatcherContext,
   cursor: Cursor,
   reading: Extract<HeadReading, { kind: "read" }>,
+  heights: Heights,
 ): Promise<Cursor> {
   const { db, settings, chain } = context;
+  // Of one endpoint only what was really read counts: it may name any head.
+  const headNumber = witnessesOf(chain) === 2 ? heights.head : reading.readUpTo;
   const top = reading.blocks.at(-1);
   const unchanged =
     top === undefined || (top.number === cursor.scanned.number && top.hash === cursor.scanned.hash);
-  if (
-    unchanged &&
-    reading.base >= cursor.scanned.number &&
-    reading.head.number <= cursor.headNumber
-  )
+  if (unchanged && reading.base >= cursor.scanned.number && headNumber === cursor.headNumber)
     return cursor;
   const seen = await transfersToUs(db, settings, chain, reading.transfers);
   const group = newGroup();
   const when = movedBy(group, chain.chain);
   const scanned = top ?? (reading.base < cursor.scanned.number ? cursor.confirmed : cursor.scanned);
   return commitMove(context, group, [
-    moveScanned(group, chain.chain, cursor, { scanned, headNumber: reading.head.number }),
+    moveScanned(group, chain.chain, cursor, { scanned, headNumber }),
     ...storeBlocks(chain.chain, reading.ancestor, reading.blocks, when),
     ...recordDeposits(group, chain, seen, { confirmed: false, when }),
     orphanUnseen(group, { chain: chain.chain, above: reading.base, upTo: null, when }),
@@ -122,27 +133,26 @@ async function detectDeposits(
   ]);
 }
 
-async function alertFinalityLag(
-  { db, chain }: WatcherContext,
-  target: number,
-  awaitsFinality: number | null,
-): Promise<void> {
-  if (awaitsFinality === null) return;
+async function alertFinalityLag({ db, chain }: WatcherContext, heights: Heights): Promise<void> {
+  if (heights.finalized === null) return;
+  const lag = heights.head - heights.finalized;
   const [open] = await all<{ n: number }>(
     db,
     sql`SELECT count(*) AS n FROM alerts
       WHERE kind = 'finality_stalled' AND subject = ${chain.chain} AND resolved_at IS NULL`,
   );
-  const cursor = await readCursor(db, chain.chain);
-  const lag = (cursor?.headNumber ?? target) - target;
   if (lag > FINALITY_LAG_BLOCKS && open?.n === 0) {
-    await raiseAlert(
-      db,
-      "finality_stalled",
-      chain.chain,
-      `crediting waits for finality: finalized is ${awaitsFinality}, ${lag} blocks behind the head`,
-    );
+    const detail = `finalized is at ${heights.finalized}, ${lag} blocks behind the head: crediting waits for it`;
+    await raiseAlert(db, "finality_stalled", chain.chain, detail);
   } else if (lag <= FINALITY_LAG_BLOCKS && open?.n !== 0) {
     await clearAlert(db, "finality_stalled", chain.chain);
   }
+}
+
+/**
+ * A single endpoint whose head falls behind one that it showed lags. After a minute its present
+ * head is taken.
+ */
+function rememberedHead({ headNumber, movedAt }: Cursor): number {
+  return Date.now() - movedAt < HEAD_REMEMBERED_MS ? headNumber : 0;
 }

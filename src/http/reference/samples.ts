@@ -99,4 +99,5 @@ export const SAMPLE = {
   venue_id: "venue_one",
   withdrawal_id: "0190a0b0-0000-7000-8000-000000000006",
   withdrawals_paused: false,
+  witnesses: 2,
 } as const;

@@ -1,0 +1,288 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { encodeEventTopics, type Hex, keccak256, pad, toHex } from "viem";
+import { USDC } from "../../src/assets/asset.ts";
+import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { watchChain } from "../../src/custody/watcher/watch-chain.ts";
+import { chainStatus, recordResume } from "../../src/custody/operator-commands.ts";
+import { readBalance } from "../../src/ledger/balance.ts";
+import { all, first, sql } from "../../src/platform/sql.ts";
+import { funded } from "./support/drive.ts";
+import { openStage, someone, type Stage } from "./support/stage.ts";
+import type { Depositor } from "./support/stage.ts";
+
+type RpcLog = { address: Hex; topics: Hex[]; data: Hex; [member: string]: unknown };
+type Range = { fromBlock: Hex; toBlock: Hex };
+type Change = (method: string, answer: unknown, params: unknown) => unknown;
+
+const TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+
+/** The watcher of the stage, with endpoints that change answers; the identity is an honest one. */
+async function watcherOver(
+  stage: Stage,
+  changes: readonly Change[],
+  ask?: Parameters<Stage["faultyEndpoint"]>[1],
+) {
+  const rpc_urls: string[] = [];
+  for (const change of changes) rpc_urls.push(await stage.faultyEndpoint(change, ask));
+  const chain = { ...stage.chain, rpc_urls };
+  const settings = { ...stage.settings, CHAINS: [chain] };
+  return { ...stage.watcher, chain, settings };
+}
+
+const honest: Change = (_, answer) => answer;
+
+/** Adds a transfer of a million to the user in one block. */
+function inventsIn(stage: Stage, block: number, user: Depositor): Change {
+  return async (method, answer, params) => {
+    if (method !== "eth_getLogs") return answer;
+    const [{ fromBlock, toBlock } = { fromBlock: "0x0", toBlock: "0x0" }] = params as Range[];
+    if (Number(fromBlock) > block || Number(toBlock) < block) return answer;
+    const real = (await stage.rpc("eth_getBlockByNumber", [toHex(block), false])) as { hash: Hex };
+    const invented = {
+      address: stage.usdc,
+      topics: [TRANSFER, pad(someone()), pad(user.address)],
+      data: pad(toHex(1_000_000n)),
+      blockNumber: toHex(block),
+      blockHash: real.hash,
+      transactionHash: keccak256("0x1234"),
+      transactionIndex: "0x0",
+      logIndex: "0x63",
+      removed: false,
+    };
+    return [...(answer as RpcLog[]), invented];
+  };
+}
+
+const omits: Change = (method, answer) => (method === "eth_getLogs" ? [] : answer);
+
+/** Mines up to a block, so that what an endpoint invents there can be confirmed. */
+async function mineTo(stage: Stage, block: number): Promise<void> {
+  const now = Number(await stage.client.getBlockNumber());
+  if (now < block) await stage.mine(block - now);
+}
+
+describe("a deposit that one endpoint of two invents", () => {
+  it.each([
+    ["first", 0],
+    ["second", 1],
+  ] as const)("is not credited when the liar is the %s", async (_, liar) => {
+    const stage = await openStage();
+    const user = await stage.user();
+    const changes = [honest, honest];
+    changes[liar] = inventsIn(stage, 12, user);
+    const watcher = await watcherOver(stage, changes);
+    await watchChain(watcher);
+    await mineTo(stage, 12);
+    await watchChain(watcher);
+    await stage.mine(3);
+
+    await expect(watchChain(watcher)).rejects.toThrow(/disagree/);
+
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 0n, pending: 0n });
+    expect(await stage.alerts()).toEqual(["nodes_disagree"]);
+    const [alert] = await all<{ detail: string }>(
+      env.DB,
+      sql`SELECT detail FROM alerts WHERE subject = ${stage.chain.chain} AND kind = 'nodes_disagree'`,
+    );
+    for (const url of watcher.chain.rpc_urls) expect(alert?.detail).toContain(new URL(url).host);
+  });
+});
+
+describe("one liar among three endpoints", () => {
+  it.each([0, 1, 2])("does not stop the others, wherever it stands (%i)", async (liar) => {
+    const stage = await openStage();
+    const [user, thief] = [await stage.user(), await stage.user()];
+    const changes = [honest, honest, honest];
+    changes[liar] = inventsIn(stage, 12, thief);
+    const watcher = await watcherOver(stage, changes);
+    await watchChain(watcher);
+    await stage.mintUsdc(user.address, 500n);
+    await mineTo(stage, 12);
+    await watchChain(watcher);
+    await stage.mine(3);
+    await watchChain(watcher);
+
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 500n });
+    expect(await readBalance(env.DB, thief.userId, USDC)).toMatchObject({ available: 0n });
+    expect((await stage.deposits(thief.userId)).map(({ status }) => status)).not.toContain(
+      "credited",
+    );
+  });
+
+  it("credits what the liar omits, and names the liar", async () => {
+    const stage = await openStage();
+    const user = await stage.user();
+    const watcher = await watcherOver(stage, [omits, honest, honest]);
+    await watchChain(watcher);
+    await stage.mintUsdc(user.address, 500n);
+    await stage.mine();
+    await watchChain(watcher);
+    await stage.mine(3);
+    await watchChain(watcher);
+
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 500n });
+    expect(await stage.alerts()).toEqual(["nodes_disagree"]);
+  });
+
+  it("credits while the liar claims an absurd head and finality", async () => {
+    const stage = await openStage({ chain: { finalized: true } });
+    const user = await stage.user();
+    const ahead: Change = (method, answer, params) => {
+      const [at] = params as [string];
+      if (method !== "eth_getBlockByNumber" || (at !== "latest" && at !== "finalized"))
+        return answer;
+      return { ...(answer as object), number: toHex(1_000_000) };
+    };
+    const watcher = await watcherOver(stage, [ahead, honest, honest]);
+    await watchChain(watcher);
+    await stage.mintUsdc(user.address, 500n);
+    await stage.mine(70);
+    for (let round = 0; round < 3; round++) await watchChain(watcher);
+
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 500n });
+    const row = await first<{ head: number }>(
+      env.DB,
+      sql`SELECT head_number AS head FROM chain_cursors WHERE chain = ${stage.chain.chain}`,
+    );
+    expect(row?.head).toBeLessThan(1_000);
+  });
+
+  it("goes on while the liar claims that the confirmed block is gone", async () => {
+    const stage = await openStage();
+    const user = await stage.user();
+    let lie = false;
+    const forked: Change = (method, answer) =>
+      lie && method === "eth_getBlockByNumber" && answer !== null
+        ? { ...(answer as object), hash: keccak256(toHex(JSON.stringify(answer))) }
+        : answer;
+    const watcher = await watcherOver(stage, [forked, honest, honest]);
+    await watchChain(watcher);
+    await stage.mine(5);
+    await watchChain(watcher);
+    lie = true;
+    await stage.mintUsdc(user.address, 500n);
+    await stage.mine(3);
+
+    expect(await watchChain(watcher)).toMatchObject({ status: "followed" });
+    await watchChain(watcher);
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 500n });
+  });
+});
+
+it("does not refund a paid withdrawal on one endpoint's word", async () => {
+  const stage = await openStage();
+  const user = await funded(stage);
+  const { id, paymentId } = await stage.withdraw(user.userId, USDC, 1_000n, someone());
+  const args = { id: paymentId, batchNo: 1n };
+  const [failed] = encodeEventTopics({ abi: vaultAbi, eventName: "Failed", args });
+  const [paid] = encodeEventTopics({ abi: vaultAbi, eventName: "Paid", args });
+  const refunds: Change = (method, answer) =>
+    method === "eth_getLogs"
+      ? (answer as RpcLog[]).map((log) =>
+          log.topics[0] === paid && failed !== undefined && failed !== null
+            ? { ...log, topics: [failed, ...log.topics.slice(1)], data: "0x" }
+            : log,
+        )
+      : answer;
+  const watcher = await watcherOver(stage, [honest, refunds]);
+  const payer = await stage.payer({ chain: watcher.chain, settings: watcher.settings });
+  for (let round = 0; round < 6; round++) {
+    await payer.round();
+    await stage.mine();
+    await watchChain(watcher).catch(() => {});
+  }
+  expect(await stage.paidCount(paymentId)).toBe(1);
+  expect(await stage.withdrawal(id)).toMatchObject({ status: "submitted" });
+  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 0n, pending: 1_000n });
+
+  // Both honest again: the payment settles.
+  const mended = await watcherOver(stage, [honest, honest]);
+  await watchChain(mended);
+  expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
+  expect(await stage.alerts()).not.toContain("nodes_disagree");
+});
+
+describe("a single endpoint", () => {
+  it("drops a transfer that it showed once and never again", async () => {
+    const stage = await openStage();
+    const [phantom, victim] = [await stage.user(), await stage.user()];
+    const invents = inventsIn(stage, 12, phantom);
+    let lie = true;
+    const watcher = await watcherOver(stage, [
+      (method, answer, params) => (lie ? invents(method, answer, params) : answer),
+    ]);
+    await watchChain(watcher);
+    await mineTo(stage, 12);
+    await watchChain(watcher);
+    expect(await stage.deposits(phantom.userId)).toMatchObject([{ status: "confirming" }]);
+    lie = false;
+    await stage.mintUsdc(victim.address, 500n);
+    await stage.mine(5);
+    await watchChain(watcher);
+
+    expect(await stage.deposits(phantom.userId)).toMatchObject([{ status: "orphaned" }]);
+    expect(await readBalance(env.DB, victim.userId, USDC)).toMatchObject({ available: 500n });
+    expect(await stage.alerts()).toEqual(["deposit_phantom"]);
+  });
+
+  it("recovers from an absurd head within a minute", async () => {
+    const stage = await openStage({ chain: { finalized: true } });
+    const user = await stage.user();
+    let lie = false;
+    const invented = (number: number) => keccak256(toHex(number));
+    const ahead: Change = async (method, answer, params) => {
+      if (!lie || method !== "eth_getBlockByNumber") return answer;
+      const real = Number(await stage.client.getBlockNumber());
+      const [at] = params as [string];
+      const number = at === "latest" ? 1_000_000 : at === "finalized" ? 0 : Number(at);
+      if (number <= real) return answer;
+      const block = (await stage.rpc("eth_getBlockByNumber", ["latest", false])) as {
+        hash: Hex;
+      };
+      const parentHash = number - 1 === real ? block.hash : invented(number - 1);
+      return { ...block, number: toHex(number), hash: invented(number), parentHash };
+    };
+    // A real node refuses logs of blocks that it does not have.
+    const watcher = await watcherOver(stage, [ahead], (call) =>
+      lie && call.method === "eth_getLogs"
+        ? { ...call, params: [{ fromBlock: "0x0", toBlock: "0x0" }] }
+        : call,
+    );
+    await watchChain(watcher);
+    lie = true;
+    await watchChain(watcher);
+    lie = false;
+    await stage.mintUsdc(user.address, 500n);
+    await stage.mine(70);
+    await expect(watchChain(watcher)).rejects.toThrow(/behind/);
+
+    await all(
+      env.DB,
+      sql`UPDATE chain_cursors SET moved_at = moved_at - 61000 WHERE chain = ${stage.chain.chain}`,
+    );
+    for (let round = 0; round < 3; round++) await watchChain(watcher);
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 500n });
+  });
+
+  it("forgets an absurd head when the operator resumes the chain", async () => {
+    const stage = await openStage();
+    await stage.watch();
+    await all(
+      env.DB,
+      sql`UPDATE chain_cursors SET head_number = 1000000 WHERE chain = ${stage.chain.chain}`,
+    );
+    await stage.mine();
+    await expect(stage.watch()).rejects.toThrow(/behind/);
+    await recordResume(env.DB, stage.chain.chain, "alice");
+
+    expect(await stage.watch()).toMatchObject({ status: "followed" });
+  });
+});
+
+it("chain status names the number of witnesses", async () => {
+  const stage = await openStage();
+  await stage.watch();
+  const status = await chainStatus(env.DB, stage.settings, stage.chain.chain);
+  expect(status["chains"]).toMatchObject([{ chain: stage.chain.chain, witnesses: 1 }]);
+});
