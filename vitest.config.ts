@@ -85,7 +85,16 @@ function inWorkerd(project: {
       isolate: false,
       deps: {
         optimizer: {
-          ssr: { enabled: true, include: ["viem", "drizzle-orm", "@hono/zod-openapi"] },
+          ssr: {
+            enabled: true,
+            include: [
+              "viem",
+              "drizzle-orm",
+              "drizzle-orm/d1",
+              "drizzle-orm/sqlite-core",
+              "@hono/zod-openapi",
+            ],
+          },
         },
       },
     },

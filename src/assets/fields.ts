@@ -98,7 +98,7 @@ export const address = textField(
 );
 
 export const venueField = described(oneOf(VENUES), "Venue of the asset");
-const SIDES = ["Bid", "Ask"] as const;
+export const SIDES = ["Bid", "Ask"] as const;
 export type Side = (typeof SIDES)[number];
 export const sideField = described(
   oneOf(SIDES),

@@ -1,12 +1,31 @@
+/** Tables of auth. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
-import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { bytes } from "../platform/columns.ts";
+import { customType, index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { Scope } from "../platform/actor.ts";
+import { hex, uuid } from "../platform/columns.ts";
+import { readScopes, writeScopes } from "./scope.ts";
+
+/** `read,trade`. A word that is no scope grants nothing. */
+const scopes = customType<{ data: readonly Scope[]; driverData: string }>({
+  dataType: () => "text",
+  toDriver: writeScopes,
+  fromDriver: readScopes,
+});
+
+/** A JSON array. A text that is no array allows no address, rather than every address. */
+const addresses = customType<{ data: readonly string[]; driverData: string }>({
+  dataType: () => "text",
+  toDriver: (list) => JSON.stringify(list),
+  fromDriver: (stored) => {
+    const list: unknown = JSON.parse(stored);
+    return Array.isArray(list) ? list.filter((item) => typeof item === "string") : [];
+  },
+});
 
 export const users = sqliteTable("users", {
-  userId: bytes("user_id").primaryKey(),
+  userId: uuid("user_id").primaryKey(),
   email: text("email").notNull().unique(),
   passwordHash: text("password_hash").notNull(),
-  /** Session tokens contain the epoch in which they were issued. Raising it ends all sessions. */
   sessionEpoch: integer("session_epoch").notNull(),
   frozenAt: integer("frozen_at"),
   createdAt: integer("created_at").notNull(),
@@ -15,15 +34,14 @@ export const users = sqliteTable("users", {
 export const apiKeys = sqliteTable(
   "api_keys",
   {
-    apiKeyId: bytes("api_key_id").primaryKey(),
-    userId: bytes("user_id").notNull(),
+    apiKeyId: uuid("api_key_id").primaryKey(),
+    userId: uuid("user_id").notNull(),
     label: text("label").notNull(),
-    scopes: text("scopes").notNull(),
+    scopes: scopes("scopes").notNull(),
     secretSealed: text("secret_sealed").notNull(),
     masterKeyId: text("master_key_id").notNull(),
-    allowedIps: text("allowed_ips"),
-    mintedBy: text("minted_by").notNull(),
-    /** An operator's key has no scopes before this instant. */
+    allowedIps: addresses("allowed_ips"),
+    mintedBy: text("minted_by", { enum: ["session", "operator"] }).notNull(),
     activeFrom: integer("active_from").notNull(),
     createdAt: integer("created_at").notNull(),
     expiresAt: integer("expires_at"),
@@ -36,15 +54,14 @@ export const apiKeys = sqliteTable(
 export const wsTickets = sqliteTable(
   "ws_tickets",
   {
-    ticketHash: bytes("ticket_hash").primaryKey(),
-    userId: bytes("user_id").notNull(),
-    apiKeyId: bytes("api_key_id"),
+    ticketHash: hex("ticket_hash").primaryKey(),
+    userId: uuid("user_id").notNull(),
+    apiKeyId: uuid("api_key_id"),
     sessionEpoch: integer("session_epoch"),
     sessionExpiresAt: integer("session_expires_at"),
-    scopes: text("scopes").notNull(),
+    scopes: scopes("scopes").notNull(),
     expiresAt: integer("expires_at").notNull(),
     usedAt: integer("used_at"),
-    /** The stream that the ticket opened. A revocation closes the key's sockets there. */
     stream: text("stream"),
   },
   (t) => [
@@ -58,15 +75,31 @@ export const wsTickets = sqliteTable(
   ],
 );
 
+export const loginAttempts = sqliteTable(
+  "login_attempts",
+  {
+    attemptId: uuid("attempt_id").primaryKey(),
+    emailHash: hex("email_hash").notNull(),
+    network: text("network").notNull(),
+    at: integer("at").notNull(),
+    succeeded: integer("succeeded", { mode: "boolean" }).notNull(),
+  },
+  (t) => [
+    index("login_attempts_email").on(t.emailHash, t.network, t.at),
+    index("login_attempts_network").on(t.network, t.at),
+    index("login_attempts_age").on(t.at),
+  ],
+);
+
 export const auditEvents = sqliteTable(
   "audit_events",
   {
     auditSeq: integer("audit_seq").primaryKey(),
-    auditEventId: bytes("audit_event_id").notNull().unique(),
+    auditEventId: uuid("audit_event_id").notNull().unique(),
     kind: text("kind").notNull(),
     actor: text("actor").notNull(),
-    userId: bytes("user_id"),
-    apiKeyId: bytes("api_key_id"),
+    userId: uuid("user_id"),
+    apiKeyId: uuid("api_key_id"),
     ip: text("ip"),
     subjectId: text("subject_id"),
     at: integer("at").notNull(),
@@ -79,26 +112,8 @@ export const auditEvents = sqliteTable(
   ],
 );
 
-/** The SHA-256 chain over audit_events, one link per row. Only audit-seal.ts writes it. */
 export const auditSeals = sqliteTable("audit_seals", {
   auditSeq: integer("audit_seq").primaryKey(),
-  hash: bytes("hash").notNull(),
+  hash: hex("hash").notNull(),
   sealedAt: integer("sealed_at").notNull(),
 });
-
-/** One row per attempt, written before the password is verified. The email is stored hashed. */
-export const loginAttempts = sqliteTable(
-  "login_attempts",
-  {
-    attemptId: bytes("attempt_id").primaryKey(),
-    emailHash: bytes("email_hash").notNull(),
-    network: text("network").notNull(),
-    at: integer("at").notNull(),
-    succeeded: integer("succeeded").notNull(),
-  },
-  (t) => [
-    index("login_attempts_email").on(t.emailHash, t.network, t.at),
-    index("login_attempts_network").on(t.network, t.at),
-    index("login_attempts_age").on(t.at),
-  ],
-);

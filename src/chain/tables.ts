@@ -1,3 +1,4 @@
+/** Tables of the chains. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
 import {
   check,
@@ -8,85 +9,79 @@ import {
   text,
   uniqueIndex,
 } from "drizzle-orm/sqlite-core";
-import { bytes } from "../platform/columns.ts";
+import { amount, decimal, hex, oneOf, uuid } from "../platform/columns.ts";
 
-/**
- * How far each chain has been read: to the head for detection, to the confirmed height for money.
- */
+const VAULT_EVENT_KINDS = ["Paid", "Failed", "Skipped", "Voided"] as const;
+const TRANSACTION_KINDS = ["pay", "sweep", "void", "cancel"] as const;
+const TRANSACTION_STATUSES = ["open", "done", "unused"] as const;
+const BATCH_PURPOSES = ["pay", "void"] as const;
+const COMMAND_KINDS = ["fail", "retry", "resume_chain", "resume_payer"] as const;
+
 export const chainCursors = sqliteTable("chain_cursors", {
   chain: text("chain").primaryKey(),
   confirmedNumber: integer("confirmed_number").notNull(),
-  confirmedHash: bytes("confirmed_hash").notNull(),
+  confirmedHash: hex("confirmed_hash").notNull(),
   scannedNumber: integer("scanned_number").notNull(),
-  scannedHash: bytes("scanned_hash").notNull(),
+  scannedHash: hex("scanned_hash").notNull(),
   headNumber: integer("head_number").notNull(),
-  /** The group that last moved the cursor. Other statements of a batch depend on this stamp. */
   movedGroup: integer("moved_group").notNull(),
   movedAt: integer("moved_at").notNull(),
   haltedAt: integer("halted_at"),
   haltReason: text("halt_reason"),
 });
 
-/**
- * Hashes of the blocks between the confirmed height and the head. They show where a reorg began.
- */
 export const chainBlocks = sqliteTable(
   "chain_blocks",
   {
     chain: text("chain").notNull(),
     number: integer("number").notNull(),
-    hash: bytes("hash").notNull(),
+    hash: hex("hash").notNull(),
   },
   (t) => [primaryKey({ columns: [t.chain, t.number] })],
 );
 
-/** Factories whose code and address computation have been verified on the chain. */
 export const chainFactories = sqliteTable(
   "chain_factories",
   {
     chain: text("chain").notNull(),
-    factory: bytes("factory").notNull(),
+    factory: hex("factory").notNull(),
     verifiedAt: integer("verified_at").notNull(),
   },
   (t) => [primaryKey({ columns: [t.chain, t.factory] })],
 );
 
-/** Events of the vault about payments, in blocks up to the confirmed height. */
 export const vaultEvents = sqliteTable(
   "vault_events",
   {
     chain: text("chain").notNull(),
-    transactionHash: bytes("transaction_hash").notNull(),
-    /** Ordinal among the vault's logs in the transaction. */
+    transactionHash: hex("transaction_hash").notNull(),
     ordinal: integer("ordinal").notNull(),
-    kind: text("kind").notNull(),
-    paymentId: bytes("payment_id").notNull(),
+    kind: text("kind", { enum: VAULT_EVENT_KINDS }).notNull(),
+    paymentId: hex("payment_id").notNull(),
     batchNo: integer("batch_no"),
     skipReason: integer("skip_reason"),
-    amount: text("amount"),
-    toAddress: bytes("to_address"),
+    amount: decimal("amount"),
+    toAddress: hex("to_address"),
     blockNumber: integer("block_number").notNull(),
-    blockHash: bytes("block_hash").notNull(),
+    blockHash: hex("block_hash").notNull(),
     recordedGroup: integer("recorded_group").notNull(),
   },
   (t) => [
     primaryKey({ columns: [t.chain, t.transactionHash, t.ordinal] }),
     index("vault_events_payment").on(t.paymentId),
     index("vault_events_recorded_group").on(t.recordedGroup),
-    check("vault_events_kind", sql`kind IN ('Paid', 'Failed', 'Skipped', 'Voided')`),
+    check("vault_events_kind", oneOf("kind", VAULT_EVENT_KINDS)),
   ],
 );
 
-/** Deposit addresses with credited funds. A sweep reads their balances on chain before it acts. */
 export const sweepable = sqliteTable(
   "sweepable",
   {
     chain: text("chain").notNull(),
     asset: text("asset").notNull(),
-    address: bytes("address").notNull(),
-    amount: integer("amount").notNull(),
+    address: hex("address").notNull(),
+    amount: amount("amount").notNull(),
     blockNumber: integer("block_number").notNull(),
-    /** Earliest next sweep, set after a sweep of this address failed. */
     notBefore: integer("not_before"),
   },
   (t) => [
@@ -95,37 +90,28 @@ export const sweepable = sqliteTable(
   ],
 );
 
-/**
- * The payer that may allocate nonces. A newer one replaces the token, which closes older guards.
- */
 export const payerLeases = sqliteTable("payer_leases", {
   chain: text("chain").primaryKey(),
-  token: bytes("token").notNull(),
+  token: uuid("token").notNull(),
   takenAt: integer("taken_at").notNull(),
   haltedAt: integer("halted_at"),
   haltReason: text("halt_reason"),
-  /** Set by a restore. Batch numbers below it were used by payments that the database has lost. */
   batchFloor: integer("batch_floor"),
 });
 
-/** One row per nonce of the operator account. Attempts with other fees belong to the same row. */
 export const chainTransactions = sqliteTable(
   "chain_transactions",
   {
-    transactionId: bytes("transaction_id").primaryKey(),
+    transactionId: uuid("transaction_id").primaryKey(),
     chain: text("chain").notNull(),
-    sender: bytes("sender").notNull(),
+    sender: hex("sender").notNull(),
     nonce: integer("nonce").notNull(),
-    kind: text("kind").notNull(),
+    kind: text("kind", { enum: TRANSACTION_KINDS }).notNull(),
     batchNo: integer("batch_no"),
-    toAddress: bytes("to_address").notNull(),
-    data: bytes("data").notNull(),
-    gasLimit: integer("gas_limit").notNull(),
-    /**
-     * `open` until the nonce is used at the confirmed height, then `done`. `unused` instead if the
-     * vault did not count the batch number.
-     */
-    status: text("status").notNull(),
+    toAddress: hex("to_address").notNull(),
+    data: hex("data").notNull(),
+    gasLimit: amount("gas_limit").notNull(),
+    status: text("status", { enum: TRANSACTION_STATUSES }).notNull(),
     madeGroup: integer("made_group").notNull(),
     madeAt: integer("made_at").notNull(),
     endedGroup: integer("ended_group"),
@@ -139,34 +125,32 @@ export const chainTransactions = sqliteTable(
       .on(t.chain, t.nonce)
       .where(sql`status = 'open'`),
     index("chain_transactions_made_group").on(t.madeGroup),
-    check("chain_transactions_status", sql`status IN ('open', 'done', 'unused')`),
-    check("chain_transactions_kind", sql`kind IN ('pay', 'sweep', 'void', 'cancel')`),
+    check("chain_transactions_status", oneOf("status", TRANSACTION_STATUSES)),
+    check("chain_transactions_kind", oneOf("kind", TRANSACTION_KINDS)),
   ],
 );
 
-/** Signed bytes, stored before they are sent. Attempts of one transaction differ only in fees. */
 export const transactionAttempts = sqliteTable(
   "transaction_attempts",
   {
-    transactionId: bytes("transaction_id").notNull(),
+    transactionId: uuid("transaction_id").notNull(),
     attempt: integer("attempt").notNull(),
-    hash: bytes("hash").notNull().unique(),
-    signed: bytes("signed").notNull(),
-    maxFee: integer("max_fee").notNull(),
-    priorityFee: integer("priority_fee").notNull(),
+    hash: hex("hash").notNull().unique(),
+    signed: hex("signed").notNull(),
+    maxFee: amount("max_fee").notNull(),
+    priorityFee: amount("priority_fee").notNull(),
     signedGroup: integer("signed_group").notNull(),
     signedAt: integer("signed_at").notNull(),
   },
   (t) => [primaryKey({ columns: [t.transactionId, t.attempt] })],
 );
 
-/** The withdrawals in a payment or void. A withdrawal is in at most one live payment. */
 export const batchMembers = sqliteTable(
   "batch_members",
   {
-    transactionId: bytes("transaction_id").notNull(),
-    withdrawalId: bytes("withdrawal_id").notNull(),
-    purpose: text("purpose").notNull(),
+    transactionId: uuid("transaction_id").notNull(),
+    withdrawalId: uuid("withdrawal_id").notNull(),
+    purpose: text("purpose", { enum: BATCH_PURPOSES }).notNull(),
     endedGroup: integer("ended_group"),
     outcome: text("outcome"),
   },
@@ -179,19 +163,17 @@ export const batchMembers = sqliteTable(
     index("batch_members_ended_group")
       .on(t.endedGroup)
       .where(sql`ended_group IS NOT NULL`),
-    check("batch_members_purpose", sql`purpose IN ('pay', 'void')`),
+    check("batch_members_purpose", oneOf("purpose", BATCH_PURPOSES)),
   ],
 );
 
-/** Commands of operators. Payer and watcher carry them out, so nobody updates records by hand. */
 export const chainCommands = sqliteTable(
   "chain_commands",
   {
     commandId: integer("command_id").primaryKey(),
     chain: text("chain").notNull(),
-    kind: text("kind").notNull(),
-    /** The withdrawal that `fail` and `retry` refer to. */
-    withdrawalId: bytes("withdrawal_id"),
+    kind: text("kind", { enum: COMMAND_KINDS }).notNull(),
+    withdrawalId: uuid("withdrawal_id"),
     actor: text("actor").notNull(),
     at: integer("at").notNull(),
     doneGroup: integer("done_group"),
@@ -204,6 +186,6 @@ export const chainCommands = sqliteTable(
     index("chain_commands_withdrawal")
       .on(t.withdrawalId)
       .where(sql`done_group IS NULL`),
-    check("chain_commands_kind", sql`kind IN ('fail', 'retry', 'resume_chain', 'resume_payer')`),
+    check("chain_commands_kind", oneOf("kind", COMMAND_KINDS)),
   ],
 );

@@ -1,3 +1,4 @@
+/** Tables of custody. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
 import {
   check,
@@ -8,16 +9,20 @@ import {
   uniqueIndex,
   primaryKey,
 } from "drizzle-orm/sqlite-core";
-import { bytes } from "../platform/columns.ts";
+import { amount, decimal, hex, oneOf, uuid } from "../platform/columns.ts";
+
+export const DEPOSIT_STATUSES = ["confirming", "credited", "orphaned", "quarantined"] as const;
+export const WITHDRAWAL_STATUSES = ["queued", "submitted", "settled", "failed"] as const;
+export const FAILURE_CODES = ["payment_reverted", "operator_failed"] as const;
 
 export const depositAddresses = sqliteTable(
   "deposit_addresses",
   {
     chain: text("chain").notNull(),
-    address: bytes("address").notNull(),
-    userId: bytes("user_id").notNull(),
+    address: hex("address").notNull(),
+    userId: uuid("user_id").notNull(),
     nonce: integer("nonce").notNull(),
-    salt: bytes("salt").notNull(),
+    salt: hex("salt").notNull(),
     createdAt: integer("created_at").notNull(),
   },
   (t) => [
@@ -26,27 +31,23 @@ export const depositAddresses = sqliteTable(
   ],
 );
 
-/** One row per observed transfer to a deposit address; `amount` is text, since a chain can carry any U256. */
 export const deposits = sqliteTable(
   "deposits",
   {
-    depositId: bytes("deposit_id").primaryKey(),
+    depositId: uuid("deposit_id").primaryKey(),
     chain: text("chain").notNull(),
-    transactionHash: bytes("transaction_hash").notNull(),
-    /** The contract that logged it. */
-    token: bytes("token").notNull(),
-    /** Ordinal among this contract's transfers in the transaction (a new venue must not shift it), and position within an ERC-1155 batch. */
+    transactionHash: hex("transaction_hash").notNull(),
+    token: hex("token").notNull(),
     ordinal: integer("ordinal").notNull(),
     position: integer("position").notNull(),
     blockNumber: integer("block_number").notNull(),
-    blockHash: bytes("block_hash").notNull(),
-    address: bytes("address").notNull(),
-    userId: bytes("user_id").notNull(),
+    blockHash: hex("block_hash").notNull(),
+    address: hex("address").notNull(),
+    userId: uuid("user_id").notNull(),
     asset: text("asset").notNull(),
-    amount: text("amount").notNull(),
+    amount: decimal("amount").notNull(),
     requiredConfirmations: integer("required_confirmations").notNull(),
-    status: text("status").notNull(),
-    /** The group that last found it in the chain; the one that found it again below the confirmations. */
+    status: text("status", { enum: DEPOSIT_STATUSES }).notNull(),
     seenGroup: integer("seen_group").notNull(),
     confirmedGroup: integer("confirmed_group"),
     detectedAt: integer("detected_at").notNull(),
@@ -73,34 +74,32 @@ export const deposits = sqliteTable(
     index("deposits_ended_group")
       .on(t.endedGroup)
       .where(sql`ended_group IS NOT NULL`),
-    check("deposits_status", sql`status IN ('confirming', 'credited', 'orphaned', 'quarantined')`),
+    check("deposits_status", oneOf("status", DEPOSIT_STATUSES)),
   ],
 );
 
 export const withdrawals = sqliteTable(
   "withdrawals",
   {
-    withdrawalId: bytes("withdrawal_id").primaryKey(),
-    jobId: bytes("job_id").notNull().unique(),
-    userId: bytes("user_id").notNull(),
+    withdrawalId: uuid("withdrawal_id").primaryKey(),
+    jobId: uuid("job_id").notNull().unique(),
+    userId: uuid("user_id").notNull(),
     clientWithdrawalId: text("client_withdrawal_id").notNull(),
-    /** keccak256(user, client_withdrawal_id): the once-only id that the vault enforces. */
-    paymentId: bytes("payment_id").notNull().unique(),
+    paymentId: hex("payment_id").notNull().unique(),
     chain: text("chain").notNull(),
     asset: text("asset").notNull(),
-    amount: integer("amount").notNull(),
-    toAddress: bytes("to_address").notNull(),
-    status: text("status").notNull(),
-    transactionHash: bytes("transaction_hash"),
-    failureCode: text("failure_code"),
+    amount: amount("amount").notNull(),
+    toAddress: hex("to_address").notNull(),
+    status: text("status", { enum: WITHDRAWAL_STATUSES }).notNull(),
+    transactionHash: hex("transaction_hash"),
+    failureCode: text("failure_code", { enum: FAILURE_CODES }),
     failureMessage: text("failure_message"),
     createdAt: integer("created_at").notNull(),
     updatedAt: integer("updated_at").notNull(),
-    /** The payer leaves it until then, after the vault skipped it. */
     notBefore: integer("not_before"),
     queuedGroup: integer("queued_group").notNull(),
     changedGroup: integer("changed_group").notNull(),
-    endedBy: bytes("ended_by"),
+    endedBy: uuid("ended_by"),
   },
   (t) => [
     uniqueIndex("withdrawals_client_id").on(t.userId, t.clientWithdrawalId),
@@ -116,7 +115,7 @@ export const withdrawals = sqliteTable(
     index("withdrawals_ended_by")
       .on(t.endedBy)
       .where(sql`ended_by IS NOT NULL`),
-    check("withdrawals_status", sql`status IN ('queued', 'submitted', 'settled', 'failed')`),
+    check("withdrawals_status", oneOf("status", WITHDRAWAL_STATUSES)),
     check("withdrawals_amount", sql`amount > 0`),
   ],
 );

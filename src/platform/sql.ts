@@ -106,12 +106,16 @@ export function jsonObject(columns: Columns): Expr {
 const MAX_PARAMS = 100;
 const MAX_STATEMENT_BYTES = 100_000;
 
-export function prepare(db: D1Database, statement: Sql): D1PreparedStatement {
-  if (statement.params.length > MAX_PARAMS)
-    throw new RangeError(`a statement binds ${statement.params.length} parameters`);
-  if (statement.text.length > MAX_STATEMENT_BYTES)
-    throw new RangeError(`a statement is ${statement.text.length} bytes long`);
-  return db.prepare(statement.text).bind(...statement.params);
+export function prepare(db: D1Database, { text, params }: Sql): D1PreparedStatement {
+  checkLimits(text, params);
+  return db.prepare(text).bind(...params);
+}
+
+export function checkLimits(text: string, params: readonly unknown[]): void {
+  if (params.length > MAX_PARAMS)
+    throw new RangeError(`a statement binds ${params.length} parameters`);
+  if (text.length > MAX_STATEMENT_BYTES)
+    throw new RangeError(`a statement is ${text.length} bytes long`);
 }
 
 export async function all<Row>(db: D1Database, statement: Sql): Promise<Row[]> {

@@ -1,25 +1,26 @@
+/** Tables of RFQ. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
 import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { bytes } from "../platform/columns.ts";
+import { SIDES } from "../assets/fields.ts";
+import { amount, decimal, oneOf, uuid } from "../platform/columns.ts";
 
-/**
- * Columns shared by every status machine: `*_by` is the operation that made the transition, `*_in` the commit group's number.
- * Amounts asked for are decimal text, since the wire carries any U256; amounts that move money are integers.
- */
+export const REQUEST_STATUSES = ["open", "matched", "cancelled", "expired"] as const;
+export const QUOTE_STATUSES = ["open", "accepted", "cancelled", "expired", "rejected"] as const;
+
 export const requests = sqliteTable(
   "requests",
   {
-    requestId: bytes("request_id").primaryKey(),
-    requesterId: bytes("requester_id").notNull(),
+    requestId: uuid("request_id").primaryKey(),
+    requesterId: uuid("requester_id").notNull(),
     asset: text("asset").notNull(),
-    amount: text("amount").notNull(),
-    side: text("side").notNull(),
-    disclosed: integer("disclosed").notNull(),
-    status: text("status").notNull(),
+    amount: decimal("amount").notNull(),
+    side: text("side", { enum: SIDES }).notNull(),
+    disclosed: integer("disclosed", { mode: "boolean" }).notNull(),
+    status: text("status", { enum: REQUEST_STATUSES }).notNull(),
     openedAt: integer("opened_at").notNull(),
     expiresAt: integer("expires_at").notNull(),
     openedGroup: integer("opened_group").notNull(),
-    endedBy: bytes("ended_by"),
+    endedBy: uuid("ended_by"),
     endedGroup: integer("ended_group"),
   },
   (t) => [
@@ -42,31 +43,31 @@ export const requests = sqliteTable(
     index("requests_ended_by")
       .on(t.endedBy)
       .where(sql`ended_by IS NOT NULL`),
-    check("requests_status", sql`status IN ('open', 'matched', 'cancelled', 'expired')`),
-    check("requests_side", sql`side IN ('Bid', 'Ask')`),
+    check("requests_status", oneOf("status", REQUEST_STATUSES)),
+    check("requests_side", oneOf("side", SIDES)),
   ],
 );
 
 export const quotes = sqliteTable(
   "quotes",
   {
-    quoteId: bytes("quote_id").primaryKey(),
-    requestId: bytes("request_id").notNull(),
-    makerId: bytes("maker_id").notNull(),
+    quoteId: uuid("quote_id").primaryKey(),
+    requestId: uuid("request_id").notNull(),
+    makerId: uuid("maker_id").notNull(),
     asset: text("asset").notNull(),
-    amount: text("amount").notNull(),
-    side: text("side").notNull(),
+    amount: decimal("amount").notNull(),
+    side: text("side", { enum: SIDES }).notNull(),
     price: integer("price").notNull(),
-    usdcAmount: integer("usdc_amount").notNull(),
-    takerFee: integer("taker_fee").notNull(),
-    makerFee: integer("maker_fee").notNull(),
+    usdcAmount: amount("usdc_amount").notNull(),
+    takerFee: amount("taker_fee").notNull(),
+    makerFee: amount("maker_fee").notNull(),
     reserveAsset: text("reserve_asset").notNull(),
-    reserve: integer("reserve").notNull(),
-    status: text("status").notNull(),
+    reserve: amount("reserve").notNull(),
+    status: text("status", { enum: QUOTE_STATUSES }).notNull(),
     openedAt: integer("opened_at").notNull(),
     expiresAt: integer("expires_at").notNull(),
     openedGroup: integer("opened_group").notNull(),
-    endedBy: bytes("ended_by"),
+    endedBy: uuid("ended_by"),
     endedGroup: integer("ended_group"),
   },
   (t) => [
@@ -90,7 +91,7 @@ export const quotes = sqliteTable(
     index("quotes_ended_by")
       .on(t.endedBy)
       .where(sql`ended_by IS NOT NULL`),
-    check("quotes_status", sql`status IN ('open', 'accepted', 'cancelled', 'expired', 'rejected')`),
+    check("quotes_status", oneOf("status", QUOTE_STATUSES)),
     check("quotes_price", sql`price BETWEEN 1 AND 1000000`),
     check("quotes_reserve", sql`reserve > 0`),
   ],
@@ -99,18 +100,18 @@ export const quotes = sqliteTable(
 export const matches = sqliteTable(
   "matches",
   {
-    matchId: bytes("match_id").primaryKey(),
-    requestId: bytes("request_id").notNull().unique(),
-    quoteId: bytes("quote_id").notNull().unique(),
-    requesterId: bytes("requester_id").notNull(),
-    makerId: bytes("maker_id").notNull(),
+    matchId: uuid("match_id").primaryKey(),
+    requestId: uuid("request_id").notNull().unique(),
+    quoteId: uuid("quote_id").notNull().unique(),
+    requesterId: uuid("requester_id").notNull(),
+    makerId: uuid("maker_id").notNull(),
     asset: text("asset").notNull(),
-    side: text("side").notNull(),
-    amount: integer("amount").notNull(),
+    side: text("side", { enum: SIDES }).notNull(),
+    amount: amount("amount").notNull(),
     price: integer("price").notNull(),
-    usdcAmount: integer("usdc_amount").notNull(),
-    takerFee: integer("taker_fee").notNull(),
-    makerFee: integer("maker_fee").notNull(),
+    usdcAmount: amount("usdc_amount").notNull(),
+    takerFee: amount("taker_fee").notNull(),
+    makerFee: amount("maker_fee").notNull(),
     at: integer("at").notNull(),
     matchedGroup: integer("matched_group").notNull(),
   },
@@ -121,11 +122,10 @@ export const matches = sqliteTable(
   ],
 );
 
-/** A client's own key for one command: its terms and its result, written in the batch of the effect. */
 export const idempotencyKeys = sqliteTable(
   "idempotency_keys",
   {
-    userId: bytes("user_id").notNull(),
+    userId: uuid("user_id").notNull(),
     route: text("route").notNull(),
     key: text("key").notNull(),
     terms: text("terms").notNull(),
@@ -138,7 +138,6 @@ export const idempotencyKeys = sqliteTable(
   ],
 );
 
-/** The cases a venue is closed for new business. */
 export const pausedVenues = sqliteTable("paused_venues", {
   venue: text("venue").primaryKey(),
   since: integer("since").notNull(),

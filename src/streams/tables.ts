@@ -1,7 +1,6 @@
+/** Tables of the streams. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-
-/** `book:<venue>:<asset_id>`, `venue:<venue>` or `account:<user_id>`; `pushed_seq` is the last number its object has sent. */
 export const streams = sqliteTable(
   "streams",
   {
@@ -9,7 +8,6 @@ export const streams = sqliteTable(
     name: text("name").notNull().unique(),
     lastSeq: integer("last_seq").notNull(),
     pushedSeq: integer("pushed_seq").notNull(),
-    /** The oldest number still kept. */
     firstSeq: integer("first_seq").notNull(),
   },
   (t) => [
@@ -19,7 +17,6 @@ export const streams = sqliteTable(
   ],
 );
 
-/** An event exists exactly when its change does: written in the same batch, numbered by the trigger on this table. */
 export const streamEvents = sqliteTable(
   "stream_events",
   {
@@ -36,7 +33,6 @@ export const streamEvents = sqliteTable(
   ],
 );
 
-/** Streams that some object has sockets for. A stream without a row here wakes nobody. */
 export const streamSubscribers = sqliteTable("stream_subscribers", {
   name: text("name").primaryKey(),
   since: integer("since").notNull(),

@@ -1,0 +1,62 @@
+/**
+ * Plain reads, written with drizzle's query builder over the tables of `src/<domain>/tables.ts`.
+ *
+ * Writes, guards and reads that need an index hint, a merge or a view are SQL (sql.ts), as is every
+ * statement of a commit group.
+ */
+import { type SQL, sql } from "drizzle-orm";
+import { drizzle, type DrizzleD1Database } from "drizzle-orm/d1";
+import { type Columns, checkLimits, type Sql } from "./sql.ts";
+
+type Reader = Pick<DrizzleD1Database, "select" | "selectDistinct">;
+
+const readers = new WeakMap<D1Database, Reader>();
+
+/** Runs one SELECT and returns its rows. */
+export async function read<Rows>(
+  db: D1Database,
+  query: (from: Reader) => PromiseLike<Rows>,
+): Promise<Rows> {
+  try {
+    return await query(readerOf(db));
+  } catch (error) {
+    throw errorOfD1(error);
+  }
+}
+
+/**
+ * The error that drizzle's `DrizzleQueryError` wraps. The wrapper's message lists the values of all
+ * parameters, which must not reach a log, and its cause is lost when it crosses to another object.
+ */
+function errorOfD1(error: unknown): unknown {
+  return error instanceof Error && "params" in error ? error.cause : error;
+}
+
+function readerOf(db: D1Database): Reader {
+  const known = readers.get(db);
+  if (known !== undefined) return known;
+  const reader = drizzle(db, { logger: { logQuery: checkLimits } });
+  readers.set(db, reader);
+  return reader;
+}
+
+/** A statement's part as part of a query of the builder. */
+export function fragment({ text, params }: Sql): SQL {
+  const [first = "", ...rest] = text.split("?");
+  if (rest.length !== params.length)
+    throw new Error(`a question mark that is no parameter: ${text}`);
+  return sql.join([
+    sql.raw(first),
+    ...rest.flatMap((part, index) => [sql`${params[index]}`, sql.raw(part)]),
+  ]);
+}
+
+/** Expressions as the selected fields of a query, so that a read and an event share their list. */
+export function fields<Row>(columns: Columns & Readonly<Record<keyof Row, Sql>>) {
+  const selected = Object.entries(columns).map(([name, column]) => [
+    name,
+    fragment(column).as(name),
+  ]);
+  // Safe cast: the row type names the columns. Their types are those of the list's own row type.
+  return Object.fromEntries(selected) as { readonly [Name in keyof Row]: SQL.Aliased<Row[Name]> };
+}
