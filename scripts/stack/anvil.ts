@@ -143,7 +143,7 @@ function findAnvil(): string {
   } catch {
     throw new Error(
       `anvil is missing: ${name} is not installed and no \`anvil\` is on the PATH.\n` +
-        "Run `npm install` without --omit=optional, or install Foundry: https://getfoundry.sh",
+        "Run `npm install` again. If npm has no such package, install Foundry: https://getfoundry.sh",
     );
   }
 }

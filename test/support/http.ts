@@ -78,7 +78,7 @@ export async function sendSigned(
   return send(target, { ...rest, headers: { ...signed, ...sent.headers } });
 }
 
-export type TestResponse = {
+type TestResponse = {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
