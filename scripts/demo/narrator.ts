@@ -1,7 +1,7 @@
 /** Tells the story while it happens: steps, calls, events, waiting; on a terminal with colours and a spinner. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { NoAnswer, Problem } from "../../packages/client/src/index.ts";
-import { PortTaken } from "../stack/ports.ts";
+import { SetupError } from "../stack/setup-error.ts";
 
 export type StepResult = { number: number; title: string; ms: number; facts: string[] };
 
@@ -128,12 +128,15 @@ export class Narrator {
     const cause = error instanceof StepFailed ? error.cause : error;
     this.line();
     this.line(this.#red(error instanceof Error ? error.message : String(error)));
-    if (cause !== error) this.line(`   ${cause instanceof Error ? cause.message : String(cause)}`);
+    if (cause !== error) {
+      const message = cause instanceof Error ? cause.message : String(cause);
+      this.line(`   ${message.replaceAll("\n", "\n   ")}`);
+    }
     if (cause instanceof Problem) this.line(`   Response: ${JSON.stringify(cause.body)}`);
     else if (
       !(cause instanceof NoAnswer) &&
       !(cause instanceof Unmet) &&
-      !(cause instanceof PortTaken) &&
+      !(cause instanceof SetupError) &&
       cause instanceof Error &&
       cause.stack !== undefined
     ) {

@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "./ports.ts";
+import { SetupError } from "./setup-error.ts";
 import { killWithParent } from "./watchdog.ts";
 
 export type Anvil = {
@@ -141,7 +142,7 @@ function findAnvil(): string {
     execFileSync("anvil", ["--version"], { stdio: "ignore" });
     return "anvil";
   } catch {
-    throw new Error(
+    throw new SetupError(
       `anvil is missing: ${name} is not installed and no \`anvil\` is on the PATH.\n` +
         "Run `npm install` again. If npm has no such package, install Foundry: https://getfoundry.sh",
     );

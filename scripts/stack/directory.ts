@@ -1,6 +1,7 @@
 /** The directory of a stack, which belongs to one running stack at a time. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { SetupError } from "./setup-error.ts";
 
 /**
  * Programs find a running stack by these files. They are removed when it stops, because another
@@ -34,7 +35,7 @@ export function claimDirectory(dir: string, keep: boolean): { stop(): Promise<vo
   const pidFile = join(dir, "stack.pid");
   const owner = readPid(pidFile);
   if (owner !== null && owner !== process.pid && isAlive(owner)) {
-    throw new Error(
+    throw new SetupError(
       `A stack is already running in ${dir} (process ${owner}). ` +
         "Stop it, or choose another directory with --dir.",
     );
@@ -42,7 +43,7 @@ export function claimDirectory(dir: string, keep: boolean): { stop(): Promise<vo
   // The database would be ahead of the chain, and the service would halt as after a deep
   // reorganisation.
   if (keep && existsSync(join(dir, KEPT_FILE)) && !existsSync(join(dir, CHAIN_SAVED))) {
-    throw new Error(
+    throw new SetupError(
       `Nothing to keep in ${dir}, because the last stack was killed before it saved its chain. ` +
         "Start without --keep, which begins with an empty database.",
     );

@@ -1,15 +1,6 @@
 /** Ports on loopback. */
 import { createServer } from "node:net";
-
-export class PortTaken extends Error {
-  constructor(port: number, variable: string) {
-    super(
-      `Port ${port} is taken. ` +
-        `Free it, or choose another one with ${variable}, for example ${variable}=${port + 10}.`,
-    );
-    this.name = "PortTaken";
-  }
-}
+import { SetupError } from "./setup-error.ts";
 
 /** The port in the variable, or the fallback if it is not set. Throws if the value is no port. */
 export function portFrom(variable: string, fallback: number): number {
@@ -17,14 +8,18 @@ export function portFrom(variable: string, fallback: number): number {
   if (text === undefined || text === "") return fallback;
   const port = Number(text);
   if (!/^\d+$/.test(text) || port < 1 || port > 65_535) {
-    throw new Error(`${variable} is "${text}", which is not a port (1 to 65535).`);
+    throw new SetupError(`${variable} is "${text}", which is not a port (1 to 65535).`);
   }
   return port;
 }
 
-/** Throws PortTaken if this process cannot listen on the port. */
+/** Throws if this process cannot listen on the port. */
 export async function requireFreePort(port: number, variable: string): Promise<void> {
-  if ((await listenOnce(port)) === null) throw new PortTaken(port, variable);
+  if ((await listenOnce(port)) !== null) return;
+  const other = `${variable}=${port + 10}`;
+  throw new SetupError(
+    `Port ${port} is taken. Free it, or choose another one with ${variable}, for example ${other}.`,
+  );
 }
 
 export async function freePort(): Promise<number> {
