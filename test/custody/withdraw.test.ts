@@ -17,7 +17,7 @@ const DEFAULT_CHAIN = "local";
 /** A user with funds in an asset, and a key that may withdraw them. */
 async function withFunds(amount: bigint, changes: Record<string, string> = {}) {
   const { key: asset, ...assetOnWire } = newAsset();
-  const { userId } = await newUser(amount > 0n ? { [asset]: amount } : {});
+  const { userId } = await newUser({ [asset]: amount });
   const key = await newKey({ userId });
   const api = apiOf(key, changes);
   let next = 0;

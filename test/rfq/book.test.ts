@@ -1,187 +1,139 @@
-import { env } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
-import { readBalance } from "../../src/ledger/balance.ts";
-import { uuidv7 } from "../../src/platform/uuid.ts";
+import { expect, it } from "vitest";
 import {
-  accept,
-  codeOf,
+  command,
   matchOf,
-  newActor,
-  newBook,
+  openMarket,
   openRequest,
-  placedQuote,
-  quote,
-  send,
-} from "../support/rfq.ts";
+  outcomeOf,
+  placeQuote,
+  quotedMarket,
+  submit,
+} from "../support/market.ts";
+import { balances } from "../support/ledger.ts";
+import { awakeAndEvicted } from "../support/sockets.ts";
+import { newUser } from "../support/users.ts";
 
-describe("a trade", () => {
-  it("settles a Bid at once: USDC one way, the asset the other, losers released", async () => {
-    const book = newBook();
-    const taker = await newActor({ usdc: 1_000_000n });
-    const winner = await newActor({ [book]: 500n });
-    const loser = await newActor({ [book]: 500n });
-    const request = await openRequest(taker, book, { amount: 100n });
-    const good = await placedQuote(winner, request.request_id, 600_000);
-    await placedQuote(loser, request.request_id, 700_000);
-    expect(await readBalance(env.DB, winner.userId, book)).toEqual({
-      available: 400n,
-      pending: 100n,
+awakeAndEvicted("a trade", (maybeEvict) => {
+  it("settles a Bid: USDC one way, the asset the other, losing quotes released", async () => {
+    const { book, stream, requester, maker, request } = await openMarket({
+      requester: { usdc: 1_000_000n },
+      maker: { token: 500n },
+      amount: 100n,
     });
+    const loser = await newUser({ [book]: 500n });
+    const best = await placeQuote(maker, request.request_id, 600_000);
+    await placeQuote(loser, request.request_id, 700_000);
+    expect(await balances(maker.userId, book)).toEqual([400n, 100n]);
 
-    const match = matchOf(await accept(taker, good.quote_id));
+    await maybeEvict(stream);
+    const match = matchOf(await submit(command.accept(requester, best.quote_id)));
 
     expect(match).toMatchObject({ usdc_amount: "0x3c", role: "requester", price: 600_000 });
-    expect(await readBalance(env.DB, taker.userId, "usdc")).toEqual({
-      available: 999_940n,
-      pending: 0n,
-    });
-    expect(await readBalance(env.DB, taker.userId, book)).toEqual({ available: 100n, pending: 0n });
-    expect(await readBalance(env.DB, winner.userId, "usdc")).toEqual({
-      available: 60n,
-      pending: 0n,
-    });
-    expect(await readBalance(env.DB, winner.userId, book)).toEqual({
-      available: 400n,
-      pending: 0n,
-    });
-    expect(await readBalance(env.DB, loser.userId, book)).toEqual({ available: 500n, pending: 0n });
+    expect(await balances(requester.userId, "usdc")).toEqual([999_940n, 0n]);
+    expect(await balances(requester.userId, book)).toEqual([100n, 0n]);
+    expect(await balances(maker.userId, "usdc")).toEqual([60n, 0n]);
+    expect(await balances(maker.userId, book)).toEqual([400n, 0n]);
+    expect(await balances(loser.userId, book)).toEqual([500n, 0n]);
   });
 
-  it("settles an Ask with both fees, which go to the house", async () => {
-    const book = newBook("venue_two");
-    const taker = await newActor({ [book]: 1_000_000n });
-    const maker = await newActor({ usdc: 1_000_000n });
-    const request = await openRequest(taker, book, { amount: 1_000_000n, side: "Ask" });
-    const placed = await placedQuote(maker, request.request_id, 500_000);
-    expect(placed).toMatchObject({ usdc_amount: "0x7a120", fee: "0x9c4" });
-    expect(await readBalance(env.DB, maker.userId, "usdc")).toEqual({
-      available: 497_500n,
-      pending: 502_500n,
+  it("settles an Ask with both fees paid to the house", async () => {
+    const { book, stream, requester, maker, quote } = await quotedMarket({
+      venue: "venue_two",
+      requester: { token: 1_000_000n },
+      maker: { usdc: 1_000_000n },
+      amount: 1_000_000n,
+      side: "Ask",
     });
+    expect(quote).toMatchObject({ usdc_amount: "0x7a120", fee: "0x9c4" });
+    expect(await balances(maker.userId, "usdc")).toEqual([497_500n, 502_500n]);
 
-    expect(matchOf(await accept(taker, placed.quote_id)).fee).toBe("0x1388");
+    await maybeEvict(stream);
+    const match = matchOf(await submit(command.accept(requester, quote.quote_id)));
 
-    expect(await readBalance(env.DB, maker.userId, "usdc")).toEqual({
-      available: 497_500n,
-      pending: 0n,
-    });
-    expect(await readBalance(env.DB, taker.userId, "usdc")).toEqual({
-      available: 495_000n,
-      pending: 0n,
-    });
-    expect(await readBalance(env.DB, maker.userId, book)).toEqual({
-      available: 1_000_000n,
-      pending: 0n,
-    });
+    expect(match.fee).toBe("0x1388");
+    expect(await balances(maker.userId, "usdc")).toEqual([497_500n, 0n]);
+    expect(await balances(requester.userId, "usdc")).toEqual([495_000n, 0n]);
+    expect(await balances(maker.userId, book)).toEqual([1_000_000n, 0n]);
   });
 });
 
-describe("guards", () => {
-  it("two accepts of two quotes at once make one match, and the loser is told why", async () => {
-    const book = newBook();
-    const taker = await newActor({ usdc: 1_000n });
-    const maker = await newActor({ [book]: 1_000n });
-    const request = await openRequest(taker, book, { amount: 100n });
-    const first = await placedQuote(maker, request.request_id, 500_000);
-    const second = await placedQuote(maker, request.request_id, 600_000);
+awakeAndEvicted("an accept", (maybeEvict) => {
+  it("of two quotes at once makes one match and rejects the other", async () => {
+    const { book, stream, requester, maker, request, quote } = await quotedMarket({ amount: 100n });
+    const other = await placeQuote(maker, request.request_id, 600_000);
 
-    const answers = await Promise.all([
-      accept(taker, first.quote_id),
-      accept(taker, second.quote_id),
+    await maybeEvict(stream);
+    const results = await Promise.all([
+      submit(command.accept(requester, quote.quote_id)),
+      submit(command.accept(requester, other.quote_id)),
     ]);
 
-    expect(answers.map(codeOf).toSorted()).toEqual(["ok", "quote_not_open"]);
-    expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 900n, pending: 0n });
+    expect(results.map(outcomeOf).toSorted()).toEqual(["ok", "quote_not_open"]);
+    expect(await balances(maker.userId, book)).toEqual([900n, 0n]);
   });
 
-  it("an underfunded quote in a group does not hurt its neighbours, and quotes of one group see each other", async () => {
-    const book = newBook();
-    const taker = await newActor();
-    const rich = await newActor({ [book]: 1_000n });
-    const poor = await newActor({ [book]: 100n });
-    const requests = await Promise.all(
-      [60n, 60n, 30n].map((amount) => openRequest(taker, book, { amount })),
+  it("sent again returns the same match", async () => {
+    const { stream, requester, quote } = await quotedMarket();
+    const match = matchOf(await submit(command.accept(requester, quote.quote_id)));
+    await maybeEvict(stream);
+    expect(matchOf(await submit(command.accept(requester, quote.quote_id)))).toEqual(match);
+  });
+
+  it("is rejected unless the request is the caller's own", async () => {
+    const { stream, maker, quote } = await quotedMarket();
+    await maybeEvict(stream);
+    const result = await submit(command.accept(maker, quote.quote_id));
+    expect(outcomeOf(result)).toBe("not_request_owner");
+  });
+});
+
+awakeAndEvicted("a quote", (maybeEvict) => {
+  it("without funds does not affect the other quotes of its group", async () => {
+    const { book, stream, requester, maker, request } = await openMarket({ amount: 60n });
+    const requests = [
+      request,
+      await openRequest(requester, book, { amount: 60n }),
+      await openRequest(requester, book, { amount: 30n }),
+    ];
+    const poor = await newUser({ [book]: 100n });
+
+    await maybeEvict(stream);
+    const results = await Promise.all(
+      [poor, maker].flatMap((party) =>
+        requests.map(({ request_id }) => submit(command.placeQuote(party, request_id, 1))),
+      ),
     );
-    const ids = requests.map((request) => request.request_id);
 
-    const answers = await Promise.all([
-      ...ids.map((id) => quote(poor, id, 1)),
-      ...ids.map((id) => quote(rich, id, 1)),
-    ]);
-
-    expect(answers.map(codeOf)).toEqual(["ok", "insufficient_funds", "ok", "ok", "ok", "ok"]);
-    expect(await readBalance(env.DB, poor.userId, book)).toEqual({ available: 10n, pending: 90n });
+    // The third quote of the poor maker sees the reserve of the first, in the same group.
+    expect(results.map(outcomeOf)).toEqual(["ok", "insufficient_funds", "ok", "ok", "ok", "ok"]);
+    expect(await balances(poor.userId, book)).toEqual([10n, 90n]);
   });
 
-  it("the same accept again returns the same match", async () => {
-    const book = newBook();
-    const taker = await newActor({ usdc: 1_000n });
-    const maker = await newActor({ [book]: 1_000n });
-    const request = await openRequest(taker, book, { amount: 100n });
-    const placed = await placedQuote(maker, request.request_id, 500_000);
-    const once = matchOf(await accept(taker, placed.quote_id));
-    expect(matchOf(await accept(taker, placed.quote_id))).toEqual(once);
+  it("on the maker's own request is rejected", async () => {
+    const { stream, requester, request } = await openMarket();
+    await maybeEvict(stream);
+    const result = await submit(command.placeQuote(requester, request.request_id, 1));
+    expect(outcomeOf(result)).toBe("own_request");
   });
 
-  it("someone else's accept is refused, and so is a quote on one's own request", async () => {
-    const book = newBook();
-    const taker = await newActor({ usdc: 1_000n, [book]: 1_000n });
-    const maker = await newActor({ [book]: 1_000n });
-    const request = await openRequest(taker, book, { amount: 100n });
-    const placed = await placedQuote(maker, request.request_id, 500_000);
-    expect(codeOf(await accept(maker, placed.quote_id))).toBe("not_request_owner");
-    expect(codeOf(await quote(taker, request.request_id, 1))).toBe("own_request");
+  it("never fills once cancelled, however often it is cancelled", async () => {
+    const { book, stream, requester, maker, quote } = await quotedMarket();
+    await maybeEvict(stream);
+    const cancels = Array.from({ length: 3 }, () =>
+      submit(command.cancelQuote(maker, quote.quote_id)),
+    );
+    expect((await Promise.all(cancels)).map(outcomeOf)).toEqual(["ok", "ok", "ok"]);
+    await maybeEvict(stream);
+    const accepted = await submit(command.accept(requester, quote.quote_id));
+    expect(outcomeOf(accepted)).toBe("quote_not_open");
+    expect(await balances(maker.userId, book)).toEqual([1_000n, 0n]);
   });
 
-  it("a cancelled quote never fills, and cancelling it again is the same answer", async () => {
-    const book = newBook();
-    const taker = await newActor({ usdc: 1_000n });
-    const maker = await newActor({ [book]: 1_000n });
-    const request = await openRequest(taker, book, { amount: 100n });
-    const placed = await placedQuote(maker, request.request_id, 500_000);
-    const cancel = () =>
-      send({ op: "cancel_quote", actor: maker, operationId: uuidv7(), quoteId: placed.quote_id });
-    expect((await Promise.all([cancel(), cancel(), cancel()])).map(codeOf)).toEqual([
-      "ok",
-      "ok",
-      "ok",
-    ]);
-    expect(codeOf(await accept(taker, placed.quote_id))).toBe("quote_not_open");
-    expect(await readBalance(env.DB, maker.userId, book)).toEqual({
-      available: 1_000n,
-      pending: 0n,
-    });
-  });
-
-  it("cancelling a request rejects its quotes and gives their reserves back", async () => {
-    const book = newBook();
-    const taker = await newActor({ usdc: 1_000n });
-    const maker = await newActor({ [book]: 1_000n });
-    const request = await openRequest(taker, book, { amount: 100n });
-    await placedQuote(maker, request.request_id, 500_000);
-    const cancel = () =>
-      send({
-        op: "cancel_request",
-        actor: taker,
-        operationId: uuidv7(),
-        requestId: request.request_id,
-      });
-    expect(codeOf(await cancel())).toBe("ok");
-    expect(codeOf(await cancel())).toBe("ok");
-    expect(await readBalance(env.DB, maker.userId, book)).toEqual({
-      available: 1_000n,
-      pending: 0n,
-    });
-    expect(codeOf(await quote(maker, request.request_id, 1))).toBe("request_not_open");
-  });
-
-  it("an amount beyond any balance is never funded, exactly and without overflow", async () => {
-    const book = newBook();
-    const taker = await newActor();
-    const maker = await newActor({ [book]: 1_000n });
-    const request = await openRequest(taker, book, { amount: 2n ** 256n - 1n });
-    const answer = await quote(maker, request.request_id, 1_000_000);
-    expect(answer).toMatchObject({
+  it("larger than any balance is rejected with the exact amounts", async () => {
+    const { stream, maker, request } = await openMarket({ amount: 2n ** 256n - 1n });
+    await maybeEvict(stream);
+    const result = await submit(command.placeQuote(maker, request.request_id, 1_000_000));
+    expect(result).toMatchObject({
       ok: false,
       problem: {
         code: "insufficient_funds",
@@ -190,31 +142,34 @@ describe("guards", () => {
     });
   });
 
-  it("the same idempotency key gives one quote and two equal answers, also in one group; other terms are refused", async () => {
-    const book = newBook();
-    const taker = await newActor();
-    const maker = await newActor({ [book]: 1_000n });
-    const { request_id: requestId } = await openRequest(taker, book, { amount: 100n });
+  it("is placed once per idempotency key, also within one group", async () => {
+    const { book, stream, maker, request } = await openMarket({ amount: 100n });
     const place = (price: number) =>
-      send({
-        op: "place_quote",
-        actor: maker,
-        quoteId: uuidv7(),
-        requestId,
-        price,
-        expiresInSecs: 30,
+      submit({
+        ...command.placeQuote(maker, request.request_id, price),
         idempotency: { key: "k", terms: `${price}` },
       });
     const [one, two] = await Promise.all([place(5), place(5)]);
+    await maybeEvict(stream);
+    const three = await place(5);
     expect(one).toMatchObject({ ok: true, replayed: false });
-    expect(two).toMatchObject({ ok: true, replayed: true });
-    expect(one?.ok && two?.ok && "row" in one && "row" in two && one.row).toEqual(
-      two?.ok && "row" in two && two.row,
-    );
-    expect(codeOf(await place(6))).toBe("idempotency_key_reused");
-    expect(await readBalance(env.DB, maker.userId, book)).toEqual({
-      available: 900n,
-      pending: 100n,
-    });
+    expect(two).toEqual({ ...one, replayed: true });
+    expect(three).toEqual(two);
+    expect(outcomeOf(await place(6))).toBe("idempotency_key_reused");
+    expect(await balances(maker.userId, book)).toEqual([900n, 100n]);
+  });
+});
+
+awakeAndEvicted("a cancelled request", (maybeEvict) => {
+  it("rejects its quotes and releases their reserves", async () => {
+    const { book, stream, requester, maker, request } = await quotedMarket();
+    const cancel = () => submit(command.cancelRequest(requester, request.request_id));
+    await maybeEvict(stream);
+    expect(outcomeOf(await cancel())).toBe("ok");
+    await maybeEvict(stream);
+    expect(outcomeOf(await cancel())).toBe("ok");
+    expect(await balances(maker.userId, book)).toEqual([1_000n, 0n]);
+    const late = await submit(command.placeQuote(maker, request.request_id, 1));
+    expect(outcomeOf(late)).toBe("request_not_open");
   });
 });

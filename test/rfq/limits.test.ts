@@ -5,16 +5,10 @@ import { externalOwner, FEES_OWNER, openExternalAccounts, post } from "../../src
 import { commit, newGroup } from "../../src/platform/commit.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
-import { uuidv7 } from "../../src/platform/uuid.ts";
-import { acceptQuote } from "../../src/rfq/accept-quote.ts";
-import { commitOperations } from "../../src/rfq/book-group.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
-import { openRequest } from "../../src/rfq/open-request.ts";
-import type { Operation } from "../../src/rfq/operation.ts";
-import { placeQuote } from "../../src/rfq/place-quote.ts";
-import { fund, randomHex } from "../support/ledger.ts";
+import { fund, newAsset, randomHex } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
-import { newBook } from "../support/rfq.ts";
+import { command, commitCommand, operationOf } from "../support/market.ts";
 
 /** A database of its own: these tests fill the fees account, or the whole database, which others share. */
 const db = env.SPARE_DB;
@@ -25,32 +19,17 @@ const VENUE = "venue_two";
 
 beforeAll(() => applyD1Migrations(db, env.TEST_MIGRATIONS));
 
-async function apply(asset: string, operation: Operation) {
-  const group = await commitOperations(db, asset, [operation]);
-  if (!group.committed) throw new Error("the group was rolled back", { cause: group.cause });
-  return operation.result(group.effects) ?? (await operation.rejection(db));
-}
-
 /** An open Bid of a funded requester, with one quote of a funded maker at 1 USDC a token. */
 async function quotedBid(amount: bigint) {
-  const asset = newBook(VENUE);
+  const { key: book } = newAsset(VENUE);
   const requester = await newUser({ usdc: 2n * amount }, db);
-  const maker = await newUser({ [asset]: amount }, db);
-  const [requestId, quoteId] = [uuidv7(), uuidv7()];
-  const request = { asset, amount: amount.toString(), side: "Bid" } as const;
-  const opened = { requestId, ...request, disclosed: false, expiresInSecs: 300 };
-  await apply(
-    asset,
-    openRequest({ op: "open_request", actor: requester.actor, ...opened }, settings),
-  );
-  const quoted = { quoteId, requestId, price: 1_000_000, expiresInSecs: 300 };
-  await apply(
-    asset,
-    placeQuote({ op: "place_quote", actor: maker.actor, ...quoted }, request, settings),
-  );
-  const accept = () =>
-    apply(asset, acceptQuote({ op: "accept", actor: requester.actor, matchId: uuidv7(), quoteId }));
-  return { asset, requester, maker, requestId, accept };
+  const maker = await newUser({ [book]: amount }, db);
+  const opened = command.openRequest(requester, book, { amount });
+  const quoted = command.placeQuote(maker, opened.requestId, 1_000_000, 300);
+  await commitCommand(book, opened, db);
+  await commitCommand(book, quoted, db);
+  const accept = () => commitCommand(book, command.accept(requester, quoted.quoteId), db);
+  return { book, requester, maker, requestId: opened.requestId, accept };
 }
 
 /** The house account of fees takes the amount from a chain of its own. */
@@ -74,8 +53,8 @@ describe("an accept that a balance cannot hold", () => {
   });
 
   it("is rejected when the buyer's tokens would exceed 2^62", async () => {
-    const { asset, requester, accept } = await quotedBid(1_000n);
-    await fund(requester.userId, asset, LIMIT - 500n, { chain: "buyer-test", db });
+    const { book, requester, accept } = await quotedBid(1_000n);
+    await fund(requester.userId, book, LIMIT - 500n, { chain: "buyer-test", db });
 
     expect(await accept()).toMatchObject({ ok: false, problem: { code: "balance_limit" } });
   });
@@ -104,9 +83,9 @@ describe("a nearly full database", () => {
     (await first<{ n: number }>(db, sql`SELECT count(*) AS n FROM commit_groups`))?.n ?? 0;
 
   it("rejects a request and a quote with the reason, in one commit each", async () => {
-    const { asset, maker, requester, requestId } = await quotedBid(10n);
+    const { book, maker, requester, requestId } = await quotedBid(10n);
     const committer = new GroupCommitter(db, {
-      asset,
+      asset: book,
       waitMs: 0,
       maxOperations: 1,
       onCommitted: () => Promise.resolve(),
@@ -117,37 +96,12 @@ describe("a nearly full database", () => {
       sql`INSERT INTO kill_switches (name, reason, since) VALUES ('storage_full', '', 0)`,
     );
     const before = await groups();
-    const terms = { asset, amount: "1", side: "Bid" } as const;
-
-    const results = [
-      await committer.submit(
-        openRequest(
-          {
-            op: "open_request",
-            actor: requester.actor,
-            requestId: uuidv7(),
-            ...terms,
-            disclosed: false,
-            expiresInSecs: 300,
-          },
-          settings,
-        ),
-      ),
-      await committer.submit(
-        placeQuote(
-          {
-            op: "place_quote",
-            actor: maker.actor,
-            quoteId: uuidv7(),
-            requestId,
-            price: 1,
-            expiresInSecs: 30,
-          },
-          terms,
-          settings,
-        ),
-      ),
+    const operations = [
+      await operationOf(command.openRequest(requester, book, { amount: 1n }), settings, db),
+      await operationOf(command.placeQuote(maker, requestId, 1), settings, db),
     ];
+    const results = [];
+    for (const operation of operations) results.push(await committer.submit(operation));
 
     for (const result of results) {
       expect(result).toMatchObject({

@@ -1,305 +1,216 @@
 import { runInDurableObject } from "cloudflare:test";
-import { reasonCode } from "../../src/ledger/codes.ts";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { readBalance } from "../../src/ledger/balance.ts";
+import { reasonCode } from "../../src/ledger/codes.ts";
 import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
-import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { uuidv7 } from "../../src/platform/uuid.ts";
 import { config } from "../../src/platform/config.ts";
+import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { trimGroups } from "../../src/platform/trim-groups.ts";
-import { acceptQuote } from "../../src/rfq/accept-quote.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
-import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
-import { cancelRequest } from "../../src/rfq/cancel-request.ts";
 import { expireMissed } from "../../src/rfq/expire-missed.ts";
-import { openRequest as openRequestUnit } from "../../src/rfq/open-request.ts";
-import { placeQuote } from "../../src/rfq/place-quote.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
+import { hexId } from "../../src/rfq/operation.ts";
 import { releaseQuotesEndedBy } from "../../src/rfq/release.ts";
 import type { RfqBook } from "../../src/rfq/rfq-book.ts";
-import { fund } from "../support/ledger.ts";
+import { bookStream } from "../../src/streams/event-log.ts";
+import { balances, fund, newAsset } from "../support/ledger.ts";
 import {
-  accept,
-  codeOf,
-  newActor,
-  newBook,
+  advanceClock,
+  command,
+  openMarket,
   openRequest,
-  placedQuote,
-  quote,
-  send,
-} from "../support/rfq.ts";
+  operationOf,
+  outcomeOf,
+  placeQuote,
+  quotedMarket,
+  submit,
+} from "../support/market.ts";
+import { awakeAndEvicted } from "../support/sockets.ts";
+import { newUser } from "../support/users.ts";
 
-async function moveClock(ms: number): Promise<void> {
-  await all(
-    env.DB,
-    sql`INSERT INTO commit_groups (group_id, at, voided) SELECT ${uuid(uuidv7())}, ${NOW} + ${ms}, 0`,
-  );
-}
-
-describe("exactly one wins", () => {
-  it("accept against cancel, fifty times", async () => {
-    const book = newBook();
-    const taker = await newActor({ usdc: 1_000_000n });
-    const maker = await newActor({ [book]: 10_000n });
+awakeAndEvicted("exactly one wins", (maybeEvict) => {
+  it("of an accept and a cancel, fifty times", async () => {
+    const { key: book } = newAsset();
+    const requester = await newUser({ usdc: 1_000_000n });
+    const maker = await newUser({ [book]: 10_000n });
     for (let round = 0; round < 50; round++) {
-      const request = await openRequest(taker, book, { amount: 10n });
-      const placed = await placedQuote(maker, request.request_id, 500_000);
-      const cancel = () =>
-        send({ op: "cancel_quote", actor: maker, operationId: uuidv7(), quoteId: placed.quote_id });
-      const take = () => accept(taker, placed.quote_id);
-      const answers = await Promise.all(round % 2 === 0 ? [take(), cancel()] : [cancel(), take()]);
-      expect(answers.map(codeOf).toSorted(), `round ${round}`).toEqual(["ok", "quote_not_open"]);
+      const request = await openRequest(requester, book, { amount: 10n });
+      const quote = await placeQuote(maker, request.request_id, 500_000);
+      const commands = [
+        command.accept(requester, quote.quote_id),
+        command.cancelQuote(maker, quote.quote_id),
+      ];
+      if (round % 2 === 1) commands.reverse();
+      await maybeEvict(bookStream(book));
+      const results = await Promise.all(commands.map(submit));
+      expect(results.map(outcomeOf).toSorted(), `round ${round}`).toEqual(["ok", "quote_not_open"]);
     }
-    const { pending } = await readBalance(env.DB, maker.userId, book);
-    expect(pending).toBe(0n);
-  });
+    expect((await balances(maker.userId, book))[1]).toBe(0n);
+  }, 30_000);
 
-  it("two books that spend one maker's last funds", async () => {
-    const [one, two] = [newBook(), newBook()];
-    const taker = await newActor();
-    const maker = await newActor({ usdc: 100n });
+  it("of two books that spend a maker's last funds", async () => {
+    const books = [newAsset().key, newAsset().key];
+    const requester = await newUser();
+    const maker = await newUser({ usdc: 100n });
     const requests = await Promise.all(
-      [one, two].map((book) => openRequest(taker, book, { amount: 100n, side: "Ask" })),
+      books.map((book) => openRequest(requester, book, { amount: 100n, side: "Ask" })),
     );
-    const answers = await Promise.all(
-      requests.map((request) => quote(maker, request.request_id, 1_000_000)),
+    await maybeEvict(...books.map(bookStream));
+    const results = await Promise.all(
+      requests.map(({ request_id }) => submit(command.placeQuote(maker, request_id, 1_000_000))),
     );
-    expect(answers.map(codeOf).toSorted()).toEqual(["insufficient_funds", "ok"]);
-    expect(await readBalance(env.DB, maker.userId, "usdc")).toEqual({
-      available: 0n,
-      pending: 100n,
-    });
-  });
-
-  it("200 parallel quotes with the same money: as many as it covers", async () => {
-    const book = newBook();
-    const taker = await newActor();
-    const maker = await newActor({ [book]: 70n });
-    const request = await openRequest(taker, book, { amount: 10n });
-    const answers = await Promise.all(
-      Array.from({ length: 200 }, () => quote(maker, request.request_id, 1)),
-    );
-    const counts = Map.groupBy(answers.map(codeOf), (code) => code);
-    expect([counts.get("ok")?.length, counts.get("insufficient_funds")?.length]).toEqual([7, 193]);
+    expect(results.map(outcomeOf).toSorted()).toEqual(["insufficient_funds", "ok"]);
+    expect(await balances(maker.userId, "usdc")).toEqual([0n, 100n]);
   });
 });
 
-describe("expiry", () => {
-  it("an expired quote cannot be accepted even before the alarm runs", async () => {
-    const book = newBook();
-    const taker = await newActor({ usdc: 1_000n });
-    const maker = await newActor({ [book]: 100n });
-    const request = await openRequest(taker, book, { amount: 10n });
-    const placed = await placedQuote(maker, request.request_id, 1);
-    await moveClock(31_000);
-    expect(codeOf(await accept(taker, placed.quote_id))).toBe("quote_expired");
-    expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 100n, pending: 0n });
-  });
-
-  it("is held by each guard alone, where no group's start has ended what is due", async () => {
-    const book = newBook();
-    const taker = await newActor({ usdc: 1_000n });
-    const maker = await newActor({ [book]: 100n });
-    const short = await openRequest(taker, book, { amount: 10n, expiresInSecs: 20 });
-    const long = await openRequest(taker, book, { amount: 10n });
-    const placed = await placedQuote(maker, long.request_id, 1, 20);
-    await moveClock(21_000);
-    const terms = { asset: book, amount: "10", side: "Bid" } as const;
-    const operations = [
-      acceptQuote({ op: "accept", actor: taker, matchId: uuidv7(), quoteId: placed.quote_id }),
-      cancelQuote({
-        op: "cancel_quote",
-        actor: maker,
-        operationId: uuidv7(),
-        quoteId: placed.quote_id,
-      }),
-      cancelRequest({
-        op: "cancel_request",
-        actor: taker,
-        operationId: uuidv7(),
-        requestId: short.request_id,
-      }),
-      placeQuote(
-        {
-          op: "place_quote",
-          actor: maker,
-          quoteId: uuidv7(),
-          requestId: short.request_id,
-          price: 1,
-          expiresInSecs: 30,
-        },
-        terms,
-        config(env),
-      ),
-    ];
-    const group = newGroup();
-    expect(
-      (
-        await commit(
-          env.DB,
-          group,
-          operations.flatMap((operation) => [...operation.statements(group)]),
-        )
-      ).committed,
-    ).toBe(true);
-    const statuses = await all(
-      env.DB,
-      sql`SELECT status FROM quotes WHERE asset = ${book} UNION ALL SELECT status FROM requests WHERE asset = ${book}`,
+awakeAndEvicted("concurrent quotes", (maybeEvict) => {
+  it("reserve no more than the maker has", async () => {
+    const { stream, maker, request } = await openMarket({ maker: { token: 70n } });
+    await maybeEvict(stream);
+    const results = await Promise.all(
+      Array.from({ length: 200 }, () => submit(command.placeQuote(maker, request.request_id, 1))),
     );
-    expect(statuses).toEqual([{ status: "open" }, { status: "open" }, { status: "open" }]);
-    expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 90n, pending: 10n });
+    const counts = Map.groupBy(results.map(outcomeOf), (outcome) => outcome);
+    expect([counts.get("ok")?.length, counts.get("insufficient_funds")?.length]).toEqual([7, 193]);
   });
 
-  it("alarm, cron, a group's start and a cancel at once release once", async () => {
-    const book = newBook();
-    const taker = await newActor();
-    const maker = await newActor({ [book]: 100n });
-    const request = await openRequest(taker, book, { amount: 10n });
-    const placed = await placedQuote(maker, request.request_id, 1);
-    await moveClock(40_000);
-    const stub = env.RFQ_BOOK.getByName(book);
+  it("of one maker leave room for those of others", async () => {
+    const { stream, maker, request } = await openMarket({
+      requester: { token: 1_000n },
+      maker: { usdc: 1_000_000n },
+      amount: 1_000n,
+      side: "Ask",
+    });
+    const other = await newUser({ usdc: 1_000_000n });
+    const quotes = Array.from({ length: 60 }, () =>
+      submit(command.placeQuote(maker, request.request_id, 1)),
+    );
+    expect((await Promise.all(quotes)).filter(({ ok }) => ok)).toHaveLength(50);
+    await maybeEvict(stream);
+    const result = await submit(command.placeQuote(other, request.request_id, 650_000));
+    expect(outcomeOf(result)).toBe("ok");
+  });
+});
+
+awakeAndEvicted("expiry", (maybeEvict) => {
+  it("rejects an accept even before the alarm runs", async () => {
+    const { book, stream, requester, maker, quote } = await quotedMarket();
+    await advanceClock(31_000);
+    await maybeEvict(stream);
+    const result = await submit(command.accept(requester, quote.quote_id));
+    expect(outcomeOf(result)).toBe("quote_expired");
+    expect(await balances(maker.userId, book)).toEqual([1_000n, 0n]);
+  });
+
+  it("releases once when alarm, cron, a command and a cancel race", async () => {
+    const { book, stream, requester, maker, quote } = await quotedMarket();
+    await advanceClock(40_000);
+    await maybeEvict(stream);
     await Promise.all([
-      stub.expireDue(),
+      env.RFQ_BOOK.getByName(book).expireDue(),
       expireMissed(env),
-      openRequest(taker, book, { amount: 1n }),
-      send({ op: "cancel_quote", actor: maker, operationId: uuidv7(), quoteId: placed.quote_id }),
+      openRequest(requester, book, { amount: 1n }),
+      submit(command.cancelQuote(maker, quote.quote_id)),
       commitOperations(env.DB, book, []),
     ]);
-    expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 100n, pending: 0n });
+    expect(await balances(maker.userId, book)).toEqual([1_000n, 0n]);
     const releases = await all<{ n: number }>(
       env.DB,
-      sql`SELECT count(*) AS n FROM transfers WHERE ref = ${uuid(placed.quote_id)} AND reason = ${reasonCode("release")}`,
+      sql`SELECT count(*) AS n FROM transfers
+        WHERE ref = ${uuid(quote.quote_id)} AND reason = ${reasonCode("release")}`,
     );
     expect(releases).toEqual([{ n: 1 }]);
   });
 });
 
+describe("each guard", () => {
+  it("rejects what is due, even if nothing has ended it yet", async () => {
+    const { book, requester, maker, request: short } = await openMarket({ expiresInSecs: 20 });
+    const long = await openRequest(requester, book, { amount: 10n });
+    const quote = await placeQuote(maker, long.request_id, 1, 20);
+    await advanceClock(21_000);
+    const operations = await Promise.all(
+      [
+        command.accept(requester, quote.quote_id),
+        command.cancelQuote(maker, quote.quote_id),
+        command.cancelRequest(requester, short.request_id),
+        command.placeQuote(maker, short.request_id, 1),
+      ].map((sent) => operationOf(sent)),
+    );
+    // Without the statements with which a book's group ends what is due.
+    const group = newGroup();
+    const statements = operations.flatMap((operation) => operation.statements(group));
+    expect((await commit(env.DB, group, statements)).committed).toBe(true);
+    const statuses = await all(
+      env.DB,
+      sql`SELECT status FROM quotes WHERE asset = ${book}
+        UNION ALL SELECT status FROM requests WHERE asset = ${book}`,
+    );
+    expect(statuses).toEqual([{ status: "open" }, { status: "open" }, { status: "open" }]);
+    expect(await balances(maker.userId, book)).toEqual([990n, 10n]);
+  });
+});
+
 describe("an operation", () => {
-  it("that releases three times pays once", async () => {
-    const book = newBook();
-    const taker = await newActor();
-    const maker = await newActor({ [book]: 100n });
-    const request = await openRequest(taker, book, { amount: 10n });
-    const placed = await placedQuote(maker, request.request_id, 1);
-    const operationId = uuidv7();
-    const operation = cancelQuote({
-      op: "cancel_quote",
-      actor: maker,
-      operationId,
-      quoteId: placed.quote_id,
-    });
+  it("releases a reserve once when three releases run", async () => {
+    const { book, maker, quote } = await quotedMarket();
+    const cancel = command.cancelQuote(maker, quote.quote_id);
+    const operation = await operationOf(cancel);
     const first = newGroup();
     expect((await commit(env.DB, first, [...operation.statements(first)])).committed).toBe(true);
     for (let round = 0; round < 2; round++) {
       const group = newGroup();
-      expect(await commit(env.DB, group, [releaseQuotesEndedBy(group, operationId)])).toMatchObject(
-        {
-          committed: false,
-          reason: "constraint",
-        },
-      );
+      const again = await commit(env.DB, group, [releaseQuotesEndedBy(group, cancel.operationId)]);
+      expect(again).toMatchObject({ committed: false, reason: "constraint" });
     }
-    expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 100n, pending: 0n });
+    expect(await balances(maker.userId, book)).toEqual([1_000n, 0n]);
   });
 
-  it("whose batch lands after its group was voided changes nothing", async () => {
-    const book = newBook();
-    const taker = await newActor();
-    const maker = await newActor({ [book]: 100n });
-    const request = await openRequest(taker, book, { amount: 10n });
-    const placed = await placedQuote(maker, request.request_id, 1);
+  it("changes nothing if its group was voided before the batch", async () => {
+    const { book, maker, quote } = await quotedMarket();
     const group = newGroup();
-    const operation = cancelQuote({
-      op: "cancel_quote",
-      actor: maker,
-      operationId: uuidv7(),
-      quoteId: placed.quote_id,
-    });
+    const operation = await operationOf(command.cancelQuote(maker, quote.quote_id));
     await all(
       env.DB,
       sql`INSERT INTO commit_groups (group_id, at, voided) VALUES (${uuid(group.id)}, ${NOW}, 1)`,
     );
     const late = await commit(env.DB, group, [...operation.statements(group)]);
     expect(late.committed).toBe(false);
-    expect(await readBalance(env.DB, maker.userId, book)).toEqual({ available: 90n, pending: 10n });
+    expect(await balances(maker.userId, book)).toEqual([990n, 10n]);
   });
 
-  it("answers truthfully when D1 commits but its answer is lost", async () => {
-    const book = newBook();
-    const taker = await newActor();
-    const maker = await newActor({ [book]: 100n });
-    const request = await openRequest(taker, book, { amount: 10n });
-    const placed = await placedQuote(maker, request.request_id, 1);
-    const operationId = uuidv7();
+  it("reports what D1 committed when D1's response is lost", async () => {
+    const { book, maker, quote } = await quotedMarket();
+    const cancel = command.cancelQuote(maker, quote.quote_id);
     const lossy = losingFirstBatch(env.DB, "after");
-    const done = await commitOperations(lossy, book, [
-      cancelQuote({ op: "cancel_quote", actor: maker, operationId, quoteId: placed.quote_id }),
-    ]);
-    expect(
-      done.committed && done.effects.endedBy.has(operationId.replaceAll("-", "").toUpperCase()),
-    ).toBe(true);
+    const done = await commitOperations(lossy, book, [await operationOf(cancel)]);
+    expect(done.committed && done.effects.endedBy.has(hexId(cancel.operationId))).toBe(true);
     const again = await commitOperations(losingFirstBatch(env.DB, "before"), book, []);
     expect(again).toMatchObject({ committed: false, reason: "lost" });
   });
 });
 
-describe("one maker", () => {
-  it("cannot keep the others off a request with worthless quotes", async () => {
-    const book = newBook();
-    const taker = await newActor({ [book]: 1_000n });
-    const griefer = await newActor({ usdc: 1_000_000n });
-    const honest = await newActor({ usdc: 1_000_000n });
-    const request = await openRequest(taker, book, { amount: 1_000n, side: "Ask" });
-    const answers = await Promise.all(
-      Array.from({ length: 60 }, () => quote(griefer, request.request_id, 1)),
-    );
-    expect(answers.filter(({ ok }) => ok)).toHaveLength(50);
-    expect(codeOf(await quote(honest, request.request_id, 650_000))).toBe("ok");
-  });
-});
-
-describe("an explanation", () => {
-  it("is not made up: what no longer stands in the way is tried again", async () => {
-    const book = newBook();
-    const taker = await newActor({ usdc: 1n });
-    const maker = await newActor({ [book]: 100n });
-    const request = await openRequest(taker, book, { amount: 10n });
-    const placed = await placedQuote(maker, request.request_id, 1_000_000);
-    const operation = acceptQuote({
-      op: "accept",
-      actor: taker,
-      matchId: uuidv7(),
-      quoteId: placed.quote_id,
+describe("a rejection", () => {
+  it("is undefined when its reason no longer holds, so that the book retries", async () => {
+    const { book, requester, quote } = await quotedMarket({
+      requester: { usdc: 1n },
+      price: 1_000_000,
     });
+    const operation = await operationOf(command.accept(requester, quote.quote_id));
     await commitOperations(env.DB, book, [operation]);
-    await fund(taker.userId, "usdc", 1_000n);
+    await fund(requester.userId, "usdc", 1_000n);
     expect(await operation.rejection(env.DB)).toBeUndefined();
   });
 
   it("says expired for what is due, even before anything has ended it", async () => {
-    const book = newBook();
-    const taker = await newActor();
-    const maker = await newActor({ [book]: 100n });
-    const request = await openRequest(taker, book, { amount: 10n, expiresInSecs: 20 });
-    const placed = await placedQuote(maker, request.request_id, 1);
-    await moveClock(21_000);
-    const cancels = [
-      cancelRequest({
-        op: "cancel_request",
-        actor: taker,
-        operationId: uuidv7(),
-        requestId: request.request_id,
-      }),
-      cancelQuote({
-        op: "cancel_quote",
-        actor: maker,
-        operationId: uuidv7(),
-        quoteId: placed.quote_id,
-      }),
-    ];
+    const { requester, maker, request, quote } = await quotedMarket({ expiresInSecs: 20 });
+    await advanceClock(21_000);
     const [ofRequest, ofQuote] = await Promise.all(
-      cancels.map((operation) => operation.rejection(env.DB)),
+      [
+        command.cancelRequest(requester, request.request_id),
+        command.cancelQuote(maker, quote.quote_id),
+      ].map(async (sent) => (await operationOf(sent)).rejection(env.DB)),
     );
     expect(ofRequest).toMatchObject({ problem: { code: "request_expired" } });
     expect(ofQuote).toMatchObject({
@@ -310,9 +221,7 @@ describe("an explanation", () => {
 
 describe("a book whose batch fails", () => {
   it("arms its alarm again", async () => {
-    const book = newBook();
-    const taker = await newActor();
-    await openRequest(taker, book, { amount: 10n });
+    const { book } = await openMarket();
     const armed = await runInDurableObject(
       env.RFQ_BOOK.getByName(book),
       async (instance: RfqBook, state) => {
@@ -330,8 +239,8 @@ describe("a book whose batch fails", () => {
   });
 
   it("keeps the order of its commands when they run again", async () => {
-    const book = newBook();
-    const taker = await newActor();
+    const { key: book } = newAsset();
+    const requester = await newUser();
     const settings = { ...config(env), RFQ_OPEN_REQUESTS_PER_USER: 1 };
     const committer = new GroupCommitter(losingFirstBatch(env.DB, "before"), {
       asset: book,
@@ -340,36 +249,26 @@ describe("a book whose batch fails", () => {
       onCommitted: async () => {},
       onFailed: () => {},
     });
-    const one = () =>
-      committer.submit(
-        openRequestUnit(
-          {
-            op: "open_request",
-            actor: taker,
-            requestId: uuidv7(),
-            asset: book,
-            amount: "1",
-            side: "Bid",
-            disclosed: false,
-            expiresInSecs: 60,
-          },
-          settings,
-        ),
-      );
-    const answers = await Promise.all([one(), one(), one()]);
-    expect(answers.map(codeOf)).toEqual(["ok", "open_request_limit", "open_request_limit"]);
+    const operations = await Promise.all(
+      Array.from({ length: 3 }, () =>
+        operationOf(command.openRequest(requester, book, { amount: 1n }), settings),
+      ),
+    );
+    const results = await Promise.all(operations.map((operation) => committer.submit(operation)));
+    expect(results.map(outcomeOf)).toEqual(["ok", "open_request_limit", "open_request_limit"]);
   });
 });
 
 describe("trimming", () => {
-  it("looks at no more groups than it may delete, and keeps the latest", async () => {
+  it("reads no more groups than it may delete, and keeps the latest", async () => {
     await all(
       env.DB,
       sql`INSERT INTO commit_groups (group_id, at, voided)
-      WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 20000) SELECT randomblob(16), ${NOW}, 0 FROM n`,
+        WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 20000)
+        SELECT randomblob(16), ${NOW}, 0 FROM n`,
     );
     const { meta } = await env.DB.prepare(
-      "SELECT seq FROM (SELECT seq, at FROM commit_groups ORDER BY seq LIMIT 5000) WHERE at < 1",
+      `SELECT seq FROM (SELECT seq, at FROM commit_groups ORDER BY seq LIMIT 5000) WHERE at < 1`,
     ).run();
     expect(meta.rows_read).toBeLessThan(6_000);
     await trimGroups(env.DB);
@@ -378,32 +277,30 @@ describe("trimming", () => {
 });
 
 function failingBatches(db: D1Database): D1Database {
-  return new Proxy(db, {
-    get(target, name) {
-      if (name === "batch")
-        return async () => Promise.reject(new Error("D1_ERROR: Network connection lost."));
-      return typeof target[name as "prepare"] === "function"
-        ? target[name as "prepare"].bind(target)
-        : undefined;
-    },
+  return withBatch(db, async () => Promise.reject(new Error("D1_ERROR: Network connection lost.")));
+}
+
+/** D1 that loses the response to its first batch, which it has committed or has not received. */
+function losingFirstBatch(db: D1Database, when: "before" | "after"): D1Database {
+  let lost = false;
+  return withBatch(db, async (statements) => {
+    if (lost) return db.batch(statements);
+    lost = true;
+    if (when === "after") await db.batch(statements);
+    throw new Error("D1_ERROR: Network connection lost.");
   });
 }
 
-/** D1 whose first batch loses its answer, after it committed or before it was carried out. */
-function losingFirstBatch(db: D1Database, when: "before" | "after"): D1Database {
-  let lost = false;
+function withBatch(
+  db: D1Database,
+  batch: (statements: D1PreparedStatement[]) => Promise<unknown>,
+): D1Database {
   return new Proxy(db, {
     get(target, name) {
-      if (name !== "batch")
-        return typeof target[name as "prepare"] === "function"
-          ? target[name as "prepare"].bind(target)
-          : undefined;
-      return async (statements: D1PreparedStatement[]) => {
-        if (lost) return target.batch(statements);
-        lost = true;
-        if (when === "after") await target.batch(statements);
-        throw new Error("D1_ERROR: Network connection lost.");
-      };
+      if (name === "batch") return batch;
+      return typeof target[name as "prepare"] === "function"
+        ? target[name as "prepare"].bind(target)
+        : undefined;
     },
   });
 }

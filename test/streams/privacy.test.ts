@@ -1,40 +1,32 @@
 import { env } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
-import { uuidv7 } from "../../src/platform/uuid.ts";
+import { expect, it } from "vitest";
 import { listOpenRequests } from "../../src/rfq/list-requests.ts";
 import { bookStream, venueStream } from "../../src/streams/event-log.ts";
-import { accept, newActor, newBook, openRequest, placedQuote, send } from "../support/rfq.ts";
-import { connect } from "../support/socket.ts";
+import { newAsset } from "../support/ledger.ts";
+import { command, openRequest, placeQuote, submit } from "../support/market.ts";
+import { awakeAndEvicted, connect } from "../support/sockets.ts";
+import { newUser } from "../support/users.ts";
 
-describe("a third user", () => {
-  it("learns nobody's id from any byte of the public streams and lists, when nobody discloses", async () => {
-    const book = newBook("venue_two");
-    const taker = await newActor({ usdc: 1_000_000n });
-    const makers = [await newActor({ [book]: 1_000n }), await newActor({ [book]: 1_000n })];
-    const third = await newActor();
-    const readers = [
-      await connect(third, bookStream(book)),
-      await connect(third, venueStream("venue_two")),
-    ];
-    const [first, second, last] = [
-      await openRequest(taker, book, { amount: 10n }),
-      await openRequest(taker, book, { amount: 11n }),
-      await openRequest(taker, book, { amount: 12n }),
-    ];
+awakeAndEvicted("a third user", (maybeEvict) => {
+  it("learns no party's id from the public streams and lists", async () => {
+    const { key: book } = newAsset("venue_two");
+    const [stream, venue] = [bookStream(book), venueStream("venue_two")];
+    const requester = await newUser({ usdc: 1_000_000n });
+    const makers = [await newUser({ [book]: 1_000n }), await newUser({ [book]: 1_000n })];
+    const third = await newUser();
+    const subscribers = [await connect(third, stream), await connect(third, venue)];
+    const first = await openRequest(requester, book, { amount: 10n });
+    const second = await openRequest(requester, book, { amount: 11n });
+    const last = await openRequest(requester, book, { amount: 12n });
     const quotes = await Promise.all(
-      makers.map((maker, n) => placedQuote(maker, first.request_id, 500_000 + n)),
+      makers.map((maker, n) => placeQuote(maker, first.request_id, 500_000 + n)),
     );
-    await accept(taker, quotes[0]?.quote_id ?? "");
-    await send({
-      op: "cancel_request",
-      actor: taker,
-      operationId: uuidv7(),
-      requestId: second.request_id,
-    });
-    for (const reader of readers)
-      await reader.until(
-        (message) =>
-          message.type === "request.closed" && message.data.request_id === second.request_id,
+    await maybeEvict(stream, venue);
+    await submit(command.accept(requester, quotes[0]?.quote_id ?? ""));
+    await submit(command.cancelRequest(requester, second.request_id));
+    for (const subscriber of subscribers)
+      await subscriber.until(
+        ({ type, data }) => type === "request.closed" && data.request_id === second.request_id,
       );
     const listed = await listOpenRequests(
       env.DB,
@@ -42,65 +34,68 @@ describe("a third user", () => {
       { venue: "venue_two" },
       { limit: 500 },
     );
-    const late = await connect(third, bookStream(book));
-    await late.until((message) => message.type === "snapshot");
-    const everything = JSON.stringify([
+    const late = await connect(third, stream);
+    await late.until("snapshot");
+
+    const seen = JSON.stringify([
       listed,
       late.messages,
-      ...readers.map((reader) => reader.messages),
+      ...subscribers.map((subscriber) => subscriber.messages),
     ]);
-    expect(everything).toContain(last.request_id);
-    for (const { userId } of [taker, ...makers]) expect(everything).not.toContain(userId);
-    for (const quote of quotes) expect(everything).not.toContain(quote.quote_id);
+    expect(seen).toContain(last.request_id);
+    for (const { userId } of [requester, ...makers]) expect(seen).not.toContain(userId);
+    for (const quote of quotes) expect(seen).not.toContain(quote.quote_id);
   });
 });
 
-describe("readers", () => {
-  it("who connect while the book is busy miss nothing and see nothing twice", async () => {
-    const book = newBook();
-    const taker = await newActor();
+awakeAndEvicted("subscribers", (maybeEvict) => {
+  it("that connect to a busy book see every event once", async () => {
+    const { key: book } = newAsset();
+    const stream = bookStream(book);
+    const requester = await newUser();
     const opening = Promise.all(
-      Array.from({ length: 60 }, () => openRequest(taker, book, { amount: 1n })),
+      Array.from({ length: 60 }, () => openRequest(requester, book, { amount: 1n })),
     );
-    const readers = await Promise.all(
-      Array.from({ length: 8 }, () => connect(taker, bookStream(book))),
+    const subscribers = await Promise.all(
+      Array.from({ length: 8 }, () => connect(requester, stream)),
     );
+    await maybeEvict(stream);
     await opening;
-    for (const reader of readers) {
-      const snapshot = await reader.until((message) => message.type === "snapshot");
-      if (snapshot.seq < 60) await reader.until((message) => message.seq === 60);
-      const live = reader.events().map((message) => message.seq);
+    await openRequest(requester, book, { amount: 1n });
+    for (const subscriber of subscribers) {
+      const snapshot = await subscriber.until("snapshot");
+      await subscriber.untilEvent(61);
+      const live = subscriber.events().map((message) => message.seq);
       expect(live).toEqual(
-        Array.from({ length: 60 - snapshot.seq }, (_, n) => snapshot.seq + 1 + n),
+        Array.from({ length: 61 - snapshot.seq }, (_, n) => snapshot.seq + 1 + n),
       );
       expect(snapshot.data.requests).toHaveLength(snapshot.seq);
     }
   });
 
   it("are limited per user and stream", async () => {
-    const actor = await newActor();
-    const stream = bookStream(newBook());
-    await Promise.all(Array.from({ length: 20 }, () => connect(actor, stream)));
-    await expect(connect(actor, stream)).rejects.toThrow();
-    const other = bookStream(newBook());
+    const user = await newUser();
+    const stream = bookStream(newAsset().key);
+    await Promise.all(Array.from({ length: 20 }, () => connect(user, stream)));
+    await maybeEvict(stream);
+    await expect(connect(user, stream)).rejects.toThrow();
+    const other = bookStream(newAsset().key);
     const parallel = await Promise.allSettled(
-      Array.from({ length: 40 }, () => connect(actor, other)),
+      Array.from({ length: 40 }, () => connect(user, other)),
     );
     expect(parallel.filter(({ status }) => status === "fulfilled")).toHaveLength(20);
   });
 
-  it("a stream whose last reader left wakes nobody", async () => {
-    const book = newBook();
-    const actor = await newActor();
-    const reader = await connect(actor, bookStream(book));
-    const readersOf = () =>
+  it("that left are not notified any more", async () => {
+    const stream = bookStream(newAsset().key);
+    const subscriber = await connect(await newUser(), stream);
+    const subscriptions = () =>
       env.DB.prepare("SELECT count(*) AS n FROM stream_subscribers WHERE name = ?")
-        .bind(bookStream(book))
+        .bind(stream)
         .first("n");
-    expect(await readersOf()).toBe(1);
-    reader.socket.close(1000, "done");
-    for (let waited = 0; (await readersOf()) !== 0 && waited < 2_000; waited += 20)
-      await scheduler.wait(20);
-    expect(await readersOf()).toBe(0);
+    expect(await subscriptions()).toBe(1);
+    await maybeEvict(stream);
+    subscriber.socket.close(1000, "done");
+    await expect.poll(subscriptions, { timeout: 2_000 }).toBe(0);
   });
 });

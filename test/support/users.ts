@@ -29,7 +29,7 @@ export type TestKey = {
  * fifth of a second. Tests of the login register their users.
  */
 export async function newUser(
-  funds: Readonly<Record<string, bigint>> = {},
+  funds: Readonly<Record<string, bigint | undefined>> = {},
   db: D1Database = env.DB,
 ): Promise<TestUser> {
   const userId = uuidv7();
@@ -41,7 +41,8 @@ export async function newUser(
   );
   const settings = config(env);
   const { accessToken, expiresAtMs } = await issueSession(settings, { userId, epoch: 0 });
-  for (const [asset, amount] of Object.entries(funds)) await fund(userId, asset, amount, { db });
+  for (const [asset, amount = 0n] of Object.entries(funds))
+    if (amount > 0n) await fund(userId, asset, amount, { db });
   return {
     userId,
     email,

@@ -42,7 +42,7 @@ import { type WatchRound, watchChain } from "../../../src/custody/watcher/watch-
 import type { AnvilUrl } from "./provided.ts";
 import { accountStream, type StreamEvent } from "../../../src/streams/event-log.ts";
 import { notifyStreams } from "../../../src/streams/notify.ts";
-import { connect, type Reader } from "../../support/socket.ts";
+import { connect, type Subscriber } from "../../support/sockets.ts";
 import { newUser, type TestUser } from "../../support/users.ts";
 import type { PayerContext } from "../../../src/custody/payer/payer-context.ts";
 import type { WatcherContext } from "../../../src/custody/watcher/commit-move.ts";
@@ -405,8 +405,8 @@ async function queueWithdrawal(
 }
 
 /** A subscriber of the user's account stream. */
-export function listen({ userId, actor }: TestUser): Promise<Reader> {
-  return connect(actor, accountStream(userId));
+export function listen(user: TestUser): Promise<Subscriber> {
+  return connect(user, accountStream(user.userId));
 }
 
 export function someone(): Address {

@@ -1,0 +1,201 @@
+/** Markets of a test's own: commands, the book that decides them, and parties with funds. */
+import { env } from "cloudflare:workers";
+import type { AssetKey } from "../../src/assets/asset.ts";
+import type { Side } from "../../src/assets/fields.ts";
+import type { Actor } from "../../src/platform/actor.ts";
+import { NOW } from "../../src/platform/commit.ts";
+import { config, type Config } from "../../src/platform/config.ts";
+import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import type { Venue } from "../../src/platform/venues.ts";
+import { acceptQuote } from "../../src/rfq/accept-quote.ts";
+import { commitOperations } from "../../src/rfq/book-group.ts";
+import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
+import { cancelRequest } from "../../src/rfq/cancel-request.ts";
+import type {
+  AcceptQuote,
+  CancelQuote,
+  CancelRequest,
+  Command,
+  OpenRequest,
+  PlaceQuote,
+  Result,
+} from "../../src/rfq/command.ts";
+import { openRequest as openRequestOperation } from "../../src/rfq/open-request.ts";
+import type { Operation } from "../../src/rfq/operation.ts";
+import { placeQuote as placeQuoteOperation, type RequestTerms } from "../../src/rfq/place-quote.ts";
+import { matchView, quoteView, requestView } from "../../src/rfq/records.ts";
+import { submitCommand } from "../../src/rfq/submit.ts";
+import { bookStream } from "../../src/streams/event-log.ts";
+import { newAsset } from "./ledger.ts";
+import { newUser } from "./users.ts";
+
+/** A user or one of their keys. */
+type Party = { readonly actor: Actor };
+
+export type NewRequest = {
+  readonly amount: bigint;
+  readonly side?: Side;
+  readonly expiresInSecs?: number;
+  readonly disclosed?: boolean;
+};
+
+/** The commands of a book, each with a new id. */
+export const command = {
+  openRequest: ({ actor }: Party, asset: AssetKey, terms: NewRequest): OpenRequest => ({
+    op: "open_request",
+    actor,
+    requestId: uuidv7(),
+    asset,
+    amount: terms.amount.toString(),
+    side: terms.side ?? "Bid",
+    disclosed: terms.disclosed ?? false,
+    expiresInSecs: terms.expiresInSecs ?? 300,
+  }),
+  placeQuote: (
+    { actor }: Party,
+    requestId: string,
+    price: number,
+    expiresInSecs = 30,
+  ): PlaceQuote => ({
+    op: "place_quote",
+    actor,
+    quoteId: uuidv7(),
+    requestId,
+    price,
+    expiresInSecs,
+  }),
+  cancelQuote: ({ actor }: Party, quoteId: string): CancelQuote => ({
+    op: "cancel_quote",
+    actor,
+    operationId: uuidv7(),
+    quoteId,
+  }),
+  cancelRequest: ({ actor }: Party, requestId: string): CancelRequest => ({
+    op: "cancel_request",
+    actor,
+    operationId: uuidv7(),
+    requestId,
+  }),
+  accept: ({ actor }: Party, quoteId: string): AcceptQuote => ({
+    op: "accept",
+    actor,
+    matchId: uuidv7(),
+    quoteId,
+  }),
+};
+
+/** Sends a command to its book, as the routes and the sockets do. */
+export const submit = (sent: Command): Promise<Result> => submitCommand(env, sent);
+
+/** Opens a request. Throws if it is rejected. */
+export async function openRequest(requester: Party, asset: AssetKey, terms: NewRequest) {
+  const result = await submit(command.openRequest(requester, asset, terms));
+  if (!result.ok || result.kind !== "request") throw new Error(JSON.stringify(result));
+  return requestView(result.row);
+}
+
+/** Places a quote. Throws if it is rejected. */
+export async function placeQuote(
+  maker: Party,
+  requestId: string,
+  price: number,
+  expiresInSecs?: number,
+) {
+  const result = await submit(command.placeQuote(maker, requestId, price, expiresInSecs));
+  if (!result.ok || result.kind !== "quote") throw new Error(JSON.stringify(result));
+  return quoteView(result.row);
+}
+
+/** The match of an accept. Throws if it was rejected. */
+export function matchOf(result: Result) {
+  if (!result.ok || result.kind !== "match") throw new Error(JSON.stringify(result));
+  return matchView(result.row);
+}
+
+/** `ok`, or the code of the rejection. */
+export function outcomeOf(result: Result): string {
+  return result.ok ? "ok" : result.problem.code;
+}
+
+type Funds = { readonly usdc?: bigint; readonly token?: bigint };
+type MarketTerms = Partial<NewRequest> & {
+  readonly venue?: Venue;
+  readonly requester?: Funds;
+  readonly maker?: Funds;
+};
+const FUNDS: Funds = { usdc: 1_000n, token: 1_000n };
+
+/** A book with an open request, by default a Bid for 10, and a maker who has not quoted yet. */
+export async function openMarket(terms: MarketTerms = {}) {
+  const { key: book } = newAsset(terms.venue);
+  const newParty = ({ usdc, token } = FUNDS) => newUser({ usdc, [book]: token });
+  const requester = await newParty(terms.requester);
+  const maker = await newParty(terms.maker);
+  const request = await openRequest(requester, book, { amount: 10n, ...terms });
+  return { book, stream: bookStream(book), requester, maker, request };
+}
+
+/** A market in which the maker has quoted. The quote expires after 30 s. */
+export async function quotedMarket(
+  terms: MarketTerms & { readonly price?: number; readonly quoteSecs?: number } = {},
+) {
+  const market = await openMarket(terms);
+  const { maker, request } = market;
+  const price = terms.price ?? 500_000;
+  return { ...market, quote: await placeQuote(maker, request.request_id, price, terms.quoteSecs) };
+}
+
+/** A command as the book commits it. */
+export async function operationOf(
+  sent: Command,
+  settings: Config = config(env),
+  db: D1Database = env.DB,
+): Promise<Operation> {
+  switch (sent.op) {
+    case "open_request":
+      return openRequestOperation(sent, settings);
+    case "place_quote": {
+      const terms = await first<RequestTerms>(
+        db,
+        sql`SELECT asset, amount, side FROM requests WHERE request_id = ${uuid(sent.requestId)}`,
+      );
+      if (terms === undefined) throw new Error(`no request ${sent.requestId}`);
+      return placeQuoteOperation(sent, terms, settings);
+    }
+    case "cancel_quote":
+      return cancelQuote(sent);
+    case "cancel_request":
+      return cancelRequest(sent);
+    case "accept":
+      return acceptQuote(sent);
+  }
+}
+
+/**
+ * Commits a command in a group of its own without the book's object, whose alarm would end what is
+ * due at an instant that the test does not control.
+ */
+export async function commitCommand(
+  book: AssetKey,
+  sent: Command,
+  db: D1Database = env.DB,
+): Promise<Result> {
+  const operation = await operationOf(sent, config(env), db);
+  const group = await commitOperations(db, book, [operation]);
+  if (!group.committed) throw new Error("the group was rolled back", { cause: group.cause });
+  const result = operation.result(group.effects) ?? (await operation.rejection(db));
+  if (result === undefined) throw new Error("the guard did not apply, and nothing rejects it");
+  return result;
+}
+
+/**
+ * Moves D1's clock forward. It never goes below the instant of the latest commit group, so a group
+ * from the future moves it. Only files of the project `clock` may call it.
+ */
+export async function advanceClock(ms: number): Promise<void> {
+  await all(
+    env.DB,
+    sql`INSERT INTO commit_groups (group_id, at, voided) SELECT ${uuid(uuidv7())}, ${NOW} + ${ms}, 0`,
+  );
+}
