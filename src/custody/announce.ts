@@ -1,14 +1,15 @@
-/** Events of custody: one for each record that a group changed, on its owner's account stream. */
+/** Writes custody events: one per record that a group changed, on its owner's account stream. */
 import type { Group } from "../platform/commit.ts";
 import { type Sql, sql } from "../platform/sql.ts";
 import { accountStreamOf, announce } from "../streams/event-log.ts";
 import { DEPOSIT_BODY, WITHDRAWAL_BODY } from "./records.ts";
 
-/** A deposit that was first seen and ended in one group, as in catching up, is announced by its end alone. */
+/** A deposit that is detected and ended by the same group is announced only by its end. */
 export function announceDeposits(group: Group): Sql[] {
   return announce(
     group,
-    sql`SELECT ${accountStreamOf("d.user_id")} AS stream, 'deposit.' || d.status AS type, ${DEPOSIT_BODY} AS body, hex(d.deposit_id) AS ord
+    sql`SELECT ${accountStreamOf("d.user_id")} AS stream, 'deposit.' || d.status AS type,
+        ${DEPOSIT_BODY} AS body, hex(d.deposit_id) AS ord
       FROM deposits d WHERE d.ended_group = ${group.seq}
       UNION ALL
       SELECT ${accountStreamOf("d.user_id")}, 'deposit.detected', ${DEPOSIT_BODY}, hex(d.deposit_id)
@@ -16,11 +17,12 @@ export function announceDeposits(group: Group): Sql[] {
   );
 }
 
-/** Every change of a withdrawal stamps `changed_group`, its insertion included; a payment that is sent again tells its new hash. */
+/** Every change of a withdrawal sets `changed_group`: its insertion, its status, a new hash. */
 export function announceWithdrawals(group: Group): Sql[] {
   return announce(
     group,
-    sql`SELECT ${accountStreamOf("w.user_id")} AS stream, 'withdrawal.' || w.status AS type, ${WITHDRAWAL_BODY} AS body, hex(w.withdrawal_id) AS ord
+    sql`SELECT ${accountStreamOf("w.user_id")} AS stream, 'withdrawal.' || w.status AS type,
+        ${WITHDRAWAL_BODY} AS body, hex(w.withdrawal_id) AS ord
       FROM withdrawals w WHERE w.changed_group = ${group.seq}`,
   );
 }

@@ -1,3 +1,4 @@
+/** Checks the chain and the destination of a withdrawal before it is queued. */
 import type { AssetKey } from "../assets/asset.ts";
 import { readAssetKey } from "../assets/asset.ts";
 import { type ChainConfig, type Config, defaultChain, venueConfig } from "../platform/config.ts";
@@ -12,12 +13,12 @@ export function chainNamed(settings: Config, name: string | undefined): ChainCon
   if (chain === undefined)
     throw problem(
       "chain_unknown",
-      "This deployment does not serve that chain. GET /config lists those it does.",
+      "This deployment does not serve that chain. GET /config lists its chains.",
     );
   return chain;
 }
 
-/** USDC leaves on the chain that is named, or the default one; an outcome token on its venue's chain only. */
+/** The chain that pays: for USDC the named or default one, for an outcome token its venue's. */
 export function withdrawalChain(
   settings: Config,
   asset: AssetKey,
@@ -28,13 +29,19 @@ export function withdrawalChain(
   const home = chainNamed(settings, venueConfig(settings, token.venue).chain);
   if (named !== undefined && chainNamed(settings, named) !== home) {
     throw invalidRequest([
-      { path: "body.chain", message: `outcome tokens of ${token.venue} live on ${home.chain}` },
+      {
+        path: "body.chain",
+        message: `must be ${home.chain}, the chain of ${token.venue}, or omitted`,
+      },
     ]);
   }
   return home;
 }
 
-/** Money sent to one of our own contracts or deposit addresses would come back in, or never: 400. */
+/**
+ * Rejects our own contracts and deposit addresses with 400, because funds sent there would be
+ * credited again or lost.
+ */
 export async function checkDestination(
   db: D1Database,
   settings: Config,
@@ -43,17 +50,20 @@ export async function checkDestination(
   const ours = settings.CHAINS.flatMap((chain) => [chain.vault, chain.factory, chain.usdc]);
   const tokens = settings.VENUES.map((venue) => venue.outcome_tokens);
   const to = toAddress.toLowerCase();
-  if (to === ZERO_ADDRESS) throw refused("is the zero address");
+  if (to === ZERO_ADDRESS) throw invalidDestination("must not be the zero address");
   if ([...ours, ...tokens].some((address) => address.toLowerCase() === to))
-    throw refused("is one of the service's own contracts");
+    throw invalidDestination("must not be a contract of this service");
   const chains = JSON.stringify(settings.CHAINS.map((chain) => chain.chain));
   const deposit = await first(
     db,
-    sql`SELECT 1 FROM json_each(${chains}) c CROSS JOIN deposit_addresses a ON a.chain = c.value AND a.address = ${blob(toAddress)} LIMIT 1`,
+    sql`SELECT 1 FROM json_each(${chains}) c
+      CROSS JOIN deposit_addresses a ON a.chain = c.value AND a.address = ${blob(toAddress)}
+      LIMIT 1`,
   );
-  if (deposit !== undefined) throw refused("is a deposit address of this service");
+  if (deposit !== undefined)
+    throw invalidDestination("must not be a deposit address of this service");
 }
 
-function refused(message: string) {
+function invalidDestination(message: string) {
   return invalidRequest([{ path: "body.to_address", message }]);
 }

@@ -1,4 +1,4 @@
-/** The wire form of deposit and withdrawal events. A body is the record's row as JSON text (records.ts). */
+/** Renders deposit and withdrawal events. An event's body is the record's row as JSON text. */
 import type { EventViews } from "../streams/render.ts";
 import { type DepositRow, depositView, type WithdrawalRow, withdrawalView } from "./records.ts";
 
@@ -13,7 +13,7 @@ export const CUSTODY_EVENTS: EventViews = {
   "withdrawal.failed": withdrawal,
 };
 
-/** Safe cast: announce.ts writes the columns of the row type. */
+/** Safe casts: announce.ts writes the columns of the row types (records.ts). */
 function deposit(body: string): ReturnType<typeof depositView> {
   return depositView(JSON.parse(body) as DepositRow);
 }

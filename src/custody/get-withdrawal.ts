@@ -1,3 +1,4 @@
+/** Reads one of the caller's withdrawals by either of its ids. */
 import { problem } from "../platform/problem.ts";
 import { first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { WITHDRAWAL_COLUMNS, type WithdrawalRow, withdrawalView } from "./records.ts";
@@ -7,19 +8,20 @@ export type WithdrawalLookup = {
   readonly client_withdrawal_id?: string | undefined;
 };
 
-/** Another user's withdrawal is as unknown as one that never was. */
+/** Throws `withdrawal_unknown` for another user's withdrawal as for one that does not exist. */
 export async function getWithdrawal(
   db: D1Database,
   userId: string,
-  name: WithdrawalLookup,
+  lookup: WithdrawalLookup,
 ): Promise<ReturnType<typeof withdrawalView>> {
-  const named: Sql =
-    name.withdrawal_id === undefined
-      ? sql`w.client_withdrawal_id = ${name.client_withdrawal_id ?? ""}`
-      : sql`w.withdrawal_id = ${uuid(name.withdrawal_id)}`;
+  const matches: Sql =
+    lookup.withdrawal_id === undefined
+      ? sql`w.client_withdrawal_id = ${lookup.client_withdrawal_id ?? ""}`
+      : sql`w.withdrawal_id = ${uuid(lookup.withdrawal_id)}`;
   const row = await first<WithdrawalRow>(
     db,
-    sql`SELECT ${WITHDRAWAL_COLUMNS} FROM withdrawals w WHERE w.user_id = ${uuid(userId)} AND ${named}`,
+    sql`SELECT ${WITHDRAWAL_COLUMNS} FROM withdrawals w
+      WHERE w.user_id = ${uuid(userId)} AND ${matches}`,
   );
   if (row === undefined) throw problem("withdrawal_unknown", "You have no such withdrawal.");
   return withdrawalView(row);

@@ -1,3 +1,4 @@
+/** Lists the caller's deposits, newest first. */
 import {
   fetchCount,
   olderThan,
@@ -9,7 +10,6 @@ import {
 import { all, raw, readUuid, sql, uuid } from "../platform/sql.ts";
 import { DEPOSIT_COLUMNS, type DepositRow, type DepositStatus, depositView } from "./records.ts";
 
-/** The caller's deposits, newest first. */
 export async function listDeposits(
   db: D1Database,
   userId: string,
@@ -17,7 +17,8 @@ export async function listDeposits(
 ): Promise<Page<ReturnType<typeof depositView>>> {
   const rows = await all<DepositRow>(
     db,
-    sql`SELECT ${DEPOSIT_COLUMNS} FROM deposits d INDEXED BY deposits_user WHERE d.user_id = ${uuid(userId)}
+    sql`SELECT ${DEPOSIT_COLUMNS} FROM deposits d INDEXED BY deposits_user
+      WHERE d.user_id = ${uuid(userId)}
       AND ${olderThan(query, { at: "d.detected_at", id: "d.deposit_id" })}
       AND ${query.status === undefined ? raw("1") : sql`d.status = ${query.status}`}
       ORDER BY d.detected_at DESC, d.deposit_id DESC LIMIT ${fetchCount(query)}`,

@@ -1,3 +1,4 @@
+/** Lists the caller's withdrawals, newest first. */
 import {
   fetchCount,
   olderThan,
@@ -14,7 +15,6 @@ import {
   withdrawalView,
 } from "./records.ts";
 
-/** The caller's withdrawals, newest first. */
 export async function listWithdrawals(
   db: D1Database,
   userId: string,
@@ -22,7 +22,8 @@ export async function listWithdrawals(
 ): Promise<Page<ReturnType<typeof withdrawalView>>> {
   const rows = await all<WithdrawalRow>(
     db,
-    sql`SELECT ${WITHDRAWAL_COLUMNS} FROM withdrawals w INDEXED BY withdrawals_user WHERE w.user_id = ${uuid(userId)}
+    sql`SELECT ${WITHDRAWAL_COLUMNS} FROM withdrawals w INDEXED BY withdrawals_user
+      WHERE w.user_id = ${uuid(userId)}
       AND ${olderThan(query, { at: "w.created_at", id: "w.withdrawal_id" })}
       AND ${query.status === undefined ? raw("1") : sql`w.status = ${query.status}`}
       ORDER BY w.created_at DESC, w.withdrawal_id DESC LIMIT ${fetchCount(query)}`,

@@ -1,6 +1,6 @@
 /**
- * Commands and reads of the operator about withdrawals and chains. Commands are rows that watcher
- * and payer carry out.
+ * Records commands of operators and reads what they need to decide. A command is a row. The watcher
+ * (resume-chain.ts) or the payer (carry-out-commands.ts) carries it out.
  */
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
@@ -17,17 +17,14 @@ import { type Config, witnessesOf } from "../platform/config.ts";
 
 const MAX_LISTED = 500;
 
-/**
- * Statements to write beside the command, such as its audit row; `applied` holds when the command
- * was written.
- */
+/** Statements for the batch of the command, such as its audit row. `applied`: it was recorded. */
 export type Alongside = (command: {
   readonly at: Sql;
   readonly applied: Sql;
   readonly userId: string;
 }) => readonly Sql[];
 
-/** `withdrawals fail` and `retry`. A command that is already open is not written twice. */
+/** `withdrawals fail` and `retry`. A command that is already open is not recorded again. */
 export async function recordWithdrawalCommand(
   db: D1Database,
   command: { kind: "fail" | "retry"; withdrawalId: string; actor: string },
@@ -42,29 +39,28 @@ export async function recordWithdrawalCommand(
     throw problem("withdrawal_unknown", `There is no withdrawal ${command.withdrawalId}.`);
   if (withdrawal.status === "settled" || withdrawal.status === "failed") {
     throw invalidRequest([
-      { path: "--id", message: `the withdrawal is ${withdrawal.status}, which is final` },
+      { path: "--id", message: `the withdrawal is already ${withdrawal.status}` },
     ]);
   }
   const group = newGroup();
-  const applied = sql`EXISTS (SELECT 1 FROM chain_commands
-    WHERE withdrawal_id = ${uuid(command.withdrawalId)} AND kind = ${command.kind}
-      AND at = ${group.at} AND done_group IS NULL)`;
+  const open = sql`withdrawal_id = ${uuid(command.withdrawalId)} AND kind = ${command.kind}
+    AND done_group IS NULL`;
+  const applied = sql`EXISTS (SELECT 1 FROM chain_commands WHERE ${open} AND at = ${group.at})`;
   const rows = await commitOrThrow(db, group, [
     sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at)
-      SELECT ${withdrawal.chain}, ${command.kind}, ${uuid(command.withdrawalId)}, ${command.actor},
-        ${group.at}
-      WHERE NOT EXISTS (SELECT 1 FROM chain_commands
-        WHERE withdrawal_id = ${uuid(command.withdrawalId)} AND kind = ${command.kind}
-          AND done_group IS NULL)
+      SELECT ${withdrawal.chain}, ${command.kind}, ${uuid(command.withdrawalId)},
+        ${command.actor}, ${group.at}
+      WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE ${open})
       RETURNING command_id`,
-    sql`UPDATE alerts SET resolved_at = ${group.at} WHERE kind = 'withdrawal_dead_letter'
-      AND subject = ${command.withdrawalId} AND resolved_at IS NULL`,
+    sql`UPDATE alerts SET resolved_at = ${group.at}
+      WHERE kind = 'withdrawal_dead_letter' AND subject = ${command.withdrawalId}
+        AND resolved_at IS NULL`,
     ...alongside({ at: group.at, applied, userId: readUuid(withdrawal.user_id) }),
   ]);
   return { chain: withdrawal.chain, recorded: rows === null || rows[0]?.length === 1 };
 }
 
-/** `chain resume`: both the watcher's halt and the payer's, after review. */
+/** `chain resume`: ends a halt of the watcher and of the payer after a review. */
 export async function recordResume(
   db: D1Database,
   chain: string,
@@ -72,11 +68,11 @@ export async function recordResume(
   alongside: (at: Sql) => readonly Sql[] = () => [],
 ): Promise<void> {
   const group = newGroup();
-  const insertCommand = (
-    kind: "resume_chain" | "resume_payer",
-  ) => sql`INSERT INTO chain_commands (chain, kind, actor, at)
-    SELECT ${chain}, ${kind}, ${actor}, ${group.at} WHERE NOT EXISTS (SELECT 1 FROM chain_commands
-      WHERE chain = ${chain} AND kind = ${kind} AND done_group IS NULL)`;
+  const insertCommand = (kind: "resume_chain" | "resume_payer") =>
+    sql`INSERT INTO chain_commands (chain, kind, actor, at)
+      SELECT ${chain}, ${kind}, ${actor}, ${group.at}
+      WHERE NOT EXISTS (SELECT 1 FROM chain_commands
+        WHERE chain = ${chain} AND kind = ${kind} AND done_group IS NULL)`;
   await commitOrThrow(db, group, [
     insertCommand("resume_chain"),
     insertCommand("resume_payer"),
@@ -84,7 +80,7 @@ export async function recordResume(
   ]);
 }
 
-/** `withdrawals pause` and `resume`: new ones are refused, queued ones wait. */
+/** `withdrawals pause` and `resume`. While paused, new ones are rejected and queued ones wait. */
 export async function setWithdrawalsPaused(
   db: D1Database,
   paused: boolean,
@@ -95,14 +91,14 @@ export async function setWithdrawalsPaused(
   await commitOrThrow(db, group, [
     paused
       ? sql`INSERT INTO kill_switches (name, reason, since)
-        SELECT 'withdrawals_paused', ${reason}, ${group.at}
+          SELECT 'withdrawals_paused', ${reason}, ${group.at}
           WHERE NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')`
       : sql`DELETE FROM kill_switches WHERE name = 'withdrawals_paused'`,
     ...alongside(group.at),
   ]);
 }
 
-/** Withdrawals of all users, newest first, each with what the payer has tried. */
+/** Withdrawals of all users, newest first, with their payment attempts and open commands. */
 export async function listWithdrawals(
   db: D1Database,
   query: { status?: string | undefined; limit: number },
@@ -125,13 +121,13 @@ export async function listWithdrawals(
   >(
     db,
     sql`SELECT ${WITHDRAWAL_COLUMNS}, hex(w.user_id) AS user_id,
-        (SELECT count(*) FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id
-          AND m.purpose = 'pay') AS attempts,
-        (SELECT group_concat(c.kind) FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id
-          AND c.done_group IS NULL) AS open_commands,
-        EXISTS (SELECT 1 FROM alerts a WHERE a.kind = 'withdrawal_dead_letter'
-          AND a.resolved_at IS NULL
-          AND lower(replace(a.subject, '-', '')) = lower(hex(w.withdrawal_id))) AS dead_lettered
+        (SELECT count(*) FROM batch_members m
+          WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = 'pay') AS attempts,
+        (SELECT group_concat(c.kind) FROM chain_commands c
+          WHERE c.withdrawal_id = w.withdrawal_id AND c.done_group IS NULL) AS open_commands,
+        EXISTS (SELECT 1 FROM alerts a
+          WHERE a.kind = 'withdrawal_dead_letter' AND a.resolved_at IS NULL
+            AND lower(replace(a.subject, '-', '')) = lower(hex(w.withdrawal_id))) AS dead_lettered
       FROM withdrawals w WHERE ${query.status ?? null} IS NULL OR w.status = ${query.status ?? null}
       ORDER BY w.created_at DESC, w.withdrawal_id DESC LIMIT ${Math.min(query.limit, MAX_LISTED)}`,
   );
@@ -162,7 +158,7 @@ type StatusRow = {
   sweepable: number;
 };
 
-/** `chain status`: how far each chain is read and paid, what stopped it, and the open alerts. */
+/** `chain status`: how far each chain has been read, what is open, what halted it, open alerts. */
 export async function chainStatus(
   db: D1Database,
   settings: Pick<Config, "CHAINS">,
@@ -171,26 +167,26 @@ export async function chainStatus(
   const rows = await all<StatusRow>(
     db,
     sql`SELECT c.chain, c.confirmed_number, c.scanned_number, c.head_number, c.moved_at,
-      c.halted_at, c.halt_reason,
+        c.halted_at, c.halt_reason,
         p.halted_at AS payer_halted_at, p.halt_reason AS payer_halt_reason,
         (SELECT count(*) FROM withdrawals w INDEXED BY withdrawals_open WHERE w.chain = c.chain
           AND w.status IN ('queued', 'submitted') AND w.status = 'queued') AS queued,
         (SELECT count(*) FROM withdrawals w INDEXED BY withdrawals_open WHERE w.chain = c.chain
           AND w.status IN ('queued', 'submitted') AND w.status = 'submitted') AS submitted,
-        (SELECT count(*) FROM chain_transactions t WHERE t.chain = c.chain
-          AND t.status = 'open') AS open,
-        (SELECT count(*) FROM deposits d WHERE d.chain = c.chain
-          AND d.status = 'confirming') AS confirming,
-        (SELECT count(*) FROM deposits d WHERE d.chain = c.chain
-          AND d.status = 'quarantined') AS quarantined,
+        (SELECT count(*) FROM chain_transactions t
+          WHERE t.chain = c.chain AND t.status = 'open') AS open,
+        (SELECT count(*) FROM deposits d
+          WHERE d.chain = c.chain AND d.status = 'confirming') AS confirming,
+        (SELECT count(*) FROM deposits d
+          WHERE d.chain = c.chain AND d.status = 'quarantined') AS quarantined,
         (SELECT count(*) FROM sweepable u WHERE u.chain = c.chain) AS sweepable
       FROM chain_cursors c LEFT JOIN payer_leases p ON p.chain = c.chain
       WHERE ${chain ?? null} IS NULL OR c.chain = ${chain ?? null} ORDER BY c.chain`,
   );
   const alerts = await all<{ kind: string; subject: string; detail: string; at: number }>(
     db,
-    sql`SELECT kind, subject, detail, at FROM alerts WHERE resolved_at IS NULL
-      ORDER BY alert_id DESC LIMIT ${MAX_LISTED}`,
+    sql`SELECT kind, subject, detail, at FROM alerts
+      WHERE resolved_at IS NULL ORDER BY alert_id DESC LIMIT ${MAX_LISTED}`,
   );
   return {
     chains: rows.map((row) => ({

@@ -1,6 +1,6 @@
 /**
- * How deposits and withdrawals look outside: the columns that reads select and events keep, and their wire form
- * (contract.md, section 4). An event's body is the row as JSON text, so both come out of one mapper.
+ * Maps deposits and withdrawals to their wire form (docs/contract.md, section 4). Reads select the
+ * columns below. Events store the same row as JSON text, so one function renders both.
  */
 import { checksumAddress } from "../assets/address.ts";
 import { toHex } from "../assets/amount.ts";
@@ -19,7 +19,9 @@ export const FAILURE_MESSAGES: Readonly<Record<FailureCode, string>> = {
   operator_failed: "The operator cancelled the withdrawal.",
 };
 
-/** Ids, hashes and addresses are upper-case hex without `0x`, as SQLite's hex() returns them; amounts are decimal text. */
+/**
+ * Ids, hashes and addresses are upper-case hex without `0x`, as from hex(). Amounts are decimal.
+ */
 export type DepositRow = {
   readonly deposit_id: string;
   readonly chain: string;
@@ -62,8 +64,9 @@ const DEPOSIT: Columns<DepositRow> = {
   amount: "d.amount",
   transaction_hash: "hex(d.transaction_hash)",
   block_number: "d.block_number",
-  confirmations: `iif(d.status = 'orphaned', 0, max(0, 1 - d.block_number
-    + coalesce((SELECT max(c.head_number, c.confirmed_number) FROM chain_cursors c WHERE c.chain = d.chain), d.block_number - 1)))`,
+  confirmations: `iif(d.status = 'orphaned', 0, max(0, 1 - d.block_number + coalesce(
+    (SELECT max(c.head_number, c.confirmed_number) FROM chain_cursors c WHERE c.chain = d.chain),
+    d.block_number - 1)))`,
   required_confirmations: "d.required_confirmations",
   status: "d.status",
   detected_at: "d.detected_at",

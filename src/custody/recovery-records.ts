@@ -1,42 +1,43 @@
 /**
- * Copies of records outside the database, for a restore: payer and watcher keep them in their own storage, which putting
- * an older database back does not touch. They are needed no longer than a database can be taken back.
+ * Keeps recovery records: copies of withdrawals and addresses outside the database, for a restore.
+ * Payer and watcher store them in their own storage, which a restore of the database leaves as it
+ * is. A record is needed as long as the database can be restored to an earlier instant.
  */
 
-/** D1's Time Travel reaches 30 days back; a day more for whoever restores late. */
+/** D1's Time Travel reaches 30 days back. One more day allows for a late restore. */
 export const RETENTION_MS = 31 * 86_400_000;
-/** Copies looked at in one go; the next one goes on from there, and begins anew after the last. */
+/** Limit of records in one pass. The next pass continues there, and starts again after the last. */
 const PAGE = 500;
 const PRUNE_EVERY_MS = 3_600_000;
-/** Keys that Durable Object storage takes in one call. */
+/** Durable Object storage accepts this many keys per call. */
 const KEYS_PER_CALL = 128;
 
 /**
- * Deletes what `ended` names of the records under a prefix: one page of them an hour. Those that it keeps for their
- * withdrawal's sake are looked at again in the next turn.
+ * Deletes outdated records under a prefix, at most one page an hour. `outdated` selects their keys.
+ * Records that it keeps are checked again after the last page.
  */
 export async function pruneRecords<Stored>(
   storage: DurableObjectStorage,
   prefix: string,
-  ended: (records: ReadonlyMap<string, Stored>) => Promise<readonly string[]>,
+  outdated: (records: ReadonlyMap<string, Stored>) => Promise<readonly string[]>,
 ): Promise<void> {
-  const turn = await storage.get<{ at: number; after: string | null }>(`pruned:${prefix}`);
+  const pass = await storage.get<{ at: number; after: string | null }>(`pruned:${prefix}`);
   const now = Date.now();
-  if (turn !== undefined && now - turn.at < PRUNE_EVERY_MS) return;
-  const after = turn?.after ?? null;
+  if (pass !== undefined && now - pass.at < PRUNE_EVERY_MS) return;
+  const after = pass?.after ?? null;
   const page = await storage.list<Stored>({
     prefix,
     limit: PAGE,
     ...(after === null ? {} : { startAfter: after }),
   });
-  const doomed = page.size === 0 ? [] : await ended(page);
-  for (let start = 0; start < doomed.length; start += KEYS_PER_CALL)
-    await storage.delete(doomed.slice(start, start + KEYS_PER_CALL));
+  const keys = page.size === 0 ? [] : await outdated(page);
+  for (let start = 0; start < keys.length; start += KEYS_PER_CALL)
+    await storage.delete(keys.slice(start, start + KEYS_PER_CALL));
   const last = page.size < PAGE ? null : ([...page.keys()].at(-1) ?? null);
   await storage.put(`pruned:${prefix}`, { at: now, after: last });
 }
 
-/** Every copy under the prefix, page by page. */
+/** Yields all records under the prefix, page by page. */
 export async function* listRecords<Stored>(
   storage: DurableObjectStorage,
   prefix: string,

@@ -1,3 +1,6 @@
+/**
+ * The routes of /custody. Each handler calls one verb. docs/contract.md section 4 has the rules.
+ */
 import { z } from "@hono/zod-openapi";
 import { assetKey, USDC } from "../assets/asset.ts";
 import { verifyFactory } from "../chain/verify-factory.ts";
@@ -36,7 +39,7 @@ function registerAddressRoutes(app: Api): void {
     path: "/custody/create-deposit-address",
     summary: "Issue a deposit address on a chain",
     description:
-      "The newest address of a chain is the current one; earlier ones are watched for ever.",
+      "The new address becomes the current one. Deposits to earlier addresses are still credited.",
     body: schema.CreateDepositAddressBody,
     response: schema.DepositAddress,
     status: 201,
@@ -57,7 +60,7 @@ function registerAddressRoutes(app: Api): void {
     ...READ,
     method: "get",
     path: "/custody/get-deposit-addresses",
-    summary: "All deposit addresses, newest first",
+    summary: "List deposit addresses, newest first",
     response: schema.DepositAddresses,
     handler: async ({ db, actor }) => ({ addresses: await listDepositAddresses(db, actor.userId) }),
   });
@@ -65,7 +68,7 @@ function registerAddressRoutes(app: Api): void {
     ...READ,
     method: "get",
     path: "/custody/get-deposits",
-    summary: "Deposits, newest first",
+    summary: "List deposits, newest first",
     query: schema.DepositsQuery,
     response: pageSchema(schema.Deposit),
     handler: ({ db, actor, query }) => listDeposits(db, actor.userId, query),
@@ -77,7 +80,7 @@ function registerBalanceRoutes(app: Api): void {
     ...READ,
     method: "get",
     path: "/custody/get-balance",
-    summary: "Balance of one market asset",
+    summary: "Get the balance of an outcome token",
     query: schema.BalanceQuery,
     response: schema.AssetBalance,
     handler: async ({ db, actor, query }) => {
@@ -89,7 +92,8 @@ function registerBalanceRoutes(app: Api): void {
     ...READ,
     method: "get",
     path: "/custody/get-balances",
-    summary: "Balances of every asset held: USDC first, then by venue and asset",
+    summary: "List the balances of all assets held",
+    description: "USDC comes first, then outcome tokens by venue and asset id.",
     query: z.strictObject({ ...balancePage }),
     response: pageSchema(schema.AssetBalance),
     handler: ({ db, actor, query }) => listBalances(db, actor.userId, query),
@@ -98,7 +102,7 @@ function registerBalanceRoutes(app: Api): void {
     ...READ,
     method: "get",
     path: "/custody/get-usdc-balance",
-    summary: "Balance of USDC",
+    summary: "Get the balance of USDC",
     response: schema.UsdcBalance,
     handler: async ({ db, actor }) => amounts(await readBalance(db, actor.userId, USDC)),
   });
@@ -109,10 +113,11 @@ function registerLedgerRoute(app: Api): void {
     ...READ,
     method: "get",
     path: "/custody/get-ledger",
-    summary: "Ledger entries, newest first",
+    summary: "List ledger entries, newest first",
     description:
-      "Filters combine by AND. `next_cursor` is the entry_id of the last item. With `accept: text/csv` the answer is a statement of " +
-      "all matching entries; its last line is `# end,<rows>`, without which it is incomplete.",
+      "An entry must match all filters. `next_cursor` is the entry_id of the last item. With " +
+      "`accept: text/csv` the response is a statement of all matching entries. Its last line is " +
+      "`# end,<rows>`. Without that line it is incomplete.",
     query: schema.LedgerQuery,
     response: pageSchema(schema.LedgerEntry),
     otherMediaTypes: ["text/csv"],
@@ -132,7 +137,8 @@ function registerWithdrawalRoutes(app: Api): void {
     path: "/custody/withdraw",
     summary: "Queue a withdrawal to an external address",
     description:
-      "Repeating a client_withdrawal_id with the same terms answers the withdrawal as it is now. The service pays the gas.",
+      "`to_address` receives exactly `amount`, because the service pays the gas. A repeated " +
+      "client_withdrawal_id with the same terms returns the existing withdrawal.",
     body: schema.WithdrawBody,
     response: schema.Withdrawal,
     status: 202,
@@ -179,7 +185,7 @@ function registerWithdrawalRoutes(app: Api): void {
     ...READ,
     method: "get",
     path: "/custody/get-withdrawals",
-    summary: "Withdrawals, newest first",
+    summary: "List withdrawals, newest first",
     query: schema.WithdrawalsQuery,
     response: pageSchema(schema.Withdrawal),
     handler: ({ db, actor, query }) => listWithdrawals(db, actor.userId, query),
@@ -188,7 +194,7 @@ function registerWithdrawalRoutes(app: Api): void {
     ...READ,
     method: "get",
     path: "/custody/get-withdrawal",
-    summary: "One withdrawal",
+    summary: "Get a withdrawal by either of its ids",
     query: schema.WithdrawalQuery,
     response: schema.Withdrawal,
     problems: ["withdrawal_unknown"],
@@ -196,13 +202,16 @@ function registerWithdrawalRoutes(app: Api): void {
   });
 }
 
-/** The doorbell of the payer. A lost ring delays a withdrawal to the next cron run; it must not fail one that is queued. */
+/**
+ * Wakes the payer by a queue message. A failure must not fail the request, because the withdrawal
+ * is queued. Cron wakes the payer later.
+ */
 async function sendWakeUp(env: Cloudflare.Env, row: WithdrawalRow): Promise<void> {
   const withdrawalId = readUuid(row.withdrawal_id);
   try {
     await env.WITHDRAWALS.send({ withdrawal_id: withdrawalId, chain: row.chain });
   } catch (error) {
-    log("warn", "custody.wake_up_failed", {
+    log("warn", "custody.wake_up_not_sent", {
       withdrawal_id: withdrawalId,
       chain: row.chain,
       ...errorFields(error),

@@ -1,4 +1,4 @@
-/** Requests and answers of the custody endpoints (contract.md section 4). */
+/** The requests and responses of the custody routes (docs/contract.md, section 4). */
 import { z } from "@hono/zod-openapi";
 import { U256Out } from "../assets/amount.ts";
 import { VENUES } from "../platform/venues.ts";
@@ -15,115 +15,160 @@ const clientWithdrawalId = pattern(
   "must be 1 to 64 of A-Z a-z 0-9 . _ : -",
 );
 
-const venueOut = z.enum(VENUES).nullable();
+const id = (description: string) => z.uuid().openapi({ description });
+const count = (description: string) => z.int().openapi({ description });
+const amountOut = (description: string) => U256Out.openapi({ description });
+const instant = (description: string) => z.iso.datetime().openapi({ description });
+const chainOut = (description: string) => z.string().openapi({ description });
+const addressOut = (description: string) =>
+  z.string().openapi({ description, examples: ["0x52908400098527886E0F7030069857D2E4169EE7"] });
+const venueOut = z
+  .enum(VENUES)
+  .nullable()
+  .openapi({ description: "Venue of the outcome token; null for USDC" });
 const assetIdOut = z
   .string()
   .nullable()
-  .openapi({ description: "Canonical 0x hex; null, together with the venue, for USDC" });
-const addressOut = z
-  .string()
-  .openapi({ description: "EIP-55", examples: ["0x52908400098527886E0F7030069857D2E4169EE7"] });
-const hashOut = z.string().openapi({ description: "Transaction hash" });
-const instant = z.iso.datetime();
-const deltaOut = z
-  .string()
-  .regex(/^-?\d+$/)
-  .openapi({ description: "Signed decimal native units", examples: ["-16000000000"] });
+  .openapi({ description: "Outcome token, as canonical 0x hex; null for USDC" });
+const accountOut = z.enum(["available", "pending"]).openapi({
+  description: "`available`: can be used. `pending`: reserved for quotes and withdrawals",
+});
 
-export const CreateDepositAddressBody = z.strictObject({ chain: chainName.optional() });
+export const CreateDepositAddressBody = z.strictObject({
+  chain: chainName
+    .openapi({ description: "A chain of GET /config; omitted: its default chain" })
+    .optional(),
+});
 
 export const DepositAddress = z
   .object({
-    address: addressOut,
-    chain: z.string(),
-    created_at: instant,
-    current: z.boolean(),
-    nonce: z.int(),
+    address: addressOut("Where to send USDC and outcome tokens, in EIP-55 form"),
+    chain: chainOut("The chain on which deposits to this address are credited"),
+    created_at: instant("When it was issued"),
+    current: z.boolean().openapi({
+      description: "Whether it is your newest address on this chain; older ones stay valid",
+    }),
+    nonce: count("Number of the address among yours on this chain, from 0"),
   })
   .openapi("DepositAddress");
-export const DepositAddresses = z.object({ addresses: z.array(DepositAddress) });
+export const DepositAddresses = z.object({
+  addresses: z.array(DepositAddress).openapi({ description: "Newest first" }),
+});
 
-export const BalanceQuery = z.strictObject({ venue_id: venueField, asset_id: assetId });
-export const UsdcBalance = z
-  .object({ balance: U256Out, pending_balance: U256Out })
-  .openapi("UsdcBalance");
+export const BalanceQuery = z.strictObject({
+  venue_id: venueField.openapi({ description: "Venue of the outcome token" }),
+  asset_id: assetId,
+});
+const balances = {
+  balance: amountOut("Native units that are available to trade and withdraw"),
+  pending_balance: amountOut("Native units that are reserved for quotes and withdrawals"),
+};
+export const UsdcBalance = z.object(balances).openapi("UsdcBalance");
 export const AssetBalance = z
-  .object({ venue_id: venueOut, asset_id: assetIdOut, balance: U256Out, pending_balance: U256Out })
+  .object({ venue_id: venueOut, asset_id: assetIdOut, ...balances })
   .openapi("Balance");
 
 export const DepositsQuery = z.strictObject({
-  status: oneOf(DEPOSIT_STATUSES).optional(),
+  status: oneOf(DEPOSIT_STATUSES)
+    .openapi({ description: "Only deposits with this status" })
+    .optional(),
   ...timeIdPage,
 });
 export const Deposit = z
   .object({
-    deposit_id: z.uuid(),
-    chain: z.string(),
-    address: addressOut,
+    deposit_id: id("Identifies the deposit"),
+    chain: chainOut("The chain of the transfer"),
+    address: addressOut("The deposit address that received it, in EIP-55 form"),
     venue_id: venueOut,
     asset_id: assetIdOut,
-    amount: U256Out,
-    transaction_hash: hashOut,
-    block_number: z.int(),
-    confirmations: z.int(),
-    required_confirmations: z.int(),
-    status: z.enum(DEPOSIT_STATUSES),
-    created_at: instant,
-    credited_at: instant.nullable(),
+    amount: amountOut("Native units of the asset"),
+    transaction_hash: z.string().openapi({ description: "The transaction, as 0x hex" }),
+    block_number: count("The block that contains the transaction"),
+    confirmations: count("Blocks from block_number up to the head, both included"),
+    required_confirmations: count("Confirmations before it is credited"),
+    status: z.enum(DEPOSIT_STATUSES).openapi({
+      description:
+        "`orphaned`: its block left the chain before it was credited. `quarantined`: the ledger " +
+        "cannot hold the amount, so the operator handles it",
+    }),
+    created_at: instant("When it was detected"),
+    credited_at: instant("When it was credited; null before").nullable(),
   })
   .openapi("Deposit");
 
 export const WithdrawBody = z
   .strictObject({
-    client_withdrawal_id: clientWithdrawalId,
+    client_withdrawal_id: clientWithdrawalId.openapi({
+      description: "Your id of the withdrawal. Repeating it never pays twice",
+    }),
     amount: positiveU256,
     to_address: address,
-    chain: chainName.optional(),
-    venue_id: venueField.optional(),
+    chain: chainName
+      .openapi({ description: "The chain that pays USDC; omitted: the default chain" })
+      .optional(),
+    venue_id: venueField
+      .openapi({ description: "Venue of the outcome token; omitted for USDC" })
+      .optional(),
     asset_id: assetId.optional(),
   })
   .refine((body) => (body.venue_id === undefined) === (body.asset_id === undefined), {
     path: ["asset_id"],
-    message: "venue_id and asset_id go together; neither means USDC",
+    message: "venue_id and asset_id must both be given, or neither for USDC",
   });
 
 export const WithdrawalsQuery = z.strictObject({
-  status: oneOf(WITHDRAWAL_STATUSES).optional(),
+  status: oneOf(WITHDRAWAL_STATUSES)
+    .openapi({ description: "Only withdrawals with this status" })
+    .optional(),
   ...timeIdPage,
 });
 export const WithdrawalQuery = z
   .strictObject({
-    withdrawal_id: uuidField.optional(),
-    client_withdrawal_id: clientWithdrawalId.optional(),
+    withdrawal_id: uuidField.openapi({ description: "The service's id" }).optional(),
+    client_withdrawal_id: clientWithdrawalId.openapi({ description: "Your id" }).optional(),
   })
   .refine(
     (query) => (query.withdrawal_id === undefined) !== (query.client_withdrawal_id === undefined),
     {
       path: ["withdrawal_id"],
-      message: "give exactly one of withdrawal_id and client_withdrawal_id",
+      message: "exactly one of withdrawal_id and client_withdrawal_id must be given",
     },
   );
 export const Withdrawal = z
   .object({
-    withdrawal_id: z.uuid(),
-    job_id: z.uuid(),
-    client_withdrawal_id: z.string(),
-    chain: z.string(),
+    withdrawal_id: id("Identifies the withdrawal"),
+    job_id: id("Identifies the payment job"),
+    client_withdrawal_id: z.string().openapi({ description: "The id that you gave" }),
+    chain: chainOut("The chain that pays"),
     venue_id: venueOut,
     asset_id: assetIdOut,
-    amount: U256Out,
-    to_address: addressOut,
-    status: z.enum(WITHDRAWAL_STATUSES),
-    transaction_hash: hashOut.nullable(),
+    amount: amountOut("Native units of the asset that to_address receives"),
+    to_address: addressOut("The destination, in EIP-55 form"),
+    status: z.enum(WITHDRAWAL_STATUSES).openapi({
+      description:
+        "`queued`: its amount is reserved. `submitted`: a transaction is signed. `settled`: the " +
+        "payment is confirmed. `failed`: it was not paid and its amount is available again",
+    }),
+    transaction_hash: z.string().nullable().openapi({
+      description: "As 0x hex; null before it is submitted, may change until it is settled",
+    }),
     failure: z
-      .object({ code: z.enum(["payment_reverted", "operator_failed"]), message: z.string() })
-      .nullable(),
-    created_at: instant,
-    updated_at: instant,
+      .object({
+        code: z.enum(["payment_reverted", "operator_failed"]).openapi({
+          description:
+            "`payment_reverted`: the destination or the token refused it. `operator_failed`: the " +
+            "operator cancelled it",
+        }),
+        message: z.string().openapi({ description: "The reason as text" }),
+      })
+      .nullable()
+      .openapi({ description: "Why it failed; null unless it has" }),
+    created_at: instant("When it was queued"),
+    updated_at: instant("When it last changed"),
   })
   .openapi("Withdrawal");
 
-/** Any non-negative integer is a position; past the newest entry it is the newest one's. */
+/** Any non-negative integer is a position. One above the newest entry counts as the newest. */
 const ledgerCursor = textField(
   (text) => {
     if (!/^\d{1,200}$/.test(text)) return undefined;
@@ -135,7 +180,7 @@ const ledgerCursor = textField(
     type: "string",
     pattern: "^[0-9]{1,200}$",
     examples: ["4211"],
-    description: "`next_cursor` of the previous page; any entry_id will do",
+    description: "`next_cursor` of the previous page, or any entry_id",
   },
 );
 
@@ -149,7 +194,7 @@ const reasonList = textField(
     type: "string",
     pattern: `^(${REASONS.join("|")})(,(${REASONS.join("|")}))*$`,
     examples: ["trade,fee"],
-    description: "Comma-separated",
+    description: "Only entries with one of these reasons, separated by commas",
   },
 );
 
@@ -163,24 +208,38 @@ const refId = textField(
   {
     type: "string",
     pattern: "^(0x[0-9a-fA-F]{64}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$",
-    description: "Entries of one match, quote, withdrawal or deposit transaction",
+    description: "Only entries of this match, quote, withdrawal or deposit transaction",
   },
 );
 
 export const LedgerQuery = z
   .strictObject({
-    account: oneOf(["available", "pending"]).optional(),
+    account: oneOf(["available", "pending"])
+      .openapi({ description: "Only entries of this sub-account" })
+      .optional(),
     asset_id: assetId.optional(),
-    venue: venueField.optional(),
-    direction: oneOf(["credit", "debit"]).optional(),
-    from: preciseTimestamp.optional(),
-    to: preciseTimestamp.optional(),
-    min_amount: decimalUnits.optional(),
-    max_amount: decimalUnits.optional(),
+    venue: venueField.openapi({ description: "Only outcome tokens of this venue" }).optional(),
+    direction: oneOf(["credit", "debit"])
+      .openapi({ description: "Only credits (delta above 0) or debits (below 0)" })
+      .optional(),
+    from: preciseTimestamp
+      .openapi({ description: "Only entries created at or after this instant" })
+      .optional(),
+    to: preciseTimestamp
+      .openapi({ description: "Only entries created at or before this instant" })
+      .optional(),
+    min_amount: decimalUnits
+      .openapi({ description: "Only entries of at least this amount; decimal native units" })
+      .optional(),
+    max_amount: decimalUnits
+      .openapi({ description: "Only entries of at most this amount; decimal native units" })
+      .optional(),
     reasons: reasonList.optional(),
     ref_id: refId.optional(),
-    usdc: boolean.optional(),
-    // No default here: a statement refuses a limit that was given.
+    usdc: boolean
+      .openapi({ description: "`true`: only USDC. `false`: only outcome tokens" })
+      .optional(),
+    // Without a default, because a statement rejects a limit that is given.
     limit: limitField.removeDefault().optional().openapi(LIMIT_DOCUMENTED),
     last_cursor: ledgerCursor.optional(),
   })
@@ -191,17 +250,30 @@ export const LedgerQuery = z
 
 export const LedgerEntry = z
   .object({
-    entry_id: z.int().openapi({ format: "int64" }),
-    account: z.enum(["available", "pending"]),
+    entry_id: z
+      .int()
+      .openapi({ format: "int64", description: "Unique and increasing; deduplicate by it" }),
+    account: accountOut,
     asset_id: assetIdOut,
     venue: venueOut,
-    delta: deltaOut,
+    delta: z
+      .string()
+      .regex(/^-?\d+$/)
+      .openapi({
+        description: "Native units, decimal; negative for a debit",
+        examples: ["-16000000000"],
+      }),
     balance_after: z
       .string()
       .regex(/^\d+$/)
-      .openapi({ description: "Decimal native units", examples: ["99999350000"] }),
-    reason: z.enum(REASONS),
-    ref_id: z.string(),
-    created_at: instant,
+      .openapi({
+        description: "Balance of this account and asset after the entry, decimal native units",
+        examples: ["99999350000"],
+      }),
+    reason: z.enum(REASONS).openapi({ description: "What caused the entry" }),
+    ref_id: z.string().openapi({
+      description: "Id of the match, quote or withdrawal, or the deposit's transaction hash",
+    }),
+    created_at: instant("When it was written"),
   })
   .openapi("LedgerEntry");

@@ -1,4 +1,4 @@
-/** What the service holds on a chain, for the reconciliation: the vault, and the deposit addresses not swept yet. */
+/** Reads the service's holdings on a chain for the reconciliation: vault and unswept addresses. */
 import { checksumAddress } from "../assets/address.ts";
 import { type Holders, sumHoldings } from "../chain/holdings.ts";
 import { tokenOf } from "../chain/token.ts";
@@ -9,18 +9,20 @@ import { all, first, sql } from "../platform/sql.ts";
 export function trackedHoldings(db: D1Database, settings: Config): HoldingsAt {
   return async ({ chain: name, block, blockHash, assets }) => {
     const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
-    if (chain === undefined) throw new Error(`no chain ${name} in the settings`);
+    if (chain === undefined) throw new Error(`the settings have no chain ${name}`);
     const sweepable = await all<{ asset: string; address: string }>(
       db,
-      sql`SELECT u.asset, hex(u.address) AS address FROM sweepable u WHERE u.chain = ${name} AND u.asset IN (SELECT value FROM json_each(${JSON.stringify(assets)}))`,
+      sql`SELECT u.asset, hex(u.address) AS address FROM sweepable u
+        WHERE u.chain = ${name}
+          AND u.asset IN (SELECT value FROM json_each(${JSON.stringify(assets)}))`,
     );
     const cursor = await first<{ number: number }>(
       db,
       sql`SELECT confirmed_number AS number FROM chain_cursors WHERE chain = ${name}`,
     );
-    // Rows go with the sweeps that the watcher confirms: of another block they would be another list.
+    // The watcher deletes rows when it confirms their sweep, so the rows must belong to this block.
     if (cursor?.number !== block)
-      throw new Error(`the confirmed block of ${name} has moved on from ${block}`);
+      throw new Error(`the confirmed block of ${name} is no longer ${block}`);
     const wanted: Holders[] = assets.map((asset) => ({
       token: tokenOf(settings, chain, asset),
       holders: [

@@ -80,7 +80,7 @@ it("vault and sweepable addresses together hold what is issued, at the confirmed
       blockHash: `0x${at?.hash}`,
       assets: [USDC],
     }),
-  ).rejects.toThrow(/moved on/);
+  ).rejects.toThrow(/no longer/);
 });
 
 it("a base fee that rises tenfold is followed up to the ceiling and not beyond", async () => {

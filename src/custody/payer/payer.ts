@@ -37,7 +37,7 @@ export class Payer extends DurableObject<Env> {
   async restore(name: string): Promise<RestoreReport> {
     const settings = config(this.env);
     const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
-    if (chain === undefined) throw new Error(`no chain ${name} in the settings`);
+    if (chain === undefined) throw new Error(`the settings have no chain ${name}`);
     return restorePayments(
       { db: this.env.DB, settings, chain, push: (events) => notifyStreams(this.env, events) },
       async (ids) => {

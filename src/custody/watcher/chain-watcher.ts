@@ -57,7 +57,7 @@ export class ChainWatcher extends DurableObject<Env> {
   /** Carries out the operator's `restore`: restores lost addresses and credits their deposits. */
   async restore(name: string): Promise<AddressReport> {
     const context = this.#context(name);
-    if (context === undefined) throw new Error(`no chain ${name} in the settings`);
+    if (context === undefined) throw new Error(`the settings have no chain ${name}`);
     let rewritten = 0;
     for await (const page of listRecords<AddressRecord>(this.ctx.storage, RECORDS)) {
       const missing = await missingAddresses(context, page);
