@@ -1,4 +1,3 @@
-import { z } from "zod";
 import type { Source } from "../http/fields.ts";
 import { parseJsonInteger } from "../http/json.ts";
 
@@ -26,5 +25,3 @@ function parseSpelling(text: string): bigint | undefined {
   if (decimal !== undefined) return BigInt(decimal);
   return hex === undefined ? undefined : BigInt(`0x${hex}`);
 }
-
-export const U256Out = z.string().regex(/^0x(0|[1-9a-f][0-9a-f]{0,63})$/);

@@ -1,4 +1,5 @@
-/** Request fields for assets, amounts, prices and addresses (contract.md section 1). */
+/** Fields for assets, amounts, prices and addresses on the wire (contract.md section 1). */
+import { z } from "@hono/zod-openapi";
 import { described, field, oneOf, textField } from "../http/fields.ts";
 import { parseAddress } from "./address.ts";
 import { parseJsonInteger, parseU256 } from "./amount.ts";
@@ -49,6 +50,14 @@ export const decimalUnits = textField(
   "must be a decimal integer from 0 to 2^256-1",
   { type: "string", pattern: "^0*[0-9]{1,77}$", description: `Native units in decimal${LARGEST}` },
 );
+
+/** An amount in a response: canonical lower-case hex. */
+export function u256Out(description: string) {
+  return z
+    .string()
+    .regex(/^0x(0|[1-9a-f][0-9a-f]{0,63})$/)
+    .openapi({ description });
+}
 
 const PRICE_MAX = 1_000_000;
 

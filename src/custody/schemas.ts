@@ -1,10 +1,24 @@
 /** The requests and responses of the custody routes (docs/contract.md, section 4). */
 import { z } from "@hono/zod-openapi";
-import { U256Out } from "../assets/amount.ts";
 import { VENUES } from "../platform/venues.ts";
-import { address, assetId, decimalUnits, positiveU256, venueField } from "../assets/fields.ts";
+import {
+  address,
+  assetId,
+  decimalUnits,
+  positiveU256,
+  u256Out,
+  venueField,
+} from "../assets/fields.ts";
 import { LIMIT_DOCUMENTED, limitField, timeIdPage } from "../http/cursor.ts";
-import { boolean, oneOf, pattern, preciseTimestamp, textField, uuidField } from "../http/fields.ts";
+import {
+  boolean,
+  described,
+  oneOf,
+  pattern,
+  preciseTimestamp,
+  textField,
+  uuidField,
+} from "../http/fields.ts";
 import { NEWEST } from "../ledger/history.ts";
 import { REASONS } from "../ledger/codes.ts";
 import { DEPOSIT_STATUSES, WITHDRAWAL_STATUSES } from "./records.ts";
@@ -15,11 +29,10 @@ const clientWithdrawalId = pattern(
   "must be 1 to 64 of A-Z a-z 0-9 . _ : -",
 );
 
-const id = (description: string) => z.uuid().openapi({ description });
-const count = (description: string) => z.int().openapi({ description });
-const amountOut = (description: string) => U256Out.openapi({ description });
-const instant = (description: string) => z.iso.datetime().openapi({ description });
-const chainOut = (description: string) => z.string().openapi({ description });
+const id = (description: string) => described(z.uuid(), description);
+const count = (description: string) => described(z.int(), description);
+const instant = (description: string) => described(z.iso.datetime(), description);
+const chainOut = (description: string) => described(z.string(), description);
 const addressOut = (description: string) =>
   z.string().openapi({ description, examples: ["0x52908400098527886E0F7030069857D2E4169EE7"] });
 const venueOut = z
@@ -60,8 +73,8 @@ export const BalanceQuery = z.strictObject({
   asset_id: assetId,
 });
 const balances = {
-  balance: amountOut("Native units that are available to trade and withdraw"),
-  pending_balance: amountOut("Native units that are reserved for quotes and withdrawals"),
+  balance: u256Out("Native units that are available to trade and withdraw"),
+  pending_balance: u256Out("Native units that are reserved for quotes and withdrawals"),
 };
 export const UsdcBalance = z.object(balances).openapi("UsdcBalance");
 export const AssetBalance = z
@@ -81,7 +94,7 @@ export const Deposit = z
     address: addressOut("The deposit address that received it, in EIP-55 form"),
     venue_id: venueOut,
     asset_id: assetIdOut,
-    amount: amountOut("Native units of the asset"),
+    amount: u256Out("Native units of the asset"),
     transaction_hash: z.string().openapi({ description: "The transaction, as 0x hex" }),
     block_number: count("The block that contains the transaction"),
     confirmations: count("Blocks from block_number up to the head, both included"),
@@ -142,7 +155,7 @@ export const Withdrawal = z
     chain: chainOut("The chain that pays"),
     venue_id: venueOut,
     asset_id: assetIdOut,
-    amount: amountOut("Native units of the asset that to_address receives"),
+    amount: u256Out("Native units of the asset that to_address receives"),
     to_address: addressOut("The destination, in EIP-55 form"),
     status: z.enum(WITHDRAWAL_STATUSES).openapi({
       description:

@@ -6,6 +6,7 @@ import {
   positiveU256,
   price as priceField,
   sideField,
+  u256Out,
   venueField,
 } from "../assets/fields.ts";
 import { boolean, integer, oneOf, uuidField } from "../http/fields.ts";
@@ -40,11 +41,6 @@ export const QuoteBody = z.strictObject({
 export const AcceptBody = z.strictObject({ quote_id: uuidField });
 export const quoteStatus = oneOf(QUOTE_STATUSES);
 
-const u256Out = (description: string) =>
-  z
-    .string()
-    .regex(/^0x(0|[1-9a-f][0-9a-f]{0,63})$/)
-    .openapi({ description });
 const instant = (description: string) => z.iso.datetime().openapi({ description });
 const id = (description: string) => z.uuid().openapi({ description });
 const fee = u256Out("USDC native units that the reader of this record pays, beside usdc_amount");
