@@ -1,6 +1,6 @@
 /**
- * The reconciliation: checks the invariants J1 to J9 and S1 of docs/invariants.md in the database.
- * Its statements share nothing with the code that they check.
+ * The reconciliation: checks the invariants of the journal and of solvency in the database (see
+ * docs/invariants.md). Its statements share nothing with the code that they check.
  *
  * It reads bounded chunks from checkpoints, so that D1 is never blocked for long. Each statement
  * sees one state of the database, so that operations in flight cause no differences.

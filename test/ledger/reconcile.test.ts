@@ -159,8 +159,8 @@ it("reports a withdrawal that reserved nothing", async () => {
     sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
         payment_id, chain, asset, amount, to_address, status, created_at, updated_at, queued_group,
         changed_group)
-      VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, 'x', ${blob(randomHex(32))}, 'nowhere',
-        ${key}, 30, ${blob(randomHex(20))}, 'queued', 1, 1, 1,
+      VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, 'x', ${blob(randomHex(32))},
+        'nowhere', ${key}, 30, ${blob(randomHex(20))}, 'queued', 1, 1, 1,
         (SELECT max(seq) + 1 FROM commit_groups))`,
   );
   await fund(userId, key, 1n);
@@ -439,7 +439,8 @@ it("counts a payment that the journal has not settled yet", async () => {
     db,
     sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id,
         block_number, block_hash, recorded_group)
-      VALUES (${chain}, ${blob(randomHex(32))}, 0, 'Paid', ${blob(payment)}, 40, ${blob(randomHex(32))}, 0)`,
+      VALUES (${chain}, ${blob(randomHex(32))}, 0, 'Paid', ${blob(payment)}, 40,
+        ${blob(randomHex(32))}, 0)`,
   );
   expect((await check(70n)).own.filter((one) => one.check === "holdings_short")).toEqual([]);
   await tamper(

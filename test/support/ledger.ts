@@ -47,8 +47,9 @@ export async function fund(
         block_number, block_hash, address, user_id, asset, amount, required_confirmations, status,
         seen_group, detected_at, detected_group, credited_at, ended_group)
       VALUES (${uuid(depositId)}, ${chain}, ${blob(transactionHash)}, ${blob(randomHex(20))}, 0, 0,
-        1, ${blob(randomHex(32))}, ${blob(randomHex(20))}, ${uuid(userId)}, ${asset}, ${amount.toString()}, 2,
-        'credited', ${group.seq}, ${group.at}, ${group.seq}, ${group.at}, ${group.seq})`,
+        1, ${blob(randomHex(32))}, ${blob(randomHex(20))}, ${uuid(userId)}, ${asset},
+        ${amount.toString()}, 2, 'credited', ${group.seq}, ${group.at}, ${group.seq}, ${group.at},
+        ${group.seq})`,
     openExternalAccounts(source),
     ...post(group, {
       reason: "deposit",

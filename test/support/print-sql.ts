@@ -41,7 +41,7 @@ function printQuery(nodes: readonly Node[], indent: number): string[] {
   );
 }
 
-/** On one line if it fits. Otherwise one element of its list a line, or its largest group opened. */
+/** Prints a part on one line if it fits. Otherwise splits its list, or opens its largest group. */
 function printPart(nodes: readonly Node[], indent: number, restIndent: number): string[] {
   const line = " ".repeat(indent) + flat(nodes);
   if (line.length <= WIDTH) return [line];
@@ -115,12 +115,11 @@ const followsComma: Test = (nodes, index) => textAt(nodes, index - 1) === ",";
 
 const beginsBranch: Test = (nodes, index) => /^(WHEN|ELSE)$/.test(textAt(nodes, index));
 
-/** An AND or OR; not the AND of a BETWEEN. */
+/** An AND or OR, but not the AND of a BETWEEN. */
 const beginsCondition: Test = (nodes, index) => {
-  const words = nodes.slice(0, index + 1).map((_, at) => textAt(nodes, at));
-  const word = words.findLast((other) => /^(AND|OR|BETWEEN)$/.test(other));
-  const before = words.slice(0, index).findLast((other) => /^(AND|OR|BETWEEN)$/.test(other));
-  return /^(AND|OR)$/.test(textAt(nodes, index)) && word !== "BETWEEN" && before !== "BETWEEN";
+  const words = nodes.slice(0, index).map((_, at) => textAt(nodes, at));
+  const previous = words.findLast((word) => /^(AND|OR|BETWEEN)$/.test(word));
+  return /^(AND|OR)$/.test(textAt(nodes, index)) && previous !== "BETWEEN";
 };
 
 function textAt(nodes: readonly Node[], index: number): string {
