@@ -22,7 +22,7 @@ type BenchOptions = {
 export type Bench = (options: BenchOptions) => Promise<Figure[]>;
 
 export function median(values: readonly number[]): number {
-  const sorted = Float64Array.from(values).sort();
+  const sorted = Float64Array.from(values).toSorted();
   const [low, high] = [
     sorted[Math.floor((sorted.length - 1) / 2)],
     sorted[Math.ceil((sorted.length - 1) / 2)],
@@ -32,7 +32,7 @@ export function median(values: readonly number[]): number {
 
 /** Nearest rank; NaN of nothing. */
 export function percentile(values: readonly number[], share: number): number {
-  const sorted = Float64Array.from(values).sort();
+  const sorted = Float64Array.from(values).toSorted();
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 

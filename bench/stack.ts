@@ -38,14 +38,14 @@ export type BenchStack = {
   /** The peer's own database, with the same tables. */
   readonly peerDb: Database;
   /** Resident memory of workerd, in MB. */
-  rssMb(): number;
+  rssMb: () => number;
   /** Processor time of workerd so far, in milliseconds. */
-  cpuMs(): number;
+  cpuMs: () => number;
   /** The D1 file, for reading when workerd has ended. */
-  databaseFile(): string;
+  databaseFile: () => string;
   /** Errors that the Worker logged. */
-  faults(): string[];
-  stop(): Promise<void>;
+  faults: () => string[];
+  stop: () => Promise<void>;
 };
 
 export type StackOptions = {
@@ -271,7 +271,7 @@ function largestSqlite(folder: string): string {
     .map((name) => join(folder, name));
   const sized = files
     .map((file) => ({ file, bytes: readFileSync(file).byteLength }))
-    .sort((a, b) => b.bytes - a.bytes);
+    .toSorted((a, b) => b.bytes - a.bytes);
   const [largest] = sized;
   if (largest === undefined) throw new Error(`no D1 file under ${folder}`);
   return largest.file;

@@ -46,7 +46,7 @@ export const benchStorage: Bench = async ({ quick, say, onStop }) => {
         .filter(([, bytes]) => Math.abs(bytes) >= 1);
       say(
         `  ${name}: ${parts
-          .sort((a, b) => b[1] - a[1])
+          .toSorted((a, b) => b[1] - a[1])
           .map(([table, bytes]) => `${table} ${number(bytes)}`)
           .join(", ")}`,
       );

@@ -49,11 +49,11 @@ await runScript(async (onStop) => {
   return 0;
 });
 
-async function startOwnStack(tell: Narrator, dir: string): Promise<Stack> {
+async function startOwnStack(tell: Narrator, stackDir: string): Promise<Stack> {
   // Ports of its own, so that it runs beside `npm run dev`; two are never the same.
   const port = portFrom("PORT", await freePort());
   const rpcPort = portFrom("RPC_PORT", await freePort());
-  const stack = await startStack({ port, rpcPort, dir, log: (line) => tell.note(line) });
+  const stack = await startStack({ port, rpcPort, dir: stackDir, log: (line) => tell.note(line) });
   tell.fact(`${stack.baseUrl}, chain ${stack.rpcUrl}`);
   return stack;
 }

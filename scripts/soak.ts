@@ -111,7 +111,11 @@ function harder(stack: Stack, proxies: readonly RpcProxy[]): Record<string, stri
 async function people(
   stack: Stack,
   proxies: readonly RpcProxy[],
-  { seed, count, ...play }: { seed: string; count: number; ended: () => boolean; end: () => void },
+  {
+    seed,
+    count,
+    ...ending
+  }: { seed: string; count: number; ended: () => boolean; end: () => void },
 ): Promise<Faults> {
   const chain = await openChain(stack.rpcUrl, stack.deployment, new Dice(`${seed}/chain`));
   const everyone = [];
@@ -128,7 +132,7 @@ async function people(
     people: everyone,
     refuser,
     tally: new Tally(),
-    ...play,
+    ...ending,
     proxies,
     confirmations: CONFIRMATIONS,
   };

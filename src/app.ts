@@ -72,7 +72,7 @@ function unrouted(app: Api, c: EdgeContext): Response {
   if (methods === undefined)
     return errorResponse(problem("route_unknown", "No such path."), context);
   context.route = c.req.path;
-  const allowed = [...methods].sort();
+  const allowed = [...methods].toSorted();
   const isPreflight =
     c.req.method === "OPTIONS" && c.req.raw.headers.has("access-control-request-method");
   if (isPreflight && config(c.env).CORS_ORIGINS.length > 0) return preflight(allowed);

@@ -148,26 +148,28 @@ async function checkLedger({ tell, taker, makers }: World, match: Match): Promis
     () => taker.client.custody.ledger({ ref_id: match.match_id }).all(),
     (list) => `200 ${list.length} entries`,
   );
-  for (const entry of [...entries].reverse()) {
+  for (const entry of [...entries].toReversed()) {
     tell.note(
       `${entry.reason.padEnd(13)} ${entry.account.padEnd(9)} ${units(entry.delta).padStart(7)} ${entry.asset_id === null ? "USDC" : "tokens"}, then ${units(entry.balance_after)}`,
     );
   }
-  const found = entries.map(({ reason, account, delta }) => `${reason} ${account} ${delta}`).sort();
+  const found = entries
+    .map(({ reason, account, delta }) => `${reason} ${account} ${delta}`)
+    .toSorted();
   const cost = match.usdc_amount;
   const expected = [
     `reserve_trade available ${-cost}`,
     `reserve_trade pending ${cost}`,
     `trade available ${match.amount}`,
     `trade pending ${-cost}`,
-  ].sort();
+  ].toSorted();
   expectEqual("the taker's entries of the match", found.join("; "), expected.join("; "));
   const makersEntries = await makers[1].client.custody.ledger({ ref_id: match.match_id }).all();
-  const makersFound = makersEntries.map(({ account, delta }) => `${account} ${delta}`).sort();
+  const makersFound = makersEntries.map(({ account, delta }) => `${account} ${delta}`).toSorted();
   expectEqual(
     "the maker's entries of the match",
     makersFound.join("; "),
-    [`available ${cost}`, `pending ${-match.amount}`].sort().join("; "),
+    [`available ${cost}`, `pending ${-match.amount}`].toSorted().join("; "),
   );
 }
 

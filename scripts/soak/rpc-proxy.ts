@@ -84,7 +84,7 @@ async function lagging(target: string, call: Call): Promise<unknown> {
   const { result } = await forward(target, { id: 0, method: "eth_blockNumber" });
   const head = Math.max(0, Number(result) - LAG_BLOCKS);
   const [first] = call.params ?? [];
-  const named = (result: unknown) => ({ jsonrpc: "2.0", id: call.id, result });
+  const named = (value: unknown) => ({ jsonrpc: "2.0", id: call.id, result: value });
   if (call.method === "eth_blockNumber") return named(`0x${head.toString(16)}`);
   if (call.method === "eth_getBlockByNumber") {
     if (first === "latest")

@@ -23,7 +23,7 @@ export class Tally {
 
   /** `kill 3, reorg 5`, the most frequent first. */
   list(group: string): string {
-    const names = [...(this.#counts.get(group) ?? [])].sort((a, b) => b[1] - a[1]);
+    const names = [...(this.#counts.get(group) ?? [])].toSorted((a, b) => b[1] - a[1]);
     return names.map(([name, n]) => `${name} ${n}`).join(", ") || "none";
   }
 

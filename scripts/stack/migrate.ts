@@ -26,7 +26,7 @@ export async function applyMigrations(database: Database): Promise<string[]> {
   const applied = new Set(results.map(({ name }) => name));
   const due = readdirSync(folder)
     .filter((name) => name.endsWith(".sql") && !applied.has(name))
-    .sort();
+    .toSorted();
   for (const name of due) {
     const statements = unstable_splitSqlQuery(readFileSync(join(folder, name), "utf8"));
     await database.batch([

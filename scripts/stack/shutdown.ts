@@ -18,7 +18,7 @@ export async function runScript(
   let interrupted: number | null = null;
   let interruptedAt = 0;
   const stopAll = async () => {
-    for (const stop of stops.splice(0).reverse()) {
+    for (const stop of stops.splice(0).toReversed()) {
       try {
         await stop();
       } catch (error) {

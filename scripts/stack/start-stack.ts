@@ -56,22 +56,22 @@ export type Stack = {
   workerLog: string;
   deployment: Deployment;
   /** Writes the users to stack.json. */
-  announceUsers(users: DemoUser[]): void;
+  announceUsers: (users: DemoUser[]) => void;
   /** Runs the Worker's scheduled handler once. It also runs every 60 s automatically. */
-  runCron(): Promise<void>;
+  runCron: () => Promise<void>;
   /** Sends an operator command, as `npm run operator` does. */
-  operator(command: OperatorRequest): Promise<OperatorResponse>;
-  workerdPid(): number | null;
+  operator: (command: OperatorRequest) => Promise<OperatorResponse>;
+  workerdPid: () => number | null;
   /** Sends SIGKILL and resolves when workerd is dead. Another one starts automatically. */
-  killWorkerd(): Promise<void>;
+  killWorkerd: () => Promise<void>;
   /** Sends messages to the withdrawals queue, as the Worker does. */
-  sendWakeUps(messages: readonly object[]): Promise<void>;
+  sendWakeUps: (messages: readonly object[]) => Promise<void>;
   /**
    * Starts a new workerd on the same state, with the given settings changed, and resolves when it
    * is healthy. `whileStopped` runs between the two.
    */
-  restartWorker(vars?: Record<string, string>, whileStopped?: () => void): Promise<void>;
-  stop(): Promise<void>;
+  restartWorker: (vars?: Record<string, string>, whileStopped?: () => void) => Promise<void>;
+  stop: () => Promise<void>;
 };
 
 const CRON_INTERVAL_MS = 60_000;
@@ -98,7 +98,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   await requireFreePort(rpcPort, "RPC_PORT");
   const started: { stop(): Promise<void> }[] = [claimDirectory(dir, keep)];
   const stop = async () => {
-    for (const part of started.splice(0).reverse()) await part.stop();
+    for (const part of started.splice(0).toReversed()) await part.stop();
   };
   try {
     const { failpointUrl } = options;
@@ -151,7 +151,7 @@ function stackOf(parts: {
   deployment: Deployment;
   dir: string;
   workerLog: string;
-  stop(): Promise<void>;
+  stop: () => Promise<void>;
 }): Stack {
   const { anvil, workerd, deployment, dir } = parts;
   const file: StackFile = {

@@ -23,20 +23,20 @@ export type Workerd = {
   directUrl: string;
   /** The entrypoint `Operator`. */
   operatorUrl: string;
-  pid(): number | null;
-  database(): ReturnType<Miniflare["getD1Database"]>;
+  pid: () => number | null;
+  database: () => ReturnType<Miniflare["getD1Database"]>;
   /** Runs the Worker's scheduled handler once. */
-  runCron(): Promise<void>;
+  runCron: () => Promise<void>;
   /** Sends SIGKILL and resolves when workerd is dead. The next one starts automatically. */
-  kill(): Promise<void>;
+  kill: () => Promise<void>;
   /** Sends messages to the withdrawals queue, as the Worker does. */
-  sendWakeUps(messages: readonly object[]): Promise<void>;
+  sendWakeUps: (messages: readonly object[]) => Promise<void>;
   /**
    * Starts a new workerd on the same state, with the given settings changed, and resolves when it
    * is healthy. `whileStopped` runs between the two, while no process uses the files.
    */
-  restart(settings?: Record<string, string>, whileStopped?: () => void): Promise<void>;
-  stop(): Promise<void>;
+  restart: (settings?: Record<string, string>, whileStopped?: () => void) => Promise<void>;
+  stop: () => Promise<void>;
 };
 
 export type WorkerdOptions = {
@@ -208,7 +208,7 @@ function watchChildren() {
     kill: async () => {
       const child = workerd;
       if (child === null) return;
-      const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+      const ended = new Promise<void>((done) => child.once("exit", () => done()));
       child.kill("SIGKILL");
       await ended;
     },

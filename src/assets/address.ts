@@ -5,7 +5,7 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 export function checksumAddress(hex: string): `0x${string}` {
   const lower = hex.toLowerCase().replace(/^0x/, "");
   const hash = bytesToHex(keccak_256(utf8ToBytes(lower)));
-  const mixed = [...lower].map((digit, index) =>
+  const mixed = Array.from(lower, (digit, index) =>
     Number.parseInt(hash[index] ?? "0", 16) >= 8 ? digit.toUpperCase() : digit,
   );
   return `0x${mixed.join("")}`;

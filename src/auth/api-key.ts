@@ -161,7 +161,7 @@ async function insertKey(
         AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${at})`;
       return sql`${insertion.allowed(at)} AND (${keys}) < ${MAX_KEYS_PER_USER}`;
     },
-    then: (group, written) => [
+    statements: (group, written) => [
       sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
           allowed_ips, minted_by, active_from, created_at, expires_at)
         SELECT ${uuid(apiKeyId)}, ${uuid(userId)}, ${key.label}, ${writeScopes(key.scopes)},
@@ -305,7 +305,7 @@ async function revoke(
   const applied = await commitAudited(db, {
     record: request.record,
     when: ({ at }) => sql`${request.allowed(at)} AND EXISTS (SELECT 1 FROM api_keys WHERE ${key})`,
-    then: ({ at }, written) => [
+    statements: ({ at }, written) => [
       sql`UPDATE api_keys SET revoked_at = ${at} WHERE ${key} AND ${written}`,
     ],
   });

@@ -106,14 +106,14 @@ export async function commitAudited(
   operation: {
     record: AuditRecord;
     when: (group: Group) => Sql;
-    then: (group: Group, applied: Sql) => readonly Sql[];
+    statements: (group: Group, applied: Sql) => readonly Sql[];
   },
 ): Promise<boolean> {
   const group = newGroup();
   const id = uuidv7();
   const rows = await commitOrThrow(db, group, [
     auditRow(operation.record, group.at, operation.when(group), id),
-    ...operation.then(group, audited(id)),
+    ...operation.statements(group, audited(id)),
   ]);
   if (rows !== null) return (rows[0]?.length ?? 0) > 0;
   // The group committed, but D1's response was lost. Read the row to learn whether the guard

@@ -16,7 +16,7 @@ export async function endSessions(
   const applied = await commitAudited(db, {
     record: recordOf(actor, "sessions_ended", { ip, subjectId: actor.userId }),
     when: ({ at }) => mayWrite(actor, at),
-    then: ({ at }, written) => [
+    statements: ({ at }, written) => [
       sql`UPDATE users SET session_epoch = session_epoch + 1 WHERE ${mine} AND ${written}`,
       ...(request.revokeKeys
         ? [

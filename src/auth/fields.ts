@@ -16,7 +16,8 @@ export const email = textField(
 );
 
 export const newPassword = textField(
-  (given) => ([...given].length >= 12 && Buffer.byteLength(given) <= 1_024 ? given : undefined),
+  (given) =>
+    Array.from(given).length >= 12 && Buffer.byteLength(given) <= 1_024 ? given : undefined,
   "must be text of at least 12 characters and at most 1024 bytes",
   {
     type: "string",

@@ -64,7 +64,7 @@ export async function login(
       subjectId: userId,
     },
     when: () => unchanged,
-    then: (_group, applied) => [
+    statements: (_group, applied) => [
       attemptSucceeded(attempt),
       ...upgradeHash(userId, upgraded, applied),
     ],

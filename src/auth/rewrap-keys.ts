@@ -48,7 +48,7 @@ export async function rewrapKeys(
       ip: null,
       subjectId: newest,
     } as const;
-    await commitAudited(db, { record, when: () => sql`1`, then: () => [] });
+    await commitAudited(db, { record, when: () => sql`1`, statements: () => [] });
   }
   return { rewrapped, unreadable };
 }

@@ -2,9 +2,9 @@ import { z } from "@hono/zod-openapi";
 import { pageSchema, timeIdPage } from "../http/cursor.ts";
 import {
   boolean,
+  boundedText,
   described,
   oneOf,
-  text,
   textField,
   timestamp,
   uuidField,
@@ -138,7 +138,7 @@ function registerKeyRoutes(app: Api): void {
     summary: "Mint an API key. Only this response contains its secret.",
     credential: "session",
     body: z.strictObject({
-      label: described(text(1, 64), "Name of the key, for the user's list"),
+      label: described(boundedText(1, 64), "Name of the key, for the user's list"),
       scopes: z
         .array(oneOf(SCOPES), "must be a list of scopes")
         .min(1, "must contain at least one scope")

@@ -76,7 +76,7 @@ export function freezeUser(
     when: () =>
       sql`EXISTS (
         SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NULL)`,
-    then: (group, applied) => [
+    statements: (group, applied) => [
       sql`UPDATE users SET frozen_at = ${group.at}
         WHERE user_id = ${uuid(user.userId)} AND ${applied}`,
       ...alongside(group, applied),
@@ -101,7 +101,7 @@ export function unfreezeUser(
     when: () =>
       sql`EXISTS (
         SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NOT NULL)`,
-    then: (group, applied) => [
+    statements: (group, applied) => [
       sql`UPDATE users SET frozen_at = NULL WHERE user_id = ${uuid(user.userId)} AND ${applied}`,
       ...alongside(group, applied),
     ],
@@ -131,7 +131,7 @@ export async function setPassword(
   const changed = await commitAudited(db, {
     record: { kind: "password_set", ...record },
     when: () => sql`EXISTS (SELECT 1 FROM users WHERE ${mine}) AND NOT ${taken}`,
-    then: (group, applied) => [
+    statements: (group, applied) => [
       sql`UPDATE users SET password_hash = ${passwordHash}, email = coalesce(${email}, email),
           session_epoch = session_epoch + 1
         WHERE ${mine} AND ${applied}`,

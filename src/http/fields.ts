@@ -127,9 +127,9 @@ export function oneOf<const Word extends string>(words: readonly Word[]) {
 }
 
 /** Text without control characters. `min` and `max` count Unicode code points. */
-export function text(min: number, max: number) {
+export function boundedText(min: number, max: number) {
   const printable = (given: string) => {
-    const length = [...given].length;
+    const { length } = Array.from(given);
     return length >= min && length <= max && !/\p{Cc}/u.test(given) ? given : undefined;
   };
   return textField(

@@ -189,7 +189,7 @@ export function stableText(value: unknown): string {
   if (isObject(value)) {
     const members = Object.keys(value)
       .filter((key) => value[key] !== undefined)
-      .sort();
+      .toSorted();
     const parts = members.map((key) => `${JSON.stringify(key)}:${stableText(value[key])}`);
     return `{${parts.join(",")}}`;
   }

@@ -102,7 +102,7 @@ type Call<Query, Body, Fields, C extends Credential> = {
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
-export type NoFields = z.ZodObject<Record<never, never>>;
+export type NoFields = z.ZodObject<Record<string, never>>;
 
 export type RouteDefinition<
   Query extends z.ZodType,

@@ -6,7 +6,7 @@ import { z } from "@hono/zod-openapi";
 import { assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/fields.ts";
 import { consumeTicket } from "../auth/ws-ticket.ts";
-import { integer, text } from "../http/fields.ts";
+import { integer, boundedText } from "../http/fields.ts";
 import { Problem, type ProblemCode } from "../platform/problem.ts";
 import { streamRoute } from "../http/define-route.ts";
 import type { Sql } from "../platform/sql.ts";
@@ -15,7 +15,7 @@ import { streamObject } from "./notify.ts";
 import { ACTOR_HEADER } from "./socket.ts";
 import type { Api } from "../http/route-definition.ts";
 
-const ticket = text(1, 128);
+const ticket = boundedText(1, 128);
 /** The last number that the subscriber has seen. Later events are replayed. */
 const since = integer(0, Number.MAX_SAFE_INTEGER);
 const TICKET_PROBLEMS: readonly ProblemCode[] = [

@@ -72,7 +72,7 @@ it("reports all field errors of a new key together", async () => {
     colour: "red",
   });
   const problem = await problemOf(response);
-  const paths = (problem["errors"] as { path: string }[]).map((error) => error.path).sort();
+  const paths = (problem["errors"] as { path: string }[]).map((error) => error.path).toSorted();
   expect(paths).toEqual([
     "body.allowed_ips.0",
     "body.colour",

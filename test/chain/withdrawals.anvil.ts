@@ -378,8 +378,8 @@ describe("the operator", () => {
   it("a database older than the chain pays nothing: the vault's batch count stops the payer", async () => {
     const stage = await openStage();
     const user = await funded(stage);
-    const first = await stage.withdraw(user.userId, USDC, 10n, someone());
-    expect(await drive(stage, first.id)).toBe("settled");
+    const settled = await stage.withdraw(user.userId, USDC, 10n, someone());
+    expect(await drive(stage, settled.id)).toBe("settled");
     const next = await stage.withdraw(user.userId, USDC, 10n, someone());
     // An older backup would lack a batch that the vault has counted; here the vault is ahead because somebody else made one.
     const id: Hex = `0x${"77".repeat(32)}`;

@@ -159,7 +159,7 @@ function moduleOf(examples: readonly string[]): string {
   return [
     `import { ${values.join(", ")}, type Quote, type QuoteRequest } from "${INDEX}";`,
     GIVEN,
-    ...examples.map((code, index) => `export async function example${index}() {\n${code}\n}`),
+    ...examples.map((code, place) => `export async function example${place}() {\n${code}\n}`),
   ].join("\n");
 }
 

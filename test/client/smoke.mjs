@@ -93,11 +93,11 @@ for await (const message of stream) {
 assert.deepEqual(amounts, [5n, 6n], "each message once, across a reconnection");
 assert.deepEqual(sinces, [null, "8"]);
 for (const webSocket of [WsOfPackage, ...(typeof WebSocket === "undefined" ? [] : [WebSocket])]) {
-  const stream = new Client({ baseUrl, credential, webSocket }).venueStream({
+  const venueStream = new Client({ baseUrl, credential, webSocket }).venueStream({
     venue_id: "venue_one",
   });
   await assert.rejects(
-    stream.ready(),
+    venueStream.ready(),
     (error) => error instanceof Problem && error.code === "scope_missing",
   );
 }

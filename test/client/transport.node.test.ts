@@ -256,7 +256,9 @@ describe("problems", () => {
       headers: { "x-request-id": "7f0c" },
       body: { code: "insufficient_funds", title: "Too little", available: "0x1", required: "0x2" },
     }));
-    const error: unknown = await client.rfq.accept({ quote_id: "q" }).catch((it: unknown) => it);
+    const error: unknown = await client.rfq
+      .accept({ quote_id: "q" })
+      .catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(Problem);
     expect(error).toMatchObject({
       code: "insufficient_funds",

@@ -96,7 +96,7 @@ it("every stream message has the described type", { timeout: 60_000 }, async () 
   for (const schema of Object.values(streams.components.schemas)) {
     const { type, stream } = propertiesOf(schema);
     if (type === undefined || stream === undefined) continue;
-    for (const value of [...(type.enum ?? []), type.const].filter((it) => it !== undefined)) {
+    for (const value of [...(type.enum ?? []), type.const].filter((name) => name !== undefined)) {
       const one = { ...schema, properties: { ...schema.properties, type: { const: value } } };
       described.set(String(value), typeText(one));
     }

@@ -61,7 +61,7 @@ export function gasTests(chain: Chain): void {
     };
     await scan(chain, range(60_000n, limit, 6_007n), run, check);
     await scan(chain, range(lowest - 6_500n, lowest + 500n, 193n), run, check);
-    expect([...seen].sort()).toEqual(["Paid,Paid,Paid", "reverted"]);
+    expect([...seen].toSorted()).toEqual(["Paid,Paid,Paid", "reverted"]);
     expect(lowest).toBeLessThan(limit);
   });
 
@@ -85,7 +85,7 @@ export function gasTests(chain: Chain): void {
         seen.add(result.ok ? outcomesOf(result).join() : "reverted");
       },
     );
-    expect([...seen].sort()).toEqual(["Failed,Failed", "reverted"]);
+    expect([...seen].toSorted()).toEqual(["Failed,Failed", "reverted"]);
   });
 
   /** The third vault in a row: asking about an id asks two predecessors. */
@@ -227,7 +227,7 @@ export function gasTests(chain: Chain): void {
         seen.add(result.ok ? result.events.map(({ eventName }) => eventName).join() : "reverted");
       },
     );
-    expect([...seen].sort()).toEqual(["Swept,Swept", "reverted"]);
+    expect([...seen].toSorted()).toEqual(["Swept,Swept", "reverted"]);
 
     const token = await world.hostile("BURNS_GAS", 0n);
     const burning = await Promise.all(Array.from({ length: 75 }, () => item(token.address)));

@@ -25,7 +25,7 @@ type Step =
 const amount = fc.bigInt({ min: 0n, max: 300n });
 const index = (length: number) => fc.nat({ max: length - 1 });
 const holdable = fc.constantFrom("usdc" as const, "outcome" as const);
-const step: fc.Arbitrary<Step> = fc.oneof(
+const anyStep: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.record({
@@ -271,7 +271,7 @@ export function modelTests(chain: Chain): void {
       const world = await modelWorld(chain);
       let sequences = 0;
       await fc.assert(
-        fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
+        fc.asyncProperty(fc.array(anyStep, { minLength: 5, maxLength: 25 }), async (steps) => {
           const id = await chain.client.snapshot();
           const model = new Model();
           try {

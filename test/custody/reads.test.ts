@@ -77,7 +77,7 @@ it("addresses made at once get different numbers, and nobody else's", async () =
       createDepositAddress(db, settings, { actor, chain, ip: undefined }),
     ),
   );
-  expect(made.map((one) => one.nonce).sort((a, b) => a - b)).toEqual([0, 1, 2, 3, 4]);
+  expect(made.map((one) => one.nonce).toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4]);
 });
 
 it("a user has at most 50 addresses on a chain", async () => {
@@ -257,10 +257,11 @@ it("limit 0 returns nothing and repeats the cursor; any integer, however large, 
     items: [],
     next_cursor: "77",
   });
-  const first = (await api.get("/custody/get-ledger?limit=2")).json;
-  expect(first["next_cursor"]).toBe(String(first["items"][1].entry_id));
-  const second = (await api.get(`/custody/get-ledger?limit=2&last_cursor=${first["next_cursor"]}`))
-    .json;
+  const firstPage = (await api.get("/custody/get-ledger?limit=2")).json;
+  expect(firstPage["next_cursor"]).toBe(String(firstPage["items"][1].entry_id));
+  const second = (
+    await api.get(`/custody/get-ledger?limit=2&last_cursor=${firstPage["next_cursor"]}`)
+  ).json;
   expect([second["items"].map((item: any) => item.delta), second["next_cursor"]]).toEqual([
     ["1"],
     null,
@@ -319,7 +320,7 @@ it("a long statement is read in slices and has no gap", async () => {
   expect(lines.at(-1)).toBe("# end,4601");
   const ids = lines.slice(1, -1).map((line) => Number(line.split(",")[0]));
   expect(new Set(ids).size).toBe(4_601);
-  expect(ids).toEqual([...ids].sort((a, b) => b - a));
+  expect(ids).toEqual([...ids].toSorted((a, b) => b - a));
 });
 
 it("every read shows the caller's own only", async () => {

@@ -70,13 +70,13 @@ it("records of orders go once their withdrawal ended longer ago than a database 
 
 it("a turn looks at a bounded page, once an hour, and the next one goes on from there", async () => {
   await runInDurableObject(env.PAYER.getByName(uuidv7()), async (_, { storage }) => {
-    const all = Array.from(
+    const keys = Array.from(
       { length: 1_100 },
-      (_, index) => `withdrawal:${String(index).padStart(5, "0")}`,
+      (_item, index) => `withdrawal:${String(index).padStart(5, "0")}`,
     );
-    for (let start = 0; start < all.length; start += 128)
+    for (let start = 0; start < keys.length; start += 128)
       await storage.put(
-        Object.fromEntries(all.slice(start, start + 128).map((key) => [key, { key }])),
+        Object.fromEntries(keys.slice(start, start + 128).map((key) => [key, { key }])),
       );
     const pages: number[] = [];
     const prune = async () => {

@@ -92,7 +92,7 @@ it("a withdrawal is queued with its funds set aside, an entry, an audit row and 
 it("a replay with the same terms, in any spelling returns the original", async () => {
   const { userId, asset, withdraw } = await withFunds(2_000n);
   const to = newAddress();
-  const first = await withdraw({ client_withdrawal_id: "same", amount: "1000", to_address: to });
+  const original = await withdraw({ client_withdrawal_id: "same", amount: "1000", to_address: to });
   const again = await withdraw({
     client_withdrawal_id: "same",
     amount: "0x3E8",
@@ -100,7 +100,7 @@ it("a replay with the same terms, in any spelling returns the original", async (
     chain: DEFAULT_CHAIN,
   });
   expect([again.status, again.headers.get("idempotency-replayed")]).toEqual([202, "true"]);
-  expect(again.json).toEqual(first.json);
+  expect(again.json).toEqual(original.json);
   expect(await balances(userId, asset)).toEqual([1_000n, 1_000n]);
 });
 
@@ -170,7 +170,7 @@ it("more than is available is refused exactly, also beyond what any balance can 
 it("of 20 parallel withdrawals of the whole balance exactly one is queued", async () => {
   const { userId, asset, withdraw } = await withFunds(50n);
   const responses = await Promise.all(Array.from({ length: 20 }, () => withdraw({ amount: "50" })));
-  expect(responses.map((response) => response.status).sort((a, b) => a - b)).toEqual([
+  expect(responses.map((response) => response.status).toSorted((a, b) => a - b)).toEqual([
     202,
     ...Array.from({ length: 19 }, () => 409),
   ]);

@@ -37,14 +37,14 @@ function inputOf({ operation: { parameters, requestBody } }: DescribedRoute) {
 /** Values of every other JSON type that a lenient parser would convert to the described type. */
 function wrongTypes({ type, items }: JsonSchema): string[] {
   const right = new Set([type].flat());
-  const all = {
+  const samples = {
     string: ['"5"', '"true"'],
     integer: ["5"],
     boolean: ["true"],
     null: ["null"],
     array: ["[]", '["read"]'],
   };
-  const wrong = Object.entries(all).flatMap(([name, texts]) => (right.has(name) ? [] : texts));
+  const wrong = Object.entries(samples).flatMap(([name, texts]) => (right.has(name) ? [] : texts));
   return items === undefined ? wrong : [...wrong, ...wrongTypes(items).map((text) => `[${text}]`)];
 }
 

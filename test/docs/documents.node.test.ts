@@ -31,7 +31,7 @@ describe.each(documents)("%s", (document) => {
 
   it("has lines of at most 100 columns outside of tables", () => {
     const lines = prose.split("\n").filter((line) => !line.startsWith("|"));
-    expect(lines.filter((line) => [...line].length > 100)).toEqual([]);
+    expect(lines.filter((line) => Array.from(line).length > 100)).toEqual([]);
   });
 });
 

@@ -6,12 +6,12 @@ import { encodeCursor, pageOf, timeIdPage } from "../../src/http/cursor.ts";
 import { filterOf } from "../../src/custody/list-entries.ts";
 import {
   boolean,
+  boundedText,
   integer,
   NANOS_PER_MS,
   parseTimestamp,
   preciseTimestamp,
   QueryText,
-  text,
   uuidField,
 } from "../../src/http/fields.ts";
 import { ipAllowed, networkOf, parseIpRange } from "../../src/http/ip-range.ts";
@@ -116,9 +116,12 @@ it("accepts numbers and booleans as text only in a query", () => {
     new QueryText("True"),
   ])
     expect(boolean.safeParse(bad).success).toBe(false);
-  expect([text(1, 4).parse("5"), text(1, 4).parse(new QueryText("5"))]).toEqual(["5", "5"]);
+  expect([boundedText(1, 4).parse("5"), boundedText(1, 4).parse(new QueryText("5"))]).toEqual([
+    "5",
+    "5",
+  ]);
   for (const bad of [new JsonNumber("5"), true, null, ["5"]])
-    expect(text(1, 4).safeParse(bad).success).toBe(false);
+    expect(boundedText(1, 4).safeParse(bad).success).toBe(false);
   expect([
     u256.parse("0x10"),
     u256.parse(new JsonNumber("16")),
@@ -131,7 +134,7 @@ it("reports all field errors together, without the values", () => {
   const schema = z.strictObject({
     request_id: uuidField,
     price,
-    note: text(1, 4),
+    note: boundedText(1, 4),
     flag: boolean.optional(),
     n: integer(1, 5).optional(),
   });
@@ -141,7 +144,7 @@ it("reports all field errors together, without the values", () => {
     "body",
     errors,
   );
-  expect(errors.map((error) => error.path).sort()).toEqual([
+  expect(errors.map((error) => error.path).toSorted()).toEqual([
     "body.flag",
     "body.n",
     "body.note",

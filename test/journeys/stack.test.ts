@@ -86,7 +86,7 @@ async function untilToldOf(seen: StreamMessage[][], committed: string[]): Promis
   await sleep(500);
   for (const messages of seen) {
     const told = matchesIn(messages).map(({ match_id }) => match_id);
-    expect(told.sort()).toEqual([...committed].sort());
+    expect(told.toSorted()).toEqual([...committed].toSorted());
   }
 }
 

@@ -66,7 +66,7 @@ it("the test history has every type of entry", async () => {
         (entry) => `${entry.account} ${entry.delta.startsWith("-") ? "-" : "+"} ${entry.reason}`,
       ),
   );
-  expect([...seen].sort()).toEqual([
+  expect([...seen].toSorted()).toEqual([
     "available + deposit",
     "available + release",
     "available + trade",

@@ -143,7 +143,7 @@ it("reports a transfer between two assets, and one without a record", async () =
   const reserve = { from: mine, amount: 5, reason: "reserve_rfq", step: "reserve" } as const;
   const pending = await account(userId, key, "pending");
   await all(db, insertTransfer({ ...reserve, to: pending, ref: uuidv7() }));
-  expect((await found(userId)).map((one) => one.check).sort()).toEqual([
+  expect((await found(userId)).map((one) => one.check).toSorted()).toEqual([
     "pending_mismatch",
     "record_mismatch",
   ]);
@@ -165,7 +165,7 @@ it("reports a withdrawal that reserved nothing", async () => {
   );
   await fund(userId, key, 1n);
   const differences = await found(userId, true);
-  expect(differences.map((one) => `${one.check} ${one.amount} ${one.account}`).sort()).toEqual([
+  expect(differences.map((one) => `${one.check} ${one.amount} ${one.account}`).toSorted()).toEqual([
     `pending_mismatch -30 ${userId}/pending/${key}`,
     `record_mismatch 30 ${userId}/available/${key}`,
   ]);
@@ -218,7 +218,7 @@ it("reports a removed transfer, whether in the middle or newest", async () => {
       sql`INSERT INTO transfers SELECT * FROM taken`,
     );
     await all(db, raw("DROP TABLE taken"));
-    expect(differences.sort()).toEqual([check, "record_mismatch"].sort());
+    expect(differences.toSorted()).toEqual([check, "record_mismatch"].toSorted());
   }
 });
 
@@ -261,7 +261,7 @@ it("reports a reserve that was released twice", async () => {
   });
   await all(db, secondRelease);
   const differences = await found(userId, true);
-  expect(differences.map((one) => one.check).sort()).toEqual([
+  expect(differences.map((one) => one.check).toSorted()).toEqual([
     "pending_mismatch",
     "record_mismatch",
   ]);
@@ -278,7 +278,7 @@ it("reports a deposit whose transfer has another amount", async () => {
     sql`UPDATE deposits SET amount = '101' WHERE deposit_id = ${uuid(deposit.depositId)}`,
   );
   const differences = await found(userId, true);
-  expect(differences.map((one) => one.detail.replace(/^.* is /, "")).sort()).toEqual([
+  expect(differences.map((one) => one.detail.replace(/^.* is /, "")).toSorted()).toEqual([
     "missing",
     "unexpected",
   ]);

@@ -24,7 +24,7 @@ const schema = readMigration("0001_schema.sql");
 describe("the drizzle tables", () => {
   it("are the tables of the migrations", () => {
     expect(Object.keys(domains)).toEqual(domainsWithTables);
-    expect([...declared.keys()].sort()).toEqual([...migrated.keys()].sort());
+    expect([...declared.keys()].toSorted()).toEqual([...migrated.keys()].toSorted());
   });
 
   it.each([...declared])(
@@ -63,7 +63,7 @@ describe("the annotated schema", () => {
   it.each(migrationFiles)("%s has lines of at most 100 columns", (file) => {
     const long = readMigration(file)
       .split("\n")
-      .filter((line) => [...line].length > 100);
+      .filter((line) => Array.from(line).length > 100);
     expect(long).toEqual([]);
   });
 });

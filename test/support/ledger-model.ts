@@ -64,7 +64,7 @@ export async function modelEntries(db: D1Database, userId: string): Promise<Mode
         balance_after: row.to_balance,
       });
   }
-  return entries.sort((a, b) => b.entry_id - a.entry_id);
+  return entries.toSorted((a, b) => b.entry_id - a.entry_id);
 }
 
 export function modelFits(entry: ModelEntry, filter: LedgerFilter): boolean {

@@ -15,10 +15,7 @@ const DEAD_LETTER_SUFFIX = "-dead";
 const REPEAT_WAKE_UP_AFTER_MS = 30_000;
 
 /** Queue consumer. Wakes each chain's payer once, no matter how many messages name it. */
-export async function handleWithdrawalMessages(
-  batch: MessageBatch<unknown>,
-  env: Env,
-): Promise<void> {
+export async function handleWithdrawalMessages(batch: MessageBatch, env: Env): Promise<void> {
   if (batch.queue.endsWith(DEAD_LETTER_SUFFIX)) return alertDeadLetters(batch, env);
   await failpointOf(env)?.("taken");
   const byChain = Map.groupBy(batch.messages, (message) => chainOf(message.body));
@@ -63,7 +60,7 @@ export async function wakeChains(env: Env): Promise<void> {
 }
 
 /** Raises an alert per dead letter. The withdrawal is in D1, and cron wakes its payer. */
-async function alertDeadLetters(batch: MessageBatch<unknown>, env: Env): Promise<void> {
+async function alertDeadLetters(batch: MessageBatch, env: Env): Promise<void> {
   const group = newGroup();
   const alerts = batch.messages.map((message) => {
     const subject = withdrawalOf(message.body) ?? message.id;

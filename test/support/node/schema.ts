@@ -23,7 +23,7 @@ const ROOT = join(import.meta.dirname, "../../..");
 
 export const migrationFiles: readonly string[] = readdirSync(join(ROOT, "migrations"))
   .filter((name) => name.endsWith(".sql"))
-  .sort();
+  .toSorted();
 
 export function readMigration(name: string): string {
   return readFileSync(join(ROOT, "migrations", name), "utf8");
@@ -65,7 +65,7 @@ function tableOf(db: DatabaseSync, table: string, strict: boolean): TableShape {
       }),
     ),
     primaryKey: primaryKey
-      .sort((a, b) => Number(a["pk"]) - Number(b["pk"]))
+      .toSorted((a, b) => Number(a["pk"]) - Number(b["pk"]))
       .map(({ name }) => String(name)),
     indexes: Object.fromEntries(
       query(db, "SELECT * FROM pragma_index_list(?) WHERE origin <> 'pk'", table).map((index) => [
@@ -115,7 +115,7 @@ function checksOf(sql: string): Record<string, string> {
 /** The folders of `src` that have a `tables.ts`. */
 export const domainsWithTables: readonly string[] = readdirSync(join(ROOT, "src"))
   .filter((domain) => existsSync(join(ROOT, "src", domain, "tables.ts")))
-  .sort();
+  .toSorted();
 
 /** Every drizzle table that these modules export. */
 export function shapesOfTables(modules: readonly Readonly<Record<string, unknown>>[]): Shapes {
