@@ -14,7 +14,7 @@ import { renderEvent } from "../../src/streams/render.ts";
 import { eventsBetween } from "../../src/streams/replay.ts";
 import { ACTOR_HEADER } from "../../src/streams/socket.ts";
 
-export type Message = {
+type Message = {
   type: string;
   stream: string;
   seq: number;

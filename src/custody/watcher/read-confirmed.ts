@@ -112,7 +112,7 @@ async function checkFailures(
  */
 function textOf({ scan, ours }: ConfirmedRange): string {
   const { vaultEvents, sweeps, sweepFailures, last } = scan;
-  const transfers = ours.map(({ id: _, ...transfer }) => transfer);
+  const transfers = ours.map(({ id: _id, ...transfer }) => transfer);
   return JSON.stringify([last.hash, transfers, vaultEvents, sweeps, sweepFailures], (_, value) =>
     typeof value === "bigint" ? value.toString() : value,
   );
