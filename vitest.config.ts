@@ -11,7 +11,7 @@ export default defineConfig({
   test: {
     // Every request logs a line; a failing test shows its own.
     silent: "passed-only",
-    reporters: ["default", "./test/support/closing-line.ts"],
+    reporters: ["default", "./test/support/node/closing-line.ts"],
     projects: [
       {
         test: {

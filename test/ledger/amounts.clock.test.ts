@@ -8,18 +8,18 @@ import { reasonCode, stepCode } from "../../src/ledger/codes.ts";
 import type { LedgerFilter } from "../../src/ledger/filter.ts";
 import { NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
-import { newAsset, fund } from "../support/ledger.ts";
+import { newAsset } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
-import { modelEntries } from "../support/ledger-model.ts";
-import { plain, plainModel, readAll } from "../support/ledger-read.ts";
+import { modelEntries, plain, plainModel, readAll } from "../support/ledger-model.ts";
 
 const db = env.DB;
 
 /** A user whose reserves have these amounts, oldest first. */
 async function reserver(amounts: readonly number[]): Promise<string> {
-  const { userId } = await newUser();
   const { key } = newAsset();
-  await fund(userId, key, BigInt(amounts.reduce((sum, amount) => sum + amount, 1)));
+  const { userId } = await newUser({
+    [key]: BigInt(amounts.reduce((sum, amount) => sum + amount, 1)),
+  });
   const id = await first<{ a: number; p: number }>(
     db,
     sql`SELECT max(iif(kind = 'available', account_id, 0)) AS a,

@@ -12,9 +12,8 @@ const db = env.DB;
 
 /** A user with one deposit, and the ids of its transfer and accounts. */
 async function funded(amount = 100n) {
-  const { userId } = await newUser();
   const { key } = newAsset();
-  await fund(userId, key, amount);
+  const { userId } = await newUser({ [key]: amount });
   const row = await first<{ id: number; external: number; available: number }>(
     db,
     sql`SELECT t.transfer_id AS id, t.from_account AS external, t.to_account AS available
@@ -361,9 +360,8 @@ it("a committed group cannot be voided or committed again", async () => {
 });
 
 it("credits a deposit once when twelve deliveries race", async () => {
-  const { userId } = await newUser();
   const { key } = newAsset();
-  await fund(userId, key, 1n);
+  const { userId } = await newUser({ [key]: 1n });
   const ref = uuidv7();
   const source = sql`SELECT CAST('external:local' AS BLOB) AS from_owner,
     ${uuid(userId)} AS to_owner, ${key} AS asset, 50 AS amount, ${uuid(ref)} AS ref, 0 AS line`;

@@ -13,14 +13,13 @@ import {
 import { type LedgerFilter, selectsNothing } from "../../src/ledger/filter.ts";
 import { countEntries, NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { all, readUuid, type Sql, sql } from "../../src/platform/sql.ts";
-import { newAsset, fund } from "../support/ledger.ts";
+import { endWithdrawal, fund, newAsset, queueWithdrawal } from "../support/ledger.ts";
 import { newKey, newUser } from "../support/users.ts";
-import { modelEntries } from "../support/ledger-model.ts";
-import { plain, plainModel, readAll } from "../support/ledger-read.ts";
-import { accept, cancel, outcome, queue, quote, request, tick } from "../support/ledger-play.ts";
+import { modelEntries, plain, plainModel, readAll } from "../support/ledger-model.ts";
+import { command, openRequest, outcomeOf, placeQuote, submit } from "../support/market.ts";
 
 const db = env.DB;
-let taker = "";
+let requester = "";
 let maker = "";
 const one = newAsset("venue_one");
 const two = { ...newAsset("venue_two"), asset_id: one.asset_id, key: `venue_two:${one.asset_id}` };
@@ -28,39 +27,32 @@ let hash = "";
 
 /** A history with every reason on both sides. On venue_two there are fees and the same asset id. */
 beforeAll(async () => {
-  const takerUser = await newUser();
-  const makerUser = await newUser();
-  taker = takerUser.userId;
+  const funds = { usdc: 10_000_000n, [one.key]: 5_000n, [two.key]: 5_000n };
+  const [requesterUser, makerUser] = [await newUser(funds), await newUser(funds)];
+  requester = requesterUser.userId;
   maker = makerUser.userId;
-  const { actor: takerKey } = await newKey(takerUser);
-  const { actor: makerKey } = await newKey(makerUser);
-  hash = (await fund(taker, "usdc", 10_000_000n)).transactionHash;
-  await fund(maker, "usdc", 10_000_000n);
+  hash = (await fund(requester, "usdc", 1n)).transactionHash;
   for (const asset of [one.key, two.key]) {
-    await fund(taker, asset, 5_000n);
-    await fund(maker, asset, 5_000n);
     for (const side of ["Bid", "Ask"] as const) {
-      const open = await request(takerKey, asset, side, 700n);
-      const best = await quote(makerKey, open, 610_001);
-      await quote(makerKey, open, 620_000);
-      const gone = await quote(makerKey, open, 630_000, 0);
-      const dropped = await quote(makerKey, open, 640_000);
-      await cancel(makerKey, asset, dropped ?? "");
-      await tick(asset);
-      expect(gone).toBeDefined();
-      expect(await accept(takerKey, asset, best ?? "")).toBeDefined();
+      const { request_id } = await openRequest(requesterUser, asset, { amount: 700n, side });
+      const best = await placeQuote(makerUser, request_id, 610_001);
+      await placeQuote(makerUser, request_id, 620_000);
+      await placeQuote(makerUser, request_id, 630_000, 0);
+      const dropped = await placeQuote(makerUser, request_id, 640_000);
+      await submit(command.cancelQuote(makerUser, dropped.quote_id));
+      await env.RFQ_BOOK.getByName(asset).expireDue();
+      const accepted = await submit(command.accept(requesterUser, best.quote_id));
+      expect(outcomeOf(accepted)).toBe("ok");
     }
-    const paid = await queue(takerKey, asset, 11n);
-    const failed = await queue(takerKey, asset, 13n);
-    if (paid === undefined || failed === undefined) throw new Error("a withdrawal was rejected");
-    await outcome(paid, "Paid");
-    await outcome(failed, "Failed");
+    const key = await newKey(requesterUser);
+    await endWithdrawal(await queueWithdrawal(key, asset, 11n), "Paid");
+    await endWithdrawal(await queueWithdrawal(key, asset, 13n), "Failed");
   }
 });
 
 it("the test history has every type of entry", async () => {
   const seen = new Set(
-    (await modelEntries(db, taker))
+    (await modelEntries(db, requester))
       .concat(await modelEntries(db, maker))
       .map(
         (entry) => `${entry.account} ${entry.delta.startsWith("-") ? "-" : "+"} ${entry.reason}`,
@@ -133,7 +125,10 @@ it("every single filter agrees with the model", async () => {
 });
 
 it("combined filters and page sizes agree with the model", async () => {
-  const models = { [taker]: await modelEntries(db, taker), [maker]: await modelEntries(db, maker) };
+  const models = {
+    [requester]: await modelEntries(db, requester),
+    [maker]: await modelEntries(db, maker),
+  };
   const ats = Object.values(models)
     .flat()
     .map((entry) => entry.at);
@@ -159,7 +154,7 @@ it("combined filters and page sizes agree with the model", async () => {
   await fc.assert(
     fc.asyncProperty(
       filters,
-      fc.constantFrom(taker, maker),
+      fc.constantFrom(requester, maker),
       fc.integer({ min: 1, max: 9 }),
       async (filter, userId, limit) => {
         const expected = plainModel(models[userId] ?? [], filter);
@@ -183,7 +178,7 @@ it("combined filters and page sizes agree with the model", async () => {
 }, 60_000);
 
 it("continues below any integer as a position", async () => {
-  const mine = await modelEntries(db, taker);
+  const mine = await modelEntries(db, requester);
   for (const before of [
     0n,
     1n,
@@ -191,7 +186,7 @@ it("continues below any integer as a position", async () => {
     ...mine.flatMap((entry) => [BigInt(entry.entry_id), BigInt(entry.entry_id) + 1n]),
     NEWEST,
   ]) {
-    const { rows } = await readEntries(db, taker, {}, { before, limit: 500 });
+    const { rows } = await readEntries(db, requester, {}, { before, limit: 500 });
     expect(plain(rows)).toEqual(plain(mine.filter((entry) => BigInt(entry.entry_id) < before)));
   }
 });
@@ -227,9 +222,8 @@ it("a full last page reports that no more follow", async () => {
 });
 
 it("never returns another user's entries by reference", async () => {
-  const stranger = await newUser();
-  await fund(stranger.userId, "usdc", 1n);
-  for (const entry of await modelEntries(db, taker)) {
+  const stranger = await newUser({ usdc: 1n });
+  for (const entry of await modelEntries(db, requester)) {
     const refId = entry.ref.startsWith("0x") ? entry.ref : readUuid(entry.ref);
     expect(
       (await readEntries(db, stranger.userId, { refId }, { before: NEWEST, limit: 50 })).rows,
@@ -261,13 +255,13 @@ function queriesOf(filter: LedgerFilter): Readonly<Record<string, Sql>> {
   const page = { before: NEWEST, limit: 51 };
   const sized = { ...filter, minAmount: 5n };
   return {
-    merged: mergedEntries(taker, filter, page),
-    mergedByAmount: mergedByAmount(taker, sized, { ...page, maxRuns: 9 }),
-    sorted: sortedEntries(taker, sized, { ...page, maxEntries: 9 }),
-    scanned: scannedEntries(taker, filter, { ...page, floor: 0n }),
-    counted: countedEntries(taker, filter, { before: NEWEST, most: 10 }),
-    record: entriesOfRef(taker, { ...filter, refId: crypto.randomUUID() }, page),
-    transaction: entriesOfRef(taker, { ...filter, refId: `0x${"ab".repeat(32)}` }, page),
+    merged: mergedEntries(requester, filter, page),
+    mergedByAmount: mergedByAmount(requester, sized, { ...page, maxRuns: 9 }),
+    sorted: sortedEntries(requester, sized, { ...page, maxEntries: 9 }),
+    scanned: scannedEntries(requester, filter, { ...page, floor: 0n }),
+    counted: countedEntries(requester, filter, { before: NEWEST, most: 10 }),
+    record: entriesOfRef(requester, { ...filter, refId: crypto.randomUUID() }, page),
+    transaction: entriesOfRef(requester, { ...filter, refId: `0x${"ab".repeat(32)}` }, page),
   };
 }
 

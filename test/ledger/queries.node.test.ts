@@ -12,7 +12,7 @@ import {
 } from "../../src/ledger/entry-queries.ts";
 import { assetFits, type LedgerFilter } from "../../src/ledger/filter.ts";
 import type { Sql } from "../../src/platform/sql.ts";
-import { printSql } from "../support/print-sql.ts";
+import { printSql } from "../support/node/print-sql.ts";
 
 const USER = "0196f0c2-0000-7000-8000-000000000001";
 const RECORD = "0196f0c2-0000-7000-8000-000000000002";

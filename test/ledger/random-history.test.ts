@@ -2,11 +2,20 @@ import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { reconcile } from "../../src/ledger/reconcile.ts";
+import { Problem } from "../../src/platform/problem.ts";
+import { commitOperations } from "../../src/rfq/book-group.ts";
+import type { Command } from "../../src/rfq/command.ts";
 import { config, venueConfig } from "../../src/platform/config.ts";
-import { balances, newAsset, fund } from "../support/ledger.ts";
-import { newKey, newUser } from "../support/users.ts";
-import * as play from "../support/ledger-play.ts";
-import type { Actor } from "../../src/platform/actor.ts";
+import {
+  balances,
+  endWithdrawal,
+  fund,
+  newAsset,
+  type Queued,
+  queueWithdrawal,
+} from "../support/ledger.ts";
+import { newKey, newUser, type TestKey } from "../support/users.ts";
+import { command, commitCommand } from "../support/market.ts";
 
 const db = env.DB;
 const PRICE_SCALE = 1_000_000n;
@@ -25,14 +34,14 @@ type Request = {
   side: "Bid" | "Ask";
   amount: bigint;
   open: boolean;
-  terms: play.OpenRequestTerms;
+  id: string;
 };
 type Withdrawal = {
   user: number;
   asset: number;
   amount: bigint;
   open: boolean;
-  queued: play.Queued;
+  queued: Queued;
 };
 
 /** The expected journal, computed in bigint. Asset 0 is USDC, 1 has no fees, 2 has both. */
@@ -63,7 +72,7 @@ const makerGives = (quote: Quote): [number, bigint] =>
   quote.of.side === "Bid"
     ? [quote.of.asset, quote.of.amount]
     : [0, cost(quote) + fee(quote, "maker")];
-const takerGives = (quote: Quote): [number, bigint] =>
+const requesterGives = (quote: Quote): [number, bigint] =>
   quote.of.side === "Bid"
     ? [0, cost(quote) + fee(quote, "taker")]
     : [quote.of.asset, quote.of.amount];
@@ -73,16 +82,16 @@ class World {
   readonly requests: Request[] = [];
   readonly quotes: Quote[] = [];
   readonly withdrawals: Withdrawal[] = [];
-  readonly actors: Actor[];
+  readonly keys: TestKey[];
   readonly assets: string[];
-  constructor(actors: Actor[], assets: string[]) {
-    this.actors = actors;
+  constructor(keys: TestKey[], assets: string[]) {
+    this.keys = keys;
     this.assets = assets;
   }
-  actor(user: number): Actor {
-    const actor = this.actors[user];
-    if (actor === undefined) throw new Error("no such user");
-    return actor;
+  key(user: number): TestKey {
+    const key = this.keys[user];
+    if (key === undefined) throw new Error("no such user");
+    return key;
   }
   asset(asset: number): string {
     return this.assets[asset] ?? "";
@@ -109,6 +118,16 @@ type Step = {
   readonly flag: boolean;
 };
 
+/** Commits a command. Returns whether its guard applied. */
+async function applies(world: World, asset: number, sent: Command): Promise<boolean> {
+  const result = await commitCommand(world.asset(asset), sent);
+  return result.ok && !result.replayed;
+}
+
+function unlessRejected(error: unknown): undefined {
+  if (!(error instanceof Problem)) throw error;
+}
+
 const pick = <T>(list: readonly T[], index: number): T | undefined =>
   list[index % Math.max(1, list.length)];
 
@@ -117,15 +136,17 @@ async function step(world: World, { op, a, b, c, amount, flag }: Step): Promise<
   const user = a % 3;
   const { model } = world;
   if (op === "deposit") {
-    await fund(world.actor(user).userId, world.asset(b % 3), amount);
+    await fund(world.key(user).actor.userId, world.asset(b % 3), amount);
     model.move(user, b % 3, amount, 0n);
     model.issued[b % 3] = (model.issued[b % 3] ?? 0n) + amount;
   } else if (op === "request") {
     const asset = 1 + (b % 2);
     const side = flag ? "Bid" : "Ask";
-    const terms = await play.request(world.actor(user), world.asset(asset), side, amount);
+    const sent = command.openRequest(world.key(user), world.asset(asset), { amount, side });
+    await applies(world, asset, sent);
     world.expire(asset, user);
-    world.requests.push({ requester: user, asset, side, amount, open: true, terms });
+    const id = sent.requestId;
+    world.requests.push({ requester: user, asset, side, amount, open: true, id });
   } else if (op === "quote")
     await placeQuote(world, user, {
       of: pick(world.requests, b),
@@ -135,11 +156,13 @@ async function step(world: World, { op, a, b, c, amount, flag }: Step): Promise<
   else if (op === "cancel") await cancelQuote(world, user, pick(world.quotes, b));
   else if (op === "accept") await acceptQuote(world, user, pick(world.quotes, b));
   else if (op === "tick") {
-    await play.tick(world.asset(1 + (b % 2)));
+    await commitOperations(db, world.asset(1 + (b % 2)), []);
     world.expire(1 + (b % 2), -1);
   } else if (op === "withdraw") {
     const asset = b % 3;
-    const queued = await play.queue(world.actor(user), world.asset(asset), amount);
+    const queued = await queueWithdrawal(world.key(user), world.asset(asset), amount).catch(
+      unlessRejected,
+    );
     const possible = model.cell(user, asset)[0] >= amount;
     expect(queued !== undefined, "withdraw").toBe(possible);
     if (queued === undefined) return;
@@ -148,7 +171,7 @@ async function step(world: World, { op, a, b, c, amount, flag }: Step): Promise<
   } else {
     const withdrawal = pick(world.withdrawals, b);
     if (withdrawal === undefined) return;
-    await play.outcome(withdrawal.queued, flag ? "Paid" : "Failed");
+    await endWithdrawal(withdrawal.queued, flag ? "Paid" : "Failed");
     if (!withdrawal.open) return;
     withdrawal.open = false;
     model.move(
@@ -174,25 +197,27 @@ async function placeQuote(
     open: true,
     id: "",
   };
-  const id = await play.quote(
-    world.actor(maker),
-    terms.of.terms,
+  const expiresInSecs = terms.expiring ? 0 : 3_600;
+  const sent = command.placeQuote(
+    world.key(maker),
+    terms.of.id,
     Number(terms.price),
-    terms.expiring ? 0 : 3_600,
+    expiresInSecs,
   );
+  const placed = await applies(world, terms.of.asset, sent);
   world.expire(terms.of.asset, maker);
   const [asset, amount] = makerGives(quote);
   const possible =
     terms.of.open && terms.of.requester !== maker && world.model.cell(maker, asset)[0] >= amount;
-  expect(id !== undefined, "quote").toBe(possible);
-  if (id === undefined) return;
+  expect(placed, "quote").toBe(possible);
+  if (!placed) return;
   world.model.move(maker, asset, -amount, amount);
-  world.quotes.push({ ...quote, id });
+  world.quotes.push({ ...quote, id: sent.quoteId });
 }
 
 async function cancelQuote(world: World, user: number, quote: Quote | undefined): Promise<void> {
   if (quote === undefined) return;
-  await play.cancel(world.actor(user), world.asset(quote.of.asset), quote.id);
+  await applies(world, quote.of.asset, command.cancelQuote(world.key(user), quote.id));
   world.expire(quote.of.asset, user);
   if (quote.maker === user) world.end(quote);
 }
@@ -200,13 +225,13 @@ async function cancelQuote(world: World, user: number, quote: Quote | undefined)
 async function acceptQuote(world: World, user: number, quote: Quote | undefined): Promise<void> {
   if (quote === undefined) return;
   const { of } = quote;
-  const matched = await play.accept(world.actor(user), world.asset(of.asset), quote.id);
+  const matched = await applies(world, of.asset, command.accept(world.key(user), quote.id));
   world.expire(of.asset, user);
-  const [asset, amount] = takerGives(quote);
+  const [asset, amount] = requesterGives(quote);
   const possible =
     quote.open && of.open && of.requester === user && world.model.cell(user, asset)[0] >= amount;
-  expect(matched !== undefined, "accept").toBe(possible);
-  if (matched === undefined) return;
+  expect(matched, "accept").toBe(possible);
+  if (!matched) return;
   const { model } = world;
   const [makerAsset, makerAmount] = makerGives(quote);
   model.move(user, asset, -amount, 0n);
@@ -254,12 +279,8 @@ it("random histories agree with the model and reconcile after every step", async
   await fc.assert(
     fc.asyncProperty(steps, async (history) => {
       const users = await Promise.all([newUser(), newUser(), newUser()]);
-      const actors = await Promise.all(users.map(async (user) => (await newKey(user)).actor));
-      const world = new World(actors, [
-        "usdc",
-        newAsset("venue_one").key,
-        newAsset("venue_two").key,
-      ]);
+      const keys = await Promise.all(users.map((user) => newKey(user)));
+      const world = new World(keys, ["usdc", newAsset("venue_one").key, newAsset("venue_two").key]);
       for (let user = 0; user < 3; user++) {
         for (let asset = 0; asset < 3; asset++)
           await step(world, { op: "deposit", a: user, b: asset, c: 0, amount: 2_000n, flag: true });

@@ -5,8 +5,15 @@ import { type HoldingsAt, reconcile } from "../../src/ledger/reconcile.ts";
 import { all, blob, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { newAsset, fund, randomHex } from "../support/ledger.ts";
-import { newKey, newUser } from "../support/users.ts";
-import * as play from "../support/ledger-play.ts";
+import { newUser } from "../support/users.ts";
+import {
+  command,
+  matchOf,
+  openRequest,
+  placeQuote,
+  quotedMarket,
+  submit,
+} from "../support/market.ts";
 import type { Difference } from "../../src/ledger/difference.ts";
 
 const db = env.DB;
@@ -223,10 +230,10 @@ it("reports a removed transfer, whether in the middle or newest", async () => {
 });
 
 it("reports a reserve into another user's pending", async () => {
-  const [giver, taker] = [await holder(), await newUser()];
-  await fund(taker.userId, giver.key, 1n);
+  const giver = await holder();
+  const other = await newUser({ [giver.key]: 1n });
   const from = await account(giver.userId, giver.key);
-  const to = await account(taker.userId, giver.key, "pending");
+  const to = await account(other.userId, giver.key, "pending");
   await all(
     db,
     insertTransfer({
@@ -242,12 +249,12 @@ it("reports a reserve into another user's pending", async () => {
 });
 
 it("reports a reserve that was released twice", async () => {
-  const { userId, key } = await holder();
-  const { actor: maker } = await newKey({ userId });
-  const open = await play.request((await newKey(await newUser())).actor, key, "Bid", 10n);
-  const quoteId = (await play.quote(maker, open, 500_000)) ?? "";
-  expect(await play.quote(maker, open, 500_000)).toBeDefined();
-  await play.cancel(maker, key, quoteId);
+  const maker = await holder();
+  const { userId, key } = maker;
+  const { request_id } = await openRequest(await newUser(), key, { amount: 10n });
+  const { quote_id: quoteId } = await placeQuote(maker, request_id, 500_000);
+  await placeQuote(maker, request_id, 500_000);
+  await submit(command.cancelQuote(maker, quoteId));
   expect(await found(userId, true)).toEqual([]);
   // Another line, so that the unique key does not reject it. It takes the other quote's reserve.
   const secondRelease = insertTransfer({
@@ -289,24 +296,19 @@ it("reports a deposit whose transfer has another amount", async () => {
 });
 
 it("reports a match whose cost does not follow its price", async () => {
-  const taker = await holder();
-  const maker = await newUser();
-  await fund(taker.userId, "usdc", 1_000n);
-  await fund(maker.userId, taker.key, 1_000n);
-  const open = await play.request((await newKey(taker)).actor, taker.key, "Bid", 10n);
-  const quoteId = await play.quote((await newKey(maker)).actor, open, 500_001);
-  const matchId = await play.accept((await newKey(taker)).actor, taker.key, quoteId ?? "");
-  expect(await found(taker.userId, true)).toEqual([]);
+  const { requester, quote } = await quotedMarket({ price: 500_001 });
+  const match = matchOf(await submit(command.accept(requester, quote.quote_id)));
+  expect(await found(requester.userId, true)).toEqual([]);
   await tamper(
     "matches_update",
-    sql`UPDATE matches SET price = 600001 WHERE match_id = ${uuid(matchId ?? "")}`,
+    sql`UPDATE matches SET price = 600001 WHERE match_id = ${uuid(match.match_id)}`,
   );
-  expect((await found(taker.userId, true)).map((one) => [one.check, one.amount])).toEqual([
+  expect((await found(requester.userId, true)).map((one) => [one.check, one.amount])).toEqual([
     ["terms_mismatch", "-1"],
   ]);
   await tamper(
     "matches_update",
-    sql`UPDATE matches SET price = 500001 WHERE match_id = ${uuid(matchId ?? "")}`,
+    sql`UPDATE matches SET price = 500001 WHERE match_id = ${uuid(match.match_id)}`,
   );
 });
 
@@ -333,9 +335,9 @@ it("raises one alert that stays open until it is resolved", async () => {
 /** A new chain at a confirmed block, with 100 of an asset issued. */
 async function chainAt(block: number) {
   const chain = `c${randomHex(6)}`;
-  const user = await newUser();
   const { key } = newAsset();
-  await fund(user.userId, key, 100n, { chain });
+  const { userId } = await newUser();
+  await fund(userId, key, 100n, { chain });
   await all(
     db,
     sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number,

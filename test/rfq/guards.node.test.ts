@@ -14,7 +14,7 @@ import { cancelRequest } from "../../src/rfq/cancel-request.ts";
 import { openRequest } from "../../src/rfq/open-request.ts";
 import type { Operation } from "../../src/rfq/operation.ts";
 import { placeQuote } from "../../src/rfq/place-quote.ts";
-import { printStable, RecordingDatabase } from "../support/recording-database.ts";
+import { printStable, RecordingDatabase } from "../support/node/recording-database.ts";
 import { testSettings } from "../support/settings.ts";
 
 const settings = config(testSettings());

@@ -1,10 +1,13 @@
-import type { D1Migration } from "@cloudflare/vitest-plugin";
-
-declare global {
-  namespace Cloudflare {
-    interface Env {
-      TEST_MIGRATIONS: D1Migration[];
-      SPARE_DB: D1Database;
-    }
+declare namespace Cloudflare {
+  interface Env {
+    /** migrations/, as the setup file applies it. */
+    TEST_MIGRATIONS: import("@cloudflare/vitest-plugin").D1Migration[];
+    /** A database for tests that fill one, which would disturb the tests that share `DB`. */
+    SPARE_DB: D1Database;
   }
+}
+
+declare module "*.md?raw" {
+  const text: string;
+  export default text;
 }

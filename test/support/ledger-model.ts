@@ -1,7 +1,8 @@
 /** A model of get-ledger after docs/contract.md: all entries in memory, filtered one by one. */
+import { expect } from "vitest";
 import { readAssetKey } from "../../src/assets/asset.ts";
 import type { LedgerFilter } from "../../src/ledger/filter.ts";
-import type { EntryRow } from "../../src/ledger/history.ts";
+import { type EntryRow, NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { readReason } from "../../src/ledger/codes.ts";
 import { all, readUuid, sql, uuid } from "../../src/platform/sql.ts";
 
@@ -94,3 +95,35 @@ function kind(text: string): "available" | "pending" {
   if (text !== "available" && text !== "pending") throw new Error(`a user owns no ${text} account`);
   return text;
 }
+
+/** Reads a ledger to its end in pages of `limit` entries. */
+export async function readAll(
+  db: D1Database,
+  userId: string,
+  filter: LedgerFilter,
+  limit: number,
+): Promise<EntryRow[]> {
+  const rows: EntryRow[] = [];
+  let before = NEWEST;
+  for (;;) {
+    const page = await readEntries(db, userId, filter, { before, limit });
+    rows.push(...page.rows);
+    if (!page.more) return rows;
+    expect(page.rows).toHaveLength(limit);
+    before = BigInt(page.rows.at(-1)?.entry_id ?? 0);
+  }
+}
+
+export const plain = (rows: readonly EntryRow[]) =>
+  rows.map(({ entry_id, account, asset, delta, reason, ref, balance_after, at }) => ({
+    entry_id,
+    account,
+    asset,
+    delta,
+    reason,
+    ref,
+    balance_after,
+    at,
+  }));
+export const plainModel = (rows: readonly ModelEntry[], filter: LedgerFilter) =>
+  plain(rows.filter((row) => modelFits(row, filter)));

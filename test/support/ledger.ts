@@ -1,12 +1,17 @@
 /** New assets, funds and balances. */
 import { env } from "cloudflare:workers";
 import { randomBytes } from "node:crypto";
+import { paymentId } from "../../src/chain/payment-id.ts";
+import { failUnpayable } from "../../src/custody/watcher/fail-withdrawal.ts";
+import { recordVaultEvents, settlePaid } from "../../src/custody/watcher/settle-withdrawal.ts";
+import { withdraw } from "../../src/custody/withdraw.ts";
+import type { Actor } from "../../src/platform/actor.ts";
 import { assetKey, type AssetKey } from "../../src/assets/asset.ts";
 import type { Venue } from "../../src/platform/venues.ts";
 import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { commit, newGroup } from "../../src/platform/commit.ts";
-import { blob, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { blob, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 
 /** An outcome token. Each key names a book. */
@@ -60,7 +65,7 @@ export async function fund(
     }),
   ]);
   if (!outcome.committed)
-    throw new Error(`the deposit was not committed: ${String(outcome.cause)}`);
+    throw new Error("the deposit was not committed", { cause: outcome.cause });
   return { depositId, transactionHash };
 }
 
@@ -68,6 +73,68 @@ export async function fund(
 export async function balances(userId: string, asset: AssetKey): Promise<[bigint, bigint]> {
   const { available, pending } = await readBalance(env.DB, userId, asset);
   return [available, pending];
+}
+
+export type Queued = {
+  readonly withdrawalId: string;
+  readonly paymentId: string;
+  readonly amount: bigint;
+  readonly to: string;
+};
+
+const LIMITS = {
+  WITHDRAWAL_MIN_UNITS: 1n,
+  WITHDRAWAL_MAX_UNITS: 2n ** 62n,
+  WITHDRAWAL_DAILY_COUNT: 100_000,
+};
+
+/** Queues a withdrawal as the route does. Throws a `Problem` if it is rejected. */
+export async function queueWithdrawal(
+  { actor }: { readonly actor: Actor },
+  asset: AssetKey,
+  amount: bigint,
+  {
+    chain = "local",
+    to = newAddress(),
+    clientWithdrawalId = uuidv7(),
+  }: { chain?: string; to?: string; clientWithdrawalId?: string } = {},
+): Promise<Queued> {
+  const terms = { clientWithdrawalId, amount, toAddress: to, chain, asset };
+  const { row } = await withdraw(env.DB, LIMITS, { actor, ip: undefined, terms });
+  return {
+    withdrawalId: row.withdrawal_id.toLowerCase(),
+    paymentId: paymentId(actor.userId, clientWithdrawalId),
+    amount,
+    to,
+  };
+}
+
+/** Applies the vault's event as the watcher does. Repeating it changes nothing. */
+export async function endWithdrawal(
+  { paymentId: id, amount, to }: Queued,
+  kind: "Paid" | "Failed",
+): Promise<void> {
+  const group = newGroup();
+  const event = {
+    kind,
+    id,
+    amount,
+    to,
+    transactionHash: randomHex(32),
+    ordinal: 0,
+    logIndex: 0,
+    blockNumber: 1,
+    blockHash: randomHex(32),
+    batchNo: 1,
+    token: randomHex(20),
+    tokenId: 0n,
+  } as Parameters<typeof recordVaultEvents>[2][number];
+  const outcome = await commit(env.DB, group, [
+    recordVaultEvents(group, "local", [event], raw("1")),
+    ...settlePaid(group, "local"),
+    ...failUnpayable(group),
+  ]);
+  if (!outcome.committed) throw new Error("the event was not committed", { cause: outcome.cause });
 }
 
 export function randomHex(bytes: number): string {
