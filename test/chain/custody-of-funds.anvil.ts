@@ -9,7 +9,7 @@ import { checkHoldings } from "../../src/ledger/reconcile-holdings.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
 import { openStage, someone } from "./support/stage.ts";
 
-it("addresses are the factory's own, and none is given out while the factory is not the expected one", async () => {
+it("issues only addresses that a verified factory computes", async () => {
   const stage = await openStage();
   const { address, salt } = depositAddressFor(stage.settings, stage.chain, crypto.randomUUID(), 3);
   expect(
@@ -39,7 +39,7 @@ it("addresses are the factory's own, and none is given out while the factory is 
   ).rejects.toThrow(/unavailable/);
 });
 
-it("vault and sweepable addresses together hold what is issued, at the confirmed block, before and after a sweep and a payment", async () => {
+it("holdings equal what is issued through a sweep and a payment", async () => {
   const stage = await openStage();
   const users = [await stage.user(), await stage.user(), await stage.user()];
   await stage.watch();
@@ -51,7 +51,8 @@ it("vault and sweepable addresses together hold what is issued, at the confirmed
   const check = () => checkHoldings(env.DB, stage.chain.chain, holdings);
   const at = await first<{ block: number; hash: string }>(
     env.DB,
-    sql`SELECT confirmed_number AS block, lower(hex(confirmed_hash)) AS hash FROM chain_cursors WHERE chain = ${stage.chain.chain}`,
+    sql`SELECT confirmed_number AS block, lower(hex(confirmed_hash)) AS hash FROM chain_cursors
+      WHERE chain = ${stage.chain.chain}`,
   );
   const sums = await holdings({
     chain: stage.chain.chain,
@@ -83,7 +84,7 @@ it("vault and sweepable addresses together hold what is issued, at the confirmed
   ).rejects.toThrow(/no longer/);
 });
 
-it("a base fee that rises tenfold is followed up to the ceiling and not beyond", async () => {
+it("raises fees with the market up to max_fee_gwei", async () => {
   const stage = await openStage({ chain: { replace_after_secs: 1, max_fee_gwei: 15 } });
   const user = await stage.user();
   await stage.watch();
@@ -106,7 +107,8 @@ it("a base fee that rises tenfold is followed up to the ceiling and not beyond",
   const highest = await first<{ fee: string }>(
     env.DB,
     sql`SELECT CAST(max(a.max_fee) AS TEXT) AS fee FROM transaction_attempts a
-    JOIN chain_transactions t ON t.transaction_id = a.transaction_id WHERE t.chain = ${stage.chain.chain}`,
+    JOIN chain_transactions t ON t.transaction_id = a.transaction_id
+      WHERE t.chain = ${stage.chain.chain}`,
   );
   expect(BigInt(highest?.fee ?? 0)).toBeLessThanOrEqual(15n * 10n ** 9n);
   expect(await stage.alerts()).toContain("fee_ceiling");

@@ -11,7 +11,7 @@ import { listen, openStage, someone, type Stage } from "./support/stage.ts";
 
 const NOTHING = { available: 0n, pending: 0n };
 
-/** The journal sums to zero, and what is owed is what the deposits brought. */
+/** What is issued on the chain equals credited deposits less settled withdrawals. */
 async function expectSound(stage: Stage): Promise<void> {
   const external = `external:${stage.chain.chain}`;
   const rows = await all<{ asset: string; issued: string; credited: string }>(
@@ -38,7 +38,7 @@ async function rewind(stage: Stage, block: number): Promise<void> {
 }
 
 describe("deposits", () => {
-  it("a block range that is scanned twice credits its deposits once", async () => {
+  it("credits deposits once when a block range is scanned twice", async () => {
     const stage = await openStage();
     const user = await stage.user();
     await stage.watch();
@@ -60,7 +60,7 @@ describe("deposits", () => {
     await expectSound(stage);
   });
 
-  it("two watchers at once credit once", async () => {
+  it("credits once when watchers run in parallel", async () => {
     const stage = await openStage();
     const user = await stage.user();
     await stage.watch();
@@ -72,7 +72,7 @@ describe("deposits", () => {
     await expectSound(stage);
   });
 
-  it("batches, several transfers in one transaction and zero amounts are told apart", async () => {
+  it("records each transfer of a batch and ignores zero amounts", async () => {
     const stage = await openStage();
     const [one, two] = [await stage.user(), await stage.user()];
     await stage.watch();
@@ -91,7 +91,7 @@ describe("deposits", () => {
     await expectSound(stage);
   });
 
-  it("another contract's transfers, transfers to strangers and transfers between our own addresses are no deposits", async () => {
+  it("ignores transfers to strangers and between deposit addresses", async () => {
     const stage = await openStage();
     const [one, two] = [await stage.user(), await stage.user()];
     await stage.watch();
@@ -116,7 +116,7 @@ describe("deposits", () => {
     expect(await stage.deposits(one.userId)).toHaveLength(1);
   });
 
-  it("amounts that the ledger cannot hold are quarantined alone", async () => {
+  it("quarantines only deposits that the ledger cannot hold", async () => {
     const stage = await openStage();
     const [junk, good] = [await stage.user(), await stage.user()];
     await stage.watch();
@@ -149,12 +149,12 @@ describe("deposits", () => {
     expect(await readBalance(env.DB, good.userId, `venue_one:0x${(id + 1n).toString(16)}`)).toEqual(
       { available: 3n, pending: 0n },
     );
-    // One for the chain, however many they are.
+    // One alert per chain for any number of deposits.
     expect(await stage.alerts()).toEqual(["deposit_quarantined"]);
     await expectSound(stage);
   });
 
-  it("catches up from far behind in bounded ranges, with a node that limits them", async () => {
+  it("catches up in bounded ranges", async () => {
     const stage = await openStage({ chain: { scan_range: 10 } });
     const user = await stage.user();
     for (let deposit = 0; deposit < 5; deposit++) {
@@ -168,7 +168,7 @@ describe("deposits", () => {
 });
 
 describe("reorganisations", () => {
-  it("a deposit that leaves the chain before its confirmations is orphaned, and the same one when it comes back", async () => {
+  it("orphans a deposit that a reorg removes; restores it when mined again", async () => {
     const stage = await openStage({ confirmations: 4 });
     const user = await stage.user();
     const reader = await listen(user);
@@ -195,7 +195,7 @@ describe("reorganisations", () => {
       credited_at: null,
     });
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual(NOTHING);
-    // The same transaction once more: same nonce, same bytes, so the same hash.
+    // The same signed bytes again, so the transaction has the same hash.
     await stage.replay();
     await stage.mine();
     await stage.watch();
@@ -204,38 +204,35 @@ describe("reorganisations", () => {
     await stage.confirm();
     expect(await stage.deposits(user.userId)).toMatchObject([{ status: "credited" }]);
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
-    const told = ["deposit.detected", "deposit.orphaned", "deposit.detected", "deposit.credited"];
-    expect(await stage.events(user.userId)).toEqual(told);
+    const types = ["deposit.detected", "deposit.orphaned", "deposit.detected", "deposit.credited"];
+    expect(await stage.events(user.userId)).toEqual(types);
     await reader.until(({ type }) => type === "deposit.credited");
-    expect(reader.events().map(({ type }) => type)).toEqual(told);
+    expect(reader.events().map(({ type }) => type)).toEqual(types);
   });
 
-  it.each([1, 3])(
-    "a reorg of %i blocks with the deposit mined again elsewhere is the same deposit",
-    async (depth) => {
-      const stage = await openStage({ confirmations: 4 });
-      const user = await stage.user();
-      await stage.mine(10);
-      await stage.watch();
-      await stage.mintUsdc(user.address, 5n);
-      await stage.mine(depth);
-      await stage.watch();
-      expect(await stage.deposits(user.userId)).toMatchObject([{ status: "confirming" }]);
-      await stage.reorg(depth);
-      await stage.watch();
-      await stage.replay();
-      await stage.mintUsdc(someone(), 1n);
-      await stage.mine();
-      await stage.confirm();
-      await stage.confirm();
-      const deposits = await stage.deposits(user.userId);
-      expect(deposits).toMatchObject([{ status: "credited", amount: "5" }]);
-      expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
-      await expectSound(stage);
-    },
-  );
+  it.each([1, 3])("keeps one deposit when a reorg of %i blocks moves it", async (depth) => {
+    const stage = await openStage({ confirmations: 4 });
+    const user = await stage.user();
+    await stage.mine(10);
+    await stage.watch();
+    await stage.mintUsdc(user.address, 5n);
+    await stage.mine(depth);
+    await stage.watch();
+    expect(await stage.deposits(user.userId)).toMatchObject([{ status: "confirming" }]);
+    await stage.reorg(depth);
+    await stage.watch();
+    await stage.replay();
+    await stage.mintUsdc(someone(), 1n);
+    await stage.mine();
+    await stage.confirm();
+    await stage.confirm();
+    const deposits = await stage.deposits(user.userId);
+    expect(deposits).toMatchObject([{ status: "credited", amount: "5" }]);
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
+    await expectSound(stage);
+  });
 
-  it("a reorg deeper than the confirmations halts the chain, keeps the records, and goes on after the operator's review", async () => {
+  it("halts on a reorg below the confirmed block until chain resume", async () => {
     const stage = await openStage({ confirmations: 2 });
     const [user, later] = [await stage.user(), await stage.user()];
     await stage.mine(10);
@@ -262,14 +259,14 @@ describe("reorganisations", () => {
     await stage.watch();
     await stage.confirm();
     expect(await readBalance(env.DB, later.userId, USDC)).toEqual({ available: 7n, pending: 0n });
-    // Mined again above the height that was confirmed once: the same deposit, already money.
+    // The deposit was mined again above the confirmed height. It is not credited again.
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
     expect(await stage.alerts()).toEqual([]);
   });
 });
 
 describe("nodes", () => {
-  it("a head behind one already seen is not used", async () => {
+  it("rejects a head behind one already seen", async () => {
     const stage = await openStage();
     const user = await stage.user();
     await stage.mine(10);
@@ -282,7 +279,7 @@ describe("nodes", () => {
     expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 2n });
   });
 
-  it("a node that answers garbage, fails or lags with empty logs neither loses nor invents a deposit", async () => {
+  it("neither loses nor invents deposits when nodes fail or lag", async () => {
     const stage = await openStage();
     const user = await stage.user();
     await stage.watch();
@@ -290,7 +287,7 @@ describe("nodes", () => {
     await stage.mine();
     await stage.watch();
     await stage.mine();
-    // The second reading comes from an endpoint that has lost the logs.
+    // The second reading comes from an endpoint that no longer returns the logs.
     const empty = await stage.faultyEndpoint((method, answer) =>
       method === "eth_getLogs" ? [] : answer,
     );
@@ -317,7 +314,7 @@ describe("nodes", () => {
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 2n, pending: 0n });
   });
 
-  it("logs told twice are one deposit, and a range that a node finds too large is halved", async () => {
+  it("counts repeated logs once and halves ranges that are too large", async () => {
     const stage = await openStage({ chain: { scan_range: 100 } });
     const user = await stage.user();
     await stage.mintUsdc(user.address, 2n);
@@ -342,7 +339,7 @@ describe("nodes", () => {
     expect(row?.n).toBe(1);
   });
 
-  it("crediting waits for finality where the chain has it", async () => {
+  it("credits only finalized blocks on chains with finality", async () => {
     const stage = await openStage({ chain: { finalized: true } });
     const user = await stage.user();
     await stage.watch();

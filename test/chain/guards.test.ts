@@ -1,13 +1,16 @@
-/** Direct SQL against what the chain's records promise: nothing signed is lost or changed, nothing is paid from two batches. */
+/**
+ * Runs SQL directly against the guards of the chain's tables. Signed transactions cannot be lost or
+ * changed, and a withdrawal cannot be in two live payments.
+ */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
+import { toHex } from "viem";
 import { all, blob, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { newUser } from "../support/users.ts";
 
 const db = env.DB;
-const hex = (bytes: number) =>
-  `0x${[...crypto.getRandomValues(new Uint8Array(bytes))].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+const hex = (bytes: number) => toHex(crypto.getRandomValues(new Uint8Array(bytes)));
 
 type Kept = {
   chain: string;
@@ -20,7 +23,7 @@ type Kept = {
   sender: string;
 };
 
-/** Two withdrawals; the first in an open payment with one attempt, the second in one that has ended. */
+/** Two withdrawals: one in an open payment with one attempt, one in a payment that has ended. */
 async function records(): Promise<Kept> {
   const { userId } = await newUser();
   const chain = `guards-${uuidv7()}`;
@@ -37,16 +40,19 @@ async function records(): Promise<Kept> {
   const withdrawal = (
     id: string,
     payment: string,
-  ) => sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset,
-      amount, to_address, status, created_at, updated_at, queued_group, changed_group)
-    VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${id}, ${blob(payment)}, ${chain}, 'USDC', 5, ${blob(hex(20))}, 'queued', 0, 0, -1, -1)`;
+  ) => sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
+      payment_id, chain, asset, amount, to_address, status, created_at, updated_at,
+      queued_group, changed_group)
+    VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${id}, ${blob(payment)}, ${chain},
+      'USDC', 5, ${blob(hex(20))}, 'queued', 0, 0, -1, -1)`;
   const transaction = (
     id: string,
     nonce: number,
     status: string,
   ) => sql`INSERT INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no,
       to_address, data, gas_limit, status, made_group, made_at)
-    VALUES (${uuid(id)}, ${chain}, ${blob(of.sender)}, ${nonce}, 'pay', ${nonce + 1}, ${blob(hex(20))}, ${blob("0xabcd")}, 21000, ${status}, -1, 0)`;
+    VALUES (${uuid(id)}, ${chain}, ${blob(of.sender)}, ${nonce}, 'pay', ${nonce + 1},
+      ${blob(hex(20))}, ${blob("0xabcd")}, 21000, ${status}, -1, 0)`;
   await all(db, withdrawal(of.withdrawal, of.payment));
   await all(db, withdrawal(of.other, hex(32)));
   await all(db, transaction(of.ended, 0, "done"));
@@ -63,20 +69,24 @@ async function records(): Promise<Kept> {
 }
 
 function attempt(transaction: string, number: number, hash: string, clause = "INSERT"): Sql {
-  return sql`${raw(clause)} INTO transaction_attempts (transaction_id, attempt, hash, signed, max_fee, priority_fee, signed_group, signed_at)
+  return sql`${raw(clause)} INTO transaction_attempts (transaction_id, attempt, hash, signed,
+    max_fee, priority_fee, signed_group, signed_at)
     VALUES (${uuid(transaction)}, ${number}, ${blob(hash)}, ${blob(hex(8))}, 7, 1, -1, 0)`;
 }
 
 function member(transaction: string, withdrawal: string, clause = "INSERT"): Sql {
-  return sql`${raw(clause)} INTO batch_members (transaction_id, withdrawal_id, purpose) VALUES (${uuid(transaction)}, ${uuid(withdrawal)}, 'pay')`;
+  return sql`${raw(clause)} INTO batch_members (transaction_id, withdrawal_id, purpose)
+    VALUES (${uuid(transaction)}, ${uuid(withdrawal)}, 'pay')`;
 }
 
 function event(
   { chain, hash }: Kept,
   { id, clause = "INSERT" }: { id: string; clause?: string },
 ): Sql {
-  return sql`${raw(clause)} INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, batch_no, amount, to_address, block_number, block_hash, recorded_group)
-    VALUES (${chain}, ${blob(hash)}, 0, 'Paid', ${blob(id)}, 2, '5', ${blob(hex(20))}, 9, ${blob(hex(32))}, -1)`;
+  return sql`${raw(clause)} INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id,
+    batch_no, amount, to_address, block_number, block_hash, recorded_group)
+    VALUES (${chain}, ${blob(hash)}, 0, 'Paid', ${blob(id)}, 2, '5', ${blob(hex(20))}, 9,
+      ${blob(hex(32))}, -1)`;
 }
 
 function transactionAgain(
@@ -84,8 +94,11 @@ function transactionAgain(
   clause: string,
   change: { id?: string; nonce?: number; batch?: number },
 ): Sql {
-  return sql`${raw(clause)} INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no, to_address, data, gas_limit, status, made_group, made_at)
-    VALUES (${uuid(change.id ?? uuidv7())}, ${of.chain}, ${blob(of.sender)}, ${change.nonce ?? 77}, 'pay', ${change.batch ?? 77}, ${blob(hex(20))}, ${blob("0x")}, 1, 'open', -1, 0)`;
+  return sql`${raw(clause)} INTO chain_transactions (transaction_id, chain, sender, nonce, kind,
+    batch_no, to_address, data, gas_limit, status, made_group, made_at)
+    VALUES (${uuid(change.id ?? uuidv7())}, ${of.chain}, ${blob(of.sender)},
+      ${change.nonce ?? 77}, 'pay', ${change.batch ?? 77}, ${blob(hex(20))}, ${blob("0x")}, 1,
+      'open', -1, 0)`;
 }
 
 function everything({ chain, withdrawal, other, transaction, ended }: Kept): Promise<unknown> {
@@ -93,23 +106,29 @@ function everything({ chain, withdrawal, other, transaction, ended }: Kept): Pro
   return Promise.all([
     all(
       db,
-      sql`SELECT hex(transaction_id) AS t, nonce, batch_no, hex(data) AS data, hex(to_address) AS "to", status, gas_limit FROM chain_transactions WHERE chain = ${chain} ORDER BY nonce`,
+      sql`SELECT hex(transaction_id) AS t, nonce, batch_no, hex(data) AS data,
+        hex(to_address) AS "to", status, gas_limit FROM chain_transactions WHERE chain = ${chain}
+        ORDER BY nonce`,
     ),
     all(
       db,
-      sql`SELECT hex(transaction_id) AS t, attempt, hex(hash) AS hash, hex(signed) AS signed, max_fee FROM transaction_attempts WHERE transaction_id IN ${ours} ORDER BY t, attempt`,
+      sql`SELECT hex(transaction_id) AS t, attempt, hex(hash) AS hash, hex(signed) AS signed,
+        max_fee FROM transaction_attempts WHERE transaction_id IN ${ours} ORDER BY t, attempt`,
     ),
     all(
       db,
-      sql`SELECT hex(transaction_id) AS t, hex(withdrawal_id) AS w, purpose, ended_group, outcome FROM batch_members WHERE transaction_id IN ${ours} ORDER BY t, w`,
+      sql`SELECT hex(transaction_id) AS t, hex(withdrawal_id) AS w, purpose, ended_group, outcome
+        FROM batch_members WHERE transaction_id IN ${ours} ORDER BY t, w`,
     ),
     all(
       db,
-      sql`SELECT hex(transaction_hash) AS h, ordinal, kind, hex(payment_id) AS id, amount, hex(to_address) AS "to" FROM vault_events WHERE chain = ${chain}`,
+      sql`SELECT hex(transaction_hash) AS h, ordinal, kind, hex(payment_id) AS id, amount,
+        hex(to_address) AS "to" FROM vault_events WHERE chain = ${chain}`,
     ),
     all(
       db,
-      sql`SELECT hex(withdrawal_id) AS w, hex(payment_id) AS p, hex(user_id) AS u, asset, amount, hex(to_address) AS "to", status FROM withdrawals
+      sql`SELECT hex(withdrawal_id) AS w, hex(payment_id) AS p, hex(user_id) AS u, asset, amount,
+        hex(to_address) AS "to", status FROM withdrawals
       WHERE withdrawal_id IN (${uuid(withdrawal)}, ${uuid(other)}) ORDER BY w`,
     ),
   ]);
@@ -117,7 +136,7 @@ function everything({ chain, withdrawal, other, transaction, ended }: Kept): Pro
 
 const CLAUSES = ["INSERT", "INSERT OR IGNORE", "INSERT OR REPLACE"] as const;
 
-/** Each tries to lose, change or double something. */
+/** Statements that try to lose, change or duplicate a record. */
 function attacks(of: Kept): Sql[] {
   const t = uuid(of.transaction);
   return [
@@ -142,20 +161,25 @@ function attacks(of: Kept): Sql[] {
     sql`UPDATE chain_transactions SET nonce = 9 WHERE transaction_id = ${t}`,
     sql`UPDATE chain_transactions SET data = x'00' WHERE transaction_id = ${t}`,
     sql`UPDATE chain_transactions SET batch_no = NULL WHERE transaction_id = ${t}`,
-    sql`UPDATE OR REPLACE chain_transactions SET nonce = 0, batch_no = 1 WHERE transaction_id = ${t}`,
+    sql`UPDATE OR REPLACE chain_transactions SET nonce = 0, batch_no = 1
+      WHERE transaction_id = ${t}`,
     sql`UPDATE chain_transactions SET status = 'open' WHERE transaction_id = ${uuid(of.ended)}`,
-    sql`UPDATE batch_members SET ended_group = NULL, outcome = NULL WHERE transaction_id = ${uuid(of.ended)}`,
+    sql`UPDATE batch_members SET ended_group = NULL, outcome = NULL
+      WHERE transaction_id = ${uuid(of.ended)}`,
     sql`UPDATE batch_members SET withdrawal_id = ${uuid(of.other)} WHERE transaction_id = ${t}`,
-    sql`UPDATE OR REPLACE batch_members SET transaction_id = ${uuid(of.ended)}, withdrawal_id = ${uuid(of.other)} WHERE transaction_id = ${t}`,
+    sql`UPDATE OR REPLACE batch_members SET transaction_id = ${uuid(of.ended)},
+      withdrawal_id = ${uuid(of.other)} WHERE transaction_id = ${t}`,
     sql`UPDATE vault_events SET amount = '6' WHERE chain = ${of.chain}`,
     sql`UPDATE vault_events SET payment_id = ${blob(hex(32))} WHERE chain = ${of.chain}`,
     sql`UPDATE withdrawals SET amount = 4 WHERE withdrawal_id = ${uuid(of.withdrawal)}`,
-    sql`UPDATE withdrawals SET to_address = ${blob(hex(20))} WHERE withdrawal_id = ${uuid(of.withdrawal)}`,
-    sql`UPDATE OR REPLACE withdrawals SET payment_id = ${blob(of.payment)} WHERE withdrawal_id = ${uuid(of.other)}`,
+    sql`UPDATE withdrawals SET to_address = ${blob(hex(20))}
+      WHERE withdrawal_id = ${uuid(of.withdrawal)}`,
+    sql`UPDATE OR REPLACE withdrawals SET payment_id = ${blob(of.payment)}
+      WHERE withdrawal_id = ${uuid(of.other)}`,
   ];
 }
 
-it("no statement loses, changes or doubles what was signed, paid or set aside", async () => {
+it("the schema rejects every loss, change or duplicate of chain records", async () => {
   const of = await records();
   const before = await everything(of);
   for (const attack of attacks(of)) {
@@ -164,22 +188,25 @@ it("no statement loses, changes or doubles what was signed, paid or set aside", 
   }
 });
 
-it("what the service itself does is allowed: states move on, members end once", async () => {
+it("the schema allows the service's own status changes", async () => {
   const of = await records();
   await all(
     db,
-    sql`UPDATE withdrawals SET status = 'submitted', transaction_hash = ${blob(of.hash)} WHERE withdrawal_id = ${uuid(of.withdrawal)}`,
+    sql`UPDATE withdrawals SET status = 'submitted', transaction_hash = ${blob(of.hash)}
+      WHERE withdrawal_id = ${uuid(of.withdrawal)}`,
   );
   await all(db, attempt(of.transaction, 1, hex(32)));
   await all(
     db,
-    sql`UPDATE batch_members SET ended_group = -1, outcome = 'returned' WHERE transaction_id = ${uuid(of.transaction)}`,
+    sql`UPDATE batch_members SET ended_group = -1, outcome = 'returned'
+      WHERE transaction_id = ${uuid(of.transaction)}`,
   );
   await all(
     db,
-    sql`UPDATE chain_transactions SET status = 'unused', ended_group = -1 WHERE transaction_id = ${uuid(of.transaction)}`,
+    sql`UPDATE chain_transactions SET status = 'unused', ended_group = -1
+      WHERE transaction_id = ${uuid(of.transaction)}`,
   );
-  // A batch number that was not used goes to the next transaction.
+  // The next transaction takes a batch number that was not used.
   await all(db, transactionAgain(of, "INSERT", { nonce: 2, batch: 2 }));
   await expect(
     all(
@@ -190,7 +217,8 @@ it("what the service itself does is allowed: states move on, members end once", 
   await expect(
     all(
       db,
-      sql`UPDATE chain_transactions SET status = 'open' WHERE transaction_id = ${uuid(of.transaction)}`,
+      sql`UPDATE chain_transactions SET status = 'open'
+        WHERE transaction_id = ${uuid(of.transaction)}`,
     ),
   ).rejects.toThrow();
 });

@@ -1,4 +1,4 @@
-/** Recipients and tokens that misbehave harm nobody but themselves, seen from the service. */
+/** Recipients and tokens that misbehave. Other payments and the books must not suffer. */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { encodeFunctionData, type Hex } from "viem";
@@ -12,11 +12,11 @@ import { all, first, sql } from "../../src/platform/sql.ts";
 import { drive, expectRest } from "./support/drive.ts";
 import { openStage, someone, type Stage } from "./support/stage.ts";
 
-/** As in HostileRecipient.sol and HostileToken.sol; and what a payment to it comes to. */
+/** Modes of HostileRecipient.sol, and the outcome of a payment to it. */
 const MODES = [
   ["reverts", 1, "failed"],
   ["burns all gas", 2, "failed"],
-  ["answers something else", 3, "failed"],
+  ["returns another value", 3, "failed"],
   ["reverts with 20 kB", 4, "failed"],
   ["sends the tokens back to the vault at once", 5, "failed"],
   ["burns nearly all gas and accepts", 8, "settled"],
@@ -40,21 +40,21 @@ const setMode = (mode: number): Hex =>
   encodeFunctionData({ abi: recipientArtifact.abi, functionName: "setMode", args: [mode] });
 
 it.each(MODES)(
-  "a payment to a recipient that %s (mode %i) is %s, and the rest of its batch is paid",
+  "a payment to a recipient that %s (mode %i) is %s; others are paid",
   async (_, mode, outcome) => {
     const stage = await openStage();
     const user = await withTokens(stage, setMode(mode));
-    const odd = await stage.withdraw(user.userId, ASSET, 10n, stage.hostile);
+    const hostile = await stage.withdraw(user.userId, ASSET, 10n, stage.hostile);
     const good = [];
     for (const amount of [20n, 5n, 1n])
       good.push(await stage.withdraw(user.userId, ASSET, amount, someone()));
-    expect(await drive(stage, odd.id)).toBe(outcome);
+    expect(await drive(stage, hostile.id)).toBe(outcome);
     for (const { id, paymentId } of good) {
       expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
       expect(await stage.paidCount(paymentId)).toBe(1);
     }
     const paid = outcome === "settled";
-    expect(await stage.paidCount(odd.paymentId)).toBe(paid ? 1 : 0);
+    expect(await stage.paidCount(hostile.paymentId)).toBe(paid ? 1 : 0);
     expect(await readBalance(env.DB, user.userId, ASSET)).toEqual({
       available: paid ? 64n : 74n,
       pending: 0n,
@@ -66,7 +66,7 @@ it.each(MODES)(
   },
 );
 
-it("a recipient that calls the vault and the factory from within its payment gets nothing more", async () => {
+it("a recipient cannot call vault or factory during its payment", async () => {
   const stage = await openStage();
   const replay = {
     id: `0x${"aa".repeat(32)}` as const,
@@ -113,7 +113,8 @@ it("a recipient that calls the vault and the factory from within its payment get
   }
   const row = await first<{ settled: number }>(
     env.DB,
-    sql`SELECT coalesce(sum(amount), 0) AS settled FROM withdrawals WHERE chain = ${stage.chain.chain} AND status = 'settled'`,
+    sql`SELECT coalesce(sum(amount), 0) AS settled FROM withdrawals
+      WHERE chain = ${stage.chain.chain} AND status = 'settled'`,
   );
   const settled = row?.settled ?? 0;
   expect(await stage.tokensOf(stage.hostile, 1n)).toBe(BigInt(settled));
@@ -124,7 +125,7 @@ it("a recipient that calls the vault and the factory from within its payment get
   await expectRest(stage);
 });
 
-it("a sweep that the token refuses is not tried again before its wait is over, and works then", async () => {
+it("retries a sweep that the token rejected only after its wait", async () => {
   const stage = await openStage({ usdc: hostileToken });
   const user = await stage.user();
   await stage.watch();
@@ -153,7 +154,8 @@ it("a sweep that the token refuses is not tried again before its wait is over, a
   expect(await sweeps()).toHaveLength(1);
   const waiting = await first<{ wait: number }>(
     env.DB,
-    sql`SELECT not_before - CAST(round(unixepoch('subsec') * 1000) AS INTEGER) AS wait FROM sweepable WHERE chain = ${stage.chain.chain}`,
+    sql`SELECT not_before - CAST(round(unixepoch('subsec') * 1000) AS INTEGER) AS wait
+      FROM sweepable WHERE chain = ${stage.chain.chain}`,
   );
   expect(waiting?.wait).toBeGreaterThan(3_000_000);
   await mode(HONEST);

@@ -1,4 +1,4 @@
-/** Many addresses, several chains, and RPC nodes that fail the payer. */
+/** Many deposit addresses, several chains, and a payer whose RPC nodes fail. */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import type { Hex } from "viem";
@@ -16,7 +16,7 @@ import { openStage, someone, type Stage } from "./support/stage.ts";
 
 const ADDRESSES = 10_000;
 
-/** RPC calls of one round that finds a block with deposits, by method. */
+/** Counts the RPC calls, by method, of a round that finds a block with deposits. */
 async function callsOfRound(stage: Stage, to: readonly Hex[]): Promise<Record<string, number>> {
   const calls: Record<string, number> = {};
   const url = await stage.faultyEndpoint((method, answer) => {
@@ -29,7 +29,7 @@ async function callsOfRound(stage: Stage, to: readonly Hex[]): Promise<Record<st
   return calls;
 }
 
-it("a block costs as many RPC calls with 10 000 deposit addresses as with ten", async () => {
+it("needs no more RPC calls for 10 000 deposit addresses", async () => {
   const stage = await openStage();
   const users = [];
   for (let n = 0; n < 10; n++) users.push(await stage.user());
@@ -55,7 +55,7 @@ it("a block costs as many RPC calls with 10 000 deposit addresses as with ten", 
     expect(await readBalance(env.DB, userId, USDC)).toEqual({ available: 3n, pending: 0n });
 });
 
-/** Two chains of one service, each with its own node, contracts and payer; one user with an address on both. */
+/** Two chains with their own nodes, contracts and payers, and a user with an address on both. */
 async function openTwo() {
   const one = await openStage();
   const two = await openStage({ other: true });
@@ -69,7 +69,8 @@ async function openTwo() {
   await all(
     env.DB,
     sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
-      VALUES (${two.chain.chain}, ${blob(there.address)}, ${uuid(user.userId)}, 0, ${blob(there.salt)}, 0)`,
+      VALUES (${two.chain.chain}, ${blob(there.address)}, ${uuid(user.userId)}, 0,
+        ${blob(there.salt)}, 0)`,
   );
   for (const stage of [one, two]) await watchChain({ ...stage.watcher, settings });
   await one.mintUsdc(user.address, 500n);
@@ -83,11 +84,11 @@ async function openTwo() {
 }
 
 describe("two chains", () => {
-  it("share one USDC balance; each pays no more than it has issued, and pays on its own", async () => {
+  it("share a USDC balance; each pays at most what it issued", async () => {
     const { one, two, settings, user } = await openTwo();
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 800n, pending: 0n });
     const { actor } = await newKey(user);
-    const ask = (stage: Stage, amount: bigint, id: string) =>
+    const queue = (stage: Stage, amount: bigint, id: string) =>
       withdraw(env.DB, settings, {
         actor,
         ip: undefined,
@@ -99,12 +100,12 @@ describe("two chains", () => {
           asset: USDC,
         },
       });
-    await expect(ask(two, 301n, "more")).rejects.toMatchObject({
+    await expect(queue(two, 301n, "more")).rejects.toMatchObject({
       data: { code: "chain_liquidity" },
     });
-    await ask(one, 450n, "here");
-    await ask(two, 250n, "there");
-    await expect(ask(two, 51n, "rest")).rejects.toMatchObject({
+    await queue(one, 450n, "here");
+    await queue(two, 250n, "there");
+    await expect(queue(two, 51n, "rest")).rejects.toMatchObject({
       data: { code: "chain_liquidity" },
     });
     for (const stage of [one, two]) {
@@ -126,7 +127,7 @@ describe("two chains", () => {
     expect(await two.usdcOf(two.vault)).toBe(50n);
   });
 
-  it("fall apart: one that cannot be reached or is halted holds up nobody on the other", async () => {
+  it("are independent: one that is unreachable or halted does not delay the other", async () => {
     const { one, two, settings, user } = await openTwo();
     const dead = { ...one.chain, rpc_urls: ["http://127.0.0.1:1"] };
     await expect(watchChain({ ...one.watcher, settings, chain: dead })).rejects.toThrow();
@@ -139,10 +140,10 @@ describe("two chains", () => {
   });
 });
 
-/** Nodes as the payer may meet them; each pays once in the end, and never sends what it has not stored. */
+/** Faulty nodes. The payer must pay once in the end and never send bytes that are not stored. */
 const NODES: readonly [string, () => (method: string, answer: unknown) => unknown][] = [
   [
-    "takes every transaction and loses every answer",
+    "accepts every transaction and drops every response",
     () => (method, answer) => {
       if (method === "eth_sendRawTransaction") throw new Error("socket hang up");
       return answer;
@@ -163,11 +164,11 @@ const NODES: readonly [string, () => (method: string, answer: unknown) => unknow
     },
   ],
   [
-    "tells an old nonce",
+    "reports an old nonce",
     () => (method, answer) => (method === "eth_getTransactionCount" ? "0x0" : answer),
   ],
   [
-    "answers calls with garbage",
+    "returns garbage for calls",
     () => (method, answer) => (method === "eth_call" ? "0xzz" : answer),
   ],
 ];
@@ -182,12 +183,12 @@ describe("a payer whose first RPC node", () => {
     await stage.watch();
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
     const url = await stage.faultyEndpoint(node());
-    // The second one is good; the slow node and the one that loses answers are alone.
-    const alone = name === "is slow" || name.startsWith("takes");
+    // The others have a second node that works.
+    const alone = name === "is slow" || name.startsWith("accepts");
     const chain = { ...stage.chain, rpc_urls: alone ? [url] : [url, ...stage.chain.rpc_urls] };
     await drive(stage, id, { chain }, 12);
-    if (name === "tells an old nonce") {
-      // While it is believed nothing can be sent twice; once it is gone everything goes on.
+    if (name === "reports an old nonce") {
+      // The old nonce may delay the payment but not repeat it. Continue without that node.
       await drive(stage, id);
     }
     expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
@@ -196,7 +197,7 @@ describe("a payer whose first RPC node", () => {
     await expectRest(stage);
   });
 
-  it("is gone pays through the second one, and without any tells so and sends nothing", async () => {
+  it("is unreachable falls back to the second; throws when none is left", async () => {
     const stage = await openStage();
     const user = await funded(stage);
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());

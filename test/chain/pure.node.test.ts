@@ -40,7 +40,7 @@ const chain: ChainConfig = {
 const USER = "0190aaaa-0000-7000-8000-000000000001";
 
 describe("deposit addresses", () => {
-  it("depend on user, chain, nonce, key and factory, each", () => {
+  it("depend on user, chain, nonce, key and factory", () => {
     const settings = { ADDRESS_KEY: "k".repeat(32) };
     const base = depositAddressFor(settings, chain, USER, 0);
     const others = [
@@ -57,7 +57,7 @@ describe("deposit addresses", () => {
     );
   });
 
-  it("are the clones of EIP-1167 at their CREATE2 addresses", () => {
+  it("are EIP-1167 clones at their CREATE2 addresses", () => {
     const factory = address("a");
     const salt = pad("0x01");
     const implementation = `0x${keccak256(`0xd694${factory.slice(2).toLowerCase()}01`).slice(-40)}`;
@@ -69,7 +69,7 @@ describe("deposit addresses", () => {
     expect(cloneAddress(factory, salt).toLowerCase()).toBe(`0x${expected}`);
   });
 
-  it("payment ids are keccak256 of the user's bytes and the client's id", () => {
+  it("payment ids are keccak256 of user id and client_withdrawal_id", () => {
     const expected = keccak256(
       `0x${USER.replaceAll("-", "")}${Buffer.from("w-1").toString("hex")}`,
     );
@@ -80,7 +80,7 @@ describe("deposit addresses", () => {
 
 describe("fees", () => {
   const wei = fc.bigInt(0n, 2_000n * 10n ** 9n);
-  it("of a replacement are both at least 12.5 % higher, within the ceiling, and the tip within the fee", () => {
+  it("of a replacement rise by 12.5 % and stay below the ceiling", () => {
     fc.assert(
       fc.property(wei, wei, wei, wei, (maxFee, tip, baseFee, marketTip) => {
         const ceiling = ceilingOf(1_000);
@@ -96,7 +96,7 @@ describe("fees", () => {
       }),
     );
   });
-  it("of a first attempt never pass the ceiling, and there is none while the base fee is above it", () => {
+  it("of a first attempt never exceed the ceiling", () => {
     expect(firstFees({ baseFee: 30n, tip: 2n }, 1_000n)).toEqual({ maxFee: 62n, priorityFee: 2n });
     expect(firstFees({ baseFee: 800n, tip: 2n }, 1_000n)).toEqual({
       maxFee: 1_000n,
@@ -104,14 +104,14 @@ describe("fees", () => {
     });
     expect(firstFees({ baseFee: 1_001n, tip: 2n }, 1_000n)).toBeUndefined();
   });
-  it("stop at the ceiling instead of offering too small a raise", () => {
+  it("are undefined when the ceiling allows no sufficient raise", () => {
     expect(
       replacementFees({ maxFee: 900n, priorityFee: 10n }, { baseFee: 10n, tip: 1n }, 1_000n),
     ).toBeUndefined();
   });
 });
 
-describe("the signer's answer", () => {
+describe("a signed transaction", () => {
   const key: Hex = `0x${"11".repeat(32)}`;
   const account = privateKeyToAccount(key);
   const asked: Unsigned = {
@@ -126,7 +126,7 @@ describe("the signer's answer", () => {
       signer.signTransaction(toEip1559({ ...transaction, ...change }, chainId)),
     );
 
-  it("is taken when it is what was asked for", async () => {
+  it("is accepted if it matches the request", async () => {
     const signed = await signing({}).sign(asked);
     expect(signed.hash).toBe(keccak256(signed.raw));
   });
@@ -136,10 +136,10 @@ describe("the signer's answer", () => {
     ["data", { data: "0xabcdee" }],
     ["gas", { gasLimit: 99_999n }],
     ["fees", { fees: { maxFee: 11n, priorityFee: 2n } }],
-  ])("is refused with another %s", async (_, change) => {
+  ])("is rejected with another %s", async (_, change) => {
     await expect(signing(change).sign(asked)).rejects.toThrow(/another transaction/);
   });
-  it("is refused from another account or for another chain", async () => {
+  it("is rejected from another account or for another chain", async () => {
     await expect(
       signing({}, privateKeyToAccount(`0x${"12".repeat(32)}`)).sign(asked),
     ).rejects.toThrow(/another account/);
@@ -183,7 +183,7 @@ describe("logs", () => {
     data: encodeAbiParameters([{ type: "uint256" }], [value]),
   });
 
-  it("get their ordinal from their own contract's transfers in their transaction, wherever the block puts them", () => {
+  it("have an ordinal per transaction and contract that survives a reorg", () => {
     const first = decodeLogs(
       [
         log(address("3"), 1, 4, usdc(1n)),
@@ -213,14 +213,14 @@ describe("logs", () => {
     ]);
   });
 
-  it("told twice count once, and other contracts' count not at all", () => {
+  it("are counted once and only from configured contracts", () => {
     const one = log(address("3"), 1, 4, usdc(1n));
     expect(
       decodeLogs([one, one, log(address("9"), 1, 5, usdc(1n))], contracts).transfers,
     ).toHaveLength(1);
   });
 
-  it("of a batch give one transfer a position; a malformed one gives none", () => {
+  it("of a batch yield a transfer per position; malformed logs yield none", () => {
     const topics = encodeEventTopics({
       abi: batch,
       eventName: "TransferBatch",
@@ -252,7 +252,7 @@ describe("the choice of payments", () => {
     amount,
     to: address("8"),
   });
-  it("is oldest first, passes over what does not fit, and says what is missing", () => {
+  it("takes the oldest first, skips what does not fit, reports what is missing", () => {
     const jobs = [job("usdc", 50n, 1), job("usdc", 60n, 2), job("usdc", 40n, 3), job("x", 1n, 4)];
     const { chosen, missing } = choosePayments(jobs, new Map([["usdc", 100n]]), 50);
     expect(chosen.map((one) => one.withdrawalId)).toEqual(["1", "3"]);
@@ -261,7 +261,7 @@ describe("the choice of payments", () => {
       ["x", 1n],
     ]);
   });
-  it("never pays more of an asset than is held, nor more jobs than fit", () => {
+  it("never exceeds the holdings or the batch limit", () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.constantFrom("usdc", "x"), fc.bigInt(1n, 100n))),
@@ -285,7 +285,7 @@ describe("the choice of payments", () => {
   });
 });
 
-it("the confirmed height counts a block as its own first confirmation, and waits for finality", () => {
+it("the confirmed height counts the block itself and waits for finality", () => {
   expect(confirmedHeight(chain, 10, null)).toBe(9);
   expect(confirmedHeight({ ...chain, confirmations: 1 }, 10, null)).toBe(10);
   expect(confirmedHeight(chain, 10, 4)).toBe(4);

@@ -20,7 +20,7 @@ import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { openStage, someone } from "./support/stage.ts";
 
-/** The state after an older database was put back: the vault has paid a withdrawal that this database never saw. */
+/** A restored database: the vault has paid a withdrawal that it does not contain. */
 async function openRestored() {
   const stage = await openStage();
   const user = await stage.user();
@@ -74,7 +74,7 @@ async function openRestored() {
   return { stage, user, lost, queued, payer };
 }
 
-it("after a restore the payer stops by itself, and pays again only when every payment has its withdrawal", async () => {
+it("a restore halts the payer until every payment has its withdrawal", async () => {
   const { stage, user, lost, queued, payer } = await openRestored();
   expect(await stage.alerts()).toEqual(expect.arrayContaining(["payer_halted", "payment_unknown"]));
   const without = await restorePayments(stage.watcher, async () => new Map());
@@ -125,7 +125,7 @@ it("after a restore the payer stops by itself, and pays again only when every pa
   });
 });
 
-it("a lost payment whose user has spent the money in the restored database keeps the guards closed", async () => {
+it("keeps the payer halted while a lost payment cannot be debited", async () => {
   const { stage, user, lost, payer } = await openRestored();
   await stage.withdraw(user.userId, USDC, 900n, someone());
   const report = await restorePayments(
@@ -140,12 +140,13 @@ it("a lost payment whose user has spent the money in the restored database keeps
   expect(
     await first(
       env.DB,
-      sql`SELECT 1 FROM withdrawals WHERE user_id = ${uuid(user.userId)} AND client_withdrawal_id = 'lost-1'`,
+      sql`SELECT 1 FROM withdrawals WHERE user_id = ${uuid(user.userId)}
+        AND client_withdrawal_id = 'lost-1'`,
     ),
   ).toBeUndefined();
 });
 
-it("a withdrawal made anew under an id that the vault has paid settles by that payment, and is not paid again", async () => {
+it("settles a repeated withdrawal by the payment that the vault already made", async () => {
   const { stage, user, lost, queued, payer } = await openRestored();
   const again = await stage.withdraw(user.userId, USDC, 300n, `0x${lost.to}`, "lost-1");
   expect(await restorePayments(stage.watcher, async () => new Map())).toMatchObject({
@@ -163,7 +164,7 @@ it("a withdrawal made anew under an id that the vault has paid settles by that p
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 0n });
 });
 
-it("funds that were spent again before the payer stopped come back by `fail`, which works while it is halted", async () => {
+it("`fail` returns funds while the payer is halted", async () => {
   const { stage, user, lost, payer } = await openRestored();
   const greedy = await stage.withdraw(user.userId, USDC, 990n, someone());
   const records = async () => new Map([[lost.paymentId, lost]]);
@@ -173,7 +174,8 @@ it("funds that were spent again before the payer stopped come back by `fail`, wh
   expect(await restorePayments(stage.watcher, records)).toMatchObject({ rebuilt: 0, unresolved });
   await all(
     env.DB,
-    sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at) VALUES (${stage.chain.chain}, 'fail', ${uuid(greedy.id)}, 'operator:test', 0)`,
+    sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at)
+      VALUES (${stage.chain.chain}, 'fail', ${uuid(greedy.id)}, 'operator:test', 0)`,
   );
   for (let round = 0; round < 4; round++) {
     await payer.round();
@@ -193,7 +195,7 @@ it("funds that were spent again before the payer stopped come back by `fail`, wh
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 10n });
 });
 
-it("addresses given out in the lost time are there again with what they received, once, and lost users wait frozen", async () => {
+it("restores lost addresses and their deposits once, and lost users frozen", async () => {
   const stage = await openStage({ chain: { scan_range: 3 } });
   const user = await stage.user();
   const lostUser = uuidv7();
@@ -216,8 +218,8 @@ it("addresses given out in the lost time are there again with what they received
 
   const missing = await missingAddresses(stage.watcher, records);
   expect(missing).toEqual(records.slice(1));
-  // A restore that was cut off in the middle is run again from where it began.
-  for (let run = 0; run < 2; run++) {
+  // The second pass is a restore that is repeated after an interruption.
+  for (let pass = 0; pass < 2; pass++) {
     await restoreAddresses(stage.watcher, missing);
     let above: number | null = await blockBefore(stage.watcher, missing[0]?.createdAt ?? 0);
     while (above !== null) above = await rescanFrom(stage.watcher, above);

@@ -3,7 +3,7 @@ import { type Address, keccak256 } from "viem";
 import { remoteAccount } from "../../src/chain/remote-signer.ts";
 import { openStage, someone } from "./support/stage.ts";
 
-it("a remote signer's answer is taken when it is what was asked for, and refused from another account", async () => {
+it("a remote signer's transaction must match the request and the account", async () => {
   const stage = await openStage();
   const [mine, other] = (await stage.rpc("eth_accounts", [])) as Address[];
   if (mine === undefined || other === undefined) throw new Error("anvil has accounts");
@@ -18,13 +18,13 @@ it("a remote signer's answer is taken when it is what was asked for, and refused
     asked,
   );
   expect(signed.hash).toBe(keccak256(signed.raw));
-  const lying = await stage.faultyEndpoint(
+  const substituted = await stage.faultyEndpoint(
     (_method, answer) => answer,
     (call) => ({ ...call, params: [{ ...(call.params as [object])[0], from: other }] }),
   );
-  await expect(remoteAccount({ url: lying, address: mine }, 31_337).sign(asked)).rejects.toThrow(
-    /another account/,
-  );
+  await expect(
+    remoteAccount({ url: substituted, address: mine }, 31_337).sign(asked),
+  ).rejects.toThrow(/another account/);
   const changed = await stage.faultyEndpoint(
     (_method, answer) => answer,
     (call) => ({ ...call, params: [{ ...(call.params as [object])[0], to: someone() }] }),

@@ -7,7 +7,7 @@ import { uuidv7 } from "../../src/platform/uuid.ts";
 
 const message = (body: unknown) => ({ id: uuidv7(), timestamp: new Date(), attempts: 5, body });
 
-it("a message that came twice, late or for no chain of ours is taken, and harms none of its batch", async () => {
+it("acknowledges repeated and invalid messages with the rest of the batch", async () => {
   const one = message({ withdrawal_id: uuidv7(), chain: "local" });
   const messages = [
     one,
@@ -23,7 +23,7 @@ it("a message that came twice, late or for no chain of ours is taken, and harms 
   expect(result.retryMessages).toEqual([]);
 });
 
-it("a dead letter becomes an alert, once per withdrawal", async () => {
+it("raises one alert per withdrawal for dead letters", async () => {
   const id = uuidv7();
   for (let delivery = 0; delivery < 2; delivery++) {
     const batch = createMessageBatch("rfq-custody-withdrawals-dead", [

@@ -11,22 +11,22 @@ import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
 import { listen, openStage, someone } from "./support/stage.ts";
 
-class Cut extends Error {}
+class Killed extends Error {}
 
 describe("a payment", () => {
   it.each(["signed", "stored", "sent"])(
-    "whose payer ends right after it was %s is made once by the next payer",
+    "is made once if the payer ends right after it was %s",
     async (point) => {
       const stage = await openStage();
       const user = await funded(stage);
       const to = someone();
       const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, to);
-      const dying = await stage.payer({
+      const killed = await stage.payer({
         failpoint: async (at) => {
-          if (at === point) throw new Cut();
+          if (at === point) throw new Killed();
         },
       });
-      await expect(dying.round()).rejects.toThrow(Cut);
+      await expect(killed.round()).rejects.toThrow(Killed);
       expect(await drive(stage, id)).toBe("settled");
       expect(await stage.paidCount(paymentId)).toBe(1);
       expect(await stage.usdcOf(to)).toBe(300n);
@@ -38,28 +38,25 @@ describe("a payment", () => {
     },
   );
 
-  it.each(["mined", "confirmed"])(
-    "whose payer ends when it is %s settles without it",
-    async (when) => {
-      const stage = await openStage();
-      const user = await funded(stage);
-      const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
-      await (await stage.payer()).round();
-      await stage.mine();
-      if (when === "confirmed") await stage.confirm();
-      expect(await drive(stage, id)).toBe("settled");
-      expect(await stage.paidCount(paymentId)).toBe(1);
-      await expectRest(stage);
-    },
-  );
-
-  it("two payers at once pay once; the older one's guards do not fire", async () => {
+  it.each(["mined", "confirmed"])("settles if the payer ends when it is %s", async (when) => {
     const stage = await openStage();
     const user = await funded(stage);
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
-    const old = await stage.payer();
-    const young = await stage.payer();
-    const rounds = await Promise.all([young.round(), old.round(), young.round()]);
+    await (await stage.payer()).round();
+    await stage.mine();
+    if (when === "confirmed") await stage.confirm();
+    expect(await drive(stage, id)).toBe("settled");
+    expect(await stage.paidCount(paymentId)).toBe(1);
+    await expectRest(stage);
+  });
+
+  it("is made once by two payers; the older one loses the lease", async () => {
+    const stage = await openStage();
+    const user = await funded(stage);
+    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
+    const older = await stage.payer();
+    const newer = await stage.payer();
+    const rounds = await Promise.all([newer.round(), older.round(), newer.round()]);
     expect(rounds.map((round) => round.status)).toContain("lease_lost");
     expect(
       await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`),
@@ -69,7 +66,7 @@ describe("a payment", () => {
     await expectRest(stage);
   });
 
-  it("that is not mined is replaced with 12.5 % higher fees; the hash changes, the effect does not", async () => {
+  it("is replaced with 12.5 % higher fees and the same effect if unmined", async () => {
     const stage = await openStage({ chain: { replace_after_secs: 1 } });
     const user = await funded(stage);
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
@@ -85,8 +82,10 @@ describe("a payment", () => {
     expect(after?.hash).not.toBe(before?.hash);
     const attempts = await all<{ max: string; tip: string }>(
       env.DB,
-      sql`SELECT CAST(a.max_fee AS TEXT) AS max, CAST(a.priority_fee AS TEXT) AS tip FROM transaction_attempts a JOIN chain_transactions t
-        ON t.transaction_id = a.transaction_id WHERE t.chain = ${stage.chain.chain} ORDER BY a.attempt`,
+      sql`SELECT CAST(a.max_fee AS TEXT) AS max, CAST(a.priority_fee AS TEXT) AS tip
+        FROM transaction_attempts a JOIN chain_transactions t
+        ON t.transaction_id = a.transaction_id WHERE t.chain = ${stage.chain.chain}
+          ORDER BY a.attempt`,
     );
     const [one, two] = attempts;
     expect(BigInt(two?.max ?? 0) * 8n).toBeGreaterThanOrEqual(BigInt(one?.max ?? 0) * 9n);
@@ -99,7 +98,7 @@ describe("a payment", () => {
     await expectRest(stage);
   });
 
-  it("that is dropped from the mempool is sent again, unchanged", async () => {
+  it("is resent unchanged if the mempool drops it", async () => {
     const stage = await openStage();
     const user = await funded(stage);
     const { id } = await stage.withdraw(user.userId, USDC, 300n, someone());
@@ -113,7 +112,7 @@ describe("a payment", () => {
     await expectRest(stage);
   });
 
-  it("whose nonce someone else uses goes back to the queue and is made with another", async () => {
+  it("is queued again and made with another nonce if its nonce is used", async () => {
     const stage = await openStage();
     const user = await funded(stage);
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
@@ -136,7 +135,8 @@ describe("a payment", () => {
     expect(await stage.paidCount(paymentId)).toBe(1);
     const transactions = await all<{ status: string; nonce: number; batch_no: number }>(
       env.DB,
-      sql`SELECT status, nonce, batch_no FROM chain_transactions WHERE chain = ${stage.chain.chain} ORDER BY nonce`,
+      sql`SELECT status, nonce, batch_no FROM chain_transactions
+        WHERE chain = ${stage.chain.chain} ORDER BY nonce`,
     );
     expect(transactions).toEqual([
       { status: "unused", nonce: 0, batch_no: 1 },
@@ -145,7 +145,7 @@ describe("a payment", () => {
     await expectRest(stage);
   });
 
-  it("that a reorg takes out of the chain is mined again or made again, and paid once", async () => {
+  it("is paid once after a reorg removes it", async () => {
     const stage = await openStage({ confirmations: 4 });
     const user = await funded(stage);
     await stage.mine(10);
@@ -167,8 +167,8 @@ describe("a payment", () => {
   });
 });
 
-describe("the vault's answers", () => {
-  it("a recipient that refuses gets its payment failed and refunded; the others in the batch settle", async () => {
+describe("the vault", () => {
+  it("fails and refunds only the payment that its recipient rejects", async () => {
     const stage = await openStage();
     const user = await stage.user();
     await stage.watch();
@@ -201,7 +201,7 @@ describe("the vault's answers", () => {
     await expectRest(stage);
   });
 
-  it("a vault that is short is fed by one sweep before the payment", async () => {
+  it("receives one sweep before a payment that it cannot cover", async () => {
     const stage = await openStage();
     const users = [await stage.user(), await stage.user(), await stage.user()];
     await stage.watch();
@@ -225,7 +225,7 @@ describe("the vault's answers", () => {
     await expectRest(stage);
   });
 
-  it("a payment over the vault's rolling limit is skipped, told, and paid when the limit allows it", async () => {
+  it("skips a payment over its limit, with an alert, and pays later", async () => {
     const stage = await openStage();
     const user = await funded(stage);
     await stage.asAdmin(
@@ -258,7 +258,7 @@ describe("the vault's answers", () => {
     await expectRest(stage);
   });
 
-  it("while the vault is paused nothing is sent and somebody is told", async () => {
+  it("receives no payment while paused, and an alert is raised", async () => {
     const stage = await openStage();
     const user = await funded(stage);
     await stage.asAdmin(stage.vault, encodeFunctionData({ abi: vaultAbi, functionName: "pause" }));
@@ -276,7 +276,7 @@ describe("the vault's answers", () => {
     expect(await stage.alerts()).not.toContain("vault_paused");
   });
 
-  it("a batch that reverts because the vault was paused meanwhile goes back to the queue whole", async () => {
+  it("returns a whole reverted batch to the queue", async () => {
     const stage = await openStage();
     const user = await funded(stage);
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
@@ -302,13 +302,14 @@ describe("the vault's answers", () => {
 });
 
 describe("the operator", () => {
-  it("`fail` voids the id on the chain first and refunds only when that is confirmed", async () => {
+  it("`fail` voids on chain, then refunds once confirmed", async () => {
     const stage = await openStage();
     const user = await funded(stage);
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
     await all(
       env.DB,
-      sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at) VALUES (${stage.chain.chain}, 'fail', ${uuid(id)}, 'operator:test', 0)`,
+      sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at)
+        VALUES (${stage.chain.chain}, 'fail', ${uuid(id)}, 'operator:test', 0)`,
     );
     const payer = await stage.payer();
     await payer.round();
@@ -337,7 +338,7 @@ describe("the operator", () => {
     await expectRest(stage);
   });
 
-  it("`fail` of a payment that is out already loses against it: paid is paid", async () => {
+  it("`fail` has no effect on a payment that is mined first", async () => {
     const stage = await openStage();
     const user = await funded(stage);
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
@@ -345,7 +346,8 @@ describe("the operator", () => {
     await payer.round();
     await all(
       env.DB,
-      sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at) VALUES (${stage.chain.chain}, 'fail', ${uuid(id)}, 'operator:test', 0)`,
+      sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at)
+        VALUES (${stage.chain.chain}, 'fail', ${uuid(id)}, 'operator:test', 0)`,
     );
     expect(await drive(stage, id)).toBe("settled");
     expect(await stage.paidCount(paymentId)).toBe(1);
@@ -353,7 +355,7 @@ describe("the operator", () => {
     await expectRest(stage);
   });
 
-  it("a frozen user's withdrawal waits, and so do all while withdrawals are paused", async () => {
+  it("a freeze and a pause make withdrawals wait", async () => {
     const stage = await openStage();
     const [frozen, free] = [await funded(stage), await funded(stage)];
     await all(env.DB, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(frozen.userId)}`);
@@ -361,27 +363,27 @@ describe("the operator", () => {
       env.DB,
       sql`INSERT INTO kill_switches (name, reason, since) VALUES ('withdrawals_paused', 'test', 0)`,
     );
-    const waits = await stage.withdraw(frozen.userId, USDC, 10n, someone());
-    const goes = await stage.withdraw(free.userId, USDC, 10n, someone());
+    const waiting = await stage.withdraw(frozen.userId, USDC, 10n, someone());
+    const paid = await stage.withdraw(free.userId, USDC, 10n, someone());
     const payer = await stage.payer();
     expect(await payer.round()).toEqual({ status: "idle" });
     await all(env.DB, sql`DELETE FROM kill_switches WHERE name = 'withdrawals_paused'`);
-    expect(await drive(stage, goes.id)).toBe("settled");
-    expect(await stage.withdrawal(waits.id)).toMatchObject({ status: "queued" });
+    expect(await drive(stage, paid.id)).toBe("settled");
+    expect(await stage.withdrawal(waiting.id)).toMatchObject({ status: "queued" });
     await all(
       env.DB,
       sql`UPDATE users SET frozen_at = NULL WHERE user_id = ${uuid(frozen.userId)}`,
     );
-    expect(await drive(stage, waits.id)).toBe("settled");
+    expect(await drive(stage, waiting.id)).toBe("settled");
   });
 
-  it("a database older than the chain pays nothing: the vault's batch count stops the payer", async () => {
+  it("the vault's batch count halts a payer with an older database", async () => {
     const stage = await openStage();
     const user = await funded(stage);
     const settled = await stage.withdraw(user.userId, USDC, 10n, someone());
     expect(await drive(stage, settled.id)).toBe("settled");
     const next = await stage.withdraw(user.userId, USDC, 10n, someone());
-    // An older backup would lack a batch that the vault has counted; here the vault is ahead because somebody else made one.
+    // A restored database lacks a batch that the vault has counted. Here another sender made it.
     const id: Hex = `0x${"77".repeat(32)}`;
     const data = encodeFunctionData({
       abi: vaultAbi,
@@ -417,7 +419,7 @@ describe("the operator", () => {
     );
   });
 
-  it("low gas money is told before it stops anything", async () => {
+  it("a low gas balance raises an alert before payments stop", async () => {
     const stage = await openStage();
     const user = await funded(stage);
     await stage.client.setBalance({ address: stage.operator.address, value: parseEther("0.05") });

@@ -83,7 +83,8 @@ describe("a deposit that one endpoint of two invents", () => {
     expect(await stage.alerts()).toEqual(["nodes_disagree"]);
     const [alert] = await all<{ detail: string }>(
       env.DB,
-      sql`SELECT detail FROM alerts WHERE subject = ${stage.chain.chain} AND kind = 'nodes_disagree'`,
+      sql`SELECT detail FROM alerts WHERE subject = ${stage.chain.chain}
+        AND kind = 'nodes_disagree'`,
     );
     for (const url of watcher.chain.rpc_urls) expect(alert?.detail).toContain(new URL(url).host);
   });

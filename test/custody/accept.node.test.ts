@@ -13,6 +13,6 @@ it.each([
   ["application/json, text/csv;q=0.9", false],
   ["text/csv;q=0", false],
   ["text/csv;q=wrong", false],
-])("accept %s is a wish for CSV: %s", (accept, wanted) => {
+])("accept %s prefers CSV: %s", (accept, wanted) => {
   expect(wantsStatement(accept)).toBe(wanted);
 });

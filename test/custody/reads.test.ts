@@ -21,11 +21,13 @@ async function caller(funds: Record<string, bigint> = {}) {
 const trustFactory = () =>
   all(
     db,
-    sql`INSERT INTO chain_factories (chain, factory, verified_at) SELECT ${chain.chain}, ${blob(chain.factory)}, 1
-    WHERE NOT EXISTS (SELECT 1 FROM chain_factories WHERE chain = ${chain.chain} AND factory = ${blob(chain.factory)})`,
+    sql`INSERT INTO chain_factories (chain, factory, verified_at)
+      SELECT ${chain.chain}, ${blob(chain.factory)}, 1
+    WHERE NOT EXISTS (SELECT 1 FROM chain_factories
+      WHERE chain = ${chain.chain} AND factory = ${blob(chain.factory)})`,
   );
 
-it("no address is given out before the chain has confirmed the factory", async () => {
+it("issues no address before the factory is verified", async () => {
   await all(db, sql`DELETE FROM chain_factories`);
   const other = { ...chain, chain: "unseen", default: true };
   const refused = await apiOf(await newUser(), {
@@ -38,7 +40,7 @@ it("no address is given out before the chain has confirmed the factory", async (
   ]);
 });
 
-it("addresses rotate: the newest is current, all are listed newest first, each is audited", async () => {
+it("a new address becomes current, older ones stay listed, each is audited", async () => {
   await trustFactory();
   const { api, userId } = await caller();
   const made = [];
@@ -63,14 +65,15 @@ it("addresses rotate: the newest is current, all are listed newest first, each i
   ]);
   const audit = await all<{ subject_id: string }>(
     db,
-    sql`SELECT subject_id FROM audit_events WHERE user_id = ${uuid(userId)} AND kind = 'deposit_address_created' ORDER BY audit_seq`,
+    sql`SELECT subject_id FROM audit_events WHERE user_id = ${uuid(userId)}
+      AND kind = 'deposit_address_created' ORDER BY audit_seq`,
   );
   expect(audit.map((row) => row.subject_id)).toEqual(
     made.map((response) => response.json["address"]),
   );
 });
 
-it("addresses made at once get different numbers, and nobody else's", async () => {
+it("parallel calls get distinct addresses", async () => {
   const { actor } = await caller();
   const made = await Promise.all(
     Array.from({ length: 5 }, () =>
@@ -80,7 +83,7 @@ it("addresses made at once get different numbers, and nobody else's", async () =
   expect(made.map((one) => one.nonce).toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4]);
 });
 
-it("a user has at most 50 addresses on a chain", async () => {
+it("limits a user to 50 addresses per chain", async () => {
   const { actor } = await caller();
   for (let i = 0; i < 50; i++)
     await createDepositAddress(db, settings, { actor, chain, ip: undefined });
@@ -91,7 +94,7 @@ it("a user has at most 50 addresses on a chain", async () => {
   });
 });
 
-it("a frozen user gets no address", async () => {
+it("issues no address to a frozen user", async () => {
   const { actor, userId } = await caller();
   await all(db, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(userId)}`);
   await expect(
@@ -101,7 +104,7 @@ it("a frozen user gets no address", async () => {
   });
 });
 
-it("an asset never held has zeros, and any spelling of its id names it", async () => {
+it("shows zeros for an asset never held and accepts any spelling of its id", async () => {
   const { api, userId } = await caller();
   const { venue_id, asset_id, key } = newAsset("venue_two");
   expect((await api.get(`/custody/get-balance?venue_id=${venue_id}&asset_id=0xff`)).json).toEqual({
@@ -131,7 +134,7 @@ it("an asset never held has zeros, and any spelling of its id names it", async (
   expect((await api.get(`/custody/get-balance?asset_id=${asset_id}`)).status).toBe(400);
 });
 
-it("all balances come USDC first, then by venue and asset, in pages", async () => {
+it("lists balances in pages: USDC first, then by venue and asset", async () => {
   const { api, userId } = await caller();
   const keys = [
     newAsset("venue_two").key,
@@ -149,7 +152,7 @@ it("all balances come USDC first, then by venue and asset, in pages", async () =
   ]);
 });
 
-it("deposits are listed newest first with their state, hash and confirmations", async () => {
+it("lists deposits newest first and filters them by status", async () => {
   const { api, userId } = await caller();
   const { key, venue_id, asset_id } = newAsset();
   const one = await fund(userId, key, 3n);
@@ -181,7 +184,7 @@ it("deposits are listed newest first with their state, hash and confirmations", 
   ).toBe(one.depositId);
 });
 
-it("ledger entries have the interface's fields and the transaction hash of a deposit", async () => {
+it("a deposit's ledger entry has its transaction hash as ref_id", async () => {
   const { api, userId } = await caller();
   const { key, venue_id, asset_id } = newAsset();
   const deposit = await fund(userId, key, 3n);
@@ -204,7 +207,7 @@ it("ledger entries have the interface's fields and the transaction hash of a dep
   });
 });
 
-it("the ledger takes every parameter as written, and refuses what it does not know", async () => {
+it("get-ledger accepts its parameters and rejects all others", async () => {
   const { api, userId } = await caller();
   for (let i = 1n; i <= 5n; i++) await fund(userId, "usdc", i);
   const items = async (query: string) =>
@@ -246,7 +249,7 @@ it("the ledger takes every parameter as written, and refuses what it does not kn
     expect([query, (await api.get(`/custody/get-ledger?${query}`)).status]).toEqual([query, 400]);
 });
 
-it("limit 0 returns nothing and repeats the cursor; any integer, however large, is a position", async () => {
+it("limit 0 repeats the cursor; any integer is a valid cursor", async () => {
   const { api, userId } = await caller();
   for (let i = 1n; i <= 3n; i++) await fund(userId, "usdc", i);
   expect((await api.get("/custody/get-ledger?limit=0")).json).toEqual({
@@ -274,7 +277,7 @@ it("limit 0 returns nothing and repeats the cursor; any integer, however large, 
   });
 });
 
-it("a statement has every matching entry as CSV, and ends with their number", async () => {
+it("a statement has all matching entries as CSV and ends with their number", async () => {
   const { api, userId } = await caller();
   const { key, venue_id, asset_id } = newAsset();
   for (let i = 1n; i <= 4n; i++) await fund(userId, i === 2n ? "usdc" : key, i);
@@ -303,17 +306,20 @@ it("a statement has every matching entry as CSV, and ends with their number", as
   ).toBe("application/json");
 });
 
-it("a long statement is read in slices and has no gap", async () => {
+it("a statement of several chunks has no gap", async () => {
   const { userId, api } = await caller({ usdc: 1_000_000n });
   const pendingAndBack = Array.from({ length: 2_300 }, (_, i) => i);
   const id = await first<{ a: number; p: number }>(
     db,
-    sql`SELECT max(iif(kind = 'available', account_id, 0)) AS a, max(iif(kind = 'pending', account_id, 0)) AS p FROM accounts WHERE owner = ${uuid(userId)}`,
+    sql`SELECT max(iif(kind = 'available', account_id, 0)) AS a, max(iif(kind = 'pending',
+      account_id, 0)) AS p FROM accounts WHERE owner = ${uuid(userId)}`,
   );
   await all(
     db,
     sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-    SELECT ${id?.a ?? 0}, ${id?.p ?? 0}, 1, ${reasonCode("reserve_rfq")}, randomblob(16), ${stepCode("reserve")}, 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) FROM json_each(${JSON.stringify(pendingAndBack)})`,
+    SELECT ${id?.a ?? 0}, ${id?.p ?? 0}, 1, ${reasonCode("reserve_rfq")}, randomblob(16),
+      ${stepCode("reserve")}, 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1)
+      FROM json_each(${JSON.stringify(pendingAndBack)})`,
   );
   const { text } = await api.get("/custody/get-ledger", { accept: "text/csv" });
   const lines = text.trimEnd().split("\r\n");
@@ -323,7 +329,7 @@ it("a long statement is read in slices and has no gap", async () => {
   expect(ids).toEqual([...ids].toSorted((a, b) => b - a));
 });
 
-it("every read shows the caller's own only", async () => {
+it("every read returns only the caller's records", async () => {
   await caller({ usdc: 5n });
   const stranger = apiOf(await newUser());
   for (const path of ["get-ledger", "get-deposits", "get-withdrawals", "get-balances"])

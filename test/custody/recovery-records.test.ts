@@ -15,9 +15,11 @@ async function withdrawal(status: string, updatedAt: number): Promise<Withdrawal
   const paymentId = `0x${withdrawalId.replaceAll("-", "").repeat(2)}`;
   await all(
     db,
-    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, status, created_at,
+    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id,
+      chain, asset, amount, to_address, status, created_at,
         updated_at, queued_group, changed_group)
-      VALUES (${uuid(withdrawalId)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${withdrawalId}, ${blob(paymentId)}, 'records', 'USDC', 1, zeroblob(20), ${status}, 0,
+      VALUES (${uuid(withdrawalId)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${withdrawalId},
+        ${blob(paymentId)}, 'records', 'USDC', 1, zeroblob(20), ${status}, 0,
         ${updatedAt}, -1, -1)`,
   );
   return {
@@ -33,7 +35,7 @@ async function withdrawal(status: string, updatedAt: number): Promise<Withdrawal
   };
 }
 
-it("records of orders go once their withdrawal ended longer ago than a database can be taken back, and not before", async () => {
+it("deletes records only of withdrawals that ended before the retention period", async () => {
   const now = Date.now();
   const old = [
     await withdrawal("settled", now - RETENTION_MS - 1_000),
@@ -44,7 +46,7 @@ it("records of orders go once their withdrawal ended longer ago than a database 
     await withdrawal("submitted", 0),
     await withdrawal("queued", 0),
   ];
-  // Known to the copy alone: after a restore that is what it is there for.
+  // A record whose withdrawal is not in the database, as after a restore.
   const unknown = {
     ...(young[0] as WithdrawalRecord),
     paymentId: "0xff",
@@ -68,7 +70,7 @@ it("records of orders go once their withdrawal ended longer ago than a database 
   });
 });
 
-it("a turn looks at a bounded page, once an hour, and the next one goes on from there", async () => {
+it("prunes one page an hour and continues there", async () => {
   await runInDurableObject(env.PAYER.getByName(uuidv7()), async (_, { storage }) => {
     const keys = Array.from(
       { length: 1_100 },

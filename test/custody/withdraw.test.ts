@@ -42,7 +42,7 @@ function withdrawAs(actor: Actor, asset: AssetKey, amount: bigint) {
   });
 }
 
-it("a withdrawal is queued with its funds set aside, an entry, an audit row and an event", async () => {
+it("queues a withdrawal with reserve, entries, audit row and event", async () => {
   const { userId, asset, assetOnWire, withdraw, api } = await withFunds(100n);
   const to = newAddress();
   const response = await withdraw({ amount: "0x1e", to_address: to });
@@ -84,12 +84,13 @@ it("a withdrawal is queued with its funds set aside, an entry, an audit row and 
   expect(
     await all(
       db,
-      sql`SELECT e.type FROM stream_events e JOIN streams s USING (stream_id) WHERE s.name = ${`account:${userId}`}`,
+      sql`SELECT e.type FROM stream_events e JOIN streams s USING (stream_id)
+        WHERE s.name = ${`account:${userId}`}`,
     ),
   ).toEqual([{ type: "withdrawal.queued" }]);
 });
 
-it("a replay with the same terms, in any spelling returns the original", async () => {
+it("returns the original for a replay in another spelling", async () => {
   const { userId, asset, withdraw } = await withFunds(2_000n);
   const to = newAddress();
   const original = await withdraw({ client_withdrawal_id: "same", amount: "1000", to_address: to });
@@ -104,7 +105,7 @@ it("a replay with the same terms, in any spelling returns the original", async (
   expect(await balances(userId, asset)).toEqual([1_000n, 1_000n]);
 });
 
-it("the same id with other terms is refused, whichever term differs", async () => {
+it("rejects a reused id with other terms", async () => {
   const { userId, asset, withdraw } = await withFunds(100n);
   const to = newAddress();
   await fund(userId, "usdc", 100n);
@@ -120,14 +121,14 @@ it("the same id with other terms is refused, whichever term differs", async () =
   expect(await balances(userId, asset)).toEqual([90n, 10n]);
 });
 
-it("an id is private to its user", async () => {
+it("lets two users use the same id", async () => {
   const one = await withFunds(10n);
   const two = await withFunds(10n);
   expect((await one.withdraw({ client_withdrawal_id: "mine" })).status).toBe(202);
   expect((await two.withdraw({ client_withdrawal_id: "mine" })).status).toBe(202);
 });
 
-it("a replay is answered while withdrawals are paused; a new one is refused and uses no id up", async () => {
+it("serves replays while paused; a rejected withdrawal uses up no id", async () => {
   const { withdraw } = await withFunds(100n);
   const to = newAddress();
   await withdraw({ client_withdrawal_id: "old", to_address: to });
@@ -153,7 +154,7 @@ it("a replay is answered while withdrawals are paused; a new one is refused and 
   ).toBeNull();
 });
 
-it("more than is available is refused exactly, also beyond what any balance can hold", async () => {
+it("rejects any amount above the available balance exactly", async () => {
   const { userId, asset, withdraw } = await withFunds(100n);
   for (const amount of [101n, 2n ** 62n, 2n ** 62n + 1n, 2n ** 64n, 2n ** 256n - 1n]) {
     const response = await withdraw({ amount: amount.toString() });
@@ -167,7 +168,7 @@ it("more than is available is refused exactly, also beyond what any balance can 
   expect(await balances(userId, asset)).toEqual([100n, 0n]);
 });
 
-it("of 20 parallel withdrawals of the whole balance exactly one is queued", async () => {
+it("queues one of 20 parallel withdrawals of the whole balance", async () => {
   const { userId, asset, withdraw } = await withFunds(50n);
   const responses = await Promise.all(Array.from({ length: 20 }, () => withdraw({ amount: "50" })));
   expect(responses.map((response) => response.status).toSorted((a, b) => a - b)).toEqual([
@@ -177,7 +178,7 @@ it("of 20 parallel withdrawals of the whole balance exactly one is queued", asyn
   expect(await balances(userId, asset)).toEqual([0n, 50n]);
 });
 
-it("20 identical withdrawals in flight have one effect and equal responses", async () => {
+it("20 identical parallel withdrawals have one effect and one result", async () => {
   const { userId, asset, withdraw } = await withFunds(500n);
   const to = newAddress();
   const responses = await Promise.all(
@@ -190,7 +191,7 @@ it("20 identical withdrawals in flight have one effect and equal responses", asy
   expect(await balances(userId, asset)).toEqual([490n, 10n]);
 });
 
-it("limits of amount and number hold, and the number counts what was refused to nobody", async () => {
+it("enforces limits of amount and daily number", async () => {
   const { withdraw } = await withFunds(1_000n, {
     WITHDRAWAL_MIN_UNITS: "5",
     WITHDRAWAL_MAX_UNITS: "100",
@@ -213,14 +214,15 @@ it("limits of amount and number hold, and the number counts what was refused to 
   ]);
 });
 
-it("failed withdrawals count towards the daily number, and an address that reverts thrice is refused", async () => {
+it("rejects a destination that reverted three times", async () => {
   const { withdraw, userId } = await withFunds(1_000n);
   const to = newAddress();
   for (let i = 0; i < 3; i++) {
     const { json } = await withdraw({ to_address: to });
     await all(
       db,
-      sql`UPDATE withdrawals SET status = 'failed', failure_code = 'payment_reverted' WHERE withdrawal_id = ${uuid(json["withdrawal_id"])}`,
+      sql`UPDATE withdrawals SET status = 'failed', failure_code = 'payment_reverted'
+        WHERE withdrawal_id = ${uuid(json["withdrawal_id"])}`,
     );
   }
   const refused = await withdraw({ to_address: to });
@@ -236,7 +238,7 @@ it("failed withdrawals count towards the daily number, and an address that rever
   ).toBe(4);
 });
 
-it("a chain pays out no more than it has issued, less what is under way", async () => {
+it("limits a chain to what it issued, less withdrawals in flight", async () => {
   const { key } = newAsset();
   const rich = await newUser({ [key]: 30n });
   await fund(rich.userId, key, 100n, { chain: "elsewhere" });
@@ -262,7 +264,7 @@ it("no write passes for a frozen user or an ended key, even if the edge let it",
   expect(await balances(userId, asset)).toEqual([100n, 0n]);
 });
 
-it("money is not sent to ourselves: vault, factory, tokens, deposit addresses and the zero address are 400", async () => {
+it("rejects our own contracts, deposit addresses and the zero address", async () => {
   const { withdraw } = await withFunds(100n);
   const chain = defaultChain(settings());
   const { actor } = await newUser();
@@ -281,7 +283,7 @@ it("money is not sent to ourselves: vault, factory, tokens, deposit addresses an
   }
 });
 
-it("faulty bodies are 400, unknown chains 404", async () => {
+it("answers 400 to invalid bodies and 404 to unknown chains", async () => {
   const { withdraw } = await withFunds(100n);
   const wrong = [
     { amount: "0" },
@@ -301,7 +303,7 @@ it("faulty bodies are 400, unknown chains 404", async () => {
   expect((await withdraw({ chain: "nowhere" })).json["code"]).toBe("chain_unknown");
 });
 
-it("a withdrawal is found by either id by its owner, and by nobody else", async () => {
+it("finds a withdrawal by either id, only for its owner", async () => {
   const owner = await withFunds(100n);
   const { json } = await owner.withdraw({ client_withdrawal_id: "find-me" });
   expect(
@@ -318,7 +320,7 @@ it("a withdrawal is found by either id by its owner, and by nobody else", async 
   expect((await owner.api.get("/custody/get-withdrawal")).status).toBe(400);
 });
 
-it("withdrawals page newest first without skip or repeat, by status", async () => {
+it("pages withdrawals newest first without skip or repeat", async () => {
   const { withdraw, api } = await withFunds(100n);
   const ids: string[] = [];
   for (let i = 0; i < 5; i++) ids.unshift((await withdraw()).json["withdrawal_id"]);

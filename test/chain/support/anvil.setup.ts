@@ -1,4 +1,4 @@
-/** Two chains for the workerd tests that need them; they cannot start processes, so these run beside them. */
+/** Starts two anvil chains for the tests in workerd, which cannot start processes. */
 import type { AnvilUrl } from "./provided.ts";
 import type { TestProject } from "vitest/node";
 import { startAnvil } from "../../../scripts/stack/anvil.ts";

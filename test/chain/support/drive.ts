@@ -1,4 +1,4 @@
-/** Funds for a stage's user, and rounds of payer and watcher until a withdrawal has ended. */
+/** Runs payer and watcher of a stage until a withdrawal has ended. */
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
 import { all, first, sql, uuid } from "../../../src/platform/sql.ts";
@@ -6,7 +6,7 @@ import { payRound } from "../../../src/custody/payer/pay-round.ts";
 import type { Depositor, Stage } from "./stage.ts";
 import type { PayerContext } from "../../../src/custody/payer/payer-context.ts";
 
-/** A user with credited funds that lie in the vault already. */
+/** A user with credited funds. The vault already holds as much. */
 export async function funded(stage: Stage, amount = 1_000n): Promise<Depositor> {
   const user = await stage.user();
   await stage.watch();
@@ -17,7 +17,7 @@ export async function funded(stage: Stage, amount = 1_000n): Promise<Depositor> 
   return user;
 }
 
-/** Lets payer and watcher work until the withdrawal has ended. */
+/** Runs rounds until the withdrawal has ended, and returns its status. */
 export async function drive(
   stage: Stage,
   id: string,
@@ -26,7 +26,7 @@ export async function drive(
 ): Promise<string | undefined> {
   let failures = 0;
   const { context } = await stage.payer(extra);
-  // As the Durable Object does: whatever fails one round, the next one comes, and begins with another node.
+  // As in the Durable Object, a failed round is followed by one that starts with another node.
   const round = () =>
     payRound({ ...context, firstEndpoint: failures }).catch(() => void failures++);
   for (let made = 0; made < rounds; made++) {
@@ -37,7 +37,8 @@ export async function drive(
     if (status === "settled" || status === "failed") break;
     await all(
       env.DB,
-      sql`UPDATE withdrawals SET not_before = NULL WHERE withdrawal_id = ${uuid(id)} AND status = 'queued'`,
+      sql`UPDATE withdrawals SET not_before = NULL
+        WHERE withdrawal_id = ${uuid(id)} AND status = 'queued'`,
     );
   }
   for (let more = 0; more < 4; more++) {
@@ -48,7 +49,7 @@ export async function drive(
   return (await stage.withdrawal(id))?.status;
 }
 
-/** No transaction is open, and each pending balance is what its withdrawals under way add up to. */
+/** No transaction is open, and each pending balance is the sum of the withdrawals in flight. */
 export async function expectRest(stage: Stage): Promise<void> {
   const open = await all(
     env.DB,
@@ -57,8 +58,12 @@ export async function expectRest(stage: Stage): Promise<void> {
   expect(open).toEqual([]);
   const pending = await first<{ differs: number }>(
     env.DB,
-    sql`SELECT count(*) AS differs FROM accounts a WHERE a.kind = 'pending' AND a.owner IN (SELECT user_id FROM withdrawals WHERE chain = ${stage.chain.chain})
-      AND a.balance <> coalesce((SELECT sum(w.amount) FROM withdrawals w WHERE w.user_id = a.owner AND w.asset = a.asset AND w.status IN ('queued', 'submitted')), 0)`,
+    sql`SELECT count(*) AS differs FROM accounts a
+      WHERE a.kind = 'pending' AND a.owner IN (SELECT user_id FROM withdrawals
+      WHERE chain = ${stage.chain.chain})
+      AND a.balance <> coalesce((SELECT sum(w.amount) FROM withdrawals w
+        WHERE w.user_id = a.owner AND w.asset = a.asset
+        AND w.status IN ('queued', 'submitted')), 0)`,
   );
   expect(pending?.differs).toBe(0);
 }

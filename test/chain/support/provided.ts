@@ -1,4 +1,4 @@
-/** URL of one of the anvils that anvil.setup.ts started. */
+/** URL of an anvil that anvil.setup.ts started. */
 export type AnvilUrl = string;
 
 declare module "vitest" {

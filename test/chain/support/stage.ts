@@ -1,4 +1,7 @@
-/** A stage for chain tests in workerd: a fresh anvil chain with the contracts, a context of its own, users, and verbs. */
+/**
+ * Fixture of the chain tests in workerd: a fresh anvil chain with the contracts, contexts of
+ * watcher and payer, users, and helpers that act on the chain.
+ */
 import { env } from "cloudflare:workers";
 import { inject } from "vitest";
 import {
@@ -52,23 +55,26 @@ const NO_LIMIT = 1n << 90n;
 const GAS = 8_000_000n;
 const ZERO: Address = "0x0000000000000000000000000000000000000000";
 
-type Change = (method: string, answer: unknown, params: unknown) => unknown;
+type Change = (method: string, response: unknown, params: unknown) => unknown;
 type Call = { id: number; method: string; params: unknown };
-const faults = new Map<string, { node: string; change: Change; ask: (call: Call) => Call }>();
+const faultyEndpoints = new Map<
+  string,
+  { node: string; change: Change; ask: (call: Call) => Call }
+>();
 const realFetch = globalThis.fetch;
 globalThis.fetch = async (input, init) => {
   const url = typeof input === "string" ? input : input instanceof URL ? input.href : input.url;
-  const fault = faults.get(url);
-  if (fault === undefined) return realFetch(input, init);
-  const call = fault.ask(
+  const faulty = faultyEndpoints.get(url);
+  if (faulty === undefined) return realFetch(input, init);
+  const call = faulty.ask(
     JSON.parse(
       typeof init?.body === "string"
         ? init.body
         : await new Response(input instanceof Request ? input.body : null).text(),
     ) as Call,
   );
-  const answer = (await (
-    await realFetch(fault.node, {
+  const response = (await (
+    await realFetch(faulty.node, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify(call),
@@ -76,8 +82,8 @@ globalThis.fetch = async (input, init) => {
   ).json()) as { result: unknown };
   try {
     return Response.json({
-      ...answer,
-      result: await fault.change(call.method, answer.result, call.params),
+      ...response,
+      result: await faulty.change(call.method, response.result, call.params),
     });
   } catch (error) {
     return Response.json({
@@ -90,7 +96,10 @@ globalThis.fetch = async (input, init) => {
 
 export type Stage = Awaited<ReturnType<typeof openStage>>;
 
-/** Resets anvil (with `other` the second one): tests that share it run one after the other. Blocks are mined only by `mine`. */
+/**
+ * Resets anvil, or the second one with `other`. Tests that share it must run one after the other.
+ * Only `mine` and `confirm` mine blocks.
+ */
 export async function openStage(
   options: {
     confirmations?: number;
@@ -123,7 +132,7 @@ export async function openStage(
     args: readonly unknown[],
   ): Promise<Address> => {
     const address = getContractAddress({ from: admin.address, nonce });
-    // Artifacts are JSON: their ABI is checked where it is generated.
+    // Safe cast: the artifact is JSON that the compiler generated.
     const data = encodeDeployData({
       abi: artifact.abi as Abi,
       bytecode: artifact.bytecode as Hex,
@@ -144,7 +153,7 @@ export async function openStage(
   const usdc = await deploy(options.usdc ?? usdcArtifact, []);
   const tokens = await deploy(tokensArtifact, []);
   const hostile = await deploy(recipientArtifact, []);
-  /** Raw transactions of the admin by nonce, so that what a reorg dropped can be sent again unchanged. */
+  /** Raw transactions of the admin by nonce, to resend those that a reorg removed. */
   const sent = new Map<number, Hex>();
   const asAdmin = async (to: Address, data: Hex): Promise<Hex> => {
     const raw = await admin.signTransaction({
@@ -209,7 +218,7 @@ export async function openStage(
     ],
     PAYER_KEYS: { [chain.chain]: operatorKey },
   };
-  /** What the payer keeps outside the database. */
+  /** The payer's recovery records. */
   const records = new Map<string, WithdrawalRecord>();
   const pushed: StreamEvent[] = [];
   const push = async (events: readonly StreamEvent[]): Promise<void> => {
@@ -236,7 +245,7 @@ export async function openStage(
     vaultCall,
     watch: (): Promise<WatchRound> => watchChain(watcher),
     mine: (blocks = 1) => client.mine({ blocks }),
-    /** Takes the last blocks away and puts others, as many or as given, in their place; what they held is dropped. */
+    /** Replaces the last `depth` blocks by `instead` empty ones. Their transactions are dropped. */
     reorg: async (depth: number, instead = depth) => {
       await client.request({ method: "anvil_rollback" as never, params: [depth] as never });
       await client.request({ method: "anvil_dropAllTransactions" as never, params: [] as never });
@@ -246,7 +255,7 @@ export async function openStage(
         await client.mine({ blocks: instead });
       }
     },
-    /** Sends again, unchanged, what a reorg took away. */
+    /** Resends the admin's transactions that a reorg removed. */
     replay: async () => {
       const used = await client.getTransactionCount({ address: admin.address });
       for (let lost = used; sent.has(lost); lost++)
@@ -254,14 +263,14 @@ export async function openStage(
           .sendRawTransaction({ serializedTransaction: sent.get(lost) as Hex })
           .catch(() => {});
     },
-    /** An RPC endpoint in front of anvil whose answers can be changed, delayed or refused. */
+    /** URL of a proxy to anvil whose responses can be changed, delayed or rejected. */
     faultyEndpoint: async (
       change: Change,
       ask: (call: Call) => Call = (call) => call,
     ): Promise<string> => {
-      const fault = `http://faulty-${uuidv7()}.test/`;
-      faults.set(fault, { node: url, change, ask });
-      return fault;
+      const faulty = `http://faulty-${uuidv7()}.test/`;
+      faultyEndpoints.set(faulty, { node: url, change, ask });
+      return faulty;
     },
     rpc: (method: string, params: unknown[]): Promise<unknown> =>
       client.request({ method: method as never, params: params as never }),
@@ -328,25 +337,30 @@ export async function openStage(
     deposits: (userId: string) =>
       all<{ status: string; amount: string; block_number: number; asset: string }>(
         env.DB,
-        sql`SELECT status, amount, block_number, asset FROM deposits WHERE user_id = ${uuid(userId)} ORDER BY block_number, ordinal, position`,
+        sql`SELECT status, amount, block_number, asset FROM deposits
+          WHERE user_id = ${uuid(userId)} ORDER BY block_number, ordinal, position`,
       ),
     withdrawal: (id: string) =>
       first<{ status: string; hash: string | null; failure_code: string | null }>(
         env.DB,
-        sql`SELECT status, iif(transaction_hash IS NULL, NULL, lower(hex(transaction_hash))) AS hash, failure_code FROM withdrawals WHERE withdrawal_id = ${uuid(id)}`,
+        sql`SELECT status, iif(transaction_hash IS NULL, NULL,
+          lower(hex(transaction_hash))) AS hash, failure_code FROM withdrawals
+          WHERE withdrawal_id = ${uuid(id)}`,
       ),
     alerts: async () =>
       (
         await all<{ kind: string }>(
           env.DB,
-          sql`SELECT kind FROM alerts WHERE subject LIKE ${`${chain.chain}%`} AND resolved_at IS NULL ORDER BY alert_id`,
+          sql`SELECT kind FROM alerts WHERE subject LIKE ${`${chain.chain}%`}
+            AND resolved_at IS NULL ORDER BY alert_id`,
         )
       ).map((row) => row.kind),
     events: async (userId: string) =>
       (
         await all<{ type: string }>(
           env.DB,
-          sql`SELECT e.type FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id WHERE s.name = ${`account:${userId}`} ORDER BY e.seq`,
+          sql`SELECT e.type FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id
+            WHERE s.name = ${`account:${userId}`} ORDER BY e.seq`,
         )
       ).map((row) => row.type),
     paidCount: async (id: Hex) =>
@@ -363,7 +377,7 @@ export async function openStage(
   return stage;
 }
 
-/** A user with a deposit address on the stage's chain. */
+/** A user with a deposit address on the chain. */
 export type Depositor = TestUser & { readonly address: Address };
 
 async function newDepositor(chain: ChainConfig, settings: Config): Promise<Depositor> {
@@ -377,7 +391,7 @@ async function newDepositor(chain: ChainConfig, settings: Config): Promise<Depos
   return { ...user, address };
 }
 
-/** As the withdraw route does: the record and available → pending in one group. */
+/** Queues a withdrawal as the route does: record and reserve in one group. */
 async function queueWithdrawal(
   chain: ChainConfig,
   userId: string,
@@ -388,15 +402,18 @@ async function queueWithdrawal(
   const payment = paymentId(userId, clientId);
   const group = newGroup();
   const result = await commit(env.DB, group, [
-    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id, chain, asset, amount, to_address, status, created_at, updated_at, queued_group, changed_group)
-      VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${clientId}, ${blob(payment)}, ${chain.chain}, ${terms.asset}, ${terms.amount}, ${blob(terms.to)}, 'queued',
+    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id,
+      chain, asset, amount, to_address, status, created_at, updated_at, queued_group, changed_group)
+      VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${clientId}, ${blob(payment)},
+        ${chain.chain}, ${terms.asset}, ${terms.amount}, ${blob(terms.to)}, 'queued',
         ${group.at}, ${group.at}, ${group.seq}, ${group.seq})`,
     ...post(group, {
       reason: "withdrawal",
       step: "queue",
       from: "available",
       to: "pending",
-      source: sql`SELECT user_id AS from_owner, user_id AS to_owner, asset, amount, withdrawal_id AS ref, 0 AS line FROM withdrawals WHERE queued_group = ${group.seq}`,
+      source: sql`SELECT user_id AS from_owner, user_id AS to_owner, asset, amount,
+        withdrawal_id AS ref, 0 AS line FROM withdrawals WHERE queued_group = ${group.seq}`,
     }),
     ...announceWithdrawals(group),
   ]);

@@ -4,7 +4,7 @@ import { USDC } from "../../src/assets/asset.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { openStage, someone } from "./support/stage.ts";
 
-it("a deposit is detected at the head, credited at its confirmations, and paid out again", async () => {
+it("detects a deposit, credits it once confirmed, and pays it out", async () => {
   const stage = await openStage();
   const user = await stage.user();
   await stage.watch();
