@@ -5,14 +5,14 @@ import type { Scope } from "../platform/actor.ts";
 import { hex, uuid } from "../platform/columns.ts";
 import { readScopes, writeScopes } from "./scope.ts";
 
-/** `read,trade`. A word that is no scope grants nothing. */
+/** Such as `read,trade`. Unknown words are ignored. */
 const scopes = customType<{ data: readonly Scope[]; driverData: string }>({
   dataType: () => "text",
   toDriver: writeScopes,
   fromDriver: readScopes,
 });
 
-/** A JSON array. A text that is no array allows no address, rather than every address. */
+/** A JSON array. Text that is not an array allows no address. */
 const addresses = customType<{ data: readonly string[]; driverData: string }>({
   dataType: () => "text",
   toDriver: (list) => JSON.stringify(list),

@@ -1,4 +1,4 @@
-/** Column types of the drizzle tables: how the values of D1 look in TypeScript. */
+/** Column types of the drizzle tables. They convert values of D1 to and from TypeScript. */
 import { entityKind, type SQL, sql } from "drizzle-orm";
 import {
   customType,
@@ -11,21 +11,21 @@ import { readUuid } from "./sql.ts";
 /** D1 returns a BLOB as the array of its bytes. */
 type Blob = readonly number[];
 
-/** A UUID, stored as 16 bytes: text would take 36, in the row and again in each index. */
+/** A UUID, stored as 16 bytes, because text would take 36 bytes in the row and in each index. */
 export const uuid = customType<{ data: string; driverData: Blob }>({
   dataType: () => "blob",
   toDriver: (id) => sql`unhex(${id},'-')`,
   fromDriver: (bytes) => readUuid(hexOf(bytes)),
 });
 
-/** A hash, an address or call data: lower-case hex with `0x`, stored as its bytes. */
+/** A hash, an address or call data as lower-case hexadecimal with `0x`, stored as bytes. */
 export const hex = customType<{ data: `0x${string}`; driverData: Blob }>({
   dataType: () => "blob",
   toDriver: (digits) => sql`unhex(${digits.slice(2)})`,
   fromDriver: (bytes) => `0x${hexOf(bytes)}`,
 });
 
-/** An amount that may exceed 2^62, which no column can calculate with: decimal text. */
+/** An amount that may exceed 2^62. Stored as decimal text, so SQLite cannot calculate with it. */
 export const decimal = customType<{ data: bigint; driverData: string }>({
   dataType: () => "text",
   toDriver: String,
@@ -71,7 +71,7 @@ class Amount extends SQLiteColumn {
   }
 
   override mapFromDriverValue(value: unknown): bigint {
-    // A number was a double on its way here, so it may differ from the amount in the table.
+    // D1 returns a number as a double, which may differ from the stored amount.
     if (typeof value !== "string") throw new TypeError(`${this.name} was not selected as text`);
     return BigInt(value);
   }

@@ -10,7 +10,7 @@ const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
 const Chain = z.strictObject({
   chain: z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
   chain_id: z.int().positive(),
-  /** Tried in this order. Confirmed blocks are read again from the second one. */
+  /** Endpoints, tried in this order. If there are several, two must agree on confirmed blocks. */
   rpc_urls: z.array(z.url()).min(1),
   factory: address,
   vault: address,
@@ -163,7 +163,7 @@ export function defaultChain(settings: Config): ChainConfig {
   return chain;
 }
 
-/** How many endpoints must agree before money moves on the chain: two, where two are configured. */
+/** The number of endpoints that must agree on confirmed blocks: two if two are configured. */
 export function witnessesOf(chain: { readonly rpc_urls: readonly string[] }): 1 | 2 {
   return chain.rpc_urls.length >= 2 ? 2 : 1;
 }

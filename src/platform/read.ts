@@ -40,11 +40,11 @@ function readerOf(db: D1Database): Reader {
   return reader;
 }
 
-/** A statement's part as part of a query of the builder. */
+/** Converts a part of a statement for use in a query of the builder. */
 export function fragment({ text, params }: Sql): SQL {
   const [first = "", ...rest] = text.split("?");
   if (rest.length !== params.length)
-    throw new Error(`a question mark that is no parameter: ${text}`);
+    throw new Error(`the text contains a question mark that is not a parameter: ${text}`);
   return sql.join([
     sql.raw(first),
     ...rest.flatMap((part, index) => [sql`${params[index]}`, sql.raw(part)]),
