@@ -1,4 +1,4 @@
-/** The documents cite only files and headings that exist, and stay readable in a terminal. */
+/** Checks that the documents cite only existing files and headings and have short lines. */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -19,7 +19,7 @@ describe.each(documents)("%s", (document) => {
   it("links only to files and headings that exist", () => {
     const links = [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = ""]) => link);
     const local = links.filter((link) => !/^[a-z]+:/.test(link));
-    expect(local.filter((link) => !leadsSomewhere(document, link))).toEqual([]);
+    expect(local.filter((link) => !targetExists(document, link))).toEqual([]);
   });
 
   it("names only paths that exist", () => {
@@ -35,35 +35,35 @@ describe.each(documents)("%s", (document) => {
   });
 });
 
-describe("what operators and clients look up", () => {
+describe("reference documentation", () => {
   const read = (path: string) => readFileSync(path, "utf8");
   const namesIn = (path: string, type: string) => {
     const [, union = ""] = new RegExp(`type ${type} =([^;]*);`).exec(read(path)) ?? [];
     return [...union.matchAll(/"(\w+)"/g)].map(([, name = ""]) => name);
   };
 
-  it("every check of the reconciliation is explained", () => {
+  it("explains every check of the reconciliation", () => {
     const checks = namesIn("src/ledger/difference.ts", "Check");
     expect(checks).toContain("holdings_short");
     const headings = [...read("docs/invariants.md").matchAll(/^### `(\w+)`/gm)];
     expect(headings.map(([, name = ""]) => name).toSorted()).toEqual(checks.toSorted());
   });
 
-  it("every alert is explained", () => {
+  it("explains every alert", () => {
     const alerts = namesIn("src/chain/alert.ts", "AlertKind");
     expect(alerts).toContain("payer_halted");
     const listed = [...read("docs/deploy.md").matchAll(/^- `(\w+)`: /gm)].map(([, name]) => name);
     expect(listed).toEqual(expect.arrayContaining(alerts));
   });
 
-  it("the contract lists the error codes that exist, and no others", () => {
+  it("lists exactly the existing error codes in the contract", () => {
     const [, section = ""] =
       /^- \*\*400\*\*(.*?)^Some codes/ms.exec(read("docs/contract.md")) ?? [];
     const codes = [...section.matchAll(/`(\w+)`/g)].map(([, code = ""]) => code);
     expect(codes.toSorted()).toEqual([...PROBLEM_CODES].toSorted());
   });
 
-  it("the contract lists the operator's commands", () => {
+  it("lists the operator's commands in the contract", () => {
     const [, section = ""] = /^## 7\.(.*?)^## 8\./ms.exec(read("docs/contract.md")) ?? [];
     const listed = [...section.matchAll(/`([a-z-]+)(?: ([a-z|-]+))?`/g)].flatMap(
       ([, noun = "", verbs]) => (verbs?.split("|") ?? [""]).map((verb) => `${noun} ${verb}`.trim()),
@@ -72,11 +72,11 @@ describe("what operators and clients look up", () => {
   });
 });
 
-/** A path from the root in backticks, unless the text says that the file is new. */
+/** A path from the root in backticks, unless `(new)` follows. */
 const CODE_PATH =
   /`((?:src|test|scripts|packages|migrations|contracts|docs|examples|bench|\.ci|\.github)\/[\w./-]*)`(?! \(new\))/g;
 
-function leadsSomewhere(document: string, link: string): boolean {
+function targetExists(document: string, link: string): boolean {
   const [file = "", heading] = link.split("#");
   const target = file === "" ? document : join(dirname(document), file);
   if (!existsSync(target)) return false;
@@ -84,7 +84,7 @@ function leadsSomewhere(document: string, link: string): boolean {
   return headingsOf(readFileSync(target, "utf8")).includes(heading);
 }
 
-/** Anchors as forges make them: lower case, no punctuation, spaces as hyphens. */
+/** The anchors of a document: lower case, no punctuation, hyphens for spaces. */
 function headingsOf(markdown: string): string[] {
   return [...markdown.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
     heading

@@ -8,7 +8,7 @@ import { NOW } from "../../src/platform/commit.ts";
 import { fields, fragment, read } from "../../src/platform/read.ts";
 import { all, atom, blob, expr, sql, uuid } from "../../src/platform/sql.ts";
 
-/** The first integers that a double would change, and the largest amount. */
+/** The first integers that a double cannot represent, and the largest amount. */
 const AMOUNTS = [2n ** 53n + 1n, 2n ** 62n - 1n, 2n ** 62n];
 const CHAIN = `read-${crypto.randomUUID()}`;
 const ADDRESS = `0x00${"ab".repeat(18)}ff` as const;
@@ -70,7 +70,7 @@ describe("a selected amount", () => {
     expect(rows.map((row) => row.amount)).toEqual([2n ** 62n, 2n ** 62n - 1n]);
   });
 
-  it("is refused when it did not come as the column's own text", async () => {
+  it("is rejected unless the builder selected the column as text", async () => {
     const greatest = read(env.DB, (from) =>
       from
         .select({ amount: max(sweepable.amount) })
@@ -78,7 +78,7 @@ describe("a selected amount", () => {
         .where(ours),
     );
     await expect(greatest).rejects.toThrow("amount was not selected as text");
-    // The builder gives the cast no name that an outer query could select.
+    // The builder does not name the cast, so an outer query cannot select it.
     const nested = read(env.DB, (from) => {
       const inner = from.select().from(sweepable).where(ours).as("inner");
       return from.select({ amount: inner.amount }).from(inner);
@@ -88,7 +88,7 @@ describe("a selected amount", () => {
 });
 
 describe("a selected row", () => {
-  it("has UUIDs, hex, flags and 256-bit amounts in the types of TypeScript", async () => {
+  it("contains UUIDs, hex, flags and 256-bit amounts as TypeScript values", async () => {
     const [request] = await read(env.DB, (from) =>
       from.select().from(requests).where(eq(requests.requestId, REQUEST)),
     );
@@ -117,7 +117,7 @@ describe("a selected row", () => {
 });
 
 describe("a list of expressions", () => {
-  it("is selected beside conditions of the builder, with its parameters", async () => {
+  it("is selected with its parameters and with conditions of the builder", async () => {
     const r = alias(requests, "r");
     const own = fields<{ request_id: string; owned: number; due: number }>({
       request_id: atom("hex(r.request_id)"),
@@ -135,8 +135,8 @@ describe("a list of expressions", () => {
     ]);
   });
 
-  it("rejects a question mark that is no parameter", () => {
-    expect(() => fragment(sql`'why?'`)).toThrow("no parameter");
+  it("rejects a question mark that is not a parameter", () => {
+    expect(() => fragment(sql`'why?'`)).toThrow("not a parameter");
   });
 });
 
@@ -152,7 +152,7 @@ describe("a read that fails", () => {
     expect(`${String(failure)} ${String((failure as Error).cause)}`).not.toContain("a secret");
   });
 
-  it("is refused when it binds more parameters than D1 takes", async () => {
+  it("is rejected if it binds more parameters than D1 allows", async () => {
     const ids = Array.from({ length: 101 }, () => crypto.randomUUID());
     const tooMany = read(env.DB, (from) =>
       from.select().from(requests).where(inArray(requests.requestId, ids)),

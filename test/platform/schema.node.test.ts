@@ -78,7 +78,7 @@ function commentAbove(statement: string): string {
 
 type Value = string | bigint | null | Uint8Array;
 
-/** `column value, …`. Values are integers, NULL, 'text', or hex of a BLOB, shortened by an ellipsis. */
+/** Parses `column value, …`. A value is an integer, NULL, 'text' or a BLOB in shortened hex. */
 function readRow(example: string): Map<string, Value> {
   const row = new Map<string, Value>();
   const text = example.replace(/\s+/g, " ").trim();
@@ -94,7 +94,7 @@ function readValue(literal: string): Value {
   return Buffer.from(literal.replace(/^0x/, "").replace("…", "00"), "hex");
 }
 
-/** Into a copy of the table without triggers, which demand the whole story. */
+/** Inserts into a copy of the table without triggers, because they require related rows. */
 function insert(name: string, row: ReadonlyMap<string, Value>): void {
   const copy = migratedDatabase();
   for (const { trigger } of copy
