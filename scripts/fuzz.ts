@@ -3,6 +3,7 @@
  * and once with an API key. Ends with 1 when any of its checks fails, or when a group had too few cases to mean anything.
  *
  * `npm run fuzz -- RFQ Custody` takes these groups only.
+ * `npm run fuzz -- contracts --minutes 30` runs the contracts beside a model instead (scripts/fuzz/contracts.ts).
  */
 import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -12,6 +13,7 @@ import type { Address } from "viem";
 import { Client } from "../packages/client/src/index.ts";
 import { ROOT } from "./stack/bundle.ts";
 import { openFaucet } from "./stack/faucet.ts";
+import { fuzzContracts } from "./fuzz/contracts.ts";
 import { freePort } from "./stack/ports.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
 
@@ -26,7 +28,9 @@ const GROUPS = ["Service", "Auth", "Custody", "RFQ", "Streams"];
 const HOME = join(ROOT, ".stack", "fuzz");
 const VENV = join(HOME, "venv");
 
-process.exitCode = await main(process.argv.slice(2));
+const [subject, ...rest] = process.argv.slice(2);
+process.exitCode =
+  subject === "contracts" ? await fuzzContracts(rest) : await main(process.argv.slice(2));
 
 async function main(named: string[]): Promise<number> {
   if (spawnSync("python3", ["--version"]).status !== 0) {

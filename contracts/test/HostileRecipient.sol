@@ -21,7 +21,8 @@ contract HostileRecipient is ERC165 {
     address public target;
     bool public called;
     bool public callSucceeded;
-    bytes public data;
+    /// Holds what to call as its code: reading it costs a fraction of reading it from storage.
+    address private _data;
 
     error Refused();
 
@@ -33,9 +34,16 @@ contract HostileRecipient is ERC165 {
     function setCall(address target_, bytes calldata data_) external {
         mode = CALLS;
         target = target_;
-        data = data_;
         called = false;
         callSucceeded = false;
+        // PUSH4 size, DUP1, PUSH1 14, PUSH1 0, CODECOPY, PUSH1 0, RETURN; the code begins with STOP.
+        uint32 size = uint32(data_.length + 1);
+        bytes memory code = abi.encodePacked(hex"63", size, hex"80600e6000396000f300", data_);
+        address created;
+        assembly {
+            created := create(0, add(code, 0x20), mload(code))
+        }
+        _data = created;
     }
 
     function execute(address target_, bytes calldata data_) external {
@@ -72,8 +80,19 @@ contract HostileRecipient is ERC165 {
         if (mode == SENDS_BACK) IERC1155(msg.sender).safeTransferFrom(address(this), from, id, amount, "");
         if (mode == CALLS && !called) {
             called = true;
-            (callSucceeded,) = target.call(data);
+            (callSucceeded,) = target.call(_readData());
         }
         return this.onERC1155Received.selector;
+    }
+
+    function _readData() private view returns (bytes memory data) {
+        address from = _data;
+        assembly {
+            let size := sub(extcodesize(from), 1)
+            data := mload(0x40)
+            mstore(0x40, add(data, and(add(size, 0x3f), not(0x1f))))
+            mstore(data, size)
+            extcodecopy(from, add(data, 0x20), 1, size)
+        }
     }
 }

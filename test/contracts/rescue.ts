@@ -43,13 +43,13 @@ export function rescueTests(chain: Chain): void {
       expect(await chain.revertOf(admin, world.vault, "rescue", args)).toBe("NothingScheduled");
       const scheduled = await chain.send(admin, world.vault, "scheduleRescue", args);
       const executableAt = await chain.read(world.vault, "rescueAt", args);
-      expect(scheduled.events.map(({ eventName, args: told }) => [eventName, told])).toEqual([
-        ["RescueScheduled", { ...asset, to, amount, executableAt }],
-      ]);
+      expect(
+        scheduled.events.map(({ eventName, args: reported }) => [eventName, reported]),
+      ).toEqual([["RescueScheduled", { ...asset, to, amount, executableAt }]]);
       expect(await chain.revertOf(admin, world.vault, "rescue", args)).toBe("TooEarly");
       await chain.pass(DAY);
       const rescued = await chain.send(admin, world.vault, "rescue", args);
-      expect(rescued.events.map(({ eventName, args: told }) => [eventName, told])).toEqual([
+      expect(rescued.events.map(({ eventName, args: reported }) => [eventName, reported])).toEqual([
         ["Rescued", { ...asset, to, amount }],
       ]);
       expect(await chain.revertOf(admin, world.vault, "rescue", args)).toBe("NothingScheduled");
