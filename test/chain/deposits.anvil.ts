@@ -288,20 +288,20 @@ describe("nodes", () => {
     await stage.watch();
     await stage.mine();
     // The second reading comes from an endpoint that no longer returns the logs.
-    const empty = await stage.faultyEndpoint((method, answer) =>
-      method === "eth_getLogs" ? [] : answer,
+    const empty = await stage.faultyEndpoint((method, result) =>
+      method === "eth_getLogs" ? [] : result,
     );
     const lagging = { ...stage.watcher, chain: { ...stage.chain, rpc_urls: [empty] } };
     await expect(watchChain(lagging)).rejects.toThrow(/lack a transfer of its receipts/);
     expect(await stage.deposits(user.userId)).toMatchObject([{ status: "confirming" }]);
-    const garbage = await stage.faultyEndpoint((method, answer) =>
-      method === "eth_getBlockByNumber" ? "0xnothing" : answer,
+    const garbage = await stage.faultyEndpoint((method, result) =>
+      method === "eth_getBlockByNumber" ? "0xnothing" : result,
     );
     await expect(
       watchChain({ ...stage.watcher, chain: { ...stage.chain, rpc_urls: [garbage] } }),
     ).rejects.toThrow();
     // Two endpoints that agree are enough.
-    const honest = await stage.faultyEndpoint((_, answer) => answer);
+    const honest = await stage.faultyEndpoint((_, result) => result);
     const both = {
       ...stage.watcher,
       chain: {
@@ -320,14 +320,14 @@ describe("nodes", () => {
     await stage.mintUsdc(user.address, 2n);
     await stage.mine(60);
     let refused = 0;
-    const picky = await stage.faultyEndpoint((method, answer, params) => {
-      if (method !== "eth_getLogs") return answer;
+    const picky = await stage.faultyEndpoint((method, result, params) => {
+      if (method !== "eth_getLogs") return result;
       const [{ fromBlock, toBlock }] = params as [{ fromBlock: Hex; toBlock: Hex }];
       if (Number(toBlock) - Number(fromBlock) > 20) {
         refused++;
         throw new Error("query returned more than 10000 results");
       }
-      return Array.isArray(answer) ? [...answer, ...answer] : answer;
+      return Array.isArray(result) ? [...result, ...result] : result;
     });
     await watchChain({ ...stage.watcher, chain: { ...stage.chain, rpc_urls: [picky] } });
     expect(refused).toBeGreaterThan(0);
@@ -344,9 +344,9 @@ describe("nodes", () => {
     const user = await stage.user();
     await stage.watch();
     let finalized = Number(await stage.client.getBlockNumber());
-    const url = await stage.faultyEndpoint(async (method, answer, params) => {
+    const url = await stage.faultyEndpoint(async (method, result, params) => {
       if (method !== "eth_getBlockByNumber" || (params as string[])[0] !== "finalized")
-        return answer;
+        return result;
       return stage.rpc("eth_getBlockByNumber", [`0x${finalized.toString(16)}`, false]);
     });
     const context = { ...stage.watcher, chain: { ...stage.chain, rpc_urls: [url] } };

@@ -19,9 +19,9 @@ const ADDRESSES = 10_000;
 /** Counts the RPC calls, by method, of a round that finds a block with deposits. */
 async function callsOfRound(stage: Stage, to: readonly Hex[]): Promise<Record<string, number>> {
   const calls: Record<string, number> = {};
-  const url = await stage.faultyEndpoint((method, answer) => {
+  const url = await stage.faultyEndpoint((method, result) => {
     calls[method] = (calls[method] ?? 0) + 1;
-    return answer;
+    return result;
   });
   for (const address of to) await stage.mintUsdc(address, 1n);
   await stage.mine();
@@ -141,35 +141,35 @@ describe("two chains", () => {
 });
 
 /** Faulty nodes. The payer must pay once in the end and never send bytes that are not stored. */
-const NODES: readonly [string, () => (method: string, answer: unknown) => unknown][] = [
+const NODES: readonly [string, () => (method: string, result: unknown) => unknown][] = [
   [
     "accepts every transaction and drops every response",
-    () => (method, answer) => {
+    () => (method, result) => {
       if (method === "eth_sendRawTransaction") throw new Error("socket hang up");
-      return answer;
+      return result;
     },
   ],
   [
     "is slow",
-    () => async (_, answer) => new Promise((resolve) => setTimeout(() => resolve(answer), 40)),
+    () => async (_, result) => new Promise((resolve) => setTimeout(() => resolve(result), 40)),
   ],
   [
     "fails every other call",
     () => {
       let calls = 0;
-      return (_, answer) => {
+      return (_, result) => {
         if (calls++ % 2 === 0) throw new Error("too busy");
-        return answer;
+        return result;
       };
     },
   ],
   [
     "reports an old nonce",
-    () => (method, answer) => (method === "eth_getTransactionCount" ? "0x0" : answer),
+    () => (method, result) => (method === "eth_getTransactionCount" ? "0x0" : result),
   ],
   [
     "returns garbage for calls",
-    () => (method, answer) => (method === "eth_call" ? "0xzz" : answer),
+    () => (method, result) => (method === "eth_call" ? "0xzz" : result),
   ],
 ];
 

@@ -19,14 +19,14 @@ it("a remote signer's transaction must match the request and the account", async
   );
   expect(signed.hash).toBe(keccak256(signed.raw));
   const substituted = await stage.faultyEndpoint(
-    (_method, answer) => answer,
+    (_method, result) => result,
     (call) => ({ ...call, params: [{ ...(call.params as [object])[0], from: other }] }),
   );
   await expect(
     remoteAccount({ url: substituted, address: mine }, 31_337).sign(asked),
   ).rejects.toThrow(/another account/);
   const changed = await stage.faultyEndpoint(
-    (_method, answer) => answer,
+    (_method, result) => result,
     (call) => ({ ...call, params: [{ ...(call.params as [object])[0], to: someone() }] }),
   );
   await expect(remoteAccount({ url: changed, address: mine }, 31_337).sign(asked)).rejects.toThrow(

@@ -1,3 +1,4 @@
+/** A watcher with faulty RPC endpoints: money moves only on what enough endpoints agree on. */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { encodeEventTopics, type Hex, keccak256, pad, toHex } from "viem";
@@ -13,11 +14,11 @@ import type { Depositor } from "./support/stage.ts";
 
 type RpcLog = { address: Hex; topics: Hex[]; data: Hex; [member: string]: unknown };
 type Range = { fromBlock: Hex; toBlock: Hex };
-type Change = (method: string, answer: unknown, params: unknown) => unknown;
+type Change = (method: string, result: unknown, params: unknown) => unknown;
 
 const TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 
-/** The watcher of the stage, with endpoints that change answers; the identity is an honest one. */
+/** The watcher of the stage with one endpoint per change of its results. */
 async function watcherOver(
   stage: Stage,
   changes: readonly Change[],
@@ -30,14 +31,14 @@ async function watcherOver(
   return { ...stage.watcher, chain, settings };
 }
 
-const honest: Change = (_, answer) => answer;
+const unchanged: Change = (_, result) => result;
 
-/** Adds a transfer of a million to the user in one block. */
-function inventsIn(stage: Stage, block: number, user: Depositor): Change {
-  return async (method, answer, params) => {
-    if (method !== "eth_getLogs") return answer;
+/** Adds a transfer of a million to the user to the logs of one block. */
+function inventTransfer(stage: Stage, block: number, user: Depositor): Change {
+  return async (method, result, params) => {
+    if (method !== "eth_getLogs") return result;
     const [{ fromBlock, toBlock } = { fromBlock: "0x0", toBlock: "0x0" }] = params as Range[];
-    if (Number(fromBlock) > block || Number(toBlock) < block) return answer;
+    if (Number(fromBlock) > block || Number(toBlock) < block) return result;
     const real = (await stage.rpc("eth_getBlockByNumber", [toHex(block), false])) as { hash: Hex };
     const invented = {
       address: stage.usdc,
@@ -50,27 +51,27 @@ function inventsIn(stage: Stage, block: number, user: Depositor): Change {
       logIndex: "0x63",
       removed: false,
     };
-    return [...(answer as RpcLog[]), invented];
+    return [...(result as RpcLog[]), invented];
   };
 }
 
-const omits: Change = (method, answer) => (method === "eth_getLogs" ? [] : answer);
+const omitLogs: Change = (method, result) => (method === "eth_getLogs" ? [] : result);
 
-/** Mines up to a block, so that what an endpoint invents there can be confirmed. */
+/** Mines up to a block, so that a transfer invented there can be confirmed. */
 async function mineTo(stage: Stage, block: number): Promise<void> {
   const now = Number(await stage.client.getBlockNumber());
   if (now < block) await stage.mine(block - now);
 }
 
-describe("a deposit that one endpoint of two invents", () => {
+describe("a deposit that one endpoint of two invent", () => {
   it.each([
     ["first", 0],
     ["second", 1],
-  ] as const)("is not credited when the liar is the %s", async (_, liar) => {
+  ] as const)("is not credited if that is the %s", async (_, faulty) => {
     const stage = await openStage();
     const user = await stage.user();
-    const changes = [honest, honest];
-    changes[liar] = inventsIn(stage, 12, user);
+    const changes = [unchanged, unchanged];
+    changes[faulty] = inventTransfer(stage, 12, user);
     const watcher = await watcherOver(stage, changes);
     await watchChain(watcher);
     await mineTo(stage, 12);
@@ -90,12 +91,12 @@ describe("a deposit that one endpoint of two invents", () => {
   });
 });
 
-describe("one liar among three endpoints", () => {
-  it.each([0, 1, 2])("does not stop the others, wherever it stands (%i)", async (liar) => {
+describe("a faulty endpoint among three", () => {
+  it.each([0, 1, 2])("does not stop the other two (index %i)", async (faulty) => {
     const stage = await openStage();
-    const [user, thief] = [await stage.user(), await stage.user()];
-    const changes = [honest, honest, honest];
-    changes[liar] = inventsIn(stage, 12, thief);
+    const [user, other] = [await stage.user(), await stage.user()];
+    const changes = [unchanged, unchanged, unchanged];
+    changes[faulty] = inventTransfer(stage, 12, other);
     const watcher = await watcherOver(stage, changes);
     await watchChain(watcher);
     await stage.mintUsdc(user.address, 500n);
@@ -105,16 +106,16 @@ describe("one liar among three endpoints", () => {
     await watchChain(watcher);
 
     expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 500n });
-    expect(await readBalance(env.DB, thief.userId, USDC)).toMatchObject({ available: 0n });
-    expect((await stage.deposits(thief.userId)).map(({ status }) => status)).not.toContain(
+    expect(await readBalance(env.DB, other.userId, USDC)).toMatchObject({ available: 0n });
+    expect((await stage.deposits(other.userId)).map(({ status }) => status)).not.toContain(
       "credited",
     );
   });
 
-  it("credits what the liar omits, and names the liar", async () => {
+  it("cannot prevent a credit by omitting logs, and an alert names it", async () => {
     const stage = await openStage();
     const user = await stage.user();
-    const watcher = await watcherOver(stage, [omits, honest, honest]);
+    const watcher = await watcherOver(stage, [omitLogs, unchanged, unchanged]);
     await watchChain(watcher);
     await stage.mintUsdc(user.address, 500n);
     await stage.mine();
@@ -126,16 +127,16 @@ describe("one liar among three endpoints", () => {
     expect(await stage.alerts()).toEqual(["nodes_disagree"]);
   });
 
-  it("credits while the liar claims an absurd head and finality", async () => {
+  it("cannot prevent a credit by reporting a head far reportFarAhead", async () => {
     const stage = await openStage({ chain: { finalized: true } });
     const user = await stage.user();
-    const ahead: Change = (method, answer, params) => {
+    const reportFarAhead: Change = (method, result, params) => {
       const [at] = params as [string];
       if (method !== "eth_getBlockByNumber" || (at !== "latest" && at !== "finalized"))
-        return answer;
-      return { ...(answer as object), number: toHex(1_000_000) };
+        return result;
+      return { ...(result as object), number: toHex(1_000_000) };
     };
-    const watcher = await watcherOver(stage, [ahead, honest, honest]);
+    const watcher = await watcherOver(stage, [reportFarAhead, unchanged, unchanged]);
     await watchChain(watcher);
     await stage.mintUsdc(user.address, 500n);
     await stage.mine(70);
@@ -149,19 +150,19 @@ describe("one liar among three endpoints", () => {
     expect(row?.head).toBeLessThan(1_000);
   });
 
-  it("goes on while the liar claims that the confirmed block is gone", async () => {
+  it("cannot halt the chain by denying the confirmed block", async () => {
     const stage = await openStage();
     const user = await stage.user();
-    let lie = false;
-    const forked: Change = (method, answer) =>
-      lie && method === "eth_getBlockByNumber" && answer !== null
-        ? { ...(answer as object), hash: keccak256(toHex(JSON.stringify(answer))) }
-        : answer;
-    const watcher = await watcherOver(stage, [forked, honest, honest]);
+    let faulty = false;
+    const denyBlocks: Change = (method, result) =>
+      faulty && method === "eth_getBlockByNumber" && result !== null
+        ? { ...(result as object), hash: keccak256(toHex(JSON.stringify(result))) }
+        : result;
+    const watcher = await watcherOver(stage, [denyBlocks, unchanged, unchanged]);
     await watchChain(watcher);
     await stage.mine(5);
     await watchChain(watcher);
-    lie = true;
+    faulty = true;
     await stage.mintUsdc(user.address, 500n);
     await stage.mine(3);
 
@@ -171,22 +172,22 @@ describe("one liar among three endpoints", () => {
   });
 });
 
-it("does not refund a paid withdrawal on one endpoint's word", async () => {
+it("does not refund a paid withdrawal that one of two endpoints reports as failed", async () => {
   const stage = await openStage();
   const user = await funded(stage);
   const { id, paymentId } = await stage.withdraw(user.userId, USDC, 1_000n, someone());
   const args = { id: paymentId, batchNo: 1n };
   const [failed] = encodeEventTopics({ abi: vaultAbi, eventName: "Failed", args });
   const [paid] = encodeEventTopics({ abi: vaultAbi, eventName: "Paid", args });
-  const refunds: Change = (method, answer) =>
+  const failPayments: Change = (method, result) =>
     method === "eth_getLogs"
-      ? (answer as RpcLog[]).map((log) =>
+      ? (result as RpcLog[]).map((log) =>
           log.topics[0] === paid && failed !== undefined && failed !== null
             ? { ...log, topics: [failed, ...log.topics.slice(1)], data: "0x" }
             : log,
         )
-      : answer;
-  const watcher = await watcherOver(stage, [honest, refunds]);
+      : result;
+  const watcher = await watcherOver(stage, [unchanged, failPayments]);
   const payer = await stage.payer({ chain: watcher.chain, settings: watcher.settings });
   for (let round = 0; round < 6; round++) {
     await payer.round();
@@ -197,27 +198,26 @@ it("does not refund a paid withdrawal on one endpoint's word", async () => {
   expect(await stage.withdrawal(id)).toMatchObject({ status: "submitted" });
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 0n, pending: 1_000n });
 
-  // Both honest again: the payment settles.
-  const mended = await watcherOver(stage, [honest, honest]);
-  await watchChain(mended);
+  const repaired = await watcherOver(stage, [unchanged, unchanged]);
+  await watchChain(repaired);
   expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
   expect(await stage.alerts()).not.toContain("nodes_disagree");
 });
 
 describe("a single endpoint", () => {
-  it("drops a transfer that it showed once and never again", async () => {
+  it("orphans a transfer that it no longer returns", async () => {
     const stage = await openStage();
     const [phantom, victim] = [await stage.user(), await stage.user()];
-    const invents = inventsIn(stage, 12, phantom);
-    let lie = true;
+    const invent = inventTransfer(stage, 12, phantom);
+    let faulty = true;
     const watcher = await watcherOver(stage, [
-      (method, answer, params) => (lie ? invents(method, answer, params) : answer),
+      (method, result, params) => (faulty ? invent(method, result, params) : result),
     ]);
     await watchChain(watcher);
     await mineTo(stage, 12);
     await watchChain(watcher);
     expect(await stage.deposits(phantom.userId)).toMatchObject([{ status: "confirming" }]);
-    lie = false;
+    faulty = false;
     await stage.mintUsdc(victim.address, 500n);
     await stage.mine(5);
     await watchChain(watcher);
@@ -227,33 +227,33 @@ describe("a single endpoint", () => {
     expect(await stage.alerts()).toEqual(["deposit_phantom"]);
   });
 
-  it("recovers from an absurd head within a minute", async () => {
+  it("recovers within a minute from a head far reportFarAhead", async () => {
     const stage = await openStage({ chain: { finalized: true } });
     const user = await stage.user();
-    let lie = false;
+    let faulty = false;
     const invented = (number: number) => keccak256(toHex(number));
-    const ahead: Change = async (method, answer, params) => {
-      if (!lie || method !== "eth_getBlockByNumber") return answer;
+    const reportFarAhead: Change = async (method, result, params) => {
+      if (!faulty || method !== "eth_getBlockByNumber") return result;
       const real = Number(await stage.client.getBlockNumber());
       const [at] = params as [string];
       const number = at === "latest" ? 1_000_000 : at === "finalized" ? 0 : Number(at);
-      if (number <= real) return answer;
+      if (number <= real) return result;
       const block = (await stage.rpc("eth_getBlockByNumber", ["latest", false])) as {
         hash: Hex;
       };
       const parentHash = number - 1 === real ? block.hash : invented(number - 1);
       return { ...block, number: toHex(number), hash: invented(number), parentHash };
     };
-    // A real node refuses logs of blocks that it does not have.
-    const watcher = await watcherOver(stage, [ahead], (call) =>
-      lie && call.method === "eth_getLogs"
+    // A node rejects requests for logs of blocks that it does not have.
+    const watcher = await watcherOver(stage, [reportFarAhead], (call) =>
+      faulty && call.method === "eth_getLogs"
         ? { ...call, params: [{ fromBlock: "0x0", toBlock: "0x0" }] }
         : call,
     );
     await watchChain(watcher);
-    lie = true;
+    faulty = true;
     await watchChain(watcher);
-    lie = false;
+    faulty = false;
     await stage.mintUsdc(user.address, 500n);
     await stage.mine(70);
     await expect(watchChain(watcher)).rejects.toThrow(/behind/);
@@ -266,7 +266,7 @@ describe("a single endpoint", () => {
     expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 500n });
   });
 
-  it("forgets an absurd head when the operator resumes the chain", async () => {
+  it("accepts a lower head after chain resume", async () => {
     const stage = await openStage();
     await stage.watch();
     await all(
@@ -281,7 +281,7 @@ describe("a single endpoint", () => {
   });
 });
 
-it("chain status names the number of witnesses", async () => {
+it("chain status shows the number of witnesses", async () => {
   const stage = await openStage();
   await stage.watch();
   const status = await chainStatus(env.DB, stage.settings, stage.chain.chain);

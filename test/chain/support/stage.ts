@@ -55,7 +55,7 @@ const NO_LIMIT = 1n << 90n;
 const GAS = 8_000_000n;
 const ZERO: Address = "0x0000000000000000000000000000000000000000";
 
-type Change = (method: string, response: unknown, params: unknown) => unknown;
+type Change = (method: string, result: unknown, params: unknown) => unknown;
 type Call = { id: number; method: string; params: unknown };
 const faultyEndpoints = new Map<
   string,
