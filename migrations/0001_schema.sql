@@ -695,7 +695,7 @@ CREATE TABLE stream_subscribers (
 -- Example row:
 --   chain 'polygon', confirmed_number 85, confirmed_hash 0x7c11…a0e4, scanned_number 88,
 --   scanned_hash 0x15de…90ba, head_number 88, moved_group 188, moved_at 1764551580000,
---   halted_at NULL, halt_reason NULL
+--   halted_at NULL, halt_reason NULL, audited_number 40
 CREATE TABLE chain_cursors (
   chain TEXT PRIMARY KEY NOT NULL,
   confirmed_number INTEGER NOT NULL,  -- up to here deposits are credited and payments settled
@@ -703,13 +703,14 @@ CREATE TABLE chain_cursors (
   scanned_number INTEGER NOT NULL,    -- up to here deposits are detected; never below
                                       -- confirmed_number
   scanned_hash BLOB NOT NULL,
-  head_number INTEGER NOT NULL,       -- the highest head ever seen
+  head_number INTEGER NOT NULL,       -- the head as it was last read
   moved_group INTEGER NOT NULL,       -- later statements of a batch depend on the cursor having
                                       -- moved in it
   moved_at INTEGER NOT NULL,
   halted_at INTEGER,                  -- not NULL: nothing is credited or paid until the operator
                                       -- has looked
-  halt_reason TEXT
+  halt_reason TEXT,
+  audited_number INTEGER              -- up to here blocks were read again a day later
 ) STRICT;
 
 -- Blocks between the confirmed height and the head, as they were when they were read. A reorg shows
@@ -1163,18 +1164,21 @@ END;
 -- watcher, so that nobody updates records of a chain by hand. Kept for ever.
 --
 -- Example row:
---   command_id 1, chain 'polygon', kind 'retry', withdrawal_id 019a…d8ee, actor 'operator:ann',
---   at 1764551750000, done_group 209, result 'retried'
+--   command_id 1, chain 'polygon', kind 'retry', withdrawal_id 019a…d8ee, from_block NULL,
+--   to_block NULL, actor 'operator:ann', at 1764551750000, done_group 209, result 'retried'
 CREATE TABLE chain_commands (
   command_id INTEGER PRIMARY KEY NOT NULL,
   chain TEXT NOT NULL,
   kind TEXT NOT NULL,
   withdrawal_id BLOB,  -- of 'fail' and 'retry'
+  from_block INTEGER,  -- of 'rescan': the next block to read
+  to_block INTEGER,    -- of 'rescan': the last block to read
   actor TEXT NOT NULL,
   at INTEGER NOT NULL,
   done_group INTEGER,  -- NULL: still to be carried out
   result TEXT,
-  CONSTRAINT chain_commands_kind CHECK (kind IN ('fail', 'retry', 'resume_chain', 'resume_payer'))
+  CONSTRAINT chain_commands_kind
+    CHECK (kind IN ('fail', 'retry', 'resume_chain', 'resume_payer', 'rescan'))
 ) STRICT;
 
 -- What payer and watcher of a chain still have to carry out.

@@ -116,6 +116,26 @@ export const COMMANDS: readonly Command[] = [
     help: "let the watcher and payer continue after a halt and its review",
   },
   {
+    words: ["chain", "rescan"],
+    argument: { name: "chain", required: true },
+    flags: [
+      { name: "from", value: "<block>", required: true, help: "first block to read" },
+      { name: "to", value: "<block>", required: true, help: "last block to read" },
+    ],
+    help: "read confirmed blocks again and credit what was missed; safe to repeat",
+  },
+  {
+    words: ["chain", "forget-deposit"],
+    flags: [ID],
+    help: "orphan a deposit that waits for confirmations and can never confirm",
+  },
+  {
+    words: ["chain", "resweep"],
+    argument: { name: "chain", required: true },
+    flags: [{ name: "address", value: "<0x…>", required: true, help: "the deposit address" }],
+    help: "put a deposit address back on the list of those to sweep",
+  },
+  {
     words: ["venue", "pause"],
     argument: { name: "venue", required: true },
     help: "stop trading; open requests are cancelled and their quotes rejected",

@@ -47,6 +47,9 @@ type OperatorAuditKind =
   | "withdrawal_retried"
   | "withdrawal_failed"
   | "chain_resumed"
+  | "chain_rescanned"
+  | "deposit_forgotten"
+  | "address_resweep"
   | "restored"
   | "differences_resolved"
   | "deposits_reviewed";

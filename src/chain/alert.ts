@@ -10,6 +10,7 @@ export type AlertKind =
   | "chain_halted"
   | "nodes_disagree"
   | "deposit_phantom"
+  | "deposit_missed"
   | "chain_unreachable"
   | "finality_stalled"
   | "payer_halted"

@@ -64,9 +64,9 @@ export type KnownBlocks = {
 const HEADERS_PER_ROUND = 300;
 
 /**
- * * One endpoint answers all of it, so that the pieces belong to one chain. What it says decides
- *   nothing yet: a deposit that
- * only this endpoint shows is confirmed by others or orphaned (confirm-blocks.ts).
+ * One endpoint answers all of it, so that the pieces belong to one chain. What it says decides
+ * nothing yet: a deposit that only this endpoint shows is confirmed by others or orphaned
+ * (confirm-blocks.ts).
  *
  * A deep reorg halts the chain, so it needs every endpoint that has come as far to say so.
  */

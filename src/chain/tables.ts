@@ -15,7 +15,7 @@ const VAULT_EVENT_KINDS = ["Paid", "Failed", "Skipped", "Voided"] as const;
 const TRANSACTION_KINDS = ["pay", "sweep", "void", "cancel"] as const;
 const TRANSACTION_STATUSES = ["open", "done", "unused"] as const;
 const BATCH_PURPOSES = ["pay", "void"] as const;
-const COMMAND_KINDS = ["fail", "retry", "resume_chain", "resume_payer"] as const;
+const COMMAND_KINDS = ["fail", "retry", "resume_chain", "resume_payer", "rescan"] as const;
 
 export const chainCursors = sqliteTable("chain_cursors", {
   chain: text("chain").primaryKey(),
@@ -28,6 +28,7 @@ export const chainCursors = sqliteTable("chain_cursors", {
   movedAt: integer("moved_at").notNull(),
   haltedAt: integer("halted_at"),
   haltReason: text("halt_reason"),
+  auditedNumber: integer("audited_number"),
 });
 
 export const chainBlocks = sqliteTable(
@@ -174,6 +175,8 @@ export const chainCommands = sqliteTable(
     chain: text("chain").notNull(),
     kind: text("kind", { enum: COMMAND_KINDS }).notNull(),
     withdrawalId: uuid("withdrawal_id"),
+    fromBlock: integer("from_block"),
+    toBlock: integer("to_block"),
     actor: text("actor").notNull(),
     at: integer("at").notNull(),
     doneGroup: integer("done_group"),

@@ -1,5 +1,5 @@
 /**
- * * Reads that money rests on.
+ * Reads that money rests on.
  *
  * With two or more endpoints configured, at least two must say the same. One endpoint that lies,
  * lags or is silent then neither moves money nor stops the others, as long as two honest ones are
@@ -31,10 +31,9 @@ export type Agreed<T> = {
 };
 
 /**
- * * Asks the endpoints until enough agree: `witnessesOf` of them first, the others only when those
- *   differ or fail. `ask`
- * throws when its endpoint has no usable answer, for instance because it lags. Two values agree
- * when their texts are equal.
+ * Asks the endpoints until enough agree: `witnessesOf` of them first, the others only when those
+ * differ or fail. `ask` throws when its endpoint has no usable answer, for instance because it
+ * lags. Two values agree when their texts are equal.
  *
  * Throws `NodesDisagree` when enough answered but no camp is large enough or alone the largest,
  * `RpcUnavailable` when too few answered.
@@ -89,9 +88,9 @@ export async function askAgreed<T>(
 }
 
 /**
- * * The highest value that enough endpoints reach: with two witnesses the second highest of all
- *   answers. One endpoint that
- * names an absurd height, or a low one, does not change it while two others answer.
+ * The highest value that enough endpoints reach: with two witnesses the second highest of all
+ * answers. One endpoint that names an absurd height, or a low one, does not change it while two
+ * others answer.
  */
 export async function askReached(
   chain: ChainConfig,

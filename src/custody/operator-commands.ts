@@ -4,7 +4,18 @@
  */
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
-import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  all,
+  blob,
+  type Expr,
+  expr,
+  first,
+  readUuid,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
+import { announceDeposits } from "./announce.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import {
   WITHDRAWAL_COLUMNS,
@@ -78,6 +89,68 @@ export async function recordResume(
     insertCommand("resume_payer"),
     ...alongside(group.at),
   ]);
+}
+
+/** `chain rescan`: the watcher reads the blocks again. Several commands run one after the other. */
+export async function recordRescan(
+  db: D1Database,
+  command: { chain: string; from: number; to: number; actor: string },
+  alongside: (at: Sql) => readonly Sql[] = () => [],
+): Promise<void> {
+  const group = newGroup();
+  await commitOrThrow(db, group, [
+    sql`INSERT INTO chain_commands (chain, kind, from_block, to_block, actor, at)
+      VALUES (${command.chain}, 'rescan', ${command.from}, ${command.to}, ${command.actor}, ${group.at})`,
+    ...alongside(group.at),
+  ]);
+}
+
+/**
+ * `chain forget-deposit`: orphans a deposit that waits for its confirmations. When the chain shows it
+ * again, it is detected again. Returns whether there was such a deposit.
+ */
+export async function forgetDeposit(
+  db: D1Database,
+  depositId: string,
+  alongside: (at: Sql, applied: Expr) => readonly Sql[] = () => [],
+): Promise<boolean> {
+  const group = newGroup();
+  const forgotten = expr`EXISTS (SELECT 1 FROM deposits
+    WHERE deposit_id = ${uuid(depositId)} AND ended_group = ${group.seq})`;
+  const rows = await commitOrThrow(db, group, [
+    sql`UPDATE deposits SET status = 'orphaned', ended_group = ${group.seq}
+      WHERE deposit_id = ${uuid(depositId)} AND status = 'confirming' RETURNING 1`,
+    ...announceDeposits(group),
+    ...alongside(group.at, forgotten),
+  ]);
+  return rows === null || rows[0]?.length === 1;
+}
+
+/**
+ * `chain resweep`: puts an address back on the list of those to sweep, for every asset that it ever
+ * received. A sweep reads what it really holds; the amount only sorts. Returns the number of assets.
+ */
+export async function resweepAddress(
+  db: D1Database,
+  { chain, address }: { chain: string; address: string },
+  alongside: (at: Sql) => readonly Sql[] = () => [],
+): Promise<number> {
+  const group = newGroup();
+  const ofAddress = sql`chain = ${chain} AND address = ${blob(address)}`;
+  await commitOrThrow(db, group, [
+    sql`INSERT INTO sweepable (chain, asset, address, amount, block_number)
+      SELECT chain, asset, address, CAST(min(4e18, total(CAST(amount AS INTEGER))) AS INTEGER),
+        max(block_number)
+      FROM deposits WHERE ${ofAddress} AND status = 'credited' GROUP BY chain, asset, address
+      ON CONFLICT (chain, asset, address) DO UPDATE SET not_before = NULL,
+        block_number = max(block_number, excluded.block_number)`,
+    ...alongside(group.at),
+  ]);
+  const row = await first<{ n: number }>(
+    db,
+    sql`SELECT count(*) AS n FROM sweepable WHERE ${ofAddress}`,
+  );
+  return row?.n ?? 0;
 }
 
 /** `withdrawals pause` and `resume`. While paused, new ones are rejected and queued ones wait. */

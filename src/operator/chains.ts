@@ -1,11 +1,27 @@
-import { auditRow } from "../auth/audit.ts";
-import { chainStatus, recordResume } from "../custody/operator-commands.ts";
+import { address as addressField } from "../assets/fields.ts";
+import { type AuditActor, type AuditRecord, auditRow } from "../auth/audit.ts";
+import { readCursor } from "../chain/cursor.ts";
+import {
+  chainStatus,
+  forgetDeposit,
+  recordRescan,
+  recordResume,
+  resweepAddress,
+} from "../custody/operator-commands.ts";
 import { trackedHoldings } from "../custody/tracked-holdings.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { problem } from "../platform/problem.ts";
-import { first, sql } from "../platform/sql.ts";
+import { first, sql, TRUE } from "../platform/sql.ts";
 import { closeAlerts, recordCommand } from "./audit.ts";
-import { argument, type OperatorContext, optional } from "./context.ts";
+import {
+  argument,
+  badOption,
+  fieldOption,
+  idOption,
+  type OperatorContext,
+  option,
+  optional,
+} from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
 export async function status(context: OperatorContext): Promise<unknown> {
@@ -28,6 +44,58 @@ export async function resume(context: OperatorContext): Promise<unknown> {
   await context.env.CHAIN_WATCHER.getByName(chain).wake(chain);
   await context.env.PAYER.getByName(chain).wake(chain);
   return { chain, recorded: true };
+}
+
+/** Has the watcher read confirmed blocks again and credit what was missed. Repeating it is safe. */
+export async function rescan(context: OperatorContext): Promise<unknown> {
+  const chain = knownChain(context, argument(context, "chain"));
+  const [from, to] = [blockOption(context, "from"), blockOption(context, "to")];
+  if (from > to) throw badOption("to", "must not be below --from");
+  const confirmed = (await readCursor(context.env.DB, chain))?.confirmed.number ?? 0;
+  if (to > confirmed) throw badOption("to", `must not be above the confirmed block ${confirmed}`);
+  const actor = `operator:${context.operator}` as const;
+  const subjectId = `${chain}:${from}-${to}`;
+  await recordRescan(context.env.DB, { chain, from, to, actor }, (at) => [
+    auditRow({ ...recordFor(actor, "chain_rescanned"), subjectId }, at, TRUE),
+  ]);
+  await context.env.CHAIN_WATCHER.getByName(chain).wake(chain);
+  return { chain, from, to, recorded: true };
+}
+
+/** Orphans a deposit that can never confirm. */
+export async function forget(context: OperatorContext): Promise<unknown> {
+  const id = idOption(context, "id");
+  const actor = `operator:${context.operator}` as const;
+  const forgotten = await forgetDeposit(context.env.DB, id, (at, applied) => [
+    auditRow({ ...recordFor(actor, "deposit_forgotten"), subjectId: id }, at, applied),
+  ]);
+  if (forgotten) return { deposit_id: id, status: "orphaned" };
+  throw new OperatorRejection(
+    "deposit_not_confirming",
+    `No deposit ${id} waits for its confirmations. See deposits list --status confirming.`,
+  );
+}
+
+/** Puts a deposit address back on the list of those to sweep. */
+export async function resweep(context: OperatorContext): Promise<unknown> {
+  const chain = knownChain(context, argument(context, "chain"));
+  const address = fieldOption(context, "address", addressField);
+  const actor = `operator:${context.operator}` as const;
+  const assets = await resweepAddress(context.env.DB, { chain, address }, (at) => [
+    auditRow({ ...recordFor(actor, "address_resweep"), subjectId: address }, at, TRUE),
+  ]);
+  if (assets > 0) return { chain, address, assets };
+  throw new OperatorRejection("no_credited_deposit", `No deposit to ${address} was credited.`);
+}
+
+function recordFor(actor: AuditActor, kind: AuditRecord["kind"]): Omit<AuditRecord, "subjectId"> {
+  return { kind, actor, userId: null, apiKeyId: null, ip: null };
+}
+
+function blockOption(context: OperatorContext, name: "from" | "to"): number {
+  const text = option(context, name);
+  if (!/^\d{1,15}$/.test(text)) throw badOption(name, "must be a block number");
+  return Number(text);
 }
 
 /** Throws `chain_unknown` unless the deployment serves the chain. */

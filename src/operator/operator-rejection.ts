@@ -5,6 +5,8 @@ const TITLES = {
   withdrawal_final: "The withdrawal has ended",
   no_open_difference: "No difference is open",
   no_open_alert: "No alert is open",
+  deposit_not_confirming: "The deposit does not wait for confirmations",
+  no_credited_deposit: "No deposit to the address was credited",
   nothing_halted: "Neither a payer nor a chain is halted",
 } as const;
 

@@ -11,10 +11,9 @@ import { actorMayWrite, insufficientFunds, quoteNotOpen, venuePaused } from "./r
 import { endedAs, releaseQuotesEndedBy } from "./release.ts";
 
 /**
- * * Accepts a quote: both sides' entries, the match, the quote, the request and the release of
- *   every losing quote, or
- * nothing. The maker's side was reserved when the quote was placed, so an accept never fails for
- * lack of it.
+ * Accepts a quote: both sides' entries, the match, the quote, the request and the release of every
+ * losing quote, or nothing. The maker's side was reserved when the quote was placed, so an accept
+ * never fails for lack of it.
  */
 export function acceptQuote(command: AcceptQuote): Operation {
   const { actor, matchId, quoteId } = command;

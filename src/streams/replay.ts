@@ -24,9 +24,8 @@ export type Snapshot = {
 };
 
 /**
- * * Registers the subscription, then reads the stream's head and the snapshot's rows. All three are
- *   one batch, so that
- * the rows stand exactly at the head's number.
+ * Registers the subscription, then reads the stream's head and the snapshot's rows. All three are
+ * one batch, so that the rows stand exactly at the head's number.
  */
 export async function openStream(
   db: D1Database,

@@ -8,10 +8,10 @@ import { USDC } from "../../src/assets/asset.ts";
 import {
   blockBefore,
   missingAddresses,
-  rescanFrom,
   restoreAddresses,
   readLostUsers,
 } from "../../src/custody/watcher/restore-addresses.ts";
+import { rescanFrom } from "../../src/custody/watcher/rescan.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { WithdrawalRecord } from "../../src/custody/payer/withdrawal-record.ts";

@@ -235,6 +235,51 @@ describe("deposits", () => {
   });
 });
 
+describe("reading a chain again", () => {
+  it("accepts blocks up to the confirmed one, in order, of a chain that is served", async () => {
+    const invalid = (of: string) => rejection("invalid_request", of);
+    const rescan = (from: string, to: string) => execute("chain rescan local", { from, to });
+    expect(await rescan("x", "5")).toMatchObject(invalid("--from"));
+    expect(await rescan("5", "4")).toMatchObject(invalid("--to"));
+    expect(await rescan("0", "999999999")).toMatchObject(invalid("confirmed block"));
+    expect(await execute("chain rescan mars", { from: "0", to: "0" })).toMatchObject({
+      ok: false,
+    });
+    expect(await execute("chain resweep local", { address: "0x12" })).toMatchObject(
+      invalid("--address"),
+    );
+    expect(await execute("chain resweep local", { address: `0x${"12".repeat(20)}` })).toMatchObject(
+      rejection("no_credited_deposit", "was credited"),
+    );
+  });
+
+  it("forgets a deposit that waits for confirmations, audited, and no other", async () => {
+    const id = uuidv7();
+    await all(
+      env.DB,
+      sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position,
+          block_number, block_hash, address, user_id, asset, amount, required_confirmations, status,
+          seen_group, detected_at, detected_group)
+        VALUES (${uuid(id)}, ${`chain-${id}`}, randomblob(32), randomblob(20), 0, 0, 1,
+          randomblob(32), randomblob(20), ${uuid((await newUser()).userId)}, 'usdc', '5', 2,
+          'confirming', 0, 1, 0)`,
+    );
+    expect(await execute("chain forget-deposit", { id })).toMatchObject({
+      ok: true,
+      result: { deposit_id: id, status: "orphaned" },
+    });
+    expect(await execute("chain forget-deposit", { id })).toMatchObject(
+      rejection("deposit_not_confirming", "deposits list"),
+    );
+    expect(
+      await all(
+        env.DB,
+        sql`SELECT actor FROM audit_events WHERE kind = 'deposit_forgotten' AND subject_id = ${id}`,
+      ),
+    ).toEqual([{ actor: "operator:test" }]);
+  });
+});
+
 describe("restore and reconcile", () => {
   beforeAll(() => all(env.DB, sql`UPDATE payer_leases SET halted_at = NULL WHERE chain = 'local'`));
 

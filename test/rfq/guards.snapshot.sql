@@ -568,7 +568,7 @@ WHERE (
   AND (
     (
       SELECT count(*)
-      FROM withdrawals
+      FROM withdrawals INDEXED BY withdrawals_reverted
       WHERE user_id = unhex(?28,'-')
         AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-')) - ?30
         AND failure_code = 'payment_reverted'

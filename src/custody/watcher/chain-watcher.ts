@@ -15,10 +15,10 @@ import {
   blockBefore,
   type LostUser,
   missingAddresses,
-  rescanFrom,
   restoreAddresses,
   readLostUsers,
 } from "./restore-addresses.ts";
+import { auditOldBlocks, rescanCommanded, rescanFrom } from "./rescan.ts";
 import { watchChain } from "./watch-chain.ts";
 import type { WatcherContext } from "./commit-move.ts";
 
@@ -29,6 +29,9 @@ const RECORDS = "address:";
 /** Ranges that one call of `restore` reads. The operator repeats it while blocks are left. */
 const RANGES_PER_RESTORE = 200;
 
+/** Pause of the audit once it has caught up with the blocks that are a day old. */
+const AUDIT_EVERY_MS = 600_000;
+
 export type AddressReport = {
   readonly rewritten: number;
   /** Blocks above this one are not read yet, so run the command again. Null if all are read. */
@@ -38,6 +41,7 @@ export type AddressReport = {
 
 export class ChainWatcher extends DurableObject<Env> {
   #failures = 0;
+  #auditAt = 0;
 
   /** Starts the loop, or starts the next round now. */
   async wake(chain: string): Promise<void> {
@@ -89,6 +93,15 @@ export class ChainWatcher extends DurableObject<Env> {
     return above;
   }
 
+  /** Reads old blocks again: those of a `chain rescan`, and those that are a day old. */
+  async #readAgain(context: WatcherContext): Promise<boolean> {
+    if (await rescanCommanded(context)) return true;
+    if (Date.now() < this.#auditAt) return false;
+    const more = await auditOldBlocks(context);
+    if (!more) this.#auditAt = Date.now() + AUDIT_EVERY_MS;
+    return more;
+  }
+
   #context(name: string | undefined): WatcherContext | undefined {
     const settings = config(this.env);
     const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
@@ -116,7 +129,8 @@ export class ChainWatcher extends DurableObject<Env> {
         ),
       );
       if (round.status === "halted") waitMs = HALTED_POLL_MS;
-      if (round.behind) waitMs = 0;
+      const more = round.status === "followed" && (await this.#readAgain(context));
+      if (round.behind || more) waitMs = 0;
       if (this.#failures >= FAILURES_TOLERATED)
         await clearAlert(this.env.DB, "chain_unreachable", chain.chain);
       this.#failures = 0;

@@ -3,18 +3,12 @@
  * and applies the vault's events in the batch that moves the cursor. The second reading prefers
  * another endpoint than the first, so that one faulty node cannot credit a deposit.
  */
-import {
-  alertUnexpectedPayments,
-  endMembers,
-  recordVaultEvents,
-  requeueSkipped,
-  settlePaid,
-} from "./settle-withdrawal.ts";
+import { applyVaultEvents } from "./apply-vault-events.ts";
 import { type Cursor, deleteBlocks, movedBy, moveConfirmed } from "../../chain/cursor.ts";
 import type { Swept, SweepFailed } from "../../chain/decode-logs.ts";
 import { alertRow } from "../../chain/alert.ts";
 import { type Endpoint, NodeDisagrees, readHeader } from "../../chain/rpc.ts";
-import type { Range, Scan } from "../../chain/scan.ts";
+import type { Range } from "../../chain/scan.ts";
 import { assetOf } from "../../chain/token.ts";
 import { type Group, newGroup } from "../../platform/commit.ts";
 import { all, type Sql, sql } from "../../platform/sql.ts";
@@ -22,7 +16,6 @@ import { announceDeposits, announceWithdrawals } from "../announce.ts";
 import { creditConfirmed, depositsDue } from "./credit-deposit.ts";
 import { recordDeposits, type SeenTransfer } from "./detect-deposits.ts";
 import { readConfirmed } from "./read-confirmed.ts";
-import { failUnpayable } from "./fail-withdrawal.ts";
 import { orphanUnseen } from "./orphan-deposit.ts";
 import { type WatcherContext, commitMove } from "./commit-move.ts";
 import { witnessesOf } from "../../platform/config.ts";
@@ -57,7 +50,7 @@ export async function confirmBlocks(
     orphanUnseen(group, { chain: chain.chain, above: 0, upTo: range.to, when }),
     ...(phantoms.length === 0 ? [] : [alertPhantoms(group, chain.chain, phantoms, when)]),
     ...creditConfirmed(group, settings, chain.chain, when),
-    ...(outcomes ? applyVaultEvents(context, group, scan, when) : []),
+    ...(outcomes ? applyVaultEvents(group, chain.chain, scan.vaultEvents, when) : []),
     ...(scan.sweeps.length === 0 ? [] : [deleteSwept(context, scan.sweeps, when)]),
     ...(scan.sweepFailures.length === 0
       ? []
@@ -85,10 +78,9 @@ type Seen = {
 };
 
 /**
- * * Deposits that were detected in blocks which are still in the chain, but whose logs no endpoint
- *   shows any more: the
- * endpoint that showed them made them up. They are orphaned like those that a reorg takes away,
- * with an alert.
+ * Deposits that were detected in blocks which are still in the chain, but whose logs no endpoint
+ * shows any more: the endpoint that showed them made them up. They are orphaned like those that a
+ * reorg takes away, with an alert.
  *
  * A single endpoint may also have forgotten the log for a moment, so there the transaction's
  * receipt decides.
@@ -151,22 +143,9 @@ function alertPhantoms(group: Group, chain: string, phantoms: readonly Seen[], w
   });
 }
 
-function applyVaultEvents({ chain }: WatcherContext, group: Group, scan: Scan, when: Sql): Sql[] {
-  return [
-    recordVaultEvents(group, chain.chain, scan.vaultEvents, when),
-    ...settlePaid(group, chain.chain),
-    ...failUnpayable(group),
-    endMembers(group),
-    requeueSkipped(group),
-    ...alertUnexpectedPayments(group, chain.chain),
-  ];
-}
-
 /**
- * * An address that was swept after the block of its last deposit holds nothing of it any more. In
- *   the same block the deposit
- * may have come after the sweep, so the row stays; a sweep that finds nothing there removes it
- * (pay-next-batch.ts).
+ * An address that was swept after the block of its last deposit holds nothing of it any more. In the
+ * same block the deposit may have come after the sweep, so that row stays.
  */
 function deleteSwept(
   { settings, chain }: WatcherContext,

@@ -1,7 +1,7 @@
 /**
- * * Reads a range of confirmed blocks from as many endpoints as money needs, and returns what they
- *   agree on. Everything
- * that credits a deposit, settles a withdrawal or fails one reads the chain here.
+ * Reads a range of confirmed blocks from as many endpoints as money needs, and returns what they
+ * agree on. Everything that credits a deposit, settles a withdrawal or fails one reads the chain
+ * here.
  */
 import { raiseAlert, clearAlert } from "../../chain/alert.ts";
 import type { Block } from "../../chain/follow-head.ts";
@@ -20,10 +20,9 @@ export type ConfirmedRange = {
 };
 
 /**
- * * `anchor` is a confirmed block that the range must belong to: the block below it, or one above.
- *   Throws `NodesDisagree`,
- * with the alert `nodes_disagree` raised, when the endpoints do not agree; then nothing may be
- * committed.
+ * `anchor` is a confirmed block that the range must belong to: the block below it, or one above.
+ * Throws `NodesDisagree`, with the alert `nodes_disagree` raised, when the endpoints do not agree;
+ * then nothing may be committed.
  */
 export async function readConfirmed(
   context: WatcherContext,
@@ -112,7 +111,8 @@ async function checkFailures(
  */
 function textOf({ scan, ours }: ConfirmedRange): string {
   const { vaultEvents, sweeps, sweepFailures, last } = scan;
-  const transfers = ours.map(({ id: _id, ...transfer }) => transfer);
+  // Each reading gives its deposits a new id; the rest must be the same.
+  const transfers = ours.map((transfer) => ({ ...transfer, id: undefined }));
   return JSON.stringify([last.hash, transfers, vaultEvents, sweeps, sweepFailures], (_, value) =>
     typeof value === "bigint" ? value.toString() : value,
   );

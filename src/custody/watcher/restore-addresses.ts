@@ -12,11 +12,7 @@ import { readCursor } from "../../chain/cursor.ts";
 import { askAny, readHeader } from "../../chain/rpc.ts";
 import { commitOrThrow, newGroup } from "../../platform/commit.ts";
 import { all, readUuid, sql, uuid } from "../../platform/sql.ts";
-import { announceDeposits } from "../announce.ts";
-import { creditConfirmed } from "./credit-deposit.ts";
-import { recordDeposits } from "./detect-deposits.ts";
-import { type WatcherContext, commitMove } from "./commit-move.ts";
-import { readConfirmed } from "./read-confirmed.ts";
+import { type WatcherContext } from "./commit-move.ts";
 
 /** The recovery record of a deposit address. Hex without `0x`, lower case. */
 export type AddressRecord = {
@@ -118,34 +114,6 @@ export async function blockBefore(
     }
     return low;
   });
-}
-
-/**
- * Reads the next range of confirmed blocks above `block` again and credits the deposits it finds.
- * Returns the last block of the range, or null if no confirmed block is left.
- */
-export async function rescanFrom(context: WatcherContext, block: number): Promise<number | null> {
-  const { db, settings, chain } = context;
-  const cursor = await readCursor(db, chain.chain);
-  if (cursor === undefined || block >= cursor.confirmed.number) return null;
-  const range = {
-    from: block + 1,
-    to: Math.min(cursor.confirmed.number, block + chain.scan_range),
-  };
-  const { value } = await readConfirmed(context, range, cursor.confirmed);
-  const found = value.ours;
-  if (found.length > 0) {
-    const group = newGroup();
-    const when = sql`EXISTS (SELECT 1 FROM chain_cursors
-      WHERE chain = ${chain.chain} AND halted_at IS NULL
-        AND confirmed_number >= ${range.to} AND confirmed_number >= ${cursor.confirmed.number})`;
-    await commitMove(context, group, [
-      ...recordDeposits(group, chain, found, { confirmed: true, when }),
-      ...creditConfirmed(group, settings, chain.chain, when),
-      ...announceDeposits(group),
-    ]);
-  }
-  return range.to >= cursor.confirmed.number ? null : range.to;
 }
 
 /** Accounts that were written again so and wait for their owners. */

@@ -1,0 +1,137 @@
+/**
+ * Reads confirmed blocks once more: for a restore, for the operator's `chain rescan`, and for the
+ * audit a day behind the head. Deposits and outcomes keep their identity, so what is known already
+ * changes nothing and only what was missed is credited or settled.
+ */
+import { alertRow } from "../../chain/alert.ts";
+import { type Cursor, readCursor } from "../../chain/cursor.ts";
+import { askAny, readHeader } from "../../chain/rpc.ts";
+import type { Range } from "../../chain/scan.ts";
+import { type Group, newGroup } from "../../platform/commit.ts";
+import { all, first, type Sql, sql } from "../../platform/sql.ts";
+import { announceDeposits, announceWithdrawals } from "../announce.ts";
+import { applyVaultEvents } from "./apply-vault-events.ts";
+import { commitMove, type WatcherContext } from "./commit-move.ts";
+import { creditConfirmed } from "./credit-deposit.ts";
+import { recordDeposits } from "./detect-deposits.ts";
+import { readConfirmed } from "./read-confirmed.ts";
+
+/** Ranges that one round of the watcher rescans for a command, so that following the head goes on. */
+const RANGES_PER_ROUND = 10;
+/** How far the audit stays behind: by then an endpoint that lagged or had a gap has it filled. */
+const AUDIT_LAG_SECS = 86_400n;
+
+/**
+ * Reads the next range above `block` again. Returns its last block, or null when no confirmed block
+ * is left.
+ */
+export async function rescanFrom(context: WatcherContext, block: number): Promise<number | null> {
+  const cursor = await readCursor(context.db, context.chain.chain);
+  if (cursor === undefined || block >= cursor.confirmed.number) return null;
+  const to = Math.min(cursor.confirmed.number, block + context.chain.scan_range);
+  await rescanRange(context, cursor, { from: block + 1, to });
+  return to >= cursor.confirmed.number ? null : to;
+}
+
+/** `alongside` is committed with what the range holds. */
+async function rescanRange(
+  context: WatcherContext,
+  cursor: Cursor,
+  range: Range,
+  alongside: (group: Group, when: Sql) => readonly Sql[] = () => [],
+): Promise<void> {
+  const { settings, chain } = context;
+  const { scan, ours } = (await readConfirmed(context, range, cursor.confirmed)).value;
+  const group = newGroup();
+  const when = sql`EXISTS (SELECT 1 FROM chain_cursors
+    WHERE chain = ${chain.chain} AND halted_at IS NULL
+      AND confirmed_number >= ${cursor.confirmed.number})`;
+  const deposits = [
+    ...recordDeposits(group, chain, ours, { confirmed: true, when }),
+    ...creditConfirmed(group, settings, chain.chain, when),
+    ...announceDeposits(group),
+  ];
+  const outcomes = [
+    ...applyVaultEvents(group, chain.chain, scan.vaultEvents, when),
+    ...announceWithdrawals(group),
+  ];
+  const work = [
+    ...(ours.length === 0 ? [] : deposits),
+    ...(scan.vaultEvents.length === 0 ? [] : outcomes),
+    ...alongside(group, when),
+  ];
+  if (work.length > 0) await commitMove(context, group, work);
+}
+
+type Command = { readonly id: number; readonly from: number; readonly to: number };
+
+/**
+ * Carries out the oldest open `chain rescan`, a bounded number of ranges at a time. Returns whether
+ * more is left. A range and the command's progress are one batch.
+ */
+export async function rescanCommanded(context: WatcherContext): Promise<boolean> {
+  const { db, chain } = context;
+  for (let ranges = 0; ranges < RANGES_PER_ROUND; ranges++) {
+    const command = await first<Command>(
+      db,
+      sql`SELECT command_id AS id, from_block AS "from", to_block AS "to" FROM chain_commands
+        WHERE chain = ${chain.chain} AND kind = 'rescan' AND done_group IS NULL
+        ORDER BY command_id LIMIT 1`,
+    );
+    const cursor = await readCursor(db, chain.chain);
+    if (command === undefined || cursor === undefined || cursor.haltedAt !== null) return false;
+    // A reorg that the operator accepted can leave the confirmed block below the command's.
+    if (command.to > cursor.confirmed.number) return false;
+    const to = Math.min(command.to, command.from + chain.scan_range - 1);
+    await rescanRange(context, cursor, { from: command.from, to }, (group, when) => [
+      sql`UPDATE chain_commands SET from_block = ${to + 1},
+          result = CAST(coalesce(CAST(result AS INTEGER), 0) + ${detected(group, chain.chain)} AS TEXT),
+          done_group = ${to === command.to ? group.seq : sql`NULL`}
+        WHERE command_id = ${command.id} AND done_group IS NULL AND ${when}`,
+    ]);
+  }
+  return true;
+}
+
+/** Scalar: the deposits that this group detected for the first time. */
+function detected(group: Group, chain: string): Sql {
+  return sql`(SELECT count(*) FROM deposits
+    WHERE detected_group = ${group.seq} AND chain = ${chain})`;
+}
+
+/**
+ * Reads the next range of blocks that are a day old. What it finds was missed by both readings
+ * before; it is credited, with an alert. Returns whether more is due.
+ */
+export async function auditOldBlocks(context: WatcherContext): Promise<boolean> {
+  const { db, chain } = context;
+  const cursor = await readCursor(db, chain.chain);
+  if (cursor === undefined || cursor.haltedAt !== null) return false;
+  const [row] = await all<{ audited: number | null }>(
+    db,
+    sql`SELECT audited_number AS audited FROM chain_cursors WHERE chain = ${chain.chain}`,
+  );
+  const from = (row?.audited ?? Math.max(chain.start_block - 1, 0)) + 1;
+  const to = from + chain.scan_range - 1;
+  if (to > cursor.confirmed.number || !(await isOld(context, cursor, to))) return false;
+  await rescanRange(context, cursor, { from, to }, (group, when) => [
+    sql`UPDATE chain_cursors SET audited_number = ${to} WHERE chain = ${chain.chain} AND ${when}`,
+    alertRow({
+      kind: "deposit_missed",
+      subject: chain.chain,
+      detail:
+        `Blocks ${from} to ${to} contained a deposit that was missed. It is credited now. ` +
+        "Check the RPC endpoints.",
+      at: group.at,
+      when: sql`${detected(group, chain.chain)} > 0`,
+    }),
+  ]);
+  return true;
+}
+
+async function isOld({ chain }: WatcherContext, cursor: Cursor, block: number): Promise<boolean> {
+  const timestampOf = (number: number) =>
+    askAny(chain, async (endpoint) => (await readHeader(endpoint, number)).timestamp);
+  const newest = await timestampOf(cursor.confirmed.number);
+  return (await timestampOf(block)) <= newest - AUDIT_LAG_SECS;
+}

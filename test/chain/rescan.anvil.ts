@@ -1,0 +1,166 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { USDC } from "../../src/assets/asset.ts";
+import {
+  forgetDeposit,
+  recordRescan,
+  resweepAddress,
+} from "../../src/custody/operator-commands.ts";
+import { auditOldBlocks, rescanCommanded } from "../../src/custody/watcher/rescan.ts";
+import { watchChain } from "../../src/custody/watcher/watch-chain.ts";
+import { readBalance } from "../../src/ledger/balance.ts";
+import { all, first, sql } from "../../src/platform/sql.ts";
+import { funded } from "./support/drive.ts";
+import { openStage, type Stage } from "./support/stage.ts";
+
+/** The watcher followed blocks with a deposit in them, and its only endpoint had no logs. */
+async function openWithMissedDeposit() {
+  const stage = await openStage({ chain: { scan_range: 2 } });
+  const user = await stage.user();
+  const url = await stage.faultyEndpoint((method, answer) =>
+    method === "eth_getLogs" ? [] : answer,
+  );
+  const chain = { ...stage.chain, rpc_urls: [url] };
+  const blind = { ...stage.watcher, chain, settings: { ...stage.settings, CHAINS: [chain] } };
+  await watchChain(blind);
+  await stage.mintUsdc(user.address, 500n);
+  await stage.mine(6);
+  for (let round = 0; round < 6; round++) await watchChain(blind);
+  return { stage, user };
+}
+
+async function confirmedNumber(stage: Stage): Promise<number> {
+  const row = await first<{ n: number }>(
+    env.DB,
+    sql`SELECT confirmed_number AS n FROM chain_cursors WHERE chain = ${stage.chain.chain}`,
+  );
+  return row?.n ?? 0;
+}
+
+const commandsOf = (stage: Stage) =>
+  all<{ next: number; result: string | null; done: number }>(
+    env.DB,
+    sql`SELECT from_block AS next, result, done_group IS NOT NULL AS done FROM chain_commands
+      WHERE chain = ${stage.chain.chain} ORDER BY command_id`,
+  );
+
+const rescan = (stage: Stage, from: number, to: number) =>
+  recordRescan(env.DB, { chain: stage.chain.chain, from, to, actor: "alice" });
+
+describe("chain rescan", () => {
+  it("credits a deposit that every reading missed, once however often it runs", async () => {
+    const { stage, user } = await openWithMissedDeposit();
+    expect(await stage.deposits(user.userId)).toEqual([]);
+    const to = await confirmedNumber(stage);
+    await rescan(stage, 0, to);
+    await rescan(stage, 0, to);
+
+    while (await rescanCommanded(stage.watcher));
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 500n });
+    expect(await stage.deposits(user.userId)).toMatchObject([{ status: "credited" }]);
+    expect(await commandsOf(stage)).toEqual([
+      { next: to + 1, result: "1", done: 1 },
+      { next: to + 1, result: "0", done: 1 },
+    ]);
+  });
+
+  it("does nothing while the chain is halted", async () => {
+    const { stage, user } = await openWithMissedDeposit();
+    await rescan(stage, 0, await confirmedNumber(stage));
+    await all(
+      env.DB,
+      sql`UPDATE chain_cursors SET halted_at = 1 WHERE chain = ${stage.chain.chain}`,
+    );
+
+    expect(await rescanCommanded(stage.watcher)).toBe(false);
+    expect(await stage.deposits(user.userId)).toEqual([]);
+  });
+
+  it("leaves blocks above the confirmed one to the watcher", async () => {
+    const stage = await openStage();
+    await stage.watch();
+    await rescan(stage, 0, 1_000_000);
+
+    expect(await rescanCommanded(stage.watcher)).toBe(false);
+    expect(await commandsOf(stage)).toMatchObject([{ next: 0, done: 0 }]);
+  });
+});
+
+describe("the audit of blocks that are a day old", () => {
+  it("credits what was missed and tells the operator", async () => {
+    const { stage, user } = await openWithMissedDeposit();
+    while (await auditOldBlocks(stage.watcher));
+    expect(await stage.deposits(user.userId)).toEqual([]);
+
+    await stage.rpc("evm_increaseTime", [86_401]);
+    await stage.mine(8);
+    for (let round = 0; round < 6; round++) await stage.watch();
+    while (await auditOldBlocks(stage.watcher));
+
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 500n });
+    expect(await stage.alerts()).toEqual(["deposit_missed"]);
+  });
+
+  it("changes nothing where nothing was missed", async () => {
+    const stage = await openStage({ chain: { scan_range: 2 } });
+    const user = await funded(stage);
+    const before = await readBalance(env.DB, user.userId, USDC);
+    await stage.rpc("evm_increaseTime", [86_401]);
+    await stage.mine(8);
+    for (let round = 0; round < 6; round++) await stage.watch();
+    while (await auditOldBlocks(stage.watcher));
+
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual(before);
+    expect(await stage.alerts()).toEqual([]);
+    const audited = await first<{ n: number }>(
+      env.DB,
+      sql`SELECT audited_number AS n FROM chain_cursors WHERE chain = ${stage.chain.chain}`,
+    );
+    expect(audited?.n).toBeGreaterThan(0);
+  });
+});
+
+it("chain forget-deposit orphans a deposit, and the chain can bring it back", async () => {
+  const stage = await openStage();
+  const user = await stage.user();
+  await stage.watch();
+  await stage.mintUsdc(user.address, 500n);
+  await stage.mine();
+  await stage.watch();
+  expect(await stage.deposits(user.userId)).toMatchObject([{ status: "confirming" }]);
+  const [row] = await all<{ id: string }>(
+    env.DB,
+    sql`SELECT lower(hex(deposit_id)) AS id FROM deposits WHERE chain = ${stage.chain.chain}`,
+  );
+  const id = (row?.id ?? "").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+
+  expect(await forgetDeposit(env.DB, id)).toBe(true);
+  expect(await forgetDeposit(env.DB, id)).toBe(false);
+  expect(await stage.deposits(user.userId)).toMatchObject([{ status: "orphaned" }]);
+  expect(await stage.events(user.userId)).toContain("deposit.orphaned");
+
+  await stage.confirm();
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 500n });
+  expect(await forgetDeposit(env.DB, id)).toBe(false);
+});
+
+it("chain resweep lists an address again with what it received", async () => {
+  const stage = await openStage();
+  const user = await funded(stage);
+  const listed = () =>
+    all<{ asset: string; waits: number }>(
+      env.DB,
+      sql`SELECT asset, not_before IS NOT NULL AS waits FROM sweepable
+        WHERE chain = ${stage.chain.chain}`,
+    );
+  await all(env.DB, sql`DELETE FROM sweepable WHERE chain = ${stage.chain.chain}`);
+  const of = { chain: stage.chain.chain, address: user.address };
+
+  expect(await resweepAddress(env.DB, of)).toBe(1);
+  expect(await listed()).toEqual([{ asset: USDC, waits: 0 }]);
+
+  await all(env.DB, sql`UPDATE sweepable SET not_before = 1 WHERE chain = ${stage.chain.chain}`);
+  expect(await resweepAddress(env.DB, of)).toBe(1);
+  expect(await listed()).toEqual([{ asset: USDC, waits: 0 }]);
+  expect(await resweepAddress(env.DB, { ...of, address: stage.vault })).toBe(0);
+});
