@@ -2,7 +2,7 @@ import { z } from "@hono/zod-openapi";
 import { assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/fields.ts";
 import { pageFields, pageSchema, timeIdPage } from "../http/cursor.ts";
-import { uuidField } from "../http/fields.ts";
+import { described, uuidField } from "../http/fields.ts";
 import type { ProblemCode } from "../platform/problem.ts";
 import { route } from "../http/define-route.ts";
 import { uuidv7 } from "../platform/uuid.ts";
@@ -100,7 +100,7 @@ function registerRequestRoutes(api: Api): void {
     method: "delete",
     path: "/rfq/request",
     summary: "Cancel one of your requests",
-    fields: z.strictObject({ request_id: uuidField }),
+    fields: z.strictObject({ request_id: described(uuidField, "Id of the request to cancel") }),
     response: CancelledRequest,
     problems: [
       ...BOOK_PROBLEMS,
@@ -177,7 +177,7 @@ function registerQuoteRoutes(api: Api): void {
     path: "/rfq/quote",
     summary: "List the quotes on one of your requests, best first",
     query: z.strictObject({
-      request_id: uuidField,
+      request_id: described(uuidField, "Id of your request"),
       status: quoteStatus.optional(),
       ...pageFields(quotePosition),
     }),
@@ -196,7 +196,7 @@ function registerQuoteRoutes(api: Api): void {
     method: "delete",
     path: "/rfq/quote",
     summary: "Cancel one of your quotes",
-    fields: z.strictObject({ quote_id: uuidField }),
+    fields: z.strictObject({ quote_id: described(uuidField, "Id of the quote to cancel") }),
     response: CancelledQuote,
     problems: [...BOOK_PROBLEMS, "quote_unknown", "not_quote_owner", "quote_not_open"],
     handler: async ({ env, actor, fields }) => {
@@ -221,7 +221,7 @@ function registerQuoteRoutes(api: Api): void {
       .strictObject({
         venue_id: venueField.optional(),
         asset_id: assetId.optional(),
-        request_id: uuidField.optional(),
+        request_id: described(uuidField, "Only quotes on this request").optional(),
       })
       .refine(hasVenue, venueOfAsset),
     response: CancelledQuotes,

@@ -9,7 +9,7 @@ import {
   u256Out,
   venueField,
 } from "../assets/fields.ts";
-import { boolean, integer, oneOf, uuidField } from "../http/fields.ts";
+import { boolean, described, integer, oneOf, uuidField } from "../http/fields.ts";
 
 const REQUEST_STATUSES = ["open", "matched", "cancelled", "expired"] as const;
 const QUOTE_STATUSES = ["open", "accepted", "cancelled", "expired", "rejected"] as const;
@@ -24,22 +24,29 @@ export const RequestBody = z.strictObject({
   venue_id: venueField,
   amount: positiveU256,
   side: sideField,
-  disclose_identity: boolean.default(false).openapi({ default: false }),
-  expires_in_secs: integer(1, REQUEST_LIFE.max)
-    .default(REQUEST_LIFE.default)
-    .openapi({ default: REQUEST_LIFE.default }),
+  disclose_identity: boolean.default(false).openapi({
+    default: false,
+    description: "Whether makers see your user_id",
+  }),
+  expires_in_secs: integer(1, REQUEST_LIFE.max).default(REQUEST_LIFE.default).openapi({
+    default: REQUEST_LIFE.default,
+    description: "Seconds until the request expires",
+  }),
 });
 
 export const QuoteBody = z.strictObject({
-  request_id: uuidField,
+  request_id: described(uuidField, "Id of the request to quote"),
   price: priceField,
-  expires_in_secs: integer(1, QUOTE_LIFE.max)
-    .default(QUOTE_LIFE.default)
-    .openapi({ default: QUOTE_LIFE.default }),
+  expires_in_secs: integer(1, QUOTE_LIFE.max).default(QUOTE_LIFE.default).openapi({
+    default: QUOTE_LIFE.default,
+    description: "Seconds until the quote expires. It is firm until then.",
+  }),
 });
 
-export const AcceptBody = z.strictObject({ quote_id: uuidField });
-export const quoteStatus = oneOf(QUOTE_STATUSES);
+export const AcceptBody = z.strictObject({
+  quote_id: described(uuidField, "Id of the quote to accept"),
+});
+export const quoteStatus = described(oneOf(QUOTE_STATUSES), "Only quotes of this status");
 
 const instant = (description: string) => z.iso.datetime().openapi({ description });
 const id = (description: string) => z.uuid().openapi({ description });
@@ -109,6 +116,12 @@ export const Match = z
   })
   .openapi("Match");
 
-export const CancelledRequest = z.object({ request_id: z.uuid(), status: z.literal("cancelled") });
-export const CancelledQuote = z.object({ quote_id: z.uuid(), status: z.literal("cancelled") });
-export const CancelledQuotes = z.object({ cancelled: z.int() });
+const cancelled = described(z.literal("cancelled"), "Always `cancelled`");
+export const CancelledRequest = z.object({
+  request_id: id("Id of the request"),
+  status: cancelled,
+});
+export const CancelledQuote = z.object({ quote_id: id("Id of the quote"), status: cancelled });
+export const CancelledQuotes = z.object({
+  cancelled: described(z.int(), "Number of cancelled quotes"),
+});

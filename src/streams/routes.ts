@@ -6,7 +6,7 @@ import { z } from "@hono/zod-openapi";
 import { assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/fields.ts";
 import { consumeTicket } from "../auth/ws-ticket.ts";
-import { integer, boundedText } from "../http/fields.ts";
+import { boundedText, described, integer } from "../http/fields.ts";
 import { Problem, type ProblemCode } from "../platform/problem.ts";
 import { streamRoute } from "../http/define-route.ts";
 import type { Sql } from "../platform/sql.ts";
@@ -15,9 +15,11 @@ import { streamObject } from "./notify.ts";
 import { ACTOR_HEADER } from "./socket.ts";
 import type { Api } from "../http/route-definition.ts";
 
-const ticket = boundedText(1, 128);
-/** The last number that the subscriber has seen. Later events are replayed. */
-const since = integer(0, Number.MAX_SAFE_INTEGER);
+const ticket = described(boundedText(1, 128), "Ticket from POST /auth/ws-ticket");
+const since = described(
+  integer(0, Number.MAX_SAFE_INTEGER),
+  "The last `seq` that you have seen. Later events are replayed.",
+);
 const TICKET_PROBLEMS: readonly ProblemCode[] = [
   "ticket_invalid",
   "account_frozen",
