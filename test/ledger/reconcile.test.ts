@@ -1,10 +1,10 @@
 import { env } from "cloudflare:workers";
 import { type Reason, reasonCode, type Step, stepCode } from "../../src/ledger/codes.ts";
 import { afterAll, expect, it } from "vitest";
-import { type HoldingsAt, reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
 import { all, blob, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { newAsset, fund, randomHex } from "../support/ledger.ts";
+import { newAsset, fund, randomHex, tamper } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 import {
   command,
@@ -40,22 +40,6 @@ async function found(name: string, full = false): Promise<Difference[]> {
   return differences.filter(
     (difference) => difference.account.includes(name) || difference.detail.includes(name),
   );
-}
-
-/** Runs a statement without the named triggers: as if somebody edited the database file. */
-async function tamper(triggers: string | readonly string[], statement: Sql): Promise<void> {
-  const [name, ...others] = [triggers].flat();
-  if (name === undefined) return void (await all(db, statement));
-  const trigger = await first<{ sql: string }>(
-    db,
-    sql`SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ${name}`,
-  );
-  await all(db, raw(`DROP TRIGGER ${name}`));
-  try {
-    await tamper(others, statement);
-  } finally {
-    await all(db, raw(trigger?.sql ?? ""));
-  }
 }
 
 async function account(userId: string, key: string, kind = "available"): Promise<number> {
@@ -330,125 +314,6 @@ it("raises one alert that stays open until it is resolved", async () => {
   expect(await first(db, open)).toEqual({ n: 1 });
   await all(db, sql`UPDATE alerts SET resolved_at = 1 WHERE subject LIKE ${`%${userId}%`}`);
   expect(await found(userId, true)).toEqual([]);
-});
-
-/** A new chain at a confirmed block, with 100 of an asset issued. */
-async function chainAt(block: number) {
-  const chain = `c${randomHex(6)}`;
-  const { key } = newAsset();
-  const { userId } = await newUser();
-  await fund(userId, key, 100n, { chain });
-  await all(
-    db,
-    sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number,
-        scanned_hash, head_number, moved_group, moved_at)
-      VALUES (${chain}, ${block}, ${blob(randomHex(32))}, ${block}, ${blob(randomHex(32))},
-        ${block}, 1, 1)`,
-  );
-  const at = (next: number) =>
-    all(db, sql`UPDATE chain_cursors SET confirmed_number = ${next} WHERE chain = ${chain}`);
-  const check = async (held: bigint | undefined) => {
-    const queries: Parameters<HoldingsAt>[0][] = [];
-    const holdingsAt: HoldingsAt = async (query) => {
-      queries.push(query);
-      return new Map(held === undefined ? [] : query.assets.map((asset) => [asset, held]));
-    };
-    const result = await reconcile(db, { chains: [chain], holdingsAt });
-    return {
-      block: result.block[chain],
-      queries,
-      own: result.differences.filter((one) => one.account.includes(key)),
-    };
-  };
-  return { chain, key, at, check };
-}
-
-const paused = async () =>
-  (await first(db, sql`SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused'`)) !==
-  undefined;
-
-it("compares holdings at the confirmed block, by its hash", async () => {
-  const { check, key } = await chainAt(40);
-  const { block, own, queries } = await check(100n);
-  expect([block, own, queries[0]?.block, queries[0]?.assets]).toEqual([40, [], 40, [key]]);
-  expect(queries[0]?.blockHash).toMatch(/^0x[0-9a-f]{64}$/);
-  expect((await check(5_000n)).own).toEqual([]);
-});
-
-it("pauses withdrawals when a second block shows a shortfall", async () => {
-  const { chain, key, at, check } = await chainAt(40);
-  expect((await check(99n)).own).toMatchObject([
-    { check: "holdings_short", account: `external:${chain}/external/${key}`, amount: "-1" },
-  ]);
-  await check(99n);
-  expect(await paused()).toBe(false);
-  await at(41);
-  await check(98n);
-  expect(await paused()).toBe(true);
-  await all(db, sql`DELETE FROM kill_switches WHERE name = 'withdrawals_paused'`);
-  await at(42);
-  expect((await check(100n)).own).toEqual([]);
-  await at(43);
-  await check(99n);
-  expect(await paused()).toBe(false);
-  await check(100n);
-});
-
-it("is neither ok nor complete if a chain cannot be read", async () => {
-  const { chain } = await chainAt(40);
-  const result = await reconcile(db, {
-    chains: [chain, "unknown"],
-    holdingsAt: () => Promise.reject(new Error("node is down")),
-  });
-  expect([result.block[chain], result.block["unknown"]]).toEqual([null, null]);
-  expect(result).toMatchObject({ ok: false, complete: false });
-});
-
-it("reads a chain again if its confirmed block moved", async () => {
-  const { chain, at } = await chainAt(40);
-  let block = 40;
-  const movesOn = (times: number): HoldingsAt => {
-    const last = block + times;
-    return async (query) => {
-      if (query.block === last) return new Map(query.assets.map((asset) => [asset, 100n]));
-      await at(++block);
-      throw new Error("the confirmed block has moved on");
-    };
-  };
-  expect((await reconcile(db, { chains: [chain], holdingsAt: movesOn(2) })).block[chain]).toBe(42);
-  expect(
-    (await reconcile(db, { chains: [chain], holdingsAt: movesOn(9) })).block[chain],
-  ).toBeNull();
-});
-
-it("counts a payment that the journal has not settled yet", async () => {
-  const { chain, key, check } = await chainAt(40);
-  const user = await first<{ owner: string }>(
-    db,
-    sql`SELECT hex(owner) AS owner FROM accounts WHERE asset = ${key} AND kind = 'available'`,
-  );
-  const [id, payment] = [uuidv7(), randomHex(32)];
-  await all(
-    db,
-    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
-        payment_id, chain, asset, amount, to_address, status, created_at, updated_at, queued_group,
-        changed_group)
-      VALUES (${uuid(id)}, ${uuid(uuidv7())}, unhex(${user?.owner ?? ""}), 'p', ${blob(payment)},
-        ${chain}, ${key}, 30, ${blob(randomHex(20))}, 'submitted', 1, 1, 0, 0)`,
-  );
-  expect((await check(70n)).own.filter((one) => one.check === "holdings_short")).toHaveLength(1);
-  await all(
-    db,
-    sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id,
-        block_number, block_hash, recorded_group)
-      VALUES (${chain}, ${blob(randomHex(32))}, 0, 'Paid', ${blob(payment)}, 40,
-        ${blob(randomHex(32))}, 0)`,
-  );
-  expect((await check(70n)).own.filter((one) => one.check === "holdings_short")).toEqual([]);
-  await tamper(
-    "withdrawals_delete",
-    sql`DELETE FROM withdrawals WHERE withdrawal_id = ${uuid(id)}`,
-  );
 });
 
 it("concurrent reconciliations leave one checkpoint", async () => {

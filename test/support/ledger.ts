@@ -11,7 +11,7 @@ import type { Venue } from "../../src/platform/venues.ts";
 import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { commit, newGroup } from "../../src/platform/commit.ts";
-import { blob, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { all, blob, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 
 /** An outcome token. Each key names a book. */
@@ -139,4 +139,20 @@ export async function endWithdrawal(
 
 export function randomHex(bytes: number): string {
   return `0x${randomBytes(bytes).toString("hex")}`;
+}
+
+/** Runs a statement without the named triggers: as if somebody edited the database file. */
+export async function tamper(triggers: string | readonly string[], statement: Sql): Promise<void> {
+  const [name, ...others] = [triggers].flat();
+  if (name === undefined) return void (await all(env.DB, statement));
+  const trigger = await first<{ sql: string }>(
+    env.DB,
+    sql`SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ${name}`,
+  );
+  await all(env.DB, raw(`DROP TRIGGER ${name}`));
+  try {
+    await tamper(others, statement);
+  } finally {
+    await all(env.DB, raw(trigger?.sql ?? ""));
+  }
 }
