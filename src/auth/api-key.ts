@@ -1,10 +1,11 @@
 /** Mints, lists and revokes API keys. A secret is returned once and stored sealed. */
 import { z } from "@hono/zod-openapi";
+import { and, desc, eq } from "drizzle-orm";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import {
+  afterCursor,
   fetchCount,
-  olderThan,
   type Page,
   pageOf,
   type PageQuery,
@@ -12,26 +13,17 @@ import {
 } from "../http/cursor.ts";
 import { described } from "../http/fields.ts";
 import { problem, Problem } from "../platform/problem.ts";
-import {
-  all,
-  type Expr,
-  expr,
-  first,
-  raw,
-  readUuid,
-  type Sql,
-  sql,
-  TRUE,
-  uuid,
-} from "../platform/sql.ts";
+import { type Expr, expr, first, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
 import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
-import { forgetCredentials, readAllowedIps } from "./credential-cache.ts";
+import { forgetCredentials } from "./credential-cache.ts";
 import { scopeMissing } from "./permit.ts";
-import { capScopes, readScopes, writeScopes } from "./scope.ts";
+import { capScopes, writeScopes } from "./scope.ts";
 import { sealSecret } from "./secret-box.ts";
+import { apiKeys } from "./tables.ts";
 import { type Actor, type Scope, SCOPES, type SessionActor } from "../platform/actor.ts";
+import { read } from "../platform/read.ts";
 
 /** Limit of one user's keys that are neither revoked nor expired, including the operator's. */
 export const MAX_KEYS_PER_USER = 100;
@@ -184,59 +176,67 @@ function tooManyKeys(): Problem {
   );
 }
 
-type Row = {
-  id: string;
-  label: string;
-  scopes: string;
-  created_at: number;
-  expires_at: number | null;
-  allowed_ips: string | null;
-  last_used_at: number | null;
-  revoked_at: number | null;
-  minted_by: string;
+/** The columns that a key's owner sees: never its secret. */
+const SHOWN = {
+  apiKeyId: apiKeys.apiKeyId,
+  label: apiKeys.label,
+  scopes: apiKeys.scopes,
+  createdAt: apiKeys.createdAt,
+  expiresAt: apiKeys.expiresAt,
+  allowedIps: apiKeys.allowedIps,
+  lastUsedAt: apiKeys.lastUsedAt,
+  revokedAt: apiKeys.revokedAt,
+  mintedBy: apiKeys.mintedBy,
 };
-const COLUMNS = raw(`hex(api_key_id) AS id, label, scopes, created_at, expires_at, allowed_ips,
-  last_used_at, revoked_at, minted_by`);
+type Row = Pick<typeof apiKeys.$inferSelect, keyof typeof SHOWN>;
 
 export async function listApiKeys(
   db: D1Database,
   userId: string,
   page: PageQuery<TimeId>,
 ): Promise<Page<KeyRecord>> {
-  const rows = await all<Row>(
-    db,
-    sql`SELECT ${COLUMNS} FROM api_keys
-      WHERE user_id = ${uuid(userId)}
-        AND ${olderThan(page, { at: "created_at", id: "api_key_id" })}
-      ORDER BY created_at DESC, api_key_id DESC LIMIT ${fetchCount(page)}`,
+  const older = afterCursor(page, { at: apiKeys.createdAt, id: apiKeys.apiKeyId });
+  const rows = await read(db, ({ select }) =>
+    select(SHOWN)
+      .from(apiKeys)
+      .where(and(eq(apiKeys.userId, userId), older))
+      .orderBy(desc(apiKeys.createdAt), desc(apiKeys.apiKeyId))
+      .limit(fetchCount(page)),
   );
-  return pageOf(page, rows, toRecord, (row) => ({ at: row.created_at, id: readUuid(row.id) }));
+  return pageOf(page, rows, toRecord, (row) => ({ at: row.createdAt, id: row.apiKeyId }));
 }
 
 async function findKey(
   db: D1Database,
   key: { apiKeyId: string; userId: string },
 ): Promise<KeyRecord | undefined> {
-  const row = await first<Row>(
-    db,
-    sql`SELECT ${COLUMNS} FROM api_keys
-      WHERE api_key_id = ${uuid(key.apiKeyId)} AND user_id = ${uuid(key.userId)}`,
+  const [row] = await read(db, ({ select }) =>
+    select(SHOWN)
+      .from(apiKeys)
+      .where(and(eq(apiKeys.apiKeyId, key.apiKeyId), eq(apiKeys.userId, key.userId))),
   );
   return row === undefined ? undefined : toRecord(row);
 }
 
+/** The user that a key belongs to. Undefined if there is no such key. */
+export async function ownerOfKey(db: D1Database, apiKeyId: string): Promise<string | undefined> {
+  const [key] = await read(db, ({ select }) =>
+    select({ userId: apiKeys.userId }).from(apiKeys).where(eq(apiKeys.apiKeyId, apiKeyId)),
+  );
+  return key?.userId;
+}
+
 function toRecord(row: Row): KeyRecord {
-  const ips = readAllowedIps(row.allowed_ips);
   return {
-    api_key_id: readUuid(row.id),
+    api_key_id: row.apiKeyId,
     label: row.label,
-    scopes: readScopes(row.scopes),
-    created_at: toWireTime(row.created_at),
-    expires_at: toWireTimeOrNull(row.expires_at),
-    allowed_ips: ips === null ? null : [...ips],
-    last_used_at: toWireTimeOrNull(row.last_used_at),
-    revoked_at: toWireTimeOrNull(row.revoked_at),
-    minted_by: row.minted_by === "operator" ? "operator" : "session",
+    scopes: [...row.scopes],
+    created_at: toWireTime(row.createdAt),
+    expires_at: toWireTimeOrNull(row.expiresAt),
+    allowed_ips: row.allowedIps === null ? null : [...row.allowedIps],
+    last_used_at: toWireTimeOrNull(row.lastUsedAt),
+    revoked_at: toWireTimeOrNull(row.revokedAt),
+    minted_by: row.mintedBy,
   };
 }
 
@@ -278,12 +278,8 @@ export async function revokeApiKey(
   db: D1Database,
   request: { apiKeyId: string; operator: string },
 ): Promise<boolean> {
-  const owner = await first<{ id: string }>(
-    db,
-    sql`SELECT hex(user_id) AS id FROM api_keys WHERE api_key_id = ${uuid(request.apiKeyId)}`,
-  );
-  if (owner === undefined) return false;
-  const userId = readUuid(owner.id);
+  const userId = await ownerOfKey(db, request.apiKeyId);
+  if (userId === undefined) return false;
   const actor: AuditActor = `operator:${request.operator}`;
   const record: AuditRecord = {
     kind: "api_key_revoked",

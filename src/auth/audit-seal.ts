@@ -4,26 +4,19 @@
  * that the logs show if rows were deleted from the end of the chain.
  */
 import { createHash } from "node:crypto";
+import { count, desc, gt, max } from "drizzle-orm";
 import { commit, newGroup } from "../platform/commit.ts";
 import { log } from "../platform/log.ts";
-import { all, first, sql } from "../platform/sql.ts";
+import { read } from "../platform/read.ts";
+import { sql } from "../platform/sql.ts";
+import { auditEvents, auditSeals } from "./tables.ts";
 
 const PAGE = 500;
 /** Maximum number of rows that one call seals. The next call continues. */
 const MAX_ROWS_PER_CALL = 10_000;
-const GENESIS = "00".repeat(32);
+const GENESIS = `0x${"00".repeat(32)}`;
 
-type Row = {
-  audit_seq: number;
-  id: string;
-  kind: string;
-  actor: string;
-  user_id: string | null;
-  api_key_id: string | null;
-  ip: string | null;
-  subject_id: string | null;
-  at: number;
-};
+type Row = typeof auditEvents.$inferSelect;
 type Head = { readonly seq: number; readonly hash: string };
 
 /**
@@ -41,7 +34,7 @@ export async function sealAudit(db: D1Database): Promise<Head> {
     const group = newGroup();
     const sealed = await commit(db, group, [
       sql`INSERT INTO audit_seals (audit_seq, hash, sealed_at)
-        SELECT value ->> 'seq', unhex(value ->> 'hash'), ${group.at}
+        SELECT value ->> 'seq', unhex(substr(value ->> 'hash', 3)), ${group.at}
         FROM json_each(${JSON.stringify(links)})
         WHERE (SELECT coalesce(max(audit_seq), 0) FROM audit_seals) = ${head.seq} ORDER BY 1`,
     ]);
@@ -76,17 +69,19 @@ export async function verifyAudit(db: D1Database, anchor?: Head): Promise<AuditR
   let head: Head = { seq: 0, hash: GENESIS };
   let verified = 0;
   for (;;) {
-    const seals = await all<{ audit_seq: number; hash: string }>(
-      db,
-      sql`SELECT audit_seq, lower(hex(hash)) AS hash FROM audit_seals
-        WHERE audit_seq > ${head.seq} ORDER BY audit_seq LIMIT ${PAGE}`,
+    const seals = await read(db, ({ select }) =>
+      select()
+        .from(auditSeals)
+        .where(gt(auditSeals.auditSeq, head.seq))
+        .orderBy(auditSeals.auditSeq)
+        .limit(PAGE),
     );
     if (seals.length === 0) break;
-    const rows = new Map((await rowsAfter(db, head.seq)).map((row) => [row.audit_seq, row]));
+    const rows = new Map((await rowsAfter(db, head.seq)).map((row) => [row.auditSeq, row]));
     for (const seal of seals) {
-      for (let seq = head.seq + 1; seq < seal.audit_seq; seq++)
+      for (let seq = head.seq + 1; seq < seal.auditSeq; seq++)
         discrepancies.push({ auditSeq: seq, kind: "missing" });
-      const row = rows.get(seal.audit_seq);
+      const row = rows.get(seal.auditSeq);
       const kind =
         row === undefined
           ? "missing"
@@ -94,11 +89,11 @@ export async function verifyAudit(db: D1Database, anchor?: Head): Promise<AuditR
             ? undefined
             : "changed";
       if (kind === undefined) verified++;
-      else discrepancies.push({ auditSeq: seal.audit_seq, kind });
-      if (anchor?.seq === seal.audit_seq && anchor.hash !== seal.hash)
-        discrepancies.push({ auditSeq: seal.audit_seq, kind: "changed" });
+      else discrepancies.push({ auditSeq: seal.auditSeq, kind });
+      if (anchor?.seq === seal.auditSeq && anchor.hash !== seal.hash)
+        discrepancies.push({ auditSeq: seal.auditSeq, kind: "changed" });
       // Continue from the stored link, so that one changed row is one discrepancy.
-      head = { seq: seal.audit_seq, hash: seal.hash };
+      head = { seq: seal.auditSeq, hash: seal.hash };
     }
   }
   if (anchor !== undefined && anchor.seq > head.seq)
@@ -116,12 +111,12 @@ async function checkUnsealed(
   db: D1Database,
   sealedSeq: number,
 ): Promise<{ unsealed: number; discrepancies: Discrepancy[] }> {
-  const tail = await first<{ n: number; last: number | null }>(
-    db,
-    sql`SELECT count(*) AS n, max(audit_seq) AS last FROM audit_events
-      WHERE audit_seq > ${sealedSeq}`,
+  const [tail] = await read(db, ({ select }) =>
+    select({ count: count(), last: max(auditEvents.auditSeq) })
+      .from(auditEvents)
+      .where(gt(auditEvents.auditSeq, sealedSeq)),
   );
-  const unsealed = tail?.n ?? 0;
+  const unsealed = tail?.count ?? 0;
   const expected = (tail?.last ?? sealedSeq) - sealedSeq;
   return {
     unsealed,
@@ -130,20 +125,22 @@ async function checkUnsealed(
 }
 
 async function sealedHead(db: D1Database): Promise<Head> {
-  const row = await first<{ seq: number; hash: string }>(
-    db,
-    sql`SELECT audit_seq AS seq, lower(hex(hash)) AS hash FROM audit_seals
-      ORDER BY audit_seq DESC LIMIT 1`,
+  const [head] = await read(db, ({ select }) =>
+    select({ seq: auditSeals.auditSeq, hash: auditSeals.hash })
+      .from(auditSeals)
+      .orderBy(desc(auditSeals.auditSeq))
+      .limit(1),
   );
-  return row ?? { seq: 0, hash: GENESIS };
+  return head ?? { seq: 0, hash: GENESIS };
 }
 
 function rowsAfter(db: D1Database, seq: number): Promise<Row[]> {
-  return all<Row>(
-    db,
-    sql`SELECT audit_seq, hex(audit_event_id) AS id, kind, actor, hex(user_id) AS user_id,
-        hex(api_key_id) AS api_key_id, ip, subject_id, at
-      FROM audit_events WHERE audit_seq > ${seq} ORDER BY audit_seq LIMIT ${PAGE}`,
+  return read(db, ({ select }) =>
+    select()
+      .from(auditEvents)
+      .where(gt(auditEvents.auditSeq, seq))
+      .orderBy(auditEvents.auditSeq)
+      .limit(PAGE),
   );
 }
 
@@ -151,22 +148,22 @@ function chain(head: Head, rows: readonly Row[]): Head[] {
   let previous = head.hash;
   return rows.map((row) => {
     previous = linkOf(previous, row);
-    return { seq: row.audit_seq, hash: previous };
+    return { seq: row.auditSeq, hash: previous };
   });
 }
 
 /** Hashes a JSON array, because its encoding is unambiguous for any text. */
 function linkOf(previous: string, row: Row): string {
   const text = JSON.stringify([
-    row.audit_seq,
-    row.id,
+    row.auditSeq,
+    row.auditEventId,
     row.kind,
     row.actor,
-    row.user_id,
-    row.api_key_id,
+    row.userId,
+    row.apiKeyId,
     row.ip,
-    row.subject_id,
+    row.subjectId,
     row.at,
   ]);
-  return createHash("sha256").update(previous).update(text).digest("hex");
+  return `0x${createHash("sha256").update(previous).update(text).digest("hex")}`;
 }

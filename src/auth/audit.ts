@@ -4,23 +4,16 @@
  * statement depends on `audited(id)`.
  */
 import { z } from "@hono/zod-openapi";
-import {
-  all,
-  type Expr,
-  expr,
-  first,
-  readUuid,
-  type Sql,
-  sql,
-  TRUE,
-  uuid,
-} from "../platform/sql.ts";
+import { and, desc, eq, lt } from "drizzle-orm";
+import { type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
 import { described } from "../http/fields.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import type { Actor } from "../platform/actor.ts";
+import { read } from "../platform/read.ts";
+import { auditEvents } from "./tables.ts";
 
 const AUDIT_KINDS = [
   "login",
@@ -153,17 +146,6 @@ export const AuditEvent = z
 /** Audit rows are numbered in commit order, so the number alone is the position. */
 export const auditPage = pageFields(z.tuple([z.int().min(0)]).transform(([seq]) => seq));
 
-type AuditRow = {
-  seq: number;
-  id: string;
-  kind: string;
-  actor: string;
-  api_key_id: string | null;
-  ip: string | null;
-  subject_id: string | null;
-  at: number;
-};
-
 /** Lists the events that concern a user, newest first. */
 export async function listAuditEvents(
   db: D1Database,
@@ -171,23 +153,22 @@ export async function listAuditEvents(
   page: PageQuery<number>,
 ): Promise<Page<z.input<typeof AuditEvent>>> {
   const before = page.last_cursor?.position;
-  const older = before === undefined ? TRUE : expr`audit_seq < ${before}`;
-  const rows = await all<AuditRow>(
-    db,
-    sql`SELECT audit_seq AS seq, hex(audit_event_id) AS id, kind, actor,
-        iif(api_key_id IS NULL, NULL, hex(api_key_id)) AS api_key_id, ip, subject_id, at
-      FROM audit_events
-      WHERE user_id = ${uuid(userId)} AND ${older}
-      ORDER BY audit_seq DESC LIMIT ${fetchCount(page)}`,
+  const older = before === undefined ? undefined : lt(auditEvents.auditSeq, before);
+  const rows = await read(db, ({ select }) =>
+    select()
+      .from(auditEvents)
+      .where(and(eq(auditEvents.userId, userId), older))
+      .orderBy(desc(auditEvents.auditSeq))
+      .limit(fetchCount(page)),
   );
-  const toEvent = (row: AuditRow) => ({
-    audit_event_id: readUuid(row.id),
+  const toEvent = (row: (typeof rows)[number]) => ({
+    audit_event_id: row.auditEventId,
     kind: row.kind,
     actor: row.actor,
-    api_key_id: row.api_key_id === null ? null : readUuid(row.api_key_id),
+    api_key_id: row.apiKeyId,
     ip: row.ip,
-    subject_id: row.subject_id,
+    subject_id: row.subjectId,
     created_at: toWireTime(row.at),
   });
-  return pageOf(page, rows, toEvent, (row) => [row.seq]);
+  return pageOf(page, rows, toEvent, (row) => [row.auditSeq]);
 }

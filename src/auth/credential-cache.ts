@@ -7,11 +7,12 @@
  * hangs. Keys are read before signatures are verified, so anyone who knows a key's id could block
  * its owner in this way.
  */
+import { eq } from "drizzle-orm";
 import type { Config } from "../platform/config.ts";
-import { first, readUuid, sql, uuid } from "../platform/sql.ts";
+import { read } from "../platform/read.ts";
 import { importHmacKey } from "./hmac.ts";
-import { readScopes } from "./scope.ts";
 import { openSecret } from "./secret-box.ts";
+import { apiKeys, users } from "./tables.ts";
 import type { Scope } from "../platform/actor.ts";
 
 /** Contract.md section 3 allows 5 s until a revocation affects reads. A D1 read also takes time. */
@@ -35,18 +36,6 @@ type Entry<T> = { readonly value: T; readonly readAt: number };
 const keyCache = new Map<string, Entry<KeyState>>();
 const userCache = new Map<string, Entry<UserState>>();
 
-type KeyRow = {
-  user_id: string;
-  scopes: string;
-  secret_sealed: string;
-  master_key_id: string;
-  allowed_ips: string | null;
-  active_from: number;
-  expires_at: number | null;
-  revoked_at: number | null;
-  frozen_at: number | null;
-};
-
 export async function keyState(
   db: D1Database,
   settings: Config,
@@ -55,25 +44,24 @@ export async function keyState(
   const readAt = Date.now();
   const known = fresh(keyCache, apiKeyId, readAt);
   if (known !== undefined) return known;
-  const row = await first<KeyRow>(
-    db,
-    sql`SELECT hex(k.user_id) AS user_id, k.scopes, k.secret_sealed, k.master_key_id, k.allowed_ips,
-        k.active_from, k.expires_at, k.revoked_at, u.frozen_at
-      FROM api_keys k JOIN users u ON u.user_id = k.user_id
-      WHERE k.api_key_id = ${uuid(apiKeyId)}`,
+  const [row] = await read(db, ({ select }) =>
+    select({ key: apiKeys, frozenAt: users.frozenAt })
+      .from(apiKeys)
+      .innerJoin(users, eq(users.userId, apiKeys.userId))
+      .where(eq(apiKeys.apiKeyId, apiKeyId)),
   );
   if (row === undefined) return undefined;
-  const userId = readUuid(row.user_id);
-  const box = { sealed: row.secret_sealed, masterKeyId: row.master_key_id };
+  const { userId, secretSealed, masterKeyId, ...key } = row.key;
+  const box = { sealed: secretSealed, masterKeyId };
   const state: KeyState = {
     apiKeyId,
     userId,
-    scopes: readScopes(row.scopes),
-    allowedIps: readAllowedIps(row.allowed_ips),
-    activeFrom: row.active_from,
-    expiresAt: row.expires_at,
-    revoked: row.revoked_at !== null,
-    frozen: row.frozen_at !== null,
+    scopes: key.scopes,
+    allowedIps: key.allowedIps,
+    activeFrom: key.activeFrom,
+    expiresAt: key.expiresAt,
+    revoked: key.revokedAt !== null,
+    frozen: row.frozenAt !== null,
     key: await importHmacKey(await openSecret(settings.MASTER_KEYS, box, { apiKeyId, userId })),
   };
   remember(keyCache, apiKeyId, { value: state, readAt });
@@ -84,13 +72,13 @@ export async function userState(db: D1Database, userId: string): Promise<UserSta
   const readAt = Date.now();
   const known = fresh(userCache, userId, readAt);
   if (known !== undefined) return known;
-  const row = await first<{ epoch: number; frozen: number }>(
-    db,
-    sql`SELECT session_epoch AS epoch, frozen_at IS NOT NULL AS frozen FROM users
-      WHERE user_id = ${uuid(userId)}`,
+  const [row] = await read(db, ({ select }) =>
+    select({ epoch: users.sessionEpoch, frozenAt: users.frozenAt })
+      .from(users)
+      .where(eq(users.userId, userId)),
   );
   if (row === undefined) return undefined;
-  const state = { epoch: row.epoch, frozen: row.frozen === 1 };
+  const state = { epoch: row.epoch, frozen: row.frozenAt !== null };
   remember(userCache, userId, { value: state, readAt });
   return state;
 }
@@ -104,13 +92,6 @@ export function forgetCredentials(ids: { userId: string; apiKeyIds: readonly str
 export function forgetAllCredentials(): void {
   keyCache.clear();
   userCache.clear();
-}
-
-/** Parses the stored list. Text that is not a list allows no address. */
-export function readAllowedIps(stored: string | null): readonly string[] | null {
-  if (stored === null) return null;
-  const list: unknown = JSON.parse(stored);
-  return Array.isArray(list) ? list.filter((item) => typeof item === "string") : [];
 }
 
 function fresh<T>(cache: Map<string, Entry<T>>, id: string, now: number): T | undefined {

@@ -1,11 +1,14 @@
 /** Ends all sessions of a user by raising the epoch that their tokens contain. */
+import { eq } from "drizzle-orm";
 import { Problem } from "../platform/problem.ts";
-import { all, readUuid, sql, uuid } from "../platform/sql.ts";
+import { sql, uuid } from "../platform/sql.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
 import { commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import type { SessionActor } from "../platform/actor.ts";
+import { apiKeys } from "./tables.ts";
+import { read } from "../platform/read.ts";
 
 export async function endSessions(
   db: D1Database,
@@ -33,9 +36,11 @@ export async function endSessions(
     ],
   });
   const keys = request.revokeKeys
-    ? await all<{ id: string }>(db, sql`SELECT hex(api_key_id) AS id FROM api_keys WHERE ${mine}`)
+    ? await read(db, ({ select }) =>
+        select({ id: apiKeys.apiKeyId }).from(apiKeys).where(eq(apiKeys.userId, actor.userId)),
+      )
     : [];
-  forgetCredentials({ userId: actor.userId, apiKeyIds: keys.map((key) => readUuid(key.id)) });
+  forgetCredentials({ userId: actor.userId, apiKeyIds: keys.map((key) => key.id) });
   if (applied) return;
   const rejection = await actorRejection(db, actor);
   if (rejection !== undefined) throw new Problem(rejection);

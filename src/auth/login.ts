@@ -1,16 +1,19 @@
 /** Issues session tokens for an email address and a password. */
+import { eq } from "drizzle-orm";
 import type { Config } from "../platform/config.ts";
 import type { Scope } from "../platform/actor.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
-import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
 import { commitAudited } from "./audit.ts";
 import { attemptSucceeded, beginAttempt } from "./login-throttle.ts";
 import { hashPassword, verifyPassword } from "./password.ts";
 import { issueSession } from "./session.ts";
-import { createUser, normalizeEmail } from "./user.ts";
+import { createUser, findUser, isFrozen, normalizeEmail } from "./user.ts";
+import { users } from "./tables.ts";
+import { read } from "../platform/read.ts";
 
 export type SessionResponse = {
   access_token: string;
@@ -26,7 +29,6 @@ type Credentials = {
   readonly password: string;
   readonly ip: string | undefined;
 };
-type UserRow = { id: string; password_hash: string; epoch: number; frozen_at: number | null };
 
 /**
  * At most one audit row in this time per user and IP address. login_attempts counts every attempt.
@@ -40,20 +42,16 @@ export async function login(
 ): Promise<SessionResponse> {
   const email = normalizeEmail(credentials.email);
   const attempt = await beginAttempt(db, email, credentials.ip);
-  const user = await first<UserRow>(
-    db,
-    sql`SELECT hex(user_id) AS id, password_hash, session_epoch AS epoch, frozen_at FROM users
-      WHERE email = ${email}`,
-  );
-  const check = await verifyPassword(credentials.password, user?.password_hash);
+  const [user] = await read(db, ({ select }) => select().from(users).where(eq(users.email, email)));
+  const check = await verifyPassword(credentials.password, user?.passwordHash);
   if (user === undefined || !check.matches) {
     await recordFailure(db, email, credentials.ip);
     throw problem("login_failed", "The email address or the password is wrong.");
   }
-  const userId = readUuid(user.id);
+  const { userId } = user;
   const upgraded = check.outdated ? await hashPassword(credentials.password) : undefined;
   const unchanged = sql`EXISTS (SELECT 1 FROM users
-    WHERE user_id = ${uuid(userId)} AND frozen_at IS NULL AND password_hash = ${user.password_hash} AND session_epoch = ${user.epoch})`;
+    WHERE user_id = ${uuid(userId)} AND frozen_at IS NULL AND password_hash = ${user.passwordHash} AND session_epoch = ${user.sessionEpoch})`;
   const loggedIn = await commitAudited(db, {
     record: {
       kind: "login",
@@ -70,11 +68,11 @@ export async function login(
     ],
   });
   if (!loggedIn) {
-    if (await isFrozen(db, userId))
+    if (isFrozen(await findUser(db, userId)))
       throw problem("account_frozen", "The account is frozen. Contact the operator.");
     throw problem("login_failed", "The account changed during the login. Try again.");
   }
-  return sessionResponse(settings, { userId, epoch: user.epoch });
+  return sessionResponse(settings, { userId, epoch: user.sessionEpoch });
 }
 
 export async function register(
@@ -132,13 +130,4 @@ function upgradeHash(userId: string, hash: string | undefined, applied: Sql): Sq
         sql`UPDATE users SET password_hash = ${hash}
           WHERE user_id = ${uuid(userId)} AND ${applied}`,
       ];
-}
-
-async function isFrozen(db: D1Database, userId: string): Promise<boolean> {
-  return (
-    (await first(
-      db,
-      sql`SELECT 1 FROM users WHERE user_id = ${uuid(userId)} AND frozen_at IS NOT NULL`,
-    )) !== undefined
-  );
 }

@@ -2,12 +2,15 @@
  * The precondition that an actor may make a change. Every guard contains it, because the credential
  * cache may be a few seconds old.
  */
+import { and, eq } from "drizzle-orm";
 import type { Precondition } from "../platform/preconditions.ts";
 import { Problem, type ProblemData } from "../platform/problem.ts";
-import { type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
+import { type Expr, expr, sql, uuid } from "../platform/sql.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { Actor } from "../platform/actor.ts";
+import { apiKeys, users } from "./tables.ts";
+import { fragment, read } from "../platform/read.ts";
 
 /** Guard condition: at the group's instant, the user is not frozen and the credential is valid. */
 export function mayWrite(actor: Actor, at: Expr): Expr {
@@ -42,19 +45,19 @@ export async function actorRejection(
 ): Promise<ProblemData | undefined> {
   const { credential } = actor;
   const keyId = credential.kind === "api_key" ? credential.apiKeyId : "";
-  const row = await first<{
-    frozen: number;
-    epoch: number;
-    now: number;
-    revoked: number | null;
-    expires: number | null;
-    active: number | null;
-  }>(
-    db,
-    sql`SELECT u.frozen_at IS NOT NULL AS frozen, u.session_epoch AS epoch, ${NOW} AS now,
-      k.revoked_at AS revoked, k.expires_at AS expires, k.active_from AS active
-      FROM users u LEFT JOIN api_keys k ON k.api_key_id = ${uuid(keyId)} AND k.user_id = u.user_id
-      WHERE u.user_id = ${uuid(actor.userId)}`,
+  const key = and(eq(apiKeys.apiKeyId, keyId), eq(apiKeys.userId, users.userId));
+  const [row] = await read(db, ({ select }) =>
+    select({
+      frozen: users.frozenAt,
+      epoch: users.sessionEpoch,
+      revoked: apiKeys.revokedAt,
+      expires: apiKeys.expiresAt,
+      active: apiKeys.activeFrom,
+      now: fragment(NOW).mapWith(Number),
+    })
+      .from(users)
+      .leftJoin(apiKeys, key)
+      .where(eq(users.userId, actor.userId)),
   );
   if (row === undefined)
     return { code: "session_invalid", detail: "The user of this credential does not exist." };
@@ -70,7 +73,7 @@ export async function actorRejection(
     if (row.expires !== null && row.expires <= row.now)
       return { code: "api_key_expired", detail: "The API key has expired." };
   }
-  if (row.frozen === 1)
+  if (row.frozen !== null)
     return { code: "account_frozen", detail: "The account is frozen. Contact the operator." };
   if (row.active !== null && row.active > row.now) {
     return {

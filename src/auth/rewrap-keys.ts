@@ -1,10 +1,13 @@
 /** Seals every API key's secret with the newest master key, so that older ones can be removed. */
+import { and, gt, ne } from "drizzle-orm";
 import type { Config } from "../platform/config.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { all, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Sql, sql, uuid } from "../platform/sql.ts";
 import { commitAudited } from "./audit.ts";
 import { newestKeyId, openSecret, sealSecret } from "./secret-box.ts";
+import { apiKeys } from "./tables.ts";
+import { read } from "../platform/read.ts";
 
 const PAGE = 50;
 
@@ -22,12 +25,12 @@ export async function rewrapKeys(
   const unreadable: string[] = [];
   let after = "";
   for (;;) {
-    const rows = await all<SealedRow>(
-      db,
-      sql`SELECT hex(api_key_id) AS id, hex(user_id) AS user_id, secret_sealed AS sealed,
-          master_key_id AS master
-        FROM api_keys WHERE master_key_id <> ${newest} AND hex(api_key_id) > ${after}
-        ORDER BY hex(api_key_id) LIMIT ${PAGE}`,
+    const rows = await read(db, ({ select }) =>
+      select(SEALED)
+        .from(apiKeys)
+        .where(and(ne(apiKeys.masterKeyId, newest), gt(apiKeys.apiKeyId, after)))
+        .orderBy(apiKeys.apiKeyId)
+        .limit(PAGE),
     );
     if (rows.length === 0) break;
     const results = await Promise.all(rows.map((row) => reseal(settings.MASTER_KEYS, row)));
@@ -35,9 +38,9 @@ export async function rewrapKeys(
     await commitOrThrow(db, newGroup(), updates);
     rewrapped += updates.length;
     rows.forEach((row, index) => {
-      if (results[index] === undefined) unreadable.push(readUuid(row.id));
+      if (results[index] === undefined) unreadable.push(row.apiKeyId);
     });
-    after = rows.at(-1)?.id ?? after;
+    after = rows.at(-1)?.apiKeyId ?? after;
   }
   if (rewrapped > 0) {
     const record = {
@@ -53,24 +56,25 @@ export async function rewrapKeys(
   return { rewrapped, unreadable };
 }
 
-type SealedRow = {
-  readonly id: string;
-  readonly user_id: string;
-  readonly sealed: string;
-  readonly master: string;
+const SEALED = {
+  apiKeyId: apiKeys.apiKeyId,
+  userId: apiKeys.userId,
+  secretSealed: apiKeys.secretSealed,
+  masterKeyId: apiKeys.masterKeyId,
 };
+type SealedRow = Pick<typeof apiKeys.$inferSelect, keyof typeof SEALED>;
 
 /**
  * The update of one row. Undefined if no master key opens it; the other rows are rewrapped all the
  * same, and the result names this one.
  */
 async function reseal(ring: Config["MASTER_KEYS"], row: SealedRow): Promise<Sql | undefined> {
-  const owner = { apiKeyId: readUuid(row.id), userId: readUuid(row.user_id) };
+  const { secretSealed: sealed, masterKeyId, ...owner } = row;
   try {
-    const secret = await openSecret(ring, { sealed: row.sealed, masterKeyId: row.master }, owner);
+    const secret = await openSecret(ring, { sealed, masterKeyId }, owner);
     const box = await sealSecret(ring, secret, owner);
     return sql`UPDATE api_keys SET secret_sealed = ${box.sealed}, master_key_id = ${box.masterKeyId}
-      WHERE api_key_id = ${uuid(owner.apiKeyId)} AND secret_sealed = ${row.sealed}`;
+      WHERE api_key_id = ${uuid(owner.apiKeyId)} AND secret_sealed = ${sealed}`;
   } catch (error) {
     log("error", "rewrap_unreadable", { api_key_id: owner.apiKeyId, ...errorFields(error) });
     return undefined;

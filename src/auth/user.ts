@@ -1,11 +1,14 @@
 /** Creates, freezes and unfreezes users and sets their passwords. */
+import { eq } from "drizzle-orm";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
-import { first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, auditRow, commitAudited } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { hashPassword } from "./password.ts";
+import { users } from "./tables.ts";
+import { read } from "../platform/read.ts";
 
 /** The canonical spelling of an email address, so that a mailbox has one user. */
 export function normalizeEmail(email: string): string {
@@ -44,12 +47,28 @@ export async function createUser(
   return { userId };
 }
 
-export async function findUserId(db: D1Database, email: string): Promise<string | undefined> {
-  const row = await first<{ id: string }>(
-    db,
-    sql`SELECT hex(user_id) AS id FROM users WHERE email = ${normalizeEmail(email)}`,
+type Account = Pick<typeof users.$inferSelect, "email" | "frozenAt">;
+
+export async function findUser(db: D1Database, userId: string): Promise<Account | undefined> {
+  const [user] = await read(db, ({ select }) =>
+    select({ email: users.email, frozenAt: users.frozenAt })
+      .from(users)
+      .where(eq(users.userId, userId)),
   );
-  return row === undefined ? undefined : readUuid(row.id);
+  return user;
+}
+
+export function isFrozen(user: Account | undefined): boolean {
+  return user !== undefined && user.frozenAt !== null;
+}
+
+export async function findUserId(db: D1Database, email: string): Promise<string | undefined> {
+  const [user] = await read(db, ({ select }) =>
+    select({ userId: users.userId })
+      .from(users)
+      .where(eq(users.email, normalizeEmail(email))),
+  );
+  return user?.userId;
 }
 
 type Alongside = (group: Group, applied: Sql) => readonly Sql[];

@@ -1,17 +1,19 @@
 /** Websocket tickets: 32 random bytes, stored hashed, valid for 30 seconds and one socket. */
 import { createHash } from "node:crypto";
+import { and, eq, isNotNull, isNull } from "drizzle-orm";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import { problem, Problem } from "../platform/problem.ts";
 import { trimUntilDone } from "../platform/trim.ts";
-import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
 import { optionalUuid } from "./audit.ts";
-import { readAllowedIps } from "./credential-cache.ts";
 import { ipAllowed } from "../http/ip-range.ts";
 import { scopeMissing } from "./permit.ts";
 import { readScopes, writeScopes } from "./scope.ts";
 import type { Actor, Scope } from "../platform/actor.ts";
+import { apiKeys, wsTickets } from "./tables.ts";
+import { read } from "../platform/read.ts";
 
 const TICKET_LIFETIME_MS = 30_000;
 
@@ -114,14 +116,12 @@ async function keyLimits(
 ): Promise<{ allowedIps: readonly string[] | null; expiresAtMs: number | null }> {
   if (credential.kind === "session")
     return { allowedIps: null, expiresAtMs: credential.expiresAtMs };
-  const row = await first<{ allowed_ips: string | null; expires_at: number | null }>(
-    db,
-    sql`SELECT allowed_ips, expires_at FROM api_keys
-      WHERE api_key_id = ${uuid(credential.apiKeyId)}`,
+  const [key] = await read(db, ({ select }) =>
+    select({ allowedIps: apiKeys.allowedIps, expiresAtMs: apiKeys.expiresAt })
+      .from(apiKeys)
+      .where(eq(apiKeys.apiKeyId, credential.apiKeyId)),
   );
-  return row === undefined
-    ? { allowedIps: [], expiresAtMs: 0 }
-    : { allowedIps: readAllowedIps(row.allowed_ips), expiresAtMs: row.expires_at };
+  return key ?? { allowedIps: [], expiresAtMs: 0 };
 }
 
 /** The streams that credentials have opened, from their used tickets. */
@@ -130,19 +130,20 @@ export async function openedStreams(
   userId: string,
   which: { kind: "api_key"; apiKeyId: string } | { kind: "sessions" } | { kind: "all" },
 ): Promise<string[]> {
-  const condition: Sql =
+  const { apiKeyId, stream } = wsTickets;
+  const opener =
     which.kind === "all"
-      ? sql`1`
+      ? undefined
       : which.kind === "sessions"
-        ? sql`api_key_id IS NULL`
-        : sql`api_key_id = ${uuid(which.apiKeyId)}`;
-  const rows = await all<{ stream: string }>(
-    db,
-    sql`SELECT DISTINCT stream FROM ws_tickets
-      WHERE user_id = ${uuid(userId)} AND used_at IS NOT NULL AND stream IS NOT NULL
-        AND ${condition}`,
+        ? isNull(apiKeyId)
+        : eq(apiKeyId, which.apiKeyId);
+  const used = and(isNotNull(wsTickets.usedAt), isNotNull(stream));
+  const rows = await read(db, ({ selectDistinct }) =>
+    selectDistinct({ stream })
+      .from(wsTickets)
+      .where(and(eq(wsTickets.userId, userId), used, opener)),
   );
-  return rows.map((row) => row.stream);
+  return rows.flatMap((row) => row.stream ?? []);
 }
 
 /** Used tickets are kept while a socket may be open. Every deployment closes all sockets. */

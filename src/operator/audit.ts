@@ -1,8 +1,12 @@
+import { and, desc, eq, isNull } from "drizzle-orm";
 import { type AuditRecord, auditRow } from "../auth/audit.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
-import { all, readUuid, type Sql, sql } from "../platform/sql.ts";
+import { type Sql, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { type OperatorContext, limitOption } from "./context.ts";
+import { alerts } from "../platform/tables.ts";
+import { read } from "../platform/read.ts";
+import { auditEvents } from "../auth/tables.ts";
 
 /**
  * Writes the audit event of a command, in one batch with `effects`. If the effects need several
@@ -35,45 +39,32 @@ export async function closeAlerts(
   kind: string,
   audited: { kind: AuditRecord["kind"]; reason: string },
 ): Promise<string[]> {
-  const open = sql`kind = ${kind} AND resolved_at IS NULL`;
-  const alerts = await all<{ subject: string }>(
-    context.env.DB,
-    sql`SELECT subject FROM alerts WHERE ${open}`,
+  const found = await read(context.env.DB, ({ select }) =>
+    select({ subject: alerts.subject })
+      .from(alerts)
+      .where(and(eq(alerts.kind, kind), isNull(alerts.resolvedAt))),
   );
-  if (alerts.length > 0) {
+  if (found.length > 0) {
     await recordCommand(context, audited.kind, audited.reason, (group) => [
-      sql`UPDATE alerts SET resolved_at = ${group.at} WHERE ${open}`,
+      sql`UPDATE alerts SET resolved_at = ${group.at}
+        WHERE kind = ${kind} AND resolved_at IS NULL`,
     ]);
   }
-  return alerts.map(({ subject }) => subject);
+  return found.map(({ subject }) => subject);
 }
-
-type Row = {
-  seq: number;
-  id: string;
-  kind: string;
-  actor: string;
-  user_id: string | null;
-  subject_id: string | null;
-  ip: string | null;
-  at: number;
-};
 
 /** Lists the newest audit events of all users. */
 export async function listAudit(context: OperatorContext): Promise<unknown> {
-  const rows = await all<Row>(
-    context.env.DB,
-    sql`SELECT audit_seq AS seq, hex(audit_event_id) AS id, kind, actor,
-        iif(user_id IS NULL, NULL, hex(user_id)) AS user_id, subject_id, ip, at
-      FROM audit_events ORDER BY audit_seq DESC LIMIT ${limitOption(context)}`,
+  const rows = await read(context.env.DB, ({ select }) =>
+    select().from(auditEvents).orderBy(desc(auditEvents.auditSeq)).limit(limitOption(context)),
   );
   return rows.map((row) => ({
-    audit_seq: row.seq,
-    audit_event_id: readUuid(row.id),
+    audit_seq: row.auditSeq,
+    audit_event_id: row.auditEventId,
     kind: row.kind,
     actor: row.actor,
-    user_id: row.user_id === null ? null : readUuid(row.user_id),
-    subject_id: row.subject_id,
+    user_id: row.userId,
+    subject_id: row.subjectId,
     ip: row.ip,
     created_at: toWireTime(row.at),
   }));

@@ -1,3 +1,4 @@
+import { and, inArray, isNotNull } from "drizzle-orm";
 import { address as addressField } from "../assets/fields.ts";
 import { type AuditActor, type AuditRecord, auditRow } from "../auth/audit.ts";
 import { readCursor } from "../chain/cursor.ts";
@@ -11,7 +12,7 @@ import {
 import { trackedHoldings } from "../custody/tracked-holdings.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { problem } from "../platform/problem.ts";
-import { first, sql, TRUE } from "../platform/sql.ts";
+import { sql, TRUE } from "../platform/sql.ts";
 import { closeAlerts, recordCommand } from "./audit.ts";
 import {
   argument,
@@ -23,6 +24,8 @@ import {
   optional,
 } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
+import { chainCursors, payerLeases } from "../chain/tables.ts";
+import { read } from "../platform/read.ts";
 
 export async function status(context: OperatorContext): Promise<unknown> {
   const [chain] = context.words;
@@ -171,13 +174,14 @@ export async function restore(context: OperatorContext): Promise<unknown> {
 }
 
 async function anyHalted(context: OperatorContext): Promise<boolean> {
-  const names = JSON.stringify(context.settings.CHAINS.map(({ chain }) => chain));
-  const halted = sql`halted_at IS NOT NULL AND chain IN (SELECT value FROM json_each(${names}))`;
-  return (
-    (await first(
-      context.env.DB,
-      sql`SELECT 1 FROM payer_leases WHERE ${halted}
-        UNION ALL SELECT 1 FROM chain_cursors WHERE ${halted} LIMIT 1`,
-    )) !== undefined
-  );
+  const names = context.settings.CHAINS.map(({ chain }) => chain);
+  const halted = async (table: typeof payerLeases | typeof chainCursors) => {
+    const rows = await read(context.env.DB, ({ select }) =>
+      select({ chain: table.chain })
+        .from(table)
+        .where(and(isNotNull(table.haltedAt), inArray(table.chain, names))),
+    );
+    return rows.length > 0;
+  };
+  return (await halted(payerLeases)) || (await halted(chainCursors));
 }

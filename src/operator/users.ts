@@ -1,12 +1,20 @@
-import { createOperatorApiKey, revokeApiKey } from "../auth/api-key.ts";
+import { createOperatorApiKey, ownerOfKey, revokeApiKey } from "../auth/api-key.ts";
 import { rewrapKeys } from "../auth/rewrap-keys.ts";
-import { createUser, findUserId, freezeUser, setPassword, unfreezeUser } from "../auth/user.ts";
+import {
+  createUser,
+  findUser,
+  findUserId,
+  freezeUser,
+  isFrozen,
+  setPassword,
+  unfreezeUser,
+} from "../auth/user.ts";
 import { openedStreams } from "../auth/ws-ticket.ts";
 import { forgetCredentials } from "../auth/credential-cache.ts";
 import { email, newPassword } from "../auth/fields.ts";
 import type { Group } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
-import { all, first, readUuid, sql, uuid } from "../platform/sql.ts";
+import { all } from "../platform/sql.ts";
 import { closeAllOf } from "../rfq/close-books.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { closeSockets, notifyStreams } from "../streams/notify.ts";
@@ -65,14 +73,11 @@ export async function setUserPassword(context: OperatorContext): Promise<unknown
       sessionsOf: userId,
     },
   );
-  const row = await first<{ email: string; frozen: number }>(
-    context.env.DB,
-    sql`SELECT email, frozen_at IS NOT NULL AS frozen FROM users WHERE user_id = ${uuid(userId)}`,
-  );
+  const user = await findUser(context.env.DB, userId);
   return {
     user_id: userId,
-    email: row?.email ?? null,
-    frozen: row?.frozen === 1,
+    email: user?.email ?? null,
+    frozen: isFrozen(user),
     sessions_ended: true,
   };
 }
@@ -158,12 +163,8 @@ export async function createKey(context: OperatorContext): Promise<unknown> {
 export async function revokeKey(context: OperatorContext): Promise<unknown> {
   const apiKeyId = idOption(context, "id");
   const changed = await revokeApiKey(context.env.DB, { apiKeyId, operator: context.operator });
-  const owner = await first<{ id: string }>(
-    context.env.DB,
-    sql`SELECT hex(user_id) AS id FROM api_keys WHERE api_key_id = ${uuid(apiKeyId)}`,
-  );
-  if (owner === undefined) throw problem("api_key_unknown_id", `There is no API key ${apiKeyId}.`);
-  const userId = readUuid(owner.id);
+  const userId = await ownerOfKey(context.env.DB, apiKeyId);
+  if (userId === undefined) throw problem("api_key_unknown_id", `There is no API key ${apiKeyId}.`);
   await closeSockets(
     context.env,
     await openedStreams(context.env.DB, userId, { kind: "api_key", apiKeyId }),
@@ -194,12 +195,7 @@ async function userOf(context: OperatorContext): Promise<string> {
   }
   if (address !== undefined) throw badOption("user-id", "must not be combined with --email");
   const userId = idOption(context, "user-id");
-  if (
-    (await first(context.env.DB, sql`SELECT 1 FROM users WHERE user_id = ${uuid(userId)}`)) ===
-    undefined
-  ) {
-    throw unknownUser("user-id", userId);
-  }
+  if ((await findUser(context.env.DB, userId)) === undefined) throw unknownUser("user-id", userId);
   return userId;
 }
 

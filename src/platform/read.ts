@@ -12,10 +12,10 @@ type Reader = Pick<DrizzleD1Database, "select" | "selectDistinct">;
 
 const readers = new WeakMap<D1Database, Reader>();
 
-/** Runs one SELECT and returns its rows. */
+/** Runs one SELECT and returns its rows: `read(db, ({ select }) => select().from(users))`. */
 export async function read<Rows>(
   db: D1Database,
-  query: (from: Reader) => PromiseLike<Rows>,
+  query: (reader: Reader) => PromiseLike<Rows>,
 ): Promise<Rows> {
   try {
     return await query(readerOf(db));
@@ -35,7 +35,12 @@ function errorOfD1(error: unknown): unknown {
 function readerOf(db: D1Database): Reader {
   const known = readers.get(db);
   if (known !== undefined) return known;
-  const reader = drizzle(db, { logger: { logQuery: checkLimits } });
+  const builder = drizzle(db, { logger: { logQuery: checkLimits } });
+  // Safe cast: `bind` keeps the signatures, but its type knows only the last overload of each.
+  const reader = {
+    select: builder.select.bind(builder),
+    selectDistinct: builder.selectDistinct.bind(builder),
+  } as Reader;
   readers.set(db, reader);
   return reader;
 }

@@ -35,34 +35,32 @@ describe("a selected amount", () => {
   const ours = eq(sweepable.chain, CHAIN);
 
   it("is exact up to 2^62 in a query of one table", async () => {
-    const rows = await read(env.DB, (from) =>
-      from.select().from(sweepable).where(ours).orderBy(sweepable.amount),
+    const rows = await read(env.DB, ({ select }) =>
+      select().from(sweepable).where(ours).orderBy(sweepable.amount),
     );
     expect(rows.map((row) => row.amount)).toEqual(AMOUNTS);
   });
 
   it("is exact in a join, under an alias and in a union", async () => {
     const s = alias(sweepable, "s");
-    const joined = await read(env.DB, (from) =>
-      from
-        .select({ amount: s.amount, head: chainCursors.headNumber })
+    const joined = await read(env.DB, ({ select }) =>
+      select({ amount: s.amount, head: chainCursors.headNumber })
         .from(s)
         .leftJoin(chainCursors, eq(chainCursors.chain, s.chain))
         .where(eq(s.chain, CHAIN))
         .orderBy(s.amount),
     );
     expect(joined.map((row) => row.amount)).toEqual(AMOUNTS);
-    const twice = await read(env.DB, (from) => {
-      const half = () => from.select({ amount: sweepable.amount }).from(sweepable).where(ours);
+    const twice = await read(env.DB, ({ select }) => {
+      const half = () => select({ amount: sweepable.amount }).from(sweepable).where(ours);
       return unionAll(half(), half());
     });
     expect(new Set(twice.map((row) => row.amount))).toEqual(new Set(AMOUNTS));
   });
 
   it("is compared and sorted as a number", async () => {
-    const rows = await read(env.DB, (from) =>
-      from
-        .select({ amount: sweepable.amount })
+    const rows = await read(env.DB, ({ select }) =>
+      select({ amount: sweepable.amount })
         .from(sweepable)
         .where(and(ours, gt(sweepable.amount, 2n ** 53n + 1n)))
         .orderBy(desc(sweepable.amount)),
@@ -71,17 +69,16 @@ describe("a selected amount", () => {
   });
 
   it("is rejected unless the builder selected the column as text", async () => {
-    const greatest = read(env.DB, (from) =>
-      from
-        .select({ amount: max(sweepable.amount) })
+    const greatest = read(env.DB, ({ select }) =>
+      select({ amount: max(sweepable.amount) })
         .from(sweepable)
         .where(ours),
     );
     await expect(greatest).rejects.toThrow("amount was not selected as text");
     // The builder does not name the cast, so an outer query cannot select it.
-    const nested = read(env.DB, (from) => {
-      const inner = from.select().from(sweepable).where(ours).as("inner");
-      return from.select({ amount: inner.amount }).from(inner);
+    const nested = read(env.DB, ({ select }) => {
+      const inner = select().from(sweepable).where(ours).as("inner");
+      return select({ amount: inner.amount }).from(inner);
     });
     await expect(nested).rejects.toThrow();
   });
@@ -89,8 +86,8 @@ describe("a selected amount", () => {
 
 describe("a selected row", () => {
   it("contains UUIDs, hex, flags and 256-bit amounts as TypeScript values", async () => {
-    const [request] = await read(env.DB, (from) =>
-      from.select().from(requests).where(eq(requests.requestId, REQUEST)),
+    const [request] = await read(env.DB, ({ select }) =>
+      select().from(requests).where(eq(requests.requestId, REQUEST)),
     );
     expect(request).toEqual({
       requestId: REQUEST,
@@ -106,9 +103,8 @@ describe("a selected row", () => {
       endedBy: null,
       endedGroup: null,
     });
-    const addresses = await read(env.DB, (from) =>
-      from
-        .selectDistinct({ address: sweepable.address })
+    const addresses = await read(env.DB, ({ selectDistinct }) =>
+      selectDistinct({ address: sweepable.address })
         .from(sweepable)
         .where(eq(sweepable.chain, CHAIN)),
     );
@@ -124,9 +120,8 @@ describe("a list of expressions", () => {
       owned: expr`r.requester_id = ${uuid(REQUESTER)}`,
       due: expr`r.expires_at <= ${NOW}`,
     });
-    const rows = await read(env.DB, (from) =>
-      from
-        .select(own)
+    const rows = await read(env.DB, ({ select }) =>
+      select(own)
         .from(r)
         .where(and(eq(r.requestId, REQUEST), fragment(sql`r.opened_at = ${1}`))),
     );
@@ -142,9 +137,8 @@ describe("a list of expressions", () => {
 
 describe("a read that fails", () => {
   it("throws D1's error, without the values of the parameters", async () => {
-    const failure = await read(env.DB, (from) =>
-      from
-        .select()
+    const failure = await read(env.DB, ({ select }) =>
+      select()
         .from(requests)
         .where(fragmentOf`no_such_column = ${"a secret"}`),
     ).catch((error: unknown) => error);
@@ -154,8 +148,8 @@ describe("a read that fails", () => {
 
   it("is rejected if it binds more parameters than D1 allows", async () => {
     const ids = Array.from({ length: 101 }, () => crypto.randomUUID());
-    const tooMany = read(env.DB, (from) =>
-      from.select().from(requests).where(inArray(requests.requestId, ids)),
+    const tooMany = read(env.DB, ({ select }) =>
+      select().from(requests).where(inArray(requests.requestId, ids)),
     );
     await expect(tooMany).rejects.toThrow("a statement binds 101 parameters");
   });
