@@ -3,8 +3,8 @@
  * where src/http/reference/script.ts imports it from. wrangler runs it before it bundles, and
  * vitest.config.ts before the tests. It does nothing if the file is already there.
  *
- * The script is taken from Scalar's plugin for Fastify, which carries it as a text. The package that
- * the script is built from, @scalar/api-reference, would bring 277 other packages.
+ * The script is taken from Scalar's plugin for Fastify, which carries it as a text. The package
+ * that the script is built from, @scalar/api-reference, would bring 277 other packages.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -1,6 +1,6 @@
 /**
- * `npm run demo`: the whole service on a chain of its own, from deposit to withdrawal, through its public interface only.
- * Exits with 0, or says which step failed. Nothing is left running.
+ * `npm run demo` plays a deposit, a trade and a withdrawal through the public interface, on a stack
+ * of its own. It exits with 0, or with 1 and the step that failed. It leaves no process running.
  */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -20,11 +20,11 @@ import { type Stack, startStack } from "./stack/start-stack.ts";
 const HOME = join(".stack", "demo");
 const USAGE = `npm run demo -- [--dir <path>]
 
-Plays the whole story on a stack of its own, from deposit to withdrawal, and ends.
+Plays a deposit, a trade and a withdrawal on a stack of its own, and ends.
 
-  --dir <path>   where state and logs lie (${HOME})
+  --dir <path>   the directory of state and logs (default: ${HOME})
 
-Ports are free ones, unless the environment's PORT and RPC_PORT say which.`;
+It takes free ports, or PORT and RPC_PORT of the environment.`;
 
 const { dir } = readArguments(USAGE, { dir: { type: "string", default: HOME } });
 
@@ -44,13 +44,13 @@ await runScript(async (onStop) => {
   tell.table();
   tell.line();
   tell.line(
-    `All of it worked, in ${duration(performance.now() - startedAt)}. Try it by hand: npm run dev`,
+    `Every step passed, in ${duration(performance.now() - startedAt)}. Try it by hand: npm run dev`,
   );
   return 0;
 });
 
 async function startOwnStack(tell: Narrator, stackDir: string): Promise<Stack> {
-  // Ports of its own, so that it runs beside `npm run dev`; two are never the same.
+  // Free ports, so that the demo runs beside `npm run dev`.
   const port = portFrom("PORT", await freePort());
   const rpcPort = portFrom("RPC_PORT", await freePort());
   const stack = await startStack({ port, rpcPort, dir: stackDir, log: (line) => tell.note(line) });
@@ -93,7 +93,7 @@ async function play(
     ...cast,
   };
   await tell.step(3, "deposits: from the chain into the journal", () => deposit(world));
-  const quoted = await tell.step(4, "makers hear of a request and quote it", () =>
+  const quoted = await tell.step(4, "makers receive a request and quote it", () =>
     quoteTwice(world),
   );
   await tell.step(5, "the taker accepts the better quote", () => acceptBetter(world, quoted));

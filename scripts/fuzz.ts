@@ -1,9 +1,11 @@
 /**
- * `npm run fuzz`: schemathesis, which knows nothing but docs/openapi.json, against a stack of its own, once with a session
- * and once with an API key. Ends with 1 when any of its checks fails, or when a group had too few cases to mean anything.
+ * `npm run fuzz` runs schemathesis with docs/openapi.json against a stack of its own, once with a
+ * session and once with an API key. It exits with 1 if a check fails or if a group had too few
+ * cases.
  *
- * `npm run fuzz -- RFQ Custody` takes these groups only.
- * `npm run fuzz -- contracts --minutes 30` runs the contracts beside a model instead (scripts/fuzz/contracts.ts).
+ * `npm run fuzz -- RFQ Custody` runs only these groups.
+ * `npm run fuzz -- contracts --minutes 30` compares the contracts with a model
+ * (scripts/fuzz/contracts.ts).
  */
 import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -18,10 +20,10 @@ import { freePort } from "./stack/ports.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
 
 const SCHEMATHESIS = "schemathesis==4.32.5";
-/** Each operation gets this many generated cases at most, which makes more than MIN_CASES for a group with parameters. */
+/** The most generated cases of an operation, more than MIN_CASES for a group with parameters. */
 const EXAMPLES_PER_OPERATION = 120;
 const MIN_CASES = 2_000;
-/** Groups whose calls take next to nothing, so that there are not that many different cases of them. */
+/** Groups whose calls have few parameters, so that they have few different cases. */
 const SMALL_GROUPS = new Set(["Service", "Streams"]);
 const GROUPS = ["Service", "Auth", "Custody", "RFQ", "Streams"];
 
@@ -132,7 +134,7 @@ async function fuzz(
   return { status, cases: Number(/(\d+) generated/.exec(output)?.[1] ?? 0) };
 }
 
-/** A user with funds for each run: calls end sessions and revoke keys, which must not spoil the next one. */
+/** Each run has its own funded user, because generated calls end sessions and revoke keys. */
 async function someone(stack: Stack): Promise<Record<string, string>> {
   const email = `${randomBytes(6).toString("hex")}@fuzz.example`;
   const session = await new Client({ baseUrl: stack.baseUrl }).auth.register({

@@ -1,7 +1,9 @@
 /**
- * `npm run soak -- --minutes N [--seed S] [--people P] [--hands H]`: people deposit, trade and withdraw through the public
- * interface, while processes die, blocks are reorganised, RPC nodes lie and operators interfere. What is done and broken
- * is drawn from the seed. It ends at rest, with the reconciliation and sums of its own; exit code 1 when anything differs.
+ * `npm run soak -- --minutes N [--seed S] [--people P] [--hands H]`: users deposit, trade and
+ * withdraw through the public interface while processes are killed, blocks are reorganised, RPC
+ * nodes return wrong data and operators interfere. The seed determines operations and faults. When
+ * all work has ended, it runs the reconciliation and compares its own sums. It exits with 1 if
+ * anything differs.
  */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -21,13 +23,13 @@ import { freePort } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
 
-/** Reorgs go one block less deep. */
+/** Reorgs are at most one block less deep. */
 const CONFIRMATIONS = 4;
 const REPLACE_AFTER_SECS = 5;
-/** Of each asset, for each person: or the first minute would be refusals. */
+/** Of each asset, for each user. Without funds the first minute would be rejections. */
 const FIRST_DEPOSIT = 2_000_000_000n;
 const PROGRESS_EVERY_MS = 5_000;
-/** What a reorg, an empty mempool or a lying node kept from the chain, its sender sends again. */
+/** How often senders resend what a reorg, an emptied mempool or a bad node has lost. */
 const SEND_AGAIN_EVERY_MS = 2_000;
 
 await runScript(async (onStop) => {
@@ -72,7 +74,7 @@ await runScript(async (onStop) => {
   return findings.length === 0 ? 0 : 1;
 });
 
-/** What does not come to rest is a finding too, and what can be told of it still is. */
+/** If the work does not end, that is a finding too, and the other checks still run. */
 async function restAndJudge(world: Faults): Promise<string[]> {
   try {
     await comeToRest(world);
@@ -82,7 +84,7 @@ async function restAndJudge(world: Faults): Promise<string[]> {
   return judge(world);
 }
 
-/** Both RPC endpoints of the chain may fail, it takes more confirmations, one venue has fees, and nobody is rationed. */
+/** Two RPC endpoints that may fail, more confirmations, one venue with fees, no rate limits. */
 function harder(stack: Stack, proxies: readonly RpcProxy[]): Record<string, string> {
   const local = localSettings({
     secrets: makeSecrets(),
@@ -166,7 +168,7 @@ async function progress(world: Faults, startedAt: number): Promise<void> {
   const clock = `${Math.floor(secs / 60)}:${String(secs % 60).padStart(2, "0")}`;
   const block = await world.chain.client.getBlockNumber().catch(() => "?");
   console.log(
-    `${clock} operations ${tally.total("operation")}, refused ${tally.total("refused")}, no answer ${tally.total("lost")}, faults ${tally.total("fault")}` +
+    `${clock} operations ${tally.total("operation")}, rejected ${tally.total("refused")}, no response ${tally.total("lost")}, faults ${tally.total("fault")}` +
       ` (${tally.list("fault")}), block ${block}${tally.odd.length === 0 ? "" : `, UNEXPLAINED ${tally.odd.length}: ${tally.odd.at(-1)}`}`,
   );
   const status = (await order(world, { command: ["chain", "status"] }).catch(() => null)) as {
@@ -174,7 +176,7 @@ async function progress(world: Faults, startedAt: number): Promise<void> {
   } | null;
   for (const { halted, payer_halted } of status?.chains ?? []) {
     if (halted === null && payer_halted === null) continue;
-    // Nothing moves any more, and the state of now is what shows why.
+    // Stop now, because nothing can proceed and the present state shows why.
     tally.odd.push(`halted after ${clock}: ${JSON.stringify({ halted, payer_halted })}`);
     world.end();
   }
@@ -188,8 +190,8 @@ function tell({ tally, proxies }: Faults, minutes: number, seed: string): void {
   console.log(`
 soak: ${minutes} minutes, seed ${seed}
   operations  ${tally.total("operation")}: ${tally.list("operation")}
-  refused     ${tally.total("refused")}: ${tally.list("refused")}
-  no answer   ${tally.total("lost")}: ${tally.list("lost")}
+  rejected    ${tally.total("refused")}: ${tally.list("refused")}
+  no response ${tally.total("lost")}: ${tally.list("lost")}
   faults      ${tally.total("fault")}: ${tally.list("fault")}
   RPC calls   ${proxies.reduce((sum, proxy) => sum + proxy.calls(), 0)}
   USDC        deposited ${units(tally.money("deposited", USDC))}, traded ${units(tally.money("traded", USDC))}, withdrawn ${units(tally.money("withdrawn", USDC))}

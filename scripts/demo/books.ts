@@ -1,4 +1,6 @@
-/** Step 7: the books, by the operator's reconciliation and by sums of our own from what users and the chain say. */
+/**
+ * Step 7: checks the books by the operator's reconciliation, and by own sums of balances and chain.
+ */
 import { type Address, getAddress } from "viem";
 import { localOutcomeTokensAbi } from "../stack/abi/local-outcome-tokens.ts";
 import { localUsdcAbi } from "../stack/abi/local-usdc.ts";
@@ -32,16 +34,17 @@ export async function checkBooks(world: World): Promise<void> {
   tell.fact(`${entries} entries, ${held.size} assets: journal, balances and chain agree`);
 }
 
-/** The service's own check: the whole journal sums to zero, each balance is its entries' sum, the chain holds enough. */
+/** The service's own check of journal, balances and chain (docs/invariants.md). */
 async function reconcile({ tell, stack }: World): Promise<void> {
-  const answer = await tell.call(
+  const response = await tell.call(
     "operator: reconcile",
     () => stack.operator({ command: ["reconcile"], operator: "demo" }),
     (it) => (it.ok ? describe(it.result as Reconciliation) : `refused: ${it.problem.code}`),
   );
-  if (!answer.ok) throw new Unmet("the operator's reconciliation to hold", answer.problem);
-  if ((answer.result as Reconciliation).ok !== true)
-    throw new Unmet("the operator's reconciliation to hold", answer.result);
+  if (!response.ok)
+    throw new Unmet("the operator's reconciliation to find no difference", response.problem);
+  if ((response.result as Reconciliation).ok !== true)
+    throw new Unmet("the operator's reconciliation to find no difference", response.result);
 }
 
 function describe({ ok, differences = [], block = {} }: Reconciliation): string {
@@ -53,7 +56,9 @@ function describe({ ok, differences = [], block = {} }: Reconciliation): string 
   return `${verdict} (${blocks.join(", ")})`;
 }
 
-/** What a user holds of each asset, both sub-accounts together, after checking each against its own entries. */
+/**
+ * The user's balances by asset, available plus pending. Each is compared with the user's entries.
+ */
 async function holdingsOf({ name, client }: Person): Promise<{ sums: Sums; entries: number }> {
   const [balances, ledger] = await Promise.all([
     client.custody.balances().all(),

@@ -1,4 +1,4 @@
-/** Step 3: money comes in from the chain. */
+/** Step 3: deposits on the chain are credited. */
 import type { Address } from "viem";
 import { Unmet, duration, expectEqual, short, units } from "./narrator.ts";
 import { type Person, WAIT_MS, type World } from "./world.ts";
@@ -66,11 +66,11 @@ async function allDeposits(people: Person[], count: number) {
   return deposits.length >= count ? deposits : null;
 }
 
-/** The account stream tells of every deposit twice: seen, and credited. */
+/** The account stream reports each deposit twice, when it is detected and when it is credited. */
 async function checkPassedConfirming(world: World, hashes: string[]): Promise<void> {
   const { tell, taker } = world;
   const [seen, credited] = await tell.wait(
-    "the taker's stream has told of it",
+    "the taker's stream reports it",
     { timeoutMs: WAIT_MS },
     async () => {
       const first = await taker.account.find("deposit.detected");

@@ -1,11 +1,13 @@
-/** Tells the story while it happens: steps, calls, events, waiting; on a terminal with colours and a spinner. */
+/**
+ * Prints the steps, calls, events and waits of the demo, on a terminal with colours and a spinner.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { NoAnswer, Problem } from "../../packages/client/src/index.ts";
 import { SetupError } from "../stack/setup-error.ts";
 
 export type StepResult = { number: number; title: string; ms: number; facts: string[] };
 
-/** A step that failed, and with what. */
+/** A step failed. The cause says why. */
 class StepFailed extends Error {
   constructor(number: number, title: string, cause: unknown) {
     super(`Step ${number} failed: ${title}`, { cause });
@@ -13,7 +15,7 @@ class StepFailed extends Error {
   }
 }
 
-/** Something that should hold does not. */
+/** An expectation was not met. */
 export class Unmet extends Error {
   constructor(expectation: string, found: unknown) {
     super(
@@ -25,7 +27,7 @@ export class Unmet extends Error {
 
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const POLL_MS = 200;
-/** Where there is no spinner, a long wait says this often that it goes on. */
+/** How often a long wait prints its progress without a spinner. */
 const PLAIN_INTERVAL_MS = 5_000;
 
 export class Narrator {
@@ -54,7 +56,7 @@ export class Narrator {
     }
   }
 
-  /** One call: what is sent, then what came back and how long it took. */
+  /** Prints a call, then its result and how long it took. */
   async call<T>(sent: string, run: () => Promise<T>, came: (result: T) => string): Promise<T> {
     this.line(`   → ${sent}`);
     const startedAt = performance.now();
@@ -71,12 +73,12 @@ export class Narrator {
     this.line(`   ⇠ ${text}`);
   }
 
-  /** A line for the table at the end. */
+  /** Adds a line to the table at the end. */
   fact(text: string): void {
     this.#facts.push(text);
   }
 
-  /** Asks until the answer is no longer null. `progress` is shown meanwhile. Throws after `timeoutMs`. */
+  /** Polls until the result is not null, and shows `progress`. Throws after `timeoutMs`. */
   async wait<T>(
     what: string,
     options: { timeoutMs: number; progress?: () => string },
@@ -84,7 +86,7 @@ export class Narrator {
   ): Promise<T> {
     const startedAt = performance.now();
     let frame = 0;
-    let toldAt = startedAt;
+    let printedAt = startedAt;
     for (;;) {
       const result = await ask();
       const waited = performance.now() - startedAt;
@@ -103,8 +105,8 @@ export class Narrator {
       }
       const text = `${what} … ${state === "" ? "" : `${state}, `}${duration(waited)}`;
       if (this.#pretty) this.#out.write(`\r\x1b[2K   ${FRAMES[frame++ % FRAMES.length]} ${text}`);
-      else if (performance.now() - toldAt > PLAIN_INTERVAL_MS) {
-        toldAt = performance.now();
+      else if (performance.now() - printedAt > PLAIN_INTERVAL_MS) {
+        printedAt = performance.now();
         this.line(`     ${text}`);
       }
       await sleep(POLL_MS);
@@ -163,7 +165,7 @@ export class Narrator {
   }
 }
 
-/** Throws Unmet unless the two are equal. */
+/** Throws Unmet if the two differ. */
 export function expectEqual<T>(what: string, found: T, expected: T): void {
   if (found !== expected) throw new Unmet(`${what} to be ${String(expected)}`, found);
 }
@@ -172,7 +174,7 @@ export function duration(ms: number): string {
   return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`;
 }
 
-/** 6 decimals, as both USDC and outcome tokens have: 650000n → "0.65". */
+/** Formats millionths, the unit of USDC and outcome tokens: 650000n is "0.65". */
 export function units(amount: bigint): string {
   const sign = amount < 0n ? "-" : "";
   const digits = (amount < 0n ? -amount : amount).toString().padStart(7, "0");

@@ -64,19 +64,19 @@ async function introduceOne(stack: Stack, tell: Narrator, name: string): Promise
 
 async function operatorKey(stack: Stack, email: string): Promise<NewApiKey> {
   const options = { email, scopes: "read,withdraw", label: "demo withdrawals" };
-  const answer = await stack.operator({
+  const response = await stack.operator({
     command: ["api-key", "create"],
     options,
     operator: "demo",
   });
-  if (!answer.ok) throw new Unmet("the operator to mint a key", answer.problem);
-  const key = answer.result as NewApiKey;
+  if (!response.ok) throw new Unmet("the operator to create a key", response.problem);
+  const key = response.result as NewApiKey;
   if (typeof key?.api_key_id !== "string" || typeof key.secret !== "string")
     throw new Unmet("a key with its secret", Object.keys(key ?? {}));
   return key;
 }
 
-/** Resolves when every account stream has said hello. */
+/** Resolves when every account stream is open. */
 export async function untilListening(people: Person[]): Promise<void> {
   const late = new Promise<never>((_resolve, reject) => {
     setTimeout(

@@ -1,4 +1,4 @@
-/** Steps 4 and 5: a request is heard, quoted twice, and traded with the better quote. */
+/** Steps 4 and 5: two makers quote a request, and the taker accepts the better quote. */
 import type { Match, Quote, QuoteRequest } from "../../packages/client/src/index.ts";
 import { MAKER_TOKENS, MAKER_USDC, TAKER_USDC } from "./deposits.ts";
 import { Unmet, duration, expectEqual, short, units } from "./narrator.ts";
@@ -29,23 +29,19 @@ export async function quoteTwice(world: World): Promise<Quoted> {
     () => taker.client.rfq.request({ ...asset, amount: AMOUNT, side: "Bid" }),
     (it) => `201 request ${short(it.request_id)}, open for 5 minutes`,
   );
-  const heard = await tell.wait(
-    "both makers have heard of it",
-    { timeoutMs: WAIT_MS },
-    async () => {
-      const found = await Promise.all(
-        books.map((book) =>
-          book.find("request.opened", ({ request_id }) => request_id === request.request_id),
-        ),
-      );
-      return found.every((it) => it !== null) ? found : null;
-    },
-  );
-  for (const { data } of heard)
+  const received = await tell.wait("both makers receive it", { timeoutMs: WAIT_MS }, async () => {
+    const found = await Promise.all(
+      books.map((book) =>
+        book.find("request.opened", ({ request_id }) => request_id === request.request_id),
+      ),
+    );
+    return found.every((it) => it !== null) ? found : null;
+  });
+  for (const { data } of received)
     if (data.user_id !== null) throw new Unmet("the request to be anonymous", data);
-  const slowest = Math.max(...heard.map(({ atMs }) => atMs));
+  const slowest = Math.max(...received.map(({ atMs }) => atMs));
   tell.event(
-    `${heard[0]?.stream}: request.opened, user_id null, ${duration(slowest - sentAt)} after it was sent`,
+    `${received[0]?.stream}: request.opened, user_id null, ${duration(slowest - sentAt)} after it was sent`,
   );
 
   const worse = await tell.call(
@@ -73,7 +69,7 @@ export async function quoteTwice(world: World): Promise<Quoted> {
     expectEqual(`what ${maker.name} has set aside`, tokens.pending_balance, AMOUNT);
   }
   tell.note(`both quotes are firm: ${units(AMOUNT)} tokens of each maker are set aside`);
-  tell.fact(`request heard by both makers in ${duration(slowest - sentAt)}`);
+  tell.fact(`both makers received it after ${duration(slowest - sentAt)}`);
   return { request, worse, better };
 }
 
@@ -95,7 +91,7 @@ export async function acceptBetter(world: World, quoted: Quoted): Promise<Match>
   );
   await checkBalances(world, match);
   await checkLedger(world, match);
-  const told = await tell.wait("both parties are told", { timeoutMs: WAIT_MS }, async () => {
+  const notices = await tell.wait("both parties are notified", { timeoutMs: WAIT_MS }, async () => {
     const found = await Promise.all(
       [taker, makers[1]].map(({ account }) =>
         account.find("match.created", ({ match_id }) => match_id === match.match_id),
@@ -103,8 +99,8 @@ export async function acceptBetter(world: World, quoted: Quoted): Promise<Match>
     );
     return found.every((it) => it !== null) ? found : null;
   });
-  tell.event(`match.created: ${told.map(({ data }) => data.role).join(" and ")}`);
-  expectEqual("the roles", told.map(({ data }) => data.role).join(), "requester,maker");
+  tell.event(`match.created: ${notices.map(({ data }) => data.role).join(" and ")}`);
+  expectEqual("the roles", notices.map(({ data }) => data.role).join(), "requester,maker");
   await checkLoser(world, quoted.worse);
   tell.fact(
     `${units(match.amount)} tokens for ${units(match.usdc_amount)} USDC at ${match.price / 1e6}`,

@@ -1,4 +1,4 @@
-/** Step 6: money goes out to the chain, once. */
+/** Step 6: a withdrawal is paid on the chain, once. */
 import { randomBytes } from "node:crypto";
 import { type Hex, getAddress, parseEventLogs } from "viem";
 import { localUsdcAbi } from "../stack/abi/local-usdc.ts";
@@ -23,9 +23,7 @@ export async function withdraw(world: World): Promise<void> {
     (it) => `202 withdrawal ${short(it.withdrawal_id)}, ${it.status}`,
   );
   const settled = await untilSettled(world, queued);
-  tell.fact(
-    `${units(AMOUNT)} USDC paid ${duration(performance.now() - sentAt)} after it was asked for`,
-  );
+  tell.fact(`${units(AMOUNT)} USDC paid ${duration(performance.now() - sentAt)} after the request`);
   await checkOnChain(world, settled);
 
   const again = await tell.call(
@@ -70,16 +68,16 @@ async function untilSettled(
     },
   );
   const mine = ({ withdrawal_id }: Withdrawal) => withdrawal_id === queued.withdrawal_id;
-  await tell.wait("the taker's stream has told of it", { timeoutMs: WAIT_MS }, () =>
+  await tell.wait("the taker's stream reports it", { timeoutMs: WAIT_MS }, () =>
     taker.account.find("withdrawal.settled", mine),
   );
-  const told = [];
+  const types = [];
   for (const type of ["withdrawal.queued", "withdrawal.submitted", "withdrawal.settled"] as const) {
     const event = await taker.account.find(type, mine);
-    if (event === null) throw new Unmet(`${type} on the taker's stream`, told);
-    told.push(type);
+    if (event === null) throw new Unmet(`${type} on the taker's stream`, types);
+    types.push(type);
   }
-  tell.event(told.join(", "));
+  tell.event(types.join(", "));
   return settled;
 }
 

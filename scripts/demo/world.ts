@@ -1,4 +1,4 @@
-/** Who and what the story is about. */
+/** The people and assets of the demo. */
 import type { Address } from "viem";
 import type {
   Client,
@@ -16,7 +16,7 @@ export type Person = {
   email: string;
   userId: string;
   session: Client;
-  /** With an API key of scopes read and trade. */
+  /** Signs with an API key that has the scopes read and trade. */
   client: Client;
   account: Listener;
 };
@@ -30,16 +30,16 @@ export type World = {
   usdc: Address;
   taker: Person;
   makers: [Person, Person];
-  /** The taker's key with the scope withdraw. */
+  /** Signs with the taker's key that has the scope withdraw. */
   withdrawer: Client;
-  /** Everything to close at the end. */
+  /** Closed at the end. */
   streams: Stream[];
 };
 
-/** Longer than anything local takes; a story that hangs must end by itself. */
+/** Longer than any local step takes, so that a demo that hangs fails. */
 export const WAIT_MS = 45_000;
 
-/** Keeps what a stream has shown, so that a step can look for what came before it looked. */
+/** Keeps the messages of a stream, so that a step finds those that arrived before it started. */
 export class Listener {
   readonly stream: Stream;
   readonly messages: { message: StreamMessage; atMs: number }[] = [];
@@ -50,7 +50,7 @@ export class Listener {
     void this.#listen();
   }
 
-  /** The first message that `fits`, or null when there is none yet. Throws what the stream ended with. */
+  /** Returns the first message that `fits`, or null. Throws the error that ended the stream. */
   async find<T extends StreamMessage["type"]>(
     type: T,
     fits: (data: StreamMessageOf<T>["data"]) => boolean = () => true,
@@ -74,7 +74,9 @@ export class Listener {
   }
 }
 
-/** For a message whose type was compared with T: TypeScript does not narrow a union by a type parameter. */
+/**
+ * The type of the message was compared with T, but TypeScript cannot narrow by a type parameter.
+ */
 function dataOf<T extends StreamMessage["type"]>(
   message: StreamMessage,
 ): StreamMessageOf<T>["data"] {

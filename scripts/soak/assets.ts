@@ -1,10 +1,10 @@
-/** What the soak's people hold and trade. */
+/** The assets of the soak. */
 import type { MarketAsset } from "../../packages/client/src/index.ts";
 
 export const USDC = "USDC";
 export type Asset = typeof USDC | MarketAsset;
 
-/** Few, so that people meet; of two venues, one of which takes fees. */
+/** Few, so that users trade with each other. One of the two venues takes fees. */
 export const TOKENS: readonly MarketAsset[] = [
   { venue_id: "venue_one", asset_id: "0xa11ce" },
   { venue_id: "venue_one", asset_id: "0xb0b" },
@@ -16,7 +16,7 @@ export function nameOf(asset: Asset): string {
   return asset === USDC ? USDC : `${asset.venue_id}:${asset.asset_id}`;
 }
 
-/** The asset of a record; null ids mean USDC. */
+/** The asset of a record. Null ids mean USDC. */
 export function nameOfRecord({
   venue_id,
   asset_id,

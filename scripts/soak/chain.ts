@@ -1,4 +1,4 @@
-/** The soak's side of the chain: deposits, reorganisations, and what really stands there in the end. */
+/** The chain of the soak: deposits, reorganisations, and what the chain contains at the end. */
 import {
   type Address,
   createTestClient,
@@ -22,11 +22,11 @@ import type { Dice } from "./dice.ts";
 
 const GAS = 200_000n;
 const DEPLOY_GAS = 2_000_000n;
-/** Above any spike of the base fee. */
+/** Higher than any spike of the base fee. */
 const MAX_FEE = 2_000n * 10n ** 9n;
 const REVERTS = 1;
 const BLOCK_TIME_SECS = 1;
-/** A block that was being mined when mining stopped is done after this. */
+/** How long a block may still take that was being mined when mining stopped. */
 const SETTLE_MS = 100;
 
 export type Chain = Awaited<ReturnType<typeof openChain>>;
@@ -45,7 +45,7 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
     address: account.address,
     blockTag: "pending",
   });
-  /** By nonce: what a reorg or an empty mempool took away is sent again, as wallets do. */
+  /** By nonce. Transactions that a reorg or an emptied mempool removed are sent again. */
   const signed: Hex[] = [];
 
   const sign = (nonce: number, transaction: { to?: Address; data: Hex; gas?: bigint }) =>
@@ -58,7 +58,7 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
       maxFeePerGas: MAX_FEE,
       maxPriorityFeePerGas: 10n ** 9n,
     });
-  // Nonces are taken one after the other, whoever asks.
+  // Callers get their nonces one after the other.
   let turn: Promise<unknown> = Promise.resolve();
   const send = (transaction: { to?: Address; data: Hex; gas?: bigint }): Promise<void> => {
     const mine = turn.then(async () => {
@@ -90,7 +90,7 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
       await client.sendRawTransaction({ serializedTransaction: raw }).catch(() => {});
   };
 
-  // anvil 1.7.1 loses blocks from its index when it mines during a reorg: nothing is mined, and nothing else changed, meanwhile.
+  // anvil 1.7.1 loses blocks from its index if it mines during a reorg, so mining stops meanwhile.
   let stillness = 0;
   const still = async (hold: () => Promise<unknown>): Promise<void> => {
     stillness++;
@@ -109,7 +109,7 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
     sendAgain,
     still,
     mint: (asset: Asset, to: Address, amount: bigint) => send(mintCall(asset, to, amount)),
-    /** A token recipient that refuses. */
+    /** A token recipient that rejects every transfer. */
     deployRefuser: async (): Promise<Address> => {
       await send({ data: readArtifact("HostileRecipient").bytecode, gas: DEPLOY_GAS });
       const hash = keccak256(signed.at(-1) ?? "0x");
@@ -125,7 +125,7 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
       });
       return getAddress(contractAddress);
     },
-    /** Other blocks in place of the last ones. What they held comes back, or a rival with its nonce does. */
+    /** Replaces the last blocks. Their transactions return, or others with the same nonce do. */
     reorg: (
       depth: number,
       rival: { asset: Asset; to: Address; amount: bigint } | null,
@@ -133,7 +133,7 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
       const mine = reorgs.then(async () => {
         await still(async () => {
           await sleep(SETTLE_MS);
-          // Another miner, or equal blocks would be mined again and nothing would have changed.
+          // Another miner, because equal blocks would change nothing.
           await rpc("anvil_setCoinbase", [dice.hex(20)]);
           await rpc("anvil_reorg", [depth, []]);
           await requireWhole(client, depth);
@@ -167,7 +167,7 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
   };
 }
 
-/** A chain with holes is anvil's fault, not the service's: such a run says nothing, and must not look as if it did. */
+/** Missing blocks are a fault of anvil. Such a run proves nothing, so it must not pass. */
 async function requireWhole(
   client: Pick<PublicClient, "getBlockNumber" | "getBlock">,
   depth: number,
@@ -179,8 +179,8 @@ async function requireWhole(
 
 async function until<T>(ask: () => Promise<T | null>): Promise<T> {
   for (let tries = 0; tries < 100; tries++) {
-    const answer = await ask();
-    if (answer !== null) return answer;
+    const result = await ask();
+    if (result !== null) return result;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   throw new Error("a transaction of the soak's own was not mined");

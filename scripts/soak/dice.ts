@@ -1,15 +1,17 @@
-/** Choices that a seed repeats. Whoever draws has a stream of its own, so that the order in which they run changes none. */
+/**
+ * Random choices that a seed repeats. Each user has its own stream, so their order does not matter.
+ */
 export class Dice {
   #state: number;
 
   constructor(seed: string) {
-    // FNV-1a spreads similar seeds far apart.
+    // FNV-1a gives similar seeds very different states.
     let hash = 0x811c9dc5;
     for (const char of seed) hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 0x01000193);
     this.#state = hash >>> 0;
   }
 
-  /** From 0 up to, not including, 1 (mulberry32). */
+  /** A number from 0 to below 1 (mulberry32). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -17,7 +19,7 @@ export class Dice {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** An integer from `low` to `high`, both included. */
+  /** An integer from `low` to `high`, both inclusive. */
   between(low: number, high: number): number {
     return low + Math.floor(this.next() * (high - low + 1));
   }
@@ -32,7 +34,7 @@ export class Dice {
     return list[Math.floor(this.next() * list.length)] ?? first;
   }
 
-  /** One of the names, as often as its weight says. */
+  /** One of the names, with the probability of its weight. */
   weighted<Name extends string>(weights: Readonly<Record<Name, number>>): Name {
     const names = Object.keys(weights) as Name[];
     let left = this.next() * names.reduce((sum, name) => sum + weights[name], 0);

@@ -1,4 +1,4 @@
-/** What goes wrong during a soak: one fault after the other, now and then two at once. */
+/** Injects faults during a soak, one after the other and sometimes two at once. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { OperatorRequest } from "../stack/operator-call.ts";
 import { ASSETS } from "./assets.ts";
@@ -22,7 +22,7 @@ const WEIGHTS = {
   "key revoked": 2,
 } as const;
 
-/** Longest time for which something stays broken. */
+/** The longest duration of a fault. */
 const LONGEST_MS = 6_000;
 const GWEI = 10n ** 9n;
 
@@ -79,7 +79,7 @@ const BREAK: Readonly<Record<keyof typeof WEIGHTS, (world: Faults, dice: Dice) =
       const person = dice.pick(world.people);
       await order(world, { command: ["api-key", "revoke"], options: { id: person.apiKeyId } });
       await sleep(dice.between(0, 1_000));
-      // An answer may be lost to a kill; a key too many does no harm.
+      // A kill may lose the response. An extra key is harmless.
       for (let tries = 0; ; tries++) {
         try {
           return void Object.assign(
@@ -96,17 +96,17 @@ const BREAK: Readonly<Record<keyof typeof WEIGHTS, (world: Faults, dice: Dice) =
 
 const ORDER_TRIES = 20;
 
-/** Until it is answered: orders may be given twice. */
+/** Repeats the command until it gets a response. All of them may run twice. */
 export async function order(
   { stack }: Pick<World, "stack">,
   command: OperatorRequest,
 ): Promise<unknown> {
   for (let tries = 0; ; tries++) {
     try {
-      const answer = await stack.operator({ operator: "soak", ...command });
-      if (answer.ok) return answer.result;
+      const response = await stack.operator({ operator: "soak", ...command });
+      if (response.ok) return response.result;
       if (tries === ORDER_TRIES)
-        throw new Error(`${command.command.join(" ")}: ${JSON.stringify(answer.problem)}`);
+        throw new Error(`${command.command.join(" ")}: ${JSON.stringify(response.problem)}`);
     } catch (error) {
       if (tries === ORDER_TRIES) throw error;
     }
@@ -120,7 +120,9 @@ async function failFor(proxies: readonly RpcProxy[], dice: Dice): Promise<void> 
   for (const proxy of proxies) proxy.fail(null);
 }
 
-/** Messages that come twice, at once, and after their withdrawal has ended; and one that means nothing. */
+/**
+ * Wake-ups that arrive twice, together, and after their withdrawal has ended, and an invalid one.
+ */
 async function doubleDoorbell({ stack, people }: Faults, dice: Dice): Promise<void> {
   const { items } = await dice
     .pick(people)

@@ -1,4 +1,4 @@
-/** The people of a soak and what they do, through the public client only. */
+/** The users of a soak and what they do, through the public client only. */
 import { randomBytes } from "node:crypto";
 import type { Address } from "viem";
 import { Client, NoAnswer, Problem, type Quote } from "../../packages/client/src/index.ts";
@@ -12,11 +12,11 @@ export type Person = {
   email: string;
   userId: string;
   session: Client;
-  /** With an API key, all scopes; another one after a revocation. */
+  /** Signs with an API key of all scopes. After a revocation it is another one. */
   client: Client;
   apiKeyId: string;
   addresses: Address[];
-  /** By client_withdrawal_id: everything that was ever asked for, whatever came back. */
+  /** All withdrawals that were sent, by client_withdrawal_id, whatever the response was. */
   withdrawals: Map<string, { asset: Asset; amount: bigint; to: Address; answered: boolean }>;
 };
 
@@ -27,11 +27,11 @@ export type World = {
   refuser: Address;
   tally: Tally;
   ended(): boolean;
-  /** Ends it early. */
+  /** Ends the soak early. */
   end(): void;
 };
 
-/** Refusals that the faults and the race of everyone against everyone explain. */
+/** Rejections that faults and races between users explain. */
 const EXPECTED = new Set([
   "account_frozen",
   "api_key_revoked",
@@ -80,20 +80,23 @@ export async function newKey(
   email: string,
 ): Promise<Pick<Person, "client" | "apiKeyId">> {
   const options = { email, scopes: "read,trade,withdraw" };
-  const answer = await stack.operator({
+  const response = await stack.operator({
     command: ["api-key", "create"],
     options,
     operator: OPERATOR,
   });
-  if (!answer.ok)
-    throw new Error(`the operator could not create a key: ${JSON.stringify(answer.problem)}`);
-  const { api_key_id: apiKeyId, secret } = answer.result as { api_key_id: string; secret: string };
+  if (!response.ok)
+    throw new Error(`the operator could not create a key: ${JSON.stringify(response.problem)}`);
+  const { api_key_id: apiKeyId, secret } = response.result as {
+    api_key_id: string;
+    secret: string;
+  };
   return { client: session.withApiKey({ apiKeyId, secret }), apiKeyId };
 }
 
 const ACTIONS = { deposit: 3, trade: 5, withdraw: 4, address: 0.3, look: 1 } as const;
 
-/** One pair of hands: does one thing after the other until the soak ends. */
+/** Performs one operation after the other until the soak ends. */
 export async function act(world: World, dice: Dice): Promise<void> {
   while (!world.ended()) {
     const action = dice.weighted(ACTIONS);
@@ -106,7 +109,7 @@ export async function act(world: World, dice: Dice): Promise<void> {
   }
 }
 
-/** Files an answer under what it was; one that nothing explains fails the soak. */
+/** Counts a failed call. One that nothing explains fails the soak. */
 export function note(tally: Tally, what: string, error: unknown): void {
   if (error instanceof NoAnswer) tally.count("lost", what);
   else if (error instanceof Problem && EXPECTED.has(error.code)) tally.count("refused", error.code);
@@ -139,7 +142,7 @@ const DO: Readonly<Record<keyof typeof ACTIONS, (world: World, dice: Dice) => Pr
   },
 };
 
-/** A request, one to three quotes, and then an accept, a cancel, both at once, or nothing. */
+/** Sends a request and one to three quotes, then an accept, a cancel, both at once, or nothing. */
 async function trade({ people, tally }: World, dice: Dice): Promise<void> {
   const taker = dice.pick(people);
   const asset = dice.pick(TOKENS);
@@ -197,7 +200,7 @@ async function withdraw({ people, refuser, tally }: World, dice: Dice): Promise<
   const id = `soak-${dice.hex(8)}`;
   const asked = { asset, amount, to, answered: false };
   person.withdrawals.set(id, asked);
-  // Twice at once now and then: one withdrawal.
+  // Sometimes sent twice at once, which must make one withdrawal.
   const times = dice.chance(0.15) ? 2 : 1;
   const terms = {
     client_withdrawal_id: id,
@@ -205,12 +208,12 @@ async function withdraw({ people, refuser, tally }: World, dice: Dice): Promise<
     to_address: to,
     ...(asset === USDC ? {} : asset),
   };
-  const answers = await Promise.allSettled(
+  const responses = await Promise.allSettled(
     Array.from({ length: times }, () => person.client.custody.withdraw(terms)),
   );
-  for (const answer of answers) {
-    if (answer.status === "fulfilled") asked.answered = true;
-    else note(tally, `withdraw ${nameOf(asset)}`, answer.reason);
+  for (const response of responses) {
+    if (response.status === "fulfilled") asked.answered = true;
+    else note(tally, `withdraw ${nameOf(asset)}`, response.reason);
   }
   if (asked.answered) tally.count("operation", "withdrawal");
 }

@@ -1,12 +1,15 @@
-/** After the last fault: everything is allowed to finish, with nothing but what an operator and cron would do. */
+/** Lets all work finish after the last fault, with only what an operator and cron would do. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Faults, order } from "./faults.ts";
 import { note, type Person, type World } from "./people.ts";
 
-/** Longest wait within the service: a withdrawal that the vault was too short for waits 15 s, several times over. */
+/**
+ * The longest wait of the service. A withdrawal that the vault cannot pay waits 15 s, several
+ * times.
+ */
 const PATIENCE_MS = 180_000;
 const LOOK_EVERY_MS = 1_000;
-/** Cron would come once a minute; here nobody wants to wait for it. */
+/** Cron runs once a minute. This runs it more often to save time. */
 const CRON_EVERY_LOOKS = 5;
 
 export async function comeToRest(world: Faults): Promise<void> {
@@ -68,7 +71,9 @@ type ChainStatus = {
   }[];
 };
 
-/** The payer's own transactions too; and blocks enough that no deposit can still be on its way. */
+/**
+ * Includes the payer's transactions. Enough blocks are mined that no deposit is still in flight.
+ */
 async function untilNothingIsOpen(world: Faults, deadline: number): Promise<void> {
   const { chain, confirmations } = world;
   const target = Number(await chain.client.getBlockNumber()) + confirmations;

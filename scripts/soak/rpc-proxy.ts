@@ -1,4 +1,4 @@
-/** An RPC endpoint that misbehaves on command, in front of the soak's chain. */
+/** An RPC endpoint in front of the soak's chain that fails on command. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Dice } from "./dice.ts";
@@ -16,7 +16,7 @@ export type RpcProxy = {
 type Call = { id: unknown; method: string; params?: unknown[] };
 
 const SLOWEST_MS = 3_000;
-/** How far behind a lagging node is. */
+/** By how many blocks a lagging node is behind. */
 const LAG_BLOCKS = 5;
 
 export async function startRpcProxy(target: string, dice: Dice): Promise<RpcProxy> {
@@ -50,14 +50,14 @@ async function serve(
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   const call = JSON.parse(Buffer.concat(chunks).toString()) as Call;
-  const answer = (body: unknown) =>
+  const respond = (body: unknown) =>
     void response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
   if (fault === "down") return void response.destroy();
   if (fault === "garbage" && dice.chance(0.5))
     return void response.writeHead(200).end("<html>Service Unavailable</html>");
   if (fault === "errors" && dice.chance(0.5)) {
     if (dice.chance(0.5)) return void response.writeHead(dice.pick([429, 500, 502])).end();
-    return answer({
+    return respond({
       jsonrpc: "2.0",
       id: call.id,
       error: { code: -32_603, message: "Internal error" },
@@ -65,9 +65,9 @@ async function serve(
   }
   if (fault === "slow") await sleep(dice.between(50, SLOWEST_MS));
   const result = fault === "lagging" ? await lagging(target, call) : await forward(target, call);
-  // The node has done it all the same: a transaction is out whose sender heard nothing.
+  // The node has processed the call, for example a transaction, but its sender gets no response.
   if (fault === "lost_answers" && dice.chance(0.5)) return void response.destroy();
-  answer(result);
+  respond(result);
 }
 
 async function forward(target: string, call: Call): Promise<{ result?: unknown }> {
@@ -79,7 +79,7 @@ async function forward(target: string, call: Call): Promise<{ result?: unknown }
   return (await response.json()) as { result?: unknown };
 }
 
-/** As a node that is some blocks behind: it knows no later ones, and has no logs of them. */
+/** Acts as a node that is some blocks behind. It knows no later block and none of their logs. */
 async function lagging(target: string, call: Call): Promise<unknown> {
   const { result } = await forward(target, { id: 0, method: "eth_blockNumber" });
   const head = Math.max(0, Number(result) - LAG_BLOCKS);
@@ -93,7 +93,7 @@ async function lagging(target: string, call: Call): Promise<unknown> {
   }
   if (call.method === "eth_getLogs" && Number((first as { toBlock?: string }).toBlock) > head)
     return named([]);
-  // Only "latest" is another block to it than to others: what it is asked about a certain block it answers for that one.
+  // Only "latest" means another block. Calls about a certain block get the data of that block.
   if (call.params?.[1] === "latest" || call.params?.[1] === "pending") {
     return forward(target, { ...call, params: [first, `0x${head.toString(16)}`] });
   }

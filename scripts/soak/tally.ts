@@ -1,9 +1,9 @@
-/** What a soak has done so far, for its lines and its figures. */
+/** Counts what a soak has done. */
 
 export class Tally {
   readonly #counts = new Map<string, Map<string, number>>();
   readonly #money = new Map<string, bigint>();
-  /** Answers that no rule of the interface explains; one is enough to fail the run. */
+  /** Responses that no rule of the interface explains. One of them fails the run. */
   readonly odd: string[] = [];
 
   count(group: "operation" | "fault" | "refused" | "lost", name: string): void {
@@ -21,7 +21,7 @@ export class Tally {
     return [...(this.#counts.get(group)?.values() ?? [])].reduce((sum, n) => sum + n, 0);
   }
 
-  /** `kill 3, reorg 5`, the most frequent first. */
+  /** `reorg 5, kill 3`: the most frequent first. */
   list(group: string): string {
     const names = [...(this.#counts.get(group) ?? [])].toSorted((a, b) => b[1] - a[1]);
     return names.map(([name, n]) => `${name} ${n}`).join(", ") || "none";

@@ -1,4 +1,6 @@
-/** The end of a soak: the operator's reconciliation, and sums of the soak's own from what the chain and the people say. */
+/**
+ * Checks the end of a soak by the operator's reconciliation and by own sums of chain and records.
+ */
 import { type Address, getAddress, zeroAddress } from "viem";
 import { localOutcomeTokensAbi } from "../stack/abi/local-outcome-tokens.ts";
 import { localUsdcAbi } from "../stack/abi/local-usdc.ts";
@@ -9,7 +11,7 @@ import { ASSETS, nameOf, nameOfRecord, USDC } from "./assets.ts";
 import { order } from "./faults.ts";
 import type { Person, World } from "./people.ts";
 
-/** Alerts that the faults explain; whatever else stands open in the end is a finding. */
+/** Alerts that faults explain. Every other open alert is a finding. */
 const EXPECTED_ALERTS = new Set([
   "payment_skipped",
   "fee_ceiling",
@@ -22,29 +24,29 @@ type ChainStatus = {
   chains: { halted: unknown; payer_halted: unknown }[];
   alerts: { kind: string; subject: string; detail: string }[];
 };
-type Told = { person: Person; deposits: Deposit[]; withdrawals: Withdrawal[] };
+type PersonRecords = { person: Person; deposits: Deposit[]; withdrawals: Withdrawal[] };
 
-/** One line for each thing that is not as it must be; none is what a soak is for. */
+/** Returns one line for each difference. A soak passes without any. */
 export async function judge(world: World): Promise<string[]> {
   const findings = world.tally.odd.map((line) => `unexplained: ${line}`);
-  const told = await Promise.all(
+  const records = await Promise.all(
     world.people.map(async (person) => ({
       person,
       deposits: await person.client.custody.deposits({ limit: 500 }).all(),
       withdrawals: await person.client.custody.withdrawals({ limit: 500 }).all(),
     })),
   );
-  findings.push(...(await depositsDiffer(world, told)));
-  findings.push(...(await paymentsDiffer(world, told)));
+  findings.push(...(await depositsDiffer(world, records)));
+  findings.push(...(await paymentsDiffer(world, records)));
   findings.push(...(await holdingsDiffer(world)));
   findings.push(...(await operatorObjects(world)));
   return findings;
 }
 
-/** Every mint that stands in the chain is a credited deposit, and every credited deposit is one of them. */
+/** The mints in the chain and the credited deposits are the same. */
 async function depositsDiffer(
   { stack, chain, tally }: World,
-  told: readonly Told[],
+  records: readonly PersonRecords[],
 ): Promise<string[]> {
   const { usdc, outcomeTokens } = stack.deployment;
   const events = { fromBlock: 0n, args: { from: zeroAddress } } as const;
@@ -71,7 +73,7 @@ async function depositsDiffer(
     }
   }
   const findings: string[] = [];
-  for (const { person, deposits } of told) {
+  for (const { person, deposits } of records) {
     for (const deposit of deposits) {
       const asset = nameOfRecord(deposit);
       const line = `${asset} ${deposit.amount} to ${getAddress(deposit.address)}`;
@@ -90,10 +92,10 @@ async function depositsDiffer(
   return [...findings, ...[...minted].map(([hash, line]) => `never credited: ${line} in ${hash}`)];
 }
 
-/** Settled means paid, once and on its terms; failed means never paid; the vault has paid nothing else. */
+/** A settled withdrawal was paid once, a failed one never, and the vault has paid nothing else. */
 async function paymentsDiffer(
   { stack, chain, tally }: World,
-  told: readonly Told[],
+  records: readonly PersonRecords[],
 ): Promise<string[]> {
   const logs = await chain.client.getContractEvents({
     address: stack.deployment.vault,
@@ -108,11 +110,11 @@ async function paymentsDiffer(
     if (paid.has(id)) findings.push(`the vault paid ${id} twice`);
     paid.set(id, `${amount} to ${to} in ${transactionHash}`);
   }
-  for (const { person, withdrawals } of told) {
+  for (const { person, withdrawals } of records) {
     const byId = new Map(withdrawals.map((one) => [one.client_withdrawal_id, one]));
     for (const [id, asked] of person.withdrawals) {
       if (asked.answered && !byId.has(id))
-        findings.push(`${person.email}: withdrawal ${id} was answered and is not there`);
+        findings.push(`${person.email}: withdrawal ${id} was accepted but is missing`);
     }
     for (const one of withdrawals) {
       const asked = person.withdrawals.get(one.client_withdrawal_id);
@@ -148,7 +150,7 @@ async function paymentsDiffer(
   ];
 }
 
-/** The vault and the deposit addresses hold what the people and the fees have, to the last unit. */
+/** Vault and deposit addresses hold exactly the balances of all users plus the fees. */
 async function holdingsDiffer({ stack, chain, people }: World): Promise<string[]> {
   const owed = new Map<string, bigint>();
   const owe = (asset: string, amount: bigint) => owed.set(asset, (owed.get(asset) ?? 0n) + amount);
