@@ -5,8 +5,8 @@
  */
 import { KIND, REASON, STATE } from "./chain.ts";
 
-export const WINDOW = 86_400n;
-export const LAPSE = 14n * 86_400n;
+const WINDOW = 86_400n;
+const LAPSE = 14n * 86_400n;
 /** The time lock of every vault in the sequences. */
 export const TIMELOCK = 10_000n;
 /** Payment ids and deposit addresses in the sequences, by index. */

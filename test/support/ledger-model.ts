@@ -68,7 +68,7 @@ export async function modelEntries(db: D1Database, userId: string): Promise<Mode
   return entries.toSorted((a, b) => b.entry_id - a.entry_id);
 }
 
-export function modelFits(entry: ModelEntry, filter: LedgerFilter): boolean {
+function modelFits(entry: ModelEntry, filter: LedgerFilter): boolean {
   const token = readAssetKey(entry.asset);
   const size = BigInt(entry.delta.replace("-", ""));
   return (
