@@ -1,30 +1,19 @@
-/** The built client in a browser, against the whole stack: WebCrypto, fetch and WebSocket are the browser's own. */
+/** The built client against a stack, with the WebCrypto, fetch and WebSocket of a browser. */
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type * as ClientModule from "../../packages/client/src/index.ts";
+import { inBrowser } from "../support/node/browser.ts";
 import { newAsset, startTestStack, type TestStack } from "../support/node/stack.ts";
 
 const BUILT = resolve(".stack", `client-browser-${process.pid}`);
-const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
-  (path) => existsSync(path),
-);
-const BROWSER_ARGS = [
-  "--no-sandbox",
-  "--disable-quic",
-  "--disable-background-networking",
-  // A page that playwright fulfils is from nowhere, and Chromium lets no such page open a socket to loopback.
-  "--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets",
-];
-/** Hands the client's module to what the test evaluates, where an import would be rewritten by vitest. */
+/** Provides the client's module to the evaluated code, in which vitest would rewrite an import. */
 const PAGE = `<!doctype html><link rel=icon href="data:,">
 <script type=module>import * as client from "./index.js"; globalThis.client = client;</script>`;
 
 let stack: TestStack;
 beforeAll(async () => {
-  if (CHROMIUM === undefined) return;
   execFileSync(resolve("node_modules/.bin/tsc"), [
     "-p",
     "packages/client/tsconfig.json",
@@ -38,16 +27,13 @@ afterAll(async () => {
   rmSync(BUILT, { recursive: true, force: true });
 });
 
-it("signs, asks for a price and hears of it over a socket in a browser", async () => {
-  if (CHROMIUM === undefined)
-    return console.warn("skipped: no chromium here (Debian's package chromium)");
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: BROWSER_ARGS });
-  try {
+it("signs, requests a price and receives the event in a browser", () =>
+  inBrowser(async (browser) => {
     const page = await browser.newPage();
     const errors: string[] = [];
     page.on("pageerror", (error) => errors.push(error.message));
     page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
-    // A page and the client's files, beside the service.
+    // The page and the client's files have the origin of the service.
     await page.route(`${stack.baseUrl}/page/**`, (route) => {
       const name = new URL(route.request().url()).pathname.slice("/page/".length);
       if (name === "") return route.fulfill({ contentType: "text/html", body: PAGE });
@@ -72,7 +58,7 @@ it("signs, asks for a price and hears of it over a socket in a browser", async (
           label: "browser",
           scopes: ["read", "trade"],
         });
-        // An hour off: the first call corrects it.
+        // The clock is an hour off. The first call corrects it.
         const now = () => Date.now() + 3_600_000;
         const client = new Client({
           baseUrl,
@@ -83,29 +69,31 @@ it("signs, asks for a price and hears of it over a socket in a browser", async (
         const stream = client.bookStream(asset);
         await stream.ready();
         const request = await client.rfq.request({ ...asset, amount: 10n ** 24n, side: "Bid" });
-        let heard = "";
+        let received = "";
         for await (const message of stream) {
           if (message.type !== "request.opened") continue;
-          heard = String(message.data.amount);
+          received = String(message.data.amount);
           break;
         }
         const own: unknown = await client.rfq
           .quote({ ...request, price: 1 })
           .catch((error: unknown) => error);
         const { status } = await client.rfq.cancelRequest(request);
-        return { credential, heard, code: own instanceof Problem ? own.code : String(own), status };
+        return {
+          credential,
+          received,
+          code: own instanceof Problem ? own.code : String(own),
+          status,
+        };
       },
       { baseUrl: stack.baseUrl, asset: book },
     );
     expect(seen).toEqual({
       credential: "api_key",
-      heard: String(10n ** 24n),
+      received: String(10n ** 24n),
       code: "own_request",
       status: "cancelled",
     });
-    // The browser's own report of the two refusals.
+    // The browser reports the two rejected calls itself.
     expect(errors.filter((error) => !/status of (401|409)/.test(error))).toEqual([]);
-  } finally {
-    await browser.close();
-  }
-});
+  }));

@@ -18,7 +18,7 @@ const ended = (pids: number[]) =>
   until("the children to end", 10_000, async () => (alive(pids).length === 0 ? true : null));
 
 describe("npm run demo", () => {
-  it("tells its story to the end and leaves nothing running", async () => {
+  it("completes its steps and leaves no process running", async () => {
     const run = runDemo();
     await untilPrinted(run, "the Worker listens on");
     const children = descendants(run.child.pid ?? 0);
@@ -28,7 +28,7 @@ describe("npm run demo", () => {
     await ended(children);
   });
 
-  it("names the port and its variable when the port is taken", async () => {
+  it("names a port that is in use and its variable", async () => {
     const server = createServer();
     const port = await new Promise<number>((resolve) =>
       server.listen(0, "127.0.0.1", () => resolve((server.address() as { port: number }).port)),
@@ -46,7 +46,7 @@ describe("npm run demo", () => {
     }
   });
 
-  it("uses the ports that it is given, and ends everything at Ctrl-C, also while it is starting", async () => {
+  it("uses the given ports and stops every process at Ctrl-C", async () => {
     const env = { PORT: String(await freePort()), RPC_PORT: String(await freePort()) };
     for (const sign of [
       `anvil listens on http://127.0.0.1:${env.RPC_PORT}`,
@@ -62,7 +62,7 @@ describe("npm run demo", () => {
     }
   });
 
-  it("ends everything when it is killed without a chance to", async () => {
+  it("leaves no process running when it is killed", async () => {
     const run = runDemo();
     await untilPrinted(run, "the Worker listens on");
     const children = descendants(run.child.pid ?? 0);

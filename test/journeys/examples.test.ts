@@ -1,4 +1,4 @@
-/** Every example, as a reader would run it: a process of its own with nothing but its arguments and the environment. */
+/** Runs every example as a process of its own, with its arguments and the environment only. */
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import {
@@ -55,11 +55,11 @@ async function run(
   return ran;
 }
 
-it("a maker and a taker trade, the maker keeps to its inventory limit, and cancels what is open when it stops", async () => {
+it("the maker and taker trade within the maker's inventory limit", async () => {
   const asset = newAsset("venue_one");
-  const [taker, maker] = [await newTrader(stack), await newTrader(stack)];
+  const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
   await fund(stack, [
-    { trader: taker, usdc: 10_000_000n, tokens: { asset, amount: 5_000_000n } },
+    { trader: requester, usdc: 10_000_000n, tokens: { asset, amount: 5_000_000n } },
     { trader: maker, usdc: 10_000_000n, tokens: { asset, amount: 1_100_000n } },
   ]);
   const making = await run(maker, [process.execPath, "examples/market-maker.ts", "venue_one"], {
@@ -70,13 +70,13 @@ it("a maker and a taker trade, the maker keeps to its inventory limit, and cance
       making.output.includes("quoting venue_one") ? true : null,
     );
     // Another program of the same maker makes a trade that is not the example's.
-    const other = await taker.client.rfq.request({ ...asset, amount: 100_000n, side: "Bid" });
+    const other = await requester.client.rfq.request({ ...asset, amount: 100_000n, side: "Bid" });
     const cheaper = await maker.client.rfq.quote({ ...other, price: 400_000 });
-    await taker.client.rfq.accept(cheaper);
+    await requester.client.rfq.accept(cheaper);
 
     const take = (amount: string, side: string) =>
       run(
-        taker,
+        requester,
         [process.execPath, "examples/taker.ts", asset.venue_id, asset.asset_id, amount, side],
         { WAIT_SECS: "2" },
       );
@@ -96,9 +96,9 @@ it("a maker and a taker trade, the maker keeps to its inventory limit, and cance
     ]);
     expect(making.output).toContain("over the inventory limit");
 
-    const open = await taker.client.rfq.request({ ...asset, amount: 100_000n, side: "Bid" });
+    const open = await requester.client.rfq.request({ ...asset, amount: 100_000n, side: "Bid" });
     await until("a quote", 10_000, async () =>
-      (await taker.client.rfq.quotes({ request_id: open.request_id }).all()).length > 0
+      (await requester.client.rfq.quotes({ request_id: open.request_id }).all()).length > 0
         ? true
         : null,
     );
@@ -121,7 +121,7 @@ const signers: readonly [name: string, present: boolean, command: readonly strin
 ];
 
 it.each(signers)(
-  "%s signs a query, a body with any characters, and nothing at all",
+  "%s signs a query, a body with any characters, and no input",
   async (_name, present, command) => {
     if (!present) return console.warn(`skipped: ${command[0]} or what it needs is not installed`);
     const trader = await newTrader(stack);
@@ -146,33 +146,33 @@ it.each(signers)(
       side: "Bid",
       idempotency_key: "$'\"`\\x%!",
     });
-    const asked = await run(trader, [...command, "POST", "/rfq/request", body]);
-    expect([await asked.ended, JSON.parse(asked.output)]).toMatchObject([
+    const requested = await run(trader, [...command, "POST", "/rfq/request", body]);
+    expect([await requested.ended, JSON.parse(requested.output)]).toMatchObject([
       0,
       { ...asset, amount: "0xf4240", status: "open" },
     ]);
-    const refused = await run(trader, [...command, "POST", "/rfq/accept", '{"quote_id":"é"}']);
-    expect(await refused.ended).not.toBe(0);
-    expect(refused.output).toContain("invalid_request");
+    const rejected = await run(trader, [...command, "POST", "/rfq/accept", '{"quote_id":"é"}']);
+    expect(await rejected.ended).not.toBe(0);
+    expect(rejected.output).toContain("invalid_request");
   },
 );
 
 const hasWebsockets = spawnSync("python3", ["-c", "import websockets.sync.client"]).status === 0;
 
-it("maker.py quotes, goes on after a lost connection, and cancels what is open when it stops", async () => {
+it("maker.py quotes, reconnects, and cancels its quotes when it stops", async () => {
   if (!hasWebsockets) return console.warn("skipped: Python's websockets is not installed");
   const asset = newAsset("venue_three");
-  const [taker, maker] = [await newTrader(stack), await newTrader(stack)];
+  const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
   await fund(stack, [{ trader: maker, usdc: 10_000_000n }]);
   const making = await run(maker, ["python3", "examples/maker.py", "venue_three"]);
   const quotesOf = async () => {
-    const { request_id } = await taker.client.rfq.request({
+    const { request_id } = await requester.client.rfq.request({
       ...asset,
       amount: 1_000_000n,
       side: "Ask",
     });
     return until(`a quote: ${making.output}`, 30_000, async () => {
-      const quotes = await taker.client.rfq.quotes({ request_id }).all();
+      const quotes = await requester.client.rfq.quotes({ request_id }).all();
       return quotes.length > 0 ? quotes : null;
     });
   };
@@ -221,19 +221,19 @@ const wrongCalls: readonly [
     "Set RFQ_SECRET",
   ],
   [
-    "a taker with a wait that is no number",
+    "a taker with a wait that is not a number",
     "node examples/taker.ts venue_one 0x1 1 Bid",
     { WAIT_SECS: "abc" },
     "WAIT_SECS",
   ],
   [
-    "a taker with a limit that is no price",
+    "a taker with a limit that is not a price",
     "node examples/taker.ts venue_one 0x1 1 Bid",
     { LIMIT_PRICE: "0.5" },
     "LIMIT_PRICE",
   ],
   [
-    "a taker with an amount of nothing",
+    "a taker with an amount of zero",
     "node examples/taker.ts venue_one 0x1 0 Bid",
     {},
     'The amount is "0".',
@@ -248,7 +248,7 @@ const wrongCalls: readonly [
 ];
 
 it.each(wrongCalls)(
-  "%s says so and asks for nothing",
+  "%s prints the reason and sends nothing",
   async (_what, command, settings, message) => {
     const [program = "", ...args] = command.split(" ");
     if (program !== "node" && !has(program))

@@ -1,13 +1,12 @@
-/** What people read about the service, held against the service: the page in a browser, the streams' description against a run. */
-import { existsSync } from "node:fs";
-import { chromium } from "playwright-core";
+/** Checks the reference page in a browser, and the descriptions of REST and streams against use. */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import type { Client, MarketAsset } from "../../packages/client/src/index.ts";
 import {
-  type Answer,
   readRestDescription,
   readStreamDescription,
+  type RestResponse,
 } from "../support/node/descriptions.ts";
+import { inBrowser } from "../support/node/browser.ts";
 import { openRawSocket, type RawMessage, type RawSocket } from "../support/node/raw-socket.ts";
 import {
   fund,
@@ -24,27 +23,19 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.stop());
 
-const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
-  (path) => existsSync(path),
-);
-const BROWSER_ARGS = ["--no-sandbox", "--disable-quic", "--disable-background-networking"];
-
-it("GET /docs shows every endpoint in a browser, tries one, asks nobody else for anything and logs no error", async () => {
-  if (CHROMIUM === undefined)
-    return console.warn("skipped: no chromium here (Debian's package chromium)");
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: BROWSER_ARGS });
-  try {
+it("GET /docs shows and calls every endpoint in a browser, without other origins", () =>
+  inBrowser(async (browser) => {
     const page = await browser.newPage({ viewport: { width: 1_400, height: 1_000 } });
     const errors: string[] = [];
-    const asked = new Set<string>();
+    const requested = new Set<string>();
     page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
     page.on("pageerror", (error) => errors.push(error.message));
-    page.on("request", (request) => asked.add(new URL(request.url()).pathname));
-    // Nothing but the service itself can be reached, as on a train.
+    page.on("request", (request) => requested.add(new URL(request.url()).pathname));
+    // No other origin can be reached.
     await page.route(
       (url) => url.protocol !== "data:" && url.protocol !== "blob:" && url.origin !== stack.baseUrl,
       (route) => {
-        errors.push(`asked elsewhere: ${route.request().url()}`);
+        errors.push(`request to another origin: ${route.request().url()}`);
         return route.abort();
       },
     );
@@ -68,26 +59,23 @@ it("GET /docs shows every endpoint in a browser, tries one, asks nobody else for
     await page.getByText("/rfq/request").first().waitFor();
     await page.getByRole("link", { name: "The server's time" }).first().click();
     await page.getByRole("button", { name: /Test Request.*\/time/ }).click();
-    const answered = page.waitForResponse(`${stack.baseUrl}/time`);
+    const response = page.waitForResponse(`${stack.baseUrl}/time`);
     await page.getByRole("button", { name: /^Send/ }).first().click();
-    expect((await answered).status()).toBe(200);
+    expect((await response).status()).toBe(200);
     expect(errors).toEqual([]);
-    expect([...asked].filter((path) => path.startsWith("/docs/"))).toHaveLength(1);
-  } finally {
-    await browser.close();
-  }
-});
+    expect([...requested].filter((path) => path.startsWith("/docs/"))).toHaveLength(1);
+  }));
 
-/** Every JSON answer that the clients of this process get. */
-function recordAnswers(): Answer[] {
-  const answers: Answer[] = [];
+/** Records every response that the clients of this process receive. */
+function recordResponses(): RestResponse[] {
+  const responses: RestResponse[] = [];
   const send = globalThis.fetch;
   vi.stubGlobal("fetch", async (input: string | Request, init?: RequestInit) => {
     const response = await send(input, init);
     if (typeof input === "string" && input.startsWith(stack.baseUrl)) {
       const type = response.headers.get("content-type") ?? "";
       const body = type.includes("json") ? ((await response.clone().json()) as unknown) : undefined;
-      answers.push({
+      responses.push({
         method: init?.method ?? "GET",
         path: new URL(input).pathname,
         status: response.status,
@@ -97,28 +85,28 @@ function recordAnswers(): Answer[] {
     }
     return response;
   });
-  return answers;
+  return responses;
 }
 
-it("every message and every answer of a run is as docs/asyncapi.yaml and docs/openapi.json describe it", async () => {
+it("every response and message fits docs/openapi.json and docs/asyncapi.yaml", async () => {
   const description = readStreamDescription();
-  const answers = recordAnswers();
+  const responses = recordResponses();
   const asset = newAsset("venue_one");
-  const [taker, maker] = [await newTrader(stack), await newTrader(stack)];
-  const withdrawer = await operatorKey(stack, taker, ["read", "withdraw"]);
-  const stream = (who: typeof taker, target: string) =>
+  const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
+  const withdrawer = await operatorKey(stack, requester, ["read", "withdraw"]);
+  const stream = (who: typeof requester, target: string) =>
     openRawSocket(who.client, stack.baseUrl, target);
   const sockets: RawSocket[] = [
-    await stream(taker, "/account/stream"),
+    await stream(requester, "/account/stream"),
     await stream(maker, "/account/stream"),
   ];
-  const [takerAccount, makerAccount] = [sockets[0]!, sockets[1]!];
+  const [requesterAccount, makerAccount] = [sockets[0]!, sockets[1]!];
   const book = await stream(maker, `/rfq/stream?venue_id=venue_one&asset_id=${asset.asset_id}`);
   const venue = await stream(maker, "/rfq/stream?venue_id=venue_one");
   sockets.push(book, venue);
 
   await fund(stack, [
-    { trader: taker, usdc: 10_000_000n },
+    { trader: requester, usdc: 10_000_000n },
     { trader: maker, tokens: { asset, amount: 10_000_000n } },
   ]);
   // More than a balance can hold.
@@ -128,9 +116,9 @@ it("every message and every answer of a run is as docs/asyncapi.yaml and docs/op
     amount: 2n ** 62n + 1n,
   });
 
-  const ask = (more: object = {}) =>
-    taker.client.rfq.request({ ...asset, amount: 1_000_000n, side: "Bid", ...more });
-  const first = await ask({ disclose_identity: true });
+  const request = (more: object = {}) =>
+    requester.client.rfq.request({ ...asset, amount: 1_000_000n, side: "Bid", ...more });
+  const first = await request({ disclose_identity: true });
   await book.one("request.opened");
   const commands = [
     {
@@ -152,14 +140,14 @@ it("every message and every answer of a run is as docs/asyncapi.yaml and docs/op
   const accept = { id: "5", op: "accept", quote_id: String(placed.data?.["quote_id"]) };
   book.send(cancel);
   await book.one("result", ({ id }) => id === "4");
-  takerAccount.send(accept);
-  await takerAccount.one("result", ({ id }) => id === "5");
+  requesterAccount.send(accept);
+  await requesterAccount.one("result", ({ id }) => id === "5");
   book.send("not JSON");
   await book.one("error", ({ id }) => id === null);
   book.send("ping");
   await book.one("pong");
-  await taker.client.rfq.cancelRequest({ request_id: (await ask()).request_id });
-  await ask({ expires_in_secs: 1 });
+  await requester.client.rfq.cancelRequest({ request_id: (await request()).request_id });
+  await request({ expires_in_secs: 1 });
   await book.one("request.closed", ({ data }) => data?.["reason"] === "expired");
 
   const destination = "0x00000000000000000000000000000000000c0ffe";
@@ -168,14 +156,17 @@ it("every message and every answer of a run is as docs/asyncapi.yaml and docs/op
     amount: 1_000_000n,
     to_address: destination,
   });
-  await takerAccount.one("withdrawal.settled");
+  await requesterAccount.one("withdrawal.settled");
   await makerAccount.one("deposit.quarantined");
-  sockets.push(await stream(taker, "/account/stream?since=1"));
-  sockets.push(await stream(taker, "/account/stream?since=999999"));
+  sockets.push(await stream(requester, "/account/stream?since=1"));
+  sockets.push(await stream(requester, "/account/stream?since=999999"));
   sockets.push(
-    await stream(taker, `/rfq/stream?venue_id=venue_one&asset_id=${asset.asset_id}&since=999999`),
+    await stream(
+      requester,
+      `/rfq/stream?venue_id=venue_one&asset_id=${asset.asset_id}&since=999999`,
+    ),
   );
-  await readEverything(taker.client, asset);
+  await readEveryRoute(requester.client, asset);
   await expect(maker.client.rfq.accept({ quote_id: accept.quote_id })).rejects.toThrow(
     "not_request_owner",
   );
@@ -183,21 +174,21 @@ it("every message and every answer of a run is as docs/asyncapi.yaml and docs/op
   await makerAccount.one("account.notice");
 
   vi.unstubAllGlobals();
-  const faultsOfAnswer = readRestDescription();
-  expect(answers.flatMap((answer) => faultsOfAnswer(answer))).toEqual([]);
+  const errorsOfResponse = readRestDescription();
+  expect(responses.flatMap((response) => errorsOfResponse(response))).toEqual([]);
   const messages = sockets.flatMap((socket) => socket.messages);
   expect(
     messages.flatMap((message: RawMessage) =>
-      description.faultsOf(message).map((fault) => `${message.type}: ${fault}`),
+      description.errorsOf(message).map((error) => `${message.type}: ${error}`),
     ),
   ).toEqual([]);
-  expect(commands.map((command) => description.faultsOfCommand(command).length > 0)).toEqual([
+  expect(commands.map((command) => description.errorsOfCommand(command).length > 0)).toEqual([
     false,
     false,
     true,
   ]);
-  expect([cancel, accept].flatMap((command) => description.faultsOfCommand(command))).toEqual([]);
-  // These two need a reorganisation and a refused payment: test/chain sees them on a socket, with their neighbours' records.
+  expect([cancel, accept].flatMap((command) => description.errorsOfCommand(command))).toEqual([]);
+  // These two need a reorganisation and a failed payment. test/chain reads them on a socket.
   const seen = new Set([
     ...messages.map(({ type }) => type),
     "deposit.orphaned",
@@ -207,7 +198,7 @@ it("every message and every answer of a run is as docs/asyncapi.yaml and docs/op
   for (const socket of sockets) socket.close();
 });
 
-async function readEverything(client: Client, asset: MarketAsset): Promise<void> {
+async function readEveryRoute(client: Client, asset: MarketAsset): Promise<void> {
   const { custody, rfq, auth } = client;
   const lists = [
     custody.ledger(),

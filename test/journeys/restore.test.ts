@@ -1,17 +1,20 @@
-/** An hour-old database is put back while the chain stays: nothing is paid again, and the books are whole before the payer goes on. */
-import { randomBytes } from "node:crypto";
+/**
+ * Puts an older database back while the chain keeps its blocks. Nothing is paid again, and `restore`
+ * completes the ledger before the payer continues.
+ */
 import { cpSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type Address, createPublicClient, getAddress, http, toHex } from "viem";
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { type Address, createPublicClient, http } from "viem";
 import { paymentId } from "../../src/chain/payment-id.ts";
 import type { Client } from "../../packages/client/src/index.ts";
 import {
   fund,
+  newAddress,
   newAsset,
   newTrader,
   operatorKey,
+  paymentsOf,
   startTestStack,
   type TestStack,
   type Trader,
@@ -26,13 +29,11 @@ afterAll(async () => {
   await stack?.stop();
 });
 
-const someone = (): Address => getAddress(toHex(randomBytes(20)));
-
 async function settle(
   client: Client,
   id: string,
   amount: bigint,
-  to = someone(),
+  to = newAddress(),
 ): Promise<Address> {
   await client.custody.withdraw({ client_withdrawal_id: id, amount, to_address: to });
   await until(`${id} to settle`, 30_000, async () => {
@@ -42,26 +43,14 @@ async function settle(
   return to;
 }
 
-async function order<T>(...words: string[]): Promise<T> {
-  const options: Record<string, string> = words.includes("--yes") ? { yes: "true" } : {};
-  const answer = await stack.operator({
-    command: words.filter((word) => word !== "--yes"),
-    options,
-    operator: "test",
-  });
-  if (!answer.ok) throw new Error(JSON.stringify(answer.problem));
-  return answer.result as T;
+async function operator<T>(command: string, options: Record<string, string> = {}): Promise<T> {
+  const response = await stack.operator({ command: command.split(" "), options, operator: "test" });
+  if (!response.ok) throw new Error(JSON.stringify(response.problem));
+  return response.result as T;
 }
 
-async function payments(): Promise<string[]> {
-  const chain = createPublicClient({ transport: http(stack.rpcUrl) });
-  const logs = await chain.getContractEvents({
-    address: stack.deployment.vault,
-    abi: vaultAbi,
-    eventName: "Paid",
-    fromBlock: 0n,
-  });
-  return logs.map(({ args }) => args.id ?? "");
+async function paidIds(): Promise<string[]> {
+  return (await paymentsOf(stack)).map(({ args }) => args.id ?? "");
 }
 
 type Status = {
@@ -83,11 +72,11 @@ type Restored = {
   };
 };
 
-/** Until the payer has stopped and every block that there was has been read. */
+/** Waits until the payer has stopped and every block up to now is confirmed. */
 async function untilStopped(): Promise<Status> {
   const head = Number(await createPublicClient({ transport: http(stack.rpcUrl) }).getBlockNumber());
-  return until("the payer to stop by itself", 30_000, async () => {
-    const status = await order<Status>("chain", "status");
+  return until("the payer to stop", 30_000, async () => {
+    const status = await operator<Status>("chain status");
     const [chain] = status.chains;
     return chain !== undefined && chain.payer_halted !== null && chain.confirmed_block >= head
       ? status
@@ -97,7 +86,10 @@ async function untilStopped(): Promise<Status> {
 
 const DATABASE = /^miniflare-D1DatabaseObject$/;
 
-/** D1's files alone: the Durable Objects keep theirs, as they do when Time Travel takes a database back. */
+/**
+ * The files of D1 alone. Durable Objects keep theirs, as they do when Time Travel restores a
+ * database.
+ */
 function databaseDir(): string {
   const d1 = join(stack.dir, "state", "v3", "d1");
   const name = readdirSync(d1).find((entry) => DATABASE.test(entry));
@@ -105,10 +97,10 @@ function databaseDir(): string {
   return join(d1, name);
 }
 
-type People = { ann: Trader; bob: Trader; withdrawer: Client };
+type Traders = { ann: Trader; bob: Trader; withdrawer: Client };
 
-/** Deposits, a trade and a payment that the backup knows. */
-async function firstHour(): Promise<People> {
+/** Deposits, a trade and a payment that the backup contains. */
+async function beforeBackup(): Promise<Traders> {
   const [ann, bob] = await Promise.all([newTrader(stack), newTrader(stack)]);
   const asset = newAsset();
   await fund(stack, [
@@ -123,12 +115,12 @@ async function firstHour(): Promise<People> {
   return { ann, bob, withdrawer };
 }
 
-/** What the backup will not know: payments, addresses, deposits, and a user. */
-async function lostHour({
+/** Payments, addresses, deposits and a user that the backup does not contain. */
+async function afterBackup({
   ann,
   bob,
   withdrawer,
-}: People): Promise<{ paidTo: Address; lost: Trader; lostAddress: string }> {
+}: Traders): Promise<{ paidTo: Address; lost: Trader; lostAddress: string }> {
   const paid = settle(withdrawer, "lost", 200_000n);
   const carol = await newTrader(stack);
   const { address } = await bob.client.custody.createDepositAddress();
@@ -141,16 +133,16 @@ async function lostHour({
   return { paidTo: await paid, lost: carol, lostAddress: address };
 }
 
-it("after an older database was put back nothing is paid twice, and `restore` makes the books whole", async () => {
-  const people = await firstHour();
-  const { ann, bob, withdrawer } = people;
+it("an older database pays nothing twice, and `restore` completes its ledger", async () => {
+  const traders = await beforeBackup();
+  const { ann, bob, withdrawer } = traders;
   const backup = join(stack.dir, "backup");
   await stack.restartWorker({}, () => cpSync(databaseDir(), backup, { recursive: true }));
-  const { paidTo, lost, lostAddress } = await lostHour(people);
+  const { paidTo, lost, lostAddress } = await afterBackup(traders);
   const before = {
     ann: await ann.client.custody.usdcBalance(),
     bob: await bob.client.custody.usdcBalance(),
-    paid: await payments(),
+    paid: await paidIds(),
   };
 
   await stack.restartWorker({}, () => {
@@ -167,9 +159,9 @@ it("after an older database was put back nothing is paid twice, and `restore` ma
   await expect(withdrawer.custody.withdraw(again)).rejects.toMatchObject({
     code: "withdrawals_paused",
   });
-  expect(await payments()).toEqual(before.paid);
+  expect(await paidIds()).toEqual(before.paid);
 
-  const restored = await order<Restored>("restore");
+  const restored = await operator<Restored>("restore");
   expect(restored.chains.local).toMatchObject({
     rebuilt: 2,
     unresolved: [],
@@ -184,12 +176,12 @@ it("after an older database was put back nothing is paid twice, and `restore` ma
   expect(await withdrawer.custody.withdraw(again)).toMatchObject({ status: "settled" });
 
   await settle(withdrawer, "next", 10_000n);
-  const paid = await payments();
+  const paid = await paidIds();
   expect(paid).toEqual([...before.paid, paymentId(ann.userId, "next")]);
   expect(new Set(paid).size).toBe(paid.length);
-  expect(await order("reconcile")).toMatchObject({ ok: true, differences: [] });
-  await expect(order("restore")).rejects.toThrow("nothing_halted");
-  expect(await order<Restored>("restore", "--yes")).toMatchObject({
+  expect(await operator("reconcile")).toMatchObject({ ok: true, differences: [] });
+  await expect(operator("restore")).rejects.toThrow("nothing_halted");
+  expect(await operator<Restored>("restore", { yes: "true" })).toMatchObject({
     ok: true,
     chains: { local: { rebuilt: 0, addresses: { rewritten: 0 } } },
   });

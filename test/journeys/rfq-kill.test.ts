@@ -1,65 +1,41 @@
-/** workerd is killed between the commit of an accept and its push to the streams. */
+/** Kills workerd between the commit of an accept and its push to the streams. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type FailpointServer, startFailpointServer } from "../support/node/failpoint-server.ts";
 import {
-  fund,
-  newAsset,
-  newTrader,
-  startTestStack,
-  type TestStack,
-  until,
+  type FailpointStack,
+  openMarket,
+  quotedBid,
+  startFailpointStack,
+  untilServing,
 } from "../support/node/stack.ts";
 
-let failpoints: FailpointServer;
-let stack: TestStack;
+const AMOUNT = 1_000_000n;
 
+let stack: FailpointStack;
 beforeAll(async () => {
-  failpoints = await startFailpointServer();
-  stack = await startTestStack({ failpointUrl: failpoints.url });
+  stack = await startFailpointStack();
 });
+afterAll(() => stack?.stop());
 
-afterAll(async () => {
-  await stack?.stop();
-  failpoints?.close();
-});
+it("streams replay a match whose push was lost, and a repeated accept returns it", async () => {
+  const market = await openMarket(stack, AMOUNT);
+  const { requester, maker, asset } = market;
+  const { quote } = await quotedBid(market, AMOUNT);
 
-it("the parties' streams replay a match whose push died with workerd, and the accept answers it again", async () => {
-  const [taker, maker] = [await newTrader(stack), await newTrader(stack)];
-  const asset = newAsset();
-  await fund(stack, [
-    { trader: taker, usdc: 1_000_000n },
-    { trader: maker, tokens: { asset, amount: 1_000_000n } },
-  ]);
-  const request = await taker.client.rfq.request({ ...asset, amount: 1_000_000n, side: "Bid" });
-  const quote = await maker.client.rfq.quote({
-    request_id: request.request_id,
-    price: 500_000,
-    expires_in_secs: 120,
-  });
-
-  const reached = failpoints.stopAt("match_committed");
-  const lost = taker.client.rfq
+  const reached = stack.stopAt("match_committed");
+  const lost = requester.client.rfq
     .accept({ quote_id: quote.quote_id })
     .catch((error: unknown) => error);
   await reached;
   await stack.killWorkerd();
-  await until(
-    "the Worker to be back",
-    30_000,
-    async () =>
-      (await fetch(`${stack.baseUrl}/health`).then(
-        (answer) => answer.ok,
-        () => false,
-      )) || null,
-  );
+  await untilServing(stack);
 
-  const match = await taker.client.rfq.accept({ quote_id: quote.quote_id });
+  const match = await requester.client.rfq.accept({ quote_id: quote.quote_id });
   expect(match).toMatchObject({
     quote_id: quote.quote_id,
-    usdc_amount: 500_000n,
+    usdc_amount: AMOUNT / 2n,
     role: "requester",
   });
-  for (const { client } of [taker, maker]) {
+  for (const { client } of [requester, maker]) {
     const stream = client.accountStream({ since: 0 });
     try {
       for await (const message of stream) {
@@ -71,12 +47,12 @@ it("the parties' streams replay a match whose push died with workerd, and the ac
       stream.close();
     }
   }
-  expect(await taker.client.custody.balance(asset)).toMatchObject({
-    balance: 1_000_000n,
+  expect(await requester.client.custody.balance(asset)).toMatchObject({
+    balance: AMOUNT,
     pending_balance: 0n,
   });
   expect(await maker.client.custody.usdcBalance()).toEqual({
-    balance: 500_000n,
+    balance: AMOUNT / 2n,
     pending_balance: 0n,
   });
   await lost;

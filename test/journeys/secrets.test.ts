@@ -1,4 +1,4 @@
-/** Everything secret that one run used is looked for, byte by byte, in what the run left behind. */
+/** Searches every file that a stack leaves for the secrets that its users used. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -19,10 +19,10 @@ afterAll(async () => {
   await stack?.stop();
 });
 
-/** The stack keeps its own settings for `--keep` here, readable by its owner only. */
+/** The stack keeps its settings for `--keep` in this file, which only its owner can read. */
 const KEPT = "local.json";
 
-it("no log and no database file holds a secret in clear", async () => {
+it("no log or database file contains a secret in clear text", async () => {
   const trader = await newTrader(stack);
   const secrets = new Set<string>([trader.password]);
   const session = await trader.session.auth.login({
@@ -64,7 +64,7 @@ it("no log and no database file holds a secret in clear", async () => {
     for (const secret of secrets)
       expect(
         bytes.includes(secret),
-        `${file} holds a secret that begins ${secret.slice(0, 4)}`,
+        `${file} contains a secret that begins ${secret.slice(0, 4)}`,
       ).toBe(false);
   }
 });
@@ -76,14 +76,14 @@ function filesBelow(folder: string): string[] {
   });
 }
 
-/** Every string in a JSON value, and in JSON texts inside of it. */
+/** Every string in a JSON value, including those in strings that contain JSON. */
 function textsIn(value: unknown): string[] {
   if (typeof value === "string") {
     try {
       const inner: unknown = JSON.parse(value);
       if (typeof inner === "object" && inner !== null) return textsIn(inner);
     } catch {
-      // A plain text.
+      // Not JSON.
     }
     return [value];
   }

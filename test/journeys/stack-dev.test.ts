@@ -9,7 +9,7 @@ import { freePort } from "../../scripts/stack/ports.ts";
 import { type StackFile, readStackFile } from "../../scripts/stack/stack-file.ts";
 import { Client, type Quote } from "../../packages/client/src/index.ts";
 import {
-  type ScriptRun,
+  type Script,
   alive,
   descendants,
   runScriptFile,
@@ -18,10 +18,10 @@ import {
 import { newAsset, until } from "../support/node/stack.ts";
 
 const dir = join(".stack", `test-dev-${process.pid}-${randomBytes(4).toString("hex")}`);
-let run: ScriptRun;
+let script: Script;
 let file: StackFile;
 
-async function runDev(...args: string[]): Promise<ScriptRun> {
+async function runDev(...args: string[]): Promise<Script> {
   return runScriptFile("scripts/dev.ts", {
     args,
     env: { PORT: String(await freePort()), RPC_PORT: String(await freePort()) },
@@ -29,15 +29,15 @@ async function runDev(...args: string[]): Promise<ScriptRun> {
 }
 
 async function startDev(...args: string[]): Promise<void> {
-  run = await runDev("--dir", dir, ...args);
-  await untilPrinted(run, "Ctrl-C stops the stack", 60_000);
+  script = await runDev("--dir", dir, ...args);
+  await untilPrinted(script, "Ctrl-C stops the stack", 60_000);
   file = readStackFile(dir);
 }
 
 beforeAll(() => startDev("--set", "WITHDRAWAL_MIN_UNITS=7"));
 afterAll(async () => {
-  run.child.kill("SIGKILL");
-  await run.exited;
+  script.child.kill("SIGKILL");
+  await script.exited;
   rmSync(dir, { recursive: true, force: true });
 });
 
@@ -47,14 +47,14 @@ async function taker(): Promise<Client> {
   return Client.login({ baseUrl: file.base_url, email: user.email, password: user.password });
 }
 
-/** Of an asset that the market maker has to get from the chain first. */
+/** A quote for an asset that the market maker must deposit first. */
 async function quoteFor(client: Client, side: "Bid" | "Ask"): Promise<Quote> {
   const request = await client.rfq.request({
     ...newAsset("venue_three"),
     amount: 5_000_000n,
     side,
   });
-  return until(`a quote for the ${side}: ${run.output()}`, 30_000, async () => {
+  return until(`a quote for the ${side}: ${script.output()}`, 30_000, async () => {
     const { items } = await client.rfq.quotes({ request_id: request.request_id }).page();
     return items[0] ?? null;
   });
@@ -71,9 +71,9 @@ async function operator(...args: string[]): Promise<{ code: number | null; outpu
 }
 
 describe("npm run dev", () => {
-  it("tells other programs where everything is", () => {
+  it("writes its addresses for other programs", () => {
     expect(file).toMatchObject({ chain: "local", chain_id: 31337 });
-    expect(run.output()).toContain(`Ready on ${file.base_url}`);
+    expect(script.output()).toContain(`Ready on ${file.base_url}`);
     for (const address of [
       file.vault,
       file.usdc,
@@ -83,26 +83,26 @@ describe("npm run dev", () => {
     }
   });
 
-  it("prints the commands of the README, word for word", () => {
+  it("prints the commands of the README unchanged", () => {
     const [, block = ""] = /^export RFQ_URL=.*?\n(.*?)^```$/ms.exec(readme) ?? [];
     const commands = block.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
     expect(commands.length).toBeGreaterThan(5);
-    expect(run.output()).toContain([exportLine(), ...commands].join("\n"));
+    expect(script.output()).toContain([exportLine(), ...commands].join("\n"));
   });
 
-  it("has the settings that it is given", async () => {
+  it("applies the settings of --set", async () => {
     expect((await (await taker()).config()).limits).toMatchObject({ withdrawal_min_amount: "0x7" });
   });
 
-  it("has a taker with money whose requests are quoted, whatever the asset, and whatever nobody can deliver", async () => {
+  it("quotes the taker's requests for any asset and skips undeliverable amounts", async () => {
     const client = await taker();
     expect((await client.custody.usdcBalance()).balance).toBeGreaterThan(0n);
     for (const amount of [2n ** 256n - 1n, 2n ** 62n]) {
       for (const side of ["Bid", "Ask"] as const)
         await client.rfq.request({ ...newAsset("venue_three"), amount, side });
     }
-    await until("the market maker to pass", 10_000, async () =>
-      run.output().split("more than this market maker").length === 5 ? true : null,
+    await until("the market maker to skip the requests", 10_000, async () =>
+      script.output().split("more than this market maker").length === 5 ? true : null,
     );
     for (const side of ["Bid", "Ask"] as const) {
       const quote = await quoteFor(client, side);
@@ -113,15 +113,15 @@ describe("npm run dev", () => {
     }
   });
 
-  it("is what the operator's tool works on", async () => {
+  it("takes the commands of the operator's tool", async () => {
     const created = await operator("user", "create", "--email", "new@dev.example", "--json");
     expect(created.code, created.output).toBe(0);
     expect(JSON.parse(created.output)).toMatchObject({
       ok: true,
       result: { user_id: expect.any(String) as string },
     });
-    const refused = await operator("user", "freeze", "--email", "nobody@dev.example");
-    expect(refused).toMatchObject({
+    const rejected = await operator("user", "freeze", "--email", "nobody@dev.example");
+    expect(rejected).toMatchObject({
       code: 1,
       output: expect.stringContaining("no user has the email address") as string,
     });
@@ -131,33 +131,33 @@ describe("npm run dev", () => {
     expect(books.code, books.output).toBe(0);
   });
 
-  it("can be used as examples/README.md says, block by block", async () => {
+  it("runs every block of examples/README.md", async () => {
     const blocks = [...examples.matchAll(/^```bash\n(.*?)^```$/gms)].map(([, block = ""]) => block);
-    expect(run.output()).toContain(`\n${exportLine()}\n`);
+    expect(script.output()).toContain(`\n${exportLine()}\n`);
     const bash = spawn("bash", ["-eu"], { env: { ...process.env, NO_COLOR: "1" } });
     bash.stdin.end([exportLine(), ...blocks].join("\n"));
     let output = "";
     for (const stream of [bash.stdout, bash.stderr])
       stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
     expect(await new Promise((resolve) => bash.once("close", resolve)), output).toBe(0);
-    for (const told of [
+    for (const text of [
       '"credential":"api_key"',
       '"amount":"0x4c4b40"',
       '"status":"credited"',
       '"status":"settled"',
     ]) {
-      expect(output).toContain(told);
+      expect(output).toContain(text);
     }
   });
 
-  it("does not let a second stack into its directory", async () => {
+  it("rejects a second stack in its directory", async () => {
     const second = await runDev("--dir", dir);
     expect(await second.exited).toBe(1);
     expect(second.output()).toContain(`already running in ${dir}`);
     expect(second.output()).toContain("another directory with --dir");
   });
 
-  it("says what it takes, and what it cannot take", async () => {
+  it("prints its usage for --help and for unknown options", async () => {
     const help = await runDev("--help");
     expect([await help.exited, help.output()]).toEqual([0, expect.stringContaining("--keep")]);
     for (const args of [
@@ -165,20 +165,20 @@ describe("npm run dev", () => {
       ["--set", "NO_SUCH_SETTING=1"],
       ["--set", "RATE_LIMITS=maybe"],
     ]) {
-      const refused = await runDev(...args);
-      expect([await refused.exited, refused.output()]).toEqual([
+      const rejected = await runDev(...args);
+      expect([await rejected.exited, rejected.output()]).toEqual([
         2,
         expect.stringContaining("npm run dev -- [--keep]"),
       ]);
     }
   });
 
-  it("ends at Ctrl-C with everything it started, and is found no more", async () => {
-    const children = descendants(run.child.pid ?? 0);
-    run.child.kill("SIGINT");
-    // npm passes a Ctrl-C on that the terminal has sent already.
-    run.child.kill("SIGINT");
-    expect(await run.exited).toBe(130);
+  it("stops every child process at Ctrl-C", async () => {
+    const children = descendants(script.child.pid ?? 0);
+    script.child.kill("SIGINT");
+    // npm forwards a Ctrl-C that the terminal has sent already.
+    script.child.kill("SIGINT");
+    expect(await script.exited).toBe(130);
     await until("the children to end", 10_000, async () =>
       alive(children).length === 0 ? true : null,
     );
@@ -187,7 +187,7 @@ describe("npm run dev", () => {
     expect(after.output).toContain("No stack is running here");
   });
 
-  it("goes on with users, money and chain at --keep, whatever the start before was, and not when it was killed", async () => {
+  it("continues with --keep, unless the stack before it was killed", async () => {
     await startDev();
     const first = await taker();
     expect((await first.config()).limits).toMatchObject({ withdrawal_min_amount: "0x1" });
@@ -197,23 +197,23 @@ describe("npm run dev", () => {
       vault: file.vault,
       block: await blockNumber(),
     };
-    // The whole group, as a terminal does: anvil hears of it too.
-    for (const pid of descendants(run.child.pid ?? 0)) process.kill(pid, "SIGINT");
-    run.child.kill("SIGINT");
-    expect(await run.exited).toBe(130);
-    expect(run.output()).not.toContain("While stopping");
+    // The whole process group, as a terminal signals it, so anvil receives the signal too.
+    for (const pid of descendants(script.child.pid ?? 0)) process.kill(pid, "SIGINT");
+    script.child.kill("SIGINT");
+    expect(await script.exited).toBe(130);
+    expect(script.output()).not.toContain("While stopping");
 
     await startDev("--keep");
     expect(file.vault).toBe(before.vault);
     expect(await blockNumber()).toBeGreaterThanOrEqual(before.block);
     const again = await taker();
     expect(await again.custody.balances().all()).toEqual(before.balances);
-    // Over the chain: the market maker has none of the asset.
+    // Needs the chain, because the market maker has none of the asset.
     await quoteFor(again, "Bid");
-    run.child.kill("SIGKILL");
-    await run.exited;
-    const refused = await runDev("--dir", dir, "--keep");
-    expect([await refused.exited, refused.output()]).toEqual([
+    script.child.kill("SIGKILL");
+    await script.exited;
+    const rejected = await runDev("--dir", dir, "--keep");
+    expect([await rejected.exited, rejected.output()]).toEqual([
       1,
       expect.stringContaining("Start without --keep"),
     ]);

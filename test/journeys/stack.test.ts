@@ -3,7 +3,6 @@ import type { Address } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   Client,
-  type MarketAsset,
   type Match,
   NoAnswer,
   type Stream,
@@ -11,24 +10,25 @@ import {
   signedHeaders,
 } from "../../packages/client/src/index.ts";
 import {
+  newTrader,
+  openMarket,
+  quotedBid,
+  startTestStack,
   type TestStack,
   type Trader,
-  fund,
-  newAsset,
-  newTrader,
-  startTestStack,
   until,
+  untilServing,
 } from "../support/node/stack.ts";
+
+const AMOUNT = 1_000_000n;
 
 let stack: TestStack;
 beforeAll(async () => {
   stack = await startTestStack();
 });
-afterAll(async () => {
-  await stack?.stop();
-});
+afterAll(() => stack?.stop());
 
-/** Everything that a stream shows, in order. */
+/** Every message of a stream, in order. */
 function record(stream: Stream): StreamMessage[] {
   const messages: StreamMessage[] = [];
   void (async () => {
@@ -40,92 +40,61 @@ function record(stream: Stream): StreamMessage[] {
 const matchesIn = (messages: StreamMessage[]) =>
   messages.flatMap((message) => (message.type === "match.created" ? [message.data] : []));
 
-const AMOUNT = 1_000_000n;
-const PRICE = 500_000;
-
-type Market = { taker: Trader; maker: Trader; asset: MarketAsset };
-
-/** Two people with money for so many trades. */
-async function openMarket(trades: bigint): Promise<Market> {
-  const [taker, maker] = await Promise.all([newTrader(stack), newTrader(stack)]);
-  const asset = newAsset();
-  await fund(stack, [
-    { trader: taker, usdc: AMOUNT * trades },
-    { trader: maker, tokens: { asset, amount: AMOUNT * trades } },
-  ]);
-  return { taker, maker, asset };
-}
-
-async function offer({ taker, maker, asset }: Market) {
-  const request = await taker.client.rfq.request({ ...asset, amount: AMOUNT, side: "Bid" });
-  const quote = await maker.client.rfq.quote({
-    request_id: request.request_id,
-    price: PRICE,
-    expires_in_secs: 120,
-  });
-  return { request, quote };
-}
-
-/** A client that repeats nothing: what a lost answer leaves behind is what is looked at. */
-async function impatient({ email, password }: Trader): Promise<Client> {
+/** A client that retries nothing, so that the test sees each lost response. */
+async function withoutRetries({ email, password }: Trader): Promise<Client> {
   return Client.login({ baseUrl: stack.baseUrl, email, password, attempts: 1 });
 }
 
-function untilBack(): Promise<true> {
-  return until("the Worker to be back", 30_000, async () => {
-    const response = await fetch(`${stack.baseUrl}/health`).catch(() => null);
-    return response?.ok === true ? true : null;
-  });
-}
-
-async function untilToldOf(seen: StreamMessage[][], committed: string[]): Promise<void> {
-  await until("both parties to be told of every match", 90_000, async () =>
+/** Waits until each stream has every match, and throws if one has a match twice. */
+async function untilNotified(seen: StreamMessage[][], committed: string[]): Promise<void> {
+  await until("both parties to be notified of every match", 90_000, async () =>
     seen.every((messages) => matchesIn(messages).length >= committed.length) ? true : null,
   );
-  // Once more to come would come now.
+  // Time for a duplicate to arrive.
   await sleep(500);
   for (const messages of seen) {
-    const told = matchesIn(messages).map(({ match_id }) => match_id);
-    expect(told.toSorted()).toEqual([...committed].toSorted());
+    const ids = matchesIn(messages).map(({ match_id }) => match_id);
+    expect(ids.sort()).toEqual([...committed].sort());
   }
 }
 
-describe("a killed workerd", () => {
-  /** From before the commit until after the push: which moment a delay hits differs from run to run. */
+describe("an accept while workerd is killed", () => {
+  /** From before the commit to after the push. Which step a delay hits differs from run to run. */
   const KILL_AFTER_MS = [1, 5, 12];
 
-  it("at any moment: a match that was answered is committed, and each committed one is told once", async () => {
+  it("is committed if it was answered, and each commit is pushed once", async () => {
     const rounds = BigInt(KILL_AFTER_MS.length);
-    const market = await openMarket(rounds);
-    const { taker, asset } = market;
-    const streams = [taker.client.accountStream(), market.maker.client.accountStream()];
+    const market = await openMarket(stack, AMOUNT * rounds);
+    const { requester, maker, asset } = market;
+    const streams = [requester.client.accountStream(), maker.client.accountStream()];
     const seen = streams.map(record);
-    const once = await impatient(taker);
+    const once = await withoutRetries(requester);
     try {
       for (const delay of KILL_AFTER_MS) {
         await Promise.all(streams.map((stream) => stream.ready()));
-        const { request, quote } = await offer(market);
-        const answer = once.rfq
+        const { request, quote } = await quotedBid(market, AMOUNT);
+        const accepted = once.rfq
           .accept({ quote_id: quote.quote_id })
           .catch((error: unknown) => error);
         await sleep(delay);
         await stack.killWorkerd();
-        const told = await answer;
-        await untilBack();
-        const [latest] = (await taker.client.rfq.matches({ limit: 1 }).page()).items;
-        if (!(told instanceof NoAnswer))
-          expect(latest).toMatchObject({ match_id: (told as Match).match_id });
+        const result = await accepted;
+        await untilServing(stack);
+        const [latest] = (await requester.client.rfq.matches({ limit: 1 }).page()).items;
+        if (!(result instanceof NoAnswer))
+          expect(latest).toMatchObject({ match_id: (result as Match).match_id });
         if (latest?.quote_id !== quote.quote_id)
-          await taker.client.rfq.cancelRequest({ request_id: request.request_id });
+          await requester.client.rfq.cancelRequest({ request_id: request.request_id });
       }
-      const committed = (await taker.client.rfq.matches().all()).map(({ match_id }) => match_id);
-      await untilToldOf(seen, committed);
-      const spent = (AMOUNT / 2n) * BigInt(committed.length);
-      expect((await taker.client.custody.balance(asset)).balance).toBe(
-        AMOUNT * BigInt(committed.length),
+      const matches = await requester.client.rfq.matches().all();
+      await untilNotified(
+        seen,
+        matches.map(({ match_id }) => match_id),
       );
-      expect(await taker.client.custody.usdcBalance()).toEqual({
-        balance: AMOUNT * rounds - spent,
+      const traded = AMOUNT * BigInt(matches.length);
+      expect((await requester.client.custody.balance(asset)).balance).toBe(traded);
+      expect(await requester.client.custody.usdcBalance()).toEqual({
+        balance: AMOUNT * rounds - traded / 2n,
         pending_balance: 0n,
       });
     } finally {
@@ -135,7 +104,7 @@ describe("a killed workerd", () => {
 });
 
 describe("the stack", () => {
-  it("keeps its state over a restart of the Worker, with other settings where asked for", async () => {
+  it("keeps its state when the Worker restarts with other settings", async () => {
     const trader = await newTrader(stack);
     await stack.restartWorker({ AUTH_REGISTRATION: "closed" });
     try {
@@ -146,7 +115,7 @@ describe("the stack", () => {
     }
   });
 
-  it("takes every call for one from 127.0.0.1, whatever the client says", async () => {
+  it("ignores the client address that a caller claims", async () => {
     const trader = await newTrader(stack);
     const call = async (allowed_ips: string[], claimed: Record<string, string>) => {
       const key = await trader.session.auth.createApiKey({
@@ -171,7 +140,7 @@ describe("the stack", () => {
     expect(await call(["203.0.113.9"], claim)).toBe(403);
   });
 
-  it("mints on after a mint that cannot be sent", async () => {
+  it("mints again after a mint that failed", async () => {
     const { faucet, file } = stack;
     const to = "0x000000000000000000000000000000000000dEaD";
     const usdc = await Promise.allSettled([
@@ -190,14 +159,14 @@ describe("the stack", () => {
     });
   });
 
-  it("brings workerd back by itself after a crash", async () => {
+  it("restarts workerd automatically after a crash", async () => {
     const before = stack.workerdPid();
     await stack.killWorkerd();
-    await untilBack();
+    await untilServing(stack);
     expect(stack.workerdPid()).not.toBe(before);
   });
 
-  it("serves no operator work on its public address", async () => {
+  it("serves no operator command on its public address", async () => {
     for (const path of ["/", "/operator", "/cdn-cgi/handler/scheduled"]) {
       const response = await fetch(`${stack.baseUrl}${path}`, {
         method: "POST",
@@ -208,7 +177,7 @@ describe("the stack", () => {
     }
   });
 
-  it("runs the scheduled handler when asked to", async () => {
+  it("runs the scheduled handler on request", async () => {
     await stack.runCron();
   });
 });

@@ -11,13 +11,13 @@ const draws = (seed: string) => {
   ]);
 };
 
-describe("the soak's dice", () => {
-  it("repeat what they drew for a seed, and draw something else for another", () => {
+describe("the dice of the soak", () => {
+  it("draw the same values for the same seed", () => {
     expect(draws("one/hand-0")).toEqual(draws("one/hand-0"));
     expect(draws("one/hand-0")).not.toEqual(draws("one/hand-1"));
   });
 
-  it("stay within their bounds and keep to their weights", () => {
+  it("stay within their bounds and weights", () => {
     const dice = new Dice("bounds");
     const drawn = Array.from({ length: 6_000 }, () => dice.between(1, 6));
     for (let side = 1; side <= 6; side++)

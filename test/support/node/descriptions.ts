@@ -1,4 +1,6 @@
-/** docs/openapi.json and docs/asyncapi.yaml as validators, closed: a field that is not described is a fault. */
+/**
+ * docs/openapi.json and docs/asyncapi.yaml as validators. A field that is not described is an error.
+ */
 import { readFileSync } from "node:fs";
 import { type Schema, Validator } from "@cfworker/json-schema";
 import { parse } from "yaml";
@@ -11,12 +13,12 @@ type AsyncApi = {
 };
 
 export type StreamDescription = {
-  /** Every value of `type` that a server's message can have. */
+  /** Every `type` of a message from the service. */
   readonly types: readonly string[];
-  /** What is wrong with it; empty when nothing is. */
-  faultsOf(message: { type: string }): string[];
-  /** Of a command. */
-  faultsOfCommand(command: { op: string }): string[];
+  /** The errors of a message; empty if it fits. */
+  errorsOf(message: { type: string }): string[];
+  /** The errors of a command; empty if it fits. */
+  errorsOfCommand(command: { op: string }): string[];
 };
 
 export function readStreamDescription(): StreamDescription {
@@ -40,19 +42,25 @@ export function readStreamDescription(): StreamDescription {
   }
   return {
     types: [...byType.keys()],
-    faultsOf: (message) => faults(byType.get(message.type), message),
-    faultsOfCommand: (command) => faults(byOp.get(command.op), command),
+    errorsOf: (message) => errors(byType.get(message.type), message),
+    errorsOfCommand: (command) => errors(byOp.get(command.op), command),
   };
 }
 
-export type Answer = { method: string; path: string; status: number; type: string; body: unknown };
+export type RestResponse = {
+  method: string;
+  path: string;
+  status: number;
+  type: string;
+  body: unknown;
+};
 type Operations = Record<
   string,
   Record<string, { responses: Record<string, { content?: Record<string, { schema: Schema }> }> }>
 >;
 
-/** What is wrong with an answer by docs/openapi.json; empty when nothing is. */
-export function readRestDescription(): (answer: Answer) => string[] {
+/** Returns the errors of a response; empty if it fits docs/openapi.json. */
+export function readRestDescription(): (response: RestResponse) => string[] {
   const { paths, components } = JSON.parse(readFileSync("docs/openapi.json", "utf8")) as {
     paths: Operations;
     components: { schemas: Record<string, Schema> };
@@ -61,14 +69,14 @@ export function readRestDescription(): (answer: Answer) => string[] {
   return ({ method, path, status, type, body }) => {
     const schema = paths[path]?.[method.toLowerCase()]?.responses[status]?.content?.[type]?.schema;
     if (schema === undefined) return [`not described: ${method} ${path} ${status} ${type}`];
-    const { answer = {} } = relinked({ answer: schema });
-    return faults(new Validator({ ...answer, $defs }, "2020-12", false), body).map(
-      (fault) => `${method} ${path} ${status}: ${fault}`,
+    const { response = {} } = relinked({ response: schema });
+    return errors(new Validator({ ...response, $defs }, "2020-12", false), body).map(
+      (error) => `${method} ${path} ${status}: ${error}`,
     );
   };
 }
 
-function faults(validator: Validator | undefined, message: unknown): string[] {
+function errors(validator: Validator | undefined, message: unknown): string[] {
   if (validator === undefined) return [`not described: ${JSON.stringify(message)}`];
   return validator
     .validate(message)
@@ -82,10 +90,10 @@ function valuesOf(schema: Schema | boolean | undefined): string[] {
   );
 }
 
-/** A problem has members by its code; a new key is the record and more. */
+/** The members of a problem depend on its code. A new key has more members than `ApiKey`. */
 const OPEN: ReadonlySet<string> = new Set(["Problem", "ApiKey"]);
 
-/** Readers must bear new fields; a test must not, or a field could be forgotten in the description. */
+/** Clients ignore new fields. A test must not, or a field could be missing in the description. */
 function closed(schemas: Record<string, Schema>): Record<string, Schema> {
   return Object.fromEntries(
     Object.entries(schemas).map(([name, schema]) => [

@@ -1,4 +1,4 @@
-/** A loopback HTTP server that answers from a script and remembers what it was sent: for tests of the client alone. */
+/** A loopback HTTP server that replies from a script and records each request, to test the client. */
 import { type IncomingHttpHeaders, createServer } from "node:http";
 
 export type Received = {
@@ -16,7 +16,7 @@ export type Reply = {
 
 export type FakeService = { baseUrl: string; received: Received[]; stop(): Promise<void> };
 
-/** `reply` gets each request and its index. */
+/** `reply` receives each request and its index. */
 export async function startFakeService(
   reply: (request: Received, index: number) => Reply,
 ): Promise<FakeService> {

@@ -1,19 +1,19 @@
-/** Scripts as child processes, and what is left of them afterwards. */
+/** Runs scripts as child processes, and finds the processes that they leave. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 
-export type ScriptRun = {
+export type Script = {
   child: ChildProcess;
-  /** Everything it has printed so far. */
+  /** Everything that it has printed so far. */
   output(): string;
   exited: Promise<number | null>;
 };
 
-/** A child that the test run cannot leave behind. */
+/** Starts a script. It is killed when this process exits. */
 export function runScriptFile(
   script: string,
   options: { env?: Record<string, string>; args?: string[] } = {},
-): ScriptRun {
+): Script {
   const child = spawn(process.execPath, [script, ...(options.args ?? [])], {
     env: { ...process.env, NO_COLOR: "1", ...options.env },
     stdio: ["ignore", "pipe", "pipe"],
@@ -32,23 +32,25 @@ export function runScriptFile(
   return { child, output: () => output, exited };
 }
 
-/** Resolves when the script has printed the text. Throws when it ends, or takes too long, without. */
+/** Resolves when the script has printed the text. Throws if it exits first or takes too long. */
 export async function untilPrinted(
-  run: ScriptRun,
+  script: Script,
   text: string,
   timeoutMs = 30_000,
 ): Promise<void> {
   const deadline = Date.now() + timeoutMs;
-  while (!run.output().includes(text)) {
-    if (run.child.exitCode !== null)
-      throw new Error(`It ended with ${run.child.exitCode} without "${text}":\n${run.output()}`);
+  while (!script.output().includes(text)) {
+    if (script.child.exitCode !== null)
+      throw new Error(
+        `it exited with ${script.child.exitCode} without "${text}":\n${script.output()}`,
+      );
     if (Date.now() > deadline)
-      throw new Error(`It did not print "${text}" within ${timeoutMs} ms:\n${run.output()}`);
+      throw new Error(`it did not print "${text}" within ${timeoutMs} ms:\n${script.output()}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
 
-/** The pids below this one, all generations. Linux only: elsewhere there is no /proc to read. */
+/** The pids of all descendants. Linux only, because other systems have no /proc. */
 export function descendants(pid: number): number[] {
   if (!existsSync("/proc/self/stat")) return [];
   const children = new Map<number, number[]>();
@@ -72,7 +74,8 @@ export function alive(pids: number[]): number[] {
 
 function parentOf(pid: string): number | null {
   try {
-    // The name in brackets may hold spaces; the parent is the second field after it. A zombie is as good as gone.
+    // The name in brackets may contain spaces. The parent is the second field after it. A zombie has
+    // ended.
     const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ");
     return fields?.[0] === "Z" ? null : Number(fields?.[1]);
   } catch {

@@ -1,4 +1,4 @@
-/** Everything that comes down a socket, as text: what the client would have read, before it reads it. */
+/** A socket whose messages the client has not interpreted. */
 import type { Client } from "../../../packages/client/src/index.ts";
 import { until } from "./stack.ts";
 
@@ -33,9 +33,7 @@ export async function openRawSocket(
     until(
       `${type} among ${JSON.stringify(messages.map((message) => message.type))}`,
       WAIT_MS,
-      async () => {
-        return messages.find((message) => message.type === type && fits(message)) ?? null;
-      },
+      async () => messages.find((message) => message.type === type && fits(message)) ?? null,
     );
   await one("hello");
   return {

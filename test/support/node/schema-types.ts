@@ -1,7 +1,7 @@
 /** JSON schemas as TypeScript types of decoded values: amounts are `bigint`. */
 import type { Schema } from "@cfworker/json-schema";
 
-/** Patterns of the service's schemas for amounts. No other field has one of them. */
+/** The patterns of amounts in the service's schemas. No other field has one of them. */
 const AMOUNT_PATTERNS = new Set(["^0x(0|[1-9a-f][0-9a-f]{0,63})$", "^-?\\d+$", "^\\d+$"]);
 
 export function isAmount({ type, pattern }: Schema): boolean {

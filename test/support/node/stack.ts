@@ -1,50 +1,72 @@
-/** A stack of a test's own, and people on it: tiny builders for journeys. */
+/** A stack of a test's own and the traders on it. They use the client, as real traders do. */
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Address } from "viem";
+import { type Address, createPublicClient, getAddress, type Hex, http, toHex } from "viem";
 import { type Faucet, openFaucet } from "../../../scripts/stack/faucet.ts";
 import { freePort } from "../../../scripts/stack/ports.ts";
-import { type Stack, type StackOptions, startStack } from "../../../scripts/stack/start-stack.ts";
+import { type Stack, startStack } from "../../../scripts/stack/start-stack.ts";
 import {
   Client,
   type MarketAsset,
+  type Quote,
+  type QuoteRequest,
   type Scope,
   type Venue,
 } from "../../../packages/client/src/index.ts";
+import { vaultAbi } from "../../../src/chain/abi/vault.ts";
+import { type FailpointServer, startFailpointServer } from "./failpoint-server.ts";
 
-export type TestStack = Stack & { faucet: Faucet };
+export type TestStack = Stack & { readonly faucet: Faucet };
+export type FailpointStack = TestStack & Pick<FailpointServer, "stopAt">;
 
 export type Trader = {
-  email: string;
-  password: string;
-  userId: string;
-  session: Client;
-  /** With an API key, scopes read and trade. */
-  client: Client;
-  depositAddress: Address;
+  readonly email: string;
+  readonly password: string;
+  readonly userId: string;
+  readonly session: Client;
+  /** With an API key that has the scopes read and trade. */
+  readonly client: Client;
+  readonly depositAddress: Address;
 };
 
 const CREDIT_TIMEOUT_MS = 30_000;
+const RESTART_TIMEOUT_MS = 30_000;
 
-/** On free ports, in a directory of its own that goes with it. */
-export async function startTestStack(
-  options: Pick<StackOptions, "vars" | "keep" | "dir" | "failpointUrl"> = {},
-): Promise<TestStack> {
-  const dir =
-    options.dir ?? join(".stack", `test-${process.pid}-${randomBytes(4).toString("hex")}`);
+/** On free ports and in a directory of its own, which `stop` removes. */
+export async function startTestStack(failpointUrl?: string): Promise<TestStack> {
+  const dir = join(".stack", `test-${process.pid}-${randomBytes(4).toString("hex")}`);
   const stack = await startStack({
-    ...options,
     port: await freePort(),
     rpcPort: await freePort(),
     dir,
+    ...(failpointUrl === undefined ? {} : { failpointUrl }),
   });
   const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc: stack.deployment.usdc });
   const stop = async () => {
     await stack.stop();
-    if (options.keep !== true) rmSync(dir, { recursive: true, force: true });
+    rmSync(dir, { recursive: true, force: true });
   };
   return { ...stack, faucet, stop };
+}
+
+/** A stack whose Worker waits at the failpoints that `stopAt` names. */
+export async function startFailpointStack(): Promise<FailpointStack> {
+  const failpoints = await startFailpointServer();
+  const stack = await startTestStack(failpoints.url);
+  const stop = async () => {
+    await stack.stop();
+    failpoints.close();
+  };
+  return { ...stack, stopAt: failpoints.stopAt, stop };
+}
+
+/** Waits until the Worker responds again after workerd was killed. */
+export function untilServing({ baseUrl }: Stack): Promise<true> {
+  return until("the Worker to respond again", RESTART_TIMEOUT_MS, async () => {
+    const response = await fetch(`${baseUrl}/health`).catch(() => null);
+    return response?.ok === true ? true : null;
+  });
 }
 
 export async function newTrader({ baseUrl }: { baseUrl: string }): Promise<Trader> {
@@ -74,64 +96,103 @@ export function newAsset(venue_id: Venue = "venue_one"): MarketAsset {
   };
 }
 
+/** An address on the chain that no other test uses. */
+export function newAddress(): Address {
+  return getAddress(toHex(randomBytes(20)));
+}
+
 export type Funding = {
-  trader: Trader;
+  trader: Pick<Trader, "client" | "depositAddress">;
   usdc?: bigint;
   tokens?: { asset: MarketAsset; amount: bigint };
 };
 
 /** Mints to the deposit addresses and resolves when all of it is credited. */
-export async function fund(stack: TestStack, fundings: Funding[]): Promise<void> {
-  const due = new Map<Trader, string[]>();
+export async function fund(stack: TestStack, fundings: readonly Funding[]): Promise<void> {
+  const due: { client: Client; hash: string }[] = [];
   for (const { trader, usdc, tokens } of fundings) {
-    const hashes = due.get(trader) ?? [];
-    due.set(trader, hashes);
-    const to = trader.depositAddress;
-    if (usdc !== undefined) hashes.push(await stack.faucet.usdc(to, usdc));
+    const { client, depositAddress: to } = trader;
+    if (usdc !== undefined) due.push({ client, hash: await stack.faucet.usdc(to, usdc) });
     if (tokens === undefined) continue;
     const { asset, amount } = tokens;
-    hashes.push(
-      await stack.faucet.outcomeTokens(stack.deployment.outcomeTokens[asset.venue_id], {
-        to,
-        id: BigInt(asset.asset_id),
-        amount,
-      }),
-    );
+    const contract = stack.deployment.outcomeTokens[asset.venue_id];
+    const id = BigInt(asset.asset_id);
+    due.push({ client, hash: await stack.faucet.outcomeTokens(contract, { to, id, amount }) });
   }
   await until(`deposits to be credited, see ${stack.workerLog}`, CREDIT_TIMEOUT_MS, async () => {
-    for (const [trader, hashes] of due) {
-      const credited = await trader.client.custody.deposits({ status: "credited" }).all();
-      if (
-        !hashes.every((hash) => credited.some(({ transaction_hash }) => transaction_hash === hash))
-      )
-        return null;
+    for (const { client, hash } of due) {
+      const credited = await client.custody.deposits({ status: "credited" }).all();
+      if (!credited.some(({ transaction_hash }) => transaction_hash === hash)) return null;
     }
     return true;
   });
 }
 
-/** A key from the operator, the only way to the scope withdraw. */
+export type Market = {
+  readonly requester: Trader;
+  readonly maker: Trader;
+  readonly asset: MarketAsset;
+};
+
+/** A requester with this much USDC and a maker with as much of an asset, in native units. */
+export async function openMarket(stack: TestStack, amount: bigint): Promise<Market> {
+  const [requester, maker] = await Promise.all([newTrader(stack), newTrader(stack)]);
+  const asset = newAsset();
+  await fund(stack, [
+    { trader: requester, usdc: amount },
+    { trader: maker, tokens: { asset, amount } },
+  ]);
+  return { requester, maker, asset };
+}
+
+/** A Bid of the requester with a quote of the maker at 0.5 USDC a token. */
+export async function quotedBid(
+  { requester, maker, asset }: Market,
+  amount: bigint,
+): Promise<{ request: QuoteRequest; quote: Quote }> {
+  const request = await requester.client.rfq.request({ ...asset, amount, side: "Bid" });
+  const { request_id } = request;
+  const terms = { request_id, price: 500_000, expires_in_secs: 120 };
+  return { request, quote: await maker.client.rfq.quote(terms) };
+}
+
+/** A key that the operator made. Only such a key can have the scope withdraw. */
 export async function operatorKey(stack: Stack, trader: Trader, scopes: Scope[]): Promise<Client> {
-  const answer = await stack.operator({
+  const response = await stack.operator({
     command: ["api-key", "create"],
     options: { email: trader.email, scopes: scopes.join(",") },
     operator: "test",
   });
-  if (!answer.ok) throw new Error(`operator: ${JSON.stringify(answer.problem)}`);
-  const key = answer.result as { api_key_id: string; secret: string };
+  if (!response.ok) throw new Error(`operator: ${JSON.stringify(response.problem)}`);
+  const key = response.result as { api_key_id: string; secret: string };
   return trader.client.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret });
 }
 
+/** The vault's payments, oldest first: those of one payment id, or all. */
+export function paymentsOf(
+  { rpcUrl, deployment }: Stack,
+  id?: Hex,
+): Promise<readonly { transactionHash: Hex; args: { id?: Hex | undefined } }[]> {
+  return createPublicClient({ transport: http(rpcUrl) }).getContractEvents({
+    address: deployment.vault,
+    abi: vaultAbi,
+    eventName: "Paid",
+    fromBlock: 0n,
+    ...(id === undefined ? {} : { args: { id } }),
+  });
+}
+
+/** Repeats `read` until it returns a value. */
 export async function until<T>(
   what: string,
   timeoutMs: number,
-  ask: () => Promise<T | null>,
+  read: () => Promise<T | null>,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
-    const answer = await ask();
-    if (answer !== null) return answer;
-    if (Date.now() > deadline) throw new Error(`Waited ${timeoutMs} ms in vain for ${what}`);
+    const value = await read();
+    if (value !== null) return value;
+    if (Date.now() > deadline) throw new Error(`waited ${timeoutMs} ms for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
