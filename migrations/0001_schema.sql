@@ -1032,7 +1032,8 @@ END;
 --
 -- Example row:
 --   transaction_id 019a…faf1, attempt 0, hash 0x2921…b756, signed 0x02f9…c001,
---   max_fee 1000010270, priority_fee 1000000000, signed_group 207, signed_at 1764551720000
+--   max_fee 1000010270, priority_fee 1000000000, signed_group 207, signed_at 1764551720000,
+--   head_number 93
 CREATE TABLE transaction_attempts (
   transaction_id BLOB NOT NULL,
   attempt INTEGER NOT NULL,       -- from 0; the highest is sent
@@ -1042,6 +1043,7 @@ CREATE TABLE transaction_attempts (
   priority_fee INTEGER NOT NULL,  -- wei per gas
   signed_group INTEGER NOT NULL,
   signed_at INTEGER NOT NULL,
+  head_number INTEGER NOT NULL,   -- of the chain then: a replacement needs later blocks
   PRIMARY KEY (transaction_id, attempt)
 ) STRICT;
 

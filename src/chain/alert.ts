@@ -18,6 +18,7 @@ export type AlertKind =
   | "payment_terms"
   | "payment_skipped"
   | "fee_ceiling"
+  | "node_refused"
   | "gas_balance_low"
   | "vault_paused"
   | "payment_refused"

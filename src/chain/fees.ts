@@ -1,33 +1,70 @@
 /** Computes EIP-1559 fees of a transaction and of its replacements, in wei per gas. Pure. */
+import { parseGwei } from "viem";
+import type { ChainConfig } from "../platform/config.ts";
 
 export type Fees = { readonly maxFee: bigint; readonly priorityFee: bigint };
+/** What the head's block and the node ask for. */
 export type Market = { readonly baseFee: bigint; readonly tip: bigint };
+export type FeeLimits = {
+  readonly maxFee: bigint;
+  readonly minTip: bigint;
+  readonly maxTip: bigint;
+};
 
-const GWEI = 1_000_000_000n;
+/**
+ * Lowest tip where CHAINS has no `min_tip_gwei`. Polygon's nodes refuse less than 25 gwei, whatever
+ * they suggest. Chain ids: Polygon and its test network Amoy.
+ */
+const MIN_TIP_GWEI: Readonly<Record<number, number>> = { 137: 25, 80_002: 25 };
 
-export function ceilingOf(maxFeeGwei: number): bigint {
-  return BigInt(maxFeeGwei) * GWEI;
+export function feeLimits(chain: ChainConfig): FeeLimits {
+  return {
+    maxFee: parseGwei(String(chain.max_fee_gwei)),
+    minTip: parseGwei(String(chain.min_tip_gwei ?? MIN_TIP_GWEI[chain.chain_id] ?? 0)),
+    maxTip: parseGwei(String(chain.max_tip_gwei)),
+  };
 }
 
 /**
  * Fees of the first attempt. They allow the base fee to double, which takes at least six full
- * blocks. Undefined if the base fee alone is above the ceiling.
+ * blocks. Undefined if the base fee alone is above the limit.
  */
-export function firstFees(market: Market, ceiling: bigint): Fees | undefined {
-  if (market.baseFee > ceiling) return undefined;
-  const maxFee = smaller(2n * market.baseFee + market.tip, ceiling);
-  return { maxFee, priorityFee: smaller(market.tip, maxFee) };
+export function firstFees(market: Market, limits: FeeLimits): Fees | undefined {
+  if (market.baseFee > limits.maxFee) return undefined;
+  const tip = tipOf(market, limits);
+  const maxFee = smaller(2n * market.baseFee + tip, limits.maxFee);
+  return { maxFee, priorityFee: smaller(tip, maxFee) };
+}
+
+/** Whether a block producer now earns less from these fees than the market pays. */
+export function areTooLow(fees: Fees, market: Market, limits: FeeLimits): boolean {
+  return smaller(fees.priorityFee, fees.maxFee - market.baseFee) < tipOf(market, limits);
 }
 
 /**
  * Fees that replace `highest`, the fees of the last stored attempt. Both rise by at least 12.5 %,
  * because nodes demand 10 %, and to the market's fees where those are higher. Undefined if the
- * ceiling does not allow that.
+ * limits do not allow that.
  */
-export function replacementFees(highest: Fees, market: Market, ceiling: bigint): Fees | undefined {
-  const maxFee = larger(bumped(highest.maxFee), smaller(2n * market.baseFee + market.tip, ceiling));
-  const priorityFee = larger(bumped(highest.priorityFee), smaller(market.tip, maxFee));
-  return maxFee > ceiling || priorityFee > maxFee ? undefined : { maxFee, priorityFee };
+export function replacementFees(
+  highest: Fees,
+  market: Market,
+  limits: FeeLimits,
+): Fees | undefined {
+  const tip = tipOf(market, limits);
+  const maxFee = larger(bumped(highest.maxFee), smaller(2n * market.baseFee + tip, limits.maxFee));
+  const priorityFee = larger(bumped(highest.priorityFee), smaller(tip, maxFee));
+  return maxFee > limits.maxFee || priorityFee > limits.maxTip || priorityFee > maxFee
+    ? undefined
+    : { maxFee, priorityFee };
+}
+
+/**
+ * The tip that the market asks for, within the limits. At most half of the highest tip, because a
+ * replacement must offer a higher tip too, even if only the base fee has risen.
+ */
+function tipOf(market: Market, limits: FeeLimits): bigint {
+  return larger(limits.minTip, smaller(market.tip, limits.maxTip / 2n));
 }
 
 function bumped(fee: bigint): bigint {

@@ -142,6 +142,8 @@ export const transactionAttempts = sqliteTable(
     priorityFee: amount("priority_fee").notNull(),
     signedGroup: integer("signed_group").notNull(),
     signedAt: integer("signed_at").notNull(),
+    /** The chain's head when it was signed. */
+    headNumber: integer("head_number").notNull(),
   },
   (t) => [primaryKey({ columns: [t.transactionId, t.attempt] })],
 );

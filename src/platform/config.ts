@@ -7,6 +7,12 @@ import { VENUES } from "./venues.ts";
 
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
 
+/** A decimal number of gwei: 0.001 is 1 000 000 wei. Nine decimals are one wei. */
+const gwei = z
+  .number()
+  .max(1_000_000)
+  .refine((value) => /^\d+(\.\d{1,9})?$/.test(String(value)), "must have at most nine decimals");
+
 const Chain = z.strictObject({
   chain: z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
   chain_id: z.int().positive(),
@@ -29,6 +35,10 @@ const Chain = z.strictObject({
    * alert is raised.
    */
   max_fee_gwei: z.int().min(1).default(1_000),
+  /** Lowest tip per gas, for chains whose nodes refuse less. Default: 25 on Polygon, else 0. */
+  min_tip_gwei: gwei.optional(),
+  /** Maximum tip per gas of any attempt. The first attempt offers at most half of it. */
+  max_tip_gwei: gwei.default(100),
   /** A transaction that is not mined within this time is replaced with one that pays more. */
   replace_after_secs: z.int().min(1).default(60),
   default: z.boolean().default(false),
@@ -183,6 +193,13 @@ function checkTables(settings: Config): Config {
     if (!chains.has(venue.chain))
       throw new Error(
         `Settings are not valid: VENUES assigns ${venue.venue_id} to an unknown chain`,
+      );
+  }
+  for (const { chain, min_tip_gwei = 0, max_tip_gwei } of settings.CHAINS) {
+    // Else no replacement could raise the tip.
+    if (max_tip_gwei < 2 * min_tip_gwei)
+      throw new Error(
+        `Settings are not valid: max_tip_gwei of ${chain} is less than twice its min_tip_gwei`,
       );
   }
   return settings;

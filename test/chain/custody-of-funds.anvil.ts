@@ -99,7 +99,7 @@ it("raises fees with the market up to max_fee_gwei", async () => {
   for (const gwei of [10n, 40n, 40n]) {
     await stage.client.setNextBlockBaseFeePerGas({ baseFeePerGas: gwei * 10n ** 9n });
     await stage.rpc("anvil_dropAllTransactions", []);
-    await stage.mine();
+    await stage.mine(2);
     await stage.watch();
     await wait();
     await payer.round();

@@ -70,8 +70,8 @@ async function records(): Promise<Kept> {
 
 function attempt(transaction: string, number: number, hash: string, clause = "INSERT"): Sql {
   return sql`${raw(clause)} INTO transaction_attempts (transaction_id, attempt, hash, signed,
-    max_fee, priority_fee, signed_group, signed_at)
-    VALUES (${uuid(transaction)}, ${number}, ${blob(hash)}, ${blob(hex(8))}, 7, 1, -1, 0)`;
+    max_fee, priority_fee, signed_group, signed_at, head_number)
+    VALUES (${uuid(transaction)}, ${number}, ${blob(hash)}, ${blob(hex(8))}, 7, 1, -1, 0, 0)`;
 }
 
 function member(transaction: string, withdrawal: string, clause = "INSERT"): Sql {

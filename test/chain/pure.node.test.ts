@@ -13,7 +13,7 @@ import {
 import { privateKeyToAccount } from "viem/accounts";
 import { cloneAddress, depositAddressFor, saltOf } from "../../src/chain/addresses.ts";
 import { type Contracts, decodeLogs, type MinedLog } from "../../src/chain/decode-logs.ts";
-import { ceilingOf, firstFees, replacementFees } from "../../src/chain/fees.ts";
+import { areTooLow, feeLimits, firstFees, replacementFees } from "../../src/chain/fees.ts";
 import { confirmedHeight } from "../../src/chain/follow-head.ts";
 import { checkedAccount, toEip1559, type Unsigned } from "../../src/chain/operator-account.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
@@ -34,6 +34,7 @@ const chain: ChainConfig = {
   scan_range: 500,
   poll_ms: 1_000,
   max_fee_gwei: 1_000,
+  max_tip_gwei: 100,
   replace_after_secs: 60,
   default: true,
 };
@@ -79,35 +80,68 @@ describe("deposit addresses", () => {
 });
 
 describe("fees", () => {
-  const wei = fc.bigInt(0n, 2_000n * 10n ** 9n);
-  it("of a replacement rise by 12.5 % and stay below the ceiling", () => {
+  const GWEI = 10n ** 9n;
+  const wei = fc.bigInt(0n, 2_000n * GWEI);
+  const limits = feeLimits(chain);
+  const small = { maxFee: 1_000n, minTip: 0n, maxTip: 100n };
+
+  it("of a replacement are both at least 12.5 % higher and within the limits", () => {
     fc.assert(
       fc.property(wei, wei, wei, wei, (maxFee, tip, baseFee, marketTip) => {
-        const ceiling = ceilingOf(1_000);
         const highest = { maxFee, priorityFee: tip < maxFee ? tip : maxFee };
-        const fees = replacementFees(highest, { baseFee, tip: marketTip }, ceiling);
+        const fees = replacementFees(highest, { baseFee, tip: marketTip }, limits);
         if (fees === undefined) return;
         expect(fees.maxFee * 8n >= highest.maxFee * 9n && fees.maxFee > highest.maxFee).toBe(true);
         expect(
           fees.priorityFee * 8n >= highest.priorityFee * 9n &&
             fees.priorityFee > highest.priorityFee,
         ).toBe(true);
-        expect(fees.maxFee <= ceiling && fees.priorityFee <= fees.maxFee).toBe(true);
+        expect(fees.maxFee <= limits.maxFee && fees.priorityFee <= fees.maxFee).toBe(true);
+        expect(fees.priorityFee).toBeLessThanOrEqual(limits.maxTip);
       }),
     );
   });
-  it("of a first attempt never exceed the ceiling", () => {
-    expect(firstFees({ baseFee: 30n, tip: 2n }, 1_000n)).toEqual({ maxFee: 62n, priorityFee: 2n });
-    expect(firstFees({ baseFee: 800n, tip: 2n }, 1_000n)).toEqual({
+
+  it("of a first attempt stay within the limits; none while the base fee is above them", () => {
+    expect(firstFees({ baseFee: 30n, tip: 2n }, small)).toEqual({ maxFee: 62n, priorityFee: 2n });
+    expect(firstFees({ baseFee: 800n, tip: 2n }, small)).toEqual({
       maxFee: 1_000n,
       priorityFee: 2n,
     });
-    expect(firstFees({ baseFee: 1_001n, tip: 2n }, 1_000n)).toBeUndefined();
+    expect(firstFees({ baseFee: 1_001n, tip: 2n }, small)).toBeUndefined();
   });
-  it("are undefined when the ceiling allows no sufficient raise", () => {
-    expect(
-      replacementFees({ maxFee: 900n, priorityFee: 10n }, { baseFee: 10n, tip: 1n }, 1_000n),
-    ).toBeUndefined();
+
+  it("of a first attempt offer at most half of the highest tip, so that it can be replaced", () => {
+    const fees = firstFees({ baseFee: 30n, tip: 5_000n }, small);
+    expect(fees).toEqual({ maxFee: 110n, priorityFee: 50n });
+    const market = { baseFee: 300n, tip: 5_000n };
+    expect(replacementFees({ maxFee: 110n, priorityFee: 50n }, market, small)).toEqual({
+      maxFee: 650n,
+      priorityFee: 57n,
+    });
+  });
+
+  it("stop at a limit instead of offering too small a raise", () => {
+    const market = { baseFee: 10n, tip: 1n };
+    expect(replacementFees({ maxFee: 900n, priorityFee: 10n }, market, small)).toBeUndefined();
+    expect(replacementFees({ maxFee: 200n, priorityFee: 90n }, market, small)).toBeUndefined();
+  });
+
+  it("are too low once the market pays more than they leave for the tip", () => {
+    const fees = { maxFee: 62n, priorityFee: 2n };
+    expect(areTooLow(fees, { baseFee: 60n, tip: 2n }, small)).toBe(false);
+    expect(areTooLow(fees, { baseFee: 61n, tip: 2n }, small)).toBe(true);
+    expect(areTooLow(fees, { baseFee: 30n, tip: 3n }, small)).toBe(true);
+    expect(areTooLow({ maxFee: 110n, priorityFee: 50n }, { baseFee: 9n, tip: 99n }, small)).toBe(
+      false,
+    );
+  });
+
+  it("have a lowest tip of 25 gwei on Polygon, and of the setting elsewhere", () => {
+    expect(feeLimits({ ...chain, chain_id: 137 }).minTip).toBe(25n * GWEI);
+    expect(feeLimits({ ...chain, chain_id: 137, min_tip_gwei: 30 }).minTip).toBe(30n * GWEI);
+    expect(feeLimits({ ...chain, min_tip_gwei: 0.001 }).minTip).toBe(GWEI / 1_000n);
+    expect(limits.minTip).toBe(0n);
   });
 });
 

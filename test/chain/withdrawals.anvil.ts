@@ -75,7 +75,7 @@ describe("a payment", () => {
     const before = await stage.withdrawal(id);
     await stage.rpc("anvil_dropAllTransactions", []);
     await stage.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 20_000_000_000n });
-    await stage.mine();
+    await stage.mine(2);
     await new Promise((resolve) => setTimeout(resolve, 1_100));
     await payer.round();
     const after = await stage.withdrawal(id);

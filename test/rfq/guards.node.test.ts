@@ -56,7 +56,15 @@ function guardOfOperation(operation: Operation): string {
 
 const withKey = { key: "k-1", terms: "{}" };
 const terms = { clientWithdrawalId: "w-1", amount: 5n, toAddress: to, chain: "local", asset };
-const pay = { kind: "pay", batchNo: 7, members: [recordId], call, nonce: 3, fees } as const;
+const pay = {
+  kind: "pay",
+  batchNo: 7,
+  members: [recordId],
+  call,
+  nonce: 3,
+  fees,
+  headNumber: 1,
+} as const;
 
 it("compiles every guard to the reviewed SQL", async () => {
   const payer = {

@@ -1,6 +1,6 @@
 /** Makes one transaction of the operator account: fees, nonce, signature, storage, broadcast. */
-import { raiseAlert } from "../../chain/alert.ts";
-import { ceilingOf, firstFees } from "../../chain/fees.ts";
+import { clearAlert, raiseAlert } from "../../chain/alert.ts";
+import { feeLimits, firstFees } from "../../chain/fees.ts";
 import { readNextNumbers } from "./open-transactions.ts";
 import type { HeadView } from "./payer-context.ts";
 import { broadcastSigned } from "./send-transaction.ts";
@@ -9,9 +9,9 @@ import { type NewTransaction, storeTransaction } from "./store-transaction.ts";
 /** Signs, stores and sends a transaction. Returns false if fees or guard do not allow it. */
 export async function makeTransaction(
   context: HeadView,
-  transaction: Omit<NewTransaction, "nonce" | "fees">,
+  transaction: Omit<NewTransaction, "nonce" | "fees" | "headNumber">,
 ): Promise<boolean> {
-  const fees = firstFees(context.market, ceilingOf(context.chain.max_fee_gwei));
+  const fees = firstFees(context.market, feeLimits(context.chain));
   if (fees === undefined) {
     await raiseAlert(
       context.db,
@@ -21,10 +21,16 @@ export async function makeTransaction(
     );
     return false;
   }
+  await clearAlert(context.db, "fee_ceiling", context.chain.chain);
   const next = await readNextNumbers(context.db, context.chain.chain, context.account.address);
   const nonce = Math.max(next.nextNonce, context.usedNonces);
   if (nonce > context.usedNonces) return false;
-  const signed = await storeTransaction(context, context.account, { ...transaction, nonce, fees });
+  const signed = await storeTransaction(context, context.account, {
+    ...transaction,
+    nonce,
+    fees,
+    headNumber: context.head.number,
+  });
   if (signed === undefined) return false;
   await broadcastSigned(context, signed.raw);
   await context.failpoint?.("sent");

@@ -16,6 +16,8 @@ export type OpenTransaction = {
   readonly fees: Fees;
   /** Age of the latest attempt in milliseconds, by D1's clock. */
   readonly ageMs: number;
+  /** The head when the latest attempt was signed. */
+  readonly headNumber: number;
 };
 
 type Row = {
@@ -31,6 +33,7 @@ type Row = {
   max_fee: string;
   priority_fee: string;
   age: number;
+  head_number: number;
 };
 
 /** Open transactions by nonce, each with its latest attempt. */
@@ -44,7 +47,7 @@ export async function readOpenTransactions(
         hex(t.to_address) AS to_address, hex(t.data) AS data,
         CAST(t.gas_limit AS TEXT) AS gas_limit, a.attempt, hex(a.signed) AS signed,
         CAST(a.max_fee AS TEXT) AS max_fee, CAST(a.priority_fee AS TEXT) AS priority_fee,
-        CAST(round(unixepoch('subsec') * 1000) AS INTEGER) - a.signed_at AS age
+        CAST(round(unixepoch('subsec') * 1000) AS INTEGER) - a.signed_at AS age, a.head_number
       FROM chain_transactions t JOIN transaction_attempts a ON a.transaction_id = t.transaction_id
       WHERE t.chain = ${chain} AND t.status = 'open' AND a.attempt = (
         SELECT max(attempt) FROM transaction_attempts WHERE transaction_id = t.transaction_id)
@@ -62,6 +65,7 @@ export async function readOpenTransactions(
     raw: hexOf(row.signed),
     fees: { maxFee: BigInt(row.max_fee), priorityFee: BigInt(row.priority_fee) },
     ageMs: row.age,
+    headNumber: row.head_number,
   }));
 }
 

@@ -2,9 +2,10 @@
  * Sends stored transactions and resends them until their nonce is mined. A transaction that takes
  * too long is replaced with higher fees.
  */
-import { raiseAlert } from "../../chain/alert.ts";
-import { ceilingOf, replacementFees } from "../../chain/fees.ts";
-import { describe, endpoints, type Hex } from "../../chain/rpc.ts";
+import { clearAlert, raiseAlert } from "../../chain/alert.ts";
+import { areTooLow, feeLimits, replacementFees } from "../../chain/fees.ts";
+import { endpoints, type Hex } from "../../chain/rpc.ts";
+import { sendTo } from "../../chain/send.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { log } from "../../platform/log.ts";
 import { blob, sql, uuid } from "../../platform/sql.ts";
@@ -15,35 +16,52 @@ import type { OpenTransaction } from "./open-transactions.ts";
 import { storeAttempt } from "./store-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
 
-/** Limit of attempts per nonce. Sixty raises of 12.5 % exceed any ceiling. */
+/** Limit of attempts per nonce. Sixty raises of 12.5 % exceed any limit of fees. */
 const MAX_ATTEMPTS = 60;
+/**
+ * Blocks that must have left an attempt out before its fees rise. The first one may have been built
+ * before the attempt arrived.
+ */
+const MIN_BLOCKS = 2;
 
 /**
- * Sends signed bytes to every endpoint. Responses decide nothing, because nodes report "already
- * known", "nonce too low" or no result for a transaction that they have accepted.
+ * Sends signed bytes to every endpoint. Responses decide nothing about the transaction. If no
+ * endpoint accepts it and one states a reason, the operator has to act on that reason.
  */
 export async function broadcastSigned(context: HeadView, raw: Hex): Promise<void> {
-  await Promise.all(
-    endpoints(context.chain).map(async ({ client }) => {
-      try {
-        await client.sendRawTransaction({ serializedTransaction: raw });
-      } catch (error) {
-        log("info", "payer.send_unconfirmed", {
-          chain: context.chain.chain,
-          error: describe(error),
-        });
-      }
-    }),
-  );
+  const { chain } = context.chain;
+  const sent = await Promise.all(endpoints(context.chain).map((endpoint) => sendTo(endpoint, raw)));
+  for (const { status, reason } of sent)
+    if (status !== "accepted") log("info", "payer.send_unconfirmed", { chain, status, reason });
+  const refusals = sent.filter(({ status }) => status === "refused");
+  if (sent.some(({ status }) => status === "accepted"))
+    await clearAlert(context.db, "node_refused", chain);
+  else if (refusals.length > 0) {
+    const reasons = refusals.map(({ host, reason }) => `${host}: ${reason}`).join("; ");
+    await raiseAlert(
+      context.db,
+      "node_refused",
+      chain,
+      `no node accepts a transaction. ${reasons}`,
+    );
+  }
 }
 
-/** Resends an unmined transaction. The first one is replaced once it is older than the setting. */
+/**
+ * Resends an unmined transaction. The first one is replaced if it is older than the setting, blocks
+ * have left it out, and the market asks for more than it offers. Without blocks nobody could mine
+ * it, whatever it offers.
+ */
 export async function rebroadcastOrReplace(
   context: HeadView,
   transaction: OpenTransaction,
   firstInLine: boolean,
 ): Promise<void> {
-  const stuck = firstInLine && transaction.ageMs > context.chain.replace_after_secs * 1_000;
+  const stuck =
+    firstInLine &&
+    transaction.ageMs > context.chain.replace_after_secs * 1_000 &&
+    context.head.number >= transaction.headNumber + MIN_BLOCKS &&
+    areTooLow(transaction.fees, context.market, feeLimits(context.chain));
   await broadcastSigned(
     context,
     (stuck ? await replaceTransaction(context, transaction) : undefined) ?? transaction.raw,
@@ -59,17 +77,13 @@ async function replaceTransaction(
   transaction: OpenTransaction,
 ): Promise<Hex | undefined> {
   const { chain } = context.chain;
-  const fees = replacementFees(
-    transaction.fees,
-    context.market,
-    ceilingOf(context.chain.max_fee_gwei),
-  );
+  const fees = replacementFees(transaction.fees, context.market, feeLimits(context.chain));
   if (fees === undefined || transaction.attempt >= MAX_ATTEMPTS) {
     await raiseAlert(
       context.db,
       "fee_ceiling",
       `${chain}:${transaction.nonce}`,
-      `nonce ${transaction.nonce} is not mined and max_fee_gwei allows no higher fee`,
+      `nonce ${transaction.nonce} is not mined; max_fee_gwei and max_tip_gwei allow no higher fee`,
     );
     return undefined;
   }
@@ -86,7 +100,8 @@ async function replaceTransaction(
   const stamped = sql`SELECT 1 FROM transaction_attempts a
     WHERE a.transaction_id = ${uuid(transaction.id)} AND a.signed_group = ${group.seq}`;
   const result = await commit(context.db, group, [
-    sql`${storeAttempt(group, of, attempt, signed, fees)} RETURNING attempt`,
+    sql`${storeAttempt(group, of, { number: attempt, signed, fees, headNumber: context.head.number })}
+      RETURNING attempt`,
     sql`UPDATE withdrawals SET transaction_hash = ${blob(signed.hash)},
         updated_at = ${group.at}, changed_group = ${group.seq}
       WHERE status = 'submitted' AND EXISTS (${stamped}) AND withdrawal_id IN (

@@ -20,6 +20,8 @@ export type NewTransaction = {
   readonly call: Call;
   readonly nonce: number;
   readonly fees: Fees;
+  /** The head when it is signed. Its fees rise only if later blocks leave it out. */
+  readonly headNumber: number;
   readonly batchNo: number | null;
   /** UUIDs of the withdrawals that it pays or voids. */
   readonly members: readonly string[];
@@ -121,7 +123,7 @@ function dependents(group: Group, transaction: NewTransaction, signed: Signed): 
     WHERE status = 'queued' AND withdrawal_id IN (SELECT m.withdrawal_id FROM batch_members m
       WHERE m.purpose = 'pay' AND m.transaction_id IN (${made}))`;
   return [
-    storeAttempt(group, made, 0, signed, transaction.fees),
+    storeAttempt(group, made, { number: 0, signed, ...transaction }),
     ...(transaction.members.length === 0 ? [] : [members, submitted]),
   ];
 }
@@ -130,13 +132,17 @@ function dependents(group: Group, transaction: NewTransaction, signed: Signed): 
 export function storeAttempt(
   group: Group,
   of: Sql,
-  attempt: number,
-  signed: Signed,
-  fees: Fees,
+  attempt: {
+    readonly number: number;
+    readonly signed: Signed;
+    readonly fees: Fees;
+    readonly headNumber: number;
+  },
 ): Sql {
+  const { number, signed, fees, headNumber } = attempt;
   return sql`INSERT INTO transaction_attempts (transaction_id, attempt, hash, signed,
-      max_fee, priority_fee, signed_group, signed_at)
-    SELECT t.transaction_id, ${attempt}, ${blob(signed.hash)}, ${blob(signed.raw)},
-      ${fees.maxFee}, ${fees.priorityFee}, ${group.seq}, ${group.at}
+      max_fee, priority_fee, signed_group, signed_at, head_number)
+    SELECT t.transaction_id, ${number}, ${blob(signed.hash)}, ${blob(signed.raw)},
+      ${fees.maxFee}, ${fees.priorityFee}, ${group.seq}, ${group.at}, ${headNumber}
     FROM (${of}) t`;
 }

@@ -199,6 +199,7 @@ export async function openStage(
     scan_range: 500,
     poll_ms: 1_000,
     max_fee_gwei: 1_000,
+    max_tip_gwei: 100,
     replace_after_secs: 60,
     default: true,
     ...options.chain,

@@ -1,0 +1,43 @@
+/** Sends a signed transaction to one endpoint and classifies the response. */
+import { BaseError, HttpRequestError, RpcRequestError } from "viem";
+import { describe, type Endpoint, type Hex, hostOf } from "./rpc.ts";
+
+export type Sent = {
+  readonly host: string;
+  /**
+   * `refused`: the node states a reason, so sending the same bytes again does not help.
+   * `unreachable`: no response, so the node may have accepted them.
+   */
+  readonly status: "accepted" | "refused" | "unreachable";
+  readonly reason?: string;
+};
+
+/**
+ * Errors of nodes that have the transaction, or whose chain has used its nonce: "already known" and
+ * "nonce too low" (geth), "transaction already imported" (anvil), "AlreadyKnown" (Nethermind),
+ * "Known transaction" (Besu), "OldNonce" (Nethermind).
+ */
+const KNOWN = /already ?known|known transaction|already imported|nonce ?(is )?too ?low|old ?nonce/i;
+
+export async function sendTo(endpoint: Endpoint, raw: Hex): Promise<Sent> {
+  const host = hostOf(endpoint.url);
+  try {
+    await endpoint.client.sendRawTransaction({ serializedTransaction: raw });
+    return { host, status: "accepted" };
+  } catch (error) {
+    const reason = describe(error);
+    if (KNOWN.test(reason)) return { host, status: "accepted", reason };
+    return { host, status: isRefusal(error) ? "refused" : "unreachable", reason };
+  }
+}
+
+/** A JSON-RPC error, or an HTTP response that rejects the request itself. */
+function isRefusal(error: unknown): boolean {
+  if (!(error instanceof BaseError)) return false;
+  const cause = error.walk(
+    (inner) => inner instanceof RpcRequestError || inner instanceof HttpRequestError,
+  );
+  if (cause instanceof RpcRequestError) return true;
+  const { status = 0 } = cause instanceof HttpRequestError ? cause : {};
+  return status >= 400 && status < 500;
+}
