@@ -12,7 +12,7 @@ export type Cursor = {
   readonly confirmed: Block;
   /** Deposits up to this block have been detected. Never below `confirmed`. */
   readonly scanned: Block;
-  /** The head as it was last read. */
+  /** The head at the last reading. */
   readonly headNumber: number;
   /** When the cursor last moved, in Unix milliseconds by D1's clock. */
   readonly movedAt: number;

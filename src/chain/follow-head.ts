@@ -10,12 +10,12 @@ import {
   type BlockHeader,
   type Endpoint,
   endpoints,
-  NodeDisagrees,
+  InconsistentNode,
   readHead,
   readHeader,
 } from "./rpc.ts";
 import { scanRange } from "./scan.ts";
-import { askReached } from "./witnesses.ts";
+import { askHighest } from "./witnesses.ts";
 
 export type Block = { readonly number: number; readonly hash: Hex };
 
@@ -23,9 +23,9 @@ export type HeadReading =
   | {
       readonly kind: "read";
       readonly head: BlockHeader;
-      /** The highest block that was read, or was known and is still in the chain. */
+      /** The highest block that was read, or that was known and is still in the chain. */
       readonly readUpTo: number;
-      /** The highest block scanned before that is still in the chain. */
+      /** The highest block of an earlier scan that is still in the chain. */
       readonly ancestor: number;
       /** `blocks` and `transfers` are what was read above this height. */
       readonly base: number;
@@ -35,10 +35,10 @@ export type HeadReading =
   /** The confirmed block is no longer in the chain. */
   | { readonly kind: "deep_reorg"; readonly head: BlockHeader; readonly canonical: Hex };
 
-/** How far the chain has come, as enough endpoints confirm (witnesses.ts). */
+/** Heights that enough endpoints have reached (witnesses.ts). */
 export type Heights = {
   readonly head: number;
-  /** The chain's own `finalized` block; null where the chain has none. */
+  /** The chain's `finalized` block. Null if the chain does not support that tag. */
   readonly finalized: number | null;
   /** The highest block that may be confirmed now. */
   readonly target: number;
@@ -46,7 +46,7 @@ export type Heights = {
 
 export async function readHeights(chain: ChainConfig): Promise<Heights> {
   const numberOf = (tag: "latest" | "finalized") =>
-    askReached(chain, async (endpoint) => (await readHeader(endpoint, tag)).number);
+    askHighest(chain, async (endpoint) => (await readHeader(endpoint, tag)).number);
   const head = await numberOf("latest");
   const finalized = chain.finalized ? await numberOf("finalized") : null;
   return { head, finalized, target: confirmedHeight(chain, head, finalized) };
@@ -54,7 +54,7 @@ export async function readHeights(chain: ChainConfig): Promise<Heights> {
 
 export type KnownBlocks = {
   readonly confirmed: Block;
-  /** Endpoints whose head is lower lag behind and are not used. */
+  /** Endpoints with a lower head lag and are not used. */
   readonly headNumber: number;
   /** Scanned blocks above `confirmed`, highest first. */
   readonly blocks: readonly Block[];
@@ -64,11 +64,10 @@ export type KnownBlocks = {
 const HEADERS_PER_ROUND = 300;
 
 /**
- * One endpoint answers all of it, so that the pieces belong to one chain. What it says decides
- * nothing yet: a deposit that only this endpoint shows is confirmed by others or orphaned
- * (confirm-blocks.ts).
+ * Reads the blocks up to the head from one endpoint, so that they belong to the same fork. The
+ * result is provisional, because confirm-blocks.ts reads the blocks again from enough endpoints.
  *
- * A deep reorg halts the chain, so it needs every endpoint that has come as far to say so.
+ * A deep reorg halts the chain, so every endpoint that does not lag must report it.
  */
 export async function followHead(
   chain: ChainConfig,
@@ -76,18 +75,18 @@ export async function followHead(
   target: number,
   contracts: Contracts,
 ): Promise<HeadReading> {
-  const claims: Extract<HeadReading, { kind: "deep_reorg" }>[] = [];
+  const reorgs: Extract<HeadReading, { kind: "deep_reorg" }>[] = [];
   try {
     return await askAny(chain, async (endpoint) => {
       const reading = await readFrom(endpoint, chain, known, target, contracts);
       if (reading.kind === "read") return reading;
-      claims.push(reading);
-      throw new NodeDisagrees(`block ${known.confirmed.number} is not the confirmed one`);
+      reorgs.push(reading);
+      throw new InconsistentNode(`block ${known.confirmed.number} is not the confirmed block`);
     });
   } catch (error) {
-    const [claim] = claims;
-    if (claim === undefined || !(await allHaveLeft(chain, known))) throw error;
-    return claim;
+    const [reorg] = reorgs;
+    if (reorg === undefined || !(await allLackConfirmed(chain, known))) throw error;
+    return reorg;
   }
 }
 
@@ -123,17 +122,17 @@ async function readFrom(
   const read = { kind: "read", head, ancestor, base } as const;
   if (base >= to) return { ...read, readUpTo: base, blocks: [], transfers: [] };
 
-  // Known blocks above the ancestor are those that the reorg took away.
+  // A reorg has removed the known blocks above the ancestor.
   const below = { ...known, blocks: known.blocks.filter(({ number }) => number <= ancestor) };
   const blocks = await readChainOfBlocks(endpoint, { from: base + 1, to }, head, below);
   const scan = await scanRange(endpoint, { from: base + 1, to }, contracts);
   const top = blocks.at(-1);
   if (top === undefined || scan.last.hash !== top.hash)
-    throw new NodeDisagrees(`block ${to} changed while its range was read`);
+    throw new InconsistentNode(`block ${to} changed while its range was read`);
   for (const transfer of scan.transfers) {
     const block = blocks[transfer.blockNumber - base - 1];
     if (block?.hash !== transfer.blockHash)
-      throw new NodeDisagrees(`a log has another hash for block ${transfer.blockNumber}`);
+      throw new InconsistentNode(`a log has another hash for block ${transfer.blockNumber}`);
   }
   return { ...read, readUpTo: to, blocks, transfers: scan.transfers };
 }
@@ -168,18 +167,15 @@ async function readChainOfBlocks(
   for (let number = range.from; number <= range.to; number++) {
     const header = number === head.number ? head : await readHeader(endpoint, number);
     if (parent !== undefined && header.parentHash !== parent)
-      throw new NodeDisagrees(`block ${number} is not a child of block ${number - 1}`);
+      throw new InconsistentNode(`block ${number} is not a child of block ${number - 1}`);
     parent = header.hash;
     blocks.push({ number, hash: header.hash });
   }
   return blocks;
 }
 
-/**
- * Whether at least as many endpoints as money needs have come as far, and none of them has the
- * confirmed block any more.
- */
-async function allHaveLeft(chain: ChainConfig, known: KnownBlocks): Promise<boolean> {
+/** True if enough endpoints do not lag and none of them still has the confirmed block. */
+async function allLackConfirmed(chain: ChainConfig, known: KnownBlocks): Promise<boolean> {
   const hashes = await Promise.all(
     endpoints(chain).map((endpoint) =>
       readHead(endpoint, known.headNumber)

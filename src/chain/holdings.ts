@@ -1,7 +1,7 @@
 /** Reads what addresses hold of a token after one block, for the reconciliation. */
 import { type Address, erc1155Abi, erc20Abi, type Hex } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
-import { type Endpoint, NodeDisagrees, readHeader } from "./rpc.ts";
+import { type Endpoint, InconsistentNode, readHeader } from "./rpc.ts";
 import { ERC20, type Token } from "./token.ts";
 import { askAgreed } from "./witnesses.ts";
 
@@ -19,7 +19,7 @@ export function sumHoldings(
   const sumAt = async (endpoint: Endpoint) => {
     const check = async () => {
       if ((await readHeader(endpoint, block.number)).hash !== block.hash)
-        throw new NodeDisagrees(`block ${block.number} is not ${block.hash}`);
+        throw new InconsistentNode(`block ${block.number} is not ${block.hash}`);
     };
     await check();
     const sums: bigint[] = [];

@@ -26,8 +26,8 @@ export class RpcUnavailable extends Error {
 }
 
 /** A result of a node contradicts an earlier result of the same or another node. */
-export class NodeDisagrees extends Error {
-  override readonly name = "NodeDisagrees";
+export class InconsistentNode extends Error {
+  override readonly name = "InconsistentNode";
 }
 
 const TIMEOUT_MS = 10_000;
@@ -76,9 +76,9 @@ export async function readHeader(
       ? await client.getBlock({ blockNumber: BigInt(at) })
       : await client.getBlock({ blockTag: at });
   if (block.hash === null || block.number === null)
-    throw new NodeDisagrees("a mined block has no hash or number");
+    throw new InconsistentNode("a mined block has no hash or number");
   if (typeof at === "number" && Number(block.number) !== at)
-    throw new NodeDisagrees(`requested block ${at}, received ${block.number}`);
+    throw new InconsistentNode(`requested block ${at}, received ${block.number}`);
   return {
     number: Number(block.number),
     hash: block.hash,
@@ -92,7 +92,9 @@ export async function readHeader(
 export async function readHead(endpoint: Endpoint, seen: number): Promise<BlockHeader> {
   const head = await readHeader(endpoint, "latest");
   if (head.number < seen)
-    throw new NodeDisagrees(`${hostOf(endpoint.url)} is at block ${head.number}, behind ${seen}`);
+    throw new InconsistentNode(
+      `${hostOf(endpoint.url)} is at block ${head.number}, behind ${seen}`,
+    );
   return head;
 }
 
@@ -105,7 +107,7 @@ export async function callAtBlock(
   blockHash: Hex,
 ): Promise<Hex> {
   const { data } = await client.call({ ...call, blockHash, requireCanonical: true });
-  if (data === undefined) throw new NodeDisagrees(`no code at ${call.to} in block ${blockHash}`);
+  if (data === undefined) throw new InconsistentNode(`no code at ${call.to} in block ${blockHash}`);
   return data;
 }
 

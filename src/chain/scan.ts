@@ -11,7 +11,7 @@ import {
   type MinedLog,
   WATCHED_TOPICS,
 } from "./decode-logs.ts";
-import { type BlockHeader, describe, type Endpoint, NodeDisagrees, readHeader } from "./rpc.ts";
+import { type BlockHeader, describe, type Endpoint, InconsistentNode, readHeader } from "./rpc.ts";
 import { tokenContracts } from "./token.ts";
 
 export type Range = { readonly from: number; readonly to: number };
@@ -33,12 +33,12 @@ export async function scanRange(
   const logs = await readLogs(endpoint, range, contracts);
   const after = await readHeader(endpoint, range.to);
   if (after.hash !== last.hash)
-    throw new NodeDisagrees(`block ${range.to} changed while its logs were read`);
+    throw new InconsistentNode(`block ${range.to} changed while its logs were read`);
   for (const log of logs) {
     if (log.blockNumber < BigInt(range.from) || log.blockNumber > BigInt(range.to))
-      throw new NodeDisagrees("a log is outside the requested range");
+      throw new InconsistentNode("a log is outside the requested range");
     if (log.blockNumber === BigInt(range.to) && log.blockHash !== last.hash)
-      throw new NodeDisagrees(`a log has another hash for block ${range.to}`);
+      throw new InconsistentNode(`a log has another hash for block ${range.to}`);
   }
   return { ...decodeLogs(logs, contracts), first, last };
 }
@@ -81,9 +81,9 @@ async function getLogs(
 function mined(log: ReturnType<typeof formatLog>): MinedLog {
   const { address, data, topics, blockNumber, blockHash, transactionHash, logIndex } = log;
   if (blockNumber === null || blockHash === null || transactionHash === null || logIndex === null) {
-    throw new NodeDisagrees("a log in a mined range is pending");
+    throw new InconsistentNode("a log in a mined range is pending");
   }
-  if (log.removed) throw new NodeDisagrees("a log in a canonical range is marked as removed");
+  if (log.removed) throw new InconsistentNode("a log in a canonical range is marked as removed");
   return { address, data, topics, blockNumber, blockHash, transactionHash, logIndex };
 }
 

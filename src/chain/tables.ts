@@ -28,7 +28,7 @@ export const chainCursors = sqliteTable("chain_cursors", {
   movedAt: integer("moved_at").notNull(),
   haltedAt: integer("halted_at"),
   haltReason: text("halt_reason"),
-  auditedNumber: integer("audited_number"),
+  recheckedNumber: integer("rechecked_number"),
 });
 
 export const chainBlocks = sqliteTable(

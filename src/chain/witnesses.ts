@@ -1,22 +1,19 @@
 /**
- * Reads that money rests on.
+ * Reads that move money.
  *
- * With two or more endpoints configured, at least two must say the same. One endpoint that lies,
- * lags or is silent then neither moves money nor stops the others, as long as two honest ones are
- * left. With one endpoint its word has to do.
+ * With two or more endpoints configured, at least two must return the same result. An endpoint that
+ * is faulty, lagging or unreachable can then neither move money nor stop the others, as long as two
+ * correct ones are left. With a single endpoint its result is used.
  */
 import { type ChainConfig, witnessesOf } from "../platform/config.ts";
 import { type Endpoint, endpoints, hostOf, pause, RpcUnavailable } from "./rpc.ts";
 
-/**
- * Endpoints gave different answers to one question, and no two agreed. The message names their
- * hosts.
- */
-export class NodesDisagree extends Error {
-  constructor(chain: string, camps: readonly (readonly Endpoint[])[]) {
-    const sides = camps.map((camp) => camp.map(({ url }) => hostOf(url)).join(" and "));
-    super(`the endpoints of ${chain} disagree: ${sides.join(" against ")}`);
-    this.name = "NodesDisagree";
+/** Endpoints returned different results and not enough agreed. The message names their hosts. */
+export class EndpointsDisagree extends Error {
+  constructor(chain: string, groups: readonly (readonly Endpoint[])[]) {
+    const groupNames = groups.map((group) => group.map(({ url }) => hostOf(url)).join(" and "));
+    super(`the endpoints of ${chain} disagree: ${groupNames.join(" against ")}`);
+    this.name = "EndpointsDisagree";
   }
 }
 
@@ -26,17 +23,17 @@ export type Agreed<T> = {
   readonly value: T;
   /** One of the endpoints that agreed. */
   readonly endpoint: Endpoint;
-  /** Hosts that said something else, while enough others agreed. */
+  /** Hosts that returned another result, while enough others agreed. */
   readonly dissenters: readonly string[];
 };
 
 /**
- * Asks the endpoints until enough agree: `witnessesOf` of them first, the others only when those
- * differ or fail. `ask` throws when its endpoint has no usable answer, for instance because it
- * lags. Two values agree when their texts are equal.
+ * Calls `ask` for as many endpoints as `witnessesOf` demands, and for the others only if those
+ * differ or fail. `ask` throws if its endpoint has no usable result, for example because it lags.
+ * Two results agree if `textOf` returns the same text.
  *
- * Throws `NodesDisagree` when enough answered but no camp is large enough or alone the largest,
- * `RpcUnavailable` when too few answered.
+ * Throws `EndpointsDisagree` if results differ and no group is both large enough and the largest,
+ * or `RpcUnavailable` if too few endpoints returned a result.
  */
 export async function askAgreed<T>(
   chain: ChainConfig,
@@ -45,30 +42,30 @@ export async function askAgreed<T>(
 ): Promise<Agreed<T>> {
   const needed = witnessesOf(chain);
   const all = endpoints(chain);
-  const camps = new Map<string, { value: T; members: Endpoint[] }>();
+  const groups = new Map<string, { value: T; members: Endpoint[] }>();
   const errors: unknown[] = [];
-  /** Once more after a moment: an endpoint that lags by a block has it then. */
-  const askTwice = (endpoint: Endpoint) =>
+  // Retries after a moment, because an endpoint that lags by a block then has it.
+  const askWithRetry = (endpoint: Endpoint) =>
     ask(endpoint).catch(async () => {
       await pause(RETRY_MS);
       return ask(endpoint);
     });
-  const hear = async (some: readonly Endpoint[]) => {
-    const answers = await Promise.allSettled(some.map(askTwice));
-    answers.forEach((answer, index) => {
+  const askAll = async (some: readonly Endpoint[]) => {
+    const results = await Promise.allSettled(some.map(askWithRetry));
+    results.forEach((result, index) => {
       const endpoint = some[index];
       if (endpoint === undefined) return;
-      if (answer.status === "rejected") return errors.push(answer.reason);
-      const text = textOf(answer.value);
-      const camp = camps.get(text) ?? { value: answer.value, members: [] };
-      camp.members.push(endpoint);
-      return camps.set(text, camp);
+      if (result.status === "rejected") return errors.push(result.reason);
+      const text = textOf(result.value);
+      const group = groups.get(text) ?? { value: result.value, members: [] };
+      group.members.push(endpoint);
+      return groups.set(text, group);
     });
   };
-  await hear(all.slice(0, needed));
-  if (camps.size !== 1 || errors.length > 0) await hear(all.slice(needed));
+  await askAll(all.slice(0, needed));
+  if (groups.size !== 1 || errors.length > 0) await askAll(all.slice(needed));
 
-  const bySize = [...camps.values()].toSorted((a, b) => b.members.length - a.members.length);
+  const bySize = [...groups.values()].toSorted((a, b) => b.members.length - a.members.length);
   const [largest, second] = bySize;
   const [endpoint] = largest?.members ?? [];
   if (largest !== undefined && endpoint !== undefined && largest.members.length >= needed) {
@@ -79,8 +76,8 @@ export async function askAgreed<T>(
       return { value: largest.value, endpoint, dissenters };
     }
   }
-  if (camps.size > 1)
-    throw new NodesDisagree(
+  if (groups.size > 1)
+    throw new EndpointsDisagree(
       chain.chain,
       bySize.map(({ members }) => members),
     );
@@ -88,19 +85,18 @@ export async function askAgreed<T>(
 }
 
 /**
- * The highest value that enough endpoints reach: with two witnesses the second highest of all
- * answers. One endpoint that names an absurd height, or a low one, does not change it while two
- * others answer.
+ * The highest value that enough endpoints reach: with two witnesses the second highest. A single
+ * endpoint that reports a wrong height does not change it while two others respond.
  */
-export async function askReached(
+export async function askHighest(
   chain: ChainConfig,
   ask: (endpoint: Endpoint) => Promise<number>,
 ): Promise<number> {
-  const answers = await Promise.allSettled(endpoints(chain).map((endpoint) => ask(endpoint)));
-  const reached = answers
-    .flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []))
+  const results = await Promise.allSettled(endpoints(chain).map((endpoint) => ask(endpoint)));
+  const reached = results
+    .flatMap((result) => (result.status === "fulfilled" ? [result.value] : []))
     .toSorted((a, b) => b - a)[witnessesOf(chain) - 1];
   if (reached !== undefined) return reached;
-  const errors = answers.flatMap((answer) => (answer.status === "rejected" ? [answer.reason] : []));
+  const errors = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
   throw new RpcUnavailable(chain.chain, errors);
 }

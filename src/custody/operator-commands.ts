@@ -91,7 +91,7 @@ export async function recordResume(
   ]);
 }
 
-/** `chain rescan`: the watcher reads the blocks again. Several commands run one after the other. */
+/** `chain rescan`: the watcher reads the blocks again. Commands are carried out one by one. */
 export async function recordRescan(
   db: D1Database,
   command: { chain: string; from: number; to: number; actor: string },
@@ -100,14 +100,15 @@ export async function recordRescan(
   const group = newGroup();
   await commitOrThrow(db, group, [
     sql`INSERT INTO chain_commands (chain, kind, from_block, to_block, actor, at)
-      VALUES (${command.chain}, 'rescan', ${command.from}, ${command.to}, ${command.actor}, ${group.at})`,
+      VALUES (${command.chain}, 'rescan', ${command.from}, ${command.to}, ${command.actor},
+        ${group.at})`,
     ...alongside(group.at),
   ]);
 }
 
 /**
- * `chain forget-deposit`: orphans a deposit that waits for its confirmations. When the chain shows it
- * again, it is detected again. Returns whether there was such a deposit.
+ * `chain forget-deposit`: orphans a deposit that is not confirmed. It is detected again if the
+ * chain still contains it. Returns whether there was such a deposit.
  */
 export async function forgetDeposit(
   db: D1Database,
@@ -127,8 +128,8 @@ export async function forgetDeposit(
 }
 
 /**
- * `chain resweep`: puts an address back on the list of those to sweep, for every asset that it ever
- * received. A sweep reads what it really holds; the amount only sorts. Returns the number of assets.
+ * `chain resweep`: makes an address sweepable again for every asset that it has received. A sweep
+ * reads the balance on chain, so the amount is only an estimate. Returns the number of assets.
  */
 export async function resweepAddress(
   db: D1Database,

@@ -1,3 +1,4 @@
+/** Rescans of confirmed blocks, and the operator's commands that repair records of a chain. */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { USDC } from "../../src/assets/asset.ts";
@@ -6,26 +7,26 @@ import {
   recordRescan,
   resweepAddress,
 } from "../../src/custody/operator-commands.ts";
-import { auditOldBlocks, rescanCommanded } from "../../src/custody/watcher/rescan.ts";
+import { recheckOldBlocks, rescanOnCommand } from "../../src/custody/watcher/rescan.ts";
 import { watchChain } from "../../src/custody/watcher/watch-chain.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
 import { funded } from "./support/drive.ts";
 import { openStage, type Stage } from "./support/stage.ts";
 
-/** The watcher followed blocks with a deposit in them, and its only endpoint had no logs. */
+/** A watcher that has missed a deposit, because its only endpoint returned no logs. */
 async function openWithMissedDeposit() {
   const stage = await openStage({ chain: { scan_range: 2 } });
   const user = await stage.user();
-  const url = await stage.faultyEndpoint((method, answer) =>
-    method === "eth_getLogs" ? [] : answer,
+  const url = await stage.faultyEndpoint((method, result) =>
+    method === "eth_getLogs" ? [] : result,
   );
   const chain = { ...stage.chain, rpc_urls: [url] };
-  const blind = { ...stage.watcher, chain, settings: { ...stage.settings, CHAINS: [chain] } };
-  await watchChain(blind);
+  const faulty = { ...stage.watcher, chain, settings: { ...stage.settings, CHAINS: [chain] } };
+  await watchChain(faulty);
   await stage.mintUsdc(user.address, 500n);
   await stage.mine(6);
-  for (let round = 0; round < 6; round++) await watchChain(blind);
+  for (let round = 0; round < 6; round++) await watchChain(faulty);
   return { stage, user };
 }
 
@@ -48,14 +49,14 @@ const rescan = (stage: Stage, from: number, to: number) =>
   recordRescan(env.DB, { chain: stage.chain.chain, from, to, actor: "alice" });
 
 describe("chain rescan", () => {
-  it("credits a deposit that every reading missed, once however often it runs", async () => {
+  it("credits a missed deposit once, even if repeated", async () => {
     const { stage, user } = await openWithMissedDeposit();
     expect(await stage.deposits(user.userId)).toEqual([]);
     const to = await confirmedNumber(stage);
     await rescan(stage, 0, to);
     await rescan(stage, 0, to);
 
-    while (await rescanCommanded(stage.watcher));
+    while (await rescanOnCommand(stage.watcher));
     expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 500n });
     expect(await stage.deposits(user.userId)).toMatchObject([{ status: "credited" }]);
     expect(await commandsOf(stage)).toEqual([
@@ -72,55 +73,55 @@ describe("chain rescan", () => {
       sql`UPDATE chain_cursors SET halted_at = 1 WHERE chain = ${stage.chain.chain}`,
     );
 
-    expect(await rescanCommanded(stage.watcher)).toBe(false);
+    expect(await rescanOnCommand(stage.watcher)).toBe(false);
     expect(await stage.deposits(user.userId)).toEqual([]);
   });
 
-  it("leaves blocks above the confirmed one to the watcher", async () => {
+  it("waits for blocks above the confirmed one", async () => {
     const stage = await openStage();
     await stage.watch();
     await rescan(stage, 0, 1_000_000);
 
-    expect(await rescanCommanded(stage.watcher)).toBe(false);
+    expect(await rescanOnCommand(stage.watcher)).toBe(false);
     expect(await commandsOf(stage)).toMatchObject([{ next: 0, done: 0 }]);
   });
 });
 
-describe("the audit of blocks that are a day old", () => {
-  it("credits what was missed and tells the operator", async () => {
+describe("the recheck of blocks that are a day old", () => {
+  it("credits a missed deposit with an alert", async () => {
     const { stage, user } = await openWithMissedDeposit();
-    while (await auditOldBlocks(stage.watcher));
+    while (await recheckOldBlocks(stage.watcher));
     expect(await stage.deposits(user.userId)).toEqual([]);
 
     await stage.rpc("evm_increaseTime", [86_401]);
     await stage.mine(8);
     for (let round = 0; round < 6; round++) await stage.watch();
-    while (await auditOldBlocks(stage.watcher));
+    while (await recheckOldBlocks(stage.watcher));
 
     expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 500n });
     expect(await stage.alerts()).toEqual(["deposit_missed"]);
   });
 
-  it("changes nothing where nothing was missed", async () => {
+  it("changes nothing if nothing was missed", async () => {
     const stage = await openStage({ chain: { scan_range: 2 } });
     const user = await funded(stage);
     const before = await readBalance(env.DB, user.userId, USDC);
     await stage.rpc("evm_increaseTime", [86_401]);
     await stage.mine(8);
     for (let round = 0; round < 6; round++) await stage.watch();
-    while (await auditOldBlocks(stage.watcher));
+    while (await recheckOldBlocks(stage.watcher));
 
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual(before);
     expect(await stage.alerts()).toEqual([]);
-    const audited = await first<{ n: number }>(
+    const rechecked = await first<{ n: number }>(
       env.DB,
-      sql`SELECT audited_number AS n FROM chain_cursors WHERE chain = ${stage.chain.chain}`,
+      sql`SELECT rechecked_number AS n FROM chain_cursors WHERE chain = ${stage.chain.chain}`,
     );
-    expect(audited?.n).toBeGreaterThan(0);
+    expect(rechecked?.n).toBeGreaterThan(0);
   });
 });
 
-it("chain forget-deposit orphans a deposit, and the chain can bring it back", async () => {
+it("chain forget-deposit orphans a deposit until it is detected again", async () => {
   const stage = await openStage();
   const user = await stage.user();
   await stage.watch();
@@ -144,7 +145,7 @@ it("chain forget-deposit orphans a deposit, and the chain can bring it back", as
   expect(await forgetDeposit(env.DB, id)).toBe(false);
 });
 
-it("chain resweep lists an address again with what it received", async () => {
+it("chain resweep makes an address sweepable again", async () => {
   const stage = await openStage();
   const user = await funded(stage);
   const listed = () =>

@@ -3,7 +3,7 @@
  * used it. The watcher has applied the vault's events up to that height. A member without an
  * outcome was therefore not paid and returns to the queue.
  */
-import { NodeDisagrees, askAny, noncesAtBlock, readHeader } from "../../chain/rpc.ts";
+import { InconsistentNode, askAny, noncesAtBlock, readHeader } from "../../chain/rpc.ts";
 import { PAYMENT_STATE, readOutcomes } from "../../chain/vault.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { sql, uuid } from "../../platform/sql.ts";
@@ -23,7 +23,7 @@ export async function endIfConfirmed(
   const outcomes = await askAny(chain, async (endpoint) => {
     const confirmed = await readHeader(endpoint, cursor.confirmed.number);
     if (confirmed.hash !== cursor.confirmed.hash)
-      throw new NodeDisagrees(`block ${cursor.confirmed.number} is not the confirmed one`);
+      throw new InconsistentNode(`block ${cursor.confirmed.number} is not the confirmed one`);
     const used = await noncesAtBlock(endpoint, account.address, cursor.confirmed.hash);
     return used > transaction.nonce
       ? readOutcomes(endpoint, chain, ids, cursor.confirmed.hash)

@@ -154,7 +154,7 @@ async function checkGasBalance(context: HeadView): Promise<void> {
       context.db,
       "gas_balance_low",
       chain.chain,
-      `the operator account has ${held} wei, too little gas for ${GAS_RESERVE_BATCHES} full batches`,
+      `the operator account has ${held} wei, too little for ${GAS_RESERVE_BATCHES} full batches`,
     );
   else await clearAlert(context.db, "gas_balance_low", chain.chain);
 }

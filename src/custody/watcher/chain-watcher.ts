@@ -18,7 +18,7 @@ import {
   restoreAddresses,
   readLostUsers,
 } from "./restore-addresses.ts";
-import { auditOldBlocks, rescanCommanded, rescanFrom } from "./rescan.ts";
+import { recheckOldBlocks, rescanOnCommand, rescanFrom } from "./rescan.ts";
 import { watchChain } from "./watch-chain.ts";
 import type { WatcherContext } from "./commit-move.ts";
 
@@ -29,8 +29,8 @@ const RECORDS = "address:";
 /** Ranges that one call of `restore` reads. The operator repeats it while blocks are left. */
 const RANGES_PER_RESTORE = 200;
 
-/** Pause of the audit once it has caught up with the blocks that are a day old. */
-const AUDIT_EVERY_MS = 600_000;
+/** Wait after all blocks that are a day old have been rechecked. */
+const RECHECK_EVERY_MS = 600_000;
 
 export type AddressReport = {
   readonly rewritten: number;
@@ -41,7 +41,7 @@ export type AddressReport = {
 
 export class ChainWatcher extends DurableObject<Env> {
   #failures = 0;
-  #auditAt = 0;
+  #recheckAt = 0;
 
   /** Starts the loop, or starts the next round now. */
   async wake(chain: string): Promise<void> {
@@ -93,12 +93,12 @@ export class ChainWatcher extends DurableObject<Env> {
     return above;
   }
 
-  /** Reads old blocks again: those of a `chain rescan`, and those that are a day old. */
-  async #readAgain(context: WatcherContext): Promise<boolean> {
-    if (await rescanCommanded(context)) return true;
-    if (Date.now() < this.#auditAt) return false;
-    const more = await auditOldBlocks(context);
-    if (!more) this.#auditAt = Date.now() + AUDIT_EVERY_MS;
+  /** Rescans the blocks of a `chain rescan`, then those that are a day old. True if more is due. */
+  async #rescanOldBlocks(context: WatcherContext): Promise<boolean> {
+    if (await rescanOnCommand(context)) return true;
+    if (Date.now() < this.#recheckAt) return false;
+    const more = await recheckOldBlocks(context);
+    if (!more) this.#recheckAt = Date.now() + RECHECK_EVERY_MS;
     return more;
   }
 
@@ -129,7 +129,7 @@ export class ChainWatcher extends DurableObject<Env> {
         ),
       );
       if (round.status === "halted") waitMs = HALTED_POLL_MS;
-      const more = round.status === "followed" && (await this.#readAgain(context));
+      const more = round.status === "followed" && (await this.#rescanOldBlocks(context));
       if (round.behind || more) waitMs = 0;
       if (this.#failures >= FAILURES_TOLERATED)
         await clearAlert(this.env.DB, "chain_unreachable", chain.chain);

@@ -1,13 +1,12 @@
 /**
- * Confirms blocks: reads each range again once it has its confirmations, then credits its deposits
- * and applies the vault's events in the batch that moves the cursor. The second reading prefers
- * another endpoint than the first, so that one faulty node cannot credit a deposit.
+ * Confirms blocks: reads each range again once it has its confirmations (read-confirmed.ts), then
+ * credits its deposits and applies the vault's events in the batch that moves the cursor.
  */
 import { applyVaultEvents } from "./apply-vault-events.ts";
 import { type Cursor, deleteBlocks, movedBy, moveConfirmed } from "../../chain/cursor.ts";
 import type { Swept, SweepFailed } from "../../chain/decode-logs.ts";
 import { alertRow } from "../../chain/alert.ts";
-import { type Endpoint, NodeDisagrees, readHeader } from "../../chain/rpc.ts";
+import { type Endpoint, InconsistentNode, readHeader } from "../../chain/rpc.ts";
 import type { Range } from "../../chain/scan.ts";
 import { assetOf } from "../../chain/token.ts";
 import { type Group, newGroup } from "../../platform/commit.ts";
@@ -78,12 +77,10 @@ type Seen = {
 };
 
 /**
- * Deposits that were detected in blocks which are still in the chain, but whose logs no endpoint
- * shows any more: the endpoint that showed them made them up. They are orphaned like those that a
- * reorg takes away, with an alert.
+ * Finds detected deposits that are no longer in the logs although their block is still in the
+ * chain. A faulty endpoint invented them. They are orphaned with an alert.
  *
- * A single endpoint may also have forgotten the log for a moment, so there the transaction's
- * receipt decides.
+ * A single endpoint may omit a log temporarily, so there the transaction's receipt decides.
  */
 async function findPhantoms(
   { db, chain }: WatcherContext,
@@ -105,7 +102,9 @@ async function findPhantoms(
     const { hash } = await readHeader(endpoint, deposit.block);
     if (hash !== `0x${deposit.hash}`) continue;
     if (witnessesOf(chain) === 1 && (await isInReceipt(endpoint, deposit)))
-      throw new NodeDisagrees(`the logs of block ${deposit.block} lack a transfer of its receipts`);
+      throw new InconsistentNode(
+        `the logs of block ${deposit.block} lack a transfer of its receipts`,
+      );
     phantoms.push(deposit);
   }
   return phantoms;
@@ -137,15 +136,17 @@ function alertPhantoms(group: Group, chain: string, phantoms: readonly Seen[], w
   return alertRow({
     kind: "deposit_phantom",
     subject: chain,
-    detail: `${phantoms.length} deposits were detected and are in no endpoint's logs, first 0x${tx} in block ${block}: operator deposits list --status orphaned.`,
+    detail:
+      `${phantoms.length} detected deposits are no longer in any endpoint's logs, first 0x${tx} ` +
+      `in block ${block}. See: operator deposits list --status orphaned`,
     at: group.at,
     when,
   });
 }
 
 /**
- * An address that was swept after the block of its last deposit holds nothing of it any more. In the
- * same block the deposit may have come after the sweep, so that row stays.
+ * Deletes the sweepable rows of addresses that were swept in a later block than their last deposit.
+ * In the same block the deposit may have come after the sweep, so that row stays.
  */
 function deleteSwept(
   { settings, chain }: WatcherContext,

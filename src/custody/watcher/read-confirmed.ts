@@ -1,15 +1,14 @@
 /**
- * Reads a range of confirmed blocks from as many endpoints as money needs, and returns what they
- * agree on. Everything that credits a deposit, settles a withdrawal or fails one reads the chain
- * here.
+ * Reads a range of confirmed blocks from enough endpoints (witnesses.ts) and returns what they
+ * agree on. Every deposit that is credited and every withdrawal that ends was read here.
  */
 import { raiseAlert, clearAlert } from "../../chain/alert.ts";
 import type { Block } from "../../chain/follow-head.ts";
 import { confirmedHeight } from "../../chain/follow-head.ts";
-import { type Endpoint, NodeDisagrees, readHeader } from "../../chain/rpc.ts";
+import { type Endpoint, InconsistentNode, readHeader } from "../../chain/rpc.ts";
 import { type Range, type Scan, scanRange, watchedContracts } from "../../chain/scan.ts";
 import { PAYMENT_STATE, readOutcomes } from "../../chain/vault.ts";
-import { type Agreed, askAgreed, NodesDisagree } from "../../chain/witnesses.ts";
+import { type Agreed, askAgreed, EndpointsDisagree } from "../../chain/witnesses.ts";
 import type { WatcherContext } from "./commit-move.ts";
 import { type SeenTransfer, transfersToUs } from "./detect-deposits.ts";
 
@@ -20,9 +19,9 @@ export type ConfirmedRange = {
 };
 
 /**
- * `anchor` is a confirmed block that the range must belong to: the block below it, or one above.
- * Throws `NodesDisagree`, with the alert `nodes_disagree` raised, when the endpoints do not agree;
- * then nothing may be committed.
+ * Reads a range. `anchor` is a confirmed block on the same fork: the block below the range, or one
+ * above. Raises the alert `nodes_disagree` and throws `EndpointsDisagree` if too few endpoints
+ * agree.
  */
 export async function readConfirmed(
   context: WatcherContext,
@@ -43,23 +42,20 @@ export async function readConfirmed(
         db,
         "nodes_disagree",
         chain.chain,
-        `${others} differs from the other endpoints about blocks ${range.from} to ${range.to}`,
+        `${others} disagrees with the other endpoints on blocks ${range.from} to ${range.to}`,
       );
     }
     return agreed;
   } catch (error) {
-    if (error instanceof NodesDisagree) {
-      const detail = `${error.message}, about blocks ${range.from} to ${range.to}`;
+    if (error instanceof EndpointsDisagree) {
+      const detail = `${error.message}, on blocks ${range.from} to ${range.to}`;
       await raiseAlert(db, "nodes_disagree", chain.chain, detail);
     }
     throw error;
   }
 }
 
-/**
- * One endpoint's reading. It throws where the endpoint contradicts itself, the anchor, or the
- * vault's own state.
- */
+/** Reads one endpoint. Throws if the result contradicts itself, the anchor or the vault's state. */
 async function readRange(
   endpoint: Endpoint,
   { db, settings, chain }: WatcherContext,
@@ -69,7 +65,7 @@ async function readRange(
   const head = await readHeader(endpoint, "latest");
   const finalized = chain.finalized ? (await readHeader(endpoint, "finalized")).number : null;
   if (confirmedHeight(chain, head.number, finalized) < range.to)
-    throw new NodeDisagrees(`block ${range.to} is not confirmed here yet`);
+    throw new InconsistentNode(`block ${range.to} is not confirmed at this endpoint yet`);
   const scan = await scanRange(endpoint, range, watchedContracts(settings, chain));
   await checkAnchor(endpoint, scan, range, anchor);
   await checkFailures(endpoint, { chain, scan });
@@ -86,12 +82,12 @@ async function checkAnchor(
     anchor.number === range.from - 1
       ? scan.first.parentHash === anchor.hash
       : (await readHeader(endpoint, anchor.number)).hash === anchor.hash;
-  if (!joined) throw new NodeDisagrees(`block ${anchor.number} is not the confirmed one here`);
+  if (!joined) throw new InconsistentNode(`block ${anchor.number} is not the confirmed block`);
 }
 
 /**
- * A refund follows from `Failed` and `Voided`, so the vault's own state must say the same at the
- * end of the range.
+ * Throws unless the vault's state at the end of the range agrees with its `Failed` and `Voided`
+ * events, because these cause a refund.
  */
 async function checkFailures(
   endpoint: Endpoint,
@@ -103,15 +99,13 @@ async function checkFailures(
   const { states } = await readOutcomes(endpoint, chain, ids, scan.last.hash);
   const refundable: readonly (number | undefined)[] = [PAYMENT_STATE.failed, PAYMENT_STATE.voided];
   if (!ids.every((_, index) => refundable.includes(states[index])))
-    throw new NodeDisagrees("the vault's state differs from its events");
+    throw new InconsistentNode("the vault's state differs from its events");
 }
 
-/**
- * What must be the same: the last block, and every log that concerns us with its place and content.
- */
+/** What endpoints must agree on: the last block, and the position and content of our logs. */
 function textOf({ scan, ours }: ConfirmedRange): string {
   const { vaultEvents, sweeps, sweepFailures, last } = scan;
-  // Each reading gives its deposits a new id; the rest must be the same.
+  // Without the ids, because each reading generates new ones.
   const transfers = ours.map((transfer) => ({ ...transfer, id: undefined }));
   return JSON.stringify([last.hash, transfers, vaultEvents, sweeps, sweepFailures], (_, value) =>
     typeof value === "bigint" ? value.toString() : value,

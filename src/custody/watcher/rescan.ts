@@ -1,7 +1,7 @@
 /**
- * Reads confirmed blocks once more: for a restore, for the operator's `chain rescan`, and for the
- * audit a day behind the head. Deposits and outcomes keep their identity, so what is known already
- * changes nothing and only what was missed is credited or settled.
+ * Reads confirmed blocks again: for a restore, for the operator's `chain rescan`, and for the
+ * recheck of blocks that are a day old. Known deposits and vault events do not change, so only what
+ * was missed is credited or settled.
  */
 import { alertRow } from "../../chain/alert.ts";
 import { type Cursor, readCursor } from "../../chain/cursor.ts";
@@ -16,13 +16,13 @@ import { creditConfirmed } from "./credit-deposit.ts";
 import { recordDeposits } from "./detect-deposits.ts";
 import { readConfirmed } from "./read-confirmed.ts";
 
-/** Ranges that one round of the watcher rescans for a command, so that following the head goes on. */
+/** Limit of ranges per round of the watcher, so that a long rescan does not delay the head. */
 const RANGES_PER_ROUND = 10;
-/** How far the audit stays behind: by then an endpoint that lagged or had a gap has it filled. */
-const AUDIT_LAG_SECS = 86_400n;
+/** Age of the blocks that are rechecked. By then an endpoint with a gap has filled it. */
+const RECHECK_LAG_SECS = 86_400n;
 
 /**
- * Reads the next range above `block` again. Returns its last block, or null when no confirmed block
+ * Reads the next range above `block` again. Returns its last block, or null if no confirmed block
  * is left.
  */
 export async function rescanFrom(context: WatcherContext, block: number): Promise<number | null> {
@@ -33,7 +33,7 @@ export async function rescanFrom(context: WatcherContext, block: number): Promis
   return to >= cursor.confirmed.number ? null : to;
 }
 
-/** `alongside` is committed with what the range holds. */
+/** Reads a range again and commits what was missed. `alongside` is committed in the same batch. */
 async function rescanRange(
   context: WatcherContext,
   cursor: Cursor,
@@ -66,10 +66,10 @@ async function rescanRange(
 type Command = { readonly id: number; readonly from: number; readonly to: number };
 
 /**
- * Carries out the oldest open `chain rescan`, a bounded number of ranges at a time. Returns whether
- * more is left. A range and the command's progress are one batch.
+ * Carries out the oldest open `chain rescan`, up to a number of ranges. Returns true if more is
+ * left. A range and the command's progress are committed in one batch.
  */
-export async function rescanCommanded(context: WatcherContext): Promise<boolean> {
+export async function rescanOnCommand(context: WatcherContext): Promise<boolean> {
   const { db, chain } = context;
   for (let ranges = 0; ranges < RANGES_PER_ROUND; ranges++) {
     const command = await first<Command>(
@@ -85,7 +85,8 @@ export async function rescanCommanded(context: WatcherContext): Promise<boolean>
     const to = Math.min(command.to, command.from + chain.scan_range - 1);
     await rescanRange(context, cursor, { from: command.from, to }, (group, when) => [
       sql`UPDATE chain_commands SET from_block = ${to + 1},
-          result = CAST(coalesce(CAST(result AS INTEGER), 0) + ${detected(group, chain.chain)} AS TEXT),
+          result = CAST(coalesce(CAST(result AS INTEGER), 0)
+            + ${detectedNow(group, chain.chain)} AS TEXT),
           done_group = ${to === command.to ? group.seq : sql`NULL`}
         WHERE command_id = ${command.id} AND done_group IS NULL AND ${when}`,
     ]);
@@ -93,37 +94,37 @@ export async function rescanCommanded(context: WatcherContext): Promise<boolean>
   return true;
 }
 
-/** Scalar: the deposits that this group detected for the first time. */
-function detected(group: Group, chain: string): Sql {
+/** Scalar: number of deposits that this group detected. */
+function detectedNow(group: Group, chain: string): Sql {
   return sql`(SELECT count(*) FROM deposits
     WHERE detected_group = ${group.seq} AND chain = ${chain})`;
 }
 
 /**
- * Reads the next range of blocks that are a day old. What it finds was missed by both readings
- * before; it is credited, with an alert. Returns whether more is due.
+ * Reads the next range of blocks that are a day old. A deposit that both earlier readings missed is
+ * credited with an alert. Returns true if more is due.
  */
-export async function auditOldBlocks(context: WatcherContext): Promise<boolean> {
+export async function recheckOldBlocks(context: WatcherContext): Promise<boolean> {
   const { db, chain } = context;
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined || cursor.haltedAt !== null) return false;
-  const [row] = await all<{ audited: number | null }>(
+  const [row] = await all<{ rechecked: number | null }>(
     db,
-    sql`SELECT audited_number AS audited FROM chain_cursors WHERE chain = ${chain.chain}`,
+    sql`SELECT rechecked_number AS rechecked FROM chain_cursors WHERE chain = ${chain.chain}`,
   );
-  const from = (row?.audited ?? Math.max(chain.start_block - 1, 0)) + 1;
+  const from = (row?.rechecked ?? Math.max(chain.start_block - 1, 0)) + 1;
   const to = from + chain.scan_range - 1;
   if (to > cursor.confirmed.number || !(await isOld(context, cursor, to))) return false;
   await rescanRange(context, cursor, { from, to }, (group, when) => [
-    sql`UPDATE chain_cursors SET audited_number = ${to} WHERE chain = ${chain.chain} AND ${when}`,
+    sql`UPDATE chain_cursors SET rechecked_number = ${to} WHERE chain = ${chain.chain} AND ${when}`,
     alertRow({
       kind: "deposit_missed",
       subject: chain.chain,
       detail:
-        `Blocks ${from} to ${to} contained a deposit that was missed. It is credited now. ` +
+        `A deposit in blocks ${from} to ${to} was missed and is credited now. ` +
         "Check the RPC endpoints.",
       at: group.at,
-      when: sql`${detected(group, chain.chain)} > 0`,
+      when: sql`${detectedNow(group, chain.chain)} > 0`,
     }),
   ]);
   return true;
@@ -133,5 +134,5 @@ async function isOld({ chain }: WatcherContext, cursor: Cursor, block: number): 
   const timestampOf = (number: number) =>
     askAny(chain, async (endpoint) => (await readHeader(endpoint, number)).timestamp);
   const newest = await timestampOf(cursor.confirmed.number);
-  return (await timestampOf(block)) <= newest - AUDIT_LAG_SECS;
+  return (await timestampOf(block)) <= newest - RECHECK_LAG_SECS;
 }

@@ -116,7 +116,7 @@ export async function blockBefore(
   });
 }
 
-/** Accounts that were written again so and wait for their owners. */
+/** Reads the restored users who have not received their account yet. */
 export async function readLostUsers(db: D1Database, chain: string): Promise<LostUser[]> {
   const rows = await all<{ user_id: string; address: string }>(
     db,

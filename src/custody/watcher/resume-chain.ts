@@ -26,11 +26,12 @@ export async function resumeChain({ db, chain }: WatcherContext): Promise<void> 
   const group = newGroup();
   await commit(db, group, [
     sql`UPDATE chain_cursors SET halted_at = NULL, halt_reason = NULL,
-      confirmed_hash = ${blob(anchor.confirmed.hash)}, scanned_number = confirmed_number,
-        scanned_hash = ${blob(anchor.confirmed.hash)}, head_number = ${anchor.head}, moved_group = ${group.seq}, moved_at = ${group.at}
+        confirmed_hash = ${blob(anchor.confirmed.hash)},
+        scanned_number = confirmed_number, scanned_hash = ${blob(anchor.confirmed.hash)},
+        head_number = ${anchor.head}, moved_group = ${group.seq}, moved_at = ${group.at}
       WHERE chain = ${chain.chain} AND halted_at IS NOT NULL
         AND confirmed_number = ${cursor.confirmed.number}`,
-    // Also when the chain was not halted: the head may have been read from a node that made it up.
+    // Without a halt, too, because a faulty endpoint may have reported a head far ahead.
     sql`UPDATE chain_cursors SET head_number = ${anchor.head} WHERE chain = ${chain.chain}`,
     sql`DELETE FROM chain_blocks WHERE chain = ${chain.chain}`,
     sql`UPDATE alerts SET resolved_at = ${group.at}

@@ -29,8 +29,8 @@ const INVALID_WAIT_MS = 3_600_000;
  * when a withdrawal is queued again under an id that was already paid or failed.
  */
 export function decidesIn(group: Group): Expr {
-  // The first condition follows from the second. It is there for its index, vault_events_payment:
-  // without it SQLite would read every event of every chain.
+  // The second condition implies the first one, which makes SQLite use vault_events_payment.
+  // Without that index it would read all events of all chains.
   return expr`e.payment_id IN (SELECT s.payment_id FROM vault_events s
       WHERE s.recorded_group = ${group.seq})
     AND (e.recorded_group = ${group.seq} OR EXISTS (SELECT 1 FROM vault_events s

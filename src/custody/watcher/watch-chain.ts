@@ -37,9 +37,9 @@ import { witnessesOf } from "../../platform/config.ts";
 
 /** Limit of ranges confirmed in one round, so that catching up does not block the object. */
 const RANGES_PER_ROUND = 20;
-/** How long a single endpoint may not fall behind the head that it showed. */
-const HEAD_REMEMBERED_MS = 60_000;
-/** How far `finalized` may lie behind the confirmations before somebody is told. */
+/** Time for which a single endpoint counts as lagging if its head is behind an earlier one. */
+const KNOWN_HEAD_MS = 60_000;
+/** Blocks that `finalized` may be behind the head before an alert is raised. */
 const FINALITY_LAG_BLOCKS = 256;
 
 export type WatchRound = { readonly status: "followed" | "halted"; readonly behind: boolean };
@@ -53,7 +53,7 @@ export async function watchChain(context: WatcherContext): Promise<WatchRound> {
   const heights = await readHeights(chain);
   const known = {
     confirmed: cursor.confirmed,
-    headNumber: witnessesOf(chain) === 2 ? heights.head : rememberedHead(cursor),
+    headNumber: witnessesOf(chain) === 2 ? heights.head : knownHead(cursor),
     blocks: await readBlocks(db, chain.chain, cursor.confirmed.number),
   };
   const contracts = watchedContracts(context.settings, chain);
@@ -113,7 +113,7 @@ async function detectDeposits(
   heights: Heights,
 ): Promise<Cursor> {
   const { db, settings, chain } = context;
-  // Of one endpoint only what was really read counts: it may name any head.
+  // A single endpoint may report any head, so only the blocks that were read count.
   const headNumber = witnessesOf(chain) === 2 ? heights.head : reading.readUpTo;
   const top = reading.blocks.at(-1);
   const unchanged =
@@ -142,7 +142,9 @@ async function alertFinalityLag({ db, chain }: WatcherContext, heights: Heights)
       WHERE kind = 'finality_stalled' AND subject = ${chain.chain} AND resolved_at IS NULL`,
   );
   if (lag > FINALITY_LAG_BLOCKS && open?.n === 0) {
-    const detail = `finalized is at ${heights.finalized}, ${lag} blocks behind the head: crediting waits for it`;
+    const detail =
+      `crediting waits for finality: finalized is ${heights.finalized}, ` +
+      `${lag} blocks behind the head`;
     await raiseAlert(db, "finality_stalled", chain.chain, detail);
   } else if (lag <= FINALITY_LAG_BLOCKS && open?.n !== 0) {
     await clearAlert(db, "finality_stalled", chain.chain);
@@ -150,9 +152,9 @@ async function alertFinalityLag({ db, chain }: WatcherContext, heights: Heights)
 }
 
 /**
- * A single endpoint whose head falls behind one that it showed lags. After a minute its present
- * head is taken.
+ * The head that a single endpoint must have reached. It is dropped after a minute, because it may
+ * have been wrong.
  */
-function rememberedHead({ headNumber, movedAt }: Cursor): number {
-  return Date.now() - movedAt < HEAD_REMEMBERED_MS ? headNumber : 0;
+function knownHead({ headNumber, movedAt }: Cursor): number {
+  return Date.now() - movedAt < KNOWN_HEAD_MS ? headNumber : 0;
 }
