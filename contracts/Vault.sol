@@ -357,7 +357,7 @@ contract Vault is
         // Written before the call, so that code that runs inside it finds the id done.
         _states[id] = PAID;
         uint256 reserve = payment.kind == ERC20 ? ERC20_RESERVE : ERC1155_RESERVE;
-        (bool ok, bytes32 word) = _inFrame(payment, this.attempt.selector, reserve);
+        (bool ok, bytes32 word,) = _inFrame(payment, this.attempt.selector, reserve);
         if (ok && uint256(word) == PAID) {
             _spend(payment.kind, charge);
             emit Paid(id, batchNo, payment.token, payment.tokenId, payment.amount, payment.to);
@@ -388,22 +388,22 @@ contract Vault is
         }
         if (count == MAX_PROBES) return true;
         uint256 given = payment.kind == ERC20 ? ERC20_GAS : ERC1155_GAS;
-        (, bytes32 word) = _inFrame(payment, this.probe.selector, PROBE_GAS - given);
+        (,, bytes4 error_) = _inFrame(payment, this.probe.selector, PROBE_GAS - given);
+        bool passed = error_ == ProbePassed.selector;
         probes.count = count + 1;
-        probes.tokens[count] = token;
-        probes.passed[count] = bytes4(word) == ProbePassed.selector;
-        return !probes.passed[count];
+        (probes.tokens[count], probes.passed[count]) = (token, passed);
+        return !passed;
     }
 
     /// Calls this contract with exactly the gas of the payment's kind. A call gets at most 63/64 of
     /// the gas that is left. Without the check a low gas limit would starve a good payment, leave
     /// enough gas to mark it Failed, and do so permanently.
     /// @return ok whether the frame succeeded.
-    /// @return word what it returned, or of its error the selector (`probe`), or the argument
-    /// (`attempt`).
+    /// @return word what it returned, or the argument of its error, which the token may have chosen.
+    /// @return error_ the selector of its error, which is this contract's own.
     function _inFrame(Payment calldata payment, bytes4 selector, uint256 reserve)
         private
-        returns (bool ok, bytes32 word)
+        returns (bool ok, bytes32 word, bytes4 error_)
     {
         uint256 given = payment.kind == ERC20 ? ERC20_GAS : ERC1155_GAS;
         if ((gasleft() * 63) / 64 <= given + reserve) revert NotEnoughGas();
@@ -415,8 +415,10 @@ contract Vault is
             mstore(0x20, 0)
             ok := call(given, address(), 0, data, 0xc4, 0x00, 0x24)
             word := mload(0x00)
-            // TransferFailed(bytes32)
-            if eq(returndatasize(), 0x24) { word := mload(0x04) }
+            if iszero(ok) {
+                error_ := shl(224, shr(224, word))
+                word := mload(0x04)
+            }
         }
     }
 

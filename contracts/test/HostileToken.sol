@@ -18,6 +18,7 @@ contract HostileToken {
     uint8 public constant BALANCE_REVERTS = 12;
     uint8 public constant RETURNS_TWO = 13;
     uint8 public constant NEEDS_GAS = 14;
+    uint8 public constant REVERTS_AS_PROBE = 15;
 
     uint8 public mode;
     /// The only recipient that `mode` applies to; zero for everybody.
@@ -28,6 +29,8 @@ contract HostileToken {
     event Transfer(address indexed from, address indexed to, uint256 value);
 
     error Refused();
+    /// As the vault's own error.
+    error ProbePassed();
 
     function setMode(uint8 mode_) external {
         mode = mode_;
@@ -63,6 +66,7 @@ contract HostileToken {
         require(!blacklisted[to] && !blacklisted[msg.sender], "Blacklistable: account is blacklisted");
         uint8 mode_ = only == address(0) || only == to ? mode : HONEST;
         if (mode_ == REVERTS) revert Refused();
+        if (mode_ == REVERTS_AS_PROBE) revert ProbePassed();
         if (mode_ == BURNS_GAS) _burnGas();
         if (mode_ == NEEDS_GAS && gasleft() < 70_000) revert Refused();
         if (mode_ == RETURNS_FALSE) return false;

@@ -34,6 +34,7 @@ export function hostileTests(chain: Chain): void {
     "MOVES_HALF",
     "MOVES_DOUBLE",
     "REVERT_BOMB",
+    "REVERTS_AS_PROBE",
   ] as const;
 
   // Whatever the token says, Paid must mean that exactly the amount moved, and the rest that nothing
