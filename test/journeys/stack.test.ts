@@ -54,7 +54,7 @@ async function untilNotified(seen: StreamMessage[][], committed: string[]): Prom
   await sleep(500);
   for (const messages of seen) {
     const ids = matchesIn(messages).map(({ match_id }) => match_id);
-    expect(ids.toSorted()).toEqual([...committed].toSorted());
+    expect(ids.toSorted()).toEqual(committed.toSorted());
   }
 }
 
