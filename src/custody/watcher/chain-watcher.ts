@@ -19,6 +19,7 @@ import {
   readLostUsers,
 } from "./restore-addresses.ts";
 import { recheckOldBlocks, rescanOnCommand, rescanFrom } from "./rescan.ts";
+import { AddressFilter } from "./address-filter.ts";
 import { watchChain } from "./watch-chain.ts";
 import type { WatcherContext } from "./commit-move.ts";
 
@@ -42,6 +43,7 @@ export type AddressReport = {
 export class ChainWatcher extends DurableObject<Env> {
   #failures = 0;
   #recheckAt = 0;
+  readonly #addresses = new AddressFilter();
 
   /** Starts the loop, or starts the next round now. */
   async wake(chain: string): Promise<void> {
@@ -62,6 +64,7 @@ export class ChainWatcher extends DurableObject<Env> {
   async restore(name: string): Promise<AddressReport> {
     const context = this.#context(name);
     if (context === undefined) throw new Error(`the settings have no chain ${name}`);
+    this.#addresses.clear();
     let rewritten = 0;
     for await (const page of listRecords<AddressRecord>(this.ctx.storage, RECORDS)) {
       const missing = await missingAddresses(context, page);
@@ -111,6 +114,7 @@ export class ChainWatcher extends DurableObject<Env> {
       db: this.env.DB,
       settings,
       chain,
+      addresses: this.#addresses,
       push: (events) => notifyStreams(this.env, events),
       ...(failpoint === undefined ? {} : { failpoint }),
     };

@@ -5,11 +5,14 @@ import type { ChainConfig, Config } from "../../platform/config.ts";
 import type { Failpoint } from "../../platform/failpoint.ts";
 import type { Sql } from "../../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
+import type { AddressFilter } from "./address-filter.ts";
 
 export type WatcherContext = {
   readonly db: D1Database;
   readonly settings: Config;
   readonly chain: ChainConfig;
+  /** Without it D1 is asked about every receiver: so for blocks that are read again. */
+  readonly addresses?: AddressFilter;
   readonly push: (events: readonly StreamEvent[]) => Promise<void>;
   /** Set only by tests, which end the process there. */
   readonly failpoint?: Failpoint;

@@ -1,13 +1,14 @@
 /**
- * Writes transfers to deposit addresses as deposits. The batch joins them with the addresses, so a
- * deposit never depends on a cached list of addresses.
+ * Writes transfers to deposit addresses as deposits. The batch joins them with the addresses, so
+ * what is credited never depends on a cached list of addresses.
  */
 import type { Group } from "../../platform/commit.ts";
 import { all, blob, type Sql, sql } from "../../platform/sql.ts";
 import type { TokenTransfer } from "../../chain/decode-logs.ts";
 import { assetOf } from "../../chain/token.ts";
-import type { ChainConfig, Config } from "../../platform/config.ts";
+import type { ChainConfig } from "../../platform/config.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
+import type { WatcherContext } from "./commit-move.ts";
 
 /** A transfer of a configured token as JSON for the batch. Hex without `0x`, amount in decimal. */
 export type SeenTransfer = {
@@ -30,21 +31,18 @@ const ROWS_PER_STATEMENT = 1_000;
 
 /** Selects the transfers to deposit addresses. A busy token has thousands of others per range. */
 export async function transfersToUs(
-  db: D1Database,
-  settings: Config,
-  chain: ChainConfig,
+  { db, settings, chain, addresses }: WatcherContext,
   transfers: readonly TokenTransfer[],
 ): Promise<SeenTransfer[]> {
   const candidates = transfers.filter((transfer) => transfer.amount > 0n);
-  const receivers = [...new Set(candidates.map((transfer) => stripPrefix(transfer.to)))];
+  await addresses?.refresh(db, chain.chain);
+  const receivers = [...new Set(candidates.map((transfer) => stripPrefix(transfer.to)))].filter(
+    (receiver) => addresses?.mayContain(receiver) ?? true,
+  );
   const ours = new Set<string>();
   for (let start = 0; start < receivers.length; start += ADDRESSES_PER_QUERY) {
-    const chunk = JSON.stringify(receivers.slice(start, start + ADDRESSES_PER_QUERY));
-    const found = await all<{ address: string }>(
-      db,
-      sql`SELECT lower(hex(a.address)) AS address FROM json_each(${chunk}) j
-        JOIN deposit_addresses a ON a.chain = ${chain.chain} AND a.address = unhex(j.value)`,
-    );
+    const chunk = receivers.slice(start, start + ADDRESSES_PER_QUERY);
+    const found = await all<{ address: string }>(db, depositAddressesAmong(chain.chain, chunk));
     for (const { address } of found) ours.add(address);
   }
   return candidates.flatMap((transfer) => {
@@ -53,6 +51,15 @@ export async function transfersToUs(
       ? [toSeenTransfer(transfer, asset)]
       : [];
   });
+}
+
+/**
+ * CROSS JOIN fixes the order: each receiver is one search in the index. SQLite would choose to read
+ * every deposit address and compare it with each receiver.
+ */
+export function depositAddressesAmong(chain: string, receivers: readonly string[]): Sql {
+  return sql`SELECT lower(hex(a.address)) AS address FROM json_each(${JSON.stringify(receivers)}) j
+    CROSS JOIN deposit_addresses a ON a.chain = ${chain} AND a.address = unhex(j.value)`;
 }
 
 /**
@@ -78,7 +85,7 @@ export function recordDeposits(
         j.value ->> 'asset', j.value ->> 'amount', ${chain.confirmations}, 'confirming',
         ${group.seq}, ${confirmed ? group.seq : sql`NULL`}, ${group.at}, ${group.seq}
       FROM json_each(${rows}) j
-      JOIN deposit_addresses a ON a.chain = ${chain.chain} AND a.address = unhex(j.value ->> 'to')
+      CROSS JOIN deposit_addresses a ON a.chain = ${chain.chain} AND a.address = unhex(j.value ->> 'to')
       WHERE ${when} AND unhex(j.value ->> 'from') <> ${blob(chain.vault)}
         AND NOT EXISTS (SELECT 1 FROM deposit_addresses o
           WHERE o.chain = ${chain.chain} AND o.address = unhex(j.value ->> 'from'))

@@ -58,10 +58,11 @@ export async function readConfirmed(
 /** Reads one endpoint. Throws if the result contradicts itself, the anchor or the vault's state. */
 async function readRange(
   endpoint: Endpoint,
-  { db, settings, chain }: WatcherContext,
+  context: WatcherContext,
   range: Range,
   anchor: Block,
 ): Promise<ConfirmedRange> {
+  const { settings, chain } = context;
   const head = await readHeader(endpoint, "latest");
   const finalized = chain.finalized ? (await readHeader(endpoint, "finalized")).number : null;
   if (confirmedHeight(chain, head.number, finalized) < range.to)
@@ -69,7 +70,7 @@ async function readRange(
   const scan = await scanRange(endpoint, range, watchedContracts(settings, chain));
   await checkAnchor(endpoint, scan, range, anchor);
   await checkFailures(endpoint, { chain, scan });
-  return { scan, ours: await transfersToUs(db, settings, chain, scan.transfers) };
+  return { scan, ours: await transfersToUs(context, scan.transfers) };
 }
 
 async function checkAnchor(

@@ -41,7 +41,7 @@ async function rescanRange(
   alongside: (group: Group, when: Sql) => readonly Sql[] = () => [],
 ): Promise<void> {
   const { settings, chain } = context;
-  const { scan, ours } = (await readConfirmed(context, range, cursor.confirmed)).value;
+  const { scan, ours } = (await readConfirmed(unfiltered(context), range, cursor.confirmed)).value;
   const group = newGroup();
   const when = sql`EXISTS (SELECT 1 FROM chain_cursors
     WHERE chain = ${chain.chain} AND halted_at IS NULL
@@ -61,6 +61,11 @@ async function rescanRange(
     ...alongside(group, when),
   ];
   if (work.length > 0) await commitMove(context, group, work);
+}
+
+/** A second look does not rely on what the first one relied on. */
+function unfiltered({ db, settings, chain, push }: WatcherContext): WatcherContext {
+  return { db, settings, chain, push };
 }
 
 type Command = { readonly id: number; readonly from: number; readonly to: number };

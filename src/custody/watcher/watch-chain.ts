@@ -112,7 +112,7 @@ async function detectDeposits(
   reading: Extract<HeadReading, { kind: "read" }>,
   heights: Heights,
 ): Promise<Cursor> {
-  const { db, settings, chain } = context;
+  const { chain } = context;
   // A single endpoint may report any head, so only the blocks that were read count.
   const headNumber = witnessesOf(chain) === 2 ? heights.head : reading.readUpTo;
   const top = reading.blocks.at(-1);
@@ -120,7 +120,7 @@ async function detectDeposits(
     top === undefined || (top.number === cursor.scanned.number && top.hash === cursor.scanned.hash);
   if (unchanged && reading.base >= cursor.scanned.number && headNumber === cursor.headNumber)
     return cursor;
-  const seen = await transfersToUs(db, settings, chain, reading.transfers);
+  const seen = await transfersToUs(context, reading.transfers);
   const group = newGroup();
   const when = movedBy(group, chain.chain);
   const scanned = top ?? (reading.base < cursor.scanned.number ? cursor.confirmed : cursor.scanned);

@@ -49,6 +49,7 @@ import { connect, type Subscriber } from "../../support/sockets.ts";
 import { newUser, type TestUser } from "../../support/users.ts";
 import type { PayerContext } from "../../../src/custody/payer/payer-context.ts";
 import type { WatcherContext } from "../../../src/custody/watcher/commit-move.ts";
+import { AddressFilter } from "../../../src/custody/watcher/address-filter.ts";
 
 const ADMIN_KEY: Hex = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 const NO_LIMIT = 1n << 90n;
@@ -226,7 +227,13 @@ export async function openStage(
     pushed.push(...events);
     await notifyStreams(env, events);
   };
-  const watcher: WatcherContext = { db: env.DB, settings, chain, push };
+  const watcher: WatcherContext = {
+    db: env.DB,
+    settings,
+    chain,
+    addresses: new AddressFilter(),
+    push,
+  };
 
   const stage = {
     records,
