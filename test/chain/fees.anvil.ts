@@ -36,7 +36,7 @@ async function dropped() {
 }
 
 describe("fees", () => {
-  it("rise once for the blocks that came, however many rounds pass", async () => {
+  it("rise once per two blocks, not once per round", async () => {
     const { stage, payer, mineAt, id } = await dropped();
     await mineAt(20n);
     for (let round = 0; round < 5; round++) await payer.round();
@@ -50,7 +50,7 @@ describe("fees", () => {
     expect(await drive(stage, id)).toBe("settled");
   });
 
-  it("stay while they are enough, however many blocks leave the transaction out", async () => {
+  it("do not rise while they match the market", async () => {
     const { stage, payer, id } = await dropped();
     for (let round = 0; round < 5; round++) {
       await stage.rpc("anvil_dropAllTransactions", []);
@@ -61,7 +61,7 @@ describe("fees", () => {
     expect(await drive(stage, id)).toBe("settled");
   });
 
-  it("have at least the chain's lowest tip, whatever the node suggests", async () => {
+  it("have at least the chain's lowest tip", async () => {
     const stage = await openStage({ chain: { min_tip_gwei: 30 } });
     const user = await funded(stage);
     await stage.withdraw(user.userId, USDC, 300n, someone());
@@ -69,14 +69,14 @@ describe("fees", () => {
     expect((await attempts(stage))[0]?.tip).toBe(30n * GWEI);
   });
 
-  it("have at most half of the chain's highest tip, whatever the node suggests", async () => {
+  it("have at most half of the chain's highest tip", async () => {
     const stage = await openStage({ chain: { max_tip_gwei: 3 } });
-    const greedy = await stage.faultyEndpoint((method, answer) =>
-      method === "eth_maxPriorityFeePerGas" ? `0x${(500n * GWEI).toString(16)}` : answer,
+    const expensive = await stage.faultyEndpoint((method, result) =>
+      method === "eth_maxPriorityFeePerGas" ? `0x${(500n * GWEI).toString(16)}` : result,
     );
     const user = await funded(stage);
     await stage.withdraw(user.userId, USDC, 300n, someone());
-    const chain = { ...stage.chain, rpc_urls: [greedy] };
+    const chain = { ...stage.chain, rpc_urls: [expensive] };
     await (await stage.payer({ chain })).round();
     expect((await attempts(stage))[0]?.tip).toBe((3n * GWEI) / 2n);
   });
@@ -84,9 +84,9 @@ describe("fees", () => {
 
 describe("a transaction that nodes refuse", () => {
   const refusing = (stage: Stage, reason: string) =>
-    stage.faultyEndpoint((method, answer) => {
+    stage.faultyEndpoint((method, result) => {
       if (method === "eth_sendRawTransaction") throw new Error(reason);
-      return answer;
+      return result;
     });
   const alert = ({ chain }: Stage) =>
     first<{ detail: string }>(
@@ -95,7 +95,7 @@ describe("a transaction that nodes refuse", () => {
         AND resolved_at IS NULL`,
     );
 
-  it("raises an alert with reason and host, until one accepts it", async () => {
+  it("raises an alert with reason and host until one accepts it", async () => {
     const stage = await openStage();
     const url = await refusing(stage, "transaction underpriced");
     const user = await funded(stage);
@@ -110,7 +110,7 @@ describe("a transaction that nodes refuse", () => {
     expect(await alert(stage)).toBeUndefined();
   });
 
-  it("raises none while another node accepts it, or says that it has it", async () => {
+  it("raises no alert if another node accepts or knows it", async () => {
     const stage = await openStage();
     const user = await funded(stage);
     await stage.withdraw(user.userId, USDC, 300n, someone());

@@ -85,7 +85,7 @@ describe("fees", () => {
   const limits = feeLimits(chain);
   const small = { maxFee: 1_000n, minTip: 0n, maxTip: 100n };
 
-  it("of a replacement are both at least 12.5 % higher and within the limits", () => {
+  it("of a replacement rise by 12.5 % within the limits", () => {
     fc.assert(
       fc.property(wei, wei, wei, wei, (maxFee, tip, baseFee, marketTip) => {
         const highest = { maxFee, priorityFee: tip < maxFee ? tip : maxFee };
@@ -102,7 +102,7 @@ describe("fees", () => {
     );
   });
 
-  it("of a first attempt stay within the limits; none while the base fee is above them", () => {
+  it("of a first attempt stay within the limits", () => {
     expect(firstFees({ baseFee: 30n, tip: 2n }, small)).toEqual({ maxFee: 62n, priorityFee: 2n });
     expect(firstFees({ baseFee: 800n, tip: 2n }, small)).toEqual({
       maxFee: 1_000n,
@@ -111,7 +111,7 @@ describe("fees", () => {
     expect(firstFees({ baseFee: 1_001n, tip: 2n }, small)).toBeUndefined();
   });
 
-  it("of a first attempt offer at most half of the highest tip, so that it can be replaced", () => {
+  it("of a first attempt leave room to raise the tip", () => {
     const fees = firstFees({ baseFee: 30n, tip: 5_000n }, small);
     expect(fees).toEqual({ maxFee: 110n, priorityFee: 50n });
     const market = { baseFee: 300n, tip: 5_000n };
@@ -121,13 +121,13 @@ describe("fees", () => {
     });
   });
 
-  it("stop at a limit instead of offering too small a raise", () => {
+  it("are undefined if a limit allows no sufficient raise", () => {
     const market = { baseFee: 10n, tip: 1n };
     expect(replacementFees({ maxFee: 900n, priorityFee: 10n }, market, small)).toBeUndefined();
     expect(replacementFees({ maxFee: 200n, priorityFee: 90n }, market, small)).toBeUndefined();
   });
 
-  it("are too low once the market pays more than they leave for the tip", () => {
+  it("are too low once the market pays a higher tip", () => {
     const fees = { maxFee: 62n, priorityFee: 2n };
     expect(areTooLow(fees, { baseFee: 60n, tip: 2n }, small)).toBe(false);
     expect(areTooLow(fees, { baseFee: 61n, tip: 2n }, small)).toBe(true);
@@ -137,7 +137,7 @@ describe("fees", () => {
     );
   });
 
-  it("have a lowest tip of 25 gwei on Polygon, and of the setting elsewhere", () => {
+  it("default to a lowest tip of 25 gwei on Polygon", () => {
     expect(feeLimits({ ...chain, chain_id: 137 }).minTip).toBe(25n * GWEI);
     expect(feeLimits({ ...chain, chain_id: 137, min_tip_gwei: 30 }).minTip).toBe(30n * GWEI);
     expect(feeLimits({ ...chain, min_tip_gwei: 0.001 }).minTip).toBe(GWEI / 1_000n);

@@ -66,7 +66,7 @@ describe("a payment", () => {
     await expectRest(stage);
   });
 
-  it("is replaced with 12.5 % higher fees and the same effect if unmined", async () => {
+  it("is replaced with higher fees and the same effect if unmined", async () => {
     const stage = await openStage({ chain: { replace_after_secs: 1 } });
     const user = await funded(stage);
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
@@ -112,7 +112,7 @@ describe("a payment", () => {
     await expectRest(stage);
   });
 
-  it("is queued again and made with another nonce if its nonce is used", async () => {
+  it("is queued again if another transaction uses its nonce", async () => {
     const stage = await openStage();
     const user = await funded(stage);
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
@@ -225,7 +225,7 @@ describe("the vault", () => {
     await expectRest(stage);
   });
 
-  it("skips a payment over its limit, with an alert, and pays later", async () => {
+  it("skips a payment over its limit and pays it later", async () => {
     const stage = await openStage();
     const user = await funded(stage);
     await stage.asAdmin(

@@ -42,15 +42,15 @@ export async function broadcastSigned(context: HeadView, raw: Hex): Promise<void
       context.db,
       "node_refused",
       chain,
-      `no node accepts a transaction. ${reasons}`,
+      `no node accepts a transaction: ${reasons}`,
     );
   }
 }
 
 /**
  * Resends an unmined transaction. The first one is replaced if it is older than the setting, blocks
- * have left it out, and the market asks for more than it offers. Without blocks nobody could mine
- * it, whatever it offers.
+ * have left it out, and the market asks for more than it offers. While a chain produces no blocks,
+ * higher fees would have no effect.
  */
 export async function rebroadcastOrReplace(
   context: HeadView,
@@ -99,9 +99,9 @@ async function replaceTransaction(
         WHERE transaction_id = ${uuid(transaction.id)} AND attempt >= ${attempt})`;
   const stamped = sql`SELECT 1 FROM transaction_attempts a
     WHERE a.transaction_id = ${uuid(transaction.id)} AND a.signed_group = ${group.seq}`;
+  const stored = { number: attempt, signed, fees, headNumber: context.head.number };
   const result = await commit(context.db, group, [
-    sql`${storeAttempt(group, of, { number: attempt, signed, fees, headNumber: context.head.number })}
-      RETURNING attempt`,
+    sql`${storeAttempt(group, of, stored)} RETURNING attempt`,
     sql`UPDATE withdrawals SET transaction_hash = ${blob(signed.hash)},
         updated_at = ${group.at}, changed_group = ${group.seq}
       WHERE status = 'submitted' AND EXISTS (${stamped}) AND withdrawal_id IN (
