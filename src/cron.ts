@@ -3,6 +3,7 @@ import { sealAudit } from "./auth/audit-seal.ts";
 import { trimLoginAttempts } from "./auth/login-throttle.ts";
 import { trimTickets } from "./auth/ws-ticket.ts";
 import { trackedHoldings } from "./custody/tracked-holdings.ts";
+import { alertLateWithdrawals } from "./custody/payer/alert-late.ts";
 import { wakeChains } from "./custody/payer/wake-payer.ts";
 import { reconcile } from "./ledger/reconcile.ts";
 import { config } from "./platform/config.ts";
@@ -23,6 +24,7 @@ const TASKS: readonly Task[] = [
   ["close_ended_sockets", closeEndedSockets],
   ["expire_missed", expireMissed],
   ["wake_chains", wakeChains],
+  ["alert_late", (env) => alertLateWithdrawals(env.DB, config(env))],
   ["seal_audit", ({ DB }) => sealAudit(DB)],
   ["reconcile", reconcileNow],
   ["watch_storage", ({ DB }) => watchStorage(DB)],

@@ -15,7 +15,7 @@ import type { Person, World } from "./people.ts";
 const EXPECTED_ALERTS = new Set([
   "payment_skipped",
   "fee_ceiling",
-  "gas_balance_low",
+  "gas_low",
   "withdrawal_dead_letter",
 ]);
 

@@ -41,6 +41,8 @@ const Chain = z.strictObject({
   max_tip_gwei: gwei.default(100),
   /** A transaction that is not mined within this time is replaced with one that pays more. */
   replace_after_secs: z.int().min(1).default(60),
+  /** An alert names the oldest withdrawal that has neither settled nor failed after this time. */
+  late_after_secs: z.int().min(60).default(3_600),
   default: z.boolean().default(false),
 });
 

@@ -36,6 +36,7 @@ const chain: ChainConfig = {
   max_fee_gwei: 1_000,
   max_tip_gwei: 100,
   replace_after_secs: 60,
+  late_after_secs: 3_600,
   default: true,
 };
 const USER = "0190aaaa-0000-7000-8000-000000000001";

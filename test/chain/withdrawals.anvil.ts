@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { encodeFunctionData, type Hex, parseEther } from "viem";
+import { encodeFunctionData, type Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import recipientArtifact from "../../contracts/artifacts/HostileRecipient.json" with { type: "json" };
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
@@ -417,14 +417,5 @@ describe("the operator", () => {
     expect(await stage.alerts()).toEqual(
       expect.arrayContaining(["payer_halted", "payment_unknown"]),
     );
-  });
-
-  it("a low gas balance raises an alert before payments stop", async () => {
-    const stage = await openStage();
-    const user = await funded(stage);
-    await stage.client.setBalance({ address: stage.operator.address, value: parseEther("0.05") });
-    const { id } = await stage.withdraw(user.userId, USDC, 10n, someone());
-    expect(await drive(stage, id)).toBe("settled");
-    expect(await stage.alerts()).toContain("gas_balance_low");
   });
 });

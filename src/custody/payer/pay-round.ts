@@ -8,9 +8,10 @@
  */
 import { clearAlert, raiseAlert } from "../../chain/alert.ts";
 import { type Cursor, readCursor } from "../../chain/cursor.ts";
+import { feeLimits, firstFees } from "../../chain/fees.ts";
 import { payerAccount } from "../../chain/payer-account.ts";
 import { askAny, describe, type Endpoint, noncesAtBlock, readHead } from "../../chain/rpc.ts";
-import { readVaultStatus } from "../../chain/vault.ts";
+import { MAX_PAYMENTS, readVaultStatus } from "../../chain/vault.ts";
 import { log } from "../../platform/log.ts";
 import { closeCommands, voidCommandedPayments } from "./carry-out-commands.ts";
 import { endIfConfirmed } from "./end-transaction.ts";
@@ -27,8 +28,9 @@ import { rebroadcastOrReplace } from "./send-transaction.ts";
 
 export type PayRound = { readonly status: "lease_lost" | "halted" | "idle" | "busy" };
 
-/** The operator account should be able to pay for this many full batches at the current fees. */
-const GAS_RESERVE_BATCHES = 20n;
+/** Payments that the operator account should be able to pay gas for at the current fees. */
+const GAS_RESERVE_PAYMENTS = 100n;
+/** Gas limit of a batch of 50 payments: `payGasLimit(0, 50)` of Vault.sol. */
 const FULL_BATCH_GAS = 8_000_000n;
 /** Priority fee in wei if the node does not suggest one: 1 gwei. */
 const DEFAULT_TIP = 1_000_000_000n;
@@ -46,6 +48,8 @@ export async function payRound(base: PayerContext): Promise<PayRound> {
     (endpoint) => readHeadView(endpoint, base, cursor),
     base.firstEndpoint ?? 0,
   );
+  // First, because a transaction that nobody can mine for lack of gas keeps later steps waiting.
+  await alertLowGas(context);
   for (const transaction of await readOpenTransactions(db, chain.chain)) {
     await endIfConfirmed(context, transaction);
   }
@@ -56,7 +60,6 @@ export async function payRound(base: PayerContext): Promise<PayRound> {
     await rebroadcastOrReplace(context, transaction, index === 0);
   if (unmined.length > 0) return { status: "busy" };
 
-  await checkGasBalance(context);
   const made = (await voidCommandedPayments(context)) || (await payQueued(context));
   return { status: made || open.length > 0 ? "busy" : "idle" };
 }
@@ -138,8 +141,8 @@ async function readHeadView(
   };
 }
 
-async function checkGasBalance(context: HeadView): Promise<void> {
-  const { chain } = context;
+async function alertLowGas(context: HeadView): Promise<void> {
+  const { chain, market } = context;
   const held = await context.endpoint.client
     .getBalance({ address: context.account.address })
     .catch((error: unknown) => {
@@ -147,14 +150,15 @@ async function checkGasBalance(context: HeadView): Promise<void> {
       return null;
     });
   if (held === null) return;
-  const needed =
-    GAS_RESERVE_BATCHES * FULL_BATCH_GAS * (2n * context.market.baseFee + context.market.tip);
-  if (held < needed)
-    await raiseAlert(
-      context.db,
-      "gas_balance_low",
-      chain.chain,
-      `the operator account has ${held} wei, too little for ${GAS_RESERVE_BATCHES} full batches`,
-    );
-  else await clearAlert(context.db, "gas_balance_low", chain.chain);
+  const limits = feeLimits(chain);
+  const feePerGas = firstFees(market, limits)?.maxFee ?? limits.maxFee;
+  const needed = ((GAS_RESERVE_PAYMENTS * FULL_BATCH_GAS) / BigInt(MAX_PAYMENTS)) * feePerGas;
+  if (held >= needed) return clearAlert(context.db, "gas_low", chain.chain);
+  await raiseAlert(
+    context.db,
+    "gas_low",
+    chain.chain,
+    `the operator account ${context.account.address} has ${held} wei; the next ` +
+      `${GAS_RESERVE_PAYMENTS} payments may cost ${needed} wei`,
+  );
 }

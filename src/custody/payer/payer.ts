@@ -3,6 +3,8 @@
  * started last has the lease.
  */
 import { DurableObject } from "cloudflare:workers";
+import { clearAlert, raiseAlert } from "../../chain/alert.ts";
+import { describe } from "../../chain/rpc.ts";
 import { config } from "../../platform/config.ts";
 import { errorFields, log } from "../../platform/log.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
@@ -20,11 +22,18 @@ const IDLE_POLL_MS = 30_000;
 /** Wait after the lease is lost. Then this instance takes it again, in case the new one is gone. */
 const LEASE_LOST_WAIT_MS = 30_000;
 const RECORDS = "withdrawal:";
+/** Failed rounds in a row after which the operator is told that nothing is paid. */
+const FAILURES_TOLERATED = 10;
 
 export class Payer extends DurableObject<Env> {
   readonly #token = uuidv7();
   #leased = false;
+  /** Failed rounds in a row. */
   #failures = 0;
+  /** The endpoint that the next round asks first. Another one after each failed round. */
+  #firstEndpoint = 0;
+  /** Whether `payer_failing` may be open. An earlier instance may have raised it. */
+  #mayBeAlerted = true;
 
   /** Starts the next round now, because there may be something to pay on the chain. */
   async wake(chain: string): Promise<void> {
@@ -73,7 +82,7 @@ export class Payer extends DurableObject<Env> {
         settings,
         chain,
         token: this.#token,
-        firstEndpoint: this.#failures,
+        firstEndpoint: this.#firstEndpoint,
         push: (events) => notifyStreams(this.env, events),
         saveRecords: (records) => this.#saveRecords(records),
         ...(failpoint === undefined ? {} : { failpoint }),
@@ -86,11 +95,31 @@ export class Payer extends DurableObject<Env> {
         this.#leased = false;
         waitMs = LEASE_LOST_WAIT_MS;
       }
+      await this.#roundSucceeded(chain.chain);
     } catch (error) {
-      this.#failures++;
-      log("warn", "payer.round_failed", { chain: chain.chain, ...errorFields(error) });
+      await this.#roundFailed(chain.chain, error);
     } finally {
       await this.ctx.storage.setAlarm(Date.now() + waitMs);
     }
+  }
+
+  async #roundSucceeded(chain: string): Promise<void> {
+    this.#failures = 0;
+    if (!this.#mayBeAlerted) return;
+    await clearAlert(this.env.DB, "payer_failing", chain);
+    this.#mayBeAlerted = false;
+  }
+
+  async #roundFailed(chain: string, error: unknown): Promise<void> {
+    this.#failures++;
+    this.#firstEndpoint++;
+    log("warn", "payer.round_failed", { chain, failures: this.#failures, ...errorFields(error) });
+    if (this.#failures !== FAILURES_TOLERATED) return;
+    this.#mayBeAlerted = true;
+    const detail = `${FAILURES_TOLERATED} rounds in a row failed, nothing is paid: ${describe(error)}`;
+    await raiseAlert(this.env.DB, "payer_failing", chain, detail).catch(() => {
+      // The next round counts again, so that the alert is not lost with the database.
+      this.#failures = 0;
+    });
   }
 }

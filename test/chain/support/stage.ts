@@ -202,6 +202,7 @@ export async function openStage(
     max_fee_gwei: 1_000,
     max_tip_gwei: 100,
     replace_after_secs: 60,
+    late_after_secs: 3_600,
     default: true,
     ...options.chain,
   };
