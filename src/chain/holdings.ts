@@ -1,14 +1,54 @@
-/** Reads what addresses hold of a token after one block, for the reconciliation. */
+/** Reads what addresses hold of tokens: many in one call, at the head or after one block. */
 import { type Address, erc1155Abi, erc20Abi, type Hex } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
 import { type Endpoint, InconsistentNode, readHeader } from "./rpc.ts";
 import { ERC20, type Token } from "./token.ts";
 import { askAgreed } from "./witnesses.ts";
 
-/** Balances per eth_call. This stays far below the gas that nodes allow for a call. */
-const PER_CALL = 200;
+/**
+ * Balances per eth_call. The call is a contract creation, whose code EIP-3860 limits to 49,152
+ * bytes. A balance takes up to 256 bytes of it and viem's multicall code takes about 4,000.
+ */
+const PER_CALL = 150;
 
+export type Holding = { readonly token: Token; readonly holder: Address };
 export type Holders = { readonly token: Token; readonly holders: readonly Address[] };
+
+/** Returns the balances in order, at the head or after the block with this number. */
+export async function readHoldings(
+  { client }: Endpoint,
+  wanted: readonly Holding[],
+  blockNumber?: bigint,
+): Promise<bigint[]> {
+  const balances: bigint[] = [];
+  for (let start = 0; start < wanted.length; start += PER_CALL) {
+    balances.push(
+      ...(await client.multicall({
+        contracts: wanted.slice(start, start + PER_CALL).map(({ token, holder }) =>
+          token.kind === ERC20
+            ? ({
+                address: token.token,
+                abi: erc20Abi,
+                functionName: "balanceOf",
+                args: [holder],
+              } as const)
+            : ({
+                address: token.token,
+                abi: erc1155Abi,
+                functionName: "balanceOf",
+                args: [holder, token.tokenId],
+              } as const),
+        ),
+        allowFailure: false,
+        deployless: true,
+        // No limit in bytes, because PER_CALL is the limit. viem would make a call of each 1,024.
+        batchSize: 0,
+        ...(blockNumber === undefined ? {} : { blockNumber }),
+      })),
+    );
+  }
+  return balances;
+}
 
 /** Returns the sum for each entry, in order. Throws if no endpoint has the block with this hash. */
 export function sumHoldings(
@@ -16,42 +56,21 @@ export function sumHoldings(
   block: { readonly number: number; readonly hash: Hex },
   wanted: readonly Holders[],
 ): Promise<bigint[]> {
+  const holdings = wanted.flatMap(({ token, holders }, entry) =>
+    holders.map((holder) => ({ token, holder, entry })),
+  );
   const sumAt = async (endpoint: Endpoint) => {
     const check = async () => {
       if ((await readHeader(endpoint, block.number)).hash !== block.hash)
         throw new InconsistentNode(`block ${block.number} is not ${block.hash}`);
     };
     await check();
-    const sums: bigint[] = [];
-    for (const { token, holders } of wanted) {
-      let sum = 0n;
-      for (let start = 0; start < holders.length; start += PER_CALL) {
-        const balances = await endpoint.client.multicall({
-          contracts: holders.slice(start, start + PER_CALL).map((holder) =>
-            token.kind === ERC20
-              ? ({
-                  address: token.token,
-                  abi: erc20Abi,
-                  functionName: "balanceOf",
-                  args: [holder],
-                } as const)
-              : ({
-                  address: token.token,
-                  abi: erc1155Abi,
-                  functionName: "balanceOf",
-                  args: [holder, token.tokenId],
-                } as const),
-          ),
-          allowFailure: false,
-          deployless: true,
-          blockNumber: BigInt(block.number),
-        });
-        sum += balances.reduce((total, balance) => total + balance, 0n);
-      }
-      sums.push(sum);
-    }
+    const balances = await readHoldings(endpoint, holdings, BigInt(block.number));
     // The balances were requested by block number, so the block must still have the same hash.
     await check();
+    const sums = wanted.map(() => 0n);
+    for (const [index, { entry }] of holdings.entries())
+      sums[entry] = (sums[entry] ?? 0n) + (balances[index] ?? 0n);
     return sums;
   };
   return askAgreed(chain, sumAt, (sums) => sums.join()).then(({ value }) => value);

@@ -13,23 +13,33 @@ import { liveMembers, type OpenTransaction } from "./open-transactions.ts";
 import { haltPayer, hasLease } from "./payer-lease.ts";
 import type { HeadView } from "./payer-context.ts";
 
-export async function endIfConfirmed(
+/** Ends those of the open transactions that the confirmed chain has decided. */
+export async function endConfirmed(
   context: HeadView,
-  transaction: OpenTransaction,
+  open: readonly OpenTransaction[],
 ): Promise<void> {
-  const { db, chain, cursor, account } = context;
-  if (transaction.nonce >= context.usedNonces) return;
-  const ids = await liveMembers(db, transaction.id);
-  const outcomes = await askAny(chain, async (endpoint) => {
+  const mined = open.filter(({ nonce }) => nonce < context.usedNonces);
+  if (mined.length === 0) return;
+  const { chain, cursor, account } = context;
+  const used = await askAny(chain, async (endpoint) => {
     const confirmed = await readHeader(endpoint, cursor.confirmed.number);
     if (confirmed.hash !== cursor.confirmed.hash)
       throw new InconsistentNode(`block ${cursor.confirmed.number} is not the confirmed one`);
-    const used = await noncesAtBlock(endpoint, account.address, cursor.confirmed.hash);
-    return used > transaction.nonce
-      ? readOutcomes(endpoint, chain, ids, cursor.confirmed.hash)
-      : null;
+    return noncesAtBlock(endpoint, account.address, cursor.confirmed.hash);
   });
-  if (outcomes === null) return;
+  for (const transaction of mined)
+    if (transaction.nonce < used) await endUnlessPaid(context, transaction);
+}
+
+/** Ends a transaction whose nonce is used, unless the vault knows more of it than its events. */
+async function endUnlessPaid(context: HeadView, transaction: OpenTransaction): Promise<void> {
+  const { db, chain, cursor } = context;
+  const ids = await liveMembers(db, transaction.id);
+  if (ids.length === 0 && transaction.batchNo === null)
+    return endTransaction(context, transaction, "done");
+  const outcomes = await askAny(chain, (endpoint) =>
+    readOutcomes(endpoint, chain, ids, cursor.confirmed.hash),
+  );
   if (outcomes.states.some((state) => state !== PAYMENT_STATE.none)) {
     await haltPayer(
       db,

@@ -14,7 +14,7 @@ import { askAny, describe, type Endpoint, noncesAtBlock, readHead } from "../../
 import { MAX_PAYMENTS, readVaultStatus } from "../../chain/vault.ts";
 import { log } from "../../platform/log.ts";
 import { closeCommands, voidCommandedPayments } from "./carry-out-commands.ts";
-import { endIfConfirmed } from "./end-transaction.ts";
+import { endConfirmed } from "./end-transaction.ts";
 import {
   type NextNumbers,
   type OpenTransaction,
@@ -50,9 +50,7 @@ export async function payRound(base: PayerContext): Promise<PayRound> {
   );
   // First, because a transaction that nobody can mine for lack of gas keeps later steps waiting.
   await alertLowGas(context);
-  for (const transaction of await readOpenTransactions(db, chain.chain)) {
-    await endIfConfirmed(context, transaction);
-  }
+  await endConfirmed(context, await readOpenTransactions(db, chain.chain));
   const open = await readOpenTransactions(db, chain.chain);
   const unmined = open.filter((transaction) => transaction.nonce >= context.usedNonces);
   if (lease.haltReason !== null) return sendVoidsOnly(context, unmined);
