@@ -14,7 +14,10 @@ library Assets {
     /// Gas for reading a balance. A proxied USDC needs about 9 000 when everything is cold.
     uint256 internal constant BALANCE_GAS = 30_000;
 
-    function isNative(uint8 kind, address token, uint256 tokenId) internal pure returns (bool) {
+    /// ERC-20 tokens and the native coin have no ids. The native coin has no token either.
+    function isAsset(uint8 kind, address token, uint256 tokenId) internal pure returns (bool) {
+        if (kind == ERC1155) return true;
+        if (kind == ERC20) return tokenId == 0;
         return kind == NATIVE && token == address(0) && tokenId == 0;
     }
 

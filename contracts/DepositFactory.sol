@@ -6,6 +6,7 @@ import {AccessControlDefaultAdminRules} from
 import {Clones} from "@openzeppelin/contracts/proxy/Clones.sol";
 import {Assets} from "./Assets.sol";
 import {Forwarder} from "./Forwarder.sol";
+import {TimeLock} from "./TimeLock.sol";
 
 /// @title Deposit addresses: CREATE2 clones that can only pay into the vault.
 /// @notice An address depends on this factory and its salt alone, so it can be issued, and receive,
@@ -13,7 +14,7 @@ import {Forwarder} from "./Forwarder.sol";
 /// strands no address.
 /// @dev Has no immutables, so that the deployed code is the same everywhere and can be compared by
 /// hash.
-contract DepositFactory is AccessControlDefaultAdminRules {
+contract DepositFactory is AccessControlDefaultAdminRules, TimeLock {
     struct Item {
         bytes32 salt;
         address token;
@@ -31,15 +32,10 @@ contract DepositFactory is AccessControlDefaultAdminRules {
     /// 75 items at their worst stay under the 2^24 gas that EIP-7825 allows a transaction.
     uint256 public constant MAX_ITEMS = 75;
 
-    /// Seconds for which a scheduled change stays executable, so that none is forgotten and open.
-    uint256 public constant EXECUTE_WINDOW = 14 days;
-
     /// The code behind every deposit address: CREATE address of this factory, nonce 1.
     address public implementation;
     /// Where sweeps go.
     address public vault;
-    /// Seconds between scheduling another vault and being able to switch to it.
-    uint32 public timelock;
 
     address public pendingVault;
     /// When `pendingVault` can be executed (seconds since 1970); 0 when nothing is scheduled.
@@ -62,9 +58,6 @@ contract DepositFactory is AccessControlDefaultAdminRules {
     event VaultChanged(address indexed from, address indexed to);
 
     error NotAContract(address account);
-    error NothingScheduled();
-    error TooEarly(uint256 executableAt);
-    error TooLate(uint256 expiredAt);
     error TooManyItems(uint256 count);
     error NotEnoughGas();
 
@@ -74,11 +67,10 @@ contract DepositFactory is AccessControlDefaultAdminRules {
         address sweeper,
         address vault_,
         uint32 timelock_
-    ) AccessControlDefaultAdminRules(adminDelay, admin) {
+    ) AccessControlDefaultAdminRules(adminDelay, admin) TimeLock(timelock_) {
         implementation = address(new Forwarder());
         _requireCode(vault_);
         vault = vault_;
-        timelock = timelock_;
         if (sweeper != address(0)) _grantRole(SWEEPER_ROLE, sweeper);
         emit VaultChanged(address(0), vault_);
     }
@@ -111,7 +103,7 @@ contract DepositFactory is AccessControlDefaultAdminRules {
     function scheduleVault(address vault_) external onlyRole(DEFAULT_ADMIN_ROLE) {
         _requireCode(vault_);
         if (pendingVaultAt != 0) emit VaultCanceled(pendingVault);
-        uint64 due = uint64(block.timestamp + timelock);
+        uint64 due = _dueFromNow();
         pendingVault = vault_;
         pendingVaultAt = due;
         emit VaultScheduled(vault_, due);
@@ -124,10 +116,7 @@ contract DepositFactory is AccessControlDefaultAdminRules {
     }
 
     function executeVault() external onlyRole(DEFAULT_ADMIN_ROLE) {
-        uint256 due = pendingVaultAt;
-        if (due == 0) revert NothingScheduled();
-        if (block.timestamp < due) revert TooEarly(due);
-        if (block.timestamp > due + EXECUTE_WINDOW) revert TooLate(due + EXECUTE_WINDOW);
+        _requireDue(pendingVaultAt);
         emit VaultChanged(vault, pendingVault);
         vault = pendingVault;
         _clearPending();
@@ -136,7 +125,7 @@ contract DepositFactory is AccessControlDefaultAdminRules {
     function _sweep(Item calldata item, address implementation_, address vault_) private {
         (bytes32 salt, uint8 kind, address token, uint256 tokenId) =
             (item.salt, item.kind, item.token, item.tokenId);
-        if (kind > Assets.ERC1155 && !Assets.isNative(kind, token, tokenId)) {
+        if (!Assets.isAsset(kind, token, tokenId)) {
             emit SweepFailed(salt, token, tokenId);
             return;
         }

@@ -5,10 +5,9 @@ import {AccessControlDefaultAdminRules} from
     "@openzeppelin/contracts/access/extensions/AccessControlDefaultAdminRules.sol";
 import {ERC1155Holder} from "@openzeppelin/contracts/token/ERC1155/utils/ERC1155Holder.sol";
 import {Pausable} from "@openzeppelin/contracts/utils/Pausable.sol";
-import {ReentrancyGuardTransient} from
-    "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {Assets} from "./Assets.sol";
-import {RollingLimit, RollingLimits} from "./RollingLimit.sol";
+import {Rescue} from "./Rescue.sol";
+import {TimeLock} from "./TimeLock.sol";
 
 /// @title Holds customers' assets and pays withdrawals, each id at most once.
 /// @notice A payment ends as Paid or Failed, permanently, or is Skipped, which leaves its id
@@ -17,12 +16,7 @@ import {RollingLimit, RollingLimits} from "./RollingLimit.sol";
 /// moved, whatever the token or the recipient did.
 /// @dev Has no immutables, so that the deployed code is the same everywhere and can be compared by
 /// hash.
-contract Vault is
-    AccessControlDefaultAdminRules,
-    Pausable,
-    ReentrancyGuardTransient,
-    ERC1155Holder
-{
+contract Vault is Rescue, Pausable, ERC1155Holder {
     struct Payment {
         bytes32 id;
         uint8 kind;
@@ -30,27 +24,6 @@ contract Vault is
         uint256 tokenId;
         uint256 amount;
         address to;
-    }
-
-    struct Asset {
-        uint8 kind;
-        address token;
-        uint256 tokenId;
-    }
-
-    struct PendingLimit {
-        uint96 cap;
-        uint64 due;
-    }
-
-    /// What one payment would leave of each of its limits. One per batch, reused for each payment.
-    struct Charge {
-        bytes32 key;
-        RollingLimit left;
-        bytes32 totalKey;
-        RollingLimit totalLeft;
-        bytes32 transactionKey;
-        uint256 transactionSum;
     }
 
     /// What this call of `pay` knows about tokens that refused a payment; MAX_PROBES of them.
@@ -62,20 +35,6 @@ contract Vault is
 
     bytes32 public constant PAYER_ROLE = keccak256("PAYER_ROLE");
     bytes32 public constant PAUSER_ROLE = keccak256("PAUSER_ROLE");
-
-    // Kinds of limit. The first two are also the kinds of asset that `pay` accepts.
-    /// What an ERC-20 token pays at most per WINDOW.
-    uint8 public constant ERC20 = Assets.ERC20;
-    /// What one ERC-1155 id pays at most per WINDOW.
-    uint8 public constant ERC1155 = Assets.ERC1155;
-    /// What each id of an ERC-1155 contract pays at most per WINDOW if it has no limit of its own.
-    uint8 public constant ERC1155_DEFAULT = 2;
-    /// What all ids of a contract together pay at most per WINDOW. Unset: the same as the default.
-    uint8 public constant ERC1155_TOTAL = 3;
-    /// What one transaction pays at most of an ERC-20 token. Unset: half of its limit.
-    uint8 public constant ERC20_TRANSACTION = 4;
-    /// What one transaction pays at most of all ids of a contract. Unset: half of the total.
-    uint8 public constant ERC1155_TRANSACTION = 5;
 
     // state(id)
     uint8 public constant NONE = 0;
@@ -111,17 +70,8 @@ contract Vault is
     /// Where a probe tries to transfer to. Nobody has its key, and nothing ever arrives there.
     address public constant PROBE = address(uint160(uint256(keccak256("rfq-custody.vault.probe"))));
 
-    /// Seconds in which a rolling limit refills from empty to full.
-    uint256 public constant WINDOW = 24 hours;
-    /// A transaction pays at most this fraction of a rolling limit unless the admin set a cap.
-    uint256 public constant TRANSACTION_SHARE = 2;
-    /// Seconds for which a scheduled change stays executable, so that none is forgotten and open.
-    uint256 public constant EXECUTE_WINDOW = 14 days;
-
     /// The only batch number that `pay` accepts next.
     uint64 public nextBatchNo = 1;
-    /// Seconds between announcing and doing what could take everything.
-    uint32 public timelock;
     /// The vault before this one, whose outcomes count here. Zero for the first.
     address public predecessor;
 
@@ -133,9 +83,6 @@ contract Vault is
     bool public retired;
 
     mapping(bytes32 id => uint8) private _states;
-    mapping(bytes32 key => RollingLimit) private _limits;
-    mapping(bytes32 key => PendingLimit) private _pendingLimits;
-    mapping(bytes32 key => uint64) private _rescues;
 
     event Paid(
         bytes32 indexed id,
@@ -152,17 +99,6 @@ contract Vault is
     event Voided(bytes32 indexed id);
     /// `void` found the id already done, as `state` says: 1 Paid, 2 Failed, 3 Voided.
     event AlreadyDone(bytes32 indexed id, uint8 state);
-    event LimitSet(
-        address indexed token, uint8 indexed kind, uint256 indexed tokenId, uint256 amount
-    );
-    event LimitScheduled(
-        address indexed token,
-        uint8 indexed kind,
-        uint256 indexed tokenId,
-        uint256 amount,
-        uint256 executableAt
-    );
-    event LimitCanceled(address indexed token, uint8 indexed kind, uint256 indexed tokenId);
     event MigrationScheduled(address indexed successor, uint256 executableAt);
     event MigrationCanceled(address indexed successor);
     event Retired(address indexed successor);
@@ -170,47 +106,15 @@ contract Vault is
         address indexed successor, address indexed token, uint256 tokenId, uint256 amount
     );
 
-    event RescueScheduled(
-        address indexed token,
-        uint256 indexed tokenId,
-        address indexed to,
-        uint8 kind,
-        uint256 amount,
-        uint256 executableAt
-    );
-    event RescueCanceled(
-        address indexed token,
-        uint256 indexed tokenId,
-        address indexed to,
-        uint8 kind,
-        uint256 amount
-    );
-    event Rescued(
-        address indexed token,
-        uint256 indexed tokenId,
-        address indexed to,
-        uint8 kind,
-        uint256 amount
-    );
-
     error WrongBatch(uint256 expected);
     error DeadlinePassed(uint256 deadline);
     error BadCount(uint256 count);
     error NotEnoughGas();
     error OnlySelf();
-    error TransferFailed(bytes32 reason);
     error ProbePassed();
-    error InvalidAsset();
-    error LimitTooHigh(uint256 amount);
-    error NotAContract(address account);
     error NotASuccessor(address account);
     error PredecessorActive(address predecessor);
     error VaultRetired();
-    error HasLimit(address token);
-    error InvalidRecipient(address to);
-    error NothingScheduled();
-    error TooEarly(uint256 executableAt);
-    error TooLate(uint256 expiredAt);
 
     constructor(
         uint48 adminDelay,
@@ -219,7 +123,7 @@ contract Vault is
         address pauser,
         uint32 timelock_,
         address predecessor_
-    ) AccessControlDefaultAdminRules(adminDelay, admin) {
+    ) AccessControlDefaultAdminRules(adminDelay, admin) TimeLock(timelock_) {
         if (payer != address(0)) _grantRole(PAYER_ROLE, payer);
         if (pauser != address(0)) _grantRole(PAUSER_ROLE, pauser);
         if (predecessor_ != address(0)) {
@@ -227,7 +131,6 @@ contract Vault is
             // Reverts as well if it is no vault.
             if (Vault(payable(predecessor_)).retired()) revert VaultRetired();
         }
-        timelock = timelock_;
         predecessor = predecessor_;
     }
 
@@ -349,7 +252,7 @@ contract Vault is
             emit Skipped(id, batchNo, INVALID);
             return;
         }
-        if (!_fitsLimits(payment, charge)) {
+        if (!_fitsLimits(payment.token, payment.kind, payment.tokenId, payment.amount, charge)) {
             emit Skipped(id, batchNo, OVER_LIMIT);
             return;
         }
@@ -399,7 +302,7 @@ contract Vault is
     /// the gas that is left. Without the check a low gas limit would starve a good payment, leave
     /// enough gas to mark it Failed, and do so permanently.
     /// @return ok whether the frame succeeded.
-    /// @return word what it returned, or the argument of its error, which the token may have chosen.
+    /// @return word what it returned, or the argument of its error. The token may have chosen it.
     /// @return error_ the selector of its error, which is this contract's own.
     function _inFrame(Payment calldata payment, bytes4 selector, uint256 reserve)
         private
@@ -446,211 +349,6 @@ contract Vault is
         }
     }
 
-    // ------------------------------------------------------------------------------------ limits
-
-    /// @notice Sets a limit of one of the six kinds. `tokenId` is 0 except for kind ERC1155. A
-    /// token whose limit was never set cannot be paid. Lowering, and the first setting of a token,
-    /// take effect at once. Raising waits for the time lock and `applyLimit`.
-    function setLimit(address token, uint8 kind, uint256 tokenId, uint256 amount)
-        external
-        onlyRole(DEFAULT_ADMIN_ROLE)
-        nonReentrant
-    {
-        if (kind > ERC1155_TRANSACTION || (kind != ERC1155 && tokenId != 0)) revert InvalidAsset();
-        _requireCode(token);
-        if (amount > RollingLimits.MAX_CAP) revert LimitTooHigh(amount);
-        bytes32 key = _limitKey(token, kind, tokenId);
-        (uint256 cap, bool known) = _capInForce(token, kind, _limits[key]);
-        if (known && amount > cap && timelock != 0) {
-            uint64 due = uint64(block.timestamp + timelock);
-            _pendingLimits[key] = PendingLimit(uint96(amount), due);
-            emit LimitScheduled(token, kind, tokenId, amount, due);
-        } else {
-            // A scheduled raise must not undo a lowering that came after it.
-            _dropPending(token, kind, tokenId, key);
-            _setLimit(token, kind, tokenId, amount);
-        }
-    }
-
-    /// @notice Applies a scheduled raise after its time lock.
-    function applyLimit(address token, uint8 kind, uint256 tokenId)
-        external
-        onlyRole(DEFAULT_ADMIN_ROLE)
-        nonReentrant
-    {
-        bytes32 key = _limitKey(token, kind, tokenId);
-        PendingLimit memory pending = _pendingLimits[key];
-        _requireDue(pending.due);
-        delete _pendingLimits[key];
-        _setLimit(token, kind, tokenId, pending.cap);
-    }
-
-    function cancelLimit(address token, uint8 kind, uint256 tokenId)
-        external
-        onlyRole(DEFAULT_ADMIN_ROLE)
-    {
-        bytes32 key = _limitKey(token, kind, tokenId);
-        if (_pendingLimits[key].due == 0) revert NothingScheduled();
-        _dropPending(token, kind, tokenId, key);
-    }
-
-    /// @return cap the limit in force, which may come from another kind while this one is unset.
-    /// @return available what is left of it now; for the caps per transaction the whole cap.
-    function limitOf(address token, uint8 kind, uint256 tokenId)
-        external
-        view
-        returns (uint256 cap, uint256 available)
-    {
-        return _limit(token, kind, tokenId);
-    }
-
-    /// @notice What the limits leave for one payment of an asset (kind ERC20 or ERC1155).
-    /// @return maximum the largest amount that can ever be paid in one payment.
-    /// @return available the largest amount that one payment in a new transaction can pay now.
-    function paymentLimitOf(address token, uint8 kind, uint256 tokenId)
-        external
-        view
-        returns (uint256 maximum, uint256 available)
-    {
-        if (kind > ERC1155) revert InvalidAsset();
-        (maximum, available) = _limit(token, kind, tokenId);
-        if (kind == ERC1155) {
-            (uint256 total, uint256 left) = _limit(token, ERC1155_TOTAL, 0);
-            (maximum, available) = (_min(maximum, total), _min(available, left));
-        }
-        (uint256 cap,) = _limit(token, kind == ERC20 ? ERC20_TRANSACTION : ERC1155_TRANSACTION, 0);
-        return (_min(maximum, cap), _min(available, cap));
-    }
-
-    /// @return amount the scheduled raise, and when it can be applied; both 0 when there is none.
-    function pendingLimitOf(address token, uint8 kind, uint256 tokenId)
-        external
-        view
-        returns (uint256 amount, uint256 executableAt)
-    {
-        PendingLimit memory pending = _pendingLimits[_limitKey(token, kind, tokenId)];
-        return (pending.cap, pending.due);
-    }
-
-    /// Whether a payment fits its rolling limits and the rest of its transaction's cap. If it does,
-    /// `charge` holds what `_spend` will store.
-    function _fitsLimits(Payment calldata payment, Charge memory charge)
-        private
-        view
-        returns (bool)
-    {
-        (address token, uint8 kind, uint256 amount) =
-            (payment.token, payment.kind, payment.amount);
-        bytes32 key = _limitKey(token, kind, payment.tokenId);
-        RollingLimit limit = _limits[key];
-        (uint256 cap,) = _capInForce(token, kind, limit);
-        uint256 used = limit.used(cap, WINDOW);
-        if (amount > cap || used + amount > cap) return false;
-        (charge.key, charge.left) = (key, limit.withUsed(used + amount));
-
-        if (kind == ERC1155) {
-            key = _limitKey(token, ERC1155_TOTAL, 0);
-            limit = _limits[key];
-            (cap,) = _capInForce(token, ERC1155_TOTAL, limit);
-            used = limit.used(cap, WINDOW);
-            if (used + amount > cap) return false;
-            (charge.totalKey, charge.totalLeft) = (key, limit.withUsed(used + amount));
-        }
-
-        key = _limitKey(token, kind == ERC20 ? ERC20_TRANSACTION : ERC1155_TRANSACTION, 0);
-        limit = _limits[key];
-        // `cap` is still the rolling limit that an unset cap per transaction derives from.
-        cap = limit.isSet() ? limit.cap() : _share(cap);
-        // Transient storage ends with the transaction, not with the call: a payer that is a
-        // contract gains nothing by calling `pay` several times.
-        uint256 sum;
-        assembly ("memory-safe") {
-            sum := tload(key)
-        }
-        sum += amount;
-        (charge.transactionKey, charge.transactionSum) = (key, sum);
-        return sum <= cap;
-    }
-
-    /// Only Paid counts. No limit can have changed since `_fitsLimits`, because whatever changes
-    /// one is guarded against reentrancy.
-    function _spend(uint8 kind, Charge memory charge) private {
-        _limits[charge.key] = charge.left;
-        if (kind == ERC1155) _limits[charge.totalKey] = charge.totalLeft;
-        (bytes32 key, uint256 sum) = (charge.transactionKey, charge.transactionSum);
-        assembly ("memory-safe") {
-            tstore(key, sum)
-        }
-    }
-
-    function _limit(address token, uint8 kind, uint256 tokenId)
-        private
-        view
-        returns (uint256 cap, uint256 available)
-    {
-        RollingLimit limit = _limits[_limitKey(token, kind, tokenId)];
-        (cap,) = _capInForce(token, kind, limit);
-        uint256 used = limit.used(cap, WINDOW);
-        available = cap > used ? cap - used : 0;
-    }
-
-    /// @return cap the limit's own cap, or the one that it derives from while unset.
-    /// @return known whether either was ever set.
-    function _capInForce(address token, uint8 kind, RollingLimit limit)
-        private
-        view
-        returns (uint256 cap, bool known)
-    {
-        if (limit.isSet() || kind == ERC20 || kind == ERC1155_DEFAULT) {
-            return (limit.cap(), limit.isSet());
-        }
-        if (kind == ERC1155 || kind == ERC1155_TOTAL) {
-            limit = _limits[_limitKey(token, ERC1155_DEFAULT, 0)];
-            return (limit.cap(), limit.isSet());
-        }
-        uint8 rolling = kind == ERC20_TRANSACTION ? ERC20 : ERC1155_TOTAL;
-        limit = _limits[_limitKey(token, rolling, 0)];
-        (cap, known) = _capInForce(token, rolling, limit);
-        cap = _share(cap);
-    }
-
-    /// Rounded up, so that a limit of a few units pays something.
-    function _share(uint256 rolling) private pure returns (uint256) {
-        return (rolling + TRANSACTION_SHARE - 1) / TRANSACTION_SHARE;
-    }
-
-    function _min(uint256 a, uint256 b) private pure returns (uint256) {
-        return a < b ? a : b;
-    }
-
-    function _setLimit(address token, uint8 kind, uint256 tokenId, uint256 amount) private {
-        bytes32 key = _limitKey(token, kind, tokenId);
-        RollingLimit limit = _limits[key];
-        (uint256 cap,) = _capInForce(token, kind, limit);
-        _limits[key] = RollingLimits.create(amount, limit.used(cap, WINDOW));
-        emit LimitSet(token, kind, tokenId, amount);
-    }
-
-    function _dropPending(address token, uint8 kind, uint256 tokenId, bytes32 key) private {
-        if (_pendingLimits[key].due == 0) return;
-        delete _pendingLimits[key];
-        emit LimitCanceled(token, kind, tokenId);
-    }
-
-    function _limitKey(address token, uint8 kind, uint256 tokenId)
-        private
-        pure
-        returns (bytes32 key)
-    {
-        assembly ("memory-safe") {
-            let data := mload(0x40)
-            mstore(data, and(token, 0xffffffffffffffffffffffffffffffffffffffff))
-            mstore(add(data, 0x20), and(kind, 0xff))
-            mstore(add(data, 0x40), tokenId)
-            key := keccak256(data, 0x60)
-        }
-    }
-
     // -------------------------------------------------------------------- pausing and migrating
 
     function pause() external onlyRole(PAUSER_ROLE) {
@@ -678,7 +376,7 @@ contract Vault is
             revert NotASuccessor(successor_);
         }
         if (migrationAt != 0) emit MigrationCanceled(successor);
-        uint64 due = uint64(block.timestamp + timelock);
+        uint64 due = _dueFromNow();
         successor = successor_;
         migrationAt = due;
         emit MigrationScheduled(successor_, due);
@@ -714,7 +412,7 @@ contract Vault is
             Asset calldata asset = assets[i];
             (uint8 kind, address token, uint256 tokenId) =
                 (asset.kind, asset.token, asset.tokenId);
-            if (!_isAsset(kind, token, tokenId)) revert InvalidAsset();
+            if (!Assets.isAsset(kind, token, tokenId)) revert InvalidAsset();
             (bool ok, uint256 held) = Assets.balanceOf(kind, token, tokenId, address(this));
             if (!ok) revert TransferFailed(0);
             if (held == 0) continue;
@@ -723,93 +421,6 @@ contract Vault is
             if (!ok) revert TransferFailed(reason);
             emit Migrated(successor, token, tokenId, held);
         }
-    }
-
-    // ---------------------------------------------------------------------------------- rescuing
-
-    /// @notice Announces that a mistaken transfer will be sent on: a token of which no limit was
-    /// ever set, so that it cannot be paid, or the native coin (kind 255, token and id zero).
-    function scheduleRescue(Asset calldata asset, address to, uint256 amount)
-        external
-        onlyRole(DEFAULT_ADMIN_ROLE)
-    {
-        _requireRescuable(asset);
-        if (to == address(0) || to == address(this)) revert InvalidRecipient(to);
-        uint64 due = uint64(block.timestamp + timelock);
-        _rescues[_rescueKey(asset, to, amount)] = due;
-        emit RescueScheduled(asset.token, asset.tokenId, to, asset.kind, amount, due);
-    }
-
-    function cancelRescue(Asset calldata asset, address to, uint256 amount)
-        external
-        onlyRole(DEFAULT_ADMIN_ROLE)
-    {
-        bytes32 key = _rescueKey(asset, to, amount);
-        if (_rescues[key] == 0) revert NothingScheduled();
-        delete _rescues[key];
-        emit RescueCanceled(asset.token, asset.tokenId, to, asset.kind, amount);
-    }
-
-    /// @notice Sends on what was announced, after the time lock and within EXECUTE_WINDOW. Works
-    /// while paused and once retired. Refused if a limit of the token was set in the meantime.
-    function rescue(Asset calldata asset, address to, uint256 amount)
-        external
-        onlyRole(DEFAULT_ADMIN_ROLE)
-        nonReentrant
-    {
-        _requireRescuable(asset);
-        bytes32 key = _rescueKey(asset, to, amount);
-        _requireDue(_rescues[key]);
-        delete _rescues[key];
-        (bool ok, bytes32 reason) =
-            Assets.transfer(asset.kind, asset.token, asset.tokenId, amount, to);
-        if (!ok) revert TransferFailed(reason);
-        emit Rescued(asset.token, asset.tokenId, to, asset.kind, amount);
-    }
-
-    /// @return when this rescue can run (seconds since 1970); 0 when it is not scheduled.
-    function rescueAt(Asset calldata asset, address to, uint256 amount)
-        external
-        view
-        returns (uint256)
-    {
-        return _rescues[_rescueKey(asset, to, amount)];
-    }
-
-    /// A limit of any kind, 0 too, marks the token as one that customers may own.
-    function _requireRescuable(Asset calldata asset) private view {
-        (uint8 kind, address token, uint256 tokenId) = (asset.kind, asset.token, asset.tokenId);
-        if (!_isAsset(kind, token, tokenId)) revert InvalidAsset();
-        if (kind == Assets.NATIVE) return;
-        for (uint8 limit = 0; limit <= ERC1155_TRANSACTION; ++limit) {
-            bytes32 key = _limitKey(token, limit, limit == ERC1155 ? tokenId : 0);
-            if (_limits[key].isSet()) revert HasLimit(token);
-        }
-    }
-
-    function _rescueKey(Asset calldata asset, address to, uint256 amount)
-        private
-        pure
-        returns (bytes32)
-    {
-        return keccak256(abi.encode(asset.kind, asset.token, asset.tokenId, to, amount));
-    }
-
-    function _isAsset(uint8 kind, address token, uint256 tokenId) private pure returns (bool) {
-        return kind == ERC1155 || (kind == ERC20 && tokenId == 0)
-            || Assets.isNative(kind, token, tokenId);
-    }
-
-    // ------------------------------------------------------------------------------------ shared
-
-    function _requireDue(uint256 due) private view {
-        if (due == 0) revert NothingScheduled();
-        if (block.timestamp < due) revert TooEarly(due);
-        if (block.timestamp > due + EXECUTE_WINDOW) revert TooLate(due + EXECUTE_WINDOW);
-    }
-
-    function _requireCode(address account) private view {
-        if (account.code.length == 0) revert NotAContract(account);
     }
 
     function supportsInterface(bytes4 interfaceId)
