@@ -2,10 +2,12 @@
  * Stores how far a chain has been read. Every write that depends on blocks is in the batch that
  * moves the cursor, so it takes effect at most once.
  */
-import type { Hex } from "viem";
+import { and, desc, eq, gt } from "drizzle-orm";
 import type { Group } from "../platform/commit.ts";
-import { all, blob, first, type Sql, sql } from "../platform/sql.ts";
+import { blob, type Sql, sql } from "../platform/sql.ts";
 import type { Block } from "./follow-head.ts";
+import { chainBlocks, chainCursors } from "./tables.ts";
+import { read } from "../platform/read.ts";
 
 export type Cursor = {
   /** Deposits and vault events up to this block have been applied. */
@@ -20,43 +22,29 @@ export type Cursor = {
   readonly haltReason: string | null;
 };
 
-type CursorRow = {
-  confirmed_number: number;
-  confirmed_hash: string;
-  scanned_number: number;
-  scanned_hash: string;
-  head_number: number;
-  moved_at: number;
-  halted_at: number | null;
-  halt_reason: string | null;
-};
-
 export async function readCursor(db: D1Database, chain: string): Promise<Cursor | undefined> {
-  const row = await first<CursorRow>(
-    db,
-    sql`SELECT confirmed_number, lower(hex(confirmed_hash)) AS confirmed_hash, scanned_number,
-      lower(hex(scanned_hash)) AS scanned_hash, head_number, moved_at,
-      halted_at, halt_reason FROM chain_cursors WHERE chain = ${chain}`,
+  const [row] = await read(db, ({ select }) =>
+    select().from(chainCursors).where(eq(chainCursors.chain, chain)),
   );
   if (row === undefined) return undefined;
   return {
-    confirmed: { number: row.confirmed_number, hash: `0x${row.confirmed_hash}` },
-    scanned: { number: row.scanned_number, hash: `0x${row.scanned_hash}` },
-    headNumber: row.head_number,
-    movedAt: row.moved_at,
-    haltedAt: row.halted_at,
-    haltReason: row.halt_reason,
+    confirmed: { number: row.confirmedNumber, hash: row.confirmedHash },
+    scanned: { number: row.scannedNumber, hash: row.scannedHash },
+    headNumber: row.headNumber,
+    movedAt: row.movedAt,
+    haltedAt: row.haltedAt,
+    haltReason: row.haltReason,
   };
 }
 
 /** Scanned blocks above a height, highest first. A reorg shows as a hash that no longer matches. */
-export async function readBlocks(db: D1Database, chain: string, above: number): Promise<Block[]> {
-  const rows = await all<{ number: number; hash: string }>(
-    db,
-    sql`SELECT number, lower(hex(hash)) AS hash FROM chain_blocks
-      WHERE chain = ${chain} AND number > ${above} ORDER BY number DESC`,
+export function readBlocks(db: D1Database, chain: string, above: number): Promise<Block[]> {
+  return read(db, ({ select }) =>
+    select({ number: chainBlocks.number, hash: chainBlocks.hash })
+      .from(chainBlocks)
+      .where(and(eq(chainBlocks.chain, chain), gt(chainBlocks.number, above)))
+      .orderBy(desc(chainBlocks.number)),
   );
-  return rows.map(({ number, hash }) => ({ number, hash: `0x${hash}` as Hex }));
 }
 
 /** Starts a new chain at `start`, the parent of the first block to read. */

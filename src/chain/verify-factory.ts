@@ -10,15 +10,19 @@ import {
   isAddressEqual,
   keccak256,
 } from "viem";
+import { and, eq } from "drizzle-orm";
 import artifact from "../../contracts/artifacts/DepositFactory.json" with { type: "json" };
 import type { ChainConfig } from "../platform/config.ts";
+import { checksumAddress } from "../assets/address.ts";
 import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { Problem } from "../platform/problem.ts";
-import { all, blob, first, sql } from "../platform/sql.ts";
+import { all, blob, sql } from "../platform/sql.ts";
 import { depositFactoryAbi } from "./abi/deposit-factory.ts";
 import { cloneAddress } from "./addresses.ts";
 import { askAny, type Endpoint } from "./rpc.ts";
+import { read } from "../platform/read.ts";
+import { chainFactories } from "./tables.ts";
 
 /** An arbitrary salt, because only the computation is compared. */
 const PROBE: Hex = `0x${"a5".repeat(32)}`;
@@ -32,10 +36,15 @@ export async function verifyFactory(
 ): Promise<void> {
   const key = `${chain.chain}:${chain.factory.toLowerCase()}`;
   if (verified.has(key)) return;
-  const recorded = await first(
-    env.DB,
-    sql`SELECT 1 FROM chain_factories
-      WHERE chain = ${chain.chain} AND factory = ${blob(chain.factory)}`,
+  const [recorded] = await read(env.DB, ({ select }) =>
+    select()
+      .from(chainFactories)
+      .where(
+        and(
+          eq(chainFactories.chain, chain.chain),
+          eq(chainFactories.factory, checksumAddress(chain.factory)),
+        ),
+      ),
   );
   if (recorded === undefined) {
     if (!(await matches(chain))) {

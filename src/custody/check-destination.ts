@@ -1,9 +1,12 @@
 /** Checks the chain and the destination of a withdrawal before it is queued. */
+import { and, eq, inArray } from "drizzle-orm";
 import type { AssetKey } from "../assets/asset.ts";
+import { checksumAddress } from "../assets/address.ts";
 import { readAssetKey } from "../assets/asset.ts";
 import { type ChainConfig, type Config, defaultChain, venueConfig } from "../platform/config.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
-import { blob, first, sql } from "../platform/sql.ts";
+import { depositAddresses } from "./tables.ts";
+import { read } from "../platform/read.ts";
 
 const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
 
@@ -53,12 +56,17 @@ export async function checkDestination(
   if (to === ZERO_ADDRESS) throw invalidDestination("must not be the zero address");
   if ([...ours, ...tokens].some((address) => address.toLowerCase() === to))
     throw invalidDestination("must not be a contract of this service");
-  const chains = JSON.stringify(settings.CHAINS.map((chain) => chain.chain));
-  const deposit = await first(
-    db,
-    sql`SELECT 1 FROM json_each(${chains}) c
-      CROSS JOIN deposit_addresses a ON a.chain = c.value AND a.address = ${blob(toAddress)}
-      LIMIT 1`,
+  const chains = settings.CHAINS.map((chain) => chain.chain);
+  const [deposit] = await read(db, ({ select }) =>
+    select({ chain: depositAddresses.chain })
+      .from(depositAddresses)
+      .where(
+        and(
+          inArray(depositAddresses.chain, chains),
+          eq(depositAddresses.address, checksumAddress(toAddress)),
+        ),
+      )
+      .limit(1),
   );
   if (deposit !== undefined)
     throw invalidDestination("must not be a deposit address of this service");

@@ -2,6 +2,7 @@
  * Deposit addresses are derived, numbered per user and chain, and watched permanently. The newest
  * one is current.
  */
+import { desc, eq } from "drizzle-orm";
 import { checksumAddress } from "../assets/address.ts";
 import { audited, auditRow, recordOf } from "../auth/audit.ts";
 import { actorPrecondition } from "../auth/may-write.ts";
@@ -13,21 +14,12 @@ import { errorFields, log } from "../platform/log.ts";
 import { type Operation, tryOperation } from "../platform/operation.ts";
 import { guardOf, type Precondition, rejectionOf } from "../platform/preconditions.ts";
 import { problem, unavailable } from "../platform/problem.ts";
-import {
-  all,
-  blob,
-  type Expr,
-  expr,
-  FALSE,
-  first,
-  type Sql,
-  sql,
-  TRUE,
-  uuid,
-} from "../platform/sql.ts";
+import { blob, type Expr, expr, FALSE, first, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import type { AddressRecord } from "./watcher/restore-addresses.ts";
+import { read } from "../platform/read.ts";
+import { depositAddresses } from "./tables.ts";
 
 const MAX_DEPOSIT_ADDRESSES = 50;
 
@@ -45,12 +37,7 @@ export type DepositAddress = {
   nonce: number;
 };
 
-type Row = {
-  readonly address: string;
-  readonly chain: string;
-  readonly created_at: number;
-  readonly nonce: number;
-};
+type Row = Pick<typeof depositAddresses.$inferSelect, "address" | "chain" | "createdAt" | "nonce">;
 
 type Command = {
   readonly actor: Actor;
@@ -121,13 +108,11 @@ function insertAddress(
           ${group.at}
         WHERE ${audited(auditId)}`,
     ],
-    report: () => [
-      sql`SELECT hex(address) AS address, chain, created_at, nonce ${mine} AND ${audited(auditId)}`,
-    ],
+    report: () => [sql`SELECT created_at AS createdAt ${mine} AND ${audited(auditId)}`],
     result: ([rows]) => {
-      // Safe cast: the report selects the columns of the row type.
-      const [row] = (rows ?? []) as Row[];
-      return row && view(row, true);
+      // Safe cast: the report selects this column.
+      const [row] = (rows ?? []) as Pick<Row, "createdAt">[];
+      return row && view({ ...row, address, chain: chain.chain, nonce }, true);
     },
     rejection: (db) => rejectionOf(db, { preconditions: checks(NOW), facts: {} }),
   };
@@ -169,11 +154,12 @@ export async function listDepositAddresses(
   db: D1Database,
   userId: string,
 ): Promise<DepositAddress[]> {
-  const rows = await all<Row>(
-    db,
-    sql`SELECT hex(address) AS address, chain, created_at, nonce FROM deposit_addresses
-      WHERE user_id = ${uuid(userId)}
-      ORDER BY created_at DESC, chain, nonce DESC`,
+  const { address, chain, createdAt, nonce } = depositAddresses;
+  const rows = await read(db, ({ select }) =>
+    select({ address, chain, createdAt, nonce })
+      .from(depositAddresses)
+      .where(eq(depositAddresses.userId, userId))
+      .orderBy(desc(createdAt), chain, desc(nonce)),
   );
   const seen = new Set<string>();
   return rows.map((row) => {
@@ -187,7 +173,7 @@ function view(row: Row, current: boolean): DepositAddress {
   return {
     address: checksumAddress(row.address),
     chain: row.chain,
-    created_at: toWireTime(row.created_at),
+    created_at: toWireTime(row.createdAt),
     current,
     nonce: row.nonce,
   };

@@ -1,7 +1,12 @@
 /** Reads one of the caller's withdrawals by either of its ids. */
+import { and, eq } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
 import { problem } from "../platform/problem.ts";
-import { first, type Sql, sql, uuid } from "../platform/sql.ts";
-import { WITHDRAWAL_COLUMNS, type WithdrawalRow, withdrawalView } from "./records.ts";
+import { fields, read } from "../platform/read.ts";
+import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./records.ts";
+import { withdrawals } from "./tables.ts";
+
+const w = alias(withdrawals, "w");
 
 export type WithdrawalLookup = {
   readonly withdrawal_id?: string | undefined;
@@ -14,15 +19,24 @@ export async function getWithdrawal(
   userId: string,
   lookup: WithdrawalLookup,
 ): Promise<ReturnType<typeof withdrawalView>> {
-  const matches: Sql =
-    lookup.withdrawal_id === undefined
-      ? sql`w.client_withdrawal_id = ${lookup.client_withdrawal_id ?? ""}`
-      : sql`w.withdrawal_id = ${uuid(lookup.withdrawal_id)}`;
-  const row = await first<WithdrawalRow>(
-    db,
-    sql`SELECT ${WITHDRAWAL_COLUMNS} FROM withdrawals w
-      WHERE w.user_id = ${uuid(userId)} AND ${matches}`,
-  );
+  const row = await findWithdrawal(db, userId, lookup);
   if (row === undefined) throw problem("withdrawal_unknown", "You have no such withdrawal.");
   return withdrawalView(row);
+}
+
+export async function findWithdrawal(
+  db: D1Database,
+  userId: string,
+  lookup: WithdrawalLookup,
+): Promise<WithdrawalRow | undefined> {
+  const matches =
+    lookup.withdrawal_id === undefined
+      ? eq(w.clientWithdrawalId, lookup.client_withdrawal_id ?? "")
+      : eq(w.withdrawalId, lookup.withdrawal_id);
+  const [row] = await read(db, ({ select }) =>
+    select(fields<WithdrawalRow>(WITHDRAWAL))
+      .from(w)
+      .where(and(eq(w.userId, userId), matches)),
+  );
+  return row;
 }

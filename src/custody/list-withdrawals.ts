@@ -1,32 +1,34 @@
 /** Lists the caller's withdrawals, newest first. */
+import { and, desc, eq } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
 import {
+  afterCursor,
   fetchCount,
-  olderThan,
   type Page,
   pageOf,
   type PageQuery,
   type TimeId,
 } from "../http/cursor.ts";
-import { all, raw, readUuid, sql, uuid } from "../platform/sql.ts";
-import {
-  WITHDRAWAL_COLUMNS,
-  type WithdrawalRow,
-  type WithdrawalStatus,
-  withdrawalView,
-} from "./records.ts";
+import { fields, read } from "../platform/read.ts";
+import { readUuid } from "../platform/sql.ts";
+import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./records.ts";
+import { withdrawals, type WithdrawalStatus } from "./tables.ts";
+
+const w = alias(withdrawals, "w");
 
 export async function listWithdrawals(
   db: D1Database,
   userId: string,
   query: PageQuery<TimeId> & { status?: WithdrawalStatus | undefined },
 ): Promise<Page<ReturnType<typeof withdrawalView>>> {
-  const rows = await all<WithdrawalRow>(
-    db,
-    sql`SELECT ${WITHDRAWAL_COLUMNS} FROM withdrawals w INDEXED BY withdrawals_user
-      WHERE w.user_id = ${uuid(userId)}
-      AND ${olderThan(query, { at: "w.created_at", id: "w.withdrawal_id" })}
-      AND ${query.status === undefined ? raw("1") : sql`w.status = ${query.status}`}
-      ORDER BY w.created_at DESC, w.withdrawal_id DESC LIMIT ${fetchCount(query)}`,
+  const status = query.status === undefined ? undefined : eq(w.status, query.status);
+  const older = afterCursor(query, { at: w.createdAt, id: w.withdrawalId });
+  const rows = await read(db, ({ select }) =>
+    select(fields<WithdrawalRow>(WITHDRAWAL))
+      .from(w)
+      .where(and(eq(w.userId, userId), status, older))
+      .orderBy(desc(w.createdAt), desc(w.withdrawalId))
+      .limit(fetchCount(query)),
   );
   return pageOf(query, rows, withdrawalView, (row) => ({
     at: row.created_at,

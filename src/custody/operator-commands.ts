@@ -2,6 +2,7 @@
  * Records commands of operators and reads what they need to decide. A command is a row. The watcher
  * (resume-chain.ts) or the payer (carry-out-commands.ts) carries it out.
  */
+import { and, count, desc, eq, isNull } from "drizzle-orm";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
 import {
@@ -9,22 +10,21 @@ import {
   blob,
   type Expr,
   expr,
-  first,
   readUuid,
+  select,
   type Sql,
   sql,
   uuid,
 } from "../platform/sql.ts";
+import { checksumAddress } from "../assets/address.ts";
 import { announceDeposits } from "./announce.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
-import {
-  WITHDRAWAL_COLUMNS,
-  WITHDRAWAL_STATUSES,
-  type WithdrawalRow,
-  type WithdrawalStatus,
-  withdrawalView,
-} from "./records.ts";
+import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./records.ts";
+import { WITHDRAWAL_STATUSES, withdrawals } from "./tables.ts";
 import { type Config, witnessesOf } from "../platform/config.ts";
+import { sweepable } from "../chain/tables.ts";
+import { alerts } from "../platform/tables.ts";
+import { read } from "../platform/read.ts";
 
 const MAX_LISTED = 500;
 
@@ -41,10 +41,11 @@ export async function recordWithdrawalCommand(
   command: { kind: "fail" | "retry"; withdrawalId: string; actor: string },
   alongside: Alongside = () => [],
 ): Promise<{ chain: string; recorded: boolean }> {
-  const withdrawal = await first<{ chain: string; status: WithdrawalStatus; user_id: string }>(
-    db,
-    sql`SELECT chain, status, hex(user_id) AS user_id FROM withdrawals
-      WHERE withdrawal_id = ${uuid(command.withdrawalId)}`,
+  const [withdrawal] = await read(db, (reader) =>
+    reader
+      .select({ chain: withdrawals.chain, status: withdrawals.status, userId: withdrawals.userId })
+      .from(withdrawals)
+      .where(eq(withdrawals.withdrawalId, command.withdrawalId)),
   );
   if (withdrawal === undefined)
     throw problem("withdrawal_unknown", `There is no withdrawal ${command.withdrawalId}.`);
@@ -66,7 +67,7 @@ export async function recordWithdrawalCommand(
     sql`UPDATE alerts SET resolved_at = ${group.at}
       WHERE kind = 'withdrawal_dead_letter' AND subject = ${command.withdrawalId}
         AND resolved_at IS NULL`,
-    ...alongside({ at: group.at, applied, userId: readUuid(withdrawal.user_id) }),
+    ...alongside({ at: group.at, applied, userId: withdrawal.userId }),
   ]);
   return { chain: withdrawal.chain, recorded: rows === null || rows[0]?.length === 1 };
 }
@@ -147,11 +148,13 @@ export async function resweepAddress(
         block_number = max(block_number, excluded.block_number)`,
     ...alongside(group.at),
   ]);
-  const row = await first<{ n: number }>(
-    db,
-    sql`SELECT count(*) AS n FROM sweepable WHERE ${ofAddress}`,
+  const [found] = await read(db, (reader) =>
+    reader
+      .select({ assets: count() })
+      .from(sweepable)
+      .where(and(eq(sweepable.chain, chain), eq(sweepable.address, checksumAddress(address)))),
   );
-  return row?.n ?? 0;
+  return found?.assets ?? 0;
 }
 
 /** `withdrawals pause` and `resume`. While paused, new ones are rejected and queued ones wait. */
@@ -194,7 +197,7 @@ export async function listWithdrawals(
     }
   >(
     db,
-    sql`SELECT ${WITHDRAWAL_COLUMNS}, hex(w.user_id) AS user_id,
+    sql`SELECT ${select(WITHDRAWAL)}, hex(w.user_id) AS user_id,
         (SELECT count(*) FROM batch_members m
           WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = 'pay') AS attempts,
         (SELECT group_concat(c.kind) FROM chain_commands c
@@ -257,10 +260,18 @@ export async function chainStatus(
       FROM chain_cursors c LEFT JOIN payer_leases p ON p.chain = c.chain
       WHERE ${chain ?? null} IS NULL OR c.chain = ${chain ?? null} ORDER BY c.chain`,
   );
-  const alerts = await all<{ kind: string; subject: string; detail: string; at: number }>(
-    db,
-    sql`SELECT kind, subject, detail, at FROM alerts
-      WHERE resolved_at IS NULL ORDER BY alert_id DESC LIMIT ${MAX_LISTED}`,
+  const open = await read(db, (reader) =>
+    reader
+      .select({
+        kind: alerts.kind,
+        subject: alerts.subject,
+        detail: alerts.detail,
+        at: alerts.at,
+      })
+      .from(alerts)
+      .where(isNull(alerts.resolvedAt))
+      .orderBy(desc(alerts.alertId))
+      .limit(MAX_LISTED),
   );
   return {
     chains: rows.map((row) => ({
@@ -285,6 +296,6 @@ export async function chainStatus(
       deposits: { confirming: row.confirming, quarantined: row.quarantined },
       addresses_to_sweep: row.sweepable,
     })),
-    alerts: alerts.map((alert) => ({ ...alert, at: toWireTime(alert.at) })),
+    alerts: open.map((alert) => ({ ...alert, at: toWireTime(alert.at) })),
   };
 }

@@ -5,14 +5,11 @@
 import { checksumAddress } from "../assets/address.ts";
 import { toHex } from "../assets/amount.ts";
 import { readAssetKey } from "../assets/asset.ts";
-import { raw, readUuid, type Sql } from "../platform/sql.ts";
+import type { JsonRow } from "../platform/columns.ts";
+import { atom, type Columns, expr, readUuid } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
+import type { deposits, FailureCode, withdrawals } from "./tables.ts";
 
-export const DEPOSIT_STATUSES = ["confirming", "credited", "orphaned", "quarantined"] as const;
-export type DepositStatus = (typeof DEPOSIT_STATUSES)[number];
-export const WITHDRAWAL_STATUSES = ["queued", "submitted", "settled", "failed"] as const;
-export type WithdrawalStatus = (typeof WITHDRAWAL_STATUSES)[number];
-type FailureCode = "payment_reverted" | "operator_failed";
 /** The messages that `failure` shows beside its code. */
 export const FAILURE_MESSAGES: Readonly<Record<FailureCode, string>> = {
   payment_reverted: "The destination or the token refused the payment.",
@@ -20,83 +17,75 @@ export const FAILURE_MESSAGES: Readonly<Record<FailureCode, string>> = {
 };
 
 /**
- * Ids, hashes and addresses are upper-case hex without `0x`, as from hex(). Amounts are decimal.
+ * Rows as reads select them and events store them. Ids, hashes and addresses are upper-case hex
+ * without `0x`, as from hex().
  */
-export type DepositRow = {
-  readonly deposit_id: string;
-  readonly chain: string;
+export type DepositRow = JsonRow<
+  typeof deposits,
+  | "deposit_id"
+  | "chain"
+  | "asset"
+  | "amount"
+  | "block_number"
+  | "required_confirmations"
+  | "status"
+  | "detected_at"
+  | "credited_at"
+> & {
   readonly address: string;
-  readonly asset: string;
-  readonly amount: string;
   readonly transaction_hash: string;
-  readonly block_number: number;
   readonly confirmations: number;
-  readonly required_confirmations: number;
-  readonly status: DepositStatus;
-  readonly detected_at: number;
-  readonly credited_at: number | null;
 };
 
-export type WithdrawalRow = {
-  readonly withdrawal_id: string;
-  readonly job_id: string;
-  readonly client_withdrawal_id: string;
-  readonly chain: string;
-  readonly asset: string;
-  readonly amount: string;
-  readonly to_address: string;
-  readonly status: WithdrawalStatus;
-  readonly transaction_hash: string | null;
-  readonly failure_code: FailureCode | null;
-  readonly failure_message: string | null;
-  readonly created_at: number;
-  readonly updated_at: number;
-};
+export type WithdrawalRow = JsonRow<
+  typeof withdrawals,
+  | "withdrawal_id"
+  | "job_id"
+  | "client_withdrawal_id"
+  | "chain"
+  | "asset"
+  | "amount"
+  | "status"
+  | "failure_code"
+  | "failure_message"
+  | "created_at"
+  | "updated_at"
+> & { readonly to_address: string; readonly transaction_hash: string | null };
 
-type Columns<Row> = { readonly [Name in keyof Row]: string };
-
-/** Column expressions over `deposits d`. */
-const DEPOSIT: Columns<DepositRow> = {
-  deposit_id: "hex(d.deposit_id)",
-  chain: "d.chain",
-  address: "hex(d.address)",
-  asset: "d.asset",
-  amount: "d.amount",
-  transaction_hash: "hex(d.transaction_hash)",
-  block_number: "d.block_number",
-  confirmations: `iif(d.status = 'orphaned', 0, max(0, 1 - d.block_number + coalesce(
+/** Columns over `deposits d`. */
+export const DEPOSIT: Columns<keyof DepositRow> = {
+  deposit_id: atom("hex(d.deposit_id)"),
+  chain: atom("d.chain"),
+  address: atom("hex(d.address)"),
+  asset: atom("d.asset"),
+  amount: atom("d.amount"),
+  transaction_hash: atom("hex(d.transaction_hash)"),
+  block_number: atom("d.block_number"),
+  confirmations: expr`iif(d.status = 'orphaned', 0, max(0, 1 - d.block_number + coalesce(
     (SELECT max(c.head_number, c.confirmed_number) FROM chain_cursors c WHERE c.chain = d.chain),
     d.block_number - 1)))`,
-  required_confirmations: "d.required_confirmations",
-  status: "d.status",
-  detected_at: "d.detected_at",
-  credited_at: "d.credited_at",
+  required_confirmations: atom("d.required_confirmations"),
+  status: atom("d.status"),
+  detected_at: atom("d.detected_at"),
+  credited_at: atom("d.credited_at"),
 };
 
-/** Column expressions over `withdrawals w`. */
-const WITHDRAWAL: Columns<WithdrawalRow> = {
-  withdrawal_id: "hex(w.withdrawal_id)",
-  job_id: "hex(w.job_id)",
-  client_withdrawal_id: "w.client_withdrawal_id",
-  chain: "w.chain",
-  asset: "w.asset",
-  amount: "CAST(w.amount AS TEXT)",
-  to_address: "hex(w.to_address)",
-  status: "w.status",
-  transaction_hash: "iif(w.transaction_hash IS NULL, NULL, hex(w.transaction_hash))",
-  failure_code: "w.failure_code",
-  failure_message: "w.failure_message",
-  created_at: "w.created_at",
-  updated_at: "w.updated_at",
+/** Columns over `withdrawals w`. */
+export const WITHDRAWAL: Columns<keyof WithdrawalRow> = {
+  withdrawal_id: atom("hex(w.withdrawal_id)"),
+  job_id: atom("hex(w.job_id)"),
+  client_withdrawal_id: atom("w.client_withdrawal_id"),
+  chain: atom("w.chain"),
+  asset: atom("w.asset"),
+  amount: atom("CAST(w.amount AS TEXT)"),
+  to_address: atom("hex(w.to_address)"),
+  status: atom("w.status"),
+  transaction_hash: expr`iif(w.transaction_hash IS NULL, NULL, hex(w.transaction_hash))`,
+  failure_code: atom("w.failure_code"),
+  failure_message: atom("w.failure_message"),
+  created_at: atom("w.created_at"),
+  updated_at: atom("w.updated_at"),
 };
-
-/** For a SELECT: `SELECT ${DEPOSIT_COLUMNS} FROM deposits d`. */
-export const DEPOSIT_COLUMNS: Sql = columnList(DEPOSIT);
-/** For a SELECT: `SELECT ${WITHDRAWAL_COLUMNS} FROM withdrawals w`. */
-export const WITHDRAWAL_COLUMNS: Sql = columnList(WITHDRAWAL);
-/** The same rows as JSON text, for event bodies. */
-export const DEPOSIT_BODY: Sql = jsonObject(DEPOSIT);
-export const WITHDRAWAL_BODY: Sql = jsonObject(WITHDRAWAL);
 
 export function depositView(row: DepositRow) {
   const token = readAssetKey(row.asset);
@@ -141,20 +130,4 @@ export function withdrawalView(row: WithdrawalRow) {
 
 function hashView(hex: string): string {
   return `0x${hex.toLowerCase()}`;
-}
-
-function columnList(columns: Readonly<Record<string, string>>): Sql {
-  return raw(
-    Object.entries(columns)
-      .map(([name, expression]) => `${expression} AS ${name}`)
-      .join(", "),
-  );
-}
-
-function jsonObject(columns: Readonly<Record<string, string>>): Sql {
-  return raw(
-    `json_object(${Object.entries(columns)
-      .map(([name, expression]) => `'${name}', ${expression}`)
-      .join(", ")})`,
-  );
 }

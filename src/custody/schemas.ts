@@ -21,7 +21,7 @@ import {
 } from "../http/fields.ts";
 import { NEWEST } from "../ledger/history.ts";
 import { REASONS } from "../ledger/codes.ts";
-import { DEPOSIT_STATUSES, WITHDRAWAL_STATUSES } from "./records.ts";
+import { DEPOSIT_STATUSES, WITHDRAWAL_STATUSES } from "./tables.ts";
 
 const chainName = pattern(/^[a-z][a-z0-9-]{0,31}$/, "must be the name of a chain");
 const clientWithdrawalId = pattern(

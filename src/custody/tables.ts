@@ -12,8 +12,11 @@ import {
 import { amount, decimal, hex, oneOf, uuid } from "../platform/columns.ts";
 
 export const DEPOSIT_STATUSES = ["confirming", "credited", "orphaned", "quarantined"] as const;
+export type DepositStatus = (typeof DEPOSIT_STATUSES)[number];
 export const WITHDRAWAL_STATUSES = ["queued", "submitted", "settled", "failed"] as const;
-export const FAILURE_CODES = ["payment_reverted", "operator_failed"] as const;
+export type WithdrawalStatus = (typeof WITHDRAWAL_STATUSES)[number];
+const FAILURE_CODES = ["payment_reverted", "operator_failed"] as const;
+export type FailureCode = (typeof FAILURE_CODES)[number];
 
 export const depositAddresses = sqliteTable(
   "deposit_addresses",

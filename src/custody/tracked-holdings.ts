@@ -1,10 +1,11 @@
 /** Reads the service's holdings on a chain for the reconciliation: vault and unswept addresses. */
 import { checksumAddress } from "../assets/address.ts";
+import { readCursor } from "../chain/cursor.ts";
 import { type Holders, sumHoldings } from "../chain/holdings.ts";
 import { tokenOf } from "../chain/token.ts";
 import type { HoldingsAt } from "../ledger/reconcile-holdings.ts";
 import type { Config } from "../platform/config.ts";
-import { all, first, sql } from "../platform/sql.ts";
+import { all, sql } from "../platform/sql.ts";
 
 export function trackedHoldings(db: D1Database, settings: Config): HoldingsAt {
   return async ({ chain: name, block, blockHash, assets }) => {
@@ -16,12 +17,9 @@ export function trackedHoldings(db: D1Database, settings: Config): HoldingsAt {
         WHERE u.chain = ${name}
           AND u.asset IN (SELECT value FROM json_each(${JSON.stringify(assets)}))`,
     );
-    const cursor = await first<{ number: number }>(
-      db,
-      sql`SELECT confirmed_number AS number FROM chain_cursors WHERE chain = ${name}`,
-    );
+    const cursor = await readCursor(db, name);
     // The watcher deletes rows when it confirms their sweep, so the rows must belong to this block.
-    if (cursor?.number !== block)
+    if (cursor?.confirmed.number !== block)
       throw new Error(`the confirmed block of ${name} is no longer ${block}`);
     const wanted: Holders[] = assets.map((asset) => ({
       token: tokenOf(settings, chain, asset),

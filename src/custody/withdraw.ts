@@ -20,8 +20,8 @@ import {
   type Expr,
   expr,
   FALSE,
-  first,
   MAX_NATIVE_UNITS,
+  select,
   type Sql,
   sql,
   TRUE,
@@ -30,7 +30,8 @@ import {
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceWithdrawals } from "./announce.ts";
-import { WITHDRAWAL_COLUMNS, type WithdrawalRow } from "./records.ts";
+import { findWithdrawal } from "./get-withdrawal.ts";
+import { WITHDRAWAL, type WithdrawalRow } from "./records.ts";
 
 export type WithdrawTerms = {
   readonly clientWithdrawalId: string;
@@ -109,13 +110,13 @@ function queueWithdrawal(limits: Limits, command: WithdrawCommand): Operation<Wi
       ];
     },
     report: (group) => [
-      sql`SELECT ${WITHDRAWAL_COLUMNS} FROM withdrawals w
+      sql`SELECT ${select(WITHDRAWAL)} FROM withdrawals w
         WHERE w.withdrawal_id = ${uuid(withdrawalId)}`,
       eventsToPush(group),
     ],
-    result: ([withdrawals, events]) => {
+    result: ([rows, events]) => {
       // Safe casts: the report above selects the columns of the row types.
-      const [row] = (withdrawals ?? []) as WithdrawalRow[];
+      const [row] = (rows ?? []) as WithdrawalRow[];
       return row && { row, replayed: false, events: (events ?? []) as StreamEvent[] };
     },
     rejection: (db) =>
@@ -270,11 +271,9 @@ async function earlierWithdrawal(
   userId: string,
   terms: WithdrawTerms,
 ): Promise<Withdrawn | undefined> {
-  const row = await first<WithdrawalRow>(
-    db,
-    sql`SELECT ${WITHDRAWAL_COLUMNS} FROM withdrawals w
-      WHERE w.user_id = ${uuid(userId)} AND w.client_withdrawal_id = ${terms.clientWithdrawalId}`,
-  );
+  const row = await findWithdrawal(db, userId, {
+    client_withdrawal_id: terms.clientWithdrawalId,
+  });
   if (row === undefined) return undefined;
   const same =
     BigInt(row.amount) === terms.amount &&

@@ -3,7 +3,7 @@ import {
   recordWithdrawalCommand,
   setWithdrawalsPaused,
 } from "../custody/operator-commands.ts";
-import { WITHDRAWAL_STATUSES } from "../custody/records.ts";
+import { WITHDRAWAL_STATUSES } from "../custody/tables.ts";
 import { auditRow } from "../auth/audit.ts";
 import { Problem } from "../platform/problem.ts";
 import { sql } from "../platform/sql.ts";

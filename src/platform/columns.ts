@@ -1,5 +1,5 @@
 /** Column types of the drizzle tables. They convert values of D1 to and from TypeScript. */
-import { entityKind, type SQL, sql } from "drizzle-orm";
+import { entityKind, type GetColumnData, type SQL, sql } from "drizzle-orm";
 import {
   customType,
   SQLiteColumn,
@@ -89,3 +89,14 @@ export function oneOf(column: string, values: readonly string[]): SQL {
 function hexOf(bytes: Blob): string {
   return Buffer.from(bytes).toString("hex");
 }
+
+type ColumnOf<Table extends SQLiteTable> = Table["_"]["columns"][keyof Table["_"]["columns"]];
+type Json<Value> = Value extends bigint ? string : Value extends boolean ? number : Value;
+
+/**
+ * Columns of a table by their names in SQL, in values that JSON can carry: an amount is decimal
+ * text, a flag is 0 or 1. Rows have this form where a read and a stored JSON text share it.
+ */
+export type JsonRow<Table extends SQLiteTable, Name extends ColumnOf<Table>["_"]["name"]> = {
+  readonly [Key in Name]: Json<GetColumnData<Extract<ColumnOf<Table>, { _: { name: Key } }>>>;
+};

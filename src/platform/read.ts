@@ -57,8 +57,8 @@ export function fragment({ text, params }: Sql): SQL {
 }
 
 /** Expressions as the selected fields of a query, so that a read and an event share their list. */
-export function fields<Row>(columns: Columns & Readonly<Record<keyof Row, Sql>>) {
-  const selected = Object.entries(columns).map(([name, column]) => [
+export function fields<Row>(columns: Columns<keyof Row & string>) {
+  const selected = Object.entries<Sql>(columns).map(([name, column]) => [
     name,
     fragment(column).as(name),
   ]);

@@ -85,7 +85,7 @@ export function readUuid(hex: string): string {
 /**
  * SQL expressions by output name. `select` makes a column list of them, `jsonObject` a JSON object.
  */
-export type Columns = Readonly<Record<string, Expr>>;
+export type Columns<Name extends string = string> = Readonly<Record<Name, Expr>>;
 
 export function select(columns: Columns): Sql {
   return join(

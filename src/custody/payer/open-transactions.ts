@@ -1,7 +1,13 @@
 /** Reads the operator account's transactions that are not confirmed, and the next free numbers. */
+import { and, eq, isNull } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
+import { NOW } from "../../platform/commit.ts";
 import type { Hex } from "../../chain/rpc.ts";
 import type { Fees } from "../../chain/fees.ts";
-import { all, blob, first, readUuid, sql, uuid } from "../../platform/sql.ts";
+import { blob, first, sql } from "../../platform/sql.ts";
+import { batchMembers, chainTransactions, transactionAttempts } from "../../chain/tables.ts";
+import { withdrawals } from "../tables.ts";
+import { fragment, read } from "../../platform/read.ts";
 
 export type OpenTransaction = {
   readonly id: string;
@@ -20,64 +26,51 @@ export type OpenTransaction = {
   readonly headNumber: number;
 };
 
-type Row = {
-  id: string;
-  kind: OpenTransaction["kind"];
-  nonce: number;
-  batch_no: number | null;
-  to_address: string;
-  data: string;
-  gas_limit: string;
-  attempt: number;
-  signed: string;
-  max_fee: string;
-  priority_fee: string;
-  age: number;
-  head_number: number;
-};
+const t = alias(chainTransactions, "t");
+const a = alias(transactionAttempts, "a");
+/** Literal, because the index of open transactions serves no other condition. */
+const OPEN = fragment(sql`t.status = 'open'`);
+const LATEST = fragment(sql`a.attempt = (SELECT max(attempt) FROM transaction_attempts
+  WHERE transaction_id = t.transaction_id)`);
 
 /** Open transactions by nonce, each with its latest attempt. */
 export async function readOpenTransactions(
   db: D1Database,
   chain: string,
 ): Promise<OpenTransaction[]> {
-  const rows = await all<Row>(
-    db,
-    sql`SELECT hex(t.transaction_id) AS id, t.kind, t.nonce, t.batch_no,
-        hex(t.to_address) AS to_address, hex(t.data) AS data,
-        CAST(t.gas_limit AS TEXT) AS gas_limit, a.attempt, hex(a.signed) AS signed,
-        CAST(a.max_fee AS TEXT) AS max_fee, CAST(a.priority_fee AS TEXT) AS priority_fee,
-        CAST(round(unixepoch('subsec') * 1000) AS INTEGER) - a.signed_at AS age, a.head_number
-      FROM chain_transactions t JOIN transaction_attempts a ON a.transaction_id = t.transaction_id
-      WHERE t.chain = ${chain} AND t.status = 'open' AND a.attempt = (
-        SELECT max(attempt) FROM transaction_attempts WHERE transaction_id = t.transaction_id)
-      ORDER BY t.nonce`,
+  const rows = await read(db, ({ select }) =>
+    select({
+      id: t.transactionId,
+      kind: t.kind,
+      nonce: t.nonce,
+      batchNo: t.batchNo,
+      to: t.toAddress,
+      data: t.data,
+      gasLimit: t.gasLimit,
+      attempt: a.attempt,
+      raw: a.signed,
+      fees: { maxFee: a.maxFee, priorityFee: a.priorityFee },
+      signedAt: a.signedAt,
+      headNumber: a.headNumber,
+      now: fragment(NOW).mapWith(Number),
+    })
+      .from(t)
+      .innerJoin(a, eq(a.transactionId, t.transactionId))
+      .where(and(eq(t.chain, chain), OPEN, LATEST))
+      .orderBy(t.nonce),
   );
-  return rows.map((row) => ({
-    id: readUuid(row.id),
-    kind: row.kind,
-    nonce: row.nonce,
-    batchNo: row.batch_no,
-    to: hexOf(row.to_address),
-    data: hexOf(row.data),
-    gasLimit: BigInt(row.gas_limit),
-    attempt: row.attempt,
-    raw: hexOf(row.signed),
-    fees: { maxFee: BigInt(row.max_fee), priorityFee: BigInt(row.priority_fee) },
-    ageMs: row.age,
-    headNumber: row.head_number,
-  }));
+  return rows.map(({ signedAt, now, ...row }) => ({ ...row, ageMs: now - signedAt }));
 }
 
 /** Payment ids of a transaction's members that have no outcome yet. */
 export async function liveMembers(db: D1Database, transactionId: string): Promise<Hex[]> {
-  const rows = await all<{ id: string }>(
-    db,
-    sql`SELECT hex(w.payment_id) AS id FROM batch_members m
-      JOIN withdrawals w ON w.withdrawal_id = m.withdrawal_id
-      WHERE m.transaction_id = ${uuid(transactionId)} AND m.ended_group IS NULL`,
+  const rows = await read(db, ({ select }) =>
+    select({ id: withdrawals.paymentId })
+      .from(batchMembers)
+      .innerJoin(withdrawals, eq(withdrawals.withdrawalId, batchMembers.withdrawalId))
+      .where(and(eq(batchMembers.transactionId, transactionId), isNull(batchMembers.endedGroup))),
   );
-  return rows.map(({ id }) => hexOf(id));
+  return rows.map(({ id }) => id);
 }
 
 export type NextNumbers = { readonly nextNonce: number; readonly nextBatchNo: number };
@@ -99,8 +92,4 @@ export async function readNextNumbers(
         coalesce((SELECT batch_floor FROM payer_leases WHERE chain = ${chain}), 1)) AS batch`,
   );
   return { nextNonce: row?.nonce ?? 0, nextBatchNo: row?.batch ?? 1 };
-}
-
-function hexOf(text: string): Hex {
-  return `0x${text.toLowerCase()}`;
 }

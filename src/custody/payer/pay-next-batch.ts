@@ -2,8 +2,9 @@
  * Makes the next transaction for queued withdrawals: a sweep if the vault holds too little, else a
  * payment of as many as fit (choose-payments.ts).
  */
+import { and, desc, eq, isNull, lte, or } from "drizzle-orm";
 import { clearAlert, raiseAlert } from "../../chain/alert.ts";
-import { describe, type Hex } from "../../chain/rpc.ts";
+import { describe } from "../../chain/rpc.ts";
 import { type Token, tokenOf } from "../../chain/token.ts";
 import {
   type Call,
@@ -23,6 +24,9 @@ import { choosePayments, type Job } from "./choose-payments.ts";
 import { PAYABLE } from "./store-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
 import { makeTransaction } from "./make-transaction.ts";
+import { sweepable } from "../../chain/tables.ts";
+import { depositAddresses } from "../tables.ts";
+import { fragment, read } from "../../platform/read.ts";
 
 /** Withdrawals read for one payment: twice what fits, so that some may wait without delaying it. */
 const MAX_JOBS = 2 * MAX_PAYMENTS;
@@ -123,13 +127,21 @@ async function readSweepItems(
   missing: bigint,
   limit: number,
 ): Promise<SweepItem[]> {
-  const rows = await all<{ address: string; salt: string }>(
-    context.db,
-    sql`SELECT hex(u.address) AS address, lower(hex(a.salt)) AS salt FROM sweepable u
-      JOIN deposit_addresses a ON a.chain = u.chain AND a.address = u.address
-      WHERE u.chain = ${context.chain.chain} AND u.asset = ${asset}
-        AND (u.not_before IS NULL OR u.not_before <= ${NOW})
-      ORDER BY u.amount DESC LIMIT ${limit}`,
+  const { chain } = context.chain;
+  const due = or(isNull(sweepable.notBefore), lte(sweepable.notBefore, fragment(NOW)));
+  const rows = await read(context.db, ({ select }) =>
+    select({ address: sweepable.address, salt: depositAddresses.salt })
+      .from(sweepable)
+      .innerJoin(
+        depositAddresses,
+        and(
+          eq(depositAddresses.chain, sweepable.chain),
+          eq(depositAddresses.address, sweepable.address),
+        ),
+      )
+      .where(and(eq(sweepable.chain, chain), eq(sweepable.asset, asset), due))
+      .orderBy(desc(sweepable.amount))
+      .limit(limit),
   );
   const token: Token = tokenOf(context.settings, context.chain, asset);
   const items: SweepItem[] = [];
@@ -139,7 +151,7 @@ async function readSweepItems(
     const holds = await readHolding(context.endpoint, token, checksumAddress(address));
     if (holds === 0n) continue;
     found += holds;
-    items.push({ ...token, salt: `0x${salt}` satisfies Hex });
+    items.push({ ...token, salt });
   }
   return items;
 }

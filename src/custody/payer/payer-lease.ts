@@ -2,9 +2,12 @@
  * Decides which payer instance may allocate nonces. A new instance takes the lease. From that
  * commit on, no guard of an older instance applies, even if it is still running.
  */
+import { eq } from "drizzle-orm";
 import { alertRow } from "../../chain/alert.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
-import { first, type Sql, sql, uuid } from "../../platform/sql.ts";
+import { type Sql, sql, uuid } from "../../platform/sql.ts";
+import { payerLeases } from "../../chain/tables.ts";
+import { read } from "../../platform/read.ts";
 
 export async function takeLease(db: D1Database, chain: string, token: string): Promise<void> {
   const group = newGroup();
@@ -18,12 +21,12 @@ export async function takeLease(db: D1Database, chain: string, token: string): P
 export type Lease = { readonly held: boolean; readonly haltReason: string | null };
 
 export async function readLease(db: D1Database, chain: string, token: string): Promise<Lease> {
-  const row = await first<{ held: number; reason: string | null }>(
-    db,
-    sql`SELECT token = ${uuid(token)} AS held, halt_reason AS reason
-      FROM payer_leases WHERE chain = ${chain}`,
+  const [lease] = await read(db, ({ select }) =>
+    select({ token: payerLeases.token, haltReason: payerLeases.haltReason })
+      .from(payerLeases)
+      .where(eq(payerLeases.chain, chain)),
   );
-  return { held: row?.held === 1, haltReason: row?.reason ?? null };
+  return { held: lease?.token === token, haltReason: lease?.haltReason ?? null };
 }
 
 /** Guard condition for recording what the chain has shown. A halted payer may do that. */
