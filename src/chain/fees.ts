@@ -12,8 +12,8 @@ export type FeeLimits = {
 };
 
 /**
- * Lowest tip where CHAINS has no `min_tip_gwei`. Polygon's nodes refuse less than 25 gwei, whatever
- * they suggest. Chain ids: Polygon and its test network Amoy.
+ * Lowest tip of a chain without the setting `min_tip_gwei`. Polygon's nodes reject less than 25
+ * gwei, even if they suggest less. Chain ids: Polygon and its test network Amoy.
  */
 const MIN_TIP_GWEI: Readonly<Record<number, number>> = { 137: 25, 80_002: 25 };
 

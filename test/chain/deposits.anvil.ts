@@ -301,12 +301,12 @@ describe("nodes", () => {
       watchChain({ ...stage.watcher, chain: { ...stage.chain, rpc_urls: [garbage] } }),
     ).rejects.toThrow();
     // Two endpoints that agree are enough.
-    const honest = await stage.faultyEndpoint((_, result) => result);
+    const working = await stage.faultyEndpoint((_, result) => result);
     const both = {
       ...stage.watcher,
       chain: {
         ...stage.chain,
-        rpc_urls: [garbage, "http://127.0.0.1:1", empty, honest, ...stage.chain.rpc_urls],
+        rpc_urls: [garbage, "http://127.0.0.1:1", empty, working, ...stage.chain.rpc_urls],
       },
     };
     await watchChain(both);

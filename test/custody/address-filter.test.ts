@@ -44,15 +44,15 @@ describe("the lookup of receivers", () => {
   });
 });
 
-describe("the first filter", () => {
-  it("never denies a deposit address and denies almost all others", async () => {
+describe("the address filter", () => {
+  it("excludes no deposit address and almost all others", async () => {
     const filter = new AddressFilter();
     await filter.refresh(env.DB, CHAIN);
     expect(ours.every((address) => filter.mayContain(address))).toBe(true);
     expect(foreign(5_000).filter((address) => filter.mayContain(address)).length).toBeLessThan(10);
   });
 
-  it("learns new addresses without reading the others again", async () => {
+  it("adds new addresses without reading the others again", async () => {
     const filter = new AddressFilter();
     await filter.refresh(env.DB, CHAIN);
     const added = await insertAddresses(CHAIN, 3);
@@ -62,7 +62,7 @@ describe("the first filter", () => {
     expect(counting.rowsRead).toBeLessThan(10);
   });
 
-  it("holds only the addresses of its chain", async () => {
+  it("contains only the addresses of its chain", async () => {
     const [other = ""] = await insertAddresses(`chain-${uuidv7()}`, 1);
     const filter = new AddressFilter();
     await filter.refresh(env.DB, CHAIN);
@@ -79,7 +79,7 @@ describe("the first filter", () => {
   });
 });
 
-/** The database of the tests, counting the rows that its queries read. */
+/** The test database. It counts the rows that its queries read. */
 class CountingDatabase {
   rowsRead = 0;
   readonly db = new Proxy(env.DB, {

@@ -1,13 +1,13 @@
 /**
- * Says which receivers cannot be deposit addresses, so that D1 is not asked about every transfer of
- * a busy token. A Bloom filter: it never denies a deposit address, and it lets 0.2 % of the others
- * through at a million addresses.
+ * A Bloom filter of deposit addresses. It excludes receivers in memory, so that D1 does not look up
+ * every transfer of a busy token. It never excludes a deposit address. With a million addresses it
+ * lets 0.2 % of the others through.
  */
 import { all, sql } from "../../platform/sql.ts";
 
-/** 2 MiB, whatever the number of addresses. */
+/** Bits of the filter: 2 MiB, independent of the number of addresses. */
 const SLOTS = 2 ** 24;
-/** An address is a hash, so its own digits are the slots: four times 24 bits. */
+/** Four slots of 24 bits are taken from the address itself, because an address is a hash. */
 const DIGITS_PER_SLOT = 6;
 const SLOTS_PER_ADDRESS = 4;
 const ROWS_PER_PAGE = 5_000;
@@ -19,12 +19,13 @@ export class AddressFilter {
   #lastRow = 0;
 
   /**
-   * Adds the addresses that are new since the last call. Call it after the logs were read: a user
-   * learns an address only once it is stored, so no transfer to a new one can be missed.
+   * Adds the addresses that are new since the last call. It must be called after the logs were
+   * read. A user receives an address only after it is stored, so then no transfer to it can be
+   * missed.
    */
   async refresh(db: D1Database, chain: string): Promise<void> {
     for (;;) {
-      // NOT INDEXED: by row number, so that a call reads only rows that are new.
+      // NOT INDEXED makes SQLite seek by rowid, so that only new rows are read.
       const rows = await all<Row>(
         db,
         sql`SELECT rowid AS row, chain, lower(hex(address)) AS address
@@ -41,7 +42,7 @@ export class AddressFilter {
     }
   }
 
-  /** `address` in lower case without `0x`. False: it is certainly no deposit address. */
+  /** False if `address` is not a deposit address. It must be lower case without `0x`. */
   mayContain(address: string): boolean {
     return slotsOf(address).every((slot) => (this.#byte(slot) & bit(slot)) !== 0);
   }
@@ -50,7 +51,7 @@ export class AddressFilter {
     return this.#bits[slot >> 3] ?? 0;
   }
 
-  /** After a restore, when rows may have gone and their numbers are given out again. */
+  /** Empties the filter. Needed after a restore, which may have reused row numbers. */
   clear(): void {
     this.#bits.fill(0);
     this.#lastRow = 0;

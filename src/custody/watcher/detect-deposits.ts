@@ -54,8 +54,8 @@ export async function transfersToUs(
 }
 
 /**
- * CROSS JOIN fixes the order: each receiver is one search in the index. SQLite would choose to read
- * every deposit address and compare it with each receiver.
+ * Selects the deposit addresses among receivers. CROSS JOIN makes SQLite search the index for each
+ * receiver. It would otherwise read every deposit address.
  */
 export function depositAddressesAmong(chain: string, receivers: readonly string[]): Sql {
   return sql`SELECT lower(hex(a.address)) AS address FROM json_each(${JSON.stringify(receivers)}) j
@@ -85,7 +85,8 @@ export function recordDeposits(
         j.value ->> 'asset', j.value ->> 'amount', ${chain.confirmations}, 'confirming',
         ${group.seq}, ${confirmed ? group.seq : sql`NULL`}, ${group.at}, ${group.seq}
       FROM json_each(${rows}) j
-      CROSS JOIN deposit_addresses a ON a.chain = ${chain.chain} AND a.address = unhex(j.value ->> 'to')
+      CROSS JOIN deposit_addresses a
+        ON a.chain = ${chain.chain} AND a.address = unhex(j.value ->> 'to')
       WHERE ${when} AND unhex(j.value ->> 'from') <> ${blob(chain.vault)}
         AND NOT EXISTS (SELECT 1 FROM deposit_addresses o
           WHERE o.chain = ${chain.chain} AND o.address = unhex(j.value ->> 'from'))
