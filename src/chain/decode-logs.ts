@@ -67,16 +67,12 @@ export type SweepFailed = LogPlace & {
   readonly tokenId: bigint;
 };
 
-const erc20Abi = parseAbi([
-  "event Transfer(address indexed from, address indexed to, uint256 value)",
-]);
-const erc1155Abi = parseAbi([
-  "event TransferSingle(address indexed operator, address indexed from, address indexed to, uint256 id, uint256 value)",
+const batchAbi = parseAbi([
   "event TransferBatch(address indexed operator, address indexed from, address indexed to, uint256[] ids, uint256[] values)",
 ]);
-const TRANSFER = toEventSelector(erc20Abi[0]);
-const TRANSFER_SINGLE = toEventSelector(erc1155Abi[0]);
-const TRANSFER_BATCH = toEventSelector(erc1155Abi[1]);
+const TRANSFER = toEventSelector("Transfer(address,address,uint256)");
+const TRANSFER_SINGLE = toEventSelector("TransferSingle(address,address,address,uint256,uint256)");
+const TRANSFER_BATCH = toEventSelector(batchAbi[0]);
 
 /**
  * Topics of the events that are decoded, so that nodes filter out a busy contract's other events.
@@ -152,36 +148,38 @@ function decodeOne(
 }
 
 function decodeErc20(log: MinedLog, token: Address, place: LogPlace, out: Decoded): boolean {
-  if (log.topics[0] !== TRANSFER) return false;
-  const { args } = decodeEventLog({ abi: erc20Abi, data: log.data, topics: log.topics });
+  // By hand, as for TransferSingle: a busy token has thousands of logs in a range.
+  const [selector, from, to] = log.topics;
+  if (selector !== TRANSFER || from === undefined || to === undefined) return false;
   out.transfers.push({
     ...place,
     token,
-    from: args.from,
-    to: args.to,
+    from: addressIn(from),
+    to: addressIn(to),
     tokenId: null,
-    amount: args.value,
+    amount: wordAt(log.data, 0),
     position: 0,
   });
   return true;
 }
 
 function decodeErc1155(log: MinedLog, token: Address, place: LogPlace, out: Decoded): boolean {
-  const event = decodeEventLog({ abi: erc1155Abi, data: log.data, topics: log.topics });
-  const { from, to } = event.args;
-  if (event.eventName === "TransferSingle") {
+  if (log.topics[0] === TRANSFER_SINGLE) {
+    const [, , from, to] = log.topics;
+    if (from === undefined || to === undefined) return false;
     out.transfers.push({
       ...place,
       token,
-      from,
-      to,
-      tokenId: event.args.id,
-      amount: event.args.value,
+      from: addressIn(from),
+      to: addressIn(to),
+      tokenId: wordAt(log.data, 0),
+      amount: wordAt(log.data, 1),
       position: 0,
     });
     return true;
   }
-  const { ids, values } = event.args;
+  const { args } = decodeEventLog({ abi: batchAbi, data: log.data, topics: log.topics });
+  const { from, to, ids, values } = args;
   if (ids.length !== values.length) return false;
   ids.forEach((tokenId, position) => {
     out.transfers.push({
@@ -195,6 +193,18 @@ function decodeErc1155(log: MinedLog, token: Address, place: LogPlace, out: Deco
     });
   });
   return true;
+}
+
+/** The address in an indexed argument, in lower case. */
+function addressIn(topic: Hex): Address {
+  return `0x${topic.slice(-40).toLowerCase()}`;
+}
+
+/** The 32-byte word at this place in a log's data. Throws if the data is too short. */
+function wordAt(data: Hex, index: number): bigint {
+  const word = data.slice(2 + 64 * index, 2 + 64 * (index + 1));
+  if (word.length !== 64) throw new Error("the data is too short");
+  return BigInt(`0x${word}`);
 }
 
 function decodeVault(log: MinedLog, place: LogPlace, out: Decoded): boolean {

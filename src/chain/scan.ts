@@ -15,7 +15,11 @@ import { type BlockHeader, describe, type Endpoint, InconsistentNode, readHeader
 import { tokenContracts } from "./token.ts";
 
 export type Range = { readonly from: number; readonly to: number };
-export type Scan = Decoded & { readonly first: BlockHeader; readonly last: BlockHeader };
+export type Scan = Decoded & {
+  readonly first: BlockHeader;
+  readonly last: BlockHeader;
+  readonly logs: number;
+};
 
 export function watchedContracts(settings: Config, chain: ChainConfig): Contracts {
   const [erc20, ...erc1155] = tokenContracts(settings, chain);
@@ -40,7 +44,7 @@ export async function scanRange(
     if (log.blockNumber === BigInt(range.to) && log.blockHash !== last.hash)
       throw new InconsistentNode(`a log has another hash for block ${range.to}`);
   }
-  return { ...decodeLogs(logs, contracts), first, last };
+  return { ...decodeLogs(logs, contracts), first, last, logs: logs.length };
 }
 
 /** Halves the range, down to one block, when a provider rejects it as too large. */

@@ -130,7 +130,7 @@ export async function endWithdrawal(
     tokenId: 0n,
   } as Parameters<typeof recordVaultEvents>[2][number];
   const outcome = await commit(env.DB, group, [
-    recordVaultEvents(group, "local", [event], raw("1")),
+    ...recordVaultEvents(group, "local", [event], raw("1")),
     ...settlePaid(group, "local"),
     ...failUnpayable(group),
   ]);

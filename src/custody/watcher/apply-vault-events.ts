@@ -18,7 +18,7 @@ export function applyVaultEvents(
   when: Sql,
 ): Sql[] {
   return [
-    recordVaultEvents(group, chain, events, when),
+    ...recordVaultEvents(group, chain, events, when),
     ...settlePaid(group, chain),
     ...failUnpayable(group),
     endMembers(group),

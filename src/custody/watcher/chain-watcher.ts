@@ -19,6 +19,7 @@ import {
   readLostUsers,
 } from "./restore-addresses.ts";
 import { recheckOldBlocks, rescanOnCommand, rescanFrom } from "./rescan.ts";
+import { ScanPace } from "../../chain/scan-pace.ts";
 import { AddressFilter } from "./address-filter.ts";
 import { watchChain } from "./watch-chain.ts";
 import type { WatcherContext } from "./commit-move.ts";
@@ -44,6 +45,7 @@ export class ChainWatcher extends DurableObject<Env> {
   #failures = 0;
   #recheckAt = 0;
   readonly #addresses = new AddressFilter();
+  readonly #pace = new ScanPace();
 
   /** Starts the loop, or starts the next round now. */
   async wake(chain: string): Promise<void> {
@@ -115,6 +117,7 @@ export class ChainWatcher extends DurableObject<Env> {
       settings,
       chain,
       addresses: this.#addresses,
+      pace: this.#pace,
       push: (events) => notifyStreams(this.env, events),
       ...(failpoint === undefined ? {} : { failpoint }),
     };
@@ -140,6 +143,7 @@ export class ChainWatcher extends DurableObject<Env> {
       this.#failures = 0;
     } catch (error) {
       this.#failures++;
+      this.#pace.failed();
       log("warn", "watcher.round_failed", {
         chain: chain.chain,
         failures: this.#failures,

@@ -1,6 +1,7 @@
 /** The context of the watcher's steps, and how a step commits its move of the cursor. */
 import { type Cursor, readCursor } from "../../chain/cursor.ts";
 import { commit, type Group } from "../../platform/commit.ts";
+import type { ScanPace } from "../../chain/scan-pace.ts";
 import type { ChainConfig, Config } from "../../platform/config.ts";
 import type { Failpoint } from "../../platform/failpoint.ts";
 import type { Sql } from "../../platform/sql.ts";
@@ -13,10 +14,17 @@ export type WatcherContext = {
   readonly chain: ChainConfig;
   /** Without it D1 is asked about every receiver: so for blocks that are read again. */
   readonly addresses?: AddressFilter;
+  /** Without it ranges have the chain's `scan_range`. */
+  readonly pace?: ScanPace;
   readonly push: (events: readonly StreamEvent[]) => Promise<void>;
   /** Set only by tests, which end the process there. */
   readonly failpoint?: Failpoint;
 };
+
+/** Blocks that one range may have. */
+export function rangeLimit({ chain, pace }: WatcherContext): number {
+  return pace?.limit(chain.scan_range) ?? chain.scan_range;
+}
 
 /** Commits the statements in one group, pushes the group's events and returns the cursor. */
 export async function commitMove(

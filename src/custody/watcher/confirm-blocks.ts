@@ -16,7 +16,7 @@ import { creditConfirmed, depositsDue } from "./credit-deposit.ts";
 import { recordDeposits, type SeenTransfer } from "./detect-deposits.ts";
 import { readConfirmed } from "./read-confirmed.ts";
 import { orphanUnseen } from "./orphan-deposit.ts";
-import { type WatcherContext, commitMove } from "./commit-move.ts";
+import { type WatcherContext, commitMove, rangeLimit } from "./commit-move.ts";
 import { witnessesOf } from "../../platform/config.ts";
 
 /** Wait before a failed sweep of an address is repeated. */
@@ -33,7 +33,7 @@ export async function confirmBlocks(
   const { settings, chain } = context;
   const range = {
     from: cursor.confirmed.number + 1,
-    to: Math.min(target, cursor.confirmed.number + chain.scan_range),
+    to: Math.min(target, cursor.confirmed.number + rangeLimit(context)),
   };
   const { value, endpoint } = await readConfirmed(context, range, cursor.confirmed);
   const { scan, ours } = value;

@@ -35,6 +35,7 @@ export async function readConfirmed(
       (endpoint) => readRange(endpoint, context, range, anchor),
       textOf,
     );
+    context.pace?.read({ blocks: range.to - range.from + 1, logs: agreed.value.scan.logs });
     if (agreed.dissenters.length === 0) await clearAlert(db, "nodes_disagree", chain.chain);
     else {
       const others = agreed.dissenters.join(", ");

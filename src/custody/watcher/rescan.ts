@@ -11,7 +11,7 @@ import { type Group, newGroup } from "../../platform/commit.ts";
 import { all, first, type Sql, sql } from "../../platform/sql.ts";
 import { announceDeposits, announceWithdrawals } from "../announce.ts";
 import { applyVaultEvents } from "./apply-vault-events.ts";
-import { commitMove, type WatcherContext } from "./commit-move.ts";
+import { commitMove, type WatcherContext, rangeLimit } from "./commit-move.ts";
 import { creditConfirmed } from "./credit-deposit.ts";
 import { recordDeposits } from "./detect-deposits.ts";
 import { readConfirmed } from "./read-confirmed.ts";
@@ -28,7 +28,7 @@ const RECHECK_LAG_SECS = 86_400n;
 export async function rescanFrom(context: WatcherContext, block: number): Promise<number | null> {
   const cursor = await readCursor(context.db, context.chain.chain);
   if (cursor === undefined || block >= cursor.confirmed.number) return null;
-  const to = Math.min(cursor.confirmed.number, block + context.chain.scan_range);
+  const to = Math.min(cursor.confirmed.number, block + rangeLimit(context));
   await rescanRange(context, cursor, { from: block + 1, to });
   return to >= cursor.confirmed.number ? null : to;
 }
@@ -64,8 +64,8 @@ async function rescanRange(
 }
 
 /** A second look does not rely on what the first one relied on. */
-function unfiltered({ db, settings, chain, push }: WatcherContext): WatcherContext {
-  return { db, settings, chain, push };
+function unfiltered({ addresses: _addresses, ...context }: WatcherContext): WatcherContext {
+  return context;
 }
 
 type Command = { readonly id: number; readonly from: number; readonly to: number };
@@ -87,7 +87,7 @@ export async function rescanOnCommand(context: WatcherContext): Promise<boolean>
     if (command === undefined || cursor === undefined || cursor.haltedAt !== null) return false;
     // A reorg that the operator accepted can leave the confirmed block below the command's.
     if (command.to > cursor.confirmed.number) return false;
-    const to = Math.min(command.to, command.from + chain.scan_range - 1);
+    const to = Math.min(command.to, command.from + rangeLimit(context) - 1);
     await rescanRange(context, cursor, { from: command.from, to }, (group, when) => [
       sql`UPDATE chain_commands SET from_block = ${to + 1},
           result = CAST(coalesce(CAST(result AS INTEGER), 0)
@@ -118,7 +118,7 @@ export async function recheckOldBlocks(context: WatcherContext): Promise<boolean
     sql`SELECT rechecked_number AS rechecked FROM chain_cursors WHERE chain = ${chain.chain}`,
   );
   const from = (row?.rechecked ?? Math.max(chain.start_block - 1, 0)) + 1;
-  const to = from + chain.scan_range - 1;
+  const to = from + rangeLimit(context) - 1;
   if (to > cursor.confirmed.number || !(await isOld(context, cursor, to))) return false;
   await rescanRange(context, cursor, { from, to }, (group, when) => [
     sql`UPDATE chain_cursors SET rechecked_number = ${to} WHERE chain = ${chain.chain} AND ${when}`,

@@ -39,13 +39,23 @@ export function decidesIn(group: Group): Expr {
         AND s.chain = e.chain))`;
 }
 
-/** Statement that records the events. An event that is read twice is recorded once. */
+/** Limit of events in one statement, because a parameter may have 2 MB. */
+const EVENTS_PER_STATEMENT = 1_000;
+
+/** Statements that record the events. An event that is read twice is recorded once. */
 export function recordVaultEvents(
   group: Group,
   chain: string,
   events: readonly VaultEvent[],
   when: Sql,
-): Sql {
+): Sql[] {
+  const chunks: Sql[] = [];
+  for (let start = 0; start < events.length; start += EVENTS_PER_STATEMENT)
+    chunks.push(recordChunk(group, chain, events.slice(start, start + EVENTS_PER_STATEMENT), when));
+  return chunks;
+}
+
+function recordChunk(group: Group, chain: string, events: readonly VaultEvent[], when: Sql): Sql {
   const rows = JSON.stringify(
     events.map((event) => ({
       tx: event.transactionHash.slice(2),

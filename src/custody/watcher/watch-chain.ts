@@ -28,7 +28,7 @@ import { askAgreed } from "../../chain/witnesses.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, sql } from "../../platform/sql.ts";
 import { announceDeposits } from "../announce.ts";
-import { type WatcherContext, commitMove } from "./commit-move.ts";
+import { type WatcherContext, commitMove, rangeLimit } from "./commit-move.ts";
 import { confirmBlocks } from "./confirm-blocks.ts";
 import { recordDeposits, transfersToUs } from "./detect-deposits.ts";
 import { orphanUnseen } from "./orphan-deposit.ts";
@@ -57,7 +57,8 @@ export async function watchChain(context: WatcherContext): Promise<WatchRound> {
     blocks: await readBlocks(db, chain.chain, cursor.confirmed.number),
   };
   const contracts = watchedContracts(context.settings, chain);
-  const reading = await followHead(chain, known, heights.target, contracts);
+  const limited = { ...chain, scan_range: rangeLimit(context) };
+  const reading = await followHead(limited, known, heights.target, contracts);
   if (reading.kind === "deep_reorg") {
     const { number, hash } = cursor.confirmed;
     await haltChain(
