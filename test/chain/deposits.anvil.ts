@@ -171,7 +171,7 @@ describe("reorganisations", () => {
   it("orphans a deposit that a reorg removes; restores it when mined again", async () => {
     const stage = await openStage({ confirmations: 4 });
     const user = await stage.user();
-    const reader = await listen(user);
+    const subscriber = await listen(user);
     await stage.mine(5);
     await stage.watch();
     const snapshot = await stage.client.snapshot();
@@ -186,7 +186,7 @@ describe("reorganisations", () => {
     await stage.mine(2);
     await stage.watch();
     expect(await stage.deposits(user.userId)).toMatchObject([{ status: "orphaned" }]);
-    const { data: orphaned } = await reader.until(({ type }) => type === "deposit.orphaned");
+    const { data: orphaned } = await subscriber.until("deposit.orphaned");
     expect(orphaned).toEqual(Deposit.strict().parse(orphaned));
     expect(orphaned).toMatchObject({
       address: user.address,
@@ -206,8 +206,8 @@ describe("reorganisations", () => {
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
     const types = ["deposit.detected", "deposit.orphaned", "deposit.detected", "deposit.credited"];
     expect(await stage.events(user.userId)).toEqual(types);
-    await reader.until(({ type }) => type === "deposit.credited");
-    expect(reader.events().map(({ type }) => type)).toEqual(types);
+    await subscriber.until("deposit.credited");
+    expect(subscriber.events().map(({ type }) => type)).toEqual(types);
   });
 
   it.each([1, 3])("keeps one deposit when a reorg of %i blocks moves it", async (depth) => {

@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { USDC } from "../../src/assets/asset.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
-import { drive, funded } from "./support/drive.ts";
+import { drive, funded, queuedWithdrawal } from "./support/drive.ts";
 import { openStage, someone, type Stage } from "./support/stage.ts";
 
 const GWEI = 10n ** 9n;
@@ -21,9 +21,7 @@ async function attempts({ chain }: Stage) {
 
 /** A withdrawal whose transaction no node has any more. Every round may replace it. */
 async function dropped() {
-  const stage = await openStage({ chain: { replace_after_secs: 0 } });
-  const user = await funded(stage);
-  const { id } = await stage.withdraw(user.userId, USDC, 300n, someone());
+  const { stage, id } = await queuedWithdrawal({ chain: { replace_after_secs: 0 } });
   const payer = await stage.payer();
   await payer.round();
   await stage.rpc("anvil_dropAllTransactions", []);
@@ -62,9 +60,7 @@ describe("fees", () => {
   });
 
   it("have at least the chain's lowest tip", async () => {
-    const stage = await openStage({ chain: { min_tip_gwei: 30 } });
-    const user = await funded(stage);
-    await stage.withdraw(user.userId, USDC, 300n, someone());
+    const { stage } = await queuedWithdrawal({ chain: { min_tip_gwei: 30 } });
     await (await stage.payer()).round();
     expect((await attempts(stage))[0]?.tip).toBe(30n * GWEI);
   });
@@ -111,9 +107,7 @@ describe("a transaction that nodes refuse", () => {
   });
 
   it("raises no alert if another node accepts or knows it", async () => {
-    const stage = await openStage();
-    const user = await funded(stage);
-    await stage.withdraw(user.userId, USDC, 300n, someone());
+    const { stage } = await queuedWithdrawal();
     for (const other of [stage.chain.rpc_urls[0] ?? "", await refusing(stage, "already known")]) {
       const urls = [await refusing(stage, "transaction underpriced"), other];
       const payer = await stage.payer({ chain: { ...stage.chain, rpc_urls: urls } });

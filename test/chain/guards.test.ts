@@ -4,13 +4,12 @@
  */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { toHex } from "viem";
 import { all, blob, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
+import { randomHex as hex } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 
 const db = env.DB;
-const hex = (bytes: number) => toHex(crypto.getRandomValues(new Uint8Array(bytes)));
 
 type Kept = {
   chain: string;

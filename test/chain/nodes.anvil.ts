@@ -11,7 +11,7 @@ import { readBalance } from "../../src/ledger/balance.ts";
 import type { Config } from "../../src/platform/config.ts";
 import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
 import { newKey } from "../support/users.ts";
-import { drive, expectRest, funded } from "./support/drive.ts";
+import { drive, expectRest, queuedWithdrawal } from "./support/drive.ts";
 import { openStage, someone, type Stage } from "./support/stage.ts";
 
 const ADDRESSES = 10_000;
@@ -198,9 +198,7 @@ describe("a payer whose first RPC node", () => {
   });
 
   it("is unreachable falls back to the second; throws when none is left", async () => {
-    const stage = await openStage();
-    const user = await funded(stage);
-    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
+    const { stage, id, paymentId } = await queuedWithdrawal();
     const gone = "http://127.0.0.1:1";
     const { context } = await stage.payer();
     await expect(

@@ -8,7 +8,7 @@ import { USDC } from "../../src/assets/asset.ts";
 import { Withdrawal } from "../../src/custody/schemas.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
-import { drive, expectRest, funded } from "./support/drive.ts";
+import { drive, expectPaidOnce, expectRest, funded, queuedWithdrawal } from "./support/drive.ts";
 import { listen, openStage, someone } from "./support/stage.ts";
 
 class Killed extends Error {}
@@ -17,10 +17,7 @@ describe("a payment", () => {
   it.each(["signed", "stored", "sent"])(
     "is made once if the payer ends right after it was %s",
     async (point) => {
-      const stage = await openStage();
-      const user = await funded(stage);
-      const to = someone();
-      const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, to);
+      const { stage, user, to, id, paymentId } = await queuedWithdrawal();
       const killed = await stage.payer({
         failpoint: async (at) => {
           if (at === point) throw new Killed();
@@ -39,21 +36,15 @@ describe("a payment", () => {
   );
 
   it.each(["mined", "confirmed"])("settles if the payer ends when it is %s", async (when) => {
-    const stage = await openStage();
-    const user = await funded(stage);
-    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
+    const { stage, id, paymentId } = await queuedWithdrawal();
     await (await stage.payer()).round();
     await stage.mine();
     if (when === "confirmed") await stage.confirm();
-    expect(await drive(stage, id)).toBe("settled");
-    expect(await stage.paidCount(paymentId)).toBe(1);
-    await expectRest(stage);
+    await expectPaidOnce(stage, { id, paymentId });
   });
 
   it("is made once by two payers; the older one loses the lease", async () => {
-    const stage = await openStage();
-    const user = await funded(stage);
-    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
+    const { stage, id, paymentId } = await queuedWithdrawal();
     const older = await stage.payer();
     const newer = await stage.payer();
     const rounds = await Promise.all([newer.round(), older.round(), newer.round()]);
@@ -61,15 +52,13 @@ describe("a payment", () => {
     expect(
       await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`),
     ).toHaveLength(1);
-    expect(await drive(stage, id)).toBe("settled");
-    expect(await stage.paidCount(paymentId)).toBe(1);
-    await expectRest(stage);
+    await expectPaidOnce(stage, { id, paymentId });
   });
 
   it("is replaced with higher fees and the same effect if unmined", async () => {
-    const stage = await openStage({ chain: { replace_after_secs: 1 } });
-    const user = await funded(stage);
-    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
+    const { stage, user, id, paymentId } = await queuedWithdrawal({
+      chain: { replace_after_secs: 1 },
+    });
     const payer = await stage.payer();
     await payer.round();
     const before = await stage.withdrawal(id);
@@ -99,9 +88,7 @@ describe("a payment", () => {
   });
 
   it("is resent unchanged if the mempool drops it", async () => {
-    const stage = await openStage();
-    const user = await funded(stage);
-    const { id } = await stage.withdraw(user.userId, USDC, 300n, someone());
+    const { stage, id } = await queuedWithdrawal();
     const payer = await stage.payer();
     await payer.round();
     const before = await stage.withdrawal(id);
@@ -113,9 +100,7 @@ describe("a payment", () => {
   });
 
   it("is queued again if another transaction uses its nonce", async () => {
-    const stage = await openStage();
-    const user = await funded(stage);
-    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
+    const { stage, id, paymentId } = await queuedWithdrawal();
     const payer = await stage.payer();
     await payer.round();
     await stage.rpc("anvil_dropAllTransactions", []);
@@ -161,9 +146,7 @@ describe("a payment", () => {
     await stage.mine();
     await stage.watch();
     expect(await stage.paidCount(paymentId)).toBe(0);
-    expect(await drive(stage, id)).toBe("settled");
-    expect(await stage.paidCount(paymentId)).toBe(1);
-    await expectRest(stage);
+    await expectPaidOnce(stage, { id, paymentId });
   });
 });
 
@@ -180,12 +163,12 @@ describe("the vault", () => {
     );
     await stage.confirm();
     await stage.watch();
-    const reader = await listen(user);
+    const subscriber = await listen(user);
     const bad = await stage.withdraw(user.userId, "venue_one:0x1", 10n, stage.hostile);
     const good = await stage.withdraw(user.userId, "venue_one:0x1", 20n, someone());
     expect(await drive(stage, bad.id)).toBe("failed");
     expect(await stage.withdrawal(bad.id)).toMatchObject({ failure_code: "payment_reverted" });
-    const { data: failed } = await reader.until(({ type }) => type === "withdrawal.failed");
+    const { data: failed } = await subscriber.until("withdrawal.failed");
     expect(failed).toEqual(Withdrawal.strict().parse(failed));
     expect(failed).toMatchObject({
       withdrawal_id: bad.id,
@@ -253,9 +236,7 @@ describe("the vault", () => {
         args: [stage.usdc, 0, 0n, 1_000n],
       }),
     );
-    expect(await drive(stage, id)).toBe("settled");
-    expect(await stage.paidCount(paymentId)).toBe(1);
-    await expectRest(stage);
+    await expectPaidOnce(stage, { id, paymentId });
   });
 
   it("receives no payment while paused, and an alert is raised", async () => {
@@ -277,9 +258,7 @@ describe("the vault", () => {
   });
 
   it("returns a whole reverted batch to the queue", async () => {
-    const stage = await openStage();
-    const user = await funded(stage);
-    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
+    const { stage, id, paymentId } = await queuedWithdrawal();
     const payer = await stage.payer();
     await payer.round();
     await stage.rpc("anvil_dropAllTransactions", []);
@@ -295,17 +274,13 @@ describe("the vault", () => {
       encodeFunctionData({ abi: vaultAbi, functionName: "unpause" }),
     );
     await stage.mine();
-    expect(await drive(stage, id)).toBe("settled");
-    expect(await stage.paidCount(paymentId)).toBe(1);
-    await expectRest(stage);
+    await expectPaidOnce(stage, { id, paymentId });
   });
 });
 
 describe("the operator", () => {
   it("`fail` voids on chain, then refunds once confirmed", async () => {
-    const stage = await openStage();
-    const user = await funded(stage);
-    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
+    const { stage, user, id, paymentId } = await queuedWithdrawal();
     await all(
       env.DB,
       sql`INSERT INTO chain_commands (chain, kind, withdrawal_id, actor, at)
@@ -339,9 +314,7 @@ describe("the operator", () => {
   });
 
   it("`fail` has no effect on a payment that is mined first", async () => {
-    const stage = await openStage();
-    const user = await funded(stage);
-    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
+    const { stage, user, id, paymentId } = await queuedWithdrawal();
     const payer = await stage.payer();
     await payer.round();
     await all(

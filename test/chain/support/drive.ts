@@ -1,9 +1,11 @@
-/** Runs payer and watcher of a stage until a withdrawal has ended. */
+/** Withdrawals on a stage, and rounds of its payer and watcher until they have ended. */
 import { env } from "cloudflare:workers";
+import type { Hex } from "viem";
 import { expect } from "vitest";
+import { USDC } from "../../../src/assets/asset.ts";
 import { all, first, sql, uuid } from "../../../src/platform/sql.ts";
 import { payRound } from "../../../src/custody/payer/pay-round.ts";
-import type { Depositor, Stage } from "./stage.ts";
+import { type Depositor, openStage, someone, type Stage, type StageOptions } from "./stage.ts";
 import type { PayerContext } from "../../../src/custody/payer/payer-context.ts";
 
 /** A user with credited funds. The vault already holds as much. */
@@ -15,6 +17,15 @@ export async function funded(stage: Stage, amount = 1_000n): Promise<Depositor> 
   await stage.confirm();
   await stage.watch();
   return user;
+}
+
+/** A new stage with a withdrawal of 300 USDC by a user who had 1,000. */
+export async function queuedWithdrawal(options: StageOptions = {}) {
+  const stage = await openStage(options);
+  const user = await funded(stage);
+  const to = someone();
+  const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, to);
+  return { stage, user, to, id, paymentId };
 }
 
 /** Runs rounds until the withdrawal has ended, and returns its status. */
@@ -47,6 +58,16 @@ export async function drive(
     await round();
   }
   return (await stage.withdrawal(id))?.status;
+}
+
+/** Runs rounds until the withdrawal is settled. The vault must have paid it once. */
+export async function expectPaidOnce(
+  stage: Stage,
+  { id, paymentId }: { id: string; paymentId: Hex },
+): Promise<void> {
+  expect(await drive(stage, id)).toBe("settled");
+  expect(await stage.paidCount(paymentId)).toBe(1);
+  await expectRest(stage);
 }
 
 /** No transaction is open, and each pending balance is the sum of the withdrawals in flight. */

@@ -45,6 +45,7 @@ import { type WatchRound, watchChain } from "../../../src/custody/watcher/watch-
 import type { AnvilUrl } from "./provided.ts";
 import { accountStream, type StreamEvent } from "../../../src/streams/event-log.ts";
 import { notifyStreams } from "../../../src/streams/notify.ts";
+import { newAddress } from "../../support/ledger.ts";
 import { connect, type Subscriber } from "../../support/sockets.ts";
 import { newUser, type TestUser } from "../../support/users.ts";
 import type { PayerContext } from "../../../src/custody/payer/payer-context.ts";
@@ -97,18 +98,18 @@ globalThis.fetch = async (input, init) => {
 
 export type Stage = Awaited<ReturnType<typeof openStage>>;
 
+export type StageOptions = {
+  readonly confirmations?: number;
+  readonly chain?: Partial<ChainConfig>;
+  readonly other?: boolean;
+  readonly usdc?: { abi: unknown; bytecode: string };
+};
+
 /**
  * Resets anvil, or the second one with `other`. Tests that share it must run one after the other.
  * Only `mine` and `confirm` mine blocks.
  */
-export async function openStage(
-  options: {
-    confirmations?: number;
-    chain?: Partial<ChainConfig>;
-    other?: boolean;
-    usdc?: { abi: unknown; bytecode: string };
-  } = {},
-) {
+export async function openStage(options: StageOptions = {}) {
   const url: AnvilUrl = inject(options.other === true ? "otherAnvilUrl" : "anvilUrl");
   const admin = privateKeyToAccount(ADMIN_KEY);
   const client = createTestClient({
@@ -436,5 +437,5 @@ export function listen(user: TestUser): Promise<Subscriber> {
 }
 
 export function someone(): Address {
-  return getAddress(toHex(crypto.getRandomValues(new Uint8Array(20))));
+  return getAddress(newAddress());
 }
