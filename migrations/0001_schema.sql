@@ -954,15 +954,16 @@ END;
 --
 -- Example row:
 --   chain 'polygon', token 019a…aa10, taken_at 1764551000000, halted_at NULL, halt_reason NULL,
---   batch_floor NULL
+--   batch_floor NULL, floor_vault NULL
 CREATE TABLE payer_leases (
   chain TEXT PRIMARY KEY NOT NULL,
   token BLOB NOT NULL,
   taken_at INTEGER NOT NULL,
   halted_at INTEGER,   -- not NULL: nothing is paid on the chain until the operator has looked
   halt_reason TEXT,
-  batch_floor INTEGER  -- after a restore: lower batch numbers were used by payments this database
+  batch_floor INTEGER, -- after a restore: lower batch numbers were used by payments this database
                        -- has lost
+  floor_vault BLOB     -- the vault whose numbers batch_floor counts
 ) STRICT;
 
 -- One row per nonce of an operator account, whatever fees its attempts offer. Written by the payer
@@ -994,8 +995,9 @@ CREATE TABLE chain_transactions (
 -- A nonce is used once. The highest one is the next to allocate.
 CREATE UNIQUE INDEX chain_transactions_nonce ON chain_transactions (chain, sender, nonce);
 
--- A batch number is used once, until its transaction is known to have had no effect.
-CREATE UNIQUE INDEX chain_transactions_batch ON chain_transactions (chain, batch_no)
+-- A vault uses a batch number once, until its transaction is known to have had no effect. The next
+-- vault numbers from 1 again.
+CREATE UNIQUE INDEX chain_transactions_batch ON chain_transactions (chain, to_address, batch_no)
   WHERE batch_no IS NOT NULL AND status <> 'unused';
 
 -- What is in flight on a chain, in order.
@@ -1010,7 +1012,7 @@ CREATE TRIGGER chain_transactions_insert BEFORE INSERT ON chain_transactions BEG
     WHERE EXISTS (SELECT 1 FROM chain_transactions
       WHERE transaction_id = NEW.transaction_id
         OR (chain = NEW.chain AND sender = NEW.sender AND nonce = NEW.nonce)
-        OR (chain = NEW.chain AND batch_no = NEW.batch_no
+        OR (chain = NEW.chain AND to_address = NEW.to_address AND batch_no = NEW.batch_no
           AND status <> 'unused' AND NEW.status <> 'unused'));
 END;
 
@@ -1120,14 +1122,15 @@ END;
 --
 -- Example row:
 --   chain 'polygon', transaction_hash 0x2921…b756, ordinal 0, kind 'Paid', payment_id 0x5ff8…4ad8,
---   batch_no 1, skip_reason NULL, amount '1500000', to_address 0x7099…79c8, block_number 94,
---   block_hash 0x33aa…0c1e, recorded_group 212
+--   vault 0xe7f1…0512, batch_no 1, skip_reason NULL, amount '1500000', to_address 0x7099…79c8,
+--   block_number 94, block_hash 0x33aa…0c1e, recorded_group 212
 CREATE TABLE vault_events (
   chain TEXT NOT NULL,
   transaction_hash BLOB NOT NULL,
   ordinal INTEGER NOT NULL,  -- among the vault's logs in the transaction
   kind TEXT NOT NULL,
   payment_id BLOB NOT NULL,
+  vault BLOB NOT NULL,       -- that emitted it
   batch_no INTEGER,          -- NULL for 'Voided'
   skip_reason INTEGER,       -- of 'Skipped': the reason's number in Vault.sol
   amount TEXT,               -- of 'Paid'; compared with the withdrawal's

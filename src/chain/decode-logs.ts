@@ -36,8 +36,10 @@ export type TokenTransfer = LogPlace & {
   readonly position: number;
 };
 
-export type VaultEvent = LogPlace &
-  (
+export type VaultEvent = LogPlace & {
+  /** The vault that emitted it. */
+  readonly vault: Address;
+} & (
     | {
         readonly kind: "Paid";
         readonly id: Hex;
@@ -92,7 +94,8 @@ export const WATCHED_TOPICS: readonly Hex[] = [
 export type Contracts = {
   readonly erc20: Address;
   readonly erc1155: readonly Address[];
-  readonly vault: Address;
+  /** The chain's vault and the ones before it. */
+  readonly vaults: readonly Address[];
   readonly factory: Address;
 };
 export type Decoded = {
@@ -138,7 +141,7 @@ function decodeOne(
   try {
     if (address === contracts.erc20) return decodeErc20(log, address, place, out);
     if (contracts.erc1155.includes(address)) return decodeErc1155(log, address, place, out);
-    if (address === contracts.vault) return decodeVault(log, place, out);
+    if (contracts.vaults.includes(address)) return decodeVault(log, address, place, out);
     if (address === contracts.factory) return decodeFactory(log, place, out);
     return false;
   } catch {
@@ -207,7 +210,8 @@ function wordAt(data: Hex, index: number): bigint {
   return BigInt(`0x${word}`);
 }
 
-function decodeVault(log: MinedLog, place: LogPlace, out: Decoded): boolean {
+function decodeVault(log: MinedLog, vault: Address, at: LogPlace, out: Decoded): boolean {
+  const place = { ...at, vault };
   const event = decodeEventLog({ abi: vaultAbi, data: log.data, topics: log.topics });
   switch (event.eventName) {
     case "Paid": {

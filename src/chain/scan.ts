@@ -3,7 +3,7 @@
  * the same hash before and after, so that the logs belong to one fork.
  */
 import { getAddress, numberToHex, type RpcLog, formatLog } from "viem";
-import type { ChainConfig, Config } from "../platform/config.ts";
+import { type ChainConfig, type Config, vaultsOf } from "../platform/config.ts";
 import {
   type Contracts,
   decodeLogs,
@@ -24,7 +24,12 @@ export type Scan = Decoded & {
 export function watchedContracts(settings: Config, chain: ChainConfig): Contracts {
   const [erc20, ...erc1155] = tokenContracts(settings, chain);
   if (erc20 === undefined) throw new Error(`${chain.chain} has no USDC contract`);
-  return { erc20, erc1155, vault: getAddress(chain.vault), factory: getAddress(chain.factory) };
+  return {
+    erc20,
+    erc1155,
+    vaults: vaultsOf(chain).map((vault) => getAddress(vault)),
+    factory: getAddress(chain.factory),
+  };
 }
 
 export async function scanRange(
@@ -72,7 +77,7 @@ async function getLogs(
     method: "eth_getLogs",
     params: [
       {
-        address: [contracts.erc20, ...contracts.erc1155, contracts.vault, contracts.factory],
+        address: [contracts.erc20, ...contracts.erc1155, ...contracts.vaults, contracts.factory],
         topics: [[...WATCHED_TOPICS]],
         fromBlock: numberToHex(range.from),
         toBlock: numberToHex(range.to),

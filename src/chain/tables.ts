@@ -59,6 +59,7 @@ export const vaultEvents = sqliteTable(
     ordinal: integer("ordinal").notNull(),
     kind: text("kind", { enum: VAULT_EVENT_KINDS }).notNull(),
     paymentId: hex("payment_id").notNull(),
+    vault: hex("vault").notNull(),
     batchNo: integer("batch_no"),
     skipReason: integer("skip_reason"),
     amount: decimal("amount"),
@@ -98,6 +99,7 @@ export const payerLeases = sqliteTable("payer_leases", {
   haltedAt: integer("halted_at"),
   haltReason: text("halt_reason"),
   batchFloor: integer("batch_floor"),
+  floorVault: hex("floor_vault"),
 });
 
 export const chainTransactions = sqliteTable(
@@ -120,7 +122,7 @@ export const chainTransactions = sqliteTable(
   (t) => [
     uniqueIndex("chain_transactions_nonce").on(t.chain, t.sender, t.nonce),
     uniqueIndex("chain_transactions_batch")
-      .on(t.chain, t.batchNo)
+      .on(t.chain, t.toAddress, t.batchNo)
       .where(sql`batch_no IS NOT NULL AND status <> 'unused'`),
     index("chain_transactions_open")
       .on(t.chain, t.nonce)

@@ -105,11 +105,11 @@ export async function readVaultStatus(
 /** Reads the outcomes of payment ids and the next batch number after a block. */
 export async function readOutcomes(
   endpoint: Endpoint,
-  chain: ChainConfig,
+  vault: string,
   ids: readonly Hex[],
   blockHash: Hex,
 ): Promise<{ states: readonly number[]; nextBatchNo: number }> {
-  const to = getAddress(chain.vault);
+  const to = getAddress(vault);
   const next = await callAtBlock(
     endpoint,
     { to, data: encodeFunctionData({ abi: vaultAbi, functionName: "nextBatchNo" }) },

@@ -3,7 +3,13 @@ import { and, eq, inArray } from "drizzle-orm";
 import type { AssetKey } from "../assets/asset.ts";
 import { checksumAddress } from "../assets/address.ts";
 import { readAssetKey } from "../assets/asset.ts";
-import { type ChainConfig, type Config, defaultChain, venueConfig } from "../platform/config.ts";
+import {
+  type ChainConfig,
+  type Config,
+  defaultChain,
+  vaultsOf,
+  venueConfig,
+} from "../platform/config.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
 import { depositAddresses } from "./tables.ts";
 import { read } from "../platform/read.ts";
@@ -50,7 +56,7 @@ export async function checkDestination(
   settings: Config,
   toAddress: string,
 ): Promise<void> {
-  const ours = settings.CHAINS.flatMap((chain) => [chain.vault, chain.factory, chain.usdc]);
+  const ours = settings.CHAINS.flatMap((chain) => [...vaultsOf(chain), chain.factory, chain.usdc]);
   const tokens = settings.VENUES.map((venue) => venue.outcome_tokens);
   const to = toAddress.toLowerCase();
   if (to === ZERO_ADDRESS) throw invalidDestination("must not be the zero address");

@@ -4,7 +4,7 @@ import { readCursor } from "../chain/cursor.ts";
 import { type Holders, sumHoldings } from "../chain/holdings.ts";
 import { tokenOf } from "../chain/token.ts";
 import type { HoldingsAt } from "../ledger/reconcile-holdings.ts";
-import type { Config } from "../platform/config.ts";
+import { type Config, vaultsOf } from "../platform/config.ts";
 import { all, sql } from "../platform/sql.ts";
 
 export function trackedHoldings(db: D1Database, settings: Config): HoldingsAt {
@@ -24,7 +24,8 @@ export function trackedHoldings(db: D1Database, settings: Config): HoldingsAt {
     const wanted: Holders[] = assets.map((asset) => ({
       token: tokenOf(settings, chain, asset),
       holders: [
-        checksumAddress(chain.vault),
+        // What reaches an earlier vault can only move on to the present one.
+        ...vaultsOf(chain).map(checksumAddress),
         ...sweepable
           .filter((row) => row.asset === asset)
           .map((row) => checksumAddress(row.address)),

@@ -20,6 +20,11 @@ const Chain = z.strictObject({
   rpc_urls: z.array(z.url()).min(1),
   factory: address,
   vault: address,
+  /**
+   * Vaults that `vault` took over from. Their events are still read, because a payment may have
+   * been on its way when the vault changed.
+   */
+  previous_vaults: z.array(address).max(16).default([]),
   usdc: address,
   /** Blocks, including the deposit's own, before a deposit is credited. */
   confirmations: z.int().min(1).max(10_000),
@@ -178,6 +183,11 @@ export function defaultChain(settings: Config): ChainConfig {
 /** The number of endpoints that must agree on confirmed blocks: two if two are configured. */
 export function witnessesOf(chain: { readonly rpc_urls: readonly string[] }): 1 | 2 {
   return chain.rpc_urls.length >= 2 ? 2 : 1;
+}
+
+/** The chain's vault and the ones that it took over from. */
+export function vaultsOf(chain: ChainConfig): readonly string[] {
+  return [chain.vault, ...chain.previous_vaults];
 }
 
 export function venueConfig(settings: Config, venue: string): VenueConfig {

@@ -10,6 +10,7 @@ import { randomHex as hex } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 
 const db = env.DB;
+const VAULT = hex(20);
 
 type Kept = {
   chain: string;
@@ -51,7 +52,7 @@ async function records(): Promise<Kept> {
   ) => sql`INSERT INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no,
       to_address, data, gas_limit, status, made_group, made_at)
     VALUES (${uuid(id)}, ${chain}, ${blob(of.sender)}, ${nonce}, 'pay', ${nonce + 1},
-      ${blob(hex(20))}, ${blob("0xabcd")}, 21000, ${status}, -1, 0)`;
+      ${blob(VAULT)}, ${blob("0xabcd")}, 21000, ${status}, -1, 0)`;
   await all(db, withdrawal(of.withdrawal, of.payment));
   await all(db, withdrawal(of.other, hex(32)));
   await all(db, transaction(of.ended, 0, "done"));
@@ -82,10 +83,10 @@ function event(
   { chain, hash }: Kept,
   { id, clause = "INSERT" }: { id: string; clause?: string },
 ): Sql {
-  return sql`${raw(clause)} INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id,
+  return sql`${raw(clause)} INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, vault,
     batch_no, amount, to_address, block_number, block_hash, recorded_group)
-    VALUES (${chain}, ${blob(hash)}, 0, 'Paid', ${blob(id)}, 2, '5', ${blob(hex(20))}, 9,
-      ${blob(hex(32))}, -1)`;
+    VALUES (${chain}, ${blob(hash)}, 0, 'Paid', ${blob(id)}, ${blob(VAULT)}, 2, '5',
+      ${blob(hex(20))}, 9, ${blob(hex(32))}, -1)`;
 }
 
 function transactionAgain(
@@ -96,7 +97,7 @@ function transactionAgain(
   return sql`${raw(clause)} INTO chain_transactions (transaction_id, chain, sender, nonce, kind,
     batch_no, to_address, data, gas_limit, status, made_group, made_at)
     VALUES (${uuid(change.id ?? uuidv7())}, ${of.chain}, ${blob(of.sender)},
-      ${change.nonce ?? 77}, 'pay', ${change.batch ?? 77}, ${blob(hex(20))}, ${blob("0x")}, 1,
+      ${change.nonce ?? 77}, 'pay', ${change.batch ?? 77}, ${blob(VAULT)}, ${blob("0x")}, 1,
       'open', -1, 0)`;
 }
 

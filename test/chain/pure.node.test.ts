@@ -27,6 +27,7 @@ const chain: ChainConfig = {
   rpc_urls: ["http://127.0.0.1:1"],
   factory: address("1"),
   vault: address("2"),
+  previous_vaults: [],
   usdc: address("3"),
   confirmations: 2,
   finalized: false,
@@ -186,7 +187,7 @@ describe("logs", () => {
   const contracts: Contracts = {
     erc20: address("3"),
     erc1155: [address("5"), address("6")],
-    vault: address("2"),
+    vaults: [address("2")],
     factory: address("1"),
   };
   const erc20 = parseAbi([

@@ -11,6 +11,7 @@ it("records thousands of vault events with bounded parameters, once", async () =
   const events = Array.from({ length: 6_000 }, (_, ordinal) => ({
     kind: "Voided" as const,
     id: randomHex(32) as `0x${string}`,
+    vault: `0x${"ef".repeat(20)}` as const,
     blockNumber: 7,
     blockHash: `0x${"ab".repeat(32)}` as const,
     transactionHash: `0x${"cd".repeat(32)}` as const,

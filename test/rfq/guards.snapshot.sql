@@ -789,13 +789,13 @@ WHERE EXISTS (
   AND NOT EXISTS (
     SELECT 1
     FROM chain_transactions
-    WHERE chain = ?18 AND batch_no >= ?19 AND status <> 'unused'
+    WHERE chain = ?18 AND to_address = unhex(?19) AND batch_no >= ?20 AND status <> 'unused'
   )
   AND (
     SELECT count(*)
-    FROM json_each(?20) j
+    FROM json_each(?21) j
     JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')
-    WHERE w.chain = ?21
+    WHERE w.chain = ?22
       AND w.status = 'queued'
       AND NOT EXISTS (SELECT 1 FROM users u WHERE u.user_id = w.user_id AND u.frozen_at IS NOT NULL)
       AND NOT EXISTS (
@@ -811,9 +811,9 @@ WHERE EXISTS (
       AND NOT EXISTS (
         SELECT 1
         FROM batch_members m
-        WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = ?22 AND m.ended_group IS NULL
+        WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = ?23 AND m.ended_group IS NULL
       )
-  ) = ?23
+  ) = ?24
 -- ?1 = "<id 1>"
 -- ?2 = "local"
 -- ?3 = "19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A"
@@ -832,11 +832,12 @@ WHERE EXISTS (
 -- ?16 = "19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A"
 -- ?17 = 3
 -- ?18 = "local"
--- ?19 = 7
--- ?20 = "[\"0196f0c2-0000-7000-8000-000000000002\"]"
--- ?21 = "local"
--- ?22 = "pay"
--- ?23 = 1
+-- ?19 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?20 = 7
+-- ?21 = "[\"0196f0c2-0000-7000-8000-000000000002\"]"
+-- ?22 = "local"
+-- ?23 = "pay"
+-- ?24 = 1
 
 -- Store a signed void
 INSERT INTO chain_transactions (

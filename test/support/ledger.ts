@@ -118,6 +118,7 @@ export async function endWithdrawal(
   const event = {
     kind,
     id,
+    vault: randomHex(20),
     amount,
     to,
     transactionHash: randomHex(32),

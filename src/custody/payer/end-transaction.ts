@@ -37,8 +37,11 @@ async function endUnlessPaid(context: HeadView, transaction: OpenTransaction): P
   const ids = await liveMembers(db, transaction.id);
   if (ids.length === 0 && transaction.batchNo === null)
     return endTransaction(context, transaction, "done");
+  // A payment or void may still be one of a previous vault's.
+  const toVault = transaction.kind === "pay" || transaction.kind === "void";
+  const vault = toVault ? transaction.to : chain.vault;
   const outcomes = await askAny(chain, (endpoint) =>
-    readOutcomes(endpoint, chain, ids, cursor.confirmed.hash),
+    readOutcomes(endpoint, vault, ids, cursor.confirmed.hash),
   );
   if (outcomes.states.some((state) => state !== PAYMENT_STATE.none)) {
     await haltPayer(

@@ -22,7 +22,7 @@ export async function makeTransaction(
     return false;
   }
   await clearAlert(context.db, "fee_ceiling", context.chain.chain);
-  const next = await readNextNumbers(context.db, context.chain.chain, context.account.address);
+  const next = await readNextNumbers(context.db, context.chain, context.account.address);
   const nonce = Math.max(next.nextNonce, context.usedNonces);
   if (nonce > context.usedNonces) return false;
   const signed = await storeTransaction(context, context.account, {

@@ -4,6 +4,7 @@ import { alias } from "drizzle-orm/sqlite-core";
 import { NOW } from "../../platform/commit.ts";
 import type { Hex } from "../../chain/rpc.ts";
 import type { Fees } from "../../chain/fees.ts";
+import type { ChainConfig } from "../../platform/config.ts";
 import { blob, first, sql } from "../../platform/sql.ts";
 import { batchMembers, chainTransactions, transactionAttempts } from "../../chain/tables.ts";
 import { withdrawals } from "../tables.ts";
@@ -75,10 +76,13 @@ export async function liveMembers(db: D1Database, transactionId: string): Promis
 
 export type NextNumbers = { readonly nextNonce: number; readonly nextBatchNo: number };
 
-/** The next nonce and batch number according to this database. The chain may be ahead or behind. */
+/**
+ * The account's next nonce and the vault's next batch number according to this database. The chain
+ * may be ahead or behind.
+ */
 export async function readNextNumbers(
   db: D1Database,
-  chain: string,
+  { chain, vault }: ChainConfig,
   sender: Hex,
 ): Promise<NextNumbers> {
   const row = await first<{ nonce: number; batch: number }>(
@@ -88,8 +92,10 @@ export async function readNextNumbers(
         WHERE chain = ${chain} AND sender = ${blob(sender)}), 0) AS nonce,
       max(
         coalesce((SELECT max(batch_no) + 1 FROM chain_transactions
-          WHERE chain = ${chain} AND batch_no IS NOT NULL AND status <> 'unused'), 1),
-        coalesce((SELECT batch_floor FROM payer_leases WHERE chain = ${chain}), 1)) AS batch`,
+          WHERE chain = ${chain} AND to_address = ${blob(vault)} AND batch_no IS NOT NULL
+            AND status <> 'unused'), 1),
+        coalesce((SELECT batch_floor FROM payer_leases
+          WHERE chain = ${chain} AND floor_vault = ${blob(vault)}), 1)) AS batch`,
   );
   return { nextNonce: row?.nonce ?? 0, nextBatchNo: row?.batch ?? 1 };
 }

@@ -11,7 +11,7 @@ import { type Cursor, readCursor } from "../../chain/cursor.ts";
 import { feeLimits, firstFees } from "../../chain/fees.ts";
 import { payerAccount } from "../../chain/payer-account.ts";
 import { askAny, describe, type Endpoint, noncesAtBlock, readHead } from "../../chain/rpc.ts";
-import { MAX_PAYMENTS, readVaultStatus } from "../../chain/vault.ts";
+import { MAX_PAYMENTS, readOutcomes, readVaultStatus } from "../../chain/vault.ts";
 import { log } from "../../platform/log.ts";
 import { closeCommands, voidCommandedPayments } from "./carry-out-commands.ts";
 import { endConfirmed } from "./end-transaction.ts";
@@ -58,7 +58,7 @@ export async function payRound(base: PayerContext): Promise<PayRound> {
     await rebroadcastOrReplace(context, transaction, index === 0);
   if (unmined.length > 0) return { status: "busy" };
 
-  const made = (await voidCommandedPayments(context)) || (await payQueued(context));
+  const made = (await voidCommandedPayments(context)) || (await payQueued(context, open));
   return { status: made || open.length > 0 ? "busy" : "idle" };
 }
 
@@ -74,10 +74,10 @@ async function sendVoidsOnly(
   return { status: busy ? "busy" : "halted" };
 }
 
-async function payQueued(context: HeadView): Promise<boolean> {
-  const next = await readNextNumbers(context.db, context.chain.chain, context.account.address);
+async function payQueued(context: HeadView, open: readonly OpenTransaction[]): Promise<boolean> {
+  const next = await readNextNumbers(context.db, context.chain, context.account.address);
   const status = await readVaultStatus(context.endpoint, context.chain);
-  if (await batchCountDiffers(context, next, status.nextBatchNo)) return false;
+  if (await batchCountDiffers(context, next, status.nextBatchNo, open)) return false;
   if (status.paused) {
     await raiseAlert(
       context.db,
@@ -92,25 +92,37 @@ async function payQueued(context: HeadView): Promise<boolean> {
 }
 
 /**
- * Halts the payer if the vault has counted batches that this database does not know. The database
- * is then older than the chain, so a payment from it could repeat an earlier one.
+ * Halts the payer if the vault and this database count different batches. If the vault is ahead,
+ * the database is older than the chain, so a payment from it could repeat an earlier one. If the
+ * vault is behind, the chain has lost payments, or the setting names another vault.
  */
 async function batchCountDiffers(
   context: HeadView,
   next: NextNumbers,
   nextBatchNo: number,
+  open: readonly OpenTransaction[],
 ): Promise<boolean> {
+  const { db, chain, cursor } = context;
   if (nextBatchNo > next.nextBatchNo) {
-    await haltPayer(
-      context.db,
-      context.chain.chain,
-      `the next batch is ${nextBatchNo} in the vault and ${next.nextBatchNo} in the database`,
-    );
+    await haltPayer(db, chain.chain, batchNumbers(nextBatchNo, next.nextBatchNo));
     return true;
   }
+  if (nextBatchNo === next.nextBatchNo) return false;
   // The vault is behind after one of our batches reverted or a reorg removed it. The payer waits
   // until that batch is confirmed or ended.
-  return nextBatchNo < next.nextBatchNo;
+  const vault = chain.vault.toLowerCase();
+  if (open.some(({ batchNo, to }) => batchNo !== null && to === vault)) return true;
+  // Every batch that ended was counted at the confirmed block. The head's node may only lag.
+  const confirmed = await askAny(chain, (endpoint) =>
+    readOutcomes(endpoint, chain.vault, [], cursor.confirmed.hash),
+  );
+  if (confirmed.nextBatchNo < next.nextBatchNo)
+    await haltPayer(db, chain.chain, batchNumbers(confirmed.nextBatchNo, next.nextBatchNo));
+  return true;
+}
+
+function batchNumbers(inVault: number, inDatabase: number): string {
+  return `the next batch is ${inVault} in the vault and ${inDatabase} in the database`;
 }
 
 async function readHeadView(

@@ -10,6 +10,7 @@ import { askAny } from "../../chain/rpc.ts";
 import { readOutcomes } from "../../chain/vault.ts";
 import { readCursor } from "../../chain/cursor.ts";
 import { externalOwner, hasAvailable, post, transfer } from "../../ledger/post.ts";
+import type { ChainConfig } from "../../platform/config.ts";
 import { commit, type Group, newGroup } from "../../platform/commit.ts";
 import { all, blob, first, type Sql, sql, uuid } from "../../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
@@ -65,9 +66,9 @@ export async function restorePayments(
       });
   }
   const { nextBatchNo } = await askAny(chain, (endpoint) =>
-    readOutcomes(endpoint, chain, [], cursor.confirmed.hash),
+    readOutcomes(endpoint, chain.vault, [], cursor.confirmed.hash),
   );
-  if (unresolved.length === 0) await resumePaying(db, chain.chain, nextBatchNo);
+  if (unresolved.length === 0) await resumePaying(db, chain, nextBatchNo);
   return { rebuilt, unresolved, next_batch: nextBatchNo };
 }
 
@@ -183,10 +184,15 @@ async function advanceSequences(db: D1Database, chain: string): Promise<void> {
     throw new Error(`the sequences for ${chain} were not advanced`, { cause: result.cause });
 }
 
-async function resumePaying(db: D1Database, chain: string, nextBatchNo: number): Promise<void> {
+async function resumePaying(
+  db: D1Database,
+  { chain, vault }: ChainConfig,
+  nextBatchNo: number,
+): Promise<void> {
   const group = newGroup();
   const result = await commit(db, group, [
-    sql`UPDATE payer_leases SET batch_floor = ${nextBatchNo}, halted_at = NULL, halt_reason = NULL
+    sql`UPDATE payer_leases SET batch_floor = ${nextBatchNo}, floor_vault = ${blob(vault)},
+        halted_at = NULL, halt_reason = NULL
       WHERE chain = ${chain}`,
     sql`UPDATE alerts SET resolved_at = ${group.at}
       WHERE kind IN ('payer_halted', 'payment_unknown') AND subject = ${chain}

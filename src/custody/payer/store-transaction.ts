@@ -93,7 +93,8 @@ function guard(
       ? sql`1`
       : sql`NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
         AND NOT EXISTS (SELECT 1 FROM chain_transactions
-          WHERE chain = ${chain} AND batch_no >= ${batchNo} AND status <> 'unused')`;
+          WHERE chain = ${chain} AND to_address = ${blob(call.to)} AND batch_no >= ${batchNo}
+            AND status <> 'unused')`;
   return sql`INSERT INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no,
       to_address, data, gas_limit, status, made_group, made_at)
     SELECT ${uuid(id)}, ${chain}, ${blob(account.address)}, ${nonce}, ${kind}, ${batchNo},

@@ -3,10 +3,10 @@
  * what is credited never depends on a cached list of addresses.
  */
 import type { Group } from "../../platform/commit.ts";
-import { all, blob, type Sql, sql } from "../../platform/sql.ts";
+import { all, type Sql, sql } from "../../platform/sql.ts";
 import type { TokenTransfer } from "../../chain/decode-logs.ts";
 import { assetOf } from "../../chain/token.ts";
-import type { ChainConfig } from "../../platform/config.ts";
+import { type ChainConfig, vaultsOf } from "../../platform/config.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
 import type { WatcherContext } from "./commit-move.ts";
 
@@ -73,6 +73,7 @@ export function recordDeposits(
   transfers: readonly SeenTransfer[],
   { confirmed, when }: { readonly confirmed: boolean; readonly when: Sql },
 ): Sql[] {
+  const vaults = JSON.stringify(vaultsOf(chain).map(stripPrefix));
   const chunks: Sql[] = [];
   for (let start = 0; start < transfers.length; start += ROWS_PER_STATEMENT) {
     const rows = JSON.stringify(transfers.slice(start, start + ROWS_PER_STATEMENT));
@@ -87,7 +88,8 @@ export function recordDeposits(
       FROM json_each(${rows}) j
       CROSS JOIN deposit_addresses a
         ON a.chain = ${chain.chain} AND a.address = unhex(j.value ->> 'to')
-      WHERE ${when} AND unhex(j.value ->> 'from') <> ${blob(chain.vault)}
+      WHERE ${when} AND unhex(j.value ->> 'from') NOT IN (
+          SELECT unhex(v.value) FROM json_each(${vaults}) v)
         AND NOT EXISTS (SELECT 1 FROM deposit_addresses o
           WHERE o.chain = ${chain.chain} AND o.address = unhex(j.value ->> 'from'))
         AND NOT EXISTS (SELECT 1 FROM deposits k

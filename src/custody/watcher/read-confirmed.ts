@@ -70,7 +70,7 @@ async function readRange(
     throw new InconsistentNode(`block ${range.to} is not confirmed at this endpoint yet`);
   const scan = await scanRange(endpoint, range, watchedContracts(settings, chain));
   await checkAnchor(endpoint, scan, range, anchor);
-  await checkFailures(endpoint, { chain, scan });
+  await checkFailures(endpoint, scan);
   return { scan, ours: await transfersToUs(context, scan.transfers) };
 }
 
@@ -91,17 +91,16 @@ async function checkAnchor(
  * Throws unless the vault's state at the end of the range agrees with its `Failed` and `Voided`
  * events, because these cause a refund.
  */
-async function checkFailures(
-  endpoint: Endpoint,
-  { chain, scan }: { chain: WatcherContext["chain"]; scan: Scan },
-): Promise<void> {
+async function checkFailures(endpoint: Endpoint, scan: Scan): Promise<void> {
   const ended = scan.vaultEvents.filter(({ kind }) => kind === "Failed" || kind === "Voided");
   if (ended.length === 0) return;
-  const ids = [...new Set(ended.map(({ id }) => id))];
-  const { states } = await readOutcomes(endpoint, chain, ids, scan.last.hash);
   const refundable: readonly (number | undefined)[] = [PAYMENT_STATE.failed, PAYMENT_STATE.voided];
-  if (!ids.every((_, index) => refundable.includes(states[index])))
-    throw new InconsistentNode("the vault's state differs from its events");
+  for (const [vault, events] of Map.groupBy(ended, (event) => event.vault)) {
+    const ids = [...new Set(events.map(({ id }) => id))];
+    const { states } = await readOutcomes(endpoint, vault, ids, scan.last.hash);
+    if (!ids.every((_, index) => refundable.includes(states[index])))
+      throw new InconsistentNode("the vault's state differs from its events");
+  }
 }
 
 /** What endpoints must agree on: the last block, and the position and content of our logs. */

@@ -62,6 +62,7 @@ function recordChunk(group: Group, chain: string, events: readonly VaultEvent[],
       ordinal: event.ordinal,
       kind: event.kind,
       id: event.id.slice(2),
+      vault: event.vault.slice(2),
       batch: event.kind === "Voided" ? null : event.batchNo,
       reason: event.kind === "Skipped" ? event.reason : null,
       amount: event.kind === "Paid" ? event.amount.toString() : null,
@@ -70,10 +71,10 @@ function recordChunk(group: Group, chain: string, events: readonly VaultEvent[],
       hash: event.blockHash.slice(2),
     })),
   );
-  return sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, batch_no,
-      skip_reason, amount, to_address, block_number, block_hash, recorded_group)
+  return sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, vault,
+      batch_no, skip_reason, amount, to_address, block_number, block_hash, recorded_group)
     SELECT ${chain}, unhex(j.value ->> 'tx'), j.value ->> 'ordinal', j.value ->> 'kind',
-      unhex(j.value ->> 'id'), j.value ->> 'batch', j.value ->> 'reason', j.value ->> 'amount',
+      unhex(j.value ->> 'id'), unhex(j.value ->> 'vault'), j.value ->> 'batch', j.value ->> 'reason', j.value ->> 'amount',
       unhex(j.value ->> 'to'), j.value ->> 'block', unhex(j.value ->> 'hash'), ${group.seq}
     FROM json_each(${rows}) j
     WHERE ${when} AND NOT EXISTS (SELECT 1 FROM vault_events v
@@ -129,8 +130,9 @@ export function endMembers(group: Group): Sql {
     FROM vault_events e JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
     WHERE e.recorded_group = ${group.seq} AND batch_members.withdrawal_id = w.withdrawal_id
       AND batch_members.ended_group IS NULL
-      AND (e.kind <> 'Skipped' OR e.batch_no = (SELECT t.batch_no FROM chain_transactions t
-        WHERE t.transaction_id = batch_members.transaction_id))`;
+      AND (e.kind <> 'Skipped' OR EXISTS (SELECT 1 FROM chain_transactions t
+        WHERE t.transaction_id = batch_members.transaction_id
+          AND t.batch_no = e.batch_no AND t.to_address = e.vault))`;
 }
 
 /**
