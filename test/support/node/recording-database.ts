@@ -1,20 +1,29 @@
-/** A D1 that answers every statement with no rows and records what each batch contained. */
+/** A D1 that answers every statement with no rows and records what it was asked. */
 import { printSql } from "./print-sql.ts";
 
 type Recorded = { readonly text: string; readonly params: readonly (string | number | null)[] };
 
 export class RecordingDatabase {
   readonly batches: Recorded[][] = [];
+  /** Statements outside a batch. */
+  readonly reads: Recorded[] = [];
 
   /** What a verb sees. It reaches `batch`, `prepare` and nothing else of D1. */
   get d1(): D1Database {
     const prepare = (text: string) => ({
-      bind: (...params: Recorded["params"]) => ({
-        text,
-        params,
-        all: () => Promise.resolve({ results: [] }),
-        first: () => Promise.resolve(null),
-      }),
+      bind: (...params: Recorded["params"]) => {
+        const answer = <Result>(result: Result) => {
+          this.reads.push({ text, params });
+          return Promise.resolve(result);
+        };
+        return {
+          text,
+          params,
+          all: () => answer({ results: [] }),
+          first: () => answer(null),
+          raw: () => answer([]),
+        };
+      },
     });
     const batch = (statements: Recorded[]) => {
       this.batches.push(statements.map(({ text, params }) => ({ text, params })));

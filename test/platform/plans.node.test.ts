@@ -1,0 +1,108 @@
+/** Each list is read in order from the index made for it, so a page costs what it shows. */
+import { expect, it } from "vitest";
+import { listApiKeys } from "../../src/auth/api-key.ts";
+import { listAuditEvents } from "../../src/auth/audit.ts";
+import { openedStreams } from "../../src/auth/ws-ticket.ts";
+import { checkDestination } from "../../src/custody/check-destination.ts";
+import { listDepositAddresses } from "../../src/custody/deposit-address.ts";
+import { listDeposits } from "../../src/custody/list-deposits.ts";
+import { listWithdrawals } from "../../src/custody/list-withdrawals.ts";
+import { liveMembers, readOpenTransactions } from "../../src/custody/payer/open-transactions.ts";
+import { config } from "../../src/platform/config.ts";
+import { listMatches } from "../../src/rfq/list-matches.ts";
+import { listOwnQuotes } from "../../src/rfq/list-quotes.ts";
+import { listOpenRequests, listOwnRequests } from "../../src/rfq/list-requests.ts";
+import { RecordingDatabase } from "../support/node/recording-database.ts";
+import { migratedDatabase } from "../support/node/schema.ts";
+import { testSettings } from "../support/settings.ts";
+
+const database = migratedDatabase();
+const settings = config(testSettings());
+const user = "0196f0c2-0000-7000-8000-000000000001";
+const record = "0196f0c2-0000-7000-8000-000000000002";
+const address = "0x52908400098527886E0F7030069857D2E4169EE7";
+const first = { limit: 50 };
+const next = {
+  limit: 50,
+  last_cursor: { text: "", position: { at: 1_764_551_353_797, id: record } },
+};
+const nextAudit = { limit: 50, last_cursor: { text: "", position: 7 } };
+
+type Read = (db: D1Database) => Promise<unknown>;
+
+it.each<[name: string, read: Read, indexes: string[]]>([
+  ["a user's API keys", (db) => listApiKeys(db, user, next), ["api_keys_user"]],
+  ["a user's audit events", (db) => listAuditEvents(db, user, nextAudit), ["audit_events_user"]],
+  ["a user's open sockets", (db) => openedStreams(db, user, { kind: "all" }), ["ws_tickets_used"]],
+  [
+    "a user's deposit addresses",
+    (db) => listDepositAddresses(db, user),
+    ["deposit_addresses_nonce"],
+  ],
+  [
+    "whether an address is ours",
+    (db) => checkDestination(db, settings, address),
+    ["the primary key"],
+  ],
+  ["a user's deposits", (db) => listDeposits(db, user, first), ["deposits_user"]],
+  ["their next page", (db) => listDeposits(db, user, next), ["deposits_user"]],
+  [
+    "a user's deposits of one status",
+    (db) => listDeposits(db, user, { ...next, status: "orphaned" }),
+    ["deposits_user_status"],
+  ],
+  ["a user's withdrawals", (db) => listWithdrawals(db, user, next), ["withdrawals_user"]],
+  [
+    "a user's withdrawals of one status",
+    (db) => listWithdrawals(db, user, { ...first, status: "failed" }),
+    ["withdrawals_user_status"],
+  ],
+  [
+    "the payer's open transactions",
+    (db) => readOpenTransactions(db, "local"),
+    ["chain_transactions_open", "the primary key"],
+  ],
+  [
+    "a transaction's live members",
+    (db) => liveMembers(db, record),
+    ["the primary key", "the primary key"],
+  ],
+  ["everybody's open requests", (db) => listOpenRequests(db, user, {}, next), ["requests_open_at"]],
+  [
+    "a book's open requests",
+    (db) => listOpenRequests(db, user, { venue: "venue_one", assetId: "0x1" }, next),
+    ["requests_open_asset"],
+  ],
+  ["a user's own requests", (db) => listOwnRequests(db, user, next), ["requests_open_user"]],
+  ["a maker's quotes", (db) => listOwnQuotes(db, user, {}, next), ["quotes_maker"]],
+  [
+    "a maker's quotes of one status",
+    (db) => listOwnQuotes(db, user, { status: "accepted" }, next),
+    ["quotes_maker_status"],
+  ],
+  [
+    "a user's matches",
+    (db) => listMatches(db, user, next),
+    ["matches_requester", "matches_maker", "the primary key"],
+  ],
+])("reads %s from its index", async (_name, read, indexes) => {
+  const recorder = new RecordingDatabase();
+  await read(recorder.d1);
+  const [statement] = recorder.reads;
+  if (statement === undefined) throw new Error("nothing was read");
+  const plan = database
+    .prepare(`EXPLAIN QUERY PLAN ${statement.text}`)
+    .all()
+    .map(({ detail }) => String(detail));
+  expect(indexesOf(plan)).toEqual(indexes);
+});
+
+/** The index of every table that the statement itself reads, in the order of the plan. */
+function indexesOf(plan: readonly string[]): string[] {
+  const nested = plan.findIndex((detail) => detail.includes("CORRELATED"));
+  return plan
+    .slice(0, nested < 0 ? undefined : nested)
+    .filter((detail) => /^(SEARCH|SCAN) \w+ USING/.test(detail))
+    .map((detail) => /INDEX (\w+)/.exec(detail)?.[1] ?? detail)
+    .map((index) => (index.startsWith("sqlite_autoindex") ? "the primary key" : index));
+}
