@@ -695,7 +695,8 @@ CREATE TABLE stream_subscribers (
 -- Example row:
 --   chain 'polygon', confirmed_number 85, confirmed_hash 0x7c11…a0e4, scanned_number 88,
 --   scanned_hash 0x15de…90ba, head_number 88, moved_group 188, moved_at 1764551580000,
---   halted_at NULL, halt_reason NULL, rechecked_number 40
+--   halted_at NULL, halt_reason NULL, rechecked_number 40, finalized_number 80,
+--   finalized_at 1764551579000
 CREATE TABLE chain_cursors (
   chain TEXT PRIMARY KEY NOT NULL,
   confirmed_number INTEGER NOT NULL,  -- up to here deposits are credited and payments settled
@@ -710,7 +711,9 @@ CREATE TABLE chain_cursors (
   halted_at INTEGER,                  -- not NULL: nothing is credited or paid until the operator
                                       -- has looked
   halt_reason TEXT,
-  rechecked_number INTEGER            -- up to here blocks were read again a day later
+  rechecked_number INTEGER,           -- up to here blocks were read again a day later
+  finalized_number INTEGER,           -- the chain's own finalized block; NULL where it has none
+  finalized_at INTEGER                -- when finalized_number last rose
 ) STRICT;
 
 -- Blocks between the confirmed height and the head, as they were when they were read. A reorg shows

@@ -29,6 +29,8 @@ export const chainCursors = sqliteTable("chain_cursors", {
   haltedAt: integer("halted_at"),
   haltReason: text("halt_reason"),
   recheckedNumber: integer("rechecked_number"),
+  finalizedNumber: integer("finalized_number"),
+  finalizedAt: integer("finalized_at"),
 });
 
 export const chainBlocks = sqliteTable(

@@ -358,4 +358,37 @@ describe("nodes", () => {
     await watchChain(context);
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 2n, pending: 0n });
   });
+
+  it("alerts only when finality stalls, not when it is far behind the head", async () => {
+    const stage = await openStage({ chain: { finalized: true } });
+    let finalized = Number(await stage.client.getBlockNumber());
+    const url = await stage.faultyEndpoint(async (method, result, params) => {
+      if (method !== "eth_getBlockByNumber" || (params as string[])[0] !== "finalized")
+        return result;
+      return stage.rpc("eth_getBlockByNumber", [`0x${finalized.toString(16)}`, false]);
+    });
+    const context = { ...stage.watcher, chain: { ...stage.chain, rpc_urls: [url] } };
+    const pass = (secs: number) =>
+      all(
+        env.DB,
+        sql`UPDATE chain_cursors SET finalized_at = finalized_at - ${secs * 1_000}
+          WHERE chain = ${stage.chain.chain}`,
+      );
+    await stage.mine(400);
+    await watchChain(context);
+    await pass(600);
+    await watchChain(context);
+    expect(await stage.alerts()).toEqual([]);
+    finalized += 1;
+    await watchChain(context);
+    await pass(600);
+    await watchChain(context);
+    expect(await stage.alerts()).toEqual([]);
+    await pass(301);
+    await watchChain(context);
+    expect(await stage.alerts()).toEqual(["finality_stalled"]);
+    finalized += 1;
+    await watchChain(context);
+    expect(await stage.alerts()).toEqual([]);
+  });
 });

@@ -31,6 +31,7 @@ const chain: ChainConfig = {
   usdc: address("3"),
   confirmations: 2,
   finalized: false,
+  finality_stall_secs: 900,
   start_block: 0,
   scan_range: 500,
   poll_ms: 1_000,

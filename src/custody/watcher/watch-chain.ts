@@ -6,7 +6,7 @@
  * changes nothing, and of two watchers only one can move. A deposit is credited only after its
  * block was read at the confirmed height.
  */
-import { alertRow, clearAlert, raiseAlert } from "../../chain/alert.ts";
+import { alertRow } from "../../chain/alert.ts";
 import {
   type Cursor,
   storeBlocks,
@@ -26,8 +26,9 @@ import { type Endpoint, readHeader } from "../../chain/rpc.ts";
 import { watchedContracts } from "../../chain/scan.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
-import { all, sql } from "../../platform/sql.ts";
+import { sql } from "../../platform/sql.ts";
 import { announceDeposits } from "../announce.ts";
+import { alertFinality } from "./alert-finality.ts";
 import { type WatcherContext, commitMove, rangeLimit } from "./commit-move.ts";
 import { confirmBlocks } from "./confirm-blocks.ts";
 import { recordDeposits, transfersToUs } from "./detect-deposits.ts";
@@ -39,8 +40,6 @@ import { witnessesOf } from "../../platform/config.ts";
 const RANGES_PER_ROUND = 20;
 /** Time for which a single endpoint counts as lagging if its head is behind an earlier one. */
 const KNOWN_HEAD_MS = 60_000;
-/** Blocks that `finalized` may be behind the head before an alert is raised. */
-const FINALITY_LAG_BLOCKS = 256;
 
 export type WatchRound = { readonly status: "followed" | "halted"; readonly behind: boolean };
 
@@ -68,7 +67,7 @@ export async function watchChain(context: WatcherContext): Promise<WatchRound> {
     );
     return { status: "halted", behind: false };
   }
-  await alertFinalityLag(context, heights);
+  await alertFinality(context, heights);
   cursor = await detectDeposits(context, cursor, reading, heights);
   for (
     let ranges = 0;
@@ -132,24 +131,6 @@ async function detectDeposits(
     orphanUnseen(group, { chain: chain.chain, above: reading.base, upTo: null, when }),
     ...announceDeposits(group),
   ]);
-}
-
-async function alertFinalityLag({ db, chain }: WatcherContext, heights: Heights): Promise<void> {
-  if (heights.finalized === null) return;
-  const lag = heights.head - heights.finalized;
-  const [open] = await all<{ n: number }>(
-    db,
-    sql`SELECT count(*) AS n FROM alerts
-      WHERE kind = 'finality_stalled' AND subject = ${chain.chain} AND resolved_at IS NULL`,
-  );
-  if (lag > FINALITY_LAG_BLOCKS && open?.n === 0) {
-    const detail =
-      `crediting waits for finality: finalized is ${heights.finalized}, ` +
-      `${lag} blocks behind the head`;
-    await raiseAlert(db, "finality_stalled", chain.chain, detail);
-  } else if (lag <= FINALITY_LAG_BLOCKS && open?.n !== 0) {
-    await clearAlert(db, "finality_stalled", chain.chain);
-  }
 }
 
 /**

@@ -198,6 +198,7 @@ export async function openStage(options: StageOptions = {}) {
     usdc,
     confirmations: options.confirmations ?? 2,
     finalized: false,
+    finality_stall_secs: 900,
     start_block: 0,
     scan_range: 500,
     poll_ms: 1_000,

@@ -1,0 +1,44 @@
+/**
+ * Reports that a chain has stopped finalizing blocks. How far `finalized` is behind the head says
+ * nothing about that, because it is normally hundreds of blocks behind on some chains.
+ */
+import { clearAlert, raiseAlert } from "../../chain/alert.ts";
+import type { Heights } from "../../chain/follow-head.ts";
+import { NOW } from "../../platform/commit.ts";
+import { all, first, sql } from "../../platform/sql.ts";
+import type { WatcherContext } from "./commit-move.ts";
+
+/** Stores when `finalized` last rose, and raises the alert if that is too long ago. */
+export async function alertFinality(
+  { db, chain }: Pick<WatcherContext, "db" | "chain">,
+  { head, finalized }: Pick<Heights, "head" | "finalized">,
+): Promise<void> {
+  if (finalized === null) return;
+  const known = await first<{ finalized: number | null; stalled: number; open: number }>(
+    db,
+    sql`SELECT finalized_number AS finalized,
+        coalesce(finalized_at < ${NOW} - ${chain.finality_stall_secs * 1_000}, 0) AS stalled,
+        EXISTS (SELECT 1 FROM alerts WHERE kind = 'finality_stalled' AND subject = c.chain
+          AND resolved_at IS NULL) AS open
+      FROM chain_cursors c WHERE chain = ${chain.chain}`,
+  );
+  if (known === undefined) return;
+  // A stored number above the head came from a node that made it up.
+  const rose = known.finalized === null || known.finalized < finalized || known.finalized > head;
+  if (rose) {
+    await all(
+      db,
+      sql`UPDATE chain_cursors SET finalized_number = ${finalized}, finalized_at = ${NOW}
+        WHERE chain = ${chain.chain}`,
+    );
+    if (known.open === 1) await clearAlert(db, "finality_stalled", chain.chain);
+  } else if (known.stalled === 1 && known.open === 0) {
+    await raiseAlert(
+      db,
+      "finality_stalled",
+      chain.chain,
+      `crediting waits: finalized has been at block ${known.finalized} for more than ` +
+        `${chain.finality_stall_secs} seconds, the head is at ${head}`,
+    );
+  }
+}
