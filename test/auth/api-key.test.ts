@@ -8,25 +8,20 @@ import { openSecret, sealSecret } from "../../src/auth/secret-box.ts";
 import { NOW } from "../../src/platform/commit.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
-import { bearer, codeOf, problemOf, send, sendSigned, settings } from "../support/http.ts";
+import { apiOf, codeOf, settings, type Signer } from "../support/http.ts";
 import { newKey, newUser, type TestUser } from "../support/users.ts";
-import type { Actor } from "../../src/platform/actor.ts";
 
-type Minted = { api_key_id: string; secret: string; scopes: string[] };
-const mint = (user: TestUser, body: unknown) =>
-  send("/auth/api-keys", {
-    method: "POST",
-    headers: bearer(user.token),
-    body: JSON.stringify(body),
-  });
+const KEYS = "/auth/api-keys";
+const NEW_KEY = { label: "bot", scopes: ["read", "trade"] };
+const WHOAMI = "/auth/whoami";
 
-async function minted(user: TestUser, body: object = {}): Promise<Minted> {
-  const response = await mint(user, { label: "bot", scopes: ["read", "trade"], ...body });
-  expect(response.status).toBe(201);
-  return response.json<Minted>();
+type Minted = Signer & { readonly scopes: string[] };
+
+async function minted(user: TestUser, fields: object = {}): Promise<Minted> {
+  const { status, json } = await apiOf(user).post(KEYS, { ...NEW_KEY, ...fields });
+  expect(status).toBe(201);
+  return { apiKeyId: json["api_key_id"], secret: json["secret"], scopes: json["scopes"] };
 }
-
-const keyOf = (key: Minted) => ({ apiKeyId: key.api_key_id, secret: key.secret });
 
 it("mints keys with the requested scopes that the session has", async () => {
   const user = await newUser();
@@ -35,8 +30,8 @@ it("mints keys with the requested scopes that the session has", async () => {
     "trade",
   ]);
   expect((await minted(user, { scopes: ["trade"] })).scopes).toEqual(["trade"]);
-  const none = await mint(user, { label: "w", scopes: ["withdraw"] });
-  expect(await problemOf(none)).toMatchObject({
+  const none = await apiOf(user).post(KEYS, { label: "w", scopes: ["withdraw"] });
+  expect(none.json).toMatchObject({
     status: 403,
     code: "scope_missing",
     required_scope: "withdraw",
@@ -48,9 +43,9 @@ it("returns the secret once and never stores it in clear text", async () => {
   const user = await newUser();
   const key = await minted(user);
   expect(Buffer.from(key.secret, "base64url")).toHaveLength(32);
-  const list = await (await send("/auth/api-keys", { headers: bearer(user.token) })).text();
-  expect(list).toContain(key.api_key_id);
-  expect(list).not.toContain("secret");
+  const list = await apiOf(user).get(KEYS);
+  expect(list.text).toContain(key.apiKeyId);
+  expect(list.text).not.toContain("secret");
   const tables = await all<{ name: string }>(
     env.DB,
     sql`SELECT name FROM sqlite_master
@@ -63,16 +58,15 @@ it("returns the secret once and never stores it in clear text", async () => {
 });
 
 it("reports all field errors of a new key together", async () => {
-  const user = await newUser();
-  const response = await mint(user, {
+  const api = apiOf(await newUser());
+  const { json } = await api.post(KEYS, {
     label: "",
     scopes: [],
     allowed_ips: ["1.2.3.4/8"],
     expires_at: "tomorrow",
     colour: "red",
   });
-  const problem = await problemOf(response);
-  const paths = (problem["errors"] as { path: string }[]).map((error) => error.path).toSorted();
+  const paths = json["errors"].map((error: { path: string }) => error.path).toSorted();
   expect(paths).toEqual([
     "body.allowed_ips.0",
     "body.colour",
@@ -80,34 +74,27 @@ it("reports all field errors of a new key together", async () => {
     "body.label",
     "body.scopes",
   ]);
-  expect(await codeOf(await mint(user, { label: "x", scopes: ["read"], allowed_ips: [] }))).toBe(
-    "400 invalid_request",
-  );
-  expect(
-    await codeOf(
-      await mint(user, { label: "x", scopes: ["read"], expires_at: "2020-01-01T00:00:00Z" }),
-    ),
-  ).toBe("400 invalid_request");
+  for (const fields of [{ allowed_ips: [] }, { expires_at: "2020-01-01T00:00:00Z" }]) {
+    const response = await api.post(KEYS, { ...NEW_KEY, ...fields });
+    expect(await codeOf(response)).toBe("400 invalid_request");
+  }
 });
 
 it("revokes a key immediately and idempotently", async () => {
   const user = await newUser();
   const key = await minted(user);
-  expect((await sendSigned(keyOf(key), "/auth/whoami")).status).toBe(200);
-  const target = `/auth/api-keys?api_key_id=${key.api_key_id}`;
-  const once = await (
-    await send(target, { method: "DELETE", headers: bearer(user.token) })
-  ).json<Record<string, unknown>>();
-  const twice = await (
-    await send(target, { method: "DELETE", headers: bearer(user.token) })
-  ).json<Record<string, unknown>>();
-  expect(once["revoked_at"]).toBeTypeOf("string");
-  expect(twice["revoked_at"]).toBe(once["revoked_at"]);
-  expect(await codeOf(await sendSigned(keyOf(key), "/auth/whoami"))).toBe("401 api_key_revoked");
+  const ofKey = apiOf(key);
+  expect((await ofKey.get(WHOAMI)).status).toBe(200);
+  const target = `${KEYS}?api_key_id=${key.apiKeyId}`;
+  const once = await apiOf(user).delete(target);
+  const twice = await apiOf(user).delete(target);
+  expect(once.json["revoked_at"]).toBeTypeOf("string");
+  expect(twice.json["revoked_at"]).toBe(once.json["revoked_at"]);
+  expect(await codeOf(await ofKey.get(WHOAMI))).toBe("401 api_key_revoked");
   const rows = await all(
     env.DB,
     sql`SELECT 1 FROM audit_events
-      WHERE kind = 'api_key_revoked' AND subject_id = ${key.api_key_id}`,
+      WHERE kind = 'api_key_revoked' AND subject_id = ${key.apiKeyId}`,
   );
   expect(rows).toHaveLength(1);
 });
@@ -115,35 +102,26 @@ it("revokes a key immediately and idempotently", async () => {
 it("lets a key revoke only itself and hides other users' keys", async () => {
   const user = await newUser();
   const [own, other] = [await minted(user), await minted(user)];
-  const stranger = await newUser();
-  const del = (id: string) => ({ method: "DELETE", body: JSON.stringify({ api_key_id: id }) });
-  expect(await codeOf(await sendSigned(keyOf(own), "/auth/api-keys", del(other.api_key_id)))).toBe(
+  const [ofOwn, ofStranger] = [apiOf(own), apiOf(await newUser())];
+  const revoke = (id: string) => ({ api_key_id: id });
+  expect(await codeOf(await ofOwn.delete(KEYS, revoke(other.apiKeyId)))).toBe(
     "403 session_required",
   );
-  expect(
-    await codeOf(
-      await send("/auth/api-keys", { ...del(own.api_key_id), headers: bearer(stranger.token) }),
-    ),
-  ).toBe("404 api_key_unknown_id");
-  expect(
-    (await sendSigned(keyOf(own), "/auth/api-keys", del(own.api_key_id.toUpperCase()))).status,
-  ).toBe(200);
-  expect(await codeOf(await sendSigned(keyOf(own), "/auth/whoami"))).toBe("401 api_key_revoked");
-  expect((await sendSigned(keyOf(other), "/auth/whoami")).status).toBe(200);
+  expect(await codeOf(await ofStranger.delete(KEYS, revoke(own.apiKeyId)))).toBe(
+    "404 api_key_unknown_id",
+  );
+  expect((await ofOwn.delete(KEYS, revoke(own.apiKeyId.toUpperCase()))).status).toBe(200);
+  expect(await codeOf(await ofOwn.get(WHOAMI))).toBe("401 api_key_revoked");
+  expect((await apiOf(other).get(WHOAMI)).status).toBe(200);
 });
 
 it("a revocation stops writes immediately, despite the credential cache", async () => {
   const user = await newUser();
-  const key = await newKey(user, ["trade"]);
-  const actor: Actor = {
-    userId: user.userId,
-    scopes: ["trade"],
-    credential: { kind: "api_key", apiKeyId: key.apiKeyId },
-  };
+  const { actor, apiKeyId } = await newKey(user, ["trade"]);
   const allowed = async () =>
     (await first<{ ok: number }>(env.DB, sql`SELECT ${mayWrite(actor, NOW)} AS ok`))?.ok === 1;
   expect(await allowed()).toBe(true);
-  await revokeApiKey(env.DB, { apiKeyId: key.apiKeyId, operator: "test" });
+  await revokeApiKey(env.DB, { apiKeyId, operator: "test" });
   expect(await allowed()).toBe(false);
   expect((await actorRejection(env.DB, actor))?.code).toBe("api_key_revoked");
 });
@@ -157,10 +135,9 @@ it("reveals that a key is revoked or expired only to its owner", async () => {
     [revoked, "401 api_key_revoked"],
     [expired, "401 api_key_expired"],
   ] as const) {
-    expect(await codeOf(await sendSigned(key, "/auth/whoami"))).toBe(code);
-    expect(await codeOf(await sendSigned({ ...key, secret: "guess" }, "/auth/whoami"))).toBe(
-      "401 signature_invalid",
-    );
+    expect(await codeOf(await apiOf(key).get(WHOAMI))).toBe(code);
+    const guess = apiOf({ ...key, secret: "guess" });
+    expect(await codeOf(await guess.get(WHOAMI))).toBe("401 signature_invalid");
   }
 });
 
@@ -169,7 +146,7 @@ it("enforces allowed_ips against CF-Connecting-IP only", async () => {
     allowedIps: ["192.0.2.0/24", "2001:db8::1"],
   });
   const from = (ip: string, more: Record<string, string> = {}) =>
-    sendSigned(key, "/auth/whoami", { headers: { "cf-connecting-ip": ip, ...more } });
+    apiOf(key).get(WHOAMI, { "cf-connecting-ip": ip, ...more });
   expect((await from("192.0.2.200")).status).toBe(200);
   expect((await from("2001:0DB8::0001")).status).toBe(200);
   expect(
@@ -186,15 +163,11 @@ it("enforces allowed_ips against CF-Connecting-IP only", async () => {
 it("lists an operator's key but gives it scopes only after the delay", async () => {
   const user = await newUser();
   const key = await newKey(user, ["read", "withdraw"], { delaySecs: 3_600 });
-  expect(await (await sendSigned(key, "/auth/whoami")).json()).toMatchObject({ scopes: [] });
-  expect(await codeOf(await sendSigned(key, "/auth/api-keys"))).toBe("403 scope_missing");
-  expect(await codeOf(await sendSigned(key, "/auth/ws-ticket/signed", { method: "POST" }))).toBe(
-    "403 scope_missing",
-  );
-  const list = await (
-    await send("/auth/api-keys", { headers: bearer(user.token) })
-  ).json<{ items: unknown[] }>();
-  expect(list.items).toMatchObject([
+  const ofKey = apiOf(key);
+  expect((await ofKey.get(WHOAMI)).json).toMatchObject({ scopes: [] });
+  expect(await codeOf(await ofKey.get(KEYS))).toBe("403 scope_missing");
+  expect(await codeOf(await ofKey.post("/auth/ws-ticket/signed"))).toBe("403 scope_missing");
+  expect((await apiOf(user).get(KEYS)).json["items"]).toMatchObject([
     { api_key_id: key.apiKeyId, minted_by: "operator", scopes: ["read", "withdraw"] },
   ]);
   await all(
@@ -202,18 +175,11 @@ it("lists an operator's key but gives it scopes only after the delay", async () 
     sql`UPDATE api_keys SET active_from = 1 WHERE api_key_id = ${uuid(key.apiKeyId)}`,
   );
   forgetAllCredentials();
-  expect(await (await sendSigned(key, "/auth/whoami")).json()).toMatchObject({
-    scopes: ["read", "withdraw"],
-  });
+  expect((await ofKey.get(WHOAMI)).json).toMatchObject({ scopes: ["read", "withdraw"] });
 });
 
 it("limits a user to 100 keys under concurrent minting", async () => {
-  const user = await newUser();
-  const actor = {
-    userId: user.userId,
-    scopes: ["read"],
-    credential: { kind: "session", epoch: 0, expiresAtMs: Date.now() + 60_000 },
-  } as const;
+  const { actor } = await newUser();
   const key = { label: "k", scopes: ["read"], expiresAt: null, allowedIps: null } as const;
   const outcomes = await Promise.allSettled(
     Array.from({ length: MAX_KEYS_PER_USER + 5 }, () =>
@@ -231,18 +197,10 @@ it("limits a user to 100 keys under concurrent minting", async () => {
 it("pages through every key once", async () => {
   const user = await newUser();
   const made = await Promise.all(Array.from({ length: 7 }, () => newKey(user, ["read"])));
-  const seen: string[] = [];
-  let cursor: string | null = null;
-  do {
-    const after: string = cursor === null ? "" : `&last_cursor=${cursor}`;
-    const target = `/auth/api-keys?limit=3${after}`;
-    const page = await (
-      await send(target, { headers: bearer(user.token) })
-    ).json<{ items: { api_key_id: string }[]; next_cursor: string | null }>();
-    seen.push(...page.items.map((item) => item.api_key_id));
-    cursor = page.next_cursor;
-  } while (cursor !== null);
-  expect(seen.toSorted()).toEqual(made.map((key) => key.apiKeyId).toSorted());
+  const listed = await apiOf(user).list(`${KEYS}?limit=3`);
+  expect(listed.map((key) => String(key["api_key_id"])).toSorted()).toEqual(
+    made.map((key) => key.apiKeyId).toSorted(),
+  );
 });
 
 it("records last_used_at at most once a minute", async () => {
@@ -255,10 +213,10 @@ it("records last_used_at at most once a minute", async () => {
         sql`SELECT last_used_at AS at FROM api_keys WHERE api_key_id = ${uuid(key.apiKeyId)}`,
       )
     )?.at;
-  await sendSigned(key, "/auth/whoami");
+  await apiOf(key).get(WHOAMI);
   const at = await noted();
   expect(at).toBeTypeOf("number");
-  await sendSigned(key, "/auth/whoami");
+  await apiOf(key).get(WHOAMI);
   expect(await noted()).toBe(at);
 });
 
@@ -300,5 +258,5 @@ it("rewraps every key with the newest master key; keys keep working", async () =
   // Restore m1 for the other tests of this file.
   await rewrapKeys(env.DB, settings({ MASTER_KEYS: { m1, m2 } }), "test");
   forgetAllCredentials();
-  expect((await sendSigned(key, "/auth/whoami")).status).toBe(200);
+  expect((await apiOf(key).get(WHOAMI)).status).toBe(200);
 });

@@ -5,20 +5,23 @@ import { freezeUser } from "../../src/auth/user.ts";
 import { consumeTicket, openedStreams, trimTickets } from "../../src/auth/ws-ticket.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { bearer, send, sendSigned } from "../support/http.ts";
-import { newKey, newUser, type TestKey } from "../support/users.ts";
+import { apiOf } from "../support/http.ts";
+import { newKey, newUser, type TestKey, type TestUser } from "../support/users.ts";
 
-type Ticket = { ticket: string; expires_at: string; scopes: string[] };
+async function ticketOf(user: TestUser): Promise<string> {
+  return (await apiOf(user).post("/auth/ws-ticket")).json["ticket"];
+}
 
 async function signedTicket(key: TestKey): Promise<string> {
-  return (
-    await (await sendSigned(key, "/auth/ws-ticket/signed", { method: "POST" })).json<Ticket>()
-  ).ticket;
+  return (await apiOf(key).post("/auth/ws-ticket/signed")).json["ticket"];
 }
+
+const use = (ticket: string, stream: string, clientIp?: string) =>
+  consumeTicket(env.DB, { ticket, stream, clientIp });
 
 async function rejectionOf(ticket: string, clientIp?: string): Promise<string | undefined> {
   try {
-    await consumeTicket(env.DB, { ticket, stream: "account:test", clientIp });
+    await use(ticket, "account:test", clientIp);
     return undefined;
   } catch (error) {
     if (error instanceof Problem) return error.data.code;
@@ -28,28 +31,16 @@ async function rejectionOf(ticket: string, clientIp?: string): Promise<string | 
 
 it("issues tickets with read for sessions and the key's scopes for keys", async () => {
   const user = await newUser();
-  const plain = await send("/auth/ws-ticket", { method: "POST", headers: bearer(user.token) });
-  expect(plain.status).toBe(201);
-  const ticket = await plain.json<Ticket>();
-  expect(ticket.scopes).toEqual(["read"]);
-  expect(
-    await consumeTicket(env.DB, {
-      ticket: ticket.ticket,
-      stream: "account:x",
-      clientIp: undefined,
-    }),
-  ).toMatchObject({
+  const { status, json } = await apiOf(user).post("/auth/ws-ticket");
+  expect([status, json["scopes"]]).toEqual([201, ["read"]]);
+  expect(await use(json["ticket"], "account:x")).toMatchObject({
     userId: user.userId,
     scopes: ["read"],
     credential: { kind: "session" },
   });
 
   const key = await newKey(user, ["read", "trade"]);
-  const used = await consumeTicket(env.DB, {
-    ticket: await signedTicket(key),
-    stream: "account:x",
-    clientIp: undefined,
-  });
+  const used = await use(await signedTicket(key), "account:x");
   expect(used).toMatchObject({
     userId: user.userId,
     scopes: ["read", "trade"],
@@ -70,21 +61,19 @@ it("accepts one of 50 concurrent upgrades with the same ticket", async () => {
 it("stores tickets hashed and expires them after 30 seconds", async () => {
   const user = await newUser();
   const issuedAt = Date.now();
-  const issued = await (
-    await send("/auth/ws-ticket", { method: "POST", headers: bearer(user.token) })
-  ).json<Ticket>();
-  expect(Math.abs(Date.parse(issued.expires_at) - issuedAt - 30_000)).toBeLessThan(2_000);
+  const { json: issued } = await apiOf(user).post("/auth/ws-ticket");
+  expect(Math.abs(Date.parse(issued["expires_at"]) - issuedAt - 30_000)).toBeLessThan(2_000);
   const rows = await all<Record<string, unknown>>(
     env.DB,
     sql`SELECT *, hex(ticket_hash) AS hash FROM ws_tickets WHERE user_id = ${uuid(user.userId)}`,
   );
-  expect(JSON.stringify(rows)).not.toContain(issued.ticket);
+  expect(JSON.stringify(rows)).not.toContain(issued["ticket"]);
   expect(rows[0]?.["hash"]).toMatch(/^[0-9A-F]{64}$/);
   await all(
     env.DB,
     sql`UPDATE ws_tickets SET expires_at = ${Date.now() - 1} WHERE user_id = ${uuid(user.userId)}`,
   );
-  expect(await rejectionOf(issued.ticket)).toBe("ticket_invalid");
+  expect(await rejectionOf(issued["ticket"])).toBe("ticket_invalid");
 });
 
 it("checks key and user in D1 when a ticket is used", async () => {
@@ -110,8 +99,7 @@ it("checks key and user in D1 when a ticket is used", async () => {
     "scope_missing",
   );
 
-  const session = await send("/auth/ws-ticket", { method: "POST", headers: bearer(user.token) });
-  const { ticket } = await session.json<Ticket>();
+  const ticket = await ticketOf(user);
   const ofFrozen = await signedTicket(await newKey(user, ["read"], { allowedIps: ["10.0.0.0/8"] }));
   await freezeUser(env.DB, { userId: user.userId, operator: "test" });
   expect(await rejectionOf(ofFrozen, "192.0.2.1")).toBe("account_frozen");
@@ -120,21 +108,15 @@ it("checks key and user in D1 when a ticket is used", async () => {
 
 it("rejects the ticket of an ended session", async () => {
   const user = await newUser();
-  const { ticket } = await (
-    await send("/auth/ws-ticket", { method: "POST", headers: bearer(user.token) })
-  ).json<Ticket>();
-  await send("/auth/sessions", { method: "DELETE", headers: bearer(user.token) });
+  const ticket = await ticketOf(user);
+  await apiOf(user).delete("/auth/sessions");
   expect(await rejectionOf(ticket)).toBe("session_invalid");
 });
 
 it("keeps used tickets when trimming", async () => {
   const user = await newUser();
   const key = await newKey(user, ["read"]);
-  await consumeTicket(env.DB, {
-    ticket: await signedTicket(key),
-    stream: "account:kept",
-    clientIp: undefined,
-  });
+  await use(await signedTicket(key), "account:kept");
   await signedTicket(key);
   await all(
     env.DB,

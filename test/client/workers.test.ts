@@ -4,6 +4,7 @@ import { env, exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import {
   Client,
+  type MarketAsset,
   type NoAnswer,
   Problem,
   type Scope,
@@ -12,6 +13,7 @@ import {
 } from "../../packages/client/src/index.ts";
 import { config } from "../../src/platform/config.ts";
 import { anyIp, app, BASE } from "../support/http.ts";
+import { newAsset } from "../support/ledger.ts";
 import { newKey, newUser } from "../support/users.ts";
 
 const ip = anyIp();
@@ -58,17 +60,20 @@ class SocketToWorker implements WebSocketLike {
 }
 
 async function newClient(): Promise<{ client: Client; session: Client }> {
-  const { userId, token } = await newUser();
+  const user = await newUser();
   const options = { baseUrl: BASE, fetch: toWorker, webSocket: SocketToWorker };
-  const key = await newKey({ userId }, ["read", "trade"]);
+  const key = await newKey(user, ["read", "trade"]);
   return {
     client: new Client({ ...options, credential: key }),
-    session: new Client({ ...options, credential: { accessToken: token } }),
+    session: new Client({ ...options, credential: { accessToken: user.token } }),
   };
 }
 
-const newBook = () =>
-  ({ venue_id: "venue_one", asset_id: `0x${crypto.randomUUID().replaceAll("-", "")}` }) as const;
+/** The venue and asset id of a book that no other test uses. */
+function newBook(): MarketAsset {
+  const { venue_id, asset_id } = newAsset();
+  return { venue_id, asset_id };
+}
 
 describe("the client in workerd", () => {
   it("signs any query and body as they arrive", async () => {

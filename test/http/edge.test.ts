@@ -11,6 +11,7 @@ import {
   bearer,
   codeOf,
   problemOf,
+  type Sent,
   send,
   sendSigned,
   settings,
@@ -254,17 +255,7 @@ streamRoute(fixture, {
   },
 });
 
-function sendFixture(
-  target: string,
-  init: RequestInit = {},
-  bindings: object = env,
-): Promise<Response> {
-  const context = { waitUntil() {}, passThroughOnException() {}, props: {} } as never;
-  return Promise.resolve(
-    fixture.hono.fetch(new Request(`http://edge.test${target}`, init), bindings as never, context),
-  );
-}
-const json = { "content-type": "application/json" };
+const sendFixture = (target: string, sent: Sent = {}) => send(target, { ...sent, app: fixture });
 
 it("maps thrown values to problems with an outcome and without internals", async () => {
   for (const [name, status, outcomeOfGet, outcomeOfPost] of [
@@ -315,7 +306,7 @@ it("takes the idempotency key from the header or the body", async () => {
     sendFixture("/fixture/echo", {
       method: "POST",
       body: JSON.stringify(body),
-      headers: { ...json, ...headers },
+      headers,
     });
   const response = await post({ n: 1 }, { "idempotency-key": "k1" });
   expect([
@@ -339,7 +330,7 @@ it("takes DELETE fields from query or body and rejects different values", async 
   const del = (query: string, body?: object) =>
     sendFixture(`/fixture/echo${query}`, {
       method: "DELETE",
-      ...(body === undefined ? {} : { body: JSON.stringify(body), headers: json }),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   expect(await (await del(`?id=${id}&n=2`)).json()).toEqual({ id, n: 2 });
   expect(await (await del("", { id, n: 2 })).json()).toEqual({ id, n: 2 });
@@ -461,7 +452,7 @@ it("logs no secrets, tokens, tickets, signatures, passwords or bodies", async ()
     await sendFixture("/fixture/bug", {
       method: "POST",
       body: "{}",
-      headers: { ...json, authorization: `Bearer ${user.token}` },
+      headers: { authorization: `Bearer ${user.token}` },
     });
     const all = lines.join("\n");
     const secrets = [

@@ -5,6 +5,7 @@ import { createHmac } from "node:crypto";
 import { createApp } from "../../src/app.ts";
 import type { JsonSchema } from "../../src/http/reference/examples.ts";
 import { config, type Config } from "../../src/platform/config.ts";
+import type { Api as App } from "../../src/http/route-definition.ts";
 import type { TestKey, TestUser } from "./users.ts";
 
 export const BASE = "http://edge.test";
@@ -16,6 +17,8 @@ export type Sent = {
   body?: string | Uint8Array<ArrayBuffer>;
   /** Bindings and settings that replace those of the tests. */
   env?: Partial<Record<string, unknown>>;
+  /** An app other than the service's. */
+  app?: Pick<App, "hono">;
 };
 
 /** Sends a request as it is. `target` is the raw request target. */
@@ -30,7 +33,7 @@ export async function send(target: string, sent: Sent = {}): Promise<Response> {
     headers,
     ...(sent.body === undefined ? {} : { body: sent.body }),
   });
-  const response = await app.hono.fetch(
+  const response = await (sent.app ?? app).hono.fetch(
     request,
     sent.env === undefined ? env : { ...env, ...sent.env },
     context,
@@ -87,7 +90,7 @@ type TestResponse = {
 };
 export type Api = {
   get(target: string, headers?: Record<string, string>): Promise<TestResponse>;
-  post(target: string, body: unknown, headers?: Record<string, string>): Promise<TestResponse>;
+  post(target: string, body?: unknown, headers?: Record<string, string>): Promise<TestResponse>;
   delete(target: string, body?: unknown): Promise<TestResponse>;
   /** Every item of a paged list. `target` has a query. */
   list(target: string): Promise<Record<string, any>[]>;
@@ -97,7 +100,10 @@ export type Api = {
  * Calls routes with a user's session or a key. A body is sent as JSON, a string as it is. Settings in
  * `changes` replace those of the tests.
  */
-export function apiOf(caller: TestUser | TestKey, changes: Record<string, string> = {}): Api {
+export function apiOf(
+  caller: Pick<TestUser, "token"> | Signer,
+  changes: Record<string, string> = {},
+): Api {
   const call = async (target: string, sent: Sent): Promise<TestResponse> => {
     const changed = { ...sent, env: changes };
     const response =
@@ -140,8 +146,10 @@ export async function problemOf(response: Response): Promise<Record<string, unkn
   return { ...(await response.json<Record<string, unknown>>()) };
 }
 
-export async function codeOf(response: Response): Promise<string> {
-  return `${response.status} ${String((await problemOf(response))["code"])}`;
+/** Status and code of a problem, such as `403 scope_missing`. */
+export async function codeOf(response: Response | TestResponse): Promise<string> {
+  const problem = response instanceof Response ? await problemOf(response) : response.json;
+  return `${response.status} ${String(problem["code"])}`;
 }
 
 type DescribedOperation = {

@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { createOperatorApiKey } from "../../src/auth/api-key.ts";
 import { issueSession } from "../../src/auth/session.ts";
-import type { Actor, Scope } from "../../src/platform/actor.ts";
+import type { ApiKeyActor, Scope, SessionActor } from "../../src/platform/actor.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
@@ -14,14 +14,14 @@ export type TestUser = {
   /** The access token of a session with the scopes read and trade. */
   readonly token: string;
   /** That session as the verbs and guards see it. */
-  readonly actor: Actor;
+  readonly actor: SessionActor;
 };
 
 export type TestKey = {
   readonly apiKeyId: string;
   readonly secret: string;
   /** The key as the verbs and guards see it. */
-  readonly actor: Actor;
+  readonly actor: ApiKeyActor;
 };
 
 /**
