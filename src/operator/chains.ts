@@ -9,6 +9,7 @@ import {
   recordResume,
   resweepAddress,
 } from "../custody/operator-commands.ts";
+import type { RestoreReport } from "../custody/payer/restore-payments.ts";
 import { trackedHoldings } from "../custody/tracked-holdings.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { problem } from "../platform/problem.ts";
@@ -26,6 +27,9 @@ import {
 import { OperatorRejection } from "./operator-rejection.ts";
 import { chainCursors, payerLeases } from "../chain/tables.ts";
 import { read } from "../platform/read.ts";
+
+/** Pages of lost payments that one `restore` rebuilds, 10 000 payments. That takes minutes. */
+const RESTORE_PAGES = 40;
 
 export async function status(context: OperatorContext): Promise<unknown> {
   const [chain] = context.words;
@@ -156,13 +160,14 @@ export async function restore(context: OperatorContext): Promise<unknown> {
   const restoreChain = async (chain: string) => {
     // Restore addresses first, because their deposits fund the withdrawals that are rebuilt.
     const addresses = await context.env.CHAIN_WATCHER.getByName(chain).restore(chain);
-    const payer = context.env.PAYER.getByName(chain);
-    const payments = await payer.restore(chain);
-    await payer.wake(chain);
+    const { paying, ...payments } = await restorePayments(context, chain);
+    await context.env.PAYER.getByName(chain).wake(chain);
+    const again = addresses.unread_above !== null || payments.remaining > 0;
     return {
-      ok: addresses.unread_above === null && payments.unresolved.length === 0,
+      ok: addresses.unread_above === null && paying,
       addresses,
       ...payments,
+      ...(again ? { note: "Not everything was read. Run restore again." } : {}),
     };
   };
   const names = context.settings.CHAINS.map(({ chain }) => chain);
@@ -171,6 +176,21 @@ export async function restore(context: OperatorContext): Promise<unknown> {
     ok: reports.every(({ ok }) => ok),
     chains: Object.fromEntries(names.map((name, index) => [name, reports[index]])),
   };
+}
+
+/** Rebuilds lost payments page by page, as far as one command goes. */
+async function restorePayments(context: OperatorContext, chain: string) {
+  const payer = context.env.PAYER.getByName(chain);
+  const unresolved: RestoreReport["unresolved"][number][] = [];
+  let rebuilt = 0;
+  let after = 0;
+  for (let pages = 1; ; pages++) {
+    const { next, ...page } = await payer.restore(chain, after);
+    rebuilt += page.rebuilt;
+    unresolved.push(...page.unresolved);
+    if (next === null || pages === RESTORE_PAGES) return { ...page, rebuilt, unresolved };
+    after = next;
+  }
 }
 
 async function anyHalted(context: OperatorContext): Promise<boolean> {

@@ -15,9 +15,11 @@ import { rescanFrom } from "../../src/custody/watcher/rescan.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { WithdrawalRecord } from "../../src/custody/payer/withdrawal-record.ts";
-import { restorePayments } from "../../src/custody/payer/restore-payments.ts";
+import { haltPayer } from "../../src/custody/payer/payer-lease.ts";
+import { restorePayments, type RestoreReport } from "../../src/custody/payer/restore-payments.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
-import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
+import { funded } from "./support/drive.ts";
 import { openStage, someone } from "./support/stage.ts";
 
 /** A restored database: the vault has paid a withdrawal that it does not contain. */
@@ -100,7 +102,14 @@ it("a restore halts the payer until every payment has its withdrawal", async () 
     stage.watcher,
     async () => new Map([[lost.paymentId, lost]]),
   );
-  expect(report).toEqual({ rebuilt: 1, unresolved: [], next_batch: 2 });
+  expect(report).toEqual({
+    rebuilt: 1,
+    unresolved: [],
+    remaining: 0,
+    next: null,
+    paying: true,
+    next_batch: 2,
+  });
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 10n });
   expect(await stage.withdrawal(lost.withdrawalId)).toMatchObject({ status: "settled" });
   const after = await first<{ seq: number }>(
@@ -236,3 +245,59 @@ it("restores lost addresses and their deposits once, and lost users frozen", asy
   );
   expect(account?.frozen).toBe(1);
 });
+
+it(
+  "rebuilds any number of lost payments before the payer continues",
+  { timeout: 240_000 },
+  async () => {
+    const stage = await openStage();
+    const { chain } = stage.chain;
+    const user = await funded(stage, 10_000n);
+    const lost = Array.from({ length: 2_500 }, (_, index): WithdrawalRecord => ({
+      paymentId: paymentId(user.userId, `lost-${index}`),
+      withdrawalId: crypto.randomUUID(),
+      jobId: crypto.randomUUID(),
+      userId: user.userId,
+      clientWithdrawalId: `lost-${index}`,
+      asset: USDC,
+      amount: "1",
+      to: someone().slice(2).toLowerCase(),
+      createdAt: Date.now(),
+    }));
+    const rows = JSON.stringify(
+      lost.map(({ paymentId: id, to }, index) => ({ id: id.slice(2), to, batch: index })),
+    );
+    await all(
+      env.DB,
+      sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, vault,
+        batch_no, amount, to_address, block_number, block_hash, recorded_group)
+      SELECT ${chain}, unhex(j.value ->> 'id'), 0, 'Paid', unhex(j.value ->> 'id'),
+        ${blob(stage.vault)}, j.value ->> 'batch', '1', unhex(j.value ->> 'to'), 1,
+        unhex(j.value ->> 'id'), -1
+      FROM json_each(${rows}) j`,
+    );
+    const payer = await stage.payer();
+    await haltPayer(env.DB, chain, "the database is older than the chain");
+    const records = new Map(lost.map((record) => [record.paymentId, record]));
+    const restorePage = (after: number) =>
+      restorePayments(stage.watcher, async () => records, after);
+
+    // A page that rebuilds nothing does not let the payer continue either.
+    const nothing = await restorePage(Number.MAX_SAFE_INTEGER);
+    expect(nothing).toMatchObject({ rebuilt: 0, unresolved: [], paying: false });
+    let rebuilt = 0;
+    for (let after: number | null = 0; after !== null;) {
+      const page: RestoreReport = await restorePage(after);
+      rebuilt += page.rebuilt;
+      after = page.next;
+      expect(page).toMatchObject({ remaining: 2_500 - rebuilt, paying: rebuilt === 2_500 });
+      expect(page.unresolved).toEqual([]);
+      expect(await payer.round()).toEqual({ status: rebuilt === 2_500 ? "idle" : "halted" });
+    }
+    expect(rebuilt).toBe(2_500);
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({
+      available: 7_500n,
+      pending: 0n,
+    });
+  },
+);

@@ -42,8 +42,8 @@ export class Payer extends DurableObject<Env> {
     if (due === null || due > Date.now() + 1_000) await this.ctx.storage.setAlarm(Date.now());
   }
 
-  /** Carries out the operator's `restore` once the watcher has read the chain again. */
-  async restore(name: string): Promise<RestoreReport> {
+  /** One page of the operator's `restore`, once the watcher has read the chain again. */
+  async restore(name: string, after: number): Promise<RestoreReport> {
     const settings = config(this.env);
     const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
     if (chain === undefined) throw new Error(`the settings have no chain ${name}`);
@@ -57,6 +57,7 @@ export class Payer extends DurableObject<Env> {
         }
         return found;
       },
+      after,
     );
   }
 

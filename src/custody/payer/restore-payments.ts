@@ -4,6 +4,9 @@
  * The watcher continues from its old cursor, so it finds all deposits and vault events again. The
  * event of a lost withdrawal contains only a hash of its user and id. The rest comes from the
  * payer's recovery records. The payer stays halted until every payment has its withdrawal.
+ *
+ * One call rebuilds one page, because a Durable Object may make 1 000 requests per invocation. The
+ * operator's `restore` calls until no page is left.
  */
 import { paymentId } from "../../chain/payment-id.ts";
 import { askAny } from "../../chain/rpc.ts";
@@ -12,7 +15,7 @@ import { readCursor } from "../../chain/cursor.ts";
 import { externalOwner, hasAvailable, post, transfer } from "../../ledger/post.ts";
 import type { ChainConfig } from "../../platform/config.ts";
 import { commit, type Group, newGroup } from "../../platform/commit.ts";
-import { all, blob, first, type Sql, sql, uuid } from "../../platform/sql.ts";
+import { all, blob, type Expr, expr, first, type Sql, sql, uuid } from "../../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { FAILURE_MESSAGES } from "../records.ts";
@@ -21,20 +24,28 @@ import type { WatcherContext } from "../watcher/commit-move.ts";
 
 export type RestoreReport = {
   readonly rebuilt: number;
-  /** Payments of the vault without a withdrawal. While there is one, the payer stays halted. */
+  /** Payments of this page without a withdrawal. While there is one, the payer stays halted. */
   readonly unresolved: readonly {
     readonly payment_id: string;
     readonly transaction_hash: string;
     readonly reason: string;
   }[];
+  /** Lost payments after this page. While there is one, the payer stays halted. */
+  readonly remaining: number;
+  /** Where the next page begins, or null after the last one. */
+  readonly next: number | null;
+  /** Whether the payer may continue, because no payment is lost any more. */
+  readonly paying: boolean;
   readonly next_batch: number;
 };
 
 /** Transfers and stream events skip this many numbers, so that none issued since is reused. */
 const SEQUENCE_JUMP = 1_000_000;
-const MAX_EVENTS = 1_000;
+/** Lost payments of one page. Each takes up to three requests. */
+const PAGE = 250;
 
 type LostEvent = {
+  position: number;
   id: string;
   tx: string;
   kind: "Paid" | "Failed";
@@ -42,16 +53,18 @@ type LostEvent = {
   to_address: string | null;
 };
 
+/** Rebuilds the page after `after`, and lets the payer continue if no payment is lost any more. */
 export async function restorePayments(
   context: WatcherContext,
   lookUp: (ids: readonly string[]) => Promise<ReadonlyMap<string, WithdrawalRecord>>,
+  after = 0,
 ): Promise<RestoreReport> {
   const { db, chain } = context;
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined) throw new Error(`${chain.chain} has not been read yet`);
   // This must come before the first row that would reuse an id issued after the backup.
   await advanceSequences(db, chain.chain);
-  const lost = await lostEvents(db, chain.chain);
+  const lost = await lostEvents(db, chain.chain, after);
   const records = await lookUp(lost.map((event) => `0x${event.id}`));
   const unresolved: { payment_id: string; transaction_hash: string; reason: string }[] = [];
   let rebuilt = 0;
@@ -68,18 +81,39 @@ export async function restorePayments(
   const { nextBatchNo } = await askAny(chain, (endpoint) =>
     readOutcomes(endpoint, chain.vault, [], cursor.confirmed.hash),
   );
-  if (unresolved.length === 0) await resumePaying(db, chain, nextBatchNo);
-  return { rebuilt, unresolved, next_batch: nextBatchNo };
+  const last = lost.at(-1)?.position ?? after;
+  return {
+    rebuilt,
+    unresolved,
+    remaining: await countLost(db, chain.chain, last),
+    next: lost.length < PAGE ? null : last,
+    paying: await resumePaying(db, chain, nextBatchNo),
+    next_batch: nextBatchNo,
+  };
 }
 
-function lostEvents(db: D1Database, chain: string): Promise<LostEvent[]> {
+/** Condition on `vault_events e`: the vault has decided it, and it belongs to no withdrawal. */
+function isLost(chain: string): Expr {
+  return expr`e.chain = ${chain} AND e.kind IN ('Paid', 'Failed')
+    AND NOT EXISTS (SELECT 1 FROM withdrawals w WHERE w.payment_id = e.payment_id)`;
+}
+
+async function countLost(db: D1Database, chain: string, after: number): Promise<number> {
+  const row = await first<{ n: number }>(
+    db,
+    sql`SELECT count(*) AS n FROM vault_events e WHERE e.rowid > ${after} AND ${isLost(chain)}`,
+  );
+  return row?.n ?? 0;
+}
+
+/** In the order in which they were recorded, so that a page goes on where the last one ended. */
+function lostEvents(db: D1Database, chain: string, after: number): Promise<LostEvent[]> {
   return all<LostEvent>(
     db,
-    sql`SELECT lower(hex(e.payment_id)) AS id, lower(hex(e.transaction_hash)) AS tx, e.kind,
+    sql`SELECT e.rowid AS position, lower(hex(e.payment_id)) AS id, lower(hex(e.transaction_hash)) AS tx, e.kind,
         e.amount, lower(hex(e.to_address)) AS to_address
-      FROM vault_events e WHERE e.chain = ${chain} AND e.kind IN ('Paid', 'Failed')
-        AND NOT EXISTS (SELECT 1 FROM withdrawals w WHERE w.payment_id = e.payment_id)
-      ORDER BY e.block_number LIMIT ${MAX_EVENTS}`,
+      FROM vault_events e WHERE e.rowid > ${after} AND ${isLost(chain)}
+      ORDER BY e.rowid LIMIT ${PAGE}`,
   );
 }
 
@@ -184,20 +218,28 @@ async function advanceSequences(db: D1Database, chain: string): Promise<void> {
     throw new Error(`the sequences for ${chain} were not advanced`, { cause: result.cause });
 }
 
+/**
+ * Lets the payer continue unless a payment is lost. A lost failure does not keep it halted, because
+ * it moved no money. Returns whether the payer may continue.
+ */
 async function resumePaying(
   db: D1Database,
   { chain, vault }: ChainConfig,
   nextBatchNo: number,
-): Promise<void> {
+): Promise<boolean> {
   const group = newGroup();
+  const noneLost = expr`NOT EXISTS (
+    SELECT 1 FROM vault_events e WHERE ${isLost(chain)} AND e.kind = 'Paid')`;
   const result = await commit(db, group, [
     sql`UPDATE payer_leases SET batch_floor = ${nextBatchNo}, floor_vault = ${blob(vault)},
         halted_at = NULL, halt_reason = NULL
-      WHERE chain = ${chain}`,
+      WHERE chain = ${chain} AND ${noneLost}`,
     sql`UPDATE alerts SET resolved_at = ${group.at}
       WHERE kind IN ('payer_halted', 'payment_unknown') AND subject = ${chain}
-        AND resolved_at IS NULL`,
+        AND resolved_at IS NULL AND ${noneLost}`,
   ]);
   if (!result.committed)
     throw new Error(`the payer of ${chain} was not resumed`, { cause: result.cause });
+  const lost = await first(db, sql`SELECT 1 WHERE NOT ${noneLost}`);
+  return lost === undefined;
 }
