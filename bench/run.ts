@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { runScript } from "../scripts/stack/shutdown.ts";
 import { benchAuth } from "./auth.ts";
 import { type Bench, type Figure, printFigures, verdict } from "./figures.ts";
+import { benchChain } from "./chain.ts";
 import { benchRfq } from "./rfq.ts";
 import { benchStorage } from "./storage.ts";
 import { benchStreams } from "./streams.ts";
@@ -14,6 +15,7 @@ const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   rfq: { title: "Quotes and accepts", bench: benchRfq },
   streams: { title: "Streams", bench: benchStreams },
   storage: { title: "Storage", bench: benchStorage },
+  chain: { title: "Watching a busy chain", bench: benchChain },
 };
 /** Benches that are scripts of their own: they print their own tables. */
 const SCRIPTS: Readonly<Record<string, string>> = {
