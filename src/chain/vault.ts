@@ -1,11 +1,11 @@
 /** Encodes calls to the vault and the factory, and decodes what they return, for the payer. */
 import {
   type Address,
+  decodeFunctionData,
   decodeFunctionResult,
   encodeFunctionData,
   getAddress,
   type Hex,
-  parseAbi,
 } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
 import { depositFactoryAbi } from "./abi/deposit-factory.ts";
@@ -24,11 +24,6 @@ export const PAYMENT_STATE = { none: 0, paid: 1, failed: 2, voided: 3 } as const
 
 export type Payment = Token & { readonly id: Hex; readonly amount: bigint; readonly to: Address };
 export type Call = { readonly to: Address; readonly data: Hex; readonly gasLimit: bigint };
-
-const balanceAbi = parseAbi([
-  "function balanceOf(address account) view returns (uint256)",
-  "function balanceOf(address account, uint256 id) view returns (uint256)",
-]);
 
 /**
  * Takes the gas limit from the contract's constants, never from an estimate. With too little gas
@@ -90,6 +85,13 @@ export async function sweepCall(
   return { to: getAddress(chain.factory), data, gasLimit };
 }
 
+/** The items of a sweep, from the data of its call. */
+export function decodeSweep(data: Hex): readonly Omit<SweepItem, "kind">[] {
+  const { functionName, args } = decodeFunctionData({ abi: depositFactoryAbi, data });
+  if (functionName !== "sweep") throw new Error(`not a sweep: ${functionName}`);
+  return args[0];
+}
+
 export async function readVaultStatus(
   { client }: Endpoint,
   chain: ChainConfig,
@@ -128,24 +130,4 @@ export async function readOutcomes(
     states: decodeFunctionResult({ abi: vaultAbi, functionName: "states", data }),
     nextBatchNo,
   };
-}
-
-export async function readHolding(
-  { client }: Endpoint,
-  { kind, token, tokenId }: Token,
-  holder: Address,
-): Promise<bigint> {
-  return kind === ERC20
-    ? client.readContract({
-        address: token,
-        abi: balanceAbi,
-        functionName: "balanceOf",
-        args: [holder],
-      })
-    : client.readContract({
-        address: token,
-        abi: balanceAbi,
-        functionName: "balanceOf",
-        args: [holder, tokenId],
-      });
 }

@@ -6,10 +6,14 @@ import type { HeadView } from "./payer-context.ts";
 import { broadcastSigned } from "./send-transaction.ts";
 import { type NewTransaction, storeTransaction } from "./store-transaction.ts";
 
-/** Signs, stores and sends a transaction. Returns false if fees or guard do not allow it. */
+/**
+ * Signs, stores and sends a transaction. `made` is the number of transactions that this round has
+ * made before it. Returns false if fees or guard do not allow it.
+ */
 export async function makeTransaction(
   context: HeadView,
   transaction: Omit<NewTransaction, "nonce" | "fees" | "headNumber">,
+  made = 0,
 ): Promise<boolean> {
   const fees = firstFees(context.market, feeLimits(context.chain));
   if (fees === undefined) {
@@ -24,7 +28,8 @@ export async function makeTransaction(
   await clearAlert(context.db, "fee_ceiling", context.chain.chain);
   const next = await readNextNumbers(context.db, context.chain, context.account.address);
   const nonce = Math.max(next.nextNonce, context.usedNonces);
-  if (nonce > context.usedNonces) return false;
+  // A gap would keep it, and all later ones, from being mined.
+  if (nonce > context.usedNonces + made) return false;
   const signed = await storeTransaction(context, context.account, {
     ...transaction,
     nonce,

@@ -1,32 +1,20 @@
 /**
- * Makes the next transaction for queued withdrawals: a sweep if the vault holds too little, else a
- * payment of as many as fit (choose-payments.ts).
+ * Makes the next transactions for queued withdrawals: a payment of as many as fit
+ * (choose-payments.ts), then sweeps of what the vault is short of for the others.
  */
-import { and, desc, eq, isNull, lte, or } from "drizzle-orm";
-import { clearAlert, raiseAlert } from "../../chain/alert.ts";
-import { describe } from "../../chain/rpc.ts";
-import { type Token, tokenOf } from "../../chain/token.ts";
-import {
-  type Call,
-  MAX_PAYMENTS,
-  MAX_SWEEPS,
-  payCall,
-  type Payment,
-  readHolding,
-  sweepCall,
-  type SweepItem,
-} from "../../chain/vault.ts";
-import { NOW } from "../../platform/commit.ts";
-import { all, readUuid, sql } from "../../platform/sql.ts";
 import { checksumAddress } from "../../assets/address.ts";
 import type { AssetKey } from "../../assets/asset.ts";
+import { readHoldings } from "../../chain/holdings.ts";
+import { tokenOf } from "../../chain/token.ts";
+import { MAX_PAYMENTS, payCall, type Payment } from "../../chain/vault.ts";
+import { NOW } from "../../platform/commit.ts";
+import { all, readUuid, sql } from "../../platform/sql.ts";
 import { choosePayments, type Job } from "./choose-payments.ts";
-import { PAYABLE } from "./store-transaction.ts";
-import type { HeadView } from "./payer-context.ts";
 import { makeTransaction } from "./make-transaction.ts";
-import { sweepable } from "../../chain/tables.ts";
-import { depositAddresses } from "../tables.ts";
-import { fragment, read } from "../../platform/read.ts";
+import type { HeadView } from "./payer-context.ts";
+import { PAYABLE } from "./store-transaction.ts";
+import { sweepMissing } from "./sweep-deposits.ts";
+import { wouldSucceed } from "./would-succeed.ts";
 
 /** Withdrawals read for one payment: twice what fits, so that some may wait without delaying it. */
 const MAX_JOBS = 2 * MAX_PAYMENTS;
@@ -36,21 +24,35 @@ const DEADLINE_SECS = 86_400n;
 export async function payNextBatch(context: HeadView, batchNo: number): Promise<boolean> {
   const jobs = await readJobs(context);
   if (jobs.length === 0) return false;
-  const held = new Map<AssetKey, bigint>();
-  for (const asset of new Set(jobs.map((job) => job.asset))) {
-    held.set(
-      asset,
-      await readHolding(
-        context.endpoint,
-        tokenOf(context.settings, context.chain, asset),
-        checksumAddress(context.chain.vault),
-      ),
-    );
-  }
-  const { chosen, missing } = choosePayments(jobs, held, MAX_PAYMENTS);
-  if (missing.size > 0 && (await sweepAddresses(context, missing))) return true;
-  if (chosen.length === 0) return false;
+  const { chosen, missing } = choosePayments(jobs, await readHeld(context, jobs), MAX_PAYMENTS);
+  const paid = chosen.length > 0 && (await payChosen(context, batchNo, chosen));
+  const swept = missing.size > 0 && (await sweepMissing(context, missing, paid ? 1 : 0));
+  return paid || swept;
+}
 
+/**
+ * What the vault holds at the head of each asset that the jobs need. This includes sweeps that are
+ * mined but not confirmed. To count them is safe: a payment's nonce comes after theirs, so it can
+ * never be mined before them. If a reorg takes away anything else, the vault skips the payment.
+ */
+async function readHeld(
+  context: HeadView,
+  jobs: readonly Job[],
+): Promise<ReadonlyMap<AssetKey, bigint>> {
+  const assets = [...new Set(jobs.map((job) => job.asset))];
+  const holder = checksumAddress(context.chain.vault);
+  const held = await readHoldings(
+    context.endpoint,
+    assets.map((asset) => ({ token: tokenOf(context.settings, context.chain, asset), holder })),
+  );
+  return new Map(assets.map((asset, index) => [asset, held[index] ?? 0n]));
+}
+
+async function payChosen(
+  context: HeadView,
+  batchNo: number,
+  chosen: readonly Job[],
+): Promise<boolean> {
   const payments: Payment[] = chosen.map((job) => ({
     ...tokenOf(context.settings, context.chain, job.asset),
     id: job.paymentId,
@@ -62,7 +64,7 @@ export async function payNextBatch(context: HeadView, batchNo: number): Promise<
     deadline: context.head.timestamp + DEADLINE_SECS,
     payments,
   });
-  if (!(await wouldSucceed(context, call))) return false;
+  if (!(await wouldSucceed(context, "pay", call))) return false;
   return makeTransaction(context, {
     kind: "pay",
     call,
@@ -95,83 +97,4 @@ async function readJobs({ db, chain }: HeadView): Promise<Job[]> {
     amount: BigInt(row.amount),
     to: checksumAddress(row.to_address),
   }));
-}
-
-/** Moves missing funds from deposit addresses to the vault, largest first. One sweep at a time. */
-async function sweepAddresses(
-  context: HeadView,
-  missing: ReadonlyMap<AssetKey, bigint>,
-): Promise<boolean> {
-  const [open] = await all<{ n: number }>(
-    context.db,
-    sql`SELECT count(*) AS n FROM chain_transactions
-      WHERE chain = ${context.chain.chain} AND kind = 'sweep' AND status = 'open'`,
-  );
-  if (open?.n !== 0) return false;
-  const items: SweepItem[] = [];
-  for (const [asset, amount] of missing) {
-    if (items.length < MAX_SWEEPS)
-      items.push(...(await readSweepItems(context, asset, amount, MAX_SWEEPS - items.length)));
-  }
-  if (items.length === 0) return false;
-  const call = await sweepCall(context.endpoint, context.chain, items);
-  return (
-    (await wouldSucceed(context, call)) &&
-    makeTransaction(context, { kind: "sweep", call, batchNo: null, members: [] })
-  );
-}
-
-async function readSweepItems(
-  context: HeadView,
-  asset: AssetKey,
-  missing: bigint,
-  limit: number,
-): Promise<SweepItem[]> {
-  const { chain } = context.chain;
-  const due = or(isNull(sweepable.notBefore), lte(sweepable.notBefore, fragment(NOW)));
-  const rows = await read(context.db, ({ select }) =>
-    select({ address: sweepable.address, salt: depositAddresses.salt })
-      .from(sweepable)
-      .innerJoin(
-        depositAddresses,
-        and(
-          eq(depositAddresses.chain, sweepable.chain),
-          eq(depositAddresses.address, sweepable.address),
-        ),
-      )
-      .where(and(eq(sweepable.chain, chain), eq(sweepable.asset, asset), due))
-      .orderBy(desc(sweepable.amount))
-      .limit(limit),
-  );
-  const token: Token = tokenOf(context.settings, context.chain, asset);
-  const items: SweepItem[] = [];
-  let found = 0n;
-  for (const { address, salt } of rows) {
-    if (found >= missing) break;
-    const holds = await readHolding(context.endpoint, token, checksumAddress(address));
-    if (holds === 0n) continue;
-    found += holds;
-    items.push({ ...token, salt });
-  }
-  return items;
-}
-
-/**
- * Simulates a call. Raises an alert if it would revert as a whole, for example because the vault is
- * paused or the operator account has lost its role.
- */
-async function wouldSucceed(context: HeadView, call: Call): Promise<boolean> {
-  try {
-    await context.endpoint.client.call({
-      account: context.account.address,
-      to: call.to,
-      data: call.data,
-      gas: call.gasLimit,
-    });
-    await clearAlert(context.db, "payment_refused", context.chain.chain);
-    return true;
-  } catch (error) {
-    await raiseAlert(context.db, "payment_refused", context.chain.chain, describe(error));
-    return false;
-  }
 }

@@ -1,8 +1,9 @@
 /**
  * Runs one round of a chain's payer: ends confirmed transactions, resends or replaces unmined ones,
- * then makes the next transaction.
+ * then makes the next transactions.
  *
- * At most one transaction is unmined at a time, so the next one builds on what the head shows. The
+ * A round makes transactions only if none is unmined, so they build on what the head shows: one
+ * void, or one payment and sweeps of what it cannot cover. Those do not depend on each other. The
  * payer never decides the outcome of a payment. The watcher reads it from the vault's events
  * (settle-withdrawal.ts).
  */

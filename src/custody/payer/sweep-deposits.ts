@@ -1,0 +1,149 @@
+/**
+ * Moves deposits from their addresses to the vault: as many addresses at once as the vault is
+ * short of for queued withdrawals.
+ *
+ * Several sweeps may be open, each of other addresses. Two sweeps of one address would not harm,
+ * because a sweep only moves what an address holds to the vault, but the second would waste gas.
+ */
+import { and, desc, eq, isNull, lte, or } from "drizzle-orm";
+import { checksumAddress } from "../../assets/address.ts";
+import type { AssetKey } from "../../assets/asset.ts";
+import { readHoldings } from "../../chain/holdings.ts";
+import type { Hex } from "../../chain/rpc.ts";
+import { chainTransactions, sweepable } from "../../chain/tables.ts";
+import { type Token, tokenOf } from "../../chain/token.ts";
+import { decodeSweep, MAX_SWEEPS, sweepCall, type SweepItem } from "../../chain/vault.ts";
+import { NOW } from "../../platform/commit.ts";
+import { fragment, read } from "../../platform/read.ts";
+import { sql } from "../../platform/sql.ts";
+import { depositAddresses } from "../tables.ts";
+import { makeTransaction } from "./make-transaction.ts";
+import type { HeadView } from "./payer-context.ts";
+import { wouldSucceed } from "./would-succeed.ts";
+
+/** Sweeps made in one round. With a payment they stay below the 16 that geth keeps of an account. */
+const SWEEPS_PER_ROUND = 8;
+/** Sweeps that are not confirmed yet. Each round decodes the call data of all of them. */
+const MAX_OPEN_SWEEPS = 32;
+/** Addresses read at a time. Pages, because any number of addresses may turn out to be empty. */
+const PAGE = 300;
+const MAX_PAGES = 10;
+/** Literal, because the index of open transactions serves no other condition. */
+const OPEN = fragment(sql`status = 'open'`);
+
+/**
+ * Sweeps what the vault is short of, largest first. `made` is the number of transactions that this
+ * round has made before. Returns whether it made a sweep.
+ */
+export async function sweepMissing(
+  context: HeadView,
+  missing: ReadonlyMap<AssetKey, bigint>,
+  made: number,
+): Promise<boolean> {
+  const open = await readOpenSweeps(context);
+  const sweeps = Math.min(SWEEPS_PER_ROUND, MAX_OPEN_SWEEPS - open.length);
+  const swept = new Set(open.flat());
+  const items: SweepItem[] = [];
+  for (const [asset, amount] of missing) {
+    const limit = sweeps * MAX_SWEEPS - items.length;
+    items.push(...(await chooseItems(context, { asset, amount, limit, swept })));
+  }
+  return sendSweeps(context, items, made);
+}
+
+/** For each sweep that is not confirmed yet, the keys of its items. */
+async function readOpenSweeps({ db, chain }: HeadView): Promise<string[][]> {
+  const rows = await read(db, ({ select }) =>
+    select({ data: chainTransactions.data })
+      .from(chainTransactions)
+      .where(
+        and(eq(chainTransactions.chain, chain.chain), eq(chainTransactions.kind, "sweep"), OPEN),
+      ),
+  );
+  return rows.map(({ data }) => decodeSweep(data).map(keyOf));
+}
+
+/** What an item moves: one token of one address. */
+function keyOf({ salt, token, tokenId }: Omit<SweepItem, "kind">): string {
+  return `${salt} ${token.toLowerCase()} ${tokenId}`;
+}
+
+/** Chooses addresses that hold `amount` together, without those of open sweeps. */
+async function chooseItems(
+  context: HeadView,
+  wanted: {
+    readonly asset: AssetKey;
+    readonly amount: bigint;
+    readonly limit: number;
+    readonly swept: ReadonlySet<string>;
+  },
+): Promise<SweepItem[]> {
+  const token: Token = tokenOf(context.settings, context.chain, wanted.asset);
+  const items: SweepItem[] = [];
+  let found = 0n;
+  for (let page = 0; page < MAX_PAGES; page++) {
+    if (found >= wanted.amount || items.length >= wanted.limit) break;
+    const rows = await readSweepable(context, wanted.asset, page);
+    const free = rows
+      .map(({ address, salt }) => ({ holder: checksumAddress(address), item: { ...token, salt } }))
+      .filter(({ item }) => !wanted.swept.has(keyOf(item)));
+    const holdings = await readHoldings(
+      context.endpoint,
+      free.map(({ holder }) => ({ token, holder })),
+    );
+    for (const [index, { item }] of free.entries()) {
+      const holds = holdings[index] ?? 0n;
+      if (found >= wanted.amount || items.length >= wanted.limit) break;
+      if (holds === 0n) continue;
+      found += holds;
+      items.push(item);
+    }
+    if (rows.length < PAGE) break;
+  }
+  return items;
+}
+
+/** A page of the addresses with deposits that may be swept, largest first. */
+function readSweepable(
+  { db, chain }: HeadView,
+  asset: AssetKey,
+  page: number,
+): Promise<{ address: Hex; salt: Hex }[]> {
+  const due = or(isNull(sweepable.notBefore), lte(sweepable.notBefore, fragment(NOW)));
+  return read(db, ({ select }) =>
+    select({ address: sweepable.address, salt: depositAddresses.salt })
+      .from(sweepable)
+      .innerJoin(
+        depositAddresses,
+        and(
+          eq(depositAddresses.chain, sweepable.chain),
+          eq(depositAddresses.address, sweepable.address),
+        ),
+      )
+      .where(and(eq(sweepable.chain, chain.chain), eq(sweepable.asset, asset), due))
+      .orderBy(desc(sweepable.amount))
+      .limit(PAGE)
+      .offset(page * PAGE),
+  );
+}
+
+/** Makes as many sweeps as the items need. Returns whether it made one. */
+async function sendSweeps(
+  context: HeadView,
+  items: readonly SweepItem[],
+  made: number,
+): Promise<boolean> {
+  let sweeps = 0;
+  for (let start = 0; start < items.length; start += MAX_SWEEPS) {
+    const call = await sweepCall(
+      context.endpoint,
+      context.chain,
+      items.slice(start, start + MAX_SWEEPS),
+    );
+    if (!(await wouldSucceed(context, "sweep", call))) break;
+    const sweep = { kind: "sweep", call, batchNo: null, members: [] } as const;
+    if (!(await makeTransaction(context, sweep, made + sweeps))) break;
+    sweeps++;
+  }
+  return sweeps > 0;
+}

@@ -1,0 +1,32 @@
+/** Simulates a call of the operator account before it is signed. */
+import { clearAlert, raiseAlert } from "../../chain/alert.ts";
+import { describe } from "../../chain/rpc.ts";
+import type { Call } from "../../chain/vault.ts";
+import type { HeadView } from "./payer-context.ts";
+
+/**
+ * Simulates a call. Raises an alert if it would revert as a whole, for example because the vault is
+ * paused or the operator account has lost its role. Payments and sweeps have alerts of their own,
+ * so that the success of one does not clear the alert of the other.
+ */
+export async function wouldSucceed(
+  context: HeadView,
+  kind: "pay" | "sweep",
+  call: Call,
+): Promise<boolean> {
+  const { chain } = context.chain;
+  const subject = kind === "pay" ? chain : `${chain}:sweep`;
+  try {
+    await context.endpoint.client.call({
+      account: context.account.address,
+      to: call.to,
+      data: call.data,
+      gas: call.gasLimit,
+    });
+    await clearAlert(context.db, "payment_refused", subject);
+    return true;
+  } catch (error) {
+    await raiseAlert(context.db, "payment_refused", subject, describe(error));
+    return false;
+  }
+}

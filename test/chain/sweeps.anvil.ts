@@ -1,0 +1,115 @@
+/** Sweeps: how soon and how often the payer moves deposits to the vault. */
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import type { Hex } from "viem";
+import { USDC } from "../../src/assets/asset.ts";
+import { depositAddressFor } from "../../src/chain/addresses.ts";
+import { decodeSweep } from "../../src/chain/vault.ts";
+import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
+import { expectRest } from "./support/drive.ts";
+import { type Depositor, openStage, someone, type Stage } from "./support/stage.ts";
+
+/** A user with one credited deposit of each amount, at an address each. */
+async function depositorOf(stage: Stage, amounts: readonly bigint[]): Promise<Depositor> {
+  const user = await stage.user();
+  const addresses = [user.address];
+  for (let nonce = 1; nonce < amounts.length; nonce++) {
+    const { address, salt } = depositAddressFor(stage.settings, stage.chain, user.userId, nonce);
+    addresses.push(address);
+    await all(
+      env.DB,
+      sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
+        VALUES (${stage.chain.chain}, ${blob(address)}, ${uuid(user.userId)}, ${nonce},
+          ${blob(salt)}, 0)`,
+    );
+  }
+  await stage.watch();
+  for (const [index, address] of addresses.entries()) {
+    await stage.mintUsdc(address, amounts[index] ?? 0n);
+    if (index % 50 === 49) await stage.mine();
+  }
+  await stage.mine(stage.chain.confirmations + 1);
+  await stage.watch();
+  return user;
+}
+
+/** The salts of each sweep that was made, in order of nonces. */
+async function sweptSalts(stage: Stage): Promise<Hex[][]> {
+  const rows = await all<{ data: string }>(
+    env.DB,
+    sql`SELECT lower(hex(data)) AS data FROM chain_transactions
+      WHERE chain = ${stage.chain.chain} AND kind = 'sweep' ORDER BY nonce`,
+  );
+  return rows.map(({ data }) => decodeSweep(`0x${data}`).map(({ salt }) => salt));
+}
+
+it("pays a withdrawal out of 300 addresses in under 30 blocks", { timeout: 120_000 }, async () => {
+  const stage = await openStage({ confirmations: 20 });
+  const user = await depositorOf(
+    stage,
+    Array.from({ length: 300 }, () => 10n),
+  );
+  const { id, paymentId } = await stage.withdraw(user.userId, USDC, 3_000n, someone());
+  const payer = await stage.payer();
+  let blocks = 0;
+  while (blocks < 30 && (await stage.withdrawal(id))?.status !== "settled") {
+    await payer.round();
+    await stage.mine();
+    await stage.watch();
+    blocks++;
+  }
+  expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
+  expect(blocks).toBeLessThan(30);
+  const salts = await sweptSalts(stage);
+  expect(salts).toHaveLength(4);
+  expect(new Set(salts.flat()).size).toBe(300);
+  expect(await stage.paidCount(paymentId)).toBe(1);
+  await stage.confirm();
+  await payer.round();
+  await expectRest(stage);
+});
+
+it("does not sweep an address again while its sweep is open", async () => {
+  const stage = await openStage({ confirmations: 10 });
+  const user = await depositorOf(stage, [120n, 110n, 100n]);
+  const payer = await stage.payer();
+  const first = await stage.withdraw(user.userId, USDC, 150n, someone());
+  await payer.round();
+  await stage.mine();
+  // The largest address receives more, which its open sweep does not move.
+  await stage.mintUsdc(user.address, 500n);
+  await stage.mine();
+  const second = await stage.withdraw(user.userId, USDC, 170n, someone());
+  for (let round = 0; round < 4; round++) {
+    await payer.round();
+    await stage.mine();
+  }
+  const salts = await sweptSalts(stage);
+  expect(salts.map((sweep) => sweep.length)).toEqual([2, 1]);
+  expect(new Set(salts.flat()).size).toBe(3);
+  await stage.confirm();
+  for (const { id } of [first, second])
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
+  await payer.round();
+  await expectRest(stage);
+});
+
+it("pays what the vault can cover in the round that sweeps for the rest", async () => {
+  const stage = await openStage({ confirmations: 10 });
+  const user = await depositorOf(stage, [100n, 100n]);
+  await stage.mintUsdc(stage.vault, 50n);
+  await stage.mine();
+  const large = await stage.withdraw(user.userId, USDC, 150n, someone());
+  const small = await stage.withdraw(user.userId, USDC, 50n, someone());
+  const payer = await stage.payer();
+  await payer.round();
+  await stage.mine();
+  expect(await stage.usdcOf(stage.vault)).toBe(200n);
+  await payer.round();
+  await stage.mine();
+  await stage.confirm();
+  for (const { id } of [large, small])
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
+  await payer.round();
+  await expectRest(stage);
+});
