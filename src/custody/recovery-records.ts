@@ -8,13 +8,15 @@
 export const RETENTION_MS = 31 * 86_400_000;
 /** Limit of records in one pass. The next pass continues there, and starts again after the last. */
 const PAGE = 500;
-const PRUNE_EVERY_MS = 3_600_000;
+/** Pause after the last page, and between pages: 30 000 records an hour. */
+const PASS_EVERY_MS = 3_600_000;
+const PAGE_EVERY_MS = 60_000;
 /** Durable Object storage accepts this many keys per call. */
 const KEYS_PER_CALL = 128;
 
 /**
- * Deletes outdated records under a prefix, at most one page an hour. `outdated` selects their keys.
- * Records that it keeps are checked again after the last page.
+ * Deletes outdated records under a prefix, at most one page a minute. `outdated` selects their keys.
+ * Records that it keeps are checked again an hour after the last page.
  */
 export async function pruneRecords<Stored>(
   storage: DurableObjectStorage,
@@ -23,8 +25,9 @@ export async function pruneRecords<Stored>(
 ): Promise<void> {
   const pass = await storage.get<{ at: number; after: string | null }>(`pruned:${prefix}`);
   const now = Date.now();
-  if (pass !== undefined && now - pass.at < PRUNE_EVERY_MS) return;
   const after = pass?.after ?? null;
+  const pause = after === null ? PASS_EVERY_MS : PAGE_EVERY_MS;
+  if (pass !== undefined && now - pass.at < pause) return;
   const page = await storage.list<Stored>({
     prefix,
     limit: PAGE,

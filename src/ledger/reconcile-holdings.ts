@@ -41,9 +41,13 @@ export type HoldingsChecked = {
   readonly differences: readonly Difference[];
   /** Accounts that were short before and are not any more. */
   readonly cleared: readonly string[];
+  /** What the chain holds above what is issued: a deposit that was missed, or a gift. */
+  readonly surplus: readonly Surplus[];
 };
 
-const NOT_CHECKED: HoldingsChecked = { block: null, differences: [], cleared: [] };
+export type Surplus = { readonly account: string; readonly amount: string };
+
+const NOT_CHECKED: HoldingsChecked = { block: null, differences: [], cleared: [], surplus: [] };
 
 export async function checkHoldings(
   db: D1Database,
@@ -67,11 +71,13 @@ export async function checkHoldings(
   await advanceAssetScan(db, issued);
   const differences: Difference[] = [];
   const cleared: string[] = [];
+  const surplus: Surplus[] = [];
   for (const { key, amount } of assets) {
     const account = `external:${chain}/external/${key}`;
     const held = holdings.get(key);
     if (held !== undefined && held >= amount) {
       if (await deleteShortfall(db, chain, key)) cleared.push(account);
+      if (held > amount) surplus.push({ account, amount: (held - amount).toString() });
       continue;
     }
     const missing = amount - (held ?? 0n);
@@ -83,7 +89,7 @@ export async function checkHoldings(
       detail: `block ${block} holds ${held ?? "an unknown amount"}; ${amount} is issued`,
     });
   }
-  return { block, differences, cleared };
+  return { block, differences, cleared, surplus };
 }
 
 type Issued = {

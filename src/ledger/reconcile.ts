@@ -13,7 +13,7 @@ import { log } from "../platform/log.ts";
 import { all, first, prepare, type Sql, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { Check, Difference } from "./difference.ts";
-import { checkHoldings, type HoldingsAt } from "./reconcile-holdings.ts";
+import { checkHoldings, type HoldingsAt, type Surplus } from "./reconcile-holdings.ts";
 import {
   accountsInTransfers,
   accountsIn,
@@ -35,6 +35,11 @@ export type Reconciliation = {
   readonly block: Readonly<Record<string, number | null>>;
   /** Every unresolved difference, including those that earlier reconciliations found. */
   readonly differences: readonly Difference[];
+  /**
+   * What the chains hold above what is issued, of the assets that this reconciliation compared. It
+   * is no difference: anyone can send tokens to the vault. It shows deposits that were missed.
+   */
+  readonly surplus: readonly Surplus[];
   /**
    * The scans have reached the newest transfer and commit group, and every chain could be read. If
    * a scan has not, the next reconciliation continues it.
@@ -70,7 +75,7 @@ export async function reconcile(
   const groupsDone = await scanGroups(db, chunks);
   await scanAccounts(db, full ? chunks : 1);
   if (transfersDone) await report(db, await checkTotals(db, full));
-  const block = await compareHoldings(db, options);
+  const { block, surplus } = await compareHoldings(db, options);
   const now = await first<{ at: number }>(db, sql`SELECT ${NOW} AS at`);
   const differences = await openDifferences(db);
   const complete = transfersDone && groupsDone && Object.values(block).every((at) => at !== null);
@@ -79,6 +84,7 @@ export async function reconcile(
     checked_at: toWireTime(now?.at ?? Date.now()),
     block,
     differences,
+    surplus,
     complete,
   };
 }
@@ -171,20 +177,22 @@ async function lastId(db: D1Database, chunk: Sql): Promise<number | null> {
   return row?.last ?? null;
 }
 
-/** Returns the block of each chain at which its holdings were compared. */
+/** Compares the holdings of each chain. Returns its block and what it holds in surplus. */
 async function compareHoldings(
   db: D1Database,
   { chains, holdingsAt }: ReconcileOptions,
-): Promise<Record<string, number | null>> {
-  const blocks: Record<string, number | null> = {};
-  if (holdingsAt === undefined) return blocks;
+): Promise<Pick<Reconciliation, "block" | "surplus">> {
+  const block: Record<string, number | null> = {};
+  const surplus: Surplus[] = [];
+  if (holdingsAt === undefined) return { block, surplus };
   for (const chain of chains) {
-    const { block, differences, cleared } = await checkHoldings(db, chain, holdingsAt);
-    blocks[chain] = block;
-    await report(db, differences);
-    for (const account of cleared) await resolve(db, "holdings_short", account);
+    const checked = await checkHoldings(db, chain, holdingsAt);
+    block[chain] = checked.block;
+    surplus.push(...checked.surplus);
+    await report(db, checked.differences);
+    for (const account of checked.cleared) await resolve(db, "holdings_short", account);
   }
-  return blocks;
+  return { block, surplus };
 }
 
 /** Raises an alert for each difference that has none yet, and logs it. */

@@ -70,7 +70,7 @@ it("deletes records only of withdrawals that ended before the retention period",
   });
 });
 
-it("prunes one page an hour and continues there", async () => {
+it("prunes one page a minute, and starts again an hour after the last", async () => {
   await runInDurableObject(env.PAYER.getByName(uuidv7()), async (_, { storage }) => {
     const keys = Array.from(
       { length: 1_100 },
@@ -90,11 +90,16 @@ it("prunes one page an hour and continues there", async () => {
     await prune();
     await prune();
     expect(pages).toEqual([500]);
-    for (let hour = 0; hour < 3; hour++) {
+    const prunedBefore = async (ms: number) => {
       const turn = await storage.get<{ at: number; after: string | null }>("pruned:withdrawal:");
-      await storage.put("pruned:withdrawal:", { ...turn, at: 0 });
+      await storage.put("pruned:withdrawal:", { ...turn, at: Date.now() - ms });
       await prune();
-    }
+    };
+    await prunedBefore(61_000);
+    await prunedBefore(61_000);
+    await prunedBefore(61_000);
+    expect(pages).toEqual([500, 500, 100]);
+    await prunedBefore(3_601_000);
     expect(pages).toEqual([500, 500, 100, 500]);
     expect((await storage.list({ prefix: "withdrawal:" })).size).toBe(1_100 - 110);
   });

@@ -43,6 +43,7 @@ async function chainAt(block: number) {
       block: result.block[chain],
       queries,
       own: result.differences.filter((one) => one.account.includes(key)),
+      surplus: result.surplus.filter((one) => one.account.includes(key)),
     };
   };
   return { chain, key, at, check };
@@ -58,6 +59,16 @@ it("compares holdings at the confirmed block, by its hash", async () => {
   expect([block, own, queries[0]?.block, queries[0]?.assets]).toEqual([40, [], 40, [key]]);
   expect(queries[0]?.blockHash).toMatch(/^0x[0-9a-f]{64}$/);
   expect((await check(5_000n)).own).toEqual([]);
+});
+
+it("reports what the chain holds above what is issued, without a difference", async () => {
+  const exact = await chainAt(40);
+  expect(await exact.check(100n)).toMatchObject({ own: [], surplus: [] });
+  const { check, chain, key } = await chainAt(40);
+  expect(await check(107n)).toMatchObject({
+    own: [],
+    surplus: [{ account: `external:${chain}/external/${key}`, amount: "7" }],
+  });
 });
 
 it("pauses withdrawals when a second block shows a shortfall", async () => {
