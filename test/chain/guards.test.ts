@@ -6,7 +6,7 @@ import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { all, blob, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { randomHex as hex } from "../support/ledger.ts";
+import { insertWithdrawal, randomHex as hex } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 
 const db = env.DB;
@@ -27,24 +27,18 @@ type Kept = {
 async function records(): Promise<Kept> {
   const { userId } = await newUser();
   const chain = `guards-${uuidv7()}`;
+  const withdrawal = await insertWithdrawal(userId, { chain });
+  const other = await insertWithdrawal(userId, { chain });
   const of = {
     chain,
     sender: hex(20),
     hash: hex(32),
-    payment: hex(32),
+    payment: withdrawal.paymentId,
     transaction: uuidv7(),
     ended: uuidv7(),
-    withdrawal: uuidv7(),
-    other: uuidv7(),
+    withdrawal: withdrawal.withdrawalId,
+    other: other.withdrawalId,
   };
-  const withdrawal = (
-    id: string,
-    payment: string,
-  ) => sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
-      payment_id, chain, asset, amount, to_address, status, created_at, updated_at,
-      queued_group, changed_group)
-    VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${id}, ${blob(payment)}, ${chain},
-      'USDC', 5, ${blob(hex(20))}, 'queued', 0, 0, -1, -1)`;
   const transaction = (
     id: string,
     nonce: number,
@@ -53,8 +47,6 @@ async function records(): Promise<Kept> {
       to_address, data, gas_limit, status, made_group, made_at)
     VALUES (${uuid(id)}, ${chain}, ${blob(of.sender)}, ${nonce}, 'pay', ${nonce + 1},
       ${blob(VAULT)}, ${blob("0xabcd")}, 21000, ${status}, -1, 0)`;
-  await all(db, withdrawal(of.withdrawal, of.payment));
-  await all(db, withdrawal(of.other, hex(32)));
   await all(db, transaction(of.ended, 0, "done"));
   await all(db, transaction(of.transaction, 1, "open"));
   await all(db, attempt(of.transaction, 0, of.hash));

@@ -3,25 +3,15 @@ import { runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
 import { listRecords, RETENTION_MS, pruneRecords } from "../../src/custody/recovery-records.ts";
 import { pastRetention, type WithdrawalRecord } from "../../src/custody/payer/withdrawal-record.ts";
-import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
+import { insertWithdrawal } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 
 const db = env.DB;
 
 async function withdrawal(status: string, updatedAt: number): Promise<WithdrawalRecord> {
   const { userId } = await newUser();
-  const withdrawalId = uuidv7();
-  const paymentId = `0x${withdrawalId.replaceAll("-", "").repeat(2)}`;
-  await all(
-    db,
-    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id,
-      chain, asset, amount, to_address, status, created_at,
-        updated_at, queued_group, changed_group)
-      VALUES (${uuid(withdrawalId)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${withdrawalId},
-        ${blob(paymentId)}, 'records', 'USDC', 1, zeroblob(20), ${status}, 0,
-        ${updatedAt}, -1, -1)`,
-  );
+  const { withdrawalId, paymentId } = await insertWithdrawal(userId, { status, updatedAt });
   return {
     paymentId,
     withdrawalId,

@@ -3,8 +3,7 @@ import { env } from "cloudflare:workers";
 import { afterAll, expect, it } from "vitest";
 import { type HoldingsAt, reconcile } from "../../src/ledger/reconcile.ts";
 import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
-import { uuidv7 } from "../../src/platform/uuid.ts";
-import { fund, newAsset, randomHex, tamper } from "../support/ledger.ts";
+import { fund, insertWithdrawal, newAsset, randomHex, tamper } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 
 const db = env.DB;
@@ -46,7 +45,7 @@ async function chainAt(block: number) {
       surplus: result.surplus.filter((one) => one.account.includes(key)),
     };
   };
-  return { chain, key, at, check };
+  return { chain, userId, key, at, check };
 }
 
 const paused = async () =>
@@ -118,26 +117,19 @@ it("reads a chain again if its confirmed block moved", async () => {
 });
 
 it("counts a payment that the journal has not settled yet", async () => {
-  const { chain, key, check } = await chainAt(40);
-  const user = await first<{ owner: string }>(
-    db,
-    sql`SELECT hex(owner) AS owner FROM accounts WHERE asset = ${key} AND kind = 'available'`,
-  );
-  const [id, payment] = [uuidv7(), randomHex(32)];
-  await all(
-    db,
-    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
-        payment_id, chain, asset, amount, to_address, status, created_at, updated_at, queued_group,
-        changed_group)
-      VALUES (${uuid(id)}, ${uuid(uuidv7())}, unhex(${user?.owner ?? ""}), 'p', ${blob(payment)},
-        ${chain}, ${key}, 30, ${blob(randomHex(20))}, 'submitted', 1, 1, 0, 0)`,
-  );
+  const { chain, userId, key, check } = await chainAt(40);
+  const { withdrawalId: id, paymentId } = await insertWithdrawal(userId, {
+    chain,
+    asset: key,
+    amount: 30n,
+    status: "submitted",
+  });
   expect((await check(70n)).own.filter((one) => one.check === "holdings_short")).toHaveLength(1);
   await all(
     db,
     sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, vault,
         block_number, block_hash, recorded_group)
-      VALUES (${chain}, ${blob(randomHex(32))}, 0, 'Paid', ${blob(payment)},
+      VALUES (${chain}, ${blob(randomHex(32))}, 0, 'Paid', ${blob(paymentId)},
         ${blob(randomHex(20))}, 40, ${blob(randomHex(32))}, 0)`,
   );
   expect((await check(70n)).own.filter((one) => one.check === "holdings_short")).toEqual([]);

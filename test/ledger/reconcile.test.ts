@@ -2,9 +2,9 @@ import { env } from "cloudflare:workers";
 import { type Reason, reasonCode, type Step, stepCode } from "../../src/ledger/codes.ts";
 import { afterAll, expect, it } from "vitest";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import { all, blob, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { all, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { newAsset, fund, randomHex, tamper } from "../support/ledger.ts";
+import { fund, insertWithdrawal, newAsset, tamper } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 import {
   command,
@@ -144,16 +144,11 @@ it("reports a transfer between two assets, and one without a record", async () =
 
 it("reports a withdrawal that reserved nothing", async () => {
   const { userId, key } = await holder();
-  const id = uuidv7();
-  await all(
-    db,
-    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
-        payment_id, chain, asset, amount, to_address, status, created_at, updated_at, queued_group,
-        changed_group)
-      VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, 'x', ${blob(randomHex(32))},
-        'nowhere', ${key}, 30, ${blob(randomHex(20))}, 'queued', 1, 1, 1,
-        (SELECT max(seq) + 1 FROM commit_groups))`,
-  );
+  const { withdrawalId: id } = await insertWithdrawal(userId, {
+    asset: key,
+    amount: 30n,
+    changedGroup: sql`(SELECT max(seq) + 1 FROM commit_groups)`,
+  });
   await fund(userId, key, 1n);
   const differences = await found(userId, true);
   expect(differences.map((one) => `${one.check} ${one.amount} ${one.account}`).toSorted()).toEqual([

@@ -5,6 +5,7 @@ import { Operator } from "../../src/operator/entrypoint.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { bearer, send } from "../support/http.ts";
+import { type Funded, insertDeposit, insertWithdrawal } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 
 type OperatorResponse = {
@@ -95,15 +96,7 @@ describe("options", () => {
 
   it("rejects ended withdrawals as withdrawal_final", async () => {
     const { userId } = await newUser();
-    const id = uuidv7();
-    await all(
-      env.DB,
-      sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
-          payment_id, chain, asset, amount, to_address, status, created_at, updated_at,
-          queued_group, changed_group)
-        VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, 'p', randomblob(32), 'none', 'usdc',
-          1, randomblob(20), 'failed', 1, 1, 0, 0)`,
-    );
+    const { withdrawalId: id } = await insertWithdrawal(userId, { status: "failed" });
     expect(await execute("withdrawals fail", { id })).toMatchObject(
       rejection("withdrawal_final", "failed"),
     );
@@ -183,35 +176,27 @@ describe("users", () => {
 describe("deposits", () => {
   const chain = `chain-${uuidv7()}`;
   let owner = "";
-  let depositId = "";
+  let deposit: Funded;
 
   beforeAll(async () => {
     owner = (await newUser()).userId;
-    depositId = uuidv7();
-    await all(
-      env.DB,
-      sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position,
-          block_number, block_hash, address, user_id, asset, amount, required_confirmations, status,
-          seen_group, detected_at, detected_group)
-        VALUES (${uuid(depositId)}, ${chain}, unhex(${"ab".repeat(32)}), randomblob(20), 0, 0, 1,
-          randomblob(32), randomblob(20), ${uuid(owner)}, 'venue_one:0x1', '9223372036854775808', 2,
-          'quarantined', 0, 1, 0)`,
-    );
+    const terms = { asset: "venue_one:0x1", amount: 2n ** 63n, status: "quarantined" };
+    deposit = await insertDeposit(owner, { chain, ...terms });
   });
 
   it("lists deposits of all users by status", async () => {
     const { result } = await execute("deposits list", { status: "quarantined" });
-    expect(result.find((deposit) => deposit["chain"] === chain)).toMatchObject({
-      deposit_id: depositId,
+    expect(result.find((listed) => listed["chain"] === chain)).toMatchObject({
+      deposit_id: deposit.depositId,
       user_id: owner,
       venue_id: "venue_one",
       asset_id: "0x1",
       amount: "0x8000000000000000",
-      transaction_hash: `0x${"ab".repeat(32)}`,
+      transaction_hash: deposit.transactionHash,
       status: "quarantined",
     });
     const credited = await execute("deposits list", { status: "credited" });
-    expect(credited.result.find((deposit) => deposit["chain"] === chain)).toBeUndefined();
+    expect(credited.result.find((listed) => listed["chain"] === chain)).toBeUndefined();
   });
 
   it("a review closes the quarantine alert and is audited", async () => {
@@ -254,16 +239,12 @@ describe("reading a chain again", () => {
   });
 
   it("forgets a deposit that waits for confirmations, audited, and no other", async () => {
-    const id = uuidv7();
-    await all(
-      env.DB,
-      sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position,
-          block_number, block_hash, address, user_id, asset, amount, required_confirmations, status,
-          seen_group, detected_at, detected_group)
-        VALUES (${uuid(id)}, ${`chain-${id}`}, randomblob(32), randomblob(20), 0, 0, 1,
-          randomblob(32), randomblob(20), ${uuid((await newUser()).userId)}, 'usdc', '5', 2,
-          'confirming', 0, 1, 0)`,
-    );
+    const { depositId: id } = await insertDeposit((await newUser()).userId, {
+      chain: `chain-${uuidv7()}`,
+      asset: "usdc",
+      amount: 5n,
+      status: "confirming",
+    });
     expect(await execute("chain forget-deposit", { id })).toMatchObject({
       ok: true,
       result: { deposit_id: id, status: "orphaned" },

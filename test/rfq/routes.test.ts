@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { bookStream } from "../../src/streams/event-log.ts";
 import { apiOf } from "../support/http.ts";
 import { newAsset } from "../support/ledger.ts";
+import { awakeAndEvicted } from "../support/sockets.ts";
 import { newUser } from "../support/users.ts";
 
 /** A requester and a maker with funds, who call the routes. */
@@ -8,12 +10,18 @@ async function newTraders() {
   const { key, ...asset } = newAsset();
   const requester = await newUser({ usdc: 1_000_000n });
   const maker = await newUser({ [key]: 1_000_000n });
-  return { requester: apiOf(requester), maker: apiOf(maker), requesterId: requester.userId, asset };
+  return {
+    requester: apiOf(requester),
+    maker: apiOf(maker),
+    requesterId: requester.userId,
+    asset,
+    stream: bookStream(key),
+  };
 }
 
-describe("the RFQ routes", () => {
+awakeAndEvicted("the RFQ routes", (maybeEvict) => {
   it("carry a trade from request to match", async () => {
-    const { requester, maker, requesterId, asset } = await newTraders();
+    const { requester, maker, requesterId, asset, stream } = await newTraders();
     const request = await requester.post("/rfq/request", {
       ...asset,
       amount: "0x64",
@@ -54,6 +62,7 @@ describe("the RFQ routes", () => {
       (await requester.get(`/rfq/quote?request_id=${request.json["request_id"]}`)).json["items"],
     ).toHaveLength(1);
 
+    await maybeEvict(stream);
     const match = await requester.post("/rfq/accept", { quote_id: quote.json["quote_id"] });
     expect(match).toMatchObject({
       status: 200,
@@ -63,6 +72,7 @@ describe("the RFQ routes", () => {
       { match_id: match.json["match_id"], role: "maker" },
     ]);
     expect((await maker.get("/rfq/get-quotes?status=accepted")).json["items"]).toHaveLength(1);
+    await maybeEvict(stream);
     const late = await requester.delete(`/rfq/request?request_id=${request.json["request_id"]}`);
     expect(late).toMatchObject({
       status: 409,
@@ -71,13 +81,14 @@ describe("the RFQ routes", () => {
   });
 
   it("replay an idempotency key for equal terms and reject it for others", async () => {
-    const { requester, asset } = await newTraders();
+    const { requester, asset, stream } = await newTraders();
     const key = { "idempotency-key": crypto.randomUUID() };
     const first = await requester.post(
       "/rfq/request",
       { ...asset, amount: "1000", side: "Ask" },
       key,
     );
+    await maybeEvict(stream);
     const again = await requester.post(
       "/rfq/request",
       { side: "Ask", amount: "0x3e8", expires_in_secs: 300, ...asset },
@@ -98,7 +109,7 @@ describe("the RFQ routes", () => {
   });
 
   it("list quotes best first, in pages without gaps, by status", async () => {
-    const { requester, maker, asset } = await newTraders();
+    const { requester, maker, asset, stream } = await newTraders();
     const request = await requester.post("/rfq/request", {
       ...asset,
       amount: 10,
@@ -107,6 +118,7 @@ describe("the RFQ routes", () => {
     const id = request.json["request_id"];
     for (const price of [700_000, 500_000, 600_000, 500_000])
       await maker.post("/rfq/quote", { request_id: id, price });
+    await maybeEvict(stream);
     const quotes = await requester.list(`/rfq/quote?request_id=${id}&status=open&limit=3`);
     expect(quotes.map((quote) => quote["price"])).toEqual([500_000, 500_000, 600_000, 700_000]);
     expect(
@@ -118,6 +130,23 @@ describe("the RFQ routes", () => {
     });
   });
 
+  it("keep concurrent requests within the limit per user", async () => {
+    const { requester, asset, stream } = await newTraders();
+    const responses = await Promise.all(
+      Array.from({ length: 205 }, () =>
+        requester.post("/rfq/request", { ...asset, amount: 1, side: "Bid" }),
+      ),
+    );
+    await maybeEvict(stream);
+    const late = await requester.post("/rfq/request", { ...asset, amount: 1, side: "Bid" });
+    expect([late.status, late.json["code"]]).toEqual([409, "open_request_limit"]);
+    const counts = Map.groupBy(responses, ({ status }) => status);
+    expect([counts.get(201)?.length, counts.get(409)?.length]).toEqual([200, 5]);
+    expect(counts.get(409)?.[0]?.json["code"]).toBe("open_request_limit");
+  });
+});
+
+describe("invalid calls of the RFQ routes", () => {
   it("report every field error of a body at once", async () => {
     const { requester } = await newTraders();
     const bad = await requester.post("/rfq/request", {
@@ -151,17 +180,5 @@ describe("the RFQ routes", () => {
       status: 200,
       json: { cancelled: 0 },
     });
-  });
-
-  it("keep concurrent requests within the limit per user", async () => {
-    const { requester, asset } = await newTraders();
-    const responses = await Promise.all(
-      Array.from({ length: 205 }, () =>
-        requester.post("/rfq/request", { ...asset, amount: 1, side: "Bid" }),
-      ),
-    );
-    const counts = Map.groupBy(responses, ({ status }) => status);
-    expect([counts.get(201)?.length, counts.get(409)?.length]).toEqual([200, 5]);
-    expect(counts.get(409)?.[0]?.json["code"]).toBe("open_request_limit");
   });
 });

@@ -138,6 +138,53 @@ export async function endWithdrawal(
   if (!outcome.committed) throw new Error("the event was not committed", { cause: outcome.cause });
 }
 
+/** Inserts a withdrawal of which the journal has no transfer. */
+export async function insertWithdrawal(
+  userId: string,
+  values: {
+    chain?: string;
+    asset?: AssetKey;
+    amount?: bigint;
+    status?: string;
+    updatedAt?: number;
+    /** The commit group that changed it last. Group 0 is before any other. */
+    changedGroup?: Sql;
+  } = {},
+): Promise<{ withdrawalId: string; paymentId: string }> {
+  const { chain = "none", asset = "usdc", amount = 1n, status = "queued", updatedAt = 0 } = values;
+  const withdrawalId = uuidv7();
+  const id = paymentId(userId, withdrawalId);
+  await all(
+    env.DB,
+    sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id,
+        chain, asset, amount, to_address, status, created_at, updated_at, queued_group,
+        changed_group)
+      VALUES (${uuid(withdrawalId)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${withdrawalId},
+        ${blob(id)}, ${chain}, ${asset}, ${amount}, ${blob(newAddress())}, ${status}, 0,
+        ${updatedAt}, 0, ${values.changedGroup ?? raw("0")})`,
+  );
+  return { withdrawalId, paymentId: id };
+}
+
+/** Inserts a deposit of which the journal has no transfer. */
+export async function insertDeposit(
+  userId: string,
+  values: { chain: string; asset: AssetKey; amount: bigint; status: string },
+): Promise<Funded> {
+  const [depositId, transactionHash] = [uuidv7(), randomHex(32)];
+  await all(
+    env.DB,
+    sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position,
+        block_number, block_hash, address, user_id, asset, amount, required_confirmations, status,
+        seen_group, detected_at, detected_group)
+      VALUES (${uuid(depositId)}, ${values.chain}, ${blob(transactionHash)},
+        ${blob(newAddress())}, 0, 0, 1, ${blob(randomHex(32))}, ${blob(newAddress())},
+        ${uuid(userId)}, ${values.asset}, ${values.amount.toString()}, 2, ${values.status}, 0, 1,
+        0)`,
+  );
+  return { depositId, transactionHash };
+}
+
 export function randomHex(bytes: number): string {
   return `0x${randomBytes(bytes).toString("hex")}`;
 }

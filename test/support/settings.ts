@@ -1,4 +1,4 @@
-/** Settings and throw-away secrets of the workerd tests. The chain's RPC URL answers nobody: chain tests are journeys. */
+/** Settings and throw-away secrets of the tests. Nothing listens at the RPC URL of the chain. */
 export function testSettings(): Record<string, string> {
   const chain = {
     chain: "local",
