@@ -1,4 +1,4 @@
-/** Kills workerd at each step of a withdrawal. The next workerd continues, and the vault pays once. */
+/** Kills workerd at each step of a withdrawal. The next one continues, and the vault pays once. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createPublicClient, http } from "viem";
 import { randomBytes } from "node:crypto";

@@ -1,6 +1,6 @@
 /**
- * Puts an older database back while the chain keeps its blocks. Nothing is paid again, and `restore`
- * completes the ledger before the payer continues.
+ * Puts an older database back while the chain keeps its blocks. Nothing is paid again, and
+ * `restore` completes the ledger before the payer continues.
  */
 import { cpSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -37,9 +37,8 @@ it("no log or database file contains a secret in clear text", async () => {
   const asset = newAsset();
   await fund(stack, [{ trader, usdc: 1_000n }]);
   await client.rfq.request({ ...asset, amount: 10n, side: "Bid" });
-  await fetch(
-    `${stack.baseUrl}/rfq/stream?ticket=${(await client.auth.wsTicket()).ticket}&venue_id=venue_one`,
-  );
+  const { ticket } = await client.auth.wsTicket();
+  await fetch(`${stack.baseUrl}/rfq/stream?ticket=${ticket}&venue_id=venue_one`);
   await trader.session.auth
     .login({ email: trader.email, password: `wrong-${trader.password}` })
     .catch(() => {});

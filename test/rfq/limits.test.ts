@@ -10,7 +10,7 @@ import { fund, newAsset, randomHex } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 import { command, commitCommand, operationOf } from "../support/market.ts";
 
-/** A database of its own: these tests fill the fees account, or the whole database, which others share. */
+/** A database of its own, because these tests fill the fees account or the whole database. */
 const db = env.SPARE_DB;
 const settings = config(env);
 const LIMIT = 2n ** 62n;
@@ -35,8 +35,8 @@ async function quotedBid(amount: bigint) {
 /** The house account of fees takes the amount from a chain of its own. */
 async function fillFees(amount: bigint): Promise<void> {
   const group = newGroup();
-  const source = sql`SELECT ${externalOwner("fees-test")} AS from_owner, ${FEES_OWNER} AS to_owner, 'usdc' AS asset,
-    ${amount} AS amount, ${blob(randomHex(16))} AS ref, 0 AS line WHERE ${amount} > 0`;
+  const source = sql`SELECT ${externalOwner("fees-test")} AS from_owner, ${FEES_OWNER} AS to_owner,
+    'usdc' AS asset, ${amount} AS amount, ${blob(randomHex(16))} AS ref, 0 AS line WHERE ${amount} > 0`;
   const outcome = await commit(db, group, [
     openExternalAccounts(source),
     ...post(group, { reason: "deposit", step: "credit", from: "external", to: "fees", source }),

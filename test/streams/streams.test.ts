@@ -102,7 +102,7 @@ awakeAndEvicted("a book stream", (maybeEvict) => {
     expect(seqs(level.events())).toEqual([6]);
   });
 
-  it("reports its last number in the answer to ping", async () => {
+  it("reports its last number in the pong", async () => {
     const { stream, openRequests, subscribe } = await newBook();
     const subscriber = await subscribe();
     await openRequests(1);
@@ -228,7 +228,7 @@ awakeAndEvicted("a subscriber who leaves", (maybeEvict) => {
     ["book", 1000],
     ["account", 4000],
     ["account", undefined],
-  ] as const)("is answered at once: %s stream, code %s", async (kind, code) => {
+  ] as const)("receives the close frame: %s stream, code %s", async (kind, code) => {
     const user = await newUser();
     const stream = kind === "book" ? bookStream(newAsset().key) : accountStream(user.userId);
     const subscriber = await connect(user, stream);

@@ -1,4 +1,4 @@
-/** Requests to the app, each from an address of its own: with a session, signed by a key, or raw. */
+/** Requests to the app with a session, signed by a key, or raw. Each has its own client address. */
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { createHmac } from "node:crypto";
@@ -97,8 +97,8 @@ export type Api = {
 };
 
 /**
- * Calls routes with a user's session or a key. A body is sent as JSON, a string as it is. Settings in
- * `changes` replace those of the tests.
+ * Calls routes with a user's session or a key. A body is sent as JSON, a string as it is. `changes`
+ * are settings that replace those of the tests.
  */
 export function apiOf(
   caller: Pick<TestUser, "token"> | Signer,

@@ -196,6 +196,7 @@ export async function commitCommand(
 export async function advanceClock(ms: number): Promise<void> {
   await all(
     env.DB,
-    sql`INSERT INTO commit_groups (group_id, at, voided) SELECT ${uuid(uuidv7())}, ${NOW} + ${ms}, 0`,
+    sql`INSERT INTO commit_groups (group_id, at, voided)
+      SELECT ${uuid(uuidv7())}, ${NOW} + ${ms}, 0`,
   );
 }

@@ -111,8 +111,8 @@ export async function evict(
 type MaybeEvict = (...streams: string[]) => Promise<void>;
 
 /**
- * Runs tests twice: once with the stream's objects awake, once with an eviction wherever a test calls
- * `maybeEvict`. The runtime may evict an object at any time, and nothing may depend on its memory.
+ * Runs tests twice: with the stream's objects awake, then with an eviction wherever a test calls
+ * `maybeEvict`. The runtime may evict an object at any time, so nothing may depend on its memory.
  */
 export function awakeAndEvicted(title: string, tests: (maybeEvict: MaybeEvict) => void): void {
   describe.each(["awake", "evicted"] as const)(`${title} (%s)`, (state) => {

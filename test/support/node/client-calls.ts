@@ -1,6 +1,6 @@
 /**
- * The routes of docs/openapi.json and the client methods that call them. Both are discovered, so the
- * client's tests cover a new route or method automatically.
+ * The routes of docs/openapi.json and the client methods that call them. Both are discovered, so
+ * the client's tests cover a new route or method automatically.
  */
 import { readFileSync } from "node:fs";
 import type { Schema } from "@cfworker/json-schema";

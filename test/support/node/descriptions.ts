@@ -1,5 +1,6 @@
 /**
- * docs/openapi.json and docs/asyncapi.yaml as validators. A field that is not described is an error.
+ * docs/openapi.json and docs/asyncapi.yaml as validators. A field that they do not describe is an
+ * error.
  */
 import { readFileSync } from "node:fs";
 import { type Schema, Validator } from "@cfworker/json-schema";

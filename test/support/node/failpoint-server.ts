@@ -4,7 +4,10 @@ import { createServer } from "node:http";
 export type FailpointServer = {
   /** The setting FAILPOINT_URL of the Worker. */
   url: string;
-  /** Resolves when the Worker has reached the failpoint. It waits there until it is killed. Other calls pass. */
+  /**
+   * Resolves when the Worker has reached the failpoint, where it waits until it is killed. The
+   * Worker passes the other failpoints.
+   */
   stopAt(name: string): Promise<void>;
   close(): void;
 };

@@ -1,4 +1,4 @@
-/** A loopback HTTP server that replies from a script and records each request, to test the client. */
+/** A loopback HTTP server for tests of the client. It replies from a script and records requests. */
 import { type IncomingHttpHeaders, createServer } from "node:http";
 
 export type Received = {

@@ -74,8 +74,8 @@ export function alive(pids: number[]): number[] {
 
 function parentOf(pid: string): number | null {
   try {
-    // The name in brackets may contain spaces. The parent is the second field after it. A zombie has
-    // ended.
+    // The name in brackets may contain spaces. The parent is the second field after it. A zombie
+    // has ended.
     const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ");
     return fields?.[0] === "Z" ? null : Number(fields?.[1]);
   } catch {

@@ -1,4 +1,4 @@
-/** A D1 that answers every statement with no rows and records what it was asked. */
+/** A D1 that returns no rows for any statement and records the statements. */
 import { printSql } from "./print-sql.ts";
 
 type Recorded = { readonly text: string; readonly params: readonly (string | number | null)[] };
@@ -12,16 +12,16 @@ export class RecordingDatabase {
   get d1(): D1Database {
     const prepare = (text: string) => ({
       bind: (...params: Recorded["params"]) => {
-        const answer = <Result>(result: Result) => {
+        const respond = <Result>(result: Result) => {
           this.reads.push({ text, params });
           return Promise.resolve(result);
         };
         return {
           text,
           params,
-          all: () => answer({ results: [] }),
-          first: () => answer(null),
-          raw: () => answer([]),
+          all: () => respond({ results: [] }),
+          first: () => respond(null),
+          raw: () => respond([]),
         };
       },
     });
