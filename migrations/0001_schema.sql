@@ -1134,7 +1134,7 @@ CREATE TABLE vault_events (
   kind TEXT NOT NULL,
   payment_id BLOB NOT NULL,
   vault BLOB NOT NULL,       -- that emitted it
-  batch_no INTEGER,          -- NULL for 'Voided'
+  batch_no INTEGER,          -- NULL for 'Voided' and 'AlreadyDone'
   skip_reason INTEGER,       -- of 'Skipped': the reason's number in Vault.sol
   amount TEXT,               -- of 'Paid'; compared with the withdrawal's
   to_address BLOB,           -- of 'Paid'; compared with the withdrawal's
@@ -1142,7 +1142,8 @@ CREATE TABLE vault_events (
   block_hash BLOB NOT NULL,
   recorded_group INTEGER NOT NULL,
   PRIMARY KEY (chain, transaction_hash, ordinal),
-  CONSTRAINT vault_events_kind CHECK (kind IN ('Paid', 'Failed', 'Skipped', 'Voided'))
+  CONSTRAINT vault_events_kind CHECK (
+    kind IN ('Paid', 'Failed', 'Skipped', 'Voided', 'AlreadyDone'))
 ) STRICT;
 
 -- Payments that the vault has made and the journal has not settled yet, and those that a restore

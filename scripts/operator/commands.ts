@@ -101,7 +101,7 @@ export const COMMANDS: readonly Command[] = [
   {
     words: ["withdrawals", "fail"],
     flags: [ID],
-    help: "void the payment on chain, then return the funds once that is confirmed",
+    help: "void the payment on chain, or find it paid on other terms, then return the funds",
   },
   { words: ["withdrawals", "pause"], help: "reject new withdrawals; queued ones wait" },
   { words: ["withdrawals", "resume"], help: "end the pause" },

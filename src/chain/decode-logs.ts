@@ -55,6 +55,8 @@ export type VaultEvent = LogPlace & {
         readonly reason: number;
       }
     | { readonly kind: "Voided"; readonly id: Hex }
+    /** A void found that the id had been paid, failed or voided before. */
+    | { readonly kind: "AlreadyDone"; readonly id: Hex }
   );
 
 export type Swept = LogPlace & {
@@ -85,7 +87,9 @@ export const WATCHED_TOPICS: readonly Hex[] = [
   TRANSFER_BATCH,
   ...[...vaultAbi, ...depositFactoryAbi].flatMap((item) =>
     item.type === "event" &&
-    ["Paid", "Failed", "Skipped", "Voided", "Swept", "SweepFailed"].includes(item.name)
+    ["Paid", "Failed", "Skipped", "Voided", "AlreadyDone", "Swept", "SweepFailed"].includes(
+      item.name,
+    )
       ? [toEventSelector(item)]
       : [],
   ),
@@ -237,7 +241,8 @@ function decodeVault(log: MinedLog, vault: Address, at: LogPlace, out: Decoded):
       });
       return true;
     case "Voided":
-      out.vaultEvents.push({ ...place, kind: "Voided", id: event.args.id });
+    case "AlreadyDone":
+      out.vaultEvents.push({ ...place, kind: event.eventName, id: event.args.id });
       return true;
     default:
       return false;

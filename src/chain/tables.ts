@@ -11,7 +11,7 @@ import {
 } from "drizzle-orm/sqlite-core";
 import { amount, decimal, hex, oneOf, uuid } from "../platform/columns.ts";
 
-const VAULT_EVENT_KINDS = ["Paid", "Failed", "Skipped", "Voided"] as const;
+const VAULT_EVENT_KINDS = ["Paid", "Failed", "Skipped", "Voided", "AlreadyDone"] as const;
 const TRANSACTION_KINDS = ["pay", "sweep", "void", "cancel"] as const;
 const TRANSACTION_STATUSES = ["open", "done", "unused"] as const;
 const BATCH_PURPOSES = ["pay", "void"] as const;

@@ -810,6 +810,16 @@ WHERE EXISTS (
       )
       AND NOT EXISTS (
         SELECT 1
+        FROM vault_events e
+        WHERE (
+          e.payment_id = w.payment_id
+          AND e.chain = w.chain
+          AND e.kind = 'Paid'
+          AND (e.amount <> CAST(w.amount AS TEXT) OR e.to_address <> w.to_address)
+        )
+      )
+      AND NOT EXISTS (
+        SELECT 1
         FROM batch_members m
         WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = ?23 AND m.ended_group IS NULL
       )

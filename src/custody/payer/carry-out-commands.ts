@@ -5,13 +5,16 @@
 import { MAX_VOIDS, voidCall } from "../../chain/vault.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, readUuid, sql } from "../../platform/sql.ts";
+import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
+import { announceWithdrawals } from "../announce.ts";
+import { failPaidOtherwise } from "../watcher/fail-withdrawal.ts";
 import type { HeadView, PayerContext } from "./payer-context.ts";
 import { makeTransaction } from "./make-transaction.ts";
 
 /**
  * Carries out the commands that need no transaction, and closes those whose withdrawal has ended.
  */
-export async function closeCommands({ db, chain }: PayerContext): Promise<void> {
+export async function closeCommands({ db, chain, push }: PayerContext): Promise<void> {
   const [open] = await all<{ n: number }>(
     db,
     sql`SELECT count(*) AS n FROM chain_commands
@@ -22,7 +25,8 @@ export async function closeCommands({ db, chain }: PayerContext): Promise<void> 
   const openHere = sql`chain = ${chain.chain} AND done_group IS NULL`;
   const resumed = sql`EXISTS (
     SELECT 1 FROM chain_commands WHERE ${openHere} AND kind = 'resume_payer')`;
-  await commit(db, group, [
+  const result = await commit(db, group, [
+    ...failPaidOtherwise(group, chain.chain),
     sql`UPDATE chain_commands SET done_group = ${group.seq}, result = w.status FROM withdrawals w
       WHERE chain_commands.chain = ${chain.chain} AND done_group IS NULL AND kind = 'fail'
         AND w.withdrawal_id = chain_commands.withdrawal_id AND w.status IN ('settled', 'failed')`,
@@ -37,7 +41,10 @@ export async function closeCommands({ db, chain }: PayerContext): Promise<void> 
         AND ${resumed}`,
     sql`UPDATE chain_commands SET done_group = ${group.seq}, result = 'resumed'
       WHERE ${openHere} AND kind = 'resume_payer'`,
+    ...announceWithdrawals(group),
+    eventsToPush(group),
   ]);
+  if (result.committed) await push((result.rows?.at(-1) ?? []).map((row) => row as StreamEvent));
 }
 
 /**

@@ -30,6 +30,9 @@ export type OpenTransaction = {
 const t = alias(chainTransactions, "t");
 const a = alias(transactionAttempts, "a");
 /** Literal, because the index of open transactions serves no other condition. */
+const NOT_DECIDED = fragment(sql`NOT EXISTS (SELECT 1 FROM vault_events e
+  WHERE e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
+    AND e.kind IN ('Paid', 'Failed', 'Voided'))`);
 const OPEN = fragment(sql`t.status = 'open'`);
 const LATEST = fragment(sql`a.attempt = (SELECT max(attempt) FROM transaction_attempts
   WHERE transaction_id = t.transaction_id)`);
@@ -63,13 +66,19 @@ export async function readOpenTransactions(
   return rows.map(({ signedAt, now, ...row }) => ({ ...row, ageMs: now - signedAt }));
 }
 
-/** Payment ids of a transaction's members that have no outcome yet. */
+/** Payment ids of a transaction's members that have no outcome and no recorded vault event. */
 export async function liveMembers(db: D1Database, transactionId: string): Promise<Hex[]> {
   const rows = await read(db, ({ select }) =>
     select({ id: withdrawals.paymentId })
       .from(batchMembers)
       .innerJoin(withdrawals, eq(withdrawals.withdrawalId, batchMembers.withdrawalId))
-      .where(and(eq(batchMembers.transactionId, transactionId), isNull(batchMembers.endedGroup))),
+      .where(
+        and(
+          eq(batchMembers.transactionId, transactionId),
+          isNull(batchMembers.endedGroup),
+          NOT_DECIDED,
+        ),
+      ),
   );
   return rows.map(({ id }) => id);
 }

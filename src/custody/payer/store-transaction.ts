@@ -11,6 +11,7 @@ import { all, blob, type Sql, sql, uuid } from "../../platform/sql.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
+import { PAID_OTHERWISE } from "../watcher/settle-withdrawal.ts";
 import { mayPay, mayVoid } from "./payer-lease.ts";
 import { readRecords } from "./withdrawal-record.ts";
 import type { PayerContext } from "./payer-context.ts";
@@ -29,14 +30,15 @@ export type NewTransaction = {
 
 /**
  * Condition on `withdrawals w`: it may be paid now. It is in no live transaction, its owner is not
- * frozen, and no `fail` command is open.
+ * frozen, no `fail` command is open, and its id was not paid on other terms.
  */
 export const PAYABLE: Sql = sql`w.status = 'queued'
   AND NOT EXISTS (SELECT 1 FROM users u WHERE u.user_id = w.user_id AND u.frozen_at IS NOT NULL)
   AND NOT EXISTS (SELECT 1 FROM batch_members m
     WHERE m.withdrawal_id = w.withdrawal_id AND m.ended_group IS NULL)
   AND NOT EXISTS (SELECT 1 FROM chain_commands c
-    WHERE c.withdrawal_id = w.withdrawal_id AND c.kind = 'fail' AND c.done_group IS NULL)`;
+    WHERE c.withdrawal_id = w.withdrawal_id AND c.kind = 'fail' AND c.done_group IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM vault_events e WHERE ${PAID_OTHERWISE})`;
 
 /** Returns the signed bytes, or undefined if the guard did not apply and nothing was written. */
 export async function storeTransaction(

@@ -5,6 +5,7 @@ import type { Sql } from "../../platform/sql.ts";
 import { failUnpayable } from "./fail-withdrawal.ts";
 import {
   alertUnexpectedPayments,
+  closeFails,
   endMembers,
   recordVaultEvents,
   requeueSkipped,
@@ -23,6 +24,7 @@ export function applyVaultEvents(
     ...failUnpayable(group),
     endMembers(group),
     requeueSkipped(group),
+    closeFails(group),
     ...alertUnexpectedPayments(group, chain),
   ];
 }

@@ -3,7 +3,7 @@ import { transfer } from "../../ledger/post.ts";
 import type { Group } from "../../platform/commit.ts";
 import { type Sql, sql, uuid } from "../../platform/sql.ts";
 import { FAILURE_MESSAGES } from "../records.ts";
-import { decidesIn } from "./settle-withdrawal.ts";
+import { decidesIn, PAID_OTHERWISE } from "./settle-withdrawal.ts";
 
 /**
  * Applies `Failed` and `Voided` events of the confirmed height. After either the vault never pays
@@ -20,14 +20,38 @@ export function failUnpayable(group: Group): Sql[] {
       WHERE ${decidesIn(group)} AND e.kind IN ('Failed', 'Voided')
         AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
         AND withdrawals.status IN ('queued', 'submitted')`,
-    transfer(group, {
-      reason: "release",
-      step: "end",
-      from: "pending",
-      to: "available",
-      source: sql`SELECT w.user_id AS from_owner, w.user_id AS to_owner, w.asset AS asset,
-          w.amount AS amount, w.withdrawal_id AS ref, 0 AS line
-        FROM withdrawals w WHERE w.ended_by = ${uuid(group.id)} AND w.status = 'failed'`,
-    }),
+    releaseFailed(group),
   ];
+}
+
+/**
+ * Carries out `fail` commands for ids that the vault has paid on other terms. It never pays such an
+ * id again, so no void is needed. These transfers do not account for what the
+ * vault did pay.
+ */
+export function failPaidOtherwise(group: Group, chain: string): Sql[] {
+  return [
+    sql`UPDATE withdrawals AS w SET status = 'failed', transaction_hash = NULL,
+        updated_at = ${group.at}, changed_group = ${group.seq}, ended_by = ${uuid(group.id)},
+        failure_code = 'operator_failed', failure_message = ${FAILURE_MESSAGES.operator_failed}
+      WHERE w.chain = ${chain} AND w.status IN ('queued', 'submitted')
+        AND EXISTS (SELECT 1 FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id
+          AND c.kind = 'fail' AND c.done_group IS NULL)
+        AND EXISTS (SELECT 1 FROM vault_events e WHERE ${PAID_OTHERWISE})
+        AND NOT EXISTS (SELECT 1 FROM batch_members m
+          WHERE m.withdrawal_id = w.withdrawal_id AND m.ended_group IS NULL)`,
+    releaseFailed(group),
+  ];
+}
+
+function releaseFailed(group: Group): Sql {
+  return transfer(group, {
+    reason: "release",
+    step: "end",
+    from: "pending",
+    to: "available",
+    source: sql`SELECT w.user_id AS from_owner, w.user_id AS to_owner, w.asset AS asset,
+        w.amount AS amount, w.withdrawal_id AS ref, 0 AS line
+      FROM withdrawals w WHERE w.ended_by = ${uuid(group.id)} AND w.status = 'failed'`,
+  });
 }

@@ -25,8 +25,8 @@ const INVALID_WAIT_MS = 3_600_000;
 
 /**
  * Condition on `vault_events e`: the event decides a withdrawal in this group. Either this group
- * recorded it, or the vault has now skipped its id as done. The latter happens after a restore,
- * when a withdrawal is queued again under an id that was already paid or failed.
+ * recorded it, or the vault has now found its id done. The latter happens after a restore, when a
+ * withdrawal is queued again under an id that was already paid or failed.
  */
 export function decidesIn(group: Group): Expr {
   // The second condition implies the first one, which makes SQLite use vault_events_payment.
@@ -34,8 +34,8 @@ export function decidesIn(group: Group): Expr {
   return expr`e.payment_id IN (SELECT s.payment_id FROM vault_events s
       WHERE s.recorded_group = ${group.seq})
     AND (e.recorded_group = ${group.seq} OR EXISTS (SELECT 1 FROM vault_events s
-      WHERE s.recorded_group = ${group.seq} AND s.kind = 'Skipped'
-        AND s.skip_reason = ${ALREADY_DONE} AND s.payment_id = e.payment_id
+      WHERE s.recorded_group = ${group.seq} AND (s.kind = 'AlreadyDone'
+        OR (s.kind = 'Skipped' AND s.skip_reason = ${ALREADY_DONE})) AND s.payment_id = e.payment_id
         AND s.chain = e.chain))`;
 }
 
@@ -63,7 +63,7 @@ function recordChunk(group: Group, chain: string, events: readonly VaultEvent[],
       kind: event.kind,
       id: event.id.slice(2),
       vault: event.vault.slice(2),
-      batch: event.kind === "Voided" ? null : event.batchNo,
+      batch: "batchNo" in event ? event.batchNo : null,
       reason: event.kind === "Skipped" ? event.reason : null,
       amount: event.kind === "Paid" ? event.amount.toString() : null,
       to: event.kind === "Paid" ? event.to.slice(2) : null,
@@ -108,6 +108,24 @@ export function settlePaid(group: Group, chain: string): Sql[] {
   ];
 }
 
+/** Condition on `vault_events e` and `withdrawals w`: the vault paid the id, but on other terms. */
+export const PAID_OTHERWISE: Expr = expr`e.payment_id = w.payment_id AND e.chain = w.chain
+  AND e.kind = 'Paid'
+  AND (e.amount <> CAST(w.amount AS TEXT) OR e.to_address <> w.to_address)`;
+
+/**
+ * Closes `fail` commands of withdrawals that turn out to be paid on other terms. The funds stay
+ * reserved: a later `fail` returns them, once the operator knows of the payment.
+ */
+export function closeFails(group: Group): Sql {
+  return sql`UPDATE chain_commands SET done_group = ${group.seq}, result = 'already_paid'
+    WHERE kind = 'fail' AND done_group IS NULL AND withdrawal_id IN (
+      SELECT w.withdrawal_id FROM withdrawals w
+      JOIN vault_events s ON s.payment_id = w.payment_id AND s.chain = w.chain
+      WHERE s.recorded_group = ${group.seq} AND s.kind IN ('Paid', 'AlreadyDone')
+        AND w.status IN ('queued', 'submitted'))`;
+}
+
 /** Queues skipped withdrawals again, because a skip leaves the id payable. */
 export function requeueSkipped(group: Group): Sql {
   return sql`UPDATE withdrawals SET status = 'queued', transaction_hash = NULL,
@@ -123,13 +141,15 @@ export function requeueSkipped(group: Group): Sql {
 }
 
 /**
- * Ends the members whose event this group recorded. A skip ends only the member of its own batch.
+ * Ends the members whose event this group recorded. A skip ends only the member of its own batch,
+ * and a void without effect only voids.
  */
 export function endMembers(group: Group): Sql {
   return sql`UPDATE batch_members SET ended_group = ${group.seq}, outcome = e.kind
     FROM vault_events e JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
     WHERE e.recorded_group = ${group.seq} AND batch_members.withdrawal_id = w.withdrawal_id
       AND batch_members.ended_group IS NULL
+      AND (e.kind <> 'AlreadyDone' OR batch_members.purpose = 'void')
       AND (e.kind <> 'Skipped' OR EXISTS (SELECT 1 FROM chain_transactions t
         WHERE t.transaction_id = batch_members.transaction_id
           AND t.batch_no = e.batch_no AND t.to_address = e.vault))`;
@@ -158,7 +178,10 @@ export function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
     alertRow({
       kind: "payment_terms",
       subject: chain,
-      detail: "The vault paid another amount or address than the withdrawal's.",
+      detail: sql`(SELECT 'The vault paid another amount or address than the withdrawal''s: '
+        || group_concat(lower(hex(w.withdrawal_id)), ', ') FROM vault_events e
+        JOIN withdrawals w ON ${PAID_OTHERWISE}
+        WHERE e.recorded_group = ${group.seq} AND w.status IN ('queued', 'submitted'))`,
       at: group.at,
       when: paid(sql`w.status IN ('queued', 'submitted')`),
     }),

@@ -1,0 +1,107 @@
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import { encodeFunctionData, type Hex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { USDC } from "../../src/assets/asset.ts";
+import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { recordWithdrawalCommand } from "../../src/custody/operator-commands.ts";
+import { restorePayments } from "../../src/custody/payer/restore-payments.ts";
+import { readBalance } from "../../src/ledger/balance.ts";
+import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { drive, expectRest, funded } from "./support/drive.ts";
+import { openStage, type Stage, someone } from "./support/stage.ts";
+
+/** Pays an id with the payer's key, as a thief does, on terms that no withdrawal has. */
+async function steal(stage: Stage, id: Hex, amount: bigint): Promise<void> {
+  const key = stage.settings.PAYER_KEYS[stage.chain.chain] as Hex;
+  const payment = { id, kind: 0, token: stage.usdc, tokenId: 0n, amount, to: someone() };
+  const raw = await privateKeyToAccount(key).signTransaction({
+    type: "eip1559",
+    chainId: 31_337,
+    to: stage.vault,
+    data: encodeFunctionData({
+      abi: vaultAbi,
+      functionName: "pay",
+      args: [1n, 2n ** 40n, [payment]],
+    }),
+    nonce: 0,
+    gas: 1_000_000n,
+    maxFeePerGas: 10n ** 11n,
+    maxPriorityFeePerGas: 1n,
+  });
+  await stage.client.sendRawTransaction({ serializedTransaction: raw });
+  await stage.mine();
+}
+
+const fail = (id: string) =>
+  recordWithdrawalCommand(env.DB, { kind: "fail", withdrawalId: id, actor: "operator:test" });
+
+const results = (id: string) =>
+  all<{ result: string | null }>(
+    env.DB,
+    sql`SELECT result FROM chain_commands WHERE withdrawal_id = ${uuid(id)} ORDER BY command_id`,
+  );
+
+it.each(["before", "after"])(
+  "ends a void of an id that was paid on other terms, ordered %s it is known",
+  async (when) => {
+    const stage = await openStage({ confirmations: 3 });
+    const user = await funded(stage);
+    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
+    await steal(stage, paymentId, 1n);
+    const payer = await stage.payer();
+    if (when === "after") {
+      await stage.mine(3);
+      await stage.watch();
+      expect(await stage.alerts()).toContain("payment_terms");
+    }
+    await fail(id);
+    for (let round = 0; round < 8; round++) {
+      await payer.round();
+      await stage.mine();
+      await stage.watch();
+    }
+    expect(await stage.alerts()).toEqual(expect.arrayContaining(["payer_halted", "payment_terms"]));
+    await expectRest(stage);
+    if (when === "before") {
+      // The operator did not know of the payment, so the funds stay reserved.
+      expect(await stage.withdrawal(id)).toMatchObject({ status: "queued" });
+      expect(await results(id)).toEqual([{ result: "already_paid" }]);
+      await fail(id);
+      await payer.round();
+    }
+    expect(await stage.withdrawal(id)).toMatchObject({
+      status: "failed",
+      failure_code: "operator_failed",
+    });
+    expect((await results(id)).at(-1)).toEqual({ result: "failed" });
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({
+      available: 1_000n,
+      pending: 0n,
+    });
+
+    // Once the payer knows that batch 1 is taken, it pays others again.
+    expect(await restorePayments(stage.watcher, async () => new Map())).toMatchObject({
+      unresolved: [],
+    });
+    const other = await stage.withdraw(user.userId, USDC, 20n, someone());
+    expect(await drive(stage, other.id)).toBe("settled");
+    await expectRest(stage);
+  },
+);
+
+it("does not pay an id again that was paid on other terms", async () => {
+  const stage = await openStage();
+  const user = await funded(stage);
+  const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
+  await steal(stage, paymentId, 1n);
+  await stage.confirm();
+  await stage.watch();
+  await restorePayments(stage.watcher, async () => new Map());
+  const payer = await stage.payer();
+  await payer.round();
+  expect(await stage.withdrawal(id)).toMatchObject({ status: "queued" });
+  expect(
+    await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`),
+  ).toEqual([]);
+});
