@@ -49,6 +49,7 @@ export function localSettings(input: {
     poll_ms: POLL_MS,
     start_block: Number(deployment.deployedAtBlock),
     replace_after_secs: 20,
+    min_sweep: 1,
     default: true,
   };
   const venues = Object.entries(deployment.outcomeTokens).map(([venue_id, outcome_tokens]) => ({

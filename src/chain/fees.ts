@@ -78,3 +78,19 @@ function larger(a: bigint, b: bigint): bigint {
 function smaller(a: bigint, b: bigint): bigint {
   return a < b ? a : b;
 }
+
+/** Gas that a sweep uses for one address: its share of the call, the clone and the transfer. */
+const SWEEP_GAS = 58_000n;
+const WEI_PER_COIN = 10n ** 18n;
+
+/** The smallest holding in USDC units that a sweep in the background moves. */
+export function smallestSweep(
+  chain: { readonly min_sweep: number; readonly native_price?: number | undefined },
+  market: Market,
+): bigint {
+  const setting = BigInt(chain.min_sweep);
+  if (chain.native_price === undefined) return setting;
+  const wei = SWEEP_GAS * (market.baseFee + market.tip);
+  const gas = (wei * BigInt(chain.native_price)) / WEI_PER_COIN + 1n;
+  return gas > setting ? gas : setting;
+}

@@ -1,4 +1,5 @@
 import type { AssetKey } from "../assets/asset.ts";
+import { externalOwner } from "./post.ts";
 import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
 
 /** Native units. `pending` is reserved for open quotes and withdrawals in flight. */
@@ -11,6 +12,16 @@ export async function readBalance(
 ): Promise<Balance> {
   const row = await first<{ available: string; pending: string }>(db, balanceQuery(userId, asset));
   return { available: BigInt(row?.available ?? "0"), pending: BigInt(row?.pending ?? "0") };
+}
+
+/** What the service owes its users on a chain: what was deposited there and not withdrawn. */
+export async function readIssued(db: D1Database, chain: string, asset: AssetKey): Promise<bigint> {
+  const row = await first<{ issued: string }>(
+    db,
+    sql`SELECT CAST(-balance AS TEXT) AS issued FROM accounts
+      WHERE owner = ${externalOwner(chain)} AND asset = ${asset} AND kind = 'external'`,
+  );
+  return BigInt(row?.issued ?? "0");
 }
 
 /** The user's assets with a balance, in the order of their keys, from the one after `after`. */

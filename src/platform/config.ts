@@ -50,6 +50,18 @@ const Chain = z.strictObject({
   replace_after_secs: z.int().min(1).default(60),
   /** An alert names the oldest withdrawal that has neither settled nor failed after this time. */
   late_after_secs: z.int().min(60).default(3_600),
+  /**
+   * Share of the USDC issued on the chain that the vault should hold, in basis points. Sweeps in
+   * the background fill it up. 0: deposits are swept only when a withdrawal needs them.
+   */
+  sweep_float_bps: z.int().min(0).max(10_000).default(1_000),
+  /** In USDC units. Sweeps in the background leave smaller holdings where they are. */
+  min_sweep: z.int().min(1).default(1_000_000),
+  /**
+   * What one native coin costs, in USDC units. If given, sweeps in the background also leave
+   * holdings that are worth less than the gas to move them.
+   */
+  native_price: z.int().min(1).optional(),
   default: z.boolean().default(false),
 });
 

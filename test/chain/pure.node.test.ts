@@ -13,7 +13,13 @@ import {
 import { privateKeyToAccount } from "viem/accounts";
 import { cloneAddress, depositAddressFor, saltOf } from "../../src/chain/addresses.ts";
 import { type Contracts, decodeLogs, type MinedLog } from "../../src/chain/decode-logs.ts";
-import { areTooLow, feeLimits, firstFees, replacementFees } from "../../src/chain/fees.ts";
+import {
+  areTooLow,
+  feeLimits,
+  firstFees,
+  replacementFees,
+  smallestSweep,
+} from "../../src/chain/fees.ts";
 import { confirmedHeight } from "../../src/chain/follow-head.ts";
 import { checkedAccount, toEip1559, type Unsigned } from "../../src/chain/operator-account.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
@@ -39,6 +45,8 @@ const chain: ChainConfig = {
   max_tip_gwei: 100,
   replace_after_secs: 60,
   late_after_secs: 3_600,
+  sweep_float_bps: 0,
+  min_sweep: 1,
   default: true,
 };
 const USER = "0190aaaa-0000-7000-8000-000000000001";
@@ -87,6 +95,15 @@ describe("fees", () => {
   const wei = fc.bigInt(0n, 2_000n * GWEI);
   const limits = feeLimits(chain);
   const small = { maxFee: 1_000n, minTip: 0n, maxTip: 100n };
+
+  it("bound a background sweep from below by min_sweep and by its gas", () => {
+    const market = { baseFee: 28n * GWEI, tip: 2n * GWEI };
+    const min_sweep = 1_000_000;
+    expect(smallestSweep({ min_sweep }, market)).toBe(1_000_000n);
+    // 58,000 gas at 30 gwei are 0.00174 coins.
+    expect(smallestSweep({ min_sweep, native_price: 500_000 }, market)).toBe(1_000_000n);
+    expect(smallestSweep({ min_sweep, native_price: 3_000_000_000 }, market)).toBe(5_220_001n);
+  });
 
   it("of a replacement rise by 12.5 % within the limits", () => {
     fc.assert(

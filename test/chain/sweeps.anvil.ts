@@ -113,3 +113,84 @@ it("pays what the vault can cover in the round that sweeps for the rest", async 
   await payer.round();
   await expectRest(stage);
 });
+
+/** Runs rounds, each with a block. */
+async function rounds(stage: Stage, payer: { round: () => Promise<unknown> }, count: number) {
+  for (let round = 0; round < count; round++) {
+    await payer.round();
+    await stage.mine();
+    await stage.watch();
+  }
+}
+
+it("fills up the float in the background, with the largest deposits", async () => {
+  const stage = await openStage({ chain: { sweep_float_bps: 1_000 } });
+  const user = await depositorOf(stage, [200n, 90n, 110n, 300n, 300n]);
+  const payer = await stage.payer();
+  await rounds(stage, payer, 8);
+  expect(await stage.usdcOf(stage.vault)).toBe(300n);
+  const { id } = await stage.withdraw(user.userId, USDC, 290n, someone());
+  await rounds(stage, payer, 8);
+  expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
+  expect(await stage.usdcOf(stage.vault)).toBe(10n + 300n);
+  expect((await sweptSalts(stage)).map((sweep) => sweep.length)).toEqual([1, 1]);
+  await expectRest(stage);
+});
+
+it("makes one background sweep at a time", async () => {
+  const stage = await openStage({ confirmations: 6, chain: { sweep_float_bps: 10_000 } });
+  await depositorOf(
+    stage,
+    Array.from({ length: 80 }, () => 10n),
+  );
+  const payer = await stage.payer();
+  await rounds(stage, payer, 5);
+  expect((await sweptSalts(stage)).map((sweep) => sweep.length)).toEqual([75]);
+  await rounds(stage, payer, 3);
+  expect((await sweptSalts(stage)).map((sweep) => sweep.length)).toEqual([75, 5]);
+  expect(await stage.usdcOf(stage.vault)).toBe(800n);
+});
+
+it("leaves small deposits where they are until a withdrawal needs them", async () => {
+  const chain = { sweep_float_bps: 10_000, min_sweep: 100 };
+  const stage = await openStage({ chain });
+  const user = await depositorOf(stage, [99n, 100n]);
+  const payer = await stage.payer();
+  await rounds(stage, payer, 8);
+  expect(await stage.usdcOf(stage.vault)).toBe(100n);
+  const { id } = await stage.withdraw(user.userId, USDC, 150n, someone());
+  await rounds(stage, payer, 8);
+  expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
+});
+
+it("makes no background sweep with sweep_float_bps 0", async () => {
+  const stage = await openStage({ chain: { sweep_float_bps: 0 } });
+  await depositorOf(stage, [100n]);
+  await rounds(stage, await stage.payer(), 3);
+  expect(await sweptSalts(stage)).toEqual([]);
+});
+
+it.each(["before", "signed"])("stores no sweep if withdrawals are paused: %s", async (when) => {
+  const stage = await openStage({ chain: { sweep_float_bps: 10_000 } });
+  await depositorOf(stage, [100n]);
+  const pause = () =>
+    all(
+      env.DB,
+      sql`INSERT INTO kill_switches (name, reason, since) VALUES ('withdrawals_paused', 'test', 0)`,
+    );
+  let signed = 0;
+  const payer = await stage.payer({
+    failpoint: async (at) => {
+      if (at === "signed") signed++;
+      if (at === when) await pause();
+    },
+  });
+  if (when === "before") await pause();
+  try {
+    await rounds(stage, payer, 2);
+    expect(await sweptSalts(stage)).toEqual([]);
+    expect(signed).toBe(when === "signed" ? 1 : 0);
+  } finally {
+    await all(env.DB, sql`DELETE FROM kill_switches WHERE name = 'withdrawals_paused'`);
+  }
+});

@@ -1,6 +1,7 @@
 /**
  * Makes the next transactions for queued withdrawals: a payment of as many as fit
- * (choose-payments.ts), then sweeps of what the vault is short of for the others.
+ * (choose-payments.ts), then sweeps of what the vault is short of for the others. If it is short of
+ * nothing, at most one sweep that fills up its float.
  */
 import { checksumAddress } from "../../assets/address.ts";
 import type { AssetKey } from "../../assets/asset.ts";
@@ -13,7 +14,7 @@ import { choosePayments, type Job } from "./choose-payments.ts";
 import { makeTransaction } from "./make-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
 import { PAYABLE } from "./store-transaction.ts";
-import { sweepMissing } from "./sweep-deposits.ts";
+import { sweepMissing, sweepTowardsFloat } from "./sweep-deposits.ts";
 import { wouldSucceed } from "./would-succeed.ts";
 
 /** Withdrawals read for one payment: twice what fits, so that some may wait without delaying it. */
@@ -23,10 +24,13 @@ const DEADLINE_SECS = 86_400n;
 
 export async function payNextBatch(context: HeadView, batchNo: number): Promise<boolean> {
   const jobs = await readJobs(context);
-  if (jobs.length === 0) return false;
   const { chosen, missing } = choosePayments(jobs, await readHeld(context, jobs), MAX_PAYMENTS);
   const paid = chosen.length > 0 && (await payChosen(context, batchNo, chosen));
-  const swept = missing.size > 0 && (await sweepMissing(context, missing, paid ? 1 : 0));
+  const made = paid ? 1 : 0;
+  const swept =
+    missing.size > 0
+      ? await sweepMissing(context, missing, made)
+      : await sweepTowardsFloat(context, made);
   return paid || swept;
 }
 

@@ -90,13 +90,17 @@ function guard(
   const { call, nonce, batchNo, kind } = transaction;
   const members = JSON.stringify(transaction.members);
   const eligible = kind === "void" ? sql`w.status IN ('queued', 'submitted')` : PAYABLE;
-  const forPay =
-    kind !== "pay"
-      ? sql`1`
-      : sql`NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
+  const notPaused = sql`NOT EXISTS (
+    SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')`;
+  const byKind = {
+    pay: sql`${notPaused}
         AND NOT EXISTS (SELECT 1 FROM chain_transactions
           WHERE chain = ${chain} AND to_address = ${blob(call.to)} AND batch_no >= ${batchNo}
-            AND status <> 'unused')`;
+            AND status <> 'unused')`,
+    // A pause may mean that the key to the vault is stolen. Deposits are safer where they are.
+    sweep: notPaused,
+    void: sql`1`,
+  };
   return sql`INSERT INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no,
       to_address, data, gas_limit, status, made_group, made_at)
     SELECT ${uuid(id)}, ${chain}, ${blob(account.address)}, ${nonce}, ${kind}, ${batchNo},
@@ -104,7 +108,7 @@ function guard(
     WHERE ${kind === "void" ? mayVoid(chain, context.token) : mayPay(chain, context.token)}
       AND NOT EXISTS (SELECT 1 FROM chain_transactions
         WHERE chain = ${chain} AND sender = ${blob(account.address)} AND nonce >= ${nonce})
-      AND ${forPay}
+      AND ${byKind[kind]}
       AND (SELECT count(*) FROM json_each(${members}) j
         JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')
         WHERE w.chain = ${chain} AND ${eligible}

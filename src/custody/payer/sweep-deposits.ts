@@ -1,13 +1,14 @@
 /**
  * Moves deposits from their addresses to the vault: as many addresses at once as the vault is
- * short of for queued withdrawals.
+ * short of for queued withdrawals, else some in the background to fill up the vault's float.
  *
  * Several sweeps may be open, each of other addresses. Two sweeps of one address would not harm,
  * because a sweep only moves what an address holds to the vault, but the second would waste gas.
  */
-import { and, desc, eq, isNull, lte, or } from "drizzle-orm";
+import { and, desc, eq, gte, isNull, lte, or } from "drizzle-orm";
 import { checksumAddress } from "../../assets/address.ts";
-import type { AssetKey } from "../../assets/asset.ts";
+import { type AssetKey, USDC } from "../../assets/asset.ts";
+import { smallestSweep } from "../../chain/fees.ts";
 import { readHoldings } from "../../chain/holdings.ts";
 import type { Hex } from "../../chain/rpc.ts";
 import { chainTransactions, sweepable } from "../../chain/tables.ts";
@@ -15,7 +16,8 @@ import { type Token, tokenOf } from "../../chain/token.ts";
 import { decodeSweep, MAX_SWEEPS, sweepCall, type SweepItem } from "../../chain/vault.ts";
 import { NOW } from "../../platform/commit.ts";
 import { fragment, read } from "../../platform/read.ts";
-import { sql } from "../../platform/sql.ts";
+import { readIssued } from "../../ledger/balance.ts";
+import { first, sql } from "../../platform/sql.ts";
 import { depositAddresses } from "../tables.ts";
 import { makeTransaction } from "./make-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
@@ -46,9 +48,43 @@ export async function sweepMissing(
   const items: SweepItem[] = [];
   for (const [asset, amount] of missing) {
     const limit = sweeps * MAX_SWEEPS - items.length;
-    items.push(...(await chooseItems(context, { asset, amount, limit, swept })));
+    items.push(...(await chooseItems(context, { asset, amount, limit, swept, smallest: 1n })));
   }
   return sendSweeps(context, items, made);
+}
+
+/**
+ * Sweeps USDC if the vault holds less than `sweep_float_bps` of what is issued on the chain, largest
+ * first. Makes one sweep, and none while another one is open, so that gas is spent slowly.
+ */
+export async function sweepTowardsFloat(context: HeadView, made: number): Promise<boolean> {
+  const { db, chain, market } = context;
+  if (chain.sweep_float_bps === 0 || !(await mayFillUp(context))) return false;
+  const issued = await readIssued(db, chain.chain, USDC);
+  const float = (issued * BigInt(chain.sweep_float_bps)) / 10_000n;
+  if (float <= 0n) return false;
+  const token = tokenOf(context.settings, chain, USDC);
+  const holder = checksumAddress(chain.vault);
+  const [held = 0n] = await readHoldings(context.endpoint, [{ token, holder }]);
+  const items = await chooseItems(context, {
+    asset: USDC,
+    amount: float - held,
+    limit: MAX_SWEEPS,
+    swept: new Set(),
+    smallest: smallestSweep(chain, market),
+  });
+  return sendSweeps(context, items, made);
+}
+
+/** No sweep is open and withdrawals are not paused. The guard refuses a sweep during a pause. */
+async function mayFillUp({ db, chain }: HeadView): Promise<boolean> {
+  const row = await first<{ n: number }>(
+    db,
+    sql`SELECT (SELECT count(*) FROM kill_switches WHERE name = 'withdrawals_paused')
+      + (SELECT count(*) FROM chain_transactions
+        WHERE chain = ${chain.chain} AND kind = 'sweep' AND status = 'open') AS n`,
+  );
+  return row?.n === 0;
 }
 
 /** For each sweep that is not confirmed yet, the keys of its items. */
@@ -68,14 +104,16 @@ function keyOf({ salt, token, tokenId }: Omit<SweepItem, "kind">): string {
   return `${salt} ${token.toLowerCase()} ${tokenId}`;
 }
 
-/** Chooses addresses that hold `amount` together, without those of open sweeps. */
+/** Chooses addresses that hold `amount` together, each at least `smallest`. */
 async function chooseItems(
   context: HeadView,
   wanted: {
     readonly asset: AssetKey;
     readonly amount: bigint;
     readonly limit: number;
+    /** Items of open sweeps. They are not chosen again. */
     readonly swept: ReadonlySet<string>;
+    readonly smallest: bigint;
   },
 ): Promise<SweepItem[]> {
   const token: Token = tokenOf(context.settings, context.chain, wanted.asset);
@@ -83,7 +121,7 @@ async function chooseItems(
   let found = 0n;
   for (let page = 0; page < MAX_PAGES; page++) {
     if (found >= wanted.amount || items.length >= wanted.limit) break;
-    const rows = await readSweepable(context, wanted.asset, page);
+    const rows = await readSweepable(context, wanted, page);
     const free = rows
       .map(({ address, salt }) => ({ holder: checksumAddress(address), item: { ...token, salt } }))
       .filter(({ item }) => !wanted.swept.has(keyOf(item)));
@@ -94,7 +132,7 @@ async function chooseItems(
     for (const [index, { item }] of free.entries()) {
       const holds = holdings[index] ?? 0n;
       if (found >= wanted.amount || items.length >= wanted.limit) break;
-      if (holds === 0n) continue;
+      if (holds < wanted.smallest) continue;
       found += holds;
       items.push(item);
     }
@@ -106,9 +144,10 @@ async function chooseItems(
 /** A page of the addresses with deposits that may be swept, largest first. */
 function readSweepable(
   { db, chain }: HeadView,
-  asset: AssetKey,
+  { asset, smallest }: { readonly asset: AssetKey; readonly smallest: bigint },
   page: number,
 ): Promise<{ address: Hex; salt: Hex }[]> {
+  const ofAsset = and(eq(sweepable.chain, chain.chain), eq(sweepable.asset, asset));
   const due = or(isNull(sweepable.notBefore), lte(sweepable.notBefore, fragment(NOW)));
   return read(db, ({ select }) =>
     select({ address: sweepable.address, salt: depositAddresses.salt })
@@ -120,7 +159,7 @@ function readSweepable(
           eq(depositAddresses.address, sweepable.address),
         ),
       )
-      .where(and(eq(sweepable.chain, chain.chain), eq(sweepable.asset, asset), due))
+      .where(and(ofAsset, gte(sweepable.amount, smallest), due))
       .orderBy(desc(sweepable.amount))
       .limit(PAGE)
       .offset(page * PAGE),

@@ -206,6 +206,8 @@ export async function openStage(options: StageOptions = {}) {
     max_tip_gwei: 100,
     replace_after_secs: 60,
     late_after_secs: 3_600,
+    sweep_float_bps: 0,
+    min_sweep: 1,
     default: true,
     ...options.chain,
   };
