@@ -52,7 +52,9 @@ describe("reference documentation", () => {
   it("explains every alert", () => {
     const alerts = namesIn("src/chain/alert.ts", "AlertKind");
     expect(alerts).toContain("payer_halted");
-    const listed = [...read("docs/deploy.md").matchAll(/^- `(\w+)`: /gm)].map(([, name]) => name);
+    const listed = [...read("docs/runbook.md").matchAll(/^\| `(\w+)` \| /gm)].map(
+      ([, name]) => name,
+    );
     expect(listed).toEqual(expect.arrayContaining(alerts));
   });
 
