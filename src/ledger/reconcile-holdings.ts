@@ -6,6 +6,7 @@
  * database gives the block together with the deposits and payments up to it: the balance of the
  * external account, less what the vault has paid but the journal has not settled yet.
  */
+import { eq } from "drizzle-orm";
 import type { AssetKey } from "../assets/asset.ts";
 import { USDC } from "../assets/asset.ts";
 import { NOW } from "../platform/commit.ts";
@@ -13,6 +14,8 @@ import { errorFields, log } from "../platform/log.ts";
 import { all, first, prepare, type Sql, sql } from "../platform/sql.ts";
 import type { Difference } from "./difference.ts";
 import { externalOwner } from "./post.ts";
+import { ledgerCheckpoints } from "./tables.ts";
+import { read } from "../platform/read.ts";
 
 /**
  * Returns what the vault and the deposit addresses hold together at exactly this block, by asset.
@@ -103,9 +106,8 @@ type AssetRow = { readonly asset: AssetKey; readonly issued: string; readonly pa
 /** Reads the confirmed block and the issued amounts of the next chunk of assets in one batch. */
 async function readIssued(db: D1Database, chain: string): Promise<Issued | undefined> {
   const scan = `assets:${chain}`;
-  const checkpoint = await first<{ mark: string }>(
-    db,
-    sql`SELECT mark FROM ledger_checkpoints WHERE scan = ${scan}`,
+  const [checkpoint] = await read(db, ({ select }) =>
+    select().from(ledgerCheckpoints).where(eq(ledgerCheckpoints.scan, scan)),
   );
   const after = checkpoint?.mark ?? "";
   const cursor = sql`SELECT confirmed_number AS block, lower(hex(confirmed_hash)) AS hash

@@ -2,10 +2,13 @@
  * The checks of the journal against itself: transfers, running balances, balances, pending balances
  * and the sum of each asset.
  */
-import { all, type Expr, expr, first, join, prepare, raw, type Sql, sql } from "../platform/sql.ts";
+import { eq } from "drizzle-orm";
+import { all, type Expr, expr, join, prepare, raw, type Sql, sql } from "../platform/sql.ts";
 import { describeReason, REASONS, reasonCode, reasonNumber } from "./codes.ts";
 import { accountName, type AccountRow, type Check, type Difference } from "./difference.ts";
 import { TRANSFER_TYPES } from "./transfer-types.ts";
+import { ledgerCheckpoints } from "./tables.ts";
+import { read } from "../platform/read.ts";
 
 /** Rows with `after < id <= upTo`. */
 export type Chunk = { readonly after: number; readonly upTo: number };
@@ -302,9 +305,8 @@ export async function checkTotals(db: D1Database, full: boolean): Promise<Differ
 }
 
 async function transferPosition(db: D1Database): Promise<number | undefined> {
-  const row = await first<{ position: number }>(
-    db,
-    sql`SELECT position FROM ledger_checkpoints WHERE scan = 'transfers'`,
+  const [row] = await read(db, ({ select }) =>
+    select().from(ledgerCheckpoints).where(eq(ledgerCheckpoints.scan, "transfers")),
   );
   return row?.position;
 }

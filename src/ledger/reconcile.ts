@@ -8,6 +8,7 @@
  * A difference becomes an alert that stays open until the operator resolves it, because the scan
  * that found it has moved on.
  */
+import { and, desc, eq, isNull } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
 import { log } from "../platform/log.ts";
 import { all, first, prepare, type Sql, sql } from "../platform/sql.ts";
@@ -24,6 +25,9 @@ import {
   nextAccounts,
 } from "./reconcile-journal.ts";
 import { checkRecords } from "./reconcile-records.ts";
+import { ledgerCheckpoints } from "./tables.ts";
+import { read } from "../platform/read.ts";
+import { alerts } from "../platform/tables.ts";
 
 export type { HoldingsAt } from "./reconcile-holdings.ts";
 
@@ -154,9 +158,8 @@ async function scanAccounts(db: D1Database, chunks: number): Promise<void> {
 }
 
 async function positionOf(db: D1Database, scan: Scan): Promise<number> {
-  const row = await first<{ position: number }>(
-    db,
-    sql`SELECT position FROM ledger_checkpoints WHERE scan = ${scan}`,
+  const [row] = await read(db, ({ select }) =>
+    select().from(ledgerCheckpoints).where(eq(ledgerCheckpoints.scan, scan)),
   );
   return row?.position ?? 0;
 }
@@ -233,10 +236,12 @@ async function resolve(db: D1Database, check: Check, account: string): Promise<v
 }
 
 async function openDifferences(db: D1Database): Promise<Difference[]> {
-  const rows = await all<{ detail: string }>(
-    db,
-    sql`SELECT detail FROM alerts WHERE kind = 'reconciliation' AND resolved_at IS NULL
-      ORDER BY alert_id DESC LIMIT ${MAX_LISTED}`,
+  const rows = await read(db, ({ select }) =>
+    select({ detail: alerts.detail })
+      .from(alerts)
+      .where(and(eq(alerts.kind, "reconciliation"), isNull(alerts.resolvedAt)))
+      .orderBy(desc(alerts.alertId))
+      .limit(MAX_LISTED),
   );
   return rows.map((row) => readDifference(row.detail));
 }

@@ -3,7 +3,7 @@
  * and the reconciliation allows no others.
  */
 import type { Reason } from "./codes.ts";
-import type { AccountKind } from "./post.ts";
+import type { AccountKind } from "./tables.ts";
 
 /** `[reason, from, to]`, where `from` and `to` are kinds of accounts. */
 export const TRANSFER_TYPES: readonly (readonly [Reason, AccountKind, AccountKind])[] = [

@@ -6,7 +6,8 @@ import { atom, type Expr, expr, first, select, type Sql, sql, uuid } from "../pl
 import { toWireTime } from "../platform/time.ts";
 import { type AcceptQuote, reject, type Result } from "./command.ts";
 import { hexId, type Operation } from "./operation.ts";
-import { type MatchRow, matchColumns, type QuoteStatus, type RequestStatus } from "./records.ts";
+import { type MatchRow, matchColumns } from "./records.ts";
+import type { QuoteStatus, RequestStatus } from "./tables.ts";
 import { actorMayWrite, insufficientFunds, quoteNotOpen, venuePaused } from "./rejections.ts";
 import { endedAs, releaseQuotesEndedBy } from "./release.ts";
 

@@ -3,7 +3,7 @@ import { guardOf, type Precondition, rejectionOf } from "../platform/preconditio
 import { type Expr, expr, sql, uuid } from "../platform/sql.ts";
 import { type CancelQuote, reject, type Result } from "./command.ts";
 import { hexId, type Operation } from "./operation.ts";
-import type { QuoteStatus } from "./records.ts";
+import type { QuoteStatus } from "./tables.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
 import { actorMayWrite, cancelled, quoteNotOpen } from "./rejections.ts";
 

@@ -1,4 +1,5 @@
 /** Cancels the maker's open quotes in every book, or those that match a filter, in one batch. */
+import { count, eq } from "drizzle-orm";
 import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import type { Venue } from "../platform/venues.ts";
 import { commit, newGroup } from "../platform/commit.ts";
@@ -10,6 +11,8 @@ import { notifyStreams } from "../streams/notify.ts";
 import { announceRfq } from "./announce.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
 import type { Actor } from "../platform/actor.ts";
+import { read } from "../platform/read.ts";
+import { quotes } from "./tables.ts";
 
 export type QuoteFilter = {
   readonly venue?: Venue | undefined;
@@ -32,12 +35,11 @@ export async function cancelQuotes(env: Env, actor: Actor, filter: QuoteFilter):
       ...announceRfq(group),
     ]);
     if (!outcome.committed) continue;
-    const cancelled = await all<{ n: number }>(
-      env.DB,
-      sql`SELECT count(*) AS n FROM quotes WHERE ended_by = ${uuid(operation)}`,
+    const [cancelled] = await read(env.DB, ({ select }) =>
+      select({ quotes: count() }).from(quotes).where(eq(quotes.endedBy, operation)),
     );
     await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
-    const n = cancelled[0]?.n ?? 0;
+    const n = cancelled?.quotes ?? 0;
     const denied = n === 0 ? await actorRejection(env.DB, actor) : undefined;
     if (denied !== undefined) throw new Problem(denied);
     return n;

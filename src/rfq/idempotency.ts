@@ -2,12 +2,15 @@
  * Idempotency keys. Key, terms and result are written in the batch of the effect, and the guard of
  * that batch checks the key.
  */
+import { and, eq, gt } from "drizzle-orm";
 import type { Group } from "../platform/commit.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Precondition } from "../platform/preconditions.ts";
-import { type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { type Result, type Idempotency, reject } from "./command.ts";
 import type { QuoteRow, RequestRow } from "./records.ts";
+import { idempotencyKeys } from "./tables.ts";
+import { fragment, read } from "../platform/read.ts";
 
 const KEY_LIFE_MS = 24 * 3_600_000;
 
@@ -66,11 +69,18 @@ async function recallResult(
   db: D1Database,
   { userId, route, kind, idempotency }: KeyUse & { readonly idempotency: Idempotency },
 ): Promise<Result | undefined> {
-  const row = await first<{ terms: string; result: string }>(
-    db,
-    sql`SELECT terms, result FROM idempotency_keys WHERE user_id = ${uuid(userId)}
-      AND route = ${route}
-      AND key = ${idempotency.key} AND at > ${NOW} - ${KEY_LIFE_MS}`,
+  const { key, at, terms, result } = idempotencyKeys;
+  const [row] = await read(db, ({ select }) =>
+    select({ terms, result })
+      .from(idempotencyKeys)
+      .where(
+        and(
+          eq(idempotencyKeys.userId, userId),
+          eq(idempotencyKeys.route, route),
+          eq(key, idempotency.key),
+          gt(at, fragment(sql`${NOW} - ${KEY_LIFE_MS}`)),
+        ),
+      ),
   );
   if (row === undefined) return undefined;
   if (row.terms !== idempotency.terms) {

@@ -1,3 +1,4 @@
+import { eq } from "drizzle-orm";
 import {
   fetchCount,
   olderThan,
@@ -8,8 +9,11 @@ import {
 } from "../http/cursor.ts";
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
-import { all, first, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
-import { quoteColumns, type QuoteRow, type QuoteStatus, quoteView } from "./records.ts";
+import { all, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
+import { quoteColumns, type QuoteRow, quoteView } from "./records.ts";
+import type { QuoteStatus } from "./tables.ts";
+import { requests } from "./tables.ts";
+import { read } from "../platform/read.ts";
 
 /** Sort position among a request's quotes: price, then time, then id. */
 export type QuotePosition = readonly [price: number, openedAt: number, quoteId: string];
@@ -26,14 +30,16 @@ export async function listQuotesOnRequest(
   query: { readonly requestId: string; readonly status?: QuoteStatus | undefined },
   page: PageQuery<QuotePosition>,
 ): Promise<QuotePage> {
-  const request = await first<{ own: number; side: string }>(
-    db,
-    sql`SELECT requester_id = ${uuid(userId)} AS own, side FROM requests
-      WHERE request_id = ${uuid(query.requestId)}`,
+  const [request] = await read(db, (reader) =>
+    reader
+      .select({ requesterId: requests.requesterId, side: requests.side })
+      .from(requests)
+      .where(eq(requests.requestId, query.requestId)),
   );
   if (request === undefined)
     throw problem("request_unknown", `There is no request ${query.requestId}.`);
-  if (request.own !== 1) throw problem("not_request_owner", "The request belongs to someone else.");
+  if (request.requesterId !== userId)
+    throw problem("not_request_owner", "The request belongs to someone else.");
   const bid = request.side === "Bid";
   const rows = await all<QuoteRow>(
     db,

@@ -1,5 +1,4 @@
 import { readAssetKey } from "../assets/asset.ts";
-import type { Side } from "../assets/fields.ts";
 import { availableText, hasAvailable, transfer } from "../ledger/post.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import { type Config, venueConfig } from "../platform/config.ts";
@@ -18,7 +17,9 @@ import {
 import { type PlaceQuote, reject, type Result } from "./command.ts";
 import { keyIsUnused, rememberResult } from "./idempotency.ts";
 import { hexId, type Operation } from "./operation.ts";
-import { newQuoteColumns, type RequestStatus } from "./records.ts";
+import { newQuoteColumns } from "./records.ts";
+import type { RequestStatus } from "./tables.ts";
+import type { RequestTerms } from "./request-terms.ts";
 import { tradeTerms, type TradeTerms } from "./trade-terms.ts";
 import { actorMayWrite, insufficientFunds, storageLeft, venuePaused } from "./rejections.ts";
 
@@ -33,13 +34,6 @@ const MAX_OPEN_QUOTES_PER_REQUEST = 1_000;
  * others out.
  */
 const MAX_OPEN_QUOTES_PER_MAKER = 50;
-
-/** What never changes in a request, read once and kept by the book. */
-export type RequestTerms = {
-  readonly asset: string;
-  readonly amount: string;
-  readonly side: Side;
-};
 
 /**
  * Places a firm quote. The maker's side is reserved in the same operation, so an accepted quote
@@ -102,7 +96,7 @@ function quoteTerms(command: PlaceQuote, request: RequestTerms, settings: Config
   return tradeTerms({
     side: request.side,
     asset: request.asset,
-    amount: BigInt(request.amount),
+    amount: request.amount,
     price: BigInt(command.price),
     takerFeeBps: BigInt(fees.taker_fee_bps),
     makerFeeBps: BigInt(fees.maker_fee_bps),

@@ -5,13 +5,11 @@
 import { toHex } from "../assets/amount.ts";
 import { readAssetKey } from "../assets/asset.ts";
 import type { Venue } from "../platform/venues.ts";
-import type { Side } from "../assets/fields.ts";
 import { NOW } from "../platform/commit.ts";
 import { atom, type Columns, type Expr, expr, readUuid, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-
-export type RequestStatus = "open" | "matched" | "cancelled" | "expired";
-export type QuoteStatus = "open" | "accepted" | "cancelled" | "expired" | "rejected";
+import type { JsonRow } from "../platform/columns.ts";
+import type { matches, quotes, requests } from "./tables.ts";
 
 /** The audience of a row. It decides, in SQL, which columns are left out. */
 export type Audience =
@@ -20,7 +18,7 @@ export type Audience =
 export const PUBLIC: Audience = { kind: "public" };
 export const reader = (userId: string): Audience => ({ kind: "user", userId: uuid(userId) });
 
-export function requestColumns(audience: Audience): Columns {
+export function requestColumns(audience: Audience): Columns<keyof RequestRow> {
   const owner = audience.kind === "public" ? atom("0") : expr`r.requester_id = ${audience.userId}`;
   return {
     request_id: atom("hex(r.request_id)"),
@@ -42,7 +40,7 @@ export function requestColumns(audience: Audience): Columns {
 }
 
 /** A request when it is opened, before it can have quotes. */
-export function newRequestColumns(audience: Audience): Columns {
+export function newRequestColumns(audience: Audience): Columns<keyof RequestRow> {
   return {
     ...requestColumns(audience),
     status: atom("'open'"),
@@ -51,16 +49,11 @@ export function newRequestColumns(audience: Audience): Columns {
   };
 }
 
-export type RequestRow = {
-  readonly request_id: string;
+export type RequestRow = JsonRow<
+  typeof requests,
+  "request_id" | "asset" | "amount" | "side" | "status" | "disclosed" | "opened_at" | "expires_at"
+> & {
   readonly user_id: string | null;
-  readonly asset: string;
-  readonly amount: string;
-  readonly side: Side;
-  readonly status: RequestStatus;
-  readonly disclosed: number;
-  readonly opened_at: number;
-  readonly expires_at: number;
   readonly owned: number;
   readonly best_price: number | null;
   readonly quote_count: number;
@@ -85,7 +78,7 @@ export function requestView(row: RequestRow) {
  * `fee` is the fee of whoever reads the quote: the maker's for its maker, the taker fee for the
  * requester.
  */
-export function quoteColumns(fee: "maker_fee" | "taker_fee"): Columns {
+export function quoteColumns(fee: "maker_fee" | "taker_fee"): Columns<keyof QuoteRow> {
   return {
     quote_id: atom("hex(q.quote_id)"),
     request_id: atom("hex(q.request_id)"),
@@ -102,23 +95,23 @@ export function quoteColumns(fee: "maker_fee" | "taker_fee"): Columns {
 }
 
 /** A quote when it is placed. */
-export function newQuoteColumns(fee: "maker_fee" | "taker_fee"): Columns {
+export function newQuoteColumns(fee: "maker_fee" | "taker_fee"): Columns<keyof QuoteRow> {
   return { ...quoteColumns(fee), status: atom("'open'") };
 }
 
-export type QuoteRow = {
-  readonly quote_id: string;
-  readonly request_id: string;
-  readonly asset: string;
-  readonly amount: string;
-  readonly side: Side;
-  readonly price: number;
-  readonly usdc_amount: string;
-  readonly fee: string;
-  readonly status: QuoteStatus;
-  readonly opened_at: number;
-  readonly expires_at: number;
-};
+export type QuoteRow = JsonRow<
+  typeof quotes,
+  | "quote_id"
+  | "request_id"
+  | "asset"
+  | "amount"
+  | "side"
+  | "price"
+  | "usdc_amount"
+  | "status"
+  | "opened_at"
+  | "expires_at"
+> & { readonly fee: string };
 
 export function quoteView(row: QuoteRow) {
   return {
@@ -136,7 +129,7 @@ export function quoteView(row: QuoteRow) {
   };
 }
 
-export function matchColumns(userId: Expr): Columns {
+export function matchColumns(userId: Expr): Columns<keyof MatchRow> {
   return {
     match_id: atom("hex(m.match_id)"),
     request_id: atom("hex(m.request_id)"),
@@ -152,19 +145,18 @@ export function matchColumns(userId: Expr): Columns {
   };
 }
 
-export type MatchRow = {
-  readonly match_id: string;
-  readonly request_id: string;
-  readonly quote_id: string;
-  readonly asset: string;
-  readonly side: Side;
-  readonly amount: string;
-  readonly price: number;
-  readonly usdc_amount: string;
-  readonly fee: string;
-  readonly role: "requester" | "maker";
-  readonly at: number;
-};
+export type MatchRow = JsonRow<
+  typeof matches,
+  | "match_id"
+  | "request_id"
+  | "quote_id"
+  | "asset"
+  | "side"
+  | "amount"
+  | "price"
+  | "usdc_amount"
+  | "at"
+> & { readonly fee: string; readonly role: "requester" | "maker" };
 
 export function matchView(row: MatchRow) {
   return {

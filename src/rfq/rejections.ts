@@ -7,7 +7,7 @@ import { unavailable } from "../platform/problem.ts";
 import { type Expr, readUuid } from "../platform/sql.ts";
 import { STORAGE_LEFT } from "../platform/storage.ts";
 import { reject, type Result } from "./command.ts";
-import type { QuoteStatus } from "./records.ts";
+import type { QuoteStatus } from "./tables.ts";
 
 /** After `storage_full` was set, cron looks at the size of the database once a minute. */
 const STORAGE_RETRY_SECS = 60;

@@ -4,7 +4,6 @@
  */
 import { config, type Config } from "../platform/config.ts";
 import { failpointOf } from "../platform/failpoint.ts";
-import { first, sql, uuid } from "../platform/sql.ts";
 import { bookStream } from "../streams/event-log.ts";
 import { receiveCommand } from "./socket-commands.ts";
 import { notifyStreams } from "../streams/notify.ts";
@@ -16,7 +15,8 @@ import { cancelRequest } from "./cancel-request.ts";
 import { type Result, type Command, reject } from "./command.ts";
 import { RFQ_EVENTS } from "./event-views.ts";
 import { openRequest } from "./open-request.ts";
-import { placeQuote, type RequestTerms } from "./place-quote.ts";
+import { placeQuote } from "./place-quote.ts";
+import { readTerms, type RequestTerms } from "./request-terms.ts";
 import { GroupCommitter } from "./group-committer.ts";
 import { openRequestsSnapshot } from "./snapshot.ts";
 import type { Operation } from "./operation.ts";
@@ -98,15 +98,10 @@ export class RfqBook extends StreamObject {
   async #termsOf(requestId: string): Promise<RequestTerms | undefined> {
     const known = this.#requests.get(requestId);
     if (known !== undefined) return known;
-    const terms = await first<RequestTerms>(
-      this.env.DB,
-      sql`SELECT asset, amount, side FROM requests WHERE request_id = ${uuid(requestId)}
-        AND asset = ${this.#asset}`,
-    );
-    if (terms !== undefined) {
-      if (this.#requests.size >= MAX_KNOWN_REQUESTS) this.#requests.clear();
-      this.#requests.set(requestId, terms);
-    }
+    const terms = await readTerms(this.env.DB, requestId);
+    if (terms?.asset !== this.#asset) return undefined;
+    if (this.#requests.size >= MAX_KNOWN_REQUESTS) this.#requests.clear();
+    this.#requests.set(requestId, terms);
     return terms;
   }
 

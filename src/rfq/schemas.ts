@@ -10,9 +10,7 @@ import {
   venueField,
 } from "../assets/fields.ts";
 import { boolean, described, integer, oneOf, uuidField } from "../http/fields.ts";
-
-const REQUEST_STATUSES = ["open", "matched", "cancelled", "expired"] as const;
-const QUOTE_STATUSES = ["open", "accepted", "cancelled", "expired", "rejected"] as const;
+import { QUOTE_STATUSES, REQUEST_STATUSES } from "./tables.ts";
 
 /** Life of a request in seconds: the default and the maximum. */
 const REQUEST_LIFE = { default: 300, max: 86_400 } as const;

@@ -1,8 +1,11 @@
 /** Sends a command to the book that orders it. REST routes and sockets both use it. */
+import { eq } from "drizzle-orm";
+import { unionAll } from "drizzle-orm/sqlite-core";
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
-import { all, type Sql, sql, uuid } from "../platform/sql.ts";
 import { type Result, type Command, reject } from "./command.ts";
+import { matches, quotes, requests } from "./tables.ts";
+import { read } from "../platform/read.ts";
 
 /**
  * The book of a request or quote never changes, so one indexed read serves the life of the isolate.
@@ -38,31 +41,41 @@ async function bookOf(db: D1Database, command: Command): Promise<string | undefi
       return command.asset;
     case "place_quote":
     case "cancel_request":
-      return cached(command.requestId, () =>
-        all(db, sql`SELECT asset FROM requests WHERE request_id = ${uuid(command.requestId)}`),
-      );
+      return cached(command.requestId, () => assetOfRequest(db, command.requestId));
     case "cancel_quote":
     case "accept":
-      return cached(command.quoteId, () => all(db, quoteOrMatch(command.quoteId)));
+      return cached(command.quoteId, () => assetOfQuote(db, command.quoteId));
   }
+}
+
+async function assetOfRequest(db: D1Database, requestId: string): Promise<string | undefined> {
+  const [request] = await read(db, ({ select }) =>
+    select({ asset: requests.asset }).from(requests).where(eq(requests.requestId, requestId)),
+  );
+  return request?.asset;
 }
 
 /**
  * A quote that was accepted long ago has been trimmed, but its match still serves a repeated
  * accept.
  */
-function quoteOrMatch(quoteId: string): Sql {
-  return sql`SELECT asset FROM quotes WHERE quote_id = ${uuid(quoteId)} UNION SELECT asset
-    FROM matches WHERE quote_id = ${uuid(quoteId)}`;
+async function assetOfQuote(db: D1Database, quoteId: string): Promise<string | undefined> {
+  const [found] = await read(db, ({ select }) =>
+    unionAll(
+      select({ asset: quotes.asset }).from(quotes).where(eq(quotes.quoteId, quoteId)),
+      select({ asset: matches.asset }).from(matches).where(eq(matches.quoteId, quoteId)),
+    ),
+  );
+  return found?.asset;
 }
 
 async function cached(
   id: string,
-  read: () => Promise<{ asset: string }[]>,
+  look: () => Promise<string | undefined>,
 ): Promise<string | undefined> {
   const known = books.get(id);
   if (known !== undefined) return known;
-  const asset = (await read())[0]?.asset;
+  const asset = await look();
   if (asset !== undefined) remember(id, asset);
   return asset;
 }

@@ -5,7 +5,9 @@ import { SIDES } from "../assets/fields.ts";
 import { amount, decimal, oneOf, uuid } from "../platform/columns.ts";
 
 export const REQUEST_STATUSES = ["open", "matched", "cancelled", "expired"] as const;
+export type RequestStatus = (typeof REQUEST_STATUSES)[number];
 export const QUOTE_STATUSES = ["open", "accepted", "cancelled", "expired", "rejected"] as const;
+export type QuoteStatus = (typeof QUOTE_STATUSES)[number];
 
 export const requests = sqliteTable(
   "requests",

@@ -5,8 +5,9 @@
  * subscriber first brings the others up to the number of its own snapshot or replay and then joins
  * them. No socket needs a buffer of its own.
  */
+import { eq } from "drizzle-orm";
 import { errorFields, log } from "../platform/log.ts";
-import { all, first, sql } from "../platform/sql.ts";
+import { all, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { StreamEvent } from "./event-log.ts";
 import type { SocketsOf } from "./notify.ts";
@@ -30,6 +31,8 @@ import {
   tagOf,
 } from "./socket.ts";
 import type { Actor } from "../platform/actor.ts";
+import { streams } from "./tables.ts";
+import { read } from "../platform/read.ts";
 
 /**
  * Messages kept in memory, so that a thousand reconnecting subscribers do not queue in D1 ahead of
@@ -127,11 +130,10 @@ export class SocketHost {
   catchUp(): Promise<void> {
     return this.#inOrder(async () => {
       if (this.#ctx.getWebSockets().length === 0) return this.#unregister();
-      const row = await first<{ last_seq: number }>(
-        this.#db,
-        sql`SELECT last_seq FROM streams WHERE name = ${this.#stream}`,
+      const [row] = await read(this.#db, ({ select }) =>
+        select({ lastSeq: streams.lastSeq }).from(streams).where(eq(streams.name, this.#stream)),
       );
-      if (row !== undefined) await this.#catchUpTo(row.last_seq);
+      if (row !== undefined) await this.#catchUpTo(row.lastSeq);
       await this.#acknowledge();
     });
   }
@@ -293,17 +295,17 @@ export class SocketHost {
   async #position(): Promise<number> {
     if (this.#lastPushed === undefined) {
       const pong = this.#ctx.getWebSocketAutoResponse()?.response;
-      const row =
-        pong === undefined
-          ? await first<{ seq: number }>(
-              this.#db,
-              sql`SELECT pushed_seq AS seq FROM streams WHERE name = ${this.#stream}`,
-            )
-          : undefined;
       this.#lastPushed =
-        pong === undefined ? (row?.seq ?? 0) : (JSON.parse(pong) as { seq: number }).seq;
+        pong === undefined ? await this.#readPushed() : (JSON.parse(pong) as { seq: number }).seq;
     }
     return this.#lastPushed;
+  }
+
+  async #readPushed(): Promise<number> {
+    const [row] = await read(this.#db, ({ select }) =>
+      select({ seq: streams.pushedSeq }).from(streams).where(eq(streams.name, this.#stream)),
+    );
+    return row?.seq ?? 0;
   }
 
   async #acknowledge(): Promise<void> {

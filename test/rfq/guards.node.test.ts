@@ -108,7 +108,7 @@ it("compiles every guard to the reviewed SQL", async () => {
             expiresInSecs: 30,
             idempotency: withKey,
           },
-          { asset, amount: "100", side: "Bid" },
+          { asset, amount: 100n, side: "Bid" },
           settings,
         ),
       ),

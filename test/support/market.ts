@@ -5,7 +5,7 @@ import type { Side } from "../../src/assets/fields.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { NOW } from "../../src/platform/commit.ts";
 import { config, type Config } from "../../src/platform/config.ts";
-import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Venue } from "../../src/platform/venues.ts";
 import { acceptQuote } from "../../src/rfq/accept-quote.ts";
@@ -23,7 +23,8 @@ import type {
 } from "../../src/rfq/command.ts";
 import { openRequest as openRequestOperation } from "../../src/rfq/open-request.ts";
 import type { Operation } from "../../src/rfq/operation.ts";
-import { placeQuote as placeQuoteOperation, type RequestTerms } from "../../src/rfq/place-quote.ts";
+import { placeQuote as placeQuoteOperation } from "../../src/rfq/place-quote.ts";
+import { readTerms } from "../../src/rfq/request-terms.ts";
 import { matchView, quoteView, requestView } from "../../src/rfq/records.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
 import { bookStream } from "../../src/streams/event-log.ts";
@@ -156,10 +157,7 @@ export async function operationOf(
     case "open_request":
       return openRequestOperation(sent, settings);
     case "place_quote": {
-      const terms = await first<RequestTerms>(
-        db,
-        sql`SELECT asset, amount, side FROM requests WHERE request_id = ${uuid(sent.requestId)}`,
-      );
+      const terms = await readTerms(db, sent.requestId);
       if (terms === undefined) throw new Error(`no request ${sent.requestId}`);
       return placeQuoteOperation(sent, terms, settings);
     }

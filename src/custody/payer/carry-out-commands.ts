@@ -2,6 +2,7 @@
  * Carries out operator commands about withdrawals and the payer. `fail` becomes a void on chain,
  * because only the chain can rule out that a payment is still made.
  */
+import { and, eq, inArray, isNull } from "drizzle-orm";
 import { MAX_VOIDS, voidCall } from "../../chain/vault.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, readUuid, sql } from "../../platform/sql.ts";
@@ -10,17 +11,26 @@ import { announceWithdrawals } from "../announce.ts";
 import { failPaidOtherwise } from "../watcher/fail-withdrawal.ts";
 import type { HeadView, PayerContext } from "./payer-context.ts";
 import { makeTransaction } from "./make-transaction.ts";
+import { read } from "../../platform/read.ts";
+import { chainCommands } from "../../chain/tables.ts";
 
 /**
  * Carries out the commands that need no transaction, and closes those whose withdrawal has ended.
  */
 export async function closeCommands({ db, chain, push }: PayerContext): Promise<void> {
-  const [open] = await all<{ n: number }>(
-    db,
-    sql`SELECT count(*) AS n FROM chain_commands
-      WHERE chain = ${chain.chain} AND kind <> 'resume_chain' AND done_group IS NULL`,
+  const [open] = await read(db, ({ select }) =>
+    select({ id: chainCommands.commandId })
+      .from(chainCommands)
+      .where(
+        and(
+          eq(chainCommands.chain, chain.chain),
+          isNull(chainCommands.doneGroup),
+          inArray(chainCommands.kind, ["fail", "retry", "resume_payer"]),
+        ),
+      )
+      .limit(1),
   );
-  if (open?.n === 0) return;
+  if (open === undefined) return;
   const group = newGroup();
   const openHere = sql`chain = ${chain.chain} AND done_group IS NULL`;
   const resumed = sql`EXISTS (

@@ -29,10 +29,10 @@ export type OpenTransaction = {
 
 const t = alias(chainTransactions, "t");
 const a = alias(transactionAttempts, "a");
-/** Literal, because the index of open transactions serves no other condition. */
 const NOT_DECIDED = fragment(sql`NOT EXISTS (SELECT 1 FROM vault_events e
   WHERE e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
     AND e.kind IN ('Paid', 'Failed', 'Voided'))`);
+/** Literal, because SQLite uses the index of open transactions for no other condition. */
 const OPEN = fragment(sql`t.status = 'open'`);
 const LATEST = fragment(sql`a.attempt = (SELECT max(attempt) FROM transaction_attempts
   WHERE transaction_id = t.transaction_id)`);

@@ -2,9 +2,12 @@
  * The recovery record of a withdrawal: everything that a restore needs to rebuild it. The payer
  * saves it outside the database before it signs the payment.
  */
+import { inArray } from "drizzle-orm";
 import { NOW } from "../../platform/commit.ts";
-import { all, readUuid, sql } from "../../platform/sql.ts";
+import { all, sql } from "../../platform/sql.ts";
 import { RETENTION_MS } from "../recovery-records.ts";
+import { withdrawals } from "../tables.ts";
+import { read } from "../../platform/read.ts";
 
 export type WithdrawalRecord = {
   /** The vault's id, `0x` hex. */
@@ -21,40 +24,26 @@ export type WithdrawalRecord = {
   readonly createdAt: number;
 };
 
-type Row = {
-  payment_id: string;
-  withdrawal_id: string;
-  job_id: string;
-  user_id: string;
-  client_withdrawal_id: string;
-  asset: string;
-  amount: string;
-  to_address: string;
-  created_at: number;
-};
-
+/** Reads the records of one payment, at most MAX_PAYMENTS. */
 export async function readRecords(
   db: D1Database,
   withdrawalIds: readonly string[],
 ): Promise<WithdrawalRecord[]> {
-  const rows = await all<Row>(
-    db,
-    sql`SELECT lower(hex(w.payment_id)) AS payment_id, hex(w.withdrawal_id) AS withdrawal_id,
-        hex(w.job_id) AS job_id, hex(w.user_id) AS user_id, w.client_withdrawal_id, w.asset,
-        CAST(w.amount AS TEXT) AS amount, lower(hex(w.to_address)) AS to_address, w.created_at
-      FROM json_each(${JSON.stringify(withdrawalIds)}) j
-      JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')`,
+  const rows = await read(db, ({ select }) =>
+    select()
+      .from(withdrawals)
+      .where(inArray(withdrawals.withdrawalId, [...withdrawalIds])),
   );
   return rows.map((row) => ({
-    paymentId: `0x${row.payment_id}`,
-    withdrawalId: readUuid(row.withdrawal_id),
-    jobId: readUuid(row.job_id),
-    userId: readUuid(row.user_id),
-    clientWithdrawalId: row.client_withdrawal_id,
+    paymentId: row.paymentId,
+    withdrawalId: row.withdrawalId,
+    jobId: row.jobId,
+    userId: row.userId,
+    clientWithdrawalId: row.clientWithdrawalId,
     asset: row.asset,
-    amount: row.amount,
-    to: row.to_address,
-    createdAt: row.created_at,
+    amount: row.amount.toString(),
+    to: row.toAddress.slice(2),
+    createdAt: row.createdAt,
   }));
 }
 

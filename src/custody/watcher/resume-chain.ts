@@ -1,20 +1,30 @@
 /** Carries out the operator's `chain resume` after the review of a halt. */
+import { and, eq, isNull } from "drizzle-orm";
 import { readCursor } from "../../chain/cursor.ts";
 import { type Endpoint, readHead, readHeader } from "../../chain/rpc.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
-import { all, blob, sql } from "../../platform/sql.ts";
+import { blob, sql } from "../../platform/sql.ts";
 import type { WatcherContext } from "./commit-move.ts";
+import { read } from "../../platform/read.ts";
+import { chainCommands } from "../../chain/tables.ts";
 
 /**
  * Accepts the chain's current block at the confirmed height and continues above it. Deposits that a
  * deep reorg added or removed below that height must be handled during the review.
  */
 export async function resumeChain({ db, chain }: WatcherContext): Promise<void> {
-  const [command] = await all<{ id: number }>(
-    db,
-    sql`SELECT command_id AS id FROM chain_commands
-      WHERE chain = ${chain.chain} AND kind = 'resume_chain' AND done_group IS NULL LIMIT 1`,
+  const [command] = await read(db, ({ select }) =>
+    select({ id: chainCommands.commandId })
+      .from(chainCommands)
+      .where(
+        and(
+          eq(chainCommands.chain, chain.chain),
+          eq(chainCommands.kind, "resume_chain"),
+          isNull(chainCommands.doneGroup),
+        ),
+      )
+      .limit(1),
   );
   const cursor = await readCursor(db, chain.chain);
   if (command === undefined || cursor === undefined) return;
