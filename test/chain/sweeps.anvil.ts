@@ -3,6 +3,7 @@ import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import type { Hex } from "viem";
 import { USDC } from "../../src/assets/asset.ts";
+import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { decodeSweep } from "../../src/chain/vault.ts";
 import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
@@ -43,6 +44,25 @@ async function sweptSalts(stage: Stage): Promise<Hex[][]> {
   return rows.map(({ data }) => decodeSweep(`0x${data}`).map(({ salt }) => salt));
 }
 
+/** Runs rounds, each with a block. */
+async function rounds(stage: Stage, payer: { round: () => Promise<unknown> }, count: number) {
+  for (let round = 0; round < count; round++) {
+    await payer.round();
+    await stage.mine();
+    await stage.watch();
+  }
+}
+
+/** The gas limit of a sweep of 75 addresses. */
+function sweepGasLimit(stage: Stage): Promise<bigint> {
+  return stage.client.readContract({
+    address: stage.factory,
+    abi: depositFactoryAbi,
+    functionName: "sweepGasLimit",
+    args: [75n],
+  });
+}
+
 it("pays a withdrawal out of 300 addresses in under 30 blocks", { timeout: 120_000 }, async () => {
   const stage = await openStage({ confirmations: 20 });
   const user = await depositorOf(
@@ -67,6 +87,27 @@ it("pays a withdrawal out of 300 addresses in under 30 blocks", { timeout: 120_0
   await stage.confirm();
   await payer.round();
   await expectRest(stage);
+});
+
+it("makes only as many sweeps at once as the account can pay for", async () => {
+  const stage = await openStage();
+  const user = await depositorOf(
+    stage,
+    Array.from({ length: 151 }, () => 10n),
+  );
+  const { id } = await stage.withdraw(user.userId, USDC, 1_510n, someone());
+  const payer = await stage.payer();
+  const { baseFeePerGas } = await stage.client.getBlock();
+  // Enough for one sweep and a half, at twice the base fee and a tip of 1 gwei.
+  const maxFee = 2n * (baseFeePerGas ?? 0n) + 10n ** 9n;
+  const balance = (await sweepGasLimit(stage)) * maxFee;
+  await stage.client.setBalance({ address: stage.operator.address, value: (balance * 3n) / 2n });
+  await payer.round();
+  expect(await sweptSalts(stage)).toHaveLength(1);
+  expect(await stage.alerts()).not.toContain("node_refused");
+  await rounds(stage, payer, 10);
+  expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
+  expect(await sweptSalts(stage)).toHaveLength(3);
 });
 
 it("does not sweep an address again while its sweep is open", async () => {
@@ -113,15 +154,6 @@ it("pays what the vault can cover in the round that sweeps for the rest", async 
   await payer.round();
   await expectRest(stage);
 });
-
-/** Runs rounds, each with a block. */
-async function rounds(stage: Stage, payer: { round: () => Promise<unknown> }, count: number) {
-  for (let round = 0; round < count; round++) {
-    await payer.round();
-    await stage.mine();
-    await stage.watch();
-  }
-}
 
 it("fills up the float in the background, with the largest deposits", async () => {
   const stage = await openStage({ chain: { sweep_float_bps: 1_000 } });

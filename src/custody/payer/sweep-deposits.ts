@@ -8,7 +8,7 @@
 import { and, desc, eq, gte, isNull, lte, or } from "drizzle-orm";
 import { checksumAddress } from "../../assets/address.ts";
 import { type AssetKey, USDC } from "../../assets/asset.ts";
-import { smallestSweep } from "../../chain/fees.ts";
+import { feeLimits, firstFees, smallestSweep } from "../../chain/fees.ts";
 import { readHoldings } from "../../chain/holdings.ts";
 import type { Hex } from "../../chain/rpc.ts";
 import { chainTransactions, sweepable } from "../../chain/tables.ts";
@@ -30,6 +30,8 @@ const MAX_OPEN_SWEEPS = 32;
 /** Addresses read at a time. Pages, because any number of addresses may turn out to be empty. */
 const PAGE = 300;
 const MAX_PAGES = 10;
+/** Upper bound of a payment's gas limit: `payGasLimit(0, 50)` of Vault.sol. */
+const PAYMENT_GAS = 8_000_000n;
 /** Literal, because the index of open transactions serves no other condition. */
 const OPEN = fragment(sql`status = 'open'`);
 
@@ -166,19 +168,27 @@ function readSweepable(
   );
 }
 
-/** Makes as many sweeps as the items need. Returns whether it made one. */
+/**
+ * Makes as many sweeps as the items need and the account's balance allows. Nodes accept pending
+ * transactions only if the account can pay the gas limits of all of them. Returns whether it made
+ * one.
+ */
 async function sendSweeps(
   context: HeadView,
   items: readonly SweepItem[],
   made: number,
 ): Promise<boolean> {
+  if (items.length === 0) return false;
+  const { account, endpoint, chain, market } = context;
+  const maxFee = firstFees(market, feeLimits(chain))?.maxFee ?? 0n;
+  const balance = await endpoint.client.getBalance({ address: account.address });
+  let left = balance - BigInt(made) * PAYMENT_GAS * maxFee;
   let sweeps = 0;
   for (let start = 0; start < items.length; start += MAX_SWEEPS) {
-    const call = await sweepCall(
-      context.endpoint,
-      context.chain,
-      items.slice(start, start + MAX_SWEEPS),
-    );
+    const call = await sweepCall(endpoint, chain, items.slice(start, start + MAX_SWEEPS));
+    left -= call.gasLimit * maxFee;
+    // The first transaction of a round is made in any case. Alerts report what is wrong with it.
+    if (made + sweeps > 0 && left < 0n) break;
     if (!(await wouldSucceed(context, "sweep", call))) break;
     const sweep = { kind: "sweep", call, batchNo: null, members: [] } as const;
     if (!(await makeTransaction(context, sweep, made + sweeps))) break;
