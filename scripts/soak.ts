@@ -119,6 +119,7 @@ async function people(
     ...ending
   }: { seed: string; count: number; ended: () => boolean; end: () => void },
 ): Promise<Faults> {
+  const liar = new Dice(`${seed}/liar`).pick(proxies);
   const chain = await openChain(stack.rpcUrl, stack.deployment, new Dice(`${seed}/chain`));
   const everyone = [];
   for (let index = 0; index < count; index++)
@@ -136,6 +137,7 @@ async function people(
     tally: new Tally(),
     ...ending,
     proxies,
+    liar,
     confirmations: CONFIRMATIONS,
   };
 }

@@ -24,10 +24,13 @@ const GAS = 200_000n;
 const DEPLOY_GAS = 2_000_000n;
 /** Higher than any spike of the base fee. */
 const MAX_FEE = 2_000n * 10n ** 9n;
+const TIP = 10n ** 9n;
 const REVERTS = 1;
 const BLOCK_TIME_SECS = 1;
 /** How long a block may still take that was being mined when mining stopped. */
 const SETTLE_MS = 100;
+
+type Transaction = { to?: Address; data: Hex; gas?: bigint; maxFee?: bigint };
 
 export type Chain = Awaited<ReturnType<typeof openChain>>;
 
@@ -48,23 +51,24 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
   /** By nonce. Transactions that a reorg or an emptied mempool removed are sent again. */
   const signed: Hex[] = [];
 
-  const sign = (nonce: number, transaction: { to?: Address; data: Hex; gas?: bigint }) =>
+  const sign = (nonce: number, { maxFee = MAX_FEE, ...transaction }: Transaction) =>
     account.signTransaction({
       gas: GAS,
       ...transaction,
       type: "eip1559",
       chainId: foundry.id,
       nonce,
-      maxFeePerGas: MAX_FEE,
-      maxPriorityFeePerGas: 10n ** 9n,
+      maxFeePerGas: maxFee,
+      maxPriorityFeePerGas: maxFee < TIP ? maxFee : TIP,
     });
   // Callers get their nonces one after the other.
   let turn: Promise<unknown> = Promise.resolve();
-  const send = (transaction: { to?: Address; data: Hex; gas?: bigint }): Promise<void> => {
+  const send = (transaction: Transaction): Promise<Hex> => {
     const mine = turn.then(async () => {
       const raw = await sign(firstNonce + signed.length, transaction);
       signed.push(raw);
       await client.sendRawTransaction({ serializedTransaction: raw }).catch(() => {});
+      return keccak256(raw);
     });
     turn = mine.catch(() => {});
     return mine;
@@ -101,24 +105,37 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
       if (--stillness === 0) await rpc("evm_setIntervalMining", [BLOCK_TIME_SECS]);
     }
   };
-  let reorgs: Promise<unknown> = Promise.resolve();
+  let turnAlone: Promise<unknown> = Promise.resolve();
+  /** One caller after the other, without mining. */
+  const alone = (work: () => Promise<unknown>): Promise<void> => {
+    const mine = turnAlone.then(() =>
+      still(async () => {
+        await sleep(SETTLE_MS);
+        await work();
+      }),
+    );
+    turnAlone = mine.catch(() => {});
+    return mine;
+  };
 
   return {
     client,
     rpc,
     sendAgain,
     still,
-    mint: (asset: Asset, to: Address, amount: bigint) => send(mintCall(asset, to, amount)),
+    alone,
+    /** Returns the hash. anvil orders the transactions of a block by `maxFee`. */
+    mint: (asset: Asset, to: Address, amount: bigint, maxFee = MAX_FEE): Promise<Hex> =>
+      send({ ...mintCall(asset, to, amount), maxFee }),
     /** A token recipient that rejects every transfer. */
     deployRefuser: async (): Promise<Address> => {
-      await send({ data: readArtifact("HostileRecipient").bytecode, gas: DEPLOY_GAS });
-      const hash = keccak256(signed.at(-1) ?? "0x");
+      const { abi, bytecode } = readArtifact("HostileRecipient");
+      const hash = await send({ data: bytecode, gas: DEPLOY_GAS });
       const { contractAddress } = await until(() =>
         client.getTransactionReceipt({ hash }).catch(() => null),
       );
       if (contractAddress === null || contractAddress === undefined)
         throw new Error("the recipient was not deployed");
-      const { abi } = readArtifact("HostileRecipient");
       await send({
         to: contractAddress,
         data: encodeFunctionData({ abi, functionName: "setMode", args: [REVERTS] }),
@@ -129,15 +146,12 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
     reorg: (
       depth: number,
       rival: { asset: Asset; to: Address; amount: bigint } | null,
-    ): Promise<void> => {
-      const mine = reorgs.then(async () => {
-        await still(async () => {
-          await sleep(SETTLE_MS);
-          // Another miner, because equal blocks would change nothing.
-          await rpc("anvil_setCoinbase", [dice.hex(20)]);
-          await rpc("anvil_reorg", [depth, []]);
-          await requireWhole(client, depth);
-        });
+    ): Promise<void> =>
+      alone(async () => {
+        // Another miner, because equal blocks would change nothing.
+        await rpc("anvil_setCoinbase", [dice.hex(20)]);
+        await rpc("anvil_reorg", [depth, []]);
+        await requireWhole(client, depth);
         const used = (await client.getTransactionCount({ address: account.address })) - firstNonce;
         if (rival !== null && used < signed.length) {
           signed[used] = await sign(
@@ -146,10 +160,7 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
           );
         }
         await sendAgain();
-      });
-      reorgs = mine.catch(() => {});
-      return mine;
-    },
+      }),
     holding: (asset: Asset, holder: Address): Promise<bigint> =>
       asset === USDC
         ? client.readContract({

@@ -4,18 +4,27 @@ import type { OperatorRequest } from "../stack/operator-call.ts";
 import { ASSETS } from "./assets.ts";
 import type { Dice } from "./dice.ts";
 import { newKey, type World } from "./people.ts";
+import type { Lie } from "./lies.ts";
 import { RPC_FAULTS, type RpcProxy } from "./rpc-proxy.ts";
+import { depositWithSweep } from "./sweep-block.ts";
 
-export type Faults = World & { proxies: readonly RpcProxy[]; confirmations: number };
+export type Faults = World & {
+  proxies: readonly RpcProxy[];
+  /** The same endpoint for the whole run, because two that omit the same log would agree. */
+  liar: RpcProxy;
+  confirmations: number;
+};
 
 const WEIGHTS = {
   kill: 3,
   reorg: 5,
   "RPC, one of two": 6,
   "RPC, both": 2,
+  "one endpoint lies": 5,
   "mempool lost": 3,
   "doorbell doubled": 3,
   "no blocks": 2,
+  "deposit in the sweep's block": 4,
   "fee spike": 2,
   "withdrawals paused": 1,
   "user frozen": 2,
@@ -56,12 +65,18 @@ const BREAK: Readonly<Record<keyof typeof WEIGHTS, (world: Faults, dice: Dice) =
     },
     "RPC, one of two": ({ proxies }, dice) => failFor([dice.pick(proxies)], dice),
     "RPC, both": ({ proxies }, dice) => failFor(proxies, dice),
+    "one endpoint lies": async (world, dice) => {
+      world.liar.lie(await inventLie(world, dice));
+      await sleep(dice.between(500, LONGEST_MS));
+      world.liar.lie(null);
+    },
     "mempool lost": async ({ chain }) => {
       await chain.rpc("anvil_dropAllTransactions");
       await chain.sendAgain();
     },
     "doorbell doubled": doubleDoorbell,
     "no blocks": ({ chain }, dice) => chain.still(() => sleep(dice.between(1_000, LONGEST_MS))),
+    "deposit in the sweep's block": depositWithSweep,
     "fee spike": ({ chain }, dice) =>
       chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: BigInt(dice.between(5, 60)) * GWEI }),
     "withdrawals paused": async (world, dice) => {
@@ -118,6 +133,21 @@ async function failFor(proxies: readonly RpcProxy[], dice: Dice): Promise<void> 
   for (const proxy of proxies) proxy.fail(dice.pick(RPC_FAULTS));
   await sleep(dice.between(500, LONGEST_MS));
   for (const proxy of proxies) proxy.fail(null);
+}
+
+async function inventLie(
+  { chain, people, stack, confirmations }: Faults,
+  dice: Dice,
+): Promise<Lie> {
+  const kind = dice.pick(["invented_logs", "omitted_logs", "other_head"] as const);
+  if (kind === "omitted_logs") return { kind };
+  if (kind === "invented_logs") {
+    const to = dice.pick(dice.pick(people).addresses);
+    return { kind, usdc: stack.deployment.usdc, to, amount: BigInt(dice.between(1, 1_000_000)) };
+  }
+  // Sometimes below the confirmed block, which looks like a deep reorg.
+  const fork = Number(await chain.client.getBlockNumber()) - dice.between(0, 2 * confirmations);
+  return { kind, fork, ahead: dice.between(0, confirmations) };
 }
 
 /**

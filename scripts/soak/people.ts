@@ -188,28 +188,38 @@ async function trade({ people, tally }: World, dice: Dice): Promise<void> {
     if (move.status === "rejected") note(tally, ending, move.reason);
 }
 
-async function withdraw({ people, refuser, tally }: World, dice: Dice): Promise<void> {
-  const person = dice.pick(people);
+async function withdraw(world: World, dice: Dice): Promise<void> {
+  const person = dice.pick(world.people);
   const asset = dice.pick(ASSETS);
   const part =
     asset === USDC
       ? await person.client.custody.usdcBalance()
       : await person.client.custody.balance(asset);
   const amount = dice.part(part.balance);
+  // Sometimes sent twice at once, which must make one withdrawal.
+  const times = dice.chance(0.15) ? 2 : 1;
+  await withdrawAmount(world, dice, { person, asset, amount, times });
+}
+
+/** Sends the same withdrawal so many times at once. */
+export async function withdrawAmount(
+  { refuser, tally }: Pick<World, "refuser" | "tally">,
+  dice: Dice,
+  terms: { person: Person; asset: Asset; amount: bigint; times: number },
+): Promise<void> {
+  const { person, asset, amount, times } = terms;
   const to = asset !== USDC && dice.chance(0.05) ? refuser : dice.hex(20);
   const id = `soak-${dice.hex(8)}`;
   const asked = { asset, amount, to, answered: false };
   person.withdrawals.set(id, asked);
-  // Sometimes sent twice at once, which must make one withdrawal.
-  const times = dice.chance(0.15) ? 2 : 1;
-  const terms = {
+  const body = {
     client_withdrawal_id: id,
     amount,
     to_address: to,
     ...(asset === USDC ? {} : asset),
   };
   const responses = await Promise.allSettled(
-    Array.from({ length: times }, () => person.client.custody.withdraw(terms)),
+    Array.from({ length: times }, () => person.client.custody.withdraw(body)),
   );
   for (const response of responses) {
     if (response.status === "fulfilled") asked.answered = true;

@@ -1,7 +1,8 @@
-/** An RPC endpoint in front of the soak's chain that fails on command. */
+/** An RPC endpoint in front of the soak's chain that fails or lies on command. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Dice } from "./dice.ts";
+import { type Call, type Lie, lieAbout } from "./lies.ts";
 
 export const RPC_FAULTS = ["slow", "errors", "garbage", "lagging", "lost_answers", "down"] as const;
 type RpcFault = (typeof RPC_FAULTS)[number];
@@ -10,10 +11,9 @@ export type RpcProxy = {
   url: string;
   calls(): number;
   fail(fault: RpcFault | null): void;
+  lie(lie: Lie | null): void;
   stop(): Promise<void>;
 };
-
-type Call = { id: unknown; method: string; params?: unknown[] };
 
 const SLOWEST_MS = 3_000;
 /** By how many blocks a lagging node is behind. */
@@ -21,10 +21,11 @@ const LAG_BLOCKS = 5;
 
 export async function startRpcProxy(target: string, dice: Dice): Promise<RpcProxy> {
   let fault: RpcFault | null = null;
+  let lie: Lie | null = null;
   let calls = 0;
   const server = createServer((request, response) => {
     calls++;
-    serve({ target, dice, fault }, request, response).catch(() => response.destroy());
+    serve({ target, dice, fault, lie }, request, response).catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
@@ -33,6 +34,7 @@ export async function startRpcProxy(target: string, dice: Dice): Promise<RpcProx
     url: `http://127.0.0.1:${address.port}`,
     calls: () => calls,
     fail: (next) => void (fault = next),
+    lie: (next) => void (lie = next),
     stop: async () => {
       server.closeAllConnections();
       await new Promise<void>((resolve) => server.close(() => resolve()));
@@ -40,10 +42,10 @@ export async function startRpcProxy(target: string, dice: Dice): Promise<RpcProx
   };
 }
 
-type Way = { target: string; dice: Dice; fault: RpcFault | null };
+type Way = { target: string; dice: Dice; fault: RpcFault | null; lie: Lie | null };
 
 async function serve(
-  { target, dice, fault }: Way,
+  { target, dice, fault, lie }: Way,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -64,7 +66,12 @@ async function serve(
     });
   }
   if (fault === "slow") await sleep(dice.between(50, SLOWEST_MS));
-  const result = fault === "lagging" ? await lagging(target, call) : await forward(target, call);
+  const result =
+    lie !== null
+      ? await lieAbout(lie, call, (asked) => forward(target, asked))
+      : fault === "lagging"
+        ? await lagging(target, call)
+        : await forward(target, call);
   // The node has processed the call, for example a transaction, but its sender gets no response.
   if (fault === "lost_answers" && dice.chance(0.5)) return void response.destroy();
   respond(result);
