@@ -1,4 +1,7 @@
-/** What authentication costs: signed GET /auth/whoami beside the same Worker's public /time. */
+/**
+ * The cost of authentication: signed GET /auth/whoami, compared with the same Worker's public
+ * /time.
+ */
 import { type Bench, type Figure, median, number, percentile } from "./figures.ts";
 import { drive, httpRequest } from "./load.ts";
 import { succeeded } from "./market.ts";
@@ -6,7 +9,7 @@ import { makePeople, type Person, signed } from "./people.ts";
 import { type BenchStack, startBenchStack } from "./stack.ts";
 
 const CONNECTIONS = 32;
-/** As many keys as connections: each connection is a caller of its own. */
+/** One key per connection, so that each connection is a caller of its own. */
 const KEYS = CONNECTIONS;
 
 export const benchAuth: Bench = async ({ quick, say, onStop }) => {
@@ -56,13 +59,13 @@ export const benchAuth: Bench = async ({ quick, say, onStop }) => {
         target: { atLeast: 0.6 },
       },
       {
-        what: "  what one core would serve, by processor time",
+        what: "  by processor time of one core",
         unit: "/s",
         ...pair(runs, (one) => 1_000_000 / one.cpuMicros),
         target: { atLeast: 0.6 },
       },
       {
-        what: "  processor time of workerd a request",
+        what: "  processor time of workerd per request",
         unit: "µs",
         ...pair(runs, (one) => one.cpuMicros),
       },
@@ -71,7 +74,7 @@ export const benchAuth: Bench = async ({ quick, say, onStop }) => {
       { what: "one connection: p50", unit: "ms", ...pair(alone, (one) => one.p50) },
       { what: "one connection: p99", unit: "ms", ...pair(alone, (one) => one.p99) },
       {
-        what: "memory of workerd after it, and at its start",
+        what: "memory of workerd at the end and at the start",
         unit: "MB",
         ours: rssLoaded,
         peer: { name: "at start", value: rssAtRest },
@@ -80,7 +83,7 @@ export const benchAuth: Bench = async ({ quick, say, onStop }) => {
         what: `D1 calls in ${number(d1.requests)} signed requests with a warm key`,
         unit: "calls",
         ours: d1.calls,
-        note: `over ${number(d1.ms / 1_000)} s; every 4.5 s the key is read again, by each of up to 8 requests that meet it stale`,
+        note: `over ${number(d1.ms / 1_000)} s; every 4.5 s the key is read again by each request that finds it stale, at most 8`,
       },
     ];
     return figures;
@@ -101,7 +104,7 @@ async function measured(
   stack: BenchStack,
   load: { lanes: Uint8Array[][]; forMs: number },
 ): Promise<Measured> {
-  // Warm first, so that the processor time counted is of the requests counted.
+  // Warm up first, so that processor time and requests cover the same interval.
   await drive({ port: stack.port, lanes: load.lanes, forMs: 500 });
   const before = stack.cpuMs();
   const result = succeeded(await drive({ port: stack.port, ...load }));
@@ -115,7 +118,7 @@ async function measured(
   };
 }
 
-/** Every call of D1 by the Worker passes the probe. The key is warm after the first answers. */
+/** The probe counts every D1 call of the Worker. The key is warm after the first responses. */
 async function countReads(
   onStop: (stop: () => Promise<void>) => void,
   requests: number,
@@ -137,8 +140,7 @@ async function countReads(
 }
 
 async function callsSoFar(stack: BenchStack): Promise<number> {
-  const answer = (await (await fetch(`http://127.0.0.1:${stack.port}/bench/d1-calls`)).json()) as {
-    calls: number;
-  };
-  return answer.calls;
+  const response = await fetch(`http://127.0.0.1:${stack.port}/bench/d1-calls`);
+  const { calls } = (await response.json()) as { calls: number };
+  return calls;
 }

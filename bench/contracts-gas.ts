@@ -1,6 +1,7 @@
 /**
- * Gas of paying and sweeping beside bare ERC-20 transfers, on a real anvil: `node bench/contracts-gas.ts`.
- * Exits 1 when paying 50 costs more than 1.3 times what 50 bare transfers do.
+ * Gas of paying and sweeping, compared with bare ERC-20 transfers, on a real anvil:
+ * `node bench/contracts-gas.ts`. Exits with 1 if 50 payments cost more than 1.3 times as much as 50
+ * bare transfers.
  */
 import {
   type Chain,
@@ -30,14 +31,14 @@ async function bareTransfers(chain: Chain, recipients: Address[]): Promise<bigin
   return total;
 }
 
-/** Recipients who held none before, and then the same again, who do. */
+/** Pays recipients that hold nothing yet, and then the same recipients again. */
 async function payRows(chain: Chain, count: number): Promise<Row[]> {
   const world = await vaultWorld(chain, { rich: 1n << 60n });
   const bareUsdc = await chain.deploy("LocalUSDC");
   await chain.send(chain.admin, bareUsdc, "mint", [chain.payer, HUGE]);
   const recipients = times(count, someone);
   const rows: Row[] = [];
-  // The vault's first batch ever pays once for its counters.
+  // The first batch of a vault also pays for creating its counters.
   await world.pay(world.inUsdc(1n), world.inOutcome(1n));
   for (const who of ["new holders", "holders"]) {
     const usdc = recipients.map((to) => world.inUsdc(1_000_001n, { to }));

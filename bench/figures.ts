@@ -1,21 +1,25 @@
-/** What a bench hands back, and how it is printed: each figure beside its peer, the ratio, and the target where there is one. */
+/**
+ * The figures of a bench, and the table that prints each with its peer, their ratio and its target.
+ */
 
 export type Figure = {
   readonly what: string;
   readonly ours: number;
   readonly unit: string;
-  /** What the same machine did in the same run without us, or with the thing under test switched off. */
+  /** Measured on the same machine in the same run, without us or with the measured part off. */
   readonly peer?: { readonly name: string; readonly value: number };
-  /** Bounds of ours / peer, or of ours where there is no peer. Never asserted: a miss is printed, nothing fails. */
+  /**
+   * Bounds of ours / peer, or of ours without a peer. A missed target is printed and fails nothing.
+   */
   readonly target?: { readonly atLeast: number } | { readonly atMost: number };
   readonly note?: string;
 };
 
 type BenchOptions = {
-  /** Short runs: they show that the bench works, not how fast anything is. */
+  /** Short runs, which show only whether the bench works. */
   readonly quick: boolean;
   readonly say: (line: string) => void;
-  /** Takes what has to be ended when the run is interrupted. */
+  /** Registers what an interrupted run must stop. */
   readonly onStop: (stop: () => Promise<void>) => void;
 };
 
@@ -30,7 +34,7 @@ export function median(values: readonly number[]): number {
   return low === undefined || high === undefined ? Number.NaN : (low + high) / 2;
 }
 
-/** Nearest rank; NaN of nothing. */
+/** Nearest rank. NaN if there are no values. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = Float64Array.from(values).toSorted();
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;

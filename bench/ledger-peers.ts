@@ -1,4 +1,6 @@
-/** The peers of bench/ledger.ts: the same journal in PostgreSQL (pgbench) and in SQLite within the process. */
+/**
+ * Peers of bench/ledger.ts: the same journal in PostgreSQL (pgbench) and in SQLite in the process.
+ */
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +15,10 @@ export type Rate = {
 };
 export type Times = { readonly p50: number; readonly p99: number };
 
-/** Milliseconds of each call, made in turn so that all meet the same moments of the machine; the first tenth is warm-up. */
+/**
+ * Milliseconds of each call. The calls alternate, so that other load on the machine affects all of
+ * them. Warm-up is a tenth of `runs`, not counted.
+ */
 export async function measureInTurn(
   runs: number,
   calls: readonly (() => Promise<unknown>)[],
@@ -36,7 +41,7 @@ export async function measureInTurn(
 
 const USERS = 1_000;
 
-/** node:sqlite is the engine of better-sqlite3, called in the same way: no server, no network, one thread. */
+/** node:sqlite, like better-sqlite3, has no server and no network and runs in one thread. */
 export function runSqlite(seconds: number, migrations: readonly string[]): Rate[] {
   const folder = mkdtempSync(join(tmpdir(), "bench-sqlite-"));
   const db = new DatabaseSync(join(folder, "journal.sqlite"));
@@ -69,7 +74,7 @@ export function runSqlite(seconds: number, migrations: readonly string[]): Rate[
         done += perCommit;
       }
       return {
-        who: `SQLite in-process, ${perCommit === 1 ? "one" : perCommit} a commit`,
+        who: `SQLite in-process, ${perCommit === 1 ? "one" : perCommit} per commit`,
         clients: 1,
         hot,
         perSecond: done / ((performance.now() - started) / 1_000),
@@ -88,43 +93,57 @@ const POSTGRES_BIN = [
   "/usr/lib/postgresql/15/bin",
 ].find((path) => existsSync(path));
 
-/** The journal of migrations/ as PostgreSQL would have it: the same columns, checks, keys and one trigger that posts. */
+/**
+ * The journal of migrations/ in PostgreSQL: same columns, checks and keys, and a trigger that
+ * posts.
+ */
 const POSTGRES_SCHEMA = `
 CREATE TABLE accounts (account_id bigint PRIMARY KEY, owner bytea NOT NULL, asset text NOT NULL, kind text NOT NULL, balance bigint NOT NULL,
   UNIQUE (owner, asset, kind), CHECK (kind IN ('available', 'pending', 'external', 'fees')), CHECK (kind = 'external' OR balance >= 0));
 CREATE TABLE commit_groups (seq bigserial PRIMARY KEY, group_id uuid NOT NULL UNIQUE, at timestamptz NOT NULL, voided int NOT NULL);
 CREATE TABLE transfers (transfer_id bigserial PRIMARY KEY, from_account bigint NOT NULL, to_account bigint NOT NULL, amount bigint NOT NULL CHECK (amount > 0),
   reason smallint NOT NULL CHECK (reason BETWEEN 1 AND 7), ref uuid NOT NULL,
-  step smallint NOT NULL CHECK (step BETWEEN 1 AND 5), line int NOT NULL, at timestamptz NOT NULL, from_balance bigint, to_balance bigint, UNIQUE (ref, step, line), CHECK (from_account <> to_account));
+  step smallint NOT NULL CHECK (step BETWEEN 1
+    AND 5), line int NOT NULL, at timestamptz NOT NULL, from_balance bigint, to_balance bigint,
+      UNIQUE (ref, step, line), CHECK (from_account <> to_account));
 CREATE INDEX transfers_from ON transfers (from_account, reason, transfer_id);
 CREATE INDEX transfers_to ON transfers (to_account, reason, transfer_id);
 CREATE INDEX transfers_from_amount ON transfers (from_account, reason, amount, transfer_id);
-CREATE INDEX transfers_to_amount ON transfers (to_account, reason, amount, transfer_id) WHERE reason IN (1, 6);
+CREATE INDEX transfers_to_amount ON transfers (to_account, reason, amount, transfer_id)
+  WHERE reason IN (1, 6);
 CREATE FUNCTION post() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  UPDATE accounts SET balance = balance - NEW.amount WHERE account_id = NEW.from_account RETURNING balance INTO NEW.from_balance;
+  UPDATE accounts SET balance = balance - NEW.amount WHERE account_id = NEW.from_account
+    RETURNING balance INTO NEW.from_balance;
   IF NOT FOUND THEN RAISE 'balance not moved'; END IF;
-  UPDATE accounts SET balance = balance + NEW.amount WHERE account_id = NEW.to_account RETURNING balance INTO NEW.to_balance;
+  UPDATE accounts SET balance = balance + NEW.amount WHERE account_id = NEW.to_account
+    RETURNING balance INTO NEW.to_balance;
   IF NOT FOUND THEN RAISE 'balance not moved'; END IF;
   RETURN NEW; END $$;
 CREATE TRIGGER transfers_post BEFORE INSERT ON transfers FOR EACH ROW EXECUTE FUNCTION post();
 INSERT INTO accounts SELECT 1, 'external', 'usdc', 'external', 0;
-INSERT INTO accounts SELECT 2 + 2 * u + s, decode(lpad(to_hex(u), 32, '0'), 'hex'), 'usdc', CASE s WHEN 0 THEN 'available' ELSE 'pending' END, 1000000000
+INSERT INTO accounts SELECT 2 + 2 * u + s, decode(lpad(to_hex(u), 32, '0'), 'hex'), 'usdc', CASE s
+  WHEN 0 THEN 'available' ELSE 'pending' END, 1000000000
   FROM generate_series(0, ${USERS - 1}) u, generate_series(0, 1) s;
 `;
 
 const postgresTransfer = (account: string) => `\\set u random(0, ${USERS - 1})
 BEGIN;
 INSERT INTO commit_groups (group_id, at, voided) VALUES (gen_random_uuid(), now(), 0);
-INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) SELECT f.account_id, t.account_id, 1, 3, gen_random_uuid(), 1, 0, now()
-  FROM accounts f JOIN accounts t ON t.owner = f.owner AND t.asset = f.asset AND t.kind = 'pending' WHERE f.account_id = ${account};
+INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+  SELECT f.account_id, t.account_id, 1, 3, gen_random_uuid(), 1, 0, now()
+  FROM accounts f JOIN accounts t ON t.owner = f.owner AND t.asset = f.asset AND t.kind = 'pending'
+    WHERE f.account_id = ${account};
 COMMIT;
 `;
 
-/** A cluster of its own in the temporary folder, with Debian's defaults (synchronous_commit on, fsync on). */
+/**
+ * Starts a cluster in the temporary directory with Debian's defaults (synchronous_commit on, fsync
+ * on).
+ */
 export async function runPostgres(seconds: number): Promise<Rate[]> {
   if (POSTGRES_BIN === undefined) {
     console.log(
-      "PostgreSQL is not installed (apt-get install postgresql): its figures are left out.",
+      "PostgreSQL is not installed (apt-get install postgresql), so its figures are omitted.",
     );
     return [];
   }
@@ -197,7 +216,7 @@ function pgbench(
   });
   const perSecond = Number(/^tps = ([\d.]+)/m.exec(stdout)?.[1]);
   if (!(perSecond > 0)) throw new Error(`pgbench: ${stderr}`);
-  return { who: "PostgreSQL, one a transaction", clients, hot, perSecond };
+  return { who: "PostgreSQL, one per transaction", clients, hot, perSecond };
 }
 
 function userId(flag: "-u" | "-g"): number {

@@ -1,8 +1,10 @@
 /**
- * Figures of the journal: `node bench/ledger.ts [--quick]`. Takes some minutes and 2 GB of disk under the temporary folder.
+ * Figures of the journal: `node bench/ledger.ts [--quick]`. Takes some minutes and 2 GB of disk in
+ * the temporary directory.
  *
- * 1. Pages of get-ledger for one user while the journal grows, through D1 in workerd, and the bytes a transfer keeps.
- * 2. Transfers per second, ours beside PostgreSQL and SQLite called in-process, on the same machine in the same run.
+ * 1. Pages of get-ledger for one user while the journal grows, through D1 in workerd, and the bytes
+ *    that a transfer leaves.
+ * 2. Transfers per second: ours, PostgreSQL, and SQLite in the process, in the same run.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,13 +25,16 @@ const USERS = 1_000;
 const ASSETS = 5;
 const FIRST_INSTANT = 1_700_000_000_000;
 /**
- * Every tenth movement is the busy reader's, who grows with the journal. The quiet one has 2 000 entries among the first
- * ones and no more. The others are spread over everybody else.
+ * The busy reader has a tenth of all transfers, so its history grows with the journal. The quiet
+ * one has 2 000 entries, all of them among the first. The other users share the rest.
  */
 const READERS = { busy: "0".repeat(32), quiet: "1".padStart(32, "0") };
 const SHARE = 10;
 const QUIET_UNTIL = 10_000;
-/** The busy reader's first reserves all have one size; some later ones, 40 000 of them, have each its own. The rest are sizes 1 to 1 000. */
+/**
+ * The busy reader's first reserves all have the same amount. 40 000 later ones have an amount each.
+ * All other amounts are from 1 to 1 000.
+ */
 const FORMER_UNTIL = 4_000;
 const [SCATTERED_FROM, SCATTERED_UNTIL] = [20_000, 420_000];
 const MIGRATIONS = readdirSync(join(import.meta.dirname, "../migrations"))
@@ -41,7 +46,10 @@ const MIGRATIONS = readdirSync(join(import.meta.dirname, "../migrations"))
     ),
   );
 
-/** Runs batches one after the other and answers with the last one's rows: a client of the journal lives in workerd, as D1 does. */
+/**
+ * Runs batches one after the other and returns the rows of the last. It runs in workerd, because
+ * every client of the journal does.
+ */
 const WORKER = `export default { async fetch(request, env) {
   try {
     let results = [];
@@ -54,7 +62,9 @@ const WORKER = `export default { async fetch(request, env) {
 type Database = Parameters<typeof readEntries>[0];
 type Batch = (...batches: readonly (readonly Sql[])[]) => Promise<unknown[][]>;
 
-/** One database for each size, so that all of them can be asked in turn, under whatever else the machine does. */
+/**
+ * One database per size, so that calls alternate and other load on the machine affects all of them.
+ */
 async function startD1(folder: string) {
   const names = SIZES.map((size) => `DB_${size}`);
   const miniflare = new Miniflare(
@@ -74,7 +84,8 @@ async function startD1(folder: string) {
     async (...batches) => {
       const send = () =>
         fetch(new URL(name, url), { method: "POST", body: JSON.stringify(batches) });
-      // workerd closes idle connections; the first call after another peer's turn may meet a closed one.
+      // workerd closes idle connections; the first call after another peer's turn may meet a closed
+      // one.
       const response = await send().catch(send);
       if (!response.ok) throw new Error(await response.text());
       return rowsOf(await response.json());
@@ -108,40 +119,53 @@ async function openAccounts(batch: Batch): Promise<void> {
   const users = raw(`json_each('${JSON.stringify(Array.from({ length: USERS }, (_, i) => i))}') u`);
   await batch([
     sql`INSERT INTO commit_groups (group_id, at, voided) VALUES (randomblob(16), ${NOW}, 0)`,
-    sql`INSERT INTO accounts (account_id, owner, asset, kind, balance) SELECT 1 + a.key, CAST('external:local' AS BLOB), a.value, 'external', 0 FROM ${assets}`,
+    sql`INSERT INTO accounts (account_id, owner, asset, kind, balance)
+      SELECT 1 + a.key, CAST('external:local' AS BLOB), a.value, 'external', 0 FROM ${assets}`,
   ]);
   for (const [index, kind] of ["available", "pending"].entries()) {
     await batch([
       sql`INSERT INTO accounts (account_id, owner, asset, kind, balance)
-        SELECT ${ASSETS} + 1 + ${raw(String(index))} + 2 * (u.value * ${ASSETS} + a.key), ${owner(raw("u.value"))}, a.value, ${kind}, 0 FROM ${users}, ${assets}`,
+        SELECT ${ASSETS} + 1 + ${raw(String(index))} + 2 * (u.value * ${ASSETS} + a.key),
+          ${owner(raw("u.value"))}, a.value, ${kind}, 0 FROM ${users}, ${assets}`,
     ]);
   }
   await batch([
     sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-      SELECT 1 + a.key, ${ASSETS} + 1 + 2 * (u.value * ${ASSETS} + a.key), 1000000000, ${reasonCode("deposit")}, randomblob(16), ${stepCode("credit")}, 0, ${raw(String(FIRST_INSTANT))} FROM ${users}, ${assets}`,
+      SELECT 1 + a.key, ${ASSETS} + 1 + 2 * (u.value * ${ASSETS} + a.key), 1000000000,
+        ${reasonCode("deposit")}, randomblob(16), ${stepCode("credit")}, 0,
+          ${raw(String(FIRST_INSTANT))} FROM ${users}, ${assets}`,
   ]);
 }
 
-/** Reserves and releases in turn, as quotes make them, up to `total` transfers. */
+/** Inserts alternating reserves and releases, as quotes do, up to `total` transfers. */
 async function fill(batch: Batch, total: number): Promise<void> {
   const [head] = await batch([sql`SELECT max(transfer_id) AS n FROM transfers`]);
-  // A reserve has the even number, its release the odd one after it.
+  // A reserve has an even number, its release the next odd one.
   let from = 2 * Math.ceil(((head?.[0] as { n: number } | undefined)?.n ?? 0) / 2);
   while (from < total) {
     const count = Math.min(20_000, total - from);
     await batch([
-      sql`WITH RECURSIVE n(v) AS (SELECT ${BigInt(from)} UNION ALL SELECT v + 1 FROM n WHERE v < ${BigInt(from + count - 1)}),
-        m AS (SELECT v, v % 2 AS back, ${raw(String(ASSETS))} + 1 + 2 * (CASE WHEN (v / 2) % ${raw(String(SHARE))} = 0 THEN 0 WHEN (v / 2) % 5 = 1 AND v < ${raw(String(QUIET_UNTIL))} THEN 1
-            ELSE 2 + (v / 2) * 7919 % ${raw(String(USERS - 2))} END * ${raw(String(ASSETS))} + (v / 2) % 97 % ${raw(String(ASSETS))}) AS account FROM n)
+      sql`WITH RECURSIVE n(v) AS (SELECT ${BigInt(from)} UNION ALL SELECT v + 1 FROM n
+        WHERE v < ${BigInt(from + count - 1)}),
+        m AS (SELECT v, v % 2 AS back, ${raw(String(ASSETS))} + 1 + 2 * (CASE
+          WHEN (v / 2) % ${raw(String(SHARE))} = 0 THEN 0 WHEN (v / 2) % 5 = 1
+            AND v < ${raw(String(QUIET_UNTIL))} THEN 1
+            ELSE 2 + (v / 2) * 7919 % ${raw(String(USERS - 2))}
+              END * ${raw(String(ASSETS))} + (v / 2) % 97 % ${raw(String(ASSETS))}) AS account
+                FROM n)
         INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-        SELECT account + back, account + 1 - back, CASE WHEN (v / 2) % ${raw(String(SHARE))} <> 0 THEN 1 + (v / 2) % 1000 WHEN v < ${raw(String(FORMER_UNTIL))} THEN 5000
-          WHEN v BETWEEN ${raw(String(SCATTERED_FROM))} AND ${raw(String(SCATTERED_UNTIL))} THEN 10000 + v / 2 ELSE 1 + (v / 2) % 1000 END, iif(back, ${reasonCode("release")}, ${reasonCode("reserve_rfq")}), randomblob(16), iif(back, ${stepCode("end")}, ${stepCode("reserve")}), 0, ${raw(String(FIRST_INSTANT))} + v FROM m`,
+        SELECT account + back, account + 1 - back, CASE WHEN (v / 2) % ${raw(String(SHARE))} <> 0
+          THEN 1 + (v / 2) % 1000 WHEN v < ${raw(String(FORMER_UNTIL))} THEN 5000
+          WHEN v BETWEEN ${raw(String(SCATTERED_FROM))} AND ${raw(String(SCATTERED_UNTIL))}
+            THEN 10000 + v / 2 ELSE 1 + (v / 2) % 1000 END, iif(back, ${reasonCode("release")},
+              ${reasonCode("reserve_rfq")}), randomblob(16), iif(back, ${stepCode("end")},
+                ${stepCode("reserve")}), 0, ${raw(String(FIRST_INSTANT))} + v FROM m`,
     ]);
     from += count;
   }
 }
 
-/** Pages of one user, from the database of each size in turn: milliseconds by size. */
+/** Prints the milliseconds of a page for each reader, filter and size. */
 async function pages(batches: readonly Batch[], newest: readonly number[]): Promise<void> {
   const filters: Record<string, (newest: number) => LedgerFilter> = {
     "no filter": () => ({}),
@@ -153,11 +177,11 @@ async function pages(batches: readonly Batch[], newest: readonly number[]): Prom
     }),
     "reasons=deposit (oldest entries)": () => ({ reasons: ["deposit"] }),
     "from and to in the middle": (last) => ({ from: (FIRST_INSTANT + last) / 2, to: last - 1_000 }),
-    "1 in 100 fits the amount": () => ({ minAmount: 991n, maxAmount: 1_000n }),
-    "no amount fits": () => ({ minAmount: 2n ** 40n }),
-    "one size, of long ago": () => ({ minAmount: 5_000n, maxAmount: 5_000n }),
-    // The one filter that is not answered from an index alone: see the third way in history.ts.
-    "thousands of sizes, of long ago": () => ({ minAmount: 10_000n }),
+    "1 amount in 100 matches": () => ({ minAmount: 991n, maxAmount: 1_000n }),
+    "no amount matches": () => ({ minAmount: 2n ** 40n }),
+    "one amount, only long ago": () => ({ minAmount: 5_000n, maxAmount: 5_000n }),
+    // The only filter that an index alone cannot serve: see the third way in history.ts.
+    "thousands of amounts, long ago": () => ({ minAmount: 10_000n }),
   };
   for (const [who, reader] of Object.entries(READERS)) {
     for (const [name, filter] of Object.entries(filters)) {
@@ -182,7 +206,7 @@ async function pages(batches: readonly Batch[], newest: readonly number[]): Prom
   }
 }
 
-function unit(group: Group, count: number, hot: boolean): Sql[] {
+function transfersOf(group: Group, count: number, hot: boolean): Sql[] {
   const lines = Array.from({ length: count }, () => [
     hot ? 1 : 1 + Math.floor(Math.random() * (USERS - 1)),
     newGroup().id,
@@ -194,16 +218,17 @@ function unit(group: Group, count: number, hot: boolean): Sql[] {
       step: "reserve",
       from: "available",
       to: "pending",
-      source: sql`SELECT ${owner(raw("(j.value ->> 0)"))} AS from_owner, ${owner(raw("(j.value ->> 0)"))} AS to_owner, 'usdc' AS asset, 1 AS amount,
+      source: sql`SELECT ${owner(raw("(j.value ->> 0)"))} AS from_owner,
+        ${owner(raw("(j.value ->> 0)"))} AS to_owner, 'usdc' AS asset, 1 AS amount,
         unhex(j.value ->> 1, '-') AS ref, 0 AS line FROM json_each(${JSON.stringify(lines)}) j`,
     }),
   ];
 }
 
-/** Batches that one client sends at a time, so that the trip to workerd is not what is measured. */
-const BATCHES_A_TRIP = 20;
+/** Batches per HTTP request, so that the request itself hardly counts. */
+const BATCHES_PER_REQUEST = 20;
 
-/** Batches per second with so many clients, each beginning its next batch when the last one was answered. */
+/** Batches per second. Each client sends its next batches when the last have returned. */
 async function batchesPerSecond(batch: Batch, clients: number, make: () => Sql[]): Promise<number> {
   let done = 0;
   const until = Date.now() + SECONDS * 1_000;
@@ -211,15 +236,15 @@ async function batchesPerSecond(batch: Batch, clients: number, make: () => Sql[]
   await Promise.all(
     Array.from({ length: clients }, async () => {
       while (Date.now() < until) {
-        await batch(...Array.from({ length: BATCHES_A_TRIP }, make));
-        done += BATCHES_A_TRIP;
+        await batch(...Array.from({ length: BATCHES_PER_REQUEST }, make));
+        done += BATCHES_PER_REQUEST;
       }
     }),
   );
   return done / ((performance.now() - started) / 1_000);
 }
 
-/** Transfers per second: one a batch, grouped, and what a batch costs that does nothing. */
+/** Transfers per second, one per batch and grouped, and batches per second that do nothing. */
 async function ours(batch: Batch): Promise<Rate[]> {
   const rates: Rate[] = [];
   for (const clients of [1, 16]) {
@@ -234,9 +259,9 @@ async function ours(batch: Batch): Promise<Rate[]> {
       for (const clients of [1, 16]) {
         const perSecond =
           perBatch *
-          (await batchesPerSecond(batch, clients, () => unit(newGroup(), perBatch, hot)));
+          (await batchesPerSecond(batch, clients, () => transfersOf(newGroup(), perBatch, hot)));
         rates.push({
-          who: `D1, ${perBatch === 1 ? "one" : perBatch} a batch`,
+          who: `D1, ${perBatch === 1 ? "one" : perBatch} per batch`,
           clients,
           hot,
           perSecond,
@@ -268,7 +293,7 @@ async function main(): Promise<void> {
     // The bench worker adds the database's size as the last result.
     const size = (await largest([raw("SELECT 1")])).at(-1)?.[0] as { bytes: number } | undefined;
     console.log(
-      `\nBytes that stay a transfer, its indexes included: ${Math.round((size?.bytes ?? 0) / (SIZES.at(-1) ?? 1))}`,
+      `\nBytes that a transfer leaves, with its indexes: ${Math.round((size?.bytes ?? 0) / (SIZES.at(-1) ?? 1))}`,
     );
     const rates = [
       ...(await ours(largest)),

@@ -1,32 +1,34 @@
 /**
- * Closed-loop HTTP load over raw sockets, in a thread of its own: requests are signed and laid out as bytes before the
- * clock starts, so that on two cores the generator takes as little as it can from the process under test.
+ * Closed-loop HTTP load over raw sockets in a thread of its own. Requests are signed and encoded
+ * before the clock starts, so that the generator takes little processor time from the process under
+ * test.
  */
 import { connect } from "node:net";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 
 export type Load = {
   readonly port: number;
-  /** One connection each; each request waits for the answer to the one before. */
+  /** One connection per lane. Each request waits for the response to the one before. */
   readonly lanes: readonly (readonly Uint8Array[])[];
-  /** Goes round the lanes for this long, the first part of it uncounted; left out: once through, all of it counted. */
+  /** Repeats the lanes for this long after the warm-up. If omitted, sends each request once. */
   readonly forMs?: number;
+  /** Not counted in the result. */
   readonly warmUpMs?: number;
-  /** Hands back every answer's body, in the order of the lanes. */
+  /** Returns the body of every response, in the order of the lanes. */
   readonly collect?: boolean;
 };
 
 export type LoadResult = {
   readonly perSecond: number;
   readonly done: number;
-  /** With those of the warm-up. */
+  /** Includes the requests of the warm-up. */
   readonly all: number;
   readonly ms: number;
-  /** Milliseconds, one a counted request. */
+  /** Milliseconds of each counted request. */
   readonly latencies: readonly number[];
   readonly statuses: Readonly<Record<number, number>>;
-  /** The first answer that was no success. */
-  readonly firstFault: string | null;
+  /** The first response that was not successful. */
+  readonly firstFailure: string | null;
   readonly bodies: readonly (readonly string[])[];
 };
 
@@ -61,14 +63,14 @@ export function httpRequest(request: {
 
 const TIMEOUT_MS = 120_000;
 
-/** The same in this thread: for single requests, where starting a thread would be the larger part. */
+/** Runs the load in this thread. For single requests, because starting a thread takes longer. */
 export async function run(load: Load): Promise<LoadResult> {
   const started = performance.now();
   const countFrom = started + (load.warmUpMs ?? 0);
   const until = load.forMs === undefined ? Number.POSITIVE_INFINITY : countFrom + load.forMs;
   const latencies: number[] = [];
   const statuses: Record<number, number> = {};
-  let firstFault: string | null = null;
+  let firstFailure: string | null = null;
   let last = countFrom;
   let all = 0;
 
@@ -79,7 +81,7 @@ export async function run(load: Load): Promise<LoadResult> {
       let sentAt = 0;
       let pending: Buffer = Buffer.alloc(0);
       const socket = connect({ port: load.port, host: "127.0.0.1", noDelay: true });
-      socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error("no answer in time")));
+      socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error("no response in time")));
       socket.once("error", reject);
       const send = () => {
         const request =
@@ -96,18 +98,18 @@ export async function run(load: Load): Promise<LoadResult> {
       socket.once("close", () => reject(new Error("the Worker closed a connection")));
       socket.on("data", (chunk: Buffer) => {
         pending = pending.byteLength === 0 ? chunk : Buffer.concat([pending, chunk]);
-        const answer = readAnswer(pending);
-        if (answer === undefined) return;
+        const response = readResponse(pending);
+        if (response === undefined) return;
         pending = Buffer.alloc(0);
         const now = performance.now();
         all += 1;
         if (now >= countFrom && now <= until) {
           latencies.push(now - sentAt);
-          statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
+          statuses[response.status] = (statuses[response.status] ?? 0) + 1;
           last = now;
         }
-        if (answer.status >= 300) firstFault ??= `${answer.status} ${answer.body()}`;
-        if (load.collect === true) bodies.push(answer.body());
+        if (response.status >= 300) firstFailure ??= `${response.status} ${response.body()}`;
+        if (load.collect === true) bodies.push(response.body());
         send();
       });
     });
@@ -121,13 +123,13 @@ export async function run(load: Load): Promise<LoadResult> {
     ms,
     latencies,
     statuses,
-    firstFault,
+    firstFailure,
     bodies,
   };
 }
 
-/** A whole answer, or undefined while bytes are missing. Lengths or chunks; one answer at a time. */
-function readAnswer(bytes: Buffer): { status: number; body: () => string } | undefined {
+/** Parses one response by its length or chunks. Undefined while bytes are missing. */
+function readResponse(bytes: Buffer): { status: number; body: () => string } | undefined {
   const headEnd = bytes.indexOf("\r\n\r\n");
   if (headEnd === -1) return undefined;
   const head = bytes.toString("latin1", 0, headEnd);
@@ -159,6 +161,6 @@ function joinChunks(text: string): string {
 
 if (!isMainThread) {
   const { benchLoad } = (workerData ?? {}) as { benchLoad?: Load };
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port of Node's, not a window
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a MessagePort of Node, not a window
   if (benchLoad !== undefined) parentPort?.postMessage(await run(benchLoad));
 }

@@ -1,4 +1,7 @@
-/** A book with its people, and what they do to it over signed REST. Each market is new: no round meets another's rows. */
+/**
+ * A book with its users, and their commands over signed REST. Each round has its own market, so
+ * rounds share no rows.
+ */
 import { drive, type LoadResult } from "./load.ts";
 import { makePeople, newToken, type Person, signed } from "./people.ts";
 import type { BenchStack } from "./stack.ts";
@@ -14,7 +17,7 @@ const AMOUNT = 1_000;
 const PRICE = 500_000;
 /** Long enough that nothing expires while a round is measured. */
 const LIFE_SECS = 300;
-/** Connections of the preparations, which nobody measures. */
+/** Connections for the preparations, which are not measured. */
 const LANES = 16;
 
 export async function openMarket(stack: BenchStack, makers: number): Promise<Market> {
@@ -26,7 +29,7 @@ export async function openMarket(stack: BenchStack, makers: number): Promise<Mar
   return { ...token, requester, makers: others };
 }
 
-/** Answers their ids. */
+/** Returns the ids of the new requests. */
 export async function openRequests(
   stack: BenchStack,
   market: Market,
@@ -41,18 +44,18 @@ export async function openRequests(
     expires_in_secs: lifeSecs,
   };
   const request = await signed(market.requester, "POST", "/rfq/request", body);
-  const answers = await sendAll(
+  const opened = await sendAll(
     stack,
     Array.from({ length: count }, () => request),
   );
-  return answers.map((answer) => String(answer["request_id"]));
+  return opened.map((one) => String(one["request_id"]));
 }
 
 export function quoteFields(requestId: string, lifeSecs = LIFE_SECS) {
   return { request_id: requestId, price: PRICE, expires_in_secs: lifeSecs };
 }
 
-/** One quote on each request, by the makers in turn; the ids of the quotes, in the order of the requests. */
+/** Places one quote on each request, makers taking turns. Returns their ids in the same order. */
 export async function quoteEach(
   stack: BenchStack,
   market: Market,
@@ -68,9 +71,8 @@ export async function quoteEach(
       quoteFields(id, lifeSecs),
     ),
   );
-  return (await sendAll(stack, await Promise.all(requests))).map((answer) =>
-    String(answer["quote_id"]),
-  );
+  const opened = await sendAll(stack, await Promise.all(requests));
+  return opened.map((one) => String(one["quote_id"]));
 }
 
 export function acceptsOf(market: Market, quoteIds: readonly string[]): Promise<Uint8Array[]> {
@@ -79,7 +81,9 @@ export function acceptsOf(market: Market, quoteIds: readonly string[]): Promise<
   );
 }
 
-/** Sends them over a few connections; the answers in their order. Throws at the first that is no success. */
+/**
+ * Sends requests over a few connections. Returns the bodies in order, throws if a request failed.
+ */
 export async function sendAll(
   stack: BenchStack,
   requests: readonly Uint8Array[],
@@ -94,7 +98,7 @@ export async function sendAll(
   );
 }
 
-/** A ticket with the key's own scopes, as the target of an upgrade. */
+/** Targets of upgrades, each with a ticket that has the scopes of the user's key. */
 export async function streamTargets(
   stack: BenchStack,
   people: readonly Person[],
@@ -110,11 +114,11 @@ export async function streamTargets(
 }
 
 export function succeeded(result: LoadResult): LoadResult {
-  if (result.firstFault !== null) throw new Error(`the Worker answered ${result.firstFault}`);
+  if (result.firstFailure !== null) throw new Error(`the Worker returned ${result.firstFailure}`);
   return result;
 }
 
-/** Deals items round to so many lanes. */
+/** Distributes items over lanes in turn. */
 export function spread<T>(items: readonly T[], lanes: number): T[][] {
   const count = Math.min(lanes, items.length);
   return Array.from({ length: count }, (_, lane) =>

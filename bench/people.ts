@@ -1,4 +1,6 @@
-/** Users with money and API keys, written straight into D1: the bench is not about how they came to be. */
+/**
+ * Users with funds and API keys, inserted directly into D1, because creating them is not measured.
+ */
 import { reasonCode, stepCode } from "../src/ledger/codes.ts";
 import { randomBytes, randomUUID } from "node:crypto";
 import { sealSecret } from "../src/auth/secret-box.ts";
@@ -13,7 +15,10 @@ export type Person = {
   readonly key: CryptoKey;
 };
 
-/** Each gets `units` of every asset, from the chain's account as a deposit would: the triggers move the balances. */
+/**
+ * Gives each user `units` of every asset from the chain's account, as a deposit does. The triggers
+ * move the balances.
+ */
 export async function makePeople(
   stack: BenchStack,
   count: number,
@@ -46,13 +51,16 @@ export async function makePeople(
     stack.db
       .prepare(
         `INSERT INTO users (user_id, email, password_hash, session_epoch, frozen_at, created_at)
-         SELECT unhex(p.value ->> 'userId', '-'), p.value ->> 'userId' || '@bench.example', 'none', 0, NULL, 0 FROM json_each(?) p`,
+         SELECT unhex(p.value ->> 'userId', '-'), p.value ->> 'userId' || '@bench.example', 'none',
+           0, NULL, 0 FROM json_each(?) p`,
       )
       .bind(list),
     stack.db
       .prepare(
-        `INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id, minted_by, active_from, created_at)
-         SELECT unhex(p.value ->> 'apiKeyId', '-'), unhex(p.value ->> 'userId', '-'), 'bench', 'read,trade', p.value ->> 'sealed',
+        `INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
+          minted_by, active_from, created_at)
+         SELECT unhex(p.value ->> 'apiKeyId', '-'), unhex(p.value ->> 'userId', '-'), 'bench',
+           'read,trade', p.value ->> 'sealed',
            p.value ->> 'masterKeyId', 'operator', 0, 0 FROM json_each(?) p`,
       )
       .bind(list),
@@ -79,7 +87,9 @@ export async function fund(
   await db.batch([
     db
       .prepare(
-        `INSERT INTO accounts (owner, asset, kind, balance) SELECT CAST('external:local' AS BLOB), a.value, 'external', 0 FROM json_each(?) a WHERE ${missing}`,
+        `INSERT INTO accounts (owner, asset, kind, balance)
+          SELECT CAST('external:local' AS BLOB), a.value, 'external', 0 FROM json_each(?) a
+            WHERE ${missing}`,
       )
       .bind(given),
     ...["available", "pending"].map((kind) =>
@@ -92,15 +102,18 @@ export async function fund(
     db
       .prepare(
         `INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-         SELECT e.account_id, t.account_id, ?, ${reasonCode("deposit").text}, randomblob(16), ${stepCode("credit").text}, 0, ? FROM json_each(?) u, json_each(?) a
-         JOIN accounts e ON e.owner = CAST('external:local' AS BLOB) AND e.asset = a.value AND e.kind = 'external'
-         JOIN accounts t ON t.owner = unhex(u.value, '-') AND t.asset = a.value AND t.kind = 'available'`,
+         SELECT e.account_id, t.account_id, ?, ${reasonCode("deposit").text}, randomblob(16),
+           ${stepCode("credit").text}, 0, ? FROM json_each(?) u, json_each(?) a
+         JOIN accounts e ON e.owner = CAST('external:local' AS BLOB) AND e.asset = a.value
+           AND e.kind = 'external'
+         JOIN accounts t ON t.owner = unhex(u.value, '-') AND t.asset = a.value
+           AND t.kind = 'available'`,
       )
       .bind(units, Date.now(), users, given),
   ]);
 }
 
-/** A signed request as bytes. Signed for now: good for 30 seconds either way, however often it is sent. */
+/** A signed request as bytes. It can be sent any number of times within 30 seconds. */
 export async function signed(
   person: Person,
   method: string,
@@ -119,7 +132,9 @@ export async function signed(
   return httpRequest({ method, target, headers, ...(body === undefined ? {} : { body }) });
 }
 
-/** An outcome token nobody else in the run has, as its two names. Ids of prediction markets fill their 32 bytes. */
+/**
+ * A new outcome token in both notations. The id has 32 bytes, as those of prediction markets do.
+ */
 export function newToken(): { readonly assetId: string; readonly asset: string } {
   const assetId = `0x1${randomBytes(31).toString("hex")}`;
   return { assetId, asset: `venue_one:${assetId}` };

@@ -1,4 +1,7 @@
-/** Quotes and accepts a second: group commit beside one commit a command, and beside bare D1 batches of the same rows. */
+/**
+ * Quotes and accepts per second with group commit, compared with one commit per command and with
+ * bare D1 batches of the same rows.
+ */
 import { type Bench, type Figure, mean, median, number, percentile } from "./figures.ts";
 import { drive, type LoadResult } from "./load.ts";
 import {
@@ -16,7 +19,7 @@ import { openSocket } from "./sockets.ts";
 import { type BenchStack, startBenchStack } from "./stack.ts";
 
 const MAKERS = 64;
-/** A request takes 1 000 open quotes; so many that no round fills one. */
+/** A request accepts 1 000 open quotes. With so many requests no round fills one. */
 const REQUESTS = 64;
 const BOOKS = 16;
 
@@ -47,21 +50,21 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
         rest.grouped.push(await quotesOverRest(grouped, forMs));
         rest.single.push(await quotesOverRest(single, forMs));
         sockets.push(await quotesOverSockets(grouped, forMs));
-        const units = Math.max(1, Math.round(rest.grouped.at(-1)?.perCommit ?? 1));
+        const quotes = Math.max(1, Math.round(rest.grouped.at(-1)?.perCommit ?? 1));
         for (const style of ["each", "sets"] as const)
-          bare[style].push(await bareBatches(grouped, { units, ms: forMs, style }));
+          bare[style].push(await bareBatches(grouped, { quotes, ms: forMs, style }));
         accepts.grouped.push(await acceptsOverBooks(grouped, acceptsPerBook));
         accepts.single.push(await acceptsOverBooks(single, acceptsPerBook));
         const last = (list: readonly Rate[]) =>
-          `${number(list.at(-1)?.perSecond ?? 0)}/s (${number(list.at(-1)?.perCommit ?? 0)} a commit)`;
+          `${number(list.at(-1)?.perSecond ?? 0)}/s (${number(list.at(-1)?.perCommit ?? 0)} per commit)`;
         say(
           `  round ${round + 1}: REST ${last(rest.grouped)}, one at a time ${last(rest.single)}, sockets ${last(sockets)}, bare ${number(bare.each.at(-1) ?? 0)}/s and ${number(bare.sets.at(-1) ?? 0)}/s, accepts ${last(accepts.grouped)}, one at a time ${last(accepts.single)}`,
         );
       }
-      complain([...grouped.faults(), ...single.faults()], say);
+      reportFailures([...grouped.failures(), ...single.failures()], say);
       const of = (list: readonly Rate[], pick: (rate: Rate) => number = (rate) => rate.perSecond) =>
         median(list.map(pick));
-      const oneByOne = (value: number) => ({ name: "one commit a command", value });
+      const oneByOne = (value: number) => ({ name: "one commit per command", value });
       const figures: Figure[] = [
         {
           what: `quotes into one book, ${MAKERS} signed REST makers`,
@@ -83,13 +86,13 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
           peer: oneByOne(of(rest.single, (rate) => rate.p99)),
         },
         {
-          what: "  processor time of workerd a quote",
+          what: "  processor time of workerd per quote",
           unit: "µs",
           ours: of(rest.grouped, (rate) => rate.cpuMicros),
           peer: oneByOne(of(rest.single, (rate) => rate.cpuMicros)),
         },
         {
-          what: "  quotes a commit",
+          what: "  quotes per commit",
           unit: "",
           ours: of(rest.grouped, (rate) => rate.perCommit),
           peer: oneByOne(of(rest.single, (rate) => rate.perCommit)),
@@ -104,26 +107,26 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
         { what: "  p50", unit: "ms", ours: of(sockets, (rate) => rate.p50) },
         { what: "  p99", unit: "ms", ours: of(sockets, (rate) => rate.p99) },
         {
-          what: "  processor time of workerd a quote",
+          what: "  processor time of workerd per quote",
           unit: "µs",
           ours: of(sockets, (rate) => rate.cpuMicros),
           peer: oneByOne(of(rest.single, (rate) => rate.cpuMicros)),
         },
-        { what: "  quotes a commit", unit: "", ours: of(sockets, (rate) => rate.perCommit) },
+        { what: "  quotes per commit", unit: "", ours: of(sockets, (rate) => rate.perCommit) },
         {
-          what: "quotes over REST, and their bare rows: an INSERT a row",
+          what: "quotes over REST, and their bare rows: an INSERT per row",
           unit: "/s",
           ours: of(rest.grouped),
           peer: { name: "D1 batches", value: median(bare.each) },
         },
         {
-          what: "quotes over REST, and their bare rows: an INSERT a table",
+          what: "quotes over REST, and their bare rows: an INSERT per table",
           unit: "/s",
           ours: of(rest.grouped),
           peer: { name: "D1 batches", value: median(bare.sets) },
         },
         {
-          what: "quotes over sockets, and their bare rows: an INSERT a row",
+          what: "quotes over sockets, and their bare rows: an INSERT per row",
           unit: "/s",
           ours: of(sockets),
           peer: { name: "D1 batches", value: median(bare.each) },
@@ -183,7 +186,7 @@ async function quotesOverRest(stack: BenchStack, forMs: number): Promise<Rate> {
   );
 }
 
-/** One command in flight on each maker's socket of the book's own stream. */
+/** Each maker has one socket on the book's stream, with one command in flight. */
 async function quotesOverSockets(stack: BenchStack, forMs: number): Promise<Rate> {
   const market = await openMarket(stack, MAKERS);
   const requestIds = await openRequests(stack, market, REQUESTS);
@@ -232,7 +235,7 @@ async function quotesOverSockets(stack: BenchStack, forMs: number): Promise<Rate
   return rateOf(result, cpuMs, await perCommit(stack, market.asset, "quotes", "opened_group"));
 }
 
-/** Every book has a requester with that many quotes to accept; four connections a book accept them, each quote once. */
+/** In each book one requester accepts `each` quotes once, over four connections. */
 async function acceptsOverBooks(stack: BenchStack, each: number): Promise<Rate> {
   const books = [];
   for (let book = 0; book < BOOKS; book++) {
@@ -256,21 +259,21 @@ async function acceptsOverBooks(stack: BenchStack, each: number): Promise<Rate> 
 
 async function bareBatches(
   stack: BenchStack,
-  run: { units: number; ms: number; style: "each" | "sets" },
+  load: { quotes: number; ms: number; style: "each" | "sets" },
 ): Promise<number> {
   const { asset } = newToken();
   const makers = Array.from({ length: MAKERS }, () => crypto.randomUUID());
   await fund(stack.peerDb, makers, [asset], 10 ** 12);
   const response = await fetch(`http://127.0.0.1:${stack.peerPort}/`, {
     method: "POST",
-    body: JSON.stringify({ ...run, makers, asset }),
+    body: JSON.stringify({ ...load, makers, asset }),
   });
   if (!response.ok) throw new Error(await response.text());
   const { written, ms } = (await response.json()) as { written: number; ms: number };
   return written / (ms / 1_000);
 }
 
-/** Rows of the book that one commit group made, on average. */
+/** The mean number of rows of a book in one commit group. */
 async function perCommit(
   stack: BenchStack,
   asset: string,
@@ -300,7 +303,9 @@ function rateOf(
   };
 }
 
-function complain(faults: readonly string[], say: (line: string) => void): void {
-  if (faults.length > 0)
-    say(`  the Worker logged ${faults.length} faults, the first: ${faults[0]?.slice(0, 300)}`);
+function reportFailures(failures: readonly string[], say: (line: string) => void): void {
+  if (failures.length > 0)
+    say(
+      `  the Worker logged ${failures.length} failures, the first: ${failures[0]?.slice(0, 300)}`,
+    );
 }

@@ -1,12 +1,12 @@
-/** Websockets without a library's costs: enough of RFC 6455 for text frames of a server that we know. */
+/** A minimal websocket client: the part of RFC 6455 that text frames of our own server need. */
 import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
 
 export type BenchSocket = {
   send(text: string): void;
-  /** `atMs`: Unix milliseconds with fractions, taken when the bytes came in. */
+  /** `atMs` is in Unix milliseconds with fractions, taken when the bytes arrived. */
   onText: (text: string, atMs: number) => void;
-  /** The same before decoding, for those who only count; when set, `onText` is not called. */
+  /** Receives the bytes before decoding. If set, `onText` is not called. */
   onFrame: ((bytes: Buffer, atMs: number) => void) | undefined;
   close(): void;
 };
@@ -19,7 +19,7 @@ function nowMs(): number {
   return performance.timeOrigin + performance.now();
 }
 
-/** Resolves when the upgrade is answered with 101; rejects with what else it was answered with. */
+/** Resolves when the server accepts the upgrade with 101. Rejects with any other response. */
 export function openSocket(port: number, target: string): Promise<BenchSocket> {
   return new Promise((resolve, reject) => {
     const tcp = connect({ port, host: "127.0.0.1", noDelay: true });
@@ -55,7 +55,7 @@ export function openSocket(port: number, target: string): Promise<BenchSocket> {
         clearTimeout(timer);
         pending = pending.subarray(headEnd + 4);
         resolve(socket);
-        // What came with the answer waits until the caller has had a chance to listen.
+        // Frames that arrived with the response wait, so that the caller can set its handlers.
         setImmediate(() => (pending = deliver(pending, at, socket, tcp)));
         return;
       }
@@ -70,7 +70,7 @@ function upgrade(target: string): string {
   return `GET ${target} HTTP/1.1\r\nhost: 127.0.0.1\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${randomBytes(16).toString("base64")}\r\n\r\n`;
 }
 
-/** Hands over the whole frames and gives back the rest. */
+/** Delivers complete frames and returns the remaining bytes. */
 function deliver(bytes: Buffer, at: number, socket: BenchSocket, tcp: Socket): Buffer {
   let from = 0;
   while (bytes.byteLength - from >= 2) {
@@ -98,7 +98,7 @@ function deliver(bytes: Buffer, at: number, socket: BenchSocket, tcp: Socket): B
   return bytes.subarray(from);
 }
 
-/** A client's frames are masked; a mask of zeros is one. */
+/** RFC 6455 requires clients to mask frames. A mask of zeros is valid. */
 function frame(text: string): Buffer {
   const payload = Buffer.from(text);
   const head =

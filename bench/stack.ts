@@ -1,6 +1,7 @@
 /**
- * What a bench runs against: the bundle that `wrangler deploy` would upload, in workerd, addressed directly, with D1 in
- * files; beside it, in the same workerd, the peer. No chain, no cron, no rate limits: nothing else moves while we count.
+ * Starts the bundle of `wrangler deploy` in workerd with D1 in files, without a proxy in front. The
+ * peer runs in the same workerd. There is no chain, no cron and no rate limit, so that nothing else
+ * runs during a measurement.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import {
@@ -32,7 +33,7 @@ export type BenchStack = {
   /** Port of the Worker itself, without Miniflare's entry worker. */
   readonly port: number;
   readonly peerPort: number;
-  /** Secrets by id that API keys are sealed with. */
+  /** The secrets that seal API keys, by id. */
   readonly masterKeys: Record<string, string>;
   readonly db: Database;
   /** The peer's own database, with the same tables. */
@@ -41,23 +42,25 @@ export type BenchStack = {
   rssMb: () => number;
   /** Processor time of workerd so far, in milliseconds. */
   cpuMs: () => number;
-  /** The D1 file, for reading when workerd has ended. */
+  /** The path of the D1 file. */
   databaseFile: () => string;
   /** Errors that the Worker logged. */
-  faults: () => string[];
+  failures: () => string[];
   stop: () => Promise<void>;
 };
 
 export type StackOptions = {
   readonly settings?: Record<string, string>;
-  /** A Worker of bench/peers/ in the same workerd, with a database of its own and itself as Durable Object `PEER`. */
+  /** A Worker of bench/peers/ with its own database and its class as the Durable Object `PEER`. */
   readonly peer?: "batches" | "broadcast";
-  /** Puts bench/peers/probe.mjs around the bundle, which counts calls of D1 and notes when they came back. */
+  /**
+   * Wraps the bundle with bench/peers/probe.mjs, which counts D1 calls and records when they end.
+   */
   readonly probe?: boolean;
 };
 
 const ADDRESS = `0x${"11".repeat(20)}`;
-/** Rate limits off, and limits per user out of the way of a few very busy users. */
+/** No rate limits, and limits per user that a few very busy users do not reach. */
 const SETTINGS = {
   RATE_LIMITS: "off",
   RFQ_OPEN_REQUESTS_PER_USER: "10000",
@@ -67,7 +70,7 @@ const SETTINGS = {
 
 let bundle: Promise<{ dir: string; modules: BundledModule[] }> | undefined;
 
-/** One bundle serves the whole run. */
+/** All stacks of a run share one bundle. */
 function bundled(): Promise<{ dir: string; modules: BundledModule[] }> {
   bundle ??= (async () => {
     const dir = temporaryFolder("bench-bundle-");
@@ -110,7 +113,7 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
   };
   const before = new Set(childrenNamed("workerd"));
   const { workerOptions } = unstable_getMiniflareWorkerOptions(WRANGLER_CONFIG);
-  // The bundler has applied the module rules; what is left of them, Miniflare would refuse.
+  // The bundler has already applied the module rules, and Miniflare rejects them.
   const { modulesRules: _, ...wrangler } = workerOptions;
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
@@ -133,7 +136,7 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
       logRequests: false,
       resourcePersistencePath: state,
       log: new FileLog(logFile),
-      // A line per request comes here; only what went wrong is worth a bench's processor time.
+      // There is a line per request. Only failures are written, to save processor time.
       handleStructuredLogs: ({ level, message }: { level: string; message: string }) => {
         if (level === "error" || level === "warn") appendFileSync(logFile, `${level} ${message}\n`);
       },
@@ -171,10 +174,10 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
       peerDb,
       rssMb: () =>
         Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1_024,
-      // Fields 14 and 15 of proc(5), counted after the name; a tick is 10 ms on Linux.
+      // Fields 14 and 15 of proc(5). The index counts after the name. A tick is 10 ms on Linux.
       cpuMs: () => 10 * (Number(stats()[11]) + Number(stats()[12])),
       databaseFile: () => largestSqlite(state),
-      faults: () =>
+      failures: () =>
         existsSync(logFile)
           ? readFileSync(logFile, "utf8")
               .split("\n")
@@ -200,7 +203,7 @@ function peerWorker(peer: string, port: number, compatibilityDate: unknown) {
   };
 }
 
-/** The probe imports the bundle's main module by name, so it lies beside it. */
+/** The probe is copied to the bundle, because it imports the bundle's main module by name. */
 function withProbe(
   modules: readonly BundledModule[],
   dir: string,
@@ -236,7 +239,7 @@ function temporaryFolder(prefix: string): string {
   return folder;
 }
 
-/** Ends workerd even when we are killed without a chance to: the pipe closes with us. */
+/** Kills workerd when this process ends in any way, because the pipe closes then. */
 function endWithUs(pid: number | undefined): ChildProcess {
   const watchdog = spawn("sh", ["-c", `cat >/dev/null; kill -9 ${pid} 2>/dev/null`], {
     stdio: ["pipe", "ignore", "ignore"],
@@ -246,7 +249,7 @@ function endWithUs(pid: number | undefined): ChildProcess {
   return watchdog;
 }
 
-/** Process ids of our own children with this name. */
+/** Process ids of this process's children with this name. */
 function childrenNamed(name: string): number[] {
   return readdirSync("/proc").flatMap((entry) => {
     if (!/^\d+$/.test(entry)) return [];

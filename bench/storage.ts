@@ -1,8 +1,9 @@
 /**
- * Bytes that stay in the database after a quote's whole life and the trimming. Quotes are placed and ended through the
- * service, then the deletes of src/rfq/trim.ts, src/streams/trim.ts and src/platform/trim-groups.ts run as if a week had
- * passed: the same statements without their age. The last thousand events of each stream, which the trimming keeps
- * however many quotes there were, go too: they are a cost of a user or a book, told as a figure of its own.
+ * Bytes that a quote leaves in the database after it has ended and been trimmed. Quotes are placed
+ * and ended through the service. Then the deletes of src/rfq/trim.ts, src/streams/trim.ts and
+ * src/platform/trim-groups.ts run without their age condition, as if a week had passed. This also
+ * deletes the last thousand events of each stream, which trimming keeps. They are a cost of a user
+ * or a book, not of a quote, and have their own figure.
  */
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +15,7 @@ import { acceptsOf, type Market, openMarket, openRequests, quoteEach, sendAll } 
 import { signed } from "./people.ts";
 import { type BenchStack, startBenchStack } from "./stack.ts";
 
-/** An ordinary request: three makers answer, one of them is taken. */
+/** In an ordinary request three makers quote and one quote is accepted. */
 const QUOTES_OF_A_TRADE = 3;
 const QUOTES_PER_REQUEST = 10;
 const TARGET_BYTES = 800;
@@ -25,7 +26,7 @@ export const benchStorage: Bench = async ({ quick, say, onStop }) => {
   try {
     const [lost, taken] = quick ? [1_000, 400] : [6_000, 2_000];
     const market = await openMarket(stack, 2);
-    // Opens every table, index and stream.
+    // Creates the first rows of every table, index and stream.
     await loseQuotes(stack, market, 200);
     await takeQuotes(stack, market, 200);
     await trim(stack);
@@ -71,7 +72,7 @@ export const benchStorage: Bench = async ({ quick, say, onStop }) => {
     ];
     return [
       ...figure("a quote that is not accepted leaves", start, afterLost, lost),
-      ...figure("a quote that is accepted leaves, match and entries", afterLost, afterTaken, taken),
+      ...figure("an accepted quote leaves, with match and entries", afterLost, afterTaken, taken),
       {
         what: `a quote of a request with ${QUOTES_OF_A_TRADE}, one accepted`,
         unit: "bytes",
@@ -79,10 +80,10 @@ export const benchStorage: Bench = async ({ quick, say, onStop }) => {
         target: { atMost: TARGET_BYTES },
       },
       {
-        what: "an event, while it is kept",
+        what: "an event while it is kept",
         unit: "bytes",
         ours: event,
-        note: "the last 1 000 of each stream stay",
+        note: "the last 1 000 of each stream are kept",
       },
     ];
   } finally {
@@ -90,10 +91,10 @@ export const benchStorage: Bench = async ({ quick, say, onStop }) => {
   }
 };
 
-/** Quotes that expire after a second, ten on each request; the requests expire too. */
+/** Places quotes that expire after a second, ten per request, and cancels the requests. */
 async function loseQuotes(stack: BenchStack, market: Market, count: number): Promise<void> {
   const requestIds = await openRequests(stack, market, count / QUOTES_PER_REQUEST, 60);
-  // In lots, so that no signature and no request gets old.
+  // In lots, so that no signature and no request expires.
   for (let done = 0; done < count; done += 1_000) {
     const lot = Math.min(1_000, count - done);
     await quoteEach(
@@ -106,7 +107,7 @@ async function loseQuotes(stack: BenchStack, market: Market, count: number): Pro
       1,
     );
   }
-  // The requests end with their owner's word, sooner than by their minute.
+  // Cancelled, because they would expire only after a minute.
   await cancelRequests(stack, market, requestIds);
   await untilNoneOpen(stack, "quotes");
   await untilNoneOpen(stack, "requests");
@@ -180,7 +181,7 @@ type Sizes = {
   readonly tables: ReadonlyMap<string, number>;
 };
 
-/** Measured on a copy, by SQLite in this process: D1 shows neither pages nor dbstat. */
+/** Measured with SQLite on a copy of the file, because D1 exposes neither pages nor dbstat. */
 async function sizes(stack: BenchStack): Promise<Sizes> {
   const folder = mkdtempSync(join(tmpdir(), "bench-copy-"));
   try {

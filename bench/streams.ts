@@ -1,10 +1,12 @@
 /**
- * From a request's commit to its arrival at every socket of its book, beside a bare broadcast of the same bytes by a
- * Durable Object in the same workerd; and what sockets cost while they idle.
+ * Time from a request's commit to its arrival at every socket of its book, compared with a bare
+ * broadcast of the same bytes by a Durable Object in the same workerd. Also the cost of idle
+ * sockets.
  *
- * Both clocks start inside the object: when the book's batch came back from D1 (the probe notes it), and when the peer
- * has read what to send. Objects tell whole milliseconds, cut off, which hides the difference where both are small: hence
- * the mean less half of one. A third row starts at D1's clock inside the batch, where clients see created_at.
+ * Both clocks start inside the object: when the book's batch has returned from D1 (the probe
+ * records it), and when the peer has read its message. Objects report whole milliseconds, rounded
+ * down. That hides the difference if both times are small, so a row has the mean less half a
+ * millisecond. The rows from created_at start at D1's clock inside the batch.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Bench, type Figure, mean, number, percentile } from "./figures.ts";
@@ -15,11 +17,11 @@ import { type BenchSocket, openSocket } from "./sockets.ts";
 import { type BenchStack, startBenchStack } from "./stack.ts";
 
 const SOCKETS = [1, 100, 1_000] as const;
-/** A user may have 20 by default: so do these. */
+/** The default limit per user. */
 const SOCKETS_PER_USER = 20;
-/** Hibernation comes after 10 s without an event. */
-/** Objects tell whole milliseconds, cut off: on average this much too early. */
-const CUT_OFF_MS = 0.5;
+/** Objects round milliseconds down, on average by this much. */
+const ROUNDING_MS = 0.5;
+/** Objects hibernate after 10 s without an event. */
 const ASLEEP_MS = 15_000;
 const IDLE_MS = 5_000;
 const ARRIVAL_TIMEOUT_MS = 20_000;
@@ -33,7 +35,7 @@ export const benchStreams: Bench = async ({ quick, say, onStop }) => {
     say(
       `  ${label}: p50 ${number(percentile(ours.all, 0.5))} ms, bare ${number(percentile(peer.all, 0.5))} ms`,
     );
-    const beside = (pick: (one: Arrivals) => number) => ({
+    const pair = (pick: (one: Arrivals) => number) => ({
       unit: "ms",
       ours: pick(ours),
       peer: { name: "bare broadcast", value: pick(peer) },
@@ -41,25 +43,25 @@ export const benchStreams: Bench = async ({ quick, say, onStop }) => {
     figures.push(
       {
         what: `${label}, p50`,
-        ...beside((one) => percentile(one.all, 0.5)),
+        ...pair((one) => percentile(one.all, 0.5)),
         target: { atMost: 1.5 },
       },
-      { what: "  p99", ...beside((one) => percentile(one.all, 0.99)), target: { atMost: 1.5 } },
+      { what: "  p99", ...pair((one) => percentile(one.all, 0.99)), target: { atMost: 1.5 } },
       ...(count === 1
         ? []
-        : [{ what: "  the last of them, p50", ...beside((one) => percentile(one.last, 0.5)) }]),
+        : [{ what: "  the last socket, p50", ...pair((one) => percentile(one.last, 0.5)) }]),
       {
-        what: "  processor time of workerd an event",
+        what: "  processor time of workerd per event",
         unit: "ms",
         ours: mean(ours.cpuMs),
         peer: { name: "bare broadcast", value: mean(peer.cpuMs) },
-        note: "ours with the commit itself",
+        note: "ours includes the commit",
       },
       {
         what: "  mean, less the half millisecond",
         unit: "ms",
-        ours: mean(ours.all) - CUT_OFF_MS,
-        peer: { name: "bare broadcast", value: mean(peer.all) - CUT_OFF_MS },
+        ours: mean(ours.all) - ROUNDING_MS,
+        peer: { name: "bare broadcast", value: mean(peer.all) - ROUNDING_MS },
       },
       {
         what: "  from created_at, p50",
@@ -98,7 +100,7 @@ async function arrivals(
       side: "Bid",
       expires_in_secs: 3_600,
     };
-    const readers = await openReaders(stack, count, assetId);
+    const subscribers = await openSubscribers(stack, count, assetId);
     const bare = await Promise.all(
       Array.from({ length: count }, () => openSocket(stack.peerPort, "/?name=peer")),
     );
@@ -113,15 +115,15 @@ async function arrivals(
       const keep = event >= 0;
       const request = await signed(requester, "POST", "/rfq/request", body);
       let cpu = stack.cpuMs();
-      let got = collect(readers);
-      const answer = await post(stack.port, request);
-      const heard = await got;
+      let got = collect(subscribers);
+      const response = await post(stack.port, request);
+      const received = await got;
       const cpuOurs = stack.cpuMs() - cpu;
-      const opened = JSON.parse(answer) as { created_at: string };
+      const opened = JSON.parse(response) as { created_at: string };
       const committedAt = await lastBatch(stack, asset);
 
-      // The very bytes of the event go over the peer's sockets.
-      const message = httpRequest({ method: "POST", target: "/?name=peer", body: heard.text });
+      // The peer sends the same bytes as the event had.
+      const message = httpRequest({ method: "POST", target: "/?name=peer", body: received.text });
       cpu = stack.cpuMs();
       got = collect(bare);
       const sent = JSON.parse(await post(stack.peerPort, message)) as { at: number };
@@ -131,17 +133,17 @@ async function arrivals(
       const stored = JSON.parse(
         await post(
           stack.peerPort,
-          httpRequest({ method: "POST", target: "/?name=peer&stored=1", body: heard.text }),
+          httpRequest({ method: "POST", target: "/?name=peer&stored=1", body: received.text }),
         ),
       ) as { at: number };
       const echoedAgain = await got;
       if (!keep) continue;
-      note(ours, heard.at, committedAt, cpuOurs);
+      note(ours, received.at, committedAt, cpuOurs);
       note(peer, echoed.at, sent.at, cpuPeer);
       storedPeer.push(...echoedAgain.at.map((at) => at - stored.at));
-      fromClock.push(...heard.at.map((at) => at - Date.parse(opened.created_at)));
+      fromClock.push(...received.at.map((at) => at - Date.parse(opened.created_at)));
     }
-    for (const socket of [...readers, ...bare]) socket.close();
+    for (const socket of [...subscribers, ...bare]) socket.close();
     return { ours, peer, fromClock, storedPeer };
   } finally {
     await stack.stop();
@@ -154,7 +156,7 @@ function note(into: Arrivals, at: readonly number[], from: number, cpuMs: number
   into.cpuMs.push(cpuMs);
 }
 
-async function openReaders(
+async function openSubscribers(
   stack: BenchStack,
   count: number,
   assetId: string,
@@ -172,12 +174,12 @@ async function openReaders(
         sockets.push(await openSocket(stack.port, target));
     }),
   );
-  // Hello and snapshot of the last of them are still on their way.
+  // The last sockets have yet to receive their hello and snapshot.
   await sleep(300);
   return sockets;
 }
 
-/** The instants at which each socket got its next message, in Unix milliseconds, and its text. */
+/** When each socket received its next message, in Unix milliseconds, and the message's text. */
 function collect(sockets: readonly BenchSocket[]): Promise<{ at: number[]; text: string }> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(
@@ -201,7 +203,7 @@ async function post(port: number, request: Uint8Array): Promise<string> {
   return bodies[0]?.[0] ?? "";
 }
 
-/** When the book's latest batch came back, by the object's clock. */
+/** When the book's latest batch returned, by the object's clock. */
 async function lastBatch(stack: BenchStack, book: string): Promise<number> {
   const response = await fetch(`http://127.0.0.1:${stack.port}/bench/batches?book=${book}`);
   const batches = (await response.json()) as { at: number; statements: number }[];
@@ -211,9 +213,10 @@ async function lastBatch(stack: BenchStack, book: string): Promise<number> {
 }
 
 /**
- * Ours and the bare ones in a workerd each: memory once taken is seldom given back. What opening a socket leaves behind
- * (tickets, batches of D1, whose garbage waits for room to run out) is no cost of the socket: hence a second figure, of
- * those that come when the heap has grown to its size.
+ * Memory and processor time of idle sockets. Ours and the bare ones run in separate workerds,
+ * because a process seldom returns memory. Opening a socket leaves garbage (tickets, D1 batches)
+ * that is not a cost of the socket, so a second figure counts the sockets that are opened when the
+ * heap has grown already.
  */
 async function idleSockets(
   quick: boolean,
@@ -242,13 +245,13 @@ async function idleSockets(
       await stack.stop();
     }
   };
-  const ours = await measured(openReaders);
+  const ours = await measured(openSubscribers);
   const bare = await measured((stack, howMany, name) =>
     Promise.all(
       Array.from({ length: howMany }, () => openSocket(stack.peerPort, `/?name=${name}`)),
     ),
   );
-  const beside = (pick: (one: typeof ours) => number) => ({
+  const pair = (pick: (one: typeof ours) => number) => ({
     ours: pick(ours),
     peer: { name: "bare sockets", value: pick(bare) },
   });
@@ -256,17 +259,17 @@ async function idleSockets(
     {
       what: `memory of workerd with ${number(count)} idle sockets of one book`,
       unit: "MB",
-      ...beside((one) => one.first),
+      ...pair((one) => one.first),
     },
     {
-      what: `  a socket of the next ${number(2 * count)}`,
+      what: `  each of the next ${number(2 * count)}`,
       unit: "KB",
-      ...beside((one) => one.each),
+      ...pair((one) => one.each),
     },
     {
-      what: `  processor time in ${IDLE_MS / 1_000} s of idling`,
+      what: `  processor time in ${IDLE_MS / 1_000} s of idleness`,
       unit: "ms",
-      ...beside((one) => one.idleCpu),
+      ...pair((one) => one.idleCpu),
     },
   ];
 }

@@ -1,23 +1,26 @@
 /**
- * The peer of a quote: the rows that it leaves behind, written by bare D1 batches one after the other. No HTTP, no signature,
- * no gate, no answer is read back. `each`: one INSERT a row, as an ORM would. `sets`: one INSERT a table, from JSON.
+ * The peer of `rfq`: writes the rows of quotes by bare D1 batches, one after the other, without
+ * HTTP, signature, guard or result. `each` uses one INSERT per row, as an ORM does. `sets` uses one
+ * INSERT per table, from JSON.
  */
 import { DurableObject } from "cloudflare:workers";
 
 export class Peer extends DurableObject {
   #seq = 0;
 
-  /** Writes groups of `units` quotes for `ms` milliseconds. */
-  async run({ units, ms, style, makers, asset }) {
+  /** Writes groups of so many quotes for `ms` milliseconds. */
+  async run({ quotes, ms, style, makers, asset }) {
     const db = this.env.DB;
     const accounts = await this.#accounts(makers, asset);
     const [started, until] = [Date.now(), Date.now() + ms];
     let written = 0;
     while (Date.now() < until) {
       await db.batch(
-        style === "sets" ? this.#sets(units, accounts, asset) : this.#each(units, accounts, asset),
+        style === "sets"
+          ? this.#sets(quotes, accounts, asset)
+          : this.#each(quotes, accounts, asset),
       );
-      written += units;
+      written += quotes;
     }
     return { written, ms: Date.now() - started };
   }
@@ -26,7 +29,8 @@ export class Peer extends DurableObject {
     const db = this.env.DB;
     const { results } = await db
       .prepare(
-        `SELECT a.account_id AS available, p.account_id AS pending, hex(a.owner) AS owner FROM json_each(?) u
+        `SELECT a.account_id AS available, p.account_id AS pending, hex(a.owner) AS owner
+          FROM json_each(?) u
          JOIN accounts a ON a.owner = unhex(u.value, '-') AND a.asset = ? AND a.kind = 'available'
          JOIN accounts p ON p.owner = a.owner AND p.asset = a.asset AND p.kind = 'pending'`,
       )
@@ -52,9 +56,9 @@ export class Peer extends DurableObject {
     return { makers: results.map((row, index) => ({ ...row, stream: streams[index] })), requester };
   }
 
-  #rows(units, { makers, requester }, asset) {
+  #rows(count, { makers, requester }, asset) {
     const rows = [];
-    for (let i = 0; i < units; i++) {
+    for (let i = 0; i < count; i++) {
       const maker = makers[this.#seq++ % makers.length];
       const quote = crypto.randomUUID().replaceAll("-", "");
       maker.stream.last += 1;
@@ -93,11 +97,12 @@ export class Peer extends DurableObject {
     ).bind(crypto.randomUUID(), Date.now());
   }
 
-  #each(units, accounts, asset) {
+  #each(count, accounts, asset) {
     const db = this.env.DB;
     const now = Date.now();
     const quote = db.prepare(
-      `INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price, usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group)
+      `INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price, usdc_amount,
+        taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group)
        VALUES (unhex(?), unhex(?), unhex(?), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open', ?, ?, 1)`,
     );
     const transfer = db.prepare(
@@ -108,7 +113,7 @@ export class Peer extends DurableObject {
     );
     return [
       this.#begin(),
-      ...this.#rows(units, accounts, asset).flatMap((row) => [
+      ...this.#rows(count, accounts, asset).flatMap((row) => [
         quote.bind(row.quote, row.quote, row.maker, asset, asset, now, now + 300_000),
         transfer.bind(row.from, row.to, row.quote, now),
         ...row.events.map(([stream, seq, type]) => event.bind(stream, seq, now, type, row.body)),
@@ -116,10 +121,10 @@ export class Peer extends DurableObject {
     ];
   }
 
-  #sets(units, accounts, asset) {
+  #sets(count, accounts, asset) {
     const db = this.env.DB;
     const now = Date.now();
-    const rows = this.#rows(units, accounts, asset);
+    const rows = this.#rows(count, accounts, asset);
     const list = JSON.stringify(rows);
     const events = JSON.stringify(
       rows.flatMap((row) =>
@@ -130,8 +135,11 @@ export class Peer extends DurableObject {
       this.#begin(),
       db
         .prepare(
-          `INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price, usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group)
-           SELECT unhex(r.value ->> 'quote'), unhex(r.value ->> 'quote'), unhex(r.value ->> 'maker'), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open', ?, ?, 1 FROM json_each(?) r`,
+          `INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price,
+            usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group)
+           SELECT unhex(r.value ->> 'quote'), unhex(r.value ->> 'quote'),
+             unhex(r.value ->> 'maker'), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open', ?, ?,
+               1 FROM json_each(?) r`,
         )
         .bind(asset, asset, now, now + 300_000, list),
       db

@@ -1,6 +1,7 @@
 /**
- * The peer of a stream: hibernating sockets in a Durable Object, and one loop that sends given bytes to all of them. With
- * `stored=1` it first writes them as one row of D1, as any service would whose events must not be lost.
+ * The peer of `streams`: hibernating sockets in a Durable Object and a loop that sends a message to
+ * all of them. With `stored=1` it first inserts the message into D1, as a service must whose events
+ * may not be lost.
  */
 import { DurableObject } from "cloudflare:workers";
 
@@ -20,7 +21,7 @@ export class Peer extends DurableObject {
     return Response.json({ at });
   }
 
-  /** D1's clock inside the batch, as created_at is ours. */
+  /** Returns D1's clock inside the batch, like our created_at. */
   async #store(message) {
     const [result] = await this.env.DB.batch([
       this.env.DB.prepare(

@@ -1,6 +1,6 @@
 /**
- * The bundle, with an eye on D1: the Worker's calls are counted, and a book notes when its batches came back. Used where
- * that is the question; throughput is measured without it.
+ * Wraps the bundle to observe D1: counts the Worker's calls and records when a book's batches
+ * returned. Throughput is measured without it.
  */
 import worker, { ChainWatcher, Feed, Operator, Payer, RfqBook } from "./worker.js";
 
@@ -9,7 +9,7 @@ export { ChainWatcher, Feed, Operator, Payer };
 let calls = 0;
 const ofWorker = new WeakMap();
 
-/** One watched env per env: the Worker keeps its parsed settings by it. */
+/** One copy per env, because the Worker caches its parsed settings by env. */
 function watchedByWorker(env) {
   let copy = ofWorker.get(env);
   if (copy === undefined) {
