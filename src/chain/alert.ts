@@ -24,6 +24,7 @@ export type AlertKind =
   | "gas_low"
   | "vault_paused"
   | "payment_refused"
+  | "token_refuses"
   | "withdrawal_dead_letter"
   | "deposit_quarantined";
 

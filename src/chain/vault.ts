@@ -1,11 +1,14 @@
 /** Encodes calls to the vault and the factory, and decodes what they return, for the payer. */
 import {
   type Address,
+  BaseError,
+  ContractFunctionRevertedError,
   decodeFunctionData,
   decodeFunctionResult,
   encodeFunctionData,
   getAddress,
   type Hex,
+  zeroHash,
 } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
 import { depositFactoryAbi } from "./abi/deposit-factory.ts";
@@ -102,6 +105,32 @@ export async function readVaultStatus(
     client.readContract({ ...contract, functionName: "paused" }),
   ]);
   return { nextBatchNo: Number(nextBatchNo), paused };
+}
+
+/**
+ * Whether a token refuses the vault's transfers, whoever receives them: the question that the vault
+ * asks itself before it fails a payment. False if it cannot be told, because the vault decides.
+ */
+export async function refusesTransfers(
+  { client }: Endpoint,
+  chain: ChainConfig,
+  token: Token,
+): Promise<boolean> {
+  const vault = getAddress(chain.vault);
+  const payment = { ...token, id: zeroHash, amount: 1n, to: vault };
+  try {
+    const probe = { abi: vaultAbi, functionName: "probe", args: [payment] } as const;
+    await client.simulateContract({ ...probe, address: vault, account: vault });
+    return false;
+  } catch (error) {
+    const reverted =
+      error instanceof BaseError &&
+      error.walk((cause) => cause instanceof ContractFunctionRevertedError);
+    return (
+      reverted instanceof ContractFunctionRevertedError &&
+      reverted.data?.errorName === "TransferFailed"
+    );
+  }
 }
 
 /** Reads the outcomes of payment ids and the next batch number after a block. */

@@ -1,6 +1,6 @@
 /** Recipients and tokens that misbehave. Other payments and the books must not suffer. */
 import { env } from "cloudflare:workers";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { encodeFunctionData, type Hex } from "viem";
 import hostileToken from "../../contracts/artifacts/HostileToken.json" with { type: "json" };
 import recipientArtifact from "../../contracts/artifacts/HostileRecipient.json" with { type: "json" };
@@ -8,8 +8,8 @@ import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
-import { all, first, sql } from "../../src/platform/sql.ts";
-import { drive, expectRest } from "./support/drive.ts";
+import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { drive, expectRest, funded } from "./support/drive.ts";
 import { openStage, someone, type Stage } from "./support/stage.ts";
 
 /** Modes of HostileRecipient.sol, and the outcome of a payment to it. */
@@ -168,4 +168,72 @@ it("retries a sweep that the token rejected only after its wait", async () => {
   expect(await stage.paidCount(paymentId)).toBe(1);
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 40n, pending: 0n });
   await expectRest(stage);
+});
+
+describe("a token that refuses every transfer", () => {
+  async function pausable() {
+    const stage = await openStage({ usdc: hostileToken });
+    const user = await funded(stage);
+    const setToken = (value: number) =>
+      stage.asAdmin(
+        stage.usdc,
+        encodeFunctionData({ abi: hostileToken.abi, functionName: "setMode", args: [value] }),
+      );
+    return { stage, user, setToken };
+  }
+  const kindsOf = ({ chain }: Stage) =>
+    all<{ kind: string }>(
+      env.DB,
+      sql`SELECT kind FROM chain_transactions WHERE chain = ${chain.chain} ORDER BY nonce`,
+    );
+
+  it("holds its payments back and fails none, while other assets are paid", async () => {
+    const { stage, user, setToken } = await pausable();
+    await stage.mintTokens(user.address, 1n, 10n);
+    await stage.mintTokens(stage.vault, 1n, 10n);
+    await stage.confirm();
+    await setToken(TOKEN_REVERTS);
+    await stage.mine();
+    const waiting = [];
+    for (let n = 0; n < 3; n++)
+      waiting.push(await stage.withdraw(user.userId, USDC, 10n, someone()));
+    const token = await stage.withdraw(user.userId, ASSET, 10n, someone());
+    expect(await drive(stage, token.id)).toBe("settled");
+    expect(await kindsOf(stage)).toEqual([{ kind: "pay" }]);
+    for (const { id } of waiting)
+      expect(await stage.withdrawal(id)).toMatchObject({ status: "queued", failure_code: null });
+    expect(await stage.alerts()).toEqual(["token_refuses"]);
+    await setToken(HONEST);
+    await stage.mine();
+    for (const { id } of waiting) expect(await drive(stage, id)).toBe("settled");
+    expect(await stage.alerts()).toEqual([]);
+    await expectRest(stage);
+  });
+
+  it("returns a payment to the queue that was already sent, for a minute", async () => {
+    const { stage, user, setToken } = await pausable();
+    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 10n, someone());
+    const payer = await stage.payer();
+    await payer.round();
+    await stage.rpc("anvil_dropAllTransactions", []);
+    await setToken(TOKEN_REVERTS);
+    await stage.mine();
+    await payer.round();
+    await stage.confirm();
+    await stage.watch();
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "queued", failure_code: null });
+    expect(await stage.alerts()).toEqual(["token_refuses"]);
+    const [row] = await all<{ wait: number }>(
+      env.DB,
+      sql`SELECT not_before - updated_at AS wait FROM withdrawals
+        WHERE withdrawal_id = ${uuid(id)}`,
+    );
+    expect(row?.wait).toBe(60_000);
+    await setToken(HONEST);
+    await stage.mine();
+    expect(await drive(stage, id)).toBe("settled");
+    expect(await stage.paidCount(paymentId)).toBe(1);
+    expect(await stage.alerts()).toEqual([]);
+    await expectRest(stage);
+  });
 });

@@ -13,7 +13,9 @@ import { all, readUuid, sql } from "../../platform/sql.ts";
 import { choosePayments, type Job } from "./choose-payments.ts";
 import { makeTransaction } from "./make-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
+import { readRefusingTokens, withoutRefused } from "./refusing-tokens.ts";
 import { PAYABLE } from "./store-transaction.ts";
+import { type TokenName, tokenNameOf } from "../token-name.ts";
 import { sweepMissing, sweepTowardsFloat } from "./sweep-deposits.ts";
 import { wouldSucceed } from "./would-succeed.ts";
 
@@ -23,15 +25,15 @@ const MAX_JOBS = 2 * MAX_PAYMENTS;
 const DEADLINE_SECS = 86_400n;
 
 export async function payNextBatch(context: HeadView, batchNo: number): Promise<boolean> {
-  const jobs = await readJobs(context);
-  const { chosen, missing } = choosePayments(jobs, await readHeld(context, jobs), MAX_PAYMENTS);
+  const refusing = await readRefusingTokens(context);
+  const jobs = await readJobs(context, refusing);
+  const choice = choosePayments(jobs, await readHeld(context, jobs), MAX_PAYMENTS);
+  const { chosen, missing } = await withoutRefused(context, choice);
   const paid = chosen.length > 0 && (await payChosen(context, batchNo, chosen));
   const made = paid ? 1 : 0;
-  const swept =
-    missing.size > 0
-      ? await sweepMissing(context, missing, made)
-      : await sweepTowardsFloat(context, made);
-  return paid || swept;
+  if (missing.size > 0) return (await sweepMissing(context, missing, made)) || paid;
+  // A refused sweep would delay the next one of its addresses by an hour.
+  return (refusing.length === 0 && (await sweepTowardsFloat(context, made))) || paid;
 }
 
 /**
@@ -77,7 +79,7 @@ async function payChosen(
   });
 }
 
-async function readJobs({ db, chain }: HeadView): Promise<Job[]> {
+async function readJobs({ db, chain }: HeadView, refusing: readonly TokenName[]): Promise<Job[]> {
   const rows = await all<{
     id: string;
     payment: string;
@@ -91,6 +93,7 @@ async function readJobs({ db, chain }: HeadView): Promise<Job[]> {
       FROM withdrawals w INDEXED BY withdrawals_open
       WHERE w.chain = ${chain.chain} AND w.status IN ('queued', 'submitted') AND ${PAYABLE}
         AND (w.not_before IS NULL OR w.not_before <= ${NOW})
+        AND ${tokenNameOf("w.asset")} NOT IN (SELECT value FROM json_each(${JSON.stringify(refusing)}))
         AND NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
       ORDER BY w.created_at, w.withdrawal_id LIMIT ${MAX_JOBS}`,
   );

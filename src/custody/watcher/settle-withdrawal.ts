@@ -6,17 +6,22 @@ import type { VaultEvent } from "../../chain/decode-logs.ts";
 import { alertRow } from "../../chain/alert.ts";
 import type { Group } from "../../platform/commit.ts";
 import { externalOwner, post } from "../../ledger/post.ts";
+import { tokenNameOf, tokenSubject } from "../token-name.ts";
 import { type Expr, expr, type Sql, sql, uuid } from "../../platform/sql.ts";
 
 /** Values of `reason` in Vault.sol's `Skipped` event. */
 const ALREADY_DONE = 1;
 const SHORT = 2;
 const OVER_LIMIT = 3;
+/** The token refuses the transfer to anybody. */
+const REFUSED = 5;
 
 /** Waits before a skipped withdrawal is retried. A sweep takes a block or two. */
 const SHORT_WAIT_MS = 15_000;
 /** The vault's limit refills over a day. */
 const LIMIT_WAIT_MS = 600_000;
+/** The payer asks the token itself before it pays again (refusing-tokens.ts). */
+const REFUSED_WAIT_MS = 60_000;
 /**
  * For ids that are done or invalid, where a retry only costs gas. `withdrawals retry` ends the
  * wait.
@@ -132,7 +137,8 @@ export function requeueSkipped(group: Group): Sql {
       updated_at = ${group.at}, changed_group = ${group.seq},
       not_before = ${group.at} + coalesce((
         SELECT CASE e.skip_reason
-          WHEN ${SHORT} THEN ${SHORT_WAIT_MS} WHEN ${OVER_LIMIT} THEN ${LIMIT_WAIT_MS} END
+          WHEN ${SHORT} THEN ${SHORT_WAIT_MS} WHEN ${OVER_LIMIT} THEN ${LIMIT_WAIT_MS}
+          WHEN ${REFUSED} THEN ${REFUSED_WAIT_MS} END
         FROM vault_events e WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped'
           AND e.payment_id = withdrawals.payment_id LIMIT 1), ${INVALID_WAIT_MS})
     WHERE status = 'submitted' AND withdrawal_id IN (
@@ -166,7 +172,11 @@ export function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
       WHERE e.recorded_group = ${group.seq} AND e.kind = 'Paid' AND ${condition})`;
   const refunded = paid(sql`w.status = 'failed'`);
   const skipped = sql`EXISTS (SELECT 1 FROM vault_events e
-    WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped' AND e.skip_reason <> ${SHORT})`;
+    WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped'
+      AND e.skip_reason NOT IN (${SHORT}, ${REFUSED}))`;
+  const refused = sql`FROM vault_events e
+    JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
+    WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped' AND e.skip_reason = ${REFUSED}`;
   return [
     alertRow({
       kind: "payment_unknown",
@@ -191,6 +201,14 @@ export function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
       detail: "The vault skipped a payment that is over its limit, already done or invalid.",
       at: group.at,
       when: skipped,
+    }),
+    alertRow({
+      kind: "token_refuses",
+      // Of several tokens the payer reports the others.
+      subject: sql`(SELECT ${tokenSubject(chain, "")} || min(${tokenNameOf("w.asset")}) ${refused})`,
+      detail: "The token refuses every transfer; its withdrawals wait until it accepts them again.",
+      at: group.at,
+      when: sql`EXISTS (SELECT 1 ${refused})`,
     }),
     sql`UPDATE chain_cursors SET halted_at = ${group.at},
         halt_reason = 'the vault paid a withdrawal whose funds were returned'
