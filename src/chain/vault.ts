@@ -88,6 +88,15 @@ export async function sweepCall(
   return { to: getAddress(chain.factory), data, gasLimit };
 }
 
+/** The vault that a sweep moves deposits to. The factory's admin can change it. */
+export function readSweepTarget({ client }: Endpoint, chain: ChainConfig): Promise<Address> {
+  return client.readContract({
+    address: getAddress(chain.factory),
+    abi: depositFactoryAbi,
+    functionName: "vault",
+  });
+}
+
 /** The items of a sweep, from the data of its call. */
 export function decodeSweep(data: Hex): readonly Omit<SweepItem, "kind">[] {
   const { functionName, args } = decodeFunctionData({ abi: depositFactoryAbi, data });

@@ -1,7 +1,7 @@
 /** Sweeps: how soon and how often the payer moves deposits to the vault. */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import type { Hex } from "viem";
+import { type Address, encodeFunctionData, type Hex } from "viem";
 import { USDC } from "../../src/assets/asset.ts";
 import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
@@ -193,6 +193,28 @@ it("leaves small deposits where they are until a withdrawal needs them", async (
   const { id } = await stage.withdraw(user.userId, USDC, 150n, someone());
   await rounds(stage, payer, 8);
   expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
+});
+
+it("sweeps nothing while the factory names another vault, with an alert", async () => {
+  const stage = await openStage();
+  const user = await depositorOf(stage, [100n]);
+  const factoryCall = (call: Parameters<typeof encodeFunctionData<typeof depositFactoryAbi>>[0]) =>
+    stage.asAdmin(stage.factory, encodeFunctionData(call));
+  const name = async (vault: Address) => {
+    await factoryCall({ abi: depositFactoryAbi, functionName: "scheduleVault", args: [vault] });
+    await factoryCall({ abi: depositFactoryAbi, functionName: "executeVault" });
+    await stage.mine();
+  };
+  await name(stage.usdc);
+  const { id } = await stage.withdraw(user.userId, USDC, 60n, someone());
+  const payer = await stage.payer();
+  await rounds(stage, payer, 2);
+  expect(await sweptSalts(stage)).toEqual([]);
+  expect(await stage.alerts()).toContain("payment_refused");
+  await name(stage.vault);
+  await rounds(stage, payer, 6);
+  expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
+  expect(await stage.alerts()).not.toContain("payment_refused");
 });
 
 it("makes no background sweep with sweep_float_bps 0", async () => {

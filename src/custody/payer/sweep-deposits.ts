@@ -8,12 +8,19 @@
 import { and, desc, eq, gte, isNull, lte, or } from "drizzle-orm";
 import { checksumAddress } from "../../assets/address.ts";
 import { type AssetKey, USDC } from "../../assets/asset.ts";
+import { raiseAlert } from "../../chain/alert.ts";
 import { feeLimits, firstFees, smallestSweep } from "../../chain/fees.ts";
 import { readHoldings } from "../../chain/holdings.ts";
 import type { Hex } from "../../chain/rpc.ts";
 import { chainTransactions, sweepable } from "../../chain/tables.ts";
 import { type Token, tokenOf } from "../../chain/token.ts";
-import { decodeSweep, MAX_SWEEPS, sweepCall, type SweepItem } from "../../chain/vault.ts";
+import {
+  decodeSweep,
+  MAX_SWEEPS,
+  readSweepTarget,
+  sweepCall,
+  type SweepItem,
+} from "../../chain/vault.ts";
 import { NOW } from "../../platform/commit.ts";
 import { fragment, read } from "../../platform/read.ts";
 import { readIssued } from "../../ledger/balance.ts";
@@ -178,7 +185,7 @@ async function sendSweeps(
   items: readonly SweepItem[],
   made: number,
 ): Promise<boolean> {
-  if (items.length === 0) return false;
+  if (items.length === 0 || !(await sweepsToVault(context))) return false;
   const { account, endpoint, chain, market } = context;
   const maxFee = firstFees(market, feeLimits(chain))?.maxFee ?? 0n;
   const balance = await endpoint.client.getBalance({ address: account.address });
@@ -195,4 +202,17 @@ async function sendSweeps(
     sweeps++;
   }
   return sweeps > 0;
+}
+
+/** During a move to a new vault, or after a theft of its admin key, the factory names another. */
+async function sweepsToVault({ db, endpoint, chain }: HeadView): Promise<boolean> {
+  const target = await readSweepTarget(endpoint, chain);
+  if (target === checksumAddress(chain.vault)) return true;
+  await raiseAlert(
+    db,
+    "payment_refused",
+    `${chain.chain}:sweep`,
+    `the factory sweeps to ${target}, but the settings name the vault ${chain.vault}`,
+  );
+  return false;
 }
