@@ -84,8 +84,7 @@ async function startD1(folder: string) {
     async (...batches) => {
       const send = () =>
         fetch(new URL(name, url), { method: "POST", body: JSON.stringify(batches) });
-      // workerd closes idle connections; the first call after another peer's turn may meet a closed
-      // one.
+      // workerd closes idle connections, so the first call after a pause may fail.
       const response = await send().catch(send);
       if (!response.ok) throw new Error(await response.text());
       return rowsOf(await response.json());
@@ -145,21 +144,23 @@ async function fill(batch: Batch, total: number): Promise<void> {
   while (from < total) {
     const count = Math.min(20_000, total - from);
     await batch([
-      sql`WITH RECURSIVE n(v) AS (SELECT ${BigInt(from)} UNION ALL SELECT v + 1 FROM n
-        WHERE v < ${BigInt(from + count - 1)}),
-        m AS (SELECT v, v % 2 AS back, ${raw(String(ASSETS))} + 1 + 2 * (CASE
-          WHEN (v / 2) % ${raw(String(SHARE))} = 0 THEN 0 WHEN (v / 2) % 5 = 1
-            AND v < ${raw(String(QUIET_UNTIL))} THEN 1
-            ELSE 2 + (v / 2) * 7919 % ${raw(String(USERS - 2))}
-              END * ${raw(String(ASSETS))} + (v / 2) % 97 % ${raw(String(ASSETS))}) AS account
-                FROM n)
+      sql`WITH RECURSIVE n(v) AS (SELECT ${BigInt(from)} UNION ALL
+          SELECT v + 1 FROM n WHERE v < ${BigInt(from + count - 1)}),
+        m AS (SELECT v, v % 2 AS back, ${raw(String(ASSETS))} + 1 + 2 * (
+          CASE WHEN (v / 2) % ${raw(String(SHARE))} = 0 THEN 0
+            WHEN (v / 2) % 5 = 1 AND v < ${raw(String(QUIET_UNTIL))} THEN 1
+            ELSE 2 + (v / 2) * 7919 % ${raw(String(USERS - 2))} END * ${raw(String(ASSETS))}
+          + (v / 2) % 97 % ${raw(String(ASSETS))}) AS account FROM n)
         INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-        SELECT account + back, account + 1 - back, CASE WHEN (v / 2) % ${raw(String(SHARE))} <> 0
-          THEN 1 + (v / 2) % 1000 WHEN v < ${raw(String(FORMER_UNTIL))} THEN 5000
-          WHEN v BETWEEN ${raw(String(SCATTERED_FROM))} AND ${raw(String(SCATTERED_UNTIL))}
-            THEN 10000 + v / 2 ELSE 1 + (v / 2) % 1000 END, iif(back, ${reasonCode("release")},
-              ${reasonCode("reserve_rfq")}), randomblob(16), iif(back, ${stepCode("end")},
-                ${stepCode("reserve")}), 0, ${raw(String(FIRST_INSTANT))} + v FROM m`,
+        SELECT account + back, account + 1 - back,
+          CASE WHEN (v / 2) % ${raw(String(SHARE))} <> 0 THEN 1 + (v / 2) % 1000
+            WHEN v < ${raw(String(FORMER_UNTIL))} THEN 5000
+            WHEN v BETWEEN ${raw(String(SCATTERED_FROM))} AND ${raw(String(SCATTERED_UNTIL))}
+              THEN 10000 + v / 2
+            ELSE 1 + (v / 2) % 1000 END,
+          iif(back, ${reasonCode("release")}, ${reasonCode("reserve_rfq")}), randomblob(16),
+          iif(back, ${stepCode("end")}, ${stepCode("reserve")}), 0,
+          ${raw(String(FIRST_INSTANT))} + v FROM m`,
     ]);
     from += count;
   }

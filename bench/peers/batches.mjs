@@ -136,10 +136,11 @@ export class Peer extends DurableObject {
       db
         .prepare(
           `INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price,
-            usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group)
+            usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at,
+            expires_at, opened_group)
            SELECT unhex(r.value ->> 'quote'), unhex(r.value ->> 'quote'),
-             unhex(r.value ->> 'maker'), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open', ?, ?,
-               1 FROM json_each(?) r`,
+             unhex(r.value ->> 'maker'), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open',
+             ?, ?, 1 FROM json_each(?) r`,
         )
         .bind(asset, asset, now, now + 300_000, list),
       db

@@ -60,7 +60,7 @@ async function quoteFor(client: Client, side: "Bid" | "Ask"): Promise<Quote> {
   });
 }
 
-/** What a reader pastes so that the blocks of the guides reach this stack. */
+/** Makes the commands of the guides use this stack. */
 function exportLine(): string {
   return `export RFQ_URL=${file.base_url} RPC_URL=${file.rpc_url} RFQ_DIR=${dir}`;
 }

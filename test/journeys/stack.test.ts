@@ -62,7 +62,7 @@ describe("an accept while workerd is killed", () => {
   /** From before the commit to after the push. Which step a delay hits differs from run to run. */
   const KILL_AFTER_MS = [1, 5, 12];
 
-  it("is committed if it was answered, and each commit is pushed once", async () => {
+  it("is committed if its response arrived, and each commit is pushed once", async () => {
     const rounds = BigInt(KILL_AFTER_MS.length);
     const market = await openMarket(stack, AMOUNT * rounds);
     const { requester, maker, asset } = market;
