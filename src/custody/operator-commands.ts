@@ -18,6 +18,8 @@ import {
 } from "../platform/sql.ts";
 import { checksumAddress } from "../assets/address.ts";
 import { announceDeposits } from "./announce.ts";
+import type { chainCursors } from "../chain/tables.ts";
+import type { JsonRow } from "../platform/columns.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./records.ts";
 import { WITHDRAWAL_STATUSES, withdrawals } from "./tables.ts";
@@ -217,14 +219,16 @@ export async function listWithdrawals(
   }));
 }
 
-type StatusRow = {
-  chain: string;
-  confirmed_number: number;
-  scanned_number: number;
-  head_number: number;
-  moved_at: number;
-  halted_at: number | null;
-  halt_reason: string | null;
+type StatusRow = JsonRow<
+  typeof chainCursors,
+  | "chain"
+  | "confirmed_number"
+  | "scanned_number"
+  | "head_number"
+  | "moved_at"
+  | "halted_at"
+  | "halt_reason"
+> & {
   payer_halted_at: number | null;
   payer_halt_reason: string | null;
   queued: number;

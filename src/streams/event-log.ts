@@ -5,6 +5,7 @@
  */
 import type { Group } from "../platform/commit.ts";
 import { atom, type Expr, type Sql, sql } from "../platform/sql.ts";
+import type { streamEvents } from "./tables.ts";
 
 export const bookStream = (asset: string): string => `book:${asset}`;
 export const venueStream = (venue: string): string => `venue:${venue}`;
@@ -38,13 +39,9 @@ export function announce(group: Group, source: Sql): Sql[] {
 }
 
 /** One stored event. `body` is the JSON text of the record's columns. */
-export type StreamEvent = {
-  readonly stream: string;
-  readonly seq: number;
-  readonly at: number;
-  readonly type: string;
-  readonly body: string;
-};
+export type StreamEvent = Readonly<
+  Pick<typeof streamEvents.$inferSelect, "seq" | "at" | "type" | "body">
+> & { readonly stream: string };
 
 /**
  * The group's events on streams that have subscribers. It is the last statement of a batch, so that

@@ -1,9 +1,12 @@
 /**
  * What a new subscriber receives before live messages: a snapshot, or the events after `since`.
  */
+import { and, eq, gt, lte } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
 import { all, prepare, type Sql, sql } from "../platform/sql.ts";
 import type { StreamEvent } from "./event-log.ts";
+import { streamEvents, streams } from "./tables.ts";
+import { read } from "../platform/read.ts";
 
 /** A subscriber further behind than this receives a snapshot instead. */
 const MAX_REPLAY = 10_000;
@@ -66,12 +69,14 @@ export async function* eventsBetween(
   upTo: number,
 ): AsyncGenerator<StreamEvent[]> {
   for (let from = after; from < upTo;) {
-    const page = await all<StreamEvent>(
-      db,
-      sql`SELECT ${stream} AS stream, e.seq, e.at, e.type, e.body FROM stream_events e
-        WHERE e.stream_id = (SELECT stream_id FROM streams WHERE name = ${stream})
-          AND e.seq > ${from} AND e.seq <= ${upTo}
-        ORDER BY e.seq LIMIT ${PAGE}`,
+    const { seq, at, type, body } = streamEvents;
+    const page = await read(db, ({ select }) =>
+      select({ stream: streams.name, seq, at, type, body })
+        .from(streams)
+        .innerJoin(streamEvents, eq(streamEvents.streamId, streams.streamId))
+        .where(and(eq(streams.name, stream), gt(seq, from), lte(seq, upTo)))
+        .orderBy(seq)
+        .limit(PAGE),
     );
     const last = page.at(-1);
     if (last === undefined) return;

@@ -12,6 +12,7 @@ import { config } from "../../src/platform/config.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
 import { listOwnQuotes } from "../../src/rfq/list-quotes.ts";
 import { listOpenRequests, listOwnRequests } from "../../src/rfq/list-requests.ts";
+import { eventsBetween } from "../../src/streams/replay.ts";
 import { RecordingDatabase } from "../support/node/recording-database.ts";
 import { migratedDatabase } from "../support/node/schema.ts";
 import { testSettings } from "../support/settings.ts";
@@ -66,6 +67,11 @@ it.each<[name: string, read: Read, indexes: string[]]>([
     "a transaction's live members",
     (db) => liveMembers(db, record),
     ["the primary key", "the primary key"],
+  ],
+  [
+    "a stream's events",
+    (db) => eventsBetween(db, "venue:venue_one", 0, 5).next(),
+    ["streams_name_unique", "the primary key"],
   ],
   ["everybody's open requests", (db) => listOpenRequests(db, user, {}, next), ["requests_open_at"]],
   [
