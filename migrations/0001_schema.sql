@@ -975,7 +975,7 @@ CREATE TABLE payer_leases (
 -- Example row:
 --   transaction_id 019a…faf1, chain 'polygon', sender 0xf39f…2266, nonce 1, kind 'pay', batch_no 1,
 --   to_address 0xe7f1…0512, data 0x4a2f…0000, gas_limit 460000, status 'done', made_group 207,
---   made_at 1764551720000, ended_group 213
+--   made_at 1764551720000, ended_group 213, reopened_group NULL
 CREATE TABLE chain_transactions (
   transaction_id BLOB PRIMARY KEY NOT NULL,
   chain TEXT NOT NULL,
@@ -991,6 +991,7 @@ CREATE TABLE chain_transactions (
   made_group INTEGER NOT NULL,
   made_at INTEGER NOT NULL,
   ended_group INTEGER,
+  reopened_group INTEGER,      -- a deep reorg had removed it; the operator resumed the chain
   CONSTRAINT chain_transactions_status CHECK (status IN ('open', 'done', 'unused')),
   CONSTRAINT chain_transactions_kind CHECK (kind IN ('pay', 'sweep', 'void', 'cancel'))
 ) STRICT;
@@ -1019,10 +1020,13 @@ CREATE TRIGGER chain_transactions_insert BEFORE INSERT ON chain_transactions BEG
           AND status <> 'unused' AND NEW.status <> 'unused'));
 END;
 
--- Signed bytes may be anywhere, so what they say never changes. Only an open transaction can end.
+-- Signed bytes may be anywhere, so what they say never changes. Only an open transaction can end,
+-- and one that has ended opens again only with a mark.
 CREATE TRIGGER chain_transactions_update BEFORE UPDATE ON chain_transactions BEGIN
   SELECT RAISE(ABORT, 'append-only: transaction')
-    WHERE OLD.status <> 'open' OR NEW.transaction_id <> OLD.transaction_id
+    WHERE (OLD.status <> 'open' AND NOT (NEW.status = 'open' AND NEW.ended_group IS NULL
+        AND coalesce(NEW.reopened_group, 0) > coalesce(OLD.reopened_group, 0)))
+      OR NEW.transaction_id <> OLD.transaction_id
       OR NEW.chain <> OLD.chain OR NEW.sender <> OLD.sender OR NEW.nonce <> OLD.nonce
       OR NEW.kind <> OLD.kind OR NEW.batch_no IS NOT OLD.batch_no OR NEW.data <> OLD.data
       OR NEW.to_address <> OLD.to_address OR NEW.gas_limit <> OLD.gas_limit;

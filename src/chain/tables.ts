@@ -120,6 +120,7 @@ export const chainTransactions = sqliteTable(
     madeGroup: integer("made_group").notNull(),
     madeAt: integer("made_at").notNull(),
     endedGroup: integer("ended_group"),
+    reopenedGroup: integer("reopened_group"),
   },
   (t) => [
     uniqueIndex("chain_transactions_nonce").on(t.chain, t.sender, t.nonce),

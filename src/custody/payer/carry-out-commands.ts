@@ -16,8 +16,9 @@ import { chainCommands } from "../../chain/tables.ts";
 
 /**
  * Carries out the commands that need no transaction, and closes those whose withdrawal has ended.
+ * Returns whether the operator resumed the payer.
  */
-export async function closeCommands({ db, chain, push }: PayerContext): Promise<void> {
+export async function closeCommands({ db, chain, push }: PayerContext): Promise<boolean> {
   const [open] = await read(db, ({ select }) =>
     select({ id: chainCommands.commandId })
       .from(chainCommands)
@@ -30,7 +31,7 @@ export async function closeCommands({ db, chain, push }: PayerContext): Promise<
       )
       .limit(1),
   );
-  if (open === undefined) return;
+  if (open === undefined) return false;
   const group = newGroup();
   const openHere = sql`chain = ${chain.chain} AND done_group IS NULL`;
   const resumed = sql`EXISTS (
@@ -50,11 +51,13 @@ export async function closeCommands({ db, chain, push }: PayerContext): Promise<
       WHERE kind = 'payer_halted' AND subject = ${chain.chain} AND resolved_at IS NULL
         AND ${resumed}`,
     sql`UPDATE chain_commands SET done_group = ${group.seq}, result = 'resumed'
-      WHERE ${openHere} AND kind = 'resume_payer'`,
+      WHERE ${openHere} AND kind = 'resume_payer' RETURNING 1 AS resumed`,
     ...announceWithdrawals(group),
     eventsToPush(group),
   ]);
-  if (result.committed) await push((result.rows?.at(-1) ?? []).map((row) => row as StreamEvent));
+  if (!result.committed) return false;
+  await push((result.rows?.at(-1) ?? []).map((row) => row as StreamEvent));
+  return result.rows?.some((rows) => rows.some((row) => "resumed" in Object(row))) ?? false;
 }
 
 /**

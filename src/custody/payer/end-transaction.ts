@@ -6,7 +6,7 @@
 import { InconsistentNode, askAny, noncesAtBlock, readHeader } from "../../chain/rpc.ts";
 import { PAYMENT_STATE, readOutcomes } from "../../chain/vault.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
-import { sql, uuid } from "../../platform/sql.ts";
+import { first, sql, uuid } from "../../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { liveMembers, type OpenTransaction } from "./open-transactions.ts";
@@ -53,6 +53,22 @@ async function endUnlessPaid(context: HeadView, transaction: OpenTransaction): P
   }
   const consumed = transaction.batchNo === null || outcomes.nextBatchNo > transaction.batchNo;
   await endTransaction(context, transaction, consumed ? "done" : "unused");
+  // Sent again after a deep reorg, but without effect this time, for instance past its deadline.
+  if (!consumed && (await hasSettled(db, transaction.id)))
+    await haltPayer(
+      db,
+      chain.chain,
+      `nonce ${transaction.nonce} no longer pays withdrawals that are settled`,
+    );
+}
+
+async function hasSettled(db: D1Database, transactionId: string): Promise<boolean> {
+  const row = await first(
+    db,
+    sql`SELECT 1 FROM batch_members
+      WHERE transaction_id = ${uuid(transactionId)} AND outcome = 'Paid' LIMIT 1`,
+  );
+  return row !== undefined;
 }
 
 async function endTransaction(
