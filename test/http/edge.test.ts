@@ -489,6 +489,19 @@ it("publishes an OpenAPI 3.1 description of all routes", async () => {
   expect(await codeOf(await send("/openapi.json?x=1"))).toBe("400 invalid_request");
 });
 
+it("returns 503 if the database does not respond to a read of the query builder", async () => {
+  const raw = () => Promise.reject(new Error("D1_ERROR: down"));
+  const response = await send("/auth/whoami", {
+    env: { DB: { prepare: () => ({ bind: () => ({ raw }) }) } },
+    headers: { apikey: crypto.randomUUID(), "x-hmac-timestamp": String(Date.now()) },
+  });
+  expect(await problemOf(response)).toMatchObject({
+    status: 503,
+    code: "unavailable",
+    outcome: "none",
+  });
+});
+
 it("reports an unresponsive database on /health", async () => {
   const broken = {
     DB: {
