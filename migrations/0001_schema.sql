@@ -957,7 +957,7 @@ END;
 --
 -- Example row:
 --   chain 'polygon', token 019a…aa10, taken_at 1764551000000, halted_at NULL, halt_reason NULL,
---   batch_floor NULL, floor_vault NULL
+--   batch_floor NULL, floor_vault NULL, sequences_advanced_at NULL
 CREATE TABLE payer_leases (
   chain TEXT PRIMARY KEY NOT NULL,
   token BLOB NOT NULL,
@@ -966,7 +966,8 @@ CREATE TABLE payer_leases (
   halt_reason TEXT,
   batch_floor INTEGER, -- after a restore: lower batch numbers were used by payments this database
                        -- has lost
-  floor_vault BLOB     -- the vault whose numbers batch_floor counts
+  floor_vault BLOB,    -- the vault whose numbers batch_floor counts
+  sequences_advanced_at INTEGER  -- when a restore last skipped ids; once a halt
 ) STRICT;
 
 -- One row per nonce of an operator account, whatever fees its attempts offer. Written by the payer
@@ -1129,8 +1130,9 @@ END;
 --
 -- Example row:
 --   chain 'polygon', transaction_hash 0x2921…b756, ordinal 0, kind 'Paid', payment_id 0x5ff8…4ad8,
---   vault 0xe7f1…0512, batch_no 1, skip_reason NULL, amount '1500000', to_address 0x7099…79c8,
---   block_number 94, block_hash 0x33aa…0c1e, recorded_group 212
+--   vault 0xe7f1…0512, batch_no 1, skip_reason NULL, token 0x9fe4…6e0, token_id '0',
+--   amount '1500000', to_address 0x7099…79c8, block_number 94, block_hash 0x33aa…0c1e,
+--   recorded_group 212
 CREATE TABLE vault_events (
   chain TEXT NOT NULL,
   transaction_hash BLOB NOT NULL,
@@ -1140,6 +1142,8 @@ CREATE TABLE vault_events (
   vault BLOB NOT NULL,       -- that emitted it
   batch_no INTEGER,          -- NULL for 'Voided' and 'AlreadyDone'
   skip_reason INTEGER,       -- of 'Skipped': the reason's number in Vault.sol
+  token BLOB,                -- of 'Paid'
+  token_id TEXT,             -- of 'Paid'; '0' for ERC-20
   amount TEXT,               -- of 'Paid'; compared with the withdrawal's
   to_address BLOB,           -- of 'Paid'; compared with the withdrawal's
   block_number INTEGER NOT NULL,
@@ -1171,6 +1175,52 @@ END;
 
 CREATE TRIGGER vault_events_delete BEFORE DELETE ON vault_events BEGIN
   SELECT RAISE(ABORT, 'append-only: vault event');
+END;
+
+-- Payments of the vault that the service did not order and the operator has reviewed. Written by
+-- `restore --accept-payment` (src/custody/accept-payment.ts). A loss is posted to the journal, from
+-- the house account 'losses' to the chain's; a rescue returns what was never credited. Kept for
+-- ever.
+--
+-- Example row:
+--   acceptance_id 019a…77aa, chain 'polygon', payment_id 0x5ff8…4ad8, kind 'loss', asset 'usdc',
+--   amount 1500000, reason 'stolen key, incident 7', actor 'operator:ann', at 1764551750000,
+--   accepted_group 310
+CREATE TABLE accepted_payments (
+  acceptance_id BLOB PRIMARY KEY NOT NULL,
+  chain TEXT NOT NULL,
+  payment_id BLOB NOT NULL,
+  kind TEXT NOT NULL,
+  asset TEXT,       -- of a loss
+  amount INTEGER,   -- of a loss
+  reason TEXT NOT NULL,
+  actor TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  accepted_group INTEGER NOT NULL,
+  CONSTRAINT accepted_payments_kind CHECK (kind IN ('loss', 'rescue')),
+  CONSTRAINT accepted_payments_loss CHECK (
+    (kind = 'loss') = (asset IS NOT NULL AND amount IS NOT NULL))
+) STRICT;
+
+-- A payment is accepted once.
+CREATE UNIQUE INDEX accepted_payments_payment ON accepted_payments (chain, payment_id);
+
+-- The acceptances of a commit group, which the reconciliation compares with the journal.
+CREATE INDEX accepted_payments_group ON accepted_payments (accepted_group);
+
+CREATE TRIGGER accepted_payments_insert BEFORE INSERT ON accepted_payments BEGIN
+  SELECT RAISE(ABORT, 'append-only: accepted payment exists')
+    WHERE EXISTS (SELECT 1 FROM accepted_payments
+      WHERE acceptance_id = NEW.acceptance_id
+        OR (chain = NEW.chain AND payment_id = NEW.payment_id));
+END;
+
+CREATE TRIGGER accepted_payments_update BEFORE UPDATE ON accepted_payments BEGIN
+  SELECT RAISE(ABORT, 'append-only: accepted payment');
+END;
+
+CREATE TRIGGER accepted_payments_delete BEFORE DELETE ON accepted_payments BEGIN
+  SELECT RAISE(ABORT, 'append-only: accepted payment');
 END;
 
 -- What the operator wants done on a chain. Inserted by operator commands, carried out by payer and

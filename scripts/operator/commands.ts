@@ -149,6 +149,13 @@ export const COMMANDS: readonly Command[] = [
     words: ["restore"],
     flags: [
       { name: "yes", value: "", help: "restore although neither a payer nor a chain is halted" },
+      {
+        name: "accept-payment",
+        value: "<payment id>",
+        help: "instead, accept a payment of the vault that the service did not order",
+      },
+      { name: "as", value: "<loss|rescue>", help: "a loss is booked; a rescue was never credited" },
+      { name: "reason", value: "<text>", help: "reason for the acceptance" },
     ],
     help: "rebuild from the chains what a restored database does not contain",
   },

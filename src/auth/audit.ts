@@ -44,6 +44,7 @@ type OperatorAuditKind =
   | "deposit_forgotten"
   | "address_resweep"
   | "restored"
+  | "payment_accepted"
   | "differences_resolved"
   | "deposits_reviewed";
 

@@ -44,6 +44,8 @@ export type VaultEvent = LogPlace & {
         readonly kind: "Paid";
         readonly id: Hex;
         readonly batchNo: number;
+        readonly token: Address;
+        readonly tokenId: bigint;
         readonly amount: bigint;
         readonly to: Address;
       }
@@ -219,8 +221,9 @@ function decodeVault(log: MinedLog, vault: Address, at: LogPlace, out: Decoded):
   const event = decodeEventLog({ abi: vaultAbi, data: log.data, topics: log.topics });
   switch (event.eventName) {
     case "Paid": {
-      const { id, batchNo, amount, to } = event.args;
-      out.vaultEvents.push({ ...place, kind: "Paid", id, batchNo: Number(batchNo), amount, to });
+      const { id, batchNo, token, tokenId, amount, to } = event.args;
+      const terms = { token, tokenId, amount, to };
+      out.vaultEvents.push({ ...place, kind: "Paid", id, batchNo: Number(batchNo), ...terms });
       return true;
     }
     case "Failed":

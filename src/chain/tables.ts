@@ -64,6 +64,8 @@ export const vaultEvents = sqliteTable(
     vault: hex("vault").notNull(),
     batchNo: integer("batch_no"),
     skipReason: integer("skip_reason"),
+    token: hex("token"),
+    tokenId: text("token_id"),
     amount: decimal("amount"),
     toAddress: hex("to_address"),
     blockNumber: integer("block_number").notNull(),
@@ -102,6 +104,7 @@ export const payerLeases = sqliteTable("payer_leases", {
   haltReason: text("halt_reason"),
   batchFloor: integer("batch_floor"),
   floorVault: hex("floor_vault"),
+  sequencesAdvancedAt: integer("sequences_advanced_at"),
 });
 
 export const chainTransactions = sqliteTable(

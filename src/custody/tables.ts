@@ -18,6 +18,8 @@ export type WithdrawalStatus = (typeof WITHDRAWAL_STATUSES)[number];
 const FAILURE_CODES = ["payment_reverted", "operator_failed"] as const;
 export type FailureCode = (typeof FAILURE_CODES)[number];
 
+export const ACCEPTANCE_KINDS = ["loss", "rescue"] as const;
+
 export const depositAddresses = sqliteTable(
   "deposit_addresses",
   {
@@ -120,5 +122,30 @@ export const withdrawals = sqliteTable(
       .where(sql`ended_by IS NOT NULL`),
     check("withdrawals_status", oneOf("status", WITHDRAWAL_STATUSES)),
     check("withdrawals_amount", sql`amount > 0`),
+  ],
+);
+
+export const acceptedPayments = sqliteTable(
+  "accepted_payments",
+  {
+    acceptanceId: uuid("acceptance_id").primaryKey(),
+    chain: text("chain").notNull(),
+    paymentId: hex("payment_id").notNull(),
+    kind: text("kind", { enum: ACCEPTANCE_KINDS }).notNull(),
+    asset: text("asset"),
+    amount: amount("amount"),
+    reason: text("reason").notNull(),
+    actor: text("actor").notNull(),
+    at: integer("at").notNull(),
+    acceptedGroup: integer("accepted_group").notNull(),
+  },
+  (t) => [
+    uniqueIndex("accepted_payments_payment").on(t.chain, t.paymentId),
+    index("accepted_payments_group").on(t.acceptedGroup),
+    check("accepted_payments_kind", oneOf("kind", ACCEPTANCE_KINDS)),
+    check(
+      "accepted_payments_loss",
+      sql`(kind = 'loss') = (asset IS NOT NULL AND amount IS NOT NULL)`,
+    ),
   ],
 );

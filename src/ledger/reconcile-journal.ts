@@ -119,6 +119,7 @@ function hasRecord(): Expr {
     WHEN ${reasonCode("deposit")} THEN EXISTS (SELECT 1 FROM deposits WHERE deposit_id = t.ref)
     WHEN ${reasonCode("withdrawal")}
       THEN EXISTS (SELECT 1 FROM withdrawals WHERE withdrawal_id = t.ref)
+        OR EXISTS (SELECT 1 FROM accepted_payments WHERE acceptance_id = t.ref)
     WHEN ${reasonCode("reserve_trade")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
     WHEN ${reasonCode("fee")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
     WHEN ${reasonCode("trade")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)

@@ -6,12 +6,14 @@
 import { all, type Sql, sql } from "../platform/sql.ts";
 import { describeReason, reasonCode } from "./codes.ts";
 import { accountName, type Difference } from "./difference.ts";
-import { FEES_OWNER } from "./post.ts";
+import { FEES_OWNER, LOSSES_OWNER } from "./post.ts";
 import { type Chunk, within } from "./reconcile-journal.ts";
 
 export async function checkRecords(db: D1Database, chunk: Chunk): Promise<Difference[]> {
   const found = await Promise.all(
-    [deposits, quotes, matches, withdrawals].map((kind) => all<MismatchRow>(db, kind(chunk))),
+    [deposits, quotes, matches, withdrawals, acceptedPayments].map((kind) =>
+      all<MismatchRow>(db, kind(chunk)),
+    ),
   );
   return [...found.flat().map(mismatch), ...(await checkTerms(db, chunk))];
 }
@@ -136,6 +138,18 @@ function withdrawals(chunk: Chunk): Sql {
       SELECT w.withdrawal_id, ${reasonCode("release")}, w.user_id, 'pending',
         w.user_id, 'available', w.asset, w.amount ${w}
       WHERE w.status = 'failed'`,
+  );
+}
+
+/** A payment that nobody ordered and that the operator has accepted as a loss. */
+function acceptedPayments(chunk: Chunk): Sql {
+  return compare(
+    sql`SELECT acceptance_id AS id FROM accepted_payments WHERE ${within("accepted_group", chunk)}`,
+    sql`SELECT a.acceptance_id AS ref, ${reasonCode("withdrawal")} AS reason,
+        ${LOSSES_OWNER} AS from_owner, 'external' AS from_kind,
+        CAST('external:' || a.chain AS BLOB) AS to_owner, 'external' AS to_kind, a.asset, a.amount
+      FROM records CROSS JOIN accepted_payments a ON a.acceptance_id = records.id
+      WHERE a.kind = 'loss'`,
   );
 }
 

@@ -16,6 +16,8 @@ export const TRANSFER_TYPES: readonly (readonly [Reason, AccountKind, AccountKin
   ["release", "pending", "available"],
   ["withdrawal", "available", "pending"],
   ["withdrawal", "pending", "external"],
+  // A payment that nobody ordered (accepted_payments).
+  ["withdrawal", "external", "external"],
 ];
 
 /**

@@ -10,6 +10,8 @@ import {
   resweepAddress,
 } from "../custody/operator-commands.ts";
 import type { RestoreReport } from "../custody/payer/restore-payments.ts";
+import { acceptPayment } from "../custody/accept-payment.ts";
+import { ACCEPTANCE_KINDS } from "../custody/tables.ts";
 import { trackedHoldings } from "../custody/tracked-holdings.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { problem } from "../platform/problem.ts";
@@ -20,6 +22,7 @@ import {
   badOption,
   fieldOption,
   idOption,
+  oneOfOption,
   type OperatorContext,
   option,
   optional,
@@ -148,6 +151,7 @@ async function resolveDifferences(context: OperatorContext, reason: string): Pro
  * the payer, so if nothing is halted, `--yes` must confirm that the database was restored.
  */
 export async function restore(context: OperatorContext): Promise<unknown> {
+  if (optional(context, "accept-payment") !== undefined) return accept(context);
   if (context.options["yes"] !== "true" && !(await anyHalted(context))) {
     throw new OperatorRejection(
       "nothing_halted",
@@ -177,6 +181,33 @@ export async function restore(context: OperatorContext): Promise<unknown> {
     chains: Object.fromEntries(names.map((name, index) => [name, reports[index]])),
   };
 }
+
+/** `restore --accept-payment`. It books the payment; `chain resume` lets the payer continue. */
+async function accept(context: OperatorContext): Promise<unknown> {
+  const paymentId = option(context, "accept-payment").toLowerCase();
+  if (!/^0x[0-9a-f]{64}$/.test(paymentId))
+    throw badOption("accept-payment", "must be a payment id, 0x and 64 hexadecimal digits");
+  const kind = oneOfOption(context, "as", ACCEPTANCE_KINDS);
+  if (kind === undefined) throw badOption("as", "is required with --accept-payment");
+  const reason = option(context, "reason");
+  const actor = `operator:${context.operator}` as const;
+  const accepted = await acceptPayment(
+    context.env.DB,
+    context.settings,
+    { paymentId, kind, reason, actor },
+    (at, applied) => [
+      auditRow({ ...recordFor(actor, "payment_accepted"), subjectId: paymentId }, at, applied),
+    ],
+  );
+  if ("chain" in accepted) return { payment_id: paymentId, as: kind, ...accepted };
+  throw new OperatorRejection("payment_not_acceptable", NOT_ACCEPTABLE[accepted.status]);
+}
+
+const NOT_ACCEPTABLE = {
+  not_paid: "No payment of that id was read from the vault.",
+  has_withdrawal: "The payment belongs to a withdrawal. If its terms differ, run withdrawals fail.",
+  unknown_asset: "The service does not credit that token, so it lost nothing. Use --as rescue.",
+} as const;
 
 /** Rebuilds lost payments page by page, as far as one command goes. */
 async function restorePayments(context: OperatorContext, chain: string) {

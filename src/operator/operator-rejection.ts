@@ -7,6 +7,7 @@ const TITLES = {
   no_open_alert: "No alert is open",
   deposit_not_confirming: "The deposit does not wait for confirmations",
   no_credited_deposit: "No deposit to the address was credited",
+  payment_not_acceptable: "The payment cannot be accepted",
   nothing_halted: "Neither a payer nor a chain is halted",
 } as const;
 

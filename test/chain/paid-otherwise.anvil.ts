@@ -4,9 +4,12 @@ import { encodeFunctionData, type Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { USDC } from "../../src/assets/asset.ts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
-import { recordWithdrawalCommand } from "../../src/custody/operator-commands.ts";
+import { acceptPayment } from "../../src/custody/accept-payment.ts";
+import { recordResume, recordWithdrawalCommand } from "../../src/custody/operator-commands.ts";
 import { restorePayments } from "../../src/custody/payer/restore-payments.ts";
+import { trackedHoldings } from "../../src/custody/tracked-holdings.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
 import { openStage, type Stage, someone } from "./support/stage.ts";
@@ -105,3 +108,56 @@ it("does not pay an id again that was paid on other terms", async () => {
     await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`),
   ).toEqual([]);
 });
+
+it.each(["loss", "rescue"] as const)(
+  "pays again once a foreign payment is accepted as a %s",
+  async (kind) => {
+    const stage = await openStage();
+    const user = await funded(stage);
+    const { chain } = stage.chain;
+    if (kind === "rescue") await stage.mintUsdc(stage.vault, 40n);
+    const foreign = `0x${"5a".repeat(32)}` as const;
+    await steal(stage, foreign, 40n);
+    await stage.confirm();
+    await stage.watch();
+    const payer = await stage.payer();
+    await payer.round();
+    expect(await stage.alerts()).toEqual(
+      expect.arrayContaining(["payer_halted", "payment_unknown"]),
+    );
+    expect(await restorePayments(stage.watcher, async () => new Map())).toMatchObject({
+      unresolved: [{ payment_id: foreign }],
+      paying: false,
+    });
+    const accept = (paymentId: string) =>
+      acceptPayment(env.DB, stage.settings, {
+        paymentId,
+        kind,
+        reason: "incident 7",
+        actor: "operator:test",
+      });
+    expect(await accept(`0x${"6b".repeat(32)}`)).toEqual({ status: "not_paid" });
+    expect(await accept(foreign)).toEqual({ status: "accepted", chain });
+    expect(await accept(foreign)).toEqual({ status: "accepted_before", chain });
+    expect(
+      await all(
+        env.DB,
+        sql`SELECT t.amount FROM transfers t JOIN accounts f ON f.account_id = t.from_account
+        JOIN accepted_payments a ON a.acceptance_id = t.ref
+        WHERE f.owner = CAST('losses' AS BLOB) AND a.chain = ${chain}`,
+      ),
+    ).toEqual(kind === "loss" ? [{ amount: 40 }] : []);
+
+    await recordResume(env.DB, chain, "operator:test");
+    const { id } = await stage.withdraw(user.userId, USDC, 100n, someone());
+    expect(await drive(stage, id)).toBe("settled");
+    expect(await stage.alerts()).toEqual([]);
+    await expectRest(stage);
+    const report = await reconcile(env.DB, {
+      chains: [chain],
+      holdingsAt: trackedHoldings(env.DB, stage.settings),
+      full: true,
+    });
+    expect(report).toMatchObject({ ok: true, complete: true });
+  },
+);

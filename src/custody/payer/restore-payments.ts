@@ -92,10 +92,15 @@ export async function restorePayments(
   };
 }
 
-/** Condition on `vault_events e`: the vault has decided it, and it belongs to no withdrawal. */
-function isLost(chain: string): Expr {
+/**
+ * Condition on `vault_events e`: the vault has decided it, and it belongs to no withdrawal. The
+ * operator has not accepted it either.
+ */
+export function isLost(chain: string): Expr {
   return expr`e.chain = ${chain} AND e.kind IN ('Paid', 'Failed')
-    AND NOT EXISTS (SELECT 1 FROM withdrawals w WHERE w.payment_id = e.payment_id)`;
+    AND NOT EXISTS (SELECT 1 FROM withdrawals w WHERE w.payment_id = e.payment_id)
+    AND NOT EXISTS (SELECT 1 FROM accepted_payments p
+      WHERE p.chain = e.chain AND p.payment_id = e.payment_id)`;
 }
 
 async function countLost(db: D1Database, chain: string, after: number): Promise<number> {
@@ -168,6 +173,8 @@ function rebuildStatements(
         ${record.createdAt}, ${group.at}, ${group.seq}, ${group.seq}, ${uuid(group.id)}
       WHERE EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(record.userId)})
         AND ${hasAvailable(record.userId, record.asset, BigInt(record.amount))}
+        AND NOT EXISTS (SELECT 1 FROM accepted_payments
+          WHERE chain = ${chain} AND payment_id = ${blob(event.id)})
         AND NOT EXISTS (SELECT 1 FROM withdrawals
           WHERE payment_id = ${blob(event.id)} OR withdrawal_id = ${uuid(record.withdrawalId)}
             OR job_id = ${uuid(record.jobId)} OR (user_id = ${uuid(record.userId)}
@@ -201,8 +208,8 @@ function rebuildStatements(
 
 /** Skips ids once per halt, so that repeating an unfinished restore does not skip again. */
 async function advanceSequences(db: D1Database, chain: string): Promise<void> {
-  const halted = sql`EXISTS (SELECT 1 FROM payer_leases
-    WHERE chain = ${chain} AND halted_at IS NOT NULL AND batch_floor IS NULL)`;
+  const due = sql`chain = ${chain} AND halted_at > coalesce(sequences_advanced_at, 0)`;
+  const halted = sql`EXISTS (SELECT 1 FROM payer_leases WHERE ${due})`;
   const group = newGroup();
   const result = await commit(db, group, [
     sql`UPDATE sqlite_sequence SET seq = coalesce(seq, 0) + ${SEQUENCE_JUMP}
@@ -211,8 +218,7 @@ async function advanceSequences(db: D1Database, chain: string): Promise<void> {
     sql`UPDATE streams SET last_seq = last_seq + ${SEQUENCE_JUMP},
       pushed_seq = last_seq + ${SEQUENCE_JUMP}, first_seq = last_seq + ${SEQUENCE_JUMP + 1}
       WHERE ${halted}`,
-    sql`UPDATE payer_leases SET batch_floor = 1
-      WHERE chain = ${chain} AND batch_floor IS NULL AND halted_at IS NOT NULL`,
+    sql`UPDATE payer_leases SET sequences_advanced_at = ${group.at} WHERE ${due}`,
   ]);
   if (!result.committed)
     throw new Error(`the sequences for ${chain} were not advanced`, { cause: result.cause });

@@ -70,6 +70,8 @@ function recordChunk(group: Group, chain: string, events: readonly VaultEvent[],
       vault: event.vault.slice(2),
       batch: "batchNo" in event ? event.batchNo : null,
       reason: event.kind === "Skipped" ? event.reason : null,
+      token: event.kind === "Paid" ? event.token.slice(2) : null,
+      tokenId: event.kind === "Paid" ? event.tokenId.toString() : null,
       amount: event.kind === "Paid" ? event.amount.toString() : null,
       to: event.kind === "Paid" ? event.to.slice(2) : null,
       block: event.blockNumber,
@@ -77,10 +79,12 @@ function recordChunk(group: Group, chain: string, events: readonly VaultEvent[],
     })),
   );
   return sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, vault,
-      batch_no, skip_reason, amount, to_address, block_number, block_hash, recorded_group)
+      batch_no, skip_reason, token, token_id, amount, to_address, block_number, block_hash,
+      recorded_group)
     SELECT ${chain}, unhex(j.value ->> 'tx'), j.value ->> 'ordinal', j.value ->> 'kind',
-      unhex(j.value ->> 'id'), unhex(j.value ->> 'vault'), j.value ->> 'batch', j.value ->> 'reason', j.value ->> 'amount',
-      unhex(j.value ->> 'to'), j.value ->> 'block', unhex(j.value ->> 'hash'), ${group.seq}
+      unhex(j.value ->> 'id'), unhex(j.value ->> 'vault'), j.value ->> 'batch',
+      j.value ->> 'reason', unhex(j.value ->> 'token'), j.value ->> 'tokenId',
+      j.value ->> 'amount', unhex(j.value ->> 'to'), j.value ->> 'block', unhex(j.value ->> 'hash'), ${group.seq}
     FROM json_each(${rows}) j
     WHERE ${when} AND NOT EXISTS (SELECT 1 FROM vault_events v
       WHERE v.chain = ${chain} AND v.transaction_hash = unhex(j.value ->> 'tx')

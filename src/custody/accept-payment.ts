@@ -1,0 +1,117 @@
+/**
+ * `restore --accept-payment`: accepts a payment of the vault that the service did not order, so that
+ * paying can resume. A loss (a stolen key) is posted from the operator's account `losses`, which may
+ * be negative. A rescue (the return of a mistaken transfer) was never credited, so it posts nothing.
+ */
+import { checksumAddress } from "../assets/address.ts";
+import type { AssetKey } from "../assets/asset.ts";
+import { assetOf } from "../chain/token.ts";
+import { externalOwner, LOSSES_OWNER, openExternalAccounts, post } from "../ledger/post.ts";
+import { commitOrThrow, newGroup } from "../platform/commit.ts";
+import type { ChainConfig, Config } from "../platform/config.ts";
+import { blob, type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { uuidv7 } from "../platform/uuid.ts";
+import { isLost } from "./payer/restore-payments.ts";
+import type { ACCEPTANCE_KINDS } from "./tables.ts";
+
+export type Acceptance = {
+  readonly paymentId: string;
+  readonly kind: (typeof ACCEPTANCE_KINDS)[number];
+  readonly reason: string;
+  readonly actor: string;
+};
+
+export type Accepted =
+  | { readonly status: "accepted" | "accepted_before"; readonly chain: string }
+  | { readonly status: "not_paid" | "has_withdrawal" | "unknown_asset" };
+
+type Paid = { chain: string; token: string | null; token_id: string | null };
+
+export async function acceptPayment(
+  db: D1Database,
+  settings: Config,
+  acceptance: Acceptance,
+  alongside: (at: Sql, applied: Expr) => readonly Sql[] = () => [],
+): Promise<Accepted> {
+  const { paymentId, kind, reason, actor } = acceptance;
+  const id = blob(paymentId);
+  const chains = JSON.stringify(settings.CHAINS.map(({ chain }) => chain));
+  const paid = await first<Paid>(
+    db,
+    // A thief can pay one id on two chains. Repeating the command accepts the other one.
+    sql`SELECT e.chain, lower(hex(e.token)) AS token, e.token_id FROM vault_events e
+      WHERE e.payment_id = ${id} AND e.kind = 'Paid'
+        AND e.chain IN (SELECT value FROM json_each(${chains}))
+      ORDER BY EXISTS (SELECT 1 FROM accepted_payments p
+        WHERE p.chain = e.chain AND p.payment_id = e.payment_id) LIMIT 1`,
+  );
+  const chain = settings.CHAINS.find((candidate) => candidate.chain === paid?.chain);
+  if (paid === undefined || chain === undefined) return { status: "not_paid" };
+  const asset = creditedAsset(settings, chain, paid);
+  if (kind === "loss" && asset === undefined) return { status: "unknown_asset" };
+
+  const acceptanceId = uuidv7();
+  const group = newGroup();
+  const applied = expr`EXISTS (SELECT 1 FROM accepted_payments
+    WHERE acceptance_id = ${uuid(acceptanceId)} AND accepted_group = ${group.seq})`;
+  const source = sql`SELECT ${LOSSES_OWNER} AS from_owner, ${externalOwner(chain.chain)} AS to_owner,
+      asset, amount, acceptance_id AS ref, 0 AS line FROM accepted_payments
+    WHERE acceptance_id = ${uuid(acceptanceId)} AND kind = 'loss'`;
+  const noneLost = expr`NOT EXISTS (
+    SELECT 1 FROM vault_events e WHERE ${isLost(chain.chain)} AND e.kind = 'Paid')`;
+  await commitOrThrow(db, group, [
+    sql`INSERT INTO accepted_payments (acceptance_id, chain, payment_id, kind, asset, amount,
+        reason, actor, at, accepted_group)
+      SELECT ${uuid(acceptanceId)}, e.chain, e.payment_id, ${kind},
+        ${kind === "loss" ? (asset ?? null) : null},
+        ${kind === "loss" ? sql`CAST(e.amount AS INTEGER)` : sql`NULL`},
+        ${reason}, ${actor}, ${group.at}, ${group.seq}
+      FROM vault_events e
+      WHERE e.chain = ${chain.chain} AND e.payment_id = ${id} AND e.kind = 'Paid'
+        AND NOT EXISTS (SELECT 1 FROM withdrawals w
+          WHERE w.payment_id = e.payment_id AND w.status <> 'failed')
+        AND NOT EXISTS (SELECT 1 FROM accepted_payments p
+          WHERE p.chain = e.chain AND p.payment_id = e.payment_id)`,
+    openExternalAccounts(source),
+    ...post(group, {
+      reason: "withdrawal",
+      step: "end",
+      from: "external",
+      to: "external",
+      source,
+    }),
+    // Every batch whose payments the watcher has read is known now, so paying may go on above it.
+    sql`UPDATE payer_leases SET floor_vault = ${blob(chain.vault)}, batch_floor = max(
+        coalesce(iif(floor_vault = ${blob(chain.vault)}, batch_floor, 1), 1),
+        coalesce((SELECT max(batch_no) + 1 FROM vault_events
+          WHERE chain = ${chain.chain} AND vault = ${blob(chain.vault)}), 1))
+      WHERE chain = ${chain.chain} AND ${applied} AND ${noneLost}`,
+    sql`UPDATE alerts SET resolved_at = ${group.at}
+      WHERE kind = 'payment_unknown' AND subject = ${chain.chain} AND resolved_at IS NULL
+        AND ${applied} AND ${noneLost}`,
+    ...alongside(group.at, applied),
+  ]);
+  return outcomeOf(db, chain.chain, { paymentId, acceptanceId });
+}
+
+async function outcomeOf(
+  db: D1Database,
+  chain: string,
+  { paymentId, acceptanceId }: { paymentId: string; acceptanceId: string },
+): Promise<Accepted> {
+  const row = await first<{ ours: number }>(
+    db,
+    sql`SELECT acceptance_id = ${uuid(acceptanceId)} AS ours FROM accepted_payments
+      WHERE chain = ${chain} AND payment_id = ${blob(paymentId)}`,
+  );
+  if (row === undefined) return { status: "has_withdrawal" };
+  return { status: row.ours === 1 ? "accepted" : "accepted_before", chain };
+}
+
+function creditedAsset(settings: Config, chain: ChainConfig, paid: Paid): AssetKey | undefined {
+  if (paid.token === null || paid.token_id === null) return undefined;
+  const token = checksumAddress(paid.token);
+  return (
+    assetOf(settings, chain, token, null) ?? assetOf(settings, chain, token, BigInt(paid.token_id))
+  );
+}
