@@ -6,8 +6,10 @@
  * Every response passes through `finish`.
  */
 import { OpenAPIHono } from "@hono/zod-openapi";
+import { USDC } from "./assets/asset.ts";
 import { authenticate } from "./auth/authenticate.ts";
 import { registerAuthRoutes } from "./auth/routes.ts";
+import { paymentLimit } from "./chain/payment-limit.ts";
 import { registerCustodyRoutes } from "./custody/routes.ts";
 import { registerDocsRoutes } from "./http/reference/routes.ts";
 import { config } from "./platform/config.ts";
@@ -26,7 +28,7 @@ export function createApp(): Api {
   hono.use(edge);
   hono.onError((error, c) => errorResponse(error, c.get("context")));
   hono.notFound((c) => unrouted(app, c));
-  registerPublicRoutes(app);
+  registerPublicRoutes(app, (settings, chain) => paymentLimit(settings, chain, USDC));
   registerAuthRoutes(app);
   registerCustodyRoutes(app);
   registerRfqRoutes(app);

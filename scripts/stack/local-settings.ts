@@ -60,6 +60,7 @@ export function localSettings(input: {
   return {
     AUTH_REGISTRATION: "open",
     AUTH_OPERATOR_KEY_DELAY_SECS: "0",
+    WITHDRAWAL_MIN_UNITS: "1",
     CHAINS: JSON.stringify([chain]),
     VENUES: JSON.stringify(venues),
     SESSION_SECRETS: JSON.stringify({ s1: secrets.sessionSecret }),

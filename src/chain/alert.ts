@@ -16,6 +16,7 @@ export type AlertKind =
   | "payer_halted"
   | "payer_failing"
   | "withdrawal_late"
+  | "withdrawal_parked"
   | "payment_unknown"
   | "payment_terms"
   | "payment_skipped"

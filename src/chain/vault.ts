@@ -117,6 +117,24 @@ export async function readVaultStatus(
 }
 
 /**
+ * What the vault's limits leave of an asset: the largest payment that is ever possible, and the
+ * largest that is possible now.
+ */
+export async function readPaymentLimit(
+  { client }: Endpoint,
+  chain: ChainConfig,
+  { kind, token, tokenId }: Token,
+): Promise<{ maximum: bigint; available: bigint }> {
+  const [maximum, available] = await client.readContract({
+    address: getAddress(chain.vault),
+    abi: vaultAbi,
+    functionName: "paymentLimitOf",
+    args: [token, kind, tokenId],
+  });
+  return { maximum, available };
+}
+
+/**
  * Whether a token refuses the vault's transfers, whoever receives them: the question that the vault
  * asks itself before it fails a payment. False if it cannot be told, because the vault decides.
  */

@@ -3,6 +3,7 @@
  */
 import { z } from "@hono/zod-openapi";
 import { assetKey, USDC } from "../assets/asset.ts";
+import { paymentLimit } from "../chain/payment-limit.ts";
 import { verifyFactory } from "../chain/verify-factory.ts";
 import { readBalance } from "../ledger/balance.ts";
 import { pageSchema } from "../http/cursor.ts";
@@ -173,6 +174,7 @@ function registerWithdrawalRoutes(app: Api): void {
       const { row, replayed, events } = await withdraw(db, settings, {
         actor,
         terms,
+        vaultLimit: await paymentLimit(settings, chain, asset),
         ip: clientIp,
       });
       if (replayed) return reply(withdrawalView(row), { "idempotency-replayed": "true" });

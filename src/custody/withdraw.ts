@@ -45,6 +45,8 @@ export type WithdrawTerms = {
 export type WithdrawCommand = {
   readonly actor: Actor;
   readonly terms: WithdrawTerms;
+  /** The vault's largest payment of the asset (payment-limit.ts). Left out if it is not known. */
+  readonly vaultLimit?: bigint | undefined;
   readonly ip: string | undefined;
 };
 
@@ -151,12 +153,13 @@ type Facts = { readonly available: string; readonly liquidity: string };
 
 function preconditions(
   limits: Limits,
-  { actor, terms }: WithdrawCommand,
+  { actor, terms, vaultLimit }: WithdrawCommand,
   at: Expr,
 ): readonly Precondition<Facts, Withdrawn>[] {
   const user = uuid(actor.userId);
   const { amount, asset, chain, clientWithdrawalId, toAddress } = terms;
-  const { WITHDRAWAL_MIN_UNITS: minimum, WITHDRAWAL_MAX_UNITS: maximum } = limits;
+  const { WITHDRAWAL_MIN_UNITS: minimum, WITHDRAWAL_MAX_UNITS: configured } = limits;
+  const maximum = vaultLimit !== undefined && vaultLimit < configured ? vaultLimit : configured;
   return [
     actorPrecondition(actor, at),
     {

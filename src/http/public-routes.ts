@@ -1,7 +1,7 @@
 /** Routes without a credential: the time, the health check and the configuration. */
 import { z } from "@hono/zod-openapi";
 import { VENUES } from "../platform/venues.ts";
-import { defaultChain, type Config, witnessesOf } from "../platform/config.ts";
+import { type ChainConfig, defaultChain, type Config, witnessesOf } from "../platform/config.ts";
 import { unavailable } from "../platform/problem.ts";
 import { route } from "./define-route.ts";
 import { described } from "./fields.ts";
@@ -9,7 +9,11 @@ import { all, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { Api } from "./route-definition.ts";
 
-export function registerPublicRoutes(app: Api): void {
+/** The vault's largest payment of USDC on a chain. Undefined if the chain does not answer. */
+type UsdcLimit = (settings: Config, chain: ChainConfig) => Promise<bigint | undefined>;
+
+/** `usdcLimit` comes from the chain layer, which lies above this one. */
+export function registerPublicRoutes(app: Api, usdcLimit: UsdcLimit): void {
   route(app, {
     method: "get",
     path: "/time",
@@ -39,7 +43,7 @@ export function registerPublicRoutes(app: Api): void {
       return { status: "ok" } as const;
     },
   });
-  registerConfig(app);
+  registerConfig(app, usdcLimit);
 }
 
 const ChainSchema = z.object({
@@ -50,6 +54,12 @@ const ChainSchema = z.object({
   required_confirmations: described(
     z.int(),
     "Blocks before a deposit is credited, its own included",
+  ),
+  min_withdrawal: described(z.string(), "Smallest withdrawal in native units, hexadecimal"),
+  max_withdrawal: described(
+    z.string(),
+    "Largest withdrawal of USDC in native units, hexadecimal. It is the vault's, at most a minute " +
+      "old, if that is below the service's own.",
   ),
   witnesses: described(z.int(), "RPC endpoints that must agree before money moves: 1 or 2"),
   default: described(z.boolean(), "Whether requests without `chain` use this chain"),
@@ -76,7 +86,7 @@ const ConfigResponse = z
   })
   .openapi("Config");
 
-function registerConfig(app: Api): void {
+function registerConfig(app: Api, usdcLimit: UsdcLimit): void {
   route(app, {
     method: "get",
     path: "/config",
@@ -94,7 +104,8 @@ function registerConfig(app: Api): void {
       const paused = new Set(
         pauses.filter((pause) => pause.kind === "venue").map((pause) => pause.name),
       );
-      return describeConfig(settings, {
+      const limits = await Promise.all(settings.CHAINS.map((chain) => usdcLimit(settings, chain)));
+      return describeConfig(settings, limits, {
         venues: paused,
         withdrawals: pauses.some((pause) => pause.kind === "switch"),
       });
@@ -104,16 +115,19 @@ function registerConfig(app: Api): void {
 
 function describeConfig(
   settings: Config,
+  vaultLimits: readonly (bigint | undefined)[],
   paused: { venues: ReadonlySet<string>; withdrawals: boolean },
 ): z.input<typeof ConfigResponse> {
   const defaultName = defaultChain(settings).chain;
   return {
-    chains: settings.CHAINS.map((chain) => ({
+    chains: settings.CHAINS.map((chain, index) => ({
       chain: chain.chain,
       chain_id: chain.chain_id,
       usdc: chain.usdc,
       vault: chain.vault,
       required_confirmations: chain.confirmations,
+      min_withdrawal: hex(settings.WITHDRAWAL_MIN_UNITS),
+      max_withdrawal: hex(lower(settings.WITHDRAWAL_MAX_UNITS, vaultLimits[index])),
       witnesses: witnessesOf(chain),
       default: chain.chain === defaultName,
     })),
@@ -127,10 +141,18 @@ function describeConfig(
       open_requests_per_user: settings.RFQ_OPEN_REQUESTS_PER_USER,
       open_quotes_per_user: settings.RFQ_OPEN_QUOTES_PER_USER,
       sockets_per_user: settings.STREAM_SOCKETS_PER_USER,
-      withdrawal_min_amount: `0x${settings.WITHDRAWAL_MIN_UNITS.toString(16)}`,
-      withdrawal_max_amount: `0x${settings.WITHDRAWAL_MAX_UNITS.toString(16)}`,
+      withdrawal_min_amount: hex(settings.WITHDRAWAL_MIN_UNITS),
+      withdrawal_max_amount: hex(settings.WITHDRAWAL_MAX_UNITS),
       withdrawals_per_day: settings.WITHDRAWAL_DAILY_COUNT,
     },
     withdrawals_paused: paused.withdrawals,
   };
+}
+
+function hex(amount: bigint): string {
+  return `0x${amount.toString(16)}`;
+}
+
+function lower(one: bigint, other: bigint | undefined): bigint {
+  return other !== undefined && other < one ? other : one;
 }

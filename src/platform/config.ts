@@ -152,7 +152,7 @@ export const Settings = z.object({
   /** At most 64, because an accept takes 15 statements and a batch should have fewer than 1,000. */
   RFQ_GROUP_MAX_OPERATIONS: integer(64, 1, 64),
   STREAM_SOCKETS_PER_USER: integer(20, 1, 1_000),
-  WITHDRAWAL_MIN_UNITS: nativeUnits(1n),
+  WITHDRAWAL_MIN_UNITS: nativeUnits(1_000_000n),
   WITHDRAWAL_MAX_UNITS: nativeUnits(2n ** 62n),
   WITHDRAWAL_DAILY_COUNT: integer(100, 1, 100_000),
   SESSION_SECRETS: SecretRing,

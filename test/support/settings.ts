@@ -20,6 +20,7 @@ export function testSettings(): Record<string, string> {
     AUTH_REGISTRATION: "open",
     AUTH_OPERATOR_KEY_DELAY_SECS: "0",
     RATE_LIMITS: "off",
+    WITHDRAWAL_MIN_UNITS: "1",
     CHAINS: JSON.stringify([chain]),
     VENUES: JSON.stringify([
       venue("venue_one", 1),

@@ -88,6 +88,10 @@ export type ServiceConfig = {
     usdc: string;
     vault: string;
     required_confirmations: number;
+    /** Smallest withdrawal, hexadecimal. */
+    min_withdrawal: string;
+    /** Largest withdrawal of USDC, hexadecimal. The vault may allow less of other assets. */
+    max_withdrawal: string;
     /** RPC endpoints that must agree before money moves: 1 or 2. */
     witnesses: number;
     default: boolean;

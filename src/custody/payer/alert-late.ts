@@ -8,7 +8,13 @@ import type { Config } from "../../platform/config.ts";
 import { first, readUuid, sql } from "../../platform/sql.ts";
 import { toWireTime } from "../../platform/time.ts";
 
-/** Cron task. A frozen user's queued withdrawals wait on purpose and are not late. */
+/** Only a parked withdrawal waits this long (park-over-limit.ts). */
+const PARKED_FOR_MS = 86_400_000;
+
+/**
+ * Cron task. A frozen user's queued withdrawals wait on purpose and are not late. A parked one has
+ * an alert of its own.
+ */
 export async function alertLateWithdrawals(
   db: D1Database,
   settings: Pick<Config, "CHAINS">,
@@ -21,8 +27,10 @@ export async function alertLateWithdrawals(
         FROM withdrawals w INDEXED BY withdrawals_open
         WHERE w.chain = ${chain} AND w.status IN ('queued', 'submitted')
           AND w.created_at < ${NOW} - ${late_after_secs * 1_000}
-          AND (w.status = 'submitted' OR NOT EXISTS (SELECT 1 FROM users u
-            WHERE u.user_id = w.user_id AND u.frozen_at IS NOT NULL))`,
+          AND (w.status = 'submitted' OR (
+            coalesce(w.not_before, 0) < ${NOW} + ${PARKED_FOR_MS}
+            AND NOT EXISTS (SELECT 1 FROM users u
+              WHERE u.user_id = w.user_id AND u.frozen_at IS NOT NULL)))`,
     );
     if (late === undefined || late.n === 0) await clearAlert(db, "withdrawal_late", chain);
     else {

@@ -12,6 +12,7 @@ import { NOW } from "../../platform/commit.ts";
 import { all, readUuid, sql } from "../../platform/sql.ts";
 import { choosePayments, type Job } from "./choose-payments.ts";
 import { makeTransaction } from "./make-transaction.ts";
+import { parkOverLimit } from "./park-over-limit.ts";
 import type { HeadView } from "./payer-context.ts";
 import { readRefusingTokens, withoutRefused } from "./refusing-tokens.ts";
 import { PAYABLE } from "./store-transaction.ts";
@@ -26,7 +27,7 @@ const DEADLINE_SECS = 86_400n;
 
 export async function payNextBatch(context: HeadView, batchNo: number): Promise<boolean> {
   const refusing = await readRefusingTokens(context);
-  const jobs = await readJobs(context, refusing);
+  const jobs = await parkOverLimit(context, await readJobs(context, refusing));
   const choice = choosePayments(jobs, await readHeld(context, jobs), MAX_PAYMENTS);
   const { chosen, missing } = await withoutRefused(context, choice);
   const paid = chosen.length > 0 && (await payChosen(context, batchNo, chosen));

@@ -6,15 +6,9 @@ import type { VaultEvent } from "../../chain/decode-logs.ts";
 import { alertRow } from "../../chain/alert.ts";
 import type { Group } from "../../platform/commit.ts";
 import { externalOwner, post } from "../../ledger/post.ts";
+import { ALREADY_DONE, OVER_LIMIT, REFUSED, SHORT } from "../skip-reasons.ts";
 import { tokenNameOf, tokenSubject } from "../token-name.ts";
 import { type Expr, expr, type Sql, sql, uuid } from "../../platform/sql.ts";
-
-/** Values of `reason` in Vault.sol's `Skipped` event. */
-const ALREADY_DONE = 1;
-const SHORT = 2;
-const OVER_LIMIT = 3;
-/** The token refuses the transfer to anybody. */
-const REFUSED = 5;
 
 /** Waits before a skipped withdrawal is retried. A sweep takes a block or two. */
 const SHORT_WAIT_MS = 15_000;

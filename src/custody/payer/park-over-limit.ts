@@ -1,0 +1,66 @@
+/**
+ * Sets withdrawals aside that the vault can never pay, because they exceed its largest payment.
+ * They were accepted before the limit was lowered, or while it could not be read.
+ */
+import { alertRow } from "../../chain/alert.ts";
+import { readPaymentLimit } from "../../chain/vault.ts";
+import { tokenOf } from "../../chain/token.ts";
+import { commit, newGroup } from "../../platform/commit.ts";
+import { all, sql, uuid } from "../../platform/sql.ts";
+import { OVER_LIMIT } from "../skip-reasons.ts";
+import type { Job } from "./choose-payments.ts";
+import type { HeadView } from "./payer-context.ts";
+
+/** Skips before a withdrawal is parked: about an hour, in which the limit may be raised again. */
+const MAX_LIMIT_SKIPS = 6;
+/** After this time a parked withdrawal is tried again, even if no operator looked at it. */
+const PARKED_MS = 30 * 86_400_000;
+
+/** Returns the jobs without those that it parked. */
+export async function parkOverLimit(context: HeadView, jobs: readonly Job[]): Promise<Job[]> {
+  const skipped = await readOftenSkipped(context, jobs);
+  const parked = new Set<Job>();
+  for (const job of jobs.filter(({ paymentId }) => skipped.has(paymentId))) {
+    const token = tokenOf(context.settings, context.chain, job.asset);
+    const { maximum } = await readPaymentLimit(context.endpoint, context.chain, token);
+    // A limit of zero stops the whole asset and says nothing about this withdrawal.
+    if (maximum === 0n || job.amount <= maximum) continue;
+    await park(context, job, maximum);
+    parked.add(job);
+  }
+  return jobs.filter((job) => !parked.has(job));
+}
+
+async function readOftenSkipped(
+  { db, chain }: HeadView,
+  jobs: readonly Job[],
+): Promise<ReadonlySet<string>> {
+  const ids = JSON.stringify(jobs.map(({ paymentId }) => paymentId.slice(2)));
+  const rows = await all<{ id: string }>(
+    db,
+    sql`SELECT lower(hex(e.payment_id)) AS id FROM json_each(${ids}) j
+      CROSS JOIN vault_events e INDEXED BY vault_events_payment
+        ON e.payment_id = unhex(j.value)
+      WHERE e.chain = ${chain.chain} AND e.kind = 'Skipped' AND e.skip_reason = ${OVER_LIMIT}
+      GROUP BY e.payment_id HAVING count(*) >= ${MAX_LIMIT_SKIPS}`,
+  );
+  return new Set(rows.map(({ id }) => `0x${id}`));
+}
+
+async function park({ db, chain }: HeadView, job: Job, maximum: bigint): Promise<void> {
+  const group = newGroup();
+  const id = job.withdrawalId;
+  await commit(db, group, [
+    sql`UPDATE withdrawals SET not_before = ${group.at} + ${PARKED_MS}
+      WHERE withdrawal_id = ${uuid(id)} AND status = 'queued'`,
+    alertRow({
+      kind: "withdrawal_parked",
+      subject: id,
+      detail:
+        `withdrawal ${id} of ${job.amount} ${job.asset} on ${chain.chain} exceeds the vault's ` +
+        `largest payment of ${maximum}. Raise the limit, then withdrawals retry --id ${id}; or ` +
+        `return the funds: withdrawals fail --id ${id}`,
+      at: group.at,
+    }),
+  ]);
+}

@@ -1,0 +1,162 @@
+/** Withdrawals above the vault's largest payment: rejected when asked for, parked when queued. */
+import { env } from "cloudflare:workers";
+import { describe, expect, it, vi } from "vitest";
+import type { Address } from "viem";
+import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { paymentLimit } from "../../src/chain/payment-limit.ts";
+import { USDC } from "../../src/assets/asset.ts";
+import { recordWithdrawalCommand } from "../../src/custody/operator-commands.ts";
+import { alertLateWithdrawals } from "../../src/custody/payer/alert-late.ts";
+import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { apiOf } from "../support/http.ts";
+import { newKey } from "../support/users.ts";
+import { drive, expectRest, funded } from "./support/drive.ts";
+import { openStage, someone, type Stage } from "./support/stage.ts";
+
+/** Half of the 24-hour limit is what one transaction, so also one payment, can pay. */
+const setLimit = (stage: Stage, token: Address, kind: number, amount: bigint) =>
+  stage.vaultCall({ abi: vaultAbi, functionName: "setLimit", args: [token, kind, 0n, amount] });
+
+describe("POST /custody/withdraw", () => {
+  /** Posts withdrawals of a funded user with the stage's chain behind `url`. */
+  async function client(stage: Stage, url: string) {
+    const user = await funded(stage);
+    const chain = { ...stage.chain, rpc_urls: [url] };
+    const settings = {
+      CHAINS: JSON.stringify([chain]),
+      VENUES: JSON.stringify(stage.settings.VENUES),
+    };
+    const api = apiOf(await newKey(user), settings);
+    let next = 0;
+    const withdraw = (amount: bigint, fields: Record<string, unknown> = {}) =>
+      api.post("/custody/withdraw", {
+        client_withdrawal_id: `limit-${next++}`,
+        amount: `${amount}`,
+        to_address: someone(),
+        ...fields,
+      });
+    return { api, withdraw };
+  }
+
+  it("rejects more than the vault pays at once, with the chain's maximum", async () => {
+    const stage = await openStage();
+    await setLimit(stage, stage.usdc, 0, 500n);
+    await setLimit(stage, stage.tokens, 2, 40n);
+    await stage.mine();
+    const { api, withdraw } = await client(stage, stage.chain.rpc_urls[0] ?? "");
+    const rejected = { status: 409, json: { code: "withdrawal_amount_limit", maximum: "0xfa" } };
+    expect(await withdraw(251n)).toMatchObject(rejected);
+    expect((await withdraw(250n)).status).toBe(202);
+    expect(await withdraw(21n, { venue_id: "venue_one", asset_id: "0x1" })).toMatchObject({
+      json: { code: "withdrawal_amount_limit", maximum: "0x14" },
+    });
+    const { json } = await api.get("/config");
+    expect(json["chains"]).toMatchObject([{ min_withdrawal: "0x1", max_withdrawal: "0xfa" }]);
+  });
+
+  it("asks the chain once a minute", async () => {
+    const stage = await openStage();
+    await setLimit(stage, stage.usdc, 0, 500n);
+    await stage.mine();
+    let calls = 0;
+    const url = await stage.faultyEndpoint((method, result) => {
+      if (method === "eth_call") calls++;
+      return result;
+    });
+    const { withdraw } = await client(stage, url);
+    for (let n = 0; n < 3; n++) expect((await withdraw(10n)).status).toBe(202);
+    expect(calls).toBe(1);
+    await setLimit(stage, stage.usdc, 0, 10n);
+    await stage.mine();
+    const limit = () => paymentLimit(stage.settings, stage.chain, USDC);
+    expect(await limit()).toBe(250n);
+    const later = Date.now() + 60_001;
+    const clock = vi.spyOn(Date, "now").mockReturnValue(later);
+    expect(await limit()).toBe(5n);
+    clock.mockRestore();
+  });
+
+  it("accepts up to the setting's maximum while the chain does not answer", async () => {
+    const stage = await openStage();
+    await setLimit(stage, stage.usdc, 0, 500n);
+    await stage.mine();
+    const url = await stage.faultyEndpoint((method, result) => {
+      if (method === "eth_call") throw new Error("busy");
+      return result;
+    });
+    const { withdraw } = await client(stage, url);
+    expect((await withdraw(251n)).status).toBe(202);
+  });
+});
+
+describe("a queued withdrawal above the vault's largest payment", () => {
+  const notBefore = async (id: string) =>
+    (
+      await first<{ days: number }>(
+        env.DB,
+        sql`SELECT (not_before - updated_at) / 86400000 AS days FROM withdrawals
+          WHERE withdrawal_id = ${uuid(id)}`,
+      )
+    )?.days;
+  const alert = (id: string) =>
+    first<{ detail: string }>(
+      env.DB,
+      sql`SELECT detail FROM alerts WHERE kind = 'withdrawal_parked' AND subject = ${id}
+        AND resolved_at IS NULL`,
+    );
+
+  /** Lets the vault skip the withdrawal until the payer looks at its limit. */
+  async function skipOften(stage: Stage, id: string) {
+    const payer = await stage.payer();
+    for (let skips = 0; skips < 7; skips++) {
+      await payer.round();
+      await stage.confirm();
+      await stage.watch();
+      await payer.round();
+      await all(
+        env.DB,
+        sql`UPDATE withdrawals SET not_before = NULL WHERE withdrawal_id = ${uuid(id)}
+          AND not_before < updated_at + 86400000`,
+      );
+    }
+    return payer;
+  }
+
+  it("is parked with an alert, and paid once the limit is raised and it is retried", async () => {
+    const stage = await openStage();
+    const user = await funded(stage);
+    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
+    await setLimit(stage, stage.usdc, 0, 500n);
+    await stage.mine();
+    const payer = await skipOften(stage, id);
+    expect(await notBefore(id)).toBe(30);
+    expect((await alert(id))?.detail).toContain(`withdrawals retry --id ${id}`);
+    const sent = () =>
+      all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`);
+    expect(await sent()).toHaveLength(6);
+    await payer.round();
+    expect(await sent()).toHaveLength(6);
+    await all(env.DB, sql`UPDATE withdrawals SET created_at = 0 WHERE withdrawal_id = ${uuid(id)}`);
+    await alertLateWithdrawals(env.DB, stage.settings);
+    expect(await stage.alerts()).not.toContain("withdrawal_late");
+
+    await setLimit(stage, stage.usdc, 0, 1_000n);
+    await recordWithdrawalCommand(env.DB, { kind: "retry", withdrawalId: id, actor: "operator" });
+    expect(await alert(id)).toBeUndefined();
+    expect(await drive(stage, id)).toBe("settled");
+    expect(await stage.paidCount(paymentId)).toBe(1);
+    await expectRest(stage);
+  });
+
+  it("is not parked while the vault pays nothing of the asset at all", async () => {
+    const stage = await openStage();
+    const user = await funded(stage);
+    const { id } = await stage.withdraw(user.userId, USDC, 300n, someone());
+    await setLimit(stage, stage.usdc, 0, 0n);
+    await stage.mine();
+    await skipOften(stage, id);
+    expect(await alert(id)).toBeUndefined();
+    await setLimit(stage, stage.usdc, 0, 1_000n);
+    expect(await drive(stage, id)).toBe("settled");
+  });
+});
