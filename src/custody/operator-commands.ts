@@ -178,7 +178,10 @@ export async function setWithdrawalsPaused(
   ]);
 }
 
-/** Withdrawals of all users, newest first, with their payment attempts and open commands. */
+/**
+ * Withdrawals of all users, newest first, with their payment attempts and open commands. Ids
+ * contain their time, so the primary key sorts them.
+ */
 export async function listWithdrawals(
   db: D1Database,
   query: { status?: string | undefined; limit: number },
@@ -209,7 +212,7 @@ export async function listWithdrawals(
           WHERE a.kind = 'withdrawal_dead_letter' AND a.resolved_at IS NULL
             AND lower(replace(a.subject, '-', '')) = lower(hex(w.withdrawal_id))) AS dead_lettered
       FROM withdrawals w WHERE ${query.status ?? null} IS NULL OR w.status = ${query.status ?? null}
-      ORDER BY w.created_at DESC, w.withdrawal_id DESC LIMIT ${Math.min(query.limit, MAX_LISTED)}`,
+      ORDER BY w.withdrawal_id DESC LIMIT ${Math.min(query.limit, MAX_LISTED)}`,
   );
   return rows.map((row) => ({
     ...withdrawalView(row),
