@@ -31,15 +31,19 @@ export function saltOf(
 }
 
 /**
- * Same result as OpenZeppelin's Clones.predictDeterministicAddress (EIP-1167). The factory deploys
- * the implementation as its first contract, so its address follows from nonce 1.
+ * Same result as OpenZeppelin's Clones.predictDeterministicAddress (EIP-1167).
  */
 export function cloneAddress(factory: Address, salt: Hex): Address {
-  const implementation = getContractAddress({ from: factory, nonce: 1n });
+  const implementation = forwarderAddress(factory);
   const bytecode = concatHex([
     "0x3d602d80600a3d3981f3363d3d373d3d3d363d73",
     implementation,
     "0x5af43d82803e903d91602b57fd5bf3",
   ]);
   return getContractAddress({ opcode: "CREATE2", from: factory, salt, bytecode });
+}
+
+/** The code behind all deposit addresses. The factory deploys it as its first contract. */
+export function forwarderAddress(factory: Address): Address {
+  return getContractAddress({ from: factory, nonce: 1n });
 }

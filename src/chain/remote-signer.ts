@@ -5,13 +5,22 @@
 import { type Address, createClient, type Hex, http, isHex, numberToHex } from "viem";
 import { checkedAccount, type OperatorAccount, type Unsigned } from "./operator-account.ts";
 
-export type RemoteSigner = { readonly url: string; readonly address: Address };
+export type RemoteSigner = {
+  readonly url: string;
+  readonly address: Address;
+  /** Headers that authenticate the service, such as `authorization`. */
+  readonly headers?: Readonly<Record<string, string>>;
+};
 
 const TIMEOUT_MS = 10_000;
 
 export function remoteAccount(signer: RemoteSigner, chainId: number): OperatorAccount {
   const client = createClient({
-    transport: http(signer.url, { timeout: TIMEOUT_MS, retryCount: 1 }),
+    transport: http(signer.url, {
+      timeout: TIMEOUT_MS,
+      retryCount: 1,
+      fetchOptions: { headers: { ...signer.headers } },
+    }),
   });
   return checkedAccount(signer.address, chainId, async (transaction) => {
     const result: unknown = await client.request({

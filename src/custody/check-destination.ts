@@ -3,6 +3,8 @@ import { and, eq, inArray } from "drizzle-orm";
 import type { AssetKey } from "../assets/asset.ts";
 import { checksumAddress } from "../assets/address.ts";
 import { readAssetKey } from "../assets/asset.ts";
+import { forwarderAddress } from "../chain/addresses.ts";
+import { payerAddresses } from "../chain/payer-account.ts";
 import {
   type ChainConfig,
   type Config,
@@ -56,9 +58,16 @@ export async function checkDestination(
   settings: Config,
   toAddress: string,
 ): Promise<void> {
-  const ours = settings.CHAINS.flatMap((chain) => [...vaultsOf(chain), chain.factory, chain.usdc]);
+  const ours = settings.CHAINS.flatMap((chain) => [
+    ...vaultsOf(chain),
+    chain.factory,
+    forwarderAddress(checksumAddress(chain.factory)),
+    chain.usdc,
+  ]);
   const tokens = settings.VENUES.map((venue) => venue.outcome_tokens);
   const to = toAddress.toLowerCase();
+  if (payerAddresses(settings).some((address) => address.toLowerCase() === to))
+    throw invalidDestination("must not be an account of this service");
   if (to === ZERO_ADDRESS) throw invalidDestination("must not be the zero address");
   if ([...ours, ...tokens].some((address) => address.toLowerCase() === to))
     throw invalidDestination("must not be a contract of this service");

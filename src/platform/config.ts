@@ -16,8 +16,8 @@ const gwei = z
 const Chain = z.strictObject({
   chain: z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
   chain_id: z.int().positive(),
-  /** Endpoints, tried in this order. If there are several, two must agree on confirmed blocks. */
-  rpc_urls: z.array(z.url()).min(1),
+  /** Endpoints in order of preference. RPC_URLS replaces them, so that their keys can be secret. */
+  rpc_urls: z.array(z.url()).default([]),
   factory: address,
   vault: address,
   /**
@@ -72,6 +72,24 @@ const VenueSetting = z.strictObject({
   taker_fee_bps: z.int().min(0).max(1_000).default(0),
   maker_fee_bps: z.int().min(0).max(1_000).default(0),
 });
+
+const headerName = z.string().regex(/^[a-z][a-z0-9-]{0,63}$/, "must be a lower-case header name");
+
+const Signer = z
+  .strictObject({
+    url: z.url(),
+    address,
+    /** Names of request headers, such as `authorization`. PAYER_SIGNER_HEADERS has their values. */
+    headers: z.array(headerName).max(16).default([]),
+  })
+  .refine(
+    ({ url, headers }) => headers.length === 0 || isProtected(new URL(url)),
+    "must have an https URL, because its headers are secret",
+  );
+
+function isProtected({ protocol, hostname }: URL): boolean {
+  return protocol === "https:" || hostname === "127.0.0.1" || hostname === "localhost";
+}
 
 const integer = (fallback: number, min: number, max: number) =>
   z
@@ -160,8 +178,14 @@ export const Settings = z.object({
   ADDRESS_KEY: z.string().min(32),
   /** `{ "<chain>": "0x<private key>" }`, for chains without a remote signer. */
   PAYER_KEYS: json(z.record(z.string(), z.string().regex(/^0x[0-9a-fA-F]{64}$/))).default({}),
-  /** `{ "<chain>": { "url", "address" } }`: remote signers (eth_signTransaction over JSON-RPC). */
-  PAYER_SIGNERS: json(z.record(z.string(), z.strictObject({ url: z.url(), address }))).default({}),
+  /** Remote signers (eth_signTransaction over JSON-RPC) by chain. */
+  PAYER_SIGNERS: json(z.record(z.string(), Signer)).default({}),
+  /** `{ "<chain>": { "<header>": "<value>" } }`: values of the headers that PAYER_SIGNERS names. */
+  PAYER_SIGNER_HEADERS: json(z.record(z.string(), z.record(headerName, z.string().min(1)))).default(
+    {},
+  ),
+  /** `{ "<chain>": ["https://…"] }`: RPC URLs that replace those of CHAINS. */
+  RPC_URLS: json(z.record(z.string(), z.array(z.url()).min(1))).default({}),
 });
 
 export type Config = z.infer<typeof Settings>;
@@ -182,7 +206,7 @@ export function config(env: object): Config {
       );
       throw new Error(`Settings are not valid: ${errors.join("; ")}`);
     }
-    settings = checkTables(result.data);
+    settings = checkTables(withSecretUrls(result.data));
     parsed.set(env, settings);
   }
   return settings;
@@ -211,6 +235,14 @@ export function venueConfig(settings: Config, venue: string): VenueConfig {
   return found;
 }
 
+function withSecretUrls(settings: Config): Config {
+  const chains = settings.CHAINS.map((chain) => ({
+    ...chain,
+    rpc_urls: settings.RPC_URLS[chain.chain] ?? chain.rpc_urls,
+  }));
+  return { ...settings, CHAINS: chains };
+}
+
 function checkTables(settings: Config): Config {
   const chains = new Set(settings.CHAINS.map((chain) => chain.chain));
   if (chains.size !== settings.CHAINS.length)
@@ -220,6 +252,21 @@ function checkTables(settings: Config): Config {
       throw new Error(
         `Settings are not valid: VENUES assigns ${venue.venue_id} to an unknown chain`,
       );
+  }
+  for (const chain of Object.keys(settings.RPC_URLS)) {
+    if (!chains.has(chain))
+      throw new Error(`Settings are not valid: RPC_URLS has an unknown chain ${chain}`);
+  }
+  for (const [chain, { headers }] of Object.entries(settings.PAYER_SIGNERS)) {
+    const missing = headers.find((name) => !(name in (settings.PAYER_SIGNER_HEADERS[chain] ?? {})));
+    if (missing !== undefined)
+      throw new Error(
+        `Settings are not valid: PAYER_SIGNER_HEADERS has no ${missing} for ${chain}`,
+      );
+  }
+  for (const { chain, rpc_urls } of settings.CHAINS) {
+    if (rpc_urls.length === 0)
+      throw new Error(`Settings are not valid: CHAINS and RPC_URLS have no URL for ${chain}`);
   }
   for (const { chain, min_tip_gwei = 0, max_tip_gwei } of settings.CHAINS) {
     // Else no replacement could raise the tip.

@@ -9,14 +9,22 @@ export function log(level: "info" | "warn" | "error", event: string, fields: Log
   else console.log(line);
 }
 
-/** An error as log fields. D1's messages may quote SQL, but never bound values. */
+/**
+ * An error as log fields. D1's messages may quote SQL, but never bound values. Errors of RPC clients
+ * quote URLs, whose paths may contain keys.
+ */
 export function errorFields(error: unknown): LogFields {
   if (!(error instanceof Error)) return { error: typeof error };
   const cause = error.cause instanceof Error ? error.cause.message : undefined;
   return {
     error: error.name,
-    message: error.message.slice(0, 500),
-    cause: cause?.slice(0, 500),
-    stack: error.stack?.slice(0, 2_000),
+    message: hostsOnly(error.message).slice(0, 500),
+    cause: cause === undefined ? undefined : hostsOnly(cause).slice(0, 500),
+    stack: error.stack === undefined ? undefined : hostsOnly(error.stack).slice(0, 2_000),
   };
+}
+
+/** Replaces each URL by its scheme and host. */
+function hostsOnly(text: string): string {
+  return text.replaceAll(/(https?:\/\/)(?:[^\s/@]*@)?([^\s/?#"')]*)[^\s"')]*/g, "$1$2");
 }

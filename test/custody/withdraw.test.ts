@@ -1,5 +1,8 @@
 import { env } from "cloudflare:workers";
+import { getContractAddress } from "viem";
+import { privateKeyToAddress } from "viem/accounts";
 import { expect, it } from "vitest";
+import { checksumAddress } from "../../src/assets/address.ts";
 import type { AssetKey } from "../../src/assets/asset.ts";
 import { createDepositAddress } from "../../src/custody/deposit-address.ts";
 import { withdraw as commitWithdrawal } from "../../src/custody/withdraw.ts";
@@ -264,7 +267,7 @@ it("no write passes for a frozen user or an ended key, even if the edge let it",
   expect(await balances(userId, asset)).toEqual([100n, 0n]);
 });
 
-it("rejects our own contracts, deposit addresses and the zero address", async () => {
+it("rejects our own contracts, accounts, deposit addresses and the zero address", async () => {
   const { withdraw } = await withFunds(100n);
   const chain = defaultChain(settings());
   const { actor } = await newUser();
@@ -275,6 +278,9 @@ it("rejects our own contracts, deposit addresses and the zero address", async ()
     chain.factory,
     chain.usdc,
     outcome,
+    // The forwarder is the factory's first contract.
+    getContractAddress({ from: checksumAddress(chain.factory), nonce: 1n }),
+    privateKeyToAddress(`0x${"11".repeat(32)}`),
     theirs.address,
     `0x${"0".repeat(40)}`,
   ]) {

@@ -1,0 +1,88 @@
+import { describe, expect, it, vi } from "vitest";
+import { HttpRequestError, type Hex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { toEip1559, type Unsigned } from "../../src/chain/operator-account.ts";
+import { payerAccount } from "../../src/chain/payer-account.ts";
+import { config, defaultChain } from "../../src/platform/config.ts";
+import { errorFields } from "../../src/platform/log.ts";
+import { testSettings } from "../support/settings.ts";
+
+const KEYED = "https://node.example/v2/key-0123456789";
+const key: Hex = `0x${"11".repeat(32)}`;
+const account = privateKeyToAccount(key);
+const signer = { url: "https://signer.example", address: account.address };
+
+describe("RPC URLs from a secret", () => {
+  it("replace those of CHAINS", () => {
+    const settings = config({ ...testSettings(), RPC_URLS: JSON.stringify({ local: [KEYED] }) });
+    expect(defaultChain(settings).rpc_urls).toEqual([KEYED]);
+  });
+
+  it("are enough where CHAINS has none, and one of the two is required", () => {
+    const { CHAINS = "[]", ...others } = testSettings();
+    const [{ rpc_urls: _, ...chain }] = JSON.parse(CHAINS) as [{ rpc_urls: string[] }];
+    const without = { ...others, CHAINS: JSON.stringify([chain]) };
+    const settings = config({ ...without, RPC_URLS: JSON.stringify({ local: [KEYED] }) });
+    expect(defaultChain(settings).rpc_urls).toEqual([KEYED]);
+    expect(() => config(without)).toThrow("CHAINS and RPC_URLS have no URL for local");
+  });
+
+  it("of a chain that does not exist are rejected", () => {
+    const wrong = { ...testSettings(), RPC_URLS: JSON.stringify({ locl: [KEYED] }) };
+    expect(() => config(wrong)).toThrow("RPC_URLS has an unknown chain locl");
+  });
+
+  it("never reach the log with their paths", () => {
+    const cause = new HttpRequestError({ url: KEYED, body: {}, status: 401 });
+    const fields = errorFields(new Error(`asking ${KEYED}?apikey=1 failed`, { cause }));
+    expect(fields["message"]).toBe("asking https://node.example failed");
+    expect(fields["cause"]).toContain("URL: https://node.example");
+    expect(JSON.stringify(fields)).not.toContain("key-0123456789");
+    expect(errorFields(new Error("at https://user:word@node.example/x"))["message"]).toBe(
+      "at https://node.example",
+    );
+  });
+});
+
+describe("a remote signer's headers", () => {
+  const asked: Unsigned = {
+    nonce: 3,
+    to: account.address,
+    data: "0xabcdef",
+    gasLimit: 100_000n,
+    fees: { maxFee: 10n, priorityFee: 2n },
+  };
+  const withSigner = (changes: object, values: object) => ({
+    ...testSettings(),
+    PAYER_SIGNERS: JSON.stringify({ local: { ...signer, ...changes } }),
+    PAYER_SIGNER_HEADERS: JSON.stringify(values),
+  });
+
+  it("authenticate each of its requests", async () => {
+    const raw = await account.signTransaction(toEip1559(asked, 31_337));
+    const sent: (string | null)[] = [];
+    vi.stubGlobal("fetch", async (input: Request | string, init?: RequestInit) => {
+      sent.push(new Request(input, init).headers.get("authorization"));
+      return Response.json({ jsonrpc: "2.0", id: 1, result: raw });
+    });
+    const values = { local: { authorization: "Bearer word-of-the-gateway", unused: "x" } };
+    const settings = config(withSigner({ headers: ["authorization"] }, values));
+    const signed = await payerAccount(settings, defaultChain(settings)).sign(asked);
+    vi.unstubAllGlobals();
+    expect(signed.raw).toBe(raw);
+    expect(sent).toEqual(["Bearer word-of-the-gateway"]);
+  });
+
+  it("must have values, and are sent over https only", () => {
+    const headers = ["authorization"];
+    expect(() => config(withSigner({ headers }, {}))).toThrow(
+      "PAYER_SIGNER_HEADERS has no authorization for local",
+    );
+    const values = { local: { authorization: "Bearer word-of-the-gateway" } };
+    const insecure = { url: "http://signer.example", headers };
+    expect(() => config(withSigner(insecure, values))).toThrow("must have an https URL");
+    expect(() => config(withSigner({ headers: ["Bad Name"] }, values))).toThrow(
+      /^Settings are not valid: PAYER_SIGNERS\.local\.headers\.0: invalid_format$/,
+    );
+  });
+});
