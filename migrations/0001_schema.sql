@@ -676,12 +676,14 @@ END;
 
 -- Streams that an object has sockets for; only they are notified. An object writes its row before
 -- it reads the snapshot for its first socket, and deletes it after the last
--- (src/streams/replay.ts).
+-- (src/streams/replay.ts). Each registration has a token of its own, so a deletion that arrives
+-- late does not remove the next registration.
 --
 -- Example row:
---   name 'book:venue_one:0x1', since 1764551290000
+--   name 'book:venue_one:0x1', token '0f8c2a9d41b7e650', since 1764551290000
 CREATE TABLE stream_subscribers (
   name TEXT PRIMARY KEY NOT NULL,
+  token TEXT NOT NULL,
   since INTEGER NOT NULL
 ) STRICT;
 

@@ -15,7 +15,9 @@ export class Feed extends StreamObject {
   }
 
   override async alarm(): Promise<void> {
-    await this.wakeAt(this.sockets.closeEnded(Date.now()));
+    const now = Date.now();
+    await this.wakeAt(this.sockets.closeEnded(now));
+    await this.sockets.check(now);
   }
 
   protected override receive(socket: WebSocket, frame: string | ArrayBuffer): Promise<void> {

@@ -22,7 +22,11 @@ export type Group = {
 };
 
 export function newGroup(): Group {
-  const id = uuidv7();
+  return groupOf(uuidv7());
+}
+
+/** The group with this id, which may have committed earlier. */
+export function groupOf(id: string): Group {
   return {
     id,
     at: expr`SELECT at FROM commit_groups WHERE group_id = ${uuid(id)}`,

@@ -5,7 +5,13 @@
  * No batch starts while the outcome of another is unknown. An operation that violates a constraint
  * never fails the other operations of its group.
  */
-import { claimFence, type NotCommitted, OutcomeUnknown } from "../platform/commit.ts";
+import {
+  claimFence,
+  type Group,
+  groupOf,
+  type NotCommitted,
+  OutcomeUnknown,
+} from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
 import { type GroupDone, commitOperations } from "./book-group.ts";
@@ -27,6 +33,8 @@ export type CommitterSettings = {
   readonly onCommitted: (done: GroupDone) => Promise<void>;
   /** Called when a batch failed or its outcome is unknown: expiries and events may be overdue. */
   readonly onFailed: () => void;
+  /** Called when a group of unknown outcome turns out to have committed. */
+  readonly onFoundCommitted: (group: Group) => Promise<void>;
 };
 
 type Waiting = {
@@ -170,6 +178,13 @@ export class GroupCommitter {
       waiting.resolve({ ok: false, problem: unavailable("unknown").data });
     this.#settings.onFailed();
     if (!(error instanceof OutcomeUnknown)) return;
-    while ((await claimFence(this.#db, error.groupId)) === "unknown") await scheduler.wait(1_000);
+    const { groupId } = error;
+    let outcome = await claimFence(this.#db, groupId);
+    while (outcome === "unknown") {
+      await scheduler.wait(1_000);
+      outcome = await claimFence(this.#db, groupId);
+    }
+    // Without this, its events would wait for cron.
+    if (outcome === "committed") await this.#settings.onFoundCommitted(groupOf(groupId));
   }
 }

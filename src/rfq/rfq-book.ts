@@ -3,8 +3,10 @@
  * and wakes at the next expiry. It decides nothing, so a stale or second instance does no harm.
  */
 import { config, type Config } from "../platform/config.ts";
+import type { Group } from "../platform/commit.ts";
 import { failpointOf } from "../platform/failpoint.ts";
-import { bookStream } from "../streams/event-log.ts";
+import { errorFields, log } from "../platform/log.ts";
+import { bookStream, committedEvents, type StreamEvent } from "../streams/event-log.ts";
 import { receiveCommand } from "./socket-commands.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { StreamObject } from "../streams/stream-object.ts";
@@ -47,6 +49,7 @@ export class RfqBook extends StreamObject {
       maxOperations: this.#settings.RFQ_GROUP_MAX_OPERATIONS,
       onCommitted: (done) => this.#committed(done),
       onFailed: () => this.ctx.waitUntil(this.#lookAgain()),
+      onFoundCommitted: (group) => this.#pushEvents(group),
     });
   }
 
@@ -66,7 +69,9 @@ export class RfqBook extends StreamObject {
     this.#alarmAt = null;
     try {
       // Sockets first: a book that waits for D1 must not keep sockets of ended credentials open.
-      await this.wakeAt(this.sockets.closeEnded(Date.now()));
+      const now = Date.now();
+      await this.wakeAt(this.sockets.closeEnded(now));
+      this.ctx.waitUntil(this.sockets.check(now));
       await this.#committer.expire();
     } catch (error) {
       await this.wakeAt(Date.now() + RETRY_MS);
@@ -108,14 +113,26 @@ export class RfqBook extends StreamObject {
   /** Runs before the group's results are delivered. Pushes are started here but not awaited. */
   async #committed(done: GroupDone): Promise<void> {
     if (done.effects.matches.size > 0) await failpointOf(this.env)?.("match_committed");
+    this.#push(done.events);
+    this.ctx.waitUntil(this.wakeAt(done.nextDue));
+  }
+
+  #push(events: readonly StreamEvent[]): void {
     const own = bookStream(this.#asset);
     const [mine, others] = [
-      done.events.filter((event) => event.stream === own),
-      done.events.filter((event) => event.stream !== own),
+      events.filter((event) => event.stream === own),
+      events.filter((event) => event.stream !== own),
     ];
     if (mine.length > 0) this.ctx.waitUntil(this.sockets.push(mine));
     if (others.length > 0) this.ctx.waitUntil(notifyStreams(this.env, others));
-    this.ctx.waitUntil(this.wakeAt(done.nextDue));
+  }
+
+  async #pushEvents(group: Group): Promise<void> {
+    try {
+      this.#push(await committedEvents(this.env.DB, group, { rows: null }));
+    } catch (error) {
+      log("warn", "rfq.events_not_pushed", { group: group.id, ...errorFields(error) });
+    }
   }
 
   /**

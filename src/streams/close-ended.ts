@@ -1,6 +1,6 @@
 /**
  * Cron: closes the sockets of recently ended credentials once more, because the call that ended
- * them may have died before it closed them.
+ * them may have died before it closed them. A user who is no longer frozen keeps their sockets.
  */
 import { openedStreams } from "../auth/ws-ticket.ts";
 import { NOW } from "../platform/commit.ts";
@@ -23,7 +23,8 @@ export async function closeEndedSockets(env: Env): Promise<void> {
     sql`SELECT DISTINCT a.kind, hex(a.user_id) AS user_id, a.subject_id, u.session_epoch AS epoch
       FROM audit_events a INDEXED BY audit_events_ended JOIN users u ON u.user_id = a.user_id
       WHERE a.at > ${NOW} - ${RECENT_MS} AND a.kind IN ('account_frozen', 'api_key_revoked',
-        'sessions_ended')`,
+        'sessions_ended')
+        AND (a.kind <> 'account_frozen' OR u.frozen_at IS NOT NULL)`,
   );
   for (const { kind, user_id, subject_id, epoch } of ended) {
     const userId = readUuid(user_id);

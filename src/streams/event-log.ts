@@ -3,8 +3,8 @@
  * exactly when the change does; Durable Objects only push it. Whatever an audience may not see is
  * left out here, when the row is written.
  */
-import type { Group } from "../platform/commit.ts";
-import { atom, type Expr, type Sql, sql } from "../platform/sql.ts";
+import type { Committed, Group } from "../platform/commit.ts";
+import { all, atom, type Expr, type Sql, sql } from "../platform/sql.ts";
 import type { streamEvents } from "./tables.ts";
 
 export const bookStream = (asset: string): string => `book:${asset}`;
@@ -52,4 +52,17 @@ export function eventsToPush(group: Group): Sql {
     FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id
       JOIN stream_subscribers r ON r.name = s.name
     WHERE e.written_group = ${group.seq} ORDER BY e.stream_id, e.seq`;
+}
+
+/**
+ * The events of a committed group whose last statement was `eventsToPush`. They are read again if
+ * D1's response was lost, so subscribers do not wait for cron.
+ */
+export async function committedEvents(
+  db: D1Database,
+  group: Group,
+  { rows }: Pick<Committed, "rows">,
+): Promise<readonly StreamEvent[]> {
+  // Safe cast: `eventsToPush` selects the columns of StreamEvent.
+  return (rows?.at(-1) ?? (await all(db, eventsToPush(group)))) as readonly StreamEvent[];
 }

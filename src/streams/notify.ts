@@ -50,8 +50,9 @@ export async function renotify(env: Env): Promise<void> {
   const behind = await all<{ name: string }>(
     env.DB,
     // Starts from the subscribers, because most streams have none and never count as pushed.
+    // Any order but a fixed one: streams that stay behind must not starve the others.
     sql`SELECT s.name FROM stream_subscribers r CROSS JOIN streams s ON s.name = r.name
-      WHERE s.pushed_seq < s.last_seq LIMIT ${MAX_STREAMS_PER_SWEEP}`,
+      WHERE s.pushed_seq < s.last_seq ORDER BY random() LIMIT ${MAX_STREAMS_PER_SWEEP}`,
   );
   await Promise.all(behind.map(({ name }) => tell(name, () => streamObject(env, name).catchUp())));
 }

@@ -13,6 +13,9 @@ const MAX_REPLAY = 10_000;
 const PAGE = 1_000;
 const MAX_FRAME_BYTES = 256 * 1_024;
 
+/** A stream with sockets, for as long as it has any. */
+export type Registration = { readonly stream: string; readonly token: string };
+
 export type StreamHead = { readonly lastSeq: number; readonly firstKept: number };
 
 /**
@@ -32,12 +35,14 @@ export type Snapshot = {
  */
 export async function openStream(
   db: D1Database,
-  stream: string,
+  { stream, token }: Registration,
   snapshot: Snapshot | undefined,
 ): Promise<StreamHead & { rows: readonly unknown[] }> {
   const statements = [
-    sql`INSERT INTO stream_subscribers (name, since) SELECT ${stream}, ${NOW}
-      WHERE NOT EXISTS (SELECT 1 FROM stream_subscribers WHERE name = ${stream})`,
+    sql`INSERT INTO stream_subscribers (name, token, since) SELECT ${stream}, ${token}, ${NOW}
+      WHERE NOT EXISTS (
+        SELECT 1 FROM stream_subscribers WHERE name = ${stream} AND token = ${token})
+      ON CONFLICT (name) DO UPDATE SET token = excluded.token, since = excluded.since`,
     sql`SELECT coalesce((SELECT last_seq FROM streams WHERE name = ${stream}), 0) AS lastSeq,
       coalesce((SELECT first_seq FROM streams WHERE name = ${stream}), 1) AS firstKept`,
     ...(snapshot === undefined ? [] : [snapshot.statement]),
@@ -48,8 +53,9 @@ export async function openStream(
   return { ...row, rows: rows?.results ?? [] };
 }
 
-export async function closeStream(db: D1Database, stream: string): Promise<void> {
-  await all(db, sql`DELETE FROM stream_subscribers WHERE name = ${stream}`);
+/** Ends one registration. A later one of the same stream has another token and stays. */
+export async function closeStream(db: D1Database, { stream, token }: Registration): Promise<void> {
+  await all(db, sql`DELETE FROM stream_subscribers WHERE name = ${stream} AND token = ${token}`);
 }
 
 /** Why `since` cannot be replayed; undefined when it can. */
@@ -61,7 +67,15 @@ export function resyncReason(since: number, head: StreamHead): string | undefine
   return undefined;
 }
 
-/** The events in (after, upTo], in pages, oldest first. */
+/** The log has no event with a number that it must contain. */
+export class EventsMissing extends Error {
+  constructor(stream: string, after: number) {
+    super(`${stream} has no event after ${after}`);
+    this.name = "EventsMissing";
+  }
+}
+
+/** The events in (after, upTo], in pages, oldest first. Throws `EventsMissing` on a gap. */
 export async function* eventsBetween(
   db: D1Database,
   stream: string,
@@ -79,7 +93,7 @@ export async function* eventsBetween(
         .limit(PAGE),
     );
     const last = page.at(-1);
-    if (last === undefined) return;
+    if (last?.seq !== from + page.length) throw new EventsMissing(stream, from);
     yield page;
     from = last.seq;
   }

@@ -14,8 +14,10 @@ import type { SocketsOf } from "./notify.ts";
 import { type EventViews, renderControl, renderEvent } from "./render.ts";
 import {
   closeStream,
+  EventsMissing,
   eventsBetween,
   openStream,
+  type Registration,
   resyncReason,
   type Snapshot,
   snapshotFrames,
@@ -39,6 +41,13 @@ import { read } from "../platform/read.ts";
  * money.
  */
 const MAX_RECENT = 1_000;
+/**
+ * How often an object with sockets registers again and looks for events. Only a restore of D1 loses
+ * a registration, so this is rare enough to cost little for streams with hibernating sockets.
+ */
+const CHECK_MS = 600_000;
+/** Storage key of the registration's token. */
+const TOKEN = "subscription";
 
 /** What the object that holds the sockets serves, given by the domains above. */
 export type StreamContent = {
@@ -62,6 +71,7 @@ export class SocketHost {
    */
   #recent: { readonly seq: number; readonly message: string }[] = [];
   #registered = false;
+  #checkedAt = 0;
   /**
    * Sockets that are still catching up. The upgrade in flight keeps the object awake, so memory is
    * enough.
@@ -148,16 +158,34 @@ export class SocketHost {
     }
   }
 
-  /** Closes the sockets whose credential has ended. Returns the next such instant, or null. */
+  /**
+   * Closes the sockets whose credential has ended. Returns when the alarm must run next: at the next
+   * such end or for the next `check`. Null without sockets.
+   */
   closeEnded(now: number): number | null {
     let next: number | null = null;
     for (const socket of this.#ctx.getWebSockets()) {
-      const { endsAt } = readState(socket);
-      if (endsAt === null) continue;
+      const endsAt = readState(socket).endsAt ?? Infinity;
       if (endsAt <= now) closeSocket(socket, CLOSE_UNAUTHORIZED, "credential expired");
-      else next = next === null ? endsAt : Math.min(next, endsAt);
+      else next = Math.min(endsAt, next ?? now + CHECK_MS);
     }
     return next;
+  }
+
+  /**
+   * Registers again and sends what is missing, if that was not done lately. A lost registration
+   * would silence the stream, because nobody notifies a stream without one. Never throws.
+   */
+  async check(now: number): Promise<void> {
+    if (now - this.#checkedAt < CHECK_MS || this.#ctx.getWebSockets().length === 0) return;
+    this.#checkedAt = now;
+    try {
+      const { lastSeq } = await openStream(this.#db, this.#register(), undefined);
+      await this.#inOrder(() => this.#catchUpTo(lastSeq));
+    } catch (error) {
+      this.#checkedAt = 0;
+      log("warn", "streams.check_failed", { stream: this.#stream, ...errorFields(error) });
+    }
   }
 
   /** After a socket closed. A stream without subscribers is not notified any more. */
@@ -180,18 +208,17 @@ export class SocketHost {
   async #sync(socket: WebSocket, actor: Actor, since: number | undefined): Promise<void> {
     if (since !== undefined && (await this.#joinFromMemory(socket, actor, since))) return;
     const snapshot = this.#snapshot;
-    let head = await openStream(this.#db, this.#stream, since === undefined ? snapshot : undefined);
-    this.#registered = true;
+    const registration = this.#register();
+    let head = await openStream(this.#db, registration, since === undefined ? snapshot : undefined);
     this.#hello(socket, actor, head.lastSeq);
-    const reason = since === undefined ? undefined : resyncReason(since, head);
-    if (since !== undefined && reason === undefined) {
-      for await (const page of eventsBetween(this.#db, this.#stream, since, head.lastSeq)) {
-        for (const event of page) socket.send(renderEvent(this.#views, event));
-      }
-    } else {
+    const reason =
+      since === undefined
+        ? undefined
+        : (resyncReason(since, head) ?? (await this.#replay(socket, since, head.lastSeq)));
+    if (since === undefined || reason !== undefined) {
       if (reason !== undefined) {
         socket.send(renderControl("resync", this.#stream, head.lastSeq, { reason }));
-        if (snapshot !== undefined) head = await openStream(this.#db, this.#stream, snapshot);
+        if (snapshot !== undefined) head = await openStream(this.#db, registration, snapshot);
       }
       if (snapshot !== undefined) {
         for (const frame of snapshotFrames(snapshot, head.rows))
@@ -199,6 +226,18 @@ export class SocketHost {
       }
     }
     await this.#inOrder(() => this.#join(socket, head.lastSeq));
+  }
+
+  /** Sends the events in (since, upTo]. Returns the reason for a resync if some are missing. */
+  async #replay(socket: WebSocket, since: number, upTo: number): Promise<string | undefined> {
+    try {
+      for await (const page of eventsBetween(this.#db, this.#stream, since, upTo))
+        for (const event of page) socket.send(renderEvent(this.#views, event));
+      return undefined;
+    } catch (error) {
+      if (error instanceof EventsMissing) return "events after since are missing";
+      throw error;
+    }
   }
 
   /** Runs inside the queue. Afterwards all sockets have received the same events. */
@@ -238,10 +277,31 @@ export class SocketHost {
     return joined;
   }
 
+  /**
+   * The registration under which events are pushed here. Its token is in storage, because an object
+   * that wakes up has sockets but no memory.
+   */
+  #register(): Registration {
+    let token = this.#ctx.storage.kv.get<string>(TOKEN);
+    if (token === undefined) {
+      token = crypto.randomUUID();
+      this.#ctx.storage.kv.put(TOKEN, token);
+    }
+    this.#registered = true;
+    return { stream: this.#stream, token };
+  }
+
+  /**
+   * Ends the registration. The next one gets another token in the same turn, so this deletion
+   * cannot remove it however late it arrives.
+   */
   async #unregister(): Promise<void> {
     this.#registered = false;
     this.#recent = [];
-    await closeStream(this.#db, this.#stream);
+    const token = this.#ctx.storage.kv.get<string>(TOKEN);
+    if (token === undefined) return;
+    this.#ctx.storage.kv.delete(TOKEN);
+    await closeStream(this.#db, { stream: this.#stream, token });
   }
 
   #hello(socket: WebSocket, actor: Actor, seq: number): void {
@@ -262,8 +322,19 @@ export class SocketHost {
   }
 
   async #catchUpTo(lastSeq: number): Promise<void> {
-    for await (const page of eventsBetween(this.#db, this.#stream, await this.#position(), lastSeq))
-      this.#broadcast(page);
+    const stands = await this.#position();
+    try {
+      for await (const page of eventsBetween(this.#db, this.#stream, stands, lastSeq))
+        this.#broadcast(page);
+    } catch (error) {
+      if (!(error instanceof EventsMissing)) throw error;
+      log("error", "streams.events_missing", { stream: this.#stream, ...errorFields(error) });
+      // Sending later events would hide the gap. A reconnect with `since` is answered by `resync`.
+      for (const socket of this.#subscribers())
+        closeSocket(socket, CLOSE_SERVER_ERROR, "events are missing; reconnect");
+      this.#recent = [];
+      this.#moveTo(lastSeq);
+    }
   }
 
   #broadcast(events: readonly StreamEvent[]): void {

@@ -35,5 +35,6 @@ export const streamEvents = sqliteTable(
 
 export const streamSubscribers = sqliteTable("stream_subscribers", {
   name: text("name").primaryKey(),
+  token: text("token").notNull(),
   since: integer("since").notNull(),
 });

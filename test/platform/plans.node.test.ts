@@ -70,7 +70,11 @@ it.each<[name: string, read: Read, indexes: string[]]>([
   ],
   [
     "a stream's events",
-    (db) => eventsBetween(db, "venue:venue_one", 0, 5).next(),
+    // The stream is empty, so its events count as missing once they were read.
+    (db) =>
+      eventsBetween(db, "venue:venue_one", 0, 5)
+        .next()
+        .catch(() => {}),
     ["streams_name_unique", "the primary key"],
   ],
   ["everybody's open requests", (db) => listOpenRequests(db, user, {}, next), ["requests_open_at"]],

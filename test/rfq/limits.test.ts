@@ -90,6 +90,7 @@ describe("a nearly full database", () => {
       maxOperations: 1,
       onCommitted: () => Promise.resolve(),
       onFailed: () => {},
+      onFoundCommitted: () => Promise.resolve(),
     });
     await all(
       db,

@@ -248,6 +248,7 @@ describe("a book whose batch fails", () => {
       maxOperations: 64,
       onCommitted: async () => {},
       onFailed: () => {},
+      onFoundCommitted: () => Promise.resolve(),
     });
     const operations = await Promise.all(
       Array.from({ length: 3 }, () =>

@@ -8,6 +8,7 @@ import { describe, expect } from "vitest";
 import { CUSTODY_EVENTS } from "../../src/custody/event-views.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { RFQ_EVENTS } from "../../src/rfq/event-views.ts";
+import { all, sql } from "../../src/platform/sql.ts";
 import { NOTICE_EVENTS } from "../../src/streams/notice.ts";
 import { streamObject } from "../../src/streams/notify.ts";
 import { renderEvent } from "../../src/streams/render.ts";
@@ -133,7 +134,11 @@ export async function replay(
   const requests = new Map<string, string>();
   const quotes = new Map<string, string>();
   let last = 0;
-  for await (const page of eventsBetween(env.DB, stream, 0, Number.MAX_SAFE_INTEGER)) {
+  const [head] = await all<{ last_seq: number }>(
+    env.DB,
+    sql`SELECT last_seq FROM streams WHERE name = ${stream}`,
+  );
+  for await (const page of eventsBetween(env.DB, stream, 0, head?.last_seq ?? 0)) {
     for (const event of page) {
       expect(event.seq).toBe(last + 1);
       last = event.seq;

@@ -6,7 +6,7 @@ import { and, eq, inArray, isNull } from "drizzle-orm";
 import { MAX_VOIDS, voidCall } from "../../chain/vault.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, readUuid, sql } from "../../platform/sql.ts";
-import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
+import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { failPaidOtherwise } from "../watcher/fail-withdrawal.ts";
 import type { HeadView, PayerContext } from "./payer-context.ts";
@@ -56,7 +56,7 @@ export async function closeCommands({ db, chain, push }: PayerContext): Promise<
     eventsToPush(group),
   ]);
   if (!result.committed) return false;
-  await push((result.rows?.at(-1) ?? []).map((row) => row as StreamEvent));
+  await push(await committedEvents(db, group, result));
   return result.rows?.some((rows) => rows.some((row) => "resumed" in Object(row))) ?? false;
 }
 

@@ -7,7 +7,7 @@ import { InconsistentNode, askAny, noncesAtBlock, readHeader } from "../../chain
 import { PAYMENT_STATE, readOutcomes } from "../../chain/vault.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { first, sql, uuid } from "../../platform/sql.ts";
-import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
+import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { liveMembers, type OpenTransaction } from "./open-transactions.ts";
 import { haltPayer, hasLease } from "./payer-lease.ts";
@@ -103,5 +103,5 @@ async function endTransaction(
     throw new Error(`the end of a transaction of ${chain} was not committed`, {
       cause: result.cause,
     });
-  await context.push((result.rows?.at(-1) ?? []).map((row) => row as StreamEvent));
+  await context.push(await committedEvents(context.db, group, result));
 }

@@ -16,7 +16,7 @@ import { externalOwner, hasAvailable, post, transfer } from "../../ledger/post.t
 import type { ChainConfig } from "../../platform/config.ts";
 import { commit, type Group, newGroup } from "../../platform/commit.ts";
 import { all, blob, type Expr, expr, first, type Sql, sql, uuid } from "../../platform/sql.ts";
-import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
+import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { FAILURE_MESSAGES } from "../records.ts";
 import type { WithdrawalRecord } from "./withdrawal-record.ts";
@@ -145,7 +145,7 @@ async function rebuildWithdrawal(
     sql`SELECT 1 FROM withdrawals WHERE payment_id = ${blob(event.id)}`,
   );
   if (there === undefined) return "the user is unknown or has too little available";
-  await context.push((result.rows?.at(-1) ?? []).map((row) => row as StreamEvent));
+  await context.push(await committedEvents(context.db, group, result));
   return undefined;
 }
 

@@ -9,7 +9,7 @@ import { sendTo } from "../../chain/send.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { log } from "../../platform/log.ts";
 import { blob, sql, uuid } from "../../platform/sql.ts";
-import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
+import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { mayPay, mayVoid } from "./payer-lease.ts";
 import type { OpenTransaction } from "./open-transactions.ts";
@@ -111,8 +111,10 @@ async function replaceTransaction(
     ...announceWithdrawals(group),
     eventsToPush(group),
   ]);
-  if (!result.committed || result.rows === null || result.rows[0]?.length === 0) return undefined;
-  await context.push((result.rows.at(-1) ?? []).map((row) => row as StreamEvent));
+  if (!result.committed) return undefined;
+  await context.push(await committedEvents(context.db, group, result));
+  // If D1's response was lost, the next round sends what was stored.
+  if (result.rows === null || result.rows[0]?.length === 0) return undefined;
   await context.failpoint?.("replaced");
   return signed.raw;
 }

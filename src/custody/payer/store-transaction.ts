@@ -9,7 +9,7 @@ import type { Call } from "../../chain/vault.ts";
 import { commit, type Group, newGroup } from "../../platform/commit.ts";
 import { all, blob, type Sql, sql, uuid } from "../../platform/sql.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
-import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
+import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { PAID_OTHERWISE } from "../watcher/settle-withdrawal.ts";
 import { mayPay, mayVoid } from "./payer-lease.ts";
@@ -74,7 +74,7 @@ export async function storeTransaction(
     sql`SELECT 1 FROM chain_transactions WHERE transaction_id = ${uuid(id)}`,
   );
   if (stored.length === 0) return undefined;
-  await context.push((result.rows?.at(-1) ?? []).map((row) => row as StreamEvent));
+  await context.push(await committedEvents(context.db, group, result));
   await context.failpoint?.("stored");
   return signed;
 }

@@ -5,7 +5,7 @@ import type { ScanPace } from "../../chain/scan-pace.ts";
 import type { ChainConfig, Config } from "../../platform/config.ts";
 import type { Failpoint } from "../../platform/failpoint.ts";
 import type { Sql } from "../../platform/sql.ts";
-import { eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
+import { committedEvents, eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
 import type { AddressFilter } from "./address-filter.ts";
 
 export type WatcherContext = {
@@ -37,8 +37,7 @@ export async function commitMove(
     throw new Error(`a group of the watcher of ${context.chain.chain} was not committed`, {
       cause: result.cause,
     });
-  // If D1's response was lost, the events are stored and cron notifies their streams.
-  const events = (result.rows?.at(-1) ?? []).map((row) => row as StreamEvent);
+  const events = await committedEvents(context.db, group, result);
   if (events.length > 0) await context.push(events);
   const cursor = await readCursor(context.db, context.chain.chain);
   if (cursor === undefined) throw new Error(`${context.chain.chain} has no cursor`);

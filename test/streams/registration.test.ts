@@ -1,0 +1,247 @@
+/** A stream with open sockets stays registered, so its events keep arriving. */
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import type { Feed } from "../../src/feeds/feed.ts";
+import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
+import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { GroupCommitter } from "../../src/rfq/group-committer.ts";
+import { closeEndedSockets } from "../../src/streams/close-ended.ts";
+import {
+  accountStream,
+  announce,
+  bookStream,
+  committedEvents,
+  eventsToPush,
+} from "../../src/streams/event-log.ts";
+import { renotify } from "../../src/streams/notify.ts";
+import { ACTOR_HEADER } from "../../src/streams/socket.ts";
+import type { AssetKey } from "../../src/assets/asset.ts";
+import { commitOperations } from "../../src/rfq/book-group.ts";
+import { newAsset } from "../support/ledger.ts";
+import { command, openMarket, operationOf } from "../support/market.ts";
+import { awakeAndEvicted, connect } from "../support/sockets.ts";
+import { newUser, type TestUser } from "../support/users.ts";
+
+const isRegistered = async (stream: string) =>
+  (await all(env.DB, sql`SELECT 1 FROM stream_subscribers WHERE name = ${stream}`)).length === 1;
+
+/** Commits one notice on the stream without notifying anyone. */
+async function writeNotice(stream: string) {
+  const group = newGroup();
+  const result = await commit(env.DB, group, [
+    ...announce(
+      group,
+      sql`SELECT ${stream} AS stream, 'account.notice' AS type, '{}' AS body, '1' AS ord`,
+    ),
+    eventsToPush(group),
+  ]);
+  if (!result.committed) throw new Error("not committed", { cause: result.cause });
+  return { group, rows: result.rows };
+}
+
+/** Opens a request without the book's object, so nobody is notified. */
+async function openRequestUnnoticed(user: TestUser, book: AssetKey) {
+  const operation = await operationOf(command.openRequest(user, book, { amount: 1n }));
+  await commitOperations(env.DB, book, [operation]);
+}
+
+it("keeps the next subscriber registered when the last one's deletion arrives late", async () => {
+  const user = await newUser();
+  const stream = accountStream(user.userId);
+  await runInDurableObject(env.FEED.getByName(stream), async (instance: Feed, state) => {
+    const slow = new Proxy(env, {
+      get: (target, name) =>
+        name === "DB" ? withSlowDeletions(env.DB) : Reflect.get(target, name),
+    });
+    const feed = new (instance.constructor as typeof Feed)(state, slow);
+    const headers = {
+      upgrade: "websocket",
+      [ACTOR_HEADER]: JSON.stringify({ actor: user.actor, endsAt: null }),
+    };
+    const upgrade = () => feed.fetch(new Request("https://stream.internal/", { headers }));
+    (await upgrade()).webSocket?.accept();
+    const [server] = state.getWebSockets();
+    if (server === undefined) throw new Error("no socket");
+    server.close(1000, "");
+    const left = feed.webSocketClose(server, 1000);
+    const { webSocket } = await upgrade();
+    const received: string[] = [];
+    webSocket?.addEventListener("message", ({ data }) => {
+      received.push(JSON.parse(String(data)).type);
+    });
+    webSocket?.accept();
+    await left;
+    expect(await isRegistered(stream)).toBe(true);
+    await writeNotice(stream);
+    await feed.catchUp();
+    await scheduler.wait(10);
+    expect(received).toContain("account.notice");
+  });
+});
+
+awakeAndEvicted("an object with open sockets", (maybeEvict) => {
+  it.each(["book", "account"] as const)(
+    "registers again by its alarm after its registration was lost: %s stream",
+    async (kind) => {
+      const user = await newUser();
+      const { key: book } = newAsset();
+      const stream = kind === "book" ? bookStream(book) : accountStream(user.userId);
+      const subscriber = await connect(user, stream);
+      // What a restore of D1 to an earlier instant does.
+      await all(env.DB, sql`DELETE FROM stream_subscribers WHERE name = ${stream}`);
+      if (kind === "book") await openRequestUnnoticed(user, book);
+      else await writeNotice(stream);
+      await maybeEvict(stream);
+      await renotify(env);
+      expect(await isRegistered(stream)).toBe(false);
+      const object = kind === "book" ? env.RFQ_BOOK.getByName(book) : env.FEED.getByName(stream);
+      expect(await runDurableObjectAlarm(object)).toBe(true);
+      await subscriber.untilEvent(1);
+      expect(await isRegistered(stream)).toBe(true);
+    },
+  );
+
+  it("closes its sockets on a gap and answers the reconnect with resync", async () => {
+    const user = await newUser();
+    const stream = accountStream(user.userId);
+    const subscriber = await connect(user, stream);
+    await writeNotice(stream);
+    await all(env.DB, sql`UPDATE streams SET last_seq = 3, first_seq = 1 WHERE name = ${stream}`);
+    await maybeEvict(stream);
+    await renotify(env);
+    expect(await subscriber.untilClosed()).toBe(1011);
+    const again = await connect(user, stream, 1);
+    await again.until("resync");
+    // The stream counts as pushed, so cron does not notify it every minute for ever.
+    await scheduler.wait(300);
+    const [row] = await all(
+      env.DB,
+      sql`SELECT last_seq - pushed_seq AS behind FROM streams WHERE name = ${stream}`,
+    );
+    expect(row).toEqual({ behind: 0 });
+  });
+});
+
+describe("the sockets of a frozen user", () => {
+  const freezeEvent = (userId: string) =>
+    all(
+      env.DB,
+      sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, at)
+        VALUES (${uuid(uuidv7())}, 'account_frozen', 'operator:test', ${uuid(userId)}, ${NOW})`,
+    );
+
+  it("are closed again by cron while the freeze lasts", async () => {
+    const { user, subscriber } = await connectedUser();
+    await freezeEvent(user.userId);
+    await all(env.DB, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(user.userId)}`);
+    await closeEndedSockets(env);
+    expect(await subscriber.untilClosed()).toBe(4401);
+  });
+
+  it("stay open once the user is unfrozen", async () => {
+    const { user, subscriber, stream } = await connectedUser();
+    await freezeEvent(user.userId);
+    await closeEndedSockets(env);
+    await writeNotice(stream);
+    await renotify(env);
+    await subscriber.until("account.notice");
+    expect(subscriber.closed).toBeUndefined();
+  });
+
+  async function connectedUser() {
+    const user = await newUser();
+    const stream = accountStream(user.userId);
+    const subscriber = await connect(user, stream);
+    await all(
+      env.DB,
+      sql`INSERT INTO ws_tickets
+          (ticket_hash, user_id, session_epoch, scopes, expires_at, used_at, stream)
+        VALUES (${uuid(uuidv7())}, ${uuid(user.userId)}, 0, 'read', ${NOW} + 30000, ${NOW},
+          ${stream})`,
+    );
+    return { user, subscriber, stream };
+  }
+});
+
+describe("a group whose response was lost", () => {
+  it("has its events read again", async () => {
+    const user = await newUser();
+    const stream = accountStream(user.userId);
+    await connect(user, stream);
+    const { group, rows } = await writeNotice(stream);
+    const found = await committedEvents(env.DB, group, { rows: null });
+    expect(found).toMatchObject([{ stream, seq: 1, type: "account.notice" }]);
+    expect(found).toEqual(rows?.at(-1));
+  });
+
+  it("is reported once the book finds that it committed", async () => {
+    const { book, requester, request } = await openMarket();
+    const committed: string[] = [];
+    const committer = new GroupCommitter(losingFirstResponse(env.DB), {
+      asset: book,
+      waitMs: 0,
+      maxOperations: 64,
+      onCommitted: async () => {},
+      onFailed: () => {},
+      onFoundCommitted: async (group) => {
+        committed.push(group.id);
+      },
+    });
+    const operation = await operationOf(command.cancelRequest(requester, request.request_id));
+    expect(await committer.submit(operation)).toMatchObject({
+      ok: false,
+      problem: { extensions: { outcome: "unknown" } },
+    });
+    // The next command waits until the first group's outcome is known.
+    const next = await operationOf(command.cancelRequest(requester, request.request_id));
+    await committer.submit(next);
+    expect(committed).toHaveLength(1);
+  }, 20_000);
+});
+
+/** D1 whose deletion of a registration takes effect 150 ms after it was sent. */
+function withSlowDeletions(db: D1Database): D1Database {
+  return new Proxy(db, {
+    get(target, name) {
+      if (name !== "prepare") return bound(target, name);
+      return (text: string) => {
+        const statement = target.prepare(text);
+        if (!/^\s*DELETE FROM stream_subscribers/.test(text)) return statement;
+        return {
+          bind: (...values: unknown[]) => ({
+            all: async () => {
+              await scheduler.wait(150);
+              return statement.bind(...values).all();
+            },
+          }),
+        };
+      };
+    },
+  });
+}
+
+/** D1 that commits its first batch, loses the response and is then away for seven seconds. */
+function losingFirstResponse(db: D1Database): D1Database {
+  let awayUntil = 0;
+  const lost = new Error("D1_ERROR: Network connection lost.");
+  return new Proxy(db, {
+    get(target, name) {
+      if (name === "batch")
+        return async (statements: D1PreparedStatement[]) => {
+          const result = await target.batch(statements);
+          if (awayUntil !== 0) return result;
+          awayUntil = Date.now() + 7_000;
+          throw lost;
+        };
+      if (name === "prepare" && Date.now() < awayUntil) throw lost;
+      return bound(target, name);
+    },
+  });
+}
+
+function bound(target: D1Database, name: string | symbol): unknown {
+  const value: unknown = Reflect.get(target, name);
+  return typeof value === "function" ? value.bind(target) : value;
+}
