@@ -1133,8 +1133,8 @@ END;
 -- Example row:
 --   chain 'polygon', transaction_hash 0x2921…b756, ordinal 0, kind 'Paid', payment_id 0x5ff8…4ad8,
 --   vault 0xe7f1…0512, batch_no 1, skip_reason NULL, token 0x9fe4…6e0, token_id '0',
---   amount '1500000', to_address 0x7099…79c8, block_number 94, block_hash 0x33aa…0c1e,
---   recorded_group 212
+--   asset 'usdc', amount '1500000', to_address 0x7099…79c8, block_number 94,
+--   block_hash 0x33aa…0c1e, recorded_group 212
 CREATE TABLE vault_events (
   chain TEXT NOT NULL,
   transaction_hash BLOB NOT NULL,
@@ -1146,6 +1146,8 @@ CREATE TABLE vault_events (
   skip_reason INTEGER,       -- of 'Skipped': the reason's number in Vault.sol
   token BLOB,                -- of 'Paid'
   token_id TEXT,             -- of 'Paid'; '0' for ERC-20
+  asset TEXT,                -- of 'Paid'; compared with the withdrawal's; NULL: a token that the
+                             -- service does not credit
   amount TEXT,               -- of 'Paid'; compared with the withdrawal's
   to_address BLOB,           -- of 'Paid'; compared with the withdrawal's
   block_number INTEGER NOT NULL,

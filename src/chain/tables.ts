@@ -66,6 +66,7 @@ export const vaultEvents = sqliteTable(
     skipReason: integer("skip_reason"),
     token: hex("token"),
     tokenId: text("token_id"),
+    asset: text("asset"),
     amount: decimal("amount"),
     toAddress: hex("to_address"),
     blockNumber: integer("block_number").notNull(),

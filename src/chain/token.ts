@@ -41,6 +41,15 @@ export function assetOf(
     : assetKey({ venue: venue.venue_id, assetId: `0x${tokenId.toString(16)}` });
 }
 
+/** The asset of a vault's or factory's event, whose token id is 0 for an ERC-20. */
+export function assetOfEvent(
+  settings: Config,
+  chain: ChainConfig,
+  { token, tokenId }: Pick<Token, "token" | "tokenId">,
+): AssetKey | undefined {
+  return assetOf(settings, chain, token, null) ?? assetOf(settings, chain, token, tokenId);
+}
+
 /** Contracts whose transfers can be deposits: USDC first, then outcome tokens. */
 export function tokenContracts(settings: Config, chain: ChainConfig): Address[] {
   const venues = settings.VENUES.filter((venue) => venue.chain === chain.chain).map((venue) =>

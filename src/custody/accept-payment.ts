@@ -3,12 +3,10 @@
  * paying can resume. A loss (a stolen key) is posted from the operator's account `losses`, which may
  * be negative. A rescue (the return of a mistaken transfer) was never credited, so it posts nothing.
  */
-import { checksumAddress } from "../assets/address.ts";
 import type { AssetKey } from "../assets/asset.ts";
-import { assetOf } from "../chain/token.ts";
 import { externalOwner, LOSSES_OWNER, openExternalAccounts, post } from "../ledger/post.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
-import type { ChainConfig, Config } from "../platform/config.ts";
+import type { Config } from "../platform/config.ts";
 import { blob, type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { isLost } from "./payer/restore-payments.ts";
@@ -25,7 +23,7 @@ export type Accepted =
   | { readonly status: "accepted" | "accepted_before"; readonly chain: string }
   | { readonly status: "not_paid" | "has_withdrawal" | "unknown_asset" };
 
-type Paid = { chain: string; token: string | null; token_id: string | null };
+type Paid = { chain: string; asset: AssetKey | null };
 
 export async function acceptPayment(
   db: D1Database,
@@ -39,7 +37,7 @@ export async function acceptPayment(
   const paid = await first<Paid>(
     db,
     // A thief can pay one id on two chains. Repeating the command accepts the other one.
-    sql`SELECT e.chain, lower(hex(e.token)) AS token, e.token_id FROM vault_events e
+    sql`SELECT e.chain, e.asset FROM vault_events e
       WHERE e.payment_id = ${id} AND e.kind = 'Paid'
         AND e.chain IN (SELECT value FROM json_each(${chains}))
       ORDER BY EXISTS (SELECT 1 FROM accepted_payments p
@@ -47,8 +45,7 @@ export async function acceptPayment(
   );
   const chain = settings.CHAINS.find((candidate) => candidate.chain === paid?.chain);
   if (paid === undefined || chain === undefined) return { status: "not_paid" };
-  const asset = creditedAsset(settings, chain, paid);
-  if (kind === "loss" && asset === undefined) return { status: "unknown_asset" };
+  if (kind === "loss" && paid.asset === null) return { status: "unknown_asset" };
 
   const acceptanceId = uuidv7();
   const group = newGroup();
@@ -63,8 +60,7 @@ export async function acceptPayment(
     sql`INSERT INTO accepted_payments (acceptance_id, chain, payment_id, kind, asset, amount,
         reason, actor, at, accepted_group)
       SELECT ${uuid(acceptanceId)}, e.chain, e.payment_id, ${kind},
-        ${kind === "loss" ? (asset ?? null) : null},
-        ${kind === "loss" ? sql`CAST(e.amount AS INTEGER)` : sql`NULL`},
+        ${kind === "loss" ? sql`e.asset, CAST(e.amount AS INTEGER)` : sql`NULL, NULL`},
         ${reason}, ${actor}, ${group.at}, ${group.seq}
       FROM vault_events e
       WHERE e.chain = ${chain.chain} AND e.payment_id = ${id} AND e.kind = 'Paid'
@@ -106,12 +102,4 @@ async function outcomeOf(
   );
   if (row === undefined) return { status: "has_withdrawal" };
   return { status: row.ours === 1 ? "accepted" : "accepted_before", chain };
-}
-
-function creditedAsset(settings: Config, chain: ChainConfig, paid: Paid): AssetKey | undefined {
-  if (paid.token === null || paid.token_id === null) return undefined;
-  const token = checksumAddress(paid.token);
-  return (
-    assetOf(settings, chain, token, null) ?? assetOf(settings, chain, token, BigInt(paid.token_id))
-  );
 }

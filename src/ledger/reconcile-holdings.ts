@@ -135,7 +135,8 @@ function issuedAssets(chain: string, after: string): Sql {
   const paid = sql`SELECT sum(w.amount) FROM withdrawals w INDEXED BY withdrawals_open
     WHERE w.chain = ${chain} AND w.status IN ('queued', 'submitted') AND w.asset = a.asset
       AND EXISTS (SELECT 1 FROM vault_events v
-        WHERE v.payment_id = w.payment_id AND v.chain = w.chain AND v.kind = 'Paid')`;
+        WHERE v.payment_id = w.payment_id AND v.chain = w.chain AND v.kind = 'Paid'
+          AND v.asset = w.asset)`;
   return sql`SELECT a.asset, CAST(-a.balance AS TEXT) AS issued,
       CAST(coalesce((${paid}), 0) AS TEXT) AS paid
     FROM accounts a WHERE a.owner = ${externalOwner(chain)} AND a.kind = 'external' AND a.asset IN (

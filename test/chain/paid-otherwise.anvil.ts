@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { encodeFunctionData, type Hex } from "viem";
+import { type Address, encodeFunctionData, type Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { USDC } from "../../src/assets/asset.ts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
@@ -14,10 +14,18 @@ import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
 import { openStage, type Stage, someone } from "./support/stage.ts";
 
+type Terms = { kind: number; token: Address; tokenId: bigint; to: Address };
+
 /** Pays an id with the payer's key, as a thief does, on terms that no withdrawal has. */
-async function steal(stage: Stage, id: Hex, amount: bigint): Promise<void> {
+async function steal(
+  stage: Stage,
+  id: Hex,
+  amount: bigint,
+  terms: Partial<Terms> = {},
+): Promise<void> {
   const key = stage.settings.PAYER_KEYS[stage.chain.chain] as Hex;
-  const payment = { id, kind: 0, token: stage.usdc, tokenId: 0n, amount, to: someone() };
+  const usdc = { kind: 0, token: stage.usdc, tokenId: 0n, to: someone() };
+  const payment = { id, amount, ...usdc, ...terms };
   const raw = await privateKeyToAccount(key).signTransaction({
     type: "eip1559",
     chainId: 31_337,
@@ -89,6 +97,46 @@ it.each(["before", "after"])(
     });
     const other = await stage.withdraw(user.userId, USDC, 20n, someone());
     expect(await drive(stage, other.id)).toBe("settled");
+    await expectRest(stage);
+  },
+);
+
+it.each(["outcome tokens for USDC", "another outcome token", "USDC for outcome tokens"])(
+  "never settles a withdrawal that was paid in another token: %s",
+  async (mistake) => {
+    const stage = await openStage();
+    const user = await funded(stage);
+    const token = { kind: 1, token: stage.tokens };
+    await stage.mintTokens(user.address, 7n, 500n);
+    await stage.mintTokens(stage.vault, 7n, 500n);
+    await stage.mintTokens(stage.vault, 8n, 500n);
+    await stage.confirm();
+    await stage.watch();
+    const [asset, paidIn] = {
+      "outcome tokens for USDC": [USDC, { ...token, tokenId: 7n }] as const,
+      "another outcome token": ["venue_one:0x7", { ...token, tokenId: 8n }] as const,
+      "USDC for outcome tokens": ["venue_one:0x7", {}] as const,
+    }[mistake] as [string, Partial<Terms>];
+    const to = someone();
+    const { id, paymentId } = await stage.withdraw(user.userId, asset, 300n, to);
+    await steal(stage, paymentId, 300n, { ...paidIn, to });
+    await stage.confirm();
+    await stage.watch();
+
+    expect(await stage.paidCount(paymentId)).toBe(1);
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "queued" });
+    expect(await stage.alerts()).toContain("payment_terms");
+    expect(await readBalance(env.DB, user.userId, asset)).toMatchObject({ pending: 300n });
+    await restorePayments(stage.watcher, async () => new Map());
+    const payer = await stage.payer();
+    await payer.round();
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "queued" });
+
+    await fail(id);
+    await payer.round();
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "failed" });
+    expect(await readBalance(env.DB, user.userId, asset)).toMatchObject({ pending: 0n });
+    expect(await stage.paidCount(paymentId)).toBe(1);
     await expectRest(stage);
   },
 );

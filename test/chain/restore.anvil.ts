@@ -270,9 +270,9 @@ it(
     await all(
       env.DB,
       sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, vault,
-        batch_no, amount, to_address, block_number, block_hash, recorded_group)
+        batch_no, asset, amount, to_address, block_number, block_hash, recorded_group)
       SELECT ${chain}, unhex(j.value ->> 'id'), 0, 'Paid', unhex(j.value ->> 'id'),
-        ${blob(stage.vault)}, j.value ->> 'batch', '1', unhex(j.value ->> 'to'), 1,
+        ${blob(stage.vault)}, j.value ->> 'batch', ${USDC}, '1', unhex(j.value ->> 'to'), 1,
         unhex(j.value ->> 'id'), -1
       FROM json_each(${rows}) j`,
     );

@@ -128,9 +128,9 @@ it("counts a payment that the journal has not settled yet", async () => {
   await all(
     db,
     sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, vault,
-        block_number, block_hash, recorded_group)
+        asset, block_number, block_hash, recorded_group)
       VALUES (${chain}, ${blob(randomHex(32))}, 0, 'Paid', ${blob(paymentId)},
-        ${blob(randomHex(20))}, 40, ${blob(randomHex(32))}, 0)`,
+        ${blob(randomHex(20))}, ${key}, 40, ${blob(randomHex(32))}, 0)`,
   );
   expect((await check(70n)).own.filter((one) => one.check === "holdings_short")).toEqual([]);
   await tamper(

@@ -815,7 +815,11 @@ WHERE EXISTS (
           e.payment_id = w.payment_id
           AND e.chain = w.chain
           AND e.kind = 'Paid'
-          AND (e.amount <> CAST(w.amount AS TEXT) OR e.to_address <> w.to_address)
+          AND NOT (
+            e.asset IS w.asset
+            AND e.amount IS CAST(w.amount AS TEXT)
+            AND e.to_address IS w.to_address
+          )
         )
       )
       AND NOT EXISTS (

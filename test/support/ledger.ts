@@ -2,11 +2,13 @@
 import { env } from "cloudflare:workers";
 import { randomBytes } from "node:crypto";
 import { paymentId } from "../../src/chain/payment-id.ts";
+import { tokenOf } from "../../src/chain/token.ts";
 import { failUnpayable } from "../../src/custody/watcher/fail-withdrawal.ts";
 import { recordVaultEvents, settlePaid } from "../../src/custody/watcher/settle-withdrawal.ts";
 import { withdraw } from "../../src/custody/withdraw.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { assetKey, type AssetKey } from "../../src/assets/asset.ts";
+import { config, defaultChain } from "../../src/platform/config.ts";
 import type { Venue } from "../../src/platform/venues.ts";
 import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
@@ -78,6 +80,7 @@ export async function balances(userId: string, asset: AssetKey): Promise<[bigint
 export type Queued = {
   readonly withdrawalId: string;
   readonly paymentId: string;
+  readonly asset: AssetKey;
   readonly amount: bigint;
   readonly to: string;
 };
@@ -104,6 +107,7 @@ export async function queueWithdrawal(
   return {
     withdrawalId: row.withdrawal_id.toLowerCase(),
     paymentId: paymentId(actor.userId, clientWithdrawalId),
+    asset,
     amount,
     to,
   };
@@ -111,10 +115,13 @@ export async function queueWithdrawal(
 
 /** Applies the vault's event as the watcher does. Repeating it changes nothing. */
 export async function endWithdrawal(
-  { paymentId: id, amount, to }: Queued,
+  { paymentId: id, asset, amount, to }: Queued,
   kind: "Paid" | "Failed",
 ): Promise<void> {
   const group = newGroup();
+  const settings = config(env);
+  const chain = defaultChain(settings);
+  const { token, tokenId } = tokenOf(settings, chain, asset);
   const event = {
     kind,
     id,
@@ -127,11 +134,11 @@ export async function endWithdrawal(
     blockNumber: 1,
     blockHash: randomHex(32),
     batchNo: 1,
-    token: randomHex(20),
-    tokenId: 0n,
+    token,
+    tokenId,
   } as Parameters<typeof recordVaultEvents>[2][number];
   const outcome = await commit(env.DB, group, [
-    ...recordVaultEvents(group, "local", [event], raw("1")),
+    ...recordVaultEvents(group, { settings, chain }, [event], raw("1")),
     ...settlePaid(group, "local"),
     ...failUnpayable(group),
   ]);

@@ -49,6 +49,7 @@ type LostEvent = {
   id: string;
   tx: string;
   kind: "Paid" | "Failed";
+  asset: string | null;
   amount: string | null;
   to_address: string | null;
 };
@@ -115,8 +116,8 @@ async function countLost(db: D1Database, chain: string, after: number): Promise<
 function lostEvents(db: D1Database, chain: string, after: number): Promise<LostEvent[]> {
   return all<LostEvent>(
     db,
-    sql`SELECT e.rowid AS position, lower(hex(e.payment_id)) AS id, lower(hex(e.transaction_hash)) AS tx, e.kind,
-        e.amount, lower(hex(e.to_address)) AS to_address
+    sql`SELECT e.rowid AS position, lower(hex(e.payment_id)) AS id,
+        lower(hex(e.transaction_hash)) AS tx, e.kind, e.asset, e.amount, lower(hex(e.to_address)) AS to_address
       FROM vault_events e WHERE e.rowid > ${after} AND ${isLost(chain)}
       ORDER BY e.rowid LIMIT ${PAGE}`,
   );
@@ -131,8 +132,11 @@ async function rebuildWithdrawal(
   if (record === undefined) return "no recovery record";
   if (paymentId(record.userId, record.clientWithdrawalId) !== `0x${event.id}`)
     return "the recovery record has another payment id";
-  if (event.kind === "Paid" && (record.amount !== event.amount || record.to !== event.to_address))
-    return "the recovery record has other terms";
+  const asOrdered =
+    record.asset === event.asset &&
+    record.amount === event.amount &&
+    record.to === event.to_address;
+  if (event.kind === "Paid" && !asOrdered) return "the recovery record has other terms";
   const group = newGroup();
   const result = await commit(context.db, group, [
     ...rebuildStatements(group, context.chain.chain, event, record),

@@ -2,6 +2,7 @@
 import type { VaultEvent } from "../../chain/decode-logs.ts";
 import type { Group } from "../../platform/commit.ts";
 import type { Sql } from "../../platform/sql.ts";
+import type { WatcherContext } from "./commit-move.ts";
 import { failUnpayable } from "./fail-withdrawal.ts";
 import {
   alertUnexpectedPayments,
@@ -14,12 +15,13 @@ import {
 
 export function applyVaultEvents(
   group: Group,
-  chain: string,
+  { settings, chain: config }: Pick<WatcherContext, "settings" | "chain">,
   events: readonly VaultEvent[],
   when: Sql,
 ): Sql[] {
+  const { chain } = config;
   return [
-    ...recordVaultEvents(group, chain, events, when),
+    ...recordVaultEvents(group, { settings, chain: config }, events, when),
     ...settlePaid(group, chain),
     ...failUnpayable(group),
     endMembers(group),

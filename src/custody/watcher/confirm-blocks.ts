@@ -8,7 +8,7 @@ import type { Swept, SweepFailed } from "../../chain/decode-logs.ts";
 import { alertRow } from "../../chain/alert.ts";
 import { type Endpoint, InconsistentNode, readHeader } from "../../chain/rpc.ts";
 import type { Range } from "../../chain/scan.ts";
-import { assetOf } from "../../chain/token.ts";
+import { assetOfEvent } from "../../chain/token.ts";
 import { type Group, newGroup } from "../../platform/commit.ts";
 import { all, type Sql, sql } from "../../platform/sql.ts";
 import { announceDeposits, announceWithdrawals } from "../announce.ts";
@@ -49,7 +49,7 @@ export async function confirmBlocks(
     orphanUnseen(group, { chain: chain.chain, above: 0, upTo: range.to, when }),
     ...(phantoms.length === 0 ? [] : [alertPhantoms(group, chain.chain, phantoms, when)]),
     ...creditConfirmed(group, settings, chain.chain, when),
-    ...(outcomes ? applyVaultEvents(group, chain.chain, scan.vaultEvents, when) : []),
+    ...(outcomes ? applyVaultEvents(group, context, scan.vaultEvents, when) : []),
     ...(scan.sweeps.length === 0 ? [] : [deleteSwept(context, scan.sweeps, when)]),
     ...(scan.sweepFailures.length === 0
       ? []
@@ -154,9 +154,7 @@ function deleteSwept(
   when: Sql,
 ): Sql {
   const rows = sweeps.flatMap((swept) => {
-    const asset =
-      assetOf(settings, chain, swept.token, null) ??
-      assetOf(settings, chain, swept.token, swept.tokenId);
+    const asset = assetOfEvent(settings, chain, swept);
     return asset === undefined
       ? []
       : [{ asset, address: swept.account.slice(2), block: swept.blockNumber }];
@@ -177,9 +175,7 @@ function backOffSweep(
   when: Sql,
 ): Sql {
   const rows = failures.flatMap((failure) => {
-    const asset =
-      assetOf(settings, chain, failure.token, null) ??
-      assetOf(settings, chain, failure.token, failure.tokenId);
+    const asset = assetOfEvent(settings, chain, failure);
     return asset === undefined ? [] : [{ asset, salt: failure.salt.slice(2) }];
   });
   return sql`UPDATE sweepable SET not_before = ${group.at} + ${SWEEP_FAILED_WAIT_MS}

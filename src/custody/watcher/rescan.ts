@@ -52,7 +52,7 @@ async function rescanRange(
     ...announceDeposits(group),
   ];
   const outcomes = [
-    ...applyVaultEvents(group, chain.chain, scan.vaultEvents, when),
+    ...applyVaultEvents(group, context, scan.vaultEvents, when),
     ...announceWithdrawals(group),
   ];
   const work = [

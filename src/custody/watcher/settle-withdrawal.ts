@@ -4,11 +4,13 @@
  */
 import type { VaultEvent } from "../../chain/decode-logs.ts";
 import { alertRow } from "../../chain/alert.ts";
+import { assetOfEvent } from "../../chain/token.ts";
 import type { Group } from "../../platform/commit.ts";
 import { externalOwner, post } from "../../ledger/post.ts";
 import { ALREADY_DONE, OVER_LIMIT, REFUSED, SHORT } from "../skip-reasons.ts";
 import { tokenNameOf, tokenSubject } from "../token-name.ts";
 import { type Expr, expr, type Sql, sql, uuid } from "../../platform/sql.ts";
+import type { WatcherContext } from "./commit-move.ts";
 
 /** Waits before a skipped withdrawal is retried. A sweep takes a block or two. */
 const SHORT_WAIT_MS = 15_000;
@@ -44,17 +46,23 @@ const EVENTS_PER_STATEMENT = 1_000;
 /** Statements that record the events. An event that is read twice is recorded once. */
 export function recordVaultEvents(
   group: Group,
-  chain: string,
+  of: Pick<WatcherContext, "settings" | "chain">,
   events: readonly VaultEvent[],
   when: Sql,
 ): Sql[] {
   const chunks: Sql[] = [];
   for (let start = 0; start < events.length; start += EVENTS_PER_STATEMENT)
-    chunks.push(recordChunk(group, chain, events.slice(start, start + EVENTS_PER_STATEMENT), when));
+    chunks.push(recordChunk(group, of, events.slice(start, start + EVENTS_PER_STATEMENT), when));
   return chunks;
 }
 
-function recordChunk(group: Group, chain: string, events: readonly VaultEvent[], when: Sql): Sql {
+function recordChunk(
+  group: Group,
+  { settings, chain: config }: Pick<WatcherContext, "settings" | "chain">,
+  events: readonly VaultEvent[],
+  when: Sql,
+): Sql {
+  const { chain } = config;
   const rows = JSON.stringify(
     events.map((event) => ({
       tx: event.transactionHash.slice(2),
@@ -66,6 +74,7 @@ function recordChunk(group: Group, chain: string, events: readonly VaultEvent[],
       reason: event.kind === "Skipped" ? event.reason : null,
       token: event.kind === "Paid" ? event.token.slice(2) : null,
       tokenId: event.kind === "Paid" ? event.tokenId.toString() : null,
+      asset: event.kind === "Paid" ? (assetOfEvent(settings, config, event) ?? null) : null,
       amount: event.kind === "Paid" ? event.amount.toString() : null,
       to: event.kind === "Paid" ? event.to.slice(2) : null,
       block: event.blockNumber,
@@ -73,17 +82,22 @@ function recordChunk(group: Group, chain: string, events: readonly VaultEvent[],
     })),
   );
   return sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, vault,
-      batch_no, skip_reason, token, token_id, amount, to_address, block_number, block_hash,
-      recorded_group)
+      batch_no, skip_reason, token, token_id, asset, amount, to_address, block_number,
+      block_hash, recorded_group)
     SELECT ${chain}, unhex(j.value ->> 'tx'), j.value ->> 'ordinal', j.value ->> 'kind',
       unhex(j.value ->> 'id'), unhex(j.value ->> 'vault'), j.value ->> 'batch',
       j.value ->> 'reason', unhex(j.value ->> 'token'), j.value ->> 'tokenId',
-      j.value ->> 'amount', unhex(j.value ->> 'to'), j.value ->> 'block', unhex(j.value ->> 'hash'), ${group.seq}
+      j.value ->> 'asset', j.value ->> 'amount', unhex(j.value ->> 'to'), j.value ->> 'block',
+      unhex(j.value ->> 'hash'), ${group.seq}
     FROM json_each(${rows}) j
     WHERE ${when} AND NOT EXISTS (SELECT 1 FROM vault_events v
       WHERE v.chain = ${chain} AND v.transaction_hash = unhex(j.value ->> 'tx')
         AND v.ordinal = j.value ->> 'ordinal')`;
 }
+
+/** Condition on `vault_events e` and `withdrawals w`: the payment has the withdrawal's terms. */
+const AS_ORDERED: Expr = expr`e.asset IS w.asset AND e.amount IS CAST(w.amount AS TEXT)
+  AND e.to_address IS w.to_address`;
 
 /**
  * Settles paid withdrawals: pending → external. A payment with other terms than the withdrawal's
@@ -94,13 +108,12 @@ export function settlePaid(group: Group, chain: string): Sql[] {
       w.asset AS asset, w.amount AS amount, w.withdrawal_id AS ref, 0 AS line
     FROM withdrawals w WHERE w.ended_by = ${uuid(group.id)} AND w.status = 'settled'`;
   return [
-    sql`UPDATE withdrawals SET status = 'settled', transaction_hash = e.transaction_hash,
+    sql`UPDATE withdrawals AS w SET status = 'settled', transaction_hash = e.transaction_hash,
         updated_at = ${group.at}, changed_group = ${group.seq}, ended_by = ${uuid(group.id)}
       FROM vault_events e INDEXED BY vault_events_payment
       WHERE ${decidesIn(group)} AND e.kind = 'Paid'
-        AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
-        AND withdrawals.status IN ('queued', 'submitted')
-        AND e.amount = CAST(withdrawals.amount AS TEXT) AND e.to_address = withdrawals.to_address`,
+        AND e.payment_id = w.payment_id AND e.chain = w.chain
+        AND w.status IN ('queued', 'submitted') AND ${AS_ORDERED}`,
     ...post(group, {
       reason: "withdrawal",
       step: "end",
@@ -113,8 +126,7 @@ export function settlePaid(group: Group, chain: string): Sql[] {
 
 /** Condition on `vault_events e` and `withdrawals w`: the vault paid the id, but on other terms. */
 export const PAID_OTHERWISE: Expr = expr`e.payment_id = w.payment_id AND e.chain = w.chain
-  AND e.kind = 'Paid'
-  AND (e.amount <> CAST(w.amount AS TEXT) OR e.to_address <> w.to_address)`;
+  AND e.kind = 'Paid' AND NOT ${AS_ORDERED}`;
 
 /**
  * Closes `fail` commands of withdrawals that turn out to be paid on other terms. The funds stay
@@ -186,7 +198,7 @@ export function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
     alertRow({
       kind: "payment_terms",
       subject: chain,
-      detail: sql`(SELECT 'The vault paid another amount or address than the withdrawal''s: '
+      detail: sql`(SELECT 'The vault paid another token, amount or address than the withdrawal''s: '
         || group_concat(lower(hex(w.withdrawal_id)), ', ') FROM vault_events e
         JOIN withdrawals w ON ${PAID_OTHERWISE}
         WHERE e.recorded_group = ${group.seq} AND w.status IN ('queued', 'submitted'))`,
