@@ -5,7 +5,7 @@
  * change a command. So the text is scanned for depth and repeated keys, and each number keeps its
  * source text.
  */
-import { type FieldError, invalidRequest } from "../platform/problem.ts";
+import { type FieldError, invalidRequest, type Problem } from "../platform/problem.ts";
 
 /** A JSON number as it was written, such as `1e3`, `1000.0` or 78 digits. */
 export class JsonNumber {
@@ -17,6 +17,12 @@ export class JsonNumber {
 
 /** More than any body of this API needs, and too little to overflow a parser's stack. */
 const MAX_DEPTH = 16;
+/**
+ * The fields of one object, the items of one list, and the parameters of a query. More than any
+ * request of this API needs. The body is rejected before its members are validated, because that
+ * takes much longer than reading them.
+ */
+export const MAX_MEMBERS = 64;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -58,12 +64,7 @@ function parse(text: string, errors: FieldError[], at: string): unknown {
   } catch {
     throw invalidRequest([{ path: at, message: "is not valid JSON" }]);
   }
-  const found = scan(text, at);
-  if (found === "too deep")
-    throw invalidRequest([
-      { path: at, message: `must not be nested deeper than ${MAX_DEPTH} levels` },
-    ]);
-  errors.push(...found);
+  errors.push(...scan(text, at));
   return parseWithSource(text, (key, member, source) => {
     if (key === "__proto__") return undefined;
     if (typeof member === "number") return new JsonNumber(source ?? String(member));
@@ -74,27 +75,34 @@ function parse(text: string, errors: FieldError[], at: string): unknown {
 }
 
 type Container =
-  | { kind: "object"; keys: Set<string>; key: string }
+  | { kind: "object"; members: number; keys: Set<string>; key: string }
   | { kind: "array"; index: number };
 
-/** Checks the depth and the keys of a text that is valid JSON. */
-function scan(text: string, at: string): FieldError[] | "too deep" {
+/**
+ * Checks the keys of a text that is valid JSON. Throws `invalid_request` at the first member beyond
+ * the limits of depth and number.
+ */
+function scan(text: string, at: string): FieldError[] {
   const stack: Container[] = [];
   const keys: FieldError[] = [];
   const token = /"(?:[^"\\]|\\[^])*"(\s*:)?|[{}[\],]/g;
   for (let match = token.exec(text); match !== null; match = token.exec(text)) {
     const top = stack.at(-1);
     if (match[0] === "{" || match[0] === "[") {
-      if (stack.length === MAX_DEPTH) return "too deep";
+      if (stack.length === MAX_DEPTH)
+        throw invalidRequest([
+          { path: at, message: `must not be nested deeper than ${MAX_DEPTH} levels` },
+        ]);
       stack.push(
         match[0] === "{"
-          ? { kind: "object", keys: new Set(), key: "" }
+          ? { kind: "object", members: 0, keys: new Set(), key: "" }
           : { kind: "array", index: 0 },
       );
     } else if (match[0] === "}" || match[0] === "]") stack.pop();
     else if (match[0] === ",") {
-      if (top?.kind === "array") top.index++;
+      if (top?.kind === "array" && ++top.index === MAX_MEMBERS) throw tooMany(stack, at, "items");
     } else if (match[1] !== undefined && top?.kind === "object") {
+      if (++top.members > MAX_MEMBERS) throw tooMany(stack, at, "fields");
       top.key = readKey(match[0].slice(0, -match[1].length));
       const error = top.keys.has(top.key)
         ? "duplicate field"
@@ -113,11 +121,26 @@ function readKey(literal: string): string {
   return String(JSON.parse(literal));
 }
 
+function tooMany(stack: readonly Container[], at: string, what: "fields" | "items"): Problem {
+  return invalidRequest([
+    {
+      path: pathOf(stack.slice(0, -1), at),
+      message: `must not have more than ${MAX_MEMBERS} ${what}`,
+    },
+  ]);
+}
+
 function pathOf(stack: readonly Container[], at: string): string {
-  return stack.reduce(
-    (path, part) => `${path}.${part.kind === "object" ? shortName(part.key) : part.index}`,
+  const path = stack.reduce(
+    (parent, part) => `${parent}.${part.kind === "object" ? shortName(part.key) : part.index}`,
     at,
   );
+  return shortPath(path);
+}
+
+/** A path that may consist of names that the caller chose, shortened like them. */
+export function shortPath(path: string): string {
+  return path.length <= 160 ? path : `${path.slice(0, 160)}…`;
 }
 
 /** A name that the caller chose, shortened so that a response can contain it. */

@@ -4,8 +4,14 @@
  */
 import { z } from "@hono/zod-openapi";
 import { QueryText } from "./fields.ts";
-import { type FieldError, invalidRequest, problem, Problem } from "../platform/problem.ts";
-import { parseJsonObject, sameJson, shortName } from "./json.ts";
+import {
+  type FieldError,
+  invalidRequest,
+  MAX_FIELD_ERRORS,
+  problem,
+  Problem,
+} from "../platform/problem.ts";
+import { MAX_MEMBERS, parseJsonObject, sameJson, shortName, shortPath } from "./json.ts";
 
 const BODY_LIMIT_BYTES = 64 * 1024;
 
@@ -72,7 +78,12 @@ export function queryFields(url: string, errors: FieldError[]): RawFields {
   const given: Record<string, unknown> = Object.create(null);
   if (mark === -1) return given;
   // Include the `?`, because URLSearchParams drops one. Otherwise it would drop the second of `??`.
-  for (const [name, value] of new URLSearchParams(target.slice(mark))) {
+  const parameters = new URLSearchParams(target.slice(mark));
+  if (parameters.size > MAX_MEMBERS) {
+    errors.push({ path: "query", message: `must not have more than ${MAX_MEMBERS} parameters` });
+    return given;
+  }
+  for (const [name, value] of parameters) {
     const path = `query.${shortName(name)}`;
     if (Object.hasOwn(given, name)) errors.push({ path, message: "duplicate parameter" });
     else if (!value.isWellFormed() || value.includes("\u0000"))
@@ -104,12 +115,22 @@ export function validate<Schema extends z.ZodType>(
 ): z.output<Schema> | undefined {
   const result = schema.safeParse(given);
   if (result.success) return result.data;
-  for (const error of result.error.issues.flatMap((issue) => toFieldErrors(issue, given, where))) {
-    // Report a rule of a list's items once, although several items may break it.
-    if (!errors.some(({ path, message }) => path === error.path && message === error.message))
+  // Report a rule of a list's items once, although several items may break it.
+  const seen = new Set(errors.map(textOf));
+  for (const issue of result.error.issues) {
+    for (const error of toFieldErrors(issue, given, where)) {
+      if (errors.length >= MAX_FIELD_ERRORS) return undefined;
+      const text = textOf(error);
+      if (seen.has(text)) continue;
+      seen.add(text);
       errors.push(error);
+    }
   }
   return undefined;
+}
+
+function textOf({ path, message }: FieldError): string {
+  return `${path}\n${message}`;
 }
 
 function toFieldErrors(
@@ -124,7 +145,7 @@ function toFieldErrors(
     return issue.keys.map((key) => {
       const source = place(name ?? key);
       return {
-        path: [source, ...issue.path, shortName(key)].join("."),
+        path: shortPath([source, ...issue.path, shortName(key)].join(".")),
         message: source === "query" ? "unknown parameter" : "unknown field",
       };
     });
@@ -137,7 +158,7 @@ function toFieldErrors(
   const missing = typed && issue.path.length === 1 && !Object.hasOwn(given, String(name));
   return [
     {
-      path: [place(name), ...issue.path].map(String).join("."),
+      path: shortPath([place(name), ...issue.path].map(String).join(".")),
       message: missing ? "is required" : issue.message,
     },
   ];
@@ -171,9 +192,6 @@ export function placeOf(name: string, query: RawFields, body: RawFields): "query
   return Object.hasOwn(query, name) || Object.keys(body).length === 0 ? "query" : "body";
 }
 
-/** Limits the size of the response to a body that contains nothing but errors. */
-const MAX_FIELD_ERRORS = 50;
-
 export function throwIfAny(errors: readonly FieldError[]): void {
-  if (errors.length > 0) throw invalidRequest(errors.slice(0, MAX_FIELD_ERRORS));
+  if (errors.length > 0) throw invalidRequest(errors);
 }

@@ -100,7 +100,12 @@ export function problem(
   return new Problem({ code, detail, ...(extensions === undefined ? {} : { extensions }) });
 }
 
-export function invalidRequest(errors: readonly FieldError[]): Problem {
+/** Limits the size of the response to a request that contains nothing but errors. */
+export const MAX_FIELD_ERRORS = 50;
+
+/** Reports the first `MAX_FIELD_ERRORS` errors, in HTTP responses and in frames of a socket. */
+export function invalidRequest(all: readonly FieldError[]): Problem {
+  const errors = all.slice(0, MAX_FIELD_ERRORS);
   const detail = errors.map((error) => `${error.path}: ${error.message}`).join("; ");
   return new Problem({ code: "invalid_request", detail, errors });
 }

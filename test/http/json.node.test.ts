@@ -142,3 +142,30 @@ it("stableText ignores the order of keys and distinguishes values", () => {
   expect(stableText({ a: 1n })).not.toBe(stableText({ a: "1" }));
   expect(stableText({ a: undefined })).toBe(stableText({}));
 });
+
+it("limits the members of an object and the items of a list, with one error", () => {
+  const members = (count: number) =>
+    `{${Array.from({ length: count }, (_, index) => `"${index}":0`).join(",")}}`;
+  const items = (count: number) => `{"a":[${Array.from({ length: count }, () => 0).join(",")}]}`;
+  const errors: FieldError[] = [];
+  parseJsonObject(bytes(members(64)), errors);
+  parseJsonObject(bytes(items(64)), errors);
+  expect(errors).toEqual([]);
+  expect(errorsOf(() => parseJsonObject(bytes(members(7_500)), []))).toEqual([
+    { path: "body", message: "must not have more than 64 fields" },
+  ]);
+  expect(errorsOf(() => parseJsonObject(bytes(`{"b":${members(65)}}`), []))).toEqual([
+    { path: "body.b", message: "must not have more than 64 fields" },
+  ]);
+  expect(errorsOf(() => parseJsonObject(bytes(items(65)), []))).toEqual([
+    { path: "body.a", message: "must not have more than 64 items" },
+  ]);
+});
+
+it("limits the errors of a text of repeated keys in number and length", () => {
+  const name = "k".repeat(100);
+  const text = `${`{"${name}":`.repeat(15)}{${Array.from({ length: 64 }, () => '"a":0').join(",")}}${"}".repeat(15)}`;
+  const found = errorsOf(() => parseJson(text, "frame"));
+  expect(found).toHaveLength(50);
+  expect(found.every(({ path }) => path.length <= 161)).toBe(true);
+});
