@@ -140,6 +140,8 @@ function describeConfig(
       session_ttl_secs: settings.AUTH_SESSION_TTL_SECS,
       open_requests_per_user: settings.RFQ_OPEN_REQUESTS_PER_USER,
       open_quotes_per_user: settings.RFQ_OPEN_QUOTES_PER_USER,
+      commands_in_flight_per_socket: settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET,
+      commands_in_flight_per_user_and_book: settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER,
       sockets_per_user: settings.STREAM_SOCKETS_PER_USER,
       withdrawal_min_amount: hex(settings.WITHDRAWAL_MIN_UNITS),
       withdrawal_max_amount: hex(settings.WITHDRAWAL_MAX_UNITS),

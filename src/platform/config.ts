@@ -166,6 +166,12 @@ export const Settings = z.object({
   VENUES: json(z.array(VenueSetting)),
   RFQ_OPEN_REQUESTS_PER_USER: integer(200, 1, 10_000),
   RFQ_OPEN_QUOTES_PER_USER: integer(1_000, 1, 10_000),
+  /**
+   * Commands that wait for their results. Beyond these limits one user's commands would only delay
+   * those of others.
+   */
+  RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET: integer(8, 1, 1_000),
+  RFQ_COMMANDS_IN_FLIGHT_PER_USER: integer(16, 1, 1_000),
   RFQ_GROUP_WAIT_MS: integer(2, 0, 50),
   /** At most 64, because an accept takes 15 statements and a batch should have fewer than 1,000. */
   RFQ_GROUP_MAX_OPERATIONS: integer(64, 1, 64),

@@ -1,6 +1,6 @@
 /**
  * The group committer of one book. Commands that arrive while a batch is in flight are committed
- * together in the next one.
+ * together in the next one. Users take turns, so no user's commands fill the groups alone.
  *
  * No batch starts while the outcome of another is unknown. An operation that violates a constraint
  * never fails the other operations of its group.
@@ -16,6 +16,7 @@ import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
 import { type GroupDone, commitOperations } from "./book-group.ts";
 import { type Result, reject } from "./command.ts";
+import { FairQueue } from "./fair-queue.ts";
 import type { Operation } from "./operation.ts";
 
 export type CommitterSettings = {
@@ -38,6 +39,7 @@ export type CommitterSettings = {
 };
 
 type Waiting = {
+  readonly userId: string;
   readonly operation: Operation;
   readonly tries: number;
   readonly resolve: (result: Result) => void;
@@ -59,7 +61,7 @@ const UNAVAILABLE: Result = { ok: false, problem: unavailable("none").data };
 export class GroupCommitter {
   readonly #db: D1Database;
   readonly #settings: CommitterSettings;
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting = new FairQueue<Waiting>();
   #running: Promise<void> | undefined;
   #lastSize = 0;
 
@@ -69,9 +71,9 @@ export class GroupCommitter {
   }
 
   submit(operation: Operation): Promise<Result> {
-    if (this.#waiting.length >= MAX_WAITING) return Promise.resolve(UNAVAILABLE);
+    if (this.#waiting.size >= MAX_WAITING) return Promise.resolve(UNAVAILABLE);
     return new Promise((resolve) => {
-      this.#waiting.push({ operation, tries: 1, resolve });
+      this.#waiting.push({ userId: operation.userId, operation, tries: 1, resolve });
       this.#start();
     });
   }
@@ -91,17 +93,17 @@ export class GroupCommitter {
   async #run(expireFirst: boolean): Promise<void> {
     try {
       if (expireFirst) await this.#commit([]);
-      while (this.#waiting.length > 0) {
-        if (this.#settings.waitMs > 0 && (this.#lastSize > 1 || this.#waiting.length > 1))
+      while (this.#waiting.size > 0) {
+        if (this.#settings.waitMs > 0 && (this.#lastSize > 1 || this.#waiting.size > 1))
           await scheduler.wait(this.#settings.waitMs);
-        const group = this.#waiting.splice(0, this.#settings.maxOperations);
+        const group = this.#waiting.take(this.#settings.maxOperations);
         this.#lastSize = group.length;
         await this.#commit(group);
       }
     } finally {
       this.#running = undefined;
       // A command may have arrived after the queue was last read.
-      if (this.#waiting.length > 0) this.#start();
+      if (this.#waiting.size > 0) this.#start();
     }
   }
 
@@ -164,9 +166,9 @@ export class GroupCommitter {
       return;
     }
     for (const waiting of group) if (waiting.tries >= MAX_TRIES) waiting.resolve(UNAVAILABLE);
-    // All at once, so that the order of arrival is kept.
-    this.#waiting.unshift(
-      ...group
+    // All at once, so that each user's order of arrival is kept.
+    this.#waiting.putBack(
+      group
         .filter(({ tries }) => tries < MAX_TRIES)
         .map((waiting) => ({ ...waiting, tries: waiting.tries + 1 })),
     );

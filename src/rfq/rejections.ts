@@ -37,6 +37,20 @@ export const storageLeft: Precondition<unknown, Result> = {
   },
 };
 
+/** `where` is what the limit counts commands of, such as `this book`. */
+export function tooManyInFlight(limit: number, where: string): Result {
+  return {
+    ok: false,
+    problem: {
+      code: "rate_limited",
+      detail:
+        `You have reached the limit of ${limit} unanswered commands on ${where}. ` +
+        "Wait for a response before you send more.",
+      retryAfterSecs: 1,
+    },
+  };
+}
+
 export function venuePaused(venue: string): Result {
   return reject("venue_paused", `${venue} is paused.`);
 }

@@ -7,7 +7,8 @@ import type { Group } from "../platform/commit.ts";
 import { failpointOf } from "../platform/failpoint.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { bookStream, committedEvents, type StreamEvent } from "../streams/event-log.ts";
-import { receiveCommand } from "./socket-commands.ts";
+import { InFlight } from "../platform/in-flight.ts";
+import { SocketCommands } from "./socket-commands.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { StreamObject } from "../streams/stream-object.ts";
 import { acceptQuote } from "./accept-quote.ts";
@@ -18,6 +19,7 @@ import { type Result, type Command, reject } from "./command.ts";
 import { RFQ_EVENTS } from "./event-views.ts";
 import { openRequest } from "./open-request.ts";
 import { placeQuote } from "./place-quote.ts";
+import { tooManyInFlight } from "./rejections.ts";
 import { readTerms, type RequestTerms } from "./request-terms.ts";
 import { GroupCommitter } from "./group-committer.ts";
 import { openRequestsSnapshot } from "./snapshot.ts";
@@ -33,6 +35,8 @@ export class RfqBook extends StreamObject {
   readonly #asset: string;
   readonly #settings: Config;
   readonly #committer: GroupCommitter;
+  readonly #commands = new SocketCommands(this.env);
+  readonly #inFlight: InFlight<string>;
   readonly #requests = new Map<string, RequestTerms>();
   #alarmAt: number | null | undefined;
 
@@ -43,6 +47,7 @@ export class RfqBook extends StreamObject {
     super(ctx, env, { stream, views: RFQ_EVENTS, snapshot: openRequestsSnapshot(stream) });
     this.#asset = asset;
     this.#settings = config(env);
+    this.#inFlight = new InFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER);
     this.#committer = new GroupCommitter(env.DB, {
       asset: this.#asset,
       waitMs: this.#settings.RFQ_GROUP_WAIT_MS,
@@ -54,10 +59,8 @@ export class RfqBook extends StreamObject {
   }
 
   async submit(command: Command): Promise<Result> {
-    const operation = await this.#operation(command);
-    return operation === undefined
-      ? reject("request_unknown", "There is no such request.")
-      : this.#committer.submit(operation);
+    const result = await this.#inFlight.run(command.actor.userId, () => this.#commit(command));
+    return result ?? tooManyInFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER, "this book");
   }
 
   /** Called by cron when something is overdue, because an alarm may have been lost. */
@@ -80,7 +83,14 @@ export class RfqBook extends StreamObject {
   }
 
   protected override receive(socket: WebSocket, frame: string | ArrayBuffer): Promise<void> {
-    return receiveCommand(this.env, socket, frame);
+    return this.#commands.receive(socket, frame);
+  }
+
+  async #commit(command: Command): Promise<Result> {
+    const operation = await this.#operation(command);
+    return operation === undefined
+      ? reject("request_unknown", "There is no such request.")
+      : this.#committer.submit(operation);
   }
 
   async #operation(command: Command): Promise<Operation | undefined> {

@@ -1,7 +1,8 @@
 /** Commands that arrive on a socket. Rules, errors and results are those of the REST routes. */
 import { z } from "@hono/zod-openapi";
 import { uuidField, oneOf, pattern } from "../http/fields.ts";
-import { config } from "../platform/config.ts";
+import { type Config, config } from "../platform/config.ts";
+import { InFlight } from "../platform/in-flight.ts";
 import { isObject, parseJson } from "../http/json.ts";
 import { log, errorFields } from "../platform/log.ts";
 import {
@@ -17,17 +18,22 @@ import { validate } from "../http/request.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { resultBody } from "./result.ts";
-import type { Command } from "./command.ts";
+import type { Command, Result } from "./command.ts";
+import { tooManyInFlight } from "./rejections.ts";
 import { QuoteBody } from "./schemas.ts";
 import { submitCommand } from "./submit.ts";
 import { quoteTermsText } from "./terms-text.ts";
-import { CLOSE_POLICY, closeSocket, readState } from "../streams/socket.ts";
+import { CLOSE_POLICY, CLOSE_TOO_BIG, closeSocket, readState } from "../streams/socket.ts";
 import { type Actor, rateKeyOf } from "../platform/actor.ts";
 
+/** Larger frames close the socket, because they are never a command. */
 const MAX_FRAME_BYTES = 16 * 1_024;
-/** The tenth malformed frame within a minute closes the socket. */
+/** The tenth malformed frame within a minute closes the socket. The ninth is a warning. */
 const MAX_MALFORMED_FRAMES = 10;
 const MALFORMED_WINDOW_MS = 60_000;
+/** Twice what the rate class `trade` admits. A client that waits for responses never gets there. */
+const MAX_FRAMES = 4_000;
+const FRAMES_WINDOW_MS = 10_000;
 const COMMAND_ID = /^.{1,64}$/su;
 
 const Quote = QuoteBody.extend({
@@ -39,67 +45,113 @@ const Quote = QuoteBody.extend({
 const ById = z.strictObject({ quote_id: uuidField });
 const Op = oneOf(["quote", "cancel_quote", "accept"]);
 
-/**
- * Carries out the command of one frame and sends its result down the same socket, with the
- * command's own id. Never throws.
- */
-export async function receiveCommand(
-  env: Env,
-  socket: WebSocket,
-  frame: string | ArrayBuffer,
-): Promise<void> {
-  // Frames in flight still arrive after we have closed the socket. They are ignored.
-  if (socket.readyState !== WebSocket.READY_STATE_OPEN) return;
-  let id: string | null = null;
-  try {
-    const fields = readFrame(frame);
-    id = readId(fields);
-    const { actor } = readState(socket);
-    await limitRate(env, config(env), "trade", rateKeyOf(actor));
-    const command = readCommand(fields, actor);
-    const result = await submitCommand(env, command);
-    if (result.ok) reply(socket, { type: "result", id, data: resultBody(result) });
-    else replyProblem(socket, id, result.problem);
-  } catch (error) {
-    if (error instanceof Problem) {
-      // Rejected before any book was called: malformed, not allowed or too many.
-      countMalformedFrame(socket);
-      return replyProblem(socket, id, error.data);
+/** Receives the commands of an object's sockets and sends their results. */
+export class SocketCommands {
+  readonly #env: Env;
+  readonly #settings: Config;
+  readonly #inFlight: InFlight<WebSocket>;
+  /** Frames of the current window. A hibernated object starts anew, because it had none to do. */
+  readonly #frames = new WeakMap<WebSocket, { since: number; count: number }>();
+
+  constructor(env: Env) {
+    this.#env = env;
+    this.#settings = config(env);
+    this.#inFlight = new InFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET);
+  }
+
+  /**
+   * Carries out the command of one frame and sends its result down the same socket, with the
+   * command's own id. Never throws.
+   */
+  async receive(socket: WebSocket, frame: string | ArrayBuffer): Promise<void> {
+    // Frames in flight still arrive after we have closed the socket. They are ignored.
+    if (socket.readyState !== WebSocket.READY_STATE_OPEN) return;
+    if (isTooBig(frame)) return closeSocket(socket, CLOSE_TOO_BIG, "frame over 16 KiB");
+    if (this.#countFrame(socket) > MAX_FRAMES)
+      return closeSocket(socket, CLOSE_POLICY, "too many frames");
+    let id: string | null = null;
+    try {
+      const fields = readFrame(frame);
+      id = readId(fields);
+      const result =
+        (await this.#inFlight.run(socket, () => this.#carryOut(fields, readState(socket).actor))) ??
+        tooManyInFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET, "this socket");
+      if (result.ok) reply(socket, { type: "result", id, data: resultBody(result) });
+      else replyProblem(socket, id, result.problem);
+    } catch (error) {
+      if (error instanceof MalformedFrame) return rejectMalformed(socket, id, error.errors);
+      if (error instanceof Problem) return replyProblem(socket, id, error.data);
+      log("error", "streams.command_failed", errorFields(error));
+      replyProblem(socket, id, {
+        code: "internal",
+        detail: "The command failed.",
+        extensions: { outcome: "unknown" },
+      });
     }
-    log("error", "streams.command_failed", errorFields(error));
-    replyProblem(socket, id, {
-      code: "internal",
-      detail: "The command failed.",
-      extensions: { outcome: "unknown" },
-    });
+  }
+
+  async #carryOut(fields: Record<string, unknown>, actor: Actor): Promise<Result> {
+    await limitRate(this.#env, this.#settings, "trade", rateKeyOf(actor));
+    return submitCommand(this.#env, readCommand(fields, actor));
+  }
+
+  #countFrame(socket: WebSocket): number {
+    const now = Date.now();
+    const window = this.#frames.get(socket);
+    if (window !== undefined && now - window.since < FRAMES_WINDOW_MS) return ++window.count;
+    this.#frames.set(socket, { since: now, count: 1 });
+    return 1;
   }
 }
 
-function readFrame(frame: string | ArrayBuffer): Record<string, unknown> {
-  if (typeof frame !== "string") throw invalidFrame("frame", "binary frames are not accepted");
-  if (
+/**
+ * A frame that cannot be parsed, or has an unknown op or field. Such frames come from a broken
+ * client, so they are counted. A refused price or amount is not one of them.
+ */
+class MalformedFrame extends Error {
+  readonly errors: readonly FieldError[];
+  constructor(errors: readonly FieldError[]) {
+    super("malformed frame");
+    this.name = "MalformedFrame";
+    this.errors = errors;
+  }
+}
+
+function isTooBig(frame: string | ArrayBuffer): boolean {
+  if (typeof frame !== "string") return frame.byteLength > MAX_FRAME_BYTES;
+  return (
     frame.length > MAX_FRAME_BYTES ||
-    new TextEncoder().encode(frame).byteLength > MAX_FRAME_BYTES
-  )
-    throw invalidFrame("frame", "is over 16 KiB");
-  const value = parseJson(frame, "frame");
-  if (!isObject(value)) throw invalidFrame("frame", "must be a JSON object");
+    (frame.length > MAX_FRAME_BYTES / 3 && Buffer.byteLength(frame) > MAX_FRAME_BYTES)
+  );
+}
+
+function readFrame(frame: string | ArrayBuffer): Record<string, unknown> {
+  if (typeof frame !== "string") throw malformed("frame", "binary frames are not accepted");
+  const value = parse(frame);
+  if (!isObject(value)) throw malformed("frame", "must be a JSON object");
   return value;
+}
+
+function parse(frame: string): unknown {
+  try {
+    return parseJson(frame, "frame");
+  } catch (error) {
+    throw error instanceof Problem ? new MalformedFrame(error.data.errors ?? []) : error;
+  }
 }
 
 function readId(fields: Record<string, unknown>): string {
   const id = fields["id"];
   if (typeof id !== "string" || !COMMAND_ID.test(id))
-    throw invalidFrame("id", "must be a string of 1 to 64 characters");
+    throw invalidRequest([{ path: "id", message: "must be a string of 1 to 64 characters" }]);
   delete fields["id"];
   return id;
 }
 
 function readCommand(fields: Record<string, unknown>, actor: Actor): Command {
-  const errors: FieldError[] = [];
   const op = Op.safeParse(fields["op"]);
   delete fields["op"];
-  if (!op.success) throw invalidFrame("op", "must be one of quote, cancel_quote, accept");
+  if (!op.success) throw malformed("op", "must be one of quote, cancel_quote, accept");
   if (!actor.scopes.includes("trade")) {
     throw problem("scope_missing", "The ticket lacks the scope trade.", {
       required_scope: "trade",
@@ -107,8 +159,7 @@ function readCommand(fields: Record<string, unknown>, actor: Actor): Command {
     });
   }
   if (op.data === "quote") {
-    const quote = validate(Quote, fields, "command", errors);
-    if (quote === undefined) throw invalidRequest(errors);
+    const quote = validFields(Quote, fields);
     const expiresInSecs = quote.expires_in_secs;
     const terms = { requestId: quote.request_id, price: quote.price, expiresInSecs };
     return {
@@ -121,14 +172,39 @@ function readCommand(fields: Record<string, unknown>, actor: Actor): Command {
         : { idempotency: { key: quote.idempotency_key, terms: quoteTermsText(terms) } }),
     };
   }
-  const named = validate(ById, fields, "command", errors);
-  if (named === undefined) throw invalidRequest(errors);
+  const named = validFields(ById, fields);
   return op.data === "accept"
     ? { op: "accept", actor, matchId: uuidv7(), quoteId: named.quote_id }
     : { op: "cancel_quote", actor, operationId: uuidv7(), quoteId: named.quote_id };
 }
 
-function countMalformedFrame(socket: WebSocket): void {
+function validFields<Schema extends z.ZodObject>(
+  schema: Schema,
+  fields: Record<string, unknown>,
+): z.output<Schema> {
+  const errors: FieldError[] = [];
+  const value = validate(schema, fields, "command", errors);
+  if (value !== undefined) return value;
+  if (Object.keys(fields).some((name) => !Object.hasOwn(schema.shape, name)))
+    throw new MalformedFrame(errors);
+  throw invalidRequest(errors);
+}
+
+function rejectMalformed(
+  socket: WebSocket,
+  id: string | null,
+  errors: readonly FieldError[],
+): void {
+  const { data } = invalidRequest(errors);
+  const count = countMalformedFrame(socket);
+  const warning = "One more malformed frame within a minute closes the socket.";
+  const isLast = count === MAX_MALFORMED_FRAMES - 1;
+  replyProblem(socket, id, isLast ? { ...data, detail: `${data.detail}. ${warning}` } : data);
+  if (count >= MAX_MALFORMED_FRAMES) closeSocket(socket, CLOSE_POLICY, "too many malformed frames");
+}
+
+/** The number of malformed frames within the current minute. */
+function countMalformedFrame(socket: WebSocket): number {
   const state = readState(socket);
   const now = Date.now();
   const fresh = now - state.malformedSince > MALFORMED_WINDOW_MS;
@@ -138,8 +214,7 @@ function countMalformedFrame(socket: WebSocket): void {
     malformedSince: fresh ? now : state.malformedSince,
     malformedFrames,
   });
-  if (malformedFrames >= MAX_MALFORMED_FRAMES)
-    closeSocket(socket, CLOSE_POLICY, "too many bad frames");
+  return malformedFrames;
 }
 
 function reply(
@@ -157,6 +232,6 @@ function replyProblem(socket: WebSocket, id: string | null, data: ProblemData): 
   reply(socket, { type: "error", id, data: problemBody(data, crypto.randomUUID()) });
 }
 
-function invalidFrame(path: string, message: string): Problem {
-  return invalidRequest([{ path, message }]);
+function malformed(path: string, message: string): MalformedFrame {
+  return new MalformedFrame([{ path, message }]);
 }

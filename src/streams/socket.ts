@@ -16,8 +16,10 @@ export type SocketState = {
  * before you reconnect.
  */
 export const CLOSE_UNAUTHORIZED = 4401;
-/** RFC 6455: policy violation, here too many malformed frames. */
+/** RFC 6455: policy violation, here too many malformed frames or too many frames. */
 export const CLOSE_POLICY = 1008;
+/** RFC 6455: the message is too big to process. */
+export const CLOSE_TOO_BIG = 1009;
 /** RFC 6455: the server cannot serve the socket any more. Reconnect with `since`. */
 export const CLOSE_SERVER_ERROR = 1011;
 

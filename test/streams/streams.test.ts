@@ -287,14 +287,47 @@ awakeAndEvicted("a command on a socket", (maybeEvict) => {
   it("closes the socket when it is the tenth malformed one in a minute", async () => {
     const stream = bookStream(newAsset().key);
     const subscriber = await connect(await newUser(), stream);
-    for (let n = 0; n < 9; n++) subscriber.send("{");
-    await expect
-      .poll(() => subscriber.messages.filter(({ type }) => type === "error").length)
-      .toBe(9);
+    const malformed = [
+      "{",
+      "[]",
+      { id: "x", op: "buy" },
+      { id: "x", op: "accept", quote_id: uuidv7(), extra: 1 },
+    ];
+    const errors = () => subscriber.messages.filter(({ type }) => type === "error");
+    for (let n = 0; n < 9; n++) subscriber.send(malformed[n % malformed.length] ?? "");
+    await expect.poll(() => errors().length).toBe(9);
+    expect(errors()[7]?.data.detail).not.toContain("closes the socket");
+    expect(errors()[8]?.data.detail).toContain("closes the socket");
     await maybeEvict(stream);
     expect(subscriber.closed).toBeUndefined();
     subscriber.send("{");
     expect(await subscriber.untilClosed()).toBe(1008);
+  });
+
+  it("is not malformed if its values or the ticket's scopes do not suffice", async () => {
+    const stream = bookStream(newAsset().key);
+    const subscriber = await connect(await newUser(), stream);
+    const readOnly = await connect(await newKey(await newUser(), ["read"]), stream);
+    await maybeEvict(stream);
+    for (let n = 0; n < 12; n++) {
+      subscriber.send({ id: "x", op: "quote", request_id: uuidv7(), price: 0 });
+      readOnly.send({ id: "x", op: "accept", quote_id: uuidv7() });
+    }
+    for (const { messages } of [subscriber, readOnly])
+      await expect.poll(() => messages.filter(({ type }) => type === "error").length).toBe(12);
+    expect([subscriber.closed, readOnly.closed]).toEqual([undefined, undefined]);
+  });
+
+  it("closes the socket with 1009 if it is over 16 KiB", async () => {
+    const stream = bookStream(newAsset().key);
+    const [text, binary] = [
+      await connect(await newUser(), stream),
+      await connect(await newUser(), stream),
+    ];
+    await maybeEvict(stream);
+    text.send("€".repeat(6_000));
+    binary.socket.send(new Uint8Array(16 * 1_024 + 1));
+    expect([await text.untilClosed(), await binary.untilClosed()]).toEqual([1009, 1009]);
   });
 
   it("has no effect after the socket was closed", async () => {
@@ -320,14 +353,5 @@ awakeAndEvicted("a command on a socket", (maybeEvict) => {
       type: "error",
       data: { code: "scope_missing", required_scope: "trade" },
     });
-  });
-
-  it("closes the socket when a subscriber without trade floods the book", async () => {
-    const readOnly = await newKey(await newUser(), ["read"]);
-    const stream = bookStream(newAsset().key);
-    const subscriber = await connect(readOnly, stream);
-    await maybeEvict(stream);
-    for (let n = 0; n < 50; n++) subscriber.send({ id: "x", op: "accept", quote_id: uuidv7() });
-    expect(await subscriber.untilClosed()).toBe(1008);
   });
 });

@@ -1,0 +1,45 @@
+/**
+ * A queue that serves users in turn. However many commands one user has queued, the next command of
+ * another user waits for at most one of them.
+ */
+export class FairQueue<Item extends { readonly userId: string }> {
+  /** The items of each user, oldest first. The user whose turn is next comes first. */
+  readonly #byUser = new Map<string, Item[]>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  push(item: Item): void {
+    const items = this.#byUser.get(item.userId);
+    if (items === undefined) this.#byUser.set(item.userId, [item]);
+    else items.push(item);
+    this.#size += 1;
+  }
+
+  /** Puts items that were taken before back in front of their users' other items. */
+  putBack(taken: readonly Item[]): void {
+    for (const item of taken.toReversed()) {
+      const items = this.#byUser.get(item.userId);
+      if (items === undefined) this.#byUser.set(item.userId, [item]);
+      else items.unshift(item);
+    }
+    this.#size += taken.length;
+  }
+
+  /** Takes up to `max` items, one of each user per round. */
+  take(max: number): Item[] {
+    const taken: Item[] = [];
+    for (const [userId, items] of this.#byUser) {
+      if (taken.length === max) break;
+      const item = items.shift();
+      if (item !== undefined) taken.push(item);
+      this.#byUser.delete(userId);
+      // The loop visits a user who is set again once more, after all others.
+      if (items.length > 0) this.#byUser.set(userId, items);
+    }
+    this.#size -= taken.length;
+    return taken;
+  }
+}
