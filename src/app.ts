@@ -16,8 +16,16 @@ import { config } from "./platform/config.ts";
 import { type EdgeContext, type EdgeEnv, newRequestContext } from "./http/request-context.ts";
 import { problem } from "./platform/problem.ts";
 import { registerPublicRoutes } from "./http/public-routes.ts";
-import { addCors, errorResponse, finish, logRequest, preflight } from "./http/respond.ts";
+import {
+  addCors,
+  addRatePolicies,
+  errorResponse,
+  finish,
+  logRequest,
+  preflight,
+} from "./http/respond.ts";
 import { registerRfqRoutes } from "./rfq/routes.ts";
+import { Limits, limitsOf } from "./limits.ts";
 import { closeSockets } from "./streams/notify.ts";
 import { registerStreamRoutes } from "./streams/routes.ts";
 import type { Api, CredentialsEnded } from "./http/route-definition.ts";
@@ -28,7 +36,10 @@ export function createApp(): Api {
   hono.use(edge);
   hono.onError((error, c) => errorResponse(error, c.get("context")));
   hono.notFound((c) => unrouted(app, c));
-  registerPublicRoutes(app, (settings, chain) => paymentLimit(settings, chain, USDC));
+  registerPublicRoutes(app, {
+    usdcLimit: (settings, chain) => paymentLimit(settings, chain, USDC),
+    limits: { schema: Limits, of: limitsOf },
+  });
   registerAuthRoutes(app);
   registerCustodyRoutes(app);
   registerRfqRoutes(app);
@@ -61,7 +72,9 @@ async function edge(c: EdgeContext, next: () => Promise<void>): Promise<void> {
   }
   finish(c.res, context);
   try {
-    addCors(c.res, c.req.raw, config(c.env));
+    const settings = config(c.env);
+    addRatePolicies(c.res, context, settings);
+    addCors(c.res, c.req.raw, settings);
   } catch {
     // The settings are invalid. The error response above already reports this.
   }

@@ -8,7 +8,7 @@ type Parameters = { readonly logN: number; readonly r: number; readonly p: numbe
 /** From the OWASP password storage cheat sheet: N=2^15, r=8, p=3. About 0.2 s and 32 MiB. */
 const CURRENT: Parameters = { logN: 15, r: 8, p: 3 };
 const HASH_BYTES = 32;
-const MAX_PASSWORD_BYTES = 1_024;
+export const MAX_PASSWORD_BYTES = 1_024;
 
 export async function hashPassword(
   password: string,

@@ -68,6 +68,9 @@ const ipRange = textField(
   { type: "string", description: "IPv4 or IPv6 address or CIDR range" },
 );
 
+/** Ranges in the allow list of an API key. */
+export const MAX_ALLOWED_IPS = 32;
+
 export function registerAuthRoutes(app: Api): void {
   registerSessionRoutes(app);
   registerKeyRoutes(app);
@@ -155,7 +158,7 @@ function registerKeyRoutes(app: Api): void {
       allowed_ips: z
         .array(ipRange, "must be a list of addresses")
         .min(1, "must contain at least one address, or be omitted to allow any")
-        .max(32)
+        .max(MAX_ALLOWED_IPS)
         .nullable()
         .optional()
         .openapi({ description: "IP addresses and CIDR ranges that may use the key. Null: any." }),

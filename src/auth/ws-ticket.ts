@@ -15,7 +15,7 @@ import type { Actor, Scope } from "../platform/actor.ts";
 import { apiKeys, wsTickets } from "./tables.ts";
 import { read } from "../platform/read.ts";
 
-const TICKET_LIFETIME_MS = 30_000;
+export const TICKET_LIFETIME_MS = 30_000;
 
 export type TicketResponse = { ticket: string; expires_at: string; scopes: Scope[] };
 

@@ -21,7 +21,7 @@ import type { AddressRecord } from "./watcher/restore-addresses.ts";
 import { read } from "../platform/read.ts";
 import { depositAddresses } from "./tables.ts";
 
-const MAX_DEPOSIT_ADDRESSES = 50;
+export const MAX_DEPOSIT_ADDRESSES = 50;
 
 /**
  * Parallel calls of one user compete for the next nonce. A try that loses means that another call

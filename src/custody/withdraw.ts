@@ -69,7 +69,7 @@ export type Withdrawn = {
  * Reverted payments of a user to one address within this time after which it is refused, as the
  * service paid their gas.
  */
-const MAX_REVERTED_PAYMENTS = 3;
+export const MAX_REVERTED_PAYMENTS = 3;
 const REVERTED_PAYMENTS_MS = 30 * 86_400_000;
 const DAY_MS = 86_400_000;
 

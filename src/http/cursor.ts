@@ -11,7 +11,7 @@ import { described, integer, textField } from "./fields.ts";
 import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
 
 export const DEFAULT_PAGE = 50;
-const MAX_PAGE = 500;
+export const MAX_PAGE = 500;
 const UINT32_MAX = 2 ** 32 - 1;
 const MAX_CURSOR_LENGTH = 512;
 

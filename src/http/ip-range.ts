@@ -46,6 +46,14 @@ export function networkOf(ip: string | undefined): string {
     : `v6:${(bits >> 64n).toString(16)}`;
 }
 
+/** The /48 of an IPv6 address. Undefined for IPv4. */
+export function blockOf(ip: string | undefined): string | undefined {
+  const bits = ip === undefined ? undefined : parseIp(ip);
+  return bits === undefined || bits >> 32n === 0xffffn
+    ? undefined
+    : `v6/48:${(bits >> 80n).toString(16)}`;
+}
+
 function parseIp(text: string): bigint | undefined {
   if (!text.includes(":")) {
     const v4 = parseV4(text);

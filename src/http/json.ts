@@ -16,7 +16,7 @@ export class JsonNumber {
 }
 
 /** More than any body of this API needs, and too little to overflow a parser's stack. */
-const MAX_DEPTH = 16;
+export const MAX_DEPTH = 16;
 /**
  * The fields of one object, the items of one list, and the parameters of a query. More than any
  * request of this API needs. The body is rejected before its members are validated, because that

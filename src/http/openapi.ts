@@ -100,6 +100,20 @@ export const HEADERS = {
     schema: { type: "string", pattern: "^[0-9]+$" },
     example: "1",
   },
+  "ratelimit-policy": {
+    description:
+      "The rate limits that the request counted for: `q` requests in `w` seconds " +
+      "(draft-ietf-httpapi-ratelimit-headers). Absent in a deployment without rate limits.",
+    schema: { type: "string" },
+    example: '"address";q=3000;w=10, "read";q=1000;w=10, "read-credential";q=800;w=10',
+  },
+  ratelimit: {
+    description:
+      "What is left of a limit: `r` requests for the next `t` seconds. Sent where the limit is " +
+      "counted exactly, or is exhausted.",
+    schema: { type: "string" },
+    example: '"read";r=0;t=10',
+  },
   "idempotency-replayed": {
     description: "`true` if the response repeats an earlier one",
     schema: { type: "string", enum: ["true"] },
@@ -248,10 +262,10 @@ function successOf(route: Documented): RouteConfig["responses"] {
     return {
       101: {
         description: "The socket is open. docs/asyncapi.yaml describes its messages.",
-        headers: headersOf(["x-request-id"]),
+        headers: headersOf(["x-request-id", "ratelimit-policy"]),
       },
     };
-  const headers: DocumentedHeaders = headersOf(["x-request-id"]);
+  const headers: DocumentedHeaders = headersOf(["x-request-id", "ratelimit-policy"]);
   if (route.idempotent === true) Object.assign(headers, headersOf(["idempotency-replayed"]));
   for (const [name, description] of Object.entries(route.responseHeaders ?? {}))
     headers[name] = { description, schema: { type: "string" } };
@@ -322,7 +336,7 @@ function problemsOf(route: Documented): RouteConfig["responses"] {
   for (const [status, codes] of byStatus) {
     responses[status] = {
       description: codes.map((code) => `\`${code}\``).join(", "),
-      headers: headersOf(["x-request-id", ...(STATUS_HEADERS[status] ?? [])]),
+      headers: headersOf(["x-request-id", "ratelimit-policy", ...(STATUS_HEADERS[status] ?? [])]),
       content: {
         "application/problem+json": {
           schema: ProblemSchema,
@@ -336,7 +350,7 @@ function problemsOf(route: Documented): RouteConfig["responses"] {
 
 const STATUS_HEADERS: Readonly<Record<number, readonly (keyof typeof HEADERS)[]>> = {
   401: ["www-authenticate"],
-  429: ["retry-after"],
+  429: ["retry-after", "ratelimit"],
   503: ["retry-after"],
 };
 

@@ -12,8 +12,16 @@ import type { Api } from "./route-definition.ts";
 /** The vault's largest payment of USDC on a chain. Undefined if the chain does not answer. */
 type UsdcLimit = (settings: Config, chain: ChainConfig) => Promise<bigint | undefined>;
 
-/** `usdcLimit` comes from the chain layer, which lies above this one. */
-export function registerPublicRoutes(app: Api, usdcLimit: UsdcLimit): void {
+/** What the public routes state about the layers above this one. */
+export type Published = {
+  readonly usdcLimit: UsdcLimit;
+  readonly limits: {
+    readonly schema: z.ZodType<Record<string, number | string>>;
+    readonly of: (settings: Config) => Record<string, number | string>;
+  };
+};
+
+export function registerPublicRoutes(app: Api, published: Published): void {
   route(app, {
     method: "get",
     path: "/time",
@@ -43,7 +51,7 @@ export function registerPublicRoutes(app: Api, usdcLimit: UsdcLimit): void {
       return { status: "ok" } as const;
     },
   });
-  registerConfig(app, usdcLimit);
+  registerConfig(app, published);
 }
 
 const ChainSchema = z.object({
@@ -74,26 +82,24 @@ const VenueSchema = z.object({
   maker_fee_bps: described(z.int(), "Fee of the maker in basis points of the trade's cost"),
 });
 
-const ConfigResponse = z
-  .object({
-    chains: described(z.array(ChainSchema), "The chains that the deployment serves"),
-    venues: described(z.array(VenueSchema), "The venues that the deployment serves"),
-    limits: described(
-      z.record(z.string(), z.union([z.int(), z.string()])),
-      "Limits by name. Amounts are hexadecimal text in USDC native units.",
-    ),
-    withdrawals_paused: described(z.boolean(), "Whether new withdrawals are rejected for now"),
-  })
-  .openapi("Config");
+const configResponse = (limits: Published["limits"]["schema"]) =>
+  z
+    .object({
+      chains: described(z.array(ChainSchema), "The chains that the deployment serves"),
+      venues: described(z.array(VenueSchema), "The venues that the deployment serves"),
+      limits,
+      withdrawals_paused: described(z.boolean(), "Whether new withdrawals are rejected for now"),
+    })
+    .openapi("Config");
 
-function registerConfig(app: Api, usdcLimit: UsdcLimit): void {
+function registerConfig(app: Api, { usdcLimit, limits }: Published): void {
   route(app, {
     method: "get",
     path: "/config",
     tag: "Service",
     summary: "Get the chains, venues, limits and pauses of this deployment",
     credential: "public",
-    response: ConfigResponse,
+    response: configResponse(limits.schema),
     handler: async ({ db, settings }) => {
       const pauses = await all<{ kind: string; name: string }>(
         db,
@@ -104,8 +110,10 @@ function registerConfig(app: Api, usdcLimit: UsdcLimit): void {
       const paused = new Set(
         pauses.filter((pause) => pause.kind === "venue").map((pause) => pause.name),
       );
-      const limits = await Promise.all(settings.CHAINS.map((chain) => usdcLimit(settings, chain)));
-      return describeConfig(settings, limits, {
+      const vaultLimits = await Promise.all(
+        settings.CHAINS.map((chain) => usdcLimit(settings, chain)),
+      );
+      return describeConfig(settings, limits.of(settings), vaultLimits, {
         venues: paused,
         withdrawals: pauses.some((pause) => pause.kind === "switch"),
       });
@@ -115,9 +123,10 @@ function registerConfig(app: Api, usdcLimit: UsdcLimit): void {
 
 function describeConfig(
   settings: Config,
+  limits: Record<string, number | string>,
   vaultLimits: readonly (bigint | undefined)[],
   paused: { venues: ReadonlySet<string>; withdrawals: boolean },
-): z.input<typeof ConfigResponse> {
+): z.input<ReturnType<typeof configResponse>> {
   const defaultName = defaultChain(settings).chain;
   return {
     chains: settings.CHAINS.map((chain, index) => ({
@@ -135,18 +144,7 @@ function describeConfig(
       ...venue,
       paused: paused.venues.has(venue.venue_id),
     })),
-    limits: {
-      hmac_tolerance_secs: settings.AUTH_HMAC_TOLERANCE_SECS,
-      session_ttl_secs: settings.AUTH_SESSION_TTL_SECS,
-      open_requests_per_user: settings.RFQ_OPEN_REQUESTS_PER_USER,
-      open_quotes_per_user: settings.RFQ_OPEN_QUOTES_PER_USER,
-      commands_in_flight_per_socket: settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET,
-      commands_in_flight_per_user_and_book: settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER,
-      sockets_per_user: settings.STREAM_SOCKETS_PER_USER,
-      withdrawal_min_amount: hex(settings.WITHDRAWAL_MIN_UNITS),
-      withdrawal_max_amount: hex(settings.WITHDRAWAL_MAX_UNITS),
-      withdrawals_per_day: settings.WITHDRAWAL_DAILY_COUNT,
-    },
+    limits,
     withdrawals_paused: paused.withdrawals,
   };
 }

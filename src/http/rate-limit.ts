@@ -2,52 +2,138 @@
  * Rate limits by the Workers rate-limit binding. They are approximate and count per Cloudflare
  * location, so the protection of money and passwords must not depend on them. The figures repeat
  * those of wrangler.toml, because a Worker cannot read them from the binding.
+ *
+ * A request counts for its address before its credentials are read, then for its user, and beneath
+ * that for its credential. More keys or sessions give a user no larger budget.
  */
+import { type Actor, credentialIdOf } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
+import { blockOf, networkOf } from "./ip-range.ts";
 
+const PERIOD_SECS = 10;
+
+type Policy = { readonly name: string; readonly binding: string; readonly limit: number };
+
+/** All requests of an IPv4 address or an IPv6 /64. */
+const ADDRESS: Policy = { name: "address", binding: "RATE_ADDRESS", limit: 3_000 };
+/** All requests of an IPv6 /48, because one customer can have all its 65,536 networks. */
+const BLOCK: Policy = { name: "address-block", binding: "RATE_ADDRESS_BLOCK", limit: 12_000 };
+
+/**
+ * The limits of a user. A credential gets four fifths of them, so that a runaway program leaves its
+ * owner enough to revoke it.
+ */
 const RATE_CLASSES = {
-  /** All requests of one address, counted before their credentials are read. */
-  address: { binding: "RATE_ADDRESS", limit: 3_000, periodSecs: 10 },
-  auth: { binding: "RATE_AUTH", limit: 100, periodSecs: 10 },
-  read: { binding: "RATE_READ", limit: 1_000, periodSecs: 10 },
-  trade: { binding: "RATE_TRADE", limit: 2_000, periodSecs: 10 },
-  withdraw: { binding: "RATE_WITHDRAW", limit: 30, periodSecs: 10 },
+  auth: rateClass("auth", "RATE_AUTH", 100),
+  read: rateClass("read", "RATE_READ", 1_000),
+  trade: rateClass("trade", "RATE_TRADE", 2_000),
+  withdraw: rateClass("withdraw", "RATE_WITHDRAW", 30),
 } as const;
 export type RateClass = keyof typeof RATE_CLASSES;
 
-/**
- * Throws `rate_limited` if `key` has reached the limit of its class. The headers follow
- * draft-ietf-httpapi-ratelimit-headers.
- */
-export async function limitRate(
+type UserPolicies = { readonly user: Policy; readonly credential: Policy };
+
+function rateClass(name: string, binding: string, limit: number): UserPolicies {
+  return {
+    user: { name, binding, limit },
+    credential: {
+      name: `${name}-credential`,
+      binding: `${binding}_CREDENTIAL`,
+      limit: (limit * 4) / 5,
+    },
+  };
+}
+
+type Count = { readonly policy: Policy; readonly key: string };
+
+/** Counts a request for its address. Throws `rate_limited` if a limit is reached. */
+export function limitAddress(
   env: object,
   settings: Config,
-  rateClass: RateClass,
-  key: string,
+  clientIp: string | undefined,
 ): Promise<void> {
+  const block = blockOf(clientIp);
+  return limitRates(env, settings, [
+    { policy: ADDRESS, key: networkOf(clientIp) },
+    ...(block === undefined ? [] : [{ policy: BLOCK, key: block }]),
+  ]);
+}
+
+/** Counts a request for its user and its credential. Sockets share these budgets. */
+export function limitActor(
+  env: object,
+  settings: Config,
+  name: RateClass,
+  actor: Actor,
+): Promise<void> {
+  const { user, credential } = RATE_CLASSES[name];
+  return limitRates(env, settings, [
+    { policy: user, key: actor.userId },
+    { policy: credential, key: credentialIdOf(actor) },
+  ]);
+}
+
+async function limitRates(env: object, settings: Config, counts: readonly Count[]): Promise<void> {
   if (settings.RATE_LIMITS === "off") return;
-  const { binding, limit, periodSecs } = RATE_CLASSES[rateClass];
-  const limiter = limiterOf(env, binding);
-  if (limiter === undefined)
-    throw new Error(`RATE_LIMITS is on, but the binding ${binding} is missing`);
-  if ((await limiter.limit({ key })).success) return;
+  const allowed = await Promise.all(
+    counts.map(({ policy, key }) => limiterOf(env, policy.binding).limit({ key })),
+  );
+  const reached = allowed.findIndex(({ success }) => !success);
+  const policy = counts[reached]?.policy;
+  if (policy === undefined) return;
   throw new Problem({
     code: "rate_limited",
     detail:
-      `You have reached the limit of ${limit} requests in ${periodSecs} seconds ` +
-      `(class ${rateClass}).`,
-    retryAfterSecs: periodSecs,
-    headers: {
-      "ratelimit-policy": `"${rateClass}";q=${limit};w=${periodSecs}`,
-      ratelimit: `"${rateClass}";r=0;t=${periodSecs}`,
-    },
+      `You have reached the limit of ${policy.limit} requests in ${PERIOD_SECS} seconds ` +
+      `(${policy.name}).`,
+    retryAfterSecs: PERIOD_SECS,
+    // The binding does not report what is left, so only an exhausted limit can be stated.
+    headers: { ratelimit: `"${policy.name}";r=0;t=${PERIOD_SECS}` },
   });
 }
 
 type Limiter = { limit(options: { key: string }): Promise<{ success: boolean }> };
 
 /** Finds the binding by name, so that a stack without it (tests, benchmarks) still starts. */
-function limiterOf(env: object, binding: string): Limiter | undefined {
-  return (env as Record<string, Limiter | undefined>)[binding];
+function limiterOf(env: object, binding: string): Limiter {
+  const limiter = (env as Record<string, Limiter | undefined>)[binding];
+  if (limiter === undefined)
+    throw new Error(`RATE_LIMITS is on, but the binding ${binding} is missing`);
+  return limiter;
 }
+
+const ADDRESS_POLICIES = policyText([ADDRESS, BLOCK]);
+const POLICIES_BY_CLASS = new Map<RateClass | undefined, string>(
+  // Safe cast: the keys of an object literal.
+  (Object.keys(RATE_CLASSES) as RateClass[]).map((name) => {
+    const { user, credential } = RATE_CLASSES[name];
+    return [name, policyText([ADDRESS, BLOCK, user, credential])];
+  }),
+);
+
+/**
+ * The header RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers): the limits that a response's
+ * request counted for. `name` is undefined for a request without verified credentials.
+ */
+export function ratePolicies(name: RateClass | undefined): string {
+  return POLICIES_BY_CLASS.get(name) ?? ADDRESS_POLICIES;
+}
+
+function policyText(policies: readonly Policy[]): string {
+  return policies.map(({ name, limit }) => `"${name}";q=${limit};w=${PERIOD_SECS}`).join(", ");
+}
+
+/** The rate limits as GET /config states them: requests in 10 seconds by name. */
+export const RATE_LIMIT_FIGURES = {
+  requests_per_address_per_10_secs: ADDRESS.limit,
+  requests_per_address_block_per_10_secs: BLOCK.limit,
+  auth_requests_per_user_per_10_secs: RATE_CLASSES.auth.user.limit,
+  auth_requests_per_credential_per_10_secs: RATE_CLASSES.auth.credential.limit,
+  read_requests_per_user_per_10_secs: RATE_CLASSES.read.user.limit,
+  read_requests_per_credential_per_10_secs: RATE_CLASSES.read.credential.limit,
+  trade_requests_per_user_per_10_secs: RATE_CLASSES.trade.user.limit,
+  trade_requests_per_credential_per_10_secs: RATE_CLASSES.trade.credential.limit,
+  withdraw_requests_per_user_per_10_secs: RATE_CLASSES.withdraw.user.limit,
+  withdraw_requests_per_credential_per_10_secs: RATE_CLASSES.withdraw.credential.limit,
+} as const;

@@ -1,5 +1,6 @@
 /** The state of one request that handlers, error responses and the request log share. */
 import type { Hono } from "hono";
+import type { RateClass } from "./rate-limit.ts";
 
 export type RequestContext = {
   /** UUID v4 made by the server: the `x-request-id` of the response. */
@@ -13,6 +14,8 @@ export type RequestContext = {
   route: string | null;
   userId: string | null;
   apiKeyId: string | null;
+  /** The rate limits of the user and the credential that the request counted for. */
+  rateClass: RateClass | undefined;
   /**
    * Whether a handler that changes state has started. Before that, an error's outcome is `none`.
    */
@@ -36,6 +39,7 @@ export function newRequestContext(
     route: null,
     userId: null,
     apiKeyId: null,
+    rateClass: undefined,
     mutating: false,
     waitUntil,
   };

@@ -13,7 +13,7 @@ import {
 } from "../platform/problem.ts";
 import { MAX_MEMBERS, parseJsonObject, sameJson, shortName, shortPath } from "./json.ts";
 
-const BODY_LIMIT_BYTES = 64 * 1024;
+export const BODY_LIMIT_BYTES = 64 * 1024;
 
 /**
  * The request target as the Worker received it: `request.url` without its origin. The signature

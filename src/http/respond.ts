@@ -1,6 +1,7 @@
 /** Makes responses: JSON bodies, problems, and the headers of every response. */
 import type { Config } from "../platform/config.ts";
 import { OutcomeUnknown, RolledBack } from "../platform/commit.ts";
+import { ratePolicies } from "./rate-limit.ts";
 import type { RequestContext } from "./request-context.ts";
 import { errorFields, log } from "../platform/log.ts";
 import {
@@ -94,6 +95,16 @@ export function ownResponse(response: Response): Response {
   if (response.webSocket)
     return new Response(null, { status: 101, webSocket: response.webSocket, headers });
   return new Response(response.body, { status: response.status, headers });
+}
+
+/** A deployment without rate limits has no policies to state. */
+export function addRatePolicies(
+  { headers }: Response,
+  { rateClass }: RequestContext,
+  settings: Config,
+): void {
+  if (settings.RATE_LIMITS === "off" || headers.has("ratelimit-policy")) return;
+  headers.set("ratelimit-policy", ratePolicies(rateClass));
 }
 
 const EXPOSED =

@@ -1,16 +1,9 @@
 /** Serves a route: runs the checks in the order of contract.md section 2, then the handler. */
 import { z } from "@hono/zod-openapi";
-import {
-  type Actor,
-  type ActorOf,
-  type Credential,
-  rateKeyOf,
-  type Scope,
-} from "../platform/actor.ts";
+import type { Actor, ActorOf, Credential, Scope } from "../platform/actor.ts";
 import { type Config, config } from "../platform/config.ts";
 import { type FieldError, problem } from "../platform/problem.ts";
-import { networkOf } from "./ip-range.ts";
-import { limitRate, type RateClass } from "./rate-limit.ts";
+import { limitActor, limitAddress, type RateClass } from "./rate-limit.ts";
 import * as read from "./request.ts";
 import type { EdgeContext, RequestContext } from "./request-context.ts";
 import { jsonResponse, ownResponse } from "./respond.ts";
@@ -99,7 +92,7 @@ async function enter(
   context.route = path;
   const settings = config(c.env);
   const body = await read.readBody(c.req.raw);
-  await limitRate(c.env, settings, "address", networkOf(context.clientIp));
+  await limitAddress(c.env, settings, context.clientIp);
   return { context, settings, body };
 }
 
@@ -111,12 +104,9 @@ async function authenticate<C extends Credential>(
   const { credential, scope } = definition;
   if (credential === "public") return actorOf<C>(undefined);
   const actor = await api.authenticate(incoming, { credential, scope });
-  await limitRate(
-    incoming.env,
-    incoming.settings,
-    definition.rateClass ?? scope ?? "auth",
-    rateKeyOf(actor),
-  );
+  const rateClass = definition.rateClass ?? scope ?? "auth";
+  incoming.context.rateClass = rateClass;
+  await limitActor(incoming.env, incoming.settings, rateClass, actor);
   return actorOf<C>(actor);
 }
 

@@ -7,7 +7,7 @@ import { first, sql } from "../platform/sql.ts";
 import { hasAmounts, type LedgerFilter } from "./filter.ts";
 import { countEntries, type EntryRow, readEntries } from "./history.ts";
 
-const MAX_STATEMENT_ROWS = 1_000_000;
+export const MAX_STATEMENT_ROWS = 1_000_000;
 /** A chunk usually takes one query, and an invocation may send D1 about a thousand. */
 const CHUNK_ROWS = 10_000;
 

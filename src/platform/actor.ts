@@ -21,9 +21,9 @@ export type Actor = {
 export type ApiKeyActor = Actor & { readonly credential: ApiKeyCredential };
 export type SessionActor = Actor & { readonly credential: SessionCredential };
 
-/** The key of the caller's rate limit: the API key, or the user of a session. Sockets share it. */
-export function rateKeyOf({ userId, credential }: Actor): string {
-  return credential.kind === "api_key" ? credential.apiKeyId : userId;
+/** Identifies a credential: one API key, or all sessions of a user together. */
+export function credentialIdOf({ userId, credential }: Actor): string {
+  return credential.kind === "api_key" ? credential.apiKeyId : `sessions:${userId}`;
 }
 
 /** The kind of credential that a route accepts. */

@@ -147,8 +147,7 @@ export const Settings = z.object({
   AUTH_HMAC_TOLERANCE_SECS: integer(30, 1, 300),
   AUTH_OPERATOR_KEY_DELAY_SECS: integer(86_400, 0, 2_592_000),
   /**
-   * `on` requires the bindings RATE_AUTH, RATE_READ, RATE_TRADE, RATE_WITHDRAW and RATE_ADDRESS.
-   * Benchmarks use `off`.
+   * `on` requires the bindings RATE_* of wrangler.toml. Benchmarks use `off`.
    */
   RATE_LIMITS: z.enum(["on", "off"]).default("off"),
   /** Origins that browsers may call from, separated by commas. None by default. */

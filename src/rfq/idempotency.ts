@@ -12,7 +12,7 @@ import type { QuoteRow, RequestRow } from "./records.ts";
 import { idempotencyKeys } from "./tables.ts";
 import { fragment, read } from "../platform/read.ts";
 
-const KEY_LIFE_MS = 24 * 3_600_000;
+export const KEY_LIFE_MS = 24 * 3_600_000;
 
 type KeyUse = {
   readonly userId: string;

@@ -28,12 +28,12 @@ const ROUTE = "POST /rfq/quote";
  * Bounds the work of the accept that rejects them all; a request with more quotes needs no further
  * one.
  */
-const MAX_OPEN_QUOTES_PER_REQUEST = 1_000;
+export const MAX_OPEN_QUOTES_PER_REQUEST = 1_000;
 /**
  * Far below the other limit: worthless quotes cost almost nothing, and one maker must not keep the
  * others out.
  */
-const MAX_OPEN_QUOTES_PER_MAKER = 50;
+export const MAX_OPEN_QUOTES_PER_MAKER = 50;
 
 /**
  * Places a firm quote. The maker's side is reserved in the same operation, so an accepted quote

@@ -13,9 +13,9 @@ import { boolean, described, integer, oneOf, uuidField } from "../http/fields.ts
 import { QUOTE_STATUSES, REQUEST_STATUSES } from "./tables.ts";
 
 /** Life of a request in seconds: the default and the maximum. */
-const REQUEST_LIFE = { default: 300, max: 86_400 } as const;
+export const REQUEST_LIFE = { default: 300, max: 86_400 } as const;
 /** Time for which a quote is firm, in seconds: the default and the maximum. */
-const QUOTE_LIFE = { default: 30, max: 300 } as const;
+export const QUOTE_LIFE = { default: 30, max: 300 } as const;
 
 export const RequestBody = z.strictObject({
   asset_id: assetId,

@@ -13,7 +13,7 @@ import {
   problemBody,
   type ProblemData,
 } from "../platform/problem.ts";
-import { limitRate } from "../http/rate-limit.ts";
+import { limitActor } from "../http/rate-limit.ts";
 import { validate } from "../http/request.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
@@ -24,15 +24,15 @@ import { QuoteBody } from "./schemas.ts";
 import { submitCommand } from "./submit.ts";
 import { quoteTermsText } from "./terms-text.ts";
 import { CLOSE_POLICY, CLOSE_TOO_BIG, closeSocket, readState } from "../streams/socket.ts";
-import { type Actor, rateKeyOf } from "../platform/actor.ts";
+import type { Actor } from "../platform/actor.ts";
 
 /** Larger frames close the socket, because they are never a command. */
-const MAX_FRAME_BYTES = 16 * 1_024;
+export const MAX_FRAME_BYTES = 16 * 1_024;
 /** The tenth malformed frame within a minute closes the socket. The ninth is a warning. */
-const MAX_MALFORMED_FRAMES = 10;
+export const MAX_MALFORMED_FRAMES = 10;
 const MALFORMED_WINDOW_MS = 60_000;
 /** Twice what the rate class `trade` admits. A client that waits for responses never gets there. */
-const MAX_FRAMES = 4_000;
+export const MAX_FRAMES = 4_000;
 const FRAMES_WINDOW_MS = 10_000;
 const COMMAND_ID = /^.{1,64}$/su;
 
@@ -91,7 +91,7 @@ export class SocketCommands {
   }
 
   async #carryOut(fields: Record<string, unknown>, actor: Actor): Promise<Result> {
-    await limitRate(this.#env, this.#settings, "trade", rateKeyOf(actor));
+    await limitActor(this.#env, this.#settings, "trade", actor);
     return submitCommand(this.#env, readCommand(fields, actor));
   }
 

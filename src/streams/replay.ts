@@ -9,7 +9,7 @@ import { streamEvents, streams } from "./tables.ts";
 import { read } from "../platform/read.ts";
 
 /** A subscriber further behind than this receives a snapshot instead. */
-const MAX_REPLAY = 10_000;
+export const MAX_REPLAY = 10_000;
 const PAGE = 1_000;
 const MAX_FRAME_BYTES = 256 * 1_024;
 

@@ -19,6 +19,7 @@ import {
 } from "../support/http.ts";
 import { newKey, newUser } from "../support/users.ts";
 import { reply } from "../../src/http/route-definition.ts";
+import wranglerText from "../../wrangler.toml?raw";
 
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -358,31 +359,102 @@ it("rejects a route definition whose schema allows unknown fields", () => {
   expect(() => route(createApp(), { ...loose, body: z.object({}) })).toThrow("strictObject");
 });
 
-it("returns 429 with rate-limit headers, by address before credential", async () => {
-  const keys: string[] = [];
-  const limiter = (success: boolean) => ({
-    limit: async ({ key }: { key: string }) => (keys.push(key), { success }),
+/** Bindings that count the requests of each key and reject those beyond `limits`. */
+function countingLimiters(limits: Record<string, number> = {}) {
+  const counts = new Map<string, number>();
+  const limiter = (binding: string) => ({
+    limit: async ({ key }: { key: string }) => {
+      const count = (counts.get(`${binding} ${key}`) ?? 0) + 1;
+      counts.set(`${binding} ${key}`, count);
+      return { success: count <= (limits[binding] ?? Infinity) };
+    },
   });
-  const on = {
-    RATE_LIMITS: "on",
-    RATE_ADDRESS: limiter(true),
-    RATE_AUTH: limiter(true),
-    RATE_READ: limiter(false),
-    RATE_TRADE: limiter(true),
-    RATE_WITHDRAW: limiter(true),
-  };
+  const bindings = ["ADDRESS", "ADDRESS_BLOCK", "AUTH", "READ", "TRADE", "WITHDRAW"]
+    .flatMap((name) => [`RATE_${name}`, `RATE_${name}_CREDENTIAL`])
+    .map((name) => [name, limiter(name)]);
+  return { counts, on: { RATE_LIMITS: "on", ...Object.fromEntries(bindings) } };
+}
+
+it("returns 429 with rate-limit headers, by address before credential", async () => {
   const user = await newUser();
+  const { on } = countingLimiters({ RATE_READ: 0 });
   const limited = await send("/auth/api-keys", { headers: bearer(user.token), env: on });
-  expect(limited.headers.get("ratelimit-policy")).toMatch(/^"read";q=\d+;w=10$/);
   expect(limited.headers.get("ratelimit")).toBe('"read";r=0;t=10');
   expect(limited.headers.get("retry-after")).toBe("10");
   expect(await codeOf(limited)).toBe("429 rate_limited");
   expect((await send("/auth/whoami", { headers: bearer(user.token), env: on })).status).toBe(200);
-  expect(
-    await codeOf(await send("/auth/whoami", { env: { ...on, RATE_ADDRESS: limiter(false) } })),
-  ).toBe("429 rate_limited");
-  expect(keys.some((key) => key.startsWith("v4:"))).toBe(true);
-  expect(keys).toContain(user.userId);
+  const noAddress = countingLimiters({ RATE_ADDRESS: 0 }).on;
+  expect(await codeOf(await send("/auth/whoami", { env: noAddress }))).toBe("429 rate_limited");
+});
+
+it("gives all credentials of a user together one budget", async () => {
+  const user = await newUser();
+  const keys = await Promise.all(Array.from({ length: 6 }, () => newKey(user, ["read"])));
+  const { on } = countingLimiters({ RATE_AUTH: 10 });
+  const statuses: number[] = [];
+  for (let round = 0; round < 3; round++)
+    for (const key of keys)
+      statuses.push((await sendSigned(key, "/auth/whoami", { env: on })).status);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(10);
+  const session = await send("/auth/whoami", { headers: bearer(user.token), env: on });
+  expect(session.status).toBe(429);
+  const other = await newUser();
+  expect((await send("/auth/whoami", { headers: bearer(other.token), env: on })).status).toBe(200);
+});
+
+it("leaves a user budget when one credential has used up its own", async () => {
+  const user = await newUser();
+  const key = await newKey(user, ["read"]);
+  const { on } = countingLimiters({ RATE_AUTH: 10, RATE_AUTH_CREDENTIAL: 4 });
+  const statuses: number[] = [];
+  for (let call = 0; call < 6; call++)
+    statuses.push((await sendSigned(key, "/auth/whoami", { env: on })).status);
+  expect(statuses).toEqual([200, 200, 200, 200, 429, 429]);
+  expect((await send("/auth/whoami", { headers: bearer(user.token), env: on })).status).toBe(200);
+});
+
+it("limits an IPv6 /48 beside its /64s", async () => {
+  const { counts, on } = countingLimiters({ RATE_ADDRESS: 1, RATE_ADDRESS_BLOCK: 3 });
+  const from = async (ip: string) =>
+    (await send("/time", { headers: { "cf-connecting-ip": ip }, env: on })).status;
+  expect(await from("2001:db8:1:1::1")).toBe(200);
+  expect(await from("2001:db8:1:1::2")).toBe(429);
+  expect(await from("2001:db8:1:2::1")).toBe(200);
+  expect(await from("2001:db8:1:3::1")).toBe(429);
+  expect(await from("2001:db8:2:1::1")).toBe(200);
+  expect(await from("192.0.2.1")).toBe(200);
+  expect([...counts.keys()].filter((key) => key.startsWith("RATE_ADDRESS_BLOCK"))).toHaveLength(2);
+});
+
+it("states the rate limits of a request on every response", async () => {
+  const user = await newUser();
+  const { on } = countingLimiters();
+  const policies = async (target: string, sent: Sent = {}) =>
+    (await send(target, { ...sent, env: on })).headers.get("ratelimit-policy");
+  const address = '"address";q=3000;w=10, "address-block";q=12000;w=10';
+  expect(await policies("/time")).toBe(address);
+  expect(await policies("/nope")).toBe(address);
+  expect(await policies("/time", { method: "POST" })).toBe(address);
+  expect(await policies("/auth/whoami")).toBe(address);
+  expect(await policies("/auth/api-keys", { headers: bearer(user.token) })).toBe(
+    `${address}, "read";q=1000;w=10, "read-credential";q=800;w=10`,
+  );
+  expect((await send("/time")).headers.get("ratelimit-policy")).toBeNull();
+});
+
+it("states on /config the rate limits of wrangler.toml", async () => {
+  const { limits } = await (await send("/config")).json<{ limits: Record<string, number> }>();
+  const configured = [...wranglerText.matchAll(/name = "RATE_(\w+)"[^[]*limit = (\d+)/g)].map(
+    ([, name = "", limit]) => {
+      const words = name.toLowerCase();
+      const per = words.startsWith("address")
+        ? `requests_per_${words}`
+        : `${words.replace("_credential", "")}_requests_per_${words.endsWith("_credential") ? "credential" : "user"}`;
+      return [`${per}_per_10_secs`, Number(limit)];
+    },
+  );
+  expect(configured).toHaveLength(10);
+  expect(limits).toMatchObject(Object.fromEntries(configured));
 });
 
 it("allows cross-origin calls only from CORS_ORIGINS", async () => {

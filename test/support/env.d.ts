@@ -11,3 +11,8 @@ declare module "*.md?raw" {
   const text: string;
   export default text;
 }
+
+declare module "*.toml?raw" {
+  const text: string;
+  export default text;
+}

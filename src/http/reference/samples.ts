@@ -49,7 +49,6 @@ export const SAMPLE = {
   last_cursor: "WzE3OTUxNjg4MDAwMDAsIjAxOTBhMGIwLTAwMDAtNzAwMC04MDAwLTAwMDAwMDAwMDAwMSJd",
   last_used_at: "2026-11-20T09:59:00.000Z",
   limit: 50,
-  limits: { hmac_tolerance_secs: 30, session_ttl_secs: 3_600, withdrawal_min_amount: "0xf4240" },
   maker_fee_bps: 0,
   match_id: "0190a0b0-0000-7000-8000-000000000003",
   max_amount: "1000000000",

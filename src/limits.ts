@@ -1,0 +1,158 @@
+/**
+ * Every limit of the service as GET /config states it. A name ends in its unit: requests, bytes,
+ * `_secs`, `_per_user`. Limits that follow from the settings have their values.
+ */
+import { z } from "@hono/zod-openapi";
+import { MAX_KEYS_PER_USER } from "./auth/api-key.ts";
+import { MAX_PASSWORD_BYTES } from "./auth/password.ts";
+import { MAX_ALLOWED_IPS } from "./auth/routes.ts";
+import { TICKET_LIFETIME_MS } from "./auth/ws-ticket.ts";
+import { MAX_DEPOSIT_ADDRESSES } from "./custody/deposit-address.ts";
+import { MAX_REVERTED_PAYMENTS } from "./custody/withdraw.ts";
+import { MAX_PAGE } from "./http/cursor.ts";
+import { MAX_DEPTH, MAX_MEMBERS } from "./http/json.ts";
+import { RATE_LIMIT_FIGURES } from "./http/rate-limit.ts";
+import { BODY_LIMIT_BYTES } from "./http/request.ts";
+import { MAX_STATEMENT_ROWS } from "./ledger/statement.ts";
+import type { Config } from "./platform/config.ts";
+import { MAX_FIELD_ERRORS } from "./platform/problem.ts";
+import { KEY_LIFE_MS } from "./rfq/idempotency.ts";
+import { MAX_OPEN_QUOTES_PER_MAKER, MAX_OPEN_QUOTES_PER_REQUEST } from "./rfq/place-quote.ts";
+import { QUOTE_LIFE, REQUEST_LIFE } from "./rfq/schemas.ts";
+import { MAX_FRAME_BYTES, MAX_FRAMES, MAX_MALFORMED_FRAMES } from "./rfq/socket-commands.ts";
+import { MAX_REPLAY } from "./streams/replay.ts";
+
+type Limit = {
+  readonly description: string;
+  readonly value: number | ((settings: Config) => number | string);
+};
+
+const RATES = Object.fromEntries(
+  Object.entries(RATE_LIMIT_FIGURES).map(([name, value]) => [
+    name,
+    { description: "Requests in 10 seconds, counted approximately", value },
+  ]),
+);
+
+const LIMITS: Readonly<Record<string, Limit>> = {
+  ...RATES,
+  body_bytes: { description: "Bytes of a body", value: BODY_LIMIT_BYTES },
+  fields_per_object: { description: "Fields of a JSON object", value: MAX_MEMBERS },
+  items_per_list: { description: "Items of a JSON list", value: MAX_MEMBERS },
+  parameters_per_query: { description: "Parameters of a query", value: MAX_MEMBERS },
+  json_levels: { description: "Levels of nesting in a JSON body", value: MAX_DEPTH },
+  errors_per_response: { description: "Field errors that a 400 names", value: MAX_FIELD_ERRORS },
+  page_items: { description: "Items of a page", value: MAX_PAGE },
+  hmac_tolerance_secs: {
+    description: "Seconds between X-Hmac-Timestamp and the server's time",
+    value: (settings) => settings.AUTH_HMAC_TOLERANCE_SECS,
+  },
+  session_ttl_secs: {
+    description: "Seconds until a session expires",
+    value: (settings) => settings.AUTH_SESSION_TTL_SECS,
+  },
+  ticket_ttl_secs: {
+    description: "Seconds until a ticket expires",
+    value: TICKET_LIFETIME_MS / 1_000,
+  },
+  password_bytes: { description: "Bytes of a password", value: MAX_PASSWORD_BYTES },
+  api_keys_per_user: {
+    description: "API keys of a user that are neither revoked nor expired",
+    value: MAX_KEYS_PER_USER,
+  },
+  allowed_ips_per_api_key: {
+    description: "Addresses and ranges in the allow list of an API key",
+    value: MAX_ALLOWED_IPS,
+  },
+  open_requests_per_user: {
+    description: "Open requests of a user",
+    value: (settings) => settings.RFQ_OPEN_REQUESTS_PER_USER,
+  },
+  open_quotes_per_user: {
+    description: "Open quotes of a user",
+    value: (settings) => settings.RFQ_OPEN_QUOTES_PER_USER,
+  },
+  open_quotes_per_request: {
+    description: "Open quotes on a request",
+    value: MAX_OPEN_QUOTES_PER_REQUEST,
+  },
+  open_quotes_per_user_and_request: {
+    description: "Open quotes of a user on one request",
+    value: MAX_OPEN_QUOTES_PER_MAKER,
+  },
+  request_life_secs: {
+    description: "Seconds until a request expires",
+    value: REQUEST_LIFE.max,
+  },
+  quote_life_secs: { description: "Seconds until a quote expires", value: QUOTE_LIFE.max },
+  commands_in_flight_per_socket: {
+    description: "Commands of one socket that wait for their results",
+    value: (settings) => settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET,
+  },
+  commands_in_flight_per_user_and_book: {
+    description: "Commands of a user in one book that wait for their results",
+    value: (settings) => settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER,
+  },
+  idempotency_key_life_secs: {
+    description: "Seconds for which an idempotency key is remembered",
+    value: KEY_LIFE_MS / 1_000,
+  },
+  sockets_per_user: {
+    description: "Open sockets of a user on one stream",
+    value: (settings) => settings.STREAM_SOCKETS_PER_USER,
+  },
+  frame_bytes: { description: "Bytes of a frame that a client sends", value: MAX_FRAME_BYTES },
+  malformed_frames_per_minute: {
+    description: "Malformed frames in a minute that close a socket",
+    value: MAX_MALFORMED_FRAMES,
+  },
+  frames_per_socket_per_10_secs: {
+    description: "Frames in 10 seconds beyond which a socket is closed",
+    value: MAX_FRAMES,
+  },
+  replay_events: { description: "Events that `since` replays", value: MAX_REPLAY },
+  deposit_addresses_per_user_and_chain: {
+    description: "Deposit addresses of a user on one chain",
+    value: MAX_DEPOSIT_ADDRESSES,
+  },
+  statement_rows: { description: "Rows of a CSV statement", value: MAX_STATEMENT_ROWS },
+  withdrawal_min_amount: {
+    description: "Smallest withdrawal, in native units as hexadecimal text",
+    value: (settings) => hex(settings.WITHDRAWAL_MIN_UNITS),
+  },
+  withdrawal_max_amount: {
+    description: "Largest withdrawal, in native units as hexadecimal text",
+    value: (settings) => hex(settings.WITHDRAWAL_MAX_UNITS),
+  },
+  withdrawals_per_day: {
+    description: "Withdrawals of a user in 24 hours, failed ones included",
+    value: (settings) => settings.WITHDRAWAL_DAILY_COUNT,
+  },
+  reverted_payments_per_address: {
+    description: "Reverted payments to an address in 30 days, after which it is refused",
+    value: MAX_REVERTED_PAYMENTS,
+  },
+};
+
+/** The member `limits` of GET /config. A record, because a release may add limits. */
+export const Limits = z.record(z.string(), z.union([z.int(), z.string()])).openapi({
+  description: `Every limit by name. A name ends in its unit. ${Object.entries(LIMITS)
+    .map(([name, { description }]) => `\`${name}\`: ${description}`)
+    .join(". ")}.`,
+  examples: [
+    { hmac_tolerance_secs: 30, read_requests_per_user_per_10_secs: 1_000, page_items: MAX_PAGE },
+  ],
+});
+
+export function limitsOf(settings: Config): Record<string, number | string> {
+  return Object.fromEntries(
+    Object.entries(LIMITS).map(([name, { value }]) => [
+      name,
+      typeof value === "number" ? value : value(settings),
+    ]),
+  );
+}
+
+function hex(amount: bigint): string {
+  return `0x${amount.toString(16)}`;
+}
