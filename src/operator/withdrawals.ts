@@ -71,5 +71,8 @@ export async function setPaused(context: OperatorContext, paused: boolean): Prom
       sql`1`,
     ),
   ]);
+  if (!paused)
+    for (const { chain } of context.settings.CHAINS)
+      await context.env.PAYER.getByName(chain).wake(chain);
   return { withdrawals_paused: paused };
 }

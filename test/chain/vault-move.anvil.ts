@@ -6,13 +6,17 @@ import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import {
+  recordWithdrawalCommand,
+  setWithdrawalsPaused,
+} from "../../src/custody/operator-commands.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
 import { openStage, type Stage, someone } from "./support/stage.ts";
 
-/** Hands the old vault's holdings and the factory to a new one, as contracts/README.md says. */
-async function moveVault(stage: Stage): Promise<Hex> {
+/** Announces the move to a new vault, as contracts/README.md says. */
+async function prepareMove(stage: Stage): Promise<Hex> {
   const { admin, operator, usdc, vault: old } = stage;
   const next = await stage.deploy(vaultArtifact, [
     0,
@@ -36,8 +40,14 @@ async function moveVault(stage: Stage): Promise<Hex> {
     stage.factory,
     encodeFunctionData({ abi: depositFactoryAbi, functionName: "scheduleVault", args: [next] }),
   );
-  await stage.vaultCall({ abi: vaultAbi, functionName: "pause" });
   await stage.mine();
+  return next;
+}
+
+/** Hands the old vault's holdings and the factory to the new one. */
+async function executeMove(stage: Stage): Promise<void> {
+  const { usdc } = stage;
+  await stage.vaultCall({ abi: vaultAbi, functionName: "pause" });
   await stage.asAdmin(
     stage.factory,
     encodeFunctionData({ abi: depositFactoryAbi, functionName: "executeVault" }),
@@ -48,7 +58,6 @@ async function moveVault(stage: Stage): Promise<Hex> {
     args: [[{ kind: 0, token: usdc, tokenId: 0n }]],
   });
   await stage.mine();
-  return next;
 }
 
 it("settles what the old vault paid and pays the rest from the new one", async () => {
@@ -70,8 +79,9 @@ it("settles what the old vault paid and pays the rest from the new one", async (
   await stage.rpc("anvil_dropAllTransactions", []);
   const queued = await withdrawal(20n);
 
-  const next = await moveVault(stage);
+  const next = await prepareMove(stage);
   Object.assign(stage.chain, { vault: next, previous_vaults: [old] });
+  await executeMove(stage);
   expect(await drive(stage, queued.id)).toBe("settled");
   expect(await drive(stage, late.id)).toBe("settled");
   expect(await stage.withdrawal(mined.id)).toMatchObject({ status: "settled" });
@@ -91,6 +101,38 @@ it("settles what the old vault paid and pays the rest from the new one", async (
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 800n, pending: 0n });
   expect(await stage.usdcOf(next)).toBe(800n);
   expect(await stage.alerts()).toEqual([]);
+  await expectRest(stage);
+});
+
+it("voids nothing while the old vault is in force, and then once", async () => {
+  const stage = await openStage();
+  const user = await funded(stage);
+  const { vault: old } = stage;
+  const { id } = await stage.withdraw(user.userId, USDC, 100n, someone());
+  await setWithdrawalsPaused(env.DB, true, "operator:test");
+  const next = await prepareMove(stage);
+  Object.assign(stage.chain, { vault: next, previous_vaults: [old] });
+  await recordWithdrawalCommand(env.DB, { kind: "fail", withdrawalId: id, actor: "operator:test" });
+  const payer = await stage.payer();
+  const voids = () =>
+    all(
+      env.DB,
+      sql`SELECT status FROM chain_transactions WHERE chain = ${stage.chain.chain} AND kind = 'void'`,
+    );
+  for (let round = 0; round < 3; round++) {
+    await payer.round();
+    await stage.mine();
+    await stage.watch();
+  }
+  expect(await voids()).toEqual([]);
+  expect(await stage.alerts()).toEqual(["payment_refused"]);
+
+  await executeMove(stage);
+  expect(await drive(stage, id)).toBe("failed");
+  expect(await voids()).toEqual([{ status: "done" }]);
+  expect(await stage.alerts()).toEqual([]);
+  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 1_000n, pending: 0n });
+  await setWithdrawalsPaused(env.DB, false, "operator:test");
   await expectRest(stage);
 });
 

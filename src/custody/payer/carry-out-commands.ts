@@ -3,12 +3,14 @@
  * because only the chain can rule out that a payment is still made.
  */
 import { and, eq, inArray, isNull } from "drizzle-orm";
+import { clearAlert } from "../../chain/alert.ts";
 import { MAX_VOIDS, voidCall } from "../../chain/vault.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, readUuid, sql } from "../../platform/sql.ts";
 import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { failPaidOtherwise } from "../watcher/fail-withdrawal.ts";
+import { refusalSubject, wouldSucceed } from "./would-succeed.ts";
 import type { HeadView, PayerContext } from "./payer-context.ts";
 import { makeTransaction } from "./make-transaction.ts";
 import { read } from "../../platform/read.ts";
@@ -76,12 +78,17 @@ export async function voidCommandedPayments(context: HeadView): Promise<boolean>
           AND m.purpose = 'void' AND m.ended_group IS NULL)
       LIMIT ${MAX_VOIDS}`,
   );
-  if (rows.length === 0) return false;
+  if (rows.length === 0) {
+    await clearAlert(context.db, "payment_refused", refusalSubject(context.chain.chain, "void"));
+    return false;
+  }
   const call = await voidCall(
     context.endpoint,
     context.chain,
     rows.map((row) => `0x${row.payment}` as const),
   );
+  // A new vault voids nothing before its predecessor has retired. Each attempt would cost gas.
+  if (!(await wouldSucceed(context, "void", call))) return false;
   return makeTransaction(context, {
     kind: "void",
     call,

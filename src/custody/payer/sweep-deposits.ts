@@ -28,7 +28,7 @@ import { first, sql } from "../../platform/sql.ts";
 import { depositAddresses } from "../tables.ts";
 import { makeTransaction } from "./make-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
-import { wouldSucceed } from "./would-succeed.ts";
+import { refusalSubject, wouldSucceed } from "./would-succeed.ts";
 
 /** Sweeps made in one round. With a payment they stay below the 16 that geth keeps of an account. */
 const SWEEPS_PER_ROUND = 8;
@@ -211,7 +211,7 @@ async function sweepsToVault({ db, endpoint, chain }: HeadView): Promise<boolean
   await raiseAlert(
     db,
     "payment_refused",
-    `${chain.chain}:sweep`,
+    refusalSubject(chain.chain, "sweep"),
     `the factory sweeps to ${target}, but the settings name the vault ${chain.vault}`,
   );
   return false;

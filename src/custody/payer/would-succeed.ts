@@ -6,16 +6,16 @@ import type { HeadView } from "./payer-context.ts";
 
 /**
  * Simulates a call. Raises an alert if it would revert as a whole, for example because the vault is
- * paused or the operator account has lost its role. Payments and sweeps have alerts of their own,
- * so that the success of one does not clear the alert of the other.
+ * paused or the operator account has lost its role. Payments, sweeps and voids have alerts of their
+ * own, so that the success of one does not clear the alert of another.
  */
 export async function wouldSucceed(
   context: HeadView,
-  kind: "pay" | "sweep",
+  kind: "pay" | "sweep" | "void",
   call: Call,
 ): Promise<boolean> {
   const { chain } = context.chain;
-  const subject = kind === "pay" ? chain : `${chain}:sweep`;
+  const subject = refusalSubject(chain, kind);
   try {
     await context.endpoint.client.call({
       account: context.account.address,
@@ -29,4 +29,9 @@ export async function wouldSucceed(
     await raiseAlert(context.db, "payment_refused", subject, describe(error));
     return false;
   }
+}
+
+/** Subject of the alert `payment_refused`. */
+export function refusalSubject(chain: string, kind: "pay" | "sweep" | "void"): string {
+  return kind === "pay" ? chain : `${chain}:${kind}`;
 }
