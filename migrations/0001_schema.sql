@@ -271,7 +271,8 @@ END;
 -- only while a transfer is posted. Never deleted.
 --
 -- Example row:
---   account_id 1, owner 01a2…c585, asset 'usdc', kind 'available', balance 99999682081
+--   account_id 1, owner 01a2…c585, asset 'usdc', kind 'available', balance 99999682081,
+--   sub_account 2
 CREATE TABLE accounts (
   account_id INTEGER PRIMARY KEY NOT NULL,
   owner BLOB NOT NULL,       -- a user id, or the name of a house account in bytes:
@@ -280,6 +281,9 @@ CREATE TABLE accounts (
   kind TEXT NOT NULL,
   balance INTEGER NOT NULL,  -- of an external account: negative, what the service has issued on the
                              -- chain
+  sub_account INTEGER,       -- numbers the user's available or pending accounts of all assets as
+                             -- one: 2 × the first account_id of the owner, + 1 for pending. NULL:
+                             -- a house account
   CONSTRAINT accounts_kind CHECK (kind IN ('available', 'pending', 'external', 'fees')),
   CONSTRAINT accounts_balance CHECK (
     balance BETWEEN iif(kind = 'external', -4611686018427387904, 0) AND 4611686018427387904
@@ -296,23 +300,42 @@ CREATE TRIGGER accounts_insert BEFORE INSERT ON accounts BEGIN
       OR EXISTS (SELECT 1 FROM accounts
         WHERE owner = NEW.owner AND asset = NEW.asset AND kind = NEW.kind);
   SELECT RAISE(ABORT, 'an account starts at zero') WHERE NEW.balance <> 0;
+  SELECT RAISE(ABORT, 'append-only: the database numbers sub-accounts')
+    WHERE NEW.sub_account IS NOT NULL;
+END;
+
+-- Numbers a user's account. The first account of an owner gives the owner's number.
+CREATE TRIGGER accounts_number AFTER INSERT ON accounts
+WHEN NEW.kind IN ('available', 'pending') BEGIN
+  UPDATE accounts SET sub_account = (NEW.kind = 'pending') + 2 * coalesce(
+      (SELECT a.sub_account / 2 FROM accounts a
+        WHERE a.owner = NEW.owner AND a.sub_account IS NOT NULL LIMIT 1),
+      NEW.account_id)
+    WHERE account_id = NEW.account_id;
 END;
 
 CREATE TRIGGER accounts_delete BEFORE DELETE ON accounts BEGIN
   SELECT RAISE(ABORT, 'append-only: account');
 END;
 
--- Only the balance changes, and only by the newest transfer while transfers_post has not finished
--- it (from_balance is still NULL): no other statement can move money.
-CREATE TRIGGER accounts_update BEFORE UPDATE ON accounts BEGIN
-  SELECT RAISE(ABORT, 'append-only: account')
-    WHERE NEW.account_id <> OLD.account_id OR NEW.owner <> OLD.owner
-      OR NEW.asset <> OLD.asset OR NEW.kind <> OLD.kind;
+-- accounts_number sets the sub-account once. After that only the balance changes, and only by the
+-- newest transfer while transfers_post has not finished it (from_balance is still NULL): no other
+-- statement can move money.
+CREATE TRIGGER accounts_update BEFORE UPDATE ON accounts
+WHEN NOT (OLD.sub_account IS NULL AND NEW.sub_account IS NOT NULL
+  AND OLD.kind IN ('available', 'pending') AND NEW.balance = OLD.balance) BEGIN
+  SELECT RAISE(ABORT, 'append-only: account') WHERE NEW.sub_account IS NOT OLD.sub_account;
   SELECT RAISE(ABORT, 'a balance moves only by a transfer') WHERE NOT EXISTS (
     SELECT 1 FROM (SELECT * FROM transfers ORDER BY transfer_id DESC LIMIT 1) t
     WHERE t.from_balance IS NULL
       AND ((t.from_account = OLD.account_id AND NEW.balance = OLD.balance - t.amount)
         OR (t.to_account = OLD.account_id AND NEW.balance = OLD.balance + t.amount)));
+END;
+
+CREATE TRIGGER accounts_identity BEFORE UPDATE ON accounts BEGIN
+  SELECT RAISE(ABORT, 'append-only: account')
+    WHERE NEW.account_id <> OLD.account_id OR NEW.owner <> OLD.owner
+      OR NEW.asset <> OLD.asset OR NEW.kind <> OLD.kind;
 END;
 
 -- The journal: one row moves one amount from one account to another, so the whole always sums to
@@ -321,7 +344,8 @@ END;
 --
 -- Example row: accepting a quote sets the requester's USDC aside.
 --   transfer_id 10, from_account 1, to_account 2, amount 317919, reason 4, ref 019a…94b0, step 1,
---   line 0, at 1764551353797, from_balance 99999682081, to_balance 317919
+--   line 0, at 1764551353797, from_balance 99999682081, to_balance 317919, from_sub_account 2,
+--   to_sub_account NULL
 CREATE TABLE transfers (
   -- AUTOINCREMENT, because a restore moves the sequence past every id ever given
   transfer_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
@@ -337,6 +361,10 @@ CREATE TABLE transfers (
   at INTEGER NOT NULL,
   from_balance INTEGER,   -- what the transfer left on each account; filled in by transfers_post
   to_balance INTEGER,
+  -- The accounts' sub-accounts, filled in by transfers_post for the indexes below. NULL: a house
+  -- account, or a credit whose debit the same owner gave.
+  from_sub_account INTEGER,
+  to_sub_account INTEGER,
   CONSTRAINT transfers_amount CHECK (amount > 0 AND amount <= 4611686018427387904),
   CONSTRAINT transfers_accounts CHECK (from_account <> to_account),
   CONSTRAINT transfers_reason CHECK (reason BETWEEN 1 AND 7),
@@ -346,13 +374,19 @@ CREATE TABLE transfers (
 -- Posting exactly once. A reserve ends once: a trade and a release of one quote share ref and step.
 CREATE UNIQUE INDEX transfers_once ON transfers (ref, step, line);
 
--- Reading a ledger: one side of an account for one reason, in order. Each ends in the rowid,
--- transfer_id.
+-- Reading a ledger of all assets: one side of a sub-account for one reason, in order. Each ends in
+-- the rowid, transfer_id. Credits whose debit the same owner gave are found by that debit, so only
+-- credits from others (deposit, trade) are indexed.
+CREATE INDEX transfers_from_sub_account ON transfers (from_sub_account, reason)
+  WHERE from_sub_account IS NOT NULL;
+CREATE INDEX transfers_to_sub_account ON transfers (to_sub_account, reason)
+  WHERE to_sub_account IS NOT NULL;
+
+-- Reading a ledger of some assets: one side of an account for one reason, in order.
 CREATE INDEX transfers_from ON transfers (from_account, reason);
 CREATE INDEX transfers_to ON transfers (to_account, reason);
 
--- Reading a ledger by amount. Credits whose debit the same owner gave are found by that debit, so
--- only credits from others (deposit, trade) are indexed.
+-- Reading a ledger by amount. The same credits are indexed as by sub-account.
 CREATE INDEX transfers_from_amount ON transfers (from_account, reason, amount);
 CREATE INDEX transfers_to_amount ON transfers (to_account, reason, amount) WHERE reason IN (1, 6);
 
@@ -368,7 +402,8 @@ CREATE TRIGGER transfers_insert BEFORE INSERT ON transfers BEGIN
   SELECT RAISE(ABORT, 'append-only: time went back')
     WHERE NEW.at < (SELECT at FROM transfers ORDER BY transfer_id DESC LIMIT 1);
   SELECT RAISE(ABORT, 'append-only: balances are filled by the journal')
-    WHERE NEW.from_balance IS NOT NULL OR NEW.to_balance IS NOT NULL;
+    WHERE NEW.from_balance IS NOT NULL OR NEW.to_balance IS NOT NULL
+      OR NEW.from_sub_account IS NOT NULL OR NEW.to_sub_account IS NOT NULL;
   SELECT RAISE(ABORT, 'constraint failed: a transfer joins two accounts of one asset')
     WHERE (SELECT asset FROM accounts WHERE account_id = NEW.from_account)
         IS NOT (SELECT asset FROM accounts WHERE account_id = NEW.to_account)
@@ -390,7 +425,10 @@ CREATE TRIGGER transfers_post AFTER INSERT ON transfers BEGIN
   SELECT RAISE(ABORT, 'balance not moved') WHERE changes() <> 1;
   UPDATE transfers
     SET from_balance = (SELECT balance FROM accounts WHERE account_id = NEW.from_account),
-      to_balance = (SELECT balance FROM accounts WHERE account_id = NEW.to_account)
+      to_balance = (SELECT balance FROM accounts WHERE account_id = NEW.to_account),
+      from_sub_account = (SELECT sub_account FROM accounts WHERE account_id = NEW.from_account),
+      to_sub_account = (SELECT sub_account FROM accounts
+        WHERE account_id = NEW.to_account AND NEW.reason IN (1, 6))
     WHERE transfer_id = NEW.transfer_id;
   SELECT RAISE(ABORT, 'balance not moved') WHERE changes() <> 1;
 END;

@@ -3,8 +3,9 @@
  * statements are in test/ledger/queries.snapshot.sql.
  *
  * An entry is one side of a transfer: the debit of transfer t is entry 2t, its credit entry 2t + 1.
- * A *run* is all entries of one account, one side and one reason. An index contains each run as one
- * sorted range, so one index seek finds its newest entry, or the next older one.
+ * A *run* is all entries of one sub-account, one side and one reason. An index contains each run as
+ * one sorted range, so one index seek finds its newest entry, or the next older one. A filter that
+ * names assets reads another index, where each run consists of one run per asset.
  *
  * A page merges the runs that the filter selects, newest entry first. Suppose Alice asks for her
  * two newest entries, and the journal contains these six transfers:
@@ -19,19 +20,19 @@
  *
  * Alice has three runs. The head of a run is its newest entry that is not on the page yet:
  *
- *   run                                 index           entries  heads: start  step 1  step 2
- *   A: available, credits, deposit      transfers_to    9, 3             9      9       9
- *   B: available, debits, reserve_rfq   transfers_from  12, 6            12     12      6
- *   C: pending, credits, reserve_rfq    transfers_to    13, 7            13     7       7
- *   page                                                                        13      13, 12
+ *   run                                 entries  heads: start  step 1  step 2
+ *   A: available, credits, deposit      9, 3             9      9       9
+ *   B: available, debits, reserve_rfq   12, 6            12     12      6
+ *   C: pending, credits, reserve_rfq    13, 7            13     7       7
+ *   page                                                        13      13, 12
  *
  * Each step takes the newest head and seeks the next entry of the same run. In SQL the merge is a
  * recursive query: SQLite keeps the heads in a queue, and ORDER BY makes it take the newest first.
- * A page costs one seek per run and one per entry. It reads none of Bob's entries, and the length
- * of the journal does not matter.
+ * A page costs one seek per run and one per entry. It reads none of Bob's entries. Neither the
+ * length of the journal matters nor the number of assets, unless the filter names assets.
  *
- * Two more indexes sort runs by amount. There, C is found via B, because both are sides of the same
- * transfers (see `runsOf`).
+ * C is found via B, because both are sides of the same transfers (see `runsOf`). Only the index per
+ * account has C too. Two more indexes sort the runs of each account by amount.
  *
  * Instants in the journal never go back. So a period is a range of transfers, found by bisection.
  */
@@ -42,8 +43,9 @@ import {
   amountFits,
   assetFits,
   hasAmounts,
+  indexByPosition,
   type LedgerFilter,
-  type RunOrder,
+  type RunIndex,
   runsOf,
 } from "./filter.ts";
 import { COUNTERPARTY_CREDITS } from "./transfer-types.ts";
@@ -61,8 +63,9 @@ export function mergedEntries(
   filter: LedgerFilter,
   page: { before: bigint; limit: number },
 ): Sql {
-  const tables = sql`WITH RECURSIVE ${runsAndBounds(userId, filter, "position", page)},
-    ${merge("runs", "position", page.limit)}`;
+  const index = indexByPosition(filter);
+  const tables = sql`WITH RECURSIVE ${runsAndBounds(userId, filter, index, page)},
+    ${merge("runs", index, page.limit)}`;
   if (!hasAmounts(filter)) return sql`${tables} ${rowsOf("merged")} ORDER BY entry_id DESC`;
   const fits = amountFits(filter);
   return sql`${tables}
@@ -77,7 +80,7 @@ export function mergedEntries(
 function runsAndBounds(
   userId: string,
   filter: LedgerFilter,
-  order: RunOrder,
+  index: RunIndex,
   { before, floor = 0n }: { before: bigint; floor?: bigint },
 ): Sql {
   const { from, to } = filter;
@@ -90,22 +93,29 @@ function runsAndBounds(
   const bounds = sql`bounds AS MATERIALIZED (SELECT max(${since}, ${floor}) AS floor,
     min((${before} + 1) >> 1, ${ceiling}) AS debits_below,
     min(${before} >> 1, ${ceiling}) AS credits_below)`;
-  return join([selectedRuns(userId, filter, order), ...bisections, bounds], ", ");
+  return join([selectedRuns(userId, filter, index), ...bisections, bounds], ", ");
 }
 
 /**
- * `account_id` is the account that the entries belong to. The index finds them at the account
- * `indexed_at`, among its credits (`via_credit`) or its debits.
+ * The index finds the entries of a run at the account or sub-account `indexed_at`, among its
+ * credits (`via_credit`) or its debits.
  */
-function selectedRuns(userId: string, filter: LedgerFilter, order: RunOrder): Sql {
+function selectedRuns(userId: string, filter: LedgerFilter, index: RunIndex): Sql {
+  const columns = sql`s.value ->> 'reason' AS reason, s.value ->> 'credit' AS credit,
+      s.value ->> 'viaCredit' AS via_credit`;
+  const runs = sql`json_each(${JSON.stringify(runsOf(filter, index))}) s`;
+  if (index === "sub_account")
+    return sql`runs AS MATERIALIZED (
+    SELECT ${columns}, first.number * 2 + (s.value ->> 'indexedAt' = 'pending') AS indexed_at
+    FROM (SELECT sub_account / 2 AS number FROM accounts INDEXED BY accounts_owner
+        WHERE owner = ${uuid(userId)} LIMIT 1) first
+      CROSS JOIN ${runs})`;
   return sql`runs AS MATERIALIZED (
-    SELECT a.account_id, s.value ->> 'reason' AS reason, s.value ->> 'credit' AS credit,
-      s.value ->> 'viaCredit' AS via_credit,
+    SELECT ${columns},
       iif(s.value ->> 'indexedAt' = a.kind, a.account_id,
         (SELECT o.account_id FROM accounts o WHERE o.owner = a.owner AND o.asset = a.asset
           AND o.kind = s.value ->> 'indexedAt')) AS indexed_at
-    FROM accounts a INDEXED BY accounts_owner
-      CROSS JOIN json_each(${JSON.stringify(runsOf(filter, order))}) s
+    FROM accounts a INDEXED BY accounts_owner CROSS JOIN ${runs}
     WHERE a.owner = ${uuid(userId)} AND a.kind = s.value ->> 'kind' AND ${assetFits(filter)})`;
 }
 
@@ -131,14 +141,14 @@ function positionAfter(name: Bisection): Expr {
  * The tables `merge`, whose rows are the heads that the merge takes, and `merged`, its newest
  * entries. Ordered by amount, the runs are those of one amount each.
  */
-function merge(runs: "runs" | "mergeable", order: RunOrder, limit: number): Sql {
-  const names = ["account_id", "indexed_at", "via_credit", "reason"];
-  if (order === "amount") names.push("amount");
+function merge(runs: "runs" | "mergeable", index: RunIndex, limit: number): Sql {
+  const names = ["indexed_at", "via_credit", "reason"];
+  if (index === "amount") names.push("amount");
   const columns = (run: RunAlias) => raw(names.map((name) => `${run}.${name}`).join(", "));
   const newest = (run: RunAlias, below: Expr) =>
-    seek(run, order, {
+    seek(run, index, {
       column: "t.transfer_id",
-      where: order === "amount" ? expr`${below} AND t.amount = ${raw(run)}.amount` : below,
+      where: index === "amount" ? expr`${below} AND t.amount = ${raw(run)}.amount` : below,
       orderBy: "t.transfer_id DESC",
     });
   return sql`merge(entry_id, ${raw(names.join(", "))}, floor) AS (
@@ -149,7 +159,7 @@ function merge(runs: "runs" | "mergeable", order: RunOrder, limit: number): Sql 
         + (p.entry_id & 1), ${columns("p")}, p.floor
       FROM merge p WHERE p.entry_id IS NOT NULL
       ORDER BY 1 DESC LIMIT ${limit}),
-    merged AS MATERIALIZED (SELECT entry_id, account_id FROM merge WHERE entry_id IS NOT NULL)`;
+    merged AS MATERIALIZED (SELECT entry_id FROM merge WHERE entry_id IS NOT NULL)`;
 }
 
 /** Transfers of a run `r` within the bounds `b`. */
@@ -162,35 +172,36 @@ type RunAlias = "r" | "p";
 /** The first transfer of a run under a condition, by one index seek; NULL if there is none. */
 function seek(
   run: RunAlias,
-  order: RunOrder,
+  index: RunIndex,
   { column, where, orderBy }: { column: string; where: Expr; orderBy: string },
 ): Expr {
   const hit = (side: Side) =>
-    expr`SELECT ${raw(column)} FROM transfers t INDEXED BY ${index(side, order)}
-      WHERE ${ofRun(run, side, order)} AND ${where} ORDER BY ${raw(orderBy)} LIMIT 1`;
+    expr`SELECT ${raw(column)} FROM transfers t INDEXED BY ${nameOf(index, side)}
+      WHERE ${ofRun(run, side, index)} AND ${where} ORDER BY ${raw(orderBy)} LIMIT 1`;
   return expr`iif(${raw(run)}.via_credit, ${hit("to")}, ${hit("from")})`;
 }
 
 type Side = "from" | "to";
 
-function index(side: Side, order: RunOrder): Sql {
-  return raw(order === "amount" ? `transfers_${side}_amount` : `transfers_${side}`);
+function nameOf(index: RunIndex, side: Side): Sql {
+  return raw(index === "account" ? `transfers_${side}` : `transfers_${side}_${index}`);
 }
 
-function ofRun(run: RunAlias, side: Side, order: RunOrder): Expr {
-  const equal = expr`t.${raw(side)}_account = ${raw(run)}.indexed_at
+function ofRun(run: RunAlias, side: Side, index: RunIndex): Expr {
+  const owner = index === "sub_account" ? "sub_account" : "account";
+  const equal = expr`t.${raw(`${side}_${owner}`)} = ${raw(run)}.indexed_at
     AND t.reason = ${raw(run)}.reason`;
-  if (order === "position" || side === "from") return equal;
+  if (index !== "amount" || side === "from") return equal;
   // SQLite uses a partial index only for a query that repeats the index's own condition.
   const indexed = join(COUNTERPARTY_CREDITS.map(reasonCode), ", ");
   return expr`${equal} AND t.reason IN (${indexed})`;
 }
 
-/** The rows of get-ledger for a table of `entry_id, account_id`, with further columns if given. */
+/** The rows of get-ledger for a table of `entry_id`, with further columns if given. */
 function rowsOf(entries: "merged" | "found", further: Sql = raw("")): Sql {
   return sql`SELECT ${entryColumns(atom("e.entry_id"))}${further} FROM ${raw(entries)} e
     CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
-    CROSS JOIN accounts a ON a.account_id = e.account_id
+    CROSS JOIN accounts a ON a.account_id = iif(e.entry_id & 1, t.to_account, t.from_account)
     LEFT JOIN deposits d ON t.reason = ${reasonCode("deposit")} AND d.deposit_id = t.ref`;
 }
 
@@ -221,12 +232,12 @@ export function mergedByAmount(
 ): Sql {
   const { least, most } = amountBounds(filter);
   const columns = (run: RunAlias) =>
-    raw(`${run}.account_id, ${run}.indexed_at, ${run}.via_credit, ${run}.credit, ${run}.reason`);
+    raw(`${run}.indexed_at, ${run}.via_credit, ${run}.credit, ${run}.reason`);
   const smallest = (run: RunAlias, where: Expr) =>
     seek(run, "amount", { column: "t.amount", where, orderBy: "t.amount" });
   // Each step seeks the next larger amount of the run; NULL ends the run.
   return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, "amount", page)},
-    amounts(account_id, indexed_at, via_credit, credit, reason, amount) AS (
+    amounts(indexed_at, via_credit, credit, reason, amount) AS (
       SELECT ${columns("r")}, ${smallest("r", expr`t.amount BETWEEN ${least} AND ${most}`)}
       FROM runs r
       UNION ALL
@@ -269,11 +280,11 @@ export function sortedEntries(
 }
 
 /** Every entry of `runs` under a condition, in no order. */
-function scan(order: RunOrder, condition: Expr): Sql {
-  const half = (side: Side) => sql`SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
-    FROM bounds b CROSS JOIN runs r CROSS JOIN transfers t INDEXED BY ${index(side, order)}
+function scan(index: RunIndex, condition: Expr): Sql {
+  const half = (side: Side) => sql`SELECT 2 * t.transfer_id + r.credit AS entry_id
+    FROM bounds b CROSS JOIN runs r CROSS JOIN transfers t INDEXED BY ${nameOf(index, side)}
     WHERE ${raw(side === "to" ? "r.via_credit" : "NOT r.via_credit")}
-      AND ${ofRun("r", side, order)} AND ${condition}`;
+      AND ${ofRun("r", side, index)} AND ${condition}`;
   return sql`${half("from")} UNION ALL ${half("to")}`;
 }
 
@@ -283,10 +294,11 @@ export function scannedEntries(
   filter: LedgerFilter,
   page: { before: bigint; floor: bigint; limit: number },
 ): Sql {
-  const entries = scan("position", expr`${WITHIN_BOUNDS} AND ${amountFits(filter)}`);
-  return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, "position", page)},
+  const index = indexByPosition(filter);
+  const entries = scan(index, expr`${WITHIN_BOUNDS} AND ${amountFits(filter)}`);
+  return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, index, page)},
     found AS MATERIALIZED (
-      SELECT entry_id, account_id FROM (${entries}) ORDER BY entry_id DESC LIMIT ${page.limit})
+      SELECT entry_id FROM (${entries}) ORDER BY entry_id DESC LIMIT ${page.limit})
     ${rowsOf("found")} ORDER BY entry_id DESC`;
 }
 
@@ -302,9 +314,9 @@ export function countedEntries(
   filter: LedgerFilter,
   page: { before: bigint; most: number },
 ): Sql {
-  const order = hasAmounts(filter) ? "amount" : "position";
-  const entries = scan(order, expr`${WITHIN_BOUNDS} AND ${amountFits(filter)}`);
-  return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, order, page)}
+  const index = hasAmounts(filter) ? "amount" : indexByPosition(filter);
+  const entries = scan(index, expr`${WITHIN_BOUNDS} AND ${amountFits(filter)}`);
+  return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, index, page)}
     SELECT count(*) AS entries FROM (SELECT 1 FROM (${entries}) LIMIT ${page.most})`;
 }
 
@@ -316,7 +328,7 @@ export function entriesOfRef(
 ): Sql {
   const ofRef = refFits(userId, filter.refId);
   const side = (credit: 0 | 1): Sql => {
-    const types = runsOf(filter, "position").flatMap((run) =>
+    const types = runsOf(filter, "account").flatMap((run) =>
       run.credit === credit ? [[run.kind, run.reason]] : [],
     );
     const entryId = credit === 1 ? expr`2 * t.transfer_id + 1` : expr`2 * t.transfer_id`;

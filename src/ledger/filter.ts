@@ -37,10 +37,19 @@ function isSubAccount(kind: AccountKind): kind is SubAccount {
   return kind === "available" || kind === "pending";
 }
 
-/** How the entries of a run are sorted in its index. */
-export type RunOrder = "position" | "amount";
+/**
+ * The indexes that contain runs (see entry-queries.ts): one run for all assets, or one per asset,
+ * both in order of position, or one per asset in order of amount.
+ */
+export type RunIndex = "sub_account" | "account" | "amount";
 
-/** A run of each asset (see entry-queries.ts), and where its index contains it. */
+/** The index in order of position that serves a filter with the fewest runs. */
+export function indexByPosition({ usdc, venue, assetId }: LedgerFilter): RunIndex {
+  const ofSomeAssets = usdc !== undefined || venue !== undefined || assetId !== undefined;
+  return ofSomeAssets ? "account" : "sub_account";
+}
+
+/** A run, of each asset if the index has one per asset, and where the index contains it. */
 type Run = {
   /** The sub-account that the entries belong to, and whether they are its credits or debits. */
   readonly kind: SubAccount;
@@ -52,10 +61,11 @@ type Run = {
 };
 
 /**
- * The runs that a filter selects. By amount, a credit that does not come from a counterparty is
- * found via its debit, on the owner's other sub-account, so that one index row serves both entries.
+ * The runs that a filter selects. The indexes by sub-account and by amount contain a credit that
+ * does not come from a counterparty via its debit, on the owner's other sub-account, so that one
+ * index row serves both entries.
  */
-export function runsOf(filter: LedgerFilter, order: RunOrder): Run[] {
+export function runsOf(filter: LedgerFilter, index: RunIndex): Run[] {
   return ENTRY_TYPES.filter(
     ({ kind, direction, reason }) =>
       (filter.account ?? kind) === kind &&
@@ -64,7 +74,7 @@ export function runsOf(filter: LedgerFilter, order: RunOrder): Run[] {
   ).map(({ kind, direction, reason }) => {
     const credit = direction === "credit" ? 1 : 0;
     const fromCounterparty = COUNTERPARTY_CREDITS.some((name) => name === reason);
-    const viaDebit = order === "amount" && credit === 1 && !fromCounterparty;
+    const viaDebit = index !== "account" && credit === 1 && !fromCounterparty;
     const indexedAt = !viaDebit ? kind : kind === "available" ? "pending" : "available";
     return {
       kind,
@@ -81,7 +91,7 @@ export function selectsNothing(filter: LedgerFilter): boolean {
   const tokenOnly = filter.venue !== undefined || filter.assetId !== undefined;
   if (filter.usdc === true && tokenOnly) return true;
   if (filter.minAmount !== undefined && filter.minAmount > MAX_NATIVE_UNITS) return true;
-  return runsOf(filter, "position").length === 0;
+  return runsOf(filter, "account").length === 0;
 }
 
 export function hasAmounts({ minAmount, maxAmount }: LedgerFilter): boolean {

@@ -26,6 +26,7 @@ export const accounts = sqliteTable(
     asset: text("asset").notNull(),
     kind: text("kind", { enum: ACCOUNT_KINDS }).notNull(),
     balance: amount("balance").notNull(),
+    subAccount: integer("sub_account"),
   },
   (t) => [
     uniqueIndex("accounts_owner").on(t.owner, t.asset, t.kind),
@@ -51,9 +52,17 @@ export const transfers = sqliteTable(
     at: integer("at").notNull(),
     fromBalance: amount("from_balance"),
     toBalance: amount("to_balance"),
+    fromSubAccount: integer("from_sub_account"),
+    toSubAccount: integer("to_sub_account"),
   },
   (t) => [
     uniqueIndex("transfers_once").on(t.ref, t.step, t.line),
+    index("transfers_from_sub_account")
+      .on(t.fromSubAccount, t.reason)
+      .where(sql`from_sub_account IS NOT NULL`),
+    index("transfers_to_sub_account")
+      .on(t.toSubAccount, t.reason)
+      .where(sql`to_sub_account IS NOT NULL`),
     index("transfers_from").on(t.fromAccount, t.reason),
     index("transfers_to").on(t.toAccount, t.reason),
     index("transfers_from_amount").on(t.fromAccount, t.reason, t.amount),

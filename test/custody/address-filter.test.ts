@@ -4,6 +4,7 @@ import { AddressFilter } from "../../src/custody/watcher/address-filter.ts";
 import { depositAddressesAmong } from "../../src/custody/watcher/detect-deposits.ts";
 import { all, prepare, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
+import { CountingDatabase } from "../support/counting-database.ts";
 
 const CHAIN = `chain-${uuidv7()}`;
 
@@ -78,25 +79,3 @@ describe("the address filter", () => {
     expect(filter.mayContain(ours[0] ?? "")).toBe(true);
   });
 });
-
-/** The test database. It counts the rows that its queries read. */
-class CountingDatabase {
-  rowsRead = 0;
-  readonly db = new Proxy(env.DB, {
-    get: (db, name) => {
-      if (name !== "prepare") return Reflect.get(db, name) as unknown;
-      return (text: string) => ({
-        bind: (...values: unknown[]) => ({
-          all: async () => {
-            const result = await db
-              .prepare(text)
-              .bind(...values)
-              .all();
-            this.rowsRead += result.meta.rows_read;
-            return result;
-          },
-        }),
-      });
-    },
-  });
-}

@@ -214,6 +214,8 @@ describe("the database rejects, under any conflict clause,", () => {
         "transfer_id = 99999999",
         `to_account = ${of.pending}`,
         "ref = x'00'",
+        "from_sub_account = 4",
+        "to_sub_account = 4",
       ]) {
         await isRejected(
           of,
@@ -239,6 +241,8 @@ describe("the database rejects, under any conflict clause,", () => {
         "asset = 'usdc'",
         "owner = x'00'",
         "account_id = account_id + 1000000",
+        "sub_account = 0",
+        "sub_account = NULL",
       ]) {
         await isRejected(
           of,
@@ -263,6 +267,27 @@ describe("the database rejects, under any conflict clause,", () => {
       sql`INSERT INTO accounts (owner, asset, kind, balance)
         VALUES (${uuid(of.userId)}, ${of.key}, 'available', 0)
         ON CONFLICT (owner, asset, kind) DO UPDATE SET balance = 1000000`,
+    );
+  });
+
+  it("a sub-account's number that its writer chose", async () => {
+    const of = await funded();
+    await isRejected(
+      of,
+      sql`INSERT INTO accounts (owner, asset, kind, balance, sub_account)
+        VALUES (${uuid(of.userId)}, 'usdc', 'available', 0, 4)`,
+    );
+    await isRejected(
+      of,
+      sql`UPDATE accounts SET sub_account = 4 WHERE account_id = ${of.external}`,
+    );
+    await isRejected(
+      of,
+      sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at,
+          from_sub_account)
+        VALUES (${of.available}, ${of.pending}, 1, ${reasonCode("reserve_rfq")},
+          ${uuid(uuidv7())}, ${stepCode("reserve")}, 0,
+          (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1), 4)`,
     );
   });
 

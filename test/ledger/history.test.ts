@@ -266,16 +266,20 @@ function queriesOf(filter: LedgerFilter): Readonly<Record<string, Sql>> {
 }
 
 const RUN = "(?:from|to)_account=\\? AND reason=\\?";
+const SUB_RUN = "(?:from|to)_sub_account=\\? AND reason=\\?";
 const AMOUNTS = "amount>\\? AND amount<\\?";
 const RANGE = "rowid>\\? AND rowid<\\?";
 /** Every allowed access to a table: its index, and the columns that SQLite seeks in it. */
 const ALLOWED = [
   `t USING (?:COVERING )?INDEX transfers_(?:from|to) \\(${RUN} AND ${RANGE}\\)`,
+  `t USING (?:COVERING )?INDEX transfers_(?:from|to)_sub_account \\(${SUB_RUN} AND ${RANGE}\\)`,
   `t USING COVERING INDEX transfers_(?:from|to)_amount \\(${RUN} AND ${AMOUNTS}\\)`,
   `t USING COVERING INDEX transfers_(?:from|to)_amount \\(${RUN} AND amount=\\? AND ${RANGE}\\)`,
   "t USING INTEGER PRIMARY KEY \\(rowid[=>]\\?\\)",
   "t USING INDEX transfers_once \\(ref=\\?\\)",
   "a USING INTEGER PRIMARY KEY \\(rowid=\\?\\)",
+  // One row, which names the owner's sub-accounts.
+  "accounts USING INDEX accounts_owner \\(owner=\\?\\)",
   "a USING COVERING INDEX accounts_owner \\(owner=\\?.*",
   "o USING COVERING INDEX accounts_owner \\(owner=\\? AND asset=\\? AND kind=\\?\\)",
   "d USING INDEX sqlite_autoindex_deposits_1 \\(deposit_id=\\?\\) LEFT-JOIN",

@@ -4,36 +4,31 @@
 -- A page
 WITH RECURSIVE
   runs AS MATERIALIZED (
-    SELECT a.account_id,
-      s.value ->> 'reason' AS reason,
+    SELECT s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
       s.value ->> 'viaCredit' AS via_credit,
-      iif(
-        s.value ->> 'indexedAt' = a.kind,
-        a.account_id,
-        (
-          SELECT o.account_id
-          FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
-        )
-      ) AS indexed_at
-    FROM accounts a INDEXED BY accounts_owner
-    CROSS JOIN json_each(?1) s
-    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
+      first.number * 2 + (s.value ->> 'indexedAt' = 'pending') AS indexed_at
+    FROM (
+      SELECT sub_account / 2 AS number
+      FROM accounts INDEXED BY accounts_owner
+      WHERE owner = unhex(?1,'-')
+      LIMIT 1
+    ) first
+    CROSS JOIN json_each(?2) s
   ),
   bounds AS MATERIALIZED (
     SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
       min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
       min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
-  merge(entry_id, account_id, indexed_at, via_credit, reason, floor) AS (
+  merge(entry_id, indexed_at, via_credit, reason, floor) AS (
     SELECT 2 * (
       iif(
         r.via_credit,
         (
           SELECT t.transfer_id
-          FROM transfers t INDEXED BY transfers_to
-          WHERE (t.to_account = r.indexed_at AND t.reason = r.reason)
+          FROM transfers t INDEXED BY transfers_to_sub_account
+          WHERE (t.to_sub_account = r.indexed_at AND t.reason = r.reason)
             AND (
               t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
               AND t.transfer_id >= b.floor
@@ -43,8 +38,8 @@ WITH RECURSIVE
         ),
         (
           SELECT t.transfer_id
-          FROM transfers t INDEXED BY transfers_from
-          WHERE (t.from_account = r.indexed_at AND t.reason = r.reason)
+          FROM transfers t INDEXED BY transfers_from_sub_account
+          WHERE (t.from_sub_account = r.indexed_at AND t.reason = r.reason)
             AND (
               t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
               AND t.transfer_id >= b.floor
@@ -54,7 +49,6 @@ WITH RECURSIVE
         )
       )
     ) + r.credit,
-      r.account_id,
       r.indexed_at,
       r.via_credit,
       r.reason,
@@ -67,23 +61,22 @@ WITH RECURSIVE
         p.via_credit,
         (
           SELECT t.transfer_id
-          FROM transfers t INDEXED BY transfers_to
-          WHERE (t.to_account = p.indexed_at AND t.reason = p.reason)
+          FROM transfers t INDEXED BY transfers_to_sub_account
+          WHERE (t.to_sub_account = p.indexed_at AND t.reason = p.reason)
             AND (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor)
           ORDER BY t.transfer_id DESC
           LIMIT 1
         ),
         (
           SELECT t.transfer_id
-          FROM transfers t INDEXED BY transfers_from
-          WHERE (t.from_account = p.indexed_at AND t.reason = p.reason)
+          FROM transfers t INDEXED BY transfers_from_sub_account
+          WHERE (t.from_sub_account = p.indexed_at AND t.reason = p.reason)
             AND (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor)
           ORDER BY t.transfer_id DESC
           LIMIT 1
         )
       )
     ) + (p.entry_id & 1),
-      p.account_id,
       p.indexed_at,
       p.via_credit,
       p.reason,
@@ -93,7 +86,7 @@ WITH RECURSIVE
     ORDER BY 1 DESC
     LIMIT ?6
   ),
-  merged AS MATERIALIZED (SELECT entry_id, account_id FROM merge WHERE entry_id IS NOT NULL)
+  merged AS MATERIALIZED (SELECT entry_id FROM merge WHERE entry_id IS NOT NULL)
 SELECT e.entry_id AS entry_id,
   a.kind AS account,
   a.asset,
@@ -116,49 +109,50 @@ SELECT e.entry_id AS entry_id,
   t.at
 FROM merged e
 CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
-CROSS JOIN accounts a ON a.account_id = e.account_id
+CROSS JOIN accounts a ON a.account_id = iif(e.entry_id & 1, t.to_account, t.from_account)
 LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
 ORDER BY entry_id DESC
--- ?1 = [
+-- ?1 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?2 = [
 --   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
 --   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":3,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"available","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":4,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
 --   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":1,"reason":5,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":1,"reason":5,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":2,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
--- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "0"
 -- ?4 = "4611686018427387904"
 -- ?5 = "4611686018427387904"
 -- ?6 = 51
 
 -- A page of one sub-account: the statement of "A page"
--- ?1 = [
---   {"kind":"pending","credit":1,"reason":3,"indexedAt":"pending","viaCredit":1}
---   {"kind":"pending","credit":1,"reason":4,"indexedAt":"pending","viaCredit":1}
+-- ?1 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?2 = [
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"available","viaCredit":0}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":2,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
--- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "0"
 -- ?4 = "4611686018427387904"
 -- ?5 = "4611686018427387904"
 -- ?6 = 51
 
 -- A page of debits: the statement of "A page"
--- ?1 = [
+-- ?1 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?2 = [
 --   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
@@ -168,20 +162,19 @@ ORDER BY entry_id DESC
 --   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
--- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "0"
 -- ?4 = "4611686018427387904"
 -- ?5 = "4611686018427387904"
 -- ?6 = 51
 
 -- A page of some reasons: the statement of "A page"
--- ?1 = [
+-- ?1 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?2 = [
 --   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
 --   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
 -- ]
--- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "0"
 -- ?4 = "4611686018427387904"
 -- ?5 = "4611686018427387904"
@@ -190,8 +183,7 @@ ORDER BY entry_id DESC
 -- A page of USDC
 WITH RECURSIVE
   runs AS MATERIALIZED (
-    SELECT a.account_id,
-      s.value ->> 'reason' AS reason,
+    SELECT s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
       s.value ->> 'viaCredit' AS via_credit,
       iif(
@@ -212,7 +204,7 @@ WITH RECURSIVE
       min((CAST(?5 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
       min(CAST(?6 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
-  merge(entry_id, account_id, indexed_at, via_credit, reason, floor) AS (
+  merge(entry_id, indexed_at, via_credit, reason, floor) AS (
     SELECT 2 * (
       iif(
         r.via_credit,
@@ -240,7 +232,6 @@ WITH RECURSIVE
         )
       )
     ) + r.credit,
-      r.account_id,
       r.indexed_at,
       r.via_credit,
       r.reason,
@@ -269,7 +260,6 @@ WITH RECURSIVE
         )
       )
     ) + (p.entry_id & 1),
-      p.account_id,
       p.indexed_at,
       p.via_credit,
       p.reason,
@@ -279,7 +269,7 @@ WITH RECURSIVE
     ORDER BY 1 DESC
     LIMIT ?7
   ),
-  merged AS MATERIALIZED (SELECT entry_id, account_id FROM merge WHERE entry_id IS NOT NULL)
+  merged AS MATERIALIZED (SELECT entry_id FROM merge WHERE entry_id IS NOT NULL)
 SELECT e.entry_id AS entry_id,
   a.kind AS account,
   a.asset,
@@ -302,7 +292,7 @@ SELECT e.entry_id AS entry_id,
   t.at
 FROM merged e
 CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
-CROSS JOIN accounts a ON a.account_id = e.account_id
+CROSS JOIN accounts a ON a.account_id = iif(e.entry_id & 1, t.to_account, t.from_account)
 LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
 ORDER BY entry_id DESC
 -- ?1 = [
@@ -350,22 +340,17 @@ ORDER BY entry_id DESC
 -- A page of a period
 WITH RECURSIVE
   runs AS MATERIALIZED (
-    SELECT a.account_id,
-      s.value ->> 'reason' AS reason,
+    SELECT s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
       s.value ->> 'viaCredit' AS via_credit,
-      iif(
-        s.value ->> 'indexedAt' = a.kind,
-        a.account_id,
-        (
-          SELECT o.account_id
-          FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
-        )
-      ) AS indexed_at
-    FROM accounts a INDEXED BY accounts_owner
-    CROSS JOIN json_each(?1) s
-    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
+      first.number * 2 + (s.value ->> 'indexedAt' = 'pending') AS indexed_at
+    FROM (
+      SELECT sub_account / 2 AS number
+      FROM accounts INDEXED BY accounts_owner
+      WHERE owner = unhex(?1,'-')
+      LIMIT 1
+    ) first
+    CROSS JOIN json_each(?2) s
   ),
   before_from(position, stride) AS (
     SELECT 0, 1 << 40
@@ -420,14 +405,14 @@ WITH RECURSIVE
         CAST(?7 AS INTEGER) >> 1, (SELECT position + 1 FROM until_to WHERE stride = 0)
       ) AS credits_below
   ),
-  merge(entry_id, account_id, indexed_at, via_credit, reason, floor) AS (
+  merge(entry_id, indexed_at, via_credit, reason, floor) AS (
     SELECT 2 * (
       iif(
         r.via_credit,
         (
           SELECT t.transfer_id
-          FROM transfers t INDEXED BY transfers_to
-          WHERE (t.to_account = r.indexed_at AND t.reason = r.reason)
+          FROM transfers t INDEXED BY transfers_to_sub_account
+          WHERE (t.to_sub_account = r.indexed_at AND t.reason = r.reason)
             AND (
               t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
               AND t.transfer_id >= b.floor
@@ -437,8 +422,8 @@ WITH RECURSIVE
         ),
         (
           SELECT t.transfer_id
-          FROM transfers t INDEXED BY transfers_from
-          WHERE (t.from_account = r.indexed_at AND t.reason = r.reason)
+          FROM transfers t INDEXED BY transfers_from_sub_account
+          WHERE (t.from_sub_account = r.indexed_at AND t.reason = r.reason)
             AND (
               t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
               AND t.transfer_id >= b.floor
@@ -448,7 +433,6 @@ WITH RECURSIVE
         )
       )
     ) + r.credit,
-      r.account_id,
       r.indexed_at,
       r.via_credit,
       r.reason,
@@ -461,23 +445,22 @@ WITH RECURSIVE
         p.via_credit,
         (
           SELECT t.transfer_id
-          FROM transfers t INDEXED BY transfers_to
-          WHERE (t.to_account = p.indexed_at AND t.reason = p.reason)
+          FROM transfers t INDEXED BY transfers_to_sub_account
+          WHERE (t.to_sub_account = p.indexed_at AND t.reason = p.reason)
             AND (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor)
           ORDER BY t.transfer_id DESC
           LIMIT 1
         ),
         (
           SELECT t.transfer_id
-          FROM transfers t INDEXED BY transfers_from
-          WHERE (t.from_account = p.indexed_at AND t.reason = p.reason)
+          FROM transfers t INDEXED BY transfers_from_sub_account
+          WHERE (t.from_sub_account = p.indexed_at AND t.reason = p.reason)
             AND (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor)
           ORDER BY t.transfer_id DESC
           LIMIT 1
         )
       )
     ) + (p.entry_id & 1),
-      p.account_id,
       p.indexed_at,
       p.via_credit,
       p.reason,
@@ -487,7 +470,7 @@ WITH RECURSIVE
     ORDER BY 1 DESC
     LIMIT ?8
   ),
-  merged AS MATERIALIZED (SELECT entry_id, account_id FROM merge WHERE entry_id IS NOT NULL)
+  merged AS MATERIALIZED (SELECT entry_id FROM merge WHERE entry_id IS NOT NULL)
 SELECT e.entry_id AS entry_id,
   a.kind AS account,
   a.asset,
@@ -510,26 +493,26 @@ SELECT e.entry_id AS entry_id,
   t.at
 FROM merged e
 CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
-CROSS JOIN accounts a ON a.account_id = e.account_id
+CROSS JOIN accounts a ON a.account_id = iif(e.entry_id & 1, t.to_account, t.from_account)
 LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
 ORDER BY entry_id DESC
--- ?1 = [
+-- ?1 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?2 = [
 --   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
 --   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":3,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"available","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":4,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
 --   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":1,"reason":5,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":1,"reason":5,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":2,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
--- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = 1700000000000
 -- ?4 = 1700001000000
 -- ?5 = "0"
@@ -778,36 +761,31 @@ LIMIT ?15
 -- Amounts, first way: the newest entries
 WITH RECURSIVE
   runs AS MATERIALIZED (
-    SELECT a.account_id,
-      s.value ->> 'reason' AS reason,
+    SELECT s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
       s.value ->> 'viaCredit' AS via_credit,
-      iif(
-        s.value ->> 'indexedAt' = a.kind,
-        a.account_id,
-        (
-          SELECT o.account_id
-          FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
-        )
-      ) AS indexed_at
-    FROM accounts a INDEXED BY accounts_owner
-    CROSS JOIN json_each(?1) s
-    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
+      first.number * 2 + (s.value ->> 'indexedAt' = 'pending') AS indexed_at
+    FROM (
+      SELECT sub_account / 2 AS number
+      FROM accounts INDEXED BY accounts_owner
+      WHERE owner = unhex(?1,'-')
+      LIMIT 1
+    ) first
+    CROSS JOIN json_each(?2) s
   ),
   bounds AS MATERIALIZED (
     SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
       min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
       min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
-  merge(entry_id, account_id, indexed_at, via_credit, reason, floor) AS (
+  merge(entry_id, indexed_at, via_credit, reason, floor) AS (
     SELECT 2 * (
       iif(
         r.via_credit,
         (
           SELECT t.transfer_id
-          FROM transfers t INDEXED BY transfers_to
-          WHERE (t.to_account = r.indexed_at AND t.reason = r.reason)
+          FROM transfers t INDEXED BY transfers_to_sub_account
+          WHERE (t.to_sub_account = r.indexed_at AND t.reason = r.reason)
             AND (
               t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
               AND t.transfer_id >= b.floor
@@ -817,8 +795,8 @@ WITH RECURSIVE
         ),
         (
           SELECT t.transfer_id
-          FROM transfers t INDEXED BY transfers_from
-          WHERE (t.from_account = r.indexed_at AND t.reason = r.reason)
+          FROM transfers t INDEXED BY transfers_from_sub_account
+          WHERE (t.from_sub_account = r.indexed_at AND t.reason = r.reason)
             AND (
               t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
               AND t.transfer_id >= b.floor
@@ -828,7 +806,6 @@ WITH RECURSIVE
         )
       )
     ) + r.credit,
-      r.account_id,
       r.indexed_at,
       r.via_credit,
       r.reason,
@@ -841,23 +818,22 @@ WITH RECURSIVE
         p.via_credit,
         (
           SELECT t.transfer_id
-          FROM transfers t INDEXED BY transfers_to
-          WHERE (t.to_account = p.indexed_at AND t.reason = p.reason)
+          FROM transfers t INDEXED BY transfers_to_sub_account
+          WHERE (t.to_sub_account = p.indexed_at AND t.reason = p.reason)
             AND (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor)
           ORDER BY t.transfer_id DESC
           LIMIT 1
         ),
         (
           SELECT t.transfer_id
-          FROM transfers t INDEXED BY transfers_from
-          WHERE (t.from_account = p.indexed_at AND t.reason = p.reason)
+          FROM transfers t INDEXED BY transfers_from_sub_account
+          WHERE (t.from_sub_account = p.indexed_at AND t.reason = p.reason)
             AND (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor)
           ORDER BY t.transfer_id DESC
           LIMIT 1
         )
       )
     ) + (p.entry_id & 1),
-      p.account_id,
       p.indexed_at,
       p.via_credit,
       p.reason,
@@ -867,7 +843,7 @@ WITH RECURSIVE
     ORDER BY 1 DESC
     LIMIT ?6
   ),
-  merged AS MATERIALIZED (SELECT entry_id, account_id FROM merge WHERE entry_id IS NOT NULL)
+  merged AS MATERIALIZED (SELECT entry_id FROM merge WHERE entry_id IS NOT NULL)
 SELECT e.entry_id AS entry_id,
   a.kind AS account,
   a.asset,
@@ -892,28 +868,28 @@ SELECT e.entry_id AS entry_id,
   (SELECT count(*) FROM merged) AS merged_count
 FROM merged e
 CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
-CROSS JOIN accounts a ON a.account_id = e.account_id
+CROSS JOIN accounts a ON a.account_id = iif(e.entry_id & 1, t.to_account, t.from_account)
 LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
 WHERE (t.amount BETWEEN CAST(?9 AS INTEGER) AND CAST(?10 AS INTEGER))
   OR e.entry_id = (SELECT min(entry_id) FROM merged)
 ORDER BY entry_id DESC
--- ?1 = [
+-- ?1 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?2 = [
 --   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
 --   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":3,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"available","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":4,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
 --   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":1,"reason":5,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":1,"reason":5,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":2,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
--- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "0"
 -- ?4 = "4611686018427387904"
 -- ?5 = "4611686018427387904"
@@ -926,8 +902,7 @@ ORDER BY entry_id DESC
 -- Amounts, second way
 WITH RECURSIVE
   runs AS MATERIALIZED (
-    SELECT a.account_id,
-      s.value ->> 'reason' AS reason,
+    SELECT s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
       s.value ->> 'viaCredit' AS via_credit,
       iif(
@@ -948,9 +923,8 @@ WITH RECURSIVE
       min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
       min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
-  amounts(account_id, indexed_at, via_credit, credit, reason, amount) AS (
-    SELECT r.account_id,
-      r.indexed_at,
+  amounts(indexed_at, via_credit, credit, reason, amount) AS (
+    SELECT r.indexed_at,
       r.via_credit,
       r.credit,
       r.reason,
@@ -977,8 +951,7 @@ WITH RECURSIVE
       )
     FROM runs r
     UNION ALL
-    SELECT p.account_id,
-      p.indexed_at,
+    SELECT p.indexed_at,
       p.via_credit,
       p.credit,
       p.reason,
@@ -1010,7 +983,7 @@ WITH RECURSIVE
   amount_runs AS MATERIALIZED (SELECT * FROM amounts WHERE amount IS NOT NULL),
   counted AS MATERIALIZED (SELECT count(*) AS size FROM amount_runs),
   mergeable AS MATERIALIZED (SELECT * FROM amount_runs WHERE (SELECT size FROM counted) <= ?13),
-  merge(entry_id, account_id, indexed_at, via_credit, reason, amount, floor) AS (
+  merge(entry_id, indexed_at, via_credit, reason, amount, floor) AS (
     SELECT 2 * (
       iif(
         r.via_credit,
@@ -1044,7 +1017,6 @@ WITH RECURSIVE
         )
       )
     ) + r.credit,
-      r.account_id,
       r.indexed_at,
       r.via_credit,
       r.reason,
@@ -1078,7 +1050,6 @@ WITH RECURSIVE
         )
       )
     ) + (p.entry_id & 1),
-      p.account_id,
       p.indexed_at,
       p.via_credit,
       p.reason,
@@ -1089,7 +1060,7 @@ WITH RECURSIVE
     ORDER BY 1 DESC
     LIMIT ?14
   ),
-  merged AS MATERIALIZED (SELECT entry_id, account_id FROM merge WHERE entry_id IS NOT NULL)
+  merged AS MATERIALIZED (SELECT entry_id FROM merge WHERE entry_id IS NOT NULL)
 SELECT counted.size, e.*
 FROM counted
 LEFT JOIN (
@@ -1115,7 +1086,7 @@ LEFT JOIN (
     t.at
   FROM merged e
   CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
-  CROSS JOIN accounts a ON a.account_id = e.account_id
+  CROSS JOIN accounts a ON a.account_id = iif(e.entry_id & 1, t.to_account, t.from_account)
   LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
 ) e ON 1
 ORDER BY e.entry_id DESC
@@ -1152,8 +1123,7 @@ ORDER BY e.entry_id DESC
 -- Amounts, third way: sorted
 WITH RECURSIVE
   runs AS MATERIALIZED (
-    SELECT a.account_id,
-      s.value ->> 'reason' AS reason,
+    SELECT s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
       s.value ->> 'viaCredit' AS via_credit,
       iif(
@@ -1177,7 +1147,7 @@ WITH RECURSIVE
   fitting AS MATERIALIZED (
     SELECT *
     FROM (
-      SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+      SELECT 2 * t.transfer_id + r.credit AS entry_id
       FROM bounds b
       CROSS JOIN runs r
       CROSS JOIN transfers t INDEXED BY transfers_from_amount
@@ -1185,7 +1155,7 @@ WITH RECURSIVE
         AND (t.from_account = r.indexed_at AND t.reason = r.reason)
         AND (t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER))
       UNION ALL
-      SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+      SELECT 2 * t.transfer_id + r.credit AS entry_id
       FROM bounds b
       CROSS JOIN runs r
       CROSS JOIN transfers t INDEXED BY transfers_to_amount
@@ -1230,7 +1200,7 @@ LEFT JOIN (
     t.at
   FROM found e
   CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
-  CROSS JOIN accounts a ON a.account_id = e.account_id
+  CROSS JOIN accounts a ON a.account_id = iif(e.entry_id & 1, t.to_account, t.from_account)
   LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
 ) e ON 1
 ORDER BY e.entry_id DESC
@@ -1264,22 +1234,17 @@ ORDER BY e.entry_id DESC
 -- Amounts, third way: scanned
 WITH RECURSIVE
   runs AS MATERIALIZED (
-    SELECT a.account_id,
-      s.value ->> 'reason' AS reason,
+    SELECT s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
       s.value ->> 'viaCredit' AS via_credit,
-      iif(
-        s.value ->> 'indexedAt' = a.kind,
-        a.account_id,
-        (
-          SELECT o.account_id
-          FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
-        )
-      ) AS indexed_at
-    FROM accounts a INDEXED BY accounts_owner
-    CROSS JOIN json_each(?1) s
-    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
+      first.number * 2 + (s.value ->> 'indexedAt' = 'pending') AS indexed_at
+    FROM (
+      SELECT sub_account / 2 AS number
+      FROM accounts INDEXED BY accounts_owner
+      WHERE owner = unhex(?1,'-')
+      LIMIT 1
+    ) first
+    CROSS JOIN json_each(?2) s
   ),
   bounds AS MATERIALIZED (
     SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
@@ -1287,14 +1252,14 @@ WITH RECURSIVE
       min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
   found AS MATERIALIZED (
-    SELECT entry_id, account_id
+    SELECT entry_id
     FROM (
-      SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+      SELECT 2 * t.transfer_id + r.credit AS entry_id
       FROM bounds b
       CROSS JOIN runs r
-      CROSS JOIN transfers t INDEXED BY transfers_from
+      CROSS JOIN transfers t INDEXED BY transfers_from_sub_account
       WHERE NOT r.via_credit
-        AND (t.from_account = r.indexed_at AND t.reason = r.reason)
+        AND (t.from_sub_account = r.indexed_at AND t.reason = r.reason)
         AND (
           (
             t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
@@ -1303,12 +1268,12 @@ WITH RECURSIVE
           AND (t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER))
         )
       UNION ALL
-      SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+      SELECT 2 * t.transfer_id + r.credit AS entry_id
       FROM bounds b
       CROSS JOIN runs r
-      CROSS JOIN transfers t INDEXED BY transfers_to
+      CROSS JOIN transfers t INDEXED BY transfers_to_sub_account
       WHERE r.via_credit
-        AND (t.to_account = r.indexed_at AND t.reason = r.reason)
+        AND (t.to_sub_account = r.indexed_at AND t.reason = r.reason)
         AND (
           (
             t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
@@ -1342,26 +1307,26 @@ SELECT e.entry_id AS entry_id,
   t.at
 FROM found e
 CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
-CROSS JOIN accounts a ON a.account_id = e.account_id
+CROSS JOIN accounts a ON a.account_id = iif(e.entry_id & 1, t.to_account, t.from_account)
 LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
 ORDER BY entry_id DESC
--- ?1 = [
+-- ?1 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?2 = [
 --   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
 --   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":3,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"available","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":4,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
 --   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":1,"reason":5,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":1,"reason":5,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":2,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
--- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "4711"
 -- ?4 = "4611686018427387904"
 -- ?5 = "4611686018427387904"
@@ -1402,22 +1367,17 @@ WHERE stride = 0
 -- The length of a statement
 WITH RECURSIVE
   runs AS MATERIALIZED (
-    SELECT a.account_id,
-      s.value ->> 'reason' AS reason,
+    SELECT s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
       s.value ->> 'viaCredit' AS via_credit,
-      iif(
-        s.value ->> 'indexedAt' = a.kind,
-        a.account_id,
-        (
-          SELECT o.account_id
-          FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
-        )
-      ) AS indexed_at
-    FROM accounts a INDEXED BY accounts_owner
-    CROSS JOIN json_each(?1) s
-    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
+      first.number * 2 + (s.value ->> 'indexedAt' = 'pending') AS indexed_at
+    FROM (
+      SELECT sub_account / 2 AS number
+      FROM accounts INDEXED BY accounts_owner
+      WHERE owner = unhex(?1,'-')
+      LIMIT 1
+    ) first
+    CROSS JOIN json_each(?2) s
   ),
   bounds AS MATERIALIZED (
     SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
@@ -1428,12 +1388,12 @@ SELECT count(*) AS entries
 FROM (
   SELECT 1
   FROM (
-    SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+    SELECT 2 * t.transfer_id + r.credit AS entry_id
     FROM bounds b
     CROSS JOIN runs r
-    CROSS JOIN transfers t INDEXED BY transfers_from
+    CROSS JOIN transfers t INDEXED BY transfers_from_sub_account
     WHERE NOT r.via_credit
-      AND (t.from_account = r.indexed_at AND t.reason = r.reason)
+      AND (t.from_sub_account = r.indexed_at AND t.reason = r.reason)
       AND (
         (
           t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
@@ -1442,12 +1402,12 @@ FROM (
         AND 1
       )
     UNION ALL
-    SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+    SELECT 2 * t.transfer_id + r.credit AS entry_id
     FROM bounds b
     CROSS JOIN runs r
-    CROSS JOIN transfers t INDEXED BY transfers_to
+    CROSS JOIN transfers t INDEXED BY transfers_to_sub_account
     WHERE r.via_credit
-      AND (t.to_account = r.indexed_at AND t.reason = r.reason)
+      AND (t.to_sub_account = r.indexed_at AND t.reason = r.reason)
       AND (
         (
           t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
@@ -1458,23 +1418,23 @@ FROM (
   )
   LIMIT ?6
 )
--- ?1 = [
+-- ?1 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?2 = [
 --   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
 --   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":3,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"available","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":4,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
 --   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":1,"reason":5,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":1,"reason":5,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":2,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
--- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "0"
 -- ?4 = "4611686018427387904"
 -- ?5 = "4611686018427387904"
@@ -1483,8 +1443,7 @@ FROM (
 -- The length of a statement by amount
 WITH RECURSIVE
   runs AS MATERIALIZED (
-    SELECT a.account_id,
-      s.value ->> 'reason' AS reason,
+    SELECT s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
       s.value ->> 'viaCredit' AS via_credit,
       iif(
@@ -1509,7 +1468,7 @@ SELECT count(*) AS entries
 FROM (
   SELECT 1
   FROM (
-    SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+    SELECT 2 * t.transfer_id + r.credit AS entry_id
     FROM bounds b
     CROSS JOIN runs r
     CROSS JOIN transfers t INDEXED BY transfers_from_amount
@@ -1523,7 +1482,7 @@ FROM (
         AND (t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER))
       )
     UNION ALL
-    SELECT 2 * t.transfer_id + r.credit AS entry_id, r.account_id
+    SELECT 2 * t.transfer_id + r.credit AS entry_id
     FROM bounds b
     CROSS JOIN runs r
     CROSS JOIN transfers t INDEXED BY transfers_to_amount
