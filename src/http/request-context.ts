@@ -1,5 +1,6 @@
 /** The state of one request that handlers, error responses and the request log share. */
 import type { Hono } from "hono";
+import { now } from "../platform/time.ts";
 import type { RateClass } from "./rate-limit.ts";
 
 export type RequestContext = {
@@ -7,6 +8,7 @@ export type RequestContext = {
   readonly requestId: string;
   /** The caller's x-request-id. Only logged. */
   readonly inboundRequestId: string | null;
+  /** Unix milliseconds. */
   readonly startedAt: number;
   /** From CF-Connecting-IP and no other header. The local stack sets it to 127.0.0.1. */
   readonly clientIp: string | undefined;
@@ -34,7 +36,7 @@ export function newRequestContext(
   return {
     requestId: crypto.randomUUID(),
     inboundRequestId: request.headers.get("x-request-id")?.slice(0, 128) ?? null,
-    startedAt: Date.now(),
+    startedAt: now(),
     clientIp: request.headers.get("cf-connecting-ip") ?? undefined,
     route: null,
     userId: null,

@@ -4,6 +4,7 @@ import { OutcomeUnknown, RolledBack } from "../platform/commit.ts";
 import { ratePolicies } from "./rate-limit.ts";
 import type { RequestContext } from "./request-context.ts";
 import { errorFields, log } from "../platform/log.ts";
+import { now } from "../platform/time.ts";
 import {
   Problem,
   problemBody,
@@ -144,7 +145,7 @@ export function logRequest(context: RequestContext, request: Request, status: nu
     method: request.method,
     route: context.route,
     status,
-    duration_ms: Date.now() - context.startedAt,
+    duration_ms: now() - context.startedAt,
     user_id: context.userId,
     api_key_id: context.apiKeyId,
     ip: context.clientIp,

@@ -89,6 +89,8 @@ type Call<Query, Body, Fields, C extends Credential> = {
   readonly request: Request;
   readonly requestId: string;
   readonly clientIp: string | undefined;
+  /** When the request arrived, in Unix milliseconds by the clock of the Worker. */
+  readonly receivedAt: number;
   readonly actor: ActorOf<C>;
   readonly query: Query;
   readonly body: Body;

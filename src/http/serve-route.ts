@@ -221,6 +221,7 @@ function callOf(api: Api, c: EdgeContext, edge: { context: RequestContext; setti
     request: c.req.raw,
     requestId: edge.context.requestId,
     clientIp: edge.context.clientIp,
+    receivedAt: edge.context.startedAt,
     waitUntil: edge.context.waitUntil,
   };
 }

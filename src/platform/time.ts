@@ -1,3 +1,36 @@
+/**
+ * The isolate's clock, and times on the wire. What a record may do is decided by D1's clock
+ * (commit.ts). The isolate's clock says when the service received a command and when to look again.
+ */
+
+/** Tests that move time replace it, and so can a simulation. */
+type Clock = {
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  readonly sleep: (ms: number) => Promise<void>;
+};
+
+const SYSTEM_CLOCK: Clock = {
+  now: () => Date.now(),
+  sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+};
+
+let clock = SYSTEM_CLOCK;
+
+/** What is left out is the system's. */
+export function setClock(replacement: Partial<Clock>): void {
+  clock = { ...SYSTEM_CLOCK, ...replacement };
+}
+
+/** Unix milliseconds, by the isolate's clock. */
+export function now(): number {
+  return clock.now();
+}
+
+export function sleep(ms: number): Promise<void> {
+  return clock.sleep(ms);
+}
+
 /** A timestamp on the wire: RFC 3339, UTC, with milliseconds. D1 stores Unix milliseconds. */
 export function toWireTime(unixMs: number): string {
   return new Date(unixMs).toISOString();

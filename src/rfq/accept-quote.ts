@@ -21,6 +21,7 @@ export function acceptQuote(command: AcceptQuote): Operation {
   const ofMatch = sql`SELECT request_id FROM matches WHERE match_id = ${uuid(matchId)}`;
   return {
     userId: actor.userId,
+    receivedAt: command.receivedAt,
     statements: (group) => [
       sql`UPDATE quotes SET status = 'accepted', ended_by = ${uuid(matchId)},
         ended_group = ${group.seq}

@@ -11,6 +11,7 @@ export function cancelQuote(command: CancelQuote): Operation {
   const { actor, operationId, quoteId } = command;
   return {
     userId: actor.userId,
+    receivedAt: command.receivedAt,
     statements: (group) => [
       sql`UPDATE quotes SET status = 'cancelled', ended_by = ${uuid(operationId)},
         ended_group = ${group.seq}

@@ -11,6 +11,7 @@ export function cancelRequest(command: CancelRequest): Operation {
   const { actor, operationId, requestId } = command;
   return {
     userId: actor.userId,
+    receivedAt: command.receivedAt,
     statements: (group) => [
       sql`UPDATE requests SET status = 'cancelled', ended_by = ${uuid(operationId)},
         ended_group = ${group.seq}

@@ -13,9 +13,15 @@ import type { Actor } from "../platform/actor.ts";
  */
 export type Idempotency = { readonly key: string; readonly terms: string };
 
-export type OpenRequest = {
-  readonly op: "open_request";
+/** What every command carries. */
+export type Sent = {
   readonly actor: Actor;
+  /** When the service received it, in Unix milliseconds by the clock of the Worker. */
+  readonly receivedAt: number;
+};
+
+export type OpenRequest = Sent & {
+  readonly op: "open_request";
   readonly requestId: string;
   readonly asset: string;
   /** Native units as decimal text, because the wire carries any U256. */
@@ -25,30 +31,26 @@ export type OpenRequest = {
   readonly expiresInSecs: number;
   readonly idempotency?: Idempotency;
 };
-export type PlaceQuote = {
+export type PlaceQuote = Sent & {
   readonly op: "place_quote";
-  readonly actor: Actor;
   readonly quoteId: string;
   readonly requestId: string;
   readonly price: number;
   readonly expiresInSecs: number;
   readonly idempotency?: Idempotency;
 };
-export type CancelQuote = {
+export type CancelQuote = Sent & {
   readonly op: "cancel_quote";
-  readonly actor: Actor;
   readonly operationId: string;
   readonly quoteId: string;
 };
-export type CancelRequest = {
+export type CancelRequest = Sent & {
   readonly op: "cancel_request";
-  readonly actor: Actor;
   readonly operationId: string;
   readonly requestId: string;
 };
-export type AcceptQuote = {
+export type AcceptQuote = Sent & {
   readonly op: "accept";
-  readonly actor: Actor;
   readonly matchId: string;
   readonly quoteId: string;
 };

@@ -28,6 +28,17 @@ export class FairQueue<Item extends { readonly userId: string }> {
     this.#size += taken.length;
   }
 
+  /** Keeps the items that fit and removes all others. */
+  keep(fits: (item: Item) => boolean): void {
+    this.#size = 0;
+    for (const [userId, items] of this.#byUser) {
+      const kept = items.filter(fits);
+      if (kept.length === 0) this.#byUser.delete(userId);
+      else this.#byUser.set(userId, kept);
+      this.#size += kept.length;
+    }
+  }
+
   /** Takes up to `max` items, one of each user per round. */
   take(max: number): Item[] {
     const taken: Item[] = [];

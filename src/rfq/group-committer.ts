@@ -14,6 +14,7 @@ import {
 } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
+import { now, sleep } from "../platform/time.ts";
 import { type GroupDone, commitOperations } from "./book-group.ts";
 import { type Result, reject } from "./command.ts";
 import { FairQueue } from "./fair-queue.ts";
@@ -26,6 +27,8 @@ export type CommitterSettings = {
    * several.
    */
   readonly waitMs: number;
+  /** A command received longer ago than this, in milliseconds, is not put into a batch. */
+  readonly maxWaitMs: number;
   readonly maxOperations: number;
   /**
    * Called after each commit and before its results are delivered, so that events are pushed before
@@ -56,14 +59,27 @@ const MAX_WAITING = 2_000;
  */
 const MAX_TRIES = 4;
 
+/**
+ * How often the queue is checked while commands wait. A timer keeps the object in memory, so it must
+ * be short.
+ */
+const WAIT_CHECK_MS = 100;
+
 const UNAVAILABLE: Result = { ok: false, problem: unavailable("none").data };
+const WAITED_TOO_LONG: Result = {
+  ok: false,
+  problem: unavailable("none", "The command waited too long and was not carried out.").data,
+};
 
 export class GroupCommitter {
   readonly #db: D1Database;
   readonly #settings: CommitterSettings;
   readonly #waiting = new FairQueue<Waiting>();
-  #running: Promise<void> | undefined;
+  #running = false;
   #lastSize = 0;
+  #watchingWaits = false;
+  /** Settled by the next batch, for the callers of `expire`. */
+  #nextBatch: PromiseWithResolvers<void> | undefined;
 
   constructor(db: D1Database, settings: CommitterSettings) {
     this.#db = db;
@@ -75,50 +91,81 @@ export class GroupCommitter {
     return new Promise((resolve) => {
       this.#waiting.push({ userId: operation.userId, operation, tries: 1, resolve });
       this.#start();
+      void this.#watchWaits();
     });
   }
 
   /**
-   * Commits a group without commands, which ends what is due. Resolves when the queue is empty.
+   * Ends what is due, with the next batch, which every group does first. Resolves once that batch
+   * has ended, even if it failed. A busy book does not delay it further.
    */
   async expire(): Promise<void> {
-    if (this.#running === undefined) this.#running = this.#run(true);
-    await this.#running;
+    this.#nextBatch ??= Promise.withResolvers();
+    const { promise } = this.#nextBatch;
+    this.#start();
+    await promise;
   }
 
   #start(): void {
-    this.#running ??= this.#run(false);
+    if (!this.#running) void this.#run();
   }
 
-  async #run(expireFirst: boolean): Promise<void> {
+  async #run(): Promise<void> {
+    this.#running = true;
     try {
-      if (expireFirst) await this.#commit([]);
-      while (this.#waiting.size > 0) {
+      while (this.#waiting.size > 0 || this.#nextBatch !== undefined) {
         if (this.#settings.waitMs > 0 && (this.#lastSize > 1 || this.#waiting.size > 1))
-          await scheduler.wait(this.#settings.waitMs);
+          await sleep(this.#settings.waitMs);
         const group = this.#waiting.take(this.#settings.maxOperations);
         this.#lastSize = group.length;
-        await this.#commit(group);
+        const batch = this.#nextBatch;
+        this.#nextBatch = undefined;
+        await this.#commit(group, batch);
       }
     } finally {
-      this.#running = undefined;
-      // A command may have arrived after the queue was last read.
-      if (this.#waiting.size > 0) this.#start();
+      this.#running = false;
     }
   }
 
-  async #commit(group: readonly Waiting[]): Promise<void> {
+  /** Resolves `batch` when the batch has ended, but does not wait while its outcome is unknown. */
+  async #commit(
+    waiting: readonly Waiting[],
+    batch: PromiseWithResolvers<void> | undefined,
+  ): Promise<void> {
+    const group = waiting.filter((command) => this.#inTime(command));
+    if (group.length === 0 && batch === undefined) return;
     try {
       const outcome = await commitOperations(
         this.#db,
         this.#settings.asset,
-        group.map((waiting) => waiting.operation),
+        group.map(({ operation }) => operation),
       );
       if (outcome.committed) await this.#deliver(group, outcome);
       else await this.#again(group, outcome);
+      batch?.resolve();
     } catch (error) {
-      await this.#failed(group, error);
+      this.#failed(group, error);
+      batch?.resolve();
+      await this.#outcomeOf(error);
     }
+  }
+
+  /** Answers a command that has waited too long. It is in no batch. */
+  #inTime({ operation, resolve }: Waiting): boolean {
+    const inTime = operation.receivedAt >= now() - this.#settings.maxWaitMs;
+    if (!inTime) resolve(WAITED_TOO_LONG);
+    return inTime;
+  }
+
+  /** Answers commands in time although a batch before them hangs. */
+  async #watchWaits(): Promise<void> {
+    if (this.#watchingWaits) return;
+    this.#watchingWaits = true;
+    while (this.#waiting.size > 0) {
+      await sleep(WAIT_CHECK_MS);
+      this.#waiting.keep((command) => this.#inTime(command));
+    }
+    this.#watchingWaits = false;
   }
 
   async #deliver(group: readonly Waiting[], done: GroupDone): Promise<void> {
@@ -155,7 +202,7 @@ export class GroupCommitter {
       ...errorFields(outcome.cause),
     });
     if (outcome.reason === "constraint" && group.length > 1) {
-      for (const waiting of group) await this.#commit([waiting]);
+      for (const waiting of group) await this.#commit([waiting], undefined);
       return;
     }
     if (outcome.reason === "constraint") {
@@ -174,19 +221,28 @@ export class GroupCommitter {
     );
   }
 
-  async #failed(group: readonly Waiting[], error: unknown): Promise<void> {
+  #failed(group: readonly Waiting[], error: unknown): void {
     log("error", "rfq.group_failed", { operations: group.length, ...errorFields(error) });
     for (const waiting of group)
       waiting.resolve({ ok: false, problem: unavailable("unknown").data });
     this.#settings.onFailed();
+  }
+
+  /** Waits until it is certain whether the group has committed. */
+  async #outcomeOf(error: unknown): Promise<void> {
     if (!(error instanceof OutcomeUnknown)) return;
     const { groupId } = error;
     let outcome = await claimFence(this.#db, groupId);
     while (outcome === "unknown") {
-      await scheduler.wait(1_000);
+      // No batch begins now, and an alarm that waited for one would keep out the next alarm.
+      this.#nextBatch?.resolve();
+      this.#nextBatch = undefined;
+      await sleep(1_000);
       outcome = await claimFence(this.#db, groupId);
     }
     // Without this, its events would wait for cron.
     if (outcome === "committed") await this.#settings.onFoundCommitted(groupOf(groupId));
+    // The alarms of the meantime found no batch to wait for.
+    this.#settings.onFailed();
   }
 }

@@ -18,6 +18,7 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
   const { actor, requestId, asset } = command;
   return {
     userId: actor.userId,
+    receivedAt: command.receivedAt,
     statements: (group) => [
       sql`INSERT INTO requests (request_id, requester_id, asset, amount, side, disclosed, status,
         opened_at, expires_at,

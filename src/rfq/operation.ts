@@ -21,6 +21,8 @@ export type GroupEffects = {
  */
 export type Operation = {
   readonly userId: string;
+  /** When the service received the command, in Unix milliseconds by the clock of the Worker. */
+  readonly receivedAt: number;
   statements(group: Group): readonly Sql[];
   /** The result, if the guard applied. */
   result(effects: GroupEffects): Result | undefined;

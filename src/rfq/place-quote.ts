@@ -49,6 +49,7 @@ export function placeQuote(
   const checks = (at: Expr) => preconditions(command, { request, terms, settings, at });
   return {
     userId: actor.userId,
+    receivedAt: command.receivedAt,
     statements: (group) => {
       // More than a balance can hold is never available, and an INTEGER column cannot hold it.
       if (terms.reserve > MAX_NATIVE_UNITS) return [];

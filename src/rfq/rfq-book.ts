@@ -6,6 +6,7 @@ import { config, type Config } from "../platform/config.ts";
 import type { Group } from "../platform/commit.ts";
 import { failpointOf } from "../platform/failpoint.ts";
 import { errorFields, log } from "../platform/log.ts";
+import { now } from "../platform/time.ts";
 import { bookStream, committedEvents, type StreamEvent } from "../streams/event-log.ts";
 import { InFlight } from "../platform/in-flight.ts";
 import { SocketCommands } from "./socket-commands.ts";
@@ -51,6 +52,7 @@ export class RfqBook extends StreamObject {
     this.#committer = new GroupCommitter(env.DB, {
       asset: this.#asset,
       waitMs: this.#settings.RFQ_GROUP_WAIT_MS,
+      maxWaitMs: this.#settings.RFQ_COMMAND_MAX_WAIT_MS,
       maxOperations: this.#settings.RFQ_GROUP_MAX_OPERATIONS,
       onCommitted: (done) => this.#committed(done),
       onFailed: () => this.ctx.waitUntil(this.#lookAgain()),
@@ -72,12 +74,11 @@ export class RfqBook extends StreamObject {
     this.#alarmAt = null;
     try {
       // Sockets first: a book that waits for D1 must not keep sockets of ended credentials open.
-      const now = Date.now();
-      await this.wakeAt(this.sockets.closeEnded(now));
-      this.ctx.waitUntil(this.sockets.check(now));
+      await this.wakeAt(this.sockets.closeEnded(now()));
+      this.ctx.waitUntil(this.sockets.check(now()));
       await this.#committer.expire();
     } catch (error) {
-      await this.wakeAt(Date.now() + RETRY_MS);
+      await this.wakeAt(now() + RETRY_MS);
       throw error;
     }
   }
@@ -156,14 +157,14 @@ export class RfqBook extends StreamObject {
     this.#alarmAt = instant;
     this.ctx.storage.kv.put("asset", this.#asset);
     // Never in the past: when D1's clock lags behind ours, nothing is due yet.
-    await this.ctx.storage.setAlarm(Math.max(instant, Date.now() + MIN_ALARM_MS));
+    await this.ctx.storage.setAlarm(Math.max(instant, now() + MIN_ALARM_MS));
   }
 
   /**
    * After a failed batch, expiries and events may be pending for which there is no other alarm.
    */
   async #lookAgain(): Promise<void> {
-    await this.wakeAt(Date.now() + RETRY_MS);
+    await this.wakeAt(now() + RETRY_MS);
     await this.sockets.catchUp();
   }
 }

@@ -58,7 +58,7 @@ function registerRequestRoutes(api: Api): void {
     response: RequestItem,
     status: 201,
     problems: [...BOOK_PROBLEMS, "venue_paused", "open_request_limit"],
-    handler: async ({ env, body, actor, idempotencyKey }) => {
+    handler: async ({ env, body, actor, receivedAt, idempotencyKey }) => {
       const terms = {
         asset: assetKey({ venue: body.venue_id, assetId: body.asset_id }),
         amount: body.amount,
@@ -69,6 +69,7 @@ function registerRequestRoutes(api: Api): void {
       const result = await submitCommand(env, {
         op: "open_request",
         actor,
+        receivedAt,
         requestId: uuidv7(),
         ...terms,
         amount: terms.amount.toString(),
@@ -109,10 +110,11 @@ function registerRequestRoutes(api: Api): void {
       "request_not_open",
       "request_expired",
     ],
-    handler: async ({ env, actor, fields }) => {
+    handler: async ({ env, actor, receivedAt, fields }) => {
       const command = {
         op: "cancel_request",
         actor,
+        receivedAt,
         operationId: uuidv7(),
         requestId: fields.request_id,
       } as const;
@@ -153,7 +155,7 @@ function registerQuoteRoutes(api: Api): void {
       "open_quote_limit",
       "insufficient_funds",
     ],
-    handler: async ({ env, body, actor, idempotencyKey }) => {
+    handler: async ({ env, body, actor, receivedAt, idempotencyKey }) => {
       const terms = {
         requestId: body.request_id,
         price: body.price,
@@ -162,6 +164,7 @@ function registerQuoteRoutes(api: Api): void {
       const result = await submitCommand(env, {
         op: "place_quote",
         actor,
+        receivedAt,
         quoteId: uuidv7(),
         ...terms,
         ...(idempotencyKey === undefined
@@ -199,11 +202,12 @@ function registerQuoteRoutes(api: Api): void {
     fields: z.strictObject({ quote_id: described(uuidField, "Id of the quote to cancel") }),
     response: CancelledQuote,
     problems: [...BOOK_PROBLEMS, "quote_unknown", "not_quote_owner", "quote_not_open"],
-    handler: async ({ env, actor, fields }) => {
+    handler: async ({ env, actor, receivedAt, fields }) => {
       unwrap(
         await submitCommand(env, {
           op: "cancel_quote",
           actor,
+          receivedAt,
           operationId: uuidv7(),
           quoteId: fields.quote_id,
         }),
@@ -267,10 +271,11 @@ function registerMatchRoutes(api: Api): void {
       "insufficient_funds",
       "balance_limit",
     ],
-    handler: async ({ env, actor, body }) => {
+    handler: async ({ env, actor, receivedAt, body }) => {
       const result = await submitCommand(env, {
         op: "accept",
         actor,
+        receivedAt,
         matchId: uuidv7(),
         quoteId: body.quote_id,
       });

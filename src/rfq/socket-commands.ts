@@ -15,16 +15,15 @@ import {
 } from "../platform/problem.ts";
 import { limitActor } from "../http/rate-limit.ts";
 import { validate } from "../http/request.ts";
-import { toWireTime } from "../platform/time.ts";
+import { now, toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { resultBody } from "./result.ts";
-import type { Command, Result } from "./command.ts";
+import type { Command, Result, Sent } from "./command.ts";
 import { tooManyInFlight } from "./rejections.ts";
 import { QuoteBody } from "./schemas.ts";
 import { submitCommand } from "./submit.ts";
 import { quoteTermsText } from "./terms-text.ts";
 import { CLOSE_POLICY, CLOSE_TOO_BIG, closeSocket, readState } from "../streams/socket.ts";
-import type { Actor } from "../platform/actor.ts";
 
 /** Larger frames close the socket, because they are never a command. */
 export const MAX_FRAME_BYTES = 16 * 1_024;
@@ -69,13 +68,15 @@ export class SocketCommands {
     if (isTooBig(frame)) return closeSocket(socket, CLOSE_TOO_BIG, "frame over 16 KiB");
     if (this.#countFrame(socket) > MAX_FRAMES)
       return closeSocket(socket, CLOSE_POLICY, "too many frames");
+    const receivedAt = now();
     let id: string | null = null;
     try {
       const fields = readFrame(frame);
       id = readId(fields);
       const result =
-        (await this.#inFlight.run(socket, () => this.#carryOut(fields, readState(socket).actor))) ??
-        tooManyInFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET, "this socket");
+        (await this.#inFlight.run(socket, () =>
+          this.#carryOut(fields, { actor: readState(socket).actor, receivedAt }),
+        )) ?? tooManyInFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET, "this socket");
       if (result.ok) reply(socket, { type: "result", id, data: resultBody(result) });
       else replyProblem(socket, id, result.problem);
     } catch (error) {
@@ -90,16 +91,16 @@ export class SocketCommands {
     }
   }
 
-  async #carryOut(fields: Record<string, unknown>, actor: Actor): Promise<Result> {
-    await limitActor(this.#env, this.#settings, "trade", actor);
-    return submitCommand(this.#env, readCommand(fields, actor));
+  async #carryOut(fields: Record<string, unknown>, sent: Sent): Promise<Result> {
+    await limitActor(this.#env, this.#settings, "trade", sent.actor);
+    return submitCommand(this.#env, readCommand(fields, sent));
   }
 
   #countFrame(socket: WebSocket): number {
-    const now = Date.now();
+    const at = now();
     const window = this.#frames.get(socket);
-    if (window !== undefined && now - window.since < FRAMES_WINDOW_MS) return ++window.count;
-    this.#frames.set(socket, { since: now, count: 1 });
+    if (window !== undefined && at - window.since < FRAMES_WINDOW_MS) return ++window.count;
+    this.#frames.set(socket, { since: at, count: 1 });
     return 1;
   }
 }
@@ -148,14 +149,15 @@ function readId(fields: Record<string, unknown>): string {
   return id;
 }
 
-function readCommand(fields: Record<string, unknown>, actor: Actor): Command {
+function readCommand(fields: Record<string, unknown>, sent: Sent): Command {
+  const { scopes } = sent.actor;
   const op = Op.safeParse(fields["op"]);
   delete fields["op"];
   if (!op.success) throw malformed("op", "must be one of quote, cancel_quote, accept");
-  if (!actor.scopes.includes("trade")) {
+  if (!scopes.includes("trade")) {
     throw problem("scope_missing", "The ticket lacks the scope trade.", {
       required_scope: "trade",
-      granted_scopes: actor.scopes,
+      granted_scopes: scopes,
     });
   }
   if (op.data === "quote") {
@@ -164,7 +166,7 @@ function readCommand(fields: Record<string, unknown>, actor: Actor): Command {
     const terms = { requestId: quote.request_id, price: quote.price, expiresInSecs };
     return {
       op: "place_quote",
-      actor,
+      ...sent,
       quoteId: uuidv7(),
       ...terms,
       ...(quote.idempotency_key === undefined
@@ -174,8 +176,8 @@ function readCommand(fields: Record<string, unknown>, actor: Actor): Command {
   }
   const named = validFields(ById, fields);
   return op.data === "accept"
-    ? { op: "accept", actor, matchId: uuidv7(), quoteId: named.quote_id }
-    : { op: "cancel_quote", actor, operationId: uuidv7(), quoteId: named.quote_id };
+    ? { op: "accept", ...sent, matchId: uuidv7(), quoteId: named.quote_id }
+    : { op: "cancel_quote", ...sent, operationId: uuidv7(), quoteId: named.quote_id };
 }
 
 function validFields<Schema extends z.ZodObject>(
@@ -206,12 +208,12 @@ function rejectMalformed(
 /** The number of malformed frames within the current minute. */
 function countMalformedFrame(socket: WebSocket): number {
   const state = readState(socket);
-  const now = Date.now();
-  const fresh = now - state.malformedSince > MALFORMED_WINDOW_MS;
+  const at = now();
+  const fresh = at - state.malformedSince > MALFORMED_WINDOW_MS;
   const malformedFrames = fresh ? 1 : state.malformedFrames + 1;
   socket.serializeAttachment({
     ...state,
-    malformedSince: fresh ? now : state.malformedSince,
+    malformedSince: fresh ? at : state.malformedSince,
     malformedFrames,
   });
   return malformedFrames;
@@ -222,7 +224,7 @@ function reply(
   message: { type: "result" | "error"; id: string | null; data: unknown },
 ): void {
   try {
-    socket.send(JSON.stringify({ ...message, at: toWireTime(Date.now()) }));
+    socket.send(JSON.stringify({ ...message, at: toWireTime(now()) }));
   } catch {
     // The socket closed meanwhile. The outcome is unknown to the sender, as the contract says.
   }

@@ -66,6 +66,8 @@ const pay = {
   headNumber: 1,
 } as const;
 
+const sent = { actor, receivedAt: 1_764_551_330_000 };
+
 it("compiles every guard to the reviewed SQL", async () => {
   const payer = {
     settings,
@@ -82,7 +84,7 @@ it("compiles every guard to the reviewed SQL", async () => {
         openRequest(
           {
             op: "open_request",
-            actor,
+            ...sent,
             requestId: newId,
             asset,
             amount: "100",
@@ -101,7 +103,7 @@ it("compiles every guard to the reviewed SQL", async () => {
         placeQuote(
           {
             op: "place_quote",
-            actor,
+            ...sent,
             quoteId: newId,
             requestId: recordId,
             price: 650_000,
@@ -115,24 +117,24 @@ it("compiles every guard to the reviewed SQL", async () => {
     ],
     [
       "Accept a quote",
-      guardOfOperation(acceptQuote({ op: "accept", actor, matchId: newId, quoteId: recordId })),
+      guardOfOperation(acceptQuote({ op: "accept", ...sent, matchId: newId, quoteId: recordId })),
     ],
     [
       "Accept a quote, by a session",
       guardOfOperation(
-        acceptQuote({ op: "accept", actor: session, matchId: newId, quoteId: recordId }),
+        acceptQuote({ op: "accept", ...sent, actor: session, matchId: newId, quoteId: recordId }),
       ),
     ],
     [
       "Cancel a quote",
       guardOfOperation(
-        cancelQuote({ op: "cancel_quote", actor, operationId: newId, quoteId: recordId }),
+        cancelQuote({ op: "cancel_quote", ...sent, operationId: newId, quoteId: recordId }),
       ),
     ],
     [
       "Cancel a request",
       guardOfOperation(
-        cancelRequest({ op: "cancel_request", actor, operationId: newId, requestId: recordId }),
+        cancelRequest({ op: "cancel_request", ...sent, operationId: newId, requestId: recordId }),
       ),
     ],
     [

@@ -87,6 +87,7 @@ describe("a nearly full database", () => {
     const committer = new GroupCommitter(db, {
       asset: book,
       waitMs: 0,
+      maxWaitMs: 60_000,
       maxOperations: 1,
       onCommitted: () => Promise.resolve(),
       onFailed: () => {},

@@ -25,6 +25,7 @@ import {
   quotedMarket,
   submit,
 } from "../support/market.ts";
+import { withBatch } from "../support/slow-database.ts";
 import { awakeAndEvicted } from "../support/sockets.ts";
 import { newUser } from "../support/users.ts";
 
@@ -245,6 +246,7 @@ describe("a book whose batch fails", () => {
     const committer = new GroupCommitter(losingFirstBatch(env.DB, "before"), {
       asset: book,
       waitMs: 20,
+      maxWaitMs: 60_000,
       maxOperations: 64,
       onCommitted: async () => {},
       onFailed: () => {},
@@ -289,19 +291,5 @@ function losingFirstBatch(db: D1Database, when: "before" | "after"): D1Database 
     lost = true;
     if (when === "after") await db.batch(statements);
     throw new Error("D1_ERROR: Network connection lost.");
-  });
-}
-
-function withBatch(
-  db: D1Database,
-  batch: (statements: D1PreparedStatement[]) => Promise<unknown>,
-): D1Database {
-  return new Proxy(db, {
-    get(target, name) {
-      if (name === "batch") return batch;
-      return typeof target[name as "prepare"] === "function"
-        ? target[name as "prepare"].bind(target)
-        : undefined;
-    },
   });
 }

@@ -182,6 +182,7 @@ describe("a group whose response was lost", () => {
     const committer = new GroupCommitter(losingFirstResponse(env.DB), {
       asset: book,
       waitMs: 0,
+      maxWaitMs: 60_000,
       maxOperations: 64,
       onCommitted: async () => {},
       onFailed: () => {},

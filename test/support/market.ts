@@ -6,6 +6,7 @@ import type { Actor } from "../../src/platform/actor.ts";
 import { NOW } from "../../src/platform/commit.ts";
 import { config, type Config } from "../../src/platform/config.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { now, setClock } from "../../src/platform/time.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Venue } from "../../src/platform/venues.ts";
 import { acceptQuote } from "../../src/rfq/accept-quote.ts";
@@ -46,6 +47,7 @@ export const command = {
   openRequest: ({ actor }: Party, asset: AssetKey, terms: NewRequest): OpenRequest => ({
     op: "open_request",
     actor,
+    receivedAt: now(),
     requestId: uuidv7(),
     asset,
     amount: terms.amount.toString(),
@@ -61,6 +63,7 @@ export const command = {
   ): PlaceQuote => ({
     op: "place_quote",
     actor,
+    receivedAt: now(),
     quoteId: uuidv7(),
     requestId,
     price,
@@ -69,18 +72,21 @@ export const command = {
   cancelQuote: ({ actor }: Party, quoteId: string): CancelQuote => ({
     op: "cancel_quote",
     actor,
+    receivedAt: now(),
     operationId: uuidv7(),
     quoteId,
   }),
   cancelRequest: ({ actor }: Party, requestId: string): CancelRequest => ({
     op: "cancel_request",
     actor,
+    receivedAt: now(),
     operationId: uuidv7(),
     requestId,
   }),
   accept: ({ actor }: Party, quoteId: string): AcceptQuote => ({
     op: "accept",
     actor,
+    receivedAt: now(),
     matchId: uuidv7(),
     quoteId,
   }),
@@ -187,11 +193,15 @@ export async function commitCommand(
   return result;
 }
 
+let advancedMs = 0;
+
 /**
- * Moves D1's clock forward. It never goes below the instant of the latest commit group, so a group
- * from the future moves it. Only files of the project `clock` may call it.
+ * Moves the clocks of D1 and of the Worker forward. D1's never goes below the instant of the latest
+ * commit group, so a group from the future moves it. Only files of the project `clock` may call it.
  */
 export async function advanceClock(ms: number): Promise<void> {
+  advancedMs += ms;
+  setClock({ now: () => Date.now() + advancedMs });
   await all(
     env.DB,
     sql`INSERT INTO commit_groups (group_id, at, voided)
