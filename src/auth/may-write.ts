@@ -2,15 +2,12 @@
  * The precondition that an actor may make a change. Every guard contains it, because the credential
  * cache may be a few seconds old.
  */
-import { and, eq } from "drizzle-orm";
 import type { Precondition } from "../platform/preconditions.ts";
 import { Problem, type ProblemData } from "../platform/problem.ts";
-import { type Expr, expr, sql, uuid } from "../platform/sql.ts";
+import { all, type Expr, expr, jsonObject, jsonText, atom, sql, uuid } from "../platform/sql.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { Actor } from "../platform/actor.ts";
-import { apiKeys, users } from "./tables.ts";
-import { fragment, read } from "../platform/read.ts";
 
 /** Guard condition: at the group's instant, the user is not frozen and the credential is valid. */
 export function mayWrite(actor: Actor, at: Expr): Expr {
@@ -27,38 +24,64 @@ export function mayWrite(actor: Actor, at: Expr): Expr {
 }
 
 /** The precondition of every write of the actor. Its rejection throws the reason. */
-export function actorPrecondition(actor: Actor, at: Expr): Precondition<unknown, never> {
+export function actorPrecondition(actor: Actor, at: Expr): Precondition<ActorFacts, never> {
   return {
     expr: mayWrite(actor, at),
-    reject: async (_, db) => {
-      const rejection = await actorRejection(db, actor);
+    reject: (facts) => {
+      const rejection = actorRejectionOf(actor, facts);
       if (rejection !== undefined) throw new Problem(rejection);
       return undefined;
     },
   };
 }
 
-/** Why `mayWrite` is false, in the order of contract.md section 2. Undefined if it is true. */
+/** The state of a user and their credential, as JSON text. Null if the user does not exist. */
+export type ActorFacts = { readonly actor: string | null };
+
+type ActorState = {
+  readonly frozen: number | null;
+  readonly epoch: number;
+  readonly revoked: number | null;
+  readonly expires: number | null;
+  readonly active: number | null;
+  readonly now: number;
+};
+
+/** The facts of which `actorRejectionOf` finds the reason. */
+export function actorFacts({ userId, credential }: Actor): Readonly<Record<"actor", Expr>> {
+  const key = credential.kind === "api_key" ? uuid(credential.apiKeyId) : atom("NULL");
+  const state = jsonText(
+    jsonObject({
+      frozen: atom("u.frozen_at"),
+      epoch: atom("u.session_epoch"),
+      revoked: atom("k.revoked_at"),
+      expires: atom("k.expires_at"),
+      active: atom("k.active_from"),
+      now: NOW,
+    }),
+  );
+  return {
+    actor: expr`SELECT ${state} FROM users u
+      LEFT JOIN api_keys k ON k.api_key_id = ${key} AND k.user_id = u.user_id
+      WHERE u.user_id = ${uuid(userId)}`,
+  };
+}
+
+/** Reads why `mayWrite` is false. Undefined if it is true. */
 export async function actorRejection(
   db: D1Database,
   actor: Actor,
 ): Promise<ProblemData | undefined> {
-  const { credential } = actor;
-  const keyId = credential.kind === "api_key" ? credential.apiKeyId : "";
-  const key = and(eq(apiKeys.apiKeyId, keyId), eq(apiKeys.userId, users.userId));
-  const [row] = await read(db, ({ select }) =>
-    select({
-      frozen: users.frozenAt,
-      epoch: users.sessionEpoch,
-      revoked: apiKeys.revokedAt,
-      expires: apiKeys.expiresAt,
-      active: apiKeys.activeFrom,
-      now: fragment(NOW).mapWith(Number),
-    })
-      .from(users)
-      .leftJoin(apiKeys, key)
-      .where(eq(users.userId, actor.userId)),
-  );
+  const [facts] = await all<ActorFacts>(db, sql`SELECT ${actorFacts(actor).actor} AS actor`);
+  return actorRejectionOf(actor, facts ?? { actor: null });
+}
+
+/** Why `mayWrite` is false, in the order of contract.md section 2. Undefined if it is true. */
+export function actorRejectionOf(
+  { credential }: Actor,
+  { actor: state }: ActorFacts,
+): ProblemData | undefined {
+  const row = state === null ? undefined : (JSON.parse(state) as ActorState);
   if (row === undefined)
     return { code: "session_invalid", detail: "The user of this credential does not exist." };
   if (credential.kind === "session") {

@@ -5,14 +5,14 @@
 import { desc, eq } from "drizzle-orm";
 import { checksumAddress } from "../assets/address.ts";
 import { audited, auditRow, recordOf } from "../auth/audit.ts";
-import { actorPrecondition } from "../auth/may-write.ts";
+import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
 import { depositAddressFor } from "../chain/addresses.ts";
 import type { Actor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { ChainConfig, Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { type Operation, tryOperation } from "../platform/operation.ts";
-import { guardOf, type Precondition, rejectionOf } from "../platform/preconditions.ts";
+import { ask, guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { problem, unavailable } from "../platform/problem.ts";
 import { blob, type Expr, expr, FALSE, first, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -58,7 +58,7 @@ export async function createDepositAddress(
     const nonce = await nextNonce(db, actor.userId, chain.chain);
     const operation = insertAddress(settings, { ...command, nonce });
     // Before anything is kept outside the database, so that a rejected call leaves nothing behind.
-    await operation.rejection(db);
+    await ask(db, [operation.rejection]);
     await remember(operation.record).catch((error: unknown) => {
       log("warn", "custody.address_not_recorded", { chain: chain.chain, ...errorFields(error) });
       throw unavailable("none", "The deposit address could not be recorded. Try again shortly.");
@@ -114,7 +114,11 @@ function insertAddress(
       const [row] = (rows ?? []) as Pick<Row, "createdAt">[];
       return row && view({ ...row, address, chain: chain.chain, nonce }, true);
     },
-    rejection: (db) => rejectionOf(db, { preconditions: checks(NOW), facts: {} }),
+    rejection: questionOf({
+      preconditions: checks(NOW),
+      facts: {},
+      apart: actorFacts(actor),
+    }),
   };
 }
 
@@ -122,7 +126,7 @@ function preconditions(
   { actor, chain, nonce }: Command & { readonly nonce: number },
   mine: Sql,
   at: Expr,
-): readonly Precondition<object, DepositAddress>[] {
+): readonly Precondition<ActorFacts, DepositAddress>[] {
   return [
     actorPrecondition(actor, at),
     {

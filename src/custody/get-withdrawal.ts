@@ -24,7 +24,7 @@ export async function getWithdrawal(
   return withdrawalView(row);
 }
 
-export async function findWithdrawal(
+async function findWithdrawal(
   db: D1Database,
   userId: string,
   lookup: WithdrawalLookup,

@@ -5,14 +5,14 @@
 import { toHex } from "../assets/amount.ts";
 import type { AssetKey } from "../assets/asset.ts";
 import { auditRow, recordOf } from "../auth/audit.ts";
-import { actorPrecondition } from "../auth/may-write.ts";
+import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
 import { paymentId } from "../chain/payment-id.ts";
 import { availableText, externalOwner, hasAvailable, transfer } from "../ledger/post.ts";
 import type { Actor } from "../platform/actor.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { type Operation, runOperation } from "../platform/operation.ts";
-import { guardOf, type Precondition, rejectionOf } from "../platform/preconditions.ts";
+import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { problem } from "../platform/problem.ts";
 import {
   atom,
@@ -20,6 +20,9 @@ import {
   type Expr,
   expr,
   FALSE,
+  jsonObject,
+  jsonText,
+  raw,
   MAX_NATIVE_UNITS,
   select,
   type Sql,
@@ -30,7 +33,6 @@ import {
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceWithdrawals } from "./announce.ts";
-import { findWithdrawal } from "./get-withdrawal.ts";
 import { WITHDRAWAL, type WithdrawalRow } from "./records.ts";
 
 export type WithdrawTerms = {
@@ -121,14 +123,14 @@ function queueWithdrawal(limits: Limits, command: WithdrawCommand): Operation<Wi
       const [row] = (rows ?? []) as WithdrawalRow[];
       return row && { row, replayed: false, events: (events ?? []) as StreamEvent[] };
     },
-    rejection: (db) =>
-      rejectionOf(db, {
-        preconditions: preconditions(limits, command, NOW),
-        facts: {
-          available: availableText(actor.userId, atom("?", [terms.asset])),
-          liquidity: expr`CAST(${liquidity(terms)} AS TEXT)`,
-        },
-      }),
+    rejection: questionOf({
+      preconditions: preconditions(limits, command, NOW),
+      facts: {
+        available: availableText(actor.userId, atom("?", [terms.asset])),
+        liquidity: expr`CAST(${liquidity(terms)} AS TEXT)`,
+      },
+      apart: { ...actorFacts(actor), ...earlierFacts(actor.userId, terms) },
+    }),
   };
 }
 
@@ -155,7 +157,7 @@ function preconditions(
   limits: Limits,
   { actor, terms, vaultLimit }: WithdrawCommand,
   at: Expr,
-): readonly Precondition<Facts, Withdrawn>[] {
+): readonly Precondition<Facts & ActorFacts & EarlierFacts, Withdrawn>[] {
   const user = uuid(actor.userId);
   const { amount, asset, chain, clientWithdrawalId, toAddress } = terms;
   const { WITHDRAWAL_MIN_UNITS: minimum, WITHDRAWAL_MAX_UNITS: configured } = limits;
@@ -165,7 +167,7 @@ function preconditions(
     {
       expr: expr`NOT EXISTS (SELECT 1 FROM withdrawals
         WHERE user_id = ${user} AND client_withdrawal_id = ${clientWithdrawalId})`,
-      reject: (_, db) => earlierWithdrawal(db, actor.userId, terms),
+      reject: ({ earlier }) => earlierWithdrawal(earlier, terms),
     },
     {
       // The vault pays an id once, whoever holds it; this holds for the schema's sake.
@@ -251,7 +253,7 @@ function preconditions(
 function queuedToday(user: Expr, at: Expr, limits: Limits): Expr {
   return expr`SELECT count(*) FROM (SELECT 1 FROM withdrawals
     WHERE user_id = ${user} AND created_at > ${at} - ${DAY_MS}
-      LIMIT ${limits.WITHDRAWAL_DAILY_COUNT})`;
+      LIMIT ${raw(String(limits.WITHDRAWAL_DAILY_COUNT))})`;
 }
 
 /**
@@ -265,19 +267,21 @@ function liquidity({ chain, asset }: WithdrawTerms): Expr {
       WHERE chain = ${chain} AND asset = ${asset} AND status IN ('queued', 'submitted')), 0)`;
 }
 
-/**
- * The withdrawal that used this client_withdrawal_id before. Throws when its terms differ, by
- * value, not by spelling.
- */
-async function earlierWithdrawal(
-  db: D1Database,
-  userId: string,
-  terms: WithdrawTerms,
-): Promise<Withdrawn | undefined> {
-  const row = await findWithdrawal(db, userId, {
-    client_withdrawal_id: terms.clientWithdrawalId,
-  });
-  if (row === undefined) return undefined;
+/** The withdrawal that used this client_withdrawal_id before, as JSON text. */
+type EarlierFacts = { readonly earlier: string | null };
+
+function earlierFacts(userId: string, terms: WithdrawTerms): Readonly<Record<"earlier", Expr>> {
+  return {
+    earlier: expr`SELECT ${jsonText(jsonObject(WITHDRAWAL))} FROM withdrawals w
+      WHERE w.user_id = ${uuid(userId)} AND w.client_withdrawal_id = ${terms.clientWithdrawalId}`,
+  };
+}
+
+/** Throws when the terms of the earlier withdrawal differ, by value, not by spelling. */
+function earlierWithdrawal(earlier: string | null, terms: WithdrawTerms): Withdrawn | undefined {
+  if (earlier === null) return undefined;
+  // Safe cast: the text is a `json_object` of the columns that the row type lists.
+  const row = JSON.parse(earlier) as WithdrawalRow;
   const same =
     BigInt(row.amount) === terms.amount &&
     row.to_address.toLowerCase() === terms.toAddress.slice(2).toLowerCase() &&

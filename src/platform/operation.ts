@@ -4,6 +4,7 @@
  */
 import { commit, type Group, newGroup } from "./commit.ts";
 import { errorFields, log } from "./log.ts";
+import { ask, type Question } from "./preconditions.ts";
 import { unavailable } from "./problem.ts";
 import { all, type Sql } from "./sql.ts";
 
@@ -17,8 +18,8 @@ export type Operation<Outcome> = {
   readonly report: (group: Group) => readonly Sql[];
   /** Makes the outcome from the rows of `report`. Undefined if the guard did not apply. */
   readonly result: (rows: readonly (readonly unknown[])[]) => Outcome | undefined;
-  /** The outcome of a rejection. Undefined if all preconditions hold now. May throw a `Problem`. */
-  readonly rejection: (db: D1Database) => Promise<Outcome | undefined>;
+  /** Asked if the guard did not apply. Undefined if all preconditions hold now. May throw. */
+  readonly rejection: Question<Outcome>;
 };
 
 /**
@@ -62,5 +63,6 @@ export async function tryOperation<Outcome>(
       log("error", "operation.constraint_failed", errorFields(committed.cause));
     }
   }
-  return operation.rejection(db);
+  const [rejection] = await ask(db, [operation.rejection]);
+  return rejection;
 }

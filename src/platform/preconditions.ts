@@ -4,7 +4,19 @@
  * Their conjunction is the guard of the batch, so that the database decides. If the guard did not
  * apply, the same list is evaluated to find the reason. So guard and rejection cannot disagree.
  */
-import { and, type Columns, type Expr, first, join, raw, select, type Sql, sql } from "./sql.ts";
+import {
+  all,
+  and,
+  type Columns,
+  type Expr,
+  join,
+  jsonArray,
+  prepare,
+  raw,
+  type Sql,
+  type SqlParam,
+  sql,
+} from "./sql.ts";
 
 export type Precondition<Facts, Outcome> = {
   readonly expr: Expr;
@@ -12,37 +24,112 @@ export type Precondition<Facts, Outcome> = {
    * The outcome if `expr` does not hold. Undefined if the command should be retried. May throw a
    * `Problem`.
    */
-  readonly reject: (
-    facts: Facts,
-    db: D1Database,
-  ) => Outcome | undefined | Promise<Outcome | undefined>;
+  readonly reject: (facts: Facts) => Outcome | undefined;
 };
 
 export function guardOf(preconditions: readonly Precondition<never, unknown>[]): Expr {
   return and(preconditions.map((precondition) => precondition.expr));
 }
 
-/** Rejects with the first precondition that does not hold, in one read. Undefined if all hold. */
-export async function rejectionOf<Facts, Outcome>(
+/**
+ * The question why the guard of a command did not apply. Questions of equal `text` are answered by
+ * one statement.
+ */
+export type Question<Outcome> = {
+  /** Two columns: `record` and `apart`, both JSON arrays. `record` is NULL if there is none. */
+  readonly text: string;
+  readonly params: readonly SqlParam[];
+  readonly answer: (row: Answer) => Outcome | undefined;
+};
+type Answer = { readonly record: string | null; readonly apart: string };
+
+type Check<Facts, Own extends keyof Facts & string, Outcome> = {
+  readonly preconditions: readonly Precondition<Facts, Outcome>[];
+  /** Values of the record that the rejections report. */
+  readonly facts: Columns<Own>;
+  /** The facts that exist without the record, such as the state of the credential. */
+  readonly apart: Columns<Exclude<keyof Facts & string, Own>>;
+  /** `FROM … WHERE …` of the record that the command names. Omitted if it names none. */
+  readonly from?: Sql;
+  /** The outcome if that record does not exist. */
+  readonly missing?: (apart: Omit<Facts, Own>) => Outcome;
+};
+
+/** Asks for the first precondition that does not hold. The outcome is undefined if all hold. */
+export function questionOf<Facts, Own extends keyof Facts & string, Outcome>(
+  check: Check<Facts, Own, Outcome>,
+): Question<Outcome> {
+  const { preconditions, facts, apart, from = sql``, missing } = check;
+  const record = jsonArray([
+    ...preconditions.map((precondition) => precondition.expr),
+    ...Object.values<Expr>(facts),
+  ]);
+  const { text, params } = sql`(SELECT ${record} ${from}) AS record,
+    ${jsonArray(Object.values<Expr>(apart))} AS apart`;
+  return {
+    text,
+    params,
+    answer: (row) => {
+      const known = named<Omit<Facts, Own>>(Object.keys(apart), JSON.parse(row.apart) as unknown[]);
+      if (row.record === null) return missing?.(known);
+      const values = JSON.parse(row.record) as unknown[];
+      const failed = preconditions.find((_, index) => values[index] !== 1);
+      const own = named<Pick<Facts, Own>>(Object.keys(facts), values.slice(preconditions.length));
+      // Safe cast: together they are all members of `Facts`.
+      return failed?.reject({ ...own, ...known } as Facts);
+    },
+  };
+}
+
+/** Safe cast: the columns were selected in the order of their names. */
+function named<Facts>(names: readonly string[], values: readonly unknown[]): Facts {
+  return Object.fromEntries(names.map((name, index) => [name, values[index]])) as Facts;
+}
+
+/**
+ * Answers many questions with one read: a statement per distinct text, which takes the parameters
+ * of all its questions as one JSON array.
+ */
+export async function ask<Outcome>(
   db: D1Database,
-  check: {
-    readonly preconditions: readonly Precondition<Facts, Outcome>[];
-    /** Values that the rejections report, read together with the preconditions. */
-    readonly facts: Columns & Readonly<Record<keyof Facts, Expr>>;
-    /** `FROM … WHERE …` of the record that the command names. Omitted if it names none. */
-    readonly from?: Sql;
-    /** The outcome if that record does not exist. */
-    readonly missing?: () => Outcome | Promise<Outcome>;
-  },
-): Promise<Outcome | undefined> {
-  const { preconditions, facts, from = sql``, missing } = check;
-  const holds = preconditions.map(({ expr }, index) => sql`${expr} AS ${raw(`holds_${index}`)}`);
-  const columns = Object.keys(facts).length === 0 ? holds : [...holds, select(facts)];
-  const row = await first<Facts & Record<`holds_${number}`, number | null>>(
-    db,
-    sql`SELECT ${join(columns, ", ")} ${from}`,
+  questions: readonly Question<Outcome>[],
+): Promise<(Outcome | undefined)[]> {
+  const outcomes: (Outcome | undefined)[] = questions.map(() => undefined);
+  const byText = [...Map.groupBy(questions.keys(), (index) => questions[index]?.text ?? "")];
+  const statements = byText.map(([text, indexes]) =>
+    askAll(
+      text,
+      indexes.map((index) => questions[index]?.params ?? []),
+    ),
   );
-  if (row === undefined) return missing?.();
-  const failed = preconditions.find((_, index) => row[`holds_${index}`] !== 1);
-  return failed?.reject(row, db);
+  const [only] = statements;
+  const results =
+    statements.length === 1 && only !== undefined
+      ? [await all(db, only)]
+      : (await db.batch(statements.map((statement) => prepare(db, statement)))).map(
+          (result) => result.results,
+        );
+  byText.forEach(([, indexes], statement) => {
+    // Safe cast: `askAll` selects these columns.
+    for (const row of (results[statement] ?? []) as (Answer & { readonly n: number })[]) {
+      const index = indexes[row.n] ?? -1;
+      outcomes[index] = questions[index]?.answer(row);
+    }
+  });
+  return outcomes;
+}
+
+/**
+ * One row per array of parameters. The parameters become columns of a table that is built once, so
+ * that a condition over many rows does not parse JSON for each.
+ */
+function askAll(text: string, params: readonly (readonly SqlParam[])[]): Sql {
+  const [first = "", ...rest] = text.split("?");
+  if (params.some((list) => list.length !== rest.length))
+    throw new Error(`the text contains a question mark that is not a parameter: ${text}`);
+  const columns = rest.map((_, index) => raw(`value ->> ${index} AS p${index}`));
+  const body = first + rest.map((part, index) => `asked.p${index}${part}`).join("");
+  return sql`WITH asked AS MATERIALIZED (
+      SELECT ${join([raw("key AS n"), ...columns], ", ")} FROM json_each(${JSON.stringify(params)}))
+    SELECT asked.n AS n, ${raw(body)} FROM asked`;
 }

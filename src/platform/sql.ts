@@ -102,6 +102,23 @@ export function jsonObject(columns: Columns): Expr {
   return atom(`json_object(${text})`, params);
 }
 
+/** D1 accepts at most 32 arguments of a function. */
+const MAX_ARGUMENTS = 32;
+
+export function jsonArray(values: readonly Expr[]): Expr {
+  if (values.length > MAX_ARGUMENTS) throw new RangeError(`json_array of ${values.length} values`);
+  const { text, params } = join(values, ", ");
+  return atom(`json_array(${text})`, params);
+}
+
+/**
+ * JSON as text. Inside another JSON function it becomes a string and not a part of its value, which
+ * otherwise depends on whether SQLite passed its subtype on.
+ */
+export function jsonText(value: Expr): Expr {
+  return expr`${value} || ''`;
+}
+
 /** D1's limits of one statement. Checked here because a local D1 accepts more. */
 const MAX_PARAMS = 100;
 const MAX_STATEMENT_BYTES = 100_000;

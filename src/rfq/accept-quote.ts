@@ -1,13 +1,23 @@
 import { USDC } from "../assets/asset.ts";
 import { availableText, canReceive, FEES_OWNER, post, transfer } from "../ledger/post.ts";
 import { type Group, NOW } from "../platform/commit.ts";
-import { guardOf, type Precondition, rejectionOf } from "../platform/preconditions.ts";
-import { atom, type Expr, expr, first, select, type Sql, sql, uuid } from "../platform/sql.ts";
+import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
+import {
+  atom,
+  type Expr,
+  expr,
+  jsonObject,
+  jsonText,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { type AcceptQuote, reject, type Result } from "./command.ts";
 import { hexId, type Operation } from "./operation.ts";
 import { type MatchRow, matchColumns } from "./records.ts";
 import type { QuoteStatus, RequestStatus } from "./tables.ts";
+import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import { actorMayWrite, insufficientFunds, quoteNotOpen, venuePaused } from "./rejections.ts";
 import { endedAs, releaseQuotesEndedBy } from "./release.ts";
 
@@ -48,25 +58,24 @@ export function acceptQuote(command: AcceptQuote): Operation {
       const row = effects.matches.get(hexId(matchId));
       return row === undefined ? undefined : { ok: true, kind: "match", row, replayed: false };
     },
-    rejection: (db) =>
-      rejectionOf(db, {
-        preconditions: preconditions(command, NOW),
-        facts: {
-          status: atom("s.status"),
-          request_status: atom("s.request_status"),
-          expires_at: atom("s.expires_at"),
-          venue: atom("s.venue"),
-          given_asset: atom("s.given_asset"),
-          required: atom("s.given_amount_text"),
-          available: availableText(actor.userId, atom("s.given_asset")),
-          match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.request_id = s.request_id`,
-        },
-        from: sql`FROM quote_sides s WHERE s.quote_id = ${uuid(quoteId)}`,
-        // The quote may have been trimmed by age, but its match still serves a repeated accept.
-        missing: async () =>
-          (await existingMatch(db, actor.userId, quoteId)) ??
-          reject("quote_unknown", `There is no quote ${quoteId}.`),
-      }),
+    rejection: questionOf({
+      preconditions: preconditions(command, NOW),
+      facts: {
+        status: atom("s.status"),
+        request_status: atom("s.request_status"),
+        expires_at: atom("s.expires_at"),
+        venue: atom("s.venue"),
+        given_asset: atom("s.given_asset"),
+        required: atom("s.given_amount_text"),
+        available: availableText(actor.userId, atom("s.given_asset")),
+        match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.request_id = s.request_id`,
+      },
+      apart: { ...actorFacts(actor), ...existingMatchFacts(actor.userId, quoteId) },
+      from: sql`FROM quote_sides s WHERE s.quote_id = ${uuid(quoteId)}`,
+      // The quote may have been trimmed by age, but its match still serves a repeated accept.
+      missing: ({ existing }) =>
+        existingMatch(existing) ?? reject("quote_unknown", `There is no quote ${quoteId}.`),
+    }),
   };
 }
 
@@ -85,7 +94,7 @@ type Facts = {
 function preconditions(
   { actor, quoteId }: AcceptQuote,
   at: Expr,
-): readonly Precondition<Facts, Result>[] {
+): readonly Precondition<Facts & ActorFacts & ExistingMatchFacts, Result>[] {
   const requester = uuid(actor.userId);
   return [
     actorMayWrite(actor, at),
@@ -95,7 +104,7 @@ function preconditions(
     },
     {
       expr: expr`s.status <> 'accepted'`,
-      reject: (_, db) => existingMatch(db, actor.userId, quoteId),
+      reject: ({ existing }) => existingMatch(existing),
     },
     {
       expr: expr`s.status NOT IN ('cancelled', 'rejected')`,
@@ -178,16 +187,18 @@ function settle(group: Group, matchId: string): Sql[] {
   ];
 }
 
-/** The match of an earlier accept of the same quote by the same requester. */
-async function existingMatch(
-  db: D1Database,
-  userId: string,
-  quoteId: string,
-): Promise<Result | undefined> {
-  const row = await first<MatchRow>(
-    db,
-    sql`SELECT ${select(matchColumns(uuid(userId)))} FROM matches m
+/** The match of an earlier accept of the same quote by the same requester, as JSON text. */
+type ExistingMatchFacts = { readonly existing: string | null };
+
+function existingMatchFacts(userId: string, quoteId: string): Readonly<Record<"existing", Expr>> {
+  return {
+    existing: expr`SELECT ${jsonText(jsonObject(matchColumns(uuid(userId))))} FROM matches m
       WHERE m.quote_id = ${uuid(quoteId)} AND m.requester_id = ${uuid(userId)}`,
-  );
-  return row === undefined ? undefined : { ok: true, kind: "match", row, replayed: true };
+  };
+}
+
+function existingMatch(existing: string | null): Result | undefined {
+  if (existing === null) return undefined;
+  // Safe cast: the text is a `json_object` of the columns that the row type lists.
+  return { ok: true, kind: "match", row: JSON.parse(existing) as MatchRow, replayed: true };
 }

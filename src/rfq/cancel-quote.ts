@@ -1,10 +1,11 @@
 import { NOW } from "../platform/commit.ts";
-import { guardOf, type Precondition, rejectionOf } from "../platform/preconditions.ts";
+import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { type Expr, expr, sql, uuid } from "../platform/sql.ts";
 import { type CancelQuote, reject, type Result } from "./command.ts";
 import { hexId, type Operation } from "./operation.ts";
 import type { QuoteStatus } from "./tables.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
+import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import { actorMayWrite, cancelled, quoteNotOpen } from "./rejections.ts";
 
 export function cancelQuote(command: CancelQuote): Operation {
@@ -20,17 +21,17 @@ export function cancelQuote(command: CancelQuote): Operation {
     ],
     result: (effects) =>
       effects.endedBy.has(hexId(operationId)) ? cancelled(quoteId, { replayed: false }) : undefined,
-    rejection: (db) =>
-      rejectionOf(db, {
-        preconditions: preconditions(command, NOW),
-        facts: {
-          status: expr`iif(quotes.status = 'open'
+    rejection: questionOf({
+      preconditions: preconditions(command, NOW),
+      facts: {
+        status: expr`iif(quotes.status = 'open'
             AND quotes.expires_at <= ${NOW}, 'expired', quotes.status)`,
-          match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.quote_id = quotes.quote_id`,
-        },
-        from: sql`FROM quotes WHERE quotes.quote_id = ${uuid(quoteId)}`,
-        missing: () => reject("quote_unknown", `There is no quote ${quoteId}.`),
-      }),
+        match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.quote_id = quotes.quote_id`,
+      },
+      apart: actorFacts(actor),
+      from: sql`FROM quotes WHERE quotes.quote_id = ${uuid(quoteId)}`,
+      missing: () => reject("quote_unknown", `There is no quote ${quoteId}.`),
+    }),
   };
 }
 
@@ -40,7 +41,7 @@ type Facts = { readonly status: QuoteStatus; readonly match_id: string | null };
 function preconditions(
   { actor, quoteId }: CancelQuote,
   at: Expr,
-): readonly Precondition<Facts, Result>[] {
+): readonly Precondition<Facts & ActorFacts, Result>[] {
   return [
     actorMayWrite(actor, at),
     {

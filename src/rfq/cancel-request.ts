@@ -1,9 +1,10 @@
 import { NOW } from "../platform/commit.ts";
-import { guardOf, type Precondition, rejectionOf } from "../platform/preconditions.ts";
+import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { type Expr, expr, readUuid, sql, uuid } from "../platform/sql.ts";
 import { type CancelRequest, reject, type Result } from "./command.ts";
 import { hexId, type Operation } from "./operation.ts";
 import { endedAs, releaseQuotesEndedBy } from "./release.ts";
+import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import { actorMayWrite, cancelled } from "./rejections.ts";
 
 /** Cancels a request. Its open quotes are rejected and released in the same operation. */
@@ -26,16 +27,16 @@ export function cancelRequest(command: CancelRequest): Operation {
       effects.endedBy.has(hexId(operationId))
         ? cancelled(requestId, { replayed: false })
         : undefined,
-    rejection: (db) =>
-      rejectionOf(db, {
-        preconditions: preconditions(command, NOW),
-        facts: {
-          match_id: expr`SELECT hex(m.match_id) FROM matches m
+    rejection: questionOf({
+      preconditions: preconditions(command, NOW),
+      facts: {
+        match_id: expr`SELECT hex(m.match_id) FROM matches m
             WHERE m.request_id = requests.request_id`,
-        },
-        from: sql`FROM requests WHERE requests.request_id = ${uuid(requestId)}`,
-        missing: () => reject("request_unknown", `There is no request ${requestId}.`),
-      }),
+      },
+      apart: actorFacts(actor),
+      from: sql`FROM requests WHERE requests.request_id = ${uuid(requestId)}`,
+      missing: () => reject("request_unknown", `There is no request ${requestId}.`),
+    }),
   };
 }
 
@@ -45,7 +46,7 @@ type Facts = { readonly match_id: string | null };
 function preconditions(
   { actor, requestId }: CancelRequest,
   at: Expr,
-): readonly Precondition<Facts, Result>[] {
+): readonly Precondition<Facts & ActorFacts, Result>[] {
   return [
     actorMayWrite(actor, at),
     {

@@ -18,6 +18,7 @@ import { now, sleep } from "../platform/time.ts";
 import { type GroupDone, commitOperations } from "./book-group.ts";
 import { type Result, reject } from "./command.ts";
 import { FairQueue } from "./fair-queue.ts";
+import { RejectionReader } from "./rejection-reader.ts";
 import type { Operation } from "./operation.ts";
 
 export type CommitterSettings = {
@@ -74,6 +75,7 @@ const WAITED_TOO_LONG: Result = {
 export class GroupCommitter {
   readonly #db: D1Database;
   readonly #settings: CommitterSettings;
+  readonly #rejections: RejectionReader;
   readonly #waiting = new FairQueue<Waiting>();
   #running = false;
   #lastSize = 0;
@@ -83,6 +85,7 @@ export class GroupCommitter {
 
   constructor(db: D1Database, settings: CommitterSettings) {
     this.#db = db;
+    this.#rejections = new RejectionReader(db);
     this.#settings = settings;
   }
 
@@ -180,7 +183,7 @@ export class GroupCommitter {
 
   async #reject(waiting: Waiting): Promise<void> {
     try {
-      const result = await waiting.operation.rejection(this.#db);
+      const result = await this.#rejections.find(waiting.operation.rejection);
       if (result !== undefined) return waiting.resolve(result);
     } catch (error) {
       log("error", "rfq.rejection_failed", errorFields(error));

@@ -2,19 +2,16 @@
  * Idempotency keys. Key, terms and result are written in the batch of the effect, and the guard of
  * that batch checks the key.
  */
-import { and, eq, gt } from "drizzle-orm";
 import type { Group } from "../platform/commit.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Precondition } from "../platform/preconditions.ts";
-import { type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
+import { atom, type Expr, expr, jsonText, type Sql, sql, uuid } from "../platform/sql.ts";
 import { type Result, type Idempotency, reject } from "./command.ts";
 import type { QuoteRow, RequestRow } from "./records.ts";
-import { idempotencyKeys } from "./tables.ts";
-import { fragment, read } from "../platform/read.ts";
 
 export const KEY_LIFE_MS = 24 * 3_600_000;
 
-type KeyUse = {
+export type KeyUse = {
   readonly userId: string;
   readonly route: string;
   readonly kind: "request" | "quote";
@@ -25,17 +22,30 @@ type KeyUse = {
  * Holds when the user has not used this key on this route within 24 hours. Otherwise the earlier
  * result is repeated.
  */
-export function keyIsUnused(use: KeyUse, at: Expr): readonly Precondition<unknown, Result>[] {
-  const { userId, route, idempotency } = use;
+export function keyIsUnused(use: KeyUse, at: Expr): readonly Precondition<EarlierFacts, Result>[] {
+  const { userId, route, kind, idempotency } = use;
   if (idempotency === undefined) return [];
   return [
     {
       expr: expr`NOT EXISTS (SELECT 1 FROM idempotency_keys WHERE user_id = ${uuid(userId)}
         AND route = ${route}
         AND key = ${idempotency.key} AND at > ${at} - ${KEY_LIFE_MS})`,
-      reject: (_, db) => recallResult(db, { ...use, idempotency }),
+      reject: ({ earlier }) => recallResult(kind, idempotency, earlier),
     },
   ];
+}
+
+/** Terms and result of the command that used the key before, as JSON text. Null if none did. */
+export type EarlierFacts = { readonly earlier: string | null };
+
+export function earlierFacts(use: KeyUse): Readonly<Record<"earlier", Expr>> {
+  const { userId, route, idempotency } = use;
+  if (idempotency === undefined) return { earlier: atom("NULL") };
+  return {
+    earlier: expr`SELECT ${jsonText(atom("json_array(terms, result)"))} FROM idempotency_keys
+      WHERE user_id = ${uuid(userId)} AND route = ${route} AND key = ${idempotency.key}
+        AND at > ${NOW} - ${KEY_LIFE_MS}`,
+  };
 }
 
 /**
@@ -65,30 +75,20 @@ export function rememberResult(memory: {
  * The earlier result of this key, or a rejection when its terms differ. Undefined when the key has
  * expired meanwhile.
  */
-async function recallResult(
-  db: D1Database,
-  { userId, route, kind, idempotency }: KeyUse & { readonly idempotency: Idempotency },
-): Promise<Result | undefined> {
-  const { key, at, terms, result } = idempotencyKeys;
-  const [row] = await read(db, ({ select }) =>
-    select({ terms, result })
-      .from(idempotencyKeys)
-      .where(
-        and(
-          eq(idempotencyKeys.userId, userId),
-          eq(idempotencyKeys.route, route),
-          eq(key, idempotency.key),
-          gt(at, fragment(sql`${NOW} - ${KEY_LIFE_MS}`)),
-        ),
-      ),
-  );
-  if (row === undefined) return undefined;
-  if (row.terms !== idempotency.terms) {
+function recallResult(
+  kind: KeyUse["kind"],
+  idempotency: Idempotency,
+  earlier: string | null,
+): Result | undefined {
+  if (earlier === null) return undefined;
+  // Safe cast: `earlierFacts` selects these two texts.
+  const [terms, result] = JSON.parse(earlier) as [string, string];
+  if (terms !== idempotency.terms) {
     return reject("idempotency_key_reused", "This idempotency key was used with another body.");
   }
   return kind === "request"
-    ? { ok: true, kind, row: storedRow<RequestRow>(row.result), replayed: true }
-    : { ok: true, kind, row: storedRow<QuoteRow>(row.result), replayed: true };
+    ? { ok: true, kind, row: storedRow<RequestRow>(result), replayed: true }
+    : { ok: true, kind, row: storedRow<QuoteRow>(result), replayed: true };
 }
 
 /** Safe cast: the text is a `json_object` of the columns that the row type lists. */

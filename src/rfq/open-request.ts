@@ -1,12 +1,19 @@
 import { readAssetKey } from "../assets/asset.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { guardOf, type Precondition, rejectionOf } from "../platform/preconditions.ts";
+import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { type Expr, expr, jsonObject, sql, uuid } from "../platform/sql.ts";
 import { type OpenRequest, reject, type Result } from "./command.ts";
-import { keyIsUnused, rememberResult } from "./idempotency.ts";
+import {
+  type EarlierFacts,
+  earlierFacts,
+  type KeyUse,
+  keyIsUnused,
+  rememberResult,
+} from "./idempotency.ts";
 import { hexId, type Operation } from "./operation.ts";
 import { newRequestColumns, reader } from "./records.ts";
+import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import { actorMayWrite, storageLeft, venuePaused } from "./rejections.ts";
 
 const ROUTE = "POST /rfq/request";
@@ -29,9 +36,7 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
         WHERE ${guardOf(preconditions(command, settings, group.at))}`,
       ...rememberResult({
         group,
-        userId: actor.userId,
-        route: ROUTE,
-        idempotency: command.idempotency,
+        ...keyUse(command),
         result: sql`SELECT ${jsonObject(newRequestColumns(reader(actor.userId)))} AS result
           FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
       }),
@@ -40,21 +45,25 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
       const row = effects.requests.get(hexId(requestId));
       return row === undefined ? undefined : { ok: true, kind: "request", row, replayed: false };
     },
-    rejection: (db) =>
-      rejectionOf(db, { preconditions: preconditions(command, settings, NOW), facts: {} }),
+    rejection: questionOf({
+      preconditions: preconditions(command, settings, NOW),
+      facts: {},
+      apart: { ...actorFacts(actor), ...earlierFacts(keyUse(command)) },
+    }),
   };
 }
 
 function preconditions(
-  { actor, asset, requestId, idempotency }: OpenRequest,
+  command: OpenRequest,
   settings: Config,
   at: Expr,
-): readonly Precondition<object, Result>[] {
+): readonly Precondition<ActorFacts & EarlierFacts, Result>[] {
+  const { actor, asset, requestId } = command;
   const venue = readAssetKey(asset)?.venue ?? "";
   const perUser = settings.RFQ_OPEN_REQUESTS_PER_USER;
   return [
     actorMayWrite(actor, at),
-    ...keyIsUnused({ userId: actor.userId, route: ROUTE, kind: "request", idempotency }, at),
+    ...keyIsUnused(keyUse(command), at),
     {
       expr: expr`NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ${venue})`,
       reject: () => venuePaused(venue),
@@ -72,4 +81,8 @@ function preconditions(
       reject: () => undefined,
     },
   ];
+}
+
+function keyUse({ actor, idempotency }: OpenRequest): KeyUse {
+  return { userId: actor.userId, route: ROUTE, kind: "request", idempotency };
 }

@@ -1,4 +1,5 @@
 import type { Group } from "../platform/commit.ts";
+import type { Question } from "../platform/preconditions.ts";
 import type { Sql } from "../platform/sql.ts";
 import type { Result } from "./command.ts";
 import type { MatchRow, QuoteRow, RequestRow } from "./records.ts";
@@ -27,10 +28,10 @@ export type Operation = {
   /** The result, if the guard applied. */
   result(effects: GroupEffects): Result | undefined;
   /**
-   * Why the guard did not apply, read outside the group. Undefined when nothing stands in the way
+   * Why the guard did not apply, asked outside the group. Undefined when nothing stands in the way
    * any more.
    */
-  rejection(db: D1Database): Promise<Result | undefined>;
+  readonly rejection: Question<Result>;
 };
 
 /** A UUID as SQLite's `hex()` spells it. */

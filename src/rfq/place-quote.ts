@@ -2,7 +2,7 @@ import { readAssetKey } from "../assets/asset.ts";
 import { availableText, hasAvailable, transfer } from "../ledger/post.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import { type Config, venueConfig } from "../platform/config.ts";
-import { guardOf, type Precondition, rejectionOf } from "../platform/preconditions.ts";
+import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import {
   atom,
   type Expr,
@@ -15,12 +15,19 @@ import {
   uuid,
 } from "../platform/sql.ts";
 import { type PlaceQuote, reject, type Result } from "./command.ts";
-import { keyIsUnused, rememberResult } from "./idempotency.ts";
+import {
+  type EarlierFacts,
+  earlierFacts,
+  type KeyUse,
+  keyIsUnused,
+  rememberResult,
+} from "./idempotency.ts";
 import { hexId, type Operation } from "./operation.ts";
 import { newQuoteColumns } from "./records.ts";
 import type { RequestStatus } from "./tables.ts";
 import type { RequestTerms } from "./request-terms.ts";
 import { tradeTerms, type TradeTerms } from "./trade-terms.ts";
+import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import { actorMayWrite, insufficientFunds, storageLeft, venuePaused } from "./rejections.ts";
 
 const ROUTE = "POST /rfq/quote";
@@ -67,9 +74,7 @@ export function placeQuote(
         }),
         ...rememberResult({
           group,
-          userId: actor.userId,
-          route: ROUTE,
-          idempotency: command.idempotency,
+          ...keyUse(command),
           result: sql`SELECT ${jsonObject(newQuoteColumns("maker_fee"))} AS result
             FROM quotes q WHERE q.quote_id = ${uuid(quoteId)}`,
         }),
@@ -79,16 +84,16 @@ export function placeQuote(
       const row = effects.quotes.get(hexId(quoteId));
       return row === undefined ? undefined : { ok: true, kind: "quote", row, replayed: false };
     },
-    rejection: (db) =>
-      rejectionOf(db, {
-        preconditions: checks(NOW),
-        facts: {
-          status: expr`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
-          available: availableText(actor.userId, atom("?", [terms.reserveAsset])),
-        },
-        from: sql`FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
-        missing: () => reject("request_unknown", `There is no request ${requestId}.`),
-      }),
+    rejection: questionOf({
+      preconditions: checks(NOW),
+      facts: {
+        status: expr`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
+        available: availableText(actor.userId, atom("?", [terms.reserveAsset])),
+      },
+      apart: { ...actorFacts(actor), ...earlierFacts(keyUse(command)) },
+      from: sql`FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
+      missing: () => reject("request_unknown", `There is no request ${requestId}.`),
+    }),
   };
 }
 
@@ -131,14 +136,15 @@ type Given = {
 
 /** Over `requests r`. */
 function preconditions(
-  { actor, quoteId, requestId, idempotency }: PlaceQuote,
+  command: PlaceQuote,
   { request, terms, settings, at }: Given,
-): readonly Precondition<Facts, Result>[] {
+): readonly Precondition<Facts & ActorFacts & EarlierFacts, Result>[] {
+  const { actor, quoteId, requestId } = command;
   const venue = venueOf(request);
   const perUser = settings.RFQ_OPEN_QUOTES_PER_USER;
   return [
     actorMayWrite(actor, at),
-    ...keyIsUnused({ userId: actor.userId, route: ROUTE, kind: "quote", idempotency }, at),
+    ...keyIsUnused(keyUse(command), at),
     {
       expr: expr`r.requester_id <> ${uuid(actor.userId)}`,
       reject: () => reject("own_request", "You cannot quote your own request."),
@@ -186,6 +192,10 @@ function preconditions(
       reject: () => undefined,
     },
   ];
+}
+
+function keyUse({ actor, idempotency }: PlaceQuote): KeyUse {
+  return { userId: actor.userId, route: ROUTE, kind: "quote", idempotency };
 }
 
 function venueOf(request: RequestTerms): string {

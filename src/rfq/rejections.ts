@@ -1,6 +1,6 @@
 /** Rejections and preconditions that several verbs share. */
 import { toHex } from "../assets/amount.ts";
-import { actorRejection, mayWrite } from "../auth/may-write.ts";
+import { type ActorFacts, actorRejectionOf, mayWrite } from "../auth/may-write.ts";
 import type { Actor } from "../platform/actor.ts";
 import type { Precondition } from "../platform/preconditions.ts";
 import { unavailable } from "../platform/problem.ts";
@@ -12,11 +12,11 @@ import type { QuoteStatus } from "./tables.ts";
 /** After `storage_full` was set, cron looks at the size of the database once a minute. */
 const STORAGE_RETRY_SECS = 60;
 
-export function actorMayWrite(actor: Actor, at: Expr): Precondition<unknown, Result> {
+export function actorMayWrite(actor: Actor, at: Expr): Precondition<ActorFacts, Result> {
   return {
     expr: mayWrite(actor, at),
-    reject: async (_, db) => {
-      const problem = await actorRejection(db, actor);
+    reject: (facts) => {
+      const problem = actorRejectionOf(actor, facts);
       return problem === undefined ? undefined : { ok: false, problem };
     },
   };

@@ -1,9 +1,20 @@
 /** One user's flood is refused and does not change what other users receive. */
 import { env } from "cloudflare:workers";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { config } from "../../src/platform/config.ts";
+import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { command, openMarket, outcomeOf, submit } from "../support/market.ts";
+import type { Command, Result } from "../../src/rfq/command.ts";
+import { GroupCommitter } from "../../src/rfq/group-committer.ts";
+import {
+  command,
+  matchOf,
+  openMarket,
+  operationOf,
+  outcomeOf,
+  quotedMarket,
+  submit,
+} from "../support/market.ts";
 import { awakeAndEvicted, connect } from "../support/sockets.ts";
 import { newKey, newUser } from "../support/users.ts";
 
@@ -16,6 +27,79 @@ function countOutcomes(outcomes: readonly string[]): Record<string, number> {
   for (const outcome of outcomes) counts[outcome] = (counts[outcome] ?? 0) + 1;
   return counts;
 }
+
+/** D1 with a count of its round trips. */
+function countingDatabase(): { readonly db: D1Database; readonly count: () => number } {
+  let calls = 0;
+  const counted = <Target extends object>(target: Target, names: readonly string[]): Target =>
+    new Proxy(target, {
+      get: (object, name) => {
+        const member: unknown = Reflect.get(object, name);
+        if (typeof member !== "function") return member;
+        return (...given: unknown[]) => {
+          if (names.includes(String(name))) calls += 1;
+          const result: unknown = Reflect.apply(member, object, given);
+          return name === "prepare" || name === "bind"
+            ? counted(result as object, ["all", "first", "raw", "run"])
+            : result;
+        };
+      },
+    });
+  return { db: counted(env.DB, ["batch"]), count: () => calls };
+}
+
+describe("the rejections of a group", () => {
+  it("are read in one round trip", async () => {
+    const { book, requester, maker, request, quote } = await quotedMarket();
+    const { quote: matched, requester: buyer, ...other } = await quotedMarket();
+    const match = matchOf(await submit(command.accept(buyer, matched.quote_id)));
+    const poor = await newUser();
+    const { db, count } = countingDatabase();
+    const committer = new GroupCommitter(db, {
+      asset: book,
+      waitMs: 10,
+      maxWaitMs: 60_000,
+      maxOperations: 64,
+      onCommitted: () => Promise.resolve(),
+      onFailed: () => {},
+      onFoundCommitted: () => Promise.resolve(),
+    });
+    const ended = await newUser();
+    await all(
+      env.DB,
+      sql`UPDATE users SET session_epoch = 9 WHERE user_id = ${uuid(ended.userId)}`,
+    );
+    const sent: [Command, string][] = [
+      [command.placeQuote(requester, request.request_id, 1), "own_request"],
+      ...Array.from({ length: 10 }, (): [Command, string] => [
+        command.placeQuote(poor, request.request_id, 1),
+        "insufficient_funds",
+      ]),
+      [command.placeQuote(ended, request.request_id, 1), "session_invalid"],
+      [command.placeQuote(maker, other.request.request_id, 1), "request_not_open"],
+      [command.openRequest(ended, book, { amount: 1n }), "session_invalid"],
+      [command.openRequest(ended, book, { amount: 2n }), "session_invalid"],
+      [command.cancelQuote(requester, quote.quote_id), "not_quote_owner"],
+      [command.cancelQuote(maker, uuidv7()), "quote_unknown"],
+      [command.cancelRequest(maker, request.request_id), "not_request_owner"],
+      [command.cancelRequest(maker, uuidv7()), "request_unknown"],
+      [command.accept(maker, quote.quote_id), "not_request_owner"],
+      [command.accept(maker, uuidv7()), "quote_unknown"],
+    ];
+    const operations = await Promise.all(sent.map(([one]) => operationOf(one)));
+    const repeated = await operationOf(command.accept(buyer, matched.quote_id));
+
+    const results = await Promise.all([
+      ...operations.map((operation) => committer.submit(operation)),
+      committer.submit(repeated),
+    ]);
+
+    expect(matchOf(results.pop() as Result)).toEqual(match);
+    expect(results.map(outcomeOf)).toEqual(sent.map(([, outcome]) => outcome));
+    // Two groups, because the first command does not wait for others. Each has one read of reasons.
+    expect(count()).toBe(4);
+  });
+});
 
 awakeAndEvicted("a flood of commands", (maybeEvict) => {
   it("is refused beyond the user's commands in flight in a book", async () => {

@@ -561,41 +561,41 @@ WHERE (
         FROM withdrawals
         WHERE user_id = unhex(?23,'-')
           AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?24,'-')) - ?25
-        LIMIT ?26
+        LIMIT 100
       )
-    ) < ?27
+    ) < ?26
   )
   AND (
     (
       SELECT count(*)
       FROM withdrawals INDEXED BY withdrawals_reverted
-      WHERE user_id = unhex(?28,'-')
-        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-')) - ?30
+      WHERE user_id = unhex(?27,'-')
+        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?28,'-')) - ?29
         AND failure_code = 'payment_reverted'
-        AND to_address = unhex(?31)
-    ) < ?32
+        AND to_address = unhex(?30)
+    ) < ?31
   )
   AND (
     EXISTS (
       SELECT 1
       FROM accounts
-      WHERE owner = unhex(?33,'-')
-        AND asset = ?34
+      WHERE owner = unhex(?32,'-')
+        AND asset = ?33
         AND kind = 'available'
-        AND balance >= CAST(?35 AS INTEGER)
+        AND balance >= CAST(?34 AS INTEGER)
     )
   )
   AND (
     (
-      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?36 AS BLOB) AND asset = ?37 AND kind = 'external'), 0) - coalesce(
+      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?35 AS BLOB) AND asset = ?36 AND kind = 'external'), 0) - coalesce(
         (
           SELECT sum(amount)
           FROM withdrawals
-          WHERE chain = ?38 AND asset = ?39 AND status IN ('queued', 'submitted')
+          WHERE chain = ?37 AND asset = ?38 AND status IN ('queued', 'submitted')
         ),
         0
       )
-    ) >= CAST(?40 AS INTEGER)
+    ) >= CAST(?39 AS INTEGER)
   )
 )
 -- ?1 = "<id 1>"
@@ -624,20 +624,19 @@ WHERE (
 -- ?24 = "<id 4>"
 -- ?25 = 86400000
 -- ?26 = 100
--- ?27 = 100
--- ?28 = "<id 3>"
--- ?29 = "<id 4>"
--- ?30 = 2592000000
--- ?31 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?32 = 3
--- ?33 = "<id 3>"
--- ?34 = "venue_one:0x1"
--- ?35 = "5"
--- ?36 = "external:local"
--- ?37 = "venue_one:0x1"
--- ?38 = "local"
--- ?39 = "venue_one:0x1"
--- ?40 = "5"
+-- ?27 = "<id 3>"
+-- ?28 = "<id 4>"
+-- ?29 = 2592000000
+-- ?30 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?31 = 3
+-- ?32 = "<id 3>"
+-- ?33 = "venue_one:0x1"
+-- ?34 = "5"
+-- ?35 = "external:local"
+-- ?36 = "venue_one:0x1"
+-- ?37 = "local"
+-- ?38 = "venue_one:0x1"
+-- ?39 = "5"
 
 -- Create a deposit address
 INSERT INTO audit_events (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, at)

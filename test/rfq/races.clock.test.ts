@@ -17,12 +17,14 @@ import { balances, fund, newAsset } from "../support/ledger.ts";
 import {
   advanceClock,
   command,
+  inWaves,
   openMarket,
   openRequest,
   operationOf,
   outcomeOf,
   placeQuote,
   quotedMarket,
+  rejectionOf,
   submit,
 } from "../support/market.ts";
 import { withBatch } from "../support/slow-database.ts";
@@ -69,8 +71,8 @@ awakeAndEvicted("concurrent quotes", (maybeEvict) => {
   it("reserve no more than the maker has", async () => {
     const { stream, maker, request } = await openMarket({ maker: { token: 70n } });
     await maybeEvict(stream);
-    const results = await Promise.all(
-      Array.from({ length: 200 }, () => submit(command.placeQuote(maker, request.request_id, 1))),
+    const results = await inWaves(200, () =>
+      submit(command.placeQuote(maker, request.request_id, 1)),
     );
     const counts = Map.groupBy(results.map(outcomeOf), (outcome) => outcome);
     expect([counts.get("ok")?.length, counts.get("insufficient_funds")?.length]).toEqual([7, 193]);
@@ -84,10 +86,10 @@ awakeAndEvicted("concurrent quotes", (maybeEvict) => {
       side: "Ask",
     });
     const other = await newUser({ usdc: 1_000_000n });
-    const quotes = Array.from({ length: 60 }, () =>
+    const quotes = await inWaves(60, () =>
       submit(command.placeQuote(maker, request.request_id, 1)),
     );
-    expect((await Promise.all(quotes)).filter(({ ok }) => ok)).toHaveLength(50);
+    expect(quotes.filter(({ ok }) => ok)).toHaveLength(50);
     await maybeEvict(stream);
     const result = await submit(command.placeQuote(other, request.request_id, 650_000));
     expect(outcomeOf(result)).toBe("ok");
@@ -201,7 +203,7 @@ describe("a rejection", () => {
     const operation = await operationOf(command.accept(requester, quote.quote_id));
     await commitOperations(env.DB, book, [operation]);
     await fund(requester.userId, "usdc", 1_000n);
-    expect(await operation.rejection(env.DB)).toBeUndefined();
+    expect(await rejectionOf(operation)).toBeUndefined();
   });
 
   it("says expired for what is due, even before anything has ended it", async () => {
@@ -211,7 +213,7 @@ describe("a rejection", () => {
       [
         command.cancelRequest(requester, request.request_id),
         command.cancelQuote(maker, quote.quote_id),
-      ].map(async (sent) => (await operationOf(sent)).rejection(env.DB)),
+      ].map(async (sent) => rejectionOf(await operationOf(sent))),
     );
     expect(ofRequest).toMatchObject({ problem: { code: "request_expired" } });
     expect(ofQuote).toMatchObject({

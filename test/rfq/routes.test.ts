@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { bookStream } from "../../src/streams/event-log.ts";
 import { apiOf } from "../support/http.ts";
 import { newAsset } from "../support/ledger.ts";
+import { inWaves } from "../support/market.ts";
 import { awakeAndEvicted } from "../support/sockets.ts";
 import { newUser } from "../support/users.ts";
 
@@ -132,10 +133,8 @@ awakeAndEvicted("the RFQ routes", (maybeEvict) => {
 
   it("keep concurrent requests within the limit per user", async () => {
     const { requester, asset, stream } = await newTraders();
-    const responses = await Promise.all(
-      Array.from({ length: 205 }, () =>
-        requester.post("/rfq/request", { ...asset, amount: 1, side: "Bid" }),
-      ),
+    const responses = await inWaves(205, () =>
+      requester.post("/rfq/request", { ...asset, amount: 1, side: "Bid" }),
     );
     await maybeEvict(stream);
     const late = await requester.post("/rfq/request", { ...asset, amount: 1, side: "Bid" });

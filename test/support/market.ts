@@ -5,6 +5,7 @@ import type { Side } from "../../src/assets/fields.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { NOW } from "../../src/platform/commit.ts";
 import { config, type Config } from "../../src/platform/config.ts";
+import { ask } from "../../src/platform/preconditions.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { now, setClock } from "../../src/platform/time.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
@@ -120,6 +121,17 @@ export function matchOf(result: Result) {
   return matchView(result.row);
 }
 
+/** Makes `count` calls, as many at once as one user may have in flight in a book. */
+export async function inWaves<T>(count: number, call: () => Promise<T>): Promise<T[]> {
+  const { RFQ_COMMANDS_IN_FLIGHT_PER_USER: atOnce } = config(env);
+  const results: T[] = [];
+  while (results.length < count) {
+    const wave = Math.min(atOnce, count - results.length);
+    results.push(...(await Promise.all(Array.from({ length: wave }, call))));
+  }
+  return results;
+}
+
 /** `ok`, or the code of the rejection. */
 export function outcomeOf(result: Result): string {
   return result.ok ? "ok" : result.problem.code;
@@ -176,6 +188,15 @@ export async function operationOf(
   }
 }
 
+/** Why the guard of an operation does not apply now. Undefined if it does. */
+export async function rejectionOf(
+  operation: Operation,
+  db: D1Database = env.DB,
+): Promise<Result | undefined> {
+  const [rejection] = await ask(db, [operation.rejection]);
+  return rejection;
+}
+
 /**
  * Commits a command in a group of its own without the book's object, whose alarm would end what is
  * due at an instant that the test does not control.
@@ -188,7 +209,7 @@ export async function commitCommand(
   const operation = await operationOf(sent, config(env), db);
   const group = await commitOperations(db, book, [operation]);
   if (!group.committed) throw new Error("the group was rolled back", { cause: group.cause });
-  const result = operation.result(group.effects) ?? (await operation.rejection(db));
+  const result = operation.result(group.effects) ?? (await rejectionOf(operation, db));
   if (result === undefined) throw new Error("the guard did not apply, and nothing rejects it");
   return result;
 }
