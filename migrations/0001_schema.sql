@@ -736,7 +736,7 @@ CREATE TABLE stream_subscribers (
 --   chain 'polygon', confirmed_number 85, confirmed_hash 0x7c11…a0e4, scanned_number 88,
 --   scanned_hash 0x15de…90ba, head_number 88, moved_group 188, moved_at 1764551580000,
 --   halted_at NULL, halt_reason NULL, rechecked_number 40, finalized_number 80,
---   finalized_at 1764551579000
+--   finalized_at 1764551579000, floors '[{"venue":null,"floor":1000000}]', floors_after NULL
 CREATE TABLE chain_cursors (
   chain TEXT PRIMARY KEY NOT NULL,
   confirmed_number INTEGER NOT NULL,  -- up to here deposits are credited and payments settled
@@ -753,7 +753,10 @@ CREATE TABLE chain_cursors (
   halt_reason TEXT,
   rechecked_number INTEGER,           -- up to here blocks were read again a day later
   finalized_number INTEGER,           -- the chain's own finalized block; NULL where it has none
-  finalized_at INTEGER                -- when finalized_number last rose
+  finalized_at INTEGER,               -- when finalized_number last rose
+  floors TEXT,                        -- the min_deposit settings, as JSON, for which
+                                      -- small_deposits is checked or being checked
+  floors_after INTEGER                -- rows of small_deposits up to here are checked; NULL: all
 ) STRICT;
 
 -- Blocks between the confirmed height and the head, as they were when they were read. A reorg shows
@@ -820,7 +823,7 @@ CREATE TABLE deposits (
                                   -- would change when it is mined again
   position INTEGER NOT NULL,      -- within an ERC-1155 batch
   block_number INTEGER NOT NULL,  -- where it was last found
-  block_hash BLOB NOT NULL,
+  block_hash BLOB,                -- NULL if the deposit was in small_deposits before
   address BLOB NOT NULL,          -- the deposit address that received it
   user_id BLOB NOT NULL,          -- its owner
   asset TEXT NOT NULL,
@@ -832,7 +835,7 @@ CREATE TABLE deposits (
                                   -- orphaned
   confirmed_group INTEGER,        -- that found it again at the confirmed height
   detected_at INTEGER NOT NULL,
-  detected_group INTEGER NOT NULL,
+  detected_group INTEGER NOT NULL,  -- 0 if another group recorded it in small_deposits
   credited_at INTEGER,
   ended_group INTEGER,
   CONSTRAINT deposits_status CHECK (
@@ -876,6 +879,61 @@ END;
 -- A credited deposit is in the journal.
 CREATE TRIGGER deposits_credited BEFORE UPDATE ON deposits WHEN OLD.status = 'credited' BEGIN
   SELECT RAISE(ABORT, 'append-only: a credited deposit never moves');
+END;
+
+-- Confirmed transfers to deposit addresses that are below the asset's min_deposit. Written by
+-- src/custody/watcher/small-deposits.ts. Rows move to deposits once they are due. A transfer is
+-- either here or there, never in both. Rows are short, because anyone can cause any number of them.
+--
+-- Example row:
+--   small_id 7, key 0x91ab…2c10, deposit_id 019a…0d11, user_id 01a2…c585, chain 'polygon', nonce 0,
+--   transaction_hash 0x3ad0…71fe, token 0x3c49…3359, ordinal 0, position 0, block_number 85,
+--   venue NULL, asset_id NULL, amount 250000, required_confirmations 3, detected_at 1764551580000,
+--   due 0
+CREATE TABLE small_deposits (
+  small_id INTEGER PRIMARY KEY NOT NULL,
+  -- 8 bytes of a hash of chain, address and token; 1 byte that is lower for larger amounts; 8 bytes
+  -- of a hash of the place in the transaction
+  key BLOB NOT NULL,
+  deposit_id BLOB NOT NULL,
+  user_id BLOB NOT NULL,
+  chain TEXT NOT NULL,
+  nonce INTEGER NOT NULL,            -- names the deposit address, together with user and chain
+  transaction_hash BLOB NOT NULL,
+  token BLOB NOT NULL,
+  ordinal INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  block_number INTEGER NOT NULL,
+  venue TEXT,                        -- NULL: USDC
+  asset_id BLOB,                     -- as a number of up to 32 bytes, because text takes twice that
+  amount INTEGER NOT NULL,
+  required_confirmations INTEGER NOT NULL,
+  detected_at INTEGER NOT NULL,
+  due INTEGER NOT NULL,              -- 1: it is credited in one of the next groups
+  CONSTRAINT small_deposits_due CHECK (due IN (0, 1))
+) STRICT;
+
+-- One row per transfer, and the largest ones of an address and a token, whose sum is compared.
+CREATE UNIQUE INDEX small_deposits_key ON small_deposits (key);
+
+-- A user's deposits, newest first.
+CREATE INDEX small_deposits_user ON small_deposits (user_id, detected_at, deposit_id);
+
+-- What is credited next.
+CREATE INDEX small_deposits_due_on ON small_deposits (chain) WHERE due = 1;
+
+-- A row never changes and is deleted only when the transfer is in deposits.
+CREATE TRIGGER small_deposits_update BEFORE UPDATE OF small_id, key, deposit_id, user_id, chain,
+  nonce, transaction_hash, token, ordinal, position, block_number, venue, asset_id, amount,
+  required_confirmations, detected_at ON small_deposits BEGIN
+  SELECT RAISE(ABORT, 'append-only: small deposit');
+END;
+
+CREATE TRIGGER small_deposits_delete BEFORE DELETE ON small_deposits
+WHEN NOT EXISTS (SELECT 1 FROM deposits d
+  WHERE d.chain = OLD.chain AND d.transaction_hash = OLD.transaction_hash AND d.token = OLD.token
+    AND d.ordinal = OLD.ordinal AND d.position = OLD.position) BEGIN
+  SELECT RAISE(ABORT, 'append-only: small deposit');
 END;
 
 -- Deposit addresses that hold credited funds. Written with the credit, deleted with the sweep

@@ -40,3 +40,20 @@ SELECT m.match_id, m.request_id, m.quote_id, m.requester_id, m.maker_id, m.asset
   iif(m.side = 'Bid', 'usdc', m.asset) AS given_asset,
   iif(m.side = 'Bid', m.usdc_amount + m.taker_fee, m.amount) AS given_amount
 FROM matches m;
+
+-- Deposits below the minimum with the columns of `deposits`.
+--
+--   deposit_id  address    asset  amount    status         credited_at
+--   019a…0d11   0x6cda…43f6  usdc   '250000'  below_minimum  NULL
+--
+-- CROSS JOIN keeps the order of an index on small_deposits.
+CREATE VIEW small_deposit_records AS
+SELECT s.small_id, s.key, s.due, s.deposit_id, s.chain, s.transaction_hash, s.token, s.ordinal,
+  s.position, s.block_number, a.address, s.user_id,
+  coalesce(
+    s.venue || ':0x' || coalesce(nullif(ltrim(lower(hex(s.asset_id)), '0'), ''), '0'),
+    'usdc') AS asset,
+  CAST(s.amount AS TEXT) AS amount, s.required_confirmations, 'below_minimum' AS status,
+  s.detected_at, NULL AS credited_at
+FROM small_deposits s CROSS JOIN deposit_addresses a
+  ON a.user_id = s.user_id AND a.chain = s.chain AND a.nonce = s.nonce;

@@ -77,7 +77,11 @@ export const COMMANDS: readonly Command[] = [
   {
     words: ["deposits", "list"],
     flags: [
-      { name: "status", value: "<status>", help: "confirming, credited, orphaned or quarantined" },
+      {
+        name: "status",
+        value: "<status>",
+        help: "confirming, credited, orphaned, quarantined or below_minimum",
+      },
       LIMIT,
     ],
     help: "list deposits of all users, newest first",
@@ -127,7 +131,7 @@ export const COMMANDS: readonly Command[] = [
   {
     words: ["chain", "forget-deposit"],
     flags: [ID],
-    help: "orphan a deposit that waits for confirmations and can never confirm",
+    help: "orphan a deposit that can never confirm or is below the minimum",
   },
   {
     words: ["chain", "resweep"],

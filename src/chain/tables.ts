@@ -31,6 +31,8 @@ export const chainCursors = sqliteTable("chain_cursors", {
   recheckedNumber: integer("rechecked_number"),
   finalizedNumber: integer("finalized_number"),
   finalizedAt: integer("finalized_at"),
+  floors: text("floors"),
+  floorsAfter: integer("floors_after"),
 });
 
 export const chainBlocks = sqliteTable(

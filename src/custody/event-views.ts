@@ -7,6 +7,7 @@ export const CUSTODY_EVENTS: EventViews = {
   "deposit.credited": deposit,
   "deposit.orphaned": deposit,
   "deposit.quarantined": deposit,
+  "deposit.below_minimum": deposit,
   "withdrawal.queued": withdrawal,
   "withdrawal.submitted": withdrawal,
   "withdrawal.settled": withdrawal,

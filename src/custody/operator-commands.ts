@@ -18,6 +18,7 @@ import {
 } from "../platform/sql.ts";
 import { checksumAddress } from "../assets/address.ts";
 import { announceDeposits } from "./announce.ts";
+import { orphanSmallDeposit } from "./watcher/small-deposits.ts";
 import type { chainCursors } from "../chain/tables.ts";
 import type { JsonRow } from "../platform/columns.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
@@ -111,8 +112,8 @@ export async function recordRescan(
 }
 
 /**
- * `chain forget-deposit`: orphans a deposit that is not confirmed. It is detected again if the
- * chain still contains it. Returns whether there was such a deposit.
+ * `chain forget-deposit`: orphans a deposit that is not confirmed, or is below the minimum. It is
+ * detected again if the chain still contains it. Returns whether there was such a deposit.
  */
 export async function forgetDeposit(
   db: D1Database,
@@ -125,10 +126,11 @@ export async function forgetDeposit(
   const rows = await commitOrThrow(db, group, [
     sql`UPDATE deposits SET status = 'orphaned', ended_group = ${group.seq}
       WHERE deposit_id = ${uuid(depositId)} AND status = 'confirming' RETURNING 1`,
+    ...orphanSmallDeposit(group, uuid(depositId)),
     ...announceDeposits(group),
     ...alongside(group.at, forgotten),
   ]);
-  return rows === null || rows[0]?.length === 1;
+  return rows === null || rows[0]?.length === 1 || rows[1]?.length === 1;
 }
 
 /**

@@ -8,7 +8,7 @@ import { readAssetKey } from "../assets/asset.ts";
 import type { JsonRow } from "../platform/columns.ts";
 import { atom, type Columns, expr, readUuid } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
-import type { deposits, FailureCode, withdrawals } from "./tables.ts";
+import type { deposits, FailureCode, ListedDepositStatus, withdrawals } from "./tables.ts";
 
 /** The messages that `failure` shows beside its code. */
 export const FAILURE_MESSAGES: Readonly<Record<FailureCode, string>> = {
@@ -28,10 +28,10 @@ export type DepositRow = JsonRow<
   | "amount"
   | "block_number"
   | "required_confirmations"
-  | "status"
   | "detected_at"
   | "credited_at"
 > & {
+  readonly status: ListedDepositStatus;
   readonly address: string;
   readonly transaction_hash: string;
   readonly confirmations: number;
@@ -52,7 +52,7 @@ export type WithdrawalRow = JsonRow<
   | "updated_at"
 > & { readonly to_address: string; readonly transaction_hash: string | null };
 
-/** Columns over `deposits d`. */
+/** Columns over `deposits d`, or over `small_deposit_records d`. */
 export const DEPOSIT: Columns<keyof DepositRow> = {
   deposit_id: atom("hex(d.deposit_id)"),
   chain: atom("d.chain"),

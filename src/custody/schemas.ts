@@ -21,7 +21,7 @@ import {
 } from "../http/fields.ts";
 import { NEWEST } from "../ledger/history.ts";
 import { REASONS } from "../ledger/codes.ts";
-import { DEPOSIT_STATUSES, WITHDRAWAL_STATUSES } from "./tables.ts";
+import { LISTED_DEPOSIT_STATUSES, WITHDRAWAL_STATUSES } from "./tables.ts";
 
 const chainName = pattern(/^[a-z][a-z0-9-]{0,31}$/, "must be the name of a chain");
 const clientWithdrawalId = pattern(
@@ -82,7 +82,7 @@ export const AssetBalance = z
   .openapi("Balance");
 
 export const DepositsQuery = z.strictObject({
-  status: oneOf(DEPOSIT_STATUSES)
+  status: oneOf(LISTED_DEPOSIT_STATUSES)
     .openapi({ description: "Only deposits with this status" })
     .optional(),
   ...timeIdPage,
@@ -99,10 +99,11 @@ export const Deposit = z
     block_number: count("The block that contains the transaction"),
     confirmations: count("Blocks from block_number up to the head, both included"),
     required_confirmations: count("Confirmations before it is credited"),
-    status: z.enum(DEPOSIT_STATUSES).openapi({
+    status: z.enum(LISTED_DEPOSIT_STATUSES).openapi({
       description:
         "`orphaned`: its block left the chain before it was credited. `quarantined`: the ledger " +
-        "cannot hold the amount, so the operator handles it",
+        "cannot hold the amount, so the operator handles it. `below_minimum`: confirmed, and " +
+        "credited once the address has received `min_deposit` of the asset in total",
     }),
     created_at: instant("When it was detected"),
     credited_at: instant("When it was credited; null before").nullable(),

@@ -12,7 +12,9 @@ import {
 import { amount, decimal, hex, oneOf, uuid } from "../platform/columns.ts";
 
 export const DEPOSIT_STATUSES = ["confirming", "credited", "orphaned", "quarantined"] as const;
-export type DepositStatus = (typeof DEPOSIT_STATUSES)[number];
+/** The table `small_deposits` contains the deposits below the minimum. */
+export const LISTED_DEPOSIT_STATUSES = [...DEPOSIT_STATUSES, "below_minimum"] as const;
+export type ListedDepositStatus = (typeof LISTED_DEPOSIT_STATUSES)[number];
 export const WITHDRAWAL_STATUSES = ["queued", "submitted", "settled", "failed"] as const;
 export type WithdrawalStatus = (typeof WITHDRAWAL_STATUSES)[number];
 const FAILURE_CODES = ["payment_reverted", "operator_failed"] as const;
@@ -46,7 +48,7 @@ export const deposits = sqliteTable(
     ordinal: integer("ordinal").notNull(),
     position: integer("position").notNull(),
     blockNumber: integer("block_number").notNull(),
-    blockHash: hex("block_hash").notNull(),
+    blockHash: hex("block_hash"),
     address: hex("address").notNull(),
     userId: uuid("user_id").notNull(),
     asset: text("asset").notNull(),
@@ -80,6 +82,37 @@ export const deposits = sqliteTable(
       .on(t.endedGroup)
       .where(sql`ended_group IS NOT NULL`),
     check("deposits_status", oneOf("status", DEPOSIT_STATUSES)),
+  ],
+);
+
+export const smallDeposits = sqliteTable(
+  "small_deposits",
+  {
+    smallId: integer("small_id").primaryKey(),
+    key: hex("key").notNull(),
+    depositId: uuid("deposit_id").notNull(),
+    userId: uuid("user_id").notNull(),
+    chain: text("chain").notNull(),
+    nonce: integer("nonce").notNull(),
+    transactionHash: hex("transaction_hash").notNull(),
+    token: hex("token").notNull(),
+    ordinal: integer("ordinal").notNull(),
+    position: integer("position").notNull(),
+    blockNumber: integer("block_number").notNull(),
+    venue: text("venue"),
+    assetId: hex("asset_id"),
+    amount: amount("amount").notNull(),
+    requiredConfirmations: integer("required_confirmations").notNull(),
+    detectedAt: integer("detected_at").notNull(),
+    due: integer("due", { mode: "boolean" }).notNull(),
+  },
+  (t) => [
+    uniqueIndex("small_deposits_key").on(t.key),
+    index("small_deposits_user").on(t.userId, t.detectedAt, t.depositId),
+    index("small_deposits_due_on")
+      .on(t.chain)
+      .where(sql`due = 1`),
+    check("small_deposits_due", sql`due IN (0, 1)`),
   ],
 );
 

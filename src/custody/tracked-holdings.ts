@@ -3,7 +3,7 @@ import { checksumAddress } from "../assets/address.ts";
 import { readCursor } from "../chain/cursor.ts";
 import { type Holders, sumHoldings } from "../chain/holdings.ts";
 import { tokenOf } from "../chain/token.ts";
-import type { HoldingsAt } from "../ledger/reconcile-holdings.ts";
+import type { HoldingsAt, Surplus } from "../ledger/reconcile-holdings.ts";
 import { type Config, vaultsOf } from "../platform/config.ts";
 import { all, sql } from "../platform/sql.ts";
 
@@ -34,6 +34,26 @@ export function trackedHoldings(db: D1Database, settings: Config): HoldingsAt {
     const sums = await sumHoldings(chain, { number: block, hash: hexOf(blockHash) }, wanted);
     return new Map(assets.map((asset, index) => [asset, sums[index] ?? 0n]));
   };
+}
+
+/**
+ * Adds to each surplus the sum of the deposits below the minimum, which are held but not issued.
+ * It reads all of them, so only for an operator.
+ */
+export async function withSmallDeposits(
+  db: D1Database,
+  surplus: readonly Surplus[],
+): Promise<readonly (Surplus & { readonly below_minimum: string })[]> {
+  const accounts = JSON.stringify(surplus.map(({ account }) => account));
+  const rows = await all<{ account: string; sum: string }>(
+    db,
+    sql`SELECT account, CAST(sum(CAST(amount AS INTEGER)) AS TEXT) AS sum
+      FROM (SELECT 'external:' || chain || '/external/' || asset AS account, amount
+        FROM small_deposit_records)
+      WHERE account IN (SELECT value FROM json_each(${accounts})) GROUP BY account`,
+  );
+  const sums = new Map(rows.map(({ account, sum }) => [account, sum]));
+  return surplus.map((one) => ({ ...one, below_minimum: sums.get(one.account) ?? "0" }));
 }
 
 function hexOf(hash: string): `0x${string}` {

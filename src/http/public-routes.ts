@@ -54,6 +54,10 @@ export function registerPublicRoutes(app: Api, published: Published): void {
   registerConfig(app, published);
 }
 
+const MIN_DEPOSIT =
+  "Deposits below it are credited once their address has received this much of the asset. Native " +
+  "units, hexadecimal.";
+
 const ChainSchema = z.object({
   chain: described(z.string(), "Name of the chain in this API"),
   chain_id: described(z.int(), "Chain id (EIP-155)"),
@@ -63,6 +67,7 @@ const ChainSchema = z.object({
     z.int(),
     "Blocks before a deposit is credited, its own included",
   ),
+  min_deposit: described(z.string(), MIN_DEPOSIT),
   min_withdrawal: described(z.string(), "Smallest withdrawal in native units, hexadecimal"),
   max_withdrawal: described(
     z.string(),
@@ -77,6 +82,7 @@ const VenueSchema = z.object({
   venue_id: described(z.enum(VENUES), "The venue"),
   chain: described(z.string(), "Chain of the venue's outcome tokens"),
   outcome_tokens: described(z.string(), "Address of the ERC-1155 contract of the outcome tokens"),
+  min_deposit: described(z.string(), MIN_DEPOSIT),
   paused: described(z.boolean(), "Whether new requests, quotes and accepts are rejected for now"),
   taker_fee_bps: described(z.int(), "Fee of the requester in basis points of the trade's cost"),
   maker_fee_bps: described(z.int(), "Fee of the maker in basis points of the trade's cost"),
@@ -135,6 +141,7 @@ function describeConfig(
       usdc: chain.usdc,
       vault: chain.vault,
       required_confirmations: chain.confirmations,
+      min_deposit: hex(BigInt(chain.min_deposit)),
       min_withdrawal: hex(settings.WITHDRAWAL_MIN_UNITS),
       max_withdrawal: hex(lower(settings.WITHDRAWAL_MAX_UNITS, vaultLimits[index])),
       witnesses: witnessesOf(chain),
@@ -142,6 +149,7 @@ function describeConfig(
     })),
     venues: settings.VENUES.map((venue) => ({
       ...venue,
+      min_deposit: hex(BigInt(venue.min_deposit)),
       paused: paused.venues.has(venue.venue_id),
     })),
     limits,

@@ -12,7 +12,7 @@ import {
 import type { RestoreReport } from "../custody/payer/restore-payments.ts";
 import { acceptPayment } from "../custody/accept-payment.ts";
 import { ACCEPTANCE_KINDS } from "../custody/tables.ts";
-import { trackedHoldings } from "../custody/tracked-holdings.ts";
+import { trackedHoldings, withSmallDeposits } from "../custody/tracked-holdings.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { problem } from "../platform/problem.ts";
 import { sql, TRUE } from "../platform/sql.ts";
@@ -124,12 +124,16 @@ export async function reconcileAll(context: OperatorContext): Promise<unknown> {
   const reason = optional(context, "resolve");
   const resolved =
     reason === undefined ? {} : { resolved: await resolveDifferences(context, reason) };
-  const report = await reconcile(context.env.DB, {
+  const { surplus, ...report } = await reconcile(context.env.DB, {
     chains: context.settings.CHAINS.map(({ chain }) => chain),
     holdingsAt: trackedHoldings(context.env.DB, context.settings),
     full: true,
   });
-  return { ...report, ...resolved };
+  return {
+    ...report,
+    surplus: await withSmallDeposits(context.env.DB, surplus),
+    ...resolved,
+  };
 }
 
 async function resolveDifferences(context: OperatorContext, reason: string): Promise<number> {

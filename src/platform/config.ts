@@ -13,6 +13,12 @@ const gwei = z
   .max(1_000_000)
   .refine((value) => /^\d+(\.\d{1,9})?$/.test(String(value)), "must have at most nine decimals");
 
+/**
+ * A smaller deposit is credited only once its address has received this much of the asset. The
+ * upper bound, 100 000 USDC, keeps any sum of such deposits below 2^62.
+ */
+const minDeposit = z.int().min(1).max(100_000_000_000).default(1);
+
 const Chain = z.strictObject({
   chain: z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
   chain_id: z.int().positive(),
@@ -62,6 +68,8 @@ const Chain = z.strictObject({
    * holdings that are worth less than the gas to move them.
    */
   native_price: z.int().min(1).optional(),
+  /** In USDC units. */
+  min_deposit: minDeposit,
   default: z.boolean().default(false),
 });
 
@@ -69,6 +77,8 @@ const VenueSetting = z.strictObject({
   venue_id: z.enum(VENUES),
   chain: z.string(),
   outcome_tokens: address,
+  /** In native units of each outcome token. */
+  min_deposit: minDeposit,
   taker_fee_bps: z.int().min(0).max(1_000).default(0),
   maker_fee_bps: z.int().min(0).max(1_000).default(0),
 });
@@ -240,6 +250,11 @@ export function venueConfig(settings: Config, venue: string): VenueConfig {
   if (found === undefined)
     throw new Error(`Settings are not valid: VENUES does not contain ${venue}`);
   return found;
+}
+
+/** The smallest deposit of an asset that is credited on its own. USDC has no venue. */
+export function minDepositOf(settings: Config, chain: ChainConfig, venue: string | null): number {
+  return venue === null ? chain.min_deposit : venueConfig(settings, venue).min_deposit;
 }
 
 function withSecretUrls(settings: Config): Config {

@@ -47,6 +47,7 @@ const chain: ChainConfig = {
   late_after_secs: 3_600,
   sweep_float_bps: 0,
   min_sweep: 1,
+  min_deposit: 1,
   default: true,
 };
 const USER = "0190aaaa-0000-7000-8000-000000000001";

@@ -199,6 +199,30 @@ describe("deposits", () => {
     expect(credited.result.find((listed) => listed["chain"] === chain)).toBeUndefined();
   });
 
+  it("lists deposits below the minimum, and among all others", async () => {
+    const depositId = uuidv7();
+    await all(
+      env.DB,
+      sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
+        VALUES (${chain}, randomblob(20), ${uuid(owner)}, 0, randomblob(32), 1)`,
+    );
+    await all(
+      env.DB,
+      sql`INSERT INTO small_deposits (key, deposit_id, user_id, chain, nonce, transaction_hash,
+          token, ordinal, position, block_number, venue, asset_id, amount, required_confirmations,
+          detected_at, due)
+        VALUES (randomblob(17), ${uuid(depositId)}, ${uuid(owner)}, ${chain}, 0, randomblob(32),
+          randomblob(20), 0, 0, 1, 'venue_two', x'0abc', 7, 2, 1, 0)`,
+    );
+    const small = { deposit_id: depositId, user_id: owner, amount: "0x7", asset_id: "0xabc" };
+    const only = await execute("deposits list", { status: "below_minimum", limit: "1" });
+    expect(only.result).toMatchObject([{ ...small, venue_id: "venue_two", chain }]);
+    const both = await execute("deposits list", { limit: "500" });
+    const ids = both.result.map((listed) => String(listed["deposit_id"]));
+    expect(ids).toEqual(ids.toSorted((one, other) => (one < other ? 1 : -1)));
+    expect(ids).toEqual(expect.arrayContaining([depositId, deposit.depositId]));
+  });
+
   it("a review closes the quarantine alert and is audited", async () => {
     await all(
       env.DB,

@@ -52,6 +52,11 @@ it.each<[name: string, read: Read, indexes: string[]]>([
     (db) => listDeposits(db, user, { ...next, status: "orphaned" }),
     ["deposits_user_status"],
   ],
+  [
+    "a user's deposits below the minimum",
+    (db) => listDeposits(db, user, { ...next, status: "below_minimum" }),
+    ["small_deposits_user", "deposit_addresses_nonce"],
+  ],
   ["a user's withdrawals", (db) => listWithdrawals(db, user, next), ["withdrawals_user"]],
   [
     "a user's withdrawals of one status",

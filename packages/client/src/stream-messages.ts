@@ -41,7 +41,11 @@ export type StreamMessage =
     >
   | Frame<"match.created", Match>
   | Frame<
-      "deposit.detected" | "deposit.credited" | "deposit.orphaned" | "deposit.quarantined",
+      | "deposit.detected"
+      | "deposit.credited"
+      | "deposit.orphaned"
+      | "deposit.quarantined"
+      | "deposit.below_minimum",
       Deposit
     >
   | Frame<

@@ -88,6 +88,8 @@ export type ServiceConfig = {
     usdc: string;
     vault: string;
     required_confirmations: number;
+    /** Deposits of USDC below it are credited once their address has received this much, hex. */
+    min_deposit: string;
     /** Smallest withdrawal, hexadecimal. */
     min_withdrawal: string;
     /** Largest withdrawal of USDC, hexadecimal. The vault may allow less of other assets. */
@@ -100,6 +102,8 @@ export type ServiceConfig = {
     venue_id: Venue;
     chain: string;
     outcome_tokens: string;
+    /** As `min_deposit` of a chain, for each outcome token of the venue. */
+    min_deposit: string;
     paused: boolean;
     /** Fee of the requester in basis points of the USDC amount. */
     taker_fee_bps: number;
@@ -176,8 +180,9 @@ export type Deposit = {
   /**
    * `orphaned`: its block left the chain before the deposit was credited.
    * `quarantined`: the ledger cannot hold the amount, so the operator handles it.
+   * `below_minimum`: confirmed, and credited once `address` has received `min_deposit` in total.
    */
-  status: "confirming" | "credited" | "orphaned" | "quarantined";
+  status: "confirming" | "credited" | "orphaned" | "quarantined" | "below_minimum";
   created_at: string;
   credited_at: string | null;
 };

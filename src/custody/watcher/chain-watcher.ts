@@ -18,6 +18,7 @@ import {
   restoreAddresses,
   readLostUsers,
 } from "./restore-addresses.ts";
+import { recheckFloors } from "./recheck-floors.ts";
 import { recheckOldBlocks, rescanOnCommand, rescanFrom } from "./rescan.ts";
 import { ScanPace } from "../../chain/scan-pace.ts";
 import { AddressFilter } from "./address-filter.ts";
@@ -44,6 +45,8 @@ export type AddressReport = {
 export class ChainWatcher extends DurableObject<Env> {
   #failures = 0;
   #recheckAt = 0;
+  /** Settings do not change while the object runs. */
+  #floorsChecked = false;
   readonly #addresses = new AddressFilter();
   readonly #pace = new ScanPace();
 
@@ -98,8 +101,13 @@ export class ChainWatcher extends DurableObject<Env> {
     return above;
   }
 
-  /** Rescans the blocks of a `chain rescan`, then those that are a day old. True if more is due. */
+  /**
+   * Checks small deposits after a change of their minimum, then rescans the blocks of a
+   * `chain rescan` and those that are a day old. True if more is due.
+   */
   async #rescanOldBlocks(context: WatcherContext): Promise<boolean> {
+    this.#floorsChecked ||= !(await recheckFloors(context));
+    if (!this.#floorsChecked) return true;
     if (await rescanOnCommand(context)) return true;
     if (Date.now() < this.#recheckAt) return false;
     const more = await recheckOldBlocks(context);

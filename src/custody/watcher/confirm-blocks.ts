@@ -16,6 +16,7 @@ import { creditConfirmed, depositsDue } from "./credit-deposit.ts";
 import { recordDeposits, type SeenTransfer } from "./detect-deposits.ts";
 import { readConfirmed } from "./read-confirmed.ts";
 import { orphanUnseen } from "./orphan-deposit.ts";
+import { announceSmallDeposits, recordSmallDeposits } from "./small-deposits.ts";
 import { type WatcherContext, commitMove, rangeLimit } from "./commit-move.ts";
 import { witnessesOf } from "../../platform/config.ts";
 
@@ -46,6 +47,7 @@ export async function confirmBlocks(
     moveConfirmed(group, chain.chain, cursor, scan.last),
     deleteBlocks(chain.chain, range.to, when),
     ...recordDeposits(group, chain, ours, { confirmed: true, when }),
+    ...recordSmallDeposits(group, chain, ours, when),
     orphanUnseen(group, { chain: chain.chain, above: 0, upTo: range.to, when }),
     ...(phantoms.length === 0 ? [] : [alertPhantoms(group, chain.chain, phantoms, when)]),
     ...creditConfirmed(group, settings, chain.chain, when),
@@ -55,6 +57,7 @@ export async function confirmBlocks(
       ? []
       : [backOffSweep(context, group, scan.sweepFailures, when)]),
     ...announceDeposits(group),
+    ...announceSmallDeposits(group, ours),
     ...announceWithdrawals(group),
   ]);
   if (outcomes) await context.failpoint?.("confirmed");

@@ -1,5 +1,5 @@
 /**
- * Credits confirmed deposits to their users' available balances.
+ * Credits confirmed deposits to their users' available balances, small ones once they are due.
  *
  * At most 2^62 units of an asset are issued over all chains, so no account can exceed that either.
  * A deposit that does not fit is quarantined and the others are credited.
@@ -8,6 +8,7 @@ import type { Group } from "../../platform/commit.ts";
 import type { Config } from "../../platform/config.ts";
 import { join, raw, type Sql, sql } from "../../platform/sql.ts";
 import { alertRow } from "../../chain/alert.ts";
+import { moveDueDeposits } from "./small-deposits.ts";
 import { externalOwner, openExternalAccounts, post } from "../../ledger/post.ts";
 
 /** Limit of deposits that one group credits. The next groups credit the rest. */
@@ -22,6 +23,7 @@ export function creditConfirmed(group: Group, settings: Config, chain: string, w
     d.asset AS asset, CAST(d.amount AS INTEGER) AS amount, d.deposit_id AS ref, 0 AS line
     FROM deposits d WHERE d.ended_group = ${group.seq} AND d.status = 'credited'`;
   return [
+    ...moveDueDeposits(group, chain, when),
     // Compared as text first, because CAST would clamp amounts from 2^63 on.
     sql`UPDATE deposits SET status = 'quarantined', ended_group = ${group.seq}
       WHERE chain = ${chain} AND ${DUE} AND ${when} AND (length(amount) > 19
@@ -71,8 +73,8 @@ export function creditConfirmed(group: Group, settings: Config, chain: string, w
 
 /** Query for `n`: 1 if confirmed deposits are left to credit, else 0. */
 export function depositsDue(chain: string): Sql {
-  return sql`SELECT count(*) AS n FROM (
-    SELECT 1 FROM deposits WHERE chain = ${chain} AND ${DUE} LIMIT 1)`;
+  return sql`SELECT EXISTS (SELECT 1 FROM deposits WHERE chain = ${chain} AND ${DUE})
+    OR EXISTS (SELECT 1 FROM small_deposits WHERE chain = ${chain} AND due = 1) AS n`;
 }
 
 /** Scalar: how much of `deposits.asset` the service owes on all chains together. */

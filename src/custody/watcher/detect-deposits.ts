@@ -2,13 +2,15 @@
  * Writes transfers to deposit addresses as deposits. The batch joins them with the addresses, so
  * what is credited never depends on a cached list of addresses.
  */
+import { type AssetKey, readAssetKey } from "../../assets/asset.ts";
 import type { Group } from "../../platform/commit.ts";
-import { all, type Sql, sql } from "../../platform/sql.ts";
+import { all, type Expr, expr, raw, type Sql, sql } from "../../platform/sql.ts";
 import type { TokenTransfer } from "../../chain/decode-logs.ts";
 import { assetOf } from "../../chain/token.ts";
-import { type ChainConfig, vaultsOf } from "../../platform/config.ts";
+import { type ChainConfig, minDepositOf, vaultsOf } from "../../platform/config.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
 import type { WatcherContext } from "./commit-move.ts";
+import { smallDepositKey } from "./small-deposit-key.ts";
 
 /** A transfer of a configured token as JSON for the batch. Hex without `0x`, amount in decimal. */
 export type SeenTransfer = {
@@ -23,6 +25,11 @@ export type SeenTransfer = {
   readonly to: string;
   readonly asset: string;
   readonly amount: string;
+  /** Below `floor`, the asset's `min_deposit`. */
+  readonly small: boolean;
+  readonly floor: number;
+  /** In `small_deposits`. */
+  readonly key: string;
 };
 
 /** Limits of addresses and rows in one statement, because a parameter may have 2 MB. */
@@ -48,7 +55,7 @@ export async function transfersToUs(
   return candidates.flatMap((transfer) => {
     const asset = assetOf(settings, chain, transfer.token, transfer.tokenId);
     return asset !== undefined && ours.has(stripPrefix(transfer.to))
-      ? [toSeenTransfer(transfer, asset)]
+      ? [toSeenTransfer(transfer, asset, { settings, chain })]
       : [];
   });
 }
@@ -64,8 +71,9 @@ export function depositAddressesAmong(chain: string, receivers: readonly string[
 
 /**
  * Statements that write the transfers as deposits. A transfer that is found again, in the same or
- * another block, updates its deposit's block. Credited and quarantined deposits do not change.
- * `when` says that the batch's guard applied.
+ * another block, updates its deposit's block. Credited and quarantined deposits do not change, nor
+ * does what `small_deposits` contains. A small transfer only updates a deposit that was detected
+ * under a lower minimum. `when` says that the batch's guard applied.
  */
 export function recordDeposits(
   group: Group,
@@ -73,11 +81,10 @@ export function recordDeposits(
   transfers: readonly SeenTransfer[],
   { confirmed, when }: { readonly confirmed: boolean; readonly when: Sql },
 ): Sql[] {
-  const vaults = JSON.stringify(vaultsOf(chain).map(stripPrefix));
-  const chunks: Sql[] = [];
-  for (let start = 0; start < transfers.length; start += ROWS_PER_STATEMENT) {
-    const rows = JSON.stringify(transfers.slice(start, start + ROWS_PER_STATEMENT));
-    chunks.push(sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal,
+  const status = expr`coalesce(${recordedDeposit(chain, "status")},
+    iif(j.value ->> 'small', 'below_minimum', 'confirming'))`;
+  return chunksOf(transfers).map(
+    (rows) => sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal,
         position, block_number, block_hash, address, user_id, asset, amount, required_confirmations,
         status, seen_group, confirmed_group, detected_at, detected_group)
       SELECT unhex(j.value ->> 'id', '-'), ${chain.chain}, unhex(j.value ->> 'tx'),
@@ -85,18 +92,8 @@ export function recordDeposits(
         j.value ->> 'block', unhex(j.value ->> 'hash'), a.address, a.user_id,
         j.value ->> 'asset', j.value ->> 'amount', ${chain.confirmations}, 'confirming',
         ${group.seq}, ${confirmed ? group.seq : sql`NULL`}, ${group.at}, ${group.seq}
-      FROM json_each(${rows}) j
-      CROSS JOIN deposit_addresses a
-        ON a.chain = ${chain.chain} AND a.address = unhex(j.value ->> 'to')
-      WHERE ${when} AND unhex(j.value ->> 'from') NOT IN (
-          SELECT unhex(v.value) FROM json_each(${vaults}) v)
-        AND NOT EXISTS (SELECT 1 FROM deposit_addresses o
-          WHERE o.chain = ${chain.chain} AND o.address = unhex(j.value ->> 'from'))
-        AND NOT EXISTS (SELECT 1 FROM deposits k
-          WHERE k.chain = ${chain.chain} AND k.transaction_hash = unhex(j.value ->> 'tx')
-            AND k.token = unhex(j.value ->> 'token') AND k.ordinal = j.value ->> 'ordinal'
-            AND k.position = j.value ->> 'position' AND k.address = a.address
-            AND k.status IN ('credited', 'quarantined'))
+      ${fromOutside(chain, rows, when)} AND ${status} IN ('confirming', 'orphaned')
+        AND NOT EXISTS (SELECT 1 FROM small_deposits s WHERE s.key = unhex(j.value ->> 'key'))
       ON CONFLICT (chain, transaction_hash, token, ordinal, position, address) DO UPDATE SET
         block_number = excluded.block_number, block_hash = excluded.block_hash,
         asset = excluded.asset, amount = excluded.amount,
@@ -104,24 +101,66 @@ export function recordDeposits(
         detected_group = iif(deposits.status = 'orphaned',
           excluded.detected_group, deposits.detected_group),
         status = 'confirming', ended_group = NULL
-      WHERE deposits.status IN ('confirming', 'orphaned')`);
-  }
+      WHERE deposits.status IN ('confirming', 'orphaned')`,
+  );
+}
+
+/** Transfers or parts of them as JSON, one parameter per statement. */
+export function chunksOf(rows: readonly object[]): string[] {
+  const chunks: string[] = [];
+  for (let start = 0; start < rows.length; start += ROWS_PER_STATEMENT)
+    chunks.push(JSON.stringify(rows.slice(start, start + ROWS_PER_STATEMENT)));
   return chunks;
 }
 
-function toSeenTransfer(transfer: TokenTransfer, asset: string): SeenTransfer {
-  return {
-    id: uuidv7(),
+/**
+ * `FROM … WHERE …` of the transfers `j` to deposit addresses `a`, except those from the vaults and
+ * between deposit addresses.
+ */
+export function fromOutside(chain: ChainConfig, rows: string, when: Sql): Sql {
+  const vaults = JSON.stringify(vaultsOf(chain).map(stripPrefix));
+  return sql`FROM json_each(${rows}) j
+      CROSS JOIN deposit_addresses a
+        ON a.chain = ${chain.chain} AND a.address = unhex(j.value ->> 'to')
+      WHERE ${when} AND unhex(j.value ->> 'from') NOT IN (
+          SELECT unhex(v.value) FROM json_each(${vaults}) v)
+        AND NOT EXISTS (SELECT 1 FROM deposit_addresses o
+          WHERE o.chain = ${chain.chain} AND o.address = unhex(j.value ->> 'from'))`;
+}
+
+/** Scalar: a column of the deposit that is the transfer `j`. NULL if there is none. */
+export function recordedDeposit(chain: ChainConfig, column: "status" | "confirmed_group"): Expr {
+  return expr`SELECT k.${raw(column)} FROM deposits k
+    WHERE k.chain = ${chain.chain} AND k.transaction_hash = unhex(j.value ->> 'tx')
+      AND k.token = unhex(j.value ->> 'token') AND k.ordinal = j.value ->> 'ordinal'
+      AND k.position = j.value ->> 'position' AND k.address = unhex(j.value ->> 'to')`;
+}
+
+export function toSeenTransfer(
+  transfer: TokenTransfer,
+  asset: AssetKey,
+  { settings, chain }: Pick<WatcherContext, "settings" | "chain">,
+): SeenTransfer {
+  const { ordinal, position, tokenId, amount } = transfer;
+  const floor = minDepositOf(settings, chain, readAssetKey(asset)?.venue ?? null);
+  const seen = {
     tx: stripPrefix(transfer.transactionHash),
     token: stripPrefix(transfer.token),
-    ordinal: transfer.ordinal,
-    position: transfer.position,
+    ordinal,
+    position,
+    to: stripPrefix(transfer.to),
+  };
+  return {
+    ...seen,
+    id: uuidv7(),
     block: transfer.blockNumber,
     hash: stripPrefix(transfer.blockHash),
     from: stripPrefix(transfer.from),
-    to: stripPrefix(transfer.to),
     asset,
-    amount: transfer.amount.toString(),
+    amount: amount.toString(),
+    small: amount < BigInt(floor),
+    floor,
+    key: smallDepositKey({ ...seen, chain: chain.chain, tokenId, amount }),
   };
 }
 

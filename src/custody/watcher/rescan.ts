@@ -8,13 +8,18 @@ import { type Cursor, readCursor } from "../../chain/cursor.ts";
 import { askAny, readHeader } from "../../chain/rpc.ts";
 import type { Range } from "../../chain/scan.ts";
 import { type Group, newGroup } from "../../platform/commit.ts";
-import { all, first, type Sql, sql } from "../../platform/sql.ts";
+import { all, type Expr, expr, first, type Sql, sql } from "../../platform/sql.ts";
 import { announceDeposits, announceWithdrawals } from "../announce.ts";
 import { applyVaultEvents } from "./apply-vault-events.ts";
 import { commitMove, type WatcherContext, rangeLimit } from "./commit-move.ts";
 import { creditConfirmed } from "./credit-deposit.ts";
 import { recordDeposits } from "./detect-deposits.ts";
 import { readConfirmed } from "./read-confirmed.ts";
+import {
+  announceSmallDeposits,
+  recordSmallDeposits,
+  smallDepositsRecorded,
+} from "./small-deposits.ts";
 
 /** Limit of ranges per round of the watcher, so that a long rescan does not delay the head. */
 const RANGES_PER_ROUND = 10;
@@ -33,12 +38,15 @@ export async function rescanFrom(context: WatcherContext, block: number): Promis
   return to >= cursor.confirmed.number ? null : to;
 }
 
-/** Reads a range again and commits what was missed. `alongside` is committed in the same batch. */
+/**
+ * Reads a range again and commits what was missed. `alongside` is committed in the same batch.
+ * `found` is the number of deposits that were missed.
+ */
 async function rescanRange(
   context: WatcherContext,
   cursor: Cursor,
   range: Range,
-  alongside: (group: Group, when: Sql) => readonly Sql[] = () => [],
+  alongside: (group: Group, when: Sql, found: Expr) => readonly Sql[] = () => [],
 ): Promise<void> {
   const { settings, chain } = context;
   const { scan, ours } = (await readConfirmed(unfiltered(context), range, cursor.confirmed)).value;
@@ -48,9 +56,14 @@ async function rescanRange(
       AND confirmed_number >= ${cursor.confirmed.number})`;
   const deposits = [
     ...recordDeposits(group, chain, ours, { confirmed: true, when }),
+    ...recordSmallDeposits(group, chain, ours, when),
     ...creditConfirmed(group, settings, chain.chain, when),
     ...announceDeposits(group),
+    ...announceSmallDeposits(group, ours),
   ];
+  const found = expr`(SELECT count(*) FROM deposits
+    WHERE detected_group = ${group.seq} AND chain = ${chain.chain})
+    + ${smallDepositsRecorded(ours)}`;
   const outcomes = [
     ...applyVaultEvents(group, context, scan.vaultEvents, when),
     ...announceWithdrawals(group),
@@ -58,7 +71,7 @@ async function rescanRange(
   const work = [
     ...(ours.length === 0 ? [] : deposits),
     ...(scan.vaultEvents.length === 0 ? [] : outcomes),
-    ...alongside(group, when),
+    ...alongside(group, when, found),
   ];
   if (work.length > 0) await commitMove(context, group, work);
 }
@@ -88,21 +101,14 @@ export async function rescanOnCommand(context: WatcherContext): Promise<boolean>
     // A reorg that the operator accepted can leave the confirmed block below the command's.
     if (command.to > cursor.confirmed.number) return false;
     const to = Math.min(command.to, command.from + rangeLimit(context) - 1);
-    await rescanRange(context, cursor, { from: command.from, to }, (group, when) => [
+    await rescanRange(context, cursor, { from: command.from, to }, (group, when, found) => [
       sql`UPDATE chain_commands SET from_block = ${to + 1},
-          result = CAST(coalesce(CAST(result AS INTEGER), 0)
-            + ${detectedNow(group, chain.chain)} AS TEXT),
+          result = CAST(coalesce(CAST(result AS INTEGER), 0) + ${found} AS TEXT),
           done_group = ${to === command.to ? group.seq : sql`NULL`}
         WHERE command_id = ${command.id} AND done_group IS NULL AND ${when}`,
     ]);
   }
   return true;
-}
-
-/** Scalar: number of deposits that this group detected. */
-function detectedNow(group: Group, chain: string): Sql {
-  return sql`(SELECT count(*) FROM deposits
-    WHERE detected_group = ${group.seq} AND chain = ${chain})`;
 }
 
 /**
@@ -120,7 +126,7 @@ export async function recheckOldBlocks(context: WatcherContext): Promise<boolean
   const from = (row?.rechecked ?? Math.max(chain.start_block - 1, 0)) + 1;
   const to = from + rangeLimit(context) - 1;
   if (to > cursor.confirmed.number || !(await isOld(context, cursor, to))) return false;
-  await rescanRange(context, cursor, { from, to }, (group, when) => [
+  await rescanRange(context, cursor, { from, to }, (group, when, found) => [
     sql`UPDATE chain_cursors SET rechecked_number = ${to} WHERE chain = ${chain.chain} AND ${when}`,
     alertRow({
       kind: "deposit_missed",
@@ -129,7 +135,7 @@ export async function recheckOldBlocks(context: WatcherContext): Promise<boolean
         `A deposit in blocks ${from} to ${to} was missed and is credited now. ` +
         "Check the RPC endpoints.",
       at: group.at,
-      when: sql`${detectedNow(group, chain.chain)} > 0`,
+      when: sql`${found} > 0`,
     }),
   ]);
   return true;

@@ -54,6 +54,7 @@ export const SAMPLE = {
   max_amount: "1000000000",
   max_withdrawal: "0x174876e800",
   min_amount: "1000000",
+  min_deposit: "0xf4240",
   min_withdrawal: "0xf4240",
   minted_by: "session",
   next_cursor: null,

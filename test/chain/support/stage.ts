@@ -208,6 +208,7 @@ export async function openStage(options: StageOptions = {}) {
     late_after_secs: 3_600,
     sweep_float_bps: 0,
     min_sweep: 1,
+    min_deposit: 1,
     default: true,
     ...options.chain,
   };
@@ -220,6 +221,7 @@ export async function openStage(options: StageOptions = {}) {
         venue_id: "venue_one",
         chain: chain.chain,
         outcome_tokens: tokens,
+        min_deposit: 1,
         taker_fee_bps: 0,
         maker_fee_bps: 0,
       },
