@@ -161,9 +161,9 @@ CREATE INDEX ws_tickets_expiry ON ws_tickets (expires_at);
 -- Deleting unused tickets, which expire much earlier.
 CREATE INDEX ws_tickets_unused ON ws_tickets (expires_at) WHERE used_at IS NULL;
 
--- One row per login attempt, written as failed before the password is checked, so that parallel
--- guesses count. Written and counted by src/auth/login-throttle.ts. Cron deletes rows older than an
--- hour.
+-- One row per login attempt whose password is hashed, written as failed just before that, so that
+-- parallel guesses count. Written and counted by src/auth/login-throttle.ts. Cron deletes rows
+-- older than an hour.
 --
 -- Example row:
 --   attempt_id 019a…0b31, email_hash 0x9b7e…11c2, network 'v4:c6336407', at 1764547200500,
@@ -184,6 +184,22 @@ CREATE INDEX login_attempts_network ON login_attempts (network, at);
 
 -- Deleting old rows.
 CREATE INDEX login_attempts_age ON login_attempts (at);
+
+-- The networks that have logged a user in. Failures of strangers do not count against them. Written
+-- by src/auth/login-throttle.ts at each login, at most 20 rows per user. Cron deletes rows older
+-- than 30 days.
+--
+-- Example row:
+--   user_id 01a2…c585, network 'v4:c6336407', at 1764547200700
+CREATE TABLE login_networks (
+  user_id BLOB NOT NULL,
+  network TEXT NOT NULL,  -- as in login_attempts
+  at INTEGER NOT NULL,    -- of the latest login
+  PRIMARY KEY (user_id, network)
+) STRICT;
+
+-- Deleting old rows.
+CREATE INDEX login_networks_age ON login_networks (at);
 
 -- Security-relevant events. Each row is written in the batch of what it records
 -- (src/auth/audit.ts). Users read their own rows, the operator reads all. Kept for ever.

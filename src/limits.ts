@@ -4,6 +4,7 @@
  */
 import { z } from "@hono/zod-openapi";
 import { MAX_KEYS_PER_USER } from "./auth/api-key.ts";
+import { LOGIN_LIMITS } from "./auth/login-throttle.ts";
 import { MAX_PASSWORD_BYTES } from "./auth/password.ts";
 import { MAX_ALLOWED_IPS } from "./auth/routes.ts";
 import { TICKET_LIFETIME_MS } from "./auth/ws-ticket.ts";
@@ -56,6 +57,27 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     value: TICKET_LIFETIME_MS / 1_000,
   },
   password_bytes: { description: "Bytes of a password", value: MAX_PASSWORD_BYTES },
+  failed_logins_per_email_and_network_per_15_mins: {
+    description: "Failed logins of one email from an IPv4 address or IPv6 /64 in 15 minutes",
+    value: LOGIN_LIMITS.perEmailAndNetwork,
+  },
+  failed_logins_per_email_and_block_per_15_mins: {
+    description: "Failed logins of one email from an IPv6 /48 in 15 minutes",
+    value: LOGIN_LIMITS.perEmailAndBlock,
+  },
+  failed_logins_per_network_per_15_mins: {
+    description: "Failed logins from an IPv4 address or IPv6 /64 in 15 minutes",
+    value: LOGIN_LIMITS.perNetwork,
+  },
+  failed_logins_per_block_per_15_mins: {
+    description: "Failed logins from an IPv6 /48 in 15 minutes",
+    value: LOGIN_LIMITS.perBlock,
+  },
+  failed_logins_per_email_per_15_mins: {
+    description:
+      "Failed logins of one email in 15 minutes, after which each unknown network has 2 attempts",
+    value: LOGIN_LIMITS.perEmail,
+  },
   api_keys_per_user: {
     description: "API keys of a user that are neither revoked nor expired",
     value: MAX_KEYS_PER_USER,

@@ -1,77 +1,227 @@
 /**
- * Limits failed logins. Attempts are counted in D1, which all isolates share. An attempt counts as
- * failed before its password is verified, so that parallel guesses all count.
+ * Limits failed logins. Attempts are counted in D1, which all isolates share. An attempt is counted
+ * when it holds the turn in which its password is hashed, so attempts that are turned away count
+ * nothing, and parallel guesses all count.
  *
- * Guesses from other networks must not lock the owner out. When an email address has too many
- * failures in total, each network keeps a small limit of its own.
+ * A stranger must not lock the owner out. A network that has logged a user in within 30 days is
+ * known for that user: only its own failures on this email count against it, and its logins do not
+ * queue behind those of strangers (hash-turns.ts).
  */
 import { createHash } from "node:crypto";
-import { NOW } from "../platform/commit.ts";
+import { type Group, NOW } from "../platform/commit.ts";
 import { Problem } from "../platform/problem.ts";
-import { all, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  all,
+  and,
+  atom,
+  type Expr,
+  expr,
+  FALSE,
+  first,
+  join,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
+import { trimUntilDone } from "../platform/trim.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { networkOf } from "../http/ip-range.ts";
+import { blockOf, networkOf } from "../http/ip-range.ts";
+import type { HashCaller } from "./hash-turns.ts";
 
 export const LOGIN_LIMITS = {
   windowMs: 15 * 60_000,
   /** Failures from one network on one email address. */
   perEmailAndNetwork: 10,
+  /** Failures from one IPv6 /48 on one email address. */
+  perEmailAndBlock: 20,
   /**
-   * Failures from all networks on one email address. Then each network is limited to `underAttack`.
+   * Failures from all networks on one email address. Then each network that is not known is limited
+   * to `underAttack`.
    */
   perEmail: 100,
   underAttack: 2,
-  /** Failures from one network on all email addresses. */
+  /** Failures from one network on all email addresses, and from one IPv6 /48. */
   perNetwork: 100,
+  perBlock: 400,
 } as const;
 
+/** How long a network stays known for a user, and how many of the newest are. */
+export const KNOWN_NETWORK_MS = 30 * 86_400_000;
+const KNOWN_NETWORKS_PER_USER = 20;
+
+/** `email` is normalized. */
+type Caller = { readonly email: string; readonly clientIp: string | undefined };
 export type Attempt = { readonly attemptId: string };
 
-/** Counts an attempt. Throws `login_throttled` with the time until the oldest failure expires. */
-export async function beginAttempt(
-  db: D1Database,
-  email: string,
-  clientIp: string | undefined,
-): Promise<Attempt> {
+/**
+ * The caller's place in the queue of hashes. Throws `login_throttled` if a limit is reached, before
+ * the caller takes a turn.
+ */
+export async function admitLogin(db: D1Database, caller: Caller): Promise<HashCaller> {
+  const limits = limitsOf(caller);
+  const found = await first<{ known: number; waitMs: number | null }>(
+    db,
+    sql`SELECT ${isKnown(caller)} AS known, ${waitOf(limits)} AS waitMs`,
+  );
+  if (found !== undefined && found.waitMs !== null) throw throttled(found.waitMs);
+  return found?.known === 1
+    ? { lane: "known", who: caller.email }
+    : { lane: "other", who: blockOf(caller.clientIp) ?? networkOf(caller.clientIp) };
+}
+
+/** Counts an attempt whose password will now be verified. Throws `login_throttled`. */
+export async function beginAttempt(db: D1Database, caller: Caller): Promise<Attempt> {
   const attemptId = uuidv7();
-  const network = networkOf(clientIp);
-  const emailHash = sql`unhex(${createHash("sha256").update(email).digest("hex")})`;
-  const failed = (where: Sql) =>
-    expr`SELECT count(*) FROM login_attempts
-      WHERE ${where} AND at > ${NOW} - ${LOGIN_LIMITS.windowMs} AND succeeded = 0`;
-  const ofNetwork = failed(sql`network = ${network}`);
-  const ofEmail = failed(sql`email_hash = ${emailHash}`);
-  const ofBoth = failed(sql`email_hash = ${emailHash} AND network = ${network}`);
-  const { perNetwork, perEmail, perEmailAndNetwork, underAttack } = LOGIN_LIMITS;
+  const limits = limitsOf(caller);
   const counted = await first(
     db,
     sql`INSERT INTO login_attempts (attempt_id, email_hash, network, at, succeeded)
-      SELECT ${uuid(attemptId)}, ${emailHash}, ${network}, ${NOW}, 0
-      WHERE ${ofNetwork} < ${perNetwork}
-        AND ${ofBoth} < iif(${ofEmail} < ${perEmail}, ${perEmailAndNetwork}, ${underAttack})
+      SELECT ${uuid(attemptId)}, ${hashOf(caller.email)}, ${networkOf(caller.clientIp)}, ${NOW}, 0
+      WHERE ${and(limits.map(({ reached }) => expr`NOT ${reached}`))}
       RETURNING 1 AS counted`,
   );
   if (counted !== undefined) return { attemptId };
-  const oldest = await first<{ waitMs: number | null }>(
-    db,
-    sql`SELECT min(at) + ${LOGIN_LIMITS.windowMs} - ${NOW} AS waitMs FROM login_attempts
-      WHERE network = ${network} AND at > ${NOW} - ${LOGIN_LIMITS.windowMs} AND succeeded = 0`,
-  );
-  const retryAfterSecs = Math.max(1, Math.ceil((oldest?.waitMs ?? LOGIN_LIMITS.windowMs) / 1_000));
-  throw new Problem({
+  const row = await first<{ waitMs: number | null }>(db, sql`SELECT ${waitOf(limits)} AS waitMs`);
+  throw throttled(row?.waitMs ?? 1_000);
+}
+
+/** A limit of failures, and the instant of the oldest failure that it counts. */
+type Limit = { readonly reached: Expr; readonly oldest: Expr };
+
+function limitsOf(caller: Caller): readonly Limit[] {
+  const { perEmailAndNetwork, perEmailAndBlock, perEmail, underAttack, perNetwork, perBlock } =
+    LOGIN_LIMITS;
+  const email = sql`email_hash = ${hashOf(caller.email)}`;
+  const network = sql`network = ${networkOf(caller.clientIp)}`;
+  const block = blockOf(caller.clientIp);
+  // Digits sort before the end of the range, which is the prefix and a letter above f.
+  const inBlock =
+    block === undefined ? undefined : sql`network >= ${block} AND network < ${`${block}g`}`;
+  const known = isKnown(caller);
+  const strangers = (reached: Expr) => expr`${reached} AND NOT ${known}`;
+  const ofBoth = sql`${email} AND ${network}`;
+  return [
+    { reached: failures(ofBoth, perEmailAndNetwork), oldest: oldest(ofBoth) },
+    {
+      reached: strangers(expr`${failures(ofBoth, underAttack)} AND ${failures(email, perEmail)}`),
+      oldest: oldest(ofBoth),
+    },
+    { reached: strangers(failures(network, perNetwork)), oldest: oldest(network) },
+    ...(inBlock === undefined
+      ? []
+      : [
+          {
+            reached: strangers(failures(sql`${email} AND ${inBlock}`, perEmailAndBlock)),
+            oldest: oldest(sql`${email} AND ${inBlock}`),
+          },
+          { reached: strangers(failures(inBlock, perBlock)), oldest: oldest(inBlock) },
+        ]),
+  ];
+}
+
+/** Whether there are at least `limit` failures. Reads no more rows than that. */
+function failures(where: Sql, limit: number): Expr {
+  return expr`(SELECT count(*) FROM (SELECT 1 FROM login_attempts WHERE ${failed(where)}
+    LIMIT ${limit})) >= ${limit}`;
+}
+
+function oldest(where: Sql): Expr {
+  return expr`SELECT min(at) FROM login_attempts WHERE ${failed(where)}`;
+}
+
+function failed(where: Sql): Sql {
+  return sql`${where} AND at > ${NOW} - ${LOGIN_LIMITS.windowMs} AND succeeded = 0`;
+}
+
+/** Milliseconds until the first limit that is reached counts one failure less. NULL: none is. */
+function waitOf(limits: readonly Limit[]): Expr {
+  const cases = limits.map(({ reached, oldest: at }) => sql`WHEN ${reached} THEN ${at}`);
+  return expr`CASE ${join(cases, " ")} END + ${LOGIN_LIMITS.windowMs} - ${NOW}`;
+}
+
+/** Whether the caller's network has logged this user in. */
+function isKnown({ email, clientIp }: Caller): Expr {
+  if (clientIp === undefined) return FALSE;
+  return expr`EXISTS (SELECT 1 FROM login_networks n JOIN users u ON u.user_id = n.user_id
+    WHERE u.email = ${email} AND n.network = ${networkOf(clientIp)}
+      AND n.at > ${NOW} - ${KNOWN_NETWORK_MS})`;
+}
+
+function hashOf(email: string): Expr {
+  return atom("unhex(?)", [createHash("sha256").update(email).digest("hex")]);
+}
+
+function throttled(waitMs: number): Problem {
+  const retryAfterSecs = Math.max(1, Math.ceil(waitMs / 1_000));
+  return new Problem({
     code: "login_throttled",
     detail: `Too many failed logins. Try again in ${retryAfterSecs} seconds.`,
     retryAfterSecs,
+    headers: loginLimit({ left: 0, resetSecs: retryAfterSecs }),
+  });
+}
+
+/** The headers of the limit of failures on one email address from one network. */
+function loginLimit(state: { left: number; resetSecs: number }): Record<string, string> {
+  const windowSecs = LOGIN_LIMITS.windowMs / 1_000;
+  return {
+    "ratelimit-policy": `"login";q=${LOGIN_LIMITS.perEmailAndNetwork};w=${windowSecs}`,
+    ratelimit: `"login";r=${state.left};t=${state.resetSecs}`,
+  };
+}
+
+/** The statement that reads what `remainingAttempts` reports, for the batch of a failure. */
+export function countFailures({ email, clientIp }: Caller): Sql {
+  const ofBoth = failed(sql`email_hash = ${hashOf(email)} AND network = ${networkOf(clientIp)}`);
+  return sql`SELECT count(*) AS failures, min(at) + ${LOGIN_LIMITS.windowMs} - ${NOW} AS resetMs
+    FROM login_attempts WHERE ${ofBoth}`;
+}
+
+/** The headers of a failed login: how many more the network may make on this email address. */
+export function remainingAttempts(row: unknown): Record<string, string> {
+  // Safe cast: `countFailures` selects these columns.
+  const { failures: count = 0, resetMs } = (row ?? {}) as {
+    failures?: number;
+    resetMs?: number | null;
+  };
+  return loginLimit({
+    left: Math.max(0, LOGIN_LIMITS.perEmailAndNetwork - count),
+    resetSecs: Math.ceil((resetMs ?? LOGIN_LIMITS.windowMs) / 1_000),
   });
 }
 
 /** Clears the failures from this network on this email address, because the password was right. */
-export function attemptSucceeded(attempt: Attempt): Sql {
+export function attemptSucceeded(attempt: Attempt, applied: Sql): Sql {
   return sql`UPDATE login_attempts SET succeeded = 1 WHERE (email_hash, network) IN
-    (SELECT email_hash, network FROM login_attempts WHERE attempt_id = ${uuid(attempt.attemptId)})`;
+    (SELECT email_hash, network FROM login_attempts WHERE attempt_id = ${uuid(attempt.attemptId)})
+    AND ${applied}`;
 }
 
-/** Cron task: deletes attempts that no limit counts any more. */
+/** Makes the network known for the user. */
+export function rememberNetwork(
+  login: { userId: string; clientIp: string | undefined },
+  group: Group,
+  applied: Sql,
+): Sql[] {
+  if (login.clientIp === undefined) return [];
+  const user = uuid(login.userId);
+  return [
+    sql`INSERT INTO login_networks (user_id, network, at)
+      SELECT ${user}, ${networkOf(login.clientIp)}, ${group.at} WHERE ${applied}
+      ON CONFLICT (user_id, network) DO UPDATE SET at = excluded.at`,
+    sql`DELETE FROM login_networks WHERE user_id = ${user} AND ${applied} AND network NOT IN
+      (SELECT network FROM login_networks WHERE user_id = ${user}
+        ORDER BY at DESC LIMIT ${KNOWN_NETWORKS_PER_USER})`,
+  ];
+}
+
+/** Cron task: deletes attempts that no limit counts any more, and networks no longer known. */
 export async function trimLoginAttempts(db: D1Database): Promise<void> {
   await all(db, sql`DELETE FROM login_attempts WHERE at < ${NOW} - ${4 * LOGIN_LIMITS.windowMs}`);
+  await trimUntilDone(
+    db,
+    (rows) => sql`DELETE FROM login_networks WHERE (user_id, network) IN (
+    SELECT user_id, network FROM login_networks WHERE at < ${NOW} - ${KNOWN_NETWORK_MS}
+    ORDER BY at LIMIT ${rows}) RETURNING 1`,
+  );
 }

@@ -3,12 +3,20 @@ import { eq } from "drizzle-orm";
 import type { Config } from "../platform/config.ts";
 import type { Scope } from "../platform/actor.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
-import { problem } from "../platform/problem.ts";
-import { all, type Sql, sql, uuid } from "../platform/sql.ts";
+import { Problem, problem } from "../platform/problem.ts";
+import { type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
 import { commitAudited } from "./audit.ts";
-import { attemptSucceeded, beginAttempt } from "./login-throttle.ts";
+import { inHashTurn } from "./hash-turns.ts";
+import {
+  admitLogin,
+  attemptSucceeded,
+  beginAttempt,
+  countFailures,
+  rememberNetwork,
+  remainingAttempts,
+} from "./login-throttle.ts";
 import { hashPassword, verifyPassword } from "./password.ts";
 import { issueSession } from "./session.ts";
 import { createUser, findUser, isFrozen, normalizeEmail } from "./user.ts";
@@ -40,16 +48,28 @@ export async function login(
   settings: Config,
   credentials: Credentials,
 ): Promise<SessionResponse> {
-  const email = normalizeEmail(credentials.email);
-  const attempt = await beginAttempt(db, email, credentials.ip);
-  const [user] = await read(db, ({ select }) => select().from(users).where(eq(users.email, email)));
-  const check = await verifyPassword(credentials.password, user?.passwordHash);
+  const caller = { email: normalizeEmail(credentials.email), clientIp: credentials.ip };
+  const place = await admitLogin(db, caller);
+  const { attempt, user, check, upgraded } = await inHashTurn(place, async () => {
+    const [counted, [found]] = await Promise.all([
+      beginAttempt(db, caller),
+      read(db, ({ select }) => select().from(users).where(eq(users.email, caller.email))),
+    ]);
+    const checked = await verifyPassword(credentials.password, found?.passwordHash);
+    const better = checked.matches && checked.outdated;
+    return {
+      attempt: counted,
+      user: found,
+      check: checked,
+      upgraded: better ? await hashPassword(credentials.password) : undefined,
+    };
+  });
   if (user === undefined || !check.matches) {
-    await recordFailure(db, email, credentials.ip);
-    throw problem("login_failed", "The email address or the password is wrong.");
+    const headers = await recordFailure(db, caller);
+    const detail = "The email address or the password is wrong.";
+    throw new Problem({ code: "login_failed", detail, headers });
   }
   const { userId } = user;
-  const upgraded = check.outdated ? await hashPassword(credentials.password) : undefined;
   const unchanged = sql`EXISTS (SELECT 1 FROM users
     WHERE user_id = ${uuid(userId)} AND frozen_at IS NULL AND password_hash = ${user.passwordHash} AND session_epoch = ${user.sessionEpoch})`;
   const loggedIn = await commitAudited(db, {
@@ -62,8 +82,9 @@ export async function login(
       subjectId: userId,
     },
     when: () => unchanged,
-    statements: (_group, applied) => [
-      attemptSucceeded(attempt),
+    statements: (group, applied) => [
+      attemptSucceeded(attempt, applied),
+      ...rememberNetwork({ userId, clientIp: credentials.ip }, group, applied),
       ...upgradeHash(userId, upgraded, applied),
     ],
   });
@@ -82,14 +103,20 @@ export async function register(
 ): Promise<SessionResponse> {
   if (settings.AUTH_REGISTRATION !== "open")
     throw problem("registration_closed", "Registration is closed. The operator creates accounts.");
-  const attempt = await beginAttempt(db, normalizeEmail(credentials.email), credentials.ip);
-  const { userId } = await createUser(db, {
-    email: credentials.email,
-    password: credentials.password,
-    by: "password",
-    ip: credentials.ip,
-  });
-  await all(db, attemptSucceeded(attempt));
+  const caller = { email: normalizeEmail(credentials.email), clientIp: credentials.ip };
+  const place = await admitLogin(db, caller);
+  const { attempt, passwordHash } = await inHashTurn(place, async () => ({
+    attempt: await beginAttempt(db, caller),
+    passwordHash: await hashPassword(credentials.password),
+  }));
+  const { userId } = await createUser(
+    db,
+    { email: credentials.email, passwordHash, by: "password", ip: credentials.ip },
+    (id, group, created) => [
+      attemptSucceeded(attempt, created),
+      ...rememberNetwork({ userId: id, clientIp: credentials.ip }, group, created),
+    ],
+  );
   return sessionResponse(settings, { userId, epoch: 0 });
 }
 
@@ -108,10 +135,16 @@ async function sessionResponse(
   };
 }
 
-/** Runs the same statements for unknown users, so that timing does not reveal which users exist. */
-async function recordFailure(db: D1Database, email: string, ip: string | undefined): Promise<void> {
+/**
+ * Runs the same statements for unknown users, so that timing does not reveal which users exist.
+ * Returns the headers of the response.
+ */
+async function recordFailure(
+  db: D1Database,
+  caller: { email: string; clientIp: string | undefined },
+): Promise<Record<string, string>> {
   const group = newGroup();
-  const address = ip ?? null;
+  const address = caller.clientIp ?? null;
   const recorded = sql`SELECT 1 FROM audit_events e
     WHERE e.user_id = u.user_id AND e.kind = 'login_failed' AND e.ip IS ${address}
       AND e.at > ${group.at} - ${FAILURE_AUDIT_MS}`;
@@ -119,8 +152,9 @@ async function recordFailure(db: D1Database, email: string, ip: string | undefin
       (audit_event_id, kind, actor, user_id, ip, subject_id, at)
     SELECT ${uuidv7Sql(group.at)}, 'login_failed', 'unknown', u.user_id, ${address}, NULL,
       ${group.at}
-    FROM users u WHERE u.email = ${email} AND NOT EXISTS (${recorded})`;
-  await commitOrThrow(db, group, [failure]);
+    FROM users u WHERE u.email = ${caller.email} AND NOT EXISTS (${recorded})`;
+  const rows = await commitOrThrow(db, group, [failure, countFailures(caller)]);
+  return remainingAttempts(rows?.[1]?.[0]);
 }
 
 function upgradeHash(userId: string, hash: string | undefined, applied: Sql): Sql[] {

@@ -1,8 +1,8 @@
 /**
  * Hashes passwords with scrypt (RFC 7914). The hash contains its parameters, so they can change.
+ * Callers take a turn first (hash-turns.ts).
  */
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
-import { Problem } from "../platform/problem.ts";
 
 type Parameters = { readonly logN: number; readonly r: number; readonly p: number };
 /** From the OWASP password storage cheat sheet: N=2^15, r=8, p=3. About 0.2 s and 32 MiB. */
@@ -61,52 +61,10 @@ function parse(stored: string): { parameters: Parameters; salt: Buffer; hash: Bu
 async function derive(password: string, salt: Buffer, { logN, r, p }: Parameters): Promise<Buffer> {
   if (Buffer.byteLength(password) > MAX_PASSWORD_BYTES)
     throw new RangeError("the password is too long");
-  await takeTurn();
-  try {
-    return await new Promise<Buffer>((resolve, reject) => {
-      const options = { N: 2 ** logN, r, p, maxmem: 256 * 2 ** logN * r };
-      scrypt(password, salt, HASH_BYTES, options, (error, key) =>
-        error === null ? resolve(key) : reject(error),
-      );
-    });
-  } finally {
-    endTurn();
-  }
-}
-
-/**
- * scrypt blocks the isolate's only thread. So one hash runs at a time, and a pause after each lets
- * other routes run. A login is rejected if too many are waiting.
- *
- * Each waiter polls with its own timer, because a promise of another request never settles if that
- * request is cancelled. For the same reason, a turn that is never ended expires.
- */
-const TURN_MS = 2_000;
-const PAUSE_MS = 50;
-const POLL_MS = 20;
-const MAX_WAITING = 8;
-let waiting = 0;
-let busyUntil = 0;
-
-async function takeTurn(): Promise<void> {
-  if (waiting >= MAX_WAITING) throw tooBusy();
-  waiting++;
-  try {
-    while (Date.now() < busyUntil) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-    busyUntil = Date.now() + TURN_MS;
-  } finally {
-    waiting--;
-  }
-}
-
-function endTurn(): void {
-  busyUntil = Date.now() + PAUSE_MS;
-}
-
-function tooBusy(): Problem {
-  return new Problem({
-    code: "login_throttled",
-    detail: "Too many logins are in progress. Try again in 5 seconds.",
-    retryAfterSecs: 5,
+  return new Promise<Buffer>((resolve, reject) => {
+    const options = { N: 2 ** logN, r, p, maxmem: 256 * 2 ** logN * r };
+    scrypt(password, salt, HASH_BYTES, options, (error, key) =>
+      error === null ? resolve(key) : reject(error),
+    );
   });
 }

@@ -1,6 +1,6 @@
 /** Tables of auth. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
-import { customType, index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { customType, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Scope } from "../platform/actor.ts";
 import { hex, uuid } from "../platform/columns.ts";
 import { readScopes, writeScopes } from "./scope.ts";
@@ -89,6 +89,16 @@ export const loginAttempts = sqliteTable(
     index("login_attempts_network").on(t.network, t.at),
     index("login_attempts_age").on(t.at),
   ],
+);
+
+export const loginNetworks = sqliteTable(
+  "login_networks",
+  {
+    userId: uuid("user_id").notNull(),
+    network: text("network").notNull(),
+    at: integer("at").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.userId, t.network] }), index("login_networks_age").on(t.at)],
 );
 
 export const auditEvents = sqliteTable(

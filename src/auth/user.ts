@@ -6,7 +6,6 @@ import { first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, auditRow, commitAudited } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
-import { hashPassword } from "./password.ts";
 import { users } from "./tables.ts";
 import { read } from "../platform/read.ts";
 
@@ -15,19 +14,22 @@ export function normalizeEmail(email: string): string {
   return email.trim().normalize("NFC").toLowerCase();
 }
 
-/** Creates a user. Throws `email_taken`. */
+/**
+ * Creates a user. Throws `email_taken`. `alongside` returns further statements of the same commit
+ * group, which must depend on `created`.
+ */
 export async function createUser(
   db: D1Database,
-  user: { email: string; password: string; by: AuditActor; ip?: string | undefined },
+  user: { email: string; passwordHash: string; by: AuditActor; ip?: string | undefined },
+  alongside: (userId: string, group: Group, created: Sql) => readonly Sql[] = () => [],
 ): Promise<{ userId: string }> {
   const userId = uuidv7();
   const email = normalizeEmail(user.email);
-  const passwordHash = await hashPassword(user.password);
   const group = newGroup();
   const created = sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)})`;
   await commitOrThrow(db, group, [
     sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
-      SELECT ${uuid(userId)}, ${email}, ${passwordHash}, 0, ${group.at}
+      SELECT ${uuid(userId)}, ${email}, ${user.passwordHash}, 0, ${group.at}
       WHERE NOT EXISTS (SELECT 1 FROM users WHERE email = ${email})`,
     auditRow(
       {
@@ -41,6 +43,7 @@ export async function createUser(
       group.at,
       created,
     ),
+    ...alongside(userId, group, created),
   ]);
   const row = await first<{ created: number }>(db, sql`SELECT ${created} AS created`);
   if (row?.created !== 1) throw problem("email_taken", "A user with this email address exists.");
@@ -133,12 +136,11 @@ export function unfreezeUser(
  */
 export async function setPassword(
   db: D1Database,
-  user: { userId: string; password: string; email?: string | undefined; operator: string },
+  user: { userId: string; passwordHash: string; email?: string | undefined; operator: string },
   alongside: Alongside = () => [],
 ): Promise<boolean> {
   const mine = sql`user_id = ${uuid(user.userId)}`;
   const email = user.email === undefined ? null : normalizeEmail(user.email);
-  const passwordHash = await hashPassword(user.password);
   const taken = sql`EXISTS (SELECT 1 FROM users WHERE email = ${email} AND NOT ${mine})`;
   const record = {
     actor: `operator:${user.operator}`,
@@ -151,7 +153,7 @@ export async function setPassword(
     record: { kind: "password_set", ...record },
     when: () => sql`EXISTS (SELECT 1 FROM users WHERE ${mine}) AND NOT ${taken}`,
     statements: (group, applied) => [
-      sql`UPDATE users SET password_hash = ${passwordHash}, email = coalesce(${email}, email),
+      sql`UPDATE users SET password_hash = ${user.passwordHash}, email = coalesce(${email}, email),
           session_epoch = session_epoch + 1
         WHERE ${mine} AND ${applied}`,
       auditRow({ kind: "sessions_ended", ...record }, group.at, applied),

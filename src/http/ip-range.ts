@@ -35,23 +35,23 @@ export function ipAllowed(ip: string | undefined, ranges: readonly string[] | nu
 }
 
 /**
- * The key of rate limits by address: an IPv4 address or an IPv6 /64, because one customer usually
- * has a whole /64.
+ * The key of limits by address: an IPv4 address or an IPv6 /64, because one customer usually has a
+ * whole /64. The digits of a /64 are padded, so its first twelve are its /48.
  */
 export function networkOf(ip: string | undefined): string {
   const bits = ip === undefined ? undefined : parseIp(ip);
   if (bits === undefined) return "unknown";
   return bits >> 32n === 0xffffn
     ? `v4:${(bits & 0xffffffffn).toString(16)}`
-    : `v6:${(bits >> 64n).toString(16)}`;
+    : `v6:${(bits >> 64n).toString(16).padStart(16, "0")}`;
 }
 
-/** The /48 of an IPv6 address. Undefined for IPv4. */
+/** The /48 of an IPv6 address, a prefix of `networkOf`. Undefined for IPv4. */
 export function blockOf(ip: string | undefined): string | undefined {
   const bits = ip === undefined ? undefined : parseIp(ip);
   return bits === undefined || bits >> 32n === 0xffffn
     ? undefined
-    : `v6/48:${(bits >> 80n).toString(16)}`;
+    : `v6:${(bits >> 80n).toString(16).padStart(12, "0")}`;
 }
 
 function parseIp(text: string): bigint | undefined {

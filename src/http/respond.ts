@@ -98,14 +98,16 @@ export function ownResponse(response: Response): Response {
   return new Response(response.body, { status: response.status, headers });
 }
 
-/** A deployment without rate limits has no policies to state. */
+/**
+ * States the limits that the request counted for, beside those of the response's own problem. A
+ * deployment without rate limits has no others.
+ */
 export function addRatePolicies(
   { headers }: Response,
   { rateClass }: RequestContext,
   settings: Config,
 ): void {
-  if (settings.RATE_LIMITS === "off" || headers.has("ratelimit-policy")) return;
-  headers.set("ratelimit-policy", ratePolicies(rateClass));
+  if (settings.RATE_LIMITS === "on") headers.append("ratelimit-policy", ratePolicies(rateClass));
 }
 
 const EXPOSED =

@@ -2,13 +2,22 @@ import { env } from "cloudflare:workers";
 import { scryptSync } from "node:crypto";
 import { expect, it } from "vitest";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
-import { beginAttempt, LOGIN_LIMITS, trimLoginAttempts } from "../../src/auth/login-throttle.ts";
+import {
+  admitLogin,
+  beginAttempt,
+  KNOWN_NETWORK_MS,
+  LOGIN_LIMITS,
+  rememberNetwork,
+  trimLoginAttempts,
+} from "../../src/auth/login-throttle.ts";
 import { login, register } from "../../src/auth/login.ts";
 import { issueSession, readSession } from "../../src/auth/session.ts";
 import { freezeUser, unfreezeUser } from "../../src/auth/user.ts";
+import { networkOf } from "../../src/http/ip-range.ts";
+import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { config } from "../../src/platform/config.ts";
 import { Problem } from "../../src/platform/problem.ts";
-import { all, first, sql } from "../../src/platform/sql.ts";
+import { all, first, sql, TRUE, uuid } from "../../src/platform/sql.ts";
 import { anyIp, bearer, codeOf, problemOf, send, sendSigned, settings } from "../support/http.ts";
 import { newKey, newUser } from "../support/users.ts";
 
@@ -204,7 +213,7 @@ it("limits concurrent failed logins per email and network", async () => {
   const ip = anyIp();
   const codes = await Promise.all(
     Array.from({ length: LOGIN_LIMITS.perEmailAndNetwork + 15 }, () =>
-      problemCode(beginAttempt(env.DB, email, ip)),
+      problemCode(beginAttempt(env.DB, { email, clientIp: ip })),
     ),
   );
   expect(codes.filter((code) => code === "no error")).toHaveLength(LOGIN_LIMITS.perEmailAndNetwork);
@@ -224,21 +233,31 @@ it("does not lock out the owner during distributed guessing", async () => {
   const user = await newUser();
   for (let done = 0; done < LOGIN_LIMITS.perEmail; done += 5) {
     const ip = anyIp();
-    await Promise.all(Array.from({ length: 5 }, () => beginAttempt(env.DB, user.email, ip)));
+    await Promise.all(
+      Array.from({ length: 5 }, () => beginAttempt(env.DB, { email: user.email, clientIp: ip })),
+    );
   }
   const stranger = anyIp();
   for (let guess = 0; guess < LOGIN_LIMITS.underAttack; guess++)
-    await beginAttempt(env.DB, user.email, stranger);
-  expect(await problemCode(beginAttempt(env.DB, user.email, stranger))).toBe("login_throttled");
-  expect(await problemCode(beginAttempt(env.DB, user.email, anyIp()))).toBe("no error");
+    await beginAttempt(env.DB, { email: user.email, clientIp: stranger });
+  expect(await problemCode(beginAttempt(env.DB, { email: user.email, clientIp: stranger }))).toBe(
+    "login_throttled",
+  );
+  expect(await problemCode(beginAttempt(env.DB, { email: user.email, clientIp: anyIp() }))).toBe(
+    "no error",
+  );
 });
 
 it("limits failed logins of one network on many emails", async () => {
   const ip = anyIp();
   for (let tried = 0; tried < LOGIN_LIMITS.perNetwork; tried += 10) {
-    await Promise.all(Array.from({ length: 10 }, () => beginAttempt(env.DB, anyEmail(), ip)));
+    await Promise.all(
+      Array.from({ length: 10 }, () => beginAttempt(env.DB, { email: anyEmail(), clientIp: ip })),
+    );
   }
-  expect(await problemCode(beginAttempt(env.DB, anyEmail(), ip))).toBe("login_throttled");
+  expect(await problemCode(beginAttempt(env.DB, { email: anyEmail(), clientIp: ip }))).toBe(
+    "login_throttled",
+  );
 });
 
 it("clears failures after a successful login", async () => {
@@ -246,18 +265,17 @@ it("clears failures after a successful login", async () => {
   const ip = anyIp();
   await register(env.DB, settings(), { email, password: PASSWORD, ip });
   for (let typo = 0; typo < LOGIN_LIMITS.perEmailAndNetwork - 1; typo++)
-    await beginAttempt(env.DB, email, ip);
+    await beginAttempt(env.DB, { email, clientIp: ip });
   await login(env.DB, settings(), { email, password: PASSWORD, ip });
   for (let typo = 0; typo < LOGIN_LIMITS.perEmailAndNetwork; typo++)
-    await beginAttempt(env.DB, email, ip);
+    await beginAttempt(env.DB, { email, clientIp: ip });
   await trimLoginAttempts(env.DB);
-  expect(await problemCode(beginAttempt(env.DB, email, ip))).toBe("login_throttled");
+  expect(await problemCode(beginAttempt(env.DB, { email, clientIp: ip }))).toBe("login_throttled");
 });
 
 it("throttles a flood of logins without blocking other routes", async () => {
-  const email = anyEmail();
   const flood = Array.from({ length: 16 }, () =>
-    post("/auth/login", { email, password: PASSWORD }, { "cf-connecting-ip": anyIp() }),
+    post("/auth/login", { email: anyEmail(), password: PASSWORD }, { "cf-connecting-ip": anyIp() }),
   );
   const time = await send("/time");
   expect(time.status).toBe(200);
@@ -265,3 +283,141 @@ it("throttles a flood of logins without blocking other routes", async () => {
   expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(0);
   expect(new Set(statuses)).toEqual(new Set([401, 429]));
 }, 30_000);
+
+/** Sends `count` logins with wrong passwords at once, and returns their statuses. */
+function floodOf(count: number, caller: (index: number) => { email: string; ip: string }) {
+  return Promise.all(
+    Array.from({ length: count }, async (_, index) => {
+      const { email, ip } = caller(index);
+      const headers = { "cf-connecting-ip": ip };
+      return (await post("/auth/login", { email, password: "wrong password" }, headers)).status;
+    }),
+  );
+}
+
+const SHARED_IP = "203.0.113.77";
+it.each<[name: string, ownersIp: string, flooder: (victim: string, index: number) => object]>([
+  ["from many addresses", anyIp(), () => ({ email: anyEmail(), ip: anyIp() })],
+  ["from many addresses on the owner's email", anyIp(), (email) => ({ email, ip: anyIp() })],
+  [
+    "from one IPv6 block",
+    anyIp(),
+    (_, index) => ({ email: anyEmail(), ip: `2001:db8:77:${index.toString(16)}::1` }),
+  ],
+  ["from the owner's own address", SHARED_IP, () => ({ email: anyEmail(), ip: SHARED_IP })],
+])(
+  "leaves the owner's login working during 300 logins at once %s",
+  async (_name, ip, flooder) => {
+    const email = anyEmail();
+    const credentials = { email, password: PASSWORD };
+    await register(env.DB, settings(), { ...credentials, ip });
+    const caller = (index: number) => flooder(email, index) as { email: string; ip: string };
+    const floods: Promise<number[]>[] = [];
+    for (let time = 0; time < 3; time++) {
+      floods.push(floodOf(100, caller));
+      const response = await post("/auth/login", credentials, { "cf-connecting-ip": ip });
+      expect(response.status).toBe(200);
+    }
+    const statuses = (await Promise.all(floods)).flat();
+    expect(statuses).toContain(429);
+    expect(new Set([...statuses, 401, 429])).toEqual(new Set([401, 429]));
+    expect((await post("/auth/login", credentials, { "cf-connecting-ip": ip })).status).toBe(200);
+  },
+  120_000,
+);
+
+it("counts only attempts whose password was hashed", async () => {
+  const ip = anyIp();
+  const statuses = await floodOf(40, () => ({ email: anyEmail(), ip }));
+  const hashed = statuses.filter((status) => status === 401).length;
+  expect(hashed).toBeLessThan(40);
+  const counted = await first<{ n: number }>(
+    env.DB,
+    sql`SELECT count(*) AS n FROM login_attempts WHERE network = ${networkOf(ip)}`,
+  );
+  expect(counted?.n).toBe(hashed);
+}, 60_000);
+
+it("exempts a network that logged the user in from the failures of others", async () => {
+  const email = anyEmail();
+  const ip = anyIp();
+  await register(env.DB, settings(), { email, password: PASSWORD, ip });
+  for (let tried = 0; tried < LOGIN_LIMITS.perNetwork; tried += 10) {
+    await Promise.all(
+      Array.from({ length: 10 }, () => beginAttempt(env.DB, { email: anyEmail(), clientIp: ip })),
+    );
+  }
+  await expect(beginAttempt(env.DB, { email: anyEmail(), clientIp: ip })).rejects.toThrow(
+    "login_throttled",
+  );
+  await login(env.DB, settings(), { email, password: PASSWORD, ip });
+  // Guesses on this email still count, whichever network they come from.
+  for (let guess = 0; guess < LOGIN_LIMITS.perEmailAndNetwork; guess++)
+    await beginAttempt(env.DB, { email, clientIp: ip });
+  expect(await problemCode(beginAttempt(env.DB, { email, clientIp: ip }))).toBe("login_throttled");
+  await all(env.DB, sql`UPDATE login_networks SET at = at - ${KNOWN_NETWORK_MS}`);
+  expect((await admitLogin(env.DB, { email, clientIp: anyIp() })).lane).toBe("other");
+});
+
+it("knows a network for 30 days, and the newest 20 of a user", async () => {
+  const email = anyEmail();
+  const ips = Array.from({ length: 21 }, anyIp);
+  const { user_id: userId } = await register(env.DB, settings(), {
+    email,
+    password: PASSWORD,
+    ip: ips[0],
+  });
+  const lane = async (clientIp: string | undefined) =>
+    (await admitLogin(env.DB, { email, clientIp })).lane;
+  expect([await lane(ips[0]), await lane(anyIp()), await lane(undefined)]).toEqual([
+    "known",
+    "other",
+    "other",
+  ]);
+  await all(
+    env.DB,
+    sql`UPDATE login_networks SET at = at - ${KNOWN_NETWORK_MS}
+    WHERE user_id = ${uuid(userId)}`,
+  );
+  expect(await lane(ips[0])).toBe("other");
+  for (const clientIp of ips) {
+    const group = newGroup();
+    await commitOrThrow(env.DB, group, rememberNetwork({ userId, clientIp }, group, TRUE));
+  }
+  expect([await lane(ips[0]), await lane(ips[1]), await lane(ips[20])]).toEqual([
+    "other",
+    "known",
+    "known",
+  ]);
+  await all(
+    env.DB,
+    sql`UPDATE login_networks SET at = at - ${KNOWN_NETWORK_MS + 1}
+    WHERE user_id = ${uuid(userId)}`,
+  );
+  await trimLoginAttempts(env.DB);
+  expect(
+    await all(env.DB, sql`SELECT 1 FROM login_networks WHERE user_id = ${uuid(userId)}`),
+  ).toEqual([]);
+});
+
+it("limits the guesses of an IPv6 /48 beside those of its /64s", async () => {
+  const email = anyEmail();
+  const ip = (index: number) => `2001:db8:aa:${index.toString(16)}::1`;
+  for (let index = 0; index < LOGIN_LIMITS.perEmailAndBlock; index++)
+    await beginAttempt(env.DB, { email, clientIp: ip(index) });
+  const next = { email, clientIp: ip(0xffff) };
+  expect(await problemCode(beginAttempt(env.DB, next))).toBe("login_throttled");
+  expect(await problemCode(beginAttempt(env.DB, { email, clientIp: "2001:db8:ab::1" }))).toBe(
+    "no error",
+  );
+});
+
+it("states how many attempts are left", async () => {
+  const email = anyEmail();
+  const headers = { "cf-connecting-ip": anyIp() };
+  const wrong = async () => post("/auth/login", { email, password: "wrong password" }, headers);
+  const response = await wrong();
+  expect(response.headers.get("ratelimit-policy")).toBe('"login";q=10;w=900');
+  expect(response.headers.get("ratelimit")).toMatch(/^"login";r=9;t=(900|899)$/);
+  expect((await wrong()).headers.get("ratelimit")).toMatch(/^"login";r=8;t=\d+$/);
+});
