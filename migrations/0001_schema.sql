@@ -103,7 +103,8 @@ CREATE TABLE users (
 CREATE UNIQUE INDEX users_email_unique ON users (email);
 
 -- Credentials of programs. A user mints keys without the scope withdraw; the operator mints any.
--- Written by src/auth/api-key.ts; src/auth/key-use.ts notes last_used_at. Never deleted.
+-- Written by src/auth/api-key.ts; src/auth/key-use.ts notes last_used_at. Deleted 30 days after
+-- they were revoked or expired. Their audit events stay.
 --
 -- Example row:
 --   api_key_id 019a…77aa, user_id 01a2…c585, label 'bot', scopes 'read,withdraw',
@@ -128,17 +129,23 @@ CREATE TABLE api_keys (
   revoked_at INTEGER
 ) STRICT;
 
--- Listing a user's keys newest first, counting the live ones, and revoking all of them.
+-- Listing a user's keys newest first.
 CREATE INDEX api_keys_user ON api_keys (user_id, created_at);
 
--- One-time tickets that open a socket. Written by src/auth/ws-ticket.ts. Unused ones are deleted
--- soon after they expire. Used ones stay seven days, because they name the streams on which to
--- close the sockets of a revoked credential.
+-- Counting a user's live keys, and revoking all of them.
+CREATE INDEX api_keys_live ON api_keys (user_id) WHERE revoked_at IS NULL;
+
+-- Deleting keys that ended long ago.
+CREATE INDEX api_keys_revoked ON api_keys (revoked_at) WHERE revoked_at IS NOT NULL;
+CREATE INDEX api_keys_expiry ON api_keys (expires_at) WHERE expires_at IS NOT NULL;
+
+-- One-time tickets that open a socket. Written by src/auth/ws-ticket.ts. Deleted soon after they
+-- expire, used or not.
 --
 -- Example row:
 --   ticket_hash 0x88d4…266f, user_id 01a2…c585, api_key_id 019a…77aa, session_epoch NULL,
 --   session_expires_at NULL, scopes 'read,withdraw', expires_at 1764635030000,
---   used_at 1764635001000, stream 'account:01a2…c585'
+--   used_at 1764635001000
 CREATE TABLE ws_tickets (
   -- SHA-256; the ticket itself is not stored
   ticket_hash BLOB PRIMARY KEY NOT NULL,
@@ -148,18 +155,30 @@ CREATE TABLE ws_tickets (
   session_expires_at INTEGER,   -- of the session that asked
   scopes TEXT NOT NULL,         -- as in api_keys
   expires_at INTEGER NOT NULL,  -- 30 seconds after it was issued
-  used_at INTEGER,              -- set once; the update that sets it is the guard
-  stream TEXT                   -- the stream that it opened
+  used_at INTEGER               -- the update that sets it is the guard; NULL again if the stream
+                                -- then refused the socket
 ) STRICT;
 
--- The streams that a user's credentials have opened.
-CREATE INDEX ws_tickets_used ON ws_tickets (user_id) WHERE used_at IS NOT NULL;
-
--- Deleting old tickets, used or not.
+-- Deleting old tickets.
 CREATE INDEX ws_tickets_expiry ON ws_tickets (expires_at);
 
--- Deleting unused tickets, which expire much earlier.
-CREATE INDEX ws_tickets_unused ON ws_tickets (expires_at) WHERE used_at IS NULL;
+-- The streams on which a credential may have open sockets, which are closed when it ends. Written
+-- by src/auth/ws-ticket.ts when a ticket is used. The same statement deletes the user's rows of
+-- streams without subscribers, so a user has about as many rows as open sockets. Cron deletes rows
+-- older than a week, because every deployment closes all sockets.
+--
+-- Example row:
+--   user_id 01a2…c585, opener 019a…77aa, stream 'account:01a2…c585', opened_at 1764635001000
+CREATE TABLE opened_streams (
+  user_id BLOB NOT NULL,
+  opener BLOB NOT NULL,        -- an API key, or the user's own id for sessions
+  stream TEXT NOT NULL,
+  opened_at INTEGER NOT NULL,  -- when the last ticket was used
+  PRIMARY KEY (user_id, opener, stream)
+) STRICT;
+
+-- Deleting old rows.
+CREATE INDEX opened_streams_age ON opened_streams (opened_at);
 
 -- One row per login attempt whose password is hashed, written as failed just before that, so that
 -- parallel guesses count. Written and counted by src/auth/login-throttle.ts. Cron deletes rows
@@ -675,18 +694,22 @@ CREATE TABLE paused_venues (
 -- Streams
 -- ================================================================================================
 
--- Numbered sequences of events. Opened by the first event (src/streams/event-log.ts). Never
--- deleted.
+-- Numbered sequences of events. Opened by the first event or subscriber (src/streams/event-log.ts).
+-- Removed when the last event is older than a day and nobody subscribes (src/streams/trim.ts).
 --
 -- Example row:
---   stream_id 5, name 'book:venue_one:0x1', last_seq 2, pushed_seq 2, first_seq 1
+--   stream_id 5, name 'book:venue_one:0x1', last_seq 2, pushed_seq 2, first_seq 1,
+--   active_at 1764551300000
 CREATE TABLE streams (
   stream_id INTEGER PRIMARY KEY NOT NULL,
   name TEXT NOT NULL,           -- 'book:<venue>:<asset_id>', 'venue:<venue>' or 'account:<user_id>'
   last_seq INTEGER NOT NULL,    -- the newest event's number
   pushed_seq INTEGER NOT NULL,  -- up to here the stream's object has pushed; cron notifies it again
                                 -- when it is behind
-  first_seq INTEGER NOT NULL    -- the oldest event's number that is still kept
+  first_seq INTEGER NOT NULL,   -- the oldest event's number that is still kept
+  active_at INTEGER NOT NULL    -- when it was opened or had an event, at most an hour behind, so
+                                -- that most events write no index row; also the last time that cron
+                                -- asked its object whether it has sockets
 ) STRICT;
 
 -- Events, subscriptions and replays find the stream by it.
@@ -696,15 +719,30 @@ CREATE UNIQUE INDEX streams_name_unique ON streams (name);
 -- src/streams/trim.ts.
 CREATE INDEX streams_long ON streams (stream_id) WHERE last_seq - first_seq >= 1000;
 
+-- Cron finds the streams that may be dormant.
+CREATE INDEX streams_idle ON streams (active_at);
+
+-- The highest number of any stream that was removed. New streams start above it, so a number never
+-- repeats although nothing else is remembered of a removed stream. One row, written by
+-- src/streams/trim.ts; a restore raises it.
+--
+-- Example row:
+--   only 1, last_seq 40
+CREATE TABLE removed_streams (
+  only INTEGER PRIMARY KEY NOT NULL,
+  last_seq INTEGER NOT NULL,
+  CONSTRAINT removed_streams_only CHECK (only = 1)
+) STRICT;
+
 -- Events, written in the batch of the change that they report, so an event exists exactly when its
--- change does. Kept for a day, the newest thousand of each stream for longer.
+-- change does. Kept for a day, the newest thousand of each stream for as long as it exists.
 --
 -- Example row:
 --   stream_id 5, seq 2, written_group 91, at 1764551353797, type 'request.closed',
 --   body '{"request_id":"019A…9EF4","reason":"matched"}'
 CREATE TABLE stream_events (
   stream_id INTEGER NOT NULL,
-  seq INTEGER NOT NULL,  -- from 1, without gaps; only a restore skips numbers
+  seq INTEGER NOT NULL,  -- without gaps; only a restore skips numbers
   written_group INTEGER NOT NULL,
   at INTEGER NOT NULL,
   type TEXT NOT NULL,
@@ -721,6 +759,8 @@ CREATE TRIGGER stream_events_number AFTER INSERT ON stream_events BEGIN
   UPDATE streams SET last_seq = NEW.seq
     WHERE stream_id = NEW.stream_id AND last_seq = NEW.seq - 1;
   SELECT RAISE(ABORT, 'append-only: event number') WHERE changes() <> 1;
+  UPDATE streams SET active_at = NEW.at
+    WHERE stream_id = NEW.stream_id AND active_at < NEW.at - 3600000;
 END;
 
 -- A client may already have received the event.

@@ -1,4 +1,5 @@
 /** Runs once a minute and repeats work that a lost alarm, wake-up or notification did not start. */
+import { trimApiKeys } from "./auth/api-key.ts";
 import { sealAudit } from "./auth/audit-seal.ts";
 import { trimLoginAttempts } from "./auth/login-throttle.ts";
 import { trimTickets } from "./auth/ws-ticket.ts";
@@ -29,8 +30,9 @@ const TASKS: readonly Task[] = [
   ["reconcile", reconcileNow],
   ["watch_storage", ({ DB }) => watchStorage(DB)],
   ["trim_tickets", ({ DB }) => trimTickets(DB)],
+  ["trim_api_keys", ({ DB }) => trimApiKeys(DB)],
   ["trim_login_attempts", ({ DB }) => trimLoginAttempts(DB)],
-  ["trim_streams", ({ DB }) => trimStreams(DB)],
+  ["trim_streams", trimStreams],
   ["trim_rfq", ({ DB }) => trimRfq(DB)],
   ["trim_groups", ({ DB }) => trimGroups(DB)],
 ];

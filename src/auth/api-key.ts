@@ -13,7 +13,8 @@ import {
 } from "../http/cursor.ts";
 import { described } from "../http/fields.ts";
 import { problem, Problem } from "../platform/problem.ts";
-import { type Expr, expr, first, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
+import { type Expr, expr, first, raw, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
+import { trimUntilDone } from "../platform/trim.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
 import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
@@ -149,7 +150,7 @@ async function insertKey(
   const applied = await commitAudited(db, {
     record: insertion.record(apiKeyId),
     when: ({ at }) => {
-      const keys = sql`SELECT count(*) FROM api_keys WHERE user_id = ${uuid(userId)}
+      const keys = sql`SELECT count(*) FROM api_keys INDEXED BY api_keys_live WHERE user_id = ${uuid(userId)}
         AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${at})`;
       return sql`${insertion.allowed(at)} AND (${keys}) < ${MAX_KEYS_PER_USER}`;
     },
@@ -307,6 +308,23 @@ async function revoke(
   });
   forgetCredentials({ userId: request.userId, apiKeyIds: [request.apiKeyId] });
   return applied;
+}
+
+/** How long a key that was revoked or has expired is listed. */
+const KEEP_ENDED_MS = 30 * 86_400_000;
+
+/** Cron task: deletes keys that ended long ago. Their audit events stay. */
+export async function trimApiKeys(db: D1Database): Promise<void> {
+  const ended = ["revoked", "expires"] as const;
+  for (const end of ended) {
+    const at = raw(`${end}_at`);
+    await trimUntilDone(
+      db,
+      (rows) => sql`DELETE FROM api_keys WHERE api_key_id IN (
+      SELECT api_key_id FROM api_keys WHERE ${at} < ${NOW} - ${KEEP_ENDED_MS}
+      ORDER BY ${at} LIMIT ${rows}) RETURNING 1`,
+    );
+  }
 }
 
 /** Whether an instant is in the future of D1's clock, which also decides when a key expires. */

@@ -1,14 +1,11 @@
 /** Ends all sessions of a user by raising the epoch that their tokens contain. */
-import { eq } from "drizzle-orm";
 import { Problem } from "../platform/problem.ts";
-import { sql, uuid } from "../platform/sql.ts";
+import { all, readUuid, sql, uuid } from "../platform/sql.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
 import { commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import type { SessionActor } from "../platform/actor.ts";
-import { apiKeys } from "./tables.ts";
-import { read } from "../platform/read.ts";
 
 export async function endSessions(
   db: D1Database,
@@ -16,6 +13,8 @@ export async function endSessions(
 ): Promise<void> {
   const { actor, ip } = request;
   const mine = sql`user_id = ${uuid(actor.userId)}`;
+  // A key that is minted meanwhile is not in this isolate's cache, or for a few seconds only.
+  const liveKeys = request.revokeKeys ? await liveKeysOf(db, actor.userId) : [];
   const applied = await commitAudited(db, {
     record: recordOf(actor, "sessions_ended", { ip, subjectId: actor.userId }),
     when: ({ at }) => mayWrite(actor, at),
@@ -28,23 +27,28 @@ export async function endSessions(
                 (audit_event_id, kind, actor, user_id, ip, subject_id, at)
               SELECT ${uuidv7Sql(at)}, 'api_key_revoked', 'session', user_id, ${ip ?? null},
                 ${UUID_TEXT}, ${at}
-              FROM api_keys WHERE ${mine} AND revoked_at IS NULL AND ${written}`,
-            sql`UPDATE api_keys SET revoked_at = ${at}
+              FROM api_keys INDEXED BY api_keys_live
+              WHERE ${mine} AND revoked_at IS NULL AND ${written}`,
+            sql`UPDATE api_keys INDEXED BY api_keys_live SET revoked_at = ${at}
               WHERE ${mine} AND revoked_at IS NULL AND ${written}`,
           ]
         : []),
     ],
   });
-  const keys = request.revokeKeys
-    ? await read(db, ({ select }) =>
-        select({ id: apiKeys.apiKeyId }).from(apiKeys).where(eq(apiKeys.userId, actor.userId)),
-      )
-    : [];
-  forgetCredentials({ userId: actor.userId, apiKeyIds: keys.map((key) => key.id) });
+  forgetCredentials({ userId: actor.userId, apiKeyIds: liveKeys });
   if (applied) return;
   const rejection = await actorRejection(db, actor);
   if (rejection !== undefined) throw new Problem(rejection);
   throw new Error("the guard did not apply, but its preconditions hold");
+}
+
+async function liveKeysOf(db: D1Database, userId: string): Promise<string[]> {
+  const rows = await all<{ id: string }>(
+    db,
+    sql`SELECT hex(api_key_id) AS id FROM api_keys INDEXED BY api_keys_live
+      WHERE user_id = ${uuid(userId)} AND revoked_at IS NULL`,
+  );
+  return rows.map(({ id }) => readUuid(id));
 }
 
 /** SQL for `api_key_id` as UUID text. */

@@ -48,7 +48,18 @@ export const apiKeys = sqliteTable(
     lastUsedAt: integer("last_used_at"),
     revokedAt: integer("revoked_at"),
   },
-  (t) => [index("api_keys_user").on(t.userId, t.createdAt)],
+  (t) => [
+    index("api_keys_user").on(t.userId, t.createdAt),
+    index("api_keys_live")
+      .on(t.userId)
+      .where(sql`revoked_at IS NULL`),
+    index("api_keys_revoked")
+      .on(t.revokedAt)
+      .where(sql`revoked_at IS NOT NULL`),
+    index("api_keys_expiry")
+      .on(t.expiresAt)
+      .where(sql`expires_at IS NOT NULL`),
+  ],
 );
 
 export const wsTickets = sqliteTable(
@@ -62,16 +73,21 @@ export const wsTickets = sqliteTable(
     scopes: scopes("scopes").notNull(),
     expiresAt: integer("expires_at").notNull(),
     usedAt: integer("used_at"),
-    stream: text("stream"),
+  },
+  (t) => [index("ws_tickets_expiry").on(t.expiresAt)],
+);
+
+export const openedStreams = sqliteTable(
+  "opened_streams",
+  {
+    userId: uuid("user_id").notNull(),
+    opener: uuid("opener").notNull(),
+    stream: text("stream").notNull(),
+    openedAt: integer("opened_at").notNull(),
   },
   (t) => [
-    index("ws_tickets_used")
-      .on(t.userId)
-      .where(sql`used_at IS NOT NULL`),
-    index("ws_tickets_expiry").on(t.expiresAt),
-    index("ws_tickets_unused")
-      .on(t.expiresAt)
-      .where(sql`used_at IS NULL`),
+    primaryKey({ columns: [t.userId, t.opener, t.stream] }),
+    index("opened_streams_age").on(t.openedAt),
   ],
 );
 

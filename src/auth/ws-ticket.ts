@@ -1,10 +1,13 @@
-/** Websocket tickets: 32 random bytes, stored hashed, valid for 30 seconds and one socket. */
+/**
+ * Websocket tickets: 32 random bytes, stored hashed, valid for 30 seconds and one socket. A used
+ * ticket leaves a row of `opened_streams`, which says where the credential may have a socket.
+ */
 import { createHash } from "node:crypto";
-import { and, eq, isNotNull, isNull } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import { problem, Problem } from "../platform/problem.ts";
 import { trimUntilDone } from "../platform/trim.ts";
-import { first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, first, prepare, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
 import { optionalUuid } from "./audit.ts";
@@ -12,7 +15,7 @@ import { ipAllowed } from "../http/ip-range.ts";
 import { scopeMissing } from "./permit.ts";
 import { readScopes, writeScopes } from "./scope.ts";
 import type { Actor, Scope } from "../platform/actor.ts";
-import { apiKeys, wsTickets } from "./tables.ts";
+import { apiKeys, openedStreams as opened } from "./tables.ts";
 import { read } from "../platform/read.ts";
 
 export const TICKET_LIFETIME_MS = 30_000;
@@ -76,14 +79,7 @@ export async function consumeTicket(
   db: D1Database,
   upgrade: { ticket: string; stream: string | Sql; clientIp: string | undefined },
 ): Promise<TicketActor> {
-  const row = await first<TicketRow>(
-    db,
-    sql`UPDATE ws_tickets SET used_at = ${NOW}, stream = ${upgrade.stream}
-      WHERE ticket_hash = ${hashOf(upgrade.ticket)} AND used_at IS NULL AND expires_at > ${NOW}
-      RETURNING hex(user_id) AS user_id,
-        iif(api_key_id IS NULL, NULL, hex(api_key_id)) AS api_key_id,
-        session_epoch, session_expires_at, scopes`,
-  );
+  const row = await markUsed(db, upgrade);
   if (row === undefined)
     throw problem("ticket_invalid", "The ticket is unknown, used or expired. Request a new one.");
   const actor = actorOf(row);
@@ -94,6 +90,39 @@ export async function consumeTicket(
     throw problem("ip_not_allowed", "Your IP address is not in this key's allow list.");
   if (!actor.scopes.includes("read")) throw scopeMissing("read", actor.scopes);
   return { ...actor, expiresAtMs: limits.expiresAtMs };
+}
+
+/** An upgrade that has just begun may not be registered as a subscriber yet. */
+const UPGRADE_MS = 60_000;
+
+/** The stream is noted before its object accepts the socket, so that no socket is missing there. */
+async function markUsed(
+  db: D1Database,
+  { ticket, stream }: { ticket: string; stream: string | Sql },
+): Promise<TicketRow | undefined> {
+  const valid = sql`FROM ws_tickets
+    WHERE ticket_hash = ${hashOf(ticket)} AND used_at IS NULL AND expires_at > ${NOW}`;
+  const results = await db.batch<TicketRow>(
+    [
+      sql`DELETE FROM opened_streams WHERE user_id = (SELECT user_id ${valid})
+        AND opened_at < ${NOW} - ${UPGRADE_MS}
+        AND NOT EXISTS (SELECT 1 FROM stream_subscribers r WHERE r.name = opened_streams.stream)`,
+      sql`INSERT INTO opened_streams (user_id, opener, stream, opened_at)
+        SELECT user_id, coalesce(api_key_id, user_id), ${stream}, ${NOW} ${valid}
+        ON CONFLICT (user_id, opener, stream) DO UPDATE SET opened_at = excluded.opened_at`,
+      sql`UPDATE ws_tickets SET used_at = ${NOW}
+        WHERE ticket_hash IN (SELECT ticket_hash ${valid})
+        RETURNING hex(user_id) AS user_id,
+          iif(api_key_id IS NULL, NULL, hex(api_key_id)) AS api_key_id,
+          session_epoch, session_expires_at, scopes`,
+    ].map((statement) => prepare(db, statement)),
+  );
+  return results[2]?.results[0];
+}
+
+/** Makes a ticket valid again, because the stream refused its socket. */
+export async function giveBackTicket(db: D1Database, ticket: string): Promise<void> {
+  await all(db, sql`UPDATE ws_tickets SET used_at = NULL WHERE ticket_hash = ${hashOf(ticket)}`);
 }
 
 function actorOf(row: TicketRow): Actor {
@@ -124,46 +153,38 @@ async function keyLimits(
   return key ?? { allowedIps: [], expiresAtMs: 0 };
 }
 
-/** The streams that credentials have opened, from their used tickets. */
+/** The streams on which credentials may have open sockets. */
 export async function openedStreams(
   db: D1Database,
   userId: string,
   which: { kind: "api_key"; apiKeyId: string } | { kind: "sessions" } | { kind: "all" },
 ): Promise<string[]> {
-  const { apiKeyId, stream } = wsTickets;
-  const opener =
-    which.kind === "all"
-      ? undefined
-      : which.kind === "sessions"
-        ? isNull(apiKeyId)
-        : eq(apiKeyId, which.apiKeyId);
-  const used = and(isNotNull(wsTickets.usedAt), isNotNull(stream));
+  const openerId = which.kind === "api_key" ? which.apiKeyId : userId;
+  const opener = which.kind === "all" ? undefined : eq(opened.opener, openerId);
   const rows = await read(db, ({ selectDistinct }) =>
-    selectDistinct({ stream })
-      .from(wsTickets)
-      .where(and(eq(wsTickets.userId, userId), used, opener)),
+    selectDistinct({ stream: opened.stream })
+      .from(opened)
+      .where(and(eq(opened.userId, userId), opener)),
   );
-  return rows.flatMap((row) => row.stream ?? []);
+  return rows.map((row) => row.stream);
 }
 
-/** Used tickets are kept while a socket may be open. Every deployment closes all sockets. */
-const KEEP_USED_MS = 7 * 86_400_000;
+/** Every deployment closes all sockets, so none is as old as this. */
+const KEEP_OPENED_MS = 7 * 86_400_000;
 
-/** Cron task: deletes expired tickets, and used ones whose sockets must have closed. */
+/** Cron task: deletes expired tickets, and notes of streams whose sockets must have closed. */
 export async function trimTickets(db: D1Database): Promise<void> {
   await trimUntilDone(
     db,
     (rows) => sql`DELETE FROM ws_tickets WHERE ticket_hash IN (
-    SELECT ticket_hash FROM ws_tickets
-    WHERE used_at IS NULL AND expires_at < ${NOW} - ${TICKET_LIFETIME_MS}
+    SELECT ticket_hash FROM ws_tickets WHERE expires_at < ${NOW} - ${TICKET_LIFETIME_MS}
     ORDER BY expires_at LIMIT ${rows}) RETURNING 1`,
   );
-  // `expires_at` is at most 30 s after `used_at`, so its index serves used tickets too.
   await trimUntilDone(
     db,
-    (rows) => sql`DELETE FROM ws_tickets WHERE ticket_hash IN (
-    SELECT ticket_hash FROM ws_tickets WHERE expires_at < ${NOW} - ${KEEP_USED_MS}
-    ORDER BY expires_at LIMIT ${rows}) RETURNING 1`,
+    (rows) => sql`DELETE FROM opened_streams WHERE rowid IN (
+    SELECT rowid FROM opened_streams WHERE opened_at < ${NOW} - ${KEEP_OPENED_MS}
+    ORDER BY opened_at LIMIT ${rows}) RETURNING 1`,
   );
 }
 

@@ -2,10 +2,9 @@
  * Cron: closes the sockets of recently ended credentials once more, because the call that ended
  * them may have died before it closed them. A user who is no longer frozen keeps their sockets.
  */
-import { openedStreams } from "../auth/ws-ticket.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, readUuid, sql } from "../platform/sql.ts";
-import { closeSockets } from "./notify.ts";
+import { closeSockets, type SocketsOf } from "./notify.ts";
 
 /** More than two runs of cron, so that each ended credential is handled at least twice. */
 const RECENT_MS = 150_000;
@@ -15,32 +14,34 @@ type Ended = {
   readonly user_id: string;
   readonly subject_id: string | null;
   readonly epoch: number;
+  readonly stream: string;
 };
 
 export async function closeEndedSockets(env: Env): Promise<void> {
   const ended = await all<Ended>(
     env.DB,
-    sql`SELECT DISTINCT a.kind, hex(a.user_id) AS user_id, a.subject_id, u.session_epoch AS epoch
+    sql`SELECT DISTINCT a.kind, hex(a.user_id) AS user_id, a.subject_id, u.session_epoch AS epoch,
+        o.stream
       FROM audit_events a INDEXED BY audit_events_ended JOIN users u ON u.user_id = a.user_id
+        JOIN opened_streams o ON o.user_id = a.user_id AND (a.kind = 'account_frozen' OR o.opener =
+          iif(a.kind = 'api_key_revoked', unhex(a.subject_id, '-'), a.user_id))
       WHERE a.at > ${NOW} - ${RECENT_MS} AND a.kind IN ('account_frozen', 'api_key_revoked',
         'sessions_ended')
         AND (a.kind <> 'account_frozen' OR u.frozen_at IS NOT NULL)`,
   );
-  for (const { kind, user_id, subject_id, epoch } of ended) {
-    const userId = readUuid(user_id);
-    if (kind === "api_key_revoked" && subject_id !== null) {
-      await closeSockets(
-        env,
-        await openedStreams(env.DB, userId, { kind: "api_key", apiKeyId: subject_id }),
-        { apiKeyId: subject_id },
-      );
-    } else if (kind === "account_frozen") {
-      await closeSockets(env, await openedStreams(env.DB, userId, { kind: "all" }), { userId });
-    } else if (kind === "sessions_ended") {
-      await closeSockets(env, await openedStreams(env.DB, userId, { kind: "sessions" }), {
-        sessionsOf: userId,
-        belowEpoch: epoch,
-      });
-    }
+  const byCredential = Map.groupBy(ended, ({ kind, user_id, subject_id }) =>
+    [kind, user_id, subject_id].join(" "),
+  );
+  for (const rows of byCredential.values()) {
+    const whose = rows[0] && socketsOf(rows[0]);
+    const streams = rows.map(({ stream }) => stream);
+    if (whose !== undefined) await closeSockets(env, streams, whose);
   }
+}
+
+function socketsOf({ kind, user_id, subject_id, epoch }: Ended): SocketsOf | undefined {
+  const userId = readUuid(user_id);
+  if (kind === "account_frozen") return { userId };
+  if (kind === "sessions_ended") return { sessionsOf: userId, belowEpoch: epoch };
+  return subject_id === null ? undefined : { apiKeyId: subject_id };
 }

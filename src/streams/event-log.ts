@@ -20,6 +20,14 @@ export function accountStreamOf(column: string): Expr {
   );
 }
 
+/** Opens the streams of `source` (a SELECT of `stream`) that do not exist yet. */
+export function openStreams(source: Sql, at: Expr): Sql {
+  return sql`INSERT INTO streams (name, last_seq, pushed_seq, first_seq, active_at)
+    SELECT DISTINCT e.stream, r.last_seq, r.last_seq, r.last_seq + 1, ${at}
+    FROM (${source}) e, (SELECT coalesce(max(last_seq), 0) AS last_seq FROM removed_streams) r
+    WHERE NOT EXISTS (SELECT 1 FROM streams s WHERE s.name = e.stream)`;
+}
+
 /**
  * Statements that write one event per row of `source`. `source` is a SELECT that names `stream`,
  * `type`, `body` (JSON text of the record's columns, rendered when it is sent) and `ord` (the order
@@ -27,9 +35,7 @@ export function accountStreamOf(column: string): Expr {
  */
 export function announce(group: Group, source: Sql): Sql[] {
   return [
-    sql`INSERT INTO streams (name, last_seq, pushed_seq, first_seq)
-      SELECT DISTINCT e.stream, 0, 0, 1 FROM (${source}) e WHERE NOT EXISTS (SELECT 1 FROM streams s
-        WHERE s.name = e.stream)`,
+    openStreams(source, group.at),
     sql`INSERT INTO stream_events (stream_id, seq, written_group, at, type, body)
       SELECT s.stream_id, s.last_seq + row_number() OVER (PARTITION BY s.stream_id
         ORDER BY e.ord), ${group.seq}, ${group.at}, e.type, e.body

@@ -54,7 +54,15 @@ export async function renotify(env: Env): Promise<void> {
     sql`SELECT s.name FROM stream_subscribers r CROSS JOIN streams s ON s.name = r.name
       WHERE s.pushed_seq < s.last_seq ORDER BY random() LIMIT ${MAX_STREAMS_PER_SWEEP}`,
   );
-  await Promise.all(behind.map(({ name }) => tell(name, () => streamObject(env, name).catchUp())));
+  await catchUpStreams(
+    env,
+    behind.map(({ name }) => name),
+  );
+}
+
+/** Never throws. */
+export async function catchUpStreams(env: Env, names: readonly string[]): Promise<void> {
+  await Promise.all(names.map((name) => tell(name, () => streamObject(env, name).catchUp())));
 }
 
 /**

@@ -4,7 +4,7 @@
 import { and, eq, gt, lte } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
 import { all, prepare, type Sql, sql } from "../platform/sql.ts";
-import type { StreamEvent } from "./event-log.ts";
+import { openStreams, type StreamEvent } from "./event-log.ts";
 import { streamEvents, streams } from "./tables.ts";
 import { read } from "../platform/read.ts";
 
@@ -30,8 +30,8 @@ export type Snapshot = {
 };
 
 /**
- * Registers the subscription, then reads the stream's head and the snapshot's rows. All three are
- * one batch, so that the rows stand exactly at the head's number.
+ * Registers the subscription, then reads the stream's head and the snapshot's rows. These are one
+ * batch, so that the rows stand exactly at the head's number.
  */
 export async function openStream(
   db: D1Database,
@@ -43,11 +43,12 @@ export async function openStream(
       WHERE NOT EXISTS (
         SELECT 1 FROM stream_subscribers WHERE name = ${stream} AND token = ${token})
       ON CONFLICT (name) DO UPDATE SET token = excluded.token, since = excluded.since`,
-    sql`SELECT coalesce((SELECT last_seq FROM streams WHERE name = ${stream}), 0) AS lastSeq,
-      coalesce((SELECT first_seq FROM streams WHERE name = ${stream}), 1) AS firstKept`,
+    // Else its first number could change while it has subscribers.
+    openStreams(sql`SELECT ${stream} AS stream`, NOW),
+    sql`SELECT last_seq AS lastSeq, first_seq AS firstKept FROM streams WHERE name = ${stream}`,
     ...(snapshot === undefined ? [] : [snapshot.statement]),
   ];
-  const [, head, rows] = await db.batch(statements.map((statement) => prepare(db, statement)));
+  const [, , head, rows] = await db.batch(statements.map((statement) => prepare(db, statement)));
   const row = head?.results[0] as StreamHead | undefined;
   if (row === undefined) throw new Error(`no head for ${stream}`);
   return { ...row, rows: rows?.results ?? [] };

@@ -5,7 +5,7 @@
 import { z } from "@hono/zod-openapi";
 import { assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/fields.ts";
-import { consumeTicket } from "../auth/ws-ticket.ts";
+import { consumeTicket, giveBackTicket } from "../auth/ws-ticket.ts";
 import { boundedText, described, integer } from "../http/fields.ts";
 import { Problem, type ProblemCode } from "../platform/problem.ts";
 import { streamRoute } from "../http/define-route.ts";
@@ -81,11 +81,13 @@ async function upgrade(
   const response = await streamObject(env, streamOf(actor.userId)).fetch(
     new Request(target, { headers }),
   );
-  if (response.status === 429)
+  if (response.status === 429) {
+    await giveBackTicket(db, query.ticket);
     throw new Problem({
       code: "socket_limit",
       detail: "You have reached the limit of sockets on this stream.",
       retryAfterSecs: 5,
     });
+  }
   return response;
 }

@@ -1,6 +1,6 @@
 /** Tables of the streams. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
-import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 export const streams = sqliteTable(
   "streams",
   {
@@ -9,12 +9,23 @@ export const streams = sqliteTable(
     lastSeq: integer("last_seq").notNull(),
     pushedSeq: integer("pushed_seq").notNull(),
     firstSeq: integer("first_seq").notNull(),
+    activeAt: integer("active_at").notNull(),
   },
   (t) => [
     index("streams_long")
       .on(t.streamId)
       .where(sql`last_seq - first_seq >= 1000`),
+    index("streams_idle").on(t.activeAt),
   ],
+);
+
+export const removedStreams = sqliteTable(
+  "removed_streams",
+  {
+    only: integer("only").primaryKey(),
+    lastSeq: integer("last_seq").notNull(),
+  },
+  () => [check("removed_streams_only", sql`only = 1`)],
 );
 
 export const streamEvents = sqliteTable(

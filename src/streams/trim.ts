@@ -1,6 +1,11 @@
-/** Cron: deletes events older than a day, except the last thousand of each stream. */
+/**
+ * Cron: deletes events older than a day, except the last thousand of each stream, and removes
+ * dormant streams: those whose last event is older than a day and that nobody subscribes to. Any
+ * asset id opens a stream, so keeping them would let one user fill the database.
+ */
 import { commit, newGroup, NOW } from "../platform/commit.ts";
-import { all, sql } from "../platform/sql.ts";
+import { all, expr, sql } from "../platform/sql.ts";
+import { catchUpStreams } from "./notify.ts";
 
 const KEEP_MS = 24 * 3_600_000;
 /**
@@ -11,7 +16,12 @@ const KEEP_EVENTS = 1_000;
 const STREAMS_PER_RUN = 100;
 const EVENTS_PER_STREAM = 5_000;
 
-export async function trimStreams(db: D1Database): Promise<number> {
+export async function trimStreams(env: Env): Promise<void> {
+  await trimEvents(env.DB);
+  await removeDormant(env);
+}
+
+async function trimEvents(db: D1Database): Promise<void> {
   const long = await all<{ id: number; last: number; first: number }>(
     db,
     sql`SELECT s.stream_id AS id, s.last_seq AS last, s.first_seq AS first
@@ -31,5 +41,86 @@ export async function trimStreams(db: D1Database): Promise<number> {
         WHERE stream_id = ${id}) WHERE stream_id = ${id}`,
     ]);
   }
-  return long.length;
+}
+
+/** `active_at` is at most an hour behind the last event (trigger `stream_events_number`). */
+const IDLE_MS = KEEP_MS + 3_600_000;
+const IDLE_PER_PASS = 500;
+const BUDGET_MS = 10_000;
+/** Events that one batch removes, unless a single stream has more. */
+const EVENTS_PER_BATCH = 5_000;
+
+type Idle = { id: number; name: string; events: number; subscribed: number };
+
+async function removeDormant(env: Env): Promise<void> {
+  const started = Date.now();
+  for (;;) {
+    // Longer streams are shortened first.
+    const idle = await all<Idle>(
+      env.DB,
+      sql`SELECT s.stream_id AS id, s.name, s.last_seq - s.first_seq + 1 AS events,
+          EXISTS (SELECT 1 FROM stream_subscribers r WHERE r.name = s.name) AS subscribed
+        FROM streams s INDEXED BY streams_idle
+        WHERE s.active_at < ${NOW} - ${IDLE_MS} AND s.last_seq - s.first_seq < ${EVENTS_PER_BATCH}
+        ORDER BY s.active_at LIMIT ${IDLE_PER_PASS}`,
+    );
+    await askSubscribed(
+      env,
+      idle.filter(({ subscribed }) => subscribed === 1),
+    );
+    for (const batch of batchesOf(idle.filter(({ subscribed }) => subscribed === 0)))
+      await remove(env.DB, batch);
+    if (idle.length < IDLE_PER_PASS || Date.now() - started > BUDGET_MS) return;
+  }
+}
+
+/**
+ * An object without sockets ends its registration, for example after a deployment. A day later its
+ * stream counts as dormant.
+ */
+async function askSubscribed(env: Env, streams: readonly Idle[]): Promise<void> {
+  if (streams.length === 0) return;
+  const ids = JSON.stringify(streams.map(({ id }) => id));
+  await all(
+    env.DB,
+    sql`UPDATE streams SET active_at = ${NOW}
+      WHERE stream_id IN (SELECT value FROM json_each(${ids}))`,
+  );
+  await catchUpStreams(
+    env,
+    streams.map(({ name }) => name),
+  );
+}
+
+function* batchesOf(streams: readonly Idle[]): Generator<number[]> {
+  let batch: number[] = [];
+  let events = 0;
+  for (const stream of streams) {
+    if (batch.length > 0 && events + stream.events > EVENTS_PER_BATCH) {
+      yield batch;
+      batch = [];
+      events = 0;
+    }
+    batch.push(stream.id);
+    events += stream.events;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** Whether they are dormant is decided in the batch, because any of them may have a new event. */
+async function remove(db: D1Database, ids: readonly number[]): Promise<void> {
+  const group = newGroup();
+  const dormant = expr`stream_id IN (SELECT value FROM json_each(${JSON.stringify(ids)}))
+    AND active_at < ${group.at} - ${IDLE_MS}
+    AND NOT EXISTS (SELECT 1 FROM stream_subscribers r WHERE r.name = streams.name)`;
+  await commit(db, group, [
+    // A subscriber who returns with one of these numbers receives a resync, because a stream of the
+    // same name starts above them all.
+    sql`INSERT INTO removed_streams (only, last_seq)
+      SELECT 1, max(last_seq) FROM streams WHERE ${dormant} HAVING count(*) > 0
+      ON CONFLICT (only) DO UPDATE SET last_seq = max(last_seq, excluded.last_seq)`,
+    sql`DELETE FROM stream_events
+      WHERE stream_id IN (SELECT stream_id FROM streams WHERE ${dormant})`,
+    sql`DELETE FROM streams WHERE ${dormant}`,
+  ]);
 }

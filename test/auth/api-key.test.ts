@@ -1,19 +1,28 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { actorRejection, mayWrite } from "../../src/auth/may-write.ts";
-import { MAX_KEYS_PER_USER, mintApiKey, revokeApiKey } from "../../src/auth/api-key.ts";
+import {
+  MAX_KEYS_PER_USER,
+  mintApiKey,
+  revokeApiKey,
+  trimApiKeys,
+} from "../../src/auth/api-key.ts";
+import { endSessions } from "../../src/auth/end-sessions.ts";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { rewrapKeys } from "../../src/auth/rewrap-keys.ts";
 import { openSecret, sealSecret } from "../../src/auth/secret-box.ts";
 import { NOW } from "../../src/platform/commit.ts";
 import { Problem } from "../../src/platform/problem.ts";
-import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { all, first, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { apiOf, codeOf, settings, type Signer } from "../support/http.ts";
+import { rowsReadBy } from "../support/counting-database.ts";
 import { newKey, newUser, type TestUser } from "../support/users.ts";
 
 const KEYS = "/auth/api-keys";
 const NEW_KEY = { label: "bot", scopes: ["read", "trade"] };
 const WHOAMI = "/auth/whoami";
+
+const SESSION_KEY = { label: "bot", scopes: ["read"], expiresAt: null, allowedIps: null } as const;
 
 type Minted = Signer & { readonly scopes: string[] };
 
@@ -259,4 +268,52 @@ it("rewraps every key with the newest master key; keys keep working", async () =
   await rewrapKeys(env.DB, settings({ MASTER_KEYS: { m1, m2 } }), "test");
   forgetAllCredentials();
   expect((await apiOf(key).get(WHOAMI)).status).toBe(200);
+});
+
+it("counts and revokes live keys without reading those that were revoked", async () => {
+  const user = await newUser();
+  const ids = Array.from({ length: 5_000 }, (_, index) => index);
+  await all(
+    env.DB,
+    sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
+        minted_by, active_from, created_at, revoked_at)
+      SELECT randomblob(16), ${uuid(user.userId)}, 'old', 'read', '', 'm1', 'session', 0, ${NOW},
+        ${NOW} FROM json_each(${JSON.stringify(ids)})`,
+  );
+  await minted(user);
+  const batches = await rowsReadBy(async (db) => {
+    await mintApiKey(db, settings(), { actor: user.actor, ip: undefined, key: SESSION_KEY });
+    await endSessions(db, { actor: user.actor, revokeKeys: true, ip: undefined });
+  });
+  expect(batches).toBeLessThan(300);
+  const live = await first<{ keys: number }>(
+    env.DB,
+    sql`SELECT count(*) AS keys FROM api_keys
+      WHERE user_id = ${uuid(user.userId)} AND revoked_at IS NULL`,
+  );
+  expect(live?.keys).toBe(0);
+});
+
+it("deletes keys 30 days after they ended", async () => {
+  const user = await newUser();
+  const [revoked, expired, recent, live] = [
+    await minted(user),
+    await minted(user),
+    await minted(user),
+    await minted(user),
+  ];
+  const day = 86_400_000;
+  const set = (key: Minted, column: "revoked_at" | "expires_at", days: number) =>
+    all(
+      env.DB,
+      sql`UPDATE api_keys SET ${raw(column)} = ${Date.now() - days * day}
+        WHERE api_key_id = ${uuid(key.apiKeyId)}`,
+    );
+  await set(revoked, "revoked_at", 31);
+  await set(expired, "expires_at", 31);
+  await set(recent, "revoked_at", 29);
+  await trimApiKeys(env.DB);
+  const { json } = await apiOf(user).get(KEYS);
+  const listed = json["items"].map((item: { api_key_id: string }) => item.api_key_id);
+  expect(listed.toSorted()).toEqual([recent.apiKeyId, live.apiKeyId].toSorted());
 });

@@ -5,7 +5,10 @@ import { freezeUser } from "../../src/auth/user.ts";
 import { consumeTicket, openedStreams, trimTickets } from "../../src/auth/ws-ticket.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { apiOf } from "../support/http.ts";
+import { config } from "../../src/platform/config.ts";
+import { accountStream } from "../../src/streams/event-log.ts";
+import { apiOf, send } from "../support/http.ts";
+import { connect } from "../support/sockets.ts";
 import { newKey, newUser, type TestKey, type TestUser } from "../support/users.ts";
 
 async function ticketOf(user: TestUser): Promise<string> {
@@ -113,7 +116,7 @@ it("rejects the ticket of an ended session", async () => {
   expect(await rejectionOf(ticket)).toBe("session_invalid");
 });
 
-it("keeps used tickets when trimming", async () => {
+it("remembers the stream of a used ticket but not the ticket", async () => {
   const user = await newUser();
   const key = await newKey(user, ["read"]);
   await use(await signedTicket(key), "account:kept");
@@ -125,9 +128,42 @@ it("keeps used tickets when trimming", async () => {
   );
   await trimTickets(env.DB);
   expect(await openedStreams(env.DB, user.userId, { kind: "all" })).toEqual(["account:kept"]);
-  const left = await all(
-    env.DB,
-    sql`SELECT 1 FROM ws_tickets WHERE user_id = ${uuid(user.userId)}`,
-  );
-  expect(left).toHaveLength(1);
+  expect(await ticketsOf(user)).toEqual([]);
 });
+
+it("keeps one row per open stream, however many sockets were opened", async () => {
+  const user = await newUser();
+  await all(
+    env.DB,
+    sql`INSERT INTO stream_subscribers (name, token, since) VALUES ('book:open', 'token', 0)`,
+  );
+  for (const stream of ["book:open", "book:closed", "book:open"])
+    await use(await ticketOf(user), stream);
+  expect(await openedStreams(env.DB, user.userId, { kind: "sessions" })).toHaveLength(2);
+  await all(env.DB, sql`UPDATE opened_streams SET opened_at = opened_at - 120000`);
+  await use(await ticketOf(user), "book:new");
+  expect(await openedStreams(env.DB, user.userId, { kind: "sessions" })).toEqual([
+    "book:new",
+    "book:open",
+  ]);
+});
+
+it("leaves the ticket valid when the socket limit refuses its upgrade", async () => {
+  const user = await newUser();
+  const stream = accountStream(user.userId);
+  const { STREAM_SOCKETS_PER_USER: limit } = config(env);
+  const open = await Promise.all(Array.from({ length: limit }, () => connect(user, stream)));
+  const ticket = await ticketOf(user);
+  const upgrade = () =>
+    send(`/account/stream?ticket=${ticket}`, { headers: { upgrade: "websocket" } });
+  const refused = await upgrade();
+  expect(await refused.json()).toMatchObject({ status: 429, code: "socket_limit" });
+  open[0]?.socket.close(1000);
+  await open[0]?.untilClosed();
+  expect((await upgrade()).status).toBe(101);
+  expect((await upgrade()).status).toBe(401);
+});
+
+function ticketsOf(user: TestUser): Promise<unknown[]> {
+  return all(env.DB, sql`SELECT 1 FROM ws_tickets WHERE user_id = ${uuid(user.userId)}`);
+}

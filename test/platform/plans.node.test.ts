@@ -34,7 +34,7 @@ type Read = (db: D1Database) => Promise<unknown>;
 it.each<[name: string, read: Read, indexes: string[]]>([
   ["a user's API keys", (db) => listApiKeys(db, user, next), ["api_keys_user"]],
   ["a user's audit events", (db) => listAuditEvents(db, user, nextAudit), ["audit_events_user"]],
-  ["a user's open sockets", (db) => openedStreams(db, user, { kind: "all" }), ["ws_tickets_used"]],
+  ["a user's open sockets", (db) => openedStreams(db, user, { kind: "all" }), ["the primary key"]],
   [
     "a user's deposit addresses",
     (db) => listDepositAddresses(db, user),

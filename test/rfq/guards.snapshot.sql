@@ -701,7 +701,7 @@ WHERE (
 )
   AND (
     SELECT count(*)
-    FROM api_keys
+    FROM api_keys INDEXED BY api_keys_live
     WHERE user_id = unhex(?12,'-')
       AND revoked_at IS NULL
       AND (

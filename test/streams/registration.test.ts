@@ -156,10 +156,8 @@ describe("the sockets of a frozen user", () => {
     const subscriber = await connect(user, stream);
     await all(
       env.DB,
-      sql`INSERT INTO ws_tickets
-          (ticket_hash, user_id, session_epoch, scopes, expires_at, used_at, stream)
-        VALUES (${uuid(uuidv7())}, ${uuid(user.userId)}, 0, 'read', ${NOW} + 30000, ${NOW},
-          ${stream})`,
+      sql`INSERT INTO opened_streams (user_id, opener, stream, opened_at)
+        VALUES (${uuid(user.userId)}, ${uuid(user.userId)}, ${stream}, ${NOW})`,
     );
     return { user, subscriber, stream };
   }

@@ -164,10 +164,6 @@ awakeAndEvicted("an account stream", (maybeEvict) => {
     // An event without a notification, as if the process had died after the commit.
     await all(
       env.DB,
-      sql`INSERT INTO streams (name, last_seq, pushed_seq, first_seq) VALUES (${stream}, 0, 0, 1)`,
-    );
-    await all(
-      env.DB,
       sql`INSERT INTO stream_events (stream_id, seq, written_group, at, type, body)
         SELECT stream_id, 1, 0, 0, 'account.notice', '{}' FROM streams WHERE name = ${stream}`,
     );
@@ -204,10 +200,8 @@ awakeAndEvicted("an account stream", (maybeEvict) => {
     );
     await all(
       env.DB,
-      sql`INSERT INTO ws_tickets
-          (ticket_hash, user_id, session_epoch, scopes, expires_at, used_at, stream)
-        VALUES (${uuid(uuidv7())}, ${uuid(user.userId)}, 0, 'read', ${NOW} + 30000, ${NOW},
-          ${stream})`,
+      sql`INSERT INTO opened_streams (user_id, opener, stream, opened_at)
+        VALUES (${uuid(user.userId)}, ${uuid(user.userId)}, ${stream}, ${NOW})`,
     );
     // More audit rows than one pass reads, so that the row must be found by an index.
     await all(

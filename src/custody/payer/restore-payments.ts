@@ -222,6 +222,8 @@ async function advanceSequences(db: D1Database, chain: string): Promise<void> {
     sql`UPDATE streams SET last_seq = last_seq + ${SEQUENCE_JUMP},
       pushed_seq = last_seq + ${SEQUENCE_JUMP}, first_seq = last_seq + ${SEQUENCE_JUMP + 1}
       WHERE ${halted}`,
+    sql`INSERT INTO removed_streams (only, last_seq) SELECT 1, ${SEQUENCE_JUMP} WHERE ${halted}
+      ON CONFLICT (only) DO UPDATE SET last_seq = last_seq + ${SEQUENCE_JUMP}`,
     sql`UPDATE payer_leases SET sequences_advanced_at = ${group.at} WHERE ${due}`,
   ]);
   if (!result.committed)

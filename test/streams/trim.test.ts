@@ -1,0 +1,137 @@
+/** Streams that nobody uses are removed, and their numbers never repeat. */
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
+import { all, sql } from "../../src/platform/sql.ts";
+import { announce, accountStream, bookStream } from "../../src/streams/event-log.ts";
+import { trimStreams } from "../../src/streams/trim.ts";
+import { newAsset } from "../support/ledger.ts";
+import { openRequest } from "../support/market.ts";
+import { connect, evict, type Subscriber } from "../support/sockets.ts";
+import { newUser, type TestUser } from "../support/users.ts";
+
+const DAY_MS = 86_400_000;
+
+/** Writes `count` notices to the user's account stream. */
+async function write(user: TestUser, count = 1): Promise<void> {
+  const group = newGroup();
+  const notices = JSON.stringify(Array.from({ length: count }, (_, index) => index));
+  await commitOrThrow(
+    env.DB,
+    group,
+    announce(
+      group,
+      sql`SELECT ${accountStream(user.userId)} AS stream, 'account.notice' AS type,
+        '{}' AS body, j.value AS ord FROM json_each(${notices}) j`,
+    ),
+  );
+}
+
+/** Makes streams look as if their last event was two days ago. */
+async function age(...streams: string[]): Promise<void> {
+  await all(
+    env.DB,
+    sql`UPDATE streams SET active_at = active_at - ${2 * DAY_MS}
+      WHERE name IN (SELECT value FROM json_each(${JSON.stringify(streams)}))`,
+  );
+}
+
+async function rowsOf(stream: string): Promise<[streams: number, events: number]> {
+  const [row] = await all<{ streams: number; events: number }>(
+    env.DB,
+    sql`SELECT count(DISTINCT s.stream_id) AS streams, count(e.seq) AS events
+      FROM streams s LEFT JOIN stream_events e ON e.stream_id = s.stream_id
+      WHERE s.name = ${stream}`,
+  );
+  return [row?.streams ?? 0, row?.events ?? 0];
+}
+
+const numbers = (subscriber: Subscriber) => subscriber.events().map(({ seq }) => seq);
+
+it("removes the streams of assets in which nothing happens any more", async () => {
+  const user = await newUser();
+  const assets = Array.from({ length: 5 }, () => newAsset());
+  for (const { key } of assets) await openRequest(user, key, { amount: 1n });
+  const books = assets.map(({ key }) => bookStream(key));
+  await age(...books);
+  await trimStreams(env);
+  for (const book of books) expect(await rowsOf(book)).toEqual([0, 0]);
+});
+
+it("keeps streams with a recent event or a subscriber", async () => {
+  const [recent, subscribed] = [await newUser(), await newUser()];
+  await write(recent);
+  await write(subscribed);
+  const subscriber = await connect(subscribed, accountStream(subscribed.userId));
+  const { seq: last } = await subscriber.until("hello");
+  await age(accountStream(subscribed.userId));
+  await trimStreams(env);
+  expect(await rowsOf(accountStream(recent.userId))).toEqual([1, 1]);
+  expect(await rowsOf(accountStream(subscribed.userId))).toEqual([1, 1]);
+  await write(subscribed);
+  await trimStreams(env);
+  expect(await rowsOf(accountStream(subscribed.userId))).toEqual([1, 2]);
+  expect(
+    (await connect(subscribed, accountStream(subscribed.userId), last)).closed,
+  ).toBeUndefined();
+});
+
+it("continues above every number that a removed stream has used", async () => {
+  const [user, other] = [await newUser(), await newUser()];
+  const stream = accountStream(user.userId);
+  await write(user, 7);
+  await write(other, 30);
+  const before = await connect(user, stream);
+  const { seq: seen } = await before.until("hello");
+  await leave(before, stream);
+  await age(stream, accountStream(other.userId));
+  await trimStreams(env);
+  expect(await rowsOf(stream)).toEqual([0, 0]);
+
+  const returned = await connect(user, stream, seen);
+  const { seq: resync } = await returned.until("resync");
+  expect(resync).toBeGreaterThan(seen);
+  await write(user);
+  await env.FEED.getByName(stream).catchUp();
+  await returned.until("account.notice");
+  expect(numbers(returned)).toEqual([resync + 1]);
+});
+
+it("gives a subscriber of an empty stream no gap when another stream is removed", async () => {
+  const [waiting, busy] = [await newUser(), await newUser()];
+  const stream = accountStream(waiting.userId);
+  const subscriber = await connect(waiting, stream);
+  const { seq } = await subscriber.until("hello");
+  await write(busy, 50);
+  await age(accountStream(busy.userId));
+  await trimStreams(env);
+  expect(await rowsOf(accountStream(busy.userId))).toEqual([0, 0]);
+  await write(waiting);
+  await env.FEED.getByName(stream).catchUp();
+  await subscriber.until("account.notice");
+  expect(numbers(subscriber)).toEqual([seq + 1]);
+});
+
+it("removes a stream a day after its object lost all sockets unnoticed", async () => {
+  const user = await newUser();
+  const stream = accountStream(user.userId);
+  await write(user);
+  const subscriber = await connect(user, stream);
+  await subscriber.until("hello");
+  await evict(stream, "close");
+  await age(stream);
+  await trimStreams(env);
+  expect(await rowsOf(stream)).toEqual([1, 1]);
+  expect(await all(env.DB, sql`SELECT 1 FROM stream_subscribers WHERE name = ${stream}`)).toEqual(
+    [],
+  );
+  await age(stream);
+  await trimStreams(env);
+  expect(await rowsOf(stream)).toEqual([0, 0]);
+});
+
+async function leave(subscriber: Subscriber, stream: string): Promise<void> {
+  subscriber.socket.close(1000);
+  await subscriber.untilClosed();
+  await env.FEED.getByName(stream).catchUp();
+}
