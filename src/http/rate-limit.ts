@@ -8,7 +8,7 @@
  */
 import { type Actor, credentialIdOf } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
-import { Problem } from "../platform/problem.ts";
+import { Problem, type ProblemData } from "../platform/problem.ts";
 import { blockOf, networkOf } from "./ip-range.ts";
 
 const PERIOD_SECS = 10;
@@ -19,6 +19,9 @@ type Policy = { readonly name: string; readonly binding: string; readonly limit:
 const ADDRESS: Policy = { name: "address", binding: "RATE_ADDRESS", limit: 3_000 };
 /** All requests of an IPv6 /48, because one customer can have all its 65,536 networks. */
 const BLOCK: Policy = { name: "address-block", binding: "RATE_ADDRESS_BLOCK", limit: 12_000 };
+
+/** Commands of a user that were refused. They have no effect, so nothing else makes them scarce. */
+const REFUSED: Policy = { name: "refused", binding: "RATE_REFUSED", limit: 100 };
 
 /**
  * The limits of a user. A credential gets four fifths of them, so that a runaway program leaves its
@@ -74,23 +77,42 @@ export function limitActor(
   ]);
 }
 
+/** Counts a refused command. Returns `rate_limited` for the next one if the limit is reached. */
+export function countRefusal(
+  env: object,
+  settings: Config,
+  key: string,
+): Promise<ProblemData | undefined> {
+  return countRates(env, settings, [{ policy: REFUSED, key }]);
+}
+
 async function limitRates(env: object, settings: Config, counts: readonly Count[]): Promise<void> {
-  if (settings.RATE_LIMITS === "off") return;
+  const reached = await countRates(env, settings, counts);
+  if (reached !== undefined) throw new Problem(reached);
+}
+
+async function countRates(
+  env: object,
+  settings: Config,
+  counts: readonly Count[],
+): Promise<ProblemData | undefined> {
+  if (settings.RATE_LIMITS === "off") return undefined;
   const allowed = await Promise.all(
     counts.map(({ policy, key }) => limiterOf(env, policy.binding).limit({ key })),
   );
   const reached = allowed.findIndex(({ success }) => !success);
   const policy = counts[reached]?.policy;
-  if (policy === undefined) return;
-  throw new Problem({
+  if (policy === undefined) return undefined;
+  return {
     code: "rate_limited",
     detail:
-      `You have reached the limit of ${policy.limit} requests in ${PERIOD_SECS} seconds ` +
+      `You have reached the limit of ${policy.limit} ` +
+      `${policy === REFUSED ? "refused commands" : "requests"} in ${PERIOD_SECS} seconds ` +
       `(${policy.name}).`,
     retryAfterSecs: PERIOD_SECS,
     // The binding does not report what is left, so only an exhausted limit can be stated.
     headers: { ratelimit: `"${policy.name}";r=0;t=${PERIOD_SECS}` },
-  });
+  };
 }
 
 type Limiter = { limit(options: { key: string }): Promise<{ success: boolean }> };
@@ -108,7 +130,8 @@ const POLICIES_BY_CLASS = new Map<RateClass | undefined, string>(
   // Safe cast: the keys of an object literal.
   (Object.keys(RATE_CLASSES) as RateClass[]).map((name) => {
     const { user, credential } = RATE_CLASSES[name];
-    return [name, policyText([ADDRESS, BLOCK, user, credential])];
+    const refused = name === "trade" ? [REFUSED] : [];
+    return [name, policyText([ADDRESS, BLOCK, user, credential, ...refused])];
   }),
 );
 
@@ -134,6 +157,7 @@ export const RATE_LIMIT_FIGURES = {
   read_requests_per_credential_per_10_secs: RATE_CLASSES.read.credential.limit,
   trade_requests_per_user_per_10_secs: RATE_CLASSES.trade.user.limit,
   trade_requests_per_credential_per_10_secs: RATE_CLASSES.trade.credential.limit,
+  refused_requests_per_user_per_10_secs: REFUSED.limit,
   withdraw_requests_per_user_per_10_secs: RATE_CLASSES.withdraw.user.limit,
   withdraw_requests_per_credential_per_10_secs: RATE_CLASSES.withdraw.credential.limit,
 } as const;

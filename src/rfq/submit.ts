@@ -4,8 +4,10 @@ import { unionAll } from "drizzle-orm/sqlite-core";
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
 import { type Result, type Command, reject } from "./command.ts";
+import { limitRefusals } from "./refusals.ts";
 import { matches, quotes, requests } from "./tables.ts";
 import { read } from "../platform/read.ts";
+import { now } from "../platform/time.ts";
 
 /**
  * The book of a request or quote never changes, so one indexed read serves the life of the isolate.
@@ -14,7 +16,17 @@ import { read } from "../platform/read.ts";
 const books = new Map<string, string>();
 const MAX_CACHED_BOOKS = 50_000;
 
-export async function submitCommand(env: Env, command: Command): Promise<Result> {
+/** Unknown ids and when to look for them again, in Unix milliseconds. */
+const unknownIds = new Map<string, number>();
+const MAX_UNKNOWN_IDS = 10_000;
+/** An id is known only after its record was committed, so this never hides a record from its user. */
+const UNKNOWN_MS = 1_000;
+
+export function submitCommand(env: Env, command: Command): Promise<Result> {
+  return limitRefusals(env, command, () => sendToBook(env, command));
+}
+
+async function sendToBook(env: Env, command: Command): Promise<Result> {
   let asset: string | undefined;
   try {
     asset = await bookOf(env.DB, command);
@@ -75,9 +87,16 @@ async function cached(
 ): Promise<string | undefined> {
   const known = books.get(id);
   if (known !== undefined) return known;
+  if ((unknownIds.get(id) ?? 0) > now()) return undefined;
   const asset = await look();
   if (asset !== undefined) remember(id, asset);
+  else rememberUnknown(id);
   return asset;
+}
+
+function rememberUnknown(id: string): void {
+  if (unknownIds.size >= MAX_UNKNOWN_IDS) unknownIds.clear();
+  unknownIds.set(id, now() + UNKNOWN_MS);
 }
 
 function remember(id: string, asset: string): void {

@@ -453,7 +453,7 @@ it("states on /config the rate limits of wrangler.toml", async () => {
       return [`${per}_per_10_secs`, Number(limit)];
     },
   );
-  expect(configured).toHaveLength(10);
+  expect(configured).toHaveLength(11);
   expect(limits).toMatchObject(Object.fromEntries(configured));
 });
 

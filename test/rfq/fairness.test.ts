@@ -1,11 +1,13 @@
 /** One user's flood is refused and does not change what other users receive. */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
+import type { Actor } from "../../src/platform/actor.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Command, Result } from "../../src/rfq/command.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
+import { submitCommand } from "../../src/rfq/submit.ts";
 import {
   command,
   matchOf,
@@ -152,4 +154,56 @@ it("closes the socket of a flood that the scope refuses", async () => {
   const readOnly = await connect(await newKey(await newUser(), ["read"]), stream);
   for (let n = 0; n <= 4_000; n++) readOnly.send({ id: "x", op: "accept", quote_id: uuidv7() });
   expect(await readOnly.untilClosed()).toBe(1008);
+});
+
+describe("refused commands", () => {
+  /** The service with a limit of refused commands, counted exactly. */
+  function limitedTo(refusals: number): Env {
+    const counts = new Map<string, number>();
+    const limit = async ({ key }: { key: string }) => {
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+      return { success: (counts.get(key) ?? 0) <= refusals };
+    };
+    return Object.assign(Object.create(null), env, { RATE_LIMITS: "on", RATE_REFUSED: { limit } });
+  }
+
+  it("have a limit per user, beyond which D1 is not read", async () => {
+    const { maker, request } = await openMarket();
+    const attacker = await newUser();
+    const limited = limitedTo(5);
+    const quote = (party: { readonly actor: Actor }, service: Env) =>
+      submitCommand(service, command.placeQuote(party, request.request_id, 1));
+
+    for (let n = 0; n < 6; n++)
+      expect(outcomeOf(await quote(attacker, limited))).toBe("insufficient_funds");
+    const unreachable: Env = Object.assign(limited, { DB: undefined, RFQ_BOOK: undefined });
+    expect(await quote(attacker, unreachable)).toMatchObject({
+      problem: { code: "rate_limited", retryAfterSecs: 10 },
+    });
+    expect(outcomeOf(await quote(maker, limitedTo(5)))).toBe("ok");
+  });
+
+  it("leave the user able to cancel", async () => {
+    const { maker, quote, request } = await quotedMarket({ maker: { token: 10n } });
+    const limited = limitedTo(0);
+    const again = () => submitCommand(limited, command.placeQuote(maker, request.request_id, 1));
+    expect(outcomeOf(await again())).toBe("insufficient_funds");
+    expect(outcomeOf(await again())).toBe("rate_limited");
+    const cancel = command.cancelQuote(maker, quote.quote_id);
+    expect(outcomeOf(await submitCommand(limited, cancel))).toBe("ok");
+  });
+
+  it("that name one unknown id read D1 once a second", async () => {
+    const attacker = await newUser();
+    const { db, count } = countingDatabase();
+    const counted: Env = Object.assign(Object.create(null), env, { DB: db });
+    const [quoteId, requestId] = [uuidv7(), uuidv7()];
+    for (let n = 0; n < 5; n++) {
+      const cancel = command.cancelQuote(attacker, quoteId);
+      expect(outcomeOf(await submitCommand(counted, cancel))).toBe("quote_unknown");
+      const quote = command.placeQuote(attacker, requestId, 1);
+      expect(outcomeOf(await submitCommand(counted, quote))).toBe("request_unknown");
+    }
+    expect(count()).toBe(2);
+  });
 });

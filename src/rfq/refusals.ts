@@ -1,0 +1,44 @@
+/**
+ * Refused commands have a rate class of their own, because they cost the user nothing. A user who
+ * has used it up is refused at once, without a read of D1, until the period ends.
+ */
+import { countRefusal } from "../http/rate-limit.ts";
+import { config } from "../platform/config.ts";
+import type { ProblemData } from "../platform/problem.ts";
+import { now } from "../platform/time.ts";
+import type { Command, Result } from "./command.ts";
+
+/** The class is used up until this instant, in Unix milliseconds, as this isolate has learned. */
+const usedUp = new Map<string, { readonly until: number; readonly problem: ProblemData }>();
+/** Bounds memory. Whoever is forgotten is refused again by the next count. */
+const MAX_USED_UP = 10_000;
+
+/** Nothing was decided, or another limit applied. Neither is the command's fault. */
+const NOT_REFUSED = new Set<ProblemData["code"]>(["rate_limited", "unavailable", "internal"]);
+
+/** Carries out a command unless too many commands of its user were refused lately. */
+export async function limitRefusals(
+  env: Env,
+  command: Command,
+  carryOut: () => Promise<Result>,
+): Promise<Result> {
+  const key = keyOf(command);
+  const known = usedUp.get(key);
+  if (known !== undefined && now() < known.until) return { ok: false, problem: known.problem };
+  const result = await carryOut();
+  if (result.ok || NOT_REFUSED.has(result.problem.code)) return result;
+  const problem = await countRefusal(env, config(env), key);
+  if (problem === undefined) {
+    usedUp.delete(key);
+  } else {
+    if (usedUp.size >= MAX_USED_UP) usedUp.clear();
+    usedUp.set(key, { until: now() + 1_000 * (problem.retryAfterSecs ?? 0), problem });
+  }
+  return result;
+}
+
+/** Cancels count apart, so that a maker whose quotes are refused can still cancel. */
+function keyOf({ op, actor }: Command): string {
+  const isCancel = op === "cancel_quote" || op === "cancel_request";
+  return isCancel ? `${actor.userId}:cancel` : actor.userId;
+}
