@@ -16,6 +16,7 @@ import {
 } from "./operator/commands.ts";
 import { formatResult } from "./operator/print.ts";
 import { reportProgress } from "./operator/progress.ts";
+import { sendRescue } from "./operator/send-rescue.ts";
 import { reserveStdout } from "./operator/stdout.ts";
 import { OFFLINE, ROOT } from "./stack/bundle.ts";
 import {
@@ -24,7 +25,7 @@ import {
   type OperatorProblem,
   callOperator,
 } from "./stack/operator-call.ts";
-import { DEFAULT_STACK_DIR, readOperatorFile } from "./stack/stack-file.ts";
+import { DEFAULT_STACK_DIR, readOperatorFile, readStackFile } from "./stack/stack-file.ts";
 
 /** Read before the arguments are parsed, because usage errors are printed as JSON too. */
 const wantsJson = process.argv.includes("--json");
@@ -50,13 +51,20 @@ async function main(args: string[]): Promise<number> {
 }
 
 async function execute({ command, remote, dir }: Exclude<Parsed, { help: true }>): Promise<number> {
+  const send = command.options?.["send"] !== undefined;
+  if (send && remote)
+    throw new UsageError("--send works only on the local stack", commandOf(command.command));
   withPassword(command);
   const stopProgress = reportProgress(command.command.join(" "));
   let response: OperatorResponse;
   try {
     response = withShownPassword(
       command,
-      remote ? await callRemote(command) : await callLocal(command, dir),
+      remote
+        ? await callRemote(command)
+        : send
+          ? await sendRescue(readStackFile(dirOf(dir)).rpc_url, () => callLocal(command, dir))
+          : await callLocal(command, dir),
     );
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
@@ -120,10 +128,12 @@ function reportsFailure(result: unknown): boolean {
   return typeof result === "object" && result !== null && "ok" in result && result.ok === false;
 }
 
-function callLocal(
-  command: OperatorRequest,
-  dir = process.env["RFQ_DIR"] || DEFAULT_STACK_DIR,
-): Promise<OperatorResponse> {
+function dirOf(dir: string | undefined): string {
+  return dir ?? (process.env["RFQ_DIR"] || DEFAULT_STACK_DIR);
+}
+
+function callLocal(command: OperatorRequest, given: string | undefined): Promise<OperatorResponse> {
+  const dir = dirOf(given);
   const { url } = readOperatorFile(dir);
   return callOperator((request) => fetch(request), url, command).catch((error: unknown) => {
     const cause =

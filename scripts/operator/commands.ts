@@ -107,6 +107,23 @@ export const COMMANDS: readonly Command[] = [
     flags: [ID],
     help: "void the payment on chain, or find it paid on other terms, then return the funds",
   },
+  {
+    words: ["withdrawals", "rescue"],
+    flags: [
+      { name: "token", value: "<0x…|native>", required: true, help: "contract of the token" },
+      { name: "token-id", value: "<id>", help: "id of an ERC-1155 token" },
+      { name: "to", value: "<0x…>", required: true, help: "address that receives it" },
+      { name: "amount", value: "<units>", required: true, help: "native units" },
+      {
+        name: "from",
+        value: "<0x…>",
+        help: "the deposit address that received it; default: the vault received it",
+      },
+      { name: "chain", value: "<chain>", help: "default: the deployment's default chain" },
+      { name: "send", value: "", help: "make the calls; only on the local stack" },
+    ],
+    help: "show the vault admin's calls that return a token sent by mistake; changes nothing",
+  },
   { words: ["withdrawals", "pause"], help: "reject new withdrawals; queued ones wait" },
   { words: ["withdrawals", "resume"], help: "end the pause" },
   {

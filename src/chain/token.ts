@@ -1,17 +1,21 @@
 /** Maps assets of the service to tokens of a chain and back. */
-import { type Address, getAddress, isAddressEqual } from "viem";
+import { type Address, getAddress, isAddressEqual, zeroAddress } from "viem";
 import { assetKey, readAssetKey, USDC, type AssetKey } from "../assets/asset.ts";
 import { type ChainConfig, type Config, venueConfig } from "../platform/config.ts";
 
 /** Same values as in contracts/Assets.sol. */
 export const ERC20 = 0;
-const ERC1155 = 1;
+export const ERC1155 = 1;
+const NATIVE = 255;
 
 export type Token = {
   readonly kind: typeof ERC20 | typeof ERC1155;
   readonly token: Address;
   readonly tokenId: bigint;
 };
+
+/** The chain's own coin, which is never credited or paid. */
+export const NATIVE_COIN = { kind: NATIVE, token: zeroAddress, tokenId: 0n } as const;
 
 export function tokenOf(settings: Config, chain: ChainConfig, asset: AssetKey): Token {
   const outcome = readAssetKey(asset);

@@ -4,6 +4,7 @@ import { listAudit } from "./audit.ts";
 import * as chains from "./chains.ts";
 import * as deposits from "./deposits.ts";
 import type { OperatorCommand } from "./context.ts";
+import { rescue } from "./rescue.ts";
 import * as users from "./users.ts";
 import * as venues from "./venues.ts";
 import * as withdrawals from "./withdrawals.ts";
@@ -21,6 +22,7 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "withdrawals list": withdrawals.list,
   "withdrawals retry": withdrawals.retry,
   "withdrawals fail": withdrawals.fail,
+  "withdrawals rescue": rescue,
   "withdrawals pause": (context) => withdrawals.setPaused(context, true),
   "withdrawals resume": (context) => withdrawals.setPaused(context, false),
   "chain status": chains.status,

@@ -8,6 +8,7 @@ const TITLES = {
   deposit_not_confirming: "The deposit does not wait for confirmations",
   no_credited_deposit: "No deposit to the address was credited",
   payment_not_acceptable: "The payment cannot be accepted",
+  rescue_refused: "The transfer cannot be rescued",
   nothing_halted: "Neither a payer nor a chain is halted",
 } as const;
 

@@ -3,8 +3,20 @@ import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  type Address,
+  createPublicClient,
+  createWalletClient,
+  encodeFunctionData,
+  type Hex,
+  http,
+} from "viem";
+import { privateKeyToAccount } from "viem/accounts";
 import examples from "../../examples/README.md?raw";
 import readme from "../../README.md?raw";
+import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
+import { deterministicDeployment } from "../../scripts/stack/deploy-contracts.ts";
+import { ANVIL_ACCOUNT_KEYS } from "../../scripts/stack/faucet.ts";
 import { freePort } from "../../scripts/stack/ports.ts";
 import { type StackFile, readStackFile } from "../../scripts/stack/stack-file.ts";
 import { Client, type Quote } from "../../packages/client/src/index.ts";
@@ -15,7 +27,7 @@ import {
   runScriptFile,
   untilPrinted,
 } from "../support/node/processes.ts";
-import { newAsset, until } from "../support/node/stack.ts";
+import { newAddress, newAsset, until } from "../support/node/stack.ts";
 
 const dir = join(".stack", `test-dev-${process.pid}-${randomBytes(4).toString("hex")}`);
 let script: Script;
@@ -131,6 +143,47 @@ describe("npm run dev", () => {
     expect(books.code, books.output).toBe(0);
   });
 
+  it("sends a mistaken token on as the vault's admin", async () => {
+    const { address: token, ...deploy } = deterministicDeployment("LocalUSDC", []);
+    const [depositAddress] = await (await taker()).custody.depositAddresses();
+    const from = depositAddress?.address ?? expect.fail("the taker has no deposit address");
+    await sendAsAnyone([
+      deploy,
+      {
+        to: token,
+        data: encodeFunctionData({
+          abi: localUsdcAbi,
+          functionName: "mint",
+          args: [from as Address, 9n],
+        }),
+      },
+    ]);
+    const to = newAddress();
+    const words = ["withdrawals", "rescue", "--token", token, "--from", from, "--to", to];
+    const shown = await operator(...words, "--amount", "9", "--json");
+    expect(JSON.parse(shown.output)).toMatchObject({
+      ok: true,
+      result: { held: "0", next: "grantRole", ready: true },
+    });
+    const sent = await operator(...words, "--amount", "9", "--send");
+    expect(sent.code, sent.output).toBe(0);
+    expect(sent.output).toContain("rescued  true");
+    const again = await operator(...words, "--amount", "9", "--send");
+    expect(again).toMatchObject({
+      code: 1,
+      output: expect.stringContaining("The vault and the address hold 0 of it") as string,
+    });
+    const held = await createPublicClient({ transport: http(file.rpc_url) }).readContract({
+      address: token,
+      abi: localUsdcAbi,
+      functionName: "balanceOf",
+      args: [to],
+    });
+    expect(held).toBe(9n);
+    const books = await operator("reconcile", "--json");
+    expect(books.code, books.output).toBe(0);
+  });
+
   it("runs every block of examples/README.md", async () => {
     const blocks = [...examples.matchAll(/^```bash\n(.*?)^```$/gms)].map(([, block = ""]) => block);
     expect(script.output()).toContain(`\n${exportLine()}\n`);
@@ -219,6 +272,18 @@ describe("npm run dev", () => {
     ]);
   });
 });
+
+/** Sends calls from the published account that mints, and waits until they are mined. */
+async function sendAsAnyone(calls: readonly { to: Address; data: Hex }[]): Promise<void> {
+  const transport = http(file.rpc_url);
+  const account = privateKeyToAccount(ANVIL_ACCOUNT_KEYS.faucet);
+  const wallet = createWalletClient({ account, transport });
+  const client = createPublicClient({ transport });
+  for (const call of calls) {
+    const hash = await wallet.sendTransaction({ ...call, chain: null, gas: 8_000_000n });
+    expect((await client.waitForTransactionReceipt({ hash })).status).toBe("success");
+  }
+}
 
 async function blockNumber(): Promise<number> {
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_blockNumber" });

@@ -51,6 +51,7 @@ describe("the operator's command line", () => {
     "reconcile --id x",
     "reconcile --unknown",
     "keys",
+    "withdrawals rescue --token native --to 0x1",
   ])("rejects `%s`", (line) => {
     expect(() => parse(line)).toThrow(UsageError);
   });

@@ -2,6 +2,7 @@ import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
 import { Operator } from "../../src/operator/entrypoint.ts";
+import { config, defaultChain } from "../../src/platform/config.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { bearer, send } from "../support/http.ts";
@@ -282,6 +283,25 @@ describe("reading a chain again", () => {
         sql`SELECT actor FROM audit_events WHERE kind = 'deposit_forgotten' AND subject_id = ${id}`,
       ),
     ).toEqual([{ actor: "operator:test" }]);
+  });
+});
+
+describe("withdrawals rescue", () => {
+  it("checks its options before it asks the chain", async () => {
+    const token = `0x${"12".repeat(20)}`;
+    const rescue = (options: Record<string, string>) =>
+      execute("withdrawals rescue", { token, to: token, amount: "1", ...options });
+    const invalid = (of: string) => rejection("invalid_request", of);
+    expect(await rescue({ token: "usdc" })).toMatchObject(invalid("--token"));
+    expect(await rescue({ "token-id": "x" })).toMatchObject(invalid("--token-id"));
+    expect(await rescue({ to: "0x12" })).toMatchObject(invalid("--to"));
+    expect(await rescue({ amount: "0" })).toMatchObject(invalid("--amount"));
+    expect(await rescue({ from: token })).toMatchObject(invalid("--from: must be a deposit"));
+    expect(await rescue({ chain: "mars" })).toMatchObject(rejection("chain_unknown", "chain"));
+    const usdc = defaultChain(config(env)).usdc;
+    expect(await rescue({ token: usdc })).toMatchObject(
+      rejection("rescue_refused", "belongs to users"),
+    );
   });
 });
 

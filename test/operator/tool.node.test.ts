@@ -65,6 +65,13 @@ function objectOf({ out }: Finished): {
   return JSON.parse(out) as ReturnType<typeof objectOf>;
 }
 
+it("sends a rescue only to the local stack", async () => {
+  const line = "withdrawals rescue --token native --to 0x1 --amount 1 --send --remote --json";
+  const refused = await tool(line);
+  expect(refused.code).toBe(2);
+  expect(objectOf(refused).problem).toMatchObject({ code: "usage" });
+});
+
 const rejects = (code: string, detail: string) => () => ({ ok: false, problem: { code, detail } });
 
 it.each(["user create --email a@b.example", "user set-password --user-id 1"])(

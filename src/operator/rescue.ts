@@ -1,0 +1,65 @@
+import { and, eq } from "drizzle-orm";
+import { address, positiveU256, u256 } from "../assets/fields.ts";
+import { type MistakenTransfer, planRescue } from "../chain/plan-rescue.ts";
+import { ERC1155, ERC20, NATIVE_COIN } from "../chain/token.ts";
+import { chainNamed } from "../custody/check-destination.ts";
+import { depositAddresses } from "../custody/tables.ts";
+import { read } from "../platform/read.ts";
+import { toWireTime } from "../platform/time.ts";
+import { badOption, fieldOption, type OperatorContext, option, optional } from "./context.ts";
+import { OperatorRejection } from "./operator-rejection.ts";
+
+/**
+ * Prints the admin's calls that send a mistaken transfer on. Each run shows the next one, and
+ * whether it would succeed now. It changes nothing.
+ */
+export async function rescue(context: OperatorContext): Promise<unknown> {
+  const chain = chainNamed(context.settings, optional(context, "chain"));
+  const transfer: MistakenTransfer = {
+    chain,
+    asset: assetOption(context),
+    to: fieldOption(context, "to", address),
+    amount: fieldOption(context, "amount", positiveU256),
+    from: await depositAddressOption(context, chain.chain),
+  };
+  const plan = await planRescue(context.settings, transfer);
+  if ("refused" in plan) throw new OperatorRejection("rescue_refused", plan.refused);
+  const { reason, next, executable, calls } = plan;
+  // The only reason that passes with time.
+  const waits = next === "rescue" && reason?.startsWith("TooEarly") === true;
+  if (reason !== null && !waits)
+    throw new OperatorRejection("rescue_refused", `${next} would revert: ${reason}`);
+  return {
+    chain: chain.chain,
+    vault: chain.vault,
+    held: plan.held.toString(),
+    next,
+    ready: reason === null,
+    executable_from: executable === null ? null : toWireTime(Number(executable.from) * 1_000),
+    executable_until: executable === null ? null : toWireTime(Number(executable.until) * 1_000),
+    calls,
+  };
+}
+
+function assetOption(context: OperatorContext): MistakenTransfer["asset"] {
+  if (option(context, "token") === "native") return NATIVE_COIN;
+  const token = fieldOption(context, "token", address);
+  if (context.options["token-id"] === undefined) return { kind: ERC20, token, tokenId: 0n };
+  return { kind: ERC1155, token, tokenId: fieldOption(context, "token-id", u256) };
+}
+
+/** `--from`, with the salt of the deposit address. */
+async function depositAddressOption(
+  context: OperatorContext,
+  chain: string,
+): Promise<MistakenTransfer["from"]> {
+  if (context.options["from"] === undefined) return undefined;
+  const from = fieldOption(context, "from", address);
+  const [found] = await read(context.env.DB, ({ select }) =>
+    select({ salt: depositAddresses.salt })
+      .from(depositAddresses)
+      .where(and(eq(depositAddresses.chain, chain), eq(depositAddresses.address, from))),
+  );
+  if (found !== undefined) return { address: from, salt: found.salt };
+  throw badOption("from", `must be a deposit address of ${chain}`);
+}
