@@ -82,6 +82,8 @@ function inWorkerd(project: {
     test: {
       ...project,
       setupFiles: ["./test/support/setup.ts"],
+      // test/support/log-of-failed-tests.ts says why.
+      disableConsoleIntercept: true,
       isolate: false,
       deps: {
         optimizer: {
