@@ -2,7 +2,8 @@
  * Users with funds and API keys, inserted directly into D1, because creating them is not measured.
  */
 import { reasonCode, stepCode } from "../src/ledger/codes.ts";
-import { randomBytes, randomUUID } from "node:crypto";
+import { randomBytes } from "node:crypto";
+import { newKeyId } from "../src/auth/key-id.ts";
 import { sealSecret } from "../src/auth/secret-box.ts";
 import { headersOf, importSecret, signWith } from "../packages/client/src/sign.ts";
 import { uuidv7 } from "../src/platform/uuid.ts";
@@ -29,7 +30,7 @@ export async function makePeople(
   for (let i = 0; i < count; i++) {
     const [userId, apiKeyId, secret] = [
       uuidv7(),
-      randomUUID(),
+      newKeyId({ ADDRESS_KEY: stack.addressKey }),
       randomBytes(32).toString("base64url"),
     ];
     people.push({

@@ -35,6 +35,7 @@ export type BenchStack = {
   readonly peerPort: number;
   /** The secrets that seal API keys, by id. */
   readonly masterKeys: Record<string, string>;
+  readonly addressKey: string;
   readonly db: Database;
   /** The peer's own database, with the same tables. */
   readonly peerDb: Database;
@@ -170,6 +171,7 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
       port,
       peerPort,
       masterKeys,
+      addressKey: secrets.addressKey,
       db,
       peerDb,
       rssMb: () =>

@@ -19,6 +19,7 @@ import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
 import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
+import { newKeyId } from "./key-id.ts";
 import { scopeMissing } from "./permit.ts";
 import { capScopes, writeScopes } from "./scope.ts";
 import { sealSecret } from "./secret-box.ts";
@@ -143,7 +144,7 @@ async function insertKey(
   insertion: Insertion,
 ): Promise<MintedKey | undefined> {
   const { userId, key } = insertion;
-  const apiKeyId = crypto.randomUUID();
+  const apiKeyId = newKeyId(settings);
   const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
   const box = await sealSecret(settings.MASTER_KEYS, secret, { apiKeyId, userId });
   const allowedIps = key.allowedIps === null ? null : JSON.stringify(key.allowedIps);

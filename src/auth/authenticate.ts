@@ -19,8 +19,6 @@ import type { Authenticate } from "../http/route-definition.ts";
 
 type Incoming = Parameters<Authenticate>[0];
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
 export const authenticate: Authenticate = async (incoming, needs) => {
   const keyId = incoming.request.headers.get("apikey");
   const actor = keyId === null ? await fromSession(incoming) : await fromSignature(incoming, keyId);
@@ -54,8 +52,7 @@ async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<A
       "timestamp_malformed",
       "X-Hmac-Timestamp must be Unix milliseconds in 1 to 16 decimal digits.",
     );
-  const apiKeyId = UUID.test(keyIdHeader) ? keyIdHeader.toLowerCase() : undefined;
-  const key = apiKeyId === undefined ? undefined : await keyState(env.DB, settings, apiKeyId);
+  const key = await keyState(env.DB, settings, keyIdHeader.toLowerCase());
   if (key === undefined) throw problem("api_key_unknown", "No such API key.");
   context.apiKeyId = key.apiKeyId;
   const now = Date.now();

@@ -11,6 +11,7 @@ import { eq } from "drizzle-orm";
 import type { Config } from "../platform/config.ts";
 import { read } from "../platform/read.ts";
 import { importHmacKey } from "./hmac.ts";
+import { isOwnKeyId } from "./key-id.ts";
 import { openSecret } from "./secret-box.ts";
 import { apiKeys, users } from "./tables.ts";
 import type { Scope } from "../platform/actor.ts";
@@ -36,6 +37,7 @@ type Entry<T> = { readonly value: T; readonly readAt: number };
 const keyCache = new Map<string, Entry<KeyState>>();
 const userCache = new Map<string, Entry<UserState>>();
 
+/** Undefined for an unknown id. An id that the service did not make is not looked up. */
 export async function keyState(
   db: D1Database,
   settings: Config,
@@ -44,6 +46,7 @@ export async function keyState(
   const readAt = Date.now();
   const known = fresh(keyCache, apiKeyId, readAt);
   if (known !== undefined) return known;
+  if (!isOwnKeyId(settings, apiKeyId)) return undefined;
   const [row] = await read(db, ({ select }) =>
     select({ key: apiKeys, frozenAt: users.frozenAt })
       .from(apiKeys)

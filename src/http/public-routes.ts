@@ -4,6 +4,7 @@ import { VENUES } from "../platform/venues.ts";
 import { type ChainConfig, defaultChain, type Config, witnessesOf } from "../platform/config.ts";
 import { unavailable } from "../platform/problem.ts";
 import { route } from "./define-route.ts";
+import { Remembered } from "./remembered.ts";
 import { described } from "./fields.ts";
 import { all, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -37,17 +38,18 @@ export function registerPublicRoutes(app: Api, published: Published): void {
       return { server_time: toWireTime(now), unix_ms: now };
     },
   });
+  const health = new Remembered<boolean>();
   route(app, {
     method: "get",
     path: "/health",
     tag: "Service",
     summary: "Check that the service and its database respond",
+    description: "The response may be a second old.",
     credential: "public",
     response: z.object({ status: described(z.literal("ok"), "Always `ok`; otherwise 503") }),
-    handler: async ({ db }) => {
-      await all(db, sql`SELECT 1`).catch(() => {
-        throw unavailable("none");
-      });
+    handler: async ({ env, db }) => {
+      const responds = await health.get(env, () => respondsTo(db));
+      if (!responds) throw unavailable("none");
       return { status: "ok" } as const;
     },
   });
@@ -57,6 +59,13 @@ export function registerPublicRoutes(app: Api, published: Published): void {
 const MIN_DEPOSIT =
   "Deposits below it are credited once their address has received this much of the asset. Native " +
   "units, hexadecimal.";
+
+function respondsTo(db: D1Database): Promise<boolean> {
+  return all(db, sql`SELECT 1`).then(
+    () => true,
+    () => false,
+  );
+}
 
 const ChainSchema = z.object({
   chain: described(z.string(), "Name of the chain in this API"),
@@ -99,31 +108,34 @@ const configResponse = (limits: Published["limits"]["schema"]) =>
     .openapi("Config");
 
 function registerConfig(app: Api, { usdcLimit, limits }: Published): void {
+  const state = new Remembered<z.input<ReturnType<typeof configResponse>>>();
   route(app, {
     method: "get",
     path: "/config",
     tag: "Service",
     summary: "Get the chains, venues, limits and pauses of this deployment",
+    description: "The response may be a second old.",
     credential: "public",
     response: configResponse(limits.schema),
-    handler: async ({ db, settings }) => {
-      const pauses = await all<{ kind: string; name: string }>(
-        db,
-        sql`SELECT 'venue' AS kind, venue AS name FROM paused_venues
+    handler: ({ env, db, settings }) =>
+      state.get(env, async () => {
+        const pauses = await all<{ kind: string; name: string }>(
+          db,
+          sql`SELECT 'venue' AS kind, venue AS name FROM paused_venues
         UNION ALL
         SELECT 'switch', name FROM kill_switches WHERE name = 'withdrawals_paused'`,
-      );
-      const paused = new Set(
-        pauses.filter((pause) => pause.kind === "venue").map((pause) => pause.name),
-      );
-      const vaultLimits = await Promise.all(
-        settings.CHAINS.map((chain) => usdcLimit(settings, chain)),
-      );
-      return describeConfig(settings, limits.of(settings), vaultLimits, {
-        venues: paused,
-        withdrawals: pauses.some((pause) => pause.kind === "switch"),
-      });
-    },
+        );
+        const paused = new Set(
+          pauses.filter((pause) => pause.kind === "venue").map((pause) => pause.name),
+        );
+        const vaultLimits = await Promise.all(
+          settings.CHAINS.map((chain) => usdcLimit(settings, chain)),
+        );
+        return describeConfig(settings, limits.of(settings), vaultLimits, {
+          venues: paused,
+          withdrawals: pauses.some((pause) => pause.kind === "switch"),
+        });
+      }),
   });
 }
 

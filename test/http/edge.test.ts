@@ -1,13 +1,16 @@
+import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { expect, it, vi } from "vitest";
 import { z } from "@hono/zod-openapi";
 import { createApp } from "../../src/app.ts";
+import { newKeyId } from "../../src/auth/key-id.ts";
 import { OutcomeUnknown } from "../../src/platform/commit.ts";
 import { describeApi } from "../../src/http/reference/describe.ts";
 import { route, streamRoute } from "../../src/http/define-route.ts";
 import { integer, uuidField } from "../../src/http/fields.ts";
 import {
   app as fullApp,
+  BASE,
   bearer,
   codeOf,
   problemOf,
@@ -115,6 +118,23 @@ it("authenticates a cached key or session without reading D1", async () => {
   expect((await send("/auth/whoami", { headers: bearer(user.token), ...noDatabase })).status).toBe(
     200,
   );
+});
+
+it("rejects made-up key ids without reading D1", async () => {
+  const noDatabase = { env: { DB: null } };
+  const secret = "not-the-secret";
+  for (const apiKeyId of [crypto.randomUUID(), "", "x", `${crypto.randomUUID()}0`]) {
+    const response = await sendSigned({ apiKeyId, secret }, "/auth/whoami", noDatabase);
+    expect(await codeOf(response)).toBe("401 api_key_unknown");
+  }
+  // An id that the service could have made is looked up.
+  const unknown = { apiKeyId: newKeyId(settings()), secret };
+  expect((await sendSigned(unknown, "/auth/whoami", noDatabase)).status).toBe(500);
+  expect(await codeOf(await sendSigned(unknown, "/auth/whoami"))).toBe("401 api_key_unknown");
+  const key = await newKey(await newUser(), ["read"]);
+  expect(key.apiKeyId).toMatch(UUID_V4);
+  const upper = { ...key, apiKeyId: key.apiKeyId.toUpperCase() };
+  expect((await sendSigned(upper, "/auth/whoami")).status).toBe(200);
 });
 
 it("accepts timestamps up to and including the tolerance", async () => {
@@ -565,7 +585,7 @@ it("returns 503 if the database does not respond to a read of the query builder"
   const raw = () => Promise.reject(new Error("D1_ERROR: down"));
   const response = await send("/auth/whoami", {
     env: { DB: { prepare: () => ({ bind: () => ({ raw }) }) } },
-    headers: { apikey: crypto.randomUUID(), "x-hmac-timestamp": String(Date.now()) },
+    headers: { apikey: newKeyId(settings()), "x-hmac-timestamp": String(Date.now()) },
   });
   expect(await problemOf(response)).toMatchObject({
     status: 503,
@@ -586,4 +606,51 @@ it("reports an unresponsive database on /health", async () => {
     code: "unavailable",
     outcome: "none",
   });
+});
+
+it("serves /health and /config from memory for a second", async () => {
+  let reads = 0;
+  let down = false;
+  const rows = () => {
+    reads++;
+    return down ? Promise.reject(new Error("D1_ERROR: down")) : Promise.resolve({ results: [] });
+  };
+  const DB = { prepare: () => ({ bind: () => ({ all: rows }) }) };
+  // The bindings are one object in an isolate, unlike those of `send`.
+  const bindings = { ...env, DB };
+  const get = async (path: string) => {
+    const context = createExecutionContext();
+    const response = await fullApp.hono.fetch(new Request(`${BASE}${path}`), bindings, context);
+    return response.status;
+  };
+  vi.useFakeTimers({ now: 1_800_000_000_000, toFake: ["Date"] });
+  try {
+    for (const path of ["/health", "/config"]) {
+      reads = 0;
+      for (let call = 0; call < 20; call++) expect(await get(path)).toBe(200);
+      expect([path, reads]).toEqual([path, 1]);
+      vi.advanceTimersByTime(1_000);
+      expect(await get(path)).toBe(200);
+      expect([path, reads]).toEqual([path, 2]);
+    }
+    down = true;
+    vi.advanceTimersByTime(1_000);
+    expect([await get("/health"), await get("/health")]).toEqual([503, 503]);
+    expect(reads).toBe(3);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+it("serialises /openapi.json once", async () => {
+  const own = createApp();
+  const first = await (await send("/openapi.json", { app: own })).text();
+  const serialise = vi.spyOn(JSON, "stringify");
+  try {
+    expect(await (await send("/openapi.json", { app: own })).text()).toBe(first);
+    const largest = Math.max(...serialise.mock.results.map(({ value }) => String(value).length));
+    expect(largest).toBeLessThan(10_000);
+  } finally {
+    serialise.mockRestore();
+  }
 });

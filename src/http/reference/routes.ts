@@ -1,7 +1,6 @@
 /** The API reference: the OpenAPI description, and a page to read it and to send requests. */
 import { z } from "@hono/zod-openapi";
 import { route } from "../define-route.ts";
-import { jsonResponse } from "../respond.ts";
 import { describeApi } from "./describe.ts";
 import { pageResponse } from "./page.ts";
 import { SCRIPT_PATH, scriptResponse } from "./script.ts";
@@ -9,7 +8,7 @@ import type { EdgeContext } from "../request-context.ts";
 import type { Api } from "../route-definition.ts";
 
 export function registerDocsRoutes(app: Api): void {
-  let description: unknown;
+  let description: string | undefined;
   route(app, {
     method: "get",
     path: "/openapi.json",
@@ -23,8 +22,10 @@ export function registerDocsRoutes(app: Api): void {
     }),
     handler: () => {
       // Built on the first request, because all routes are registered by then.
-      description ??= describeApi(app);
-      return jsonResponse(description, 200, { "cache-control": "public, max-age=300" });
+      description ??= JSON.stringify(describeApi(app));
+      return new Response(description, {
+        headers: { "content-type": "application/json", "cache-control": "public, max-age=300" },
+      });
     },
   });
   route(app, {
