@@ -392,7 +392,7 @@ CREATE TABLE transfers (
   reason INTEGER NOT NULL,
   ref BLOB NOT NULL,      -- the record that caused it: a deposit, quote, match or withdrawal
   step INTEGER NOT NULL,  -- of the record's life: 1 reserve, 2 end, 3 match, 4 credit, 5 queue
-  line INTEGER NOT NULL,  -- tells transfers of one step apart
+  line INTEGER NOT NULL,  -- 0, and 1 for the second fee of a match
   at INTEGER NOT NULL,
   from_balance INTEGER,   -- what the transfer left on each account; filled in by transfers_post
   to_balance INTEGER,
@@ -436,6 +436,8 @@ CREATE TRIGGER transfers_insert BEFORE INSERT ON transfers BEGIN
     WHERE NEW.transfer_id IS NOT NULL AND NEW.transfer_id <> -1;
   SELECT RAISE(ABORT, 'append-only: time went back')
     WHERE NEW.at < (SELECT at FROM transfers ORDER BY transfer_id DESC LIMIT 1);
+  SELECT RAISE(ABORT, 'constraint failed: only a second fee has a line of its own')
+    WHERE NEW.line <> 0 AND (NEW.line, NEW.reason) <> (1, 7);
   SELECT RAISE(ABORT, 'append-only: balances are filled by the journal')
     WHERE NEW.from_balance IS NOT NULL OR NEW.to_balance IS NOT NULL
       OR NEW.from_sub_account IS NOT NULL OR NEW.to_sub_account IS NOT NULL;
@@ -1413,22 +1415,27 @@ CREATE INDEX chain_commands_withdrawal ON chain_commands (withdrawal_id) WHERE d
 -- How far each scan of the reconciliation has come (src/ledger/reconcile.ts). One row per scan.
 --
 -- Example row:
---   scan 'transfers', position 15, mark ''
+--   scan 'transfers', position 15, mark '', finished_at 1764551750000
 CREATE TABLE ledger_checkpoints (
-  scan TEXT PRIMARY KEY NOT NULL,  -- 'transfers', 'groups', 'accounts' or 'assets:<chain>'
-  position INTEGER NOT NULL,       -- the last transfer, commit group or account that was checked
-  mark TEXT NOT NULL               -- of 'assets:<chain>': the last asset
+  scan TEXT PRIMARY KEY NOT NULL,  -- 'transfers', 'groups', 'accounts', 'streams', each also with
+                                   -- 'full_' before it, or 'assets:<chain>'
+  position INTEGER NOT NULL,       -- the last transfer, commit group, account or stream checked
+  mark TEXT NOT NULL,              -- of 'assets:<chain>': the last asset; of a full scan: 'running'
+                                   -- until it ends
+  finished_at INTEGER              -- when the scan last reached the end
 ) STRICT;
 
--- Each account's balance at the checkpoint of the scan over transfers, from which the next
--- transfers are checked.
+-- Each account's balance at the checkpoint of a scan over transfers, from which the next transfers
+-- are checked.
 --
 -- Example row:
---   account_id 1, balance 99999682081
+--   scan 'transfers', account_id 1, balance 99999682081
 CREATE TABLE checked_balances (
-  account_id INTEGER PRIMARY KEY NOT NULL,
-  balance INTEGER NOT NULL
-) STRICT;
+  scan TEXT NOT NULL,  -- 'transfers' or 'full_transfers'
+  account_id INTEGER NOT NULL,
+  balance INTEGER NOT NULL,
+  PRIMARY KEY (scan, account_id)
+) STRICT, WITHOUT ROWID;
 
 -- Assets of which a chain held less than the journal has issued. A second block that shows it too
 -- pauses withdrawals. Deleted when the holdings suffice again.

@@ -11,11 +11,18 @@ export type Check =
   | "pending_mismatch"
   | "record_mismatch"
   | "terms_mismatch"
+  | "request_mismatch"
+  | "payment_mismatch"
+  | "event_mismatch"
+  | "expiry_overdue"
   | "holdings_short";
 
 export type Difference = {
   readonly check: Check;
-  /** `<owner>/<kind>/<asset>`, where the owner is a user id, `fees` or `external:<chain>`. */
+  /**
+   * `<owner>/<kind>/<asset>`, where the owner is a user id, `fees`, `external:<chain>` or `all`. Of
+   * `event_mismatch`: the name of the stream.
+   */
   readonly account: string;
   /** Native units, signed: what is there less what should be there. */
   readonly amount: string;

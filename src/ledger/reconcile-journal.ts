@@ -13,16 +13,33 @@ import { read } from "../platform/read.ts";
 /** Rows with `after < id <= upTo`. */
 export type Chunk = { readonly after: number; readonly upTo: number };
 
+/**
+ * `recent` follows the newest rows, minute by minute. `full` starts again from the first row, once a
+ * day and when the operator asks.
+ */
+export type Walk = "recent" | "full";
+
+export type ScanKind = "transfers" | "groups" | "accounts" | "streams";
+
+/** The checkpoint's key. */
+export function scanName(walk: Walk, kind: ScanKind): string {
+  return walk === "recent" ? kind : `full_${kind}`;
+}
+
 /** Differences that one check of one chunk lists. */
 const MAX_PER_CHUNK = 100;
 
 /** Old quotes are deleted. A transfer that is younger than this must have its record. */
 const RECORD_RETENTION_MS = 86_400_000;
 
-export async function checkTransfers(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+export async function checkTransfers(
+  db: D1Database,
+  walk: Walk,
+  chunk: Chunk,
+): Promise<Difference[]> {
   const [invalid, broken] = await Promise.all([
     all<InvalidRow>(db, invalidTransfers(chunk)),
-    all<BrokenRow>(db, brokenBalances(chunk)),
+    all<BrokenRow>(db, brokenBalances(walk, chunk)),
   ]);
   return [
     ...unlisted(invalid, chunk),
@@ -113,8 +130,12 @@ function invalidTransfers({ after, upTo }: Chunk): Sql {
 }
 
 function hasRecord(): Expr {
-  const trimmed = expr`t.at < (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1)
+  // Quotes are deleted by the age of their id, a UUID v7. One that ended late is deleted at once,
+  // so its release may be much younger than its id.
+  const oldest = expr`(SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1)
     - ${RECORD_RETENTION_MS}`;
+  const trimmed = expr`t.at < ${oldest} OR (t.reason = ${reasonCode("release")}
+    AND t.ref < unhex(printf('%012x', ${oldest}) || '00000000000000000000'))`;
   return expr`CASE t.reason
     WHEN ${reasonCode("deposit")} THEN EXISTS (SELECT 1 FROM deposits WHERE deposit_id = t.ref)
     WHEN ${reasonCode("withdrawal")}
@@ -138,7 +159,7 @@ type BrokenRow = AccountRow & {
  * Entries whose stored balance does not continue the account's previous one. The first entry of a
  * chunk continues the balance at the checkpoint.
  */
-function brokenBalances(chunk: Chunk): Sql {
+function brokenBalances(walk: Walk, chunk: Chunk): Sql {
   return sql`SELECT e.entry_id, CAST(e.after AS TEXT) AS after,
       CAST(e.expected AS TEXT) AS expected, hex(a.owner) AS owner, a.kind, a.asset
     FROM (
@@ -146,9 +167,10 @@ function brokenBalances(chunk: Chunk): Sql {
       FROM (
         SELECT *, lag(after) OVER (PARTITION BY account_id ORDER BY entry_id) AS before
         FROM (${entries(chunk)})) x
-      LEFT JOIN checked_balances c ON c.account_id = x.account_id) e
+      LEFT JOIN checked_balances c ON c.scan = ${scanName(walk, "transfers")}
+        AND c.account_id = x.account_id) e
     LEFT JOIN accounts a ON a.account_id = e.account_id
-    WHERE e.after IS NOT e.expected AND ${startsAtCheckpoint(chunk)} LIMIT ${MAX_PER_CHUNK}`;
+    WHERE e.after IS NOT e.expected AND ${startsAtCheckpoint(walk, chunk)} LIMIT ${MAX_PER_CHUNK}`;
 }
 
 /** Both entries of each transfer of a chunk, as `account_id, entry_id, delta, after`. */
@@ -161,8 +183,9 @@ function entries(chunk: Chunk): Sql {
     FROM transfers WHERE ${within("transfer_id", chunk)}`;
 }
 
-function startsAtCheckpoint({ after }: Chunk): Sql {
-  return sql`(SELECT position FROM ledger_checkpoints WHERE scan = 'transfers') = ${after}`;
+function startsAtCheckpoint(walk: Walk, { after }: Chunk): Sql {
+  return sql`(SELECT position FROM ledger_checkpoints
+    WHERE scan = ${scanName(walk, "transfers")}) = ${after}`;
 }
 
 export function within(column: string, { after, upTo }: Chunk): Sql {
@@ -170,14 +193,15 @@ export function within(column: string, { after, upTo }: Chunk): Sql {
 }
 
 /** Moves the checkpoint past a chunk and stores the balances that the chunk ends with. */
-export async function advanceTransferScan(db: D1Database, chunk: Chunk): Promise<void> {
-  const store = sql`INSERT INTO checked_balances (account_id, balance)
-    SELECT account_id, coalesce(after, 0)
+export async function advanceTransferScan(db: D1Database, walk: Walk, chunk: Chunk): Promise<void> {
+  const scan = scanName(walk, "transfers");
+  const store = sql`INSERT INTO checked_balances (scan, account_id, balance)
+    SELECT ${scan}, account_id, coalesce(after, 0)
     FROM (SELECT account_id, after, max(entry_id) FROM (${entries(chunk)}) GROUP BY account_id)
-    WHERE ${startsAtCheckpoint(chunk)}
-    ON CONFLICT (account_id) DO UPDATE SET balance = excluded.balance`;
+    WHERE ${startsAtCheckpoint(walk, chunk)}
+    ON CONFLICT (scan, account_id) DO UPDATE SET balance = excluded.balance`;
   const advance = sql`UPDATE ledger_checkpoints SET position = ${chunk.upTo}
-    WHERE scan = 'transfers' AND position = ${chunk.after}`;
+    WHERE scan = ${scan} AND position = ${chunk.after}`;
   await db.batch([prepare(db, store), prepare(db, advance)]);
 }
 
@@ -269,13 +293,14 @@ function wrongPending(accounts: Sql): Sql {
 }
 
 const ACCOUNTS_PER_PAGE = 20_000;
-/** Pages of balances that a reconciliation sums. More accounts are summed only by a full one. */
+/** Pages of balances that a recent walk sums. More accounts are summed only by a full one. */
 const MAX_PAGES = 5;
 
 /** Checks that the balances at the checkpoint sum to zero for each asset. */
-export async function checkTotals(db: D1Database, full: boolean): Promise<Difference[]> {
+export async function checkTotals(db: D1Database, walk: Walk): Promise<Difference[]> {
   const totals = new Map<string, bigint>();
-  const start = await transferPosition(db);
+  const scan = scanName(walk, "transfers");
+  const start = await positionOf(db, scan);
   let after = 0;
   for (let page = 0; ; page++) {
     // In two halves, because the sum of many balances may overflow 64 bits.
@@ -283,7 +308,7 @@ export async function checkTotals(db: D1Database, full: boolean): Promise<Differ
       db,
       sql`SELECT a.asset, sum(c.balance >> 32) AS high, sum(c.balance & 4294967295) AS low,
           max(c.account_id) AS last
-        FROM (SELECT * FROM checked_balances WHERE account_id > ${after}
+        FROM (SELECT * FROM checked_balances WHERE scan = ${scan} AND account_id > ${after}
           ORDER BY account_id LIMIT ${ACCOUNTS_PER_PAGE}) c
         CROSS JOIN accounts a ON a.account_id = c.account_id GROUP BY a.asset`,
     );
@@ -291,10 +316,10 @@ export async function checkTotals(db: D1Database, full: boolean): Promise<Differ
     for (const { asset, high, low } of rows)
       totals.set(asset, (totals.get(asset) ?? 0n) + BigInt(high) * 2n ** 32n + BigInt(low));
     after = Math.max(...rows.map((row) => row.last));
-    if (!full && page + 1 === MAX_PAGES) return [];
+    if (walk === "recent" && page + 1 === MAX_PAGES) return [];
   }
   // Another reconciliation moved the checkpoint, so these balances are of two moments.
-  if ((await transferPosition(db)) !== start) return [];
+  if ((await positionOf(db, scan)) !== start) return [];
   return [...totals]
     .filter(([, total]) => total !== 0n)
     .map(([asset, total]) => ({
@@ -305,9 +330,10 @@ export async function checkTotals(db: D1Database, full: boolean): Promise<Differ
     }));
 }
 
-async function transferPosition(db: D1Database): Promise<number | undefined> {
+/** The last row that a scan has checked. */
+export async function positionOf(db: D1Database, scan: string): Promise<number> {
   const [row] = await read(db, ({ select }) =>
-    select().from(ledgerCheckpoints).where(eq(ledgerCheckpoints.scan, "transfers")),
+    select().from(ledgerCheckpoints).where(eq(ledgerCheckpoints.scan, scan)),
   );
-  return row?.position;
+  return row?.position ?? 0;
 }

@@ -1,21 +1,67 @@
 /**
- * The checks of records against the journal: each record has exactly the transfers that its status
- * calls for (`record_mismatch`), and matches follow their formulas (`terms_mismatch`). Records are
- * found by the commit group that opened or ended them.
+ * The checks of records: each record has exactly the transfers that its status calls for
+ * (`record_mismatch`), matches follow their formulas (`terms_mismatch`), requests agree with their
+ * matches and quotes (`request_mismatch`), and a settled withdrawal has its payment on the chain
+ * (`payment_mismatch`). Records are found by the commit group that opened or ended them.
  */
-import { all, type Sql, sql } from "../platform/sql.ts";
+import { all, join, raw, type Sql, sql } from "../platform/sql.ts";
 import { describeReason, reasonCode } from "./codes.ts";
 import { accountName, type Difference } from "./difference.ts";
 import { FEES_OWNER, LOSSES_OWNER } from "./post.ts";
+import { NOW } from "../platform/commit.ts";
+import { toWireTime } from "../platform/time.ts";
 import { type Chunk, within } from "./reconcile-journal.ts";
 
 export async function checkRecords(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+  return [
+    ...(await checkTransfersOf(db, changedIn(chunk))),
+    ...(await checkTerms(db, chunk)),
+    ...(await checkRequests(db, chunk)),
+    ...(await checkPayments(db, chunk)),
+  ];
+}
+
+/**
+ * Compares the records that a chunk of transfers names and that no group after `checkedGroup` has
+ * moved. The scan over groups has already compared them, so these transfers have no cause.
+ */
+export function checkLatePostings(
+  db: D1Database,
+  chunk: Chunk,
+  checkedGroup: number,
+): Promise<Difference[]> {
+  return checkTransfersOf(db, postedIn(chunk, checkedGroup));
+}
+
+/** A table of records. `groups` are the columns of the groups that moved a record, latest first. */
+type Records = { readonly table: string; readonly id: string; readonly groups: readonly string[] };
+
+/** Selects the `id` of the records that a check compares. */
+type Selection = (records: Records) => Sql;
+
+function changedIn(chunk: Chunk): Selection {
+  return ({ table, id, groups }) =>
+    join(
+      groups.map(
+        (group) => sql`SELECT ${raw(id)} AS id FROM ${raw(table)} WHERE ${within(group, chunk)}`,
+      ),
+      " UNION ",
+    );
+}
+
+function postedIn(chunk: Chunk, checkedGroup: number): Selection {
+  return ({ table, id, groups }) => sql`SELECT ${raw(id)} AS id FROM ${raw(table)}
+    WHERE ${raw(id)} IN (SELECT ref FROM transfers WHERE ${within("transfer_id", chunk)})
+      AND coalesce(${raw(groups.join(", "))}, 0) <= ${checkedGroup}`;
+}
+
+async function checkTransfersOf(db: D1Database, selection: Selection): Promise<Difference[]> {
   const found = await Promise.all(
     [deposits, quotes, matches, withdrawals, acceptedPayments].map((kind) =>
-      all<MismatchRow>(db, kind(chunk)),
+      all<MismatchRow>(db, kind(selection)),
     ),
   );
-  return [...found.flat().map(mismatch), ...(await checkTerms(db, chunk))];
+  return found.flat().map(mismatch);
 }
 
 /** A transfer that the journal contains too often (`surplus` above zero) or not often enough. */
@@ -63,9 +109,9 @@ function compare(records: Sql, expected: Sql): Sql {
     HAVING sum(n) <> 0 LIMIT 100`;
 }
 
-function deposits(chunk: Chunk): Sql {
+function deposits(select: Selection): Sql {
   return compare(
-    sql`SELECT deposit_id AS id FROM deposits WHERE ${within("ended_group", chunk)}`,
+    select({ table: "deposits", id: "deposit_id", groups: ["ended_group"] }),
     sql`SELECT d.deposit_id AS ref, ${reasonCode("deposit")} AS reason,
         CAST('external:' || d.chain AS BLOB) AS from_owner, 'external' AS from_kind,
         d.user_id AS to_owner, 'available' AS to_kind, d.asset, CAST(d.amount AS INTEGER) AS amount
@@ -74,11 +120,10 @@ function deposits(chunk: Chunk): Sql {
 }
 
 /** A quote's reserve, then its release or the maker's side of the trade. */
-function quotes(chunk: Chunk): Sql {
+function quotes(select: Selection): Sql {
   const q = sql`FROM records CROSS JOIN quotes q ON q.quote_id = records.id`;
   return compare(
-    sql`SELECT quote_id AS id FROM quotes WHERE ${within("opened_group", chunk)}
-      UNION SELECT quote_id FROM quotes WHERE ${within("ended_group", chunk)}`,
+    select({ table: "quotes", id: "quote_id", groups: ["ended_group", "opened_group"] }),
     sql`SELECT q.quote_id AS ref, ${reasonCode("reserve_rfq")} AS reason, q.maker_id AS from_owner,
         'available' AS from_kind, q.maker_id AS to_owner, 'pending' AS to_kind,
         q.reserve_asset AS asset, q.reserve AS amount ${q}
@@ -99,10 +144,10 @@ function quotes(chunk: Chunk): Sql {
  * The requester's reserve and side of the trade, and both fees. The buyer pays the fee from the
  * reserve, the seller from the proceeds.
  */
-function matches(chunk: Chunk): Sql {
+function matches(select: Selection): Sql {
   const m = sql`FROM records CROSS JOIN matches m ON m.match_id = records.id`;
   return compare(
-    sql`SELECT match_id AS id FROM matches WHERE ${within("matched_group", chunk)}`,
+    select({ table: "matches", id: "match_id", groups: ["matched_group"] }),
     sql`SELECT m.match_id AS ref, ${reasonCode("reserve_trade")} AS reason,
         m.requester_id AS from_owner, 'available' AS from_kind,
         m.requester_id AS to_owner, 'pending' AS to_kind,
@@ -123,10 +168,10 @@ function matches(chunk: Chunk): Sql {
   );
 }
 
-function withdrawals(chunk: Chunk): Sql {
+function withdrawals(select: Selection): Sql {
   const w = sql`FROM records CROSS JOIN withdrawals w ON w.withdrawal_id = records.id`;
   return compare(
-    sql`SELECT withdrawal_id AS id FROM withdrawals WHERE ${within("changed_group", chunk)}`,
+    select({ table: "withdrawals", id: "withdrawal_id", groups: ["changed_group"] }),
     sql`SELECT w.withdrawal_id AS ref, ${reasonCode("withdrawal")} AS reason,
         w.user_id AS from_owner, 'available' AS from_kind,
         w.user_id AS to_owner, 'pending' AS to_kind, w.asset, w.amount ${w}
@@ -142,9 +187,9 @@ function withdrawals(chunk: Chunk): Sql {
 }
 
 /** A payment that nobody ordered and that the operator has accepted as a loss. */
-function acceptedPayments(chunk: Chunk): Sql {
+function acceptedPayments(select: Selection): Sql {
   return compare(
-    sql`SELECT acceptance_id AS id FROM accepted_payments WHERE ${within("accepted_group", chunk)}`,
+    select({ table: "accepted_payments", id: "acceptance_id", groups: ["accepted_group"] }),
     sql`SELECT a.acceptance_id AS ref, ${reasonCode("withdrawal")} AS reason,
         ${LOSSES_OWNER} AS from_owner, 'external' AS from_kind,
         CAST('external:' || a.chain AS BLOB) AS to_owner, 'external' AS to_kind, a.asset, a.amount
@@ -195,4 +240,91 @@ async function checkTerms(db: D1Database, chunk: Chunk): Promise<Difference[]> {
     const amount = (cost - expected).toString();
     return [{ check: "terms_mismatch", account, amount, detail }];
   });
+}
+
+type RequestRow = { readonly asset: string; readonly detail: string };
+
+/**
+ * Requests against their matches and quotes: matched exactly if there is a match of the same
+ * parties and terms, and no open quote on an ended request.
+ */
+async function checkRequests(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+  const rows = await all<RequestRow>(
+    db,
+    sql`WITH requests_of AS MATERIALIZED (
+        SELECT request_id FROM requests WHERE ${within("ended_group", chunk)}
+        UNION SELECT request_id FROM requests WHERE ${within("opened_group", chunk)}
+        UNION SELECT request_id FROM matches WHERE ${within("matched_group", chunk)})
+      SELECT asset, 'request ' || lower(hex(request_id)) || ' is ' || status || ' but ' || problem
+        AS detail
+      FROM (SELECT r.request_id, r.asset, r.status, CASE
+          WHEN r.status = 'matched' AND m.match_id IS NULL THEN 'has no match'
+          WHEN r.status <> 'matched' AND m.match_id IS NOT NULL THEN 'has a match'
+          WHEN m.requester_id <> r.requester_id OR m.asset <> r.asset OR m.side <> r.side
+            OR CAST(m.amount AS TEXT) <> r.amount THEN 'its match has other terms'
+          WHEN (r.status = 'open') <> (r.ended_group IS NULL) THEN 'its group says otherwise'
+          WHEN r.status <> 'open' AND EXISTS (SELECT 1 FROM quotes q
+            WHERE q.request_id = r.request_id AND q.status = 'open') THEN 'has an open quote'
+          END AS problem
+        FROM requests_of o CROSS JOIN requests r ON r.request_id = o.request_id
+          LEFT JOIN matches m ON m.request_id = r.request_id)
+      WHERE problem IS NOT NULL LIMIT 100`,
+  );
+  return rows.map(({ asset, detail }) => ({
+    check: "request_mismatch",
+    account: `all/request/${asset}`,
+    amount: "0",
+    detail,
+  }));
+}
+
+type PaymentRow = {
+  readonly withdrawal: string;
+  readonly owner: string;
+  readonly asset: string;
+  readonly amount: string;
+};
+
+/** Settled withdrawals without the vault's payment of the same amount to the same address. */
+async function checkPayments(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+  const rows = await all<PaymentRow>(
+    db,
+    sql`SELECT lower(hex(w.withdrawal_id)) AS withdrawal, hex(w.user_id) AS owner, w.asset,
+        CAST(w.amount AS TEXT) AS amount
+      FROM withdrawals w WHERE ${within("w.changed_group", chunk)} AND w.status = 'settled'
+        AND NOT EXISTS (SELECT 1 FROM vault_events e WHERE e.payment_id = w.payment_id
+          AND e.chain = w.chain AND e.kind = 'Paid' AND e.to_address = w.to_address
+          AND e.amount = CAST(w.amount AS TEXT))
+      LIMIT 100`,
+  );
+  return rows.map(({ withdrawal, owner, asset, amount }) => ({
+    check: "payment_mismatch",
+    account: accountName({ owner, kind: "pending", asset }),
+    amount,
+    detail: `withdrawal ${withdrawal} is settled, but no event of the vault paid it`,
+  }));
+}
+
+/** Records that are still open this long after their expiry are overdue. */
+const OVERDUE_MS = 600_000;
+
+/** Books whose expiries do not happen, with the number of open records that are overdue. */
+export async function checkOverdue(db: D1Database): Promise<Difference[]> {
+  const rows = await all<{ asset: string; n: number; oldest: number }>(
+    db,
+    sql`WITH due AS (SELECT ${NOW} - ${OVERDUE_MS} AS at)
+      SELECT asset, count(*) AS n, min(expires_at) AS oldest FROM (
+        SELECT asset, expires_at FROM quotes
+        WHERE status = 'open' AND expires_at <= (SELECT at FROM due)
+        UNION ALL
+        SELECT asset, expires_at FROM requests
+        WHERE status = 'open' AND expires_at <= (SELECT at FROM due))
+      GROUP BY asset LIMIT 100`,
+  );
+  return rows.map(({ asset, n, oldest }) => ({
+    check: "expiry_overdue",
+    account: `all/book/${asset}`,
+    amount: n.toString(),
+    detail: `open since their expiry, the oldest since ${toWireTime(oldest)}`,
+  }));
 }

@@ -5,6 +5,9 @@
  * It reads bounded chunks from checkpoints, so that D1 is never blocked for long. Each statement
  * sees one state of the database, so that operations in flight cause no differences.
  *
+ * The recent walk follows the newest rows, minute by minute. The full walk starts again from the first
+ * row: once a day in chunks, and at once when the operator asks.
+ *
  * A difference becomes an alert that stays open until the operator resolves it, because the scan
  * that found it has moved on.
  */
@@ -12,9 +15,10 @@ import { and, desc, eq, isNull } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
 import { log } from "../platform/log.ts";
 import { all, first, prepare, type Sql, sql } from "../platform/sql.ts";
-import { toWireTime } from "../platform/time.ts";
+import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import type { Check, Difference } from "./difference.ts";
 import { checkHoldings, type HoldingsAt, type Surplus } from "./reconcile-holdings.ts";
+import { checkEvents, checkStreams, nextStreams } from "./reconcile-events.ts";
 import {
   accountsInTransfers,
   accountsIn,
@@ -22,9 +26,14 @@ import {
   checkAccounts,
   checkTotals,
   checkTransfers,
+  type Chunk,
   nextAccounts,
+  positionOf,
+  type ScanKind,
+  scanName,
+  type Walk,
 } from "./reconcile-journal.ts";
-import { checkRecords } from "./reconcile-records.ts";
+import { checkLatePostings, checkOverdue, checkRecords } from "./reconcile-records.ts";
 import { ledgerCheckpoints } from "./tables.ts";
 import { read } from "../platform/read.ts";
 import { alerts } from "../platform/tables.ts";
@@ -35,6 +44,10 @@ export type Reconciliation = {
   /** No difference is open, and everything was compared. */
   readonly ok: boolean;
   readonly checked_at: string;
+  /** When the newest transfer and commit group were last reached; null before the first time. */
+  readonly recent_finished_at: string | null;
+  /** When everything had last been checked from the first row on. Cron does it once a day. */
+  readonly full_finished_at: string | null;
   /** The block at which each chain's holdings were compared, or null if it could not be read. */
   readonly block: Readonly<Record<string, number | null>>;
   /** Every unresolved difference, including those that earlier reconciliations found. */
@@ -55,7 +68,7 @@ export type ReconcileOptions = {
   /** Chains whose holdings are compared, if `holdingsAt` is given. */
   readonly chains: readonly string[];
   readonly holdingsAt?: HoldingsAt | undefined;
-  /** Starts again from the first transfer and checks every account. */
+  /** Checks everything from the first row on. Without it a part of the daily walk is checked. */
   readonly full?: boolean | undefined;
 };
 
@@ -63,29 +76,38 @@ export type ReconcileOptions = {
 const TRANSFERS_PER_CHUNK = 2_000;
 const GROUPS_PER_CHUNK = 500;
 const ACCOUNTS_PER_CHUNK = 2_000;
+const STREAMS_PER_CHUNK = 500;
 /** Chunks of each scan in one reconciliation: more than the busiest journal fills in a minute. */
 const MAX_CHUNKS = 60;
 const MAX_CHUNKS_FULL = 100_000;
+/** Chunks of the daily walk in one run of cron. A journal of 50 million transfers takes a day. */
+const FULL_CHUNKS_PER_RUN = 20;
+const FULL_EVERY_MS = 86_400_000;
 const MAX_LISTED = 200;
+
+const SCAN_KINDS = ["transfers", "groups", "accounts", "streams"] as const;
+const FULL_SCANS = JSON.stringify(SCAN_KINDS.map((kind) => scanName("full", kind)));
+/** Mark of a full scan that has not ended. */
+const RUNNING = "running";
 
 export async function reconcile(
   db: D1Database,
   options: ReconcileOptions,
 ): Promise<Reconciliation> {
-  const full = options.full === true;
-  const chunks = full ? MAX_CHUNKS_FULL : MAX_CHUNKS;
-  await openScans(db, full);
-  const transfersDone = await scanTransfers(db, chunks);
-  const groupsDone = await scanGroups(db, chunks);
-  await scanAccounts(db, full ? chunks : 1);
-  if (transfersDone) await report(db, await checkTotals(db, full));
+  await openScans(db);
+  const recentDone = await walkRecent(db);
+  if (options.full === true) await startFull(db);
+  else await startFullIfDue(db);
+  await walkFull(db, options.full === true ? MAX_CHUNKS_FULL : FULL_CHUNKS_PER_RUN);
+  await reportStanding(db, "expiry_overdue", await checkOverdue(db));
   const { block, surplus } = await compareHoldings(db, options);
   const now = await first<{ at: number }>(db, sql`SELECT ${NOW} AS at`);
   const differences = await openDifferences(db);
-  const complete = transfersDone && groupsDone && Object.values(block).every((at) => at !== null);
+  const complete = recentDone && Object.values(block).every((at) => at !== null);
   return {
     ok: complete && differences.length === 0,
     checked_at: toWireTime(now?.at ?? Date.now()),
+    ...(await lastFinished(db)),
     block,
     differences,
     surplus,
@@ -93,45 +115,119 @@ export async function reconcile(
   };
 }
 
-type Scan = "transfers" | "groups" | "accounts";
+/** Follows the newest rows. Returns whether they have all been checked. */
+async function walkRecent(db: D1Database): Promise<boolean> {
+  const transfersDone = await scanTransfers(db, "recent", MAX_CHUNKS);
+  const groupsDone = await scanGroups(db, "recent", MAX_CHUNKS);
+  // Accounts and streams without recent changes are checked in turn.
+  await scanAccounts(db, "recent", 1);
+  await scanStreams(db, "recent", 1);
+  return transfersDone && groupsDone;
+}
 
-async function openScans(db: D1Database, full: boolean): Promise<void> {
-  const open = sql`INSERT INTO ledger_checkpoints (scan, position, mark)
-    SELECT s.value, 0, '' FROM json_each('["transfers","groups","accounts"]') s
-    WHERE NOT EXISTS (SELECT 1 FROM ledger_checkpoints c WHERE c.scan = s.value)`;
+type Scan = (db: D1Database, walk: Walk, chunks: number) => Promise<boolean>;
+
+const SCANS: Readonly<Record<ScanKind, Scan>> = {
+  transfers: scanTransfers,
+  groups: scanGroups,
+  accounts: scanAccounts,
+  streams: scanStreams,
+};
+
+/** Continues the full walk, if one is running. Each scan reads at most so many chunks. */
+async function walkFull(db: D1Database, chunks: number): Promise<void> {
+  for (const kind of SCAN_KINDS) {
+    const scan = scanName("full", kind);
+    const [row] = await read(db, ({ select }) =>
+      select().from(ledgerCheckpoints).where(eq(ledgerCheckpoints.scan, scan)),
+    );
+    if (row?.mark !== RUNNING) continue;
+    if (!(await SCANS[kind](db, "full", chunks))) return;
+    await all(db, sql`UPDATE ledger_checkpoints SET mark = '' WHERE scan = ${scan}`);
+  }
+}
+
+async function startFullIfDue(db: D1Database): Promise<void> {
+  const row = await first<{ due: number }>(
+    db,
+    sql`SELECT total(mark = ${RUNNING}) = 0 AND (count(finished_at) < count(*)
+        OR min(finished_at) < ${NOW} - ${FULL_EVERY_MS}) AS due
+      FROM ledger_checkpoints WHERE scan IN (SELECT value FROM json_each(${FULL_SCANS}))`,
+  );
+  if (row?.due === 1) await startFull(db);
+}
+
+async function startFull(db: D1Database): Promise<void> {
   const restart = [
-    sql`DELETE FROM checked_balances`,
-    sql`UPDATE ledger_checkpoints SET position = 0
-      WHERE scan IN ('transfers', 'groups', 'accounts')`,
+    sql`DELETE FROM checked_balances WHERE scan = ${scanName("full", "transfers")}`,
+    sql`UPDATE ledger_checkpoints SET position = 0, mark = ${RUNNING}
+      WHERE scan IN (SELECT value FROM json_each(${FULL_SCANS}))`,
   ];
-  const statements = full ? [open, ...restart] : [open];
-  await db.batch(statements.map((statement) => prepare(db, statement)));
+  await db.batch(restart.map((statement) => prepare(db, statement)));
+}
+
+async function openScans(db: D1Database): Promise<void> {
+  const names = JSON.stringify(
+    SCAN_KINDS.flatMap((kind) => [scanName("recent", kind), scanName("full", kind)]),
+  );
+  await all(
+    db,
+    sql`INSERT INTO ledger_checkpoints (scan, position, mark) SELECT s.value, 0, ''
+      FROM json_each(${names}) s
+      WHERE NOT EXISTS (SELECT 1 FROM ledger_checkpoints c WHERE c.scan = s.value)`,
+  );
+}
+
+/** When all scans of a walk had last reached the end. */
+async function lastFinished(
+  db: D1Database,
+): Promise<Pick<Reconciliation, "recent_finished_at" | "full_finished_at">> {
+  const of = (names: readonly string[]) =>
+    first<{ at: number | null }>(
+      db,
+      sql`SELECT iif(count(finished_at) < count(*), NULL, min(finished_at)) AS at
+        FROM ledger_checkpoints WHERE scan IN (SELECT value FROM json_each(${JSON.stringify(names)}))`,
+    );
+  const [recent, full] = await Promise.all([
+    of([scanName("recent", "transfers"), scanName("recent", "groups")]),
+    of(SCAN_KINDS.map((kind) => scanName("full", kind))),
+  ]);
+  return {
+    recent_finished_at: toWireTimeOrNull(recent?.at ?? null),
+    full_finished_at: toWireTimeOrNull(full?.at ?? null),
+  };
 }
 
 /**
  * Returns whether the newest transfer has been checked. Two reconciliations at once are harmless,
  * because the checkpoint advances only from where a chunk starts.
  */
-async function scanTransfers(db: D1Database, chunks: number): Promise<boolean> {
+async function scanTransfers(db: D1Database, walk: Walk, chunks: number): Promise<boolean> {
   for (let count = 0; count < chunks; count++) {
-    const after = await positionOf(db, "transfers");
+    const after = await positionOf(db, scanName(walk, "transfers"));
+    const checkedGroup = await positionOf(db, scanName(walk, "groups"));
     const upTo = await lastId(
       db,
       sql`SELECT transfer_id AS id FROM transfers WHERE transfer_id > ${after}
         ORDER BY transfer_id LIMIT ${TRANSFERS_PER_CHUNK}`,
     );
-    if (upTo === null) return true;
-    await report(db, await checkTransfers(db, { after, upTo }));
+    if (upTo === null) {
+      await report(db, await checkTotals(db, walk));
+      return finish(db, scanName(walk, "transfers"));
+    }
+    await report(db, await checkTransfers(db, walk, { after, upTo }));
+    await report(db, await checkLatePostings(db, { after, upTo }, checkedGroup));
     await report(db, await checkAccounts(db, accountsInTransfers({ after, upTo })));
     // Last, so that a reconciliation that is interrupted before checks the chunk again.
-    await advanceTransferScan(db, { after, upTo });
+    await advanceTransferScan(db, walk, { after, upTo });
   }
   return false;
 }
 
-async function scanGroups(db: D1Database, chunks: number): Promise<boolean> {
+async function scanGroups(db: D1Database, walk: Walk, chunks: number): Promise<boolean> {
+  const scan = scanName(walk, "groups");
   for (let count = 0; count < chunks; count++) {
-    const after = await positionOf(db, "groups");
+    const after = await positionOf(db, scan);
     // By number and not by row: old groups are deleted, but the records that they opened and
     // ended must still be read in bounded chunks.
     const upTo = await lastId(
@@ -139,34 +235,58 @@ async function scanGroups(db: D1Database, chunks: number): Promise<boolean> {
       sql`SELECT min(max(seq), ${after + GROUPS_PER_CHUNK}) AS id FROM commit_groups
         HAVING max(seq) > ${after}`,
     );
-    if (upTo === null) return true;
+    if (upTo === null) return finish(db, scan);
     await report(db, await checkRecords(db, { after, upTo }));
-    await advance(db, "groups", { from: after, to: upTo });
+    await report(db, await checkEvents(db, { after, upTo }));
+    await advance(db, scan, { from: after, to: upTo });
   }
   return false;
 }
 
-/** Checks all accounts in turn, including those without recent transfers. */
-async function scanAccounts(db: D1Database, chunks: number): Promise<void> {
-  for (let count = 0; count < chunks; count++) {
-    const after = await positionOf(db, "accounts");
-    const upTo = await lastId(db, nextAccounts(after, ACCOUNTS_PER_CHUNK));
-    if (upTo !== null) await report(db, await checkAccounts(db, accountsIn({ after, upTo })));
-    await advance(db, "accounts", { from: after, to: upTo ?? 0 });
-    if (upTo === null) return;
-  }
+/** Checks accounts in turn, including those without recent transfers. */
+function scanAccounts(db: D1Database, walk: Walk, chunks: number): Promise<boolean> {
+  return scanInTurn(db, scanName(walk, "accounts"), chunks, {
+    next: (after) => nextAccounts(after, ACCOUNTS_PER_CHUNK),
+    check: (chunk) => checkAccounts(db, accountsIn(chunk)),
+  });
 }
 
-async function positionOf(db: D1Database, scan: Scan): Promise<number> {
-  const [row] = await read(db, ({ select }) =>
-    select().from(ledgerCheckpoints).where(eq(ledgerCheckpoints.scan, scan)),
-  );
-  return row?.position ?? 0;
+/** Checks streams in turn, including those without recent events. */
+function scanStreams(db: D1Database, walk: Walk, chunks: number): Promise<boolean> {
+  return scanInTurn(db, scanName(walk, "streams"), chunks, {
+    next: (after) => nextStreams(after, STREAMS_PER_CHUNK),
+    check: (chunk) => checkStreams(db, walk, chunk),
+  });
+}
+
+/** Checks rows by their id. After the last one the scan starts again. */
+async function scanInTurn(
+  db: D1Database,
+  scan: string,
+  chunks: number,
+  rows: {
+    readonly next: (after: number) => Sql;
+    readonly check: (chunk: Chunk) => Promise<Difference[]>;
+  },
+): Promise<boolean> {
+  for (let count = 0; count < chunks; count++) {
+    const after = await positionOf(db, scan);
+    const upTo = await lastId(db, rows.next(after));
+    if (upTo !== null) await report(db, await rows.check({ after, upTo }));
+    await advance(db, scan, { from: after, to: upTo ?? 0 });
+    if (upTo === null) return finish(db, scan);
+  }
+  return false;
+}
+
+async function finish(db: D1Database, scan: string): Promise<true> {
+  await all(db, sql`UPDATE ledger_checkpoints SET finished_at = ${NOW} WHERE scan = ${scan}`);
+  return true;
 }
 
 async function advance(
   db: D1Database,
-  scan: Scan,
+  scan: string,
   { from, to }: { from: number; to: number },
 ): Promise<void> {
   await all(
@@ -214,11 +334,28 @@ async function report(db: D1Database, differences: readonly Difference[]): Promi
   }
 }
 
+/** As `report`, but differences of this check that are no longer found are resolved. */
+async function reportStanding(
+  db: D1Database,
+  check: Check,
+  differences: readonly Difference[],
+): Promise<void> {
+  await report(db, differences);
+  const standing = JSON.stringify(differences.map(subjectOf));
+  await all(
+    db,
+    sql`UPDATE alerts SET resolved_at = ${NOW}
+      WHERE kind = 'reconciliation' AND resolved_at IS NULL AND subject LIKE ${`${check} %`}
+        AND subject NOT IN (SELECT value FROM json_each(${standing}))`,
+  );
+}
+
 /** Checks that compare the same account again and again, with an amount that may change. */
 const CHECKS_OF_ACCOUNTS: ReadonlySet<Check> = new Set([
   "balance_mismatch",
   "pending_mismatch",
   "holdings_short",
+  "expiry_overdue",
 ]);
 
 /** The alert's key: one per account for these checks, otherwise one per entry or record. */

@@ -80,12 +80,18 @@ export const ledgerCheckpoints = sqliteTable("ledger_checkpoints", {
   scan: text("scan").primaryKey(),
   position: integer("position").notNull(),
   mark: text("mark").notNull(),
+  finishedAt: integer("finished_at"),
 });
 
-export const checkedBalances = sqliteTable("checked_balances", {
-  accountId: integer("account_id").primaryKey(),
-  balance: amount("balance").notNull(),
-});
+export const checkedBalances = sqliteTable(
+  "checked_balances",
+  {
+    scan: text("scan").notNull(),
+    accountId: integer("account_id").notNull(),
+    balance: amount("balance").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.scan, t.accountId] })],
+);
 
 export const shortfalls = sqliteTable(
   "shortfalls",

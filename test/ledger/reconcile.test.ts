@@ -31,6 +31,12 @@ afterAll(() =>
  * lists only the newest differences and other tests leave many.
  */
 async function found(name: string, full = false): Promise<Difference[]> {
+  const differences = await foundWithEvents(name, full);
+  return differences.filter((difference) => difference.check !== "event_mismatch");
+}
+
+/** As `found`, but with the events that contradict a changed record. tampering.test.ts covers them. */
+async function foundWithEvents(name: string, full: boolean): Promise<Difference[]> {
   await reconcile(db, { chains: [], full });
   const open = await all<{ detail: string }>(
     db,
@@ -235,15 +241,14 @@ it("reports a reserve that was released twice", async () => {
   await placeQuote(maker, request_id, 500_000);
   await submit(command.cancelQuote(maker, quoteId));
   expect(await found(userId, true)).toEqual([]);
-  // Another line, so that the unique key does not reject it. It takes the other quote's reserve.
+  // Another step, so that the unique key does not reject it. It takes the other quote's reserve.
   const secondRelease = insertTransfer({
     from: await account(userId, key, "pending"),
     to: await account(userId, key),
     amount: 10,
     reason: "release",
     ref: quoteId,
-    step: "end",
-    line: 1,
+    step: "match",
   });
   await all(db, secondRelease);
   const differences = await found(userId, true);

@@ -3,6 +3,7 @@ import { env } from "cloudflare:workers";
 import { randomBytes } from "node:crypto";
 import { paymentId } from "../../src/chain/payment-id.ts";
 import { tokenOf } from "../../src/chain/token.ts";
+import { announceDeposits, announceWithdrawals } from "../../src/custody/announce.ts";
 import { failUnpayable } from "../../src/custody/watcher/fail-withdrawal.ts";
 import { recordVaultEvents, settlePaid } from "../../src/custody/watcher/settle-withdrawal.ts";
 import { withdraw } from "../../src/custody/withdraw.ts";
@@ -65,6 +66,7 @@ export async function fund(
       to: "available",
       source,
     }),
+    ...announceDeposits(group),
   ]);
   if (!outcome.committed)
     throw new Error("the deposit was not committed", { cause: outcome.cause });
@@ -100,10 +102,11 @@ export async function queueWithdrawal(
     chain = "local",
     to = newAddress(),
     clientWithdrawalId = uuidv7(),
-  }: { chain?: string; to?: string; clientWithdrawalId?: string } = {},
+    db = env.DB,
+  }: { chain?: string; to?: string; clientWithdrawalId?: string; db?: D1Database } = {},
 ): Promise<Queued> {
   const terms = { clientWithdrawalId, amount, toAddress: to, chain, asset };
-  const { row } = await withdraw(env.DB, LIMITS, { actor, ip: undefined, terms });
+  const { row } = await withdraw(db, LIMITS, { actor, ip: undefined, terms });
   return {
     withdrawalId: row.withdrawal_id.toLowerCase(),
     paymentId: paymentId(actor.userId, clientWithdrawalId),
@@ -117,6 +120,7 @@ export async function queueWithdrawal(
 export async function endWithdrawal(
   { paymentId: id, asset, amount, to }: Queued,
   kind: "Paid" | "Failed",
+  db: D1Database = env.DB,
 ): Promise<void> {
   const group = newGroup();
   const settings = config(env);
@@ -137,10 +141,11 @@ export async function endWithdrawal(
     token,
     tokenId,
   } as Parameters<typeof recordVaultEvents>[2][number];
-  const outcome = await commit(env.DB, group, [
+  const outcome = await commit(db, group, [
     ...recordVaultEvents(group, { settings, chain }, [event], raw("1")),
     ...settlePaid(group, "local"),
     ...failUnpayable(group),
+    ...announceWithdrawals(group),
   ]);
   if (!outcome.committed) throw new Error("the event was not committed", { cause: outcome.cause });
 }
@@ -194,6 +199,20 @@ export async function insertDeposit(
 
 export function randomHex(bytes: number): string {
   return `0x${randomBytes(bytes).toString("hex")}`;
+}
+
+/** Runs statements without a table's triggers: as if somebody edited the database file. */
+export async function edit(db: D1Database, table: string, statements: readonly Sql[]) {
+  const triggers = await all<{ name: string; text: string }>(
+    db,
+    sql`SELECT name, sql AS text FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ${table}`,
+  );
+  for (const { name } of triggers) await all(db, raw(`DROP TRIGGER ${name}`));
+  try {
+    for (const statement of statements) await all(db, statement);
+  } finally {
+    for (const { text } of triggers) await all(db, raw(text));
+  }
 }
 
 /** Runs a statement without the named triggers: as if somebody edited the database file. */

@@ -1,0 +1,270 @@
+/**
+ * The checks of streams (`event_mismatch`): each change of a record has exactly the events that it
+ * calls for, with the record's terms, and the numbers of each stream have no gap.
+ */
+import { all, first, join, raw, type Sql, sql } from "../platform/sql.ts";
+import type { Difference } from "./difference.ts";
+import { type Chunk, type Walk, within } from "./reconcile-journal.ts";
+
+const MAX_PER_CHUNK = 100;
+
+/** Checks the events that the commit groups of a chunk wrote. */
+export async function checkEvents(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+  const kept = await withGroups(db, chunk);
+  if (kept === undefined) return [];
+  const gaps = await all<GapRow>(db, gapsBefore(kept));
+  const mismatches = await Promise.all(
+    Object.entries(CHANGES).map(([kind, changes]) =>
+      all<EventRow>(db, wrongEvents(kind, changes, kept)),
+    ),
+  );
+  return [...gaps.map(gap), ...mismatches.flat().map(mismatch)];
+}
+
+/** Checks that the events of streams reach from the first to the last number. */
+export async function checkStreams(
+  db: D1Database,
+  walk: Walk,
+  chunk: Chunk,
+): Promise<Difference[]> {
+  return (await all<GapRow>(db, brokenStreams(walk, chunk))).map(gap);
+}
+
+export function nextStreams(after: number, limit: number): Sql {
+  return sql`SELECT stream_id AS id FROM streams WHERE stream_id > ${after}
+    ORDER BY stream_id LIMIT ${limit}`;
+}
+
+/**
+ * The part of a chunk whose commit groups are kept. Older events may have been deleted, and so may
+ * the records that they report.
+ */
+async function withGroups(db: D1Database, chunk: Chunk): Promise<Chunk | undefined> {
+  const row = await first<{ oldest: number | null }>(
+    db,
+    sql`SELECT min(seq) AS oldest FROM commit_groups WHERE ${within("seq", chunk)}`,
+  );
+  const oldest = row?.oldest ?? undefined;
+  return oldest === undefined ? undefined : { after: oldest - 1, upTo: chunk.upTo };
+}
+
+type GapRow = { readonly stream: string; readonly detail: string };
+
+function gap({ stream, detail }: GapRow): Difference {
+  return { check: "event_mismatch", account: stream, amount: "0", detail };
+}
+
+/** Events of the chunk whose predecessor is missing. */
+function gapsBefore(chunk: Chunk): Sql {
+  return sql`SELECT s.name AS stream, 'event ' || (e.seq - 1) || ' is missing' AS detail
+    FROM stream_events e INDEXED BY stream_events_written_group
+      JOIN streams s ON s.stream_id = e.stream_id
+    WHERE ${within("e.written_group", chunk)} AND e.seq > s.first_seq
+      AND NOT EXISTS (SELECT 1 FROM stream_events p
+        WHERE p.stream_id = e.stream_id AND p.seq = e.seq - 1)
+    LIMIT ${MAX_PER_CHUNK}`;
+}
+
+/** Counting reads every event, so only the full walk counts. */
+function brokenStreams(walk: Walk, chunk: Chunk): Sql {
+  const count =
+    walk === "full"
+      ? sql`(SELECT count(*) FROM stream_events e WHERE e.stream_id = s.stream_id)`
+      : sql`s.last_seq - s.first_seq + 1`;
+  return sql`SELECT name AS stream, 'has events ' || coalesce(lowest, 'none') || ' to '
+      || coalesce(highest, 'none') || ', ' || n || ' in all; expected ' || first_seq || ' to '
+      || last_seq AS detail
+    FROM (SELECT s.name, s.first_seq, s.last_seq, ${count} AS n,
+        (SELECT min(e.seq) FROM stream_events e WHERE e.stream_id = s.stream_id) AS lowest,
+        (SELECT max(e.seq) FROM stream_events e WHERE e.stream_id = s.stream_id) AS highest
+      FROM streams s WHERE ${within("s.stream_id", chunk)})
+    WHERE n <> last_seq - first_seq + 1 OR coalesce(lowest, first_seq) <> first_seq
+      OR coalesce(highest, first_seq - 1) <> last_seq
+    LIMIT ${MAX_PER_CHUNK}`;
+}
+
+type EventRow = {
+  readonly stream: string;
+  readonly type: string;
+  readonly id: string;
+  readonly facts: string | null;
+  readonly surplus: number;
+};
+
+function mismatch({ stream, type, id, facts, surplus }: EventRow): Difference {
+  const problem = surplus < 0 ? "missing" : "unexpected";
+  return {
+    check: "event_mismatch",
+    account: stream,
+    amount: "0",
+    detail: `${type} of ${id.toLowerCase()} with ${facts ?? "an unreadable body"} is ${problem}`,
+  };
+}
+
+/**
+ * What one change of a record calls for: an event of `type` on each of `streams`, with `facts`. SQL
+ * fragments without parameters.
+ */
+type Change = {
+  readonly from: string;
+  readonly group: string;
+  readonly when?: string;
+  readonly id: string;
+  readonly streams: readonly string[];
+  /** Of each stream, in the same order, or of all. */
+  readonly types: readonly string[];
+  readonly facts: Partial<Record<(typeof FACTS)[number], string>>;
+};
+
+/** The terms that events repeat. */
+const FACTS = ["asset", "amount", "side", "price", "usdc_amount", "reason", "to_address"] as const;
+
+const accountOf = (column: string) =>
+  `'account:' || lower(substr(hex(${column}), 1, 8) || '-' || substr(hex(${column}), 9, 4) || '-'
+    || substr(hex(${column}), 13, 4) || '-' || substr(hex(${column}), 17, 4) || '-'
+    || substr(hex(${column}), 21))`;
+
+const REQUEST = {
+  from: "requests r",
+  id: "r.request_id",
+  streams: [
+    "'book:' || r.asset",
+    "'venue:' || substr(r.asset, 1, instr(r.asset, ':') - 1)",
+    accountOf("r.requester_id"),
+  ],
+};
+const QUOTE = {
+  from: "quotes q JOIN requests r ON r.request_id = q.request_id",
+  id: "q.quote_id",
+  streams: [accountOf("q.maker_id"), accountOf("r.requester_id")],
+};
+const DEPOSIT = {
+  from: "deposits d",
+  id: "d.deposit_id",
+  streams: [accountOf("d.user_id")],
+  facts: { asset: "d.asset", amount: "d.amount" },
+};
+
+/** Every kind of event and the changes that call for it. At most five terms of one UNION. */
+const CHANGES: Readonly<Record<string, readonly Change[]>> = {
+  request: [
+    {
+      ...REQUEST,
+      group: "r.opened_group",
+      types: ["'request.opened'"],
+      facts: { asset: "r.asset", amount: "r.amount", side: "r.side" },
+    },
+    {
+      ...REQUEST,
+      group: "r.ended_group",
+      types: ["'request.closed'"],
+      facts: { reason: "r.status" },
+    },
+  ],
+  quote: [
+    {
+      ...QUOTE,
+      group: "q.opened_group",
+      types: ["'quote.opened'", "'quote.received'"],
+      facts: {
+        asset: "q.asset",
+        amount: "q.amount",
+        side: "q.side",
+        price: "q.price",
+        usdc_amount: "CAST(q.usdc_amount AS TEXT)",
+      },
+    },
+    {
+      ...QUOTE,
+      group: "q.ended_group",
+      types: ["'quote.closed'"],
+      facts: { reason: "q.status" },
+    },
+  ],
+  match: [
+    {
+      from: "matches m",
+      group: "m.matched_group",
+      id: "m.match_id",
+      streams: [accountOf("m.requester_id"), accountOf("m.maker_id")],
+      types: ["'match.created'"],
+      facts: {
+        asset: "m.asset",
+        amount: "CAST(m.amount AS TEXT)",
+        side: "m.side",
+        price: "m.price",
+        usdc_amount: "CAST(m.usdc_amount AS TEXT)",
+      },
+    },
+  ],
+  deposit: [
+    { ...DEPOSIT, group: "d.ended_group", types: ["'deposit.' || d.status"] },
+    // A deposit that is detected and ended by one group is announced only by its end.
+    {
+      ...DEPOSIT,
+      group: "d.detected_group",
+      when: "d.ended_group IS NOT d.detected_group",
+      types: ["'deposit.detected'"],
+    },
+  ],
+  withdrawal: [
+    {
+      from: "withdrawals w",
+      group: "w.changed_group",
+      id: "w.withdrawal_id",
+      streams: [accountOf("w.user_id")],
+      types: ["'withdrawal.' || w.status"],
+      facts: {
+        asset: "w.asset",
+        amount: "CAST(w.amount AS TEXT)",
+        to_address: "hex(w.to_address)",
+      },
+    },
+  ],
+};
+
+/**
+ * Events of one kind: those that records call for against those that the chunk's groups wrote. A
+ * deposit or withdrawal keeps only its last group, so its earlier events are not compared.
+ */
+function wrongEvents(kind: string, changes: readonly Change[], chunk: Chunk): Sql {
+  const earlier = {
+    deposit: raw(`AND EXISTS (SELECT 1 FROM deposits d WHERE d.deposit_id = unhex(id)
+      AND grp IN (d.detected_group, d.ended_group))`),
+    withdrawal: raw(`AND EXISTS (SELECT 1 FROM withdrawals w WHERE w.withdrawal_id = unhex(id)
+      AND w.changed_group = grp)`),
+  }[kind];
+  const paths = FACTS.map((fact) => `'$.${fact}'`).join(", ");
+  return sql`WITH written AS MATERIALIZED (
+      SELECT s.name AS stream, e.type, e.written_group AS grp,
+        iif(json_valid(e.body), json_extract(e.body, ${`$.${kind}_id`}), NULL) AS id,
+        iif(json_valid(e.body), json_extract(e.body, ${raw(paths)}), NULL) AS facts
+      FROM stream_events e INDEXED BY stream_events_written_group
+        JOIN streams s ON s.stream_id = e.stream_id
+      WHERE ${within("e.written_group", chunk)} AND e.type >= ${`${kind}.`}
+        AND e.type < ${`${kind}/`}),
+    counted AS (
+      ${join(
+        changes.map((change) => expectedEvents(change, chunk)),
+        " UNION ALL ",
+      )}
+      UNION ALL
+      SELECT stream, type, grp, id, facts, 1 FROM written WHERE 1 ${earlier ?? raw("")})
+    SELECT stream, type, coalesce(id, 'an unknown record') AS id, facts, sum(n) AS surplus
+    FROM counted GROUP BY stream, type, grp, id, facts HAVING sum(n) <> 0
+    LIMIT ${MAX_PER_CHUNK}`;
+}
+
+function expectedEvents(change: Change, chunk: Chunk): Sql {
+  const { from, group, id, streams, types, facts, when = "1" } = change;
+  const each = (values: readonly string[]) =>
+    values.length === 1
+      ? (values[0] ?? "NULL")
+      : `CASE a.value ${values.map((value, n) => `WHEN ${n} THEN ${value}`).join(" ")} END`;
+  const audiences = JSON.stringify(streams.map((_, n) => n));
+  const terms = FACTS.map((fact) => facts[fact] ?? "NULL").join(", ");
+  return sql`SELECT ${raw(each(streams))} AS stream, ${raw(each(types))} AS type,
+      ${raw(group)} AS grp, hex(${raw(id)}) AS id, json_array(${raw(terms)}) AS facts, -1 AS n
+    FROM ${raw(from)} CROSS JOIN json_each(${audiences}) a
+    WHERE ${within(group, chunk)} AND ${raw(when)}`;
+}
