@@ -52,16 +52,15 @@ awakeAndEvicted("subscribers", (maybeEvict) => {
   it("that connect to a busy book see every event once", async () => {
     const { key: book } = newAsset();
     const stream = bookStream(book);
-    const requester = await newUser();
+    const requesters = await Promise.all(Array.from({ length: 60 }, () => newUser()));
     const opening = Promise.all(
-      Array.from({ length: 60 }, () => openRequest(requester, book, { amount: 1n })),
+      requesters.map((requester) => openRequest(requester, book, { amount: 1n })),
     );
-    const subscribers = await Promise.all(
-      Array.from({ length: 8 }, () => connect(requester, stream)),
-    );
+    const user = await newUser();
+    const subscribers = await Promise.all(Array.from({ length: 8 }, () => connect(user, stream)));
     await maybeEvict(stream);
     await opening;
-    await openRequest(requester, book, { amount: 1n });
+    await openRequest(user, book, { amount: 1n });
     for (const subscriber of subscribers) {
       const snapshot = await subscriber.until("snapshot");
       await subscriber.untilEvent(61);
