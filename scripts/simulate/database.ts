@@ -1,0 +1,179 @@
+/**
+ * D1 on `node:sqlite`: the same migrations and SQL, D1's shapes of results and errors, and its
+ * failures: a request that never arrives, an answer that is lost after the commit, a batch that
+ * commits long after its caller gave up, and a whole outage.
+ */
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { VirtualTime } from "./virtual-time.ts";
+import { CLEAR, fateOf, type Weather } from "./weather.ts";
+
+type Query = { readonly text: string; readonly params: readonly SQLInputValue[] };
+type Row = Readonly<Record<string, unknown>>;
+
+const MIGRATIONS = join(import.meta.dirname, "../../migrations");
+/** Statements are cached by text. The service has some hundreds. */
+const MAX_STATEMENTS = 2_000;
+/** D1's client gives up after this time. The request may still arrive. */
+const TIMEOUT_MS = 8_000;
+
+export class Database {
+  readonly #time: VirtualTime;
+  readonly #sqlite = new DatabaseSync(":memory:");
+  readonly #statements = new Map<string, StatementSync>();
+  weather: Weather = CLEAR;
+  /** Until then no request arrives. */
+  awayUntil = 0;
+
+  constructor(time: VirtualTime) {
+    this.#time = time;
+    this.#sqlite.function("unixepoch", { varargs: true }, () => time.now / 1_000);
+    this.#sqlite.function("randomblob", (size) =>
+      Uint8Array.from({ length: Number(size) }, () => time.current().dice.between(0, 255)),
+    );
+    this.#sqlite.function("random", () => time.current().dice.between(0, 2 ** 52));
+    for (const file of readdirSync(MIGRATIONS).toSorted())
+      if (file.endsWith(".sql")) this.#sqlite.exec(readFileSync(join(MIGRATIONS, file), "utf8"));
+  }
+
+  /** The binding, as the service sees it. */
+  binding(): D1Database {
+    const call = <T>(queries: readonly Query[], run: () => T) => this.#call(queries, run);
+    const prepared = (text: string, params: readonly SQLInputValue[] = []) => ({
+      query: { text, params },
+      bind: (...values: SQLInputValue[]) => prepared(text, values),
+      all: () => call([{ text, params }], () => this.#result({ text, params })),
+      run: () => call([{ text, params }], () => this.#result({ text, params })),
+      first: () => call([{ text, params }], () => this.rows(text, ...params)[0] ?? null),
+      raw: () => call([{ text, params }], () => this.#raw({ text, params })),
+    });
+    type Prepared = ReturnType<typeof prepared>;
+    const binding = {
+      prepare: (text: string) => prepared(text),
+      batch: (statements: readonly Prepared[]) => {
+        const queries = statements.map(({ query }) => query);
+        return call(queries, () => this.#transaction(queries));
+      },
+    };
+    return asD1(binding);
+  }
+
+  /** Reads directly, at no time, for the simulator's own checks. */
+  rows(text: string, ...params: SQLInputValue[]): Row[] {
+    return this.#statement(text)
+      .all(...params)
+      .map(d1Row);
+  }
+
+  count(text: string, ...params: SQLInputValue[]): number {
+    return Number(Object.values(this.rows(text, ...params)[0] ?? {})[0] ?? 0);
+  }
+
+  #call<T>(queries: readonly Query[], run: () => T): Promise<T> {
+    const time = this.#time;
+    const process = time.current();
+    const { database, databaseLoss: loss, late } = this.weather;
+    const fate = fateOf(process.dice, database, { loss, late });
+    const away = this.awayUntil > time.now;
+    return new Promise((resolve, reject) => {
+      let settled = false;
+      const settle = (ms: number, done: () => void) =>
+        time.after(ms, () => {
+          if (settled || !process.alive) return;
+          settled = true;
+          done();
+        });
+      const lost = () => reject(new Error("D1_ERROR: Network connection lost."));
+      if (fate.lost === "request") return settle(fate.there + fate.back, lost);
+      // During an outage half of the requests wait at its end and arrive then.
+      const wait = away ? this.awayUntil - time.now : 0;
+      if (away && process.dice.chance(0.5)) return settle(process.dice.between(5, 2_000), lost);
+      if (fate.there + wait > TIMEOUT_MS) settle(TIMEOUT_MS, lost);
+      time.after(fate.there + wait, () => {
+        const outcome = attempt(run);
+        const label = queries.length === 1 ? queries[0]!.text.slice(0, 40) : `batch`;
+        time.note(
+          `d1 for ${process.name}: ${label} ${queries.length} ${fate.lost} ${
+            "error" in outcome ? outcome.error.message : ""
+          }`,
+        );
+        settle(fate.back, () => {
+          if (fate.lost === "answer") lost();
+          else if ("error" in outcome) reject(outcome.error);
+          else resolve(outcome.value);
+        });
+      });
+    });
+  }
+
+  #transaction(queries: readonly Query[]): D1Result[] {
+    this.#sqlite.exec("BEGIN");
+    try {
+      const results = queries.map((query) => this.#result(query));
+      this.#sqlite.exec("COMMIT");
+      return results;
+    } catch (error) {
+      this.#sqlite.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  #result({ text, params }: Query): D1Result {
+    const results = this.rows(text, ...params);
+    return asResult({ success: true, results, meta: { size_after: 1_000_000 } });
+  }
+
+  #raw({ text, params }: Query): unknown[][] {
+    const statement = this.#statement(text, true);
+    // Safe cast: `setReturnArrays` makes each row an array.
+    const rows = statement.all(...params) as unknown as unknown[][];
+    return rows.map((row) => row.map(d1Value));
+  }
+
+  #statement(text: string, arrays = false): StatementSync {
+    const key = arrays ? `arrays ${text}` : text;
+    let statement = this.#statements.get(key);
+    if (statement === undefined) {
+      if (this.#statements.size > MAX_STATEMENTS) this.#statements.clear();
+      statement = this.#sqlite.prepare(text);
+      statement.setReturnArrays(arrays);
+      this.#statements.set(key, statement);
+    }
+    return statement;
+  }
+}
+
+type Outcome<T> = { readonly value: T } | { readonly error: Error };
+
+function attempt<T>(run: () => T): Outcome<T> {
+  try {
+    return { value: run() };
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    const code: unknown = Reflect.get(error, "errcode");
+    // 19 is SQLITE_CONSTRAINT, in the low byte of an extended code.
+    const suffix = typeof code === "number" && (code & 0xff) === 19 ? ": SQLITE_CONSTRAINT" : "";
+    return { error: new Error(`D1_ERROR: ${error.message}${suffix}`) };
+  }
+}
+
+/** D1 returns a BLOB as the array of its bytes. */
+function d1Value(value: unknown): unknown {
+  return value instanceof Uint8Array ? [...value] : value;
+}
+
+function d1Row(row: Record<string, unknown>): Row {
+  for (const name in row) if (row[name] instanceof Uint8Array) row[name] = d1Value(row[name]);
+  return row;
+}
+
+/** Safe cast: the service uses only `prepare` and `batch`, and of a statement what is above. */
+function asD1(binding: object): D1Database {
+  return binding as D1Database;
+}
+
+/** Safe cast: the service reads `results` and `meta.size_after` only. */
+function asResult(result: object): D1Result {
+  return result as D1Result;
+}

@@ -1,0 +1,74 @@
+/**
+ * Replaces every global through which the service could see real time, real randomness or the real
+ * network. The service itself has no seam for the simulator, so what is simulated is what runs.
+ */
+import { SocketPair } from "./sockets.ts";
+import type { VirtualTime } from "./virtual-time.ts";
+
+export type LogLine = { readonly level: string; readonly text: string };
+
+/** The Fetch API's own class rejects status 101, which workerd uses for an upgrade. */
+class UpgradeResponse {
+  readonly status: number;
+  readonly webSocket: unknown;
+  constructor(_body: null, init: { readonly status: number; readonly webSocket?: unknown }) {
+    this.status = init.status;
+    this.webSocket = init.webSocket;
+  }
+}
+
+class RequestResponsePair {
+  readonly request: string;
+  readonly response: string;
+  constructor(request: string, response: string) {
+    this.request = request;
+    this.response = response;
+  }
+}
+
+export function replaceGlobals(
+  time: VirtualTime,
+  options: { readonly onLog: (line: LogLine) => void; readonly fetch: typeof fetch },
+): void {
+  const bytes = (array: Uint8Array): Uint8Array => {
+    const { dice } = time.current();
+    for (let index = 0; index < array.length; index++) array[index] = dice.between(0, 255);
+    return array;
+  };
+  Date.now = () => time.now;
+  Math.random = () => time.current().dice.next();
+  const set = (name: string, value: unknown) =>
+    Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
+  set("FAILPOINTS", false);
+  set("setTimeout", (callback: () => void, ms = 0) => {
+    const timer = { cancelled: false };
+    const process = time.current();
+    time.after(ms, () => {
+      if (!timer.cancelled && process.alive) time.runAs(process, callback);
+    });
+    return timer;
+  });
+  set("clearTimeout", (timer: { cancelled: boolean } | undefined) => {
+    if (timer !== undefined) timer.cancelled = true;
+  });
+  set("scheduler", { wait: (ms: number) => time.sleep(ms) });
+  set("crypto", { getRandomValues: bytes, randomUUID: () => uuidOf(bytes(new Uint8Array(16))) });
+  set("fetch", options.fetch);
+  set("Response", UpgradeResponse);
+  set("WebSocketPair", SocketPair);
+  set("WebSocketRequestResponsePair", RequestResponsePair);
+  set("WebSocket", { READY_STATE_OPEN: 1 });
+  const capture = (level: string) => (text: unknown) =>
+    options.onLog({ level, text: String(text) });
+  console.log = capture("info");
+  console.warn = capture("warn");
+  console.error = capture("error");
+}
+
+/** A UUID v4 from random bytes. */
+function uuidOf(bytes: Uint8Array): string {
+  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = Buffer.from(bytes).toString("hex");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}

@@ -1,0 +1,31 @@
+/** Loads the service's source into Node: a fake `cloudflare:workers`, and patches of a mutant. */
+import { readFileSync } from "node:fs";
+import { registerHooks } from "node:module";
+import { fileURLToPath } from "node:url";
+import type { Mutant } from "./mutants.ts";
+
+const WORKERS = new URL("./cloudflare-workers.ts", import.meta.url).href;
+
+export function loadService(mutant: Mutant | undefined): void {
+  const patched =
+    mutant === undefined ? undefined : new URL(`../../${mutant.file}`, import.meta.url).href;
+  registerHooks({
+    resolve: (specifier, context, next) =>
+      specifier === "cloudflare:workers"
+        ? { url: WORKERS, format: "module-typescript", shortCircuit: true }
+        : next(specifier, context),
+    load: (url, context, next) =>
+      mutant === undefined || url !== patched
+        ? next(url, context)
+        : {
+            format: "module-typescript",
+            source: patch(readFileSync(fileURLToPath(url), "utf8"), mutant),
+            shortCircuit: true,
+          },
+  });
+}
+
+function patch(source: string, { name, find, replace }: Mutant): string {
+  if (!source.includes(find)) throw new Error(`mutant ${name}: the source has no ${find}`);
+  return source.replaceAll(find, () => replace);
+}

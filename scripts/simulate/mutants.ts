@@ -1,0 +1,99 @@
+/** Source patches that undo a guard. The simulator must find each of them. */
+
+export type Mutant = {
+  readonly name: string;
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+  /** What it breaks, in words. */
+  readonly breaks: string;
+};
+
+export const MUTANTS: readonly Mutant[] = [
+  {
+    name: "accept-by-anyone",
+    file: "src/rfq/accept-quote.ts",
+    find: "expr: expr`s.requester_id = ${requester}`",
+    replace: "expr: expr`1 OR s.requester_id = ${requester}`",
+    breaks: "only the requester accepts",
+  },
+  {
+    name: "cancel-by-anyone",
+    file: "src/rfq/cancel-quote.ts",
+    find: "expr: expr`quotes.maker_id = ${uuid(actor.userId)}`",
+    replace: "expr: expr`1 OR quotes.maker_id = ${uuid(actor.userId)}`",
+    breaks: "only the maker cancels",
+  },
+  {
+    name: "unknown-is-none",
+    file: "src/platform/commit.ts",
+    find: "throw new OutcomeUnknown(group.id, { cause });",
+    replace: 'return { committed: false, reason: "lost", cause };',
+    breaks: "none means no effect",
+  },
+  {
+    name: "fence-ignored",
+    file: "src/platform/commit.ts",
+    find: "return fence(db, group, cause);",
+    replace: 'return { committed: false, reason: "lost", cause };',
+    breaks: "none means no effect",
+  },
+  {
+    name: "push-ignores-gap",
+    file: "src/streams/socket-host.ts",
+    find: "if (next.seq === lastPushed + 1 && last.seq === lastPushed + fresh.length)",
+    replace: "if (next.seq > 0 && last.seq > 0)",
+    breaks: "sockets receive a prefix without a gap",
+  },
+  {
+    name: "join-sends-nothing",
+    file: "src/streams/socket-host.ts",
+    find: "this.#lastPushed ?? stands,\n",
+    replace: "stands,\n",
+    breaks: "sockets receive a prefix without a gap",
+  },
+  {
+    name: "joined-from-memory-off-by-one",
+    file: "src/streams/socket-host.ts",
+    find: "if (since + 1 < (this.#recent[0]?.seq ?? last + 1)) return;",
+    replace: "if (since < (this.#recent[0]?.seq ?? last + 1) - 5) return;",
+    breaks: "sockets receive a prefix without a gap",
+  },
+  {
+    name: "release-nothing",
+    file: "src/rfq/expire.ts",
+    find: "releaseQuotesEndedBy(group, operation),",
+    replace: "",
+    breaks: "every pending balance has a cause",
+  },
+  {
+    name: "cron-expires-nothing",
+    file: "src/cron.ts",
+    find: '["expire_missed", expireMissed],',
+    replace: '["expire_missed", async () => expireMissed.name],',
+    breaks: "nothing due stays open",
+  },
+  {
+    name: "any-copy-unregisters",
+    file: "src/streams/replay.ts",
+    find: "DELETE FROM stream_subscribers WHERE name = ${stream} AND token = ${token}",
+    replace: "DELETE FROM stream_subscribers WHERE name = ${stream} AND ${token} <> ''",
+    breaks: "every committed event reaches every open socket",
+  },
+  {
+    name: "unfrozen-sockets-close",
+    file: "src/streams/close-ended.ts",
+    find: "AND (a.kind <> 'account_frozen' OR u.frozen_at IS NOT NULL)",
+    replace: "",
+    breaks: "a socket closes for its credential only while that is not valid",
+  },
+  {
+    name: "expiry-waits-for-idleness",
+    file: "src/rfq/group-committer.ts",
+    find: "        const batch = this.#nextBatch;\n        this.#nextBatch = undefined;",
+    replace:
+      "        const batch = group.length > 0 ? undefined : this.#nextBatch;\n" +
+      "        if (batch !== undefined) this.#nextBatch = undefined;",
+    breaks: "an alarm ends although its book is busy",
+  },
+];

@@ -1,0 +1,105 @@
+/** The users, their credentials, and the commands that they have sent. */
+import type { Actor } from "../../src/platform/actor.ts";
+import { sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import type { Command, Result } from "../../src/rfq/command.ts";
+import type { Dice } from "../soak/dice.ts";
+
+export type Credential = {
+  readonly actor: Actor;
+  /** An operator or the user has begun to end it. */
+  ending: boolean;
+};
+
+export type Person = {
+  readonly userId: string;
+  readonly name: string;
+  epoch: number;
+  credentials: Credential[];
+  /** The instant at which the last freeze or unfreeze began or ended; undefined while one runs. */
+  frozenChangedAt: number | undefined;
+};
+
+/** A command with what its sender knows about it. */
+export type Sent = {
+  readonly command: Command;
+  readonly sentAt: number;
+  readonly step: number;
+  /** Undefined until it was answered. A killed Worker never answers. */
+  result?: Result;
+  answeredAt?: number;
+  killed?: boolean;
+};
+
+export const BOOKS = [
+  { venue: "venue_one", asset: "venue_one:0x1" },
+  { venue: "venue_one", asset: "venue_one:0x2" },
+  { venue: "venue_two", asset: "venue_two:0x1" },
+] as const;
+
+const RECENT = 40;
+const SESSION_MS = 1_800_000;
+
+export class People {
+  readonly all: Person[] = [];
+  /** Requests and quotes that commands have named lately, whether or not they exist yet. */
+  readonly requests: { readonly id: string; readonly by: Person; readonly asset: string }[] = [];
+  readonly quotes: { readonly id: string; readonly by: Person; readonly requestId: string }[] = [];
+  /** Commands since the last quiet point. */
+  sent: Sent[] = [];
+  commands = 0;
+
+  remember(command: Command, by: Person): void {
+    if (command.op === "open_request")
+      keep(this.requests, { id: command.requestId, by, asset: command.asset });
+    if (command.op === "place_quote")
+      keep(this.quotes, { id: command.quoteId, by, requestId: command.requestId });
+  }
+}
+
+function keep<T>(list: T[], item: T): void {
+  list.push(item);
+  if (list.length > RECENT) list.shift();
+}
+
+/** Mostly one of the newest. */
+export function recent<T>(dice: Dice, list: readonly T[]): T | undefined {
+  if (list.length === 0) return undefined;
+  const back = dice.chance(0.7) ? Math.min(6, list.length) : list.length;
+  return list[list.length - dice.between(1, back)];
+}
+
+export function sessionOf(person: Person, now: number): Credential {
+  const expiresAtMs = now + SESSION_MS;
+  return {
+    actor: {
+      userId: person.userId,
+      scopes: ["read", "trade"],
+      credential: { kind: "session", epoch: person.epoch, expiresAtMs },
+    },
+    ending: false,
+  };
+}
+
+export function keyOf(person: Person): Credential & { readonly apiKeyId: string } {
+  const apiKeyId = uuidv7();
+  return {
+    apiKeyId,
+    actor: {
+      userId: person.userId,
+      scopes: ["read", "trade", "withdraw"],
+      credential: { kind: "api_key", apiKeyId },
+    },
+    ending: false,
+  };
+}
+
+export const insertUser = ({ userId, name }: Person, now: number) =>
+  sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
+    VALUES (${uuid(userId)}, ${`${name}@simulated.example`}, '', 0, ${now})`;
+
+export const insertKey = (userId: string, apiKeyId: string, now: number) =>
+  sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
+      allowed_ips, minted_by, active_from, created_at)
+    VALUES (${uuid(apiKeyId)}, ${uuid(userId)}, 'simulated', 'read,trade,withdraw', '', 'k1', NULL,
+      'session', ${now}, ${now})`;

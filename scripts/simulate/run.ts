@@ -1,0 +1,48 @@
+/** Starts one seed in a process of its own. */
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+
+export type Run = {
+  readonly seed: string;
+  readonly steps: number;
+  readonly mutant?: string | undefined;
+  /** Indexes of the steps to carry out; all if left out. */
+  readonly keep?: readonly number[] | undefined;
+  /** A file for the whole history. */
+  readonly history?: string | undefined;
+};
+
+export type Report = {
+  readonly seed: string;
+  readonly commands: number;
+  readonly frames: number;
+  readonly steps: number;
+  readonly seconds: number;
+  /** SHA-256 over the history. The same for the same seed, steps and source. */
+  readonly history: string;
+  readonly failure?: { readonly property: string; readonly message: string };
+  /** Indexes of the steps up to the failure. */
+  readonly done?: readonly number[];
+  readonly notes?: readonly string[];
+};
+
+const PROGRAM = join(import.meta.dirname, "one-seed.ts");
+
+export function runSeed(run: Run): Promise<Report> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", PROGRAM], {
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    child.stdin.end(JSON.stringify(run));
+    let [output, errors] = ["", ""];
+    child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+    child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()));
+    child.on("close", () => {
+      const line = output.trimEnd().split("\n").at(-1) ?? "";
+      // Safe cast: one-seed.ts writes a report as its last line.
+      if (line.startsWith("{")) resolve(JSON.parse(line) as Report);
+      else
+        reject(new Error(`the simulation of seed ${run.seed} ended without a report: ${errors}`));
+    });
+  });
+}

@@ -1,0 +1,608 @@
+/** The simulated deployment: the service's own code, its database, its users and their steps. */
+import { Dice } from "../soak/dice.ts";
+import { runCron } from "../../src/cron.ts";
+import { verifyAudit } from "../../src/auth/audit-seal.ts";
+import { endSessions } from "../../src/auth/end-sessions.ts";
+import { consumeTicket, issueTicket } from "../../src/auth/ws-ticket.ts";
+import type { Side } from "../../src/assets/fields.ts";
+import { Feed } from "../../src/feeds/feed.ts";
+import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import type { OperatorContext } from "../../src/operator/context.ts";
+import { freeze, revokeKey, unfreeze } from "../../src/operator/users.ts";
+import { pause, resume } from "../../src/operator/venues.ts";
+import type { SessionActor } from "../../src/platform/actor.ts";
+import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
+import { config } from "../../src/platform/config.ts";
+import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
+import type { Command } from "../../src/rfq/command.ts";
+import { RfqBook } from "../../src/rfq/rfq-book.ts";
+import { submitCommand } from "../../src/rfq/submit.ts";
+import { quoteTermsText, requestTermsText } from "../../src/rfq/terms-text.ts";
+import { accountStream, bookStream, venueStream } from "../../src/streams/event-log.ts";
+import { streamObject } from "../../src/streams/notify.ts";
+import { ACTOR_HEADER } from "../../src/streams/socket.ts";
+import { Database } from "./database.ts";
+import {
+  AWAITED,
+  checkCommands,
+  checkDue,
+  checkQuoteLife,
+  checkRecords,
+  checkSockets,
+} from "./invariants.ts";
+import { Objects } from "./objects.ts";
+import {
+  BOOKS,
+  type Credential,
+  insertKey,
+  insertUser,
+  keyOf,
+  type Person,
+  People,
+  recent,
+  type Sent,
+  sessionOf,
+} from "./people.ts";
+import type { Step } from "./plan.ts";
+import { settings } from "./settings.ts";
+import { type ClientEnd, useSockets } from "./sockets.ts";
+import { type Subscriber, Subscribers } from "./subscribers.ts";
+import { Violation } from "./violation.ts";
+import { Process, type VirtualTime } from "./virtual-time.ts";
+import { CLEAR, WEATHERS } from "./weather.ts";
+
+const CRON_MS = 60_000;
+/** Two runs of cron, the second after every late call has arrived. */
+const QUIET_MS = 130_000;
+/** Longer than a writer tries to learn whether its batch has committed. */
+const MAX_OUTAGE_MS = 40_000;
+const USERS = 5;
+/** The full reconciliation reads the whole journal, so not every quiet point runs it. */
+const FULL_EVERY = 8;
+/** Time that an alarm may take while D1 is well. */
+const MAX_ALARM_MS = 5_000;
+/** A late call may close a socket this long after its cause was undone. */
+const CLOSE_GRACE_MS = 10_000;
+
+export class World {
+  readonly #time: VirtualTime;
+  readonly #seed: string;
+  readonly #database: Database;
+  readonly #objects: Objects;
+  readonly #env: Env;
+  readonly #people = new People();
+  readonly #subscribers = new Subscribers();
+  readonly #workers = new Set<{ readonly process: Process; readonly sent: Sent }>();
+  readonly #events = { quiet: 0, checkedGroup: 0, troubledUntil: 0, constraint: "" };
+  #fault: Violation | undefined;
+
+  constructor(time: VirtualTime, seed: string) {
+    this.#time = time;
+    this.#seed = seed;
+    this.#database = new Database(time);
+    this.#objects = new Objects(time, seed);
+    this.#env = asEnv({
+      ...settings(),
+      DB: this.#database.binding(),
+      RFQ_BOOK: this.#objects.namespace("RfqBook"),
+      FEED: this.#objects.namespace("Feed"),
+      // No chain is simulated: its objects have nothing to do.
+      CHAIN_WATCHER: { getByName: () => ({ wake: async () => {} }) },
+      PAYER: { getByName: () => ({ wake: async () => {} }) },
+    });
+    this.#objects.use({ RfqBook, Feed }, this.#env);
+    this.#objects.onAlarm = (what, tookMs) => this.#alarmEnded(what, tookMs);
+    useSockets(time, () => time.current().dice.between(0, 20));
+    this.#subscribers.onClose = (subscriber, code) => this.#closed(subscriber, code);
+  }
+
+  get commands(): number {
+    return this.#people.commands;
+  }
+
+  get frames(): number {
+    return this.#subscribers.frames;
+  }
+
+  /** Every line that the service logs. A constraint that fails is a guard that was missing. */
+  logged(text: string): void {
+    if (text.includes('"reason":"constraint"') || text.includes("constraint_failed"))
+      this.#fail(new Violation("guards_hold", text));
+    // A socket that is closed while it catches up fails its upgrade, as it should.
+    if (text.includes("WebSocket send()")) return;
+    if (text.includes('"error":"TypeError"') || text.includes('"error":"ReferenceError"'))
+      this.#fail(new Violation("no_programming_error", text));
+    if (text.includes('"event":"ledger.difference"'))
+      this.#fail(new Violation("reconciliation", text));
+  }
+
+  /** Throws the first violation of the steps. */
+  async run(steps: readonly Step[], onStep: (step: Step) => void): Promise<void> {
+    await this.#begin();
+    for (const step of steps) {
+      await this.#advance(step.waitMs);
+      onStep(step);
+      if (step.kind === "quiet") await this.#quiet();
+      else this.#perform(step, new Dice(`${this.#seed}/step/${step.index}`));
+      this.#check();
+    }
+    await this.#quiet(true);
+  }
+
+  #fail(violation: Violation): void {
+    this.#fault ??= violation;
+  }
+
+  #check(): void {
+    if (this.#fault !== undefined) throw this.#fault;
+  }
+
+  async #advance(ms: number): Promise<void> {
+    await this.#time.advance(ms);
+    this.#check();
+  }
+
+  /** Runs work in a process of its own, which a step can kill. */
+  #start(name: string, dice: Dice, work: () => Promise<void>): Process {
+    const process = new Process(name, dice);
+    this.#time.runAs(process, () => {
+      work()
+        .catch((error: unknown) => {
+          if (error instanceof Violation) this.#fail(error);
+          else this.#time.note(`ended with ${String(error)}`);
+        })
+        // The runtime cancels what a Worker's call has left behind.
+        .finally(() => (process.alive = false));
+    });
+    return process;
+  }
+
+  async #begin(): Promise<void> {
+    const { now } = this.#time;
+    await this.#finish("setup", new Dice(`${this.#seed}/setup`), async () => {
+      for (let index = 0; index < USERS; index++) {
+        const person: Person = {
+          userId: uuidv7(),
+          name: `user${index}`,
+          epoch: 0,
+          credentials: [],
+          frozenChangedAt: 0,
+        };
+        await all(this.#env.DB, insertUser(person, now));
+        this.#people.all.push(person);
+        person.credentials.push(sessionOf(person, now));
+        await this.#newKey(person);
+        // The last one is poor, so that commands fail for lack of funds.
+        const amount = index === USERS - 1 ? 3_000_000n : 50_000_000_000n;
+        for (const asset of ["usdc", ...BOOKS.map((book) => book.asset)])
+          await fund(this.#env.DB, person.userId, asset, amount);
+      }
+    });
+    this.#scheduleCron();
+  }
+
+  async #newKey(person: Person): Promise<void> {
+    const key = keyOf(person);
+    await all(this.#env.DB, insertKey(person.userId, key.apiKeyId, this.#time.now));
+    person.credentials.push(key);
+  }
+
+  #scheduleCron(): void {
+    this.#time.after(CRON_MS, () => {
+      this.#start("cron", new Dice(`${this.#seed}/cron/${this.#time.now}`), () =>
+        runCron(this.#env),
+      );
+      this.#scheduleCron();
+    });
+  }
+
+  #perform(step: Step, dice: Dice): void {
+    const { kind } = step;
+    this.#time.note(`step ${step.index} ${kind}`);
+    switch (kind) {
+      case "weather":
+        return this.#setWeather(step.weather);
+      case "restart":
+        return this.#onObject(dice, (key) => this.#objects.restart(key));
+      case "hibernate":
+        return this.#onObject(dice, (key) => this.#objects.hibernate(key));
+      case "split":
+        return this.#onObject(dice, (key) => this.#objects.split(key, dice.between(10, 20_000)));
+      case "kill_worker":
+        return this.#killWorker(dice);
+      case "outage": {
+        const ms = dice.between(100, MAX_OUTAGE_MS);
+        this.#database.awayUntil = this.#time.now + ms;
+        this.#events.troubledUntil = this.#time.now + ms + QUIET_MS;
+        return;
+      }
+      case "subscribe":
+        return this.#subscribe(step, dice);
+      case "unsubscribe":
+        return this.#unsubscribe(step, dice);
+      case "repeat":
+        return this.#repeat(step, dice);
+      case "cancel_quotes":
+        return this.#cancelQuotes(step, dice);
+      case "freeze":
+      case "unfreeze":
+      case "revoke_key":
+      case "end_sessions":
+      case "pause_venue":
+      case "resume_venue":
+        return this.#operate(kind, step, dice);
+      case "quiet":
+        return;
+      default: {
+        const command = this.#commandOf(kind, dice);
+        if (command !== undefined) this.#send(step, dice, command);
+      }
+    }
+  }
+
+  #setWeather(name: string): void {
+    const weather = WEATHERS[name] ?? CLEAR;
+    this.#database.weather = weather;
+    this.#objects.weather = weather;
+    if (weather.databaseLoss > 0 || weather.late > 0)
+      this.#events.troubledUntil = Number.POSITIVE_INFINITY;
+  }
+
+  #onObject(dice: Dice, act: (key: string) => void): void {
+    const live = this.#objects.live();
+    if (live.length > 0) act(dice.pick(live));
+  }
+
+  #killWorker(dice: Dice): void {
+    const running = [...this.#workers];
+    if (running.length === 0) return;
+    const worker = dice.pick(running);
+    this.#workers.delete(worker);
+    worker.process.alive = false;
+    worker.sent.killed = true;
+  }
+
+  #credentialOf(person: Person, dice: Dice): Credential {
+    return dice.pick(person.credentials);
+  }
+
+  #commandOf(kind: Step["kind"], dice: Dice): Command | undefined {
+    const people = this.#people;
+    const anyone = dice.pick(people.all);
+    const stranger = dice.chance(0.1);
+    const receivedAt = this.#time.now;
+    const keyed = dice.chance(0.3) ? { key: `k${dice.between(1, 1e9)}` } : undefined;
+    if (kind === "open_request") {
+      const terms = {
+        asset: dice.pick(BOOKS).asset,
+        amount: BigInt(dice.between(1, 5_000_000)),
+        side: dice.pick<Side>(["Bid", "Ask"]),
+        disclosed: dice.chance(0.5),
+        expiresInSecs: dice.pick([1, 2, 5, 20, 60, 600]),
+      };
+      return {
+        op: "open_request",
+        actor: this.#credentialOf(anyone, dice).actor,
+        receivedAt,
+        requestId: this.#id(dice),
+        ...terms,
+        amount: terms.amount.toString(),
+        ...(keyed && { idempotency: { ...keyed, terms: requestTermsText(terms) } }),
+      };
+    }
+    if (kind === "place_quote" || kind === "cancel_request") {
+      const request = recent(dice, people.requests);
+      if (request === undefined) return undefined;
+      const { actor } = this.#credentialOf(
+        kind === "cancel_request" && !stranger ? request.by : anyone,
+        dice,
+      );
+      if (kind === "cancel_request")
+        return {
+          op: "cancel_request",
+          actor,
+          receivedAt,
+          operationId: this.#id(dice),
+          requestId: request.id,
+        };
+      const terms = {
+        requestId: request.id,
+        price: dice.between(1, 1_000_000),
+        expiresInSecs: dice.pick([1, 1, 2, 5, 30]),
+      };
+      return {
+        op: "place_quote",
+        actor,
+        receivedAt,
+        quoteId: this.#id(dice),
+        ...terms,
+        ...(keyed && { idempotency: { ...keyed, terms: quoteTermsText(terms) } }),
+      };
+    }
+    const quote = recent(dice, people.quotes);
+    if (quote === undefined) return undefined;
+    if (kind === "cancel_quote")
+      return {
+        op: "cancel_quote",
+        actor: this.#credentialOf(stranger ? anyone : quote.by, dice).actor,
+        receivedAt,
+        operationId: this.#id(dice),
+        quoteId: quote.id,
+      };
+    const request = people.requests.find(({ id }) => id === quote.requestId);
+    const { actor } = this.#credentialOf(stranger ? anyone : (request?.by ?? anyone), dice);
+    return { op: "accept", actor, receivedAt, matchId: this.#id(dice), quoteId: quote.id };
+  }
+
+  /** A UUID v7 from the step's own dice. */
+  #id(dice: Dice): string {
+    return this.#time.runAs(new Process("id", dice), () => uuidv7());
+  }
+
+  #send(step: Step, dice: Dice, command: Command): void {
+    const people = this.#people;
+    const by = people.all.find(({ userId }) => userId === command.actor.userId);
+    if (by !== undefined) people.remember(command, by);
+    const sent: Sent = { command, sentAt: this.#time.now, step: step.index };
+    people.sent.push(sent);
+    people.commands++;
+    const worker: { process: Process; readonly sent: Sent } = {
+      process: new Process("none", dice),
+      sent,
+    };
+    worker.process = this.#start(`${command.op}@${step.index}`, dice, async () => {
+      const result = await submitCommand(this.#env, command);
+      sent.result = result;
+      sent.answeredAt = this.#time.now;
+      this.#workers.delete(worker);
+      this.#time.note(result.ok ? "ok" : result.problem.code);
+    });
+    this.#workers.add(worker);
+  }
+
+  /** The client did not hear the answer, or could not wait: the same command with a new id. */
+  #repeat(step: Step, dice: Dice): void {
+    const sent = recent(dice, this.#people.sent);
+    if (sent === undefined) return;
+    const command = { ...sent.command, receivedAt: this.#time.now };
+    const id = this.#id(dice);
+    switch (command.op) {
+      case "open_request":
+        if (command.idempotency === undefined) return;
+        return this.#send(step, dice, { ...command, requestId: id });
+      case "place_quote":
+        if (command.idempotency === undefined) return;
+        return this.#send(step, dice, { ...command, quoteId: id });
+      case "accept":
+        return this.#send(step, dice, { ...command, matchId: id });
+      case "cancel_quote":
+      case "cancel_request":
+        return this.#send(step, dice, { ...command, operationId: id });
+    }
+  }
+
+  #cancelQuotes(step: Step, dice: Dice): void {
+    const person = dice.pick(this.#people.all);
+    const { actor } = this.#credentialOf(person, dice);
+    const { venue } = dice.pick(BOOKS);
+    this.#start(`cancel_quotes@${step.index}`, dice, async () => {
+      await cancelQuotes(this.#env, actor, dice.chance(0.5) ? {} : { venue });
+    });
+  }
+
+  #operate(kind: Step["kind"], step: Step, dice: Dice): void {
+    const person = dice.pick(this.#people.all);
+    const { venue } = dice.pick(BOOKS);
+    const context = (words: string[], options: Record<string, string>): OperatorContext => ({
+      env: this.#env,
+      settings: config(this.#env),
+      operator: "ann",
+      words,
+      options,
+    });
+    this.#start(`${kind}@${step.index}`, dice, async () => {
+      switch (kind) {
+        case "freeze":
+        case "unfreeze": {
+          person.frozenChangedAt = undefined;
+          try {
+            await (kind === "freeze" ? freeze : unfreeze)(
+              context([], { "user-id": person.userId }),
+            );
+          } finally {
+            person.frozenChangedAt = this.#time.now;
+          }
+          return;
+        }
+        case "revoke_key":
+          return this.#revokeKey(person, (apiKeyId) => revokeKey(context([], { id: apiKeyId })));
+        case "end_sessions":
+          return this.#endSessions(person);
+        case "pause_venue":
+          return void (await pause(context([venue], {})));
+        default:
+          for (const book of BOOKS) await resume(context([book.venue], {}));
+      }
+    });
+  }
+
+  async #revokeKey(person: Person, revoke: (id: string) => Promise<unknown>): Promise<void> {
+    const key = person.credentials.find(({ actor }) => actor.credential.kind === "api_key");
+    if (key === undefined || key.actor.credential.kind !== "api_key") return;
+    key.ending = true;
+    await revoke(key.actor.credential.apiKeyId);
+    person.credentials = person.credentials.filter((known) => known !== key);
+    await this.#newKey(person);
+  }
+
+  async #endSessions(person: Person): Promise<void> {
+    const session = person.credentials.find(({ actor }) => actor.credential.kind === "session");
+    if (session === undefined) return;
+    session.ending = true;
+    await endSessions(this.#env.DB, {
+      actor: session.actor as SessionActor,
+      revokeKeys: false,
+      ip: undefined,
+    });
+    person.epoch++;
+    person.credentials = person.credentials.filter((known) => known !== session);
+    person.credentials.push(sessionOf(person, this.#time.now));
+  }
+
+  #subscribe(step: Step, dice: Dice): void {
+    const person = dice.pick(this.#people.all);
+    const book = dice.pick(BOOKS);
+    const stream = dice.pick([
+      accountStream(person.userId),
+      bookStream(book.asset),
+      venueStream(book.venue),
+    ]);
+    this.#start(`subscribe@${step.index}`, dice, () => this.#open(person, stream, dice));
+  }
+
+  async #open(person: Person, stream: string, dice: Dice): Promise<void> {
+    const credential = this.#credentialOf(person, dice);
+    const earlier = this.#subscribers.all.findLast(
+      (one) => one.stream === stream && !one.open && one.last !== undefined,
+    );
+    const since = dice.chance(0.6) ? earlier?.last : undefined;
+    const { DB } = this.#env;
+    const { ticket } = await issueTicket(DB, credential.actor, credential.actor.scopes);
+    const { expiresAtMs, ...actor } = await consumeTicket(DB, {
+      ticket,
+      clientIp: undefined,
+      stream,
+    });
+    const headers = { [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: expiresAtMs }) };
+    const query = since === undefined ? "" : `?since=${since}`;
+    const request = new Request(`https://stream.internal/${query}`, { headers });
+    const response = await streamObject(this.#env, stream).fetch(request);
+    const client = clientOf(response);
+    if (client === undefined) return;
+    const openedAt = this.#time.now;
+    this.#subscribers.attach(
+      { stream, person, credential, since, openedAt, open: true, last: undefined },
+      client,
+    );
+  }
+
+  /** Closes one socket, or all of its stream, and often comes back at once. */
+  #unsubscribe(step: Step, dice: Dice): void {
+    const open = this.#subscribers.all.filter((subscriber) => subscriber.open);
+    if (open.length === 0) return;
+    const { stream, person } = dice.pick(open);
+    const everybody = dice.chance(0.5);
+    for (const subscriber of open) {
+      if (subscriber.stream !== stream || (!everybody && subscriber.person !== person)) continue;
+      subscriber.open = false;
+      subscriber.client?.close(1000);
+    }
+    if (!dice.chance(0.6)) return;
+    this.#start(`return@${step.index}`, dice, async () => {
+      await this.#time.sleep(dice.between(0, 60));
+      await this.#open(person, stream, dice);
+    });
+  }
+
+  /** A socket is closed for its credential only while the credential is not valid. */
+  #closed({ person, credential, openedAt, stream }: Subscriber, code: number): void {
+    if (code !== 4401 || AWAITED.has("valid_socket")) return;
+    const { now } = this.#time;
+    const since = Math.max(openedAt, person.frozenChangedAt ?? now);
+    const frozen = this.#database.count(
+      "SELECT count(*) FROM users WHERE frozen_at IS NOT NULL AND user_id = unhex(?)",
+      person.userId.replaceAll("-", ""),
+    );
+    const endsAt =
+      credential.actor.credential.kind === "session"
+        ? credential.actor.credential.expiresAtMs
+        : Number.POSITIVE_INFINITY;
+    if (frozen > 0 || credential.ending || now >= endsAt || now - since < CLOSE_GRACE_MS) return;
+    this.#fail(
+      new Violation("valid_socket [A2]", `${stream} of ${person.name} was closed with 4401`),
+    );
+  }
+
+  #alarmEnded(what: string, tookMs: number): void {
+    if (AWAITED.has("alarm_ends")) return;
+    if (tookMs > MAX_ALARM_MS && this.#time.now > this.#events.troubledUntil)
+      this.#fail(new Violation("alarm_ends", `${what} took ${tookMs} ms`));
+  }
+
+  /** Faults end, everything settles, cron runs twice, and all invariants are checked. */
+  async #quiet(last = false): Promise<void> {
+    this.#time.note("quiet");
+    this.#setWeather("clear");
+    await this.#advance(QUIET_MS);
+    if (this.#events.troubledUntil === Number.POSITIVE_INFINITY)
+      this.#events.troubledUntil = this.#time.now;
+    const database = this.#database;
+    checkCommands(database, this.#people);
+    if (!AWAITED.has("quote_life")) checkQuoteLife(database, this.#people.sent);
+    checkRecords(database, this.#events.checkedGroup);
+    checkDue(database, this.#time.now);
+    if (!AWAITED.has("socket_behind")) checkSockets(database, this.#subscribers);
+    await this.#reconcile(last || ++this.#events.quiet % FULL_EVERY === 0);
+    this.#events.checkedGroup = database.count("SELECT max(seq) FROM commit_groups");
+    this.#people.sent = this.#people.sent.slice(-20).filter(({ result }) => result !== undefined);
+    this.#subscribers.forget();
+  }
+
+  async #reconcile(full: boolean): Promise<void> {
+    await this.#finish("reconcile", new Dice("reconcile"), async () => {
+      const { ok, differences } = await reconcile(this.#env.DB, { chains: [], full });
+      if (!ok) throw new Violation("reconciliation", JSON.stringify(differences));
+      if (full) {
+        const audit = await verifyAudit(this.#env.DB);
+        if (!audit.ok) throw new Violation("audit_chain [A3]", JSON.stringify(audit));
+      }
+    });
+  }
+
+  /** Runs work and the events until it has ended. */
+  async #finish(name: string, dice: Dice, work: () => Promise<void>): Promise<void> {
+    const process = this.#start(name, dice, work);
+    for (let waits = 0; process.alive; waits++) {
+      await this.#advance(100);
+      if (waits > 10_000) throw new Violation("work_ends", name);
+    }
+  }
+}
+
+/** A deposit with its transfer, as the watcher credits it. */
+async function fund(db: D1Database, userId: string, asset: string, amount: bigint): Promise<void> {
+  const depositId = uuidv7();
+  const group = newGroup();
+  const source = sql`SELECT ${externalOwner("polygon")} AS from_owner, d.user_id AS to_owner,
+      d.asset, CAST(d.amount AS INTEGER) AS amount, d.deposit_id AS ref, 0 AS line
+    FROM deposits d WHERE d.deposit_id = ${uuid(depositId)}`;
+  await commitOrThrow(db, group, [
+    sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position,
+        block_number, block_hash, address, user_id, asset, amount, required_confirmations, status,
+        seen_group, detected_at, detected_group, credited_at, ended_group)
+      VALUES (${uuid(depositId)}, 'polygon', ${uuid(depositId)}, x'00', 0, 0, 1, x'00', x'00',
+        ${uuid(userId)}, ${asset}, ${amount.toString()}, 2, 'credited', ${group.seq}, ${group.at},
+        ${group.seq}, ${group.at}, ${group.seq})`,
+    openExternalAccounts(source),
+    ...post(group, {
+      reason: "deposit",
+      step: "credit",
+      from: "external",
+      to: "available",
+      source,
+    }),
+  ]);
+}
+
+/** Safe cast: the service reads these bindings only; a missing one fails its first use. */
+function asEnv(bindings: object): Env {
+  return bindings as Env;
+}
+
+/** Safe cast: `webSocket` is the client's end of our own `WebSocketPair`. */
+function clientOf(response: { readonly webSocket: unknown }): ClientEnd | undefined {
+  return (response.webSocket ?? undefined) as ClientEnd | undefined;
+}
