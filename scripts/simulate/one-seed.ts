@@ -67,6 +67,7 @@ const report: Report = {
   frames: world.frames,
   steps: done.length,
   seconds: (performance.now() - started) / 1_000,
+  cpuSeconds: (({ user, system }) => (user + system) / 1e6)(process.cpuUsage()),
   history: time.historyHash(),
   ...(failure === undefined
     ? {}

@@ -18,6 +18,8 @@ export type Report = {
   readonly frames: number;
   readonly steps: number;
   readonly seconds: number;
+  /** Time that one core worked. */
+  readonly cpuSeconds: number;
   /** SHA-256 over the history. The same for the same seed, steps and source. */
   readonly history: string;
   readonly failure?: { readonly property: string; readonly message: string };

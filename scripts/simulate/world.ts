@@ -5,6 +5,7 @@ import { verifyAudit } from "../../src/auth/audit-seal.ts";
 import { endSessions } from "../../src/auth/end-sessions.ts";
 import { consumeTicket, issueTicket } from "../../src/auth/ws-ticket.ts";
 import type { Side } from "../../src/assets/fields.ts";
+import { announceDeposits } from "../../src/custody/announce.ts";
 import { Feed } from "../../src/feeds/feed.ts";
 import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
@@ -594,6 +595,7 @@ async function fund(db: D1Database, userId: string, asset: string, amount: bigin
       to: "available",
       source,
     }),
+    ...announceDeposits(group),
   ]);
 }
 
