@@ -1,0 +1,257 @@
+/**
+ * Who may do what to whose record. Every verb runs straight against its guard, without the checks
+ * of the edge and of the credential cache before it. Every caller has funds, so that no rejection
+ * is for the lack of them.
+ */
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { issueTicket } from "../../src/auth/ws-ticket.ts";
+import { withdraw } from "../../src/custody/withdraw.ts";
+import type { Actor } from "../../src/platform/actor.ts";
+import { Problem } from "../../src/platform/problem.ts";
+import { all, first, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
+import type { Command } from "../../src/rfq/command.ts";
+import { newAddress, newAsset } from "../support/ledger.ts";
+import {
+  command,
+  commitCommand,
+  openRequest,
+  outcomeOf,
+  placeQuote,
+  quotedMarket,
+} from "../support/market.ts";
+import { newKey, newUser } from "../support/users.ts";
+
+const db = env.DB;
+
+type Market = Awaited<ReturnType<typeof quotedMarket>>;
+type Party = "requester" | "maker";
+
+/** One verb: who may call it, and how often it has taken effect for a market. */
+type Verb = {
+  readonly by: Party;
+  readonly call: (actor: Actor, market: Market) => Promise<string>;
+  /** Rows that the verb leaves behind, as a query of `n`. */
+  readonly effects: (actor: Actor, market: Market) => Sql;
+};
+
+const ofBook = async (market: Market, sent: Command) =>
+  outcomeOf(await commitCommand(market.book, sent));
+const ended = (table: "quotes" | "requests", id: string) =>
+  sql`SELECT count(*) AS n FROM ${{ text: table, params: [] }}
+    WHERE ${{ text: table === "quotes" ? "quote_id" : "request_id", params: [] }} = ${uuid(id)}
+      AND status <> 'open'`;
+
+/** The code of the problem that a call throws, or `ok`. */
+async function codeOf(call: Promise<unknown>): Promise<string> {
+  try {
+    await call;
+    return "ok";
+  } catch (error) {
+    if (error instanceof Problem) return error.data.code;
+    throw error;
+  }
+}
+
+const LIMITS = {
+  WITHDRAWAL_MIN_UNITS: 1n,
+  WITHDRAWAL_MAX_UNITS: 2n ** 62n,
+  WITHDRAWAL_DAILY_COUNT: 100_000,
+};
+
+const VERBS: Readonly<Record<string, Verb>> = {
+  "open a request": {
+    by: "requester",
+    call: (actor, market) =>
+      ofBook(market, command.openRequest({ actor }, market.book, { amount: 1n })),
+    effects: (actor) => sql`SELECT count(*) AS n FROM requests
+      WHERE requester_id = ${uuid(actor.userId)} AND amount = '1'`,
+  },
+  "place a quote": {
+    by: "maker",
+    call: (actor, market) =>
+      ofBook(market, command.placeQuote({ actor }, market.request.request_id, 1)),
+    effects: (actor) => sql`SELECT count(*) AS n FROM quotes
+      WHERE maker_id = ${uuid(actor.userId)} AND price = 1`,
+  },
+  "cancel a quote": {
+    by: "maker",
+    call: (actor, market) => ofBook(market, command.cancelQuote({ actor }, market.quote.quote_id)),
+    effects: (_, market) => ended("quotes", market.quote.quote_id),
+  },
+  "cancel all quotes": {
+    by: "maker",
+    call: (actor) => codeOf(cancelQuotes(env, actor, {})),
+    effects: (_, market) => ended("quotes", market.quote.quote_id),
+  },
+  "cancel a request": {
+    by: "requester",
+    call: (actor, market) =>
+      ofBook(market, command.cancelRequest({ actor }, market.request.request_id)),
+    effects: (_, market) => ended("requests", market.request.request_id),
+  },
+  "accept a quote": {
+    by: "requester",
+    call: (actor, market) => ofBook(market, command.accept({ actor }, market.quote.quote_id)),
+    effects: (_, market) => ended("quotes", market.quote.quote_id),
+  },
+  withdraw: {
+    by: "requester",
+    call: (actor) =>
+      codeOf(
+        withdraw(db, LIMITS, {
+          actor,
+          ip: undefined,
+          terms: {
+            clientWithdrawalId: uuidv7(),
+            amount: 1n,
+            toAddress: newAddress(),
+            chain: "local",
+            asset: "usdc",
+          },
+        }),
+      ),
+    effects: (actor) =>
+      sql`SELECT count(*) AS n FROM withdrawals WHERE user_id = ${uuid(actor.userId)}`,
+  },
+  "get a ticket": {
+    by: "requester",
+    call: (actor) => codeOf(issueTicket(db, actor, ["read"])),
+    effects: (actor) =>
+      sql`SELECT count(*) AS n FROM ws_tickets WHERE user_id = ${uuid(actor.userId)}`,
+  },
+};
+
+async function count(statement: Sql): Promise<number> {
+  return (await first<{ n: number }>(db, statement))?.n ?? -1;
+}
+
+/** What can be wrong with a credential, and the code that says so. */
+const INVALID: Readonly<
+  Record<string, (party: { userId: string; actor: Actor }) => Promise<[Actor, string]>>
+> = {
+  "a frozen user's session": async ({ userId, actor }) => {
+    await all(db, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(userId)}`);
+    return [actor, "account_frozen"];
+  },
+  "a frozen user's key": async ({ userId }) => {
+    const { actor } = await newKey({ userId });
+    await all(db, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(userId)}`);
+    return [actor, "account_frozen"];
+  },
+  "an ended session": async ({ userId, actor }) => {
+    await all(db, sql`UPDATE users SET session_epoch = 7 WHERE user_id = ${uuid(userId)}`);
+    return [actor, "session_invalid"];
+  },
+  "an expired session": async ({ actor }) => [
+    { ...actor, credential: { kind: "session", epoch: 0, expiresAtMs: 1 } },
+    "session_expired",
+  ],
+  "a revoked key": async ({ userId }) => {
+    const { actor, apiKeyId } = await newKey({ userId });
+    await all(db, sql`UPDATE api_keys SET revoked_at = 1 WHERE api_key_id = ${uuid(apiKeyId)}`);
+    return [actor, "api_key_revoked"];
+  },
+  "an expired key": async ({ userId }) => {
+    const { actor, apiKeyId } = await newKey({ userId });
+    await all(db, sql`UPDATE api_keys SET expires_at = 1 WHERE api_key_id = ${uuid(apiKeyId)}`);
+    return [actor, "api_key_expired"];
+  },
+  "a key that is not active yet": async ({ userId }) => {
+    const { actor } = await newKey({ userId }, ["read", "trade", "withdraw"], {
+      delaySecs: 3_600,
+    });
+    return [actor, "scope_missing"];
+  },
+  "another user's key": async ({ userId }) => {
+    const { apiKeyId } = await newKey(await newUser());
+    return [
+      { userId, scopes: ["read", "trade"], credential: { kind: "api_key", apiKeyId } },
+      "api_key_unknown",
+    ];
+  },
+};
+
+describe.each(Object.entries(VERBS))("%s", (_, verb) => {
+  it("takes effect once for the party with a session, and with a key", async () => {
+    for (const credential of ["session", "key"] as const) {
+      const market = await quotedMarket();
+      const party = market[verb.by];
+      const { actor } = credential === "session" ? party : await newKey(party);
+      expect(await count(verb.effects(actor, market))).toBe(0);
+      expect(await verb.call(actor, market)).toBe("ok");
+      expect(await count(verb.effects(actor, market))).toBe(1);
+    }
+  });
+
+  it.each(Object.entries(INVALID))("has no effect with %s", async (__, invalidate) => {
+    const market = await quotedMarket();
+    const [actor, code] = await invalidate(market[verb.by]);
+    expect(await verb.call(actor, market)).toBe(code);
+    expect(await count(verb.effects(actor, market))).toBe(0);
+  });
+});
+
+describe.each(["a stranger with funds", "the other party"] as const)("%s", (who) => {
+  const funds = { usdc: 10_000n };
+  const callerOf = async (market: Market, owner: Party) =>
+    who === "the other party"
+      ? market[owner === "maker" ? "requester" : "maker"]
+      : newUser({ ...funds, [market.book]: 10_000n });
+
+  it.each([
+    ["accept a quote", "not_request_owner"],
+    ["cancel a request", "not_request_owner"],
+    ["cancel a quote", "not_quote_owner"],
+    // It cancels the caller's own quotes, of which there are none.
+    ["cancel all quotes", "ok"],
+  ] as const)("may not %s of somebody else", async (name, code) => {
+    const market = await quotedMarket();
+    const verb = VERBS[name];
+    if (verb === undefined) throw new Error(`no verb ${name}`);
+    const { actor } = await callerOf(market, verb.by);
+    expect(await verb.call(actor, market)).toBe(code);
+    expect(await count(verb.effects(actor, market))).toBe(0);
+  });
+});
+
+it("a requester may not quote their own request", async () => {
+  const { book, requester, request } = await quotedMarket();
+  const result = await commitCommand(book, command.placeQuote(requester, request.request_id, 1));
+  expect(outcomeOf(result)).toBe("own_request");
+});
+
+describe("a paused venue", () => {
+  const paused = async (venue: string, test: () => Promise<void>) => {
+    await all(db, sql`INSERT INTO paused_venues (venue, since) VALUES (${venue}, 1)`);
+    try {
+      await test();
+    } finally {
+      await all(db, sql`DELETE FROM paused_venues WHERE venue = ${venue}`);
+    }
+  };
+
+  it("has no new requests, quotes or matches, and its records can be cancelled", async () => {
+    const venue = "venue_three";
+    const { key: book } = newAsset(venue);
+    const requester = await newUser({ usdc: 10_000n });
+    const maker = await newUser({ [book]: 10_000n });
+    const { request_id } = await openRequest(requester, book, { amount: 10n });
+    const { quote_id } = await placeQuote(maker, request_id, 500_000);
+    await paused(venue, async () => {
+      for (const sent of [
+        command.openRequest(requester, book, { amount: 1n }),
+        command.placeQuote(maker, request_id, 1),
+        command.accept(requester, quote_id),
+      ])
+        expect(outcomeOf(await commitCommand(book, sent))).toBe("venue_paused");
+      for (const sent of [
+        command.cancelQuote(maker, quote_id),
+        command.cancelRequest(requester, request_id),
+      ])
+        expect(outcomeOf(await commitCommand(book, sent))).toBe("ok");
+    });
+  });
+});
