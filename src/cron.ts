@@ -12,6 +12,7 @@ import { errorFields, log } from "./platform/log.ts";
 import { watchStorage } from "./platform/storage.ts";
 import { trimGroups } from "./platform/trim-groups.ts";
 import { expireMissed } from "./rfq/expire-missed.ts";
+import { watchClock } from "./rfq/watch-clock.ts";
 import { trimRfq } from "./rfq/trim.ts";
 import { closeEndedSockets } from "./streams/close-ended.ts";
 import { renotify } from "./streams/notify.ts";
@@ -24,6 +25,7 @@ const TASKS: readonly Task[] = [
   ["renotify", renotify],
   ["close_ended_sockets", closeEndedSockets],
   ["expire_missed", expireMissed],
+  ["watch_clock", ({ DB }) => watchClock(DB)],
   ["wake_chains", wakeChains],
   ["alert_late", (env) => alertLateWithdrawals(env.DB, config(env))],
   ["seal_audit", ({ DB }) => sealAudit(DB)],

@@ -27,7 +27,8 @@ export type AlertKind =
   | "payment_refused"
   | "token_refuses"
   | "withdrawal_dead_letter"
-  | "deposit_quarantined";
+  | "deposit_quarantined"
+  | "clock_ahead";
 
 /**
  * Statement that raises the alert unless it is open. `when` and `detail` may read the batch's rows.

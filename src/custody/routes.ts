@@ -150,6 +150,7 @@ function registerWithdrawalRoutes(app: Api): void {
       "session_cannot_withdraw",
       "chain_unknown",
       "client_withdrawal_id_reused",
+      "deadline_passed",
       "withdrawals_paused",
       "withdrawal_amount_limit",
       "withdrawal_daily_limit",
@@ -174,6 +175,7 @@ function registerWithdrawalRoutes(app: Api): void {
       const { row, replayed, events } = await withdraw(db, settings, {
         actor,
         terms,
+        notAfter: body.not_after,
         vaultLimit: await paymentLimit(settings, chain, asset),
         ip: clientIp,
       });

@@ -13,6 +13,7 @@ import { LIMIT_DOCUMENTED, limitField, timeIdPage } from "../http/cursor.ts";
 import {
   boolean,
   described,
+  notAfter,
   oneOf,
   pattern,
   preciseTimestamp,
@@ -124,6 +125,7 @@ export const WithdrawBody = z
       .openapi({ description: "Venue of the outcome token; omitted for USDC" })
       .optional(),
     asset_id: assetId.optional(),
+    not_after: notAfter,
   })
   .refine((body) => (body.venue_id === undefined) === (body.asset_id === undefined), {
     path: ["asset_id"],

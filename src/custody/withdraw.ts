@@ -11,6 +11,7 @@ import { availableText, externalOwner, hasAvailable, transfer } from "../ledger/
 import type { Actor } from "../platform/actor.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
+import { beforeDeadline, type InstantFact } from "../platform/deadline.ts";
 import { type Operation, runOperation } from "../platform/operation.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { problem } from "../platform/problem.ts";
@@ -47,6 +48,8 @@ export type WithdrawTerms = {
 export type WithdrawCommand = {
   readonly actor: Actor;
   readonly terms: WithdrawTerms;
+  /** The client's deadline in Unix milliseconds. Not a term, so a replay may carry another one. */
+  readonly notAfter?: number | undefined;
   /** The vault's largest payment of the asset (payment-limit.ts). Left out if it is not known. */
   readonly vaultLimit?: bigint | undefined;
   readonly ip: string | undefined;
@@ -126,6 +129,7 @@ function queueWithdrawal(limits: Limits, command: WithdrawCommand): Operation<Wi
     rejection: questionOf({
       preconditions: preconditions(limits, command, NOW),
       facts: {
+        instant: NOW,
         available: availableText(actor.userId, atom("?", [terms.asset])),
         liquidity: expr`CAST(${liquidity(terms)} AS TEXT)`,
       },
@@ -151,11 +155,11 @@ function insertWithdrawal(
     WHERE ${guardOf(preconditions(limits, command, group.at))}`;
 }
 
-type Facts = { readonly available: string; readonly liquidity: string };
+type Facts = InstantFact & { readonly available: string; readonly liquidity: string };
 
 function preconditions(
   limits: Limits,
-  { actor, terms, vaultLimit }: WithdrawCommand,
+  { actor, terms, notAfter, vaultLimit }: WithdrawCommand,
   at: Expr,
 ): readonly Precondition<Facts & ActorFacts & EarlierFacts, Withdrawn>[] {
   const user = uuid(actor.userId);
@@ -175,6 +179,9 @@ function preconditions(
         WHERE payment_id = ${blob(paymentId(actor.userId, clientWithdrawalId))})`,
       reject: () => undefined,
     },
+    ...beforeDeadline(at, notAfter, (passed): never => {
+      throw passed;
+    }),
     {
       // A payer that halted itself means that balances cannot be trusted: after a restore they lack
       // what was paid.

@@ -115,6 +115,12 @@ export const preciseTimestamp = textField(parseNanos, "must be an RFC 3339 date-
   format: "date-time",
 });
 
+/** The client's deadline of a command. A past one is rejected by the guard, not as a bad field. */
+export const notAfter = described(
+  timestamp,
+  "The command takes effect before this instant by the server's clock, or never",
+).optional();
+
 export function oneOf<const Word extends string>(words: readonly Word[]) {
   return textField(
     (text) => words.find((word) => word === text),

@@ -32,6 +32,7 @@ const PROBLEMS = {
   api_key_unknown_id: [404, "No such API key"],
   chain_unknown: [404, "No such chain"],
   method_not_allowed: [405, "The method is not allowed on this path"],
+  deadline_passed: [409, "The deadline has passed"],
   quote_expired: [409, "The quote has expired"],
   quote_not_open: [409, "The quote is not open"],
   request_not_open: [409, "The request is not open"],

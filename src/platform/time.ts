@@ -22,6 +22,9 @@ export function setClock(replacement: Partial<Clock>): void {
   clock = { ...SYSTEM_CLOCK, ...replacement };
 }
 
+/** D1's clock may be this much ahead of the isolate's. Beyond it one of the two is wrong. */
+export const MAX_CLOCK_LEAD_MS = 1_000;
+
 /** Unix milliseconds, by the isolate's clock. */
 export function now(): number {
   return clock.now();

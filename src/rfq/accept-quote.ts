@@ -1,6 +1,8 @@
 import { USDC } from "../assets/asset.ts";
 import { availableText, canReceive, FEES_OWNER, post, transfer } from "../ledger/post.ts";
 import { type Group, NOW } from "../platform/commit.ts";
+import type { Config } from "../platform/config.ts";
+import { beforeDeadline, type InstantFact } from "../platform/deadline.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import {
   atom,
@@ -18,7 +20,14 @@ import { hexId, type Operation } from "./operation.ts";
 import { type MatchRow, matchColumns } from "./records.ts";
 import type { QuoteStatus, RequestStatus } from "./tables.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
-import { actorMayWrite, insufficientFunds, quoteNotOpen, venuePaused } from "./rejections.ts";
+import {
+  actorMayWrite,
+  insufficientFunds,
+  inTime,
+  late,
+  quoteNotOpen,
+  venuePaused,
+} from "./rejections.ts";
 import { endedAs, releaseQuotesEndedBy } from "./release.ts";
 
 /**
@@ -26,17 +35,19 @@ import { endedAs, releaseQuotesEndedBy } from "./release.ts";
  * losing quote, or nothing. The maker's side was reserved when the quote was placed, so an accept
  * never fails for lack of it.
  */
-export function acceptQuote(command: AcceptQuote): Operation {
+export function acceptQuote(command: AcceptQuote, settings: Config): Operation {
   const { actor, matchId, quoteId } = command;
+  const checks = (at: Expr) => preconditions(command, settings, at);
   const ofMatch = sql`SELECT request_id FROM matches WHERE match_id = ${uuid(matchId)}`;
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
+    binding: true,
     statements: (group) => [
       sql`UPDATE quotes SET status = 'accepted', ended_by = ${uuid(matchId)},
         ended_group = ${group.seq}
         WHERE quote_id = ${uuid(quoteId)} AND EXISTS (SELECT 1 FROM quote_sides s
-          WHERE s.quote_id = quotes.quote_id AND ${guardOf(preconditions(command, group.at))})`,
+          WHERE s.quote_id = quotes.quote_id AND ${guardOf(checks(group.at))})`,
       sql`INSERT INTO matches (match_id, request_id, quote_id, requester_id, maker_id, asset, side,
         amount, price,
           usdc_amount, taker_fee, maker_fee, at, matched_group)
@@ -59,8 +70,9 @@ export function acceptQuote(command: AcceptQuote): Operation {
       return row === undefined ? undefined : { ok: true, kind: "match", row, replayed: false };
     },
     rejection: questionOf({
-      preconditions: preconditions(command, NOW),
+      preconditions: checks(NOW),
       facts: {
+        instant: NOW,
         status: atom("s.status"),
         request_status: atom("s.request_status"),
         expires_at: atom("s.expires_at"),
@@ -79,7 +91,7 @@ export function acceptQuote(command: AcceptQuote): Operation {
   };
 }
 
-type Facts = {
+type Facts = InstantFact & {
   readonly status: QuoteStatus;
   readonly request_status: RequestStatus;
   readonly expires_at: number;
@@ -92,9 +104,11 @@ type Facts = {
 
 /** Over `quote_sides s`. */
 function preconditions(
-  { actor, quoteId }: AcceptQuote,
+  command: AcceptQuote,
+  settings: Config,
   at: Expr,
 ): readonly Precondition<Facts & ActorFacts & ExistingMatchFacts, Result>[] {
+  const { actor, quoteId } = command;
   const requester = uuid(actor.userId);
   return [
     actorMayWrite(actor, at),
@@ -106,6 +120,8 @@ function preconditions(
       expr: expr`s.status <> 'accepted'`,
       reject: ({ existing }) => existingMatch(existing),
     },
+    ...beforeDeadline(at, command.notAfter, late),
+    inTime(command, at, settings),
     {
       expr: expr`s.status NOT IN ('cancelled', 'rejected')`,
       reject: ({ status, match_id }) => quoteNotOpen(quoteId, status, match_id),

@@ -21,6 +21,8 @@ export type GroupDone = {
   readonly committed: true;
   readonly effects: GroupEffects;
   readonly events: readonly StreamEvent[];
+  /** The group's instant in Unix milliseconds. */
+  readonly at: number;
   /** Unix milliseconds of the book's next expiry, or null. */
   readonly nextDue: number | null;
 };
@@ -60,7 +62,7 @@ function reportStatements(group: Group, asset: string): Sql[] {
       WHERE m.matched_group = ${group.seq}`,
     sql`SELECT hex(ended_by) AS operation FROM quotes WHERE ended_group = ${group.seq} UNION
       SELECT hex(ended_by) FROM requests WHERE ended_group = ${group.seq}`,
-    nextDue(asset),
+    nextDue(asset, group.at),
     eventsToPush(group),
   ];
 }
@@ -75,9 +77,15 @@ function readReport(rows: readonly (readonly unknown[])[]): GroupDone {
       matches: new Map(typed<MatchRow>(matches).map((row) => [row.match_id, row])),
       endedBy: new Set(typed<{ operation: string }>(ended).map((row) => row.operation)),
     },
-    nextDue: typed<{ due: number | null }>(due)[0]?.due ?? null,
+    ...readDue(due),
     events: typed<StreamEvent>(events),
   };
+}
+
+function readDue(rows: readonly unknown[] | undefined): Pick<GroupDone, "at" | "nextDue"> {
+  const [row] = typed<{ due: number | null; at: number }>(rows);
+  if (row === undefined) throw new Error("the group has no instant");
+  return { at: row.at, nextDue: row.due };
 }
 
 /** Safe cast: `Row` mirrors the column list of the SELECT above. */

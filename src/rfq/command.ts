@@ -20,25 +20,30 @@ export type Sent = {
   readonly receivedAt: number;
 };
 
-export type OpenRequest = Sent & {
-  readonly op: "open_request";
-  readonly requestId: string;
-  readonly asset: string;
-  /** Native units as decimal text, because the wire carries any U256. */
-  readonly amount: string;
-  readonly side: Side;
-  readonly disclosed: boolean;
-  readonly expiresInSecs: number;
-  readonly idempotency?: Idempotency;
-};
-export type PlaceQuote = Sent & {
-  readonly op: "place_quote";
-  readonly quoteId: string;
-  readonly requestId: string;
-  readonly price: number;
-  readonly expiresInSecs: number;
-  readonly idempotency?: Idempotency;
-};
+/** Commands that move or commit money take the client's deadline, in Unix milliseconds. */
+type WithDeadline = { readonly notAfter?: number | undefined };
+
+export type OpenRequest = Sent &
+  WithDeadline & {
+    readonly op: "open_request";
+    readonly requestId: string;
+    readonly asset: string;
+    /** Native units as decimal text, because the wire carries any U256. */
+    readonly amount: string;
+    readonly side: Side;
+    readonly disclosed: boolean;
+    readonly expiresInSecs: number;
+    readonly idempotency?: Idempotency;
+  };
+export type PlaceQuote = Sent &
+  WithDeadline & {
+    readonly op: "place_quote";
+    readonly quoteId: string;
+    readonly requestId: string;
+    readonly price: number;
+    readonly expiresInSecs: number;
+    readonly idempotency?: Idempotency;
+  };
 export type CancelQuote = Sent & {
   readonly op: "cancel_quote";
   readonly operationId: string;
@@ -49,11 +54,12 @@ export type CancelRequest = Sent & {
   readonly operationId: string;
   readonly requestId: string;
 };
-export type AcceptQuote = Sent & {
-  readonly op: "accept";
-  readonly matchId: string;
-  readonly quoteId: string;
-};
+export type AcceptQuote = Sent &
+  WithDeadline & {
+    readonly op: "accept";
+    readonly matchId: string;
+    readonly quoteId: string;
+  };
 
 /**
  * The Worker makes the ids before it calls the book, so that after a lost result there is an id to

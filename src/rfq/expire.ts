@@ -1,5 +1,5 @@
 import type { Group } from "../platform/commit.ts";
-import { type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
 
@@ -39,11 +39,11 @@ export function expireDue(
 }
 
 /**
- * The next instant at which something in the book is due, in Unix milliseconds; null when nothing
- * is open.
+ * The next instant at which something in the book is due; null when nothing is open. Also the
+ * instant of the group. Both in Unix milliseconds.
  */
-export function nextDue(asset: string): Sql {
-  return sql`SELECT min(due) AS due FROM (
+export function nextDue(asset: string, at: Expr): Sql {
+  return sql`SELECT min(due) AS due, ${at} AS at FROM (
     SELECT min(expires_at) AS due FROM quotes WHERE status = 'open' AND asset = ${asset}
     UNION ALL SELECT min(expires_at) FROM requests WHERE status = 'open' AND asset = ${asset})`;
 }

@@ -14,7 +14,7 @@ import {
 } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
-import { now, sleep } from "../platform/time.ts";
+import { MAX_CLOCK_LEAD_MS, now, sleep } from "../platform/time.ts";
 import { type GroupDone, commitOperations } from "./book-group.ts";
 import { type Result, reject } from "./command.ts";
 import { FairQueue } from "./fair-queue.ts";
@@ -38,6 +38,8 @@ export type CommitterSettings = {
   readonly onCommitted: (done: GroupDone) => Promise<void>;
   /** Called when a batch failed or its outcome is unknown: expiries and events may be overdue. */
   readonly onFailed: () => void;
+  /** Called when D1's clock begins to be ahead of the Worker's, with the difference. */
+  readonly onClockAhead: (aheadMs: number) => void;
   /** Called when a group of unknown outcome turns out to have committed. */
   readonly onFoundCommitted: (group: Group) => Promise<void>;
 };
@@ -71,6 +73,10 @@ const WAITED_TOO_LONG: Result = {
   ok: false,
   problem: unavailable("none", "The command waited too long and was not carried out.").data,
 };
+const CLOCK_AHEAD: Result = {
+  ok: false,
+  problem: unavailable("none", "The database's clock is ahead. Try again shortly.").data,
+};
 
 export class GroupCommitter {
   readonly #db: D1Database;
@@ -80,6 +86,8 @@ export class GroupCommitter {
   #running = false;
   #lastSize = 0;
   #watchingWaits = false;
+  /** The latest group had an instant that the Worker's clock had not reached. */
+  #clockAhead = false;
   /** Settled by the next batch, for the callers of `expire`. */
   #nextBatch: PromiseWithResolvers<void> | undefined;
 
@@ -94,7 +102,6 @@ export class GroupCommitter {
     return new Promise((resolve) => {
       this.#waiting.push({ userId: operation.userId, operation, tries: 1, resolve });
       this.#start();
-      void this.#watchWaits();
     });
   }
 
@@ -111,6 +118,7 @@ export class GroupCommitter {
 
   #start(): void {
     if (!this.#running) void this.#run();
+    void this.#watchWaits();
   }
 
   async #run(): Promise<void> {
@@ -135,14 +143,16 @@ export class GroupCommitter {
     waiting: readonly Waiting[],
     batch: PromiseWithResolvers<void> | undefined,
   ): Promise<void> {
-    const group = waiting.filter((command) => this.#inTime(command));
-    if (group.length === 0 && batch === undefined) return;
+    const group = waiting.filter((command) => this.#inTime(command) && this.#onTheClock(command));
+    // A group without commands still ends what is due, and shows whether the clock is right again.
+    if (group.length === 0 && batch === undefined && !this.#clockAhead) return;
     try {
       const outcome = await commitOperations(
         this.#db,
         this.#settings.asset,
         group.map(({ operation }) => operation),
       );
+      if (outcome.committed) this.#compareClocks(outcome.at);
       if (outcome.committed) await this.#deliver(group, outcome);
       else await this.#again(group, outcome);
       batch?.resolve();
@@ -158,6 +168,21 @@ export class GroupCommitter {
     const inTime = operation.receivedAt >= now() - this.#settings.maxWaitMs;
     if (!inTime) resolve(WAITED_TOO_LONG);
     return inTime;
+  }
+
+  /** Answers quotes and accepts while D1's clock is ahead. Then time would stand still for them. */
+  #onTheClock({ operation, resolve }: Waiting): boolean {
+    const carriedOut = !(this.#clockAhead && operation.binding === true);
+    if (!carriedOut) resolve(CLOCK_AHEAD);
+    return carriedOut;
+  }
+
+  /** A group's instant is before its response, so it can only be later if one clock is wrong. */
+  #compareClocks(at: number): void {
+    const aheadMs = at - now();
+    const wasAhead = this.#clockAhead;
+    this.#clockAhead = aheadMs > MAX_CLOCK_LEAD_MS;
+    if (this.#clockAhead && !wasAhead) this.#settings.onClockAhead(aheadMs);
   }
 
   /** Answers commands in time although a batch before them hangs. */

@@ -1,6 +1,7 @@
 import { readAssetKey } from "../assets/asset.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
+import { beforeDeadline, type InstantFact } from "../platform/deadline.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { type Expr, expr, jsonObject, sql, uuid } from "../platform/sql.ts";
 import { type OpenRequest, reject, type Result } from "./command.ts";
@@ -14,7 +15,7 @@ import {
 import { hexId, type Operation } from "./operation.ts";
 import { newRequestColumns, reader } from "./records.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
-import { actorMayWrite, storageLeft, venuePaused } from "./rejections.ts";
+import { actorMayWrite, inTime, late, storageLeft, venuePaused } from "./rejections.ts";
 
 const ROUTE = "POST /rfq/request";
 
@@ -47,7 +48,7 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
     },
     rejection: questionOf({
       preconditions: preconditions(command, settings, NOW),
-      facts: {},
+      facts: { instant: NOW },
       apart: { ...actorFacts(actor), ...earlierFacts(keyUse(command)) },
     }),
   };
@@ -57,13 +58,15 @@ function preconditions(
   command: OpenRequest,
   settings: Config,
   at: Expr,
-): readonly Precondition<ActorFacts & EarlierFacts, Result>[] {
+): readonly Precondition<InstantFact & ActorFacts & EarlierFacts, Result>[] {
   const { actor, asset, requestId } = command;
   const venue = readAssetKey(asset)?.venue ?? "";
   const perUser = settings.RFQ_OPEN_REQUESTS_PER_USER;
   return [
     actorMayWrite(actor, at),
     ...keyIsUnused(keyUse(command), at),
+    ...beforeDeadline(at, command.notAfter, late),
+    inTime(command, at, settings),
     {
       expr: expr`NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ${venue})`,
       reject: () => venuePaused(venue),

@@ -24,6 +24,8 @@ export type Operation = {
   readonly userId: string;
   /** When the service received the command, in Unix milliseconds by the clock of the Worker. */
   readonly receivedAt: number;
+  /** A quote or an accept. It binds a price to an instant, so it stops while the clock is wrong. */
+  readonly binding?: true;
   statements(group: Group): readonly Sql[];
   /** The result, if the guard applied. */
   result(effects: GroupEffects): Result | undefined;

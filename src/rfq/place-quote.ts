@@ -2,6 +2,7 @@ import { readAssetKey } from "../assets/asset.ts";
 import { availableText, hasAvailable, transfer } from "../ledger/post.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import { type Config, venueConfig } from "../platform/config.ts";
+import { beforeDeadline, deadlinePassed, type InstantFact } from "../platform/deadline.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import {
   atom,
@@ -28,7 +29,14 @@ import type { RequestStatus } from "./tables.ts";
 import type { RequestTerms } from "./request-terms.ts";
 import { tradeTerms, type TradeTerms } from "./trade-terms.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
-import { actorMayWrite, insufficientFunds, storageLeft, venuePaused } from "./rejections.ts";
+import {
+  actorMayWrite,
+  insufficientFunds,
+  inTime,
+  late,
+  storageLeft,
+  venuePaused,
+} from "./rejections.ts";
 
 const ROUTE = "POST /rfq/quote";
 /**
@@ -57,6 +65,7 @@ export function placeQuote(
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
+    binding: true,
     statements: (group) => {
       // More than a balance can hold is never available, and an INTEGER column cannot hold it.
       if (terms.reserve > MAX_NATIVE_UNITS) return [];
@@ -87,6 +96,7 @@ export function placeQuote(
     rejection: questionOf({
       preconditions: checks(NOW),
       facts: {
+        instant: NOW,
         status: expr`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
         available: availableText(actor.userId, atom("?", [terms.reserveAsset])),
       },
@@ -117,11 +127,19 @@ function insertQuote(command: PlaceQuote, terms: TradeTerms, group: Group, guard
     SELECT ${uuid(quoteId)}, r.request_id, ${uuid(actor.userId)}, r.asset, r.amount, r.side,
       ${command.price},
       ${terms.usdcAmount}, ${terms.takerFee}, ${terms.makerFee}, ${terms.reserveAsset}, ${terms.reserve}, 'open',
-      ${group.at}, min(r.expires_at, ${group.at} + ${command.expiresInSecs * 1_000}), ${group.seq}
+      ${group.at}, min(r.expires_at, min(${group.at}, ${command.receivedAt}) + ${lifeMs(command)}), ${group.seq}
     FROM requests r WHERE r.request_id = ${uuid(requestId)} AND ${guard}`;
 }
 
-type Facts = {
+/**
+ * A quote's life counts from when the service received it, so that a delay shortens the time for
+ * which the maker is bound.
+ */
+function lifeMs({ expiresInSecs }: PlaceQuote): number {
+  return expiresInSecs * 1_000;
+}
+
+type Facts = InstantFact & {
   /** The request's, as readers see it: an open one past its time is expired. */
   readonly status: RequestStatus;
   readonly available: string;
@@ -145,6 +163,13 @@ function preconditions(
   return [
     actorMayWrite(actor, at),
     ...keyIsUnused(keyUse(command), at),
+    ...beforeDeadline(at, command.notAfter, late),
+    {
+      expr: expr`${at} < ${command.receivedAt + lifeMs(command)}`,
+      reject: ({ instant }) =>
+        late(deadlinePassed(instant, "The quote had expired before it could be placed.")),
+    },
+    inTime(command, at, settings),
     {
       expr: expr`r.requester_id <> ${uuid(actor.userId)}`,
       reject: () => reject("own_request", "You cannot quote your own request."),

@@ -3,10 +3,12 @@ import { toHex } from "../assets/amount.ts";
 import { type ActorFacts, actorRejectionOf, mayWrite } from "../auth/may-write.ts";
 import type { Actor } from "../platform/actor.ts";
 import type { Precondition } from "../platform/preconditions.ts";
-import { unavailable } from "../platform/problem.ts";
-import { type Expr, readUuid } from "../platform/sql.ts";
+import type { Config } from "../platform/config.ts";
+import { type Problem, unavailable } from "../platform/problem.ts";
+import { type Expr, expr, readUuid } from "../platform/sql.ts";
 import { STORAGE_LEFT } from "../platform/storage.ts";
-import { reject, type Result } from "./command.ts";
+import { MAX_CLOCK_LEAD_MS } from "../platform/time.ts";
+import { reject, type Result, type Sent } from "./command.ts";
 import type { QuoteStatus } from "./tables.ts";
 
 /** After `storage_full` was set, cron looks at the size of the database once a minute. */
@@ -20,6 +22,29 @@ export function actorMayWrite(actor: Actor, at: Expr): Precondition<ActorFacts, 
       return problem === undefined ? undefined : { ok: false, problem };
     },
   };
+}
+
+/**
+ * Holds while the command was received recently enough. A batch that hung commits nothing late, and
+ * neither does one whose clock is wrong.
+ */
+export function inTime(
+  { receivedAt }: Sent,
+  at: Expr,
+  settings: Pick<Config, "RFQ_COMMAND_MAX_WAIT_MS">,
+): Precondition<unknown, Result> {
+  const latest = receivedAt + settings.RFQ_COMMAND_MAX_WAIT_MS + MAX_CLOCK_LEAD_MS;
+  return {
+    expr: expr`${at} <= ${latest}`,
+    reject: () => ({
+      ok: false,
+      problem: unavailable("none", "The command took too long and was not carried out.").data,
+    }),
+  };
+}
+
+export function late(problem: Problem): Result {
+  return { ok: false, problem: problem.data };
 }
 
 /**

@@ -25,6 +25,7 @@ import { readTerms, type RequestTerms } from "./request-terms.ts";
 import { GroupCommitter } from "./group-committer.ts";
 import { openRequestsSnapshot } from "./snapshot.ts";
 import type { Operation } from "./operation.ts";
+import { alertClockAhead } from "./watch-clock.ts";
 
 /** Requests whose terms are cached. Terms never change, so this only bounds memory. */
 const MAX_KNOWN_REQUESTS = 20_000;
@@ -56,6 +57,7 @@ export class RfqBook extends StreamObject {
       maxOperations: this.#settings.RFQ_GROUP_MAX_OPERATIONS,
       onCommitted: (done) => this.#committed(done),
       onFailed: () => this.ctx.waitUntil(this.#lookAgain()),
+      onClockAhead: (aheadMs) => this.ctx.waitUntil(alertClockAhead(env.DB, aheadMs)),
       onFoundCommitted: (group) => this.#pushEvents(group),
     });
   }
@@ -107,7 +109,7 @@ export class RfqBook extends StreamObject {
       case "cancel_request":
         return cancelRequest(command);
       case "accept":
-        return acceptQuote(command);
+        return acceptQuote(command, this.#settings);
     }
   }
 

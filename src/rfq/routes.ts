@@ -57,7 +57,7 @@ function registerRequestRoutes(api: Api): void {
     body: RequestBody,
     response: RequestItem,
     status: 201,
-    problems: [...BOOK_PROBLEMS, "venue_paused", "open_request_limit"],
+    problems: [...BOOK_PROBLEMS, "deadline_passed", "venue_paused", "open_request_limit"],
     handler: async ({ env, body, actor, receivedAt, idempotencyKey }) => {
       const terms = {
         asset: assetKey({ venue: body.venue_id, assetId: body.asset_id }),
@@ -70,6 +70,7 @@ function registerRequestRoutes(api: Api): void {
         op: "open_request",
         actor,
         receivedAt,
+        notAfter: body.not_after,
         requestId: uuidv7(),
         ...terms,
         amount: terms.amount.toString(),
@@ -148,6 +149,7 @@ function registerQuoteRoutes(api: Api): void {
     problems: [
       ...BOOK_PROBLEMS,
       "request_unknown",
+      "deadline_passed",
       "own_request",
       "request_not_open",
       "request_expired",
@@ -165,6 +167,7 @@ function registerQuoteRoutes(api: Api): void {
         op: "place_quote",
         actor,
         receivedAt,
+        notAfter: body.not_after,
         quoteId: uuidv7(),
         ...terms,
         ...(idempotencyKey === undefined
@@ -264,6 +267,7 @@ function registerMatchRoutes(api: Api): void {
       ...BOOK_PROBLEMS,
       "quote_unknown",
       "not_request_owner",
+      "deadline_passed",
       "quote_not_open",
       "request_not_open",
       "quote_expired",
@@ -276,6 +280,7 @@ function registerMatchRoutes(api: Api): void {
         op: "accept",
         actor,
         receivedAt,
+        notAfter: body.not_after,
         matchId: uuidv7(),
         quoteId: body.quote_id,
       });

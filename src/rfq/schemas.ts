@@ -9,7 +9,7 @@ import {
   u256Out,
   venueField,
 } from "../assets/fields.ts";
-import { boolean, described, integer, oneOf, uuidField } from "../http/fields.ts";
+import { boolean, described, integer, notAfter, oneOf, uuidField } from "../http/fields.ts";
 import { QUOTE_STATUSES, REQUEST_STATUSES } from "./tables.ts";
 
 /** Life of a request in seconds: the default and the maximum. */
@@ -30,6 +30,7 @@ export const RequestBody = z.strictObject({
     default: REQUEST_LIFE.default,
     description: "Seconds until the request expires",
   }),
+  not_after: notAfter,
 });
 
 export const QuoteBody = z.strictObject({
@@ -37,12 +38,15 @@ export const QuoteBody = z.strictObject({
   price: priceField,
   expires_in_secs: integer(1, QUOTE_LIFE.max).default(QUOTE_LIFE.default).openapi({
     default: QUOTE_LIFE.default,
-    description: "Seconds until the quote expires. It is firm until then.",
+    description:
+      "Seconds until the quote expires, from when the service received it. It is firm until then.",
   }),
+  not_after: notAfter,
 });
 
 export const AcceptBody = z.strictObject({
   quote_id: described(uuidField, "Id of the quote to accept"),
+  not_after: notAfter,
 });
 export const quoteStatus = described(oneOf(QUOTE_STATUSES), "Only quotes of this status");
 

@@ -20,7 +20,7 @@ import { uuidv7 } from "../platform/uuid.ts";
 import { resultBody } from "./result.ts";
 import type { Command, Result, Sent } from "./command.ts";
 import { tooManyInFlight } from "./rejections.ts";
-import { QuoteBody } from "./schemas.ts";
+import { AcceptBody, QuoteBody } from "./schemas.ts";
 import { submitCommand } from "./submit.ts";
 import { quoteTermsText } from "./terms-text.ts";
 import { CLOSE_POLICY, CLOSE_TOO_BIG, closeSocket, readState } from "../streams/socket.ts";
@@ -41,7 +41,7 @@ const Quote = QuoteBody.extend({
     "must be 1 to 128 visible ASCII characters",
   ).optional(),
 });
-const ById = z.strictObject({ quote_id: uuidField });
+const CancelBody = z.strictObject({ quote_id: uuidField });
 const Op = oneOf(["quote", "cancel_quote", "accept"]);
 
 /** Receives the commands of an object's sockets and sends their results. */
@@ -167,6 +167,7 @@ function readCommand(fields: Record<string, unknown>, sent: Sent): Command {
     return {
       op: "place_quote",
       ...sent,
+      notAfter: quote.not_after,
       quoteId: uuidv7(),
       ...terms,
       ...(quote.idempotency_key === undefined
@@ -174,10 +175,12 @@ function readCommand(fields: Record<string, unknown>, sent: Sent): Command {
         : { idempotency: { key: quote.idempotency_key, terms: quoteTermsText(terms) } }),
     };
   }
-  const named = validFields(ById, fields);
-  return op.data === "accept"
-    ? { op: "accept", ...sent, matchId: uuidv7(), quoteId: named.quote_id }
-    : { op: "cancel_quote", ...sent, operationId: uuidv7(), quoteId: named.quote_id };
+  if (op.data === "accept") {
+    const { quote_id, not_after } = validFields(AcceptBody, fields);
+    return { op: "accept", ...sent, notAfter: not_after, matchId: uuidv7(), quoteId: quote_id };
+  }
+  const { quote_id } = validFields(CancelBody, fields);
+  return { op: "cancel_quote", ...sent, operationId: uuidv7(), quoteId: quote_id };
 }
 
 function validFields<Schema extends z.ZodObject>(

@@ -64,6 +64,7 @@ describe("the rejections of a group", () => {
       maxOperations: 64,
       onCommitted: () => Promise.resolve(),
       onFailed: () => {},
+      onClockAhead: () => {},
       onFoundCommitted: () => Promise.resolve(),
     });
     const ended = await newUser();

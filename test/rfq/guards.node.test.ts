@@ -67,6 +67,7 @@ const pay = {
 } as const;
 
 const sent = { actor, receivedAt: 1_764_551_330_000 };
+const timed = { ...sent, notAfter: 1_764_551_331_000 };
 
 it("compiles every guard to the reviewed SQL", async () => {
   const payer = {
@@ -84,7 +85,7 @@ it("compiles every guard to the reviewed SQL", async () => {
         openRequest(
           {
             op: "open_request",
-            ...sent,
+            ...timed,
             requestId: newId,
             asset,
             amount: "100",
@@ -103,7 +104,7 @@ it("compiles every guard to the reviewed SQL", async () => {
         placeQuote(
           {
             op: "place_quote",
-            ...sent,
+            ...timed,
             quoteId: newId,
             requestId: recordId,
             price: 650_000,
@@ -117,12 +118,17 @@ it("compiles every guard to the reviewed SQL", async () => {
     ],
     [
       "Accept a quote",
-      guardOfOperation(acceptQuote({ op: "accept", ...sent, matchId: newId, quoteId: recordId })),
+      guardOfOperation(
+        acceptQuote({ op: "accept", ...timed, matchId: newId, quoteId: recordId }, settings),
+      ),
     ],
     [
       "Accept a quote, by a session",
       guardOfOperation(
-        acceptQuote({ op: "accept", ...sent, actor: session, matchId: newId, quoteId: recordId }),
+        acceptQuote(
+          { op: "accept", ...timed, actor: session, matchId: newId, quoteId: recordId },
+          settings,
+        ),
       ),
     ],
     [
@@ -139,7 +145,9 @@ it("compiles every guard to the reviewed SQL", async () => {
     ],
     [
       "Queue a withdrawal",
-      await guardOf((db) => withdraw(db, settings, { actor, terms, ip: undefined })),
+      await guardOf((db) =>
+        withdraw(db, settings, { actor, terms, notAfter: timed.notAfter, ip: undefined }),
+      ),
     ],
     [
       "Create a deposit address",

@@ -47,18 +47,20 @@ WHERE (
         AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-')) - ?20
     )
   )
-  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?21))
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) < ?22)
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-')) <= ?24)
+  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?25))
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
     (
       SELECT count(*)
       FROM requests
-      WHERE requester_id = unhex(?22,'-')
+      WHERE requester_id = unhex(?26,'-')
         AND status = 'open'
-        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-'))
-    ) < ?24
+        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-'))
+    ) < ?28
   )
-  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?25,'-')))
+  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?29,'-')))
 )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
@@ -80,11 +82,15 @@ WHERE (
 -- ?18 = "k-1"
 -- ?19 = "<id 3>"
 -- ?20 = 86400000
--- ?21 = "venue_one"
--- ?22 = "<id 2>"
+-- ?21 = "<id 3>"
+-- ?22 = 1764551331000
 -- ?23 = "<id 3>"
--- ?24 = 200
--- ?25 = "<id 1>"
+-- ?24 = 1764551361000
+-- ?25 = "venue_one"
+-- ?26 = "<id 2>"
+-- ?27 = "<id 3>"
+-- ?28 = 200
+-- ?29 = "<id 1>"
 
 -- Place a quote
 INSERT INTO quotes (
@@ -119,23 +125,23 @@ SELECT unhex(?1,'-'),
   CAST(?8 AS INTEGER),
   'open',
   (SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-')),
-  min(r.expires_at, (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')) + ?11),
-  (SELECT seq FROM commit_groups WHERE group_id = unhex(?12,'-'))
+  min(r.expires_at, min((SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')), ?11) + ?12),
+  (SELECT seq FROM commit_groups WHERE group_id = unhex(?13,'-'))
 FROM requests r
-WHERE r.request_id = unhex(?13,'-')
+WHERE r.request_id = unhex(?14,'-')
   AND (
     (
-      EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?14,'-') AND frozen_at IS NULL)
+      EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?15,'-') AND frozen_at IS NULL)
       AND EXISTS (
         SELECT 1
         FROM api_keys
-        WHERE api_key_id = unhex(?15,'-')
-          AND user_id = unhex(?16,'-')
+        WHERE api_key_id = unhex(?16,'-')
+          AND user_id = unhex(?17,'-')
           AND revoked_at IS NULL
-          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?17,'-'))
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?18,'-'))
           AND (
             expires_at IS NULL
-            OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?18,'-'))
+            OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-'))
           )
       )
     )
@@ -143,53 +149,56 @@ WHERE r.request_id = unhex(?13,'-')
       NOT EXISTS (
         SELECT 1
         FROM idempotency_keys
-        WHERE user_id = unhex(?19,'-')
-          AND route = ?20
-          AND key = ?21
-          AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) - ?23
+        WHERE user_id = unhex(?20,'-')
+          AND route = ?21
+          AND key = ?22
+          AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-')) - ?24
       )
     )
-    AND (r.requester_id <> unhex(?24,'-'))
+    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-')) < ?26)
+    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) < ?28)
+    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-')) <= ?30)
+    AND (r.requester_id <> unhex(?31,'-'))
     AND (
       r.status = 'open'
-      AND r.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-'))
+      AND r.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?32,'-'))
     )
-    AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?26))
+    AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?33))
     AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
     AND (
       (
         SELECT count(*)
         FROM quotes
-        WHERE maker_id = unhex(?27,'-')
+        WHERE maker_id = unhex(?34,'-')
           AND status = 'open'
-          AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?28,'-'))
-      ) < ?29
+          AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?35,'-'))
+      ) < ?36
     )
     AND (
       (
         SELECT count(*)
         FROM quotes INDEXED BY quotes_open_request
-        WHERE request_id = unhex(?30,'-') AND status = 'open' AND (maker_id = unhex(?31,'-'))
-      ) < ?32
+        WHERE request_id = unhex(?37,'-') AND status = 'open' AND (maker_id = unhex(?38,'-'))
+      ) < ?39
     )
     AND (
       (
         SELECT count(*)
         FROM quotes INDEXED BY quotes_open_request
-        WHERE request_id = unhex(?33,'-') AND status = 'open' AND 1
-      ) < ?34
+        WHERE request_id = unhex(?40,'-') AND status = 'open' AND 1
+      ) < ?41
     )
     AND (
       EXISTS (
         SELECT 1
         FROM accounts
-        WHERE owner = unhex(?35,'-')
-          AND asset = ?36
+        WHERE owner = unhex(?42,'-')
+          AND asset = ?43
           AND kind = 'available'
-          AND balance >= CAST(?37 AS INTEGER)
+          AND balance >= CAST(?44 AS INTEGER)
       )
     )
-    AND (NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = unhex(?38,'-')))
+    AND (NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = unhex(?45,'-')))
   )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
@@ -201,34 +210,41 @@ WHERE r.request_id = unhex(?13,'-')
 -- ?8 = "100"
 -- ?9 = "<id 3>"
 -- ?10 = "<id 3>"
--- ?11 = 30000
--- ?12 = "<id 3>"
--- ?13 = "<id 4>"
--- ?14 = "<id 2>"
--- ?15 = "<id 5>"
--- ?16 = "<id 2>"
--- ?17 = "<id 3>"
+-- ?11 = 1764551330000
+-- ?12 = 30000
+-- ?13 = "<id 3>"
+-- ?14 = "<id 4>"
+-- ?15 = "<id 2>"
+-- ?16 = "<id 5>"
+-- ?17 = "<id 2>"
 -- ?18 = "<id 3>"
--- ?19 = "<id 2>"
--- ?20 = "POST /rfq/quote"
--- ?21 = "k-1"
--- ?22 = "<id 3>"
--- ?23 = 86400000
--- ?24 = "<id 2>"
+-- ?19 = "<id 3>"
+-- ?20 = "<id 2>"
+-- ?21 = "POST /rfq/quote"
+-- ?22 = "k-1"
+-- ?23 = "<id 3>"
+-- ?24 = 86400000
 -- ?25 = "<id 3>"
--- ?26 = "venue_one"
--- ?27 = "<id 2>"
--- ?28 = "<id 3>"
--- ?29 = 1000
--- ?30 = "<id 4>"
+-- ?26 = 1764551331000
+-- ?27 = "<id 3>"
+-- ?28 = 1764551360000
+-- ?29 = "<id 3>"
+-- ?30 = 1764551361000
 -- ?31 = "<id 2>"
--- ?32 = 50
--- ?33 = "<id 4>"
--- ?34 = 1000
--- ?35 = "<id 2>"
--- ?36 = "venue_one:0x1"
--- ?37 = "100"
--- ?38 = "<id 1>"
+-- ?32 = "<id 3>"
+-- ?33 = "venue_one"
+-- ?34 = "<id 2>"
+-- ?35 = "<id 3>"
+-- ?36 = 1000
+-- ?37 = "<id 4>"
+-- ?38 = "<id 2>"
+-- ?39 = 50
+-- ?40 = "<id 4>"
+-- ?41 = 1000
+-- ?42 = "<id 2>"
+-- ?43 = "venue_one:0x1"
+-- ?44 = "100"
+-- ?45 = "<id 1>"
 
 -- Accept a quote
 UPDATE quotes
@@ -258,20 +274,22 @@ WHERE quote_id = unhex(?3,'-')
         )
         AND (s.requester_id = unhex(?9,'-'))
         AND (s.status <> 'accepted')
+        AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')) < ?11)
+        AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?12,'-')) <= ?13)
         AND (s.status NOT IN ('cancelled', 'rejected'))
         AND (s.request_status NOT IN ('cancelled', 'matched'))
         AND (
           s.status = 'open'
-          AND s.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-'))
+          AND s.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?14,'-'))
           AND s.request_status = 'open'
-          AND s.request_expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-'))
+          AND s.request_expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?15,'-'))
         )
         AND (NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue))
         AND (
           EXISTS (
             SELECT 1
             FROM accounts a
-            WHERE a.owner = unhex(?12,'-')
+            WHERE a.owner = unhex(?16,'-')
               AND a.asset = s.given_asset
               AND a.kind = 'available'
               AND a.balance >= s.given_amount
@@ -280,9 +298,9 @@ WHERE quote_id = unhex(?3,'-')
         AND (
           (
             coalesce(
-              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?13),
+              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?17),
               0
-            ) <= CAST(?14 AS INTEGER) - s.usdc_amount
+            ) <= CAST(?18 AS INTEGER) - s.usdc_amount
           )
           AND (
             coalesce(
@@ -292,17 +310,17 @@ WHERE quote_id = unhex(?3,'-')
                 WHERE a.owner = s.buyer_id AND a.asset = s.asset
               ),
               0
-            ) <= CAST(?15 AS INTEGER) - (CAST(s.amount AS INTEGER))
+            ) <= CAST(?19 AS INTEGER) - (CAST(s.amount AS INTEGER))
           )
           AND (
             coalesce(
               (
                 SELECT sum(a.balance)
                 FROM accounts a
-                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?16
+                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?20
               ),
               0
-            ) <= CAST(?17 AS INTEGER) - (s.taker_fee + s.maker_fee)
+            ) <= CAST(?21 AS INTEGER) - (s.taker_fee + s.maker_fee)
           )
         )
       )
@@ -317,13 +335,17 @@ WHERE quote_id = unhex(?3,'-')
 -- ?8 = "<id 2>"
 -- ?9 = "<id 4>"
 -- ?10 = "<id 2>"
--- ?11 = "<id 2>"
--- ?12 = "<id 4>"
--- ?13 = "usdc"
--- ?14 = "4611686018427387904"
--- ?15 = "4611686018427387904"
--- ?16 = "usdc"
--- ?17 = "4611686018427387904"
+-- ?11 = 1764551331000
+-- ?12 = "<id 2>"
+-- ?13 = 1764551361000
+-- ?14 = "<id 2>"
+-- ?15 = "<id 2>"
+-- ?16 = "<id 4>"
+-- ?17 = "usdc"
+-- ?18 = "4611686018427387904"
+-- ?19 = "4611686018427387904"
+-- ?20 = "usdc"
+-- ?21 = "4611686018427387904"
 
 -- Accept a quote, by a session
 UPDATE quotes
@@ -346,20 +368,22 @@ WHERE quote_id = unhex(?3,'-')
         )
         AND (s.requester_id = unhex(?8,'-'))
         AND (s.status <> 'accepted')
+        AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-')) < ?10)
+        AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-')) <= ?12)
         AND (s.status NOT IN ('cancelled', 'rejected'))
         AND (s.request_status NOT IN ('cancelled', 'matched'))
         AND (
           s.status = 'open'
-          AND s.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-'))
+          AND s.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?13,'-'))
           AND s.request_status = 'open'
-          AND s.request_expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-'))
+          AND s.request_expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?14,'-'))
         )
         AND (NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue))
         AND (
           EXISTS (
             SELECT 1
             FROM accounts a
-            WHERE a.owner = unhex(?11,'-')
+            WHERE a.owner = unhex(?15,'-')
               AND a.asset = s.given_asset
               AND a.kind = 'available'
               AND a.balance >= s.given_amount
@@ -368,9 +392,9 @@ WHERE quote_id = unhex(?3,'-')
         AND (
           (
             coalesce(
-              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?12),
+              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?16),
               0
-            ) <= CAST(?13 AS INTEGER) - s.usdc_amount
+            ) <= CAST(?17 AS INTEGER) - s.usdc_amount
           )
           AND (
             coalesce(
@@ -380,17 +404,17 @@ WHERE quote_id = unhex(?3,'-')
                 WHERE a.owner = s.buyer_id AND a.asset = s.asset
               ),
               0
-            ) <= CAST(?14 AS INTEGER) - (CAST(s.amount AS INTEGER))
+            ) <= CAST(?18 AS INTEGER) - (CAST(s.amount AS INTEGER))
           )
           AND (
             coalesce(
               (
                 SELECT sum(a.balance)
                 FROM accounts a
-                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?15
+                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?19
               ),
               0
-            ) <= CAST(?16 AS INTEGER) - (s.taker_fee + s.maker_fee)
+            ) <= CAST(?20 AS INTEGER) - (s.taker_fee + s.maker_fee)
           )
         )
       )
@@ -404,13 +428,17 @@ WHERE quote_id = unhex(?3,'-')
 -- ?7 = 1800000000000
 -- ?8 = "<id 4>"
 -- ?9 = "<id 2>"
--- ?10 = "<id 2>"
--- ?11 = "<id 4>"
--- ?12 = "usdc"
--- ?13 = "4611686018427387904"
--- ?14 = "4611686018427387904"
--- ?15 = "usdc"
--- ?16 = "4611686018427387904"
+-- ?10 = 1764551331000
+-- ?11 = "<id 2>"
+-- ?12 = 1764551361000
+-- ?13 = "<id 2>"
+-- ?14 = "<id 2>"
+-- ?15 = "<id 4>"
+-- ?16 = "usdc"
+-- ?17 = "4611686018427387904"
+-- ?18 = "4611686018427387904"
+-- ?19 = "usdc"
+-- ?20 = "4611686018427387904"
 
 -- Cancel a quote
 UPDATE quotes
@@ -548,9 +576,10 @@ WHERE (
     )
   )
   AND (NOT EXISTS (SELECT 1 FROM withdrawals WHERE payment_id = unhex(?21)))
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) < ?23)
   AND (
     NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
-    AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?22 AND halted_at IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?24 AND halted_at IS NOT NULL)
   )
   AND 1
   AND (
@@ -559,43 +588,43 @@ WHERE (
       FROM (
         SELECT 1
         FROM withdrawals
-        WHERE user_id = unhex(?23,'-')
-          AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?24,'-')) - ?25
+        WHERE user_id = unhex(?25,'-')
+          AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?26,'-')) - ?27
         LIMIT 100
       )
-    ) < ?26
+    ) < ?28
   )
   AND (
     (
       SELECT count(*)
       FROM withdrawals INDEXED BY withdrawals_reverted
-      WHERE user_id = unhex(?27,'-')
-        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?28,'-')) - ?29
+      WHERE user_id = unhex(?29,'-')
+        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?30,'-')) - ?31
         AND failure_code = 'payment_reverted'
-        AND to_address = unhex(?30)
-    ) < ?31
+        AND to_address = unhex(?32)
+    ) < ?33
   )
   AND (
     EXISTS (
       SELECT 1
       FROM accounts
-      WHERE owner = unhex(?32,'-')
-        AND asset = ?33
+      WHERE owner = unhex(?34,'-')
+        AND asset = ?35
         AND kind = 'available'
-        AND balance >= CAST(?34 AS INTEGER)
+        AND balance >= CAST(?36 AS INTEGER)
     )
   )
   AND (
     (
-      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?35 AS BLOB) AND asset = ?36 AND kind = 'external'), 0) - coalesce(
+      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?37 AS BLOB) AND asset = ?38 AND kind = 'external'), 0) - coalesce(
         (
           SELECT sum(amount)
           FROM withdrawals
-          WHERE chain = ?37 AND asset = ?38 AND status IN ('queued', 'submitted')
+          WHERE chain = ?39 AND asset = ?40 AND status IN ('queued', 'submitted')
         ),
         0
       )
-    ) >= CAST(?39 AS INTEGER)
+    ) >= CAST(?41 AS INTEGER)
   )
 )
 -- ?1 = "<id 1>"
@@ -619,24 +648,26 @@ WHERE (
 -- ?19 = "<id 3>"
 -- ?20 = "w-1"
 -- ?21 = "ed77e297609706b644d0b0e938108ea83e74f0a2c9045668dfa47cad62058ec7"
--- ?22 = "local"
--- ?23 = "<id 3>"
--- ?24 = "<id 4>"
--- ?25 = 86400000
--- ?26 = 100
--- ?27 = "<id 3>"
--- ?28 = "<id 4>"
--- ?29 = 2592000000
--- ?30 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?31 = 3
--- ?32 = "<id 3>"
--- ?33 = "venue_one:0x1"
--- ?34 = "5"
--- ?35 = "external:local"
--- ?36 = "venue_one:0x1"
--- ?37 = "local"
+-- ?22 = "<id 4>"
+-- ?23 = 1764551331000
+-- ?24 = "local"
+-- ?25 = "<id 3>"
+-- ?26 = "<id 4>"
+-- ?27 = 86400000
+-- ?28 = 100
+-- ?29 = "<id 3>"
+-- ?30 = "<id 4>"
+-- ?31 = 2592000000
+-- ?32 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?33 = 3
+-- ?34 = "<id 3>"
+-- ?35 = "venue_one:0x1"
+-- ?36 = "5"
+-- ?37 = "external:local"
 -- ?38 = "venue_one:0x1"
--- ?39 = "5"
+-- ?39 = "local"
+-- ?40 = "venue_one:0x1"
+-- ?41 = "5"
 
 -- Create a deposit address
 INSERT INTO audit_events (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, at)

@@ -91,6 +91,7 @@ describe("a nearly full database", () => {
       maxOperations: 1,
       onCommitted: () => Promise.resolve(),
       onFailed: () => {},
+      onClockAhead: () => {},
       onFoundCommitted: () => Promise.resolve(),
     });
     await all(

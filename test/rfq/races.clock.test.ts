@@ -252,6 +252,7 @@ describe("a book whose batch fails", () => {
       maxOperations: 64,
       onCommitted: async () => {},
       onFailed: () => {},
+      onClockAhead: () => {},
       onFoundCommitted: () => Promise.resolve(),
     });
     const operations = await Promise.all(

@@ -14,6 +14,7 @@ function newCommitter(db: D1Database, asset: string, maxWaitMs: number) {
     maxOperations: 64,
     onCommitted: async () => {},
     onFailed: () => {},
+    onClockAhead: () => {},
     onFoundCommitted: () => Promise.resolve(),
   });
 }

@@ -184,6 +184,7 @@ describe("a group whose response was lost", () => {
       maxOperations: 64,
       onCommitted: async () => {},
       onFailed: () => {},
+      onClockAhead: () => {},
       onFoundCommitted: async (group) => {
         committed.push(group.id);
       },

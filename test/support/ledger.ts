@@ -74,8 +74,12 @@ export async function fund(
 }
 
 /** What the user has, as `[available, pending]`. */
-export async function balances(userId: string, asset: AssetKey): Promise<[bigint, bigint]> {
-  const { available, pending } = await readBalance(env.DB, userId, asset);
+export async function balances(
+  userId: string,
+  asset: AssetKey,
+  db: D1Database = env.DB,
+): Promise<[bigint, bigint]> {
+  const { available, pending } = await readBalance(db, userId, asset);
   return [available, pending];
 }
 

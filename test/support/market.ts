@@ -184,7 +184,7 @@ export async function operationOf(
     case "cancel_request":
       return cancelRequest(sent);
     case "accept":
-      return acceptQuote(sent);
+      return acceptQuote(sent, settings);
   }
 }
 
@@ -215,6 +215,17 @@ export async function commitCommand(
 }
 
 let advancedMs = 0;
+const useAdvancedClock = () => setClock({ now: () => Date.now() + advancedMs });
+
+/** Runs a test on a database whose clock nobody has advanced. */
+export async function withRealClock(test: () => Promise<void>): Promise<void> {
+  setClock({});
+  try {
+    await test();
+  } finally {
+    useAdvancedClock();
+  }
+}
 
 /**
  * Moves the clocks of D1 and of the Worker forward. D1's never goes below the instant of the latest
@@ -222,7 +233,7 @@ let advancedMs = 0;
  */
 export async function advanceClock(ms: number): Promise<void> {
   advancedMs += ms;
-  setClock({ now: () => Date.now() + advancedMs });
+  useAdvancedClock();
   await all(
     env.DB,
     sql`INSERT INTO commit_groups (group_id, at, voided)

@@ -47,6 +47,8 @@ export type WithdrawalTerms = {
   /** With `asset_id`, withdraws an outcome token. Without both, withdraws USDC. */
   venue_id?: Venue;
   asset_id?: string;
+  /** The command takes effect before this instant by the service's clock, or never. */
+  not_after?: Date | string;
 };
 
 /**
@@ -267,4 +269,5 @@ const WITHDRAWAL_FIELDS: Record<keyof WithdrawalTerms, true> = {
   chain: true,
   venue_id: true,
   asset_id: true,
+  not_after: true,
 };

@@ -7,7 +7,13 @@ export { Client, type ClientOptions, type StreamSettings } from "./client.ts";
 export { Custody, type LedgerFilter, type WithdrawalTerms } from "./custody.ts";
 export { type Page, type PageOptions, Pages } from "./pages.ts";
 export { NoAnswer, Problem, type ProblemBody } from "./problem.ts";
-export { type QuoteTerms, type RequestTerms, Rfq, type WriteOptions } from "./rfq.ts";
+export {
+  type AcceptTerms,
+  type QuoteTerms,
+  type RequestTerms,
+  Rfq,
+  type WriteOptions,
+} from "./rfq.ts";
 export {
   type SignInput,
   type SignedHeaders,

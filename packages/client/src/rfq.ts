@@ -13,6 +13,8 @@ export type RequestTerms = MarketAsset & {
   disclose_identity?: boolean;
   /** 1 to 86 400. Default: 300. */
   expires_in_secs?: number;
+  /** The command takes effect before this instant by the service's clock, or never. */
+  not_after?: Date | string;
 };
 
 /** What to offer on a request. */
@@ -20,8 +22,17 @@ export type QuoteTerms = {
   request_id: string;
   /** USDC per unit, scaled by 1e6: an integer from 1 to 1 000 000. */
   price: number;
-  /** 1 to 300. Default: 30. */
+  /** 1 to 300, counted from when the service received the quote. Default: 30. */
   expires_in_secs?: number;
+  /** The command takes effect before this instant by the service's clock, or never. */
+  not_after?: Date | string;
+};
+
+/** Which quote to accept. */
+export type AcceptTerms = {
+  quote_id: string;
+  /** The command takes effect before this instant by the service's clock, or never. */
+  not_after?: Date | string;
 };
 
 /** Options of a write. */
@@ -136,7 +147,7 @@ export class Rfq {
   /**
    * Places a firm quote and reserves what the maker would deliver until the quote ends. Throws
    * `Problem`: `request_unknown`, `own_request`, `request_not_open`, `request_expired`,
-   * `venue_paused`, `open_quote_limit`, `insufficient_funds`.
+   * `deadline_passed`, `venue_paused`, `open_quote_limit`, `insufficient_funds`.
    *
    * @example
    * ```ts
@@ -245,11 +256,11 @@ export class Rfq {
    * console.log(`paid ${match.usdc_amount + match.fee} units of USDC for ${match.amount}`);
    * ```
    */
-  accept({ quote_id }: { quote_id: string }): Promise<Match> {
+  accept({ quote_id, not_after }: AcceptTerms): Promise<Match> {
     return this.#transport.call({
       method: "POST",
       path: "/rfq/accept",
-      body: { quote_id },
+      body: { quote_id, not_after },
       idempotent: true,
     });
   }
@@ -289,10 +300,12 @@ const REQUEST_FIELDS: Record<keyof RequestTerms, true> = {
   side: true,
   disclose_identity: true,
   expires_in_secs: true,
+  not_after: true,
 };
 
 const QUOTE_FIELDS: Record<keyof QuoteTerms, true> = {
   request_id: true,
   price: true,
   expires_in_secs: true,
+  not_after: true,
 };

@@ -180,10 +180,18 @@ export class Stream implements AsyncIterable<StreamMessage> {
     request_id: string;
     price: number;
     expires_in_secs?: number;
+    not_after?: Date | string;
     idempotency_key?: string;
   }): Promise<Quote> {
-    const { request_id, price, expires_in_secs, idempotency_key = crypto.randomUUID() } = terms;
-    return this.#command("quote", { request_id, price, expires_in_secs, idempotency_key });
+    const { request_id, price, expires_in_secs, not_after } = terms;
+    const { idempotency_key = crypto.randomUUID() } = terms;
+    return this.#command("quote", {
+      request_id,
+      price,
+      expires_in_secs,
+      not_after,
+      idempotency_key,
+    });
   }
 
   /**
@@ -215,8 +223,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
    * }
    * ```
    */
-  accept({ quote_id }: { quote_id: string }): Promise<Match> {
-    return this.#command("accept", { quote_id });
+  accept({ quote_id, not_after }: { quote_id: string; not_after?: Date | string }): Promise<Match> {
+    return this.#command("accept", { quote_id, not_after });
   }
 
   /**

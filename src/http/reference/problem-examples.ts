@@ -53,6 +53,10 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   api_key_unknown_id: ["You have no API key with this id."],
   chain_unknown: ["This deployment does not serve that chain. GET /config lists its chains."],
   method_not_allowed: ["This path supports GET, HEAD."],
+  deadline_passed: [
+    "The command was not carried out before 2026-11-20T10:00:00.000Z.",
+    { server_time: "2026-11-20T10:00:00.120Z" },
+  ],
   quote_expired: [`Quote ${QUOTE} expired at 2026-11-20T10:00:00.000Z.`],
   quote_not_open: [`Quote ${QUOTE} is accepted.`, { quote_status: "accepted", match_id: MATCH }],
   request_not_open: [`Request ${REQUEST} is matched.`, { match_id: MATCH }],

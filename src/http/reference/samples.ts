@@ -60,6 +60,7 @@ export const SAMPLE = {
   next_cursor: null,
   nonce: 0,
   outcome_tokens: "0x8617E340B3D01FA5F11F306F4090FD50E238070D",
+  not_after: "2030-01-01T00:00:00.000Z",
   password: "correct horse battery",
   paused: false,
   pending_balance: "0x9eb10",
