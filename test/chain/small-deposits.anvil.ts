@@ -2,6 +2,7 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { USDC } from "../../src/assets/asset.ts";
+import { Deposit } from "../../src/custody/schemas.ts";
 import { listDeposits } from "../../src/custody/list-deposits.ts";
 import { recheckFloors } from "../../src/custody/watcher/recheck-floors.ts";
 import { recheckOldBlocks, rescanFrom } from "../../src/custody/watcher/rescan.ts";
@@ -12,7 +13,7 @@ import { reconcile } from "../../src/ledger/reconcile.ts";
 import { sql } from "../../src/platform/sql.ts";
 import { tamper } from "../support/ledger.ts";
 import { expectPaidOnce } from "./support/drive.ts";
-import { openStage, someone, type Stage } from "./support/stage.ts";
+import { listen, openStage, someone, type Stage } from "./support/stage.ts";
 
 const FLOOR = { chain: { min_deposit: 1_000 } };
 
@@ -38,6 +39,7 @@ async function holdings({ chain, settings }: Stage) {
 it("records a small deposit once, only when confirmed, and pays it out once credited", async () => {
   const stage = await openStage(FLOOR);
   const user = await stage.user();
+  const subscriber = await listen(user);
   await stage.watch();
   await stage.mintUsdc(user.address, 400n);
   await stage.mine();
@@ -49,6 +51,9 @@ it("records a small deposit once, only when confirmed, and pays it out once cred
   expect(await statuses(user.userId)).toEqual([]);
   await stage.confirm();
   expect(await statuses(user.userId)).toEqual(["below_minimum"]);
+  const { data: small } = await subscriber.until("deposit.below_minimum");
+  expect(small).toEqual(Deposit.strict().parse(small));
+  expect(small).toMatchObject({ amount: "0x190", status: "below_minimum", credited_at: null });
 
   for (let block: number | null = 0; block !== null;)
     block = await rescanFrom(stage.watcher, block);

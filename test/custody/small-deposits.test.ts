@@ -1,136 +1,21 @@
 /** Deposits below the asset's minimum: recorded, summed, credited together. */
 import { env } from "cloudflare:workers";
-import { getAddress } from "viem";
 import { expect, it } from "vitest";
 import { USDC } from "../../src/assets/asset.ts";
-import type { TokenTransfer } from "../../src/chain/decode-logs.ts";
-import { announceDeposits } from "../../src/custody/announce.ts";
 import { listDeposits } from "../../src/custody/list-deposits.ts";
 import { forgetDeposit } from "../../src/custody/operator-commands.ts";
-import { creditConfirmed, depositsDue } from "../../src/custody/watcher/credit-deposit.ts";
 import { recordDeposits, transfersToUs } from "../../src/custody/watcher/detect-deposits.ts";
-import { recheckFloors } from "../../src/custody/watcher/recheck-floors.ts";
-import {
-  announceSmallDeposits,
-  markDue,
-  recordSmallDeposits,
-} from "../../src/custody/watcher/small-deposits.ts";
+import { markDue } from "../../src/custody/watcher/small-deposits.ts";
 import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { config, defaultChain } from "../../src/platform/config.ts";
-import { all, blob, first, prepare, sql, TRUE, uuid } from "../../src/platform/sql.ts";
-import { balances, newAddress, newAsset, randomHex } from "../support/ledger.ts";
+import { all, first, prepare, sql, TRUE, uuid } from "../../src/platform/sql.ts";
+import { openChain, TOKENS } from "../support/deposit-chain.ts";
 import { apiOf } from "../support/http.ts";
+import { balances, newAsset } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 
 const db = env.DB;
 const base = config(env);
-const TOKENS = getAddress(newAddress());
-
-/** A chain whose minimum is 1 000 of USDC and 500 of each outcome token, and a user on it. */
-async function openChain() {
-  const chain = { ...defaultChain(base), chain: `c${randomHex(6)}`, min_deposit: 1_000 };
-  const venue = {
-    venue_id: "venue_one",
-    chain: chain.chain,
-    outcome_tokens: TOKENS,
-    min_deposit: 500,
-    taker_fee_bps: 0,
-    maker_fee_bps: 0,
-  } as const;
-  const context = {
-    db,
-    chain,
-    settings: { ...base, CHAINS: [chain], VENUES: [venue] },
-    push: async () => {},
-  };
-  await all(
-    db,
-    sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number,
-        scanned_hash, head_number, moved_group, moved_at)
-      VALUES (${chain.chain}, 90, ${blob(randomHex(32))}, 90, ${blob(randomHex(32))}, 95, 1, 1)`,
-  );
-  const { userId } = await newUser();
-  let nonce = 0;
-  const newDepositAddress = async () => {
-    const address = getAddress(newAddress());
-    await all(
-      db,
-      sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
-        VALUES (${chain.chain}, ${blob(address)}, ${uuid(userId)}, ${nonce++},
-          ${blob(randomHex(32))}, 0)`,
-    );
-    return address;
-  };
-  const address = await newDepositAddress();
-  const transfer = (amount: bigint, changes: Partial<TokenTransfer> = {}): TokenTransfer => ({
-    token: getAddress(chain.usdc),
-    tokenId: null,
-    from: getAddress(newAddress()),
-    to: address,
-    amount,
-    // Safe cast: 32 random bytes as hexadecimal text.
-    transactionHash: randomHex(32) as `0x${string}`,
-    ordinal: 0,
-    position: 0,
-    blockNumber: 88,
-    logIndex: 0,
-    blockHash: randomHex(32) as `0x${string}`,
-    ...changes,
-  });
-  /** Confirms transfers and credits what is due, group by group, under these minimums. */
-  const receive = async (transfers: TokenTransfer[], floors = { usdc: 1_000, token: 500 }) => {
-    const under = contextUnder(floors);
-    const seen = await transfersToUs(under, transfers);
-    const confirm = newGroup();
-    await commitOrThrow(db, confirm, [
-      ...recordDeposits(confirm, under.chain, seen, { confirmed: true, when: TRUE }),
-      ...recordSmallDeposits(confirm, under.chain, seen, TRUE),
-      ...creditConfirmed(confirm, under.settings, chain.chain, TRUE),
-      ...announceDeposits(confirm),
-      ...announceSmallDeposits(confirm, seen),
-    ]);
-    await creditRest();
-  };
-  const contextUnder = ({ usdc, token }: { usdc: number; token: number }) => {
-    const changed = { ...chain, min_deposit: usdc };
-    const venues = [{ ...venue, min_deposit: token }];
-    const settings = { ...context.settings, CHAINS: [changed], VENUES: venues };
-    return { ...context, chain: changed, settings };
-  };
-  const creditRest = async () => {
-    while ((await first<{ n: number }>(db, depositsDue(chain.chain)))?.n === 1) {
-      const group = newGroup();
-      await commitOrThrow(db, group, [
-        ...creditConfirmed(group, context.settings, chain.chain, TRUE),
-        ...announceDeposits(group),
-      ]);
-    }
-  };
-  const listed = async (status?: "below_minimum" | "credited") =>
-    (await listDeposits(db, userId, { limit: 5_000, status })).items;
-  const statuses = async () => (await listed()).map((deposit) => deposit.status);
-  const events = async () =>
-    (
-      await all<{ type: string }>(
-        db,
-        sql`SELECT e.type FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id
-          WHERE s.name = ${`account:${userId}`} ORDER BY e.seq`,
-      )
-    ).map(({ type }) => type);
-  return {
-    chain: chain.chain,
-    userId,
-    address,
-    newDepositAddress,
-    transfer,
-    receive,
-    contextUnder,
-    creditRest,
-    listed,
-    statuses,
-    events,
-  };
-}
 
 it("GET /config shows the minimum of each chain and venue, by default 1", async () => {
   const [chain, venue] = [defaultChain(base), base.VENUES[0]];
@@ -234,15 +119,17 @@ it("sums neither two addresses nor two assets", async () => {
 });
 
 it("keeps a transfer where it was recorded first when the minimum changes", async () => {
-  const { userId, transfer, receive, statuses } = await openChain();
+  const { userId, transfer, receive, listed, statuses } = await openChain();
   const [large, small] = [transfer(1_000n), transfer(900n)];
   await receive([large]);
   await receive([small]);
+  const ids = (await listed()).map(({ deposit_id }) => deposit_id);
   await receive([large, small], { usdc: 2_000, token: 1 });
   expect(await statuses()).toEqual(["below_minimum", "credited"]);
   await receive([large, small], { usdc: 1, token: 1 });
   // The sum of the row, which is read again, has reached the lower minimum.
   expect(await statuses()).toEqual(["credited", "credited"]);
+  expect((await listed()).map(({ deposit_id }) => deposit_id)).toEqual(ids);
   expect(await balances(userId, USDC)).toEqual([1_900n, 0n]);
 });
 
@@ -281,24 +168,18 @@ it("writes no row before the block is confirmed", async () => {
 });
 
 it("a lower minimum credits rows of addresses that receive nothing further", async () => {
-  const { userId, transfer, receive, contextUnder, creditRest, statuses } = await openChain();
+  const { userId, transfer, receive, recheck, statuses } = await openChain();
   const { asset_id, key } = newAsset();
   await receive([
     ...Array.from({ length: 600 }, () => transfer(1n)),
     transfer(400n, { token: TOKENS, tokenId: BigInt(asset_id) }),
   ]);
-  const check = async (floors: { usdc: number; token: number }) => {
-    let groups = 1;
-    while (await recheckFloors(contextUnder(floors))) groups++;
-    await creditRest();
-    return groups;
-  };
-  expect(await check({ usdc: 601, token: 500 })).toBe(2);
+  expect(await recheck({ usdc: 601, token: 500 })).toBe(2);
   expect(new Set(await statuses())).toEqual(new Set(["below_minimum"]));
-  expect(await check({ usdc: 601, token: 400 })).toBe(2);
+  expect(await recheck({ usdc: 601, token: 400 })).toBe(2);
   expect(await balances(userId, key)).toEqual([400n, 0n]);
   expect(await balances(userId, USDC)).toEqual([0n, 0n]);
-  await check({ usdc: 600, token: 400 });
+  await recheck({ usdc: 600, token: 400 });
   expect(await balances(userId, USDC)).toEqual([600n, 0n]);
   expect(new Set(await statuses())).toEqual(new Set(["credited"]));
 });

@@ -188,10 +188,11 @@ it("every response and message fits docs/openapi.json and docs/asyncapi.yaml", a
     true,
   ]);
   expect([cancel, accept].flatMap((command) => description.errorsOfCommand(command))).toEqual([]);
-  // These two need a reorganisation and a failed payment. test/chain reads them on a socket.
+  // They need a reorganisation, a minimum and a failed payment. test/chain reads them on a socket.
   const seen = new Set([
     ...messages.map(({ type }) => type),
     "deposit.orphaned",
+    "deposit.below_minimum",
     "withdrawal.failed",
   ]);
   expect(description.types.filter((type) => !seen.has(type))).toEqual([]);
