@@ -4,7 +4,7 @@
  * statement depends on `audited(id)`.
  */
 import { z } from "@hono/zod-openapi";
-import { and, desc, eq, lt } from "drizzle-orm";
+import { and, desc, eq, lt, type SQL } from "drizzle-orm";
 import { type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
 import { described } from "../http/fields.ts";
@@ -12,7 +12,7 @@ import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import type { Actor } from "../platform/actor.ts";
-import { read } from "../platform/read.ts";
+import { fragment, read } from "../platform/read.ts";
 import { auditEvents } from "./tables.ts";
 
 const AUDIT_KINDS = [
@@ -144,17 +144,21 @@ export const AuditEvent = z
   })
   .openapi("AuditEvent");
 
-/** Audit rows are numbered in commit order, so the number alone is the position. */
-export const auditPage = pageFields(z.tuple([z.int().min(0)]).transform(([seq]) => seq));
+/**
+ * Audit rows are numbered in commit order, over all users. A position is the id of the user's own
+ * event, because the number would show how many events others caused.
+ */
+export const auditPage = pageFields(z.tuple([z.uuid()]).transform(([id]) => id));
 
 /** Lists the events that concern a user, newest first. */
 export async function listAuditEvents(
   db: D1Database,
   userId: string,
-  page: PageQuery<number>,
+  page: PageQuery<string>,
 ): Promise<Page<z.input<typeof AuditEvent>>> {
   const before = page.last_cursor?.position;
-  const older = before === undefined ? undefined : lt(auditEvents.auditSeq, before);
+  const older =
+    before === undefined ? undefined : lt(auditEvents.auditSeq, numberOf(before, userId));
   const rows = await read(db, ({ select }) =>
     select()
       .from(auditEvents)
@@ -171,5 +175,11 @@ export async function listAuditEvents(
     subject_id: row.subjectId,
     created_at: toWireTime(row.at),
   });
-  return pageOf(page, rows, toEvent, (row) => [row.auditSeq]);
+  return pageOf(page, rows, toEvent, (row) => [row.auditEventId]);
+}
+
+/** NULL, and so an empty page, if the event is not the user's. */
+function numberOf(auditEventId: string, userId: string): SQL {
+  return fragment(expr`SELECT audit_seq FROM audit_events
+    WHERE audit_event_id = ${uuid(auditEventId)} AND user_id = ${uuid(userId)}`);
 }

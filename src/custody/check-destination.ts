@@ -1,5 +1,4 @@
 /** Checks the chain and the destination of a withdrawal before it is queued. */
-import { and, eq, inArray } from "drizzle-orm";
 import type { AssetKey } from "../assets/asset.ts";
 import { checksumAddress } from "../assets/address.ts";
 import { readAssetKey } from "../assets/asset.ts";
@@ -13,8 +12,7 @@ import {
   venueConfig,
 } from "../platform/config.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
-import { depositAddresses } from "./tables.ts";
-import { read } from "../platform/read.ts";
+import { blob, type Expr, expr } from "../platform/sql.ts";
 
 const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
 
@@ -50,14 +48,10 @@ export function withdrawalChain(
 }
 
 /**
- * Rejects our own contracts and deposit addresses with 400, because funds sent there would be
- * credited again or lost.
+ * Rejects our own contracts and accounts with 400, because funds sent there would be credited again
+ * or lost. They are public.
  */
-export async function checkDestination(
-  db: D1Database,
-  settings: Config,
-  toAddress: string,
-): Promise<void> {
+export function checkDestination(settings: Config, toAddress: string): void {
   const ours = settings.CHAINS.flatMap((chain) => [
     ...vaultsOf(chain),
     chain.factory,
@@ -71,20 +65,13 @@ export async function checkDestination(
   if (to === ZERO_ADDRESS) throw invalidDestination("must not be the zero address");
   if ([...ours, ...tokens].some((address) => address.toLowerCase() === to))
     throw invalidDestination("must not be a contract of this service");
-  const chains = settings.CHAINS.map((chain) => chain.chain);
-  const [deposit] = await read(db, ({ select }) =>
-    select({ chain: depositAddresses.chain })
-      .from(depositAddresses)
-      .where(
-        and(
-          inArray(depositAddresses.chain, chains),
-          eq(depositAddresses.address, checksumAddress(toAddress)),
-        ),
-      )
-      .limit(1),
-  );
-  if (deposit !== undefined)
-    throw invalidDestination("must not be a deposit address of this service");
+}
+
+/** Whether the address is a deposit address on one of the deployment's chains. */
+export function isDepositAddress({ CHAINS }: Pick<Config, "CHAINS">, address: string): Expr {
+  const chains = JSON.stringify(CHAINS.map(({ chain }) => chain));
+  return expr`EXISTS (SELECT 1 FROM deposit_addresses
+    WHERE chain IN (SELECT value FROM json_each(${chains})) AND address = ${blob(address)})`;
 }
 
 function invalidDestination(message: string) {

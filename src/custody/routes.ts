@@ -164,7 +164,7 @@ function registerWithdrawalRoutes(app: Api): void {
           ? USDC
           : assetKey({ venue: body.venue_id, assetId: body.asset_id });
       const chain = withdrawalChain(settings, asset, body.chain);
-      await checkDestination(db, settings, body.to_address);
+      checkDestination(settings, body.to_address);
       const terms: WithdrawTerms = {
         clientWithdrawalId: body.client_withdrawal_id,
         amount: body.amount,

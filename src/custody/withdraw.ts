@@ -14,7 +14,7 @@ import type { Config } from "../platform/config.ts";
 import { beforeDeadline, type InstantFact } from "../platform/deadline.ts";
 import { type Operation, runOperation } from "../platform/operation.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
-import { problem } from "../platform/problem.ts";
+import { type Problem, problem } from "../platform/problem.ts";
 import {
   atom,
   blob,
@@ -34,6 +34,7 @@ import {
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceWithdrawals } from "./announce.ts";
+import { isDepositAddress } from "./check-destination.ts";
 import { WITHDRAWAL, type WithdrawalRow } from "./records.ts";
 
 export type WithdrawTerms = {
@@ -57,7 +58,7 @@ export type WithdrawCommand = {
 
 type Limits = Pick<
   Config,
-  "WITHDRAWAL_MIN_UNITS" | "WITHDRAWAL_MAX_UNITS" | "WITHDRAWAL_DAILY_COUNT"
+  "CHAINS" | "WITHDRAWAL_MIN_UNITS" | "WITHDRAWAL_MAX_UNITS" | "WITHDRAWAL_DAILY_COUNT"
 >;
 
 /**
@@ -224,10 +225,7 @@ function preconditions(
         AND created_at > ${at} - ${REVERTED_PAYMENTS_MS} AND failure_code = 'payment_reverted'
         AND to_address = ${blob(toAddress)}) < ${MAX_REVERTED_PAYMENTS}`,
       reject: () => {
-        throw problem(
-          "destination_refused",
-          "Payments to this address failed repeatedly. Choose another one.",
-        );
+        throw destinationRefused();
       },
     },
     {
@@ -237,6 +235,14 @@ function preconditions(
           available: toHex(BigInt(available)),
           required: toHex(amount),
         });
+      },
+    },
+    {
+      // After the check of funds, and worded like an address that failed. Otherwise anybody could
+      // ask, without funds, which addresses are the service's.
+      expr: expr`NOT ${isDepositAddress(limits, toAddress)}`,
+      reject: () => {
+        throw destinationRefused();
       },
     },
     {
@@ -251,6 +257,13 @@ function preconditions(
       },
     },
   ];
+}
+
+function destinationRefused(): Problem {
+  return problem(
+    "destination_refused",
+    "Payments to this address failed repeatedly. Choose another one.",
+  );
 }
 
 /**

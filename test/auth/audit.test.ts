@@ -149,3 +149,15 @@ it("lists only the user's own events, newest first", async () => {
   ]);
   expect(await api.list("/auth/get-audit-events?limit=2")).toEqual(items);
 });
+
+it("pages events without showing how many events others caused", async () => {
+  const user = await newUser();
+  for (let made = 0; made < 3; made++) await newKey(user, ["read"]);
+  const path = "/auth/get-audit-events?limit=1";
+  const { items, next_cursor: cursor } = (await apiOf(user).get(path)).json;
+  const position: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
+  expect(position).toEqual([items[0].audit_event_id]);
+  const next = `${path}&last_cursor=${cursor}`;
+  expect((await apiOf(user).get(next)).json["items"]).toHaveLength(1);
+  expect((await apiOf(await newUser()).get(next)).json).toEqual({ items: [], next_cursor: null });
+});

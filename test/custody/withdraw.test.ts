@@ -267,11 +267,9 @@ it("no write passes for a frozen user or an ended key, even if the edge let it",
   expect(await balances(userId, asset)).toEqual([100n, 0n]);
 });
 
-it("rejects our own contracts, accounts, deposit addresses and the zero address", async () => {
+it("rejects our own contracts and accounts and the zero address", async () => {
   const { withdraw } = await withFunds(100n);
   const chain = defaultChain(settings());
-  const { actor } = await newUser();
-  const theirs = await createDepositAddress(db, settings(), { actor, chain, ip: undefined });
   const outcome = settings().VENUES[0]?.outcome_tokens ?? "";
   for (const to_address of [
     chain.vault,
@@ -281,12 +279,27 @@ it("rejects our own contracts, accounts, deposit addresses and the zero address"
     // The forwarder is the factory's first contract.
     getContractAddress({ from: checksumAddress(chain.factory), nonce: 1n }),
     privateKeyToAddress(`0x${"11".repeat(32)}`),
-    theirs.address,
     `0x${"0".repeat(40)}`,
   ]) {
     const response = await withdraw({ to_address });
     expect([response.status, response.json["errors"]?.[0].path]).toEqual([400, "body.to_address"]);
   }
+});
+
+it("does not tell a caller without funds which addresses are deposit addresses", async () => {
+  const { userId, asset, withdraw } = await withFunds(5n);
+  const chain = defaultChain(settings());
+  const { actor } = await newUser();
+  const theirs = await createDepositAddress(db, settings(), { actor, chain, ip: undefined });
+  const to = { to_address: theirs.address };
+  const withoutFunds = await withdraw(to);
+  const stranger = await withdraw();
+  expect([withoutFunds.status, withoutFunds.json["code"]]).toEqual([409, "insufficient_funds"]);
+  expect(withoutFunds.json["detail"]).toBe(stranger.json["detail"]);
+  await fund(userId, asset, 100n);
+  const refused = await withdraw(to);
+  expect([refused.status, refused.json["code"]]).toEqual([409, "destination_refused"]);
+  expect(await balances(userId, asset)).toEqual([105n, 0n]);
 });
 
 it("answers 400 to invalid bodies and 404 to unknown chains", async () => {

@@ -3,12 +3,13 @@ import { expect, it } from "vitest";
 import { listApiKeys } from "../../src/auth/api-key.ts";
 import { listAuditEvents } from "../../src/auth/audit.ts";
 import { openedStreams } from "../../src/auth/ws-ticket.ts";
-import { checkDestination } from "../../src/custody/check-destination.ts";
+import { isDepositAddress } from "../../src/custody/check-destination.ts";
 import { listDepositAddresses } from "../../src/custody/deposit-address.ts";
 import { listDeposits } from "../../src/custody/list-deposits.ts";
 import { listWithdrawals } from "../../src/custody/list-withdrawals.ts";
 import { liveMembers, readOpenTransactions } from "../../src/custody/payer/open-transactions.ts";
 import { config } from "../../src/platform/config.ts";
+import { all, sql } from "../../src/platform/sql.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
 import { listOwnQuotes } from "../../src/rfq/list-quotes.ts";
 import { listOpenRequests, listOwnRequests } from "../../src/rfq/list-requests.ts";
@@ -27,13 +28,17 @@ const next = {
   limit: 50,
   last_cursor: { text: "", position: { at: 1_764_551_353_797, id: record } },
 };
-const nextAudit = { limit: 50, last_cursor: { text: "", position: 7 } };
+const nextAudit = { limit: 50, last_cursor: { text: "", position: record } };
 
 type Read = (db: D1Database) => Promise<unknown>;
 
 it.each<[name: string, read: Read, indexes: string[]]>([
   ["a user's API keys", (db) => listApiKeys(db, user, next), ["api_keys_user"]],
-  ["a user's audit events", (db) => listAuditEvents(db, user, nextAudit), ["audit_events_user"]],
+  [
+    "a user's audit events",
+    (db) => listAuditEvents(db, user, nextAudit),
+    ["audit_events_user", "audit_events_audit_event_id_unique"],
+  ],
   ["a user's open sockets", (db) => openedStreams(db, user, { kind: "all" }), ["the primary key"]],
   [
     "a user's deposit addresses",
@@ -42,7 +47,7 @@ it.each<[name: string, read: Read, indexes: string[]]>([
   ],
   [
     "whether an address is ours",
-    (db) => checkDestination(db, settings, address),
+    (db) => all(db, sql`SELECT ${isDepositAddress(settings, address)}`),
     ["the primary key"],
   ],
   ["a user's deposits", (db) => listDeposits(db, user, first), ["deposits_user"]],

@@ -92,6 +92,7 @@ export type Queued = {
 };
 
 const LIMITS = {
+  CHAINS: config(env).CHAINS,
   WITHDRAWAL_MIN_UNITS: 1n,
   WITHDRAWAL_MAX_UNITS: 2n ** 62n,
   WITHDRAWAL_DAILY_COUNT: 100_000,
