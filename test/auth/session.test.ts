@@ -156,6 +156,21 @@ it("accepts sessions of every secret in the ring only", async () => {
   ).toBe("session_invalid");
 });
 
+it("accepts one spelling of a token only", async () => {
+  const { accessToken } = await issueSession(settings(), {
+    userId: (await newUser()).userId,
+    epoch: 0,
+  });
+  const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  const last = letters.indexOf(accessToken.at(-1) ?? "");
+  for (const unusedBits of [1, 2, 3]) {
+    const other = `${accessToken.slice(0, -1)}${letters[last ^ unusedBits]}`;
+    expect(await problemCode(readSession(settings(), `Bearer ${other}`, Date.now()))).toBe(
+      "session_invalid",
+    );
+  }
+});
+
 it("expires a session to the millisecond", async () => {
   const session = await issueSession(settings(), { userId: (await newUser()).userId, epoch: 0 });
   const authorization = `Bearer ${session.accessToken}`;

@@ -8,6 +8,7 @@ import { describe, expect, it } from "vitest";
 import { issueTicket } from "../../src/auth/ws-ticket.ts";
 import { withdraw } from "../../src/custody/withdraw.ts";
 import type { Actor } from "../../src/platform/actor.ts";
+import { config } from "../../src/platform/config.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, first, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
@@ -56,6 +57,7 @@ async function codeOf(call: Promise<unknown>): Promise<string> {
 }
 
 const LIMITS = {
+  CHAINS: config(env).CHAINS,
   WITHDRAWAL_MIN_UNITS: 1n,
   WITHDRAWAL_MAX_UNITS: 2n ** 62n,
   WITHDRAWAL_DAILY_COUNT: 100_000,
