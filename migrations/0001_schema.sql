@@ -1138,7 +1138,8 @@ CREATE TABLE chain_transactions (
   chain TEXT NOT NULL,
   sender BLOB NOT NULL,        -- the operator account
   nonce INTEGER NOT NULL,
-  kind TEXT NOT NULL,          -- what the call does
+  kind TEXT NOT NULL,          -- what the call does; 'cancel': a payment without effect that a deep
+                               -- reorg removed, so that its nonce is used by a transfer of nothing
   batch_no INTEGER,            -- of a payment: the vault accepts only the next number
   to_address BLOB NOT NULL,
   data BLOB NOT NULL,          -- call data
@@ -1159,7 +1160,7 @@ CREATE UNIQUE INDEX chain_transactions_nonce ON chain_transactions (chain, sende
 -- A vault uses a batch number once, until its transaction is known to have had no effect. The next
 -- vault numbers from 1 again.
 CREATE UNIQUE INDEX chain_transactions_batch ON chain_transactions (chain, to_address, batch_no)
-  WHERE batch_no IS NOT NULL AND status <> 'unused';
+  WHERE batch_no IS NOT NULL AND status <> 'unused' AND kind <> 'cancel';
 
 -- What is in flight on a chain, in order.
 CREATE INDEX chain_transactions_open ON chain_transactions (chain, nonce) WHERE status = 'open';
@@ -1174,18 +1175,19 @@ CREATE TRIGGER chain_transactions_insert BEFORE INSERT ON chain_transactions BEG
       WHERE transaction_id = NEW.transaction_id
         OR (chain = NEW.chain AND sender = NEW.sender AND nonce = NEW.nonce)
         OR (chain = NEW.chain AND to_address = NEW.to_address AND batch_no = NEW.batch_no
-          AND status <> 'unused' AND NEW.status <> 'unused'));
+          AND status <> 'unused' AND kind <> 'cancel' AND NEW.status <> 'unused'));
 END;
 
 -- Signed bytes may be anywhere, so what they say never changes. Only an open transaction can end,
--- and one that has ended opens again only with a mark.
+-- and one that has ended opens again only with a mark. One without effect then becomes a 'cancel'.
 CREATE TRIGGER chain_transactions_update BEFORE UPDATE ON chain_transactions BEGIN
   SELECT RAISE(ABORT, 'append-only: transaction')
     WHERE (OLD.status <> 'open' AND NOT (NEW.status = 'open' AND NEW.ended_group IS NULL
         AND coalesce(NEW.reopened_group, 0) > coalesce(OLD.reopened_group, 0)))
       OR NEW.transaction_id <> OLD.transaction_id
       OR NEW.chain <> OLD.chain OR NEW.sender <> OLD.sender OR NEW.nonce <> OLD.nonce
-      OR NEW.kind <> OLD.kind OR NEW.batch_no IS NOT OLD.batch_no OR NEW.data <> OLD.data
+      OR (NEW.kind <> OLD.kind AND NOT (NEW.kind = 'cancel' AND OLD.status = 'unused'))
+      OR NEW.batch_no IS NOT OLD.batch_no OR NEW.data <> OLD.data
       OR NEW.to_address <> OLD.to_address OR NEW.gas_limit <> OLD.gas_limit;
 END;
 
@@ -1193,8 +1195,8 @@ CREATE TRIGGER chain_transactions_delete BEFORE DELETE ON chain_transactions BEG
   SELECT RAISE(ABORT, 'append-only: transaction');
 END;
 
--- Signed versions of a transaction, stored before they are sent. They differ in fees only. Written
--- by the payer. Kept for ever.
+-- Signed versions of a transaction, stored before they are sent. They differ in fees only; those of
+-- a 'cancel' also in what they do. Written by the payer. Kept for ever.
 --
 -- Example row:
 --   transaction_id 019a…faf1, attempt 0, hash 0x2921…b756, signed 0x02f9…c001,

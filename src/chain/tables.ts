@@ -132,7 +132,7 @@ export const chainTransactions = sqliteTable(
     uniqueIndex("chain_transactions_nonce").on(t.chain, t.sender, t.nonce),
     uniqueIndex("chain_transactions_batch")
       .on(t.chain, t.toAddress, t.batchNo)
-      .where(sql`batch_no IS NOT NULL AND status <> 'unused'`),
+      .where(sql`batch_no IS NOT NULL AND status <> 'unused' AND kind <> 'cancel'`),
     index("chain_transactions_open")
       .on(t.chain, t.nonce)
       .where(sql`status = 'open'`),

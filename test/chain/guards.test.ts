@@ -99,7 +99,7 @@ function everything({ chain, withdrawal, other, transaction, ended }: Kept): Pro
     all(
       db,
       sql`SELECT hex(transaction_id) AS t, nonce, batch_no, hex(data) AS data,
-        hex(to_address) AS "to", status, gas_limit FROM chain_transactions WHERE chain = ${chain}
+        hex(to_address) AS "to", kind, status, gas_limit FROM chain_transactions WHERE chain = ${chain}
         ORDER BY nonce`,
     ),
     all(
@@ -153,6 +153,9 @@ function attacks(of: Kept): Sql[] {
     sql`UPDATE chain_transactions SET nonce = 9 WHERE transaction_id = ${t}`,
     sql`UPDATE chain_transactions SET data = x'00' WHERE transaction_id = ${t}`,
     sql`UPDATE chain_transactions SET batch_no = NULL WHERE transaction_id = ${t}`,
+    sql`UPDATE chain_transactions SET kind = 'cancel' WHERE transaction_id = ${t}`,
+    sql`UPDATE chain_transactions SET kind = 'cancel', status = 'open', ended_group = NULL,
+      reopened_group = 1 WHERE transaction_id = ${uuid(of.ended)}`,
     sql`UPDATE OR REPLACE chain_transactions SET nonce = 0, batch_no = 1
       WHERE transaction_id = ${t}`,
     sql`UPDATE chain_transactions SET status = 'open' WHERE transaction_id = ${uuid(of.ended)}`,

@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { USDC } from "../../src/assets/asset.ts";
+import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { recordResume } from "../../src/custody/operator-commands.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, sql } from "../../src/platform/sql.ts";
@@ -35,17 +36,11 @@ it("sends a settled payment again that a deep reorg removed", async () => {
     );
   const signed = await attempts();
   await recordResume(env.DB, stage.chain.chain, "operator:test");
-  // The payer carries out its part while the chain is still halted.
+  // The payer comes first, while the chain is still halted.
   const payer = await stage.payer();
-  await payer.round();
+  expect(await payer.round()).toEqual({ status: "halted" });
   await stage.watch();
   const later = await stage.withdraw(user.userId, USDC, 20n, someone());
-  await payer.round();
-  expect(await payer.round()).toEqual({ status: "halted" });
-  expect(await stage.alerts()).toEqual(["payer_halted"]);
-  expect(await stage.withdrawal(later.id)).toMatchObject({ status: "queued" });
-
-  await recordResume(env.DB, stage.chain.chain, "operator:test");
   expect(await drive(stage, later.id)).toBe("settled");
   expect(await attempts()).toEqual(signed);
   expect(await stage.paidCount(settled.paymentId)).toBe(1);
@@ -53,6 +48,75 @@ it("sends a settled payment again that a deep reorg removed", async () => {
   expect(await stage.usdcOf(to)).toBe(100n);
   expect(await stage.alerts()).toEqual([]);
   expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 880n, pending: 0n });
+  await expectRest(stage);
+});
+
+it("fills the nonce of a payment whose batch number was used again", async () => {
+  const stage = await openStage();
+  const user = await funded(stage);
+  await stage.mine(5);
+  await stage.watch();
+  const before = await stage.client.getBlockNumber();
+  const to = someone();
+  const { id, paymentId } = await stage.withdraw(user.userId, USDC, 100n, to);
+  const payer = await stage.payer();
+  await payer.round();
+  // The payment of nonce 0 reverts, because the vault is paused before it is mined.
+  await stage.rpc("anvil_dropAllTransactions", []);
+  await stage.vaultCall({ abi: vaultAbi, functionName: "pause" });
+  await stage.mine();
+  await payer.round();
+  await stage.mine();
+  await stage.vaultCall({ abi: vaultAbi, functionName: "unpause" });
+  await stage.mine();
+  expect(await drive(stage, id)).toBe("settled");
+  const transactions = () =>
+    all(
+      env.DB,
+      sql`SELECT nonce, kind, batch_no AS batch, status FROM chain_transactions
+        WHERE chain = ${stage.chain.chain} ORDER BY nonce`,
+    );
+  expect(await transactions()).toEqual([
+    { nonce: 0, kind: "pay", batch: 1, status: "unused" },
+    { nonce: 1, kind: "pay", batch: 1, status: "done" },
+  ]);
+
+  const depth = Number((await stage.client.getBlockNumber()) - before);
+  await stage.reorg(depth, depth + 2);
+  expect(await stage.paidCount(paymentId)).toBe(0);
+  expect(await stage.watch()).toMatchObject({ status: "halted" });
+  await recordResume(env.DB, stage.chain.chain, "operator:test");
+  await stage.watch();
+  const later = await stage.withdraw(user.userId, USDC, 20n, someone());
+  expect(await drive(stage, later.id)).toBe("settled");
+  expect(await transactions()).toEqual([
+    { nonce: 0, kind: "cancel", batch: 1, status: "unused" },
+    { nonce: 1, kind: "pay", batch: 1, status: "done" },
+    { nonce: 2, kind: "pay", batch: 2, status: "done" },
+  ]);
+  expect(await stage.paidCount(paymentId)).toBe(1);
+  expect(await stage.usdcOf(to)).toBe(100n);
+  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 880n, pending: 0n });
+  expect(await stage.alerts()).toEqual([]);
+  await expectRest(stage);
+});
+
+it("resumes once even if the node fails at first", async () => {
+  const { stage, user, settled } = await openRemoved();
+  await recordResume(env.DB, stage.chain.chain, "operator:test");
+  await stage.watch();
+  const [url = ""] = stage.chain.rpc_urls;
+  const down = await stage.faultyEndpoint((method, result) => {
+    if (method === "eth_getTransactionCount") throw new Error("unavailable");
+    return result;
+  });
+  const payer = await stage.payer();
+  Object.assign(stage.chain, { rpc_urls: [down] });
+  await expect(payer.round()).rejects.toThrow();
+  Object.assign(stage.chain, { rpc_urls: [url] });
+  const later = await stage.withdraw(user.userId, USDC, 20n, someone());
+  expect(await drive(stage, later.id)).toBe("settled");
+  expect(await stage.paidCount(settled.paymentId)).toBe(1);
   await expectRest(stage);
 });
 

@@ -3,10 +3,10 @@ import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
 import { Operator } from "../../src/operator/entrypoint.ts";
 import { config, defaultChain } from "../../src/platform/config.ts";
-import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { bearer, send } from "../support/http.ts";
-import { type Funded, insertDeposit, insertWithdrawal } from "../support/ledger.ts";
+import { type Funded, insertDeposit, insertWithdrawal, randomHex } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 
 type OperatorResponse = {
@@ -302,6 +302,92 @@ describe("withdrawals rescue", () => {
     expect(await rescue({ token: usdc })).toMatchObject(
       rejection("rescue_refused", "belongs to users"),
     );
+  });
+});
+
+describe("restore --accept-payment", () => {
+  /** Records a payment that the service did not order, of an asset or of an unknown token. */
+  async function foreignPayment(asset: string | null): Promise<string> {
+    const id = randomHex(32);
+    await all(
+      env.DB,
+      sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, vault,
+          batch_no, token, token_id, asset, amount, to_address, block_number, block_hash,
+          recorded_group)
+        VALUES ('local', ${blob(randomHex(32))}, 0, 'Paid', ${blob(id)}, ${blob(randomHex(20))}, 1,
+          ${blob(randomHex(20))}, '0', ${asset}, '5', ${blob(randomHex(20))}, 1,
+          ${blob(randomHex(32))}, -1)`,
+    );
+    return id;
+  }
+  const accept = (id: string, as: string, reason = "incident 7") =>
+    execute("restore", { "accept-payment": id, as, reason });
+  const audited = (id: string) =>
+    all(
+      env.DB,
+      sql`SELECT actor FROM audit_events WHERE kind = 'payment_accepted' AND subject_id = ${id}`,
+    );
+  const booked = (id: string) =>
+    all(
+      env.DB,
+      sql`SELECT t.amount, p.kind, p.reason FROM accepted_payments p
+        LEFT JOIN transfers t ON t.ref = p.acceptance_id WHERE p.payment_id = ${blob(id)}`,
+    );
+
+  it("checks its options", async () => {
+    const invalid = (of: string) => rejection("invalid_request", of);
+    const id = randomHex(32);
+    expect(await accept("0x12", "loss")).toMatchObject(invalid("--accept-payment"));
+    expect(await accept(id, "gift")).toMatchObject(invalid("--as"));
+    expect(await accept(id, "loss", "")).toMatchObject(invalid("--reason"));
+    const withoutKind = await execute("restore", { "accept-payment": id, reason: "incident 7" });
+    expect(withoutKind).toMatchObject(invalid("--as"));
+  });
+
+  it("books a loss once, audited", async () => {
+    const id = await foreignPayment("usdc");
+    const accepted = { payment_id: id, as: "loss", chain: "local" };
+    expect(await accept(id.toUpperCase().replace("0X", "0x"), "loss")).toMatchObject({
+      ok: true,
+      result: { ...accepted, status: "accepted" },
+    });
+    expect(await accept(id, "loss")).toMatchObject({
+      ok: true,
+      result: { ...accepted, status: "accepted_before" },
+    });
+    expect(await audited(id)).toEqual([{ actor: "operator:test" }]);
+    expect(await booked(id)).toEqual([{ amount: 5, kind: "loss", reason: "incident 7" }]);
+  });
+
+  it("books nothing for a token that the service does not credit", async () => {
+    const id = await foreignPayment(null);
+    expect(await accept(id, "loss")).toMatchObject(
+      rejection("payment_not_acceptable", "Use --as rescue"),
+    );
+    expect(await audited(id)).toEqual([]);
+    expect(await accept(id, "rescue")).toMatchObject({ ok: true, result: { status: "accepted" } });
+    expect(await booked(id)).toEqual([{ amount: null, kind: "rescue", reason: "incident 7" }]);
+    expect(await audited(id)).toHaveLength(1);
+  });
+
+  it("rejects a payment that is unknown or belongs to a withdrawal", async () => {
+    const unknown = randomHex(32);
+    expect(await accept(unknown, "rescue")).toMatchObject(
+      rejection("payment_not_acceptable", "No payment"),
+    );
+    const { userId } = await newUser();
+    const { paymentId } = await insertWithdrawal(userId, { chain: "local", status: "settled" });
+    await all(
+      env.DB,
+      sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, vault,
+          asset, amount, block_number, block_hash, recorded_group)
+        VALUES ('local', ${blob(randomHex(32))}, 0, 'Paid', ${blob(paymentId)},
+          ${blob(randomHex(20))}, 'usdc', '1', 1, ${blob(randomHex(32))}, -1)`,
+    );
+    expect(await accept(paymentId, "rescue")).toMatchObject(
+      rejection("payment_not_acceptable", "belongs to a withdrawal"),
+    );
+    expect(await audited(paymentId)).toEqual([]);
   });
 });
 

@@ -18,11 +18,11 @@ import { chainCommands } from "../../chain/tables.ts";
 
 /**
  * Carries out the commands that need no transaction, and closes those whose withdrawal has ended.
- * Returns whether the operator resumed the payer.
+ * Returns whether a `resume_payer` is open, which reopen-transactions.ts carries out.
  */
 export async function closeCommands({ db, chain, push }: PayerContext): Promise<boolean> {
-  const [open] = await read(db, ({ select }) =>
-    select({ id: chainCommands.commandId })
+  const open = await read(db, ({ selectDistinct }) =>
+    selectDistinct({ kind: chainCommands.kind })
       .from(chainCommands)
       .where(
         and(
@@ -30,14 +30,12 @@ export async function closeCommands({ db, chain, push }: PayerContext): Promise<
           isNull(chainCommands.doneGroup),
           inArray(chainCommands.kind, ["fail", "retry", "resume_payer"]),
         ),
-      )
-      .limit(1),
+      ),
   );
-  if (open === undefined) return false;
+  const resumes = open.some(({ kind }) => kind === "resume_payer");
+  if (!open.some(({ kind }) => kind !== "resume_payer")) return resumes;
   const group = newGroup();
   const openHere = sql`chain = ${chain.chain} AND done_group IS NULL`;
-  const resumed = sql`EXISTS (
-    SELECT 1 FROM chain_commands WHERE ${openHere} AND kind = 'resume_payer')`;
   const result = await commit(db, group, [
     ...failPaidOtherwise(group, chain.chain),
     sql`UPDATE chain_commands SET done_group = ${group.seq}, result = w.status FROM withdrawals w
@@ -47,19 +45,11 @@ export async function closeCommands({ db, chain, push }: PayerContext): Promise<
       SELECT withdrawal_id FROM chain_commands WHERE ${openHere} AND kind = 'retry')`,
     sql`UPDATE chain_commands SET done_group = ${group.seq}, result = 'retried'
       WHERE ${openHere} AND kind = 'retry'`,
-    sql`UPDATE payer_leases SET halted_at = NULL, halt_reason = NULL
-      WHERE chain = ${chain.chain} AND ${resumed}`,
-    sql`UPDATE alerts SET resolved_at = ${group.at}
-      WHERE kind = 'payer_halted' AND subject = ${chain.chain} AND resolved_at IS NULL
-        AND ${resumed}`,
-    sql`UPDATE chain_commands SET done_group = ${group.seq}, result = 'resumed'
-      WHERE ${openHere} AND kind = 'resume_payer' RETURNING 1 AS resumed`,
     ...announceWithdrawals(group),
     eventsToPush(group),
   ]);
-  if (!result.committed) return false;
-  await push(await committedEvents(db, group, result));
-  return result.rows?.some((rows) => rows.some((row) => "resumed" in Object(row))) ?? false;
+  if (result.committed) await push(await committedEvents(db, group, result));
+  return resumes;
 }
 
 /**

@@ -34,6 +34,7 @@ export async function endConfirmed(
 /** Ends a transaction whose nonce is used, unless the vault knows more of it than its events. */
 async function endUnlessPaid(context: HeadView, transaction: OpenTransaction): Promise<void> {
   const { db, chain, cursor } = context;
+  if (transaction.kind === "cancel") return endTransaction(context, transaction, "unused");
   const ids = await liveMembers(db, transaction.id);
   if (ids.length === 0 && transaction.batchNo === null)
     return endTransaction(context, transaction, "done");

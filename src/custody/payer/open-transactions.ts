@@ -25,6 +25,8 @@ export type OpenTransaction = {
   readonly ageMs: number;
   /** The head when the latest attempt was signed. */
   readonly headNumber: number;
+  /** Whether it is a `cancel` whose latest attempt is still the payment that must not be sent. */
+  readonly unsent: boolean;
 };
 
 const t = alias(chainTransactions, "t");
@@ -54,6 +56,9 @@ export async function readOpenTransactions(
       attempt: a.attempt,
       raw: a.signed,
       fees: { maxFee: a.maxFee, priorityFee: a.priorityFee },
+      unsent: fragment(sql`t.kind = 'cancel' AND a.signed_group < t.reopened_group`).mapWith(
+        Boolean,
+      ),
       signedAt: a.signedAt,
       headNumber: a.headNumber,
       now: fragment(NOW).mapWith(Number),

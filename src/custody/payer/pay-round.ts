@@ -14,7 +14,7 @@ import { payerAccount } from "../../chain/payer-account.ts";
 import { askAny, describe, type Endpoint, noncesAtBlock, readHead } from "../../chain/rpc.ts";
 import { MAX_PAYMENTS, readOutcomes, readVaultStatus } from "../../chain/vault.ts";
 import { log } from "../../platform/log.ts";
-import { haltIfRemoved, reopenRemoved } from "./reopen-transactions.ts";
+import { haltIfRemoved, resumePayer } from "./reopen-transactions.ts";
 import { closeCommands, voidCommandedPayments } from "./carry-out-commands.ts";
 import { endConfirmed } from "./end-transaction.ts";
 import {
@@ -39,8 +39,8 @@ const DEFAULT_TIP = 1_000_000_000n;
 
 export async function payRound(base: PayerContext): Promise<PayRound> {
   const { db, chain } = base;
-  const resumed = await closeCommands(base);
-  const lease = await readLease(db, chain.chain, base.token);
+  const resumes = await closeCommands(base);
+  let lease = await readLease(db, chain.chain, base.token);
   if (!lease.held) return { status: "lease_lost" };
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined || cursor.haltedAt !== null) return { status: "halted" };
@@ -52,7 +52,10 @@ export async function payRound(base: PayerContext): Promise<PayRound> {
   );
   // First, because a transaction that nobody can mine for lack of gas keeps later steps waiting.
   await alertLowGas(context);
-  if (resumed) await reopenRemoved(context);
+  if (resumes) {
+    await resumePayer(context);
+    lease = await readLease(db, chain.chain, base.token);
+  }
   await endConfirmed(context, await readOpenTransactions(db, chain.chain));
   const open = await readOpenTransactions(db, chain.chain);
   const unmined = open.filter((transaction) => transaction.nonce >= context.usedNonces);

@@ -1,6 +1,10 @@
 /**
  * Handles a reorg below the confirmed block that removes the payer's transactions. The payer halts.
  * After the operator's `chain resume` it sends the same bytes again, which pays no id twice.
+ *
+ * A payment that had no effect is not sent again, because another one may have used its batch number
+ * since. Its nonce must be used before later ones, so it becomes a `cancel`: a transfer of nothing
+ * to the account itself (send-transaction.ts).
  */
 import { InconsistentNode, askAny, noncesAtBlock, readHeader } from "../../chain/rpc.ts";
 import { commitOrThrow, newGroup } from "../../platform/commit.ts";
@@ -27,10 +31,11 @@ export async function haltIfRemoved(context: HeadView): Promise<boolean> {
 }
 
 /**
- * Opens ended transactions again whose nonce is unused at the confirmed block, so that they are
- * sent again. One whose batch number another transaction has taken stays ended.
+ * Carries out the payer's part of `chain resume`: opens ended transactions again whose nonce is
+ * unused at the confirmed block, and ends the halt. One batch, so that nothing is resumed without
+ * them. While the chain itself is halted, the command waits for the watcher.
  */
-export async function reopenRemoved(context: HeadView): Promise<void> {
+export async function resumePayer(context: HeadView): Promise<void> {
   const { db, cursor, account } = context;
   const { chain } = context.chain;
   const used = await askAny(context.chain, async (endpoint) => {
@@ -40,16 +45,19 @@ export async function reopenRemoved(context: HeadView): Promise<void> {
     return noncesAtBlock(endpoint, account.address, cursor.confirmed.hash);
   });
   const group = newGroup();
+  const may = sql`${hasLease(chain, context.token)}
+    AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND halted_at IS NULL
+      AND confirmed_hash = ${blob(cursor.confirmed.hash)})`;
   await commitOrThrow(db, group, [
-    sql`UPDATE chain_transactions AS t
-      SET status = 'open', ended_group = NULL, reopened_group = ${group.seq}
-      WHERE t.chain = ${chain} AND t.sender = ${blob(account.address)} AND t.nonce >= ${used}
-        AND (t.status = 'done' OR (t.status = 'unused' AND NOT EXISTS (
-          SELECT 1 FROM chain_transactions o WHERE o.chain = t.chain
-            AND o.to_address = t.to_address AND o.batch_no = t.batch_no
-            AND o.transaction_id <> t.transaction_id)))
-        AND ${hasLease(chain, context.token)}
-        AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND halted_at IS NULL
-          AND confirmed_hash = ${blob(cursor.confirmed.hash)})`,
+    sql`UPDATE chain_transactions SET status = 'open', ended_group = NULL,
+        kind = iif(status = 'unused', 'cancel', kind), reopened_group = ${group.seq}
+      WHERE chain = ${chain} AND sender = ${blob(account.address)} AND nonce >= ${used}
+        AND status <> 'open' AND ${may}`,
+    sql`UPDATE payer_leases SET halted_at = NULL, halt_reason = NULL
+      WHERE chain = ${chain} AND ${may}`,
+    sql`UPDATE alerts SET resolved_at = ${group.at}
+      WHERE kind = 'payer_halted' AND subject = ${chain} AND resolved_at IS NULL AND ${may}`,
+    sql`UPDATE chain_commands SET done_group = ${group.seq}, result = 'resumed'
+      WHERE chain = ${chain} AND kind = 'resume_payer' AND done_group IS NULL AND ${may}`,
   ]);
 }

@@ -57,6 +57,11 @@ export async function rebroadcastOrReplace(
   transaction: OpenTransaction,
   firstInLine: boolean,
 ): Promise<void> {
+  if (transaction.unsent) {
+    const cancel = await replaceTransaction(context, transaction);
+    if (cancel !== undefined) await broadcastSigned(context, cancel);
+    return;
+  }
   const stuck =
     firstInLine &&
     transaction.ageMs > context.chain.replace_after_secs * 1_000 &&
@@ -69,8 +74,8 @@ export async function rebroadcastOrReplace(
 }
 
 /**
- * Signs the same nonce and effect with higher fees, and stores that attempt before it is sent.
- * Undefined if no higher fee is allowed or the guard did not apply.
+ * Signs the same nonce and effect with higher fees, and stores that attempt before it is sent. A
+ * `cancel` has no effect. Undefined if no higher fee is allowed or the guard did not apply.
  */
 async function replaceTransaction(
   context: HeadView,
@@ -87,8 +92,10 @@ async function replaceTransaction(
     );
     return undefined;
   }
-  const { nonce, to, data, gasLimit } = transaction;
-  const signed = await context.account.sign({ nonce, to, data, gasLimit, fees });
+  const { nonce, to, data, gasLimit, kind } = transaction;
+  const effect =
+    kind === "cancel" ? ({ to: context.account.address, data: "0x" } as const) : { to, data };
+  const signed = await context.account.sign({ nonce, gasLimit, fees, ...effect });
   const group = newGroup();
   const attempt = transaction.attempt + 1;
   const allowed = transaction.kind === "void" ? mayVoid : mayPay;
