@@ -66,7 +66,9 @@ const SETTINGS = {
   RATE_LIMITS: "off",
   RFQ_OPEN_REQUESTS_PER_USER: "10000",
   RFQ_OPEN_QUOTES_PER_USER: "10000",
+  RFQ_DAILY_REQUESTS: "10000000",
   STREAM_SOCKETS_PER_USER: "1000",
+  STREAM_DAILY_TICKETS: "1000000",
 };
 
 let bundle: Promise<{ dir: string; modules: BundledModule[] }> | undefined;

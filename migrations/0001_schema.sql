@@ -59,6 +59,21 @@ CREATE TABLE kill_switches (
   since INTEGER NOT NULL
 ) STRICT;
 
+-- What a user has used today of a daily limit. Written in the batch of the command that is counted,
+-- whose guard reads it (src/platform/daily-limit.ts). Deleted on the next day.
+--
+-- Example row:
+--   day 20423, user_id 01a2…c585, kind 'requests', count 17
+CREATE TABLE daily_counts (
+  day INTEGER NOT NULL,    -- since 1970, UTC
+  user_id BLOB NOT NULL,
+  kind TEXT NOT NULL,
+  count INTEGER NOT NULL,
+  PRIMARY KEY (day, user_id, kind),
+  CONSTRAINT daily_counts_kind CHECK (
+    kind IN ('requests', 'tickets', 'api_keys', 'deposit_addresses'))
+) STRICT;
+
 -- What an operator must look at. Written where the problem is seen, together with one log line at
 -- error level. An alert of one kind and subject is raised again only after it was resolved. Rows
 -- stay.

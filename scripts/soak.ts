@@ -106,6 +106,10 @@ function harder(stack: Stack, proxies: readonly RpcProxy[]): Record<string, stri
       ),
     ),
     WITHDRAWAL_DAILY_COUNT: "100000",
+    RFQ_DAILY_REQUESTS: "10000000",
+    STREAM_DAILY_TICKETS: "1000000",
+    AUTH_DAILY_API_KEYS: "10000",
+    DEPOSIT_DAILY_ADDRESSES: "1000",
     AUTH_SESSION_TTL_SECS: "604800",
   };
 }

@@ -8,6 +8,7 @@ import { alertLateWithdrawals } from "./custody/payer/alert-late.ts";
 import { wakeChains } from "./custody/payer/wake-payer.ts";
 import { reconcile } from "./ledger/reconcile.ts";
 import { config } from "./platform/config.ts";
+import { trimDailyCounts } from "./platform/daily-limit.ts";
 import { errorFields, log } from "./platform/log.ts";
 import { watchStorage } from "./platform/storage.ts";
 import { trimGroups } from "./platform/trim-groups.ts";
@@ -32,6 +33,7 @@ const TASKS: readonly Task[] = [
   ["reconcile", reconcileNow],
   ["watch_storage", ({ DB }) => watchStorage(DB)],
   ["trim_tickets", ({ DB }) => trimTickets(DB)],
+  ["trim_daily_counts", ({ DB }) => trimDailyCounts(DB)],
   ["trim_api_keys", ({ DB }) => trimApiKeys(DB)],
   ["trim_login_attempts", ({ DB }) => trimLoginAttempts(DB)],
   ["trim_streams", trimStreams],

@@ -90,6 +90,22 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     description: "Open requests of a user",
     value: (settings) => settings.RFQ_OPEN_REQUESTS_PER_USER,
   },
+  requests_per_day: {
+    description: "Requests that a user opens in a day (UTC)",
+    value: (settings) => settings.RFQ_DAILY_REQUESTS,
+  },
+  tickets_per_day: {
+    description: "Websocket tickets of a user in a day (UTC)",
+    value: (settings) => settings.STREAM_DAILY_TICKETS,
+  },
+  api_keys_per_day: {
+    description: "API keys that a user mints in a day (UTC)",
+    value: (settings) => settings.AUTH_DAILY_API_KEYS,
+  },
+  deposit_addresses_per_day: {
+    description: "Deposit addresses that a user creates in a day (UTC)",
+    value: (settings) => settings.DEPOSIT_DAILY_ADDRESSES,
+  },
   open_quotes_per_user: {
     description: "Open quotes of a user",
     value: (settings) => settings.RFQ_OPEN_QUOTES_PER_USER,

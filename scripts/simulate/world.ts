@@ -471,7 +471,10 @@ export class World {
     );
     const since = dice.chance(0.6) ? earlier?.last : undefined;
     const { DB } = this.#env;
-    const { ticket } = await issueTicket(DB, credential.actor, credential.actor.scopes);
+    const { ticket } = await issueTicket(DB, config(this.#env), {
+      actor: credential.actor,
+      scopes: credential.actor.scopes,
+    });
     const { expiresAtMs, ...actor } = await consumeTicket(DB, {
       ticket,
       clientIp: undefined,

@@ -16,7 +16,10 @@ import { problem, Problem } from "../platform/problem.ts";
 import { type Expr, expr, first, raw, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
-import { actorRejection, mayWrite } from "./may-write.ts";
+import { actorFacts, actorPrecondition, actorRejection, mayWrite } from "./may-write.ts";
+import { countDaily, dailyPrecondition, type DailyUse, dailyUse } from "../platform/daily-limit.ts";
+import { ask, guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
+import { storagePrecondition } from "../platform/storage.ts";
 import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { newKeyId } from "./key-id.ts";
@@ -78,6 +81,13 @@ export async function mintApiKey(
   const scopes = capScopes(key.scopes, actor.scopes);
   const [requested] = capScopes(key.scopes, SCOPES);
   if (scopes.length === 0 && requested !== undefined) throw scopeMissing(requested, actor.scopes);
+  const daily = dailyUse(settings, "api_keys", actor.userId);
+  const checks = (at: Expr) => [
+    actorPrecondition(actor, at),
+    storagePrecondition,
+    belowKeyLimit(actor.userId, at),
+    dailyPrecondition(daily, at),
+  ];
   const minted = await insertKey(db, settings, {
     userId: actor.userId,
     key: { ...key, scopes },
@@ -85,11 +95,13 @@ export async function mintApiKey(
     delayMs: 0,
     record: (apiKeyId) =>
       recordOf(actor, "api_key_created", { ip: minting.ip, subjectId: apiKeyId }),
-    allowed: (at) => mayWrite(actor, at),
+    allowed: (at) => guardOf(checks(at)),
+    daily,
   });
   if (minted !== undefined) return minted;
-  const rejection = await actorRejection(db, actor);
-  throw rejection === undefined ? tooManyKeys() : new Problem(rejection);
+  const why = questionOf({ preconditions: checks(NOW), facts: {}, apart: actorFacts(actor) });
+  await ask(db, [why]);
+  throw new Error("the guard did not apply, but its preconditions hold");
 }
 
 /**
@@ -121,7 +133,8 @@ export async function createOperatorApiKey(
       ip: null,
       subjectId: apiKeyId,
     }),
-    allowed: () => expr`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(request.userId)})`,
+    allowed: (at) => expr`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(request.userId)})
+      AND ${belowKeyLimit(request.userId, at).expr}`,
     ...(request.alongside === undefined ? {} : { alongside: request.alongside }),
   });
   if (minted === undefined) throw tooManyKeys();
@@ -135,6 +148,8 @@ type Insertion = {
   delayMs: number;
   record: (apiKeyId: string) => AuditRecord;
   allowed: (at: Expr) => Expr;
+  /** The daily limit that the key counts for. An operator's key counts for none. */
+  daily?: DailyUse;
   alongside?: (group: Group, applied: Sql, apiKeyId: string) => readonly Sql[];
 };
 
@@ -150,11 +165,7 @@ async function insertKey(
   const allowedIps = key.allowedIps === null ? null : JSON.stringify(key.allowedIps);
   const applied = await commitAudited(db, {
     record: insertion.record(apiKeyId),
-    when: ({ at }) => {
-      const keys = sql`SELECT count(*) FROM api_keys INDEXED BY api_keys_live WHERE user_id = ${uuid(userId)}
-        AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${at})`;
-      return sql`${insertion.allowed(at)} AND (${keys}) < ${MAX_KEYS_PER_USER}`;
-    },
+    when: ({ at }) => insertion.allowed(at),
     statements: (group, written) => [
       sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
           allowed_ips, minted_by, active_from, created_at, expires_at)
@@ -162,6 +173,7 @@ async function insertKey(
           ${box.sealed}, ${box.masterKeyId}, ${allowedIps}, ${insertion.mintedBy},
           ${group.at} + ${insertion.delayMs}, ${group.at}, ${key.expiresAt}
         WHERE ${written}`,
+      ...(insertion.daily === undefined ? [] : [countDaily(insertion.daily, group.at, written)]),
       ...(insertion.alongside?.(group, written, apiKeyId) ?? []),
     ],
   });
@@ -169,6 +181,17 @@ async function insertKey(
   const record = await findKey(db, { apiKeyId, userId });
   if (record === undefined) throw new Error("the new API key is missing");
   return { ...record, secret };
+}
+
+function belowKeyLimit(userId: string, at: Expr): Precondition<unknown, never> {
+  return {
+    expr: expr`(SELECT count(*) FROM api_keys INDEXED BY api_keys_live
+      WHERE user_id = ${uuid(userId)} AND revoked_at IS NULL
+        AND (expires_at IS NULL OR expires_at > ${at})) < ${MAX_KEYS_PER_USER}`,
+    reject: () => {
+      throw tooManyKeys();
+    },
+  };
 }
 
 function tooManyKeys(): Problem {

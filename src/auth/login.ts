@@ -19,6 +19,7 @@ import {
 } from "./login-throttle.ts";
 import { hashPassword, verifyPassword } from "./password.ts";
 import { issueSession } from "./session.ts";
+import { requireStorage } from "../platform/storage.ts";
 import { createUser, findUser, isFrozen, normalizeEmail } from "./user.ts";
 import { users } from "./tables.ts";
 import { read } from "../platform/read.ts";
@@ -103,6 +104,7 @@ export async function register(
 ): Promise<SessionResponse> {
   if (settings.AUTH_REGISTRATION !== "open")
     throw problem("registration_closed", "Registration is closed. The operator creates accounts.");
+  await requireStorage(db);
   const caller = { email: normalizeEmail(credentials.email), clientIp: credentials.ip };
   const place = await admitLogin(db, caller);
   const { attempt, passwordHash } = await inHashTurn(place, async () => ({

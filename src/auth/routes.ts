@@ -165,7 +165,7 @@ function registerKeyRoutes(app: Api): void {
     }),
     response: MintedKey,
     status: 201,
-    problems: ["scope_missing", "api_key_limit"],
+    problems: ["scope_missing", "api_key_limit", "daily_limit"],
     handler: async ({ db, settings, actor, body, clientIp }) => {
       const expiresAt = body.expires_at ?? null;
       if (expiresAt !== null && !(await isFuture(db, expiresAt)))
@@ -222,7 +222,8 @@ function registerTicketRoutes(app: Api): void {
     scope: "read",
     response: Ticket,
     status: 201,
-    handler: ({ db, actor }) => issueTicket(db, actor, ["read"]),
+    problems: ["daily_limit"],
+    handler: ({ db, actor, settings }) => issueTicket(db, settings, { actor, scopes: ["read"] }),
   });
   route(app, {
     method: "post",
@@ -232,7 +233,9 @@ function registerTicketRoutes(app: Api): void {
     credential: "api_key",
     response: Ticket,
     status: 201,
-    handler: ({ db, actor }) => issueTicket(db, actor, actor.scopes),
+    problems: ["daily_limit"],
+    handler: ({ db, actor, settings }) =>
+      issueTicket(db, settings, { actor, scopes: actor.scopes }),
   });
 }
 

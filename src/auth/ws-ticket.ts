@@ -7,9 +7,13 @@ import { and, eq } from "drizzle-orm";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import { problem, Problem } from "../platform/problem.ts";
 import { trimUntilDone } from "../platform/trim.ts";
-import { all, first, prepare, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, type Expr, first, prepare, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { actorRejection, mayWrite } from "./may-write.ts";
+import { actorFacts, actorPrecondition, actorRejection } from "./may-write.ts";
+import { ask, guardOf, questionOf } from "../platform/preconditions.ts";
+import type { Config } from "../platform/config.ts";
+import { countDaily, dailyPrecondition, dailyUse } from "../platform/daily-limit.ts";
+import { storagePrecondition } from "../platform/storage.ts";
 import { optionalUuid } from "./audit.ts";
 import { ipAllowed } from "../http/ip-range.ts";
 import { scopeMissing } from "./permit.ts";
@@ -25,14 +29,20 @@ export type TicketResponse = { ticket: string; expires_at: string; scopes: Scope
 /** Issues a ticket. `scopes` is `read` for a session, and the scopes of the key otherwise. */
 export async function issueTicket(
   db: D1Database,
-  actor: Actor,
-  scopes: readonly Scope[],
+  settings: Pick<Config, "STREAM_DAILY_TICKETS">,
+  { actor, scopes }: { actor: Actor; scopes: readonly Scope[] },
 ): Promise<TicketResponse> {
   const ticket = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
   const { credential } = actor;
   const session = credential.kind === "session" ? credential : undefined;
   const apiKeyId = credential.kind === "api_key" ? credential.apiKeyId : null;
   const group = newGroup();
+  const daily = dailyUse(settings, "tickets", actor.userId);
+  const checks = (at: Expr) => [
+    actorPrecondition(actor, at),
+    storagePrecondition,
+    dailyPrecondition(daily, at),
+  ];
   const mine = sql`ticket_hash = ${hashOf(ticket)}`;
   const rows = await commitOrThrow(db, group, [
     sql`INSERT INTO ws_tickets (ticket_hash, user_id, api_key_id, session_epoch,
@@ -40,8 +50,9 @@ export async function issueTicket(
       SELECT ${hashOf(ticket)}, ${uuid(actor.userId)}, ${optionalUuid(apiKeyId)},
         ${session?.epoch ?? null}, ${session?.expiresAtMs ?? null}, ${writeScopes(scopes)},
         ${group.at} + ${TICKET_LIFETIME_MS}
-      WHERE ${mayWrite(actor, group.at)}`,
+      WHERE ${guardOf(checks(group.at))}`,
     sql`SELECT expires_at FROM ws_tickets WHERE ${mine}`,
+    countDaily(daily, group.at, sql`EXISTS (SELECT 1 FROM ws_tickets WHERE ${mine})`),
   ]);
   const row =
     rows === null
@@ -51,10 +62,9 @@ export async function issueTicket(
         )
       : expiryOf(rows[1]?.[0]);
   if (row === undefined) {
-    const rejection = await actorRejection(db, actor);
-    throw rejection === undefined
-      ? new Error("the guard did not apply, but its preconditions hold")
-      : new Problem(rejection);
+    const why = questionOf({ preconditions: checks(NOW), facts: {}, apart: actorFacts(actor) });
+    await ask(db, [why]);
+    throw new Error("the guard did not apply, but its preconditions hold");
   }
   return { ticket, expires_at: toWireTime(row.expires_at), scopes: [...scopes] };
 }

@@ -9,6 +9,8 @@ import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-writ
 import { depositAddressFor } from "../chain/addresses.ts";
 import type { Actor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
+import { countDaily, dailyPrecondition, type DailyUse, dailyUse } from "../platform/daily-limit.ts";
+import { storagePrecondition } from "../platform/storage.ts";
 import type { ChainConfig, Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { type Operation, tryOperation } from "../platform/operation.ts";
@@ -39,6 +41,7 @@ export type DepositAddress = {
 
 type Row = Pick<typeof depositAddresses.$inferSelect, "address" | "chain" | "createdAt" | "nonce">;
 
+type Settings = Pick<Config, "ADDRESS_KEY" | "DEPOSIT_DAILY_ADDRESSES">;
 type Command = {
   readonly actor: Actor;
   readonly chain: ChainConfig;
@@ -50,7 +53,7 @@ type Remember = (copy: Omit<AddressRecord, "createdAt">) => Promise<void>;
 /** The chain's own view of the factory must have been compared before (`verifyFactory`). */
 export async function createDepositAddress(
   db: D1Database,
-  settings: Pick<Config, "ADDRESS_KEY">,
+  settings: Settings,
   { remember = async () => {}, ...command }: Command & { remember?: Remember },
 ): Promise<DepositAddress> {
   const { actor, chain } = command;
@@ -79,14 +82,15 @@ async function nextNonce(db: D1Database, userId: string, chain: string): Promise
  * nonce.
  */
 function insertAddress(
-  settings: Pick<Config, "ADDRESS_KEY">,
+  settings: Settings,
   command: Command & { readonly nonce: number },
 ): Operation<DepositAddress> & { readonly record: Omit<AddressRecord, "createdAt"> } {
   const { actor, chain, ip, nonce } = command;
   const { address, salt } = depositAddressFor(settings, chain, actor.userId, nonce);
   const mine = sql`FROM deposit_addresses WHERE chain = ${chain.chain}
     AND address = ${blob(address)}`;
-  const checks = (at: Expr) => preconditions(command, mine, at);
+  const daily = dailyUse(settings, "deposit_addresses", actor.userId);
+  const checks = (at: Expr) => preconditions({ ...command, daily }, mine, at);
   const auditId = uuidv7();
   return {
     record: {
@@ -107,6 +111,7 @@ function insertAddress(
         SELECT ${chain.chain}, ${blob(address)}, ${uuid(actor.userId)}, ${nonce}, ${blob(salt)},
           ${group.at}
         WHERE ${audited(auditId)}`,
+      countDaily(daily, group.at, audited(auditId)),
     ],
     report: () => [sql`SELECT created_at AS createdAt ${mine} AND ${audited(auditId)}`],
     result: ([rows]) => {
@@ -123,7 +128,7 @@ function insertAddress(
 }
 
 function preconditions(
-  { actor, chain, nonce }: Command & { readonly nonce: number },
+  { actor, chain, nonce, daily }: Command & { readonly nonce: number; readonly daily: DailyUse },
   mine: Sql,
   at: Expr,
 ): readonly Precondition<ActorFacts, DepositAddress>[] {
@@ -139,6 +144,8 @@ function preconditions(
         );
       },
     },
+    storagePrecondition,
+    dailyPrecondition(daily, at),
     // Another call took the nonce: try again with the next one.
     {
       expr: expr`${addressesOf(actor.userId, chain.chain)} = ${nonce}`,

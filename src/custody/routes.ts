@@ -44,7 +44,7 @@ function registerAddressRoutes(app: Api): void {
     body: schema.CreateDepositAddressBody,
     response: schema.DepositAddress,
     status: 201,
-    problems: ["chain_unknown", "deposit_address_limit"],
+    problems: ["chain_unknown", "deposit_address_limit", "daily_limit"],
     handler: async ({ env, db, settings, body, actor, clientIp }) => {
       const chain = chainNamed(settings, body.chain);
       await verifyFactory(env, chain);

@@ -156,6 +156,7 @@ export const Settings = z.object({
   AUTH_SESSION_TTL_SECS: integer(3_600, 60, 604_800),
   AUTH_HMAC_TOLERANCE_SECS: integer(30, 1, 300),
   AUTH_OPERATOR_KEY_DELAY_SECS: integer(86_400, 0, 2_592_000),
+  AUTH_DAILY_API_KEYS: integer(100, 1, 10_000),
   /**
    * `on` requires the bindings RATE_* of wrangler.toml. Benchmarks use `off`.
    */
@@ -175,6 +176,7 @@ export const Settings = z.object({
   VENUES: json(z.array(VenueSetting)),
   RFQ_OPEN_REQUESTS_PER_USER: integer(200, 1, 10_000),
   RFQ_OPEN_QUOTES_PER_USER: integer(1_000, 1, 10_000),
+  RFQ_DAILY_REQUESTS: integer(10_000, 1, 10_000_000),
   /**
    * Commands that wait for their results. Beyond these limits one user's commands would only delay
    * those of others.
@@ -187,6 +189,8 @@ export const Settings = z.object({
   /** At most 64, because an accept takes 15 statements and a batch should have fewer than 1,000. */
   RFQ_GROUP_MAX_OPERATIONS: integer(64, 1, 64),
   STREAM_SOCKETS_PER_USER: integer(20, 1, 1_000),
+  STREAM_DAILY_TICKETS: integer(5_000, 1, 1_000_000),
+  DEPOSIT_DAILY_ADDRESSES: integer(10, 1, 1_000),
   WITHDRAWAL_MIN_UNITS: nativeUnits(1_000_000n),
   WITHDRAWAL_MAX_UNITS: nativeUnits(2n ** 62n),
   WITHDRAWAL_DAILY_COUNT: integer(100, 1, 100_000),

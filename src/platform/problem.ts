@@ -58,6 +58,7 @@ const PROBLEMS = {
   websocket_required: [426, "A websocket upgrade is required"],
   rate_limited: [429, "Too many requests"],
   socket_limit: [429, "Too many sockets"],
+  daily_limit: [429, "A daily limit has been reached"],
   login_throttled: [429, "Too many login attempts"],
   internal: [500, "Internal error"],
   unavailable: [503, "The service is unavailable"],

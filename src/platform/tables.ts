@@ -1,7 +1,7 @@
 /** Tables of the platform. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
-import { check, index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { uuid } from "./columns.ts";
+import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { oneOf, uuid } from "./columns.ts";
 
 export const commitGroups = sqliteTable(
   "commit_groups",
@@ -19,6 +19,22 @@ export const killSwitches = sqliteTable("kill_switches", {
   reason: text("reason").notNull(),
   since: integer("since").notNull(),
 });
+
+const DAILY_KINDS = ["requests", "tickets", "api_keys", "deposit_addresses"] as const;
+
+export const dailyCounts = sqliteTable(
+  "daily_counts",
+  {
+    day: integer("day").notNull(),
+    userId: uuid("user_id").notNull(),
+    kind: text("kind", { enum: DAILY_KINDS }).notNull(),
+    count: integer("count").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.day, t.userId, t.kind] }),
+    check("daily_counts_kind", oneOf("kind", DAILY_KINDS)),
+  ],
+);
 
 export const alerts = sqliteTable(
   "alerts",

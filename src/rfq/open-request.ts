@@ -2,6 +2,12 @@ import { readAssetKey } from "../assets/asset.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { beforeDeadline, type InstantFact } from "../platform/deadline.ts";
+import {
+  belowDailyLimit,
+  countDaily,
+  dailyLimitProblem,
+  dailyUse,
+} from "../platform/daily-limit.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { type Expr, expr, jsonObject, sql, uuid } from "../platform/sql.ts";
 import { type OpenRequest, reject, type Result } from "./command.ts";
@@ -35,6 +41,12 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
           ${command.side},
           ${command.disclosed}, 'open', ${group.at}, ${group.at} + ${command.expiresInSecs * 1_000}, ${group.seq}
         WHERE ${guardOf(preconditions(command, settings, group.at))}`,
+      countDaily(
+        dailyUse(settings, "requests", actor.userId),
+        group.at,
+        sql`EXISTS (SELECT 1 FROM requests
+          WHERE request_id = ${uuid(requestId)} AND opened_group = ${group.seq})`,
+      ),
       ...rememberResult({
         group,
         ...keyUse(command),
@@ -62,6 +74,7 @@ function preconditions(
   const { actor, asset, requestId } = command;
   const venue = readAssetKey(asset)?.venue ?? "";
   const perUser = settings.RFQ_OPEN_REQUESTS_PER_USER;
+  const daily = dailyUse(settings, "requests", actor.userId);
   return [
     actorMayWrite(actor, at),
     ...keyIsUnused(keyUse(command), at),
@@ -78,6 +91,10 @@ function preconditions(
           AND expires_at > ${at}) < ${perUser}`,
       reject: () =>
         reject("open_request_limit", `You have reached the limit of ${perUser} open requests.`),
+    },
+    {
+      expr: belowDailyLimit(daily, at),
+      reject: () => ({ ok: false, problem: dailyLimitProblem(daily) }),
     },
     {
       expr: expr`NOT EXISTS (SELECT 1 FROM requests WHERE request_id = ${uuid(requestId)})`,

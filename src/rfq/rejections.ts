@@ -6,13 +6,10 @@ import type { Precondition } from "../platform/preconditions.ts";
 import type { Config } from "../platform/config.ts";
 import { type Problem, unavailable } from "../platform/problem.ts";
 import { type Expr, expr, readUuid } from "../platform/sql.ts";
-import { STORAGE_LEFT } from "../platform/storage.ts";
+import { STORAGE_LEFT, storageFull } from "../platform/storage.ts";
 import { MAX_CLOCK_LEAD_MS } from "../platform/time.ts";
 import { reject, type Result, type Sent } from "./command.ts";
 import type { QuoteStatus } from "./tables.ts";
-
-/** After `storage_full` was set, cron looks at the size of the database once a minute. */
-const STORAGE_RETRY_SECS = 60;
 
 export function actorMayWrite(actor: Actor, at: Expr): Precondition<ActorFacts, Result> {
   return {
@@ -47,19 +44,9 @@ export function late(problem: Problem): Result {
   return { ok: false, problem: problem.data };
 }
 
-/**
- * New business stops before the database is full, so that settlements, releases and withdrawals
- * always fit.
- */
 export const storageLeft: Precondition<unknown, Result> = {
   expr: STORAGE_LEFT,
-  reject: () => {
-    const detail =
-      "The database is nearly full, so no new requests and quotes are accepted. " +
-      "Settlements and withdrawals continue.";
-    const { data } = unavailable("none", detail);
-    return { ok: false, problem: { ...data, retryAfterSecs: STORAGE_RETRY_SECS } };
-  },
+  reject: () => ({ ok: false, problem: storageFull() }),
 };
 
 /** `where` is what the limit counts commands of, such as `this book`. */

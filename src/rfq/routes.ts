@@ -57,7 +57,13 @@ function registerRequestRoutes(api: Api): void {
     body: RequestBody,
     response: RequestItem,
     status: 201,
-    problems: [...BOOK_PROBLEMS, "deadline_passed", "venue_paused", "open_request_limit"],
+    problems: [
+      ...BOOK_PROBLEMS,
+      "deadline_passed",
+      "venue_paused",
+      "open_request_limit",
+      "daily_limit",
+    ],
     handler: async ({ env, body, actor, receivedAt, idempotencyKey }) => {
       const terms = {
         asset: assetKey({ venue: body.venue_id, assetId: body.asset_id }),

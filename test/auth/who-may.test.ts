@@ -120,7 +120,7 @@ const VERBS: Readonly<Record<string, Verb>> = {
   },
   "get a ticket": {
     by: "requester",
-    call: (actor) => codeOf(issueTicket(db, actor, ["read"])),
+    call: (actor) => codeOf(issueTicket(db, config(env), { actor, scopes: ["read"] })),
     effects: (actor) =>
       sql`SELECT count(*) AS n FROM ws_tickets WHERE user_id = ${uuid(actor.userId)}`,
   },

@@ -60,7 +60,21 @@ WHERE (
         AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-'))
     ) < ?28
   )
-  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?29,'-')))
+  AND (
+    coalesce(
+      (
+        SELECT count
+        FROM daily_counts
+        WHERE day = (
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-')) / CAST(?30 AS INTEGER)
+        )
+          AND user_id = unhex(?31,'-')
+          AND kind = ?32
+      ),
+      0
+    ) < ?33
+  )
+  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?34,'-')))
 )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
@@ -90,7 +104,12 @@ WHERE (
 -- ?26 = "<id 2>"
 -- ?27 = "<id 3>"
 -- ?28 = 200
--- ?29 = "<id 1>"
+-- ?29 = "<id 3>"
+-- ?30 = "86400000"
+-- ?31 = "<id 2>"
+-- ?32 = "requests"
+-- ?33 = 10000
+-- ?34 = "<id 1>"
 
 -- Place a quote
 INSERT INTO quotes (
@@ -689,10 +708,25 @@ WHERE (
     AND (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')) < ?11
   )
   AND 1
+  AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
-    (SELECT count(*) FROM deposit_addresses WHERE user_id = unhex(?12,'-') AND chain = ?13) = ?14
+    coalesce(
+      (
+        SELECT count
+        FROM daily_counts
+        WHERE day = (
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?12,'-')) / CAST(?13 AS INTEGER)
+        )
+          AND user_id = unhex(?14,'-')
+          AND kind = ?15
+      ),
+      0
+    ) < ?16
   )
-  AND (NOT EXISTS (SELECT 1 FROM deposit_addresses WHERE chain = ?15 AND address = unhex(?16)))
+  AND (
+    (SELECT count(*) FROM deposit_addresses WHERE user_id = unhex(?17,'-') AND chain = ?18) = ?19
+  )
+  AND (NOT EXISTS (SELECT 1 FROM deposit_addresses WHERE chain = ?20 AND address = unhex(?21)))
 )
 RETURNING 1 AS applied
 -- ?1 = "<id 1>"
@@ -706,11 +740,16 @@ RETURNING 1 AS applied
 -- ?9 = 0
 -- ?10 = "<id 3>"
 -- ?11 = 1800000000000
--- ?12 = "<id 2>"
--- ?13 = "local"
--- ?14 = 0
--- ?15 = "local"
--- ?16 = "3cB4C78DbD5c0F2Dc2a29F6A0Ccc56a33c759B36"
+-- ?12 = "<id 3>"
+-- ?13 = "86400000"
+-- ?14 = "<id 2>"
+-- ?15 = "deposit_addresses"
+-- ?16 = 100
+-- ?17 = "<id 2>"
+-- ?18 = "local"
+-- ?19 = 0
+-- ?20 = "local"
+-- ?21 = "3cB4C78DbD5c0F2Dc2a29F6A0Ccc56a33c759B36"
 
 -- Mint an API key
 INSERT INTO audit_events (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, at)
@@ -723,23 +762,42 @@ SELECT unhex(?1,'-'),
   ?6,
   (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-'))
 WHERE (
-  EXISTS (
-    SELECT 1
-    FROM users
-    WHERE user_id = unhex(?8,'-') AND frozen_at IS NULL AND session_epoch = ?9
+  (
+    EXISTS (
+      SELECT 1
+      FROM users
+      WHERE user_id = unhex(?8,'-') AND frozen_at IS NULL AND session_epoch = ?9
+    )
+    AND (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')) < ?11
   )
-  AND (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')) < ?11
-)
+  AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
-    SELECT count(*)
-    FROM api_keys INDEXED BY api_keys_live
-    WHERE user_id = unhex(?12,'-')
-      AND revoked_at IS NULL
-      AND (
-        expires_at IS NULL
-        OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?13,'-'))
-      )
-  ) < ?14
+    (
+      SELECT count(*)
+      FROM api_keys INDEXED BY api_keys_live
+      WHERE user_id = unhex(?12,'-')
+        AND revoked_at IS NULL
+        AND (
+          expires_at IS NULL
+          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?13,'-'))
+        )
+    ) < ?14
+  )
+  AND (
+    coalesce(
+      (
+        SELECT count
+        FROM daily_counts
+        WHERE day = (
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?15,'-')) / CAST(?16 AS INTEGER)
+        )
+          AND user_id = unhex(?17,'-')
+          AND kind = ?18
+      ),
+      0
+    ) < ?19
+  )
+)
 RETURNING 1 AS applied
 -- ?1 = "<id 1>"
 -- ?2 = "api_key_created"
@@ -755,6 +813,11 @@ RETURNING 1 AS applied
 -- ?12 = "<id 2>"
 -- ?13 = "<id 4>"
 -- ?14 = 100
+-- ?15 = "<id 4>"
+-- ?16 = "86400000"
+-- ?17 = "<id 2>"
+-- ?18 = "api_keys"
+-- ?19 = 1000
 
 -- Freeze a user
 INSERT INTO audit_events (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, at)

@@ -21,6 +21,8 @@ export function testSettings(): Record<string, string> {
     AUTH_OPERATOR_KEY_DELAY_SECS: "0",
     RATE_LIMITS: "off",
     WITHDRAWAL_MIN_UNITS: "1",
+    AUTH_DAILY_API_KEYS: "1000",
+    DEPOSIT_DAILY_ADDRESSES: "100",
     // A machine that runs other tests at the same time is slow. Tests of the limit set their own.
     RFQ_COMMAND_MAX_WAIT_MS: "30000",
     CHAINS: JSON.stringify([chain]),

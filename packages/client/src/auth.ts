@@ -84,7 +84,8 @@ export class Auth {
   /**
    * Creates an API key. Its `secret` is returned only here, so store it. Needs a session. A key
    * gets at most the scopes of the session; a key with the scope withdraw comes from the operator.
-   * Throws `Problem`: `scope_missing`, `api_key_limit`, `session_required`.
+   * Throws `Problem`: `scope_missing`, `api_key_limit`, `daily_limit`,
+   * `session_required`.
    *
    * @example
    * ```ts

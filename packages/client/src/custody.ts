@@ -71,7 +71,8 @@ export class Custody {
   /**
    * Creates a deposit address on `chain`, or on the default chain of the deployment. Earlier
    * addresses keep working. The client does not retry it after a lost response, because each call
-   * creates an address. Throws `Problem`: `deposit_address_limit`, `chain_unknown`.
+   * creates an address. Throws `Problem`: `deposit_address_limit`, `daily_limit`,
+   * `chain_unknown`.
    *
    * @example
    * ```ts

@@ -71,7 +71,8 @@ export class Rfq {
   }
 
   /**
-   * Opens a request for quotes. Throws `Problem`: `open_request_limit`, `venue_paused`.
+   * Opens a request for quotes. Throws `Problem`: `open_request_limit`, `daily_limit`,
+   * `venue_paused`.
    *
    * @example
    * ```ts

@@ -97,6 +97,10 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   idempotency_key_reused: ["This idempotency key was used with another body."],
   websocket_required: ["This path requires a websocket upgrade."],
   rate_limited: ["You have reached the limit of 2000 requests in 10 seconds (class trade)."],
+  daily_limit: [
+    "You have reached the limit of 10000 requests per day (UTC). Try again tomorrow.",
+    { limit: "requests_per_day", maximum: 10_000 },
+  ],
   socket_limit: ["You have reached the limit of sockets on this stream."],
   login_throttled: ["Too many failed logins. Try again in 60 seconds."],
   internal: ["An unexpected error occurred.", { outcome: "none" }],

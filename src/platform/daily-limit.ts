@@ -1,0 +1,78 @@
+/**
+ * Limits per user and day on commands that leave rows behind, so that no user can fill the
+ * database. The count is written in the batch of the command and checked in its guard.
+ */
+import { NOW } from "./commit.ts";
+import type { Config } from "./config.ts";
+import { Problem, type ProblemData } from "./problem.ts";
+import type { Precondition } from "./preconditions.ts";
+import { type Expr, expr, type Sql, sql, uuid } from "./sql.ts";
+import { trimUntilDone } from "./trim.ts";
+
+const DAY_MS = 86_400_000;
+/** SQL: the day of an instant. D1 binds a number as REAL, which would not round down. */
+const dayOf = (at: Expr): Expr => expr`${at} / ${BigInt(DAY_MS)}`;
+
+/** What is counted, and the setting with its limit. */
+const SETTING = {
+  requests: "RFQ_DAILY_REQUESTS",
+  tickets: "STREAM_DAILY_TICKETS",
+  api_keys: "AUTH_DAILY_API_KEYS",
+  deposit_addresses: "DEPOSIT_DAILY_ADDRESSES",
+} as const;
+type Kind = keyof typeof SETTING;
+type DailySettings<K extends Kind> = Pick<Config, (typeof SETTING)[K]>;
+
+export type DailyUse = { readonly userId: string; readonly kind: Kind; readonly limit: number };
+
+export function dailyUse<K extends Kind>(
+  settings: DailySettings<K>,
+  kind: K,
+  userId: string,
+): DailyUse {
+  const limits: Pick<Config, (typeof SETTING)[K]> = settings;
+  return { userId, kind, limit: limits[SETTING[kind]] };
+}
+
+/** Condition: the user has not reached the limit on the day of `at`. */
+export function belowDailyLimit({ userId, kind, limit }: DailyUse, at: Expr): Expr {
+  return expr`coalesce((SELECT count FROM daily_counts WHERE day = ${dayOf(at)}
+    AND user_id = ${uuid(userId)} AND kind = ${kind}), 0) < ${limit}`;
+}
+
+/** Counts one more if `when` is true. It stands in the batch of the command that it counts. */
+export function countDaily({ userId, kind }: DailyUse, at: Expr, when: Sql): Sql {
+  return sql`INSERT INTO daily_counts (day, user_id, kind, count)
+    SELECT ${dayOf(at)}, ${uuid(userId)}, ${kind}, 1 WHERE ${when}
+    ON CONFLICT (day, user_id, kind) DO UPDATE SET count = count + 1`;
+}
+
+export function dailyLimitProblem({ kind, limit }: DailyUse): ProblemData {
+  return {
+    code: "daily_limit",
+    detail:
+      `You have reached the limit of ${limit} ${kind.replace("_", " ")} per day (UTC). ` +
+      "Try again tomorrow.",
+    extensions: { limit: `${kind}_per_day`, maximum: limit },
+    retryAfterSecs: Math.ceil((DAY_MS - (Date.now() % DAY_MS)) / 1_000),
+  };
+}
+
+/** The limit as a precondition whose rejection throws. */
+export function dailyPrecondition(use: DailyUse, at: Expr): Precondition<unknown, never> {
+  return {
+    expr: belowDailyLimit(use, at),
+    reject: () => {
+      throw new Problem(dailyLimitProblem(use));
+    },
+  };
+}
+
+/** Cron task: deletes the counts of earlier days. */
+export async function trimDailyCounts(db: D1Database): Promise<void> {
+  await trimUntilDone(
+    db,
+    (rows) => sql`DELETE FROM daily_counts WHERE rowid IN (
+    SELECT rowid FROM daily_counts WHERE day < ${dayOf(NOW)} LIMIT ${rows}) RETURNING 1`,
+  );
+}
