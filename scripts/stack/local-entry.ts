@@ -7,12 +7,18 @@
 import { dirname, join } from "node:path";
 import type { BundledModule } from "./bundle.ts";
 
+/**
+ * The entrypoint `Operator`, reached only with the path that operator.json names. Otherwise a web
+ * page that finds the port could run operator commands in a developer's stack.
+ */
+export const LOCAL_OPERATOR = "LocalOperator";
+
 /** An entrypoint that keeps CF-Connecting-IP as sent, for generated calls from many addresses. */
 export const AS_SENT = "AsSent";
 
 const MODULE = `
 import { WorkerEntrypoint } from "cloudflare:workers";
-import worker from "./worker.js";
+import worker, { Operator } from "./worker.js";
 export * from "./worker.js";
 export default {
   ...worker,
@@ -22,6 +28,13 @@ export default {
     return worker.fetch(seen, env, context);
   },
 };
+export class ${LOCAL_OPERATOR} extends Operator {
+  fetch(request) {
+    if (new URL(request.url).pathname !== "/" + this.env.LOCAL_OPERATOR_TOKEN)
+      return new Response("Use the address in .stack/operator.json.", { status: 403 });
+    return super.fetch(request);
+  }
+}
 export class ${AS_SENT} extends WorkerEntrypoint {
   fetch(request) {
     return worker.fetch(request, this.env, this.ctx);

@@ -17,7 +17,10 @@ export type StackFile = {
   users: DemoUser[];
 };
 
-/** `.stack/operator.json`: a loopback address of the Worker's entrypoint `Operator`. */
+/**
+ * `.stack/operator.json`: a loopback address of the Worker's entrypoint `Operator`. Its path is a
+ * secret, so only who can read the file can call it.
+ */
 export type OperatorFile = { url: string };
 
 export const DEFAULT_STACK_DIR = ".stack";

@@ -5,6 +5,7 @@
  * `kill` and `restart` rely on Miniflare, which restarts a dead workerd on the same ports and
  * state.
  */
+import { randomBytes } from "node:crypto";
 import diagnostics from "node:diagnostics_channel";
 import type { ChildProcess } from "node:child_process";
 import { appendFileSync } from "node:fs";
@@ -13,7 +14,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Log, LogLevel, Miniflare, convertV4MiniflareOptions } from "miniflare";
 import { unstable_getMiniflareWorkerOptions } from "wrangler";
 import { type BundledModule, OFFLINE, WRANGLER_CONFIG } from "./bundle.ts";
-import { AS_SENT, withLocalEntry } from "./local-entry.ts";
+import { AS_SENT, LOCAL_OPERATOR, withLocalEntry } from "./local-entry.ts";
 import { killWithParent } from "./watchdog.ts";
 
 export type Workerd = {
@@ -54,7 +55,11 @@ const HEALTH_TIMEOUT_MS = 30_000;
 export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   Object.assign(process.env, OFFLINE);
   const watch = watchChildren();
-  let settings = options.settings;
+  const operatorToken = randomBytes(24).toString("base64url");
+  let settings: Record<string, string> = {
+    ...options.settings,
+    LOCAL_OPERATOR_TOKEN: operatorToken,
+  };
   const start = () =>
     withoutSignalHandlers(() => new Miniflare(miniflareOptions({ ...options, settings })));
   let miniflare = start();
@@ -76,7 +81,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   return {
     baseUrl,
     directUrl: `http://127.0.0.1:${options.directPort}`,
-    operatorUrl: `http://127.0.0.1:${options.operatorPort}`,
+    operatorUrl: `http://127.0.0.1:${options.operatorPort}/${operatorToken}`,
     pid: () => watch.current()?.pid ?? null,
     database: () => miniflare.getD1Database("DB"),
     runCron: async () => {
@@ -143,7 +148,7 @@ function miniflareOptions(options: WorkerdOptions) {
     bindings: Object.assign({}, workerOptions.bindings, options.settings),
     unsafeDirectSockets: [
       { host, port: options.directPort, entrypoint: AS_SENT },
-      { host, port: options.operatorPort, entrypoint: "Operator" },
+      { host, port: options.operatorPort, entrypoint: LOCAL_OPERATOR },
     ],
     host,
     port: options.port,

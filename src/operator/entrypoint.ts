@@ -6,7 +6,13 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { invalidRequest, Problem, problemBody, type ProblemData } from "../platform/problem.ts";
+import {
+  invalidRequest,
+  Problem,
+  problem,
+  problemBody,
+  type ProblemData,
+} from "../platform/problem.ts";
 import { COMMANDS } from "./commands.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
@@ -21,6 +27,7 @@ const OPERATOR_NAME = /^[A-Za-z0-9._@-]{1,64}$/;
 export class Operator extends WorkerEntrypoint<Env> {
   override async fetch(request: Request): Promise<Response> {
     try {
+      requireJson(request);
       const { command, operator, options } = parseRequest(await request.json());
       const [name, words] = commandOf(command);
       const result = await COMMANDS[name]?.({
@@ -36,6 +43,12 @@ export class Operator extends WorkerEntrypoint<Env> {
       return Response.json({ ok: false, problem: problemOf(error) });
     }
   }
+}
+
+/** A web page can send other types across origins without asking. */
+function requireJson(request: Request): void {
+  if (request.headers.get("content-type")?.startsWith("application/json") !== true)
+    throw problem("content_type_unsupported", "A command requires content-type: application/json.");
 }
 
 function parseRequest(body: unknown): CommandRequest {

@@ -18,7 +18,7 @@ import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
 import { deterministicDeployment } from "../../scripts/stack/deploy-contracts.ts";
 import { ANVIL_ACCOUNT_KEYS } from "../../scripts/stack/faucet.ts";
 import { freePort } from "../../scripts/stack/ports.ts";
-import { type StackFile, readStackFile } from "../../scripts/stack/stack-file.ts";
+import { type StackFile, readOperatorFile, readStackFile } from "../../scripts/stack/stack-file.ts";
 import { Client, type Quote } from "../../packages/client/src/index.ts";
 import {
   type Script,
@@ -81,6 +81,19 @@ async function operator(...args: string[]): Promise<{ code: number | null; outpu
   const command = runScriptFile("scripts/operator.ts", { args: [...args, "--dir", dir] });
   return { code: await command.exited, output: command.output() };
 }
+
+it("runs operator commands only at the secret address of operator.json", async () => {
+  const { url } = readOperatorFile(dir);
+  const audit = (target: string) =>
+    fetch(target, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ command: ["audit", "list"], operator: "test" }),
+    });
+  expect((await audit(url)).status).toBe(200);
+  expect((await audit(new URL("/", url).href)).status).toBe(403);
+  expect((await audit(`${url}x`)).status).toBe(403);
+});
 
 describe("npm run dev", () => {
   it("writes its addresses for other programs", () => {

@@ -21,6 +21,7 @@ async function execute(
 ): Promise<OperatorResponse> {
   const request = new Request("http://operator.internal/", {
     method: "POST",
+    headers: { "content-type": "application/json" },
     body: JSON.stringify({ command: line.split(" "), options, operator: "test" }),
   });
   return new Operator(createExecutionContext(), env)
@@ -45,6 +46,18 @@ async function login(email: string, password: string): Promise<{ status: number;
 const whoami = async (token: string) =>
   (await send("/auth/whoami", { headers: bearer(token) })).status;
 const freshEmail = () => `${uuidv7()}@operator.example`;
+
+it("rejects a body that a web page can send without asking", async () => {
+  const request = new Request("http://operator.internal/", {
+    method: "POST",
+    body: JSON.stringify({ command: ["audit", "list"], options: {}, operator: "test" }),
+  });
+  const response = await new Operator(createExecutionContext(), env).fetch(request);
+  expect(await response.json()).toMatchObject({
+    ok: false,
+    problem: { code: "content_type_unsupported" },
+  });
+});
 
 describe("options", () => {
   const lists = ["audit list", "withdrawals list", "deposits list"];
