@@ -498,6 +498,17 @@ CREATE TRIGGER transfers_delete BEFORE DELETE ON transfers BEGIN
   SELECT RAISE(ABORT, 'append-only: transfer');
 END;
 
+-- The CSV statements that are being written, one of a user (src/ledger/statement-lease.ts). Deleted
+-- when the statement is complete. A row whose writer died expires.
+--
+-- Example row:
+--   user_id 01a2…c585, token '0f8c2a9d41b7e650', expires_at 1764551413000
+CREATE TABLE statement_leases (
+  user_id BLOB PRIMARY KEY NOT NULL,
+  token TEXT NOT NULL,
+  expires_at INTEGER NOT NULL
+) STRICT;
+
 -- ================================================================================================
 -- RFQ
 -- ================================================================================================

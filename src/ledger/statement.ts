@@ -5,6 +5,7 @@
 import { invalidRequest } from "../platform/problem.ts";
 import { first, sql } from "../platform/sql.ts";
 import { hasAmounts, type LedgerFilter } from "./filter.ts";
+import { type StatementLease, takeStatementLease } from "./statement-lease.ts";
 import { countEntries, type EntryRow, readEntries } from "./history.ts";
 
 export const MAX_STATEMENT_ROWS = 1_000_000;
@@ -22,14 +23,30 @@ export type StatementFormat = {
 };
 
 /**
- * Returns the entries up to the newest one now, newest first. Throws `invalid_request` if there are
- * more than the limit.
+ * Returns the entries up to the newest one now, newest first. Throws `rate_limited` while another
+ * statement of the user is being written, and `invalid_request` if there are more entries than the
+ * limit.
  */
 export async function readStatement(
   db: D1Database,
   userId: string,
   filter: LedgerFilter,
   format: StatementFormat,
+): Promise<ReadableStream<Uint8Array>> {
+  const lease = await takeStatementLease(db, userId);
+  try {
+    return await streamEntries(db, userId, filter, { format, lease });
+  } catch (error) {
+    await lease.release();
+    throw error;
+  }
+}
+
+async function streamEntries(
+  db: D1Database,
+  userId: string,
+  filter: LedgerFilter,
+  { format, lease }: { format: StatementFormat; lease: StatementLease },
 ): Promise<ReadableStream<Uint8Array>> {
   const newest = await first<{ entry: number }>(
     db,
@@ -39,16 +56,27 @@ export async function readStatement(
   await rejectIfTooLong(db, userId, filter, before);
   const text = new TextEncoder();
   let rows = 0;
+  const readChunk = async () => {
+    // A client that reads slowly may lose the lease to its next statement.
+    if (rows > 0 && !(await lease.renew())) throw new Error("another statement has begun");
+    const chunk = await readEntries(db, userId, filter, { before, limit: CHUNK_ROWS });
+    if (!chunk.more) await lease.release();
+    return chunk;
+  };
   return new ReadableStream<Uint8Array>({
     start: (controller) => controller.enqueue(text.encode(format.header)),
     pull: async (controller) => {
-      const chunk = await readEntries(db, userId, filter, { before, limit: CHUNK_ROWS });
+      const chunk = await readChunk().catch(async (error: unknown) => {
+        await lease.release();
+        throw error;
+      });
       rows += chunk.rows.length;
       const lines = chunk.rows.map(format.line).join("");
       controller.enqueue(text.encode(chunk.more ? lines : lines + format.end(rows)));
       if (!chunk.more) return controller.close();
       before = BigInt(chunk.rows.at(-1)?.entry_id ?? 0);
     },
+    cancel: () => lease.release(),
   });
 }
 

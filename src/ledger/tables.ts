@@ -93,6 +93,12 @@ export const checkedBalances = sqliteTable(
   (t) => [primaryKey({ columns: [t.scan, t.accountId] })],
 );
 
+export const statementLeases = sqliteTable("statement_leases", {
+  userId: uuid("user_id").primaryKey(),
+  token: text("token").notNull(),
+  expiresAt: integer("expires_at").notNull(),
+});
+
 export const shortfalls = sqliteTable(
   "shortfalls",
   {
