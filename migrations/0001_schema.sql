@@ -1021,7 +1021,8 @@ WHEN NOT EXISTS (SELECT 1 FROM deposits d
 END;
 
 -- Deposit addresses that hold credited funds. Written with the credit, deleted with the sweep
--- (src/custody/watcher). A hint only: before a sweep the payer reads what the address holds.
+-- (src/custody/watcher) or once the reconciliation finds the address empty. A hint only: before a
+-- sweep the payer reads what the address holds.
 --
 -- Example row:
 --   chain 'polygon', asset 'usdc', address 0x6cda…43f6, amount 5000000, block_number 85,
@@ -1031,8 +1032,8 @@ CREATE TABLE sweepable (
   asset TEXT NOT NULL,
   address BLOB NOT NULL,
   amount INTEGER NOT NULL,        -- at most 4e18, because it only sorts
-  block_number INTEGER NOT NULL,  -- of the latest deposit: only a sweep at or after it empties the
-                                  -- address
+  block_number INTEGER NOT NULL,  -- of the latest deposit: a later sweep deletes the row, as does a
+                                  -- confirmed block at or after it that shows the address empty
   not_before INTEGER,             -- after the token refused a sweep
   PRIMARY KEY (chain, asset, address)
 ) STRICT;

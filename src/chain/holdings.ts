@@ -12,7 +12,6 @@ import { askAgreed } from "./witnesses.ts";
 const PER_CALL = 150;
 
 export type Holding = { readonly token: Token; readonly holder: Address };
-export type Holders = { readonly token: Token; readonly holders: readonly Address[] };
 
 /** Returns the balances in order, at the head or after the block with this number. */
 export async function readHoldings(
@@ -50,28 +49,25 @@ export async function readHoldings(
   return balances;
 }
 
-/** Returns the sum for each entry, in order. Throws if no endpoint has the block with this hash. */
-export function sumHoldings(
+/**
+ * Returns the balances in order after the block with this hash, as the endpoints agree on them.
+ * Throws if no endpoint has that block.
+ */
+export function agreedHoldings(
   chain: ChainConfig,
   block: { readonly number: number; readonly hash: Hex },
-  wanted: readonly Holders[],
+  wanted: readonly Holding[],
 ): Promise<bigint[]> {
-  const holdings = wanted.flatMap(({ token, holders }, entry) =>
-    holders.map((holder) => ({ token, holder, entry })),
-  );
-  const sumAt = async (endpoint: Endpoint) => {
+  const readAt = async (endpoint: Endpoint) => {
     const check = async () => {
       if ((await readHeader(endpoint, block.number)).hash !== block.hash)
         throw new InconsistentNode(`block ${block.number} is not ${block.hash}`);
     };
     await check();
-    const balances = await readHoldings(endpoint, holdings, BigInt(block.number));
+    const balances = await readHoldings(endpoint, wanted, BigInt(block.number));
     // The balances were requested by block number, so the block must still have the same hash.
     await check();
-    const sums = wanted.map(() => 0n);
-    for (const [index, { entry }] of holdings.entries())
-      sums[entry] = (sums[entry] ?? 0n) + (balances[index] ?? 0n);
-    return sums;
+    return balances;
   };
-  return askAgreed(chain, sumAt, (sums) => sums.join()).then(({ value }) => value);
+  return askAgreed(chain, readAt, (balances) => balances.join()).then(({ value }) => value);
 }

@@ -6,6 +6,9 @@ import { USDC } from "../../src/assets/asset.ts";
 import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { decodeSweep } from "../../src/chain/vault.ts";
+import { resweepAddress } from "../../src/custody/operator-commands.ts";
+import { trackedHoldings } from "../../src/custody/tracked-holdings.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
 import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
 import { expectRest } from "./support/drive.ts";
 import { type Depositor, openStage, someone, type Stage } from "./support/stage.ts";
@@ -247,4 +250,51 @@ it.each(["before", "signed"])("stores no sweep if withdrawals are paused: %s", a
   } finally {
     await all(env.DB, sql`DELETE FROM kill_switches WHERE name = 'withdrawals_paused'`);
   }
+});
+
+it("deletes the row of an empty address once two endpoints agree", async () => {
+  const stage = await openStage();
+  const [url = ""] = stage.chain.rpc_urls;
+  const user = await depositorOf(stage, [100n, 50n]);
+  const listed = () =>
+    all(
+      env.DB,
+      sql`SELECT amount FROM sweepable WHERE chain = ${stage.chain.chain} ORDER BY amount`,
+    );
+  const { id } = await stage.withdraw(user.userId, USDC, 100n, someone());
+  await rounds(stage, await stage.payer(), 8);
+  expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
+  expect(await listed()).toEqual([{ amount: 50 }]);
+  // As after a sweep in the deposit's block, or a deposit that is credited after its sweep.
+  await resweepAddress(env.DB, { chain: stage.chain.chain, address: user.address });
+  expect(await listed()).toEqual([{ amount: 50 }, { amount: 100 }]);
+
+  const check = async () => {
+    const report = await reconcile(env.DB, {
+      chains: [stage.chain.chain],
+      holdingsAt: trackedHoldings(env.DB, stage.settings),
+      full: true,
+    });
+    expect(report).toMatchObject({ ok: true, complete: true });
+  };
+  await check();
+  expect(await listed()).toEqual([{ amount: 50 }, { amount: 100 }]);
+  const lying = await stage.faultyEndpoint((method, result) =>
+    method === "eth_call" ? `0x${"0".repeat(String(result).length - 2)}` : result,
+  );
+  Object.assign(stage.chain, { rpc_urls: [url, lying] });
+  const holdingsAt = trackedHoldings(env.DB, stage.settings);
+  expect(await reconcile(env.DB, { chains: [stage.chain.chain], holdingsAt })).toMatchObject({
+    complete: false,
+  });
+  expect(await listed()).toEqual([{ amount: 50 }, { amount: 100 }]);
+  Object.assign(stage.chain, { rpc_urls: [url, url] });
+  await check();
+  expect(await listed()).toEqual([{ amount: 50 }]);
+
+  await stage.mintUsdc(user.address, 7n);
+  await stage.confirm();
+  await stage.watch();
+  await check();
+  expect(await listed()).toEqual([{ amount: 7 }, { amount: 50 }]);
 });

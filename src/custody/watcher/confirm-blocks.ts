@@ -149,7 +149,8 @@ function alertPhantoms(group: Group, chain: string, phantoms: readonly Seen[], w
 
 /**
  * Deletes the sweepable rows of addresses that were swept in a later block than their last deposit.
- * In the same block the deposit may have come after the sweep, so that row stays.
+ * In the same block the deposit may have come after the sweep, so that row stays until the
+ * reconciliation finds the address empty (tracked-holdings.ts).
  */
 function deleteSwept(
   { settings, chain }: WatcherContext,
