@@ -2,7 +2,14 @@
  * Calls a chain's RPC endpoints. Each call names its endpoint, because results of different nodes
  * must not be mixed. A lagging node returns `[]`, without an error, for logs it has not seen yet.
  */
-import { createPublicClient, type Hex, hexToNumber, http, type PublicClient } from "viem";
+import {
+  createPublicClient,
+  type Hex,
+  hexToNumber,
+  http,
+  type HttpTransport,
+  type PublicClient,
+} from "viem";
 import type { ChainConfig } from "../platform/config.ts";
 
 export type { Hex };
@@ -160,12 +167,27 @@ function clientOf(url: string): PublicClient {
   if (client === undefined) {
     // `askAny` retries over all endpoints. A cached head would hide a lagging node.
     client = createPublicClient({
-      transport: http(url, { timeout: TIMEOUT_MS, retryCount: 0 }),
+      transport: unshared(http(url, { timeout: TIMEOUT_MS, retryCount: 0 })),
       cacheTime: 0,
     });
     clients.set(url, client);
   }
   return client;
+}
+
+/**
+ * viem gives concurrent callers of some methods, such as `getBlock` by number, one promise. It
+ * belongs to the object that called first. If that object is reset, workerd never settles the
+ * promise, and another object that awaits it hangs.
+ */
+function unshared(transport: HttpTransport): HttpTransport {
+  return (options) => {
+    const inner = transport(options);
+    return {
+      ...inner,
+      request: (call, more) => inner.request(call, { ...more, dedupe: false }),
+    };
+  };
 }
 
 /** Full jitter, so that chains that failed together do not come back together. */
