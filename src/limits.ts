@@ -144,8 +144,8 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     description: "Malformed frames in a minute that close a socket",
     value: MAX_MALFORMED_FRAMES,
   },
-  frames_per_socket_per_10_secs: {
-    description: "Frames in 10 seconds beyond which a socket is closed",
+  frames_per_user_and_stream_per_sec: {
+    description: "Frames of a user on one stream in a second, beyond which a socket is closed",
     value: MAX_FRAMES,
   },
   replay_events: { description: "Events that `since` replays", value: MAX_REPLAY },

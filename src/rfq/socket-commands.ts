@@ -30,9 +30,12 @@ export const MAX_FRAME_BYTES = 16 * 1_024;
 /** The tenth malformed frame within a minute closes the socket. The ninth is a warning. */
 export const MAX_MALFORMED_FRAMES = 10;
 const MALFORMED_WINDOW_MS = 60_000;
-/** Twice what the rate class `trade` admits. A client that waits for responses never gets there. */
-export const MAX_FRAMES = 4_000;
-const FRAMES_WINDOW_MS = 10_000;
+/**
+ * Frames of a user in a second and on one stream, twice what the rate class `trade` admits. A
+ * client that waits for responses never gets there, and even a refused frame takes time.
+ */
+export const MAX_FRAMES = 400;
+const FRAMES_WINDOW_MS = 1_000;
 const COMMAND_ID = /^.{1,64}$/su;
 
 const Quote = QuoteBody.extend({
@@ -49,8 +52,9 @@ export class SocketCommands {
   readonly #env: Env;
   readonly #settings: Config;
   readonly #inFlight: InFlight<WebSocket>;
-  /** Frames of the current window. A hibernated object starts anew, because it had none to do. */
-  readonly #frames = new WeakMap<WebSocket, { since: number; count: number }>();
+  /** Frames of each user since the window began. */
+  readonly #frames = new Map<string, number>();
+  #framesSince = 0;
 
   constructor(env: Env) {
     this.#env = env;
@@ -66,7 +70,8 @@ export class SocketCommands {
     // Frames in flight still arrive after we have closed the socket. They are ignored.
     if (socket.readyState !== WebSocket.READY_STATE_OPEN) return;
     if (isTooBig(frame)) return closeSocket(socket, CLOSE_TOO_BIG, "frame over 16 KiB");
-    if (this.#countFrame(socket) > MAX_FRAMES)
+    const { actor } = readState(socket);
+    if (this.#countFrame(actor.userId) > MAX_FRAMES)
       return closeSocket(socket, CLOSE_POLICY, "too many frames");
     const receivedAt = now();
     let id: string | null = null;
@@ -74,9 +79,8 @@ export class SocketCommands {
       const fields = readFrame(frame);
       id = readId(fields);
       const result =
-        (await this.#inFlight.run(socket, () =>
-          this.#carryOut(fields, { actor: readState(socket).actor, receivedAt }),
-        )) ?? tooManyInFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET, "this socket");
+        (await this.#inFlight.run(socket, () => this.#carryOut(fields, { actor, receivedAt }))) ??
+        tooManyInFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET, "this socket");
       if (result.ok) reply(socket, { type: "result", id, data: resultBody(result) });
       else replyProblem(socket, id, result.problem);
     } catch (error) {
@@ -96,12 +100,15 @@ export class SocketCommands {
     return submitCommand(this.#env, readCommand(fields, sent));
   }
 
-  #countFrame(socket: WebSocket): number {
+  #countFrame(userId: string): number {
     const at = now();
-    const window = this.#frames.get(socket);
-    if (window !== undefined && at - window.since < FRAMES_WINDOW_MS) return ++window.count;
-    this.#frames.set(socket, { since: at, count: 1 });
-    return 1;
+    if (at - this.#framesSince >= FRAMES_WINDOW_MS) {
+      this.#framesSince = at;
+      this.#frames.clear();
+    }
+    const count = (this.#frames.get(userId) ?? 0) + 1;
+    this.#frames.set(userId, count);
+    return count;
   }
 }
 
