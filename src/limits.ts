@@ -136,7 +136,7 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     value: KEY_LIFE_MS / 1_000,
   },
   sockets_per_user: {
-    description: "Open sockets of a user on one stream",
+    description: "Open sockets of a user over all streams",
     value: (settings) => settings.STREAM_SOCKETS_PER_USER,
   },
   frame_bytes: { description: "Bytes of a frame that a client sends", value: MAX_FRAME_BYTES },

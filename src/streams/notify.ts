@@ -13,6 +13,7 @@ type StreamObject = {
   push(events: readonly StreamEvent[]): Promise<void>;
   catchUp(): Promise<void>;
   closeSockets(whose: SocketsOf): Promise<void>;
+  placesOf(userId: string): Promise<string[]>;
   fetch(request: Request): Promise<Response>;
 };
 /**

@@ -85,7 +85,7 @@ async function upgrade(
     await giveBackTicket(db, query.ticket);
     throw new Problem({
       code: "socket_limit",
-      detail: "You have reached the limit of sockets on this stream.",
+      detail: "You have reached the limit of open sockets over all streams.",
       retryAfterSecs: 5,
     });
   }

@@ -23,11 +23,11 @@ import {
   snapshotFrames,
 } from "./replay.ts";
 import {
-  ACTOR_HEADER,
   CLOSE_SERVER_ERROR,
   CLOSE_UNAUTHORIZED,
   closeSocket,
   readState,
+  readUpgrade,
   type SocketState,
   socketTags,
   tagOf,
@@ -90,23 +90,16 @@ export class SocketHost {
    * Accepts an upgrade that the Worker has authenticated. Without `since` the subscriber receives a
    * snapshot.
    */
-  async accept(request: Request, socketsPerUser: number): Promise<Response> {
-    const { actor, endsAt } = JSON.parse(request.headers.get(ACTOR_HEADER) ?? "null") as {
-      actor: Actor;
-      endsAt: number | null;
-    };
+  async accept(request: Request, place: string): Promise<Response> {
+    const { actor, endsAt } = readUpgrade(request);
     const sinceText = new URL(request.url).searchParams.get("since");
-    const open = this.#ctx
-      .getWebSockets(tagOf({ userId: actor.userId }))
-      .filter((socket) => socket.readyState === WebSocket.READY_STATE_OPEN);
-    if (open.length >= socketsPerUser) return new Response(null, { status: 429 });
     const { 0: client, 1: server } = new WebSocketPair();
-    // Accepted in the same turn in which it was counted, so that parallel upgrades see each other.
     this.#syncing.add(server);
     this.#ctx.acceptWebSocket(server, socketTags(actor));
     server.serializeAttachment({
       actor,
       endsAt,
+      place,
       malformedSince: 0,
       malformedFrames: 0,
     } satisfies SocketState);
@@ -146,6 +139,14 @@ export class SocketHost {
       if (row !== undefined) await this.#catchUpTo(row.lastSeq);
       await this.#acknowledge();
     });
+  }
+
+  /** The places of a user's open sockets on this stream. */
+  placesOf(userId: string): string[] {
+    return this.#ctx
+      .getWebSockets(tagOf({ userId }))
+      .filter((socket) => socket.readyState === WebSocket.READY_STATE_OPEN)
+      .map((socket) => readState(socket).place);
   }
 
   closeSockets(whose: SocketsOf): void {

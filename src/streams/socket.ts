@@ -6,6 +6,8 @@ export type SocketState = {
   readonly actor: Actor;
   /** Unix milliseconds at which the credential of the socket ends; null when it does not. */
   readonly endsAt: number | null;
+  /** The socket's place among those of its user (socket-places.ts). */
+  readonly place: string;
   /** Start of the current minute and its number of malformed frames. */
   readonly malformedSince: number;
   readonly malformedFrames: number;
@@ -47,6 +49,13 @@ export function readState(socket: WebSocket): SocketState {
  * header on that call.
  */
 export const ACTOR_HEADER = "x-stream-actor";
+
+type Upgrade = Pick<SocketState, "actor" | "endsAt">;
+
+export function readUpgrade(request: Request): Upgrade {
+  // Safe cast: the Worker writes the header (routes.ts), always of this type.
+  return JSON.parse(request.headers.get(ACTOR_HEADER) ?? "null") as Upgrade;
+}
 
 /**
  * Codes that are never sent in a frame (RFC 6455 section 7.4.1): the peer sent none, or vanished.

@@ -2,17 +2,19 @@
  * What the Durable Objects that hold sockets share: RfqBook for book streams, Feed for the others.
  */
 import { DurableObject } from "cloudflare:workers";
-import { config } from "../platform/config.ts";
-import type { StreamEvent } from "./event-log.ts";
+import { errorFields, log } from "../platform/log.ts";
+import { accountStream, type StreamEvent } from "./event-log.ts";
 import type { SocketsOf } from "./notify.ts";
-import { answerClose } from "./socket.ts";
+import { answerClose, readState, readUpgrade } from "./socket.ts";
 import { SocketHost, type StreamContent } from "./socket-host.ts";
 
 export abstract class StreamObject extends DurableObject<Env> {
   protected readonly sockets: SocketHost;
+  readonly #stream: string;
 
   constructor(ctx: DurableObjectState, env: Env, content: StreamContent) {
     super(ctx, env);
+    this.#stream = content.stream;
     this.sockets = new SocketHost(ctx, env.DB, content);
   }
 
@@ -39,9 +41,22 @@ export abstract class StreamObject extends DurableObject<Env> {
 
   /** The upgrade of a socket that the Worker has authenticated. */
   override async fetch(request: Request): Promise<Response> {
-    const response = await this.sockets.accept(request, config(this.env).STREAM_SOCKETS_PER_USER);
-    await this.wakeAt(this.sockets.closeEnded(Date.now()));
-    return response;
+    const { userId } = readUpgrade(request).actor;
+    const place = await this.#account(userId).takePlace(userId, this.#stream);
+    if (place === undefined) return new Response(null, { status: 429 });
+    try {
+      const response = await this.sockets.accept(request, place);
+      await this.wakeAt(this.sockets.closeEnded(Date.now()));
+      return response;
+    } catch (error) {
+      await this.#leavePlace(userId, place);
+      throw error;
+    }
+  }
+
+  /** The places of a user's open sockets on this stream. */
+  async placesOf(userId: string): Promise<string[]> {
+    return this.sockets.placesOf(userId);
   }
 
   override webSocketMessage(socket: WebSocket, frame: string | ArrayBuffer): Promise<void> {
@@ -50,10 +65,28 @@ export abstract class StreamObject extends DurableObject<Env> {
 
   override async webSocketClose(socket: WebSocket, code: number): Promise<void> {
     answerClose(socket, code);
-    await this.sockets.left();
+    await this.#left(socket);
   }
 
-  override async webSocketError(): Promise<void> {
-    await this.sockets.left();
+  override async webSocketError(socket: WebSocket): Promise<void> {
+    await this.#left(socket);
+  }
+
+  async #left(socket: WebSocket): Promise<void> {
+    const { actor, place } = readState(socket);
+    await Promise.all([this.sockets.left(), this.#leavePlace(actor.userId, place)]);
+  }
+
+  /** Never throws, because a place whose notice was lost is found when the user needs it. */
+  async #leavePlace(userId: string, place: string): Promise<void> {
+    try {
+      await this.#account(userId).leavePlace(place);
+    } catch (error) {
+      log("warn", "streams.place_not_left", { stream: this.#stream, ...errorFields(error) });
+    }
+  }
+
+  #account(userId: string) {
+    return this.env.FEED.getByName(accountStream(userId));
   }
 }

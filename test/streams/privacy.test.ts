@@ -63,26 +63,12 @@ awakeAndEvicted("subscribers", (maybeEvict) => {
     await openRequest(user, book, { amount: 1n });
     for (const subscriber of subscribers) {
       const snapshot = await subscriber.until("snapshot");
-      await subscriber.untilEvent(61);
+      // A new stream may start above 1.
+      const missing = 61 - snapshot.data.requests.length;
+      await subscriber.untilEvent(snapshot.seq + missing);
       const live = subscriber.events().map((message) => message.seq);
-      expect(live).toEqual(
-        Array.from({ length: 61 - snapshot.seq }, (_, n) => snapshot.seq + 1 + n),
-      );
-      expect(snapshot.data.requests).toHaveLength(snapshot.seq);
+      expect(live).toEqual(Array.from({ length: missing }, (_, n) => snapshot.seq + 1 + n));
     }
-  });
-
-  it("are limited per user and stream", async () => {
-    const user = await newUser();
-    const stream = bookStream(newAsset().key);
-    await Promise.all(Array.from({ length: 20 }, () => connect(user, stream)));
-    await maybeEvict(stream);
-    await expect(connect(user, stream)).rejects.toThrow();
-    const other = bookStream(newAsset().key);
-    const parallel = await Promise.allSettled(
-      Array.from({ length: 40 }, () => connect(user, other)),
-    );
-    expect(parallel.filter(({ status }) => status === "fulfilled")).toHaveLength(20);
   });
 
   it("that left are not notified any more", async () => {
