@@ -3,7 +3,7 @@
  * before the clock starts, so that the generator takes little processor time from the process under
  * test.
  */
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 
 export type Load = {
@@ -12,6 +12,10 @@ export type Load = {
   readonly lanes: readonly (readonly Uint8Array[])[];
   /** Repeats the lanes for this long after the warm-up. If omitted, sends each request once. */
   readonly forMs?: number;
+  /** At least this time between the requests of a lane. If omitted, they follow at once. */
+  readonly everyMs?: number;
+  /** Counts a connection that the Worker closes, and opens another. If omitted, the load fails. */
+  readonly reconnect?: boolean;
   /** Not counted in the result. */
   readonly warmUpMs?: number;
   /** Returns the body of every response, in the order of the lanes. */
@@ -27,6 +31,7 @@ export type LoadResult = {
   /** Milliseconds of each counted request. */
   readonly latencies: readonly number[];
   readonly statuses: Readonly<Record<number, number>>;
+  readonly closed: number;
   /** The first response that was not successful. */
   readonly firstFailure: string | null;
   readonly bodies: readonly (readonly string[])[];
@@ -73,6 +78,7 @@ export async function run(load: Load): Promise<LoadResult> {
   let firstFailure: string | null = null;
   let last = countFrom;
   let all = 0;
+  let closed = 0;
 
   const lane = (requests: readonly Uint8Array[]) =>
     new Promise<string[]>((resolve, reject) => {
@@ -80,9 +86,7 @@ export async function run(load: Load): Promise<LoadResult> {
       let next = 0;
       let sentAt = 0;
       let pending: Buffer = Buffer.alloc(0);
-      const socket = connect({ port: load.port, host: "127.0.0.1", noDelay: true });
-      socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error("no response in time")));
-      socket.once("error", reject);
+      let socket: Socket;
       const send = () => {
         const request =
           load.forMs === undefined ? requests[next] : requests[next % requests.length];
@@ -94,9 +98,13 @@ export async function run(load: Load): Promise<LoadResult> {
         next += 1;
         socket.write(request);
       };
-      socket.once("connect", send);
-      socket.once("close", () => reject(new Error("the Worker closed a connection")));
-      socket.on("data", (chunk: Buffer) => {
+      const onClose = () => {
+        if (load.reconnect !== true) return reject(new Error("the Worker closed a connection"));
+        closed += 1;
+        if (performance.now() >= until) return resolve(bodies);
+        setTimeout(open, load.everyMs ?? 0);
+      };
+      const onData = (chunk: Buffer) => {
         pending = pending.byteLength === 0 ? chunk : Buffer.concat([pending, chunk]);
         const response = readResponse(pending);
         if (response === undefined) return;
@@ -110,8 +118,22 @@ export async function run(load: Load): Promise<LoadResult> {
         }
         if (response.status >= 300) firstFailure ??= `${response.status} ${response.body()}`;
         if (load.collect === true) bodies.push(response.body());
-        send();
-      });
+        const pauseMs = (load.everyMs ?? 0) - (now - sentAt);
+        if (pauseMs > 0) setTimeout(send, pauseMs);
+        else send();
+      };
+      const open = () => {
+        pending = Buffer.alloc(0);
+        socket = connect({ port: load.port, host: "127.0.0.1", noDelay: true });
+        socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error("no response in time")));
+        socket.once("error", (error) => {
+          if (load.reconnect !== true) reject(error);
+        });
+        socket.once("connect", send);
+        socket.once("close", onClose);
+        socket.on("data", onData);
+      };
+      open();
     });
 
   const bodies = await Promise.all(load.lanes.map(lane));
@@ -123,6 +145,7 @@ export async function run(load: Load): Promise<LoadResult> {
     ms,
     latencies,
     statuses,
+    closed,
     firstFailure,
     bodies,
   };

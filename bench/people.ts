@@ -114,12 +114,16 @@ export async function fund(
   ]);
 }
 
-/** A signed request as bytes. It can be sent any number of times within 30 seconds. */
+/**
+ * A signed request as bytes, with `more` headers. It can be sent any number of times within 30
+ * seconds.
+ */
 export async function signed(
   person: Person,
   method: string,
   target: string,
   fields?: Readonly<Record<string, unknown>>,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<Uint8Array> {
   const timestampMs = Date.now();
   const body = fields === undefined ? undefined : JSON.stringify(fields);
@@ -129,7 +133,7 @@ export async function signed(
     pathAndQuery: target,
     ...(body === undefined ? {} : { body }),
   });
-  const headers = { ...headersOf(person.apiKeyId, timestampMs, signature) };
+  const headers = { ...more, ...headersOf(person.apiKeyId, timestampMs, signature) };
   return httpRequest({ method, target, headers, ...(body === undefined ? {} : { body }) });
 }
 

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { runScript } from "../scripts/stack/shutdown.ts";
+import { benchAbuse } from "./abuse.ts";
 import { benchAuth } from "./auth.ts";
 import { type Bench, type Figure, printFigures, verdict } from "./figures.ts";
 import { benchChain } from "./chain.ts";
@@ -15,6 +16,7 @@ const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   rfq: { title: "Quotes and accepts", bench: benchRfq },
   streams: { title: "Streams", bench: benchStreams },
   storage: { title: "Storage", bench: benchStorage },
+  abuse: { title: "Bystanders during an attack", bench: benchAbuse },
   chain: { title: "Watching a busy chain", bench: benchChain },
 };
 /** Benches that are scripts of their own: they print their own tables. */

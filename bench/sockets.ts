@@ -8,6 +8,8 @@ export type BenchSocket = {
   onText: (text: string, atMs: number) => void;
   /** Receives the bytes before decoding. If set, `onText` is not called. */
   onFrame: ((bytes: Buffer, atMs: number) => void) | undefined;
+  /** Stops reading, so that what the server sends stays in its buffers. */
+  stopReading(): void;
   close(): void;
 };
 
@@ -29,6 +31,7 @@ export function openSocket(port: number, target: string): Promise<BenchSocket> {
       send: (text) => tcp.write(frame(text)),
       onText: () => {},
       onFrame: undefined,
+      stopReading: () => tcp.pause(),
       close: () => tcp.destroy(),
     };
     const timer = setTimeout(
@@ -101,9 +104,14 @@ function deliver(bytes: Buffer, at: number, socket: BenchSocket, tcp: Socket): B
 /** RFC 6455 requires clients to mask frames. A mask of zeros is valid. */
 function frame(text: string): Buffer {
   const payload = Buffer.from(text);
-  const head =
-    payload.byteLength < 126
-      ? Buffer.from([0x80 | TEXT, 0x80 | payload.byteLength])
-      : Buffer.from([0x80 | TEXT, 0x80 | 126, payload.byteLength >> 8, payload.byteLength & 0xff]);
-  return Buffer.concat([head, Buffer.alloc(4), payload]);
+  return Buffer.concat([frameHead(payload.byteLength), Buffer.alloc(4), payload]);
+}
+
+function frameHead(length: number): Buffer {
+  if (length < 126) return Buffer.from([0x80 | TEXT, 0x80 | length]);
+  if (length < 65_536) return Buffer.from([0x80 | TEXT, 0x80 | 126, length >> 8, length & 0xff]);
+  const head = Buffer.alloc(10);
+  head.set([0x80 | TEXT, 0x80 | 127]);
+  head.writeBigUInt64BE(BigInt(length), 2);
+  return head;
 }

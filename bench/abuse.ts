@@ -1,0 +1,324 @@
+/**
+ * What a bystander notices while one user attacks: the time of a quote in the attacked book and of
+ * a balance read, compared with the same calls without an attack, seconds before. Rate limits are
+ * on. A control with as many cheap requests shows what the machine itself adds.
+ */
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Bench, type Figure, number, percentile } from "./figures.ts";
+import { drive, httpRequest, type LoadResult } from "./load.ts";
+import { quoteFields, sendAll } from "./market.ts";
+import { fund, makePeople, newToken, type Person, signed } from "./people.ts";
+import { type BenchSocket, openSocket } from "./sockets.ts";
+import { type BenchStack, startBenchStack } from "./stack.ts";
+
+/** The bystander's pace. At most 50 quotes of one maker may be open on a request. */
+const EVERY_MS = 50;
+const QUOTE_LIFE_SECS = 1;
+const LANES = 12;
+/** Twelve lanes send 400 requests a second, twice what the class `trade` admits. */
+const LANE_EVERY_MS = 30;
+const SOCKETS = 10;
+const FRAMES_PER_BURST = 200;
+const BIG_FRAME_BYTES = 30 * 1_024 * 1_024;
+const ASSETS = 3_000;
+const FUNDED_AT_ONCE = 100;
+/** A body of 58 kB. */
+const UNKNOWN_FIELDS = 7_500;
+
+/** Without a proxy in front the Worker believes this header, as it does at Cloudflare's edge. */
+const from = (ip: string) => ({ "cf-connecting-ip": ip });
+const BYSTANDER = from("192.0.2.1");
+const ATTACKER = from("198.51.100.1");
+
+type Stage = {
+  readonly stack: BenchStack;
+  readonly assetId: string;
+  readonly requestId: string;
+  readonly requester: Person;
+  readonly maker: Person;
+};
+
+type Tally = Readonly<Record<string, number>>;
+
+/**
+ * Prepares an attack. The function it returns attacks for `ms` and returns what the attacker was
+ * told, by status or code.
+ */
+type Attack = (stage: Stage) => Promise<(ms: number) => Promise<Tally>>;
+
+const ATTACKS: Readonly<Record<string, Attack>> = {
+  "control: GET /time": async (stage) =>
+    restFlood(stage, [httpRequest({ method: "GET", target: "/time", headers: ATTACKER })]),
+  "frames: refused quotes": (stage) =>
+    frameFlood(stage, () => ({ op: "quote", ...quoteFields(stage.requestId) })),
+  "frames: unknown ids": (stage) =>
+    frameFlood(stage, () => ({ op: "cancel_quote", quote_id: randomUUID() })),
+  "frames: 30 MiB each": bigFrames,
+  "sockets that do not read": slowReaders,
+  "REST: refused quotes": async (stage) => {
+    const quote = quoteFields(stage.requestId);
+    const attacker = await newPerson(stage);
+    return restFlood(stage, [await signed(attacker, "POST", "/rfq/quote", quote, ATTACKER)]);
+  },
+  "REST: unknown keys": async (stage) =>
+    restFlood(
+      stage,
+      Array.from({ length: 500 }, () =>
+        httpRequest({
+          method: "GET",
+          target: "/auth/whoami",
+          headers: {
+            ...ATTACKER,
+            apikey: randomUUID(),
+            "x-hmac-timestamp": String(Date.now()),
+            "x-hmac-signature": "x",
+          },
+        }),
+      ),
+    ),
+  "REST: unknown fields": async (stage) =>
+    restFlood(stage, [login(unknownFields(UNKNOWN_FIELDS), ATTACKER)]),
+  "REST: logins from many networks": async (stage) =>
+    restFlood(
+      stage,
+      Array.from({ length: 500 }, (_, n) =>
+        login(
+          { email: `${randomUUID()}@x.example`, password: "a wrong password" },
+          from(`2001:db8:1:${n.toString(16)}::1`),
+        ),
+      ),
+    ),
+  "REST: tickets": async (stage) => {
+    const target = "/auth/ws-ticket/signed";
+    const attacker = await newPerson(stage);
+    return restFlood(stage, [await signed(attacker, "POST", target, undefined, ATTACKER)]);
+  },
+  "REST: a ledger of many assets": async (stage) => {
+    const assets = Array.from({ length: ASSETS }, () => newToken().asset);
+    const attacker = await newPerson(stage);
+    // Funding joins every asset with every account of the batch.
+    for (let at = 0; at < ASSETS; at += FUNDED_AT_ONCE)
+      await fund(stage.stack.db, [attacker.userId], assets.slice(at, at + FUNDED_AT_ONCE), 1);
+    const target = "/custody/get-ledger?limit=1";
+    return restFlood(stage, [await signed(attacker, "GET", target, undefined, ATTACKER)]);
+  },
+};
+
+export const benchAbuse: Bench = async ({ quick, say, onStop }) => {
+  const ms = quick ? 2_000 : 8_000;
+  const stack = await startBenchStack({
+    settings: {
+      RATE_LIMITS: "on",
+      STREAM_SOCKETS_PER_USER: "20",
+      RFQ_OPEN_QUOTES_PER_USER: "1000",
+    },
+  });
+  onStop(stack.stop);
+  const figures: Figure[] = [];
+  try {
+    const stage = await openStage(stack);
+    await probe(stage, 1_000);
+    for (const [name, attack] of Object.entries(ATTACKS)) {
+      const alone = await probe(stage, ms);
+      const begin = await attack(stage);
+      const rss = stack.rssMb();
+      const [during, told] = await Promise.all([probe(stage, ms), begin(ms)]);
+      say(
+        `  ${name}: attacker ${tally(told)}; bystander ${tally(during.statuses)}; ` +
+          `${number(rss)} → ${number(stack.rssMb())} MB`,
+      );
+      figures.push(...compare(name, alone, during));
+      // The classes of ten seconds must not reach into the next attack.
+      await sleep(quick ? 500 : 3_000);
+    }
+    return figures;
+  } finally {
+    await stack.stop();
+  }
+};
+
+async function openStage(stack: BenchStack): Promise<Stage> {
+  const { asset, assetId } = newToken();
+  const [requester, maker] = (await makePeople(stack, 2, [asset, "usdc"])) as [Person, Person];
+  const body = {
+    venue_id: "venue_one",
+    asset_id: assetId,
+    amount: "1000",
+    side: "Bid",
+    expires_in_secs: 3_600,
+  };
+  const [request] = await sendAll(stack, [await signed(requester, "POST", "/rfq/request", body)]);
+  return { stack, assetId, requestId: String(request?.["request_id"]), requester, maker };
+}
+
+type Probed = {
+  readonly quotes: LoadResult;
+  readonly reads: LoadResult;
+  readonly statuses: Readonly<Record<string, number>>;
+};
+
+/** A maker who quotes in the attacked book, and the requester who reads their balance. */
+async function probe(
+  { stack, requestId, requester, maker }: Stage,
+  forMs: number,
+): Promise<Probed> {
+  const quote = quoteFields(requestId, QUOTE_LIFE_SECS);
+  const paced = (request: Uint8Array) =>
+    drive({ port: stack.port, lanes: [[request]], forMs, everyMs: EVERY_MS });
+  const [quotes, reads] = await Promise.all([
+    paced(await signed(maker, "POST", "/rfq/quote", quote, BYSTANDER)),
+    paced(
+      await signed(requester, "GET", "/custody/get-usdc-balance", undefined, from("192.0.2.2")),
+    ),
+  ]);
+  const statuses: Record<string, number> = {};
+  for (const result of [quotes, reads])
+    for (const [status, count] of Object.entries(result.statuses))
+      statuses[status] = (statuses[status] ?? 0) + count;
+  return { quotes, reads, statuses };
+}
+
+function compare(name: string, alone: Probed, during: Probed): Figure[] {
+  const row = (
+    what: string,
+    pick: (probed: Probed) => LoadResult,
+    [share, atMost]: readonly [number, number],
+  ): Figure => ({
+    what,
+    unit: "ms",
+    ours: percentile(pick(during).latencies, share),
+    peer: { name: "alone", value: percentile(pick(alone).latencies, share) },
+    target: { atMost },
+  });
+  const [p50, p99] = [
+    [0.5, 2],
+    [0.99, 3],
+  ] as const;
+  return [
+    row(`${name}: a quote in the book, p50`, ({ quotes }) => quotes, p50),
+    row("  p99", ({ quotes }) => quotes, p99),
+    row("  a balance, p50", ({ reads }) => reads, p50),
+    row("  p99", ({ reads }) => reads, p99),
+  ];
+}
+
+async function newPerson({ stack }: Stage): Promise<Person> {
+  const [person] = (await makePeople(stack, 1, [])) as [Person];
+  return person;
+}
+
+function restFlood(
+  { stack }: Stage,
+  requests: readonly Uint8Array[],
+): (ms: number) => Promise<Tally> {
+  const lanes = Array.from({ length: LANES }, (_, lane) =>
+    // Each lane begins elsewhere, so that they send different requests.
+    requests.map((_request, n) => requests[(n + lane * 37) % requests.length] as Uint8Array),
+  );
+  return async (forMs) => {
+    const { statuses, closed } = await drive({
+      port: stack.port,
+      lanes,
+      forMs,
+      everyMs: LANE_EVERY_MS,
+      reconnect: true,
+    });
+    return closed === 0 ? statuses : { ...statuses, closed };
+  };
+}
+
+function login(fields: object, headers: Readonly<Record<string, string>>): Uint8Array {
+  return httpRequest({
+    method: "POST",
+    target: "/auth/login",
+    headers,
+    body: JSON.stringify(fields),
+  });
+}
+
+function unknownFields(count: number): Record<string, number> {
+  return Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, 1]));
+}
+
+async function openSockets(
+  { stack, assetId }: Stage,
+  attacker: Person,
+  count: number,
+): Promise<BenchSocket[]> {
+  const sockets: BenchSocket[] = [];
+  for (let n = 0; n < count; n++) {
+    const request = await signed(attacker, "POST", "/auth/ws-ticket/signed", undefined, ATTACKER);
+    const [answer] = await sendAll(stack, [request]);
+    const query = `ticket=${String(answer?.["ticket"])}&venue_id=venue_one&asset_id=${assetId}`;
+    sockets.push(await openSocket(stack.port, `/rfq/stream?${query}`));
+  }
+  return sockets;
+}
+
+/** Each socket sends a burst of commands every second. */
+async function frameFlood(stage: Stage, command: () => object) {
+  const sockets = await openSockets(stage, await newPerson(stage), SOCKETS);
+  const told: Record<string, number> = {};
+  for (const socket of sockets) {
+    socket.onText = (text) => {
+      const { type, data } = JSON.parse(text) as { type: string; data?: { code?: string } };
+      if (type === "error") told[data?.code ?? type] = (told[data?.code ?? type] ?? 0) + 1;
+    };
+  }
+  return async (ms: number) => {
+    const until = performance.now() + ms;
+    while (performance.now() < until) {
+      for (const socket of sockets)
+        for (let n = 0; n < FRAMES_PER_BURST; n++)
+          socket.send(JSON.stringify({ id: String(n), ...command() }));
+      await sleep(1_000);
+    }
+    for (const socket of sockets) socket.close();
+    return told;
+  };
+}
+
+/** Each socket sends one frame. */
+async function bigFrames(stage: Stage) {
+  const sockets = await openSockets(stage, await newPerson(stage), SOCKETS);
+  const frame = "a".repeat(BIG_FRAME_BYTES);
+  return async (ms: number) => {
+    for (const socket of sockets) {
+      socket.send(frame);
+      await sleep(ms / SOCKETS);
+    }
+    for (const socket of sockets) socket.close();
+    return { frames: sockets.length };
+  };
+}
+
+/** The sockets read nothing while a user fills their stream with events. */
+async function slowReaders(stage: Stage) {
+  const sockets = await openSockets(stage, await newPerson(stage), 2 * SOCKETS);
+  for (const socket of sockets) socket.stopReading();
+  const [busy] = (await makePeople(stage.stack, 1, [])) as [Person];
+  const body = {
+    venue_id: "venue_one",
+    asset_id: stage.assetId,
+    amount: "1",
+    side: "Bid",
+    expires_in_secs: 1,
+  };
+  const request = await signed(busy, "POST", "/rfq/request", body, from("192.0.2.3"));
+  return async (ms: number) => {
+    const { statuses } = await drive({
+      port: stage.stack.port,
+      lanes: [[request], [request]],
+      forMs: ms,
+      everyMs: EVERY_MS,
+    });
+    for (const socket of sockets) socket.close();
+    return statuses;
+  };
+}
+
+function tally(counts: Readonly<Record<string, number>>): string {
+  const parts = Object.entries(counts).map(([name, count]) => `${name} × ${number(count)}`);
+  return parts.length === 0 ? "was told nothing" : parts.join(", ");
+}
