@@ -74,6 +74,17 @@ CREATE TABLE daily_counts (
     kind IN ('requests', 'tickets', 'api_keys', 'deposit_addresses'))
 ) STRICT;
 
+-- The size of the database, once a day, for its growth. Written by src/platform/storage.ts. Rows
+-- stay.
+--
+-- Example row:
+--   day 20423, at 1764547200000, bytes 1284505600
+CREATE TABLE storage_samples (
+  day INTEGER PRIMARY KEY NOT NULL,  -- since 1970, UTC
+  at INTEGER NOT NULL,
+  bytes INTEGER NOT NULL
+) STRICT;
+
 -- What an operator must look at. Written where the problem is seen, together with one log line at
 -- error level. An alert of one kind and subject is raised again only after it was resolved. Rows
 -- stay.

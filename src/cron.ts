@@ -31,7 +31,7 @@ const TASKS: readonly Task[] = [
   ["alert_late", (env) => alertLateWithdrawals(env.DB, config(env))],
   ["seal_audit", ({ DB }) => sealAudit(DB)],
   ["reconcile", reconcileNow],
-  ["watch_storage", ({ DB }) => watchStorage(DB)],
+  ["watch_storage", (env) => watchStorage(env.DB, config(env))],
   ["trim_tickets", ({ DB }) => trimTickets(DB)],
   ["trim_daily_counts", ({ DB }) => trimDailyCounts(DB)],
   ["trim_api_keys", ({ DB }) => trimApiKeys(DB)],

@@ -192,6 +192,11 @@ export const COMMANDS: readonly Command[] = [
     help: "compare journal, balances and chains; exits with 1 on a difference or unread chain",
   },
   {
+    words: ["storage"],
+    flags: [LIMIT],
+    help: "show bytes by table and by user, growth a day and the day the database is full; reads all rows",
+  },
+  {
     words: ["audit", "list"],
     flags: [LIMIT],
     help: "list audit events of all users, newest first",

@@ -5,6 +5,7 @@ import * as chains from "./chains.ts";
 import * as deposits from "./deposits.ts";
 import type { OperatorCommand } from "./context.ts";
 import { rescue } from "./rescue.ts";
+import { storage } from "./storage.ts";
 import * as users from "./users.ts";
 import * as venues from "./venues.ts";
 import * as withdrawals from "./withdrawals.ts";
@@ -34,6 +35,7 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "venue resume": venues.resume,
   restore: chains.restore,
   reconcile: chains.reconcileAll,
+  storage,
   "audit list": listAudit,
   "audit verify": async ({ env }) => {
     await sealAudit(env.DB);

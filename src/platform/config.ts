@@ -189,6 +189,8 @@ export const Settings = z.object({
   /** At most 64, because an accept takes 15 statements and a batch should have fewer than 1,000. */
   RFQ_GROUP_MAX_OPERATIONS: integer(64, 1, 64),
   STREAM_SOCKETS_PER_USER: integer(20, 1, 1_000),
+  /** D1 allows 10 GB on a paid plan, 500 MB on the free one. */
+  STORAGE_LIMIT_MB: integer(10_000, 1, 10_000),
   STREAM_DAILY_TICKETS: integer(5_000, 1, 1_000_000),
   DEPOSIT_DAILY_ADDRESSES: integer(10, 1, 1_000),
   WITHDRAWAL_MIN_UNITS: nativeUnits(1_000_000n),

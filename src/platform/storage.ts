@@ -3,14 +3,14 @@
  * always be settled and withdrawn.
  */
 import { NOW } from "./commit.ts";
+import type { Config } from "./config.ts";
 import { log } from "./log.ts";
 import type { Precondition } from "./preconditions.ts";
 import { Problem, type ProblemData, unavailable } from "./problem.ts";
 import { all, type Expr, expr, first, prepare, sql } from "./sql.ts";
 
-const LIMIT_BYTES = 10 * 1_000_000_000;
 const ALERT_SHARE = 0.7;
-const STOP_SHARE = 0.8;
+export const STOP_SHARE = 0.8;
 
 /** After the switch was set, cron looks at the size again in a minute. */
 const RETRY_SECS = 60;
@@ -43,19 +43,59 @@ export async function requireStorage(db: D1Database): Promise<void> {
   if (row?.left !== 1) throw new Problem(storageFull());
 }
 
-/** Cron task: compares the size that D1 reports with the limit and sets or clears the switch. */
-export async function watchStorage(db: D1Database): Promise<void> {
+export function limitBytes(settings: Pick<Config, "STORAGE_LIMIT_MB">): number {
+  return settings.STORAGE_LIMIT_MB * 1_000_000;
+}
+
+export async function databaseBytes(db: D1Database): Promise<number> {
   const { meta } = await prepare(db, sql`SELECT 1`).run();
-  const share = meta.size_after / LIMIT_BYTES;
-  if (share >= ALERT_SHARE) log("error", "storage.filling", { bytes: meta.size_after, share });
+  return meta.size_after;
+}
+
+/**
+ * Cron task: compares the size that D1 reports with the limit and sets or clears the switch. D1
+ * shrinks the database when rows are deleted, so the switch clears after trimming.
+ */
+export async function watchStorage(
+  db: D1Database,
+  settings: Pick<Config, "STORAGE_LIMIT_MB">,
+): Promise<void> {
+  const bytes = await databaseBytes(db);
+  const share = bytes / limitBytes(settings);
+  if (share >= ALERT_SHARE) log("error", "storage.filling", { bytes, share });
   if (share >= STOP_SHARE) {
     await all(
       db,
       sql`INSERT INTO kill_switches (name, reason, since)
-      SELECT 'storage_full', ${`${meta.size_after} bytes`}, ${NOW}
+      SELECT 'storage_full', ${`${bytes} bytes`}, ${NOW}
       WHERE NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full')`,
     );
   } else {
     await all(db, sql`DELETE FROM kill_switches WHERE name = 'storage_full'`);
   }
+  await all(
+    db,
+    sql`INSERT INTO storage_samples (day, at, bytes)
+      SELECT ${TODAY}, ${NOW}, ${BigInt(bytes)}
+      WHERE NOT EXISTS (SELECT 1 FROM storage_samples WHERE day = ${TODAY})`,
+  );
+}
+
+const DAY_MS = 86_400_000;
+/** SQL: the number of the day. A literal, because D1 binds a number as REAL. */
+const TODAY = expr`${NOW} / 86400000`;
+/** Growth is measured over this time, or over what is known if that is less. */
+const GROWTH_DAYS = 7;
+/** Less would say little about a day. */
+const MIN_GROWTH_MS = 3_600_000;
+
+/** Bytes that the database has grown per day lately. Undefined on its first day. */
+export async function growthPerDay(db: D1Database, bytes: number): Promise<number | undefined> {
+  const sample = await first<{ bytes: number; age: number }>(
+    db,
+    sql`SELECT bytes, ${NOW} - at AS age FROM storage_samples
+      WHERE day >= ${TODAY} - ${GROWTH_DAYS} ORDER BY day LIMIT 1`,
+  );
+  if (sample === undefined || sample.age < MIN_GROWTH_MS) return undefined;
+  return Math.round(((bytes - sample.bytes) * DAY_MS) / sample.age);
 }

@@ -36,6 +36,12 @@ export const dailyCounts = sqliteTable(
   ],
 );
 
+export const storageSamples = sqliteTable("storage_samples", {
+  day: integer("day").primaryKey(),
+  at: integer("at").notNull(),
+  bytes: integer("bytes").notNull(),
+});
+
 export const alerts = sqliteTable(
   "alerts",
   {

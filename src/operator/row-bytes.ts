@@ -1,0 +1,61 @@
+/**
+ * Every table: the bytes that a row takes with its indexes, and the user that it belongs to. D1
+ * reports only the size of the whole database, so these weights share it out among the tables. They
+ * were measured with SQLite (test/support/node/row-bytes.ts); a test compares them.
+ */
+export type TableSize = {
+  readonly bytes: number;
+  /** SQL over the table's row `t`: the user id, as a BLOB. Absent if rows belong to nobody. */
+  readonly user?: string;
+  readonly withoutRowid?: true;
+};
+
+/** The owner of the sub-account that a transfer debits, or else credits. */
+const PAYER = `(SELECT a.owner FROM accounts a
+  WHERE a.account_id = coalesce(t.from_sub_account, t.to_sub_account) / 2)`;
+
+export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
+  accepted_payments: { bytes: 223 },
+  accounts: { bytes: 96, user: "iif(t.sub_account IS NULL, NULL, t.owner)" },
+  alerts: { bytes: 96 },
+  api_keys: { bytes: 221, user: "t.user_id" },
+  audit_events: { bytes: 193, user: "t.user_id" },
+  audit_seals: { bytes: 45 },
+  batch_members: { bytes: 147 },
+  chain_blocks: { bytes: 76 },
+  chain_commands: { bytes: 80 },
+  chain_cursors: { bytes: 100 },
+  chain_factories: { bytes: 80 },
+  chain_transactions: { bytes: 545 },
+  checked_balances: { bytes: 23, withoutRowid: true },
+  commit_groups: { bytes: 63 },
+  daily_counts: { bytes: 82, user: "t.user_id" },
+  deposit_addresses: { bytes: 178, user: "t.user_id" },
+  deposits: { bytes: 575, user: "t.user_id" },
+  idempotency_keys: { bytes: 238, user: "t.user_id" },
+  kill_switches: { bytes: 80 },
+  ledger_checkpoints: { bytes: 60 },
+  login_attempts: { bytes: 225 },
+  login_networks: { bytes: 92, user: "t.user_id" },
+  matches: { bytes: 344, user: "t.requester_id" },
+  opened_streams: { bytes: 178, user: "t.user_id" },
+  paused_venues: { bytes: 60 },
+  payer_leases: { bytes: 100 },
+  quotes: { bytes: 500, user: "t.maker_id" },
+  removed_streams: { bytes: 20 },
+  requests: { bytes: 205, user: "t.requester_id" },
+  shortfalls: { bytes: 80 },
+  small_deposits: { bytes: 254, user: "t.user_id" },
+  statement_leases: { bytes: 74, user: "t.user_id" },
+  storage_samples: { bytes: 20 },
+  stream_events: { bytes: 131 },
+  stream_subscribers: { bytes: 84 },
+  streams: { bytes: 92 },
+  sweepable: { bytes: 129 },
+  transaction_attempts: { bytes: 590 },
+  transfers: { bytes: 168, user: PAYER },
+  users: { bytes: 139, user: "t.user_id" },
+  vault_events: { bytes: 334 },
+  withdrawals: { bytes: 543, user: "t.user_id" },
+  ws_tickets: { bytes: 164, user: "t.user_id" },
+};
