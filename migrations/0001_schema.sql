@@ -243,6 +243,9 @@ CREATE TABLE login_networks (
   PRIMARY KEY (user_id, network)
 ) STRICT;
 
+-- Counting the accounts that a network has registered.
+CREATE INDEX login_networks_network ON login_networks (network, at);
+
 -- Deleting old rows.
 CREATE INDEX login_networks_age ON login_networks (at);
 

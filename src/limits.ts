@@ -78,6 +78,10 @@ const LIMITS: Readonly<Record<string, Limit>> = {
       "Failed logins of one email in 15 minutes, after which each unknown network has 2 attempts",
     value: LOGIN_LIMITS.perEmail,
   },
+  registrations_per_network_per_day: {
+    description: "Accounts registered from an IPv4 address or IPv6 /48 in 24 hours",
+    value: (settings) => settings.AUTH_DAILY_REGISTRATIONS,
+  },
   api_keys_per_user: {
     description: "API keys of a user that are neither revoked nor expired",
     value: MAX_KEYS_PER_USER,

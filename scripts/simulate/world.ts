@@ -475,7 +475,7 @@ export class World {
       actor: credential.actor,
       scopes: credential.actor.scopes,
     });
-    const { expiresAtMs, ...actor } = await consumeTicket(DB, {
+    const { expiresAtMs, ...actor } = await consumeTicket(DB, config(this.#env), {
       ticket,
       clientIp: undefined,
       stream,

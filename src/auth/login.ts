@@ -18,6 +18,7 @@ import {
   remainingAttempts,
 } from "./login-throttle.ts";
 import { hashPassword, verifyPassword } from "./password.ts";
+import { checkRegistrations } from "./registration-limit.ts";
 import { issueSession } from "./session.ts";
 import { requireStorage } from "../platform/storage.ts";
 import { createUser, findUser, isFrozen, normalizeEmail } from "./user.ts";
@@ -107,18 +108,19 @@ export async function register(
   await requireStorage(db);
   const caller = { email: normalizeEmail(credentials.email), clientIp: credentials.ip };
   const place = await admitLogin(db, caller);
-  const { attempt, passwordHash } = await inHashTurn(place, async () => ({
-    attempt: await beginAttempt(db, caller),
-    passwordHash: await hashPassword(credentials.password),
-  }));
-  const { userId } = await createUser(
-    db,
-    { email: credentials.email, passwordHash, by: "password", ip: credentials.ip },
-    (id, group, created) => [
-      attemptSucceeded(attempt, created),
-      ...rememberNetwork({ userId: id, clientIp: credentials.ip }, group, created),
-    ],
-  );
+  const { userId } = await inHashTurn(place, async () => {
+    await checkRegistrations(db, settings, credentials.ip);
+    const attempt = await beginAttempt(db, caller);
+    const passwordHash = await hashPassword(credentials.password);
+    return createUser(
+      db,
+      { email: credentials.email, passwordHash, by: "password", ip: credentials.ip },
+      (id, group, created) => [
+        attemptSucceeded(attempt, created),
+        ...rememberNetwork({ userId: id, clientIp: credentials.ip }, group, created),
+      ],
+    );
+  });
   return sessionResponse(settings, { userId, epoch: 0 });
 }
 

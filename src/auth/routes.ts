@@ -99,7 +99,7 @@ function registerSessionRoutes(app: Api): void {
     body: z.strictObject({ email, password: newPassword }),
     response: SessionToken,
     status: 201,
-    problems: ["registration_closed", "email_taken", "login_throttled"],
+    problems: ["registration_closed", "email_taken", "login_throttled", "daily_limit"],
     handler: ({ db, settings, body, clientIp }) =>
       register(db, settings, { ...body, ip: clientIp }),
   });

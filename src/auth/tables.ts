@@ -114,7 +114,11 @@ export const loginNetworks = sqliteTable(
     network: text("network").notNull(),
     at: integer("at").notNull(),
   },
-  (t) => [primaryKey({ columns: [t.userId, t.network] }), index("login_networks_age").on(t.at)],
+  (t) => [
+    primaryKey({ columns: [t.userId, t.network] }),
+    index("login_networks_network").on(t.network, t.at),
+    index("login_networks_age").on(t.at),
+  ],
 );
 
 export const auditEvents = sqliteTable(

@@ -1,6 +1,6 @@
 /**
- * Websocket tickets: 32 random bytes, stored hashed, valid for 30 seconds and one socket. A used
- * ticket leaves a row of `opened_streams`, which says where the credential may have a socket.
+ * Websocket tickets: 24 random bytes and their mark, stored hashed, valid for 30 seconds and one
+ * socket. A ticket without the mark is rejected without a read of D1. A used ticket leaves a row of `opened_streams`, which says where the credential may have a socket.
  */
 import { createHash } from "node:crypto";
 import { and, eq } from "drizzle-orm";
@@ -15,6 +15,7 @@ import type { Config } from "../platform/config.ts";
 import { countDaily, dailyPrecondition, dailyUse } from "../platform/daily-limit.ts";
 import { storagePrecondition } from "../platform/storage.ts";
 import { optionalUuid } from "./audit.ts";
+import { isMark, markOf, type Secret } from "./mark.ts";
 import { ipAllowed } from "../http/ip-range.ts";
 import { scopeMissing } from "./permit.ts";
 import { readScopes, writeScopes } from "./scope.ts";
@@ -24,15 +25,33 @@ import { read } from "../platform/read.ts";
 
 export const TICKET_LIFETIME_MS = 30_000;
 
+const TICKET_RANDOM_BYTES = 24;
+const TICKET_MARK_BYTES = 8;
+
+function newTicket(secret: Secret): string {
+  const random = Buffer.from(crypto.getRandomValues(new Uint8Array(TICKET_RANDOM_BYTES)));
+  return Buffer.concat([random, markOfTicket(secret, random)]).toString("base64url");
+}
+
+function isOwnTicket(secret: Secret, ticket: string): boolean {
+  const bytes = Buffer.from(ticket, "base64url");
+  const random = bytes.subarray(0, TICKET_RANDOM_BYTES);
+  return isMark(bytes.subarray(TICKET_RANDOM_BYTES), markOfTicket(secret, random));
+}
+
+function markOfTicket(secret: Secret, random: Buffer): Buffer {
+  return markOf(secret, "websocket tickets v1", random.toString("hex"), TICKET_MARK_BYTES);
+}
+
 export type TicketResponse = { ticket: string; expires_at: string; scopes: Scope[] };
 
 /** Issues a ticket. `scopes` is `read` for a session, and the scopes of the key otherwise. */
 export async function issueTicket(
   db: D1Database,
-  settings: Pick<Config, "STREAM_DAILY_TICKETS">,
+  settings: Secret & Pick<Config, "STREAM_DAILY_TICKETS">,
   { actor, scopes }: { actor: Actor; scopes: readonly Scope[] },
 ): Promise<TicketResponse> {
-  const ticket = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
+  const ticket = newTicket(settings);
   const { credential } = actor;
   const session = credential.kind === "session" ? credential : undefined;
   const apiKeyId = credential.kind === "api_key" ? credential.apiKeyId : null;
@@ -87,9 +106,10 @@ export type TicketActor = Actor & { readonly expiresAtMs: number | null };
  */
 export async function consumeTicket(
   db: D1Database,
+  secret: Secret,
   upgrade: { ticket: string; stream: string | Sql; clientIp: string | undefined },
 ): Promise<TicketActor> {
-  const row = await markUsed(db, upgrade);
+  const row = isOwnTicket(secret, upgrade.ticket) ? await markUsed(db, upgrade) : undefined;
   if (row === undefined)
     throw problem("ticket_invalid", "The ticket is unknown, used or expired. Request a new one.");
   const actor = actorOf(row);

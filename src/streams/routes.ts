@@ -7,6 +7,7 @@ import { assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/fields.ts";
 import { consumeTicket, giveBackTicket } from "../auth/ws-ticket.ts";
 import { boundedText, described, integer } from "../http/fields.ts";
+import type { Config } from "../platform/config.ts";
 import { Problem, type ProblemCode } from "../platform/problem.ts";
 import { streamRoute } from "../http/define-route.ts";
 import type { Sql } from "../platform/sql.ts";
@@ -58,16 +59,17 @@ export function registerStreamRoutes(api: Api): void {
 type Upgrade = {
   readonly env: Env;
   readonly db: D1Database;
+  readonly settings: Config;
   readonly clientIp: string | undefined;
   readonly query: { readonly ticket: string; readonly since?: number | undefined };
 };
 
 async function upgrade(
-  { env, db, clientIp, query }: Upgrade,
+  { env, db, settings, clientIp, query }: Upgrade,
   stream: string | Sql,
   streamOf: (userId: string) => string,
 ): Promise<Response> {
-  const { expiresAtMs, ...actor } = await consumeTicket(db, {
+  const { expiresAtMs, ...actor } = await consumeTicket(db, settings, {
     ticket: query.ticket,
     clientIp,
     stream,

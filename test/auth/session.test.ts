@@ -79,6 +79,26 @@ it("rejects registration if the setting closes it", async () => {
   ).toBe("registration_closed");
 });
 
+it("limits the accounts that one network registers in 24 hours", async () => {
+  const limited = settings({ AUTH_DAILY_REGISTRATIONS: 2 });
+  const from = (ip: string) =>
+    problemCode(register(env.DB, limited, { email: anyEmail(), password: PASSWORD, ip }));
+  for (const [one, same, other] of [
+    ["2001:db8:cc:1::1", "2001:db8:cc:2::1", "2001:db8:cd:1::1"],
+    ["198.51.100.90", "198.51.100.90", "198.51.100.9"],
+  ] as const) {
+    expect([await from(one), await from(same)]).toEqual(["no error", "no error"]);
+    expect([await from(one), await from(same)]).toEqual(["daily_limit", "daily_limit"]);
+    expect(await from(other)).toBe("no error");
+  }
+  await all(
+    env.DB,
+    sql`UPDATE users SET created_at = created_at - 86400000 WHERE user_id IN
+      (SELECT user_id FROM login_networks WHERE network = ${networkOf("198.51.100.90")})`,
+  );
+  expect(await from("198.51.100.90")).toBe("no error");
+}, 60_000);
+
 it("treats an unknown email like a wrong password", async () => {
   const before = Date.now();
   const response = await post("/auth/login", { email: anyEmail(), password: PASSWORD });

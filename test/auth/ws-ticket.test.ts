@@ -7,7 +7,7 @@ import { Problem } from "../../src/platform/problem.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { config } from "../../src/platform/config.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
-import { apiOf, send } from "../support/http.ts";
+import { apiOf, codeOf, send } from "../support/http.ts";
 import { connect } from "../support/sockets.ts";
 import { newKey, newUser, type TestKey, type TestUser } from "../support/users.ts";
 
@@ -20,7 +20,7 @@ async function signedTicket(key: TestKey): Promise<string> {
 }
 
 const use = (ticket: string, stream: string, clientIp?: string) =>
-  consumeTicket(env.DB, { ticket, stream, clientIp });
+  consumeTicket(env.DB, config(env), { ticket, stream, clientIp });
 
 async function rejectionOf(ticket: string, clientIp?: string): Promise<string | undefined> {
   try {
@@ -52,6 +52,18 @@ it("issues tickets with read for sessions and the key's scopes for keys", async 
   expect(
     await openedStreams(env.DB, user.userId, { kind: "api_key", apiKeyId: key.apiKeyId }),
   ).toEqual(["account:x"]);
+});
+
+it("rejects made-up tickets without a read of D1", async () => {
+  const ticket = await ticketOf(await newUser());
+  const noDatabase = { env: { DB: null }, headers: { upgrade: "websocket" } };
+  const code = async (text: string) =>
+    codeOf(await send(`/account/stream?ticket=${text}`, noDatabase));
+  const random = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
+  const changed = `${ticket.startsWith("A") ? "B" : "A"}${ticket.slice(1)}`;
+  for (const text of [random, changed, "x", ticket.slice(0, -2)])
+    expect(await code(text)).toBe("401 ticket_invalid");
+  expect(await code(ticket)).toBe("500 internal");
 });
 
 it("accepts one of 50 concurrent upgrades with the same ticket", async () => {

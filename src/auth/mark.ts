@@ -1,0 +1,23 @@
+/**
+ * Marks of the ids and tickets that the service makes, so that made-up ones are rejected without a
+ * read of D1. A mark protects D1, not the account. What it marks must still be verified.
+ *
+ * The key derives from ADDRESS_KEY, because that secret never changes and key ids are permanent.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { Config } from "../platform/config.ts";
+
+export type Secret = Pick<Config, "ADDRESS_KEY">;
+
+/** What is marked. A mark of one kind is not valid for another. */
+type Kind = "api key ids v1" | "websocket tickets v1";
+
+/** The first bytes of a MAC of `marked`, at most 32. */
+export function markOf({ ADDRESS_KEY }: Secret, kind: Kind, marked: string, bytes: number): Buffer {
+  const key = createHmac("sha256", ADDRESS_KEY).update(`rfq-custody ${kind}`).digest();
+  return createHmac("sha256", key).update(marked).digest().subarray(0, bytes);
+}
+
+export function isMark(given: Buffer, expected: Buffer): boolean {
+  return given.byteLength === expected.byteLength && timingSafeEqual(given, expected);
+}
