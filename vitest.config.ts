@@ -74,8 +74,8 @@ function inWorkerd(project: {
         wrangler: { configPath: "./wrangler.toml" },
         miniflare: {
           bindings: { ...testSettings(), TEST_MIGRATIONS: migrations },
-          // For tests that fill what the others share.
-          d1Databases: { SPARE_DB: "spare" },
+          // For tests that fill what the others share, and for tests that damage records.
+          d1Databases: { SPARE_DB: "spare", DAMAGED_DB: "damaged" },
         },
       }),
     ],

@@ -533,7 +533,7 @@ CREATE TABLE statement_leases (
 -- Example row:
 --   request_id 019a…9ef4, requester_id 01a2…c585, asset 'venue_one:0x1', amount '1000000',
 --   side 'Bid', disclosed 0, status 'matched', opened_at 1764551300000, expires_at 1764551900000,
---   opened_group 84, ended_by 019a…94b0, ended_group 91
+--   opened_group 84, ended_by 019a…94b0, ended_group 91, stuck_at NULL
 CREATE TABLE requests (
   request_id BLOB PRIMARY KEY NOT NULL,
   requester_id BLOB NOT NULL,
@@ -548,6 +548,7 @@ CREATE TABLE requests (
   opened_group INTEGER NOT NULL,
   ended_by BLOB,                -- of a matched request: the match id
   ended_group INTEGER,
+  stuck_at INTEGER,             -- set aside by src/rfq/set-aside.ts, because ending it failed
   CONSTRAINT requests_status CHECK (status IN ('open', 'matched', 'cancelled', 'expired')),
   CONSTRAINT requests_side CHECK (side IN ('Bid', 'Ask'))
 ) STRICT;
@@ -563,7 +564,8 @@ CREATE INDEX requests_open_user ON requests (requester_id, opened_at, request_id
   WHERE status = 'open';
 
 -- What is due in a book, and its next expiry.
-CREATE INDEX requests_due ON requests (asset, expires_at) WHERE status = 'open';
+CREATE INDEX requests_due ON requests (asset, expires_at)
+  WHERE status = 'open' AND stuck_at IS NULL;
 
 -- What a commit group opened or ended: its events, its report, and the reconciliation.
 CREATE INDEX requests_opened_group ON requests (opened_group);
@@ -571,6 +573,22 @@ CREATE INDEX requests_ended_group ON requests (ended_group) WHERE ended_group IS
 
 -- The request that an operation ended, whose quotes end with it.
 CREATE INDEX requests_ended_by ON requests (ended_by) WHERE ended_by IS NOT NULL;
+
+-- An open request only ends, by an operation of the newest group, or is set aside.
+CREATE TRIGGER requests_open BEFORE UPDATE ON requests WHEN OLD.status = 'open' BEGIN
+  SELECT RAISE(ABORT, 'append-only: the terms of a request')
+    WHERE (NEW.request_id, NEW.requester_id, NEW.asset, NEW.amount, NEW.side, NEW.disclosed,
+        NEW.opened_at, NEW.expires_at, NEW.opened_group)
+      IS NOT (OLD.request_id, OLD.requester_id, OLD.asset, OLD.amount, OLD.side, OLD.disclosed,
+        OLD.opened_at, OLD.expires_at, OLD.opened_group);
+  SELECT RAISE(ABORT, 'append-only: a request ends by an operation of the newest group')
+    WHERE iif(NEW.status = 'open', NEW.ended_by IS NOT NULL OR NEW.ended_group IS NOT NULL,
+      NEW.ended_by IS NULL OR NEW.ended_group IS NOT (SELECT max(seq) FROM commit_groups));
+END;
+
+CREATE TRIGGER requests_delete BEFORE DELETE ON requests WHEN OLD.status = 'open' BEGIN
+  SELECT RAISE(ABORT, 'append-only: an open request');
+END;
 
 -- An ended request never changes again: an accept cannot revive a cancelled one.
 CREATE TRIGGER requests_closed BEFORE UPDATE ON requests WHEN OLD.status <> 'open' BEGIN
@@ -591,7 +609,7 @@ END;
 --   quote_id 019a…fd49, request_id 019a…9ef4, maker_id 01a2…b1a6, asset 'venue_one:0x1',
 --   amount '1000000', side 'Bid', price 317919, usdc_amount 317919, taker_fee 0, maker_fee 0,
 --   reserve_asset 'venue_one:0x1', reserve 1000000, status 'accepted', opened_at 1764551330000,
---   expires_at 1764551390000, opened_group 88, ended_by 019a…94b0, ended_group 91
+--   expires_at 1764551390000, opened_group 88, ended_by 019a…94b0, ended_group 91, stuck_at NULL
 CREATE TABLE quotes (
   quote_id BLOB PRIMARY KEY NOT NULL,
   request_id BLOB NOT NULL,
@@ -611,6 +629,7 @@ CREATE TABLE quotes (
   opened_group INTEGER NOT NULL,
   ended_by BLOB,                 -- of an accepted quote: the match id
   ended_group INTEGER,
+  stuck_at INTEGER,              -- set aside by src/rfq/set-aside.ts, because ending it failed
   CONSTRAINT quotes_status CHECK (
     status IN ('open', 'accepted', 'cancelled', 'expired', 'rejected')
   ),
@@ -633,7 +652,7 @@ CREATE INDEX quotes_open_maker ON quotes (maker_id, expires_at) WHERE status = '
 CREATE INDEX quotes_open_request ON quotes (request_id, maker_id) WHERE status = 'open';
 
 -- What is due in a book, and its next expiry.
-CREATE INDEX quotes_due ON quotes (asset, expires_at) WHERE status = 'open';
+CREATE INDEX quotes_due ON quotes (asset, expires_at) WHERE status = 'open' AND stuck_at IS NULL;
 
 -- What a commit group opened or ended: its events, its report, and the reconciliation.
 CREATE INDEX quotes_opened_group ON quotes (opened_group);
@@ -641,6 +660,25 @@ CREATE INDEX quotes_ended_group ON quotes (ended_group) WHERE ended_group IS NOT
 
 -- The quotes that an operation ended, whose reserves it releases.
 CREATE INDEX quotes_ended_by ON quotes (ended_by) WHERE ended_by IS NOT NULL;
+
+-- An open quote only ends, by an operation of the newest group, or is set aside. Its reserve must
+-- stay what the journal has set aside, or it could never be released.
+CREATE TRIGGER quotes_open BEFORE UPDATE ON quotes WHEN OLD.status = 'open' BEGIN
+  SELECT RAISE(ABORT, 'append-only: the terms of a quote')
+    WHERE (NEW.quote_id, NEW.request_id, NEW.maker_id, NEW.asset, NEW.amount, NEW.side, NEW.price,
+        NEW.usdc_amount, NEW.taker_fee, NEW.maker_fee, NEW.reserve_asset, NEW.reserve,
+        NEW.opened_at, NEW.expires_at, NEW.opened_group)
+      IS NOT (OLD.quote_id, OLD.request_id, OLD.maker_id, OLD.asset, OLD.amount, OLD.side,
+        OLD.price, OLD.usdc_amount, OLD.taker_fee, OLD.maker_fee, OLD.reserve_asset, OLD.reserve,
+        OLD.opened_at, OLD.expires_at, OLD.opened_group);
+  SELECT RAISE(ABORT, 'append-only: a quote ends by an operation of the newest group')
+    WHERE iif(NEW.status = 'open', NEW.ended_by IS NOT NULL OR NEW.ended_group IS NOT NULL,
+      NEW.ended_by IS NULL OR NEW.ended_group IS NOT (SELECT max(seq) FROM commit_groups));
+END;
+
+CREATE TRIGGER quotes_delete BEFORE DELETE ON quotes WHEN OLD.status = 'open' BEGIN
+  SELECT RAISE(ABORT, 'append-only: an open quote');
+END;
 
 -- An ended quote never changes again: its reserve has been released or traded.
 CREATE TRIGGER quotes_closed BEFORE UPDATE ON quotes WHEN OLD.status <> 'open' BEGIN

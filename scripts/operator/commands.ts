@@ -167,6 +167,11 @@ export const COMMANDS: readonly Command[] = [
     help: "resume trading; ended requests and quotes stay ended",
   },
   {
+    words: ["stuck", "end"],
+    flags: [ID],
+    help: "end a quote or request that was set aside; releases what the journal has reserved for it",
+  },
+  {
     words: ["restore"],
     flags: [
       { name: "yes", value: "", help: "restore although neither a payer nor a chain is halted" },

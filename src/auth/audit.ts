@@ -46,7 +46,8 @@ type OperatorAuditKind =
   | "restored"
   | "payment_accepted"
   | "differences_resolved"
-  | "deposits_reviewed";
+  | "deposits_reviewed"
+  | "stuck_ended";
 
 /**
  * Who caused the event: the kind of credential, the password, an operator, or an unknown caller.

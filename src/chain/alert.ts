@@ -28,7 +28,8 @@ export type AlertKind =
   | "token_refuses"
   | "withdrawal_dead_letter"
   | "deposit_quarantined"
-  | "clock_ahead";
+  | "clock_ahead"
+  | "record_stuck";
 
 /**
  * Statement that raises the alert unless it is open. `when` and `detail` may read the batch's rows.

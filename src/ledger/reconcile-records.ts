@@ -264,7 +264,8 @@ async function checkRequests(db: D1Database, chunk: Chunk): Promise<Difference[]
             OR CAST(m.amount AS TEXT) <> r.amount THEN 'its match has other terms'
           WHEN (r.status = 'open') <> (r.ended_group IS NULL) THEN 'its group says otherwise'
           WHEN r.status <> 'open' AND EXISTS (SELECT 1 FROM quotes q
-            WHERE q.request_id = r.request_id AND q.status = 'open') THEN 'has an open quote'
+            WHERE q.request_id = r.request_id AND q.status = 'open'
+              AND q.stuck_at IS NULL) THEN 'has an open quote'
           END AS problem
         FROM requests_of o CROSS JOIN requests r ON r.request_id = o.request_id
           LEFT JOIN matches m ON m.request_id = r.request_id)

@@ -6,6 +6,7 @@ import * as deposits from "./deposits.ts";
 import type { OperatorCommand } from "./context.ts";
 import { rescue } from "./rescue.ts";
 import { storage } from "./storage.ts";
+import * as stuck from "./stuck.ts";
 import * as users from "./users.ts";
 import * as venues from "./venues.ts";
 import * as withdrawals from "./withdrawals.ts";
@@ -33,6 +34,7 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "chain resweep": chains.resweep,
   "venue pause": venues.pause,
   "venue resume": venues.resume,
+  "stuck end": stuck.end,
   restore: chains.restore,
   reconcile: chains.reconcileAll,
   storage,

@@ -15,9 +15,10 @@ import { email, newPassword } from "../auth/fields.ts";
 import { inHashTurn, OPERATOR } from "../auth/hash-turns.ts";
 import { hashPassword } from "../auth/password.ts";
 import type { Group } from "../platform/commit.ts";
+import { errorFields, log } from "../platform/log.ts";
 import { problem } from "../platform/problem.ts";
 import { all } from "../platform/sql.ts";
-import { closeAllOf } from "../rfq/close-books.ts";
+import { closeAllOf, closeEachOf } from "../rfq/close-books.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { closeSockets, notifyStreams } from "../streams/notify.ts";
 import { announceNotice, sendNotice } from "../streams/notice.ts";
@@ -91,32 +92,41 @@ export async function setUserPassword(context: OperatorContext): Promise<unknown
   };
 }
 
-/** Freezes a user and cancels their open requests and quotes in the same commit group. */
+/**
+ * Freezes a user and cancels their open requests and quotes in the same commit group. If that group
+ * fails, the freeze takes effect alone, and what is open is ended after it.
+ */
 export async function freeze(context: OperatorContext): Promise<unknown> {
   const userId = await userOf(context);
-  let commitGroup: Group | undefined;
-  const changed = await freezeUser(
-    context.env.DB,
-    { userId, operator: context.operator },
-    (group, applied) => {
-      commitGroup = group;
-      return [
-        ...closeAllOf(group, userId, applied),
-        ...announceNotice(group, {
-          userId,
-          kind: "account_frozen",
-          subjectId: null,
-          when: applied,
-        }),
-      ];
-    },
-  );
+  const changed = await freezeAndClose(context, userId);
   forgetCredentials({ userId, apiKeyIds: [] });
-  if (commitGroup !== undefined) await pushEvents(context, commitGroup);
   await closeSockets(context.env, await openedStreams(context.env.DB, userId, { kind: "all" }), {
     userId,
   });
+  await closeEachOf(context.env, userId);
   return { user_id: userId, frozen: true, changed };
+}
+
+async function freezeAndClose(context: OperatorContext, userId: string): Promise<boolean> {
+  const { env, operator } = context;
+  const notice = { userId, kind: "account_frozen", subjectId: null };
+  let commitGroup: Group | undefined;
+  try {
+    const changed = await freezeUser(env.DB, { userId, operator }, (group, applied) => {
+      commitGroup = group;
+      return [
+        ...closeAllOf(group, userId, applied),
+        ...announceNotice(group, { ...notice, when: applied }),
+      ];
+    });
+    if (commitGroup !== undefined) await pushEvents(context, commitGroup);
+    return changed;
+  } catch (error) {
+    log("error", "operator.close_failed", errorFields(error));
+    const changed = await freezeUser(env.DB, { userId, operator });
+    if (changed) await sendNotice(env, notice);
+    return changed;
+  }
 }
 
 export async function unfreeze(context: OperatorContext): Promise<unknown> {

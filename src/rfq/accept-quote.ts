@@ -61,7 +61,7 @@ export function acceptQuote(command: AcceptQuote, settings: Config): Operation {
         WHERE request_id = (${ofMatch})`,
       sql`UPDATE quotes SET status = ${endedAs("rejected", group)}, ended_by = ${uuid(matchId)},
           ended_group = ${group.seq}
-        WHERE status = 'open' AND request_id = (${ofMatch})`,
+        WHERE status = 'open' AND stuck_at IS NULL AND request_id = (${ofMatch})`,
       ...settle(group, matchId),
       releaseQuotesEndedBy(group, matchId),
     ],

@@ -6,7 +6,7 @@ import { commit, type Group, newGroup, type NotCommitted } from "../platform/com
 import { all, type Sql, sql, select, atom } from "../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceRfq } from "./announce.ts";
-import { expireDue, nextDue } from "./expire.ts";
+import { expireDue, expireOnly, type ExpiryScope, nextDue, type Records } from "./expire.ts";
 import {
   type MatchRow,
   matchColumns,
@@ -27,17 +27,18 @@ export type GroupDone = {
   readonly nextDue: number | null;
 };
 
+/** What a group ends before its operations: what is due, nothing, or only these records. */
+export type Expiry = "due" | "none" | Records;
+
 export async function commitOperations(
   db: D1Database,
   asset: string,
   operations: readonly Operation[],
+  expiry: Expiry = "due",
 ): Promise<GroupDone | NotCommitted> {
   const group = newGroup();
   const work = [
-    ...expireDue(group, {
-      asset,
-      userIds: [...new Set(operations.map((operation) => operation.userId))],
-    }),
+    ...expiryStatements(group, expiry, expiryScope(asset, operations)),
     ...operations.flatMap((operation) => operation.statements(group)),
     ...announceRfq(group),
   ];
@@ -50,6 +51,16 @@ export async function commitOperations(
     outcome.rows?.slice(work.length) ??
     (await Promise.all(report.map((statement) => all(db, statement))));
   return readReport(rows);
+}
+
+/** What a book ends with these operations. */
+export function expiryScope(asset: string, operations: readonly Operation[]): ExpiryScope {
+  return { asset, userIds: [...new Set(operations.map((operation) => operation.userId))] };
+}
+
+function expiryStatements(group: Group, expiry: Expiry, scope: ExpiryScope): Sql[] {
+  if (expiry === "none") return [];
+  return expiry === "due" ? expireDue(group, scope) : expireOnly(group, expiry);
 }
 
 function reportStatements(group: Group, asset: string): Sql[] {

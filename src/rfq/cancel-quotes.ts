@@ -9,7 +9,9 @@ import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { announceRfq } from "./announce.ts";
+import { readIds } from "./expire.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
+import { findCulprits, setAside } from "./set-aside.ts";
 import type { Actor } from "../platform/actor.ts";
 import { read } from "../platform/read.ts";
 import { quotes } from "./tables.ts";
@@ -21,30 +23,58 @@ export type QuoteFilter = {
 };
 
 const MAX_TRIES = 3;
+/** Quotes that are cancelled one by one if they cannot be cancelled together. */
+const MAX_QUOTES = 10_000;
 
 export async function cancelQuotes(env: Env, actor: Actor, filter: QuoteFilter): Promise<number> {
   for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
-    const operation = uuidv7();
-    const group = newGroup();
-    const outcome = await commit(env.DB, group, [
-      sql`UPDATE quotes SET status = 'cancelled', ended_by = ${uuid(operation)},
-        ended_group = ${group.seq}
-        WHERE maker_id = ${uuid(actor.userId)} AND status = 'open' AND expires_at > ${group.at}
-          AND ${mayWrite(actor, group.at)} AND ${fitting(filter)}`,
-      releaseQuotesEndedBy(group, operation),
-      ...announceRfq(group),
-    ]);
-    if (!outcome.committed) continue;
-    const [cancelled] = await read(env.DB, ({ select }) =>
-      select({ quotes: count() }).from(quotes).where(eq(quotes.endedBy, operation)),
-    );
-    await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
-    const n = cancelled?.quotes ?? 0;
+    const outcome = await cancelOpen(env, actor, fitting(filter));
+    if (outcome === "lost") continue;
+    const n = outcome === "constraint" ? await cancelEach(env, actor, filter) : outcome.cancelled;
     const denied = n === 0 ? await actorRejection(env.DB, actor) : undefined;
     if (denied !== undefined) throw new Problem(denied);
     return n;
   }
   throw unavailable("none");
+}
+
+/** Cancels what can be cancelled, and sets aside the quotes that prevent the others. */
+async function cancelEach(env: Env, actor: Actor, filter: QuoteFilter): Promise<number> {
+  let cancelled = 0;
+  const open = sql`SELECT quote_id FROM quotes WHERE maker_id = ${uuid(actor.userId)}
+    AND status = 'open' AND stuck_at IS NULL AND ${fitting(filter)} LIMIT ${MAX_QUOTES}`;
+  const culprits = await findCulprits(await readIds(env.DB, open, "quote_id"), async (ids) => {
+    const named = sql`SELECT unhex(value, '-') FROM json_each(${JSON.stringify(ids)})`;
+    const outcome = await cancelOpen(env, actor, sql`quote_id IN (${named})`);
+    if (outcome === "lost") throw unavailable("unknown");
+    if (outcome !== "constraint") cancelled += outcome.cancelled;
+    return outcome !== "constraint";
+  });
+  await setAside(env.DB, { table: "quotes", ids: culprits });
+  return cancelled;
+}
+
+async function cancelOpen(
+  env: Env,
+  actor: Actor,
+  which: Sql,
+): Promise<{ cancelled: number } | "constraint" | "lost"> {
+  const operation = uuidv7();
+  const group = newGroup();
+  const outcome = await commit(env.DB, group, [
+    sql`UPDATE quotes SET status = 'cancelled', ended_by = ${uuid(operation)},
+      ended_group = ${group.seq}
+      WHERE maker_id = ${uuid(actor.userId)} AND status = 'open' AND stuck_at IS NULL
+        AND expires_at > ${group.at} AND ${mayWrite(actor, group.at)} AND ${which}`,
+    releaseQuotesEndedBy(group, operation),
+    ...announceRfq(group),
+  ]);
+  if (!outcome.committed) return outcome.reason;
+  const [cancelled] = await read(env.DB, ({ select }) =>
+    select({ quotes: count() }).from(quotes).where(eq(quotes.endedBy, operation)),
+  );
+  await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
+  return { cancelled: cancelled?.quotes ?? 0 };
 }
 
 function fitting({ venue, assetId, requestId }: QuoteFilter): Sql {

@@ -19,7 +19,7 @@ export function cancelRequest(command: CancelRequest): Operation {
         WHERE request_id = ${uuid(requestId)} AND ${guardOf(preconditions(command, group.at))}`,
       sql`UPDATE quotes SET status = ${endedAs("rejected", group)}, ended_by = ${uuid(operationId)},
           ended_group = ${group.seq}
-        WHERE status = 'open'
+        WHERE status = 'open' AND stuck_at IS NULL
           AND request_id = (SELECT request_id FROM requests WHERE ended_by = ${uuid(operationId)})`,
       releaseQuotesEndedBy(group, operationId),
     ],

@@ -1,20 +1,26 @@
 /**
  * Ends open requests and quotes for the operator: of one user (freeze) or of one venue (market
- * close).
+ * close). A record that cannot be ended is set aside, so that it stops neither.
  */
 import type { Venue } from "../platform/venues.ts";
-import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
+import { commit, type Group, newGroup, NOW } from "../platform/commit.ts";
+import { unavailable } from "../platform/problem.ts";
 import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { announceRfq } from "./announce.ts";
+import { readIds } from "./expire.ts";
 import { endedAs, releaseQuotesEndedBy } from "./release.ts";
+import { findCulprits, setAside } from "./set-aside.ts";
 
 /**
  * Requests that one batch of a market close ends. Their quotes, at most 1 000 each, end with them.
  */
 const REQUESTS_PER_BATCH = 50;
+
+/** What can be ended. A record that was set aside waits for the operator. */
+const ENDABLE = sql`status = 'open' AND stuck_at IS NULL`;
 
 /**
  * Statements for the batch that freezes a user. They cancel the user's open quotes and requests,
@@ -26,9 +32,22 @@ export function closeAllOf(group: Group, userId: string, applied: Sql): Sql[] {
   return [
     sql`UPDATE quotes SET status = ${endedAs("cancelled", group)}, ended_by = ${uuid(operation)},
       ended_group = ${group.seq}
-      WHERE maker_id = ${uuid(userId)} AND status = 'open' AND ${applied}`,
-    ...closeRequests(group, operation, sql`requester_id = ${uuid(userId)} AND ${applied}`),
+      WHERE maker_id = ${uuid(userId)} AND ${ENDABLE} AND ${applied}`,
+    ...endRequests(group, operation, sql`requester_id = ${uuid(userId)} AND ${applied}`),
+    ...announceRfq(group),
   ];
+}
+
+/**
+ * Ends what a user still has open, in groups of its own. For what the batch of the freeze could not
+ * end.
+ */
+export async function closeEachOf(env: Env, userId: string): Promise<void> {
+  const mine = (owner: Sql) => sql`WHERE ${owner} = ${uuid(userId)} AND ${ENDABLE}`;
+  const quotes = sql`SELECT quote_id FROM quotes ${mine(sql`maker_id`)}`;
+  await endQuotesOneByOne(env, await readIds(env.DB, quotes, "quote_id"), "cancelled");
+  const requests = sql`SELECT request_id FROM requests ${mine(sql`requester_id`)}`;
+  await endRequestsOneByOne(env, await readIds(env.DB, requests, "request_id"));
 }
 
 /**
@@ -41,25 +60,12 @@ export async function pauseVenue(env: Env, venue: Venue): Promise<number> {
     sql`INSERT INTO paused_venues (venue, since) SELECT ${venue}, ${NOW} WHERE NOT EXISTS (SELECT 1
       FROM paused_venues WHERE venue = ${venue})`,
   );
+  const open = sql`SELECT request_id FROM requests WHERE ${ENDABLE}
+    AND asset >= ${`${venue}:`} AND asset < ${`${venue};`} LIMIT ${REQUESTS_PER_BATCH}`;
   for (let cancelled = 0; ;) {
-    const group = newGroup();
-    const open = sql`SELECT request_id FROM requests WHERE status = 'open'
-      AND asset >= ${`${venue}:`} AND asset < ${`${venue};`} LIMIT ${REQUESTS_PER_BATCH}`;
-    await commitOrThrow(
-      env.DB,
-      group,
-      closeRequests(group, uuidv7(), sql`request_id IN (${open})`),
-    );
-    await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
-    const ended =
-      (
-        await first<{ n: number }>(
-          env.DB,
-          sql`SELECT count(*) AS n FROM requests WHERE ended_group = ${group.seq}`,
-        )
-      )?.n ?? 0;
-    cancelled += ended;
-    if (ended < REQUESTS_PER_BATCH) return cancelled;
+    const ids = await readIds(env.DB, open, "request_id");
+    if (ids.length === 0) return cancelled;
+    cancelled += await endRequestsOneByOne(env, ids);
   }
 }
 
@@ -70,15 +76,68 @@ export async function resumeVenue(db: D1Database, venue: Venue): Promise<boolean
   );
 }
 
-function closeRequests(group: Group, operation: string, which: Sql): Sql[] {
+/** Ends requests, together if possible. Sets aside what cannot be ended. Returns the number ended. */
+async function endRequestsOneByOne(env: Env, ids: readonly string[]): Promise<number> {
+  let ended = 0;
+  const end = async (some: readonly string[]) => {
+    const group = newGroup();
+    const committed = await commitClose(
+      env,
+      group,
+      endRequests(group, uuidv7(), sql`request_id IN (${named(some)})`),
+    );
+    const count = sql`SELECT count(*) AS n FROM requests WHERE ended_group = ${group.seq}`;
+    if (committed) ended += (await first<{ n: number }>(env.DB, count))?.n ?? 0;
+    return committed;
+  };
+  for (const id of await findCulprits(ids, end)) {
+    // A quote on it may be what cannot be ended.
+    const quotes = sql`SELECT quote_id FROM quotes
+      WHERE request_id = ${uuid(id)} AND ${ENDABLE}`;
+    await endQuotesOneByOne(env, await readIds(env.DB, quotes, "quote_id"), "rejected");
+    if (!(await end([id]))) await setAside(env.DB, { table: "requests", ids: [id] });
+  }
+  return ended;
+}
+
+async function endQuotesOneByOne(
+  env: Env,
+  ids: readonly string[],
+  status: "cancelled" | "rejected",
+): Promise<void> {
+  const culprits = await findCulprits(ids, (some) => {
+    const group = newGroup();
+    const operation = uuidv7();
+    return commitClose(env, group, [
+      sql`UPDATE quotes SET status = ${endedAs(status, group)}, ended_by = ${uuid(operation)},
+        ended_group = ${group.seq} WHERE quote_id IN (${named(some)}) AND ${ENDABLE}`,
+      releaseQuotesEndedBy(group, operation),
+    ]);
+  });
+  await setAside(env.DB, { table: "quotes", ids: culprits });
+}
+
+/** Returns false if a constraint failed, so that nothing was written. */
+async function commitClose(env: Env, group: Group, statements: readonly Sql[]): Promise<boolean> {
+  const outcome = await commit(env.DB, group, [...statements, ...announceRfq(group)]);
+  if (outcome.committed)
+    await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
+  else if (outcome.reason === "lost") throw unavailable("none");
+  return outcome.committed;
+}
+
+function endRequests(group: Group, operation: string, which: Sql): Sql[] {
   return [
     sql`UPDATE requests SET status = ${endedAs("cancelled", group)}, ended_by = ${uuid(operation)},
-      ended_group = ${group.seq} WHERE status = 'open' AND ${which}`,
+      ended_group = ${group.seq} WHERE ${ENDABLE} AND ${which}`,
     sql`UPDATE quotes SET status = ${endedAs("rejected", group)}, ended_by = ${uuid(operation)},
       ended_group = ${group.seq}
-      WHERE status = 'open' AND request_id IN (SELECT request_id FROM requests
+      WHERE ${ENDABLE} AND request_id IN (SELECT request_id FROM requests
         WHERE ended_by = ${uuid(operation)})`,
     releaseQuotesEndedBy(group, operation),
-    ...announceRfq(group),
   ];
+}
+
+function named(ids: readonly string[]): Sql {
+  return sql`SELECT unhex(value, '-') FROM json_each(${JSON.stringify(ids)})`;
 }

@@ -11,8 +11,9 @@ const MAX_BOOKS = 200;
 export async function expireMissed(env: Env): Promise<void> {
   const books = await all<{ asset: string }>(
     env.DB,
-    sql`SELECT asset FROM quotes WHERE status = 'open' AND expires_at <= ${NOW} - ${ALARM_GRACE_MS}
-      UNION SELECT asset FROM requests WHERE status = 'open'
+    sql`SELECT asset FROM quotes WHERE status = 'open' AND stuck_at IS NULL
+        AND expires_at <= ${NOW} - ${ALARM_GRACE_MS}
+      UNION SELECT asset FROM requests WHERE status = 'open' AND stuck_at IS NULL
         AND expires_at <= ${NOW} - ${ALARM_GRACE_MS} LIMIT ${MAX_BOOKS}`,
   );
   await Promise.all(

@@ -15,11 +15,13 @@ import {
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
 import { MAX_CLOCK_LEAD_MS, now, sleep } from "../platform/time.ts";
-import { type GroupDone, commitOperations } from "./book-group.ts";
+import { commitOperations, expiryScope, type GroupDone } from "./book-group.ts";
 import { type Result, reject } from "./command.ts";
+import { readDue, type Records } from "./expire.ts";
 import { FairQueue } from "./fair-queue.ts";
 import { RejectionReader } from "./rejection-reader.ts";
 import type { Operation } from "./operation.ts";
+import { findCulprits, setAside } from "./set-aside.ts";
 
 export type CommitterSettings = {
   readonly asset: string;
@@ -146,21 +148,30 @@ export class GroupCommitter {
     const group = waiting.filter((command) => this.#inTime(command) && this.#onTheClock(command));
     // A group without commands still ends what is due, and shows whether the clock is right again.
     if (group.length === 0 && batch === undefined && !this.#clockAhead) return;
+    await this.#attempt(group, "due", batch);
+  }
+
+  /** Commits the group or answers its commands otherwise. Returns whether it committed. */
+  async #attempt(
+    group: readonly Waiting[],
+    expiry: "due" | "none",
+    batch?: PromiseWithResolvers<void>,
+  ): Promise<boolean> {
+    let committed = false;
     try {
-      const outcome = await commitOperations(
-        this.#db,
-        this.#settings.asset,
-        group.map(({ operation }) => operation),
-      );
+      const operations = group.map(({ operation }) => operation);
+      const outcome = await commitOperations(this.#db, this.#settings.asset, operations, expiry);
+      committed = outcome.committed;
       if (outcome.committed) this.#compareClocks(outcome.at);
       if (outcome.committed) await this.#deliver(group, outcome);
-      else await this.#again(group, outcome);
+      else await this.#again(group, outcome, expiry);
       batch?.resolve();
     } catch (error) {
       this.#failed(group, error);
       batch?.resolve();
       await this.#outcomeOf(error);
     }
+    return committed;
   }
 
   /** Answers a command that has waited too long. It is in no batch. */
@@ -219,18 +230,26 @@ export class GroupCommitter {
   }
 
   /**
-   * The batch did not commit. One operation violated a constraint, so each is run alone to find
-   * which.
+   * The batch did not commit. If a constraint failed, the group runs again without the expiry. If
+   * that fails too, one operation violated it, so each is run alone to find which.
    */
-  async #again(group: readonly Waiting[], outcome: NotCommitted): Promise<void> {
+  async #again(
+    group: readonly Waiting[],
+    outcome: NotCommitted,
+    expiry: "due" | "none",
+  ): Promise<void> {
     this.#settings.onFailed();
     log("error", "rfq.group_not_committed", {
       reason: outcome.reason,
       operations: group.length,
       ...errorFields(outcome.cause),
     });
+    if (outcome.reason === "constraint" && expiry === "due") {
+      if (group.length === 0 || (await this.#attempt(group, "none"))) await this.#setAside(group);
+      return;
+    }
     if (outcome.reason === "constraint" && group.length > 1) {
-      for (const waiting of group) await this.#commit([waiting], undefined);
+      for (const waiting of group) await this.#attempt([waiting], "none");
       return;
     }
     if (outcome.reason === "constraint") {
@@ -247,6 +266,23 @@ export class GroupCommitter {
         .filter(({ tries }) => tries < MAX_TRIES)
         .map((waiting) => ({ ...waiting, tries: waiting.tries + 1 })),
     );
+  }
+
+  /** Ends what is due piece by piece, and sets aside what cannot be ended. */
+  async #setAside(group: readonly Waiting[]): Promise<void> {
+    const { asset } = this.#settings;
+    const operations = group.map(({ operation }) => operation);
+    for (const { table, ids } of await readDue(this.#db, expiryScope(asset, operations))) {
+      const culprits = await findCulprits(ids, (some) => this.#expires({ table, ids: some }));
+      await setAside(this.#db, { table, ids: culprits });
+    }
+  }
+
+  /** Whether these records can be ended together. A batch that was lost is no evidence against. */
+  async #expires(records: Records): Promise<boolean> {
+    const outcome = await commitOperations(this.#db, this.#settings.asset, [], records);
+    if (outcome.committed) await this.#settings.onCommitted(outcome);
+    return outcome.committed || outcome.reason === "lost";
   }
 
   #failed(group: readonly Waiting[], error: unknown): void {

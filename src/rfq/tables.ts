@@ -24,6 +24,7 @@ export const requests = sqliteTable(
     openedGroup: integer("opened_group").notNull(),
     endedBy: uuid("ended_by"),
     endedGroup: integer("ended_group"),
+    stuckAt: integer("stuck_at"),
   },
   (t) => [
     index("requests_open_asset")
@@ -37,7 +38,7 @@ export const requests = sqliteTable(
       .where(sql`status = 'open'`),
     index("requests_due")
       .on(t.asset, t.expiresAt)
-      .where(sql`status = 'open'`),
+      .where(sql`status = 'open' AND stuck_at IS NULL`),
     index("requests_opened_group").on(t.openedGroup),
     index("requests_ended_group")
       .on(t.endedGroup)
@@ -71,6 +72,7 @@ export const quotes = sqliteTable(
     openedGroup: integer("opened_group").notNull(),
     endedBy: uuid("ended_by"),
     endedGroup: integer("ended_group"),
+    stuckAt: integer("stuck_at"),
   },
   (t) => [
     index("quotes_request").on(t.requestId, t.price, t.openedAt, t.quoteId),
@@ -85,7 +87,7 @@ export const quotes = sqliteTable(
       .where(sql`status = 'open'`),
     index("quotes_due")
       .on(t.asset, t.expiresAt)
-      .where(sql`status = 'open'`),
+      .where(sql`status = 'open' AND stuck_at IS NULL`),
     index("quotes_opened_group").on(t.openedGroup),
     index("quotes_ended_group")
       .on(t.endedGroup)

@@ -32,12 +32,15 @@ beforeAll(async () => {
   requester = requesterUser.userId;
   maker = makerUser.userId;
   hash = (await fund(requester, "usdc", 1n)).transactionHash;
+  // One quote that expires. The others end by commands.
+  const { request_id: quiet } = await openRequest(requesterUser, one.key, { amount: 700n });
+  const { expires_at } = await placeQuote(makerUser, quiet, 630_000, 2);
+  await scheduler.wait(Math.max(0, Date.parse(expires_at) - Date.now()));
   for (const asset of [one.key, two.key]) {
     for (const side of ["Bid", "Ask"] as const) {
       const { request_id } = await openRequest(requesterUser, asset, { amount: 700n, side });
       const best = await placeQuote(makerUser, request_id, 610_001);
       await placeQuote(makerUser, request_id, 620_000);
-      await placeQuote(makerUser, request_id, 630_000, 0);
       const dropped = await placeQuote(makerUser, request_id, 640_000);
       await submit(command.cancelQuote(makerUser, dropped.quote_id));
       await env.RFQ_BOOK.getByName(asset).expireDue();

@@ -634,16 +634,25 @@ WHERE (
     )
   )
   AND (
+    NOT (
+      EXISTS (
+        SELECT 1
+        FROM deposit_addresses
+        WHERE chain IN (SELECT value FROM json_each(?37)) AND address = unhex(?38)
+      )
+    )
+  )
+  AND (
     (
-      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?37 AS BLOB) AND asset = ?38 AND kind = 'external'), 0) - coalesce(
+      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?39 AS BLOB) AND asset = ?40 AND kind = 'external'), 0) - coalesce(
         (
           SELECT sum(amount)
           FROM withdrawals
-          WHERE chain = ?39 AND asset = ?40 AND status IN ('queued', 'submitted')
+          WHERE chain = ?41 AND asset = ?42 AND status IN ('queued', 'submitted')
         ),
         0
       )
-    ) >= CAST(?41 AS INTEGER)
+    ) >= CAST(?43 AS INTEGER)
   )
 )
 -- ?1 = "<id 1>"
@@ -682,11 +691,13 @@ WHERE (
 -- ?34 = "<id 3>"
 -- ?35 = "venue_one:0x1"
 -- ?36 = "5"
--- ?37 = "external:local"
--- ?38 = "venue_one:0x1"
--- ?39 = "local"
+-- ?37 = "[\"local\"]"
+-- ?38 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?39 = "external:local"
 -- ?40 = "venue_one:0x1"
--- ?41 = "5"
+-- ?41 = "local"
+-- ?42 = "venue_one:0x1"
+-- ?43 = "5"
 
 -- Create a deposit address
 INSERT INTO audit_events (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, at)

@@ -4,6 +4,7 @@ declare namespace Cloudflare {
     TEST_MIGRATIONS: import("@cloudflare/vitest-plugin").D1Migration[];
     /** A database for tests that fill one, which would disturb the tests that share `DB`. */
     SPARE_DB: D1Database;
+    DAMAGED_DB: D1Database;
   }
 }
 

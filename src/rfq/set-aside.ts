@@ -1,0 +1,50 @@
+/**
+ * Records that cannot be ended, because the database refuses the statements that would end them. A
+ * quote whose reserve is no longer pending is one. Each is set aside with `stuck_at` and an alert,
+ * so that everything else goes on. The operator ends it with `stuck end` (end-stuck.ts).
+ */
+import { alertRow } from "../chain/alert.ts";
+import { commitOrThrow, newGroup } from "../platform/commit.ts";
+import { log } from "../platform/log.ts";
+import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import type { Records } from "./expire.ts";
+
+/**
+ * The ids with which `attempt` fails even alone. `attempt` returns whether its batch committed; the
+ * batch must change nothing if it did not. Halving finds one culprit among n in about 2 log n.
+ */
+export async function findCulprits(
+  ids: readonly string[],
+  attempt: (ids: readonly string[]) => Promise<boolean>,
+): Promise<string[]> {
+  if (ids.length === 0 || (await attempt(ids))) return [];
+  if (ids.length === 1) return [...ids];
+  const middle = Math.ceil(ids.length / 2);
+  return [
+    ...(await findCulprits(ids.slice(0, middle), attempt)),
+    ...(await findCulprits(ids.slice(middle), attempt)),
+  ];
+}
+
+export async function setAside(db: D1Database, { table, ids }: Records): Promise<void> {
+  for (const id of ids) {
+    const group = newGroup();
+    const column = table === "quotes" ? "quote_id" : "request_id";
+    await commitOrThrow(db, group, [
+      sql`UPDATE ${raw(table)} SET stuck_at = ${group.at}
+        WHERE ${raw(column)} = ${uuid(id)} AND status = 'open' AND stuck_at IS NULL`,
+      alertStuck({ table, id, at: group.at }),
+    ]);
+    log("error", "alert.record_stuck", { subject: id, table });
+  }
+}
+
+function alertStuck({ table, id, at }: { table: Records["table"]; id: string; at: Sql }): Sql {
+  const what = table === "quotes" ? "quote" : "request";
+  return alertRow({
+    kind: "record_stuck",
+    subject: id,
+    detail: `The ${what} ${id} could not be ended and was set aside. \`stuck end --id ${id}\``,
+    at,
+  });
+}

@@ -1,0 +1,98 @@
+/** Open quotes and requests change only by a legal transition, by whatever statement. */
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+
+import { all, type Expr, expr, raw, sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { quotedMarket } from "../support/market.ts";
+
+const db = env.DB;
+const anId = () => uuid(uuidv7());
+
+const QUOTE_TERMS: readonly (readonly [column: string, value: Expr])[] = [
+  ["quote_id", anId()],
+  ["request_id", anId()],
+  ["maker_id", anId()],
+  ["asset", expr`'venue_one:0x2'`],
+  ["amount", expr`'11'`],
+  ["side", expr`'Ask'`],
+  ["price", expr`price + 1`],
+  ["usdc_amount", expr`usdc_amount + 1`],
+  ["taker_fee", expr`taker_fee + 1`],
+  ["maker_fee", expr`maker_fee + 1`],
+  ["reserve_asset", expr`'usdc'`],
+  ["reserve", expr`reserve + 1`],
+  ["opened_at", expr`opened_at - 1`],
+  ["expires_at", expr`expires_at + 1`],
+  ["opened_group", expr`opened_group - 1`],
+];
+const REQUEST_TERMS: typeof QUOTE_TERMS = [
+  ["request_id", anId()],
+  ["requester_id", anId()],
+  ["asset", expr`'venue_one:0x2'`],
+  ["amount", expr`'11'`],
+  ["side", expr`'Ask'`],
+  ["disclosed", expr`1 - disclosed`],
+  ["opened_at", expr`opened_at - 1`],
+  ["expires_at", expr`expires_at + 1`],
+  ["opened_group", expr`opened_group - 1`],
+];
+
+const newest = expr`SELECT max(seq) FROM commit_groups`;
+const ILLEGAL_ENDS: readonly (readonly [name: string, set: ReturnType<typeof sql>])[] = [
+  ["without an operation", sql`status = 'expired', ended_group = ${newest}`],
+  ["without a group", sql`status = 'expired', ended_by = ${anId()}`],
+  ["by an older group", sql`status = 'expired', ended_by = ${anId()}, ended_group = ${newest} - 1`],
+  ["but stays open", sql`ended_by = ${anId()}, ended_group = ${newest}`],
+];
+
+const TABLES = [
+  { table: "quotes", key: "quote_id", terms: QUOTE_TERMS },
+  { table: "requests", key: "request_id", terms: REQUEST_TERMS },
+] as const;
+
+async function recordOf(table: "quotes" | "requests", key: string) {
+  const { quote, request } = await quotedMarket();
+  const id = table === "quotes" ? quote.quote_id : request.request_id;
+  return sql`${raw(key)} = ${uuid(id)}`;
+}
+
+for (const { table, key, terms } of TABLES) {
+  it(`rejects a change of each term of an open record in ${table}`, async () => {
+    const record = await recordOf(table, key);
+    for (const [column, value] of terms)
+      await expect(
+        all(db, sql`UPDATE ${raw(table)} SET ${raw(column)} = ${value} WHERE ${record}`),
+        column,
+      ).rejects.toThrow("append-only: the terms of a");
+    // The list above is complete.
+    const columns = await all<{ name: string }>(
+      db,
+      sql`SELECT name FROM pragma_table_info(${table})
+        WHERE name NOT IN ('status', 'ended_by', 'ended_group', 'stuck_at')`,
+    );
+    expect(terms.map(([column]) => column)).toEqual(columns.map(({ name }) => name));
+  });
+
+  it(`rejects an illegal end of an open record in ${table}`, async () => {
+    const record = await recordOf(table, key);
+    for (const [name, set] of ILLEGAL_ENDS)
+      await expect(
+        all(db, sql`UPDATE ${raw(table)} SET ${set} WHERE ${record}`),
+        name,
+      ).rejects.toThrow("of the newest group");
+  });
+
+  it(`keeps open records in ${table} from being deleted or replaced`, async () => {
+    const record = await recordOf(table, key);
+    await expect(all(db, sql`DELETE FROM ${raw(table)} WHERE ${record}`)).rejects.toThrow(
+      "append-only: an open",
+    );
+    await expect(
+      all(
+        db,
+        sql`INSERT OR REPLACE INTO ${raw(table)} SELECT * FROM ${raw(table)} WHERE ${record}`,
+      ),
+    ).rejects.toThrow("append-only");
+  });
+}

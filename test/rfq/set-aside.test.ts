@@ -1,0 +1,176 @@
+/** One record that cannot be ended: it is set aside, and everything else goes on. */
+import { applyD1Migrations } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeAll, describe, expect, it } from "vitest";
+import { COMMANDS } from "../../src/operator/commands.ts";
+import { config } from "../../src/platform/config.ts";
+import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { now } from "../../src/platform/time.ts";
+import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
+import { pauseVenue, resumeVenue } from "../../src/rfq/close-books.ts";
+import type { Command } from "../../src/rfq/command.ts";
+import { GroupCommitter } from "../../src/rfq/group-committer.ts";
+import { balances, newAsset } from "../support/ledger.ts";
+import { command, commitCommand, operationOf, outcomeOf } from "../support/market.ts";
+import { newUser } from "../support/users.ts";
+
+/** A database of its own, without the trigger that prevents the damage. */
+const db = env.DAMAGED_DB;
+const damaged = { ...env, DB: db };
+beforeAll(async () => {
+  await applyD1Migrations(db, env.TEST_MIGRATIONS);
+  await all(db, sql`DROP TRIGGER IF EXISTS quotes_open`);
+});
+
+function newCommitter(asset: string) {
+  const due: (number | null)[] = [];
+  const committer = new GroupCommitter(db, {
+    asset,
+    waitMs: 0,
+    maxWaitMs: 30_000,
+    maxOperations: 64,
+    onCommitted: async ({ nextDue }) => void due.push(nextDue),
+    onFailed: () => {},
+    onFoundCommitted: () => Promise.resolve(),
+    onClockAhead: () => {},
+  });
+  const send = async (sent: Command) =>
+    outcomeOf(await committer.submit(await operationOf(sent, config(env), db)));
+  return { committer, send, due };
+}
+
+/** A book with a damaged quote: its reserve is above what the maker has pending. */
+async function damagedMarket(quoteMs = 30_000) {
+  const { key: book } = newAsset("venue_three");
+  const requester = await newUser({ usdc: 1_000n }, db);
+  const maker = await newUser({ [book]: 100n, usdc: 100n }, db);
+  const other = await newUser({ [book]: 100n }, db);
+  const opened = command.openRequest(requester, book, { amount: 10n });
+  await commitCommand(book, opened, db);
+  const place = async (party: typeof maker) => {
+    const receivedAt = now() - 30_000 + quoteMs;
+    const sent = { ...command.placeQuote(party, opened.requestId, 500_000, 30), receivedAt };
+    expect(outcomeOf(await commitCommand(book, sent, db))).toBe("ok");
+    return sent.quoteId;
+  };
+  const bad = await place(maker);
+  const good = await place(maker);
+  const others = await place(other);
+  await all(db, sql`UPDATE quotes SET reserve = 95 WHERE quote_id = ${uuid(bad)}`);
+  const { requestId } = opened;
+  return { book, requester, maker, other, requestId, bad, good, others };
+}
+
+const statusOf = async (quoteId: string) =>
+  first(
+    db,
+    sql`SELECT status, stuck_at IS NOT NULL AS stuck FROM quotes
+      WHERE quote_id = ${uuid(quoteId)}`,
+  );
+const alertsOf = async (id: string) =>
+  all(db, sql`SELECT kind FROM alerts WHERE subject = ${id} AND resolved_at IS NULL`);
+const operate = (name: string, options: Record<string, string>) =>
+  COMMANDS[name]?.({
+    env: damaged,
+    settings: config(env),
+    operator: "test",
+    words: [],
+    options,
+  });
+
+const STUCK = { status: "open", stuck: 1 };
+const ended = (status: string) => ({ status, stuck: 0 });
+
+describe("a due quote that cannot be released", () => {
+  it("does not stop its book, and everything else that is due ends", async () => {
+    const { book, requester, maker, other, requestId, ...quotes } = await damagedMarket(400);
+    await scheduler.wait(500);
+    const { committer, send, due } = newCommitter(book);
+    const sent = await Promise.all([
+      send(command.openRequest(other, book, { amount: 5n })),
+      send(command.placeQuote(maker, requestId, 1, 30)),
+    ]);
+    expect(sent).toEqual(["ok", "ok"]);
+    await committer.expire();
+
+    expect(await statusOf(quotes.bad)).toEqual(STUCK);
+    expect(await statusOf(quotes.good)).toEqual(ended("expired"));
+    expect(await statusOf(quotes.others)).toEqual(ended("expired"));
+    expect(await balances(other.userId, book, db)).toEqual([100n, 0n]);
+    expect(await alertsOf(quotes.bad)).toEqual([{ kind: "record_stuck" }]);
+    // What was set aside does not wake the book again and again.
+    expect(due.at(-1)).toBeGreaterThan(now());
+    expect(await send(command.openRequest(requester, book, { amount: 5n }))).toBe("ok");
+  });
+
+  it("does not stop the accept of another quote on its request", async () => {
+    const { book, requester, other, requestId, bad } = await damagedMarket(400);
+    await scheduler.wait(500);
+    const { committer, send } = newCommitter(book);
+    await committer.expire();
+    const quote = command.placeQuote(other, requestId, 500_000, 30);
+    expect(await send(quote)).toBe("ok");
+    expect(await send(command.accept(requester, quote.quoteId))).toBe("ok");
+    expect(await statusOf(bad)).toEqual(STUCK);
+  });
+
+  it("is ended by the operator, who releases what the journal has reserved", async () => {
+    const { book, maker, bad } = await damagedMarket(400);
+    await scheduler.wait(500);
+    await expect(operate("stuck end", { id: bad })).rejects.toMatchObject({ code: "not_stuck" });
+    await newCommitter(book).committer.expire();
+    expect(await balances(maker.userId, book, db)).toEqual([90n, 10n]);
+
+    expect(await operate("stuck end", { id: bad })).toEqual({ id: bad, ended: true });
+    expect(await balances(maker.userId, book, db)).toEqual([100n, 0n]);
+    expect(await alertsOf(bad)).toEqual([]);
+    await expect(operate("stuck end", { id: bad })).rejects.toMatchObject({ code: "not_stuck" });
+    const audited = sql`SELECT kind FROM audit_events WHERE subject_id = ${bad}`;
+    expect(await all(db, audited)).toEqual([{ kind: "stuck_ended" }]);
+  });
+});
+
+describe("an open quote that cannot be released", () => {
+  it("does not stop the freeze of its maker", async () => {
+    const { book, maker, other, bad, good, others } = await damagedMarket();
+    const own = command.openRequest(maker, book, { amount: 5n });
+    await commitCommand(book, own, db);
+
+    await operate("user freeze", { "user-id": maker.userId });
+
+    const frozen = sql`SELECT frozen_at IS NOT NULL AS frozen FROM users
+      WHERE user_id = ${uuid(maker.userId)}`;
+    expect(await first(db, frozen)).toEqual({ frozen: 1 });
+    expect(await statusOf(bad)).toEqual(STUCK);
+    expect(await statusOf(good)).toEqual(ended("cancelled"));
+    expect(await statusOf(others)).toEqual(ended("open"));
+    const request = sql`SELECT status FROM requests WHERE request_id = ${uuid(own.requestId)}`;
+    expect(await first(db, request)).toEqual({ status: "cancelled" });
+    expect(await balances(other.userId, book, db)).toEqual([90n, 10n]);
+    expect(await alertsOf(bad)).toHaveLength(1);
+  });
+
+  it("does not stop the pause of its venue", async () => {
+    const { book, maker, other, bad, good, others } = await damagedMarket();
+    const next = command.openRequest(other, book, { amount: 5n });
+    await commitCommand(book, next, db);
+
+    expect(await pauseVenue(damaged, "venue_three")).toBeGreaterThanOrEqual(2);
+
+    const open = sql`SELECT 1 FROM requests WHERE asset = ${book} AND status = 'open'`;
+    expect(await all(db, open)).toEqual([]);
+    expect(await statusOf(bad)).toEqual(STUCK);
+    expect(await statusOf(good)).toEqual(ended("rejected"));
+    expect(await statusOf(others)).toEqual(ended("rejected"));
+    expect(await balances(maker.userId, book, db)).toEqual([90n, 10n]);
+    await resumeVenue(db, "venue_three");
+  });
+
+  it("does not keep its maker from cancelling the others", async () => {
+    const { maker, bad, good } = await damagedMarket();
+    expect(await cancelQuotes(damaged, maker.actor, {})).toBe(1);
+    expect(await statusOf(bad)).toEqual(STUCK);
+    expect(await statusOf(good)).toEqual(ended("cancelled"));
+    expect(await cancelQuotes(damaged, maker.actor, {})).toBe(0);
+  });
+});
