@@ -52,10 +52,12 @@ export async function drive(
         WHERE withdrawal_id = ${uuid(id)} AND status = 'queued'`,
     );
   }
+  // At most until the transactions are confirmed, which the payer then ends.
   for (let more = 0; more < 4; more++) {
     await stage.mine();
     await stage.watch();
     await round();
+    if ((await openTransactions(stage)).length === 0) break;
   }
   return (await stage.withdrawal(id))?.status;
 }
@@ -72,11 +74,7 @@ export async function expectPaidOnce(
 
 /** No transaction is open, and each pending balance is the sum of the withdrawals in flight. */
 export async function expectRest(stage: Stage): Promise<void> {
-  const open = await all(
-    env.DB,
-    sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain} AND status = 'open'`,
-  );
-  expect(open).toEqual([]);
+  expect(await openTransactions(stage)).toEqual([]);
   const pending = await first<{ differs: number }>(
     env.DB,
     sql`SELECT count(*) AS differs FROM accounts a
@@ -87,4 +85,11 @@ export async function expectRest(stage: Stage): Promise<void> {
         AND w.status IN ('queued', 'submitted')), 0)`,
   );
   expect(pending?.differs).toBe(0);
+}
+
+function openTransactions(stage: Stage): Promise<unknown[]> {
+  return all(
+    env.DB,
+    sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain} AND status = 'open'`,
+  );
 }
