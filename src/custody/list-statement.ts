@@ -1,4 +1,6 @@
+import { actorRejection } from "../auth/may-write.ts";
 import { readStatement } from "../ledger/statement.ts";
+import type { Actor } from "../platform/actor.ts";
 import { invalidRequest } from "../platform/problem.ts";
 import { type EntryWire, entryView, filterOf, type LedgerRequest } from "./list-entries.ts";
 
@@ -17,7 +19,7 @@ const COLUMNS = [
 /** get-ledger as CSV (RFC 4180): all matching entries up to the newest. No value needs quotes. */
 export async function statementResponse(
   db: D1Database,
-  userId: string,
+  actor: Actor,
   query: LedgerRequest,
 ): Promise<Response> {
   const errors = (["limit", "last_cursor"] as const).filter((name) => query[name] !== undefined);
@@ -28,7 +30,11 @@ export async function statementResponse(
         message: "not allowed with a statement, which has no pages",
       })),
     );
-  const statement = await readStatement(db, userId, filterOf(query), {
+  const reader = {
+    userId: actor.userId,
+    mayContinue: async () => (await actorRejection(db, actor)) === undefined,
+  };
+  const statement = await readStatement(db, reader, filterOf(query), {
     header: `${COLUMNS.join(",")}\r\n`,
     line: (row) => {
       const entry = entryView(row);

@@ -124,7 +124,7 @@ function registerLedgerRoute(app: Api): void {
     otherMediaTypes: ["text/csv"],
     handler: ({ db, actor, query, request }) =>
       wantsStatement(request.headers.get("accept"))
-        ? statementResponse(db, actor.userId, query)
+        ? statementResponse(db, actor, query)
         : listEntries(db, actor.userId, query),
   });
 }

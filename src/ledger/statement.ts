@@ -22,6 +22,12 @@ export type StatementFormat = {
   readonly end: (rows: number) => string;
 };
 
+/** The user, and whether their credential still is valid. It is asked before each later chunk. */
+export type StatementReader = {
+  readonly userId: string;
+  readonly mayContinue: () => Promise<boolean>;
+};
+
 /**
  * Returns the entries up to the newest one now, newest first. Throws `rate_limited` while another
  * statement of the user is being written, and `invalid_request` if there are more entries than the
@@ -29,13 +35,13 @@ export type StatementFormat = {
  */
 export async function readStatement(
   db: D1Database,
-  userId: string,
+  reader: StatementReader,
   filter: LedgerFilter,
   format: StatementFormat,
 ): Promise<ReadableStream<Uint8Array>> {
-  const lease = await takeStatementLease(db, userId);
+  const lease = await takeStatementLease(db, reader.userId);
   try {
-    return await streamEntries(db, userId, filter, { format, lease });
+    return await streamEntries(db, reader, filter, { format, lease });
   } catch (error) {
     await lease.release();
     throw error;
@@ -44,7 +50,7 @@ export async function readStatement(
 
 async function streamEntries(
   db: D1Database,
-  userId: string,
+  { userId, mayContinue }: StatementReader,
   filter: LedgerFilter,
   { format, lease }: { format: StatementFormat; lease: StatementLease },
 ): Promise<ReadableStream<Uint8Array>> {
@@ -59,6 +65,7 @@ async function streamEntries(
   const readChunk = async () => {
     // A client that reads slowly may lose the lease to its next statement.
     if (rows > 0 && !(await lease.renew())) throw new Error("another statement has begun");
+    if (rows > 0 && !(await mayContinue())) throw new Error("the credential has ended");
     const chunk = await readEntries(db, userId, filter, { before, limit: CHUNK_ROWS });
     if (!chunk.more) await lease.release();
     return chunk;

@@ -1,12 +1,14 @@
 import { env } from "cloudflare:workers";
 import { reasonCode, stepCode } from "../../src/ledger/codes.ts";
 import { expect, it } from "vitest";
+import { revokeApiKey } from "../../src/auth/api-key.ts";
+import { statementResponse } from "../../src/custody/list-statement.ts";
 import { createDepositAddress } from "../../src/custody/deposit-address.ts";
 import { config, defaultChain } from "../../src/platform/config.ts";
 import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
 import { apiOf } from "../support/http.ts";
 import { fund, newAsset } from "../support/ledger.ts";
-import { newUser } from "../support/users.ts";
+import { newKey, newUser } from "../support/users.ts";
 
 const db = env.DB;
 const settings = config(env);
@@ -306,13 +308,14 @@ it("a statement has all matching entries as CSV and ends with their number", asy
   ).toBe("application/json");
 });
 
-it("a statement of several chunks has no gap", async () => {
-  const { userId, api } = await caller({ usdc: 1_000_000n });
-  const pendingAndBack = Array.from({ length: 2_300 }, (_, i) => i);
+/** A caller with 10,201 ledger entries, which a statement reads in two chunks. */
+async function callerWithHistory() {
+  const history = await caller({ usdc: 1_000_000n });
+  const pendingAndBack = Array.from({ length: 5_100 }, (_, i) => i);
   const id = await first<{ a: number; p: number }>(
     db,
     sql`SELECT max(iif(kind = 'available', account_id, 0)) AS a, max(iif(kind = 'pending',
-      account_id, 0)) AS p FROM accounts WHERE owner = ${uuid(userId)}`,
+      account_id, 0)) AS p FROM accounts WHERE owner = ${uuid(history.userId)}`,
   );
   await all(
     db,
@@ -321,12 +324,32 @@ it("a statement of several chunks has no gap", async () => {
       ${stepCode("reserve")}, 0, (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1)
       FROM json_each(${JSON.stringify(pendingAndBack)})`,
   );
+  return history;
+}
+
+it("a statement of several chunks has no gap", async () => {
+  const { api } = await callerWithHistory();
   const { text } = await api.get("/custody/get-ledger", { accept: "text/csv" });
   const lines = text.trimEnd().split("\r\n");
-  expect(lines.at(-1)).toBe("# end,4601");
+  expect(lines.at(-1)).toBe("# end,10201");
   const ids = lines.slice(1, -1).map((line) => Number(line.split(",")[0]));
-  expect(new Set(ids).size).toBe(4_601);
+  expect(new Set(ids).size).toBe(10_201);
   expect(ids).toEqual([...ids].toSorted((a, b) => b - a));
+});
+
+it("a statement stops when its credential ends", async () => {
+  const { userId } = await callerWithHistory();
+  const { actor, apiKeyId } = await newKey({ userId }, ["read"]);
+  const statement = (await statementResponse(db, actor, {})).body?.getReader();
+  if (statement === undefined) return expect.fail("the statement has no body");
+  // The header. The stream reads one chunk ahead of its reader.
+  await statement.read();
+  await revokeApiKey(db, { apiKeyId, operator: "test" });
+  await expect(
+    (async () => {
+      while (!(await statement.read()).done);
+    })(),
+  ).rejects.toThrow("the credential has ended");
 });
 
 it("every read returns only the caller's records", async () => {

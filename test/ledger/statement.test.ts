@@ -14,7 +14,8 @@ const FORMAT = {
 /** More than one chunk. */
 const MANY = 12_000;
 
-const statement = (userId: string) => readStatement(env.DB, userId, {}, FORMAT);
+const statement = (userId: string) =>
+  readStatement(env.DB, { userId, mayContinue: async () => true }, {}, FORMAT);
 const lastLine = async (text: ReadableStream<Uint8Array>) =>
   (await new Response(text).text()).trimEnd().split("\n").at(-1);
 
