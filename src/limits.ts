@@ -178,9 +178,9 @@ const LIMITS: Readonly<Record<string, Limit>> = {
 
 /** The member `limits` of GET /config. A record, because a release may add limits. */
 export const Limits = z.record(z.string(), z.union([z.int(), z.string()])).openapi({
-  description: `Every limit by name. A name ends in its unit. ${Object.entries(LIMITS)
-    .map(([name, { description }]) => `\`${name}\`: ${description}`)
-    .join(". ")}.`,
+  description: `Every limit by name. A name ends in its unit.\n\n${Object.entries(LIMITS)
+    .map(([name, { description }]) => `- \`${name}\`: ${description}`)
+    .join("\n")}`,
   examples: [
     { hmac_tolerance_secs: 30, read_requests_per_user_per_10_secs: 1_000, page_items: MAX_PAGE },
   ],

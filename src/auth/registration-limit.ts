@@ -2,6 +2,7 @@
 import { blockOf, networkOf } from "../http/ip-range.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
+import { dailyLimitReached } from "../platform/daily-limit.ts";
 import { Problem } from "../platform/problem.ts";
 import { first, sql } from "../platform/sql.ts";
 
@@ -26,10 +27,12 @@ export async function checkRegistrations(
         AND n.at > ${NOW} - ${DAY_MS} AND u.created_at > ${NOW} - ${DAY_MS}`,
   );
   if (registered === undefined || registered.count < maximum) return;
-  throw new Problem({
-    code: "daily_limit",
-    detail: `You have reached the limit of ${maximum} registrations from one network in 24 hours.`,
-    extensions: { limit: "registrations_per_network_per_day", maximum },
-    retryAfterSecs: (registered.oldest + DAY_MS - registered.now) / 1_000,
-  });
+  throw new Problem(
+    dailyLimitReached({
+      limit: "registrations_per_network_per_day",
+      maximum,
+      detail: `You have reached the limit of ${maximum} registrations from one network in 24 hours.`,
+      resetSecs: Math.ceil((registered.oldest + DAY_MS - registered.now) / 1_000),
+    }),
+  );
 }

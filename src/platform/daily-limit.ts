@@ -48,13 +48,33 @@ export function countDaily({ userId, kind }: DailyUse, at: Expr, when: Sql): Sql
 }
 
 export function dailyLimitProblem({ kind, limit }: DailyUse): ProblemData {
-  return {
-    code: "daily_limit",
+  return dailyLimitReached({
+    limit: `${kind}_per_day`,
+    maximum: limit,
     detail:
       `You have reached the limit of ${limit} ${kind.replace("_", " ")} per day (UTC). ` +
       "Try again tomorrow.",
-    extensions: { limit: `${kind}_per_day`, maximum: limit },
-    retryAfterSecs: Math.ceil((DAY_MS - (Date.now() % DAY_MS)) / 1_000),
+    resetSecs: Math.ceil((DAY_MS - (Date.now() % DAY_MS)) / 1_000),
+  });
+}
+
+/** `limit` is its name in GET /config. It is counted exactly, so the headers may state it. */
+export function dailyLimitReached(reached: {
+  limit: string;
+  maximum: number;
+  detail: string;
+  resetSecs: number;
+}): ProblemData {
+  const { limit, maximum, detail, resetSecs } = reached;
+  return {
+    code: "daily_limit",
+    detail,
+    extensions: { limit, maximum },
+    retryAfterSecs: resetSecs,
+    headers: {
+      "ratelimit-policy": `"${limit}";q=${maximum};w=${DAY_MS / 1_000}`,
+      ratelimit: `"${limit}";r=0;t=${resetSecs}`,
+    },
   };
 }
 

@@ -103,6 +103,9 @@ it("a rejection names the limit and the time of the next day", async () => {
   const { status, headers } = await apiOf(user).post("/auth/ws-ticket");
   expect(status).toBe(429);
   expect(Number(headers.get("retry-after"))).toBeLessThanOrEqual(86_400);
+  const maximum = config(env).STREAM_DAILY_TICKETS;
+  expect(headers.get("ratelimit-policy")).toBe(`"tickets_per_day";q=${maximum};w=86400`);
+  expect(headers.get("ratelimit")).toBe(`"tickets_per_day";r=0;t=${headers.get("retry-after")}`);
 });
 
 describe("a nearly full database", () => {
