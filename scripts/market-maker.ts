@@ -72,11 +72,13 @@ async function quote(stream: Stream, maker: MarketMaker, request: QuoteRequest):
     price: priceOf(request),
     expires_in_secs: QUOTE_LIFE_SECS,
   };
+  // It has no market to lose money in, and the machine may be slow.
+  const options = { maxAgeMs: 30_000 };
   try {
-    const placed = await stream.quote(terms).catch(async (error: unknown) => {
+    const placed = await stream.quote(terms, options).catch(async (error: unknown) => {
       if (!(error instanceof Problem) || error.code !== "insufficient_funds") throw error;
       await restock(maker, request);
-      return stream.quote(terms);
+      return stream.quote(terms, options);
     });
     maker.log(
       `market maker: quoted ${request.side} of ${request.venue_id} ${request.asset_id} at ${placed.price / 1e6}`,

@@ -36,6 +36,7 @@ const EXPECTED = new Set([
   "account_frozen",
   "api_key_revoked",
   "chain_liquidity",
+  "deadline_passed",
   "deposit_address_limit",
   "destination_refused",
   "idempotency_in_progress",
@@ -50,6 +51,8 @@ const EXPECTED = new Set([
   "withdrawals_paused",
 ]);
 const MAX_ADDRESSES = 5;
+/** The machine is under load, and the endpoints are slow at times. */
+const QUOTE_MAX_AGE_MS = 10_000;
 const LARGEST_DEPOSIT = 5_000_000_000;
 const OPERATOR = "soak";
 
@@ -164,7 +167,7 @@ async function trade({ people, tally }: World, dice: Dice): Promise<void> {
       expires_in_secs: dice.between(1, 20),
     };
     await maker.client.rfq
-      .quote(terms)
+      .quote(terms, { maxAgeMs: QUOTE_MAX_AGE_MS })
       .then((quote) => {
         quotes.push(quote);
         tally.count("operation", "quote");

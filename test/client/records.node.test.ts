@@ -98,7 +98,7 @@ async function fieldsOf(call: (client: Client) => Promise<unknown>): Promise<str
   }));
   running.push(service);
   await call(new Client({ baseUrl: service.baseUrl, credential: { accessToken: "t" } }));
-  const sent = service.received[0] ?? expect.fail("nothing was sent");
+  const sent = service.received.at(-1) ?? expect.fail("nothing was sent");
   const body = sent.body.length === 0 ? {} : (JSON.parse(sent.body.toString()) as object);
   const names = [
     ...new URL(sent.target, service.baseUrl).searchParams.keys(),
@@ -120,7 +120,7 @@ const CALLS: [name: string, call: (client: Client) => Promise<unknown>, fields: 
     ({ rfq }) => rfq.request(request),
     ["amount", "asset_id", "disclose_identity", "side", "venue_id"],
   ],
-  ["rfq.quote", ({ rfq }) => rfq.quote(quote), ["price", "request_id"]],
+  ["rfq.quote", ({ rfq }) => rfq.quote(quote), ["not_after", "price", "request_id"]],
   ["rfq.openRequests", ({ rfq }) => rfq.openRequests(request).page(), ["asset_id", "venue_id"]],
   ["custody.balance", ({ custody }) => custody.balance(quote), ["asset_id", "venue_id"]],
   [

@@ -1,6 +1,11 @@
 /** The client has a method for every route, with every field of the route. */
 import { expect, it } from "vitest";
-import { observeCalls, readDescription, routesOf } from "../support/node/client-calls.ts";
+import {
+  callsWithoutSignal,
+  observeCalls,
+  readDescription,
+  routesOf,
+} from "../support/node/client-calls.ts";
 
 const routes = routesOf(readDescription());
 const calls = await observeCalls(routes);
@@ -17,4 +22,8 @@ it.each(routes)("sends the fields of $name and no others", ({ name, fields }) =>
 it("calls only routes of the description", () => {
   const known = new Set(routes.map(({ name }) => name));
   expect(calls.filter(({ route }) => !known.has(route))).toEqual([]);
+});
+
+it("every method takes a signal", async () => {
+  expect(await callsWithoutSignal(routes)).toEqual([]);
 });

@@ -150,25 +150,75 @@ describe("Stream", () => {
     const { stream } = open();
     await advance();
     socket(0).deliver({ type: "hello", seq: 0 });
-    const quoting = stream.quote({ request_id: "r", price: 650_000 });
+    const terms = { request_id: "r", price: 650_000 };
+    const quoting = stream.quote(terms, { maxAgeMs: 5_000 });
     await advance();
     const frame = JSON.parse(socket(0).sent[0] ?? "") as {
       id: string;
       op: string;
       idempotency_key: string;
+      not_after: string;
     };
     expect(frame).toMatchObject({ op: "quote", request_id: "r", price: 650_000 });
     expect(frame.idempotency_key).toMatch(/^[0-9a-f-]{36}$/);
     socket(0).drop();
     await advance(2_000);
     socket(1).deliver({ type: "hello", seq: 0 });
-    expect(JSON.parse(socket(1).sent[0] ?? "")).toEqual(frame);
+    const again = JSON.parse(socket(1).sent[0] ?? "") as typeof frame;
+    expect({ ...again, not_after: "" }).toEqual({ ...frame, not_after: "" });
+    expect(Math.abs(Date.parse(again.not_after) - Date.parse(frame.not_after))).toBeLessThan(50);
     socket(1).deliver({
       type: "result",
       id: frame.id,
       data: { quote_id: "q", usdc_amount: "0x10" },
     });
     expect(await quoting).toMatchObject({ quote_id: "q", usdc_amount: 16n });
+  });
+
+  it("sets the deadline of a quote by the service's clock", async () => {
+    const { stream } = open();
+    await advance();
+    const ahead = 3_600_000;
+    const server_time = new Date(Date.now() + ahead).toISOString();
+    socket(0).deliver({ type: "hello", seq: 0, data: { server_time } });
+    void stream.quote({ request_id: "r", price: 1 }).catch(() => {});
+    await advance();
+    const { not_after } = JSON.parse(socket(0).sent[0] ?? "") as { not_after: string };
+    const leftMs = Date.parse(not_after) - ahead - Date.now();
+    expect(leftMs).toBeGreaterThan(900);
+    expect(leftMs).toBeLessThanOrEqual(1_000);
+  });
+
+  it("does not repeat a quote after its deadline", async () => {
+    const { stream } = open();
+    await advance();
+    socket(0).deliver({ type: "hello", seq: 0 });
+    const quoting = stream.quote({ request_id: "r", price: 1 });
+    const failed = expect(quoting).rejects.toThrow("its deadline has passed");
+    await advance();
+    expect(socket(0).sent).toHaveLength(1);
+    socket(0).drop();
+    await advance(2_000);
+    socket(1).deliver({ type: "hello", seq: 0 });
+    await failed;
+    expect(socket(1).sent).toEqual([]);
+  });
+
+  it("ends a command when its signal is aborted, or after timeoutMs", async () => {
+    const { stream } = open();
+    await advance();
+    socket(0).deliver({ type: "hello", seq: 0 });
+    const stop = new AbortController();
+    const aborted = expect(
+      stream.accept({ quote_id: "q" }, { signal: stop.signal }),
+    ).rejects.toThrow("stopped by the caller");
+    const late = expect(stream.cancelQuote({ quote_id: "q" }, { timeoutMs: 100 })).rejects.toThrow(
+      "no result in time",
+    );
+    stop.abort(new Error("stopped by the caller"));
+    await aborted;
+    await advance(200);
+    await late;
   });
 
   it("sends only the fields of the command from a whole record", async () => {
@@ -186,7 +236,7 @@ describe("Stream", () => {
     expect(frames).toEqual([
       ["id", "op", "quote_id"],
       ["id", "op", "quote_id"],
-      ["id", "op", "request_id", "price", "idempotency_key"],
+      ["id", "op", "request_id", "price", "idempotency_key", "not_after"],
     ]);
   });
 

@@ -87,16 +87,86 @@ describe("requests", () => {
   });
 
   it("send one idempotency key for all attempts of a write", async () => {
-    const { client, received } = await serve((_request, index) =>
-      index === 0 ? { hangUp: true } : { status: 201 },
+    const { client, received } = await serve(({ target }, index) =>
+      target === "/rfq/quote" && index === 1 ? { hangUp: true } : { status: 201 },
     );
     await client.rfq.quote({ request_id: "r", price: 1 });
-    const keys = received.map(
-      ({ body }) => (JSON.parse(body.toString()) as { idempotency_key: string }).idempotency_key,
-    );
+    const keys = received
+      .slice(1)
+      .map(
+        ({ body }) => (JSON.parse(body.toString()) as { idempotency_key: string }).idempotency_key,
+      );
     expect(keys).toHaveLength(2);
     expect(keys[0]).toMatch(/^[0-9a-f-]{36}$/);
     expect(keys[1]).toBe(keys[0]);
+  });
+});
+
+describe("the deadline of a quote", () => {
+  const bodyOf = ({ body }: Received) => JSON.parse(body.toString()) as { not_after?: string };
+  const quotesOf = (received: Received[]) =>
+    received.filter(({ target }) => target === "/rfq/quote").map(bodyOf);
+
+  it("is by the service's clock, which is read once", async () => {
+    const ahead = 3_600_000;
+    const { client, received } = await serve(({ target }) =>
+      target === "/time" ? { body: { unix_ms: Date.now() + ahead } } : { status: 201 },
+    );
+    for (const maxAgeMs of [1_000, 5_000])
+      await client.rfq.quote({ request_id: "r", price: 1 }, { maxAgeMs });
+    expect(received.map(({ target }) => target)).toEqual(["/time", "/rfq/quote", "/rfq/quote"]);
+    const left = quotesOf(received).map(
+      ({ not_after = "" }) => Date.parse(not_after) - ahead - Date.now(),
+    );
+    expect(left[0]).toBeGreaterThan(0);
+    expect(left[0]).toBeLessThanOrEqual(1_050);
+    expect(left[1]).toBeGreaterThan(4_000);
+  });
+
+  it("ends the repetitions", async () => {
+    const { client, received } = await serve(
+      ({ target }) => (target === "/rfq/quote" ? { hangUp: true } : { body: {} }),
+      { attempts: 100 },
+    );
+    const startedAt = Date.now();
+    await expect(
+      client.rfq.quote({ request_id: "r", price: 1 }, { maxAgeMs: 300 }),
+    ).rejects.toBeInstanceOf(NoAnswer);
+    expect(Date.now() - startedAt).toBeLessThan(1_500);
+    const sent = quotesOf(received);
+    expect(sent.length).toBeGreaterThan(0);
+    expect(new Set(sent.map(({ not_after }) => not_after)).size).toBe(1);
+  });
+
+  it("can be given, or left out", async () => {
+    const { client, received } = await serve(() => ({ status: 201 }));
+    const not_after = new Date(Date.now() + 60_000).toISOString();
+    await client.rfq.quote({ request_id: "r", price: 1, not_after });
+    await client.rfq.quote({ request_id: "r", price: 1 }, { maxAgeMs: Infinity });
+    expect(quotesOf(received).map((body) => body.not_after)).toEqual([not_after, undefined]);
+    const past = client.rfq.quote({ request_id: "r", price: 1, not_after: new Date(0) });
+    await expect(past).rejects.toThrow("its deadline passed before it was sent");
+  });
+});
+
+describe("options of a call", () => {
+  it("timeoutMs limits the whole call", async () => {
+    const { client } = await serve(() => ({ status: 503, body: { outcome: "none" } }), {
+      attempts: 1_000,
+    });
+    const startedAt = Date.now();
+    await expect(client.auth.whoami({ timeoutMs: 300 })).rejects.toBeInstanceOf(Problem);
+    expect(Date.now() - startedAt).toBeLessThan(1_500);
+  });
+
+  it("signal ends the call and its repetitions", async () => {
+    const { client } = await serve(() => ({ status: 503, body: { outcome: "none" } }), {
+      attempts: 1_000,
+    });
+    const signal = AbortSignal.timeout(300);
+    await expect(client.rfq.accept({ quote_id: "q" }, { signal })).rejects.toThrow("timeout");
+    const pages = client.rfq.matches({}, { signal });
+    await expect(pages.page()).rejects.toThrow("timeout");
   });
 });
 

@@ -166,7 +166,7 @@ describe("the client in workerd", () => {
       if (message.type !== "request.opened") continue;
       expect(message.data.amount).toBe(1_000_000n);
       const rejection: unknown = await stream
-        .quote({ ...message.data, price: 650_000 })
+        .quote({ ...message.data, price: 650_000 }, { maxAgeMs: 30_000 })
         .catch((error: unknown) => error);
       expect(rejection).toMatchObject({ code: "insufficient_funds", status: 409 });
       break;

@@ -76,7 +76,7 @@ it("signs, requests a price and receives the event in a browser", () =>
           break;
         }
         const own: unknown = await client.rfq
-          .quote({ ...request, price: 1 })
+          .quote({ ...request, price: 1 }, { maxAgeMs: 30_000 })
           .catch((error: unknown) => error);
         const { status } = await client.rfq.cancelRequest(request);
         return {

@@ -9,6 +9,7 @@ import {
   type TestStack,
   type Trader,
   until,
+  SLOW_MACHINE,
 } from "../support/node/stack.ts";
 
 let stack: TestStack;
@@ -71,7 +72,7 @@ it("the maker and taker trade within the maker's inventory limit", async () => {
     );
     // Another program of the same maker makes a trade that is not the example's.
     const other = await requester.client.rfq.request({ ...asset, amount: 100_000n, side: "Bid" });
-    const cheaper = await maker.client.rfq.quote({ ...other, price: 400_000 });
+    const cheaper = await maker.client.rfq.quote({ ...other, price: 400_000 }, SLOW_MACHINE);
     await requester.client.rfq.accept(cheaper);
 
     const take = (amount: string, side: string) =>

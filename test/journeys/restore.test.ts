@@ -19,6 +19,7 @@ import {
   type TestStack,
   type Trader,
   until,
+  SLOW_MACHINE,
 } from "../support/node/stack.ts";
 
 let stack: TestStack;
@@ -108,7 +109,10 @@ async function beforeBackup(): Promise<Traders> {
     { trader: bob, tokens: { asset, amount: 1_000n } },
   ]);
   const request = await ann.client.rfq.request({ ...asset, amount: 1_000n, side: "Bid" });
-  const quote = await bob.client.rfq.quote({ request_id: request.request_id, price: 500_000 });
+  const quote = await bob.client.rfq.quote(
+    { request_id: request.request_id, price: 500_000 },
+    SLOW_MACHINE,
+  );
   await ann.client.rfq.accept({ quote_id: quote.quote_id });
   const withdrawer = await operatorKey(stack, ann, ["read", "withdraw"]);
   await settle(withdrawer, "known", 100_000n);

@@ -1,6 +1,6 @@
 /** Sessions, API keys and websocket tickets: `client.auth`. */
 import { type PageOptions, Pages } from "./pages.ts";
-import type { Transport } from "./transport.ts";
+import type { CallOptions, Transport } from "./transport.ts";
 import type { ApiKey, AuditEvent, NewApiKey, Scope, Session, Ticket, WhoAmI } from "./types.ts";
 import { pick } from "./wire.ts";
 
@@ -33,12 +33,16 @@ export class Auth {
    * const balance = await client.withSession(session).custody.usdcBalance();
    * ```
    */
-  login({ email, password }: { email: string; password: string }): Promise<Session> {
+  login(
+    { email, password }: { email: string; password: string },
+    options: CallOptions = {},
+  ): Promise<Session> {
     return this.#transport.call({
       method: "POST",
       path: "/auth/login",
       body: { email, password },
       public: true,
+      options,
     });
   }
 
@@ -54,12 +58,16 @@ export class Auth {
    * });
    * ```
    */
-  register({ email, password }: { email: string; password: string }): Promise<Session> {
+  register(
+    { email, password }: { email: string; password: string },
+    options: CallOptions = {},
+  ): Promise<Session> {
     return this.#transport.call({
       method: "POST",
       path: "/auth/register",
       body: { email, password },
       public: true,
+      options,
     });
   }
 
@@ -72,12 +80,16 @@ export class Auth {
    * await client.auth.endSessions({ revoke_keys: true });
    * ```
    */
-  async endSessions({ revoke_keys }: { revoke_keys?: boolean } = {}): Promise<void> {
+  async endSessions(
+    { revoke_keys }: { revoke_keys?: boolean } = {},
+    options: CallOptions = {},
+  ): Promise<void> {
     await this.#transport.call({
       method: "DELETE",
       path: "/auth/sessions",
       body: { revoke_keys },
       idempotent: true,
+      options,
     });
   }
 
@@ -93,14 +105,17 @@ export class Auth {
    * const bot = client.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret });
    * ```
    */
-  createApiKey(body: {
-    label: string;
-    scopes: Scope[];
-    expires_at?: string;
-    allowed_ips?: string[];
-  }): Promise<NewApiKey> {
+  createApiKey(
+    body: {
+      label: string;
+      scopes: Scope[];
+      expires_at?: string;
+      allowed_ips?: string[];
+    },
+    options: CallOptions = {},
+  ): Promise<NewApiKey> {
     const fields = pick(body, { label: true, scopes: true, expires_at: true, allowed_ips: true });
-    return this.#transport.call({ method: "POST", path: "/auth/api-keys", body: fields });
+    return this.#transport.call({ method: "POST", path: "/auth/api-keys", body: fields, options });
   }
 
   /**
@@ -113,8 +128,8 @@ export class Auth {
    * }
    * ```
    */
-  apiKeys({ limit, last_cursor }: PageOptions = {}): Pages<ApiKey> {
-    return new Pages(this.#transport, "/auth/api-keys", { limit, last_cursor });
+  apiKeys({ limit, last_cursor }: PageOptions = {}, options: CallOptions = {}): Pages<ApiKey> {
+    return new Pages(this.#transport, "/auth/api-keys", { limit, last_cursor }, options);
   }
 
   /**
@@ -129,12 +144,13 @@ export class Auth {
    * const { revoked_at } = await client.auth.revokeApiKey({ api_key_id });
    * ```
    */
-  revokeApiKey({ api_key_id }: { api_key_id: string }): Promise<ApiKey> {
+  revokeApiKey({ api_key_id }: { api_key_id: string }, options: CallOptions = {}): Promise<ApiKey> {
     return this.#transport.call({
       method: "DELETE",
       path: "/auth/api-keys",
       body: { api_key_id },
       idempotent: true,
+      options,
     });
   }
 
@@ -149,7 +165,7 @@ export class Auth {
    * const socket = new WebSocket(`wss://rfq.example.com/account/stream?ticket=${ticket}`);
    * ```
    */
-  wsTicket(): Promise<Ticket> {
+  wsTicket(options: CallOptions = {}): Promise<Ticket> {
     const { credential } = this.#transport;
     const signed = credential !== null && "apiKeyId" in credential;
     // Safe to retry, because an unused ticket expires.
@@ -157,6 +173,7 @@ export class Auth {
       method: "POST",
       path: signed ? "/auth/ws-ticket/signed" : "/auth/ws-ticket",
       idempotent: true,
+      options,
     });
   }
 
@@ -169,8 +186,8 @@ export class Auth {
    * const { credential, api_key_id } = await client.auth.whoami();
    * ```
    */
-  whoami(): Promise<WhoAmI> {
-    return this.#transport.call({ method: "GET", path: "/auth/whoami" });
+  whoami(options: CallOptions = {}): Promise<WhoAmI> {
+    return this.#transport.call({ method: "GET", path: "/auth/whoami", options });
   }
 
   /**
@@ -182,7 +199,10 @@ export class Auth {
    * for (const event of items) console.log(event.created_at, event.kind, event.actor, event.ip);
    * ```
    */
-  auditEvents({ limit, last_cursor }: PageOptions = {}): Pages<AuditEvent> {
-    return new Pages(this.#transport, "/auth/get-audit-events", { limit, last_cursor });
+  auditEvents(
+    { limit, last_cursor }: PageOptions = {},
+    options: CallOptions = {},
+  ): Pages<AuditEvent> {
+    return new Pages(this.#transport, "/auth/get-audit-events", { limit, last_cursor }, options);
   }
 }

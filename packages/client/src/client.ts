@@ -4,7 +4,12 @@ import { Custody } from "./custody.ts";
 import { Problem } from "./problem.ts";
 import { Rfq } from "./rfq.ts";
 import { Stream, type StreamOptions } from "./stream.ts";
-import { type Credential, Transport, type TransportOptions } from "./transport.ts";
+import {
+  type CallOptions,
+  type Credential,
+  Transport,
+  type TransportOptions,
+} from "./transport.ts";
 import type { MarketAsset, ServerTime, ServiceConfig, Venue } from "./types.ts";
 
 /**
@@ -106,8 +111,8 @@ export class Client {
    * console.log(`this clock is ${Date.now() - unix_ms} ms ahead`);
    * ```
    */
-  time(): Promise<ServerTime> {
-    return this.#transport.call({ method: "GET", path: "/time", public: true });
+  time(options: CallOptions = {}): Promise<ServerTime> {
+    return this.#transport.call({ method: "GET", path: "/time", public: true, options });
   }
 
   /**
@@ -119,8 +124,8 @@ export class Client {
    * const { status } = await client.health();
    * ```
    */
-  health(): Promise<{ status: "ok" }> {
-    return this.#transport.call({ method: "GET", path: "/health", public: true });
+  health(options: CallOptions = {}): Promise<{ status: "ok" }> {
+    return this.#transport.call({ method: "GET", path: "/health", public: true, options });
   }
 
   /**
@@ -133,8 +138,8 @@ export class Client {
    * for (const venue of venues) console.log(venue.venue_id, `${venue.taker_fee_bps / 100} %`);
    * ```
    */
-  config(): Promise<ServiceConfig> {
-    return this.#transport.call({ method: "GET", path: "/config", public: true });
+  config(options: CallOptions = {}): Promise<ServiceConfig> {
+    return this.#transport.call({ method: "GET", path: "/config", public: true, options });
   }
 
   /**

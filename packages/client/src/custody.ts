@@ -1,6 +1,6 @@
 /** Deposit addresses, balances, the ledger and withdrawals: `client.custody`. */
 import { type PageOptions, Pages } from "./pages.ts";
-import type { Transport } from "./transport.ts";
+import type { CallOptions, Transport } from "./transport.ts";
 import type {
   Balance,
   Deposit,
@@ -79,11 +79,15 @@ export class Custody {
    * const { address, chain } = await client.custody.createDepositAddress({ chain: "base" });
    * ```
    */
-  createDepositAddress({ chain }: { chain?: string } = {}): Promise<DepositAddress> {
+  createDepositAddress(
+    { chain }: { chain?: string } = {},
+    options: CallOptions = {},
+  ): Promise<DepositAddress> {
     return this.#transport.call({
       method: "POST",
       path: "/custody/create-deposit-address",
       body: { chain },
+      options,
     });
   }
 
@@ -95,10 +99,11 @@ export class Custody {
    * const current = (await client.custody.depositAddresses()).find((address) => address.current);
    * ```
    */
-  async depositAddresses(): Promise<DepositAddress[]> {
+  async depositAddresses(options: CallOptions = {}): Promise<DepositAddress[]> {
     const { addresses } = await this.#transport.call<{ addresses: DepositAddress[] }>({
       method: "GET",
       path: "/custody/get-deposit-addresses",
+      options,
     });
     return addresses;
   }
@@ -112,12 +117,13 @@ export class Custody {
    * if (balance >= 1_000_000n) console.log("one token or more can be sold");
    * ```
    */
-  balance(asset: MarketAsset): Promise<Balance> {
+  balance(asset: MarketAsset, options: CallOptions = {}): Promise<Balance> {
     const { venue_id, asset_id } = asset;
     return this.#transport.call({
       method: "GET",
       path: "/custody/get-balance",
       query: { venue_id, asset_id },
+      options,
     });
   }
 
@@ -130,8 +136,8 @@ export class Custody {
    *   console.log(asset_id ?? "USDC", balance);
    * ```
    */
-  balances({ limit, last_cursor }: PageOptions = {}): Pages<Balance> {
-    return new Pages(this.#transport, "/custody/get-balances", { limit, last_cursor });
+  balances({ limit, last_cursor }: PageOptions = {}, options: CallOptions = {}): Pages<Balance> {
+    return new Pages(this.#transport, "/custody/get-balances", { limit, last_cursor }, options);
   }
 
   /**
@@ -143,8 +149,8 @@ export class Custody {
    * const total = balance + pending_balance;
    * ```
    */
-  usdcBalance(): Promise<UsdcBalance> {
-    return this.#transport.call({ method: "GET", path: "/custody/get-usdc-balance" });
+  usdcBalance(options: CallOptions = {}): Promise<UsdcBalance> {
+    return this.#transport.call({ method: "GET", path: "/custody/get-usdc-balance", options });
   }
 
   /**
@@ -158,8 +164,8 @@ export class Custody {
    * }
    * ```
    */
-  ledger(filter: LedgerFilter = {}): Pages<LedgerEntry> {
-    return new Pages(this.#transport, "/custody/get-ledger", pick(filter, LEDGER_FIELDS));
+  ledger(filter: LedgerFilter = {}, options: CallOptions = {}): Pages<LedgerEntry> {
+    return new Pages(this.#transport, "/custody/get-ledger", pick(filter, LEDGER_FIELDS), options);
   }
 
   /**
@@ -172,12 +178,16 @@ export class Custody {
    * }
    * ```
    */
-  deposits({
-    limit,
-    last_cursor,
-    status,
-  }: PageOptions & { status?: Deposit["status"] } = {}): Pages<Deposit> {
-    return new Pages(this.#transport, "/custody/get-deposits", { limit, last_cursor, status });
+  deposits(
+    { limit, last_cursor, status }: PageOptions & { status?: Deposit["status"] } = {},
+    options: CallOptions = {},
+  ): Pages<Deposit> {
+    return new Pages(
+      this.#transport,
+      "/custody/get-deposits",
+      { limit, last_cursor, status },
+      options,
+    );
   }
 
   /**
@@ -196,12 +206,13 @@ export class Custody {
    * });
    * ```
    */
-  withdraw(body: WithdrawalTerms): Promise<Withdrawal> {
+  withdraw(body: WithdrawalTerms, options: CallOptions = {}): Promise<Withdrawal> {
     return this.#transport.call({
       method: "POST",
       path: "/custody/withdraw",
       body: pick(body, WITHDRAWAL_FIELDS),
       idempotent: true,
+      options,
     });
   }
 
@@ -216,12 +227,16 @@ export class Custody {
    *   console.log(client_withdrawal_id, failure?.message);
    * ```
    */
-  withdrawals({
-    limit,
-    last_cursor,
-    status,
-  }: PageOptions & { status?: Withdrawal["status"] } = {}): Pages<Withdrawal> {
-    return new Pages(this.#transport, "/custody/get-withdrawals", { limit, last_cursor, status });
+  withdrawals(
+    { limit, last_cursor, status }: PageOptions & { status?: Withdrawal["status"] } = {},
+    options: CallOptions = {},
+  ): Pages<Withdrawal> {
+    return new Pages(
+      this.#transport,
+      "/custody/get-withdrawals",
+      { limit, last_cursor, status },
+      options,
+    );
   }
 
   /**
@@ -237,13 +252,14 @@ export class Custody {
    */
   withdrawal(
     id: { withdrawal_id: string } | { client_withdrawal_id: string },
+    options: CallOptions = {},
   ): Promise<Withdrawal> {
     // The service accepts exactly one of the two ids, and a whole record contains both.
     const query =
       "withdrawal_id" in id
         ? { withdrawal_id: id.withdrawal_id }
         : { client_withdrawal_id: id.client_withdrawal_id };
-    return this.#transport.call({ method: "GET", path: "/custody/get-withdrawal", query });
+    return this.#transport.call({ method: "GET", path: "/custody/get-withdrawal", query, options });
   }
 }
 

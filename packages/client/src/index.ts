@@ -9,6 +9,7 @@ export { type Page, type PageOptions, Pages } from "./pages.ts";
 export { NoAnswer, Problem, type ProblemBody } from "./problem.ts";
 export {
   type AcceptTerms,
+  type QuoteOptions,
   type QuoteTerms,
   type RequestTerms,
   Rfq,
@@ -23,7 +24,7 @@ export {
 } from "./sign.ts";
 export { Stream, type StreamOptions } from "./stream.ts";
 export type { StreamMessage, StreamMessageOf } from "./stream-messages.ts";
-export type { Credential } from "./transport.ts";
+export type { CallOptions, Credential } from "./transport.ts";
 export type * from "./types.ts";
 export { VENUES } from "./types.ts";
 export type { WebSocketLike } from "./websocket.ts";

@@ -1,5 +1,5 @@
 /** A list that is read page by page, or as an async iterable that fetches pages as needed. */
-import type { Transport } from "./transport.ts";
+import type { CallOptions, Transport } from "./transport.ts";
 import type { QueryValue } from "./wire.ts";
 
 /** One page. `next_cursor` is null if and only if no items follow. */
@@ -27,11 +27,18 @@ export class Pages<T> implements AsyncIterable<T> {
   readonly #transport: Transport;
   readonly #path: string;
   readonly #query: Record<string, QueryValue>;
+  readonly #options: CallOptions;
 
-  constructor(transport: Transport, path: string, query: Record<string, QueryValue>) {
+  constructor(
+    transport: Transport,
+    path: string,
+    query: Record<string, QueryValue>,
+    options: CallOptions,
+  ) {
     this.#transport = transport;
     this.#path = path;
     this.#query = query;
+    this.#options = options;
   }
 
   /**
@@ -46,7 +53,12 @@ export class Pages<T> implements AsyncIterable<T> {
    */
   page(last_cursor?: string): Promise<Page<T>> {
     const query = last_cursor === undefined ? this.#query : { ...this.#query, last_cursor };
-    return this.#transport.call({ method: "GET", path: this.#path, query });
+    return this.#transport.call({
+      method: "GET",
+      path: this.#path,
+      query,
+      options: this.#options,
+    });
   }
 
   /**

@@ -1,6 +1,6 @@
 /** Requests, quotes and matches: `client.rfq`. */
 import { type PageOptions, Pages } from "./pages.ts";
-import type { Transport } from "./transport.ts";
+import type { CallOptions, Transport } from "./transport.ts";
 import type { MarketAsset, Match, Quote, QuoteRequest, Side, Venue } from "./types.ts";
 import { pick } from "./wire.ts";
 
@@ -36,13 +36,26 @@ export type AcceptTerms = {
 };
 
 /** Options of a write. */
-export type WriteOptions = {
+export type WriteOptions = CallOptions & {
   /**
    * Makes a repeated call within 24 h return the first result, also from another process. By
    * default the client generates a key for each call, so that its own retries are safe.
    */
   idempotencyKey?: string;
 };
+
+/** Options of a quote. */
+export type QuoteOptions = WriteOptions & {
+  /**
+   * Milliseconds from now within which the quote must be placed. Sets its `not_after`, by the
+   * service's clock, unless the terms have one. After that the client does not send it again.
+   * Default: 1 000. `Infinity`: no deadline.
+   */
+  maxAgeMs?: number;
+};
+
+/** The default of `QuoteOptions.maxAgeMs`. */
+export const QUOTE_MAX_AGE_MS = 1_000;
 
 /**
  * Requests, quotes and trades. Created by `Client` as `client.rfq`. Amounts are `bigint`s in native
@@ -99,13 +112,16 @@ export class Rfq {
    * }
    * ```
    */
-  openRequests({
-    limit,
-    last_cursor,
-    venue_id,
-    asset_id,
-  }: PageOptions & Partial<MarketAsset> = {}): Pages<QuoteRequest> {
-    return new Pages(this.#transport, "/rfq/request", { limit, last_cursor, venue_id, asset_id });
+  openRequests(
+    { limit, last_cursor, venue_id, asset_id }: PageOptions & Partial<MarketAsset> = {},
+    options: CallOptions = {},
+  ): Pages<QuoteRequest> {
+    return new Pages(
+      this.#transport,
+      "/rfq/request",
+      { limit, last_cursor, venue_id, asset_id },
+      options,
+    );
   }
 
   /**
@@ -117,8 +133,11 @@ export class Rfq {
    * const quoted = requests.filter(({ quote_count = 0 }) => quote_count > 0);
    * ```
    */
-  myRequests({ limit, last_cursor }: PageOptions = {}): Pages<QuoteRequest> {
-    return new Pages(this.#transport, "/rfq/get-requests", { limit, last_cursor });
+  myRequests(
+    { limit, last_cursor }: PageOptions = {},
+    options: CallOptions = {},
+  ): Pages<QuoteRequest> {
+    return new Pages(this.#transport, "/rfq/get-requests", { limit, last_cursor }, options);
   }
 
   /**
@@ -132,23 +151,29 @@ export class Rfq {
    *   await client.rfq.cancelRequest(request);
    * ```
    */
-  cancelRequest({
-    request_id,
-  }: {
-    request_id: string;
-  }): Promise<{ request_id: string; status: "cancelled" }> {
+  cancelRequest(
+    {
+      request_id,
+    }: {
+      request_id: string;
+    },
+    options: CallOptions = {},
+  ): Promise<{ request_id: string; status: "cancelled" }> {
     return this.#transport.call({
       method: "DELETE",
       path: "/rfq/request",
       body: { request_id },
       idempotent: true,
+      options,
     });
   }
 
   /**
-   * Places a firm quote and reserves what the maker would deliver until the quote ends. Throws
-   * `Problem`: `request_unknown`, `own_request`, `request_not_open`, `request_expired`,
-   * `deadline_passed`, `venue_paused`, `open_quote_limit`, `insufficient_funds`.
+   * Places a firm quote and reserves what the maker would deliver until the quote ends. If it is not
+   * placed within `maxAgeMs`, it is never placed, however long it was on its way. Throws `Problem`:
+   * `request_unknown`, `own_request`, `request_not_open`, `request_expired`, `deadline_passed`,
+   * `venue_paused`, `open_quote_limit`, `insufficient_funds`. After `NoAnswer` it may have been
+   * placed within that time.
    *
    * @example
    * ```ts
@@ -160,8 +185,14 @@ export class Rfq {
    * });
    * ```
    */
-  quote(body: QuoteTerms, options: WriteOptions = {}): Promise<Quote> {
-    return this.#write("/rfq/quote", pick(body, QUOTE_FIELDS), options);
+  async quote(
+    body: QuoteTerms,
+    { maxAgeMs = QUOTE_MAX_AGE_MS, ...options }: QuoteOptions = {},
+  ): Promise<Quote> {
+    const { not_after: notAfter } = body;
+    const deadline = await this.#transport.deadline({ maxAgeMs, notAfter }, options);
+    const terms = { ...pick(body, QUOTE_FIELDS), not_after: deadline?.notAfter };
+    return this.#write("/rfq/quote", terms, options, deadline?.sendBefore);
   }
 
   /**
@@ -175,13 +206,21 @@ export class Rfq {
    * const best = items[0];
    * ```
    */
-  quotes({
-    limit,
-    last_cursor,
-    request_id,
-    status,
-  }: PageOptions & { request_id: string; status?: Quote["status"] }): Pages<Quote> {
-    return new Pages(this.#transport, "/rfq/quote", { limit, last_cursor, request_id, status });
+  quotes(
+    {
+      limit,
+      last_cursor,
+      request_id,
+      status,
+    }: PageOptions & { request_id: string; status?: Quote["status"] },
+    options: CallOptions = {},
+  ): Pages<Quote> {
+    return new Pages(
+      this.#transport,
+      "/rfq/quote",
+      { limit, last_cursor, request_id, status },
+      options,
+    );
   }
 
   /**
@@ -192,12 +231,11 @@ export class Rfq {
    * const open = await client.rfq.myQuotes({ status: "open" }).all();
    * ```
    */
-  myQuotes({
-    limit,
-    last_cursor,
-    status,
-  }: PageOptions & { status?: Quote["status"] } = {}): Pages<Quote> {
-    return new Pages(this.#transport, "/rfq/get-quotes", { limit, last_cursor, status });
+  myQuotes(
+    { limit, last_cursor, status }: PageOptions & { status?: Quote["status"] } = {},
+    options: CallOptions = {},
+  ): Pages<Quote> {
+    return new Pages(this.#transport, "/rfq/get-quotes", { limit, last_cursor, status }, options);
   }
 
   /**
@@ -211,16 +249,20 @@ export class Rfq {
    * for await (const quote of quotes) await client.rfq.cancelQuote(quote);
    * ```
    */
-  cancelQuote({
-    quote_id,
-  }: {
-    quote_id: string;
-  }): Promise<{ quote_id: string; status: "cancelled" }> {
+  cancelQuote(
+    {
+      quote_id,
+    }: {
+      quote_id: string;
+    },
+    options: CallOptions = {},
+  ): Promise<{ quote_id: string; status: "cancelled" }> {
     return this.#transport.call({
       method: "DELETE",
       path: "/rfq/quote",
       body: { quote_id },
       idempotent: true,
+      options,
     });
   }
 
@@ -236,12 +278,14 @@ export class Rfq {
    */
   cancelQuotes(
     filter: { venue_id?: Venue; asset_id?: string; request_id?: string } = {},
+    options: CallOptions = {},
   ): Promise<{ cancelled: number }> {
     const { venue_id, asset_id, request_id } = filter;
     return this.#transport.call({
       method: "DELETE",
       path: "/rfq/quotes",
       body: { venue_id, asset_id, request_id },
+      options,
     });
   }
 
@@ -257,12 +301,13 @@ export class Rfq {
    * console.log(`paid ${match.usdc_amount + match.fee} units of USDC for ${match.amount}`);
    * ```
    */
-  accept({ quote_id, not_after }: AcceptTerms): Promise<Match> {
+  accept({ quote_id, not_after }: AcceptTerms, options: CallOptions = {}): Promise<Match> {
     return this.#transport.call({
       method: "POST",
       path: "/rfq/accept",
       body: { quote_id, not_after },
       idempotent: true,
+      options,
     });
   }
 
@@ -275,14 +320,15 @@ export class Rfq {
    *   console.log(role, side, amount, price / 1e6);
    * ```
    */
-  matches({ limit, last_cursor }: PageOptions = {}): Pages<Match> {
-    return new Pages(this.#transport, "/rfq/get-matches", { limit, last_cursor });
+  matches({ limit, last_cursor }: PageOptions = {}, options: CallOptions = {}): Pages<Match> {
+    return new Pages(this.#transport, "/rfq/get-matches", { limit, last_cursor }, options);
   }
 
   #write<T>(
     path: string,
     body: object,
-    { idempotencyKey = crypto.randomUUID() }: WriteOptions,
+    { idempotencyKey = crypto.randomUUID(), ...options }: WriteOptions,
+    sendBefore?: number,
   ): Promise<T> {
     // The key is in the body, so that the signature covers it.
     return this.#transport.call({
@@ -290,6 +336,8 @@ export class Rfq {
       path,
       body: { ...body, idempotency_key: idempotencyKey },
       idempotent: true,
+      options,
+      sendBefore,
     });
   }
 }

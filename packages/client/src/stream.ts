@@ -10,7 +10,8 @@ import type { ControlMessage, StreamMessage } from "./stream-messages.ts";
 import { StreamOrder } from "./stream-order.ts";
 import { isTransient, reconnectDelay } from "./stream-retry.ts";
 import { watchConnection } from "./stream-watch.ts";
-import { sleep } from "./transport.ts";
+import { type AcceptTerms, QUOTE_MAX_AGE_MS, type QuoteTerms } from "./rfq.ts";
+import { type CallOptions, sleep } from "./transport.ts";
 import type { Match, Quote } from "./types.ts";
 import { closeQuietly, globalWebSocket, type WebSocketLike } from "./websocket.ts";
 import { decode } from "./wire.ts";
@@ -51,7 +52,11 @@ export type StreamOptions = {
 type Ended = { code: number; reason: string; greeted: boolean };
 
 type Command = {
-  frame: string;
+  /** Makes the frame, whose deadline needs the service's clock. */
+  frame: () => string;
+  /** Unix milliseconds by our clock, from which on it is not sent any more. */
+  sendBefore: number;
+  sent: boolean;
   resolve(data: unknown): void;
   reject(error: unknown): void;
   timer: ReturnType<typeof setTimeout>;
@@ -85,6 +90,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
   #socket: WebSocketLike | null = null;
   /** The hello message of this connection has arrived. */
   #open = false;
+  /** The service's clock minus ours, from the hello message. */
+  #clockOffsetMs = 0;
   #running = false;
   #reading = false;
   readonly #ready = deferred<void>();
@@ -163,9 +170,11 @@ export class Stream implements AsyncIterable<StreamMessage> {
 
   /**
    * Places a firm quote over the socket. `price` is USDC per unit, scaled by 1e6. Needs a client
-   * with an API key. The client sends it again with the same idempotency key after a reconnection.
-   * Throws `Problem` like `client.rfq.quote`, or `scope_missing`. Throws `NoAnswer` after 30 s
-   * without a result: the quote may or may not have been placed.
+   * with an API key. If it is not placed within `maxAgeMs` (default 1 000), it is never placed. Until
+   * then the client sends it again with the same idempotency key after a reconnection. Throws
+   * `Problem` like `client.rfq.quote`, or `scope_missing`. Throws `NoAnswer` if there is no result
+   * within `timeoutMs` (default 30 000) or before the connection is lost: then the quote may or may
+   * not have been placed within `maxAgeMs`.
    *
    * @example
    * ```ts
@@ -176,22 +185,30 @@ export class Stream implements AsyncIterable<StreamMessage> {
    * });
    * ```
    */
-  quote(terms: {
-    request_id: string;
-    price: number;
-    expires_in_secs?: number;
-    not_after?: Date | string;
-    idempotency_key?: string;
-  }): Promise<Quote> {
+  quote(
+    terms: QuoteTerms & { idempotency_key?: string },
+    { maxAgeMs = QUOTE_MAX_AGE_MS, ...options }: CallOptions & { maxAgeMs?: number } = {},
+  ): Promise<Quote> {
     const { request_id, price, expires_in_secs, not_after } = terms;
     const { idempotency_key = crypto.randomUUID() } = terms;
-    return this.#command("quote", {
-      request_id,
-      price,
-      expires_in_secs,
-      not_after,
-      idempotency_key,
-    });
+    const fields = { request_id, price, expires_in_secs, idempotency_key };
+    const given = not_after === undefined ? Number.NaN : new Date(not_after).getTime();
+    // A deadline that was given is by the service's clock. One that cannot be read is its to reject.
+    const sendBefore =
+      not_after === undefined
+        ? Date.now() + maxAgeMs
+        : Number.isNaN(given)
+          ? Infinity
+          : given - this.#clockOffsetMs;
+    const notAfter = () =>
+      not_after ??
+      (sendBefore === Infinity ? undefined : new Date(sendBefore + this.#clockOffsetMs));
+    return this.#command(
+      "quote",
+      () => ({ ...fields, not_after: notAfter() }),
+      options,
+      sendBefore,
+    );
   }
 
   /**
@@ -204,12 +221,11 @@ export class Stream implements AsyncIterable<StreamMessage> {
    * await stream.cancelQuote(quote);
    * ```
    */
-  cancelQuote({
-    quote_id,
-  }: {
-    quote_id: string;
-  }): Promise<{ quote_id: string; status: "cancelled" }> {
-    return this.#command("cancel_quote", { quote_id });
+  cancelQuote(
+    { quote_id }: { quote_id: string },
+    options: CallOptions = {},
+  ): Promise<{ quote_id: string; status: "cancelled" }> {
+    return this.#command("cancel_quote", () => ({ quote_id }), options);
   }
 
   /**
@@ -223,8 +239,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
    * }
    * ```
    */
-  accept({ quote_id, not_after }: { quote_id: string; not_after?: Date | string }): Promise<Match> {
-    return this.#command("accept", { quote_id, not_after });
+  accept({ quote_id, not_after }: AcceptTerms, options: CallOptions = {}): Promise<Match> {
+    return this.#command("accept", () => ({ quote_id, not_after }), options);
   }
 
   /**
@@ -335,27 +351,62 @@ export class Stream implements AsyncIterable<StreamMessage> {
         for (const next of this.#order.take(message))
           if (!this.#inbox.put(next)) closeQuietly(this.#socket);
         if (message.type !== "hello") return;
+        this.#compareClocks(message.data.server_time);
         greeted();
         this.#open = true;
         this.#ready.resolve();
-        for (const { frame } of this.#commands.values()) this.#socket?.send(frame);
+        for (const [id, command] of this.#commands) this.#send(id, command);
     }
   }
 
-  #command<T>(op: string, terms: object): Promise<T> {
+  #command<T>(
+    op: string,
+    fields: () => object,
+    { signal, timeoutMs = COMMAND_TIMEOUT_MS }: CallOptions,
+    sendBefore = Infinity,
+  ): Promise<T> {
     this.#start();
     const id = crypto.randomUUID();
-    const frame = JSON.stringify({ id, op, ...terms });
+    const frame = () => JSON.stringify({ id, op, ...fields() });
     return new Promise<T>((resolve, reject) => {
       if (this.#stop.signal.aborted) return reject(new NoAnswer(op, "the stream is closed"));
-      const timer = setTimeout(() => {
-        this.#commands.delete(id);
-        reject(new NoAnswer(op, "no result in time"));
-      }, COMMAND_TIMEOUT_MS);
+      if (signal?.aborted === true) return reject(signal.reason);
+      const fail = (error: unknown) => this.#finish(id, (command) => command.reject(error));
+      const timer = setTimeout(() => fail(new NoAnswer(op, "no result in time")), timeoutMs);
+      const onAbort = () => fail(signal?.reason);
+      signal?.addEventListener("abort", onAbort, { once: true });
+      const settled = () => signal?.removeEventListener("abort", onAbort);
       // The public methods name the result type of their command.
-      this.#commands.set(id, { frame, resolve: (data) => resolve(data as T), reject, timer });
-      if (this.#open) this.#socket?.send(frame);
+      const command: Command = {
+        frame,
+        sendBefore,
+        sent: false,
+        resolve: (data) => (settled(), resolve(data as T)),
+        reject: (error) => (settled(), reject(error)),
+        timer,
+      };
+      this.#commands.set(id, command);
+      if (this.#open) this.#send(id, command);
     });
+  }
+
+  /** Sends a command, at first or after a reconnection, unless its deadline has passed. */
+  #send(id: string, command: Command): void {
+    if (Date.now() < command.sendBefore) {
+      command.sent = true;
+      this.#socket?.send(command.frame());
+      return;
+    }
+    const reason = command.sent
+      ? "the connection was lost, and its deadline has passed"
+      : "its deadline passed before it was sent";
+    this.#finish(id, (late) => late.reject(new NoAnswer("quote", reason)));
+  }
+
+  /** The message took some time, so the service's clock is later than this by that time. */
+  #compareClocks(serverTime: string): void {
+    const offsetMs = Date.parse(serverTime) - Date.now();
+    if (Number.isFinite(offsetMs)) this.#clockOffsetMs = offsetMs;
   }
 
   #finish(id: string | null, settle: (command: Command) => void): void {

@@ -21,6 +21,17 @@ export type TransportOptions = {
   now?: () => number;
 };
 
+/** Options of every call. */
+export type CallOptions = {
+  /** Ends the call and its retries. The call throws the signal's reason. */
+  signal?: AbortSignal | undefined;
+  /** Milliseconds for the whole call, retries included. Then it throws `NoAnswer`. */
+  timeoutMs?: number | undefined;
+};
+
+/** A deadline by the service's clock, and by ours: Unix milliseconds after which nothing is sent. */
+export type Deadline = { notAfter: string; sendBefore: number };
+
 export type Call = {
   method: "GET" | "POST" | "DELETE";
   path: string;
@@ -32,6 +43,9 @@ export type Call = {
   idempotent?: boolean;
   /** Not retried here, because the caller does so. */
   once?: boolean;
+  options?: CallOptions | undefined;
+  /** Unix milliseconds by our clock, from which on the call is not sent any more. */
+  sendBefore?: number | undefined;
 };
 
 type ToSign = { method: string; url: URL; body: Uint8Array | undefined; offsetMs: number };
@@ -41,6 +55,8 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 const DEFAULT_ATTEMPTS = 5;
 const FIRST_DELAY_MS = 200;
 const LONGEST_DELAY_MS = 5_000;
+/** The service's clock is compared with ours again after this time. */
+const CLOCK_LIFE_MS = 600_000;
 /** For a longer Retry-After the call throws, and the caller decides when to retry. */
 const LONGEST_RETRY_AFTER_SECS = 30;
 
@@ -48,8 +64,10 @@ export class Transport {
   readonly baseUrl: string;
   readonly #options: TransportOptions;
   #key: Promise<HmacKey> | null = null;
-  /** The service's clock minus ours, learned from a rejected timestamp. */
+  /** The service's clock minus ours, learned from GET /time or from a rejected timestamp. */
   #clockOffsetMs = 0;
+  #clockReadAt = -Infinity;
+  #clockReading: Promise<void> | null = null;
 
   constructor(options: TransportOptions) {
     this.#options = options;
@@ -62,12 +80,17 @@ export class Transport {
 
   async call<T>(call: Call): Promise<T> {
     const attempts = call.once === true ? 1 : (this.#options.attempts ?? DEFAULT_ATTEMPTS);
+    const { signal, timeoutMs = Infinity } = call.options ?? {};
+    const endsAt = Date.now() + timeoutMs;
     let clockCorrected = false;
     for (let attempt = 1; ; attempt++) {
       const offsetMs = this.#clockOffsetMs;
+      signal?.throwIfAborted();
+      if (Date.now() >= (call.sendBefore ?? Infinity))
+        throw new NoAnswer(nameOf(call), "its deadline passed before it was sent");
       try {
         // The client trusts the service to send what its OpenAPI description says.
-        return (await this.#attempt(call, offsetMs)) as T;
+        return (await this.#attempt(call, offsetMs, endsAt - Date.now())) as T;
       } catch (error) {
         if (!clockCorrected && this.#correctClock(error, offsetMs)) {
           clockCorrected = true;
@@ -78,15 +101,63 @@ export class Transport {
           attempt < attempts
             ? retryDelay(error, call.idempotent ?? call.method === "GET", attempt)
             : null;
-        if (delayMs === null) throw error;
-        await sleep(delayMs);
+        // A call that cannot be sent again in time fails with its own error.
+        const next = Date.now() + (delayMs ?? 0);
+        if (delayMs === null || next >= Math.min(endsAt, call.sendBefore ?? Infinity)) throw error;
+        await sleep(delayMs, signal);
       }
     }
   }
 
-  async #attempt(call: Call, offsetMs: number): Promise<unknown> {
+  /**
+   * A deadline this far ahead by the service's clock, which GET /time reports. Null if there is
+   * none.
+   */
+  async deadline(
+    { maxAgeMs, notAfter }: { maxAgeMs: number; notAfter?: Date | string | undefined },
+    options: CallOptions,
+  ): Promise<Deadline | null> {
+    if (notAfter === undefined && maxAgeMs === Infinity) return null;
+    const sendBefore = Date.now() + maxAgeMs;
+    const timeoutMs = Math.min(maxAgeMs, options.timeoutMs ?? Infinity);
+    await this.#readClock({ ...options, timeoutMs });
+    const toServer = (this.#options.now ?? Date.now)() + this.#clockOffsetMs - Date.now();
+    if (notAfter === undefined)
+      return { notAfter: new Date(sendBefore + toServer).toISOString(), sendBefore };
+    const instant = new Date(notAfter).getTime();
+    // The service rejects an instant that it cannot read.
+    return Number.isNaN(instant)
+      ? { notAfter: String(notAfter), sendBefore: Infinity }
+      : { notAfter: new Date(instant).toISOString(), sendBefore: instant - toServer };
+  }
+
+  /** Compares the clocks, unless that was done recently. */
+  async #readClock(options: CallOptions): Promise<void> {
+    if (Date.now() - this.#clockReadAt < CLOCK_LIFE_MS) return;
+    this.#clockReading ??= this.#compareClocks(options).finally(() => (this.#clockReading = null));
+    await this.#clockReading;
+  }
+
+  async #compareClocks(options: CallOptions): Promise<void> {
+    const clock = this.#options.now ?? Date.now;
+    const before = clock();
+    try {
+      const time: Call = { method: "GET", path: "/time", public: true, once: true, options };
+      const { unix_ms } = await this.call<{ unix_ms?: unknown }>(time);
+      if (typeof unix_ms !== "number" || !Number.isFinite(unix_ms)) return;
+      this.#clockOffsetMs = unix_ms - (before + clock()) / 2;
+      this.#clockReadAt = Date.now();
+    } catch (error) {
+      options.signal?.throwIfAborted();
+      // Then the deadline is by our own clock.
+      if (!(error instanceof NoAnswer || error instanceof Problem)) throw error;
+    }
+  }
+
+  async #attempt(call: Call, offsetMs: number, leftMs: number): Promise<unknown> {
     const url = new URL(this.baseUrl + targetOf(call.path, call.query));
-    const name = `${call.method} ${call.path}`;
+    const name = nameOf(call);
+    const caller = call.options?.signal;
     const body = call.body === undefined ? undefined : encode(call.body);
     const headers: Record<string, string> = { accept: "application/json" };
     if (body !== undefined) headers["content-type"] = "application/json";
@@ -95,7 +166,8 @@ export class Transport {
         headers,
         await this.#credentialHeaders({ method: call.method, url, body, offsetMs }),
       );
-    const timeout = AbortSignal.timeout(this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+    const ownMs = this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+    const timeout = AbortSignal.timeout(Math.max(0, Math.ceil(Math.min(ownMs, leftMs))));
     const send = this.#options.fetch ?? fetch;
     let response: Response;
     let text: string;
@@ -103,12 +175,13 @@ export class Transport {
       response = await send(url.href, {
         method: call.method,
         headers,
-        signal: timeout,
+        signal: caller === undefined ? timeout : AbortSignal.any([timeout, caller]),
         redirect: "manual",
         body: body ?? null,
       });
       text = await response.text();
     } catch (error) {
+      caller?.throwIfAborted();
       throw new NoAnswer(name, timeout.aborted ? "no response in time" : reasonOf(error), error);
     }
     return readResponse(name, response, text);
@@ -151,6 +224,10 @@ export class Transport {
     this.#clockOffsetMs = offsetMs - skew_ms;
     return true;
   }
+}
+
+function nameOf({ method, path }: Call): string {
+  return `${method} ${path}`;
 }
 
 function readResponse(name: string, response: Response, text: string): unknown {

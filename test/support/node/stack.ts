@@ -145,6 +145,9 @@ export async function openMarket(stack: TestStack, amount: bigint): Promise<Mark
   return { requester, maker, asset };
 }
 
+/** Options of a quote on a machine that runs other tests at the same time. */
+export const SLOW_MACHINE = { maxAgeMs: 30_000 };
+
 /** A Bid of the requester with a quote of the maker at 0.5 USDC a token. */
 export async function quotedBid(
   { requester, maker, asset }: Market,
@@ -153,7 +156,7 @@ export async function quotedBid(
   const request = await requester.client.rfq.request({ ...asset, amount, side: "Bid" });
   const { request_id } = request;
   const terms = { request_id, price: 500_000, expires_in_secs: 120 };
-  return { request, quote: await maker.client.rfq.quote(terms) };
+  return { request, quote: await maker.client.rfq.quote(terms, SLOW_MACHINE) };
 }
 
 /** A key that the operator made. Only such a key can have the scope withdraw. */
