@@ -72,8 +72,8 @@ export function limitActor(
 ): Promise<void> {
   const { user, credential } = RATE_CLASSES[name];
   return limitRates(env, settings, [
-    { policy: user, key: actor.userId },
     { policy: credential, key: credentialIdOf(actor) },
+    { policy: user, key: actor.userId },
   ]);
 }
 
@@ -91,18 +91,24 @@ async function limitRates(env: object, settings: Config, counts: readonly Count[
   if (reached !== undefined) throw new Problem(reached);
 }
 
+/**
+ * Counts the narrowest limit first. A request that it rejects does not count for the wider ones, so
+ * one credential or network cannot use up what the others share with it.
+ */
 async function countRates(
   env: object,
   settings: Config,
   counts: readonly Count[],
 ): Promise<ProblemData | undefined> {
   if (settings.RATE_LIMITS === "off") return undefined;
-  const allowed = await Promise.all(
-    counts.map(({ policy, key }) => limiterOf(env, policy.binding).limit({ key })),
-  );
-  const reached = allowed.findIndex(({ success }) => !success);
-  const policy = counts[reached]?.policy;
-  if (policy === undefined) return undefined;
+  for (const { policy, key } of counts) {
+    const { success } = await limiterOf(env, policy.binding).limit({ key });
+    if (!success) return reachedLimit(policy);
+  }
+  return undefined;
+}
+
+function reachedLimit(policy: Policy): ProblemData {
   return {
     code: "rate_limited",
     detail:

@@ -422,15 +422,18 @@ it("gives all credentials of a user together one budget", async () => {
   expect((await send("/auth/whoami", { headers: bearer(other.token), env: on })).status).toBe(200);
 });
 
-it("leaves a user budget when one credential has used up its own", async () => {
+it("leaves a user budget although one credential runs away", async () => {
   const user = await newUser();
   const key = await newKey(user, ["read"]);
-  const { on } = countingLimiters({ RATE_AUTH: 10, RATE_AUTH_CREDENTIAL: 4 });
+  const { on } = countingLimiters({ RATE_AUTH: 10, RATE_AUTH_CREDENTIAL: 8 });
   const statuses: number[] = [];
-  for (let call = 0; call < 6; call++)
+  for (let call = 0; call < 20; call++)
     statuses.push((await sendSigned(key, "/auth/whoami", { env: on })).status);
-  expect(statuses).toEqual([200, 200, 200, 200, 429, 429]);
-  expect((await send("/auth/whoami", { headers: bearer(user.token), env: on })).status).toBe(200);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(8);
+  for (const expected of [200, 200, 429]) {
+    const session = await send("/auth/whoami", { headers: bearer(user.token), env: on });
+    expect(session.status).toBe(expected);
+  }
 });
 
 it("limits an IPv6 /48 beside its /64s", async () => {
@@ -440,7 +443,8 @@ it("limits an IPv6 /48 beside its /64s", async () => {
   expect(await from("2001:db8:1:1::1")).toBe(200);
   expect(await from("2001:db8:1:1::2")).toBe(429);
   expect(await from("2001:db8:1:2::1")).toBe(200);
-  expect(await from("2001:db8:1:3::1")).toBe(429);
+  expect(await from("2001:db8:1:3::1")).toBe(200);
+  expect(await from("2001:db8:1:4::1")).toBe(429);
   expect(await from("2001:db8:2:1::1")).toBe(200);
   expect(await from("192.0.2.1")).toBe(200);
   expect([...counts.keys()].filter((key) => key.startsWith("RATE_ADDRESS_BLOCK"))).toHaveLength(2);
