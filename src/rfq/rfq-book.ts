@@ -21,7 +21,7 @@ import { RFQ_EVENTS } from "./event-views.ts";
 import { openRequest } from "./open-request.ts";
 import { placeQuote } from "./place-quote.ts";
 import { tooManyInFlight } from "./rejections.ts";
-import { readTerms, type RequestTerms } from "./request-terms.ts";
+import { readTerms, type RequestTerms, termsOf } from "./request-terms.ts";
 import { GroupCommitter } from "./group-committer.ts";
 import { openRequestsSnapshot } from "./snapshot.ts";
 import type { Operation } from "./operation.ts";
@@ -37,7 +37,7 @@ export class RfqBook extends StreamObject {
   readonly #asset: string;
   readonly #settings: Config;
   readonly #committer: GroupCommitter;
-  readonly #commands = new SocketCommands(this.env);
+  readonly #commands: SocketCommands;
   readonly #inFlight: InFlight<string>;
   readonly #requests = new Map<string, RequestTerms>();
   #alarmAt: number | null | undefined;
@@ -49,6 +49,10 @@ export class RfqBook extends StreamObject {
     super(ctx, env, { stream, views: RFQ_EVENTS, snapshot: openRequestsSnapshot(stream) });
     this.#asset = asset;
     this.#settings = config(env);
+    this.#commands = new SocketCommands(env, {
+      asset,
+      submit: (command) => this.submit(command),
+    });
     this.#inFlight = new InFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER);
     this.#committer = new GroupCommitter(env.DB, {
       asset: this.#asset,
@@ -91,9 +95,12 @@ export class RfqBook extends StreamObject {
 
   async #commit(command: Command): Promise<Result> {
     const operation = await this.#operation(command);
-    return operation === undefined
-      ? reject("request_unknown", "There is no such request.")
-      : this.#committer.submit(operation);
+    if (operation === undefined) return reject("request_unknown", "There is no such request.");
+    const result = await this.#committer.submit(operation);
+    // Else the first quote on each request would wait for a read of its terms.
+    if (command.op === "open_request" && result.ok && !result.replayed)
+      this.#remember(command.requestId, termsOf(command));
+    return result;
   }
 
   async #operation(command: Command): Promise<Operation | undefined> {
@@ -118,9 +125,13 @@ export class RfqBook extends StreamObject {
     if (known !== undefined) return known;
     const terms = await readTerms(this.env.DB, requestId);
     if (terms?.asset !== this.#asset) return undefined;
+    this.#remember(requestId, terms);
+    return terms;
+  }
+
+  #remember(requestId: string, terms: RequestTerms): void {
     if (this.#requests.size >= MAX_KNOWN_REQUESTS) this.#requests.clear();
     this.#requests.set(requestId, terms);
-    return terms;
   }
 
   /** Runs before the group's results are delivered. Pushes are started here but not awaited. */

@@ -21,7 +21,7 @@ import { resultBody } from "./result.ts";
 import type { Command, Result, Sent } from "./command.ts";
 import { tooManyInFlight } from "./rejections.ts";
 import { AcceptBody, QuoteBody } from "./schemas.ts";
-import { submitCommand } from "./submit.ts";
+import { type Book, submitCommand } from "./submit.ts";
 import { quoteTermsText } from "./terms-text.ts";
 import { CLOSE_POLICY, CLOSE_TOO_BIG, closeSocket, readState } from "../streams/socket.ts";
 
@@ -51,13 +51,16 @@ const Op = oneOf(["quote", "cancel_quote", "accept"]);
 export class SocketCommands {
   readonly #env: Env;
   readonly #settings: Config;
+  readonly #book: Book | undefined;
   readonly #inFlight: InFlight<WebSocket>;
   /** Frames of each user since the window began. */
   readonly #frames = new Map<string, number>();
   #framesSince = 0;
 
-  constructor(env: Env) {
+  /** `book` is the object that holds the sockets, if it is a book. */
+  constructor(env: Env, book?: Book) {
     this.#env = env;
+    this.#book = book;
     this.#settings = config(env);
     this.#inFlight = new InFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET);
   }
@@ -97,7 +100,7 @@ export class SocketCommands {
 
   async #carryOut(fields: Record<string, unknown>, sent: Sent): Promise<Result> {
     await limitActor(this.#env, this.#settings, "trade", sent.actor);
-    return submitCommand(this.#env, readCommand(fields, sent));
+    return submitCommand(this.#env, readCommand(fields, sent), this.#book);
   }
 
   #countFrame(userId: string): number {

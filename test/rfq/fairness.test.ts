@@ -17,6 +17,7 @@ import {
   quotedMarket,
   submit,
 } from "../support/market.ts";
+import { countingCalls } from "../support/counting-database.ts";
 import { awakeAndEvicted, connect } from "../support/sockets.ts";
 import { newKey, newUser } from "../support/users.ts";
 
@@ -30,33 +31,13 @@ function countOutcomes(outcomes: readonly string[]): Record<string, number> {
   return counts;
 }
 
-/** D1 with a count of its round trips. */
-function countingDatabase(): { readonly db: D1Database; readonly count: () => number } {
-  let calls = 0;
-  const counted = <Target extends object>(target: Target, names: readonly string[]): Target =>
-    new Proxy(target, {
-      get: (object, name) => {
-        const member: unknown = Reflect.get(object, name);
-        if (typeof member !== "function") return member;
-        return (...given: unknown[]) => {
-          if (names.includes(String(name))) calls += 1;
-          const result: unknown = Reflect.apply(member, object, given);
-          return name === "prepare" || name === "bind"
-            ? counted(result as object, ["all", "first", "raw", "run"])
-            : result;
-        };
-      },
-    });
-  return { db: counted(env.DB, ["batch"]), count: () => calls };
-}
-
 describe("the rejections of a group", () => {
   it("are read in one round trip", async () => {
     const { book, requester, maker, request, quote } = await quotedMarket();
     const { quote: matched, requester: buyer, ...other } = await quotedMarket();
     const match = matchOf(await submit(command.accept(buyer, matched.quote_id)));
     const poor = await newUser();
-    const { db, count } = countingDatabase();
+    const { db, count } = countingCalls();
     const committer = new GroupCommitter(db, {
       asset: book,
       waitMs: 10,
@@ -196,7 +177,7 @@ describe("refused commands", () => {
 
   it("that name one unknown id read D1 once a second", async () => {
     const attacker = await newUser();
-    const { db, count } = countingDatabase();
+    const { db, count } = countingCalls();
     const counted: Env = Object.assign(Object.create(null), env, { DB: db });
     const [quoteId, requestId] = [uuidv7(), uuidv7()];
     for (let n = 0; n < 5; n++) {

@@ -34,3 +34,23 @@ export async function rowsReadBy(run: (db: D1Database) => Promise<unknown>): Pro
   await run(counting.db);
   return counting.rowsRead;
 }
+
+/** The test database with a count of its round trips. */
+export function countingCalls(): { readonly db: D1Database; readonly count: () => number } {
+  let calls = 0;
+  const counted = <Target extends object>(target: Target, names: readonly string[]): Target =>
+    new Proxy(target, {
+      get: (object, name) => {
+        const member: unknown = Reflect.get(object, name);
+        if (typeof member !== "function") return member;
+        return (...given: unknown[]) => {
+          if (names.includes(String(name))) calls += 1;
+          const result: unknown = Reflect.apply(member, object, given);
+          return name === "prepare" || name === "bind"
+            ? counted(result as object, ["all", "first", "raw", "run"])
+            : result;
+        };
+      },
+    });
+  return { db: counted(env.DB, ["batch"]), count: () => calls };
+}
