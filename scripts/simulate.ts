@@ -11,7 +11,7 @@ import { readArguments, refuse } from "./stack/arguments.ts";
 
 const USAGE = `npm run simulate -- [options]
   --seed S         one seed; without it, fresh seeds
-  --steps N        steps of each seed (default 5000)
+  --steps N        steps of each seed (default 10000)
   --seeds N        number of fresh seeds (default 1)
   --seconds T      fresh seeds until T seconds are over, instead of --seeds
   --mutant NAME    undo one guard in memory; the run succeeds if the simulator notices
@@ -21,7 +21,7 @@ const USAGE = `npm run simulate -- [options]
 
 const values = readArguments(USAGE, {
   seed: { type: "string" },
-  steps: { type: "string", default: "5000" },
+  steps: { type: "string", default: "10000" },
   seeds: { type: "string", default: "1" },
   seconds: { type: "string" },
   mutant: { type: "string" },
@@ -94,7 +94,7 @@ async function explain(run: Run, report: Report): Promise<void> {
   console.log(`\n${report.failure?.message}`);
   const done = report.done ?? [];
   const shortest = values["no-shrink"] ? done : await shrink(run, report, console.log);
-  const plan = planOf(run.seed, run.steps);
+  const plan = planOf(run.seed, run.steps, run.phase);
   console.log(`\nThe last ${PRINTED} of ${shortest.length} steps:`);
   for (const index of shortest.slice(-PRINTED)) {
     const step = plan[index];
@@ -106,8 +106,10 @@ async function explain(run: Run, report: Report): Promise<void> {
   console.log(`\nTo repeat: npm run simulate -- --seed ${run.seed} --steps ${run.steps}`);
 }
 
-function summaryOf({ seed, steps: count, commands, frames, seconds, history }: Report): string {
-  return `seed ${seed}: ${count} steps, ${commands} commands, ${frames} frames, ${seconds.toFixed(
+function summaryOf({ seed, steps: count, commands, tally, seconds, history }: Report): string {
+  const reached = Object.entries(tally).map(([name, number]) => `${number} ${name}`);
+
+  return `seed ${seed}: ${count} steps, ${commands} commands, ${reached.join(", ")}, ${seconds.toFixed(
     1,
   )} s, history ${history.slice(0, 16)}`;
 }

@@ -23,6 +23,8 @@ export class Database {
   readonly #sqlite = new DatabaseSync(":memory:");
   readonly #statements = new Map<string, StatementSync>();
   weather: Weather = CLEAR;
+  /** When the batch of each commit group was sent. */
+  readonly batchSentAt = new Map<number, number>();
   /** Until then no request arrives. */
   awayUntil = 0;
 
@@ -53,7 +55,8 @@ export class Database {
       prepare: (text: string) => prepared(text),
       batch: (statements: readonly Prepared[]) => {
         const queries = statements.map(({ query }) => query);
-        return call(queries, () => this.#transaction(queries));
+        const sentAt = this.#time.now;
+        return call(queries, () => this.#transaction(queries, sentAt));
       },
     };
     return asD1(binding);
@@ -107,11 +110,13 @@ export class Database {
     });
   }
 
-  #transaction(queries: readonly Query[]): D1Result[] {
+  #transaction(queries: readonly Query[], sentAt: number): D1Result[] {
     this.#sqlite.exec("BEGIN");
     try {
       const results = queries.map((query) => this.#result(query));
       this.#sqlite.exec("COMMIT");
+      if (queries[0]?.text.startsWith("INSERT INTO commit_groups") === true)
+        this.batchSentAt.set(this.count("SELECT max(seq) FROM commit_groups"), sentAt);
       return results;
     } catch (error) {
       this.#sqlite.exec("ROLLBACK");

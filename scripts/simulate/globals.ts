@@ -28,7 +28,10 @@ class RequestResponsePair {
 
 export function replaceGlobals(
   time: VirtualTime,
-  options: { readonly onLog: (line: LogLine) => void; readonly fetch: typeof fetch },
+  options: {
+    readonly onLog: (line: LogLine) => void;
+    readonly fetch: (...request: Parameters<typeof fetch>) => Promise<unknown>;
+  },
 ): void {
   const bytes = (array: Uint8Array): Uint8Array => {
     const { dice } = time.current();

@@ -8,9 +8,6 @@ import type { People, Sent } from "./people.ts";
 import type { Subscribers } from "./subscribers.ts";
 import { Violation } from "./violation.ts";
 
-/** Properties whose mend has not landed yet. */
-export const AWAITED: ReadonlySet<string> = new Set(["quote_life"]);
-
 const idOf = (uuid: string) => uuid.replaceAll("-", "").toUpperCase();
 
 export function checkCommands(database: Database, people: People): void {
@@ -126,6 +123,36 @@ export function checkQuoteLife(database: Database, sent: readonly Sent[]): void 
         `step ${step}: a quote of ${command.expiresInSecs} s received at ${sentAt} is firm until +${
           firmUntil - sentAt
         } ms`,
+      );
+  }
+}
+
+/** The commit group in which a command took effect. */
+const GROUP_OF = {
+  open_request: [
+    "SELECT opened_group AS seq FROM requests WHERE request_id = unhex(?)",
+    "requestId",
+  ],
+  place_quote: ["SELECT opened_group AS seq FROM quotes WHERE quote_id = unhex(?)", "quoteId"],
+  accept: ["SELECT matched_group AS seq FROM matches WHERE match_id = unhex(?)", "matchId"],
+  cancel_quote: ["SELECT ended_group AS seq FROM quotes WHERE ended_by = unhex(?)", "operationId"],
+  cancel_request: [
+    "SELECT ended_group AS seq FROM requests WHERE ended_by = unhex(?)",
+    "operationId",
+  ],
+} as const;
+
+/** [T1] No command is sent to the database later than the maximum wait after it was received. */
+export function checkWaits(database: Database, sent: readonly Sent[], maxWaitMs: number): void {
+  for (const { command, sentAt, step } of sent) {
+    const [statement, name] = GROUP_OF[command.op];
+    const id: unknown = Reflect.get(command, name);
+    const [row] = database.rows(statement, idOf(String(id)));
+    const batchAt = database.batchSentAt.get(Number(row?.["seq"]));
+    if (batchAt !== undefined && batchAt > sentAt + maxWaitMs)
+      throw new Violation(
+        "deadline_kept [T1]",
+        `step ${step}: ${command.op} waited ${batchAt - sentAt} ms and was then committed`,
       );
   }
 }

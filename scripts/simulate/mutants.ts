@@ -96,4 +96,32 @@ export const MUTANTS: readonly Mutant[] = [
       "        if (batch !== undefined) this.#nextBatch = undefined;",
     breaks: "an alarm ends although its book is busy",
   },
+  {
+    name: "quote-life-from-commit",
+    file: "src/rfq/place-quote.ts",
+    find: "min(${group.at}, ${command.receivedAt})",
+    replace: "${group.at}",
+    breaks: "a quote is firm only within its life, from its receipt on",
+  },
+  {
+    name: "commands-wait-for-ever",
+    file: "src/rfq/group-committer.ts",
+    find: "const inTime = operation.receivedAt >= now() - this.#settings.maxWaitMs;",
+    replace: "const inTime = operation.receivedAt >= 0;",
+    breaks: "no command is sent to the database after its maximum wait",
+  },
+  {
+    name: "credit-at-the-head",
+    file: "src/chain/follow-head.ts",
+    find: "const byCount = head - chain.confirmations + 1;",
+    replace: "const byCount = head;",
+    breaks: "only confirmed deposits are credited",
+  },
+  {
+    name: "shared-rpc-calls",
+    file: "src/chain/rpc.ts",
+    find: "{ ...more, dedupe: false }",
+    replace: "{ ...more }",
+    breaks: "a restarted watcher follows the chain",
+  },
 ];

@@ -80,10 +80,10 @@ export class Objects {
     };
   }
 
-  /** Names of the objects that have an instance now. */
-  live(): string[] {
+  /** Names of the objects that have an instance now, or one that does something now. */
+  live(busyOnly = false): string[] {
     return [...this.#durables].flatMap(([key, { instance }]) =>
-      instance === undefined ? [] : [key],
+      instance === undefined || (busyOnly && instance.busy === 0) ? [] : [key],
     );
   }
 
@@ -237,6 +237,8 @@ export class Objects {
           get: (key: string) => storage(() => durable.stored.get(key)),
           put: (key: string, value: unknown) => storage(() => void durable.stored.set(key, value)),
           delete: (key: string) => storage(() => durable.stored.delete(key)),
+          list: ({ prefix }: { prefix: string }) =>
+            storage(() => listed(durable.stored, { prefix, limit: Number.POSITIVE_INFINITY })),
         },
         get: async (key: string) => storage(() => durable.stored.get(key)),
         put: async (key: string | Record<string, unknown>, value?: unknown) =>

@@ -20,13 +20,14 @@ const time = new VirtualTime(
   run.history === undefined ? undefined : (line) => void history.push(line),
 );
 loadService(MUTANTS.find(({ name }) => name === run.mutant));
+let rpc = (..._request: Parameters<typeof fetch>): Promise<unknown> => Promise.reject(new Error());
 let onLog = (_text: string): void => {};
 replaceGlobals(time, {
   onLog: ({ level, text }) => {
     if (level !== "info") time.note(`${level} ${withoutStack(text)}`);
     onLog(text);
   },
-  fetch: () => Promise.reject(new Error("no node listens")),
+  fetch: (...request) => rpc(...request),
 });
 /** The stack names files of this machine. */
 function withoutStack(text: string): string {
@@ -42,7 +43,8 @@ const { World } = await import("./world.ts");
 
 const world = new World(time, run.seed);
 onLog = (text) => world.logged(text);
-const plan = planOf(run.seed, run.steps);
+rpc = (...request) => world.fetch(...request);
+const plan = planOf(run.seed, run.steps, run.phase);
 const kept = run.keep === undefined ? plan : run.keep.map((index) => plan[index]!);
 const done: number[] = [];
 let failure: Report["failure"];
@@ -64,7 +66,7 @@ if (run.history !== undefined) writeFileSync(run.history, `${history.join("\n")}
 const report: Report = {
   seed: run.seed,
   commands: world.commands,
-  frames: world.frames,
+  tally: world.tally(),
   steps: done.length,
   seconds: (performance.now() - started) / 1_000,
   cpuSeconds: (({ user, system }) => (user + system) / 1e6)(process.cpuUsage()),

@@ -14,10 +14,13 @@ export type Credential = {
 export type Person = {
   readonly userId: string;
   readonly name: string;
+  readonly email: string;
   epoch: number;
   credentials: Credential[];
   /** The instant at which the last freeze or unfreeze began or ended; undefined while one runs. */
   frozenChangedAt: number | undefined;
+  /** The operator has begun to freeze the person, and not to unfreeze them since. */
+  frozen: boolean;
 };
 
 /** A command with what its sender knows about it. */
@@ -38,6 +41,8 @@ export const BOOKS = [
 ] as const;
 
 const RECENT = 40;
+/** Of known records, so that most commands meet one that is still open. */
+const KNOWN = 12;
 const SESSION_MS = 1_800_000;
 
 export class People {
@@ -45,6 +50,9 @@ export class People {
   /** Requests and quotes that commands have named lately, whether or not they exist yet. */
   readonly requests: { readonly id: string; readonly by: Person; readonly asset: string }[] = [];
   readonly quotes: { readonly id: string; readonly by: Person; readonly requestId: string }[] = [];
+  /** Those of them that were answered with success. */
+  readonly knownRequests: typeof this.requests = [];
+  readonly knownQuotes: typeof this.quotes = [];
   /** Commands since the last quiet point. */
   sent: Sent[] = [];
   commands = 0;
@@ -55,11 +63,22 @@ export class People {
     if (command.op === "place_quote")
       keep(this.quotes, { id: command.quoteId, by, requestId: command.requestId });
   }
+
+  /** The command was answered with success. */
+  confirm(command: Command): void {
+    const request = this.requests.find(
+      ({ id }) => "requestId" in command && id === command.requestId,
+    );
+    if (command.op === "open_request" && request !== undefined)
+      keep(this.knownRequests, request, KNOWN);
+    const quote = this.quotes.find(({ id }) => "quoteId" in command && id === command.quoteId);
+    if (command.op === "place_quote" && quote !== undefined) keep(this.knownQuotes, quote, KNOWN);
+  }
 }
 
-function keep<T>(list: T[], item: T): void {
+function keep<T>(list: T[], item: T, limit = RECENT): void {
   list.push(item);
-  if (list.length > RECENT) list.shift();
+  if (list.length > limit) list.shift();
 }
 
 /** Mostly one of the newest. */
@@ -94,9 +113,9 @@ export function keyOf(person: Person): Credential & { readonly apiKeyId: string 
   };
 }
 
-export const insertUser = ({ userId, name }: Person, now: number) =>
+export const insertUser = ({ userId, email }: Person, now: number) =>
   sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
-    VALUES (${uuid(userId)}, ${`${name}@simulated.example`}, '', 0, ${now})`;
+    VALUES (${uuid(userId)}, ${email}, '', 0, ${now})`;
 
 export const insertKey = (userId: string, apiKeyId: string, now: number) =>
   sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,

@@ -3,7 +3,7 @@
  * as they are, and a failing list can be cut.
  */
 import { Dice } from "../soak/dice.ts";
-import { WEATHERS } from "./weather.ts";
+import { WEATHER_WEIGHTS } from "./weather.ts";
 
 const ACTIONS = {
   open_request: 170,
@@ -26,6 +26,17 @@ const ACTIONS = {
   pause_venue: 1,
   resume_venue: 4,
   outage: 5,
+  deposit: 25,
+  withdraw: 25,
+  new_address: 2,
+  fail: 3,
+  retry: 2,
+  pause_withdrawals: 1,
+  resume_withdrawals: 5,
+  reorganise: 6,
+  node_away: 6,
+  evict: 3,
+  pause_vault: 1,
 } as const;
 
 type Action = keyof typeof ACTIONS;
@@ -41,25 +52,25 @@ export type Step = {
 };
 
 /** Steps between two quiet points. */
-const PHASE = 400;
+const PHASE = 800;
 /** Mean milliseconds between two steps of a phase. */
 const PACES = [2, 20, 100];
 /** Actions that disturb. A phase in clear weather has none of them. */
 const DISTURBANCES: ReadonlySet<Action> = new Set(["restart", "split", "kill_worker", "outage"]);
 
 /** `steps` actions, and after each phase a quiet point. */
-export function planOf(seed: string, steps: number): Step[] {
+export function planOf(seed: string, steps: number, phaseSteps = PHASE): Step[] {
   const plan: Step[] = [];
   const add = (kind: StepKind, waitMs: number, weather: string) =>
     plan.push({ index: plan.length, kind, waitMs, weather });
   for (let done = 0, phase = 0; done < steps; phase++) {
     const dice = new Dice(`${seed}/phase/${phase}`);
-    const weather = dice.pick(Object.keys(WEATHERS));
+    const weather = dice.weighted(WEATHER_WEIGHTS);
     const calm = weather === "clear" || weather === "slow";
     // In slow weather a book is never idle, so work that waits for idleness shows.
     const pace = weather === "slow" ? 40 : dice.pick(PACES);
     add("weather", 0, weather);
-    for (let count = 0; count < PHASE && done < steps; count++, done++) {
+    for (let count = 0; count < phaseSteps && done < steps; count++, done++) {
       let action = dice.weighted(ACTIONS);
       if (calm && DISTURBANCES.has(action)) action = "place_quote";
       add(action, dice.between(0, 2 * pace), weather);

@@ -5,6 +5,8 @@ import { join } from "node:path";
 export type Run = {
   readonly seed: string;
   readonly steps: number;
+  /** Steps between two quiet points. */
+  readonly phase?: number | undefined;
   readonly mutant?: string | undefined;
   /** Indexes of the steps to carry out; all if left out. */
   readonly keep?: readonly number[] | undefined;
@@ -15,7 +17,8 @@ export type Run = {
 export type Report = {
   readonly seed: string;
   readonly commands: number;
-  readonly frames: number;
+  /** Matches, credited deposits and so on. */
+  readonly tally: Readonly<Record<string, number>>;
   readonly steps: number;
   readonly seconds: number;
   /** Time that one core worked. */

@@ -10,19 +10,27 @@ export function settings(): Record<string, string> {
   const chain = {
     chain: "polygon",
     chain_id: 137,
-    rpc_urls: ["http://node-one.simulated"],
+    rpc_urls: ["one", "two", "three"].map((node) => `http://${node}.simulated`),
     factory: "0x00000000000000000000000000000000000000f1",
     vault: "0x00000000000000000000000000000000000000f2",
     usdc: "0x00000000000000000000000000000000000000f3",
     confirmations: 3,
+    poll_ms: 15_000,
+    min_deposit: 1,
     default: true,
   };
   const ring = JSON.stringify({ k1: "simulated-secret-0123456789abcdef0123456789" });
   return {
     CHAINS: JSON.stringify([chain]),
     VENUES: JSON.stringify([venue("venue_one", 1, 0, 0), venue("venue_two", 2, 100, 50)]),
+    // A seed lasts hours, in which a user sends more than people do.
+    RFQ_DAILY_REQUESTS: "10000000",
+    STREAM_DAILY_TICKETS: "1000000",
+    WITHDRAWAL_DAILY_COUNT: "100000",
+    DEPOSIT_DAILY_ADDRESSES: "1000",
     SESSION_SECRETS: ring,
     MASTER_KEYS: ring,
+    PAYER_KEYS: JSON.stringify({ polygon: `0x${"11".repeat(32)}` }),
     ADDRESS_KEY: "simulated-address-key-0123456789abcdef",
   };
 }

@@ -39,6 +39,8 @@ export const WEATHERS: Readonly<Record<string, Weather>> = {
   },
 };
 
+export const WEATHER_WEIGHTS = { clear: 3, jitter: 4, lossy: 4, slow: 2, storm: 2 };
+
 /** The fate of one call: which half is lost, and how long both ways take. */
 export type Fate = {
   readonly lost: "nothing" | "request" | "answer";

@@ -6,6 +6,8 @@ import { endSessions } from "../../src/auth/end-sessions.ts";
 import { consumeTicket, issueTicket } from "../../src/auth/ws-ticket.ts";
 import type { Side } from "../../src/assets/fields.ts";
 import { announceDeposits } from "../../src/custody/announce.ts";
+import { Payer } from "../../src/custody/payer/payer.ts";
+import { ChainWatcher } from "../../src/custody/watcher/chain-watcher.ts";
 import { Feed } from "../../src/feeds/feed.ts";
 import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
@@ -25,14 +27,15 @@ import { quoteTermsText, requestTermsText } from "../../src/rfq/terms-text.ts";
 import { accountStream, bookStream, venueStream } from "../../src/streams/event-log.ts";
 import { streamObject } from "../../src/streams/notify.ts";
 import { ACTOR_HEADER } from "../../src/streams/socket.ts";
+import { Custody } from "./custody.ts";
 import { Database } from "./database.ts";
 import {
-  AWAITED,
   checkCommands,
   checkDue,
   checkQuoteLife,
   checkRecords,
   checkSockets,
+  checkWaits,
 } from "./invariants.ts";
 import { Objects } from "./objects.ts";
 import {
@@ -74,6 +77,7 @@ export class World {
   readonly #database: Database;
   readonly #objects: Objects;
   readonly #env: Env;
+  readonly #custody: Custody;
   readonly #people = new People();
   readonly #subscribers = new Subscribers();
   readonly #workers = new Set<{ readonly process: Process; readonly sent: Sent }>();
@@ -90,18 +94,44 @@ export class World {
       DB: this.#database.binding(),
       RFQ_BOOK: this.#objects.namespace("RfqBook"),
       FEED: this.#objects.namespace("Feed"),
-      // No chain is simulated: its objects have nothing to do.
-      CHAIN_WATCHER: { getByName: () => ({ wake: async () => {} }) },
-      PAYER: { getByName: () => ({ wake: async () => {} }) },
+      CHAIN_WATCHER: this.#objects.namespace("ChainWatcher"),
+      PAYER: this.#objects.namespace("Payer"),
+      WITHDRAWALS: { send: (body: unknown) => this.#custody.queue().send(body) },
     });
-    this.#objects.use({ RfqBook, Feed }, this.#env);
+    this.#objects.use({ RfqBook, Feed, ChainWatcher, Payer }, this.#env);
+    const start = (name: string, dice: Dice, work: () => Promise<void>) =>
+      this.#start(name, dice, work);
+    this.#custody = new Custody({
+      time,
+      seed,
+      env: this.#env,
+      database: this.#database,
+      start,
+    });
     this.#objects.onAlarm = (what, tookMs) => this.#alarmEnded(what, tookMs);
     useSockets(time, () => time.current().dice.between(0, 20));
     this.#subscribers.onClose = (subscriber, code) => this.#closed(subscriber, code);
   }
 
+  /** The RPC of the chain's nodes. */
+  fetch(...request: Parameters<typeof fetch>): Promise<unknown> {
+    return this.#custody.nodes.fetch(...request);
+  }
+
   get commands(): number {
     return this.#people.commands;
+  }
+
+  /** What the seed reached, to see that its steps do something. */
+  tally(): Readonly<Record<string, number>> {
+    const count = (from: string) => this.#database.count(`SELECT count(*) FROM ${from}`);
+    return {
+      matches: count("matches"),
+      credited: count("deposits WHERE status = 'credited'"),
+      settled: count("withdrawals WHERE status = 'settled'"),
+      failed: count("withdrawals WHERE status = 'failed'"),
+      frames: this.frames,
+    };
   }
 
   get frames(): number {
@@ -153,6 +183,8 @@ export class World {
       work()
         .catch((error: unknown) => {
           if (error instanceof Violation) this.#fail(error);
+          else if (isProgrammingError(error))
+            this.#fail(new Violation("no_programming_error", `${name}: ${String(error)}`));
           else this.#time.note(`ended with ${String(error)}`);
         })
         // The runtime cancels what a Worker's call has left behind.
@@ -163,14 +195,17 @@ export class World {
 
   async #begin(): Promise<void> {
     const { now } = this.#time;
+    const totals = new Map<string, bigint>();
     await this.#finish("setup", new Dice(`${this.#seed}/setup`), async () => {
       for (let index = 0; index < USERS; index++) {
         const person: Person = {
           userId: uuidv7(),
           name: `user${index}`,
+          email: `user${index}@simulated.example`,
           epoch: 0,
           credentials: [],
           frozenChangedAt: 0,
+          frozen: false,
         };
         await all(this.#env.DB, insertUser(person, now));
         this.#people.all.push(person);
@@ -178,9 +213,14 @@ export class World {
         await this.#newKey(person);
         // The last one is poor, so that commands fail for lack of funds.
         const amount = index === USERS - 1 ? 3_000_000n : 50_000_000_000n;
-        for (const asset of ["usdc", ...BOOKS.map((book) => book.asset)])
+        for (const asset of ["usdc", ...BOOKS.map((book) => book.asset)]) {
+          totals.set(asset, (totals.get(asset) ?? 0n) + amount);
           await fund(this.#env.DB, person.userId, asset, amount);
+        }
       }
+      this.#custody.fillVault(totals);
+      for (const person of this.#people.all)
+        await this.#custody.newAddress(person, person.credentials[0]!.actor);
     });
     this.#scheduleCron();
   }
@@ -207,7 +247,7 @@ export class World {
       case "weather":
         return this.#setWeather(step.weather);
       case "restart":
-        return this.#onObject(dice, (key) => this.#objects.restart(key));
+        return this.#onObject(dice, (key) => this.#objects.restart(key), true);
       case "hibernate":
         return this.#onObject(dice, (key) => this.#objects.hibernate(key));
       case "split":
@@ -234,7 +274,21 @@ export class World {
       case "end_sessions":
       case "pause_venue":
       case "resume_venue":
+      case "fail":
+      case "retry":
+      case "pause_withdrawals":
+      case "resume_withdrawals":
         return this.#operate(kind, step, dice);
+      case "reorganise":
+      case "node_away":
+      case "evict":
+      case "pause_vault":
+        return this.#custody.disturb(kind, dice);
+      case "deposit":
+        return this.#custody.deposit(dice.pick(this.#people.all), dice);
+      case "withdraw":
+      case "new_address":
+        return this.#useCustody(kind, step, dice);
       case "quiet":
         return;
       default: {
@@ -248,12 +302,14 @@ export class World {
     const weather = WEATHERS[name] ?? CLEAR;
     this.#database.weather = weather;
     this.#objects.weather = weather;
+    this.#custody.nodes.weather = weather;
     if (weather.databaseLoss > 0 || weather.late > 0)
       this.#events.troubledUntil = Number.POSITIVE_INFINITY;
   }
 
-  #onObject(dice: Dice, act: (key: string) => void): void {
-    const live = this.#objects.live();
+  #onObject(dice: Dice, act: (key: string) => void, inTheMiddle = false): void {
+    const busy = inTheMiddle ? this.#objects.live(true) : [];
+    const live = busy.length > 0 ? busy : this.#objects.live();
     if (live.length > 0) act(dice.pick(live));
   }
 
@@ -282,7 +338,7 @@ export class World {
         amount: BigInt(dice.between(1, 5_000_000)),
         side: dice.pick<Side>(["Bid", "Ask"]),
         disclosed: dice.chance(0.5),
-        expiresInSecs: dice.pick([1, 2, 5, 20, 60, 600]),
+        expiresInSecs: dice.pick([1, 2, 10, 60, 300, 600]),
       };
       return {
         op: "open_request",
@@ -295,7 +351,8 @@ export class World {
       };
     }
     if (kind === "place_quote" || kind === "cancel_request") {
-      const request = recent(dice, people.requests);
+      const known = dice.chance(0.9) && people.knownRequests.length > 0;
+      const request = recent(dice, known ? people.knownRequests : people.requests);
       if (request === undefined) return undefined;
       const { actor } = this.#credentialOf(
         kind === "cancel_request" && !stranger ? request.by : anyone,
@@ -312,7 +369,7 @@ export class World {
       const terms = {
         requestId: request.id,
         price: dice.between(1, 1_000_000),
-        expiresInSecs: dice.pick([1, 1, 2, 5, 30]),
+        expiresInSecs: dice.pick([1, 2, 5, 30, 60]),
       };
       return {
         op: "place_quote",
@@ -323,7 +380,8 @@ export class World {
         ...(keyed && { idempotency: { ...keyed, terms: quoteTermsText(terms) } }),
       };
     }
-    const quote = recent(dice, people.quotes);
+    const known = dice.chance(0.9) && people.knownQuotes.length > 0;
+    const quote = recent(dice, known ? people.knownQuotes : people.quotes);
     if (quote === undefined) return undefined;
     if (kind === "cancel_quote")
       return {
@@ -359,6 +417,7 @@ export class World {
       sent.result = result;
       sent.answeredAt = this.#time.now;
       this.#workers.delete(worker);
+      if (result.ok) people.confirm(command);
       this.#time.note(result.ok ? "ok" : result.problem.code);
     });
     this.#workers.add(worker);
@@ -385,6 +444,14 @@ export class World {
     }
   }
 
+  #useCustody(kind: "withdraw" | "new_address", step: Step, dice: Dice): void {
+    const person = dice.pick(this.#people.all);
+    const name = `${kind}@${step.index}`;
+    const { actor } = this.#credentialOf(person, dice);
+    if (kind === "withdraw") return this.#custody.withdraw(name, person, actor, dice);
+    this.#start(name, dice, () => this.#custody.newAddress(person, actor));
+  }
+
   #cancelQuotes(step: Step, dice: Dice): void {
     const person = dice.pick(this.#people.all);
     const { actor } = this.#credentialOf(person, dice);
@@ -395,7 +462,8 @@ export class World {
   }
 
   #operate(kind: Step["kind"], step: Step, dice: Dice): void {
-    const person = dice.pick(this.#people.all);
+    const frozen = this.#people.all.filter((one) => one.frozen);
+    const person = dice.pick(kind === "unfreeze" && frozen.length > 0 ? frozen : this.#people.all);
     const { venue } = dice.pick(BOOKS);
     const context = (words: string[], options: Record<string, string>): OperatorContext => ({
       env: this.#env,
@@ -409,6 +477,7 @@ export class World {
         case "freeze":
         case "unfreeze": {
           person.frozenChangedAt = undefined;
+          person.frozen = kind === "freeze";
           try {
             await (kind === "freeze" ? freeze : unfreeze)(
               context([], { "user-id": person.userId }),
@@ -422,6 +491,11 @@ export class World {
           return this.#revokeKey(person, (apiKeyId) => revokeKey(context([], { id: apiKeyId })));
         case "end_sessions":
           return this.#endSessions(person);
+        case "fail":
+        case "retry":
+        case "pause_withdrawals":
+        case "resume_withdrawals":
+          return void (await this.#custody.operate(kind, (options) => context([], options), dice));
         case "pause_venue":
           return void (await pause(context([venue], {})));
         default:
@@ -513,7 +587,7 @@ export class World {
 
   /** A socket is closed for its credential only while the credential is not valid. */
   #closed({ person, credential, openedAt, stream }: Subscriber, code: number): void {
-    if (code !== 4401 || AWAITED.has("valid_socket")) return;
+    if (code !== 4401) return;
     const { now } = this.#time;
     const since = Math.max(openedAt, person.frozenChangedAt ?? now);
     const frozen = this.#database.count(
@@ -531,7 +605,7 @@ export class World {
   }
 
   #alarmEnded(what: string, tookMs: number): void {
-    if (AWAITED.has("alarm_ends")) return;
+    if (!what.startsWith("RfqBook/") && !what.startsWith("Feed/")) return;
     if (tookMs > MAX_ALARM_MS && this.#time.now > this.#events.troubledUntil)
       this.#fail(new Violation("alarm_ends", `${what} took ${tookMs} ms`));
   }
@@ -540,15 +614,18 @@ export class World {
   async #quiet(last = false): Promise<void> {
     this.#time.note("quiet");
     this.#setWeather("clear");
+    this.#custody.nodes.heal();
     await this.#advance(QUIET_MS);
     if (this.#events.troubledUntil === Number.POSITIVE_INFINITY)
       this.#events.troubledUntil = this.#time.now;
     const database = this.#database;
     checkCommands(database, this.#people);
-    if (!AWAITED.has("quote_life")) checkQuoteLife(database, this.#people.sent);
+    checkQuoteLife(database, this.#people.sent);
+    checkWaits(database, this.#people.sent, config(this.#env).RFQ_COMMAND_MAX_WAIT_MS);
     checkRecords(database, this.#events.checkedGroup);
     checkDue(database, this.#time.now);
-    if (!AWAITED.has("socket_behind")) checkSockets(database, this.#subscribers);
+    this.#custody.check();
+    checkSockets(database, this.#subscribers);
     await this.#reconcile(last || ++this.#events.quiet % FULL_EVERY === 0);
     this.#events.checkedGroup = database.count("SELECT max(seq) FROM commit_groups");
     this.#people.sent = this.#people.sent.slice(-20).filter(({ result }) => result !== undefined);
@@ -574,6 +651,11 @@ export class World {
       if (waits > 10_000) throw new Violation("work_ends", name);
     }
   }
+}
+
+/** By its text, because an error that crossed a call has lost its class. */
+function isProgrammingError(error: unknown): boolean {
+  return /is not a function|not iterable|Cannot read properties|is not defined/.test(String(error));
 }
 
 /** A deposit with its transfer, as the watcher credits it. */
