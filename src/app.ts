@@ -12,23 +12,20 @@ import { registerAuthRoutes } from "./auth/routes.ts";
 import { paymentLimit } from "./chain/payment-limit.ts";
 import { registerCustodyRoutes } from "./custody/routes.ts";
 import { registerDocsRoutes } from "./http/reference/routes.ts";
-import { config } from "./platform/config.ts";
+import { type Config, config } from "./platform/config.ts";
 import { type EdgeContext, type EdgeEnv, newRequestContext } from "./http/request-context.ts";
 import { problem } from "./platform/problem.ts";
+import { RequestLog } from "./http/request-log.ts";
 import { registerPublicRoutes } from "./http/public-routes.ts";
-import {
-  addCors,
-  addRatePolicies,
-  errorResponse,
-  finish,
-  logRequest,
-  preflight,
-} from "./http/respond.ts";
+import { addCors, addRatePolicies, errorResponse, finish, preflight } from "./http/respond.ts";
 import { registerRfqRoutes } from "./rfq/routes.ts";
 import { Limits, limitsOf } from "./limits.ts";
 import { closeSockets } from "./streams/notify.ts";
 import { registerStreamRoutes } from "./streams/routes.ts";
 import type { Api, CredentialsEnded } from "./http/route-definition.ts";
+
+/** Of this isolate, like the counts in it. */
+const requestLog = new RequestLog();
 
 export function createApp(): Api {
   const hono = new OpenAPIHono<EdgeEnv>();
@@ -71,14 +68,15 @@ async function edge(c: EdgeContext, next: () => Promise<void>): Promise<void> {
     c.res = errorResponse(error, context);
   }
   finish(c.res, context);
+  let settings: Config | undefined;
   try {
-    const settings = config(c.env);
+    settings = config(c.env);
     addRatePolicies(c.res, context, settings);
     addCors(c.res, c.req.raw, settings);
   } catch {
     // The settings are invalid. The error response above already reports this.
   }
-  logRequest(context, c.req.raw, c.res.status);
+  requestLog.add(context, { method: c.req.method, status: c.res.status }, settings);
 }
 
 function unrouted(app: Api, c: EdgeContext): Response {

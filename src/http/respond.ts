@@ -4,7 +4,6 @@ import { OutcomeUnknown, RolledBack } from "../platform/commit.ts";
 import { ratePolicies } from "./rate-limit.ts";
 import type { RequestContext } from "./request-context.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { now } from "../platform/time.ts";
 import {
   Problem,
   problemBody,
@@ -137,19 +136,5 @@ export function preflight(methods: readonly string[]): Response {
         "idempotency-key, x-request-id",
       "access-control-max-age": "600",
     },
-  });
-}
-
-export function logRequest(context: RequestContext, request: Request, status: number): void {
-  log(status >= 500 ? "error" : "info", "request", {
-    request_id: context.requestId,
-    inbound_request_id: context.inboundRequestId,
-    method: request.method,
-    route: context.route,
-    status,
-    duration_ms: now() - context.startedAt,
-    user_id: context.userId,
-    api_key_id: context.apiKeyId,
-    ip: context.clientIp,
   });
 }

@@ -174,6 +174,10 @@ export const Settings = z.object({
         .filter((origin) => origin !== ""),
     )
     .pipe(z.array(z.string().regex(/^https?:\/\/[^/\s]+$/)).max(32)),
+  /** One in this many successful requests is logged, 1 for all. Failed ones always are. */
+  LOG_SUCCESS_ONE_IN: integer(100, 1, 1_000_000),
+  /** A request that took at least this long, in milliseconds, is always logged. */
+  LOG_SLOW_MS: integer(1_000, 0, 60_000),
   CHAINS: json(z.array(Chain)),
   VENUES: json(z.array(VenueSetting)),
   RFQ_OPEN_REQUESTS_PER_USER: integer(200, 1, 10_000),

@@ -20,6 +20,7 @@ export function testSettings(): Record<string, string> {
     AUTH_REGISTRATION: "open",
     AUTH_OPERATOR_KEY_DELAY_SECS: "0",
     RATE_LIMITS: "off",
+    LOG_SUCCESS_ONE_IN: "1",
     WITHDRAWAL_MIN_UNITS: "1",
     AUTH_DAILY_API_KEYS: "1000",
     DEPOSIT_DAILY_ADDRESSES: "100",
