@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Bench, type Figure, number, percentile } from "./figures.ts";
 import { drive, httpRequest, type LoadResult } from "./load.ts";
 import { quoteFields, sendAll } from "./market.ts";
-import { fund, makePeople, newToken, type Person, signed } from "./people.ts";
+import { makePeople, newToken, type Person, signed } from "./people.ts";
 import { type BenchSocket, openSocket } from "./sockets.ts";
 import { type BenchStack, startBenchStack } from "./stack.ts";
 
@@ -22,7 +22,6 @@ const SOCKETS = 10;
 const FRAMES_PER_BURST = 200;
 const BIG_FRAME_BYTES = 30 * 1_024 * 1_024;
 const ASSETS = 3_000;
-const FUNDED_AT_ONCE = 100;
 /** A body of 58 kB. */
 const UNKNOWN_FIELDS = 7_500;
 
@@ -96,10 +95,7 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   },
   "REST: a ledger of many assets": async (stage) => {
     const assets = Array.from({ length: ASSETS }, () => newToken().asset);
-    const attacker = await newPerson(stage);
-    // Funding joins every asset with every account of the batch.
-    for (let at = 0; at < ASSETS; at += FUNDED_AT_ONCE)
-      await fund(stage.stack.db, [attacker.userId], assets.slice(at, at + FUNDED_AT_ONCE), 1);
+    const [attacker] = (await makePeople(stage.stack, 1, assets, 1)) as [Person];
     const target = "/custody/get-ledger?limit=1";
     return restFlood(stage, [await signed(attacker, "GET", target, undefined, ATTACKER)]);
   },
@@ -120,13 +116,16 @@ export const benchAbuse: Bench = async ({ quick, say, onStop }) => {
     const stage = await openStage(stack);
     await probe(stage, 1_000);
     for (const [name, attack] of Object.entries(ATTACKS)) {
+      const idleFrom = stack.cpuMs();
       const alone = await probe(stage, ms);
+      const idleMs = stack.cpuMs() - idleFrom;
       const begin = await attack(stage);
-      const rss = stack.rssMb();
+      const [rss, busyFrom] = [stack.rssMb(), stack.cpuMs()];
       const [during, told] = await Promise.all([probe(stage, ms), begin(ms)]);
+      const each = (stack.cpuMs() - busyFrom - idleMs) / Math.max(1, total(told));
       say(
-        `  ${name}: attacker ${tally(told)}; bystander ${tally(during.statuses)}; ` +
-          `${number(rss)} → ${number(stack.rssMb())} MB`,
+        `  ${name}: attacker ${tally(told)}, ${number(each)} ms of workerd each; ` +
+          `bystander ${tally(during.statuses)}; ${number(rss)} → ${number(stack.rssMb())} MB`,
       );
       figures.push(...compare(name, alone, during));
       // The classes of ten seconds must not reach into the next attack.
@@ -316,6 +315,10 @@ async function slowReaders(stage: Stage) {
     for (const socket of sockets) socket.close();
     return statuses;
   };
+}
+
+function total(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0);
 }
 
 function tally(counts: Readonly<Record<string, number>>): string {

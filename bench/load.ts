@@ -100,8 +100,8 @@ export async function run(load: Load): Promise<LoadResult> {
       };
       const onClose = () => {
         if (load.reconnect !== true) return reject(new Error("the Worker closed a connection"));
-        closed += 1;
         if (performance.now() >= until) return resolve(bodies);
+        closed += 1;
         setTimeout(open, load.everyMs ?? 0);
       };
       const onData = (chunk: Buffer) => {

@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { newKeyId } from "../src/auth/key-id.ts";
 import { sealSecret } from "../src/auth/secret-box.ts";
 import { headersOf, importSecret, signWith } from "../packages/client/src/sign.ts";
+import { NOW } from "../src/platform/commit.ts";
 import { uuidv7 } from "../src/platform/uuid.ts";
 import { httpRequest } from "./load.ts";
 import type { BenchStack, Database } from "./stack.ts";
@@ -104,13 +105,13 @@ export async function fund(
       .prepare(
         `INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
          SELECT e.account_id, t.account_id, ?, ${reasonCode("deposit").text}, randomblob(16),
-           ${stepCode("credit").text}, 0, ? FROM json_each(?) u, json_each(?) a
-         JOIN accounts e ON e.owner = CAST('external:local' AS BLOB) AND e.asset = a.value
+           ${stepCode("credit").text}, 0, ${NOW.text} FROM json_each(?) u CROSS JOIN json_each(?) a
+         CROSS JOIN accounts e ON e.owner = CAST('external:local' AS BLOB) AND e.asset = a.value
            AND e.kind = 'external'
-         JOIN accounts t ON t.owner = unhex(u.value, '-') AND t.asset = a.value
+         CROSS JOIN accounts t ON t.owner = unhex(u.value, '-') AND t.asset = a.value
            AND t.kind = 'available'`,
       )
-      .bind(units, Date.now(), users, given),
+      .bind(units, users, given),
   ]);
 }
 
