@@ -40,7 +40,7 @@ export class Peer extends DurableObject {
     await db.batch([
       db
         .prepare(
-          "INSERT INTO streams (name, last_seq, pushed_seq, first_seq) SELECT 'account:' || u.value, 0, 0, 1 FROM json_each(?) u WHERE NOT EXISTS (SELECT 1 FROM streams WHERE name = 'account:' || u.value)",
+          "INSERT INTO streams (name, last_seq, pushed_seq, first_seq, active_at) SELECT 'account:' || u.value, 0, 0, 1, 0 FROM json_each(?) u WHERE NOT EXISTS (SELECT 1 FROM streams WHERE name = 'account:' || u.value)",
         )
         .bind(names),
     ]);
