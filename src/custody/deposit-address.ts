@@ -61,7 +61,7 @@ export async function createDepositAddress(
     const nonce = await nextNonce(db, actor.userId, chain.chain);
     const operation = insertAddress(settings, { ...command, nonce });
     // Before anything is kept outside the database, so that a rejected call leaves nothing behind.
-    await ask(db, [operation.rejection]);
+    await ask(db, [operation.rejection()]);
     await remember(operation.record).catch((error: unknown) => {
       log("warn", "custody.address_not_recorded", { chain: chain.chain, ...errorFields(error) });
       throw unavailable("none", "The deposit address could not be recorded. Try again shortly.");
@@ -119,11 +119,12 @@ function insertAddress(
       const [row] = (rows ?? []) as Pick<Row, "createdAt">[];
       return row && view({ ...row, address, chain: chain.chain, nonce }, true);
     },
-    rejection: questionOf({
-      preconditions: checks(NOW),
-      facts: {},
-      apart: actorFacts(actor),
-    }),
+    rejection: () =>
+      questionOf({
+        preconditions: checks(NOW),
+        facts: {},
+        apart: actorFacts(actor),
+      }),
   };
 }
 

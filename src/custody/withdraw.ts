@@ -127,15 +127,16 @@ function queueWithdrawal(limits: Limits, command: WithdrawCommand): Operation<Wi
       const [row] = (rows ?? []) as WithdrawalRow[];
       return row && { row, replayed: false, events: (events ?? []) as StreamEvent[] };
     },
-    rejection: questionOf({
-      preconditions: preconditions(limits, command, NOW),
-      facts: {
-        instant: NOW,
-        available: availableText(actor.userId, atom("?", [terms.asset])),
-        liquidity: expr`CAST(${liquidity(terms)} AS TEXT)`,
-      },
-      apart: { ...actorFacts(actor), ...earlierFacts(actor.userId, terms) },
-    }),
+    rejection: () =>
+      questionOf({
+        preconditions: preconditions(limits, command, NOW),
+        facts: {
+          instant: NOW,
+          available: availableText(actor.userId, atom("?", [terms.asset])),
+          liquidity: expr`CAST(${liquidity(terms)} AS TEXT)`,
+        },
+        apart: { ...actorFacts(actor), ...earlierFacts(actor.userId, terms) },
+      }),
   };
 }
 

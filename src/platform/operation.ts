@@ -19,7 +19,7 @@ export type Operation<Outcome> = {
   /** Makes the outcome from the rows of `report`. Undefined if the guard did not apply. */
   readonly result: (rows: readonly (readonly unknown[])[]) => Outcome | undefined;
   /** Asked if the guard did not apply. Undefined if all preconditions hold now. May throw. */
-  readonly rejection: Question<Outcome>;
+  readonly rejection: () => Question<Outcome>;
 };
 
 /**
@@ -63,6 +63,6 @@ export async function tryOperation<Outcome>(
       log("error", "operation.constraint_failed", errorFields(committed.cause));
     }
   }
-  const [rejection] = await ask(db, [operation.rejection]);
+  const [rejection] = await ask(db, [operation.rejection()]);
   return rejection;
 }

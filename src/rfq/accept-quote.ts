@@ -69,25 +69,26 @@ export function acceptQuote(command: AcceptQuote, settings: Config): Operation {
       const row = effects.matches.get(hexId(matchId));
       return row === undefined ? undefined : { ok: true, kind: "match", row, replayed: false };
     },
-    rejection: questionOf({
-      preconditions: checks(NOW),
-      facts: {
-        instant: NOW,
-        status: atom("s.status"),
-        request_status: atom("s.request_status"),
-        expires_at: atom("s.expires_at"),
-        venue: atom("s.venue"),
-        given_asset: atom("s.given_asset"),
-        required: atom("s.given_amount_text"),
-        available: availableText(actor.userId, atom("s.given_asset")),
-        match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.request_id = s.request_id`,
-      },
-      apart: { ...actorFacts(actor), ...existingMatchFacts(actor.userId, quoteId) },
-      from: sql`FROM quote_sides s WHERE s.quote_id = ${uuid(quoteId)}`,
-      // The quote may have been trimmed by age, but its match still serves a repeated accept.
-      missing: ({ existing }) =>
-        existingMatch(existing) ?? reject("quote_unknown", `There is no quote ${quoteId}.`),
-    }),
+    rejection: () =>
+      questionOf({
+        preconditions: checks(NOW),
+        facts: {
+          instant: NOW,
+          status: atom("s.status"),
+          request_status: atom("s.request_status"),
+          expires_at: atom("s.expires_at"),
+          venue: atom("s.venue"),
+          given_asset: atom("s.given_asset"),
+          required: atom("s.given_amount_text"),
+          available: availableText(actor.userId, atom("s.given_asset")),
+          match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.request_id = s.request_id`,
+        },
+        apart: { ...actorFacts(actor), ...existingMatchFacts(actor.userId, quoteId) },
+        from: sql`FROM quote_sides s WHERE s.quote_id = ${uuid(quoteId)}`,
+        // The quote may have been trimmed by age, but its match still serves a repeated accept.
+        missing: ({ existing }) =>
+          existingMatch(existing) ?? reject("quote_unknown", `There is no quote ${quoteId}.`),
+      }),
   };
 }
 

@@ -21,17 +21,18 @@ export function cancelQuote(command: CancelQuote): Operation {
     ],
     result: (effects) =>
       effects.endedBy.has(hexId(operationId)) ? cancelled(quoteId, { replayed: false }) : undefined,
-    rejection: questionOf({
-      preconditions: preconditions(command, NOW),
-      facts: {
-        status: expr`iif(quotes.status = 'open'
+    rejection: () =>
+      questionOf({
+        preconditions: preconditions(command, NOW),
+        facts: {
+          status: expr`iif(quotes.status = 'open'
             AND quotes.expires_at <= ${NOW}, 'expired', quotes.status)`,
-        match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.quote_id = quotes.quote_id`,
-      },
-      apart: actorFacts(actor),
-      from: sql`FROM quotes WHERE quotes.quote_id = ${uuid(quoteId)}`,
-      missing: () => reject("quote_unknown", `There is no quote ${quoteId}.`),
-    }),
+          match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.quote_id = quotes.quote_id`,
+        },
+        apart: actorFacts(actor),
+        from: sql`FROM quotes WHERE quotes.quote_id = ${uuid(quoteId)}`,
+        missing: () => reject("quote_unknown", `There is no quote ${quoteId}.`),
+      }),
   };
 }
 

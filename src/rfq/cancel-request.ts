@@ -27,16 +27,17 @@ export function cancelRequest(command: CancelRequest): Operation {
       effects.endedBy.has(hexId(operationId))
         ? cancelled(requestId, { replayed: false })
         : undefined,
-    rejection: questionOf({
-      preconditions: preconditions(command, NOW),
-      facts: {
-        match_id: expr`SELECT hex(m.match_id) FROM matches m
+    rejection: () =>
+      questionOf({
+        preconditions: preconditions(command, NOW),
+        facts: {
+          match_id: expr`SELECT hex(m.match_id) FROM matches m
             WHERE m.request_id = requests.request_id`,
-      },
-      apart: actorFacts(actor),
-      from: sql`FROM requests WHERE requests.request_id = ${uuid(requestId)}`,
-      missing: () => reject("request_unknown", `There is no request ${requestId}.`),
-    }),
+        },
+        apart: actorFacts(actor),
+        from: sql`FROM requests WHERE requests.request_id = ${uuid(requestId)}`,
+        missing: () => reject("request_unknown", `There is no request ${requestId}.`),
+      }),
   };
 }
 

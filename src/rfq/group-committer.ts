@@ -219,7 +219,7 @@ export class GroupCommitter {
 
   async #reject(waiting: Waiting): Promise<void> {
     try {
-      const result = await this.#rejections.find(waiting.operation.rejection);
+      const result = await this.#rejections.find(waiting.operation.rejection());
       if (result !== undefined) return waiting.resolve(result);
     } catch (error) {
       log("error", "rfq.rejection_failed", errorFields(error));

@@ -58,11 +58,12 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
       const row = effects.requests.get(hexId(requestId));
       return row === undefined ? undefined : { ok: true, kind: "request", row, replayed: false };
     },
-    rejection: questionOf({
-      preconditions: preconditions(command, settings, NOW),
-      facts: { instant: NOW },
-      apart: { ...actorFacts(actor), ...earlierFacts(keyUse(command)) },
-    }),
+    rejection: () =>
+      questionOf({
+        preconditions: preconditions(command, settings, NOW),
+        facts: { instant: NOW },
+        apart: { ...actorFacts(actor), ...earlierFacts(keyUse(command)) },
+      }),
   };
 }
 

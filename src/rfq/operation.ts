@@ -33,7 +33,7 @@ export type Operation = {
    * Why the guard did not apply, asked outside the group. Undefined when nothing stands in the way
    * any more.
    */
-  readonly rejection: Question<Result>;
+  rejection(): Question<Result>;
 };
 
 /** A UUID as SQLite's `hex()` spells it. */

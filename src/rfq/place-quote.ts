@@ -93,17 +93,18 @@ export function placeQuote(
       const row = effects.quotes.get(hexId(quoteId));
       return row === undefined ? undefined : { ok: true, kind: "quote", row, replayed: false };
     },
-    rejection: questionOf({
-      preconditions: checks(NOW),
-      facts: {
-        instant: NOW,
-        status: expr`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
-        available: availableText(actor.userId, atom("?", [terms.reserveAsset])),
-      },
-      apart: { ...actorFacts(actor), ...earlierFacts(keyUse(command)) },
-      from: sql`FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
-      missing: () => reject("request_unknown", `There is no request ${requestId}.`),
-    }),
+    rejection: () =>
+      questionOf({
+        preconditions: checks(NOW),
+        facts: {
+          instant: NOW,
+          status: expr`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
+          available: availableText(actor.userId, atom("?", [terms.reserveAsset])),
+        },
+        apart: { ...actorFacts(actor), ...earlierFacts(keyUse(command)) },
+        from: sql`FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
+        missing: () => reject("request_unknown", `There is no request ${requestId}.`),
+      }),
   };
 }
 

@@ -193,7 +193,7 @@ export async function rejectionOf(
   operation: Operation,
   db: D1Database = env.DB,
 ): Promise<Result | undefined> {
-  const [rejection] = await ask(db, [operation.rejection]);
+  const [rejection] = await ask(db, [operation.rejection()]);
   return rejection;
 }
 
