@@ -138,6 +138,19 @@ describe("the deadline of a quote", () => {
     expect(new Set(sent.map(({ not_after }) => not_after)).size).toBe(1);
   });
 
+  it("does not depend on another call that was aborted while it read the clock", async () => {
+    const stop = new AbortController();
+    const { client } = await serve(({ target }) => {
+      if (target === "/time") stop.abort(new Error("stopped by the caller"));
+      return { status: 201, body: { quote_id: "q" } };
+    });
+    const quote = (signal?: AbortSignal) =>
+      client.rfq.quote({ request_id: "r", price: 1 }, { signal });
+    const [stopped, other] = await Promise.allSettled([quote(stop.signal), quote()]);
+    expect(stopped).toMatchObject({ reason: { message: "stopped by the caller" } });
+    expect(other).toMatchObject({ status: "fulfilled", value: { quote_id: "q" } });
+  });
+
   it("can be given, or left out", async () => {
     const { client, received } = await serve(() => ({ status: 201 }));
     const not_after = new Date(Date.now() + 60_000).toISOString();

@@ -121,6 +121,7 @@ export class Transport {
     const sendBefore = Date.now() + maxAgeMs;
     const timeoutMs = Math.min(maxAgeMs, options.timeoutMs ?? Infinity);
     await this.#readClock({ ...options, timeoutMs });
+    options.signal?.throwIfAborted();
     const toServer = (this.#options.now ?? Date.now)() + this.#clockOffsetMs - Date.now();
     if (notAfter === undefined)
       return { notAfter: new Date(sendBefore + toServer).toISOString(), sendBefore };
@@ -148,9 +149,13 @@ export class Transport {
       this.#clockOffsetMs = unix_ms - (before + clock()) / 2;
       this.#clockReadAt = Date.now();
     } catch (error) {
-      options.signal?.throwIfAborted();
-      // Then the deadline is by our own clock.
-      if (!(error instanceof NoAnswer || error instanceof Problem)) throw error;
+      // Then the deadline is by our own clock. Other calls may wait for this one, so the signal of
+      // its caller is no error of theirs.
+      if (
+        options.signal?.aborted !== true &&
+        !(error instanceof NoAnswer || error instanceof Problem)
+      )
+        throw error;
     }
   }
 
