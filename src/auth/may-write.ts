@@ -50,6 +50,14 @@ type ActorState = {
 /** The facts of which `actorRejectionOf` finds the reason. */
 export function actorFacts({ userId, credential }: Actor): Readonly<Record<"actor", Expr>> {
   const key = credential.kind === "api_key" ? uuid(credential.apiKeyId) : atom("NULL");
+  return actorFactsOf({ user: uuid(userId), key });
+}
+
+/** The same for a user and a key, or NULL for a session, that SQL finds. */
+export function actorFactsOf(ids: {
+  readonly user: Expr;
+  readonly key: Expr;
+}): Readonly<Record<"actor", Expr>> {
   const state = jsonText(
     jsonObject({
       frozen: atom("u.frozen_at"),
@@ -62,8 +70,8 @@ export function actorFacts({ userId, credential }: Actor): Readonly<Record<"acto
   );
   return {
     actor: expr`SELECT ${state} FROM users u
-      LEFT JOIN api_keys k ON k.api_key_id = ${key} AND k.user_id = u.user_id
-      WHERE u.user_id = ${uuid(userId)}`,
+      LEFT JOIN api_keys k ON k.api_key_id = ${ids.key} AND k.user_id = u.user_id
+      WHERE u.user_id = ${ids.user}`,
   };
 }
 

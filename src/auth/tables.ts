@@ -12,14 +12,16 @@ const scopes = customType<{ data: readonly Scope[]; driverData: string }>({
   fromDriver: readScopes,
 });
 
-/** A JSON array. Text that is not an array allows no address. */
+/** Parses a JSON array of addresses. Text that is not an array allows no address. */
+export function readAddresses(stored: string): readonly string[] {
+  const list: unknown = JSON.parse(stored);
+  return Array.isArray(list) ? list.filter((item) => typeof item === "string") : [];
+}
+
 const addresses = customType<{ data: readonly string[]; driverData: string }>({
   dataType: () => "text",
   toDriver: (list) => JSON.stringify(list),
-  fromDriver: (stored) => {
-    const list: unknown = JSON.parse(stored);
-    return Array.isArray(list) ? list.filter((item) => typeof item === "string") : [];
-  },
+  fromDriver: readAddresses,
 });
 
 export const users = sqliteTable("users", {

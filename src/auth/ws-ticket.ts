@@ -7,9 +7,20 @@ import { and, eq } from "drizzle-orm";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import { problem, Problem } from "../platform/problem.ts";
 import { trimUntilDone } from "../platform/trim.ts";
-import { all, type Expr, first, prepare, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  all,
+  atom,
+  type Expr,
+  first,
+  prepare,
+  readUuid,
+  select,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { actorFacts, actorPrecondition, actorRejection } from "./may-write.ts";
+import { actorFacts, actorFactsOf, actorPrecondition, actorRejectionOf } from "./may-write.ts";
 import { ask, guardOf, questionOf } from "../platform/preconditions.ts";
 import type { Config } from "../platform/config.ts";
 import { countDaily, dailyPrecondition, dailyUse } from "../platform/daily-limit.ts";
@@ -20,7 +31,7 @@ import { ipAllowed } from "../http/ip-range.ts";
 import { scopeMissing } from "./permit.ts";
 import { readScopes, writeScopes } from "./scope.ts";
 import type { Actor, Scope } from "../platform/actor.ts";
-import { apiKeys, openedStreams as opened } from "./tables.ts";
+import { openedStreams as opened, readAddresses } from "./tables.ts";
 import { read } from "../platform/read.ts";
 
 export const TICKET_LIFETIME_MS = 30_000;
@@ -94,14 +105,19 @@ type TicketRow = {
   session_epoch: number | null;
   session_expires_at: number | null;
   scopes: string;
+  /** The state of the user and the key, as `actorRejectionOf` reads it. */
+  actor: string | null;
+  /** Of the key. Null for a session. */
+  allowed_ips: string | null;
+  key_expires_at: number | null;
 };
 
 /** The actor of a socket. `expiresAtMs` is when the credential expires, or null for never. */
 export type TicketActor = Actor & { readonly expiresAtMs: number | null };
 
 /**
- * Consumes a ticket for one socket on `stream`, then checks its credential and user in D1. `stream`
- * is SQL if it depends on the ticket's user. Throws, in this order: `ticket_invalid`, the 401 of
+ * Consumes a ticket for one socket on `stream` and checks its credential and user, with one call of
+ * D1. `stream` is SQL if it depends on the ticket's user. Throws, in this order: `ticket_invalid`, the 401 of
  * the key or session, `account_frozen`, `ip_not_allowed`, `scope_missing`.
  */
 export async function consumeTicket(
@@ -113,9 +129,9 @@ export async function consumeTicket(
   if (row === undefined)
     throw problem("ticket_invalid", "The ticket is unknown, used or expired. Request a new one.");
   const actor = actorOf(row);
-  const rejection = await actorRejection(db, actor);
+  const rejection = actorRejectionOf(actor, row);
   if (rejection !== undefined) throw new Problem(rejection);
-  const limits = await keyLimits(db, actor);
+  const limits = keyLimits(actor, row);
   if (!ipAllowed(upgrade.clientIp, limits.allowedIps))
     throw problem("ip_not_allowed", "Your IP address is not in this key's allow list.");
   if (!actor.scopes.includes("read")) throw scopeMissing("read", actor.scopes);
@@ -130,9 +146,11 @@ async function markUsed(
   db: D1Database,
   { ticket, stream }: { ticket: string; stream: string | Sql },
 ): Promise<TicketRow | undefined> {
+  const hash = hashOf(ticket);
   const valid = sql`FROM ws_tickets
-    WHERE ticket_hash = ${hashOf(ticket)} AND used_at IS NULL AND expires_at > ${NOW}`;
-  const results = await db.batch<TicketRow>(
+    WHERE ticket_hash = ${hash} AND used_at IS NULL AND expires_at > ${NOW}`;
+  const facts = actorFactsOf({ user: atom("t.user_id"), key: atom("t.api_key_id") });
+  const [, , used, found] = await db.batch<TicketRow>(
     [
       sql`DELETE FROM opened_streams WHERE user_id = (SELECT user_id ${valid})
         AND opened_at < ${NOW} - ${UPGRADE_MS}
@@ -141,13 +159,16 @@ async function markUsed(
         SELECT user_id, coalesce(api_key_id, user_id), ${stream}, ${NOW} ${valid}
         ON CONFLICT (user_id, opener, stream) DO UPDATE SET opened_at = excluded.opened_at`,
       sql`UPDATE ws_tickets SET used_at = ${NOW}
-        WHERE ticket_hash IN (SELECT ticket_hash ${valid})
-        RETURNING hex(user_id) AS user_id,
-          iif(api_key_id IS NULL, NULL, hex(api_key_id)) AS api_key_id,
-          session_epoch, session_expires_at, scopes`,
+        WHERE ticket_hash IN (SELECT ticket_hash ${valid}) RETURNING 1`,
+      sql`SELECT hex(t.user_id) AS user_id,
+          iif(t.api_key_id IS NULL, NULL, hex(t.api_key_id)) AS api_key_id,
+          t.session_epoch, t.session_expires_at, t.scopes, ${select(facts)},
+          k.allowed_ips, k.expires_at AS key_expires_at
+        FROM ws_tickets t LEFT JOIN api_keys k ON k.api_key_id = t.api_key_id
+        WHERE t.ticket_hash = ${hash}`,
     ].map((statement) => prepare(db, statement)),
   );
-  return results[2]?.results[0];
+  return used?.results.length === 1 ? found?.results[0] : undefined;
 }
 
 /** Makes a ticket valid again, because the stream refused its socket. */
@@ -169,18 +190,14 @@ function actorOf(row: TicketRow): Actor {
   };
 }
 
-async function keyLimits(
-  db: D1Database,
+function keyLimits(
   { credential }: Actor,
-): Promise<{ allowedIps: readonly string[] | null; expiresAtMs: number | null }> {
+  row: TicketRow,
+): { allowedIps: readonly string[] | null; expiresAtMs: number | null } {
   if (credential.kind === "session")
     return { allowedIps: null, expiresAtMs: credential.expiresAtMs };
-  const [key] = await read(db, ({ select }) =>
-    select({ allowedIps: apiKeys.allowedIps, expiresAtMs: apiKeys.expiresAt })
-      .from(apiKeys)
-      .where(eq(apiKeys.apiKeyId, credential.apiKeyId)),
-  );
-  return key ?? { allowedIps: [], expiresAtMs: 0 };
+  const { allowed_ips: stored, key_expires_at: expiresAtMs } = row;
+  return { allowedIps: stored === null ? null : readAddresses(stored), expiresAtMs };
 }
 
 /** The streams on which credentials may have open sockets. */

@@ -1,12 +1,9 @@
 /**
  * What a new subscriber receives before live messages: a snapshot, or the events after `since`.
  */
-import { and, eq, gt, lte } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
 import { all, prepare, type Sql, sql } from "../platform/sql.ts";
 import { openStreams, type StreamEvent } from "./event-log.ts";
-import { streamEvents, streams } from "./tables.ts";
-import { read } from "../platform/read.ts";
 
 /** A subscriber further behind than this receives a snapshot instead. */
 export const MAX_REPLAY = 10_000;
@@ -29,14 +26,18 @@ export type Snapshot = {
   readonly view: (row: unknown) => unknown;
 };
 
+/** What a new subscriber asks for. Undefined for nothing but the head. */
+export type Wanted = { readonly snapshot: Snapshot } | { readonly since: number } | undefined;
+
 /**
- * Registers the subscription, then reads the stream's head and the snapshot's rows. These are one
- * batch, so that the rows stand exactly at the head's number.
+ * Registers the subscription, then reads the stream's head and the snapshot's rows, or the first
+ * page of the events after `since` if they can be replayed. These are one batch, so that the rows
+ * stand exactly at the head's number.
  */
 export async function openStream(
   db: D1Database,
   { stream, token }: Registration,
-  snapshot: Snapshot | undefined,
+  wanted: Wanted,
 ): Promise<StreamHead & { rows: readonly unknown[] }> {
   const statements = [
     sql`INSERT INTO stream_subscribers (name, token, since) SELECT ${stream}, ${token}, ${NOW}
@@ -46,12 +47,26 @@ export async function openStream(
     // Else its first number could change while it has subscribers.
     openStreams(sql`SELECT ${stream} AS stream`, NOW),
     sql`SELECT last_seq AS lastSeq, first_seq AS firstKept FROM streams WHERE name = ${stream}`,
-    ...(snapshot === undefined ? [] : [snapshot.statement]),
+    ...rowsOf(stream, wanted),
   ];
   const [, , head, rows] = await db.batch(statements.map((statement) => prepare(db, statement)));
   const row = head?.results[0] as StreamHead | undefined;
   if (row === undefined) throw new Error(`no head for ${stream}`);
   return { ...row, rows: rows?.results ?? [] };
+}
+
+function rowsOf(stream: string, wanted: Wanted): Sql[] {
+  if (wanted === undefined) return [];
+  if ("snapshot" in wanted) return [wanted.snapshot.statement];
+  const { since } = wanted;
+  return [
+    eventsAfter(
+      stream,
+      since,
+      sql`s.last_seq > ${since} AND s.first_seq <= ${since + 1}
+        AND s.last_seq <= ${since + MAX_REPLAY}`,
+    ),
+  ];
 }
 
 /** Ends one registration. A later one of the same stream has another token and stays. */
@@ -76,28 +91,31 @@ export class EventsMissing extends Error {
   }
 }
 
-/** The events in (after, upTo], in pages, oldest first. Throws `EventsMissing` on a gap. */
+/**
+ * The events in (after, upTo], in pages, oldest first. `first` is the first page if it has been read
+ * already. Throws `EventsMissing` on a gap.
+ */
 export async function* eventsBetween(
   db: D1Database,
   stream: string,
-  after: number,
-  upTo: number,
-): AsyncGenerator<StreamEvent[]> {
+  { after, upTo, first }: { after: number; upTo: number; first?: readonly StreamEvent[] },
+): AsyncGenerator<readonly StreamEvent[]> {
   for (let from = after; from < upTo;) {
-    const { seq, at, type, body } = streamEvents;
-    const page = await read(db, ({ select }) =>
-      select({ stream: streams.name, seq, at, type, body })
-        .from(streams)
-        .innerJoin(streamEvents, eq(streamEvents.streamId, streams.streamId))
-        .where(and(eq(streams.name, stream), gt(seq, from), lte(seq, upTo)))
-        .orderBy(seq)
-        .limit(PAGE),
-    );
+    const known = from === after ? first : undefined;
+    const page =
+      known ?? (await all<StreamEvent>(db, eventsAfter(stream, from, sql`e.seq <= ${upTo}`)));
     const last = page.at(-1);
     if (last?.seq !== from + page.length) throw new EventsMissing(stream, from);
     yield page;
     from = last.seq;
   }
+}
+
+/** A page of the events after a number, oldest first, that also fulfil `and`. */
+function eventsAfter(stream: string, after: number, and: Sql): Sql {
+  return sql`SELECT s.name AS stream, e.seq, e.at, e.type, e.body
+    FROM streams s JOIN stream_events e ON e.stream_id = s.stream_id
+    WHERE s.name = ${stream} AND e.seq > ${after} AND ${and} ORDER BY e.seq LIMIT ${PAGE}`;
 }
 
 /**

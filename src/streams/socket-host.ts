@@ -21,6 +21,7 @@ import {
   resyncReason,
   type Snapshot,
   snapshotFrames,
+  type StreamHead,
 } from "./replay.ts";
 import {
   CLOSE_SERVER_ERROR,
@@ -210,16 +211,20 @@ export class SocketHost {
     if (since !== undefined && (await this.#joinFromMemory(socket, actor, since))) return;
     const snapshot = this.#snapshot;
     const registration = this.#register();
-    let head = await openStream(this.#db, registration, since === undefined ? snapshot : undefined);
+    let head = await openStream(
+      this.#db,
+      registration,
+      since === undefined ? snapshot && { snapshot } : { since },
+    );
     this.#hello(socket, actor, head.lastSeq);
     const reason =
       since === undefined
         ? undefined
-        : (resyncReason(since, head) ?? (await this.#replay(socket, since, head.lastSeq)));
+        : (resyncReason(since, head) ?? (await this.#replay(socket, since, head)));
     if (since === undefined || reason !== undefined) {
       if (reason !== undefined) {
         socket.send(renderControl("resync", this.#stream, head.lastSeq, { reason }));
-        if (snapshot !== undefined) head = await openStream(this.#db, registration, snapshot);
+        if (snapshot !== undefined) head = await openStream(this.#db, registration, { snapshot });
       }
       if (snapshot !== undefined) {
         for (const frame of snapshotFrames(snapshot, head.rows))
@@ -229,10 +234,16 @@ export class SocketHost {
     await this.#inOrder(() => this.#join(socket, head.lastSeq));
   }
 
-  /** Sends the events in (since, upTo]. Returns the reason for a resync if some are missing. */
-  async #replay(socket: WebSocket, since: number, upTo: number): Promise<string | undefined> {
+  /** Sends the events after `since`. Returns the reason for a resync if some are missing. */
+  async #replay(
+    socket: WebSocket,
+    since: number,
+    { lastSeq: upTo, rows }: StreamHead & { readonly rows: readonly unknown[] },
+  ): Promise<string | undefined> {
+    // Safe cast: `openStream` was asked for the events after `since`.
+    const first = rows as readonly StreamEvent[];
     try {
-      for await (const page of eventsBetween(this.#db, this.#stream, since, upTo))
+      for await (const page of eventsBetween(this.#db, this.#stream, { after: since, upTo, first }))
         for (const event of page) socket.send(renderEvent(this.#views, event));
       return undefined;
     } catch (error) {
@@ -249,12 +260,8 @@ export class SocketHost {
     } else if ((await this.#position()) < stands) {
       await this.#catchUpTo(stands);
     }
-    for await (const page of eventsBetween(
-      this.#db,
-      this.#stream,
-      stands,
-      this.#lastPushed ?? stands,
-    )) {
+    const missed = { after: stands, upTo: this.#lastPushed ?? stands };
+    for await (const page of eventsBetween(this.#db, this.#stream, missed)) {
       for (const event of page) socket.send(renderEvent(this.#views, event));
     }
     this.#syncing.delete(socket);
@@ -325,8 +332,8 @@ export class SocketHost {
   async #catchUpTo(lastSeq: number): Promise<void> {
     const stands = await this.#position();
     try {
-      for await (const page of eventsBetween(this.#db, this.#stream, stands, lastSeq))
-        this.#broadcast(page);
+      const missed = { after: stands, upTo: lastSeq };
+      for await (const page of eventsBetween(this.#db, this.#stream, missed)) this.#broadcast(page);
     } catch (error) {
       if (!(error instanceof EventsMissing)) throw error;
       log("error", "streams.events_missing", { stream: this.#stream, ...errorFields(error) });

@@ -86,7 +86,7 @@ it.each<[name: string, read: Read, indexes: string[]]>([
     "a stream's events",
     // The stream is empty, so its events count as missing once they were read.
     (db) =>
-      eventsBetween(db, "venue:venue_one", 0, 5)
+      eventsBetween(db, "venue:venue_one", { after: 0, upTo: 5 })
         .next()
         .catch(() => {}),
     ["streams_name_unique", "the primary key"],

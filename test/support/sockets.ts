@@ -138,7 +138,10 @@ export async function replay(
     env.DB,
     sql`SELECT last_seq FROM streams WHERE name = ${stream}`,
   );
-  for await (const page of eventsBetween(env.DB, stream, 0, head?.last_seq ?? 0)) {
+  for await (const page of eventsBetween(env.DB, stream, {
+    after: 0,
+    upTo: head?.last_seq ?? 0,
+  })) {
     for (const event of page) {
       expect(event.seq).toBe(last + 1);
       last = event.seq;
