@@ -22,6 +22,7 @@ import { MAX_OPEN_QUOTES_PER_MAKER, MAX_OPEN_QUOTES_PER_REQUEST } from "./rfq/pl
 import { QUOTE_LIFE, REQUEST_LIFE } from "./rfq/schemas.ts";
 import { MAX_FRAME_BYTES, MAX_FRAMES, MAX_MALFORMED_FRAMES } from "./rfq/socket-commands.ts";
 import { MAX_REPLAY } from "./streams/replay.ts";
+import { MAX_UNANSWERED_BYTES } from "./streams/silent-sockets.ts";
 
 type Limit = {
   readonly description: string;
@@ -151,6 +152,10 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   frames_per_user_and_stream_per_sec: {
     description: "Frames of a user on one stream in a second, beyond which a socket is closed",
     value: MAX_FRAMES,
+  },
+  unanswered_bytes_per_socket: {
+    description: "Bytes of events sent to a socket that sends nothing, beyond which it is closed",
+    value: MAX_UNANSWERED_BYTES,
   },
   replay_events: { description: "Events that `since` replays", value: MAX_REPLAY },
   deposit_addresses_per_user_and_chain: {

@@ -23,7 +23,9 @@ import {
   snapshotFrames,
   type StreamHead,
 } from "./replay.ts";
+import { SilentSockets } from "./silent-sockets.ts";
 import {
+  CLOSE_NOT_READING,
   CLOSE_SERVER_ERROR,
   CLOSE_UNAUTHORIZED,
   closeSocket,
@@ -78,9 +80,11 @@ export class SocketHost {
    * enough.
    */
   readonly #syncing = new Set<WebSocket>();
+  readonly #silent: SilentSockets;
 
   constructor(ctx: DurableObjectState, db: D1Database, content: StreamContent) {
     this.#ctx = ctx;
+    this.#silent = new SilentSockets(ctx);
     this.#db = db;
     this.#stream = content.stream;
     this.#views = content.views;
@@ -113,6 +117,11 @@ export class SocketHost {
       this.#syncing.delete(server);
     }
     return new Response(null, { status: 101, webSocket: client });
+  }
+
+  /** A subscriber has sent a frame. */
+  heard(socket: WebSocket): void {
+    this.#silent.heard(socket);
   }
 
   /** Sends committed events of this stream to every socket, in order, each once. */
@@ -349,7 +358,11 @@ export class SocketHost {
     const sockets = this.#subscribers();
     for (const event of events) {
       const message = renderEvent(this.#views, event);
-      for (const socket of sockets) send(socket, message);
+      for (const socket of sockets) {
+        if (this.#silent.count(socket, message.length))
+          closeSocket(socket, CLOSE_NOT_READING, "sent 4 MiB without a ping");
+        else send(socket, message);
+      }
       this.#recent.push({ seq: event.seq, message });
       this.#moveTo(event.seq);
     }

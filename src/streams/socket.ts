@@ -18,6 +18,11 @@ export type SocketState = {
  * before you reconnect.
  */
 export const CLOSE_UNAUTHORIZED = 4401;
+/**
+ * The subscriber was sent 4 MiB without sending anything itself, so it may not be reading. Reconnect
+ * with `since`, and send `ping`.
+ */
+export const CLOSE_NOT_READING = 4408;
 /** RFC 6455: policy violation, here too many malformed frames or too many frames. */
 export const CLOSE_POLICY = 1008;
 /** RFC 6455: the message is too big to process. */

@@ -60,6 +60,7 @@ export abstract class StreamObject extends DurableObject<Env> {
   }
 
   override webSocketMessage(socket: WebSocket, frame: string | ArrayBuffer): Promise<void> {
+    this.sockets.heard(socket);
     return this.receive(socket, frame);
   }
 
