@@ -18,6 +18,7 @@ import { findCulprits, setAside } from "./set-aside.ts";
  * Requests that one batch of a market close ends. Their quotes, at most 1 000 each, end with them.
  */
 const REQUESTS_PER_BATCH = 50;
+const QUOTES_PER_BATCH = 500;
 
 /** What can be ended. A record that was set aside waits for the operator. */
 const ENDABLE = sql`status = 'open' AND stuck_at IS NULL`;
@@ -45,9 +46,17 @@ export function closeAllOf(group: Group, userId: string, applied: Sql): Sql[] {
 export async function closeEachOf(env: Env, userId: string): Promise<void> {
   const mine = (owner: Sql) => sql`WHERE ${owner} = ${uuid(userId)} AND ${ENDABLE}`;
   const quotes = sql`SELECT quote_id FROM quotes ${mine(sql`maker_id`)}`;
-  await endQuotesOneByOne(env, await readIds(env.DB, quotes, "quote_id"), "cancelled");
+  for (const ids of chunks(await readIds(env.DB, quotes, "quote_id"), QUOTES_PER_BATCH))
+    await endQuotesOneByOne(env, ids, "cancelled");
   const requests = sql`SELECT request_id FROM requests ${mine(sql`requester_id`)}`;
-  await endRequestsOneByOne(env, await readIds(env.DB, requests, "request_id"));
+  for (const ids of chunks(await readIds(env.DB, requests, "request_id"), REQUESTS_PER_BATCH))
+    await endRequestsOneByOne(env, ids);
+}
+
+function chunks(ids: readonly string[], size: number): string[][] {
+  return Array.from({ length: Math.ceil(ids.length / size) }, (_, index) =>
+    ids.slice(index * size, (index + 1) * size),
+  );
 }
 
 /**
