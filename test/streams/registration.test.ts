@@ -14,8 +14,9 @@ import {
   bookStream,
   committedEvents,
   eventsToPush,
+  type StreamEvent,
 } from "../../src/streams/event-log.ts";
-import { renotify } from "../../src/streams/notify.ts";
+import { renotify, streamObject } from "../../src/streams/notify.ts";
 import { ACTOR_HEADER } from "../../src/streams/socket.ts";
 import type { AssetKey } from "../../src/assets/asset.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
@@ -66,6 +67,8 @@ it("keeps the next subscriber registered when the last one's deletion arrives la
     if (server === undefined) throw new Error("no socket");
     server.close(1000, "");
     const left = feed.webSocketClose(server, 1000);
+    // The deletion is on its way when the next subscriber registers.
+    await scheduler.wait(20);
     const { webSocket } = await upgrade();
     const received: string[] = [];
     webSocket?.addEventListener("message", ({ data }) => {
@@ -121,6 +124,116 @@ awakeAndEvicted("an object with open sockets", (maybeEvict) => {
       sql`SELECT last_seq - pushed_seq AS behind FROM streams WHERE name = ${stream}`,
     );
     expect(row).toEqual({ behind: 0 });
+  });
+});
+
+awakeAndEvicted("subscribers", (maybeEvict) => {
+  it("receive what a push skips", async () => {
+    const user = await newUser();
+    const stream = accountStream(user.userId);
+    const subscriber = await connect(user, stream);
+    await writeNotice(stream);
+    const { rows } = await writeNotice(stream);
+    await maybeEvict(stream);
+    await streamObject(env, stream).push((rows?.at(-1) ?? []) as StreamEvent[]);
+    await subscriber.untilEvent(2);
+    expect(subscriber.events().map(({ seq }) => seq)).toEqual([1, 2]);
+  });
+
+  it("are brought up to the snapshot of one who joins", async () => {
+    const user = await newUser();
+    const stream = accountStream(user.userId);
+    const first = await connect(user, stream);
+    await writeNotice(stream);
+    await maybeEvict(stream);
+    const second = await connect(user, stream);
+    expect(await second.until("hello")).toMatchObject({ seq: 1 });
+    await first.untilEvent(1);
+    await writeNotice(stream);
+    await renotify(env);
+    await second.untilEvent(2);
+    expect(first.events().map(({ seq }) => seq)).toEqual([1, 2]);
+    expect(second.events().map(({ seq }) => seq)).toEqual([2]);
+  });
+
+  it("that return with a number before the object's memory miss nothing", async () => {
+    const user = await newUser();
+    const stream = accountStream(user.userId);
+    for (let count = 0; count < 3; count++) await writeNotice(stream);
+    await connect(user, stream);
+    await writeNotice(stream);
+    await renotify(env);
+    await maybeEvict(stream);
+    for (const since of [1, 2, 3]) {
+      const again = await connect(user, stream, since);
+      await again.untilEvent(4);
+      const missed = [2, 3, 4].filter((seq) => seq > since);
+      expect(again.events().map(({ seq }) => seq)).toEqual(missed);
+    }
+  });
+
+  it("are disconnected by a gap in the middle", async () => {
+    const user = await newUser();
+    const stream = accountStream(user.userId);
+    const subscriber = await connect(user, stream);
+    for (let count = 0; count < 3; count++) await writeNotice(stream);
+    await all(
+      env.DB,
+      sql`DELETE FROM stream_events WHERE seq = 2
+        AND stream_id = (SELECT stream_id FROM streams WHERE name = ${stream})`,
+    );
+    await maybeEvict(stream);
+    await renotify(env);
+    expect(await subscriber.untilClosed()).toBe(1011);
+    expect(subscriber.events()).toEqual([]);
+  });
+});
+
+it("a subscriber receives what is pushed while it joins", async () => {
+  const user = await newUser();
+  const stream = accountStream(user.userId);
+  await runInDurableObject(env.FEED.getByName(stream), async (instance: Feed, state) => {
+    const notified: Promise<void>[] = [];
+    const busy = new Proxy(env.DB, {
+      get(target, name) {
+        if (name !== "batch") return bound(target, name);
+        return async (statements: D1PreparedStatement[]) => {
+          const result = await target.batch(statements);
+          // Committed after the new subscriber read the head, pushed before it joins.
+          if (joining) {
+            joining = false;
+            const { rows } = await writeNotice(stream);
+            notified.push(feed.push((rows?.at(-1) ?? []) as StreamEvent[]));
+            await notified[0];
+          }
+          return result;
+        };
+      },
+    });
+    const other = new Proxy(env, {
+      get: (target, name) => (name === "DB" ? busy : Reflect.get(target, name)),
+    });
+    let joining = false;
+    const feed = new (instance.constructor as typeof Feed)(state, other);
+    const upgrade = async () => {
+      const headers = {
+        upgrade: "websocket",
+        [ACTOR_HEADER]: JSON.stringify({ actor: user.actor, endsAt: null }),
+      };
+      const { webSocket } = await feed.fetch(new Request("https://stream.internal/", { headers }));
+      const seqs: number[] = [];
+      webSocket?.addEventListener("message", ({ data }) => {
+        const { type, seq } = JSON.parse(String(data));
+        if (type === "account.notice") seqs.push(seq);
+      });
+      webSocket?.accept();
+      return seqs;
+    };
+    const first = await upgrade();
+    joining = true;
+    const second = await upgrade();
+    await scheduler.wait(10);
+    expect([first, second]).toEqual([[1], [1]]);
   });
 });
 

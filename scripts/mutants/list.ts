@@ -1,0 +1,731 @@
+/**
+ * Small wrong changes of the code that decides about money, each of which a test must notice. Most
+ * drop or weaken one condition of a guard, a trigger, the fence, or the order of checks.
+ *
+ * `tests` are the files that concern the mutant; it is caught if one of them fails. Snapshots of
+ * SQL are left out, because they fail for any change.
+ */
+
+export type Mutant = {
+  /** `<area>/<what is wrong>`. */
+  readonly name: string;
+  readonly file: string;
+  /** Occurs exactly once in the file. */
+  readonly find: string;
+  readonly replace: string;
+  readonly tests: readonly TestFile[];
+  /** Why no test can notice it. Such a mutant is not run. */
+  readonly equivalent?: string;
+};
+
+type TestFile = { readonly project: "node" | "workers" | "clock" | "chain"; readonly file: string };
+
+const node = (file: string): TestFile => ({ project: "node", file });
+const workers = (file: string): TestFile => ({ project: "workers", file });
+const clock = (file: string): TestFile => ({ project: "clock", file });
+
+const chain = (file: string): TestFile => ({ project: "chain", file });
+
+const WHO = workers("test/auth/who-may.test.ts");
+const BOOK = workers("test/rfq/book.test.ts");
+const LIMITS = workers("test/rfq/limits.test.ts");
+const CLOSE = workers("test/rfq/close.test.ts");
+const RACES = clock("test/rfq/races.clock.test.ts");
+const MODEL = clock("test/rfq/model.clock.test.ts");
+const GUARDS = workers("test/ledger/guards.test.ts");
+const AMOUNTS = clock("test/ledger/amounts.clock.test.ts");
+const WITHDRAW = workers("test/custody/withdraw.test.ts");
+const STREAMS = workers("test/streams/streams.test.ts");
+const REGISTRATION = workers("test/streams/registration.test.ts");
+const RECONCILE = workers("test/ledger/reconcile.test.ts");
+const TAMPERING = workers("test/ledger/tampering.test.ts");
+const SECURITY = workers("test/auth/security.test.ts");
+const TICKETS = workers("test/auth/ws-ticket.test.ts");
+const DEADLINES = workers("test/rfq/deadline.test.ts");
+const PAID_OTHERWISE = chain("test/chain/paid-otherwise.anvil.ts");
+const PRECONDITIONS = clock("test/rfq/preconditions.clock.test.ts");
+const APPEND_ONLY = workers("test/platform/append-only.test.ts");
+const CUSTODY_LIMITS = workers("test/custody/limits.test.ts");
+const TERMS = node("test/rfq/trade-terms.node.test.ts");
+
+type Change = readonly [
+  what: string,
+  find: string,
+  replace: string,
+  tests: readonly TestFile[],
+  equivalent?: string,
+];
+
+function of(area: string, file: string, changes: readonly Change[]): Mutant[] {
+  return changes.map(([what, find, replace, tests, equivalent]) => ({
+    name: `${area}/${what}`,
+    file,
+    find,
+    replace,
+    tests,
+    ...(equivalent === undefined ? {} : { equivalent }),
+  }));
+}
+
+const SCHEMA = "migrations/0001_schema.sql";
+
+export const MUTANTS: readonly Mutant[] = [
+  ...of("accept", "src/rfq/accept-quote.ts", [
+    ["credential unchecked", "    actorMayWrite(actor, at),\n", "", [WHO]],
+    [
+      "owner unchecked",
+      "expr`s.requester_id = ${requester}`",
+      "expr`${requester} IS NOT NULL`",
+      [WHO],
+    ],
+    [
+      "quote status unchecked",
+      "expr`s.status = 'open' AND s.expires_at > ${at}\n",
+      "expr`s.expires_at > ${at}\n",
+      [BOOK, RACES, MODEL],
+      "The three preconditions before it exclude every other status.",
+    ],
+    [
+      "quote expiry unchecked",
+      "s.status = 'open' AND s.expires_at > ${at}\n",
+      "s.status = 'open'\n",
+      [RACES, MODEL],
+    ],
+    [
+      "cancelled quote accepted",
+      "expr`s.status NOT IN ('cancelled', 'rejected')`",
+      "expr`s.status NOT IN ('rejected')`",
+      [BOOK],
+    ],
+    [
+      "request expiry unchecked",
+      "AND s.request_status = 'open' AND s.request_expires_at > ${at}`",
+      "AND s.request_status = 'open'`",
+      [RACES],
+      "A quote never outlives its request, so the quote's expiry decides.",
+    ],
+    [
+      "paused venue unchecked",
+      "expr`NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue)`",
+      "expr`s.venue IS NOT NULL`",
+      [WHO],
+    ],
+    [
+      "funds compared wrongly",
+      "a.balance >= s.given_amount)`",
+      "a.balance > s.given_amount)`",
+      [BOOK, RACES, AMOUNTS],
+    ],
+    [
+      "funds of pending counted",
+      "AND a.kind = 'available' AND a.balance >= s.given_amount)`",
+      "AND a.balance >= s.given_amount)`",
+      [PRECONDITIONS],
+    ],
+    [
+      "buyer's limit dropped",
+      '        AND ${canReceive(atom("s.buyer_id"), atom("s.asset"), expr`CAST(s.amount AS INTEGER)`)}\n',
+      "",
+      [LIMITS],
+    ],
+    [
+      "seller's limit dropped",
+      '${canReceive(atom("s.seller_id"), USDC_KEY, atom("s.usdc_amount"))}\n        AND',
+      "",
+      [LIMITS],
+    ],
+    [
+      "house's limit dropped",
+      "\n        AND ${canReceive(FEES_OWNER, USDC_KEY, expr`s.taker_fee + s.maker_fee`)}`",
+      "`",
+      [LIMITS],
+    ],
+    [
+      "losers keep their reserve",
+      "      releaseQuotesEndedBy(group, matchId),\n",
+      "",
+      [BOOK, MODEL],
+    ],
+    [
+      "losers stay open",
+      "WHERE status = 'open' AND stuck_at IS NULL AND request_id = (${ofMatch})`",
+      "WHERE 0 AND request_id = (${ofMatch})`",
+      [BOOK],
+    ],
+    [
+      "request stays open",
+      "WHERE request_id = (${ofMatch})`,\n      sql`UPDATE quotes",
+      "WHERE 0 AND request_id = (${ofMatch})`,\n      sql`UPDATE quotes",
+      [PRECONDITIONS],
+    ],
+    ["seller pays no fee", "m.seller_fee AS amount", "0 AS amount", [BOOK, MODEL, RACES]],
+    ["buyer pays no fee", "m.buyer_fee AS amount", "0 AS amount", [BOOK, MODEL, RACES]],
+  ]),
+  ...of("place", "src/rfq/place-quote.ts", [
+    ["credential unchecked", "    actorMayWrite(actor, at),\n", "", [WHO]],
+    [
+      "own request quoted",
+      "expr`r.requester_id <> ${uuid(actor.userId)}`",
+      "expr`r.requester_id IS NOT NULL`",
+      [WHO],
+    ],
+    [
+      "request status unchecked",
+      "expr`r.status = 'open' AND r.expires_at > ${at}`",
+      "expr`r.expires_at > ${at}`",
+      [BOOK, CLOSE],
+    ],
+    [
+      "request expiry unchecked",
+      "expr`r.status = 'open' AND r.expires_at > ${at}`",
+      "expr`r.status = 'open'`",
+      [RACES, MODEL],
+    ],
+    [
+      "paused venue unchecked",
+      "expr`NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ${venue})`",
+      "expr`${venue} IS NOT NULL`",
+      [WHO],
+    ],
+    ["full database ignored", "    storageLeft,\n", "", [LIMITS]],
+    [
+      "funds unchecked",
+      "expr: hasAvailable(actor.userId, terms.reserveAsset, terms.reserve),",
+      "expr: TRUE,",
+      [BOOK],
+    ],
+    ["key unchecked", "    ...keyIsUnused(keyUse(command), at),\n", "", [BOOK, MODEL, RACES]],
+    [
+      "limit of own quotes dropped",
+      "${openQuotesOf(actor.userId, at)} < ${perUser}`",
+      "${openQuotesOf(actor.userId, at)} < ${perUser} + 1`",
+      [PRECONDITIONS],
+    ],
+    [
+      "nothing reserved",
+      "q.reserve AS amount, q.quote_id AS ref",
+      "0 AS amount, q.quote_id AS ref",
+      [BOOK],
+    ],
+  ]),
+  ...of("open", "src/rfq/open-request.ts", [
+    ["credential unchecked", "    actorMayWrite(actor, at),\n", "", [WHO]],
+    [
+      "paused venue unchecked",
+      "expr`NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ${venue})`",
+      "expr`${venue} IS NOT NULL`",
+      [WHO],
+    ],
+    ["full database ignored", "    storageLeft,\n", "", [LIMITS]],
+    ["key unchecked", "    ...keyIsUnused(keyUse(command), at),\n", "", [PRECONDITIONS]],
+  ]),
+  ...of("cancel-quote", "src/rfq/cancel-quote.ts", [
+    ["credential unchecked", "    actorMayWrite(actor, at),\n", "", [WHO]],
+    [
+      "owner unchecked",
+      "expr`quotes.maker_id = ${uuid(actor.userId)}`",
+      "expr`quotes.maker_id IS NOT NULL`",
+      [WHO],
+    ],
+    [
+      "expired quote cancelled",
+      "expr`quotes.status = 'open' AND quotes.expires_at > ${at}`",
+      "expr`quotes.status = 'open'`",
+      [RACES, MODEL],
+    ],
+    ["reserve kept", "      releaseQuotesEndedBy(group, operationId),\n", "", [BOOK]],
+  ]),
+  ...of("cancel-request", "src/rfq/cancel-request.ts", [
+    ["credential unchecked", "    actorMayWrite(actor, at),\n", "", [WHO]],
+    [
+      "owner unchecked",
+      "expr`requests.requester_id = ${uuid(actor.userId)}`",
+      "expr`requests.requester_id IS NOT NULL`",
+      [WHO],
+    ],
+    [
+      "matched request cancelled",
+      "expr`requests.status <> 'matched'`",
+      "expr`requests.status IS NOT NULL`",
+      [BOOK],
+      "`status = 'open'` in the last precondition excludes it too; only the reason would differ.",
+    ],
+    ["quotes stay open", "WHERE status = 'open' AND stuck_at IS NULL\n", "WHERE 0\n", [BOOK]],
+    ["reserves kept", "      releaseQuotesEndedBy(group, operationId),\n", "", [BOOK]],
+  ]),
+  ...of("cancel-quotes", "src/rfq/cancel-quotes.ts", [
+    [
+      "credential unchecked",
+      "AND expires_at > ${group.at} AND ${mayWrite(actor, group.at)} AND ${which}`",
+      "AND expires_at > ${group.at} AND ${which}`",
+      [WHO],
+    ],
+    [
+      "owner unchecked",
+      "WHERE maker_id = ${uuid(actor.userId)} AND status = 'open' AND stuck_at IS NULL\n        AND expires_at",
+      "WHERE maker_id IS NOT NULL AND status = 'open' AND stuck_at IS NULL\n        AND expires_at",
+      [WHO],
+    ],
+    [
+      "expired quotes cancelled",
+      "AND expires_at > ${group.at} AND ${mayWrite",
+      "AND ${mayWrite",
+      [PRECONDITIONS],
+    ],
+    ["reserves kept", "    releaseQuotesEndedBy(group, operation),\n", "", [BOOK, CLOSE]],
+  ]),
+  ...of("credential", "src/auth/may-write.ts", [
+    ["freeze ignored", " AND frozen_at IS NULL`;", "`;", [WHO]],
+    [
+      "session epoch ignored",
+      "(${user} AND session_epoch = ${credential.epoch})",
+      "(${user})",
+      [WHO],
+    ],
+    [
+      "session expiry ignored",
+      "      AND ${at} < ${credential.expiresAtMs}`;",
+      "      AND ${at} IS NOT NULL`;",
+      [WHO],
+    ],
+    [
+      "revocation ignored",
+      "      AND revoked_at IS NULL AND active_from <= ${at}",
+      "      AND active_from <= ${at}",
+      [WHO],
+    ],
+    [
+      "activation ignored",
+      "      AND revoked_at IS NULL AND active_from <= ${at}",
+      "      AND revoked_at IS NULL",
+      [WHO],
+    ],
+    [
+      "key expiry ignored",
+      "\n      AND (expires_at IS NULL OR expires_at > ${at}))`;",
+      ")`;",
+      [WHO],
+    ],
+    ["key of another user accepted", "AND user_id = ${uuid(actor.userId)}\n", "\n", [WHO]],
+  ]),
+  ...of("authentication", "src/auth/authenticate.ts", [
+    [
+      "signature checked last",
+      "  if (!(await verifySignature(key.key, canonicalMessage(parts), signature))) {",
+      "  checkKey(key, now, context.clientIp);\n  if (!(await verifySignature(key.key, canonicalMessage(parts), signature))) {",
+      [SECURITY, workers("test/auth/api-key.test.ts")],
+    ],
+    [
+      "tolerance unchecked",
+      "  if (Math.abs(skew) <= clock.toleranceMs) return;",
+      "  if (skew <= clock.toleranceMs) return;",
+      [SECURITY, workers("test/auth/api-key.test.ts")],
+    ],
+    [
+      "revoked key accepted",
+      "  if (key.revoked) throw",
+      "  if (key.revoked && key.frozen) throw",
+      [SECURITY, workers("test/auth/api-key.test.ts")],
+    ],
+    [
+      "allow list ignored",
+      "  if (!ipAllowed(clientIp, key.allowedIps))",
+      "  if (key.frozen && !ipAllowed(clientIp, key.allowedIps))",
+      [SECURITY, workers("test/auth/api-key.test.ts")],
+    ],
+    [
+      "scope unchecked",
+      "  if (denied !== undefined) throw denied;",
+      '  if (denied !== undefined && keyId === "") throw denied;',
+      [SECURITY, workers("test/auth/api-key.test.ts"), workers("test/auth/session.test.ts")],
+    ],
+  ]),
+  ...of("ticket", "src/auth/ws-ticket.ts", [
+    [
+      "used twice",
+      "AND used_at IS NULL AND expires_at > ${NOW}`",
+      "AND expires_at > ${NOW}`",
+      [TICKETS],
+    ],
+    [
+      "used late",
+      "AND used_at IS NULL AND expires_at > ${NOW}`",
+      "AND used_at IS NULL`",
+      [TICKETS],
+    ],
+  ]),
+  ...of("terms", "src/rfq/trade-terms.ts", [
+    [
+      "cost rounded down",
+      "(trade.amount * trade.price + PRICE_SCALE - 1n) / PRICE_SCALE",
+      "(trade.amount * trade.price) / PRICE_SCALE",
+      [TERMS],
+    ],
+    [
+      "fee rounded up",
+      "(usdcAmount * trade.makerFeeBps) / 10_000n",
+      "(usdcAmount * trade.makerFeeBps + 9_999n) / 10_000n",
+      [TERMS],
+    ],
+    ["maker's fee not reserved", "reserve: usdcAmount + makerFee", "reserve: usdcAmount", [TERMS]],
+  ]),
+  ...of("release", "src/rfq/release.ts", [
+    [
+      "accepted quotes released",
+      " AND q.status IN ('cancelled', 'expired', 'rejected')`",
+      "`",
+      [BOOK, MODEL],
+    ],
+    [
+      "late ends not expired",
+      "iif(expires_at <= ${group.at}, 'expired', ${status})",
+      "iif(expires_at < 0, 'expired', ${status})",
+      [RACES, MODEL],
+    ],
+  ]),
+  ...of("idempotency", "src/rfq/idempotency.ts", [
+    [
+      "terms not compared",
+      "  if (terms !== idempotency.terms) {",
+      '  if (terms === "") {',
+      [BOOK, workers("test/rfq/routes.test.ts")],
+    ],
+    [
+      "old key kept",
+      "      AND at <= ${group.at} - ${KEY_LIFE_MS}`,",
+      "      AND at < 0`,",
+      [RACES, MODEL],
+    ],
+    [
+      "key lives on",
+      "AND key = ${idempotency.key} AND at > ${at} - ${KEY_LIFE_MS})`",
+      "AND key = ${idempotency.key})`",
+      [PRECONDITIONS],
+    ],
+  ]),
+  ...of("commit", "src/platform/commit.ts", [
+    [
+      "fence skipped",
+      "    return fence(db, group, cause);",
+      '    return { committed: false, reason: "lost", cause };',
+      [RACES],
+    ],
+    [
+      "unknown taken for none",
+      '    if (claim === "voided") return',
+      '    if (claim !== "committed") return',
+      [RACES, REGISTRATION],
+    ],
+    [
+      "time goes back",
+      "  coalesce((SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1), 0))`",
+      "  0)`",
+      [RACES, AMOUNTS],
+    ],
+  ]),
+  ...of("committer", "src/rfq/group-committer.ts", [
+    [
+      "one bad command fails all",
+      'outcome.reason === "constraint" && group.length > 1)',
+      'outcome.reason === "constraint" && group.length > 1_000)',
+      [BOOK, RACES],
+    ],
+    [
+      "does not wait for an unknown outcome",
+      '    while (outcome === "unknown") {',
+      '    while (outcome === "voided") {',
+      [REGISTRATION, RACES],
+    ],
+  ]),
+  ...of("streams", "src/streams/socket-host.ts", [
+    [
+      "push ignores a gap",
+      "      else await this.#catchUpTo(last.seq);",
+      "      else this.#broadcast(fresh);",
+      [REGISTRATION],
+    ],
+    [
+      "join sends nothing of the meantime",
+      "      this.#lastPushed ?? stands,\n",
+      "      stands,\n",
+      [REGISTRATION],
+    ],
+    [
+      "join leaves the others behind",
+      "    } else if ((await this.#position()) < stands) {",
+      "    } else if ((await this.#position()) < 0) {",
+      [REGISTRATION],
+    ],
+    [
+      "memory off by one",
+      "if (since + 1 < (this.#recent[0]?.seq ?? last + 1)) return;",
+      "if (since + 2 < (this.#recent[0]?.seq ?? last + 1)) return;",
+      [REGISTRATION],
+    ],
+    ["token not renewed", "    this.#ctx.storage.kv.delete(TOKEN);\n", "", [REGISTRATION]],
+    [
+      "never registers again",
+      "now - this.#checkedAt < CHECK_MS",
+      "now - this.#checkedAt >= 0",
+      [REGISTRATION],
+    ],
+  ]),
+  ...of("streams", "src/streams/replay.ts", [
+    [
+      "trimmed events not noticed",
+      "since + 1 < head.firstKept",
+      "since + 3 < head.firstKept",
+      [STREAMS],
+      "The replay notices the missing events and asks for a resync, too; only its reason differs.",
+    ],
+    [
+      "gap not noticed",
+      "if (last?.seq !== from + page.length) throw",
+      "if (last === undefined) throw",
+      [REGISTRATION],
+    ],
+  ]),
+  ...of("streams", "src/streams/notify.ts", [
+    [
+      "cron notifies nobody",
+      "WHERE s.pushed_seq < s.last_seq ORDER",
+      "WHERE s.pushed_seq < s.last_seq - 1 ORDER",
+      [STREAMS],
+    ],
+  ]),
+  ...of("streams", "src/streams/close-ended.ts", [
+    [
+      "unfrozen users disconnected",
+      "\n        AND (a.kind <> 'account_frozen' OR u.frozen_at IS NOT NULL)`",
+      "`",
+      [REGISTRATION],
+    ],
+  ]),
+  ...of("withdraw", "src/custody/withdraw.ts", [
+    ["credential unchecked", "    actorPrecondition(actor, at),\n", "", [WHO]],
+    [
+      "pause ignored",
+      "expr`NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')\n        AND NOT EXISTS",
+      "expr`NOT EXISTS",
+      [WITHDRAW],
+    ],
+    [
+      "halted payer ignored",
+      "\n        AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain}\n          AND halted_at IS NOT NULL)`",
+      "`",
+      [CUSTODY_LIMITS],
+    ],
+    [
+      "maximum ignored",
+      "(amount <= maximum || maximum >= MAX_NATIVE_UNITS)",
+      "(amount <= maximum || maximum > 0n)",
+      [WITHDRAW],
+    ],
+    [
+      "daily limit off by one",
+      "${queuedToday(user, at, limits)} < ${limits.WITHDRAWAL_DAILY_COUNT}`",
+      "${queuedToday(user, at, limits)} <= ${limits.WITHDRAWAL_DAILY_COUNT}`",
+      [WITHDRAW],
+    ],
+    [
+      "reverted payments ignored",
+      "AND to_address = ${blob(toAddress)}) < ${MAX_REVERTED_PAYMENTS}`",
+      "AND to_address = ${blob(toAddress)}) < 1000000`",
+      [WITHDRAW],
+    ],
+    [
+      "funds unchecked",
+      "expr: hasAvailable(actor.userId, asset, amount),",
+      "expr: TRUE,",
+      [WITHDRAW],
+    ],
+    [
+      "chain's submitted payments ignored",
+      "AND status IN ('queued', 'submitted')), 0)`",
+      "AND status IN ('queued')), 0)`",
+      [CUSTODY_LIMITS],
+    ],
+    [
+      "repeat with another address",
+      "    row.to_address.toLowerCase() === terms.toAddress.slice(2).toLowerCase() &&\n",
+      "",
+      [WITHDRAW],
+    ],
+    [
+      "repeat with another amount",
+      "    BigInt(row.amount) === terms.amount &&\n",
+      '    row.amount !== "" &&\n',
+      [WITHDRAW],
+    ],
+  ]),
+  ...of("settle", "src/custody/watcher/settle-withdrawal.ts", [
+    [
+      "amount not compared",
+      "e.asset IS w.asset AND e.amount IS CAST(w.amount AS TEXT)\n",
+      "e.asset IS w.asset\n",
+      [PAID_OTHERWISE],
+    ],
+    ["address not compared", "\n  AND e.to_address IS w.to_address`", "`", [PAID_OTHERWISE]],
+    [
+      "token not compared",
+      "e.asset IS w.asset AND e.amount IS CAST(w.amount AS TEXT)\n",
+      "e.amount IS CAST(w.amount AS TEXT)\n",
+      [PAID_OTHERWISE],
+    ],
+  ]),
+  ...of("deadline", "src/platform/deadline.ts", [
+    ["ignored", "expr`${at} < ${notAfter}`", "expr`${at} IS NOT NULL`", [DEADLINES]],
+  ]),
+  ...of("credit", "src/custody/watcher/credit-deposit.ts", [
+    [
+      "neighbours pass the bound",
+      "WHERE place = 1 OR after < 4.6e18)",
+      "WHERE place = 1 OR after < 9.2e18)",
+      [CUSTODY_LIMITS],
+    ],
+    [
+      "too much for the ledger",
+      "        OR CAST(amount AS INTEGER) + ${issued} > 4611686018427387904)`",
+      "        OR CAST(amount AS INTEGER) < 0)`",
+      [CUSTODY_LIMITS],
+    ],
+  ]),
+  ...of("schema", SCHEMA, [
+    [
+      "transfers inserted twice",
+      "      OR EXISTS (SELECT 1 FROM transfers\n        WHERE ref = NEW.ref AND step = NEW.step AND line = NEW.line);",
+      ";",
+      [GUARDS],
+    ],
+    [
+      "time goes back",
+      "    WHERE NEW.at < (SELECT at FROM transfers ORDER BY transfer_id DESC LIMIT 1);\n",
+      "    WHERE NEW.at < 0;\n",
+      [APPEND_ONLY],
+    ],
+    [
+      "lines",
+      "    WHERE NEW.line <> 0 AND (NEW.line, NEW.reason) <> (1, 7);",
+      "    WHERE NEW.line < 0;",
+      [GUARDS],
+    ],
+    [
+      "two assets",
+      "        IS NOT (SELECT asset FROM accounts WHERE account_id = NEW.to_account)\n",
+      "        IS NULL\n",
+      [GUARDS],
+    ],
+    [
+      "overdraft",
+      "      AND balance - NEW.amount >= iif(kind = 'external', -4611686018427387904, 0);",
+      ";",
+      [GUARDS],
+      "The CHECK accounts_balance rejects it, too.",
+    ],
+    [
+      "overflow",
+      "    WHERE account_id = NEW.to_account AND balance + NEW.amount <= 4611686018427387904;",
+      "    WHERE account_id = NEW.to_account;",
+      [GUARDS, AMOUNTS],
+      "The CHECK accounts_balance rejects it, too.",
+    ],
+    [
+      "transfer updated",
+      "    WHERE OLD.from_balance IS NOT NULL OR OLD.to_balance IS NOT NULL\n",
+      "    WHERE OLD.from_balance IS NULL\n",
+      [GUARDS],
+    ],
+    [
+      "transfer deleted",
+      "  SELECT RAISE(ABORT, 'append-only: transfer');\nEND;",
+      "  SELECT 1;\nEND;",
+      [GUARDS],
+    ],
+    [
+      "balance written",
+      "  SELECT RAISE(ABORT, 'a balance moves only by a transfer') WHERE NOT EXISTS (",
+      "  SELECT 1 WHERE NOT EXISTS (",
+      [GUARDS],
+    ],
+    [
+      "account's asset changed",
+      "      OR NEW.asset <> OLD.asset OR NEW.kind <> OLD.kind;",
+      "      OR NEW.kind <> OLD.kind;",
+      [GUARDS],
+      "accounts_update lets no update pass that no transfer has caused.",
+    ],
+    [
+      "ended request changed",
+      "CREATE TRIGGER requests_closed BEFORE UPDATE ON requests WHEN OLD.status <> 'open' BEGIN",
+      "CREATE TRIGGER requests_closed BEFORE UPDATE ON requests WHEN 0 BEGIN",
+      [APPEND_ONLY],
+    ],
+    [
+      "ended quote changed",
+      "CREATE TRIGGER quotes_closed BEFORE UPDATE ON quotes WHEN OLD.status <> 'open' BEGIN",
+      "CREATE TRIGGER quotes_closed BEFORE UPDATE ON quotes WHEN 0 BEGIN",
+      [APPEND_ONLY],
+    ],
+    [
+      "event numbers skip",
+      "    WHERE stream_id = NEW.stream_id AND last_seq = NEW.seq - 1;",
+      "    WHERE stream_id = NEW.stream_id;",
+      [APPEND_ONLY],
+    ],
+    ["event changed", "  SELECT RAISE(ABORT, 'append-only: event');", "  SELECT 1;", [APPEND_ONLY]],
+    [
+      "withdrawal's terms changed",
+      "  OR NEW.amount <> OLD.amount OR NEW.to_address <> OLD.to_address BEGIN",
+      "  OR NEW.amount <> OLD.amount BEGIN",
+      [APPEND_ONLY],
+    ],
+    [
+      "closed withdrawal changed",
+      "WHEN OLD.status IN ('settled', 'failed') BEGIN",
+      "WHEN OLD.status IN ('settled') BEGIN",
+      [APPEND_ONLY],
+    ],
+  ]),
+  ...of("expire", "src/rfq/expire.ts", [
+    [
+      "a minute late",
+      "AND asset = ${asset} AND expires_at <= ${at}\n      LIMIT ${MAX_EXPIRED_PER_GROUP})\n    UNION",
+      "AND asset = ${asset} AND expires_at <= ${at} - 60000\n      LIMIT ${MAX_EXPIRED_PER_GROUP})\n    UNION",
+      [RACES, MODEL],
+    ],
+    [
+      "a maker's quotes elsewhere stay open",
+      "AND q.stuck_at IS NULL AND q.expires_at <= ${at}\n",
+      "AND q.stuck_at IS NULL AND q.expires_at < 0\n",
+      [PRECONDITIONS],
+    ],
+    [
+      "request ends before its quotes",
+      "        AND q.status = 'open' AND q.stuck_at IS NULL)\n",
+      "        AND q.status = 'accepted')\n",
+      [PRECONDITIONS, RACES],
+    ],
+  ]),
+  ...of("reconcile", "src/ledger/reconcile-journal.ts", [
+    [
+      "stuck reserves ignored",
+      "GROUP BY owner, asset HAVING sum(balance) <> sum(expected)",
+      "GROUP BY owner, asset HAVING sum(balance) < sum(expected)",
+      [RECONCILE],
+    ],
+  ]),
+  ...of("reconcile", "src/ledger/reconcile-records.ts", [
+    [
+      "late postings ignored",
+      '      AND coalesce(${raw(groups.join(", "))}, 0) <= ${checkedGroup}`;',
+      '      AND coalesce(${raw(groups.join(", "))}, 0) < 0 - ${checkedGroup}`;',
+      [TAMPERING],
+    ],
+    [
+      "payments not compared",
+      "AND e.chain = w.chain AND e.kind = 'Paid' AND e.to_address = w.to_address",
+      "AND e.chain = w.chain AND e.kind = 'Paid'",
+      [TAMPERING],
+    ],
+  ]),
+];

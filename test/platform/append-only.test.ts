@@ -1,0 +1,76 @@
+/** Rows that never change again, each tried by direct SQL under every conflict clause. */
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { all, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { accountStream } from "../../src/streams/event-log.ts";
+import { endWithdrawal, queueWithdrawal } from "../support/ledger.ts";
+import { command, commitCommand, quotedMarket } from "../support/market.ts";
+
+const db = env.DB;
+const CLAUSES = ["", "OR REPLACE", "OR IGNORE", "OR ABORT", "OR FAIL"];
+
+type History = Awaited<ReturnType<typeof history>>;
+
+/** A match, and a settled, a failed and a queued withdrawal of the requester. */
+async function history() {
+  const { book, requester, maker, request, quote } = await quotedMarket();
+  await commitCommand(book, command.accept(requester, quote.quote_id));
+  const settled = await queueWithdrawal(requester, "usdc", 10n);
+  await endWithdrawal(settled, "Paid");
+  const failed = await queueWithdrawal(requester, "usdc", 10n);
+  await endWithdrawal(failed, "Failed");
+  const queued = await queueWithdrawal(requester, "usdc", 10n);
+  return {
+    quote: uuid(quote.quote_id),
+    request: uuid(request.request_id),
+    settled: uuid(settled.withdrawalId),
+    failed: uuid(failed.withdrawalId),
+    queued: uuid(queued.withdrawalId),
+    maker: uuid(maker.userId),
+    stream: accountStream(requester.userId),
+  };
+}
+
+const eventOf = ({ stream }: History) =>
+  sql`stream_id = (SELECT stream_id FROM streams WHERE name = ${stream}) AND seq = 1`;
+
+const CHANGES: Readonly<Record<string, (of: History, clause: Sql) => Sql>> = {
+  "reopening an ended request": ({ request }, clause) =>
+    sql`UPDATE ${clause} requests SET status = 'open' WHERE request_id = ${request}`,
+  "reopening an ended quote": ({ quote }, clause) =>
+    sql`UPDATE ${clause} quotes SET status = 'open' WHERE quote_id = ${quote}`,
+  "changing an event": (of, clause) =>
+    sql`UPDATE ${clause} stream_events SET body = '{}' WHERE ${eventOf(of)}`,
+  "skipping an event's number": (of, clause) =>
+    sql`INSERT ${clause} INTO stream_events (stream_id, seq, written_group, at, type, body)
+      SELECT stream_id, last_seq + 2, 1, 1, 'account.notice', '{}' FROM streams
+      WHERE name = ${of.stream}`,
+  "paying a withdrawal elsewhere": ({ queued }, clause) =>
+    sql`UPDATE ${clause} withdrawals SET to_address = randomblob(20)
+      WHERE withdrawal_id = ${queued}`,
+  "paying another amount": ({ queued }, clause) =>
+    sql`UPDATE ${clause} withdrawals SET amount = 11 WHERE withdrawal_id = ${queued}`,
+  "failing a settled withdrawal": ({ settled }, clause) =>
+    sql`UPDATE ${clause} withdrawals SET status = 'failed' WHERE withdrawal_id = ${settled}`,
+  "queuing a failed withdrawal again": ({ failed }, clause) =>
+    sql`UPDATE ${clause} withdrawals SET status = 'queued' WHERE withdrawal_id = ${failed}`,
+  "giving a match to another maker": ({ quote, maker }, clause) =>
+    sql`UPDATE ${clause} matches SET requester_id = ${maker} WHERE quote_id = ${quote}`,
+};
+
+describe.each(Object.entries(CHANGES))("%s", (_, change) => {
+  it.each(CLAUSES)("is rejected %s", async (clause) => {
+    await expect(all(db, change(await history(), raw(clause)))).rejects.toThrow(/append-only/);
+  });
+});
+
+it("a transfer at an earlier instant than the last one is rejected", async () => {
+  await history();
+  const back = sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line,
+      at)
+    SELECT from_account, to_account, 1, reason, ${uuid(uuidv7())}, step, 0,
+      (SELECT max(at) FROM transfers) - 1
+    FROM transfers ORDER BY transfer_id DESC LIMIT 1`;
+  await expect(all(db, back)).rejects.toThrow(/time went back/);
+});

@@ -1,0 +1,148 @@
+/** Preconditions whose loss another one would hide, each alone against the guard. */
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { config } from "../../src/platform/config.ts";
+import { first, sql, uuid } from "../../src/platform/sql.ts";
+import { commitOperations } from "../../src/rfq/book-group.ts";
+import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
+import { KEY_LIFE_MS } from "../../src/rfq/idempotency.ts";
+import { balances, newAsset } from "../support/ledger.ts";
+import {
+  advanceClock,
+  command,
+  commitCommand,
+  openMarket,
+  openRequest,
+  operationOf,
+  outcomeOf,
+  placeQuote,
+  quotedMarket,
+} from "../support/market.ts";
+import { newKey, newUser } from "../support/users.ts";
+
+const statusOf = async (table: "quotes" | "requests", id: string) => {
+  const column = { text: table === "quotes" ? "quote_id" : "request_id", params: [] };
+  const row = await first<{ status: string }>(
+    env.DB,
+    sql`SELECT status FROM ${{ text: table, params: [] }} WHERE ${column} = ${uuid(id)}`,
+  );
+  return row?.status;
+};
+
+describe("an accept", () => {
+  it("spends no funds that are reserved elsewhere", async () => {
+    const { book, requester, quote } = await quotedMarket({ requester: { usdc: 5n } });
+    // A quote on somebody else's Ask reserves all that the requester has.
+    const other = await newUser();
+    const ask = await openRequest(other, book, { amount: 5n, side: "Ask" });
+    await placeQuote(requester, ask.request_id, 1_000_000);
+    expect(await balances(requester.userId, "usdc")).toEqual([0n, 5n]);
+    const result = await commitCommand(book, command.accept(requester, quote.quote_id));
+    expect(outcomeOf(result)).toBe("insufficient_funds");
+  });
+
+  it("closes the request, so nobody quotes or accepts on it again", async () => {
+    const { book, requester, maker, request, quote } = await quotedMarket();
+    const loser = await placeQuote(maker, request.request_id, 600_000);
+    await commitCommand(book, command.accept(requester, quote.quote_id));
+    expect(await statusOf("requests", request.request_id)).toBe("matched");
+    const late = [
+      command.placeQuote(maker, request.request_id, 1),
+      command.accept(requester, loser.quote_id),
+    ];
+    for (const sent of late)
+      expect(outcomeOf(await commitCommand(book, sent))).toMatch(/^(request|quote)_not_open$/);
+  });
+});
+
+describe("the limit of open quotes", () => {
+  it("counts the quotes that are open, and none that has expired", async () => {
+    const { book, maker, request } = await openMarket();
+    const settings = { ...config(env), RFQ_OPEN_QUOTES_PER_USER: 2 };
+    const place = async (secs: number) => {
+      const operation = await operationOf(
+        command.placeQuote(maker, request.request_id, 1, secs),
+        settings,
+      );
+      const done = await commitOperations(env.DB, book, [operation]);
+      return done.committed && operation.result(done.effects)?.ok === true;
+    };
+    expect([await place(10), await place(100), await place(100)]).toEqual([true, true, false]);
+    await advanceClock(11_000);
+    expect([await place(100), await place(100)]).toEqual([true, false]);
+  });
+});
+
+describe("cancelling all quotes", () => {
+  it("leaves those that have expired to their expiry", async () => {
+    const { maker, quote } = await quotedMarket({ quoteSecs: 10 });
+    // Nothing ends the quote meanwhile: it is due, and still open.
+    await advanceClock(11_000);
+    expect(await cancelQuotes(env, maker.actor, {})).toBe(0);
+    expect(await statusOf("quotes", quote.quote_id)).not.toBe("cancelled");
+  });
+});
+
+describe("an expiry", () => {
+  it("frees the maker's reserves in every book before the maker's next command", async () => {
+    const { maker } = await quotedMarket({ maker: { usdc: 10n, token: 10n }, quoteSecs: 10 });
+    const { key: elsewhere } = newAsset();
+    const asker = await newUser();
+    const ask = await openRequest(asker, elsewhere, { amount: 10n, side: "Ask" });
+    const reserving = command.placeQuote(maker, ask.request_id, 1_000_000, 10);
+    expect(outcomeOf(await commitCommand(elsewhere, reserving))).toBe("ok");
+    await advanceClock(11_000);
+    // Another book, so only the expiry of the maker's own quotes can free the funds.
+    const { key: third } = newAsset();
+    const again = await openRequest(asker, third, { amount: 10n, side: "Ask" });
+    const second = command.placeQuote(maker, again.request_id, 1_000_000, 10);
+    expect(outcomeOf(await commitCommand(third, second))).toBe("ok");
+  });
+
+  it("ends a request only after its last quote", async () => {
+    const { book, request } = await openMarket({ expiresInSecs: 100 });
+    // 250 quotes, of which one group ends 200. All are due when the request is.
+    for (let count = 0; count < 5; count++) {
+      const maker = await newUser({ [book]: 1_000n });
+      const placed = Array.from({ length: 50 }, () =>
+        operationOf(command.placeQuote(maker, request.request_id, 1, 100)),
+      );
+      await commitOperations(env.DB, book, await Promise.all(placed));
+    }
+    await advanceClock(101_000);
+    const expireNext = async () => {
+      await commitOperations(env.DB, book, []);
+      return first(
+        env.DB,
+        sql`SELECT r.status, (SELECT count(*) FROM quotes q
+            WHERE q.request_id = r.request_id AND q.status = 'open') AS quotes
+          FROM requests r WHERE r.request_id = ${uuid(request.request_id)}`,
+      );
+    };
+    expect(await expireNext()).toEqual({ quotes: 50, status: "open" });
+    expect(await expireNext()).toEqual({ quotes: 0, status: "expired" });
+  });
+});
+
+// Last, because no session outlives it.
+describe("an idempotency key", () => {
+  it("repeats a request within a day and opens another one afterwards", async () => {
+    const { key: book } = newAsset();
+    const requester = await newKey(await newUser());
+    const idempotency = { key: "once", terms: "terms" };
+    const open = async () => {
+      const sent = { ...command.openRequest(requester, book, { amount: 1n }), idempotency };
+      const result = await commitCommand(book, sent);
+      return result.ok && result.kind === "request"
+        ? [result.row.request_id, result.replayed]
+        : outcomeOf(result);
+    };
+    const [id] = (await open()) as [string, boolean];
+    expect(await open()).toEqual([id, true]);
+    await advanceClock(KEY_LIFE_MS + 1);
+    const [another, replayed] = (await open()) as [string, boolean];
+    expect(replayed).toBe(false);
+    expect(another).not.toBe(id);
+    expect(await open()).toEqual([another, true]);
+  });
+});
