@@ -15,7 +15,7 @@ import {
   queueWithdrawal,
 } from "../support/ledger.ts";
 import { newKey, newUser, type TestKey } from "../support/users.ts";
-import { command, commitCommand } from "../support/market.ts";
+import { advanceClock, command, commitCommand } from "../support/market.ts";
 
 const db = env.DB;
 const PRICE_SCALE = 1_000_000n;
@@ -197,12 +197,11 @@ async function placeQuote(
     open: true,
     id: "",
   };
-  const expiresInSecs = terms.expiring ? 0 : 3_600;
   const sent = command.placeQuote(
     world.key(maker),
     terms.of.id,
     Number(terms.price),
-    expiresInSecs,
+    terms.expiring ? 1 : 3_600,
   );
   const placed = await applies(world, terms.of.asset, sent);
   world.expire(terms.of.asset, maker);
@@ -213,6 +212,7 @@ async function placeQuote(
   if (!placed) return;
   world.model.move(maker, asset, -amount, amount);
   world.quotes.push({ ...quote, id: sent.quoteId });
+  if (terms.expiring) await advanceClock(1_000);
 }
 
 async function cancelQuote(world: World, user: number, quote: Quote | undefined): Promise<void> {
