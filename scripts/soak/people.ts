@@ -16,7 +16,7 @@ export type Person = {
   client: Client;
   apiKeyId: string;
   addresses: Address[];
-  /** All withdrawals that were sent, by client_withdrawal_id, whatever the response was. */
+  /** All withdrawals that were sent, by client_withdrawal_id, with any response. */
   withdrawals: Map<string, { asset: Asset; amount: bigint; to: Address; answered: boolean }>;
 };
 

@@ -143,7 +143,7 @@ async function revertOf(
     return null;
   } catch (error) {
     const abi = [...vaultAbi, ...depositFactoryAbi];
-    // Safe cast: viem wraps whatever the call threw.
+    // Safe cast: viem wraps the error of the call.
     const wrapped = getContractError(error as BaseError, { abi, functionName: step, args: [] });
     const reverted = wrapped.walk((cause) => cause instanceof ContractFunctionRevertedError);
     if (!(reverted instanceof ContractFunctionRevertedError)) throw error;

@@ -135,8 +135,8 @@ export async function readPaymentLimit(
 }
 
 /**
- * Whether a token refuses the vault's transfers, whoever receives them: the question that the vault
- * asks itself before it fails a payment. False if it cannot be told, because the vault decides.
+ * Whether a token refuses the vault's transfers to any recipient. The vault checks the same before
+ * it fails a payment. False if this cannot be determined, because the vault decides.
  */
 export async function refusesTransfers(
   { client }: Endpoint,

@@ -176,7 +176,7 @@ function preconditions(
       reject: ({ earlier }) => earlierWithdrawal(earlier, terms),
     },
     {
-      // The vault pays an id once, whoever holds it; this holds for the schema's sake.
+      // The vault pays an id once. The schema requires unique ids, too.
       expr: expr`NOT EXISTS (SELECT 1 FROM withdrawals
         WHERE payment_id = ${blob(paymentId(actor.userId, clientWithdrawalId))})`,
       reject: () => undefined,

@@ -121,7 +121,7 @@ function selectedRuns(userId: string, filter: LedgerFilter, index: RunIndex): Sq
 
 type Bisection = "before_from" | "until_to";
 
-/** Bisects the journal for the last transfer before an instant: 41 seeks, whatever its length. */
+/** Bisects the journal for the last transfer before an instant: 41 seeks at any length. */
 function lastTransferBefore(name: Bisection, instant: number): Sql {
   return sql`${raw(name)}(position, stride) AS (
       SELECT 0, 1 << 40

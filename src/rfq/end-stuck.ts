@@ -10,8 +10,8 @@ import { announceRfq } from "./announce.ts";
 import { endedAs } from "./release.ts";
 
 /**
- * Ends the quote or request with this id. Of a quote it releases what the journal says is still
- * reserved for it, whatever the quote says. Returns false if no record with this id is set aside.
+ * Ends the quote or request with this id. It releases what the journal still reserves for a quote,
+ * even if the quote says otherwise. Returns false if no record with this id is set aside.
  * Throws if the journal cannot release it either.
  */
 export async function endStuck(

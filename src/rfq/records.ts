@@ -75,8 +75,7 @@ export function requestView(row: RequestRow) {
 }
 
 /**
- * `fee` is the fee of whoever reads the quote: the maker's for its maker, the taker fee for the
- * requester.
+ * `fee` is the reader's own fee: the maker fee for the maker, the taker fee for the requester.
  */
 export function quoteColumns(fee: "maker_fee" | "taker_fee"): Columns<keyof QuoteRow> {
   return {

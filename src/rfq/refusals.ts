@@ -10,7 +10,7 @@ import type { Command, Result } from "./command.ts";
 
 /** The class is used up until this instant, in Unix milliseconds, as this isolate has learned. */
 const usedUp = new Map<string, { readonly until: number; readonly problem: ProblemData }>();
-/** Bounds memory. Whoever is forgotten is refused again by the next count. */
+/** Bounds memory. A forgotten user is refused again by the next count. */
 const MAX_USED_UP = 10_000;
 
 /** Nothing was decided, or another limit applied. Neither is the command's fault. */

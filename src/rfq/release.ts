@@ -3,7 +3,7 @@ import { transfer } from "../ledger/post.ts";
 import type { Group } from "../platform/commit.ts";
 import { type Sql, sql, uuid } from "../platform/sql.ts";
 
-/** The status of a record that ends now. A record past its time has expired, whatever ends it. */
+/** The status of a record that ends now. A record past its time always ends as expired. */
 export function endedAs(status: "cancelled" | "rejected", group: Group): Sql {
   return sql`iif(expires_at <= ${group.at}, 'expired', ${status})`;
 }

@@ -1,7 +1,7 @@
 /**
  * Streams are a table. An event is written in the batch of the change that it reports, so it exists
- * exactly when the change does; Durable Objects only push it. Whatever an audience may not see is
- * left out here, when the row is written.
+ * exactly when the change does; Durable Objects only push it. What an audience may not see is left
+ * out here, when the row is written.
  */
 import type { Committed, Group } from "../platform/commit.ts";
 import { all, atom, type Expr, type Sql, sql } from "../platform/sql.ts";

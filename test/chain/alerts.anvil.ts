@@ -1,4 +1,4 @@
-/** What the operator is told when payments do not get on. */
+/** Alerts about payments that make no progress. */
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";

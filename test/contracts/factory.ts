@@ -90,7 +90,7 @@ export function factoryTests(chain: Chain): void {
     ).toBe(factory.address);
   });
 
-  it("the documented deployment gives the same addresses whoever sends it", async () => {
+  it("the documented deployment gives the same addresses to any sender", async () => {
     const id = await chain.client.snapshot();
     const deploy = async (from: Address) => {
       const vaultArgs = [0, admin, payer, ZERO, DAY, ZERO];

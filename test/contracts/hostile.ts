@@ -37,8 +37,8 @@ export function hostileTests(chain: Chain): void {
     "REVERTS_AS_PROBE",
   ] as const;
 
-  // Whatever the token says, Paid must mean that exactly the amount moved, and the rest that nothing
-  // did.
+  // Paid must mean that exactly the amount moved, and every other event that nothing did, even if
+  // the token lies.
   it.each<[string, string]>([
     ["HONEST", "Paid"],
     ["NEEDS_GAS", "Paid"],

@@ -188,7 +188,7 @@ function migrationOf(vault: Which, assets: AssetName[]): Step[] {
 
 /** Runs of steps that random ones seldom line up: each ends what it begins. */
 const runs: fc.Arbitrary<Step[]>[] = [
-  // A whole upgrade, with whatever was scheduled before.
+  // A whole upgrade, with all that was scheduled before.
   fc
     .tuple(fc.subarray([...ASSETS], { minLength: 4 }), fc.boolean())
     .map(([assets, sweeps]) => [

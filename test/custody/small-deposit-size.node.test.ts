@@ -18,7 +18,7 @@ const MOST_BYTES = 300;
 const hex = (bytes: number) => `0x${randomBytes(bytes).toString("hex")}` as Hex;
 const newAddress = (): Address => getAddress(hex(20));
 
-it(`takes less than ${MOST_BYTES} bytes with its indexes, whatever the token`, () => {
+it(`takes less than ${MOST_BYTES} bytes with its indexes, for any token`, () => {
   const base = config(testSettings());
   const [chain, venue] = [base.CHAINS[0], base.VENUES[0]];
   if (chain === undefined || venue === undefined) throw new Error("the settings have no chain");

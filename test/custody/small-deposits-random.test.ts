@@ -64,7 +64,7 @@ class Model {
 const floorOf = (pair: number, { usdc, token }: Floors) => BigInt(pair % 2 === 0 ? usdc : token);
 const sumOf = (of: readonly Known[]) => of.reduce((sum, { amount }) => sum + amount, 0n);
 
-it("records each transfer once and credits what reaches the minimum, whatever the order", async () => {
+it("records each transfer once and credits what reaches the minimum, in any order", async () => {
   await fc.assert(
     fc.asyncProperty(amounts, steps, async (amountList, stepList) => {
       const { userId, transfer, receive, recheck, listed, address, newDepositAddress } =

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { TABLE_SIZES } from "../../src/operator/row-bytes.ts";
 import { measuredRowBytes } from "../support/node/row-bytes.ts";
 
-/** A table of so few rows takes whole pages, whatever its rows take. */
+/** A table of so few rows takes whole pages. */
 const PAGES = 4_000;
 
 it("the bytes per row are those that SQLite measures", () => {

@@ -76,7 +76,7 @@ describe("not_after in the past", () => {
     expect(await withdraw(past())).toMatchObject(passed);
     expect(await balances(userId, key)).toEqual([100n, 0n]);
     expect((await withdraw(future())).status).toBe(202);
-    // Replays are decided first, whatever their deadline.
+    // Replays are decided first, even after their deadline.
     const replay = await withdraw(past());
     expect(replay.status).toBe(202);
     expect(replay.headers.get("idempotency-replayed")).toBe("true");

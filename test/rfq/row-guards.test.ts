@@ -1,4 +1,4 @@
-/** Open quotes and requests change only by a legal transition, by whatever statement. */
+/** Open quotes and requests change only by a legal transition, by any statement. */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 

@@ -1,5 +1,5 @@
 /**
- * Reports withdrawals that take too long. Whatever stops payments, this alert follows, because cron
+ * Reports withdrawals that take too long. The alert does not depend on the reason, because cron
  * raises it from the database alone.
  */
 import { clearAlert, raiseAlert } from "../../chain/alert.ts";

@@ -22,7 +22,7 @@ const IDLE_POLL_MS = 30_000;
 /** Wait after the lease is lost. Then this instance takes it again, in case the new one is gone. */
 const LEASE_LOST_WAIT_MS = 30_000;
 const RECORDS = "withdrawal:";
-/** Failed rounds in a row after which the operator is told that nothing is paid. */
+/** Failed rounds in a row after which an alert says that nothing is paid. */
 const FAILURES_TOLERATED = 10;
 
 export class Payer extends DurableObject<Env> {
