@@ -48,8 +48,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "join-sends-nothing",
     file: "src/streams/socket-host.ts",
-    find: "this.#lastPushed ?? stands,\n",
-    replace: "stands,\n",
+    find: "upTo: this.#lastPushed ?? stands }",
+    replace: "upTo: stands }",
     breaks: "sockets receive a prefix without a gap",
   },
   {

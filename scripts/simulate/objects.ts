@@ -40,6 +40,9 @@ type Durable = {
 /** Calls that may arrive twice: those whose senders repeat them anyway. */
 const REPEATABLE = new Set(["push", "catchUp", "closeSockets", "expireDue", "wake"]);
 const ALARM_RETRIES = 6;
+/** How often, and how many times, `restartInTheMiddle` looks whether the instance works. */
+const WAIT_MS = 25;
+const MAX_WAITS = 800;
 const RESET = "The Durable Object was reset.";
 
 export class Objects {
@@ -96,6 +99,14 @@ export class Objects {
     this.#end(instance);
     durable.instance = undefined;
     breakSockets(durable);
+  }
+
+  /** Kills an instance soon after it has begun its next piece of work. */
+  restartInTheMiddle(key: string, dice: Dice, tries = MAX_WAITS): void {
+    const busy = (this.#durables.get(key)?.instance?.busy ?? 0) > 0;
+    if (busy) this.#time.after(dice.between(0, 600), () => this.restart(key));
+    else if (tries > 0)
+      this.#time.after(WAIT_MS, () => this.restartInTheMiddle(key, dice, tries - 1));
   }
 
   /** Starts a second copy while the first one continues for a while, cut off from its storage. */
@@ -263,6 +274,7 @@ export class Objects {
         });
       },
       acceptWebSocket: (socket: ServerSocket, tags: readonly string[]) => {
+        if (!isCurrent()) throw new Error(RESET);
         socket.tags = tags;
         socket.onClosed = (closed, code) => this.#closed(durable, closed, code);
         durable.sockets.push(socket);

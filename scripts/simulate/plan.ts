@@ -16,6 +16,7 @@ const ACTIONS = {
   subscribe: 80,
   unsubscribe: 50,
   restart: 12,
+  restart_custody: 5,
   hibernate: 14,
   split: 5,
   kill_worker: 8,
@@ -56,7 +57,13 @@ const PHASE = 800;
 /** Mean milliseconds between two steps of a phase. */
 const PACES = [2, 20, 100];
 /** Actions that disturb. A phase in clear weather has none of them. */
-const DISTURBANCES: ReadonlySet<Action> = new Set(["restart", "split", "kill_worker", "outage"]);
+const DISTURBANCES: ReadonlySet<Action> = new Set([
+  "restart",
+  "restart_custody",
+  "split",
+  "kill_worker",
+  "outage",
+]);
 
 /** `steps` actions, and after each phase a quiet point. */
 export function planOf(seed: string, steps: number, phaseSteps = PHASE): Step[] {

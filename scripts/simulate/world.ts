@@ -248,6 +248,11 @@ export class World {
         return this.#setWeather(step.weather);
       case "restart":
         return this.#onObject(dice, (key) => this.#objects.restart(key), true);
+      case "restart_custody":
+        return this.#objects.restartInTheMiddle(
+          dice.pick(["ChainWatcher/polygon", "Payer/polygon"]),
+          dice,
+        );
       case "hibernate":
         return this.#onObject(dice, (key) => this.#objects.hibernate(key));
       case "split":
@@ -567,22 +572,26 @@ export class World {
     );
   }
 
-  /** Closes one socket, or all of its stream, and often comes back at once. */
+  /** Closes one socket, or all of its stream, while a client often comes back. */
   #unsubscribe(step: Step, dice: Dice): void {
     const open = this.#subscribers.all.filter((subscriber) => subscriber.open);
     if (open.length === 0) return;
     const { stream, person } = dice.pick(open);
     const everybody = dice.chance(0.5);
-    for (const subscriber of open) {
-      if (subscriber.stream !== stream || (!everybody && subscriber.person !== person)) continue;
-      subscriber.open = false;
-      subscriber.client?.close(1000);
-    }
-    if (!dice.chance(0.6)) return;
-    this.#start(`return@${step.index}`, dice, async () => {
-      await this.#time.sleep(dice.between(0, 60));
-      await this.#open(person, stream, dice);
+    const leaving = open.filter(
+      (one) => one.stream === stream && (everybody || one.person === person),
+    );
+    // The last socket of a stream may leave while the next one arrives.
+    const leaveAfter = dice.chance(0.5) ? 0 : dice.between(0, 400);
+    this.#time.after(leaveAfter, () => {
+      for (const subscriber of leaving) {
+        if (!subscriber.open) continue;
+        subscriber.open = false;
+        subscriber.client?.close(1000);
+      }
     });
+    if (dice.chance(0.7))
+      this.#start(`return@${step.index}`, dice, () => this.#open(person, stream, dice));
   }
 
   /** A socket is closed for its credential only while the credential is not valid. */

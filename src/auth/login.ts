@@ -1,9 +1,10 @@
 /** Issues session tokens for an email address and a password. */
+import { eq } from "drizzle-orm";
 import type { Config } from "../platform/config.ts";
 import type { Scope } from "../platform/actor.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { Problem, problem } from "../platform/problem.ts";
-import { readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
 import { commitAudited } from "./audit.ts";
@@ -21,6 +22,8 @@ import { checkRegistrations } from "./registration-limit.ts";
 import { issueSession } from "./session.ts";
 import { requireStorage } from "../platform/storage.ts";
 import { createUser, findUser, isFrozen, normalizeEmail } from "./user.ts";
+import { users } from "./tables.ts";
+import { read } from "../platform/read.ts";
 
 export type SessionResponse = {
   access_token: string;
@@ -50,8 +53,11 @@ export async function login(
   const caller = { email: normalizeEmail(credentials.email), clientIp: credentials.ip };
   const place = await admitLogin(db, caller);
   const { attempt, user, check, upgraded } = await inHashTurn(place, async () => {
-    const { attempt: counted, user: found } = await beginAttempt(db, caller);
-    const checked = await verifyPassword(credentials.password, found?.password_hash);
+    const [counted, [found]] = await Promise.all([
+      beginAttempt(db, caller),
+      read(db, ({ select }) => select().from(users).where(eq(users.email, caller.email))),
+    ]);
+    const checked = await verifyPassword(credentials.password, found?.passwordHash);
     const better = checked.matches && checked.outdated;
     return {
       attempt: counted,
@@ -65,9 +71,9 @@ export async function login(
     const detail = "The email address or the password is wrong.";
     throw new Problem({ code: "login_failed", detail, headers });
   }
-  const userId = readUuid(user.user_id);
+  const { userId } = user;
   const unchanged = sql`EXISTS (SELECT 1 FROM users
-    WHERE user_id = ${uuid(userId)} AND frozen_at IS NULL AND password_hash = ${user.password_hash} AND session_epoch = ${user.session_epoch})`;
+    WHERE user_id = ${uuid(userId)} AND frozen_at IS NULL AND password_hash = ${user.passwordHash} AND session_epoch = ${user.sessionEpoch})`;
   const loggedIn = await commitAudited(db, {
     record: {
       kind: "login",
@@ -89,7 +95,7 @@ export async function login(
       throw problem("account_frozen", "The account is frozen. Contact the operator.");
     throw problem("login_failed", "The account changed during the login. Try again.");
   }
-  return sessionResponse(settings, { userId, epoch: user.session_epoch });
+  return sessionResponse(settings, { userId, epoch: user.sessionEpoch });
 }
 
 export async function register(
@@ -104,7 +110,7 @@ export async function register(
   const place = await admitLogin(db, caller);
   const { userId } = await inHashTurn(place, async () => {
     await checkRegistrations(db, settings, credentials.ip);
-    const { attempt } = await beginAttempt(db, caller);
+    const attempt = await beginAttempt(db, caller);
     const passwordHash = await hashPassword(credentials.password);
     return createUser(
       db,

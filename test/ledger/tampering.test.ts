@@ -251,8 +251,7 @@ const EDITS: readonly Edit[] = [
   },
 ];
 
-// A full walk reads everything that the file has left behind.
-describe.each(["recent", "full"] as const)("the %s walk", { timeout: 30_000 }, (walk) => {
+describe.each(["recent", "full"] as const)("the %s walk", (walk) => {
   it.each(EDITS)("finds $title", async ({ table, statements, finds }) => {
     const of = await history();
     if (walk === "full") await reconcile(db, { chains: [] });

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { MUTANTS } from "../../scripts/simulate/mutants.ts";
 import { type Report, runSeed } from "../../scripts/simulate/run.ts";
@@ -28,6 +29,10 @@ describe("simulator", { timeout: TIMEOUT_MS }, () => {
   it("carries out a part of the steps, to shrink a failing list", async () => {
     const report = await runSeed({ seed: "1", steps: 400, keep: [0, 1, 2, 3] });
     expect(report.steps).toBe(4);
+  });
+
+  it.each(MUTANTS)("can apply the mutant $name", ({ file, find }) => {
+    expect(readFileSync(file, "utf8")).toContain(find);
   });
 
   // A mutant undoes a guard that once was missing. The others run before a release.
