@@ -97,6 +97,7 @@ describe("a selected row", () => {
       side: "Ask",
       disclosed: true,
       status: "expired",
+      stuckAt: null,
       openedAt: 1,
       expiresAt: 2,
       openedGroup: 0,
