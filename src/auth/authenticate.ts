@@ -36,7 +36,7 @@ async function fromSession({ request, env, settings, context }: Incoming): Promi
     );
   const actor = await readSession(settings, authorization, Date.now());
   context.userId = actor.userId;
-  const user = await userState(env.DB, actor.userId);
+  const user = await userState(env.DB, actor.userId, context.waitUntil);
   if (user === undefined || user.epoch !== actor.credential.epoch)
     throw problem("session_invalid", "The session has ended.");
   if (user.frozen) throw accountFrozen();
@@ -52,7 +52,7 @@ async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<A
       "timestamp_malformed",
       "X-Hmac-Timestamp must be Unix milliseconds in 1 to 16 decimal digits.",
     );
-  const key = await keyState(env.DB, settings, keyIdHeader.toLowerCase());
+  const key = await keyState(env.DB, settings, keyIdHeader.toLowerCase(), context.waitUntil);
   if (key === undefined) throw problem("api_key_unknown", "No such API key.");
   context.apiKeyId = key.apiKeyId;
   const now = Date.now();

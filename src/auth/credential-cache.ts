@@ -9,6 +9,7 @@
  */
 import { eq } from "drizzle-orm";
 import type { Config } from "../platform/config.ts";
+import { errorFields, log } from "../platform/log.ts";
 import { read } from "../platform/read.ts";
 import { importHmacKey } from "./hmac.ts";
 import { isOwnKeyId } from "./key-id.ts";
@@ -16,8 +17,15 @@ import { openSecret } from "./secret-box.ts";
 import { apiKeys, users } from "./tables.ts";
 import type { Scope } from "../platform/actor.ts";
 
-/** Contract.md section 3 allows 5 s until a revocation affects reads. A D1 read also takes time. */
+/**
+ * Contract.md section 3 allows 5 s until a revocation affects reads. The age of a value counts from
+ * before its read, so 500 ms are left for the request that uses it.
+ */
 const FRESH_MS = 4_500;
+/** A value of this age is read again beside the request that uses it. */
+const REFRESH_MS = 3_000;
+/** The request that reads a value again may be cancelled. Then another one does. */
+const REFRESH_AGAIN_MS = 500;
 const MAX_ENTRIES = 20_000;
 
 export type KeyState = {
@@ -33,20 +41,44 @@ export type KeyState = {
 };
 export type UserState = { readonly epoch: number; readonly frozen: boolean };
 
-type Entry<T> = { readonly value: T; readonly readAt: number };
+type Entry<T> = {
+  readonly value: T;
+  /** When the read began, in Unix milliseconds. */
+  readonly readAt: number;
+  /** When the latest read beside a request began. */
+  refreshedAt: number;
+};
 const keyCache = new Map<string, Entry<KeyState>>();
 const userCache = new Map<string, Entry<UserState>>();
 
+/** Continues a read after the response, for the requests to come. */
+type WaitUntil = (work: Promise<unknown>) => void;
+
 /** Undefined for an unknown id. An id that the service did not make is not looked up. */
-export async function keyState(
+export function keyState(
+  db: D1Database,
+  settings: Config,
+  apiKeyId: string,
+  waitUntil: WaitUntil,
+): Promise<KeyState | undefined> {
+  return lookUp(keyCache, apiKeyId, waitUntil, async () =>
+    isOwnKeyId(settings, apiKeyId) ? readKey(db, settings, apiKeyId) : undefined,
+  );
+}
+
+export function userState(
+  db: D1Database,
+  userId: string,
+  waitUntil: WaitUntil,
+): Promise<UserState | undefined> {
+  return lookUp(userCache, userId, waitUntil, () => readUser(db, userId));
+}
+
+async function readKey(
   db: D1Database,
   settings: Config,
   apiKeyId: string,
 ): Promise<KeyState | undefined> {
-  const readAt = Date.now();
-  const known = fresh(keyCache, apiKeyId, readAt);
-  if (known !== undefined) return known;
-  if (!isOwnKeyId(settings, apiKeyId)) return undefined;
   const [row] = await read(db, ({ select }) =>
     select({ key: apiKeys, frozenAt: users.frozenAt })
       .from(apiKeys)
@@ -56,7 +88,7 @@ export async function keyState(
   if (row === undefined) return undefined;
   const { userId, secretSealed, masterKeyId, ...key } = row.key;
   const box = { sealed: secretSealed, masterKeyId };
-  const state: KeyState = {
+  return {
     apiKeyId,
     userId,
     scopes: key.scopes,
@@ -67,23 +99,15 @@ export async function keyState(
     frozen: row.frozenAt !== null,
     key: await importHmacKey(await openSecret(settings.MASTER_KEYS, box, { apiKeyId, userId })),
   };
-  remember(keyCache, apiKeyId, { value: state, readAt });
-  return state;
 }
 
-export async function userState(db: D1Database, userId: string): Promise<UserState | undefined> {
-  const readAt = Date.now();
-  const known = fresh(userCache, userId, readAt);
-  if (known !== undefined) return known;
+async function readUser(db: D1Database, userId: string): Promise<UserState | undefined> {
   const [row] = await read(db, ({ select }) =>
     select({ epoch: users.sessionEpoch, frozenAt: users.frozenAt })
       .from(users)
       .where(eq(users.userId, userId)),
   );
-  if (row === undefined) return undefined;
-  const state = { epoch: row.epoch, frozen: row.frozenAt !== null };
-  remember(userCache, userId, { value: state, readAt });
-  return state;
+  return row && { epoch: row.epoch, frozen: row.frozenAt !== null };
 }
 
 /** Removes credentials that have ended from this isolate's cache. Others expire within seconds. */
@@ -97,9 +121,47 @@ export function forgetAllCredentials(): void {
   userCache.clear();
 }
 
-function fresh<T>(cache: Map<string, Entry<T>>, id: string, now: number): T | undefined {
+/**
+ * A value that is not too old, or else what `readValue` finds. Before a value is too old, one
+ * request at a time reads it again beside its own work, so a credential in use waits for no read.
+ */
+async function lookUp<T>(
+  cache: Map<string, Entry<T>>,
+  id: string,
+  waitUntil: WaitUntil,
+  readValue: () => Promise<T | undefined>,
+): Promise<T | undefined> {
+  const now = Date.now();
   const entry = cache.get(id);
-  return entry !== undefined && now - entry.readAt < FRESH_MS ? entry.value : undefined;
+  const age = now - (entry?.readAt ?? -Infinity);
+  if (entry === undefined || age >= FRESH_MS) {
+    const value = await readValue();
+    if (value !== undefined) remember(cache, id, { value, readAt: now, refreshedAt: 0 });
+    return value;
+  }
+  if (age >= REFRESH_MS && now - entry.refreshedAt >= REFRESH_AGAIN_MS) {
+    entry.refreshedAt = now;
+    waitUntil(refresh(cache, id, entry, readValue));
+  }
+  return entry.value;
+}
+
+async function refresh<T>(
+  cache: Map<string, Entry<T>>,
+  id: string,
+  before: Entry<T>,
+  readValue: () => Promise<T | undefined>,
+): Promise<void> {
+  const readAt = Date.now();
+  try {
+    const value = await readValue();
+    // An entry that was removed meanwhile belongs to a credential that has ended.
+    if (cache.get(id) !== before) return;
+    if (value === undefined) cache.delete(id);
+    else remember(cache, id, { value, readAt, refreshedAt: 0 });
+  } catch (error) {
+    log("warn", "auth.credential_not_refreshed", errorFields(error));
+  }
 }
 
 /** Evicts the oldest entry when the cache is full. A Map keeps insertion order. */

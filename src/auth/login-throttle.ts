@@ -19,6 +19,7 @@ import {
   FALSE,
   first,
   join,
+  prepare,
   type Sql,
   sql,
   uuid,
@@ -69,18 +70,39 @@ export async function admitLogin(db: D1Database, caller: Caller): Promise<HashCa
     : { lane: "other", who: blockOf(caller.clientIp) ?? networkOf(caller.clientIp) };
 }
 
-/** Counts an attempt whose password will now be verified. Throws `login_throttled`. */
-export async function beginAttempt(db: D1Database, caller: Caller): Promise<Attempt> {
+/** What an attempt is verified against. `user_id` is hex. */
+export type Login = {
+  readonly user_id: string;
+  readonly password_hash: string;
+  readonly session_epoch: number;
+};
+
+/**
+ * Counts an attempt whose password will now be verified, and reads the user in the same batch.
+ * Throws `login_throttled`. It counts before the hash, so that a caller who disconnects during it
+ * cannot make us hash without limit.
+ */
+export async function beginAttempt(
+  db: D1Database,
+  caller: Caller,
+): Promise<{ readonly attempt: Attempt; readonly user: Login | undefined }> {
   const attemptId = uuidv7();
   const limits = limitsOf(caller);
-  const counted = await first(
-    db,
-    sql`INSERT INTO login_attempts (attempt_id, email_hash, network, at, succeeded)
-      SELECT ${uuid(attemptId)}, ${hashOf(caller.email)}, ${networkOf(caller.clientIp)}, ${NOW}, 0
-      WHERE ${and(limits.map(({ reached }) => expr`NOT ${reached}`))}
-      RETURNING 1 AS counted`,
+  const [counted, found] = await db.batch(
+    [
+      sql`INSERT INTO login_attempts (attempt_id, email_hash, network, at, succeeded)
+        SELECT ${uuid(attemptId)}, ${hashOf(caller.email)}, ${networkOf(caller.clientIp)}, ${NOW}, 0
+        WHERE ${and(limits.map(({ reached }) => expr`NOT ${reached}`))}
+        RETURNING 1 AS counted`,
+      sql`SELECT hex(user_id) AS user_id, password_hash, session_epoch FROM users
+        WHERE email = ${caller.email}`,
+    ].map((statement) => prepare(db, statement)),
   );
-  if (counted !== undefined) return { attemptId };
+  if (counted?.results.length === 1) {
+    // Safe cast: the statement selects the columns of the type.
+    const [user] = (found?.results ?? []) as Login[];
+    return { attempt: { attemptId }, user };
+  }
   const row = await first<{ waitMs: number | null }>(db, sql`SELECT ${waitOf(limits)} AS waitMs`);
   throw throttled(row?.waitMs ?? 1_000);
 }

@@ -1,10 +1,9 @@
 /** Issues session tokens for an email address and a password. */
-import { eq } from "drizzle-orm";
 import type { Config } from "../platform/config.ts";
 import type { Scope } from "../platform/actor.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { Problem, problem } from "../platform/problem.ts";
-import { type Sql, sql, uuid } from "../platform/sql.ts";
+import { readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
 import { commitAudited } from "./audit.ts";
@@ -22,8 +21,6 @@ import { checkRegistrations } from "./registration-limit.ts";
 import { issueSession } from "./session.ts";
 import { requireStorage } from "../platform/storage.ts";
 import { createUser, findUser, isFrozen, normalizeEmail } from "./user.ts";
-import { users } from "./tables.ts";
-import { read } from "../platform/read.ts";
 
 export type SessionResponse = {
   access_token: string;
@@ -53,11 +50,8 @@ export async function login(
   const caller = { email: normalizeEmail(credentials.email), clientIp: credentials.ip };
   const place = await admitLogin(db, caller);
   const { attempt, user, check, upgraded } = await inHashTurn(place, async () => {
-    const [counted, [found]] = await Promise.all([
-      beginAttempt(db, caller),
-      read(db, ({ select }) => select().from(users).where(eq(users.email, caller.email))),
-    ]);
-    const checked = await verifyPassword(credentials.password, found?.passwordHash);
+    const { attempt: counted, user: found } = await beginAttempt(db, caller);
+    const checked = await verifyPassword(credentials.password, found?.password_hash);
     const better = checked.matches && checked.outdated;
     return {
       attempt: counted,
@@ -71,9 +65,9 @@ export async function login(
     const detail = "The email address or the password is wrong.";
     throw new Problem({ code: "login_failed", detail, headers });
   }
-  const { userId } = user;
+  const userId = readUuid(user.user_id);
   const unchanged = sql`EXISTS (SELECT 1 FROM users
-    WHERE user_id = ${uuid(userId)} AND frozen_at IS NULL AND password_hash = ${user.passwordHash} AND session_epoch = ${user.sessionEpoch})`;
+    WHERE user_id = ${uuid(userId)} AND frozen_at IS NULL AND password_hash = ${user.password_hash} AND session_epoch = ${user.session_epoch})`;
   const loggedIn = await commitAudited(db, {
     record: {
       kind: "login",
@@ -95,7 +89,7 @@ export async function login(
       throw problem("account_frozen", "The account is frozen. Contact the operator.");
     throw problem("login_failed", "The account changed during the login. Try again.");
   }
-  return sessionResponse(settings, { userId, epoch: user.sessionEpoch });
+  return sessionResponse(settings, { userId, epoch: user.session_epoch });
 }
 
 export async function register(
@@ -110,7 +104,7 @@ export async function register(
   const place = await admitLogin(db, caller);
   const { userId } = await inHashTurn(place, async () => {
     await checkRegistrations(db, settings, credentials.ip);
-    const attempt = await beginAttempt(db, caller);
+    const { attempt } = await beginAttempt(db, caller);
     const passwordHash = await hashPassword(credentials.password);
     return createUser(
       db,

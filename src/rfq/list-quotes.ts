@@ -1,4 +1,3 @@
-import { eq } from "drizzle-orm";
 import {
   fetchCount,
   olderThan,
@@ -9,11 +8,10 @@ import {
 } from "../http/cursor.ts";
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
-import { all, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
+import { all, prepare, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
 import { quoteColumns, type QuoteRow, quoteView } from "./records.ts";
+import type { Side } from "../assets/fields.ts";
 import type { QuoteStatus } from "./tables.ts";
-import { requests } from "./tables.ts";
-import { read } from "../platform/read.ts";
 
 /** Sort position among a request's quotes: price, then time, then id. */
 export type QuotePosition = readonly [price: number, openedAt: number, quoteId: string];
@@ -22,7 +20,8 @@ type QuotePage = Page<ReturnType<typeof quoteView>>;
 
 /**
  * Quotes on the caller's request, best for the requester first (Bid: lowest price, Ask: highest),
- * then oldest first.
+ * then oldest first. One batch reads the request and the quotes in either order, of which the
+ * request's side leaves one empty.
  */
 export async function listQuotesOnRequest(
   db: D1Database,
@@ -30,27 +29,39 @@ export async function listQuotesOnRequest(
   query: { readonly requestId: string; readonly status?: QuoteStatus | undefined },
   page: PageQuery<QuotePosition>,
 ): Promise<QuotePage> {
-  const [request] = await read(db, (reader) =>
-    reader
-      .select({ requesterId: requests.requesterId, side: requests.side })
-      .from(requests)
-      .where(eq(requests.requestId, query.requestId)),
+  const [found, bid, ask] = await db.batch(
+    [
+      sql`SELECT requester_id = ${uuid(userId)} AS own FROM requests
+        WHERE request_id = ${uuid(query.requestId)}`,
+      quotesOnRequest(userId, query, "Bid", page),
+      quotesOnRequest(userId, query, "Ask", page),
+    ].map((statement) => prepare(db, statement)),
   );
+  // Safe casts: the statements select these columns.
+  const [request] = (found?.results ?? []) as { own: number }[];
+  const rows = [...(bid?.results ?? []), ...(ask?.results ?? [])] as QuoteRow[];
   if (request === undefined)
     throw problem("request_unknown", `There is no request ${query.requestId}.`);
-  if (request.requesterId !== userId)
-    throw problem("not_request_owner", "The request belongs to someone else.");
-  const bid = request.side === "Bid";
-  const rows = await all<QuoteRow>(
-    db,
-    inStatuses(query.status, {
-      columns: select(quoteColumns("taker_fee")),
-      where: sql`q.request_id = ${uuid(query.requestId)} AND ${worseThan(page, bid)}`,
-      order: raw(bid ? "price, opened_at, quote_id" : "price DESC, opened_at, quote_id"),
-      limit: fetchCount(page),
-    }),
-  );
+  if (request.own !== 1) throw problem("not_request_owner", "The request belongs to someone else.");
   return pageOf(page, rows, quoteView, (row) => [row.price, row.opened_at, readUuid(row.quote_id)]);
+}
+
+/** The quotes on the request if it is the caller's and of this side. */
+function quotesOnRequest(
+  userId: string,
+  query: { readonly requestId: string; readonly status?: QuoteStatus | undefined },
+  side: Side,
+  page: PageQuery<QuotePosition>,
+): Sql {
+  const bid = side === "Bid";
+  return inStatuses(query.status, {
+    columns: select(quoteColumns("taker_fee")),
+    from: sql`requests r CROSS JOIN quotes q ON q.request_id = r.request_id`,
+    where: sql`r.request_id = ${uuid(query.requestId)} AND r.requester_id = ${uuid(userId)}
+      AND r.side = ${side} AND ${worseThan(page, bid)}`,
+    order: raw(bid ? "price, opened_at, quote_id" : "price DESC, opened_at, quote_id"),
+    limit: fetchCount(page),
+  });
 }
 
 /** The caller's own quotes, newest first. */
@@ -64,6 +75,7 @@ export async function listOwnQuotes(
     db,
     inStatuses(query.status, {
       columns: select(quoteColumns("maker_fee")),
+      from: raw("quotes q"),
       where: sql`q.maker_id = ${uuid(userId)}
         AND ${olderThan(page, { at: "q.opened_at", id: "q.quote_id" })}`,
       order: raw("opened_at DESC, quote_id DESC"),
@@ -78,6 +90,7 @@ export async function listOwnQuotes(
 
 type Listing = {
   readonly columns: Sql;
+  readonly from: Sql;
   readonly where: Sql;
   readonly order: Sql;
   readonly limit: number;
@@ -90,11 +103,11 @@ type Listing = {
  */
 function inStatuses(
   status: QuoteStatus | undefined,
-  { columns, where, order, limit }: Listing,
+  { columns, from, where, order, limit }: Listing,
 ): Sql {
   const rows = (condition: Sql) =>
-    sql`SELECT ${columns} FROM quotes q WHERE ${where} AND ${condition} ORDER BY ${qualified(order)}
-      LIMIT ${limit}`;
+    sql`SELECT ${columns} FROM ${from} WHERE ${where} AND ${condition}
+      ORDER BY ${qualified(order)} LIMIT ${limit}`;
   if (status === undefined) return rows(sql`1`);
   if (status === "open") return rows(sql`q.status = 'open' AND +q.expires_at > ${NOW}`);
   if (status !== "expired") return rows(sql`q.status = ${status}`);

@@ -18,6 +18,7 @@ import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { config } from "../../src/platform/config.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, first, sql, TRUE, uuid } from "../../src/platform/sql.ts";
+import { countingCalls } from "../support/counting-database.ts";
 import { anyIp, bearer, codeOf, problemOf, send, sendSigned, settings } from "../support/http.ts";
 import { newKey, newUser } from "../support/users.ts";
 
@@ -293,6 +294,17 @@ it("limits failed logins of one network on many emails", async () => {
   expect(await problemCode(beginAttempt(env.DB, { email: anyEmail(), clientIp: ip }))).toBe(
     "login_throttled",
   );
+});
+
+it("makes three calls of D1: admission, attempt and outcome", async () => {
+  const email = anyEmail();
+  const ip = anyIp();
+  await register(env.DB, settings(), { email, password: PASSWORD, ip });
+  for (const password of [PASSWORD, "wrong"]) {
+    const { db, count } = countingCalls();
+    await login(db, settings(), { email, password, ip }).catch(() => {});
+    expect(count()).toBe(3);
+  }
 });
 
 it("clears failures after a successful login", async () => {

@@ -10,6 +10,7 @@ import type { Actor } from "../../src/platform/actor.ts";
 import { defaultChain } from "../../src/platform/config.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
+import { countingCalls } from "../support/counting-database.ts";
 import { apiOf, settings } from "../support/http.ts";
 import { balances, fund, newAddress, newAsset } from "../support/ledger.ts";
 import { newKey, newUser } from "../support/users.ts";
@@ -36,14 +37,24 @@ async function withFunds(amount: bigint, changes: Record<string, string> = {}) {
 }
 
 /** Withdraws as the route does once it has authenticated the actor. */
-function withdrawAs(actor: Actor, asset: AssetKey, amount: bigint) {
+function withdrawAs(actor: Actor, asset: AssetKey, amount: bigint, database = db) {
   const terms = { clientWithdrawalId: uuidv7(), amount, toAddress: newAddress() };
-  return commitWithdrawal(db, settings(), {
+  return commitWithdrawal(database, settings(), {
     actor,
     ip: undefined,
     terms: { ...terms, chain: DEFAULT_CHAIN, asset },
   });
 }
+
+it("queues a withdrawal with one call of D1, and refuses one with two", async () => {
+  const { asset, key } = await withFunds(10n);
+  const { db: counted, count } = countingCalls();
+  await withdrawAs(key.actor, asset, 10n, counted);
+  expect(count()).toBe(1);
+  const second = withdrawAs(key.actor, asset, 10n, counted);
+  await expect(second).rejects.toMatchObject({ data: { code: "insufficient_funds" } });
+  expect(count()).toBe(3);
+});
 
 it("queues a withdrawal with reserve, entries, audit row and event", async () => {
   const { userId, asset, assetOnWire, withdraw, api } = await withFunds(100n);

@@ -251,7 +251,8 @@ const EDITS: readonly Edit[] = [
   },
 ];
 
-describe.each(["recent", "full"] as const)("the %s walk", (walk) => {
+// A full walk reads everything that the file has left behind.
+describe.each(["recent", "full"] as const)("the %s walk", { timeout: 30_000 }, (walk) => {
   it.each(EDITS)("finds $title", async ({ table, statements, finds }) => {
     const of = await history();
     if (walk === "full") await reconcile(db, { chains: [] });

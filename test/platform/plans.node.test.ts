@@ -13,7 +13,7 @@ import { liveMembers, readOpenTransactions } from "../../src/custody/payer/open-
 import { config } from "../../src/platform/config.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
-import { listOwnQuotes } from "../../src/rfq/list-quotes.ts";
+import { listOwnQuotes, listQuotesOnRequest } from "../../src/rfq/list-quotes.ts";
 import { listOpenRequests, listOwnRequests } from "../../src/rfq/list-requests.ts";
 import { eventsBetween } from "../../src/streams/replay.ts";
 import { RecordingDatabase } from "../support/node/recording-database.ts";
@@ -105,6 +105,18 @@ it.each<[name: string, read: Read, indexes: string[]]>([
     ["quotes_maker_status"],
   ],
   [
+    "the quotes on a request",
+    // The request is not found, because the database is empty.
+    (db) => listQuotesOnRequest(db, user, { requestId: record }, first).catch(() => {}),
+    ["the primary key", "quotes_request"],
+  ],
+  [
+    "the quotes on a request of one status",
+    (db) =>
+      listQuotesOnRequest(db, user, { requestId: record, status: "open" }, first).catch(() => {}),
+    ["the primary key", "quotes_request_status"],
+  ],
+  [
     "a user's matches",
     (db) => listMatches(db, user, next),
     ["matches_requester", "matches_maker", "the primary key"],
@@ -112,7 +124,7 @@ it.each<[name: string, read: Read, indexes: string[]]>([
 ])("reads %s from its index", async (_name, read, indexes) => {
   const recorder = new RecordingDatabase();
   await read(recorder.d1);
-  const [statement] = recorder.reads;
+  const [statement] = [...recorder.reads, ...recorder.batches.flat().slice(-1)];
   if (statement === undefined) throw new Error("nothing was read");
   const plan = database
     .prepare(`EXPLAIN QUERY PLAN ${statement.text}`)

@@ -2,10 +2,12 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
+import { listQuotesOnRequest } from "../../src/rfq/list-quotes.ts";
 import { RfqBook } from "../../src/rfq/rfq-book.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
 import { countingCalls } from "../support/counting-database.ts";
 import { newAsset } from "../support/ledger.ts";
-import { command, openMarket, outcomeOf } from "../support/market.ts";
+import { command, openMarket, openRequest, outcomeOf, placeQuote } from "../support/market.ts";
 import { connect } from "../support/sockets.ts";
 import { newUser } from "../support/users.ts";
 
@@ -56,5 +58,37 @@ it("a request that was refused leaves no terms in the book", async () => {
     expect(outcomeOf(await object.submit(late))).toBe("deadline_passed");
     const quote = await object.submit(command.placeQuote(maker, late.requestId, 1));
     expect(outcomeOf(quote)).toBe("request_unknown");
+  });
+});
+
+it.each([
+  ["Bid", [5, 6, 7]],
+  ["Ask", [7, 6, 5]],
+] as const)("lists the quotes on a %s best first with one call of D1", async (side, prices) => {
+  const { book, requester, maker, request } = await openMarket({ side });
+  const other = await openRequest(requester, book, { amount: 10n, side });
+  for (const price of [6, 5, 7]) await placeQuote(maker, request.request_id, price);
+  await placeQuote(maker, other.request_id, 8);
+  const { db, count } = countingCalls();
+  const query = { requestId: request.request_id };
+  const { items } = await listQuotesOnRequest(db, requester.userId, query, { limit: 50 });
+  expect(items.map(({ price }) => price)).toEqual(prices);
+  expect(count()).toBe(1);
+  const someoneElse = listQuotesOnRequest(db, maker.userId, query, { limit: 50 });
+  await expect(someoneElse).rejects.toMatchObject({ data: { code: "not_request_owner" } });
+  const unknown = listQuotesOnRequest(db, maker.userId, { requestId: uuidv7() }, { limit: 50 });
+  await expect(unknown).rejects.toMatchObject({ data: { code: "request_unknown" } });
+});
+
+it("refuses a quote with two calls of D1: its group and the reason", async () => {
+  const { book, requester, request } = await openMarket();
+  const { db, count } = countingCalls();
+  await runInDurableObject(env.RFQ_BOOK.getByName(book), async (_instance, ctx) => {
+    const object = new RfqBook(ctx, { ...env, DB: db });
+    const own = command.placeQuote(requester, request.request_id, 1);
+    await object.submit(own);
+    const before = count();
+    expect(outcomeOf(await object.submit({ ...own, quoteId: uuidv7() }))).toBe("own_request");
+    expect(count() - before).toBe(2);
   });
 });
