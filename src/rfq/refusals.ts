@@ -4,6 +4,7 @@
  */
 import { countRefusal } from "../http/rate-limit.ts";
 import { config } from "../platform/config.ts";
+import { errorFields, log } from "../platform/log.ts";
 import type { ProblemData } from "../platform/problem.ts";
 import { now } from "../platform/time.ts";
 import type { Command, Result } from "./command.ts";
@@ -27,7 +28,11 @@ export async function limitRefusals(
   if (known !== undefined && now() < known.until) return { ok: false, problem: known.problem };
   const result = await carryOut();
   if (result.ok || NOT_REFUSED.has(result.problem.code)) return result;
-  const problem = await countRefusal(env, config(env), key);
+  const problem = await countRefusal(env, config(env), key).catch((error: unknown) => {
+    // The command was refused all the same.
+    log("warn", "rfq.refusal_not_counted", errorFields(error));
+    return undefined;
+  });
   if (problem === undefined) {
     usedUp.delete(key);
   } else {
