@@ -28,7 +28,10 @@ export type Workerd = {
   database: () => ReturnType<Miniflare["getD1Database"]>;
   /** Runs the Worker's scheduled handler once. */
   runCron: () => Promise<void>;
-  /** Sends SIGKILL and resolves when workerd is dead. The next one starts automatically. */
+  /**
+   * Sends SIGKILL once workerd has started, and resolves when it is dead. The next one starts
+   * automatically.
+   */
   kill: () => Promise<void>;
   /** Sends messages to the withdrawals queue, as the Worker does. */
   sendWakeUps: (messages: readonly object[]) => Promise<void>;
@@ -92,7 +95,11 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
           `The scheduled handler ended with "${result.outcome}", see ${options.logFile}`,
         );
     },
-    kill: () => watch.kill(),
+    kill: async () => {
+      // Miniflare starts no other workerd if one dies while it starts.
+      await miniflare.ready;
+      await watch.kill();
+    },
     sendWakeUps: async (messages) => {
       const queue = await miniflare.getQueueProducer<object>("WITHDRAWALS");
       await queue.sendBatch(messages.map((body) => ({ body })));
