@@ -4,6 +4,7 @@ import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { parseEther } from "viem";
 import { USDC } from "../../src/assets/asset.ts";
+import { raiseAlert } from "../../src/chain/alert.ts";
 import { alertLateWithdrawals } from "../../src/custody/payer/alert-late.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
@@ -92,4 +93,22 @@ it("a payer whose rounds fail raises an alert after ten, until one succeeds", as
     expect(await detailOf("payer_failing", "local")).toBeUndefined();
     await storage.deleteAlarm();
   });
+});
+
+it("a watcher resolves the alert of an instance before it", async () => {
+  await raiseAlert(env.DB, "chain_unreachable", "local", "raised before workerd was killed");
+  // A halted chain needs no endpoint, so its rounds succeed.
+  const at = sql`0, unhex('00'), 0, unhex('00'), 0, 0, 0, 1`;
+  await all(
+    env.DB,
+    sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number,
+      scanned_hash, head_number, moved_group, moved_at, halted_at) VALUES ('local', ${at})`,
+  );
+  await runInDurableObject(env.CHAIN_WATCHER.getByName(uuidv7()), async (watcher, { storage }) => {
+    await storage.put("chain", "local");
+    await watcher.alarm?.();
+    expect(await detailOf("chain_unreachable", "local")).toBeUndefined();
+    await storage.deleteAlarm();
+  });
+  await all(env.DB, sql`DELETE FROM chain_cursors WHERE chain = 'local'`);
 });

@@ -3,7 +3,7 @@
  * started last has the lease.
  */
 import { DurableObject } from "cloudflare:workers";
-import { clearAlert, raiseAlert } from "../../chain/alert.ts";
+import { FailureAlert } from "../../chain/failure-alert.ts";
 import { describe } from "../../chain/rpc.ts";
 import { config } from "../../platform/config.ts";
 import { errorFields, log } from "../../platform/log.ts";
@@ -22,18 +22,13 @@ const IDLE_POLL_MS = 30_000;
 /** Wait after the lease is lost. Then this instance takes it again, in case the new one is gone. */
 const LEASE_LOST_WAIT_MS = 30_000;
 const RECORDS = "withdrawal:";
-/** Failed rounds in a row after which an alert says that nothing is paid. */
-const FAILURES_TOLERATED = 10;
 
 export class Payer extends DurableObject<Env> {
   readonly #token = uuidv7();
   #leased = false;
-  /** Failed rounds in a row. */
-  #failures = 0;
+  readonly #failing = new FailureAlert("payer_failing");
   /** The endpoint that the next round asks first. Another one after each failed round. */
   #firstEndpoint = 0;
-  /** Whether `payer_failing` may be open. An earlier instance may have raised it. */
-  #mayBeAlerted = true;
 
   /** Starts the next round now, because there may be something to pay on the chain. */
   async wake(chain: string): Promise<void> {
@@ -96,31 +91,17 @@ export class Payer extends DurableObject<Env> {
         this.#leased = false;
         waitMs = LEASE_LOST_WAIT_MS;
       }
-      await this.#roundSucceeded(chain.chain);
+      await this.#failing.succeeded(this.env.DB, chain.chain);
     } catch (error) {
-      await this.#roundFailed(chain.chain, error);
+      this.#firstEndpoint++;
+      await this.#failing.failed(this.env.DB, chain.chain, describe(error));
+      log("warn", "payer.round_failed", {
+        chain: chain.chain,
+        failures: this.#failing.failures,
+        ...errorFields(error),
+      });
     } finally {
       await this.ctx.storage.setAlarm(Date.now() + waitMs);
     }
-  }
-
-  async #roundSucceeded(chain: string): Promise<void> {
-    this.#failures = 0;
-    if (!this.#mayBeAlerted) return;
-    await clearAlert(this.env.DB, "payer_failing", chain);
-    this.#mayBeAlerted = false;
-  }
-
-  async #roundFailed(chain: string, error: unknown): Promise<void> {
-    this.#failures++;
-    this.#firstEndpoint++;
-    log("warn", "payer.round_failed", { chain, failures: this.#failures, ...errorFields(error) });
-    if (this.#failures !== FAILURES_TOLERATED) return;
-    this.#mayBeAlerted = true;
-    const detail = `${FAILURES_TOLERATED} rounds in a row failed, nothing is paid: ${describe(error)}`;
-    await raiseAlert(this.env.DB, "payer_failing", chain, detail).catch(() => {
-      // The next round counts again, so that the alert is not lost with the database.
-      this.#failures = 0;
-    });
   }
 }

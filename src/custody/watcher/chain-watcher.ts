@@ -4,7 +4,7 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import { describe } from "../../chain/rpc.ts";
-import { clearAlert, raiseAlert } from "../../chain/alert.ts";
+import { FailureAlert } from "../../chain/failure-alert.ts";
 import { config } from "../../platform/config.ts";
 import { errorFields, log } from "../../platform/log.ts";
 import { notifyStreams } from "../../streams/notify.ts";
@@ -25,8 +25,6 @@ import { AddressFilter } from "./address-filter.ts";
 import { watchChain } from "./watch-chain.ts";
 import type { WatcherContext } from "./commit-move.ts";
 
-/** Failed rounds in a row after which an alert says that the chain cannot be read. */
-const FAILURES_TOLERATED = 10;
 const HALTED_POLL_MS = 10_000;
 const RECORDS = "address:";
 /** Ranges that one call of `restore` reads. The operator repeats it while blocks are left. */
@@ -43,7 +41,7 @@ export type AddressReport = {
 };
 
 export class ChainWatcher extends DurableObject<Env> {
-  #failures = 0;
+  readonly #unreachable = new FailureAlert("chain_unreachable");
   #recheckAt = 0;
   /** Settings do not change while the object runs. */
   #floorsChecked = false;
@@ -146,22 +144,15 @@ export class ChainWatcher extends DurableObject<Env> {
       if (round.status === "halted") waitMs = HALTED_POLL_MS;
       const more = round.status === "followed" && (await this.#rescanOldBlocks(context));
       if (round.behind || more) waitMs = 0;
-      if (this.#failures >= FAILURES_TOLERATED)
-        await clearAlert(this.env.DB, "chain_unreachable", chain.chain);
-      this.#failures = 0;
+      await this.#unreachable.succeeded(this.env.DB, chain.chain);
     } catch (error) {
-      this.#failures++;
       this.#pace.failed();
+      await this.#unreachable.failed(this.env.DB, chain.chain, describe(error));
       log("warn", "watcher.round_failed", {
         chain: chain.chain,
-        failures: this.#failures,
+        failures: this.#unreachable.failures,
         ...errorFields(error),
       });
-      if (this.#failures === FAILURES_TOLERATED) {
-        await raiseAlert(this.env.DB, "chain_unreachable", chain.chain, describe(error)).catch(
-          () => {},
-        );
-      }
     } finally {
       // In `finally`, because an alarm that throws is retried six times and then dropped.
       await this.ctx.storage.setAlarm(Date.now() + waitMs);
