@@ -446,8 +446,8 @@ export const MUTANTS: readonly Mutant[] = [
     ],
     [
       "join sends nothing of the meantime",
-      "      this.#lastPushed ?? stands,\n",
-      "      stands,\n",
+      "upTo: this.#lastPushed ?? stands }",
+      "upTo: stands }",
       [REGISTRATION],
     ],
     [
