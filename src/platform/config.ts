@@ -192,6 +192,8 @@ export const Settings = z.object({
   RFQ_GROUP_WAIT_MS: integer(2, 0, 50),
   /** A command that has waited longer than this since it was received is not carried out. */
   RFQ_COMMAND_MAX_WAIT_MS: integer(2_000, 100, 60_000),
+  /** Where the platform creates books that do not exist yet: the location of D1. Empty: anywhere. */
+  BOOK_LOCATION: z.enum(["", "wnam", "enam", "weur", "eeur", "apac", "oc"]).default(""),
   /** At most 64, because an accept takes 15 statements and a batch should have fewer than 1,000. */
   RFQ_GROUP_MAX_OPERATIONS: integer(64, 1, 64),
   STREAM_SOCKETS_PER_USER: integer(20, 1, 1_000),

@@ -2,6 +2,7 @@
 import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, sql } from "../platform/sql.ts";
+import { bookObject } from "../streams/notify.ts";
 
 /** Cron leaves an alarm this much time before it acts instead. */
 const ALARM_GRACE_MS = 5_000;
@@ -19,7 +20,7 @@ export async function expireMissed(env: Env): Promise<void> {
   await Promise.all(
     books.map(async ({ asset }) => {
       try {
-        await env.RFQ_BOOK.getByName(asset).expireDue();
+        await bookObject(env, asset).expireDue();
       } catch (error) {
         log("error", "rfq.expire_failed", { asset, ...errorFields(error) });
       }

@@ -7,6 +7,7 @@ import { type Result, type Command, reject } from "./command.ts";
 import { limitRefusals } from "./refusals.ts";
 import { matches, quotes, requests } from "./tables.ts";
 import { read } from "../platform/read.ts";
+import { bookObject } from "../streams/notify.ts";
 import { now } from "../platform/time.ts";
 
 /**
@@ -45,7 +46,7 @@ async function sendToBook(env: Env, command: Command, own: Book | undefined): Pr
   try {
     const result: Result = await (own?.asset === asset
       ? own.submit(command)
-      : env.RFQ_BOOK.getByName(asset).submit(command));
+      : bookObject(env, asset).submit(command));
     if (result.ok && result.kind === "quote")
       remember(command.op === "place_quote" ? command.quoteId : "", asset);
     return result;

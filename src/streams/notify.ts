@@ -2,6 +2,7 @@
  * Notifies the Durable Objects that hold sockets about committed events. A notification may be
  * lost; cron finds the streams that are behind and repeats it.
  */
+import { config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, sql } from "../platform/sql.ts";
 import type { StreamEvent } from "./event-log.ts";
@@ -30,8 +31,17 @@ const MAX_STREAMS_PER_SWEEP = 500;
 
 export function streamObject(env: Env, stream: string): StreamObject {
   return stream.startsWith("book:")
-    ? env.RFQ_BOOK.getByName(stream.slice("book:".length))
+    ? bookObject(env, stream.slice("book:".length))
     : env.FEED.getByName(stream);
+}
+
+/**
+ * The object of a book. The platform creates it near its first caller, and it never moves. Every
+ * group of it is a call of D1, so BOOK_LOCATION names D1's region for books to come.
+ */
+export function bookObject(env: Env, asset: string): ReturnType<Env["RFQ_BOOK"]["getByName"]> {
+  const { BOOK_LOCATION: locationHint } = config(env);
+  return env.RFQ_BOOK.getByName(asset, locationHint === "" ? {} : { locationHint });
 }
 
 /** Sends events to the objects of their streams. Never throws. */
