@@ -740,22 +740,17 @@ CREATE TRIGGER matches_delete BEFORE DELETE ON matches BEGIN
   SELECT RAISE(ABORT, 'append-only: match');
 END;
 
--- A client's own key for one command, with its terms and its result, written in the commit of the
--- effect (src/rfq/idempotency.ts). A repeat returns the result. Deleted after 24 hours.
+-- A client's own key for one command, written in the commit of the effect (src/rfq/idempotency.ts).
+-- A repeat returns the record as it was when it was made. Deleted after 24 hours.
 --
 -- Example row:
---   user_id 01a2…c585, route 'POST /rfq/request', key 'order-17',
---   terms '["venue_one:0x1","1000000","Bid",false,600]',
---   result '{"request_id":"019A…9EF4","status":"open"}', at 1764551300000
+--   key_hash 0x5b1e…07c2, terms_hash 0x91f4…d35a, record_id 019a…9ef4, at 1764551300000
 CREATE TABLE idempotency_keys (
-  user_id BLOB NOT NULL,
-  route TEXT NOT NULL,
-  key TEXT NOT NULL,     -- the header Idempotency-Key
-  terms TEXT NOT NULL,   -- what the first call asked for: a repeat with other terms is rejected
-  result TEXT NOT NULL,  -- the record as JSON of its columns (src/rfq/records.ts)
-  at INTEGER NOT NULL,
-  PRIMARY KEY (user_id, route, key)
-) STRICT;
+  key_hash BLOB PRIMARY KEY NOT NULL,  -- of user, route and the header Idempotency-Key: 16 bytes
+  terms_hash BLOB NOT NULL,            -- a repeat with other terms is rejected
+  record_id BLOB NOT NULL,             -- the request or quote
+  at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- Deleting old rows.
 CREATE INDEX idempotency_keys_age ON idempotency_keys (at);

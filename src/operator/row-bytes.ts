@@ -32,7 +32,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   daily_counts: { bytes: 82, user: "t.user_id" },
   deposit_addresses: { bytes: 178, user: "t.user_id" },
   deposits: { bytes: 575, user: "t.user_id" },
-  idempotency_keys: { bytes: 238, user: "t.user_id" },
+  idempotency_keys: { bytes: 150, withoutRowid: true },
   kill_switches: { bytes: 80 },
   ledger_checkpoints: { bytes: 60 },
   login_attempts: { bytes: 225 },

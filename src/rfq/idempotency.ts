@@ -1,15 +1,38 @@
 /**
- * Idempotency keys. Key, terms and result are written in the batch of the effect, and the guard of
- * that batch checks the key.
+ * Idempotency keys. The key is written in the batch of the effect, and the guard of that batch
+ * checks it. A repeat reads the result from the record, which outlives the key.
+ *
+ * Keys and terms are stored as hashes, because most quotes carry a key: a row takes a tenth of the
+ * text. The hash of a key covers its user, so no user can take another one's.
  */
+import { createHash } from "node:crypto";
 import type { Group } from "../platform/commit.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Precondition } from "../platform/preconditions.ts";
-import { atom, type Expr, expr, jsonText, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  atom,
+  blob,
+  type Expr,
+  expr,
+  jsonObject,
+  jsonText,
+  type Sql,
+  sql,
+} from "../platform/sql.ts";
 import { type Result, type Idempotency, reject } from "./command.ts";
-import type { QuoteRow, RequestRow } from "./records.ts";
+import {
+  newQuoteColumns,
+  newRequestColumns,
+  type QuoteRow,
+  reader,
+  type RequestRow,
+} from "./records.ts";
 
+/** Records are kept longer than this (trim.ts). */
 export const KEY_LIFE_MS = 24 * 3_600_000;
+
+/** 128 bits: a second key of the same hash cannot be found. */
+const HASH_BYTES = 16;
 
 export type KeyUse = {
   readonly userId: string;
@@ -23,52 +46,67 @@ export type KeyUse = {
  * result is repeated.
  */
 export function keyIsUnused(use: KeyUse, at: Expr): readonly Precondition<EarlierFacts, Result>[] {
-  const { userId, route, kind, idempotency } = use;
+  const { kind, idempotency } = use;
   if (idempotency === undefined) return [];
   return [
     {
-      expr: expr`NOT EXISTS (SELECT 1 FROM idempotency_keys WHERE user_id = ${uuid(userId)}
-        AND route = ${route}
-        AND key = ${idempotency.key} AND at > ${at} - ${KEY_LIFE_MS})`,
+      expr: expr`NOT EXISTS (SELECT 1 FROM idempotency_keys WHERE key_hash = ${keyHash(use)}
+        AND at > ${at} - ${KEY_LIFE_MS})`,
       reject: ({ earlier }) => recallResult(kind, idempotency, earlier),
     },
   ];
 }
 
-/** Terms and result of the command that used the key before, as JSON text. Null if none did. */
+/**
+ * Hash of the terms and result of the command that used the key before, as JSON text. Null if none
+ * did.
+ */
 export type EarlierFacts = { readonly earlier: string | null };
 
 export function earlierFacts(use: KeyUse): Readonly<Record<"earlier", Expr>> {
-  const { userId, route, idempotency } = use;
+  const { userId, kind, idempotency } = use;
   if (idempotency === undefined) return { earlier: atom("NULL") };
+  // What the record was when it was made: its terms never change.
+  const [result, record] =
+    kind === "request"
+      ? [newRequestColumns(reader(userId)), sql`requests r ON r.request_id = k.record_id`]
+      : [newQuoteColumns("maker_fee"), sql`quotes q ON q.quote_id = k.record_id`];
   return {
-    earlier: expr`SELECT ${jsonText(atom("json_array(terms, result)"))} FROM idempotency_keys
-      WHERE user_id = ${uuid(userId)} AND route = ${route} AND key = ${idempotency.key}
-        AND at > ${NOW} - ${KEY_LIFE_MS}`,
+    earlier: expr`SELECT ${jsonText(expr`json_array(hex(k.terms_hash), ${jsonObject(result)})`)}
+      FROM idempotency_keys k JOIN ${record}
+      WHERE k.key_hash = ${keyHash(use)} AND k.at > ${NOW} - ${KEY_LIFE_MS}`,
   };
 }
 
 /**
- * Statements that store the result when the guard before them applied; `result` selects no row
- * otherwise.
+ * Statements that store the key when the guard before them applied; `record` selects the id of the
+ * record that it wrote, or no row otherwise.
  */
-export function rememberResult(memory: {
-  readonly group: Group;
-  readonly userId: string;
-  readonly route: string;
-  readonly idempotency: Idempotency | undefined;
-  readonly result: Sql;
-}): Sql[] {
-  const { group, userId, route, idempotency, result } = memory;
+export function rememberKey(
+  memory: KeyUse & { readonly group: Group; readonly record: Sql },
+): Sql[] {
+  const { group, idempotency, record } = memory;
   if (idempotency === undefined) return [];
   return [
-    sql`DELETE FROM idempotency_keys WHERE user_id = ${uuid(userId)} AND route = ${route}
-      AND key = ${idempotency.key}
+    sql`DELETE FROM idempotency_keys WHERE key_hash = ${keyHash(memory)}
       AND at <= ${group.at} - ${KEY_LIFE_MS}`,
-    sql`INSERT INTO idempotency_keys (user_id, route, key, terms, result, at)
-      SELECT ${uuid(userId)}, ${route}, ${idempotency.key}, ${idempotency.terms}, a.result,
-        ${group.at} FROM (${result}) a`,
+    sql`INSERT INTO idempotency_keys (key_hash, terms_hash, record_id, at)
+      SELECT ${keyHash(memory)}, ${blob(hashOf(idempotency.terms))}, a.id, ${group.at}
+      FROM (${record}) a`,
   ];
+}
+
+function keyHash({ userId, route, idempotency }: KeyUse): Expr {
+  return blob(hashOf(JSON.stringify([userId.toLowerCase(), route, idempotency?.key ?? ""])));
+}
+
+/** Upper-case, as SQLite's `hex()` writes it. */
+function hashOf(text: string): string {
+  return createHash("sha256")
+    .update(text)
+    .digest("hex")
+    .slice(0, 2 * HASH_BYTES)
+    .toUpperCase();
 }
 
 /**
@@ -81,17 +119,13 @@ function recallResult(
   earlier: string | null,
 ): Result | undefined {
   if (earlier === null) return undefined;
-  // Safe cast: `earlierFacts` selects these two texts.
-  const [terms, result] = JSON.parse(earlier) as [string, string];
-  if (terms !== idempotency.terms) {
+  // Safe cast: `earlierFacts` selects the hash and the columns of the row type.
+  const [terms, row] = JSON.parse(earlier) as [string, RequestRow | QuoteRow];
+  if (terms !== hashOf(idempotency.terms)) {
     return reject("idempotency_key_reused", "This idempotency key was used with another body.");
   }
+  // Safe casts: the kind decided which columns were read.
   return kind === "request"
-    ? { ok: true, kind, row: storedRow<RequestRow>(result), replayed: true }
-    : { ok: true, kind, row: storedRow<QuoteRow>(result), replayed: true };
-}
-
-/** Safe cast: the text is a `json_object` of the columns that the row type lists. */
-function storedRow<Row>(text: string): Row {
-  return JSON.parse(text) as Row;
+    ? { ok: true, kind, row: row as RequestRow, replayed: true }
+    : { ok: true, kind, row: row as QuoteRow, replayed: true };
 }

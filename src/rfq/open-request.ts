@@ -9,17 +9,16 @@ import {
   dailyUse,
 } from "../platform/daily-limit.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
-import { type Expr, expr, jsonObject, sql, uuid } from "../platform/sql.ts";
+import { type Expr, expr, sql, uuid } from "../platform/sql.ts";
 import { type OpenRequest, reject, type Result } from "./command.ts";
 import {
   type EarlierFacts,
   earlierFacts,
   type KeyUse,
   keyIsUnused,
-  rememberResult,
+  rememberKey,
 } from "./idempotency.ts";
 import { hexId, type Operation } from "./operation.ts";
-import { newRequestColumns, reader } from "./records.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import { actorMayWrite, inTime, late, storageLeft, venuePaused } from "./rejections.ts";
 
@@ -47,11 +46,10 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
         sql`EXISTS (SELECT 1 FROM requests
           WHERE request_id = ${uuid(requestId)} AND opened_group = ${group.seq})`,
       ),
-      ...rememberResult({
+      ...rememberKey({
         group,
         ...keyUse(command),
-        result: sql`SELECT ${jsonObject(newRequestColumns(reader(actor.userId)))} AS result
-          FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
+        record: sql`SELECT request_id AS id FROM requests WHERE request_id = ${uuid(requestId)}`,
       }),
     ],
     result: (effects) => {

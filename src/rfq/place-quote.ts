@@ -8,7 +8,6 @@ import {
   atom,
   type Expr,
   expr,
-  jsonObject,
   MAX_NATIVE_UNITS,
   type Sql,
   sql,
@@ -21,10 +20,9 @@ import {
   earlierFacts,
   type KeyUse,
   keyIsUnused,
-  rememberResult,
+  rememberKey,
 } from "./idempotency.ts";
 import { hexId, type Operation } from "./operation.ts";
-import { newQuoteColumns } from "./records.ts";
 import type { RequestStatus } from "./tables.ts";
 import type { RequestTerms } from "./request-terms.ts";
 import { tradeTerms, type TradeTerms } from "./trade-terms.ts";
@@ -81,11 +79,10 @@ export function placeQuote(
             q.reserve AS amount, q.quote_id AS ref, 0 AS line
             FROM quotes q WHERE q.quote_id = ${uuid(quoteId)} AND q.opened_group = ${group.seq}`,
         }),
-        ...rememberResult({
+        ...rememberKey({
           group,
           ...keyUse(command),
-          result: sql`SELECT ${jsonObject(newQuoteColumns("maker_fee"))} AS result
-            FROM quotes q WHERE q.quote_id = ${uuid(quoteId)}`,
+          record: sql`SELECT quote_id AS id FROM quotes WHERE quote_id = ${uuid(quoteId)}`,
         }),
       ];
     },

@@ -1,8 +1,8 @@
 /** Tables of RFQ. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
-import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { check, index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { SIDES } from "../assets/fields.ts";
-import { amount, decimal, oneOf, uuid } from "../platform/columns.ts";
+import { amount, decimal, hex, oneOf, uuid } from "../platform/columns.ts";
 
 export const REQUEST_STATUSES = ["open", "matched", "cancelled", "expired"] as const;
 export type RequestStatus = (typeof REQUEST_STATUSES)[number];
@@ -129,17 +129,12 @@ export const matches = sqliteTable(
 export const idempotencyKeys = sqliteTable(
   "idempotency_keys",
   {
-    userId: uuid("user_id").notNull(),
-    route: text("route").notNull(),
-    key: text("key").notNull(),
-    terms: text("terms").notNull(),
-    result: text("result").notNull(),
+    keyHash: hex("key_hash").primaryKey(),
+    termsHash: hex("terms_hash").notNull(),
+    recordId: uuid("record_id").notNull(),
     at: integer("at").notNull(),
   },
-  (t) => [
-    primaryKey({ columns: [t.userId, t.route, t.key] }),
-    index("idempotency_keys_age").on(t.at),
-  ],
+  (t) => [index("idempotency_keys_age").on(t.at)],
 );
 
 export const pausedVenues = sqliteTable("paused_venues", {

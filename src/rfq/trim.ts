@@ -27,8 +27,8 @@ export async function trimRfq(db: D1Database): Promise<void> {
   );
   await trimUntilDone(
     db,
-    (rows) => sql`DELETE FROM idempotency_keys WHERE rowid IN (
-    SELECT rowid FROM idempotency_keys WHERE at <= ${NOW} - ${KEEP_KEYS_MS} ORDER BY at
+    (rows) => sql`DELETE FROM idempotency_keys WHERE key_hash IN (
+    SELECT key_hash FROM idempotency_keys WHERE at <= ${NOW} - ${KEEP_KEYS_MS} ORDER BY at
       LIMIT ${rows}) RETURNING 1`,
   );
 }

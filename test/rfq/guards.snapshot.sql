@@ -41,24 +41,22 @@ WHERE (
     NOT EXISTS (
       SELECT 1
       FROM idempotency_keys
-      WHERE user_id = unhex(?16,'-')
-        AND route = ?17
-        AND key = ?18
-        AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-')) - ?20
+      WHERE key_hash = unhex(?16)
+        AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?17,'-')) - ?18
     )
   )
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) < ?22)
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-')) <= ?24)
-  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?25))
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-')) < ?20)
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) <= ?22)
+  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?23))
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
     (
       SELECT count(*)
       FROM requests
-      WHERE requester_id = unhex(?26,'-')
+      WHERE requester_id = unhex(?24,'-')
         AND status = 'open'
-        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-'))
-    ) < ?28
+        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-'))
+    ) < ?26
   )
   AND (
     coalesce(
@@ -66,15 +64,15 @@ WHERE (
         SELECT count
         FROM daily_counts
         WHERE day = (
-          (SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-')) / CAST(?30 AS INTEGER)
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) / CAST(?28 AS INTEGER)
         )
-          AND user_id = unhex(?31,'-')
-          AND kind = ?32
+          AND user_id = unhex(?29,'-')
+          AND kind = ?30
       ),
       0
-    ) < ?33
+    ) < ?31
   )
-  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?34,'-')))
+  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?32,'-')))
 )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
@@ -91,25 +89,23 @@ WHERE (
 -- ?13 = "<id 2>"
 -- ?14 = "<id 3>"
 -- ?15 = "<id 3>"
--- ?16 = "<id 2>"
--- ?17 = "POST /rfq/request"
--- ?18 = "k-1"
+-- ?16 = "57CDE58AB73C3220B5BA1241FD678106"
+-- ?17 = "<id 3>"
+-- ?18 = 86400000
 -- ?19 = "<id 3>"
--- ?20 = 86400000
+-- ?20 = 1764551331000
 -- ?21 = "<id 3>"
--- ?22 = 1764551331000
--- ?23 = "<id 3>"
--- ?24 = 1764551361000
--- ?25 = "venue_one"
--- ?26 = "<id 2>"
+-- ?22 = 1764551361000
+-- ?23 = "venue_one"
+-- ?24 = "<id 2>"
+-- ?25 = "<id 3>"
+-- ?26 = 200
 -- ?27 = "<id 3>"
--- ?28 = 200
--- ?29 = "<id 3>"
--- ?30 = "86400000"
--- ?31 = "<id 2>"
--- ?32 = "requests"
--- ?33 = 10000
--- ?34 = "<id 1>"
+-- ?28 = "86400000"
+-- ?29 = "<id 2>"
+-- ?30 = "requests"
+-- ?31 = 10000
+-- ?32 = "<id 1>"
 
 -- Place a quote
 INSERT INTO quotes (
@@ -168,56 +164,54 @@ WHERE r.request_id = unhex(?14,'-')
       NOT EXISTS (
         SELECT 1
         FROM idempotency_keys
-        WHERE user_id = unhex(?20,'-')
-          AND route = ?21
-          AND key = ?22
-          AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-')) - ?24
+        WHERE key_hash = unhex(?20)
+          AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) - ?22
       )
     )
+    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-')) < ?24)
     AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-')) < ?26)
-    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) < ?28)
-    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-')) <= ?30)
-    AND (r.requester_id <> unhex(?31,'-'))
+    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) <= ?28)
+    AND (r.requester_id <> unhex(?29,'-'))
     AND (
       r.status = 'open'
-      AND r.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?32,'-'))
+      AND r.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?30,'-'))
     )
-    AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?33))
+    AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?31))
     AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
     AND (
       (
         SELECT count(*)
         FROM quotes
-        WHERE maker_id = unhex(?34,'-')
+        WHERE maker_id = unhex(?32,'-')
           AND status = 'open'
-          AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?35,'-'))
-      ) < ?36
+          AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?33,'-'))
+      ) < ?34
     )
     AND (
       (
         SELECT count(*)
         FROM quotes INDEXED BY quotes_open_request
-        WHERE request_id = unhex(?37,'-') AND status = 'open' AND (maker_id = unhex(?38,'-'))
+        WHERE request_id = unhex(?35,'-') AND status = 'open' AND (maker_id = unhex(?36,'-'))
+      ) < ?37
+    )
+    AND (
+      (
+        SELECT count(*)
+        FROM quotes INDEXED BY quotes_open_request
+        WHERE request_id = unhex(?38,'-') AND status = 'open' AND 1
       ) < ?39
-    )
-    AND (
-      (
-        SELECT count(*)
-        FROM quotes INDEXED BY quotes_open_request
-        WHERE request_id = unhex(?40,'-') AND status = 'open' AND 1
-      ) < ?41
     )
     AND (
       EXISTS (
         SELECT 1
         FROM accounts
-        WHERE owner = unhex(?42,'-')
-          AND asset = ?43
+        WHERE owner = unhex(?40,'-')
+          AND asset = ?41
           AND kind = 'available'
-          AND balance >= CAST(?44 AS INTEGER)
+          AND balance >= CAST(?42 AS INTEGER)
       )
     )
-    AND (NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = unhex(?45,'-')))
+    AND (NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = unhex(?43,'-')))
   )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
@@ -238,32 +232,30 @@ WHERE r.request_id = unhex(?14,'-')
 -- ?17 = "<id 2>"
 -- ?18 = "<id 3>"
 -- ?19 = "<id 3>"
--- ?20 = "<id 2>"
--- ?21 = "POST /rfq/quote"
--- ?22 = "k-1"
+-- ?20 = "556364527B7EA6DCF4883047693CA5FB"
+-- ?21 = "<id 3>"
+-- ?22 = 86400000
 -- ?23 = "<id 3>"
--- ?24 = 86400000
+-- ?24 = 1764551331000
 -- ?25 = "<id 3>"
--- ?26 = 1764551331000
+-- ?26 = 1764551360000
 -- ?27 = "<id 3>"
--- ?28 = 1764551360000
--- ?29 = "<id 3>"
--- ?30 = 1764551361000
--- ?31 = "<id 2>"
--- ?32 = "<id 3>"
--- ?33 = "venue_one"
--- ?34 = "<id 2>"
--- ?35 = "<id 3>"
--- ?36 = 1000
--- ?37 = "<id 4>"
--- ?38 = "<id 2>"
--- ?39 = 50
--- ?40 = "<id 4>"
--- ?41 = 1000
--- ?42 = "<id 2>"
--- ?43 = "venue_one:0x1"
--- ?44 = "100"
--- ?45 = "<id 1>"
+-- ?28 = 1764551361000
+-- ?29 = "<id 2>"
+-- ?30 = "<id 3>"
+-- ?31 = "venue_one"
+-- ?32 = "<id 2>"
+-- ?33 = "<id 3>"
+-- ?34 = 1000
+-- ?35 = "<id 4>"
+-- ?36 = "<id 2>"
+-- ?37 = 50
+-- ?38 = "<id 4>"
+-- ?39 = 1000
+-- ?40 = "<id 2>"
+-- ?41 = "venue_one:0x1"
+-- ?42 = "100"
+-- ?43 = "<id 1>"
 
 -- Accept a quote
 UPDATE quotes
