@@ -17,6 +17,16 @@ const MAX_USED_UP = 10_000;
 /** Nothing was decided, or another limit applied. Neither is the command's fault. */
 const NOT_REFUSED = new Set<ProblemData["code"]>(["rate_limited", "unavailable", "internal"]);
 
+/**
+ * Cancels that came too late, as those of a maker in a busy market do. To repeat a cancel that
+ * succeeded costs as much and is no refusal, so counting these would protect nothing.
+ */
+const TOO_LATE = new Set<ProblemData["code"]>([
+  "quote_not_open",
+  "request_not_open",
+  "request_expired",
+]);
+
 /** Carries out a command unless too many commands of its user were refused lately. */
 export async function limitRefusals(
   env: Env,
@@ -28,6 +38,7 @@ export async function limitRefusals(
   if (known !== undefined && now() < known.until) return { ok: false, problem: known.problem };
   const result = await carryOut();
   if (result.ok || NOT_REFUSED.has(result.problem.code)) return result;
+  if (isCancel(command) && TOO_LATE.has(result.problem.code)) return result;
   const problem = await countRefusal(env, config(env), key).catch((error: unknown) => {
     // The command was refused all the same.
     log("warn", "rfq.refusal_not_counted", errorFields(error));
@@ -43,7 +54,11 @@ export async function limitRefusals(
 }
 
 /** Cancels count apart, so that a maker whose quotes are refused can still cancel. */
-function keyOf({ op, actor }: Command): string {
-  const isCancel = op === "cancel_quote" || op === "cancel_request";
-  return isCancel ? `${actor.userId}:cancel` : actor.userId;
+function keyOf(command: Command): string {
+  const { userId } = command.actor;
+  return isCancel(command) ? `${userId}:cancel` : userId;
+}
+
+function isCancel({ op }: Command): boolean {
+  return op === "cancel_quote" || op === "cancel_request";
 }

@@ -175,6 +175,23 @@ describe("refused commands", () => {
     expect(outcomeOf(await submitCommand(limited, cancel))).toBe("ok");
   });
 
+  it("do not include a cancel that came too late", async () => {
+    const { maker, requester, quote, request } = await quotedMarket({ maker: { token: 20n } });
+    await submit(command.accept(requester, quote.quote_id));
+    const limited = limitedTo(0);
+    for (let n = 0; n < 3; n++) {
+      const [late, lateToo] = [
+        command.cancelQuote(maker, quote.quote_id),
+        command.cancelRequest(requester, request.request_id),
+      ];
+      expect(outcomeOf(await submitCommand(limited, late))).toBe("quote_not_open");
+      expect(outcomeOf(await submitCommand(limited, lateToo))).toBe("request_not_open");
+    }
+    const foreign = command.cancelQuote(requester, quote.quote_id);
+    expect(outcomeOf(await submitCommand(limited, foreign))).toBe("not_quote_owner");
+    expect(outcomeOf(await submitCommand(limited, foreign))).toBe("rate_limited");
+  });
+
   it("that name one unknown id read D1 once a second", async () => {
     const attacker = await newUser();
     const { db, count } = countingCalls();
