@@ -36,13 +36,14 @@ export function ipAllowed(ip: string | undefined, ranges: readonly string[] | nu
 
 /**
  * The key of limits by address: an IPv4 address or an IPv6 /64, because one customer usually has a
- * whole /64. The digits of a /64 are padded, so its first twelve are its /48.
+ * whole /64. Digits are padded, so no key is a prefix of another and the first twelve of a /64 are
+ * its /48.
  */
 export function networkOf(ip: string | undefined): string {
   const bits = ip === undefined ? undefined : parseIp(ip);
   if (bits === undefined) return "unknown";
   return bits >> 32n === 0xffffn
-    ? `v4:${(bits & 0xffffffffn).toString(16)}`
+    ? `v4:${(bits & 0xffffffffn).toString(16).padStart(8, "0")}`
     : `v6:${(bits >> 64n).toString(16).padStart(16, "0")}`;
 }
 
