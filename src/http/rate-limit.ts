@@ -20,7 +20,10 @@ const ADDRESS: Policy = { name: "address", binding: "RATE_ADDRESS", limit: 3_000
 /** All requests of an IPv6 /48, because one customer can have all its 65,536 networks. */
 const BLOCK: Policy = { name: "address-block", binding: "RATE_ADDRESS_BLOCK", limit: 12_000 };
 
-/** Commands of a user that were refused. They have no effect, so nothing else makes them scarce. */
+/**
+ * Commands and upgrades of a user that were refused. They have no effect, so nothing else makes
+ * them scarce.
+ */
 const REFUSED: Policy = { name: "refused", binding: "RATE_REFUSED", limit: 100 };
 
 /**
@@ -77,7 +80,7 @@ export function limitActor(
   ]);
 }
 
-/** Counts a refused command. Returns `rate_limited` for the next one if the limit is reached. */
+/** Counts a refused command or upgrade. Returns `rate_limited` for the next one if the limit is reached. */
 export function countRefusal(
   env: object,
   settings: Config,
@@ -113,7 +116,7 @@ function reachedLimit(policy: Policy): ProblemData {
     code: "rate_limited",
     detail:
       `You have reached the limit of ${policy.limit} ` +
-      `${policy === REFUSED ? "refused commands" : "requests"} in ${PERIOD_SECS} seconds ` +
+      `${policy === REFUSED ? "refused commands or upgrades" : "requests"} in ${PERIOD_SECS} seconds ` +
       `(${policy.name}).`,
     retryAfterSecs: PERIOD_SECS,
     // The binding does not report what is left, so only an exhausted limit can be stated.

@@ -10,6 +10,7 @@ import { boundedText, described, integer } from "../http/fields.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem, type ProblemCode } from "../platform/problem.ts";
 import { streamRoute } from "../http/define-route.ts";
+import { countRefusal } from "../http/rate-limit.ts";
 import type { Sql } from "../platform/sql.ts";
 import { accountStream, accountStreamOf, bookStream, venueStream } from "./event-log.ts";
 import { streamObject } from "./notify.ts";
@@ -84,6 +85,9 @@ async function upgrade(
     new Request(target, { headers }),
   );
   if (response.status === 429) {
+    // An upgrade costs D1 the same when it is refused, so a ticket is not good for any number.
+    const limit = await countRefusal(env, settings, `${actor.userId}:upgrade`);
+    if (limit !== undefined) throw new Problem(limit);
     await giveBackTicket(db, query.ticket);
     throw new Problem({
       code: "socket_limit",

@@ -176,6 +176,41 @@ it("leaves the ticket valid when the socket limit refuses its upgrade", async ()
   expect((await upgrade()).status).toBe(401);
 });
 
+it("uses up the ticket of a user who keeps being refused", async () => {
+  const user = await newUser();
+  const stream = accountStream(user.userId);
+  const { STREAM_SOCKETS_PER_USER: limit } = config(env);
+  await Promise.all(Array.from({ length: limit }, () => connect(user, stream)));
+  const counts = new Map<string, number>();
+  const count = async ({ key }: { key: string }) => {
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+    return { success: (counts.get(key) ?? 0) <= 3 };
+  };
+  const [free, limited] = [{ limit: async () => ({ success: true }) }, { limit: count }];
+  const on = {
+    RATE_LIMITS: "on",
+    RATE_ADDRESS: free,
+    RATE_ADDRESS_BLOCK: free,
+    RATE_REFUSED: limited,
+  };
+  const ticket = await ticketOf(user);
+  const outcomes: string[] = [];
+  // Each book leaves a row of opened_streams for a minute.
+  for (let n = 1; n <= 6; n++) {
+    const target = `/rfq/stream?ticket=${ticket}&venue_id=venue_one&asset_id=0x${n}`;
+    outcomes.push(await codeOf(await send(target, { headers: { upgrade: "websocket" }, env: on })));
+  }
+  expect(outcomes).toEqual([
+    "429 socket_limit",
+    "429 socket_limit",
+    "429 socket_limit",
+    "429 rate_limited",
+    "401 ticket_invalid",
+    "401 ticket_invalid",
+  ]);
+  expect(await openedStreams(env.DB, user.userId, { kind: "all" })).toHaveLength(4);
+});
+
 function ticketsOf(user: TestUser): Promise<unknown[]> {
   return all(env.DB, sql`SELECT 1 FROM ws_tickets WHERE user_id = ${uuid(user.userId)}`);
 }
