@@ -34,7 +34,7 @@ const steps = numberOf("steps", values.steps);
 /** Steps that a report prints. */
 const PRINTED = 50;
 /** Seeds of which one at least must find a mutant. */
-const SEEDS_PER_MUTANT = 6;
+const SEEDS_PER_MUTANT = 8;
 
 if (values.mutants || values.mutant !== undefined) await runMutants(values.mutant);
 else if (values.seed === undefined) await runFresh();

@@ -14,12 +14,11 @@ import { readUuid } from "../../src/platform/sql.ts";
 import { notifyStreams } from "../../src/streams/notify.ts";
 import { Dice } from "../soak/dice.ts";
 import { Chain, type Deposit } from "./chain.ts";
-import type { Database } from "./database.ts";
 import { ContractState } from "./ledger-of-chain.ts";
 import { Nodes } from "./nodes.ts";
 import { BOOKS, type Person } from "./people.ts";
+import type { Scene } from "./scene.ts";
 import { Violation } from "./violation.ts";
-import { Process, type VirtualTime } from "./virtual-time.ts";
 
 const BLOCK_MS = 5_000;
 const ASSETS = ["usdc", ...BOOKS.map(({ asset }) => asset)];
@@ -39,14 +38,6 @@ type Order = {
   accepted: boolean;
   /** An attempt ended without a clear answer. */
   unclear: boolean;
-};
-
-type Scene = {
-  readonly time: VirtualTime;
-  readonly seed: string;
-  readonly env: Env;
-  readonly database: Database;
-  readonly start: (name: string, dice: Dice, work: () => Promise<void>) => Process;
 };
 
 export class Custody {

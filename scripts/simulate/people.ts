@@ -122,3 +122,7 @@ export const insertKey = (userId: string, apiKeyId: string, now: number) =>
       allowed_ips, minted_by, active_from, created_at)
     VALUES (${uuid(apiKeyId)}, ${uuid(userId)}, 'simulated', 'read,trade,withdraw', '', 'k1', NULL,
       'session', ${now}, ${now})`;
+
+export function credentialOf(person: Person, dice: Dice): Credential {
+  return dice.pick(person.credentials);
+}

@@ -3,32 +3,21 @@ import { Dice } from "../soak/dice.ts";
 import { runCron } from "../../src/cron.ts";
 import { verifyAudit } from "../../src/auth/audit-seal.ts";
 import { endSessions } from "../../src/auth/end-sessions.ts";
-import { consumeTicket, issueTicket } from "../../src/auth/ws-ticket.ts";
-import type { Side } from "../../src/assets/fields.ts";
-import { announceDeposits } from "../../src/custody/announce.ts";
 import { Payer } from "../../src/custody/payer/payer.ts";
 import { ChainWatcher } from "../../src/custody/watcher/chain-watcher.ts";
 import { Feed } from "../../src/feeds/feed.ts";
-import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import type { OperatorContext } from "../../src/operator/context.ts";
 import { freeze, revokeKey, unfreeze } from "../../src/operator/users.ts";
 import { pause, resume } from "../../src/operator/venues.ts";
 import type { SessionActor } from "../../src/platform/actor.ts";
-import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { config } from "../../src/platform/config.ts";
-import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { all } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
-import type { Command } from "../../src/rfq/command.ts";
 import { RfqBook } from "../../src/rfq/rfq-book.ts";
-import { submitCommand } from "../../src/rfq/submit.ts";
-import { quoteTermsText, requestTermsText } from "../../src/rfq/terms-text.ts";
-import { accountStream, bookStream, venueStream } from "../../src/streams/event-log.ts";
-import { streamObject } from "../../src/streams/notify.ts";
-import { ACTOR_HEADER } from "../../src/streams/socket.ts";
 import { Custody } from "./custody.ts";
 import { Database } from "./database.ts";
+import { fund } from "./funds.ts";
 import {
   checkCommands,
   checkDue,
@@ -40,20 +29,20 @@ import {
 import { Objects } from "./objects.ts";
 import {
   BOOKS,
-  type Credential,
+  credentialOf,
   insertKey,
   insertUser,
   keyOf,
   type Person,
   People,
-  recent,
-  type Sent,
   sessionOf,
 } from "./people.ts";
 import type { Step } from "./plan.ts";
 import { settings } from "./settings.ts";
-import { type ClientEnd, useSockets } from "./sockets.ts";
-import { type Subscriber, Subscribers } from "./subscribers.ts";
+import type { Scene } from "./scene.ts";
+import { useSockets } from "./sockets.ts";
+import { Streaming } from "./streaming.ts";
+import { Trading } from "./trading.ts";
 import { Violation } from "./violation.ts";
 import { Process, type VirtualTime } from "./virtual-time.ts";
 import { CLEAR, WEATHERS } from "./weather.ts";
@@ -68,8 +57,6 @@ const USERS = 5;
 const FULL_EVERY = 8;
 /** Time that an alarm may take while D1 is well. */
 const MAX_ALARM_MS = 5_000;
-/** A late call may close a socket this long after its cause was undone. */
-const CLOSE_GRACE_MS = 10_000;
 
 export class World {
   readonly #time: VirtualTime;
@@ -79,8 +66,8 @@ export class World {
   readonly #env: Env;
   readonly #custody: Custody;
   readonly #people = new People();
-  readonly #subscribers = new Subscribers();
-  readonly #workers = new Set<{ readonly process: Process; readonly sent: Sent }>();
+  readonly #trading: Trading;
+  readonly #streaming: Streaming;
   readonly #events = { quiet: 0, checkedGroup: 0, troubledUntil: 0, constraint: "" };
   #fault: Violation | undefined;
 
@@ -101,16 +88,19 @@ export class World {
     this.#objects.use({ RfqBook, Feed, ChainWatcher, Payer }, this.#env);
     const start = (name: string, dice: Dice, work: () => Promise<void>) =>
       this.#start(name, dice, work);
-    this.#custody = new Custody({
+    const scene: Scene = {
       time,
       seed,
       env: this.#env,
       database: this.#database,
       start,
-    });
+      fail: (violation) => this.#fail(violation),
+    };
+    this.#custody = new Custody(scene);
+    this.#trading = new Trading(scene, this.#people);
+    this.#streaming = new Streaming(scene, this.#people);
     this.#objects.onAlarm = (what, tookMs) => this.#alarmEnded(what, tookMs);
     useSockets(time, () => time.current().dice.between(0, 20));
-    this.#subscribers.onClose = (subscriber, code) => this.#closed(subscriber, code);
   }
 
   /** The RPC of the chain's nodes. */
@@ -135,7 +125,7 @@ export class World {
   }
 
   get frames(): number {
-    return this.#subscribers.frames;
+    return this.#streaming.subscribers.frames;
   }
 
   /** Every line that the service logs. A constraint that fails is a guard that was missing. */
@@ -258,7 +248,7 @@ export class World {
       case "split":
         return this.#onObject(dice, (key) => this.#objects.split(key, dice.between(10, 20_000)));
       case "kill_worker":
-        return this.#killWorker(dice);
+        return this.#trading.killWorker(dice);
       case "outage": {
         const ms = dice.between(100, MAX_OUTAGE_MS);
         this.#database.awayUntil = this.#time.now + ms;
@@ -266,13 +256,13 @@ export class World {
         return;
       }
       case "subscribe":
-        return this.#subscribe(step, dice);
+        return this.#streaming.subscribe(step, dice);
       case "unsubscribe":
-        return this.#unsubscribe(step, dice);
+        return this.#streaming.unsubscribe(step, dice);
       case "repeat":
-        return this.#repeat(step, dice);
+        return this.#trading.repeat(step, dice);
       case "cancel_quotes":
-        return this.#cancelQuotes(step, dice);
+        return this.#trading.cancelQuotes(step, dice);
       case "freeze":
       case "unfreeze":
       case "revoke_key":
@@ -296,10 +286,8 @@ export class World {
         return this.#useCustody(kind, step, dice);
       case "quiet":
         return;
-      default: {
-        const command = this.#commandOf(kind, dice);
-        if (command !== undefined) this.#send(step, dice, command);
-      }
+      default:
+        return this.#trading.act(kind, step, dice);
     }
   }
 
@@ -318,152 +306,12 @@ export class World {
     if (live.length > 0) act(dice.pick(live));
   }
 
-  #killWorker(dice: Dice): void {
-    const running = [...this.#workers];
-    if (running.length === 0) return;
-    const worker = dice.pick(running);
-    this.#workers.delete(worker);
-    worker.process.alive = false;
-    worker.sent.killed = true;
-  }
-
-  #credentialOf(person: Person, dice: Dice): Credential {
-    return dice.pick(person.credentials);
-  }
-
-  #commandOf(kind: Step["kind"], dice: Dice): Command | undefined {
-    const people = this.#people;
-    const anyone = dice.pick(people.all);
-    const stranger = dice.chance(0.1);
-    const receivedAt = this.#time.now;
-    const keyed = dice.chance(0.3) ? { key: `k${dice.between(1, 1e9)}` } : undefined;
-    if (kind === "open_request") {
-      const terms = {
-        asset: dice.pick(BOOKS).asset,
-        amount: BigInt(dice.between(1, 5_000_000)),
-        side: dice.pick<Side>(["Bid", "Ask"]),
-        disclosed: dice.chance(0.5),
-        expiresInSecs: dice.pick([1, 2, 10, 60, 300, 600]),
-      };
-      return {
-        op: "open_request",
-        actor: this.#credentialOf(anyone, dice).actor,
-        receivedAt,
-        requestId: this.#id(dice),
-        ...terms,
-        amount: terms.amount.toString(),
-        ...(keyed && { idempotency: { ...keyed, terms: requestTermsText(terms) } }),
-      };
-    }
-    if (kind === "place_quote" || kind === "cancel_request") {
-      const known = dice.chance(0.9) && people.knownRequests.length > 0;
-      const request = recent(dice, known ? people.knownRequests : people.requests);
-      if (request === undefined) return undefined;
-      const { actor } = this.#credentialOf(
-        kind === "cancel_request" && !stranger ? request.by : anyone,
-        dice,
-      );
-      if (kind === "cancel_request")
-        return {
-          op: "cancel_request",
-          actor,
-          receivedAt,
-          operationId: this.#id(dice),
-          requestId: request.id,
-        };
-      const terms = {
-        requestId: request.id,
-        price: dice.between(1, 1_000_000),
-        expiresInSecs: dice.pick([1, 2, 5, 30, 60]),
-      };
-      return {
-        op: "place_quote",
-        actor,
-        receivedAt,
-        quoteId: this.#id(dice),
-        ...terms,
-        ...(keyed && { idempotency: { ...keyed, terms: quoteTermsText(terms) } }),
-      };
-    }
-    const known = dice.chance(0.9) && people.knownQuotes.length > 0;
-    const quote = recent(dice, known ? people.knownQuotes : people.quotes);
-    if (quote === undefined) return undefined;
-    if (kind === "cancel_quote")
-      return {
-        op: "cancel_quote",
-        actor: this.#credentialOf(stranger ? anyone : quote.by, dice).actor,
-        receivedAt,
-        operationId: this.#id(dice),
-        quoteId: quote.id,
-      };
-    const request = people.requests.find(({ id }) => id === quote.requestId);
-    const { actor } = this.#credentialOf(stranger ? anyone : (request?.by ?? anyone), dice);
-    return { op: "accept", actor, receivedAt, matchId: this.#id(dice), quoteId: quote.id };
-  }
-
-  /** A UUID v7 from the step's own dice. */
-  #id(dice: Dice): string {
-    return this.#time.runAs(new Process("id", dice), () => uuidv7());
-  }
-
-  #send(step: Step, dice: Dice, command: Command): void {
-    const people = this.#people;
-    const by = people.all.find(({ userId }) => userId === command.actor.userId);
-    if (by !== undefined) people.remember(command, by);
-    const sent: Sent = { command, sentAt: this.#time.now, step: step.index };
-    people.sent.push(sent);
-    people.commands++;
-    const worker: { process: Process; readonly sent: Sent } = {
-      process: new Process("none", dice),
-      sent,
-    };
-    worker.process = this.#start(`${command.op}@${step.index}`, dice, async () => {
-      const result = await submitCommand(this.#env, command);
-      sent.result = result;
-      sent.answeredAt = this.#time.now;
-      this.#workers.delete(worker);
-      if (result.ok) people.confirm(command);
-      this.#time.note(result.ok ? "ok" : result.problem.code);
-    });
-    this.#workers.add(worker);
-  }
-
-  /** The client did not hear the answer, or could not wait: the same command with a new id. */
-  #repeat(step: Step, dice: Dice): void {
-    const sent = recent(dice, this.#people.sent);
-    if (sent === undefined) return;
-    const command = { ...sent.command, receivedAt: this.#time.now };
-    const id = this.#id(dice);
-    switch (command.op) {
-      case "open_request":
-        if (command.idempotency === undefined) return;
-        return this.#send(step, dice, { ...command, requestId: id });
-      case "place_quote":
-        if (command.idempotency === undefined) return;
-        return this.#send(step, dice, { ...command, quoteId: id });
-      case "accept":
-        return this.#send(step, dice, { ...command, matchId: id });
-      case "cancel_quote":
-      case "cancel_request":
-        return this.#send(step, dice, { ...command, operationId: id });
-    }
-  }
-
   #useCustody(kind: "withdraw" | "new_address", step: Step, dice: Dice): void {
     const person = dice.pick(this.#people.all);
     const name = `${kind}@${step.index}`;
-    const { actor } = this.#credentialOf(person, dice);
+    const { actor } = credentialOf(person, dice);
     if (kind === "withdraw") return this.#custody.withdraw(name, person, actor, dice);
     this.#start(name, dice, () => this.#custody.newAddress(person, actor));
-  }
-
-  #cancelQuotes(step: Step, dice: Dice): void {
-    const person = dice.pick(this.#people.all);
-    const { actor } = this.#credentialOf(person, dice);
-    const { venue } = dice.pick(BOOKS);
-    this.#start(`cancel_quotes@${step.index}`, dice, async () => {
-      await cancelQuotes(this.#env, actor, dice.chance(0.5) ? {} : { venue });
-    });
   }
 
   #operate(kind: Step["kind"], step: Step, dice: Dice): void {
@@ -532,87 +380,6 @@ export class World {
     person.credentials.push(sessionOf(person, this.#time.now));
   }
 
-  #subscribe(step: Step, dice: Dice): void {
-    const person = dice.pick(this.#people.all);
-    const book = dice.pick(BOOKS);
-    const stream = dice.pick([
-      accountStream(person.userId),
-      bookStream(book.asset),
-      venueStream(book.venue),
-    ]);
-    this.#start(`subscribe@${step.index}`, dice, () => this.#open(person, stream, dice));
-  }
-
-  async #open(person: Person, stream: string, dice: Dice): Promise<void> {
-    const credential = this.#credentialOf(person, dice);
-    const earlier = this.#subscribers.all.findLast(
-      (one) => one.stream === stream && !one.open && one.last !== undefined,
-    );
-    const since = dice.chance(0.6) ? earlier?.last : undefined;
-    const { DB } = this.#env;
-    const { ticket } = await issueTicket(DB, config(this.#env), {
-      actor: credential.actor,
-      scopes: credential.actor.scopes,
-    });
-    const { expiresAtMs, ...actor } = await consumeTicket(DB, config(this.#env), {
-      ticket,
-      clientIp: undefined,
-      stream,
-    });
-    const headers = { [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: expiresAtMs }) };
-    const query = since === undefined ? "" : `?since=${since}`;
-    const request = new Request(`https://stream.internal/${query}`, { headers });
-    const response = await streamObject(this.#env, stream).fetch(request);
-    const client = clientOf(response);
-    if (client === undefined) return;
-    const openedAt = this.#time.now;
-    this.#subscribers.attach(
-      { stream, person, credential, since, openedAt, open: true, last: undefined },
-      client,
-    );
-  }
-
-  /** Closes one socket, or all of its stream, while a client often comes back. */
-  #unsubscribe(step: Step, dice: Dice): void {
-    const open = this.#subscribers.all.filter((subscriber) => subscriber.open);
-    if (open.length === 0) return;
-    const { stream, person } = dice.pick(open);
-    const everybody = dice.chance(0.5);
-    const leaving = open.filter(
-      (one) => one.stream === stream && (everybody || one.person === person),
-    );
-    // The last socket of a stream may leave while the next one arrives.
-    const leaveAfter = dice.chance(0.5) ? 0 : dice.between(0, 400);
-    this.#time.after(leaveAfter, () => {
-      for (const subscriber of leaving) {
-        if (!subscriber.open) continue;
-        subscriber.open = false;
-        subscriber.client?.close(1000);
-      }
-    });
-    if (dice.chance(0.7))
-      this.#start(`return@${step.index}`, dice, () => this.#open(person, stream, dice));
-  }
-
-  /** A socket is closed for its credential only while the credential is not valid. */
-  #closed({ person, credential, openedAt, stream }: Subscriber, code: number): void {
-    if (code !== 4401) return;
-    const { now } = this.#time;
-    const since = Math.max(openedAt, person.frozenChangedAt ?? now);
-    const frozen = this.#database.count(
-      "SELECT count(*) FROM users WHERE frozen_at IS NOT NULL AND user_id = unhex(?)",
-      person.userId.replaceAll("-", ""),
-    );
-    const endsAt =
-      credential.actor.credential.kind === "session"
-        ? credential.actor.credential.expiresAtMs
-        : Number.POSITIVE_INFINITY;
-    if (frozen > 0 || credential.ending || now >= endsAt || now - since < CLOSE_GRACE_MS) return;
-    this.#fail(
-      new Violation("valid_socket [A2]", `${stream} of ${person.name} was closed with 4401`),
-    );
-  }
-
   #alarmEnded(what: string, tookMs: number): void {
     if (!what.startsWith("RfqBook/") && !what.startsWith("Feed/")) return;
     if (tookMs > MAX_ALARM_MS && this.#time.now > this.#events.troubledUntil)
@@ -634,11 +401,11 @@ export class World {
     checkRecords(database, this.#events.checkedGroup);
     checkDue(database, this.#time.now);
     this.#custody.check();
-    checkSockets(database, this.#subscribers);
+    checkSockets(database, this.#streaming.subscribers);
     await this.#reconcile(last || ++this.#events.quiet % FULL_EVERY === 0);
     this.#events.checkedGroup = database.count("SELECT max(seq) FROM commit_groups");
     this.#people.sent = this.#people.sent.slice(-20).filter(({ result }) => result !== undefined);
-    this.#subscribers.forget();
+    this.#streaming.subscribers.forget();
   }
 
   async #reconcile(full: boolean): Promise<void> {
@@ -667,38 +434,7 @@ function isProgrammingError(error: unknown): boolean {
   return /is not a function|not iterable|Cannot read properties|is not defined/.test(String(error));
 }
 
-/** A deposit with its transfer, as the watcher credits it. */
-async function fund(db: D1Database, userId: string, asset: string, amount: bigint): Promise<void> {
-  const depositId = uuidv7();
-  const group = newGroup();
-  const source = sql`SELECT ${externalOwner("polygon")} AS from_owner, d.user_id AS to_owner,
-      d.asset, CAST(d.amount AS INTEGER) AS amount, d.deposit_id AS ref, 0 AS line
-    FROM deposits d WHERE d.deposit_id = ${uuid(depositId)}`;
-  await commitOrThrow(db, group, [
-    sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position,
-        block_number, block_hash, address, user_id, asset, amount, required_confirmations, status,
-        seen_group, detected_at, detected_group, credited_at, ended_group)
-      VALUES (${uuid(depositId)}, 'polygon', ${uuid(depositId)}, x'00', 0, 0, 1, x'00', x'00',
-        ${uuid(userId)}, ${asset}, ${amount.toString()}, 2, 'credited', ${group.seq}, ${group.at},
-        ${group.seq}, ${group.at}, ${group.seq})`,
-    openExternalAccounts(source),
-    ...post(group, {
-      reason: "deposit",
-      step: "credit",
-      from: "external",
-      to: "available",
-      source,
-    }),
-    ...announceDeposits(group),
-  ]);
-}
-
 /** Safe cast: the service reads these bindings only; a missing one fails its first use. */
 function asEnv(bindings: object): Env {
   return bindings as Env;
-}
-
-/** Safe cast: `webSocket` is the client's end of our own `WebSocketPair`. */
-function clientOf(response: { readonly webSocket: unknown }): ClientEnd | undefined {
-  return (response.webSocket ?? undefined) as ClientEnd | undefined;
 }

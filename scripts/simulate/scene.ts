@@ -1,0 +1,15 @@
+/** What the parts of the simulated world share. */
+import type { Dice } from "../soak/dice.ts";
+import type { Database } from "./database.ts";
+import type { Violation } from "./violation.ts";
+import type { Process, VirtualTime } from "./virtual-time.ts";
+
+export type Scene = {
+  readonly time: VirtualTime;
+  readonly seed: string;
+  readonly env: Env;
+  readonly database: Database;
+  /** Runs work in a process of its own, which a step can kill. */
+  readonly start: (name: string, dice: Dice, work: () => Promise<void>) => Process;
+  readonly fail: (violation: Violation) => void;
+};

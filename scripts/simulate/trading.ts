@@ -1,0 +1,166 @@
+/** Commands of the users, and what their senders learn of them. */
+import type { Side } from "../../src/assets/fields.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
+import type { Command } from "../../src/rfq/command.ts";
+import { submitCommand } from "../../src/rfq/submit.ts";
+import { quoteTermsText, requestTermsText } from "../../src/rfq/terms-text.ts";
+import type { Dice } from "../soak/dice.ts";
+import { BOOKS, credentialOf, type People, recent, type Sent } from "./people.ts";
+import type { Step } from "./plan.ts";
+import type { Scene } from "./scene.ts";
+import { Process } from "./virtual-time.ts";
+
+export class Trading {
+  readonly #scene: Scene;
+  readonly #people: People;
+  /** Calls of Workers that have not answered yet. */
+  readonly #workers = new Set<{ readonly process: Process; readonly sent: Sent }>();
+
+  constructor(scene: Scene, people: People) {
+    this.#scene = scene;
+    this.#people = people;
+  }
+
+  /** Sends a command of this kind, if there is something that it can name. */
+  act(kind: Step["kind"], step: Step, dice: Dice): void {
+    const command = this.#commandOf(kind, dice);
+    if (command !== undefined) this.#send(step, dice, command);
+  }
+
+  killWorker(dice: Dice): void {
+    const running = [...this.#workers];
+    if (running.length === 0) return;
+    const worker = dice.pick(running);
+    this.#workers.delete(worker);
+    worker.process.alive = false;
+    worker.sent.killed = true;
+  }
+
+  /** The client did not hear the answer, or could not wait: the same command with a new id. */
+  repeat(step: Step, dice: Dice): void {
+    const sent = recent(dice, this.#people.sent);
+    if (sent === undefined) return;
+    const command = { ...sent.command, receivedAt: this.#scene.time.now };
+    const id = this.#id(dice);
+    switch (command.op) {
+      case "open_request":
+        if (command.idempotency === undefined) return;
+        return this.#send(step, dice, { ...command, requestId: id });
+      case "place_quote":
+        if (command.idempotency === undefined) return;
+        return this.#send(step, dice, { ...command, quoteId: id });
+      case "accept":
+        return this.#send(step, dice, { ...command, matchId: id });
+      case "cancel_quote":
+      case "cancel_request":
+        return this.#send(step, dice, { ...command, operationId: id });
+    }
+  }
+
+  cancelQuotes(step: Step, dice: Dice): void {
+    const person = dice.pick(this.#people.all);
+    const { actor } = credentialOf(person, dice);
+    const { venue } = dice.pick(BOOKS);
+    this.#scene.start(`cancel_quotes@${step.index}`, dice, async () => {
+      await cancelQuotes(this.#scene.env, actor, dice.chance(0.5) ? {} : { venue });
+    });
+  }
+
+  #commandOf(kind: Step["kind"], dice: Dice): Command | undefined {
+    const people = this.#people;
+    const anyone = dice.pick(people.all);
+    const stranger = dice.chance(0.1);
+    const receivedAt = this.#scene.time.now;
+    const keyed = dice.chance(0.3) ? { key: `k${dice.between(1, 1e9)}` } : undefined;
+    if (kind === "open_request") {
+      const terms = {
+        asset: dice.pick(BOOKS).asset,
+        amount: BigInt(dice.between(1, 5_000_000)),
+        side: dice.pick<Side>(["Bid", "Ask"]),
+        disclosed: dice.chance(0.5),
+        expiresInSecs: dice.pick([1, 2, 10, 60, 300, 600]),
+      };
+      return {
+        op: "open_request",
+        actor: credentialOf(anyone, dice).actor,
+        receivedAt,
+        requestId: this.#id(dice),
+        ...terms,
+        amount: terms.amount.toString(),
+        ...(keyed && { idempotency: { ...keyed, terms: requestTermsText(terms) } }),
+      };
+    }
+    if (kind === "place_quote" || kind === "cancel_request") {
+      const known = dice.chance(0.9) && people.knownRequests.length > 0;
+      const request = recent(dice, known ? people.knownRequests : people.requests);
+      if (request === undefined) return undefined;
+      const { actor } = credentialOf(
+        kind === "cancel_request" && !stranger ? request.by : anyone,
+        dice,
+      );
+      if (kind === "cancel_request")
+        return {
+          op: "cancel_request",
+          actor,
+          receivedAt,
+          operationId: this.#id(dice),
+          requestId: request.id,
+        };
+      const terms = {
+        requestId: request.id,
+        price: dice.between(1, 1_000_000),
+        expiresInSecs: dice.pick([1, 2, 5, 30, 60]),
+      };
+      return {
+        op: "place_quote",
+        actor,
+        receivedAt,
+        quoteId: this.#id(dice),
+        ...terms,
+        ...(keyed && { idempotency: { ...keyed, terms: quoteTermsText(terms) } }),
+      };
+    }
+    const known = dice.chance(0.9) && people.knownQuotes.length > 0;
+    const quote = recent(dice, known ? people.knownQuotes : people.quotes);
+    if (quote === undefined) return undefined;
+    if (kind === "cancel_quote")
+      return {
+        op: "cancel_quote",
+        actor: credentialOf(stranger ? anyone : quote.by, dice).actor,
+        receivedAt,
+        operationId: this.#id(dice),
+        quoteId: quote.id,
+      };
+    const request = people.requests.find(({ id }) => id === quote.requestId);
+    const { actor } = credentialOf(stranger ? anyone : (request?.by ?? anyone), dice);
+    return { op: "accept", actor, receivedAt, matchId: this.#id(dice), quoteId: quote.id };
+  }
+
+  /** A UUID v7 from the step's own dice. */
+  #id(dice: Dice): string {
+    return this.#scene.time.runAs(new Process("id", dice), () => uuidv7());
+  }
+
+  #send(step: Step, dice: Dice, command: Command): void {
+    const people = this.#people;
+    const by = people.all.find(({ userId }) => userId === command.actor.userId);
+    if (by !== undefined) people.remember(command, by);
+    const sent: Sent = { command, sentAt: this.#scene.time.now, step: step.index };
+    people.sent.push(sent);
+    people.commands++;
+    const worker: { process: Process; readonly sent: Sent } = {
+      process: new Process("none", dice),
+      sent,
+    };
+    worker.process = this.#scene.start(`${command.op}@${step.index}`, dice, async () => {
+      const result = await submitCommand(this.#scene.env, command);
+      sent.result = result;
+      sent.answeredAt = this.#scene.time.now;
+      this.#workers.delete(worker);
+      if (result.ok) people.confirm(command);
+      this.#scene.time.note(result.ok ? "ok" : result.problem.code);
+    });
+    this.#workers.add(worker);
+  }
+}
