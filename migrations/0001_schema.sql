@@ -637,12 +637,10 @@ CREATE TABLE quotes (
   CONSTRAINT quotes_reserve CHECK (reserve > 0)
 ) STRICT;
 
--- Quotes on a request from the best price on, in all statuses or in one.
-CREATE INDEX quotes_request ON quotes (request_id, price, opened_at, quote_id);
+-- Quotes on a request of one status from the best price on. Lists of all statuses merge the five.
 CREATE INDEX quotes_request_status ON quotes (request_id, status, price, opened_at, quote_id);
 
--- A maker's own quotes, newest first, in all statuses or in one.
-CREATE INDEX quotes_maker ON quotes (maker_id, opened_at, quote_id);
+-- A maker's own quotes of one status, newest first. Lists of all statuses merge the five.
 CREATE INDEX quotes_maker_status ON quotes (maker_id, status, opened_at, quote_id);
 
 -- A maker's open quotes: their number for the limit, those that are due, and what they reserve.

@@ -8,10 +8,10 @@ import {
 } from "../http/cursor.ts";
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
-import { all, prepare, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
+import { all, join, prepare, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
 import { quoteColumns, type QuoteRow, quoteView } from "./records.ts";
 import type { Side } from "../assets/fields.ts";
-import type { QuoteStatus } from "./tables.ts";
+import { QUOTE_STATUSES, type QuoteStatus } from "./tables.ts";
 
 /** Sort position among a request's quotes: price, then time, then id. */
 export type QuotePosition = readonly [price: number, openedAt: number, quoteId: string];
@@ -97,9 +97,9 @@ type Listing = {
 };
 
 /**
- * Reads show an open quote past its time as expired, even before its reserve is released. The
- * filter `expired` is therefore two ranges of the index on the status, each read in order and only
- * as far as the page needs.
+ * Each status is a range of the index on the status. Every range is read in order and only as far
+ * as the page needs, and the ranges are merged. Reads show an open quote past its time as expired,
+ * even before its reserve is released, so the filter `expired` is two ranges.
  */
 function inStatuses(
   status: QuoteStatus | undefined,
@@ -108,12 +108,15 @@ function inStatuses(
   const rows = (condition: Sql) =>
     sql`SELECT ${columns} FROM ${from} WHERE ${where} AND ${condition}
       ORDER BY ${qualified(order)} LIMIT ${limit}`;
-  if (status === undefined) return rows(sql`1`);
   if (status === "open") return rows(sql`q.status = 'open' AND +q.expires_at > ${NOW}`);
-  if (status !== "expired") return rows(sql`q.status = ${status}`);
-  const due = rows(sql`q.status = 'open' AND +q.expires_at <= ${NOW}`);
-  return sql`SELECT * FROM (SELECT * FROM (${rows(sql`q.status = 'expired'`)}) UNION ALL SELECT *
-    FROM (${due})) ORDER BY ${order} LIMIT ${limit}`;
+  if (status !== "expired" && status !== undefined) return rows(sql`q.status = ${status}`);
+  // D1 accepts at most five terms, which is the number of statuses.
+  const ranges =
+    status === undefined
+      ? QUOTE_STATUSES.map((one) => rows(sql`q.status = ${one}`))
+      : [rows(sql`q.status = 'expired'`), rows(sql`q.status = 'open' AND +q.expires_at <= ${NOW}`)];
+  const merged = ranges.map((range) => sql`SELECT * FROM (${range})`);
+  return sql`SELECT * FROM (${join(merged, " UNION ALL ")}) ORDER BY ${order} LIMIT ${limit}`;
 }
 
 /** The output names are also column names, but the output `quote_id` is hex. */

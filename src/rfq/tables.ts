@@ -75,8 +75,6 @@ export const quotes = sqliteTable(
     stuckAt: integer("stuck_at"),
   },
   (t) => [
-    index("quotes_request").on(t.requestId, t.price, t.openedAt, t.quoteId),
-    index("quotes_maker").on(t.makerId, t.openedAt, t.quoteId),
     index("quotes_maker_status").on(t.makerId, t.status, t.openedAt, t.quoteId),
     index("quotes_request_status").on(t.requestId, t.status, t.price, t.openedAt, t.quoteId),
     index("quotes_open_maker")

@@ -14,6 +14,7 @@ import { config } from "../../src/platform/config.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest } from "../../src/rfq/list-quotes.ts";
+import { QUOTE_STATUSES } from "../../src/rfq/tables.ts";
 import { listOpenRequests, listOwnRequests } from "../../src/rfq/list-requests.ts";
 import { eventsBetween } from "../../src/streams/replay.ts";
 import { RecordingDatabase } from "../support/node/recording-database.ts";
@@ -98,7 +99,11 @@ it.each<[name: string, read: Read, indexes: string[]]>([
     ["requests_open_asset"],
   ],
   ["a user's own requests", (db) => listOwnRequests(db, user, next), ["requests_open_user"]],
-  ["a maker's quotes", (db) => listOwnQuotes(db, user, {}, next), ["quotes_maker"]],
+  [
+    "a maker's quotes",
+    (db) => listOwnQuotes(db, user, {}, next),
+    QUOTE_STATUSES.map(() => "quotes_maker_status"),
+  ],
   [
     "a maker's quotes of one status",
     (db) => listOwnQuotes(db, user, { status: "accepted" }, next),
@@ -108,7 +113,7 @@ it.each<[name: string, read: Read, indexes: string[]]>([
     "the quotes on a request",
     // The request is not found, because the database is empty.
     (db) => listQuotesOnRequest(db, user, { requestId: record }, first).catch(() => {}),
-    ["the primary key", "quotes_request"],
+    QUOTE_STATUSES.flatMap(() => ["the primary key", "quotes_request_status"]),
   ],
   [
     "the quotes on a request of one status",

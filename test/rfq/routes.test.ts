@@ -131,6 +131,40 @@ awakeAndEvicted("the RFQ routes", (maybeEvict) => {
     });
   });
 
+  it("list quotes of all statuses in one order, in pages", async () => {
+    const { requester, maker, asset, stream } = await newTraders();
+    const bid = { ...asset, amount: 10, side: "Bid" };
+    const [first, second] = [
+      await requester.post("/rfq/request", bid),
+      await requester.post("/rfq/request", bid),
+    ];
+    const ids: string[] = [];
+    const quote = async ({ json }: { json: Record<string, any> }, price: number) => {
+      const placed = await maker.post("/rfq/quote", { request_id: json["request_id"], price });
+      ids.push(placed.json["quote_id"]);
+    };
+    for (const price of [7, 3, 5, 1, 6, 2, 4]) await quote(first, price);
+    for (const id of ids.slice(0, 3)) await maker.delete(`/rfq/quote?quote_id=${id}`);
+    await requester.post("/rfq/accept", { quote_id: ids[3] });
+    await quote(second, 8);
+    await maybeEvict(stream);
+
+    const onRequest = await requester.list(
+      `/rfq/quote?request_id=${first.json["request_id"]}&limit=2`,
+    );
+    expect(onRequest.map(({ price, status }) => [price, status])).toEqual([
+      [1, "accepted"],
+      [2, "rejected"],
+      [3, "cancelled"],
+      [4, "rejected"],
+      [5, "cancelled"],
+      [6, "rejected"],
+      [7, "cancelled"],
+    ]);
+    const own = await maker.list("/rfq/get-quotes?limit=2");
+    expect(own.map((one) => one["quote_id"])).toEqual(ids.toReversed());
+  });
+
   it("keep concurrent requests within the limit per user", async () => {
     const { requester, asset, stream } = await newTraders();
     const responses = await inWaves(205, () =>
