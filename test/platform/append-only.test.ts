@@ -33,7 +33,7 @@ async function history() {
 }
 
 const eventOf = ({ stream }: History) =>
-  sql`stream_id = (SELECT stream_id FROM streams WHERE name = ${stream}) AND seq = 1`;
+  sql`stream_id = (SELECT stream_id FROM streams WHERE name = ${stream})`;
 
 const CHANGES: Readonly<Record<string, (of: History, clause: Sql) => Sql>> = {
   "reopening an ended request": ({ request }, clause) =>
