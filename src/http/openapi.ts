@@ -64,6 +64,8 @@ const ProblemSchema = z
     required: extension(hexAmount, "With `insufficient_funds`: the required amount"),
     minimum: extension(hexAmount, "With `withdrawal_amount_limit`: the minimum of one withdrawal"),
     maximum: extension(hexAmount, "With `withdrawal_amount_limit`: the maximum of one withdrawal"),
+    limit: extension(z.string(), "With `daily_limit`: the name of the limit in GET /config"),
+    max_per_day: extension(z.int(), "With `daily_limit`: how many are allowed in 24 hours"),
     remaining: extension(
       z.int(),
       "With `withdrawal_daily_limit`: how many more withdrawals are allowed now",

@@ -69,7 +69,7 @@ export function dailyLimitReached(reached: {
   return {
     code: "daily_limit",
     detail,
-    extensions: { limit, maximum },
+    extensions: { limit, max_per_day: maximum },
     retryAfterSecs: resetSecs,
     headers: {
       "ratelimit-policy": `"${limit}";q=${maximum};w=${DAY_MS / 1_000}`,

@@ -97,7 +97,7 @@ it("a rejection names the limit and the time of the next day", async () => {
   await expect(issue()).rejects.toMatchObject({
     data: {
       code: "daily_limit",
-      extensions: { limit: "tickets_per_day", maximum: config(env).STREAM_DAILY_TICKETS },
+      extensions: { limit: "tickets_per_day", max_per_day: config(env).STREAM_DAILY_TICKETS },
     },
   });
   const { status, headers } = await apiOf(user).post("/auth/ws-ticket");

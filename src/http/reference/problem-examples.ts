@@ -99,7 +99,7 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   rate_limited: ["You have reached the limit of 2000 requests in 10 seconds (class trade)."],
   daily_limit: [
     "You have reached the limit of 10000 requests per day (UTC). Try again tomorrow.",
-    { limit: "requests_per_day", maximum: 10_000 },
+    { limit: "requests_per_day", max_per_day: 10_000 },
   ],
   socket_limit: ["You have reached the limit of sockets on this stream."],
   login_throttled: ["Too many failed logins. Try again in 60 seconds."],
