@@ -2,6 +2,8 @@
  * The figures of a bench, and the table that prints each with its peer, their ratio and its target.
  */
 
+import type { Network } from "./stack.ts";
+
 export type Figure = {
   readonly what: string;
   readonly ours: number;
@@ -16,6 +18,8 @@ export type Figure = {
 };
 
 type BenchOptions = {
+  /** The latency of the bench `network`. */
+  readonly network: Network;
   /** Short runs, which show only whether the bench works. */
   readonly quick: boolean;
   readonly say: (line: string) => void;

@@ -3,6 +3,7 @@
  * before the clock starts, so that the generator takes little processor time from the process under
  * test.
  */
+import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 
@@ -16,6 +17,8 @@ export type Load = {
   readonly everyMs?: number;
   /** Counts a connection that the Worker closes, and opens another. If omitted, the load fails. */
   readonly reconnect?: boolean;
+  /** Puts another value into each sent request in the place of `FRESH_KEY`. */
+  readonly freshKeys?: boolean;
   /** Not counted in the result. */
   readonly warmUpMs?: number;
   /** Returns the body of every response, in the order of the lanes. */
@@ -36,6 +39,9 @@ export type LoadResult = {
   readonly firstFailure: string | null;
   readonly bodies: readonly (readonly string[])[];
 };
+
+/** An idempotency key, which is sent only once if the load has `freshKeys`. */
+export const FRESH_KEY = "bench-000000000000";
 
 /** Runs the load in a worker thread. */
 export function drive(load: Load): Promise<LoadResult> {
@@ -79,6 +85,15 @@ export async function run(load: Load): Promise<LoadResult> {
   let last = countFrom;
   let all = 0;
   let closed = 0;
+  let keys = 0;
+  const prefix = randomBytes(3).toString("hex");
+  /** The header is not signed, so the signature stays valid. */
+  const withFreshKey = (request: Uint8Array): Uint8Array => {
+    const copy = Buffer.from(request);
+    const keyAt = copy.indexOf(FRESH_KEY);
+    if (keyAt !== -1) copy.write(prefix + String(++keys).padStart(12, "0"), keyAt);
+    return copy;
+  };
 
   const lane = (requests: readonly Uint8Array[]) =>
     new Promise<string[]>((resolve, reject) => {
@@ -96,7 +111,7 @@ export async function run(load: Load): Promise<LoadResult> {
           return resolve(bodies);
         }
         next += 1;
-        socket.write(request);
+        socket.write(load.freshKeys === true ? withFreshKey(request) : request);
       };
       const onClose = () => {
         if (load.reconnect !== true) return reject(new Error("the Worker closed a connection"));

@@ -34,21 +34,29 @@ export async function openRequests(
   stack: BenchStack,
   market: Market,
   count: number,
-  lifeSecs = 3_600,
+  lifeSecs?: number,
 ): Promise<string[]> {
-  const body = {
+  const request = await signed(
+    market.requester,
+    "POST",
+    "/rfq/request",
+    requestFields(market, lifeSecs),
+  );
+  const opened = await sendAll(
+    stack,
+    Array.from({ length: count }, () => request),
+  );
+  return opened.map((one) => String(one["request_id"]));
+}
+
+export function requestFields(market: Market, lifeSecs = 3_600) {
+  return {
     venue_id: "venue_one",
     asset_id: market.assetId,
     amount: String(AMOUNT),
     side: "Bid",
     expires_in_secs: lifeSecs,
   };
-  const request = await signed(market.requester, "POST", "/rfq/request", body);
-  const opened = await sendAll(
-    stack,
-    Array.from({ length: count }, () => request),
-  );
-  return opened.map((one) => String(one["request_id"]));
 }
 
 export function quoteFields(requestId: string, lifeSecs = LIFE_SECS) {

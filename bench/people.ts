@@ -7,6 +7,7 @@ import { newKeyId } from "../src/auth/key-id.ts";
 import { sealSecret } from "../src/auth/secret-box.ts";
 import { headersOf, importSecret, signWith } from "../packages/client/src/sign.ts";
 import { NOW } from "../src/platform/commit.ts";
+import type { Expr } from "../src/platform/sql.ts";
 import { uuidv7 } from "../src/platform/uuid.ts";
 import { httpRequest } from "./load.ts";
 import type { BenchStack, Database } from "./stack.ts";
@@ -82,6 +83,7 @@ export async function fund(
   userIds: readonly string[],
   assets: readonly string[],
   units: number,
+  at: Expr = NOW,
 ): Promise<void> {
   const [users, given] = [JSON.stringify(userIds), JSON.stringify(assets)];
   const missing =
@@ -105,7 +107,7 @@ export async function fund(
       .prepare(
         `INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
          SELECT e.account_id, t.account_id, ?, ${reasonCode("deposit").text}, randomblob(16),
-           ${stepCode("credit").text}, 0, ${NOW.text} FROM json_each(?) u CROSS JOIN json_each(?) a
+           ${stepCode("credit").text}, 0, ${at.text} FROM json_each(?) u CROSS JOIN json_each(?) a
          CROSS JOIN accounts e ON e.owner = CAST('external:local' AS BLOB) AND e.asset = a.value
            AND e.kind = 'external'
          CROSS JOIN accounts t ON t.owner = unhex(u.value, '-') AND t.asset = a.value

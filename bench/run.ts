@@ -2,11 +2,13 @@
 import { spawn } from "node:child_process";
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { runScript } from "../scripts/stack/shutdown.ts";
 import { benchAbuse } from "./abuse.ts";
 import { benchAuth } from "./auth.ts";
 import { type Bench, type Figure, printFigures, verdict } from "./figures.ts";
 import { benchChain } from "./chain.ts";
+import { benchNetwork } from "./network.ts";
 import { benchRfq } from "./rfq.ts";
 import { benchStorage } from "./storage.ts";
 import { benchStreams } from "./streams.ts";
@@ -14,6 +16,7 @@ import { benchStreams } from "./streams.ts";
 const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   auth: { title: "Signed requests", bench: benchAuth },
   rfq: { title: "Quotes and accepts", bench: benchRfq },
+  network: { title: "Verbs over Cloudflare's distances", bench: benchNetwork },
   streams: { title: "Streams", bench: benchStreams },
   storage: { title: "Storage", bench: benchStorage },
   abuse: { title: "Bystanders during an attack", bench: benchAbuse },
@@ -26,18 +29,29 @@ const SCRIPTS: Readonly<Record<string, string>> = {
 };
 
 await runScript(async (onStop) => {
-  const args = process.argv.slice(2);
-  const quick = args.includes("--quick");
   const known = [...Object.keys(OWN), ...Object.keys(SCRIPTS)];
-  const named = args.filter((arg) => !arg.startsWith("--"));
-  const strange = [
-    ...named.filter((name) => !known.includes(name)),
-    ...args.filter((arg) => arg.startsWith("--") && arg !== "--quick"),
-  ];
-  if (strange.length > 0) {
-    console.error(
-      `There is no ${strange.join(", ")}. Benches: ${known.join(", ")}; --quick for short runs.`,
-    );
+  const usage = `Benches: ${known.join(", ")}; --quick for short runs; --d1 and --object: milliseconds for network.`;
+  let named: readonly string[];
+  let options: { quick: boolean; d1: string; object: string };
+  try {
+    ({ positionals: named, values: options } = parseArgs({
+      allowPositionals: true,
+      options: {
+        quick: { type: "boolean", default: false },
+        d1: { type: "string", default: "10" },
+        object: { type: "string", default: "5" },
+      },
+    }));
+    const strange = named.filter((name) => !known.includes(name));
+    if (strange.length > 0) throw new Error(`There is no ${strange.join(", ")}.`);
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : String(error)} ${usage}`);
+    return 2;
+  }
+  const { quick } = options;
+  const network = { d1Ms: Number(options.d1), objectMs: Number(options.object) };
+  if (!(network.d1Ms >= 0 && network.objectMs >= 0)) {
+    console.error(`--d1 and --object are milliseconds. ${usage}`);
     return 2;
   }
   const say = (line: string) => console.log(line);
@@ -53,7 +67,7 @@ await runScript(async (onStop) => {
     const started = performance.now();
     say(`\n— ${name}`);
     if (own !== undefined) {
-      const figures = await own.bench({ quick, say, onStop });
+      const figures = await own.bench({ quick, say, onStop, network });
       printFigures(own.title, figures);
       all.push(...figures);
     } else if (script !== undefined) await runChild(script, quick, onStop);

@@ -67,6 +67,64 @@ export function openSocket(port: number, target: string): Promise<BenchSocket> {
   });
 }
 
+export type SocketLoad = {
+  /** The next command of a socket, without its id. */
+  readonly commandOf: (socket: number, step: number) => Readonly<Record<string, unknown>>;
+  /** Sends for this long after the warm-up. */
+  readonly forMs?: number;
+  readonly warmUpMs?: number;
+  /** Sends so many commands on each socket. */
+  readonly each?: number;
+};
+
+export type SocketLoadResult = {
+  readonly perSecond: number;
+  /** Includes the commands of the warm-up. */
+  readonly all: number;
+  readonly latencies: readonly number[];
+  /** The data of each socket's results, in order. */
+  readonly results: readonly (readonly Readonly<Record<string, unknown>>[])[];
+};
+
+/** A closed loop: each socket sends its next command when the result of the last has arrived. */
+export async function driveSockets(
+  sockets: readonly BenchSocket[],
+  { commandOf, forMs, warmUpMs = 0, each = Number.POSITIVE_INFINITY }: SocketLoad,
+): Promise<SocketLoadResult> {
+  const latencies: number[] = [];
+  const countFrom = performance.now() + warmUpMs;
+  const until = countFrom + (forMs ?? Number.POSITIVE_INFINITY);
+  let all = 0;
+  const results = await Promise.all(
+    sockets.map(
+      (socket, index) =>
+        new Promise<Record<string, unknown>[]>((resolve, reject) => {
+          const got: Record<string, unknown>[] = [];
+          let sentAt = 0;
+          const send = () => {
+            sentAt = performance.now();
+            if (sentAt >= until || got.length >= each) return resolve(got);
+            const command = commandOf(index, got.length);
+            socket.send(JSON.stringify({ id: String(got.length), ...command }));
+          };
+          socket.onText = (text) => {
+            const message = JSON.parse(text) as { type: string; data?: Record<string, unknown> };
+            if (message.type === "error") reject(new Error(text));
+            if (message.type !== "result") return;
+            const now = performance.now();
+            all += 1;
+            got.push(message.data ?? {});
+            if (now >= countFrom && now <= until) latencies.push(now - sentAt);
+            send();
+          };
+          send();
+        }),
+    ),
+  );
+  const ms = forMs ?? performance.now() - countFrom;
+  return { perSecond: latencies.length / (ms / 1_000), all, latencies, results };
+}
+
 const SWITCHING = Buffer.from("HTTP/1.1 101");
 
 function upgrade(target: string): string {

@@ -15,6 +15,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { unstable_getMiniflareWorkerOptions } from "wrangler";
 import {
@@ -47,7 +48,23 @@ export type BenchStack = {
   databaseFile: () => string;
   /** Errors that the Worker logged. */
   failures: () => string[];
+  /** From now on, adds these milliseconds to each call. Only of a stack with `meter`. */
+  setNetwork: (network: Network) => Promise<void>;
+  /** What Cloudflare bills, since the last call. Only of a stack with `meter`. */
+  readMeter: () => Promise<Meter>;
   stop: () => Promise<void>;
+};
+
+/** Milliseconds to D1, or to an object, and back. */
+export type Network = { readonly d1Ms: number; readonly objectMs: number };
+
+export type Meter = {
+  readonly requests: number;
+  readonly objectCalls: number;
+  readonly frames: number;
+  readonly d1Calls: number;
+  readonly rowsRead: number;
+  readonly rowsWritten: number;
 };
 
 export type StackOptions = {
@@ -58,6 +75,8 @@ export type StackOptions = {
    * Wraps the bundle with bench/peers/probe.mjs, which counts D1 calls and records when they end.
    */
   readonly probe?: boolean;
+  /** Wraps the bundle with bench/peers/meter.mjs, which adds latency and counts rows and calls. */
+  readonly meter?: boolean;
 };
 
 const ADDRESS = `0x${"11".repeat(20)}`;
@@ -70,6 +89,8 @@ const SETTINGS = {
   STREAM_SOCKETS_PER_USER: "1000",
   STREAM_DAILY_TICKETS: "1000000",
 };
+
+const METER_SETTLES_MS = 300;
 
 let bundle: Promise<{ dir: string; modules: BundledModule[] }> | undefined;
 
@@ -90,6 +111,7 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
   const [port, peerPort] = [await freePort(), await freePort()];
   const secrets = makeSecrets();
   const masterKeys = { m1: secrets.masterKey };
+  const wrapper = options.meter === true ? "meter" : options.probe === true ? "probe" : null;
   const settings = {
     AUTH_REGISTRATION: "closed",
     CHAINS: JSON.stringify([
@@ -124,7 +146,7 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
         {
           ...wrangler,
           name: "rfq-custody",
-          modules: withProbe(modules, dir, options.probe === true),
+          modules: wrapped(modules, dir, wrapper),
           modulesRoot: dir,
           bindings: Object.assign({}, wrangler.bindings, settings),
           unsafeDirectSockets: [{ host: "127.0.0.1", port }],
@@ -187,6 +209,16 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
               .split("\n")
               .filter((line) => line !== "")
           : [],
+      setNetwork: async (network) => {
+        const body = JSON.stringify(network);
+        await fetch(`http://127.0.0.1:${port}/bench/network`, { method: "POST", body });
+      },
+      readMeter: async () => {
+        // Notifications of streams follow the response.
+        await sleep(METER_SETTLES_MS);
+        const response = await fetch(`http://127.0.0.1:${port}/bench/meter`);
+        return (await response.json()) as Meter;
+      },
       stop,
     };
   } catch (error) {
@@ -207,15 +239,15 @@ function peerWorker(peer: string, port: number, compatibilityDate: unknown) {
   };
 }
 
-/** The probe is copied to the bundle, because it imports the bundle's main module by name. */
-function withProbe(
+/** The wrapper is copied to the bundle, because it imports the bundle's main module by name. */
+function wrapped(
   modules: readonly BundledModule[],
   dir: string,
-  probe: boolean,
+  wrapper: "meter" | "probe" | null,
 ): BundledModule[] {
-  if (!probe) return [...modules];
-  const path = join(dir, "probe.mjs");
-  copyFileSync(join(import.meta.dirname, "peers", "probe.mjs"), path);
+  if (wrapper === null) return [...modules];
+  const path = join(dir, `${wrapper}.mjs`);
+  copyFileSync(join(import.meta.dirname, "peers", `${wrapper}.mjs`), path);
   return [{ type: "ESModule", path }, ...modules];
 }
 

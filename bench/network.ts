@@ -1,0 +1,287 @@
+/**
+ * Every verb with the latency that Cloudflare puts between the Worker, its objects and D1, compared
+ * with the same stack without it. Also what Cloudflare bills for each: requests, and rows by D1's
+ * own meter. docs/costs.md quotes the counts.
+ *
+ * The verbs use up each other's results: requests are quoted, the quotes cancelled or accepted.
+ */
+import { fillDay, QUOTES_OF_A_DAY, QUOTES_OF_A_QUICK_DAY } from "./day.ts";
+import { type Bench, type Figure, median, number, percentile } from "./figures.ts";
+import { drive, FRESH_KEY } from "./load.ts";
+import {
+  type Market,
+  openMarket,
+  quoteFields,
+  requestFields,
+  streamTargets,
+  succeeded,
+} from "./market.ts";
+import { type Person, signed } from "./people.ts";
+import { type BenchSocket, driveSockets, openSocket } from "./sockets.ts";
+import { type BenchStack, type Meter, startBenchStack } from "./stack.ts";
+
+const BOOKS = 16;
+const MAKERS_PER_BOOK = 4;
+const KEY = { "idempotency-key": FRESH_KEY };
+
+/** Dollars for a million, list prices of the paid plan (Cloudflare, April 2026). */
+const PRICE = {
+  requests: 0.3,
+  objectCalls: 0.15,
+  frames: 0.15 / 20,
+  rowsRead: 0.001,
+  rowsWritten: 1,
+};
+
+/** Few connections show the time of a call, many show the throughput. */
+type Loads = readonly [light: Load, full: Load];
+type Load = { readonly lanes: number; readonly each: number };
+type Lane = { readonly market: Market; readonly maker: Person };
+/** Ids by load, lane and step. */
+type Ids = readonly (readonly (readonly string[])[])[];
+type Measured = {
+  readonly verb: string;
+  /** Of the light load. */
+  readonly latencies: readonly number[];
+  /** Of the full load. */
+  readonly perSecond: number;
+  /** Of both. */
+  readonly bill: { readonly calls: number; readonly meter: Meter };
+};
+type Run = {
+  readonly latencies: readonly number[];
+  readonly perSecond: number;
+  readonly bodies: readonly (readonly Readonly<Record<string, unknown>>[])[];
+};
+
+export const benchNetwork: Bench = async ({ quick, say, onStop, network }) => {
+  const [rounds, lightEach, fullEach] = quick ? [1, 3, 2] : [2, 20, 3];
+  const loads: Loads = [
+    { lanes: 4, each: lightEach },
+    { lanes: BOOKS * MAKERS_PER_BOOK, each: fullEach },
+  ];
+  const stack = await startBenchStack({ meter: true });
+  onStop(stack.stop);
+  try {
+    await fillDay(stack.db, quick ? QUOTES_OF_A_QUICK_DAY : QUOTES_OF_A_DAY);
+    const [far, near]: [Measured[][], Measured[][]] = [[], []];
+    for (let round = 0; round < rounds; round++) {
+      await stack.setNetwork({ d1Ms: 0, objectMs: 0 });
+      near.push(await measureVerbs(stack, loads));
+      await stack.setNetwork(network);
+      far.push(await measureVerbs(stack, loads));
+      say(`  round ${round + 1} of ${rounds}`);
+    }
+    const [ours, peers] = [merged(far), merged(near)];
+    say(`  D1 is ${network.d1Ms} ms away, an object ${network.objectMs} ms.`);
+    sayBills(ours, say);
+    return ours.flatMap((one, index) => figuresOf(one, peers[index] ?? one, loads));
+  } finally {
+    for (const failure of stack.failures().slice(0, 3)) say(`  the Worker logged ${failure}`);
+    await stack.stop();
+  }
+};
+
+/** The rounds of each verb as one. */
+function merged(rounds: readonly Measured[][]): Measured[] {
+  const [first = []] = rounds;
+  return first.map((one, index) => {
+    const same = rounds.map((round) => round[index] ?? one);
+    return {
+      verb: one.verb,
+      latencies: same.flatMap(({ latencies }) => latencies),
+      perSecond: median(same.map(({ perSecond }) => perSecond)),
+      bill: {
+        calls: sumOf(same, ({ bill }) => bill.calls),
+        meter: sumOfMeters(same.map(({ bill }) => bill.meter)),
+      },
+    };
+  });
+}
+
+function figuresOf(ours: Measured, peer: Measured, [light, full]: Loads): Figure[] {
+  const figure = (what: string, unit: string, pick: (one: Measured) => number) => ({
+    what,
+    unit,
+    ours: pick(ours),
+    peer: { name: "no latency", value: pick(peer) },
+  });
+  return [
+    figure(`${ours.verb}, ${light.lanes} connections, p50`, "ms", ({ latencies }) =>
+      percentile(latencies, 0.5),
+    ),
+    figure("  p99", "ms", ({ latencies }) => percentile(latencies, 0.99)),
+    figure(`  throughput of ${full.lanes} connections`, "/s", ({ perSecond }) => perSecond),
+  ];
+}
+
+async function measureVerbs(stack: BenchStack, loads: Loads): Promise<Measured[]> {
+  const markets = await Promise.all(
+    Array.from({ length: BOOKS }, () => openMarket(stack, MAKERS_PER_BOOK)),
+  );
+  // Neighbouring lanes are of different books.
+  const lanes = Array.from({ length: MAKERS_PER_BOOK }, (_, maker) =>
+    markets.map((market): Lane => ({ market, maker: market.makers[maker] as Person })),
+  ).flat();
+  const verbs: Measured[] = [];
+  const measure = async (verb: string, runOf: (load: number) => Promise<Run>) => {
+    await stack.readMeter();
+    const runs: Run[] = [];
+    for (const load of loads.keys()) runs.push(await runOf(load));
+    verbs.push({
+      verb,
+      latencies: runs[0]?.latencies ?? [],
+      perSecond: runs.at(-1)?.perSecond ?? 0,
+      bill: {
+        calls: sumOf(runs, ({ latencies }) => latencies.length),
+        meter: await stack.readMeter(),
+      },
+    });
+    return runs.map(({ bodies }) => bodies);
+  };
+  const rest = (
+    verb: string,
+    requestOf: (
+      lane: Lane,
+      at: { load: number; lane: number; step: number },
+    ) => Promise<Uint8Array>,
+  ) =>
+    measure(verb, async (load) => {
+      const { lanes: count, each } = loads[load] ?? { lanes: 0, each: 0 };
+      const requests = await Promise.all(
+        lanes
+          .slice(0, count)
+          .map((lane, index) =>
+            Promise.all(
+              Array.from({ length: each }, (_, step) =>
+                requestOf(lane, { load, lane: index, step }),
+              ),
+            ),
+          ),
+      );
+      const { latencies, perSecond, bodies } = succeeded(
+        await drive({ port: stack.port, lanes: requests, collect: true, freshKeys: true }),
+      );
+      return { latencies, perSecond, bodies: bodies.map((lane) => lane.map(bodyOf)) };
+    });
+
+  await rest("GET whoami", ({ maker }) => signed(maker, "GET", "/auth/whoami"));
+  await rest("GET get-usdc-balance", ({ maker }) =>
+    signed(maker, "GET", "/custody/get-usdc-balance"),
+  );
+  const requests = idsOf(
+    await rest("POST request", ({ market }) =>
+      signed(market.requester, "POST", "/rfq/request", requestFields(market), KEY),
+    ),
+    "request_id",
+  );
+  const cancelled = idsOf(
+    await rest("POST quote", ({ maker }, at) =>
+      signed(maker, "POST", "/rfq/quote", quoteFields(idAt(requests, at)), KEY),
+    ),
+    "quote_id",
+  );
+  await rest("DELETE quote", ({ maker }, at) =>
+    signed(maker, "DELETE", `/rfq/quote?quote_id=${idAt(cancelled, at)}`),
+  );
+  const sockets: BenchSocket[][] = [];
+  await measure("ticket and socket", async (load) => {
+    const opened = await openSockets(stack, lanes.slice(0, loads[load]?.lanes));
+    sockets.push(opened.sockets);
+    return { ...opened, bodies: [] };
+  });
+  const accepted = idsOf(
+    await measure("quote over a socket", async (load) => {
+      const commandOf = (lane: number, step: number) => ({
+        op: "quote",
+        idempotency_key: `bench-${load}-${step}`,
+        ...quoteFields(idAt(requests, { load, lane, step })),
+      });
+      const { latencies, perSecond, results } = await driveSockets(sockets[load] ?? [], {
+        commandOf,
+        each: loads[load]?.each ?? 0,
+      });
+      return { latencies, perSecond, bodies: results };
+    }),
+    "quote_id",
+  );
+  for (const socket of sockets.flat()) socket.close();
+  await rest("GET quotes of a request", ({ market }, at) =>
+    signed(market.requester, "GET", `/rfq/quote?request_id=${idAt(requests, at)}`),
+  );
+  await rest("POST accept", ({ market }, at) =>
+    signed(market.requester, "POST", "/rfq/accept", { quote_id: idAt(accepted, at) }),
+  );
+  await rest("GET get-ledger", ({ maker }) => signed(maker, "GET", "/custody/get-ledger"));
+  return verbs;
+}
+
+/** Tickets are fetched first. The time is that of the upgrade until the snapshot is complete. */
+async function openSockets(stack: BenchStack, lanes: readonly Lane[]) {
+  const targets = await Promise.all(
+    lanes.map(({ market, maker }) => streamTargets(stack, [maker], market.assetId)),
+  );
+  const started = performance.now();
+  const latencies: number[] = [];
+  const sockets = await Promise.all(
+    targets.flat().map(async (target) => {
+      const from = performance.now();
+      const socket = await openSocket(stack.port, target);
+      await new Promise<void>((resolve) => {
+        socket.onText = (text) => {
+          const { type, data } = JSON.parse(text) as { type: string; data?: { more?: boolean } };
+          if (type === "snapshot" && data?.more !== true) resolve();
+        };
+      });
+      latencies.push(performance.now() - from);
+      return socket;
+    }),
+  );
+  const seconds = (performance.now() - started) / 1_000;
+  return { sockets, latencies, perSecond: sockets.length / seconds };
+}
+
+function bodyOf(text: string): Record<string, unknown> {
+  return JSON.parse(text) as Record<string, unknown>;
+}
+
+function idsOf(runs: readonly Run["bodies"][], name: string): Ids {
+  return runs.map((lanes) => lanes.map((bodies) => bodies.map((body) => String(body[name]))));
+}
+
+function idAt(ids: Ids, at: { load: number; lane: number; step: number }): string {
+  const id = ids[at.load]?.[at.lane]?.[at.step];
+  if (id === undefined) throw new Error(`nothing at ${JSON.stringify(at)}`);
+  return id;
+}
+
+function sumOf<T>(items: readonly T[], pick: (item: T) => number): number {
+  return items.reduce((sum, item) => sum + pick(item), 0);
+}
+
+function sumOfMeters(meters: readonly Meter[]): Meter {
+  return {
+    requests: sumOf(meters, ({ requests }) => requests),
+    objectCalls: sumOf(meters, ({ objectCalls }) => objectCalls),
+    frames: sumOf(meters, ({ frames }) => frames),
+    d1Calls: sumOf(meters, ({ d1Calls }) => d1Calls),
+    rowsRead: sumOf(meters, ({ rowsRead }) => rowsRead),
+    rowsWritten: sumOf(meters, ({ rowsWritten }) => rowsWritten),
+  };
+}
+
+function sayBills(verbs: readonly Measured[], say: (line: string) => void): void {
+  say("  What Cloudflare bills for a call, and dollars for a million of them:");
+  for (const { verb, bill } of verbs) {
+    const each = (name: keyof Meter) => bill.meter[name] / bill.calls;
+    const dollars =
+      each("requests") * PRICE.requests +
+      each("objectCalls") * PRICE.objectCalls +
+      each("frames") * PRICE.frames +
+      each("rowsRead") * PRICE.rowsRead +
+      each("rowsWritten") * PRICE.rowsWritten;
+    say(
+      `  ${verb}: ${number(each("requests"))} requests, ${number(each("objectCalls"))} object calls, ${number(each("frames"))} frames, ${number(each("d1Calls"))} D1 calls, ${number(each("rowsRead"))} rows read, ${number(each("rowsWritten"))} written, $${dollars.toFixed(2)}`,
+    );
+  }
+}
