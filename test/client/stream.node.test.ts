@@ -108,6 +108,17 @@ describe("Stream", () => {
     expect(seqs(delivered)).toEqual([5, 6]);
   });
 
+  it("pings early when it has received much, so that it counts as a reader", async () => {
+    open({ since: 1 });
+    await advance();
+    socket(0).deliver({ type: "hello", seq: 1 });
+    await advance(1_000);
+    for (let n = 0; n < 3; n++) socket(0).deliverText("x".repeat(400_000));
+    expect(socket(0).sent).toEqual(["ping", "ping"]);
+    socket(0).deliverText("x".repeat(400_000));
+    expect(socket(0).sent).toEqual(["ping", "ping"]);
+  });
+
   it("reconnects when a gap stays open for 5 s", async () => {
     open({ since: 1 });
     await advance();

@@ -4,6 +4,11 @@ import type { StreamOrder } from "./stream-order.ts";
 import { sendQuietly, type WebSocketLike } from "./websocket.ts";
 
 const PING_INTERVAL_MS = 15_000;
+/**
+ * Also pings each time it has received this much. The service closes a subscriber (4408) that was
+ * sent 4 MiB without sending anything.
+ */
+const PING_EVERY_CHARS = 1_048_576;
 /** A connection without a message for this long after a ping is dead. */
 const SILENCE_MS = 10_000;
 /** A gap that is open this long means that messages were lost. */
@@ -15,9 +20,15 @@ export function watchConnection(socket: WebSocketLike, order: StreamOrder) {
   const gaveUp = deferred<string>();
   let heardAt = Date.now();
   let pingedAt: number | null = null;
+  let received = 0;
   let gapSince: number | null = null;
   let greeted = false;
   const startedAt = heardAt;
+  const ping = (now: number) => {
+    pingedAt = now;
+    received = 0;
+    sendQuietly(socket, "ping");
+  };
   const timer = setInterval(() => {
     const now = Date.now();
     if (!greeted) {
@@ -28,14 +39,15 @@ export function watchConnection(socket: WebSocketLike, order: StreamOrder) {
       gaveUp.resolve("silence");
     gapSince = order.hasGap ? (gapSince ?? now) : null;
     if (gapSince !== null && now - gapSince > GAP_MS) gaveUp.resolve("a gap was not filled");
-    if (pingedAt === null || now - pingedAt > PING_INTERVAL_MS) {
-      pingedAt = now;
-      sendQuietly(socket, "ping");
-    }
+    if (pingedAt === null || now - pingedAt > PING_INTERVAL_MS) ping(now);
   }, 1_000);
   return {
     gaveUp: gaveUp.promise,
-    heard: () => void (heardAt = Date.now()),
+    heard: (text: string) => {
+      heardAt = Date.now();
+      received += text.length;
+      if (received >= PING_EVERY_CHARS) ping(heardAt);
+    },
     greeted: () => void (greeted = true),
     end: () => clearInterval(timer),
   };

@@ -308,8 +308,9 @@ export class Stream implements AsyncIterable<StreamMessage> {
     try {
       return await new Promise((resolve) => {
         socket.addEventListener("message", ({ data }) => {
-          watch.heard();
-          this.#receive(String(data), watch.greeted);
+          const text = String(data);
+          watch.heard(text);
+          this.#receive(text, watch.greeted);
         });
         socket.addEventListener("close", ({ code = 1006, reason = "" }) =>
           resolve({ code, reason, greeted: this.#open }),
