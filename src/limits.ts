@@ -4,29 +4,37 @@
  */
 import { z } from "@hono/zod-openapi";
 import { MAX_KEYS_PER_USER } from "./auth/api-key.ts";
+import { MIN_PASSWORD_CHARS } from "./auth/fields.ts";
+import { MAX_WAITING_PER_CALLER } from "./auth/hash-turns.ts";
 import { LOGIN_LIMITS } from "./auth/login-throttle.ts";
 import { MAX_PASSWORD_BYTES } from "./auth/password.ts";
 import { MAX_ALLOWED_IPS } from "./auth/routes.ts";
 import { TICKET_LIFETIME_MS } from "./auth/ws-ticket.ts";
 import { MAX_DEPOSIT_ADDRESSES } from "./custody/deposit-address.ts";
+import { SUMMED_ROWS } from "./custody/watcher/small-deposits.ts";
 import { MAX_REVERTED_PAYMENTS } from "./custody/withdraw.ts";
 import { MAX_PAGE } from "./http/cursor.ts";
 import { MAX_DEPTH, MAX_MEMBERS } from "./http/json.ts";
 import { RATE_LIMIT_FIGURES } from "./http/rate-limit.ts";
 import { BODY_LIMIT_BYTES } from "./http/request.ts";
+import { LEASE_MS } from "./ledger/statement-lease.ts";
 import { MAX_STATEMENT_ROWS } from "./ledger/statement.ts";
 import type { Config } from "./platform/config.ts";
 import { MAX_FIELD_ERRORS } from "./platform/problem.ts";
+import { MAX_NATIVE_UNITS } from "./platform/sql.ts";
+import { MAX_WAITING_COMMANDS } from "./rfq/group-committer.ts";
 import { KEY_LIFE_MS } from "./rfq/idempotency.ts";
 import { MAX_OPEN_QUOTES_PER_MAKER, MAX_OPEN_QUOTES_PER_REQUEST } from "./rfq/place-quote.ts";
 import { QUOTE_LIFE, REQUEST_LIFE } from "./rfq/schemas.ts";
 import { MAX_FRAME_BYTES, MAX_FRAMES, MAX_MALFORMED_FRAMES } from "./rfq/socket-commands.ts";
-import { MAX_REPLAY } from "./streams/replay.ts";
+import { KEEP_ENDED_MS } from "./rfq/trim.ts";
+import { MAX_REPLAY, MAX_SNAPSHOT_FRAME_BYTES } from "./streams/replay.ts";
 import { MAX_UNANSWERED_BYTES } from "./streams/silent-sockets.ts";
+import { KEEP_MS } from "./streams/trim.ts";
 
 type Limit = {
   readonly description: string;
-  readonly value: number | ((settings: Config) => number | string);
+  readonly value: number | string | ((settings: Config) => number | string);
 };
 
 const RATES = Object.fromEntries(
@@ -57,6 +65,10 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     description: "Seconds until a ticket expires",
     value: TICKET_LIFETIME_MS / 1_000,
   },
+  password_min_chars: {
+    description: "Characters of a new password, at least",
+    value: MIN_PASSWORD_CHARS,
+  },
   password_bytes: { description: "Bytes of a password", value: MAX_PASSWORD_BYTES },
   failed_logins_per_email_and_network_per_15_mins: {
     description: "Failed logins of one email from an IPv4 address or IPv6 /64 in 15 minutes",
@@ -76,8 +88,18 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   },
   failed_logins_per_email_per_15_mins: {
     description:
-      "Failed logins of one email in 15 minutes, after which each unknown network has 2 attempts",
+      "Failed logins of one email in 15 minutes, after which each unknown network has fewer",
     value: LOGIN_LIMITS.perEmail,
+  },
+  failed_logins_per_email_and_unknown_network_per_15_mins: {
+    description: "Failed logins that each unknown network then has on that email in 15 minutes",
+    value: LOGIN_LIMITS.underAttack,
+  },
+  logins_in_progress_per_network: {
+    description:
+      "Logins waiting in one instance of the service from a network, or of an email from a " +
+      "network that has logged it in",
+    value: MAX_WAITING_PER_CALLER,
   },
   registrations_per_network_per_day: {
     description: "Accounts registered from an IPv4 address or IPv6 /48 in 24 hours",
@@ -136,6 +158,18 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     description: "Commands of a user in one book that wait for their results",
     value: (settings) => settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER,
   },
+  commands_waiting_per_book: {
+    description: "Commands of all users that wait in one book",
+    value: MAX_WAITING_COMMANDS,
+  },
+  command_wait_ms: {
+    description: "Milliseconds that a command waits before it is not carried out any more",
+    value: (settings) => settings.RFQ_COMMAND_MAX_WAIT_MS,
+  },
+  ended_record_life_secs: {
+    description: "Seconds for which ended requests and quotes can be read",
+    value: KEEP_ENDED_MS / 1_000,
+  },
   idempotency_key_life_secs: {
     description: "Seconds for which an idempotency key is remembered",
     value: KEY_LIFE_MS / 1_000,
@@ -157,10 +191,31 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     description: "Bytes of events sent to a socket that sends nothing, beyond which it is closed",
     value: MAX_UNANSWERED_BYTES,
   },
+  snapshot_frame_bytes: {
+    description: "Bytes of a snapshot frame that the service sends",
+    value: MAX_SNAPSHOT_FRAME_BYTES,
+  },
+  event_life_secs: {
+    description: "Seconds for which `since` can replay an event",
+    value: KEEP_MS / 1_000,
+  },
   replay_events: { description: "Events that `since` replays", value: MAX_REPLAY },
   deposit_addresses_per_user_and_chain: {
     description: "Deposit addresses of a user on one chain",
     value: MAX_DEPOSIT_ADDRESSES,
+  },
+  small_deposits_credited_together: {
+    description: "Deposits below the minimum, of one asset to one address, that are summed",
+    value: SUMMED_ROWS,
+  },
+  balance_max_amount: {
+    description: "Largest balance of an asset, in native units as hexadecimal text",
+    value: hex(MAX_NATIVE_UNITS),
+  },
+  statements_per_user: { description: "CSV statements of a user written at a time", value: 1 },
+  statement_idle_secs: {
+    description: "Seconds for which a statement that is not read keeps the next one waiting",
+    value: LEASE_MS / 1_000,
   },
   statement_rows: { description: "Rows of a CSV statement", value: MAX_STATEMENT_ROWS },
   withdrawal_min_amount: {
@@ -195,7 +250,7 @@ export function limitsOf(settings: Config): Record<string, number | string> {
   return Object.fromEntries(
     Object.entries(LIMITS).map(([name, { value }]) => [
       name,
-      typeof value === "number" ? value : value(settings),
+      typeof value === "function" ? value(settings) : value,
     ]),
   );
 }

@@ -15,14 +15,18 @@ export const email = textField(
   },
 );
 
+export const MIN_PASSWORD_CHARS = 12;
+
 export const newPassword = textField(
   (given) =>
-    Array.from(given).length >= 12 && Buffer.byteLength(given) <= 1_024 ? given : undefined,
+    Array.from(given).length >= MIN_PASSWORD_CHARS && Buffer.byteLength(given) <= 1_024
+      ? given
+      : undefined,
   "must be text of at least 12 characters and at most 1024 bytes",
   {
     type: "string",
     format: "password",
-    minLength: 12,
+    minLength: MIN_PASSWORD_CHARS,
     maxLength: 1_024,
     description: "At least 12 characters, at most 1024 bytes",
   },

@@ -27,7 +27,7 @@ const GRACE_MS = 100;
 /** A waiter that has not polled for this time was cancelled. Hashes may delay a poll. */
 const ALIVE_MS = 3_000;
 const MAX_WAITING: Readonly<Record<Lane, number>> = { known: 16, other: 8 };
-const MAX_WAITING_PER_CALLER = 2;
+export const MAX_WAITING_PER_CALLER = 2;
 
 export type Waiter = HashCaller & { seenAt: number };
 

@@ -7,7 +7,7 @@ import { NOW } from "../platform/commit.ts";
 import { Problem } from "../platform/problem.ts";
 import { all, sql, uuid } from "../platform/sql.ts";
 
-const LEASE_MS = 60_000;
+export const LEASE_MS = 60_000;
 const RETRY_SECS = 5;
 
 export type StatementLease = {

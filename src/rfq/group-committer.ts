@@ -57,7 +57,7 @@ type Waiting = {
  * Commands that a book queues. Beyond this D1 is so far behind that more commands would only time
  * out.
  */
-const MAX_WAITING = 2_000;
+export const MAX_WAITING_COMMANDS = 2_000;
 /**
  * A guard can lose to a condition that no longer holds when the reason is read. Then the operation
  * is retried.
@@ -100,7 +100,7 @@ export class GroupCommitter {
   }
 
   submit(operation: Operation): Promise<Result> {
-    if (this.#waiting.size >= MAX_WAITING) return Promise.resolve(UNAVAILABLE);
+    if (this.#waiting.size >= MAX_WAITING_COMMANDS) return Promise.resolve(UNAVAILABLE);
     return new Promise((resolve) => {
       this.#waiting.push({ userId: operation.userId, operation, tries: 1, resolve });
       this.#start();

@@ -6,7 +6,7 @@ import { sql } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";
 
 /** How long ended requests and quotes can be read. No request lives longer than this. */
-const KEEP_ENDED_MS = 48 * 3_600_000;
+export const KEEP_ENDED_MS = 48 * 3_600_000;
 const KEEP_KEYS_MS = 24 * 3_600_000;
 
 export async function trimRfq(db: D1Database): Promise<void> {

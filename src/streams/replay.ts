@@ -8,7 +8,7 @@ import { openStreams, type StreamEvent } from "./event-log.ts";
 /** A subscriber further behind than this receives a snapshot instead. */
 export const MAX_REPLAY = 10_000;
 const PAGE = 1_000;
-const MAX_FRAME_BYTES = 256 * 1_024;
+export const MAX_SNAPSHOT_FRAME_BYTES = 256 * 1_024;
 
 /** A stream with sockets, for as long as it has any. */
 export type Registration = { readonly stream: string; readonly token: string };
@@ -132,7 +132,7 @@ export function snapshotFrames(
   for (const row of rows) {
     const record = view(row);
     const bytes = JSON.stringify(record).length + 1;
-    if (size + bytes > MAX_FRAME_BYTES - 512) {
+    if (size + bytes > MAX_SNAPSHOT_FRAME_BYTES - 512) {
       frames.push({ [name]: current, more: true });
       current = [];
       size = 0;

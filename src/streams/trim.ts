@@ -7,7 +7,7 @@ import { commit, newGroup, NOW } from "../platform/commit.ts";
 import { all, expr, sql } from "../platform/sql.ts";
 import { catchUpStreams } from "./notify.ts";
 
-const KEEP_MS = 24 * 3_600_000;
+export const KEEP_MS = 24 * 3_600_000;
 /**
  * The partial index `streams_long`, which finds the streams that have more, contains the same
  * number.

@@ -4,11 +4,13 @@ import { expect, it, vi } from "vitest";
 import { z } from "@hono/zod-openapi";
 import { createApp } from "../../src/app.ts";
 import { newKeyId } from "../../src/auth/key-id.ts";
+import { config } from "../../src/platform/config.ts";
 import { OutcomeUnknown } from "../../src/platform/commit.ts";
 import { describeApi } from "../../src/http/reference/describe.ts";
 import { route, streamRoute } from "../../src/http/define-route.ts";
 import { integer, uuidField } from "../../src/http/fields.ts";
 import {
+  apiOf,
   app as fullApp,
   BASE,
   bearer,
@@ -463,6 +465,10 @@ it("states the rate limits of a request on every response", async () => {
   expect(await policies("/auth/api-keys", { headers: bearer(user.token) })).toBe(
     `${address}, "read";q=1000;w=10, "read-credential";q=800;w=10`,
   );
+  const ticket: string = (await apiOf(user).post("/auth/ws-ticket")).json["ticket"];
+  const upgrade = { headers: { upgrade: "websocket" } };
+  expect(await policies(`/account/stream?ticket=${ticket}`, upgrade)).toBe(address);
+  expect(await policies("/account/stream?ticket=x", upgrade)).toBe(address);
   expect((await send("/time")).headers.get("ratelimit-policy")).toBeNull();
 });
 
@@ -479,6 +485,26 @@ it("states on /config the rate limits of wrangler.toml", async () => {
   );
   expect(configured).toHaveLength(11);
   expect(limits).toMatchObject(Object.fromEntries(configured));
+});
+
+it("states on /config every other limit that rejects or ends something", async () => {
+  const { limits } = await (await send("/config")).json<{ limits: Record<string, unknown> }>();
+  expect(limits).toMatchObject({
+    commands_in_flight_per_socket: 8,
+    commands_in_flight_per_user_and_book: 16,
+    commands_waiting_per_book: 2_000,
+    command_wait_ms: config(env).RFQ_COMMAND_MAX_WAIT_MS,
+    failed_logins_per_email_and_unknown_network_per_15_mins: 2,
+    logins_in_progress_per_network: 2,
+    password_min_chars: 12,
+    small_deposits_credited_together: 1_000,
+    balance_max_amount: "0x4000000000000000",
+    statements_per_user: 1,
+    statement_idle_secs: 60,
+    snapshot_frame_bytes: 262_144,
+    event_life_secs: 86_400,
+    ended_record_life_secs: 172_800,
+  });
 });
 
 it("allows cross-origin calls only from CORS_ORIGINS", async () => {

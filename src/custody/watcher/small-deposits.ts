@@ -16,7 +16,7 @@ import { chunksOf, fromOutside, recordedDeposit, type SeenTransfer } from "./det
 import { KEY_END, PAIR_DIGITS } from "./small-deposit-key.ts";
 
 /** Rows of one address and token that are summed, the largest first. */
-const SUMMED_ROWS = 1_000;
+export const SUMMED_ROWS = 1_000;
 /** Rows that one group moves. It credits as many deposits (credit-deposit.ts). */
 const MOVES_PER_GROUP = 500;
 
