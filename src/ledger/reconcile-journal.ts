@@ -30,7 +30,7 @@ export function scanName(walk: Walk, kind: ScanKind): string {
 const MAX_PER_CHUNK = 100;
 
 /** Old quotes are deleted. A transfer that is younger than this must have its record. */
-const RECORD_RETENTION_MS = 86_400_000;
+export const RECORD_RETENTION_MS = 86_400_000;
 
 export async function checkTransfers(
   db: D1Database,
