@@ -37,8 +37,9 @@ async function trimEvents(db: D1Database): Promise<void> {
     await commit(db, group, [
       sql`DELETE FROM stream_events WHERE stream_id = ${id} AND seq < ${below}
         AND at < ${group.at} - ${KEEP_MS}`,
+      // After a restore older events may be left below the first number.
       sql`UPDATE streams SET first_seq = (SELECT min(seq) FROM stream_events
-        WHERE stream_id = ${id}) WHERE stream_id = ${id}`,
+        WHERE stream_id = ${id} AND seq >= streams.first_seq) WHERE stream_id = ${id}`,
     ]);
   }
 }

@@ -5,7 +5,7 @@ import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { announce, accountStream, bookStream } from "../../src/streams/event-log.ts";
 import { trimStreams } from "../../src/streams/trim.ts";
-import { newAsset } from "../support/ledger.ts";
+import { newAsset, tamper } from "../support/ledger.ts";
 import { openRequest } from "../support/market.ts";
 import { connect, evict, type Subscriber } from "../support/sockets.ts";
 import { newUser, type TestUser } from "../support/users.ts";
@@ -95,6 +95,31 @@ it("continues above every number that a removed stream has used", async () => {
   await env.FEED.getByName(stream).catchUp();
   await returned.until("account.notice");
   expect(numbers(returned)).toEqual([resync + 1]);
+});
+
+it("keeps the first number above the gap that a restore left", async () => {
+  const user = await newUser();
+  const stream = accountStream(user.userId);
+  await write(user, 2);
+  const id = sql`(SELECT stream_id FROM streams WHERE name = ${stream})`;
+  await tamper(
+    "stream_events_update",
+    sql`UPDATE stream_events SET at = at - ${2 * DAY_MS} WHERE stream_id = ${id}
+      AND seq = (SELECT first_seq FROM streams WHERE name = ${stream})`,
+  );
+  // As in a restore (restore-payments.ts).
+  await all(
+    env.DB,
+    sql`UPDATE streams SET last_seq = last_seq + 1000, pushed_seq = last_seq + 1000,
+      first_seq = last_seq + 1001 WHERE name = ${stream}`,
+  );
+  await write(user, 1_001);
+  const head = sql`SELECT first_seq, last_seq FROM streams WHERE name = ${stream}`;
+  const before = await all(env.DB, head);
+  await trimStreams(env);
+  // The older of the two events from before the restore was deleted, the other was not.
+  expect(await rowsOf(stream)).toEqual([1, 1_002]);
+  expect(await all(env.DB, head)).toEqual(before);
 });
 
 it("gives a subscriber of an empty stream no gap when another stream is removed", async () => {
