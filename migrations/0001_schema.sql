@@ -1059,9 +1059,10 @@ CREATE TRIGGER small_deposits_update BEFORE UPDATE OF small_id, key, deposit_id,
 END;
 
 CREATE TRIGGER small_deposits_delete BEFORE DELETE ON small_deposits
-WHEN NOT EXISTS (SELECT 1 FROM deposits d
-  WHERE d.chain = OLD.chain AND d.transaction_hash = OLD.transaction_hash AND d.token = OLD.token
-    AND d.ordinal = OLD.ordinal AND d.position = OLD.position) BEGIN
+WHEN NOT EXISTS (SELECT 1 FROM deposit_addresses a CROSS JOIN deposits d
+    ON d.chain = OLD.chain AND d.transaction_hash = OLD.transaction_hash AND d.token = OLD.token
+      AND d.ordinal = OLD.ordinal AND d.position = OLD.position AND d.address = a.address
+  WHERE a.user_id = OLD.user_id AND a.chain = OLD.chain AND a.nonce = OLD.nonce) BEGIN
   SELECT RAISE(ABORT, 'append-only: small deposit');
 END;
 

@@ -262,6 +262,21 @@ it("credits once what a deep reorg mined again with another amount", async () =>
   expect(await balances(userId, USDC)).toEqual([2_510n, 0n]);
 });
 
+it("credits what another address had received in the same place before a reorg", async () => {
+  const { chain, contextUnder, newDepositAddress, transfer, receive, userId } = await openChain();
+  const under = contextUnder({ usdc: 1_000, token: 500 });
+  const before = transfer(5_000n, { to: await newDepositAddress() });
+  const group = newGroup();
+  const seen = await transfersToUs(under, [before]);
+  await commitOrThrow(db, group, [
+    ...recordDeposits(group, under.chain, seen, { confirmed: false, when: TRUE }),
+    sql`UPDATE deposits SET status = 'orphaned' WHERE chain = ${chain}`,
+  ]);
+  await receive([transfer(10n, { transactionHash: before.transactionHash })]);
+  await receive([transfer(2_000n)]);
+  expect(await balances(userId, USDC)).toEqual([2_010n, 0n]);
+});
+
 it("the database keeps a small deposit unchanged until it is in deposits", async () => {
   const { chain, transfer, receive } = await openChain();
   await receive([transfer(10n)]);

@@ -100,10 +100,16 @@ function moveDeposits(
 ): Sql[] {
   const chosen = sql`SELECT s.small_id FROM small_deposits s WHERE ${condition}
     ORDER BY s.small_id LIMIT ${to.limit}`;
-  const known = (row: string) =>
+  // Another address may have received the same transfer before a reorg.
+  // Before a reorg another address may have received what is in the same place.
+  const known = (row: string, address: string) =>
     raw(`EXISTS (SELECT 1 FROM deposits k
     WHERE k.chain = ${row}.chain AND k.transaction_hash = ${row}.transaction_hash
-      AND k.token = ${row}.token AND k.ordinal = ${row}.ordinal AND k.position = ${row}.position)`);
+      AND k.token = ${row}.token AND k.ordinal = ${row}.ordinal AND k.position = ${row}.position
+      AND k.address = ${address})`);
+  const address = `(SELECT a.address FROM deposit_addresses a
+    WHERE a.user_id = small_deposits.user_id AND a.chain = small_deposits.chain
+      AND a.nonce = small_deposits.nonce)`;
   const confirming = to.status === "confirming";
   return [
     sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position,
@@ -113,9 +119,10 @@ function moveDeposits(
         user_id, asset, amount, required_confirmations, ${to.status}, ${group.seq},
         ${confirming ? group.seq : sql`NULL`}, detected_at,
         iif(detected_at = ${group.at}, ${group.seq}, 0), ${confirming ? sql`NULL` : group.seq}
-      FROM small_deposit_records s WHERE s.small_id IN (${chosen}) AND NOT ${known("s")}
+      FROM small_deposit_records s WHERE s.small_id IN (${chosen}) AND NOT ${known("s", "s.address")}
       ON CONFLICT DO NOTHING RETURNING 1`,
-    sql`DELETE FROM small_deposits WHERE small_id IN (${chosen}) AND ${known("small_deposits")}`,
+    sql`DELETE FROM small_deposits WHERE small_id IN (${chosen})
+      AND ${known("small_deposits", address)}`,
   ];
 }
 
