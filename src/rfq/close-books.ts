@@ -131,7 +131,8 @@ async function commitClose(env: Env, group: Group, statements: readonly Sql[]): 
   const outcome = await commit(env.DB, group, [...statements, ...announceRfq(group)]);
   if (outcome.committed)
     await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
-  else if (outcome.reason === "lost") throw unavailable("none");
+  // The freeze or the pause has taken effect, and so have the batches before.
+  else if (outcome.reason === "lost") throw unavailable("unknown");
   return outcome.committed;
 }
 

@@ -10,8 +10,9 @@ import { announceRfq } from "./announce.ts";
 import { endedAs } from "./release.ts";
 
 /**
- * Ends the quote or request with this id. It releases what the journal still reserves for a quote,
- * even if the quote says otherwise. Returns false if no record with this id is set aside.
+ * Ends the quote or request with this id, and the open quotes on the request. It releases what the
+ * journal still reserves for a quote, even if the quote says otherwise. Returns false if no record
+ * with this id is set aside.
  * Throws if the journal cannot release it either.
  */
 export async function endStuck(
@@ -30,6 +31,11 @@ export async function endStuck(
       WHERE quote_id = ${uuid(id)} AND status = 'open' AND stuck_at IS NOT NULL`,
     sql`UPDATE requests ${end}
       WHERE request_id = ${uuid(id)} AND status = 'open' AND stuck_at IS NOT NULL`,
+    // An ended request has no open quotes, except those that were set aside themselves.
+    sql`UPDATE quotes SET status = ${endedAs("rejected", group)}, ended_by = ${uuid(operation)},
+      ended_group = ${group.seq}
+      WHERE status = 'open' AND stuck_at IS NULL AND request_id IN (SELECT request_id
+        FROM requests WHERE ended_by = ${uuid(operation)})`,
     transfer(group, {
       reason: "release",
       step: "end",
@@ -47,7 +53,7 @@ export async function endStuck(
   return row?.ended === 1;
 }
 
-/** What the journal has reserved and neither released nor traded, for the quote of the operation. */
+/** What the journal has reserved and neither released nor traded, for the operation's quotes. */
 function reservedInJournal(operation: string): Sql {
   return sql`SELECT a.owner AS from_owner, a.owner AS to_owner, a.asset AS asset,
       t.amount AS amount, t.ref AS ref, 0 AS line

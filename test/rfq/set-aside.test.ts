@@ -4,14 +4,17 @@ import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
 import { COMMANDS } from "../../src/operator/commands.ts";
 import { config } from "../../src/platform/config.ts";
+import { unavailable } from "../../src/platform/problem.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { now } from "../../src/platform/time.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
 import { pauseVenue, resumeVenue } from "../../src/rfq/close-books.ts";
 import type { Command } from "../../src/rfq/command.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
+import { setAside } from "../../src/rfq/set-aside.ts";
 import { balances, newAsset } from "../support/ledger.ts";
 import { command, commitCommand, operationOf, outcomeOf } from "../support/market.ts";
+import { withBatch } from "../support/slow-database.ts";
 import { newUser } from "../support/users.ts";
 
 /** A database of its own, without the trigger that prevents the damage. */
@@ -128,6 +131,29 @@ describe("a due quote that cannot be released", () => {
     const audited = sql`SELECT kind FROM audit_events WHERE subject_id = ${bad}`;
     expect(await all(db, audited)).toEqual([{ kind: "stuck_ended" }]);
   });
+});
+
+it("a request that was set aside is ended by the operator, with its quotes", async () => {
+  const { book, maker, other, requestId, good, others } = await damagedMarket();
+  await setAside(db, { table: "requests", ids: [requestId] });
+  expect(await operate("stuck end", { id: requestId })).toEqual({ id: requestId, ended: true });
+  expect(await statusOf(good)).toEqual(ended("rejected"));
+  expect(await statusOf(others)).toEqual(ended("rejected"));
+  expect(await balances(maker.userId, book, db)).toEqual([100n, 0n]);
+  expect(await balances(other.userId, book, db)).toEqual([100n, 0n]);
+});
+
+it("a pause whose first batch is lost does not report that nothing took effect", async () => {
+  const { book } = await damagedMarket();
+  const lossy = { ...env, DB: withBatch(db, () => Promise.reject(new Error("connection lost"))) };
+  await expect(pauseVenue(lossy, "venue_three")).rejects.toMatchObject({
+    data: unavailable("unknown").data,
+  });
+  const paused = sql`SELECT 1 FROM paused_venues WHERE venue = 'venue_three'`;
+  expect(await all(db, paused)).toHaveLength(1);
+  const open = sql`SELECT 1 FROM requests WHERE asset = ${book} AND status = 'open'`;
+  expect(await all(db, open)).toHaveLength(1);
+  await resumeVenue(db, "venue_three");
 });
 
 describe("an open quote that cannot be released", () => {
