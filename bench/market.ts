@@ -2,7 +2,7 @@
  * A book with its users, and their commands over signed REST. Each round has its own market, so
  * rounds share no rows.
  */
-import { drive, type LoadResult } from "./load.ts";
+import { drive, FRESH_KEY, type LoadResult } from "./load.ts";
 import { makePeople, newToken, type Person, signed } from "./people.ts";
 import type { BenchStack } from "./stack.ts";
 
@@ -63,7 +63,7 @@ export function quoteFields(requestId: string, lifeSecs = LIFE_SECS) {
   return { request_id: requestId, price: PRICE, expires_in_secs: lifeSecs };
 }
 
-/** Places one quote on each request, makers taking turns. Returns their ids in the same order. */
+/** Places one quote with a key on each request, makers taking turns. Returns their ids in the same order. */
 export async function quoteEach(
   stack: BenchStack,
   market: Market,
@@ -77,6 +77,7 @@ export async function quoteEach(
       "POST",
       "/rfq/quote",
       quoteFields(id, lifeSecs),
+      { "idempotency-key": FRESH_KEY },
     ),
   );
   const opened = await sendAll(stack, await Promise.all(requests));
@@ -97,7 +98,9 @@ export async function sendAll(
   requests: readonly Uint8Array[],
 ): Promise<Record<string, unknown>[]> {
   const lanes = spread(requests, LANES);
-  const { bodies } = succeeded(await drive({ port: stack.port, lanes, collect: true }));
+  const { bodies } = succeeded(
+    await drive({ port: stack.port, lanes, collect: true, freshKeys: true }),
+  );
   return requests.map(
     (_, index) =>
       JSON.parse(

@@ -24,7 +24,7 @@ const BOOKS = 16;
 const MAKERS_PER_BOOK = 4;
 const KEY = { "idempotency-key": FRESH_KEY };
 
-/** Dollars for a million, list prices of the paid plan (Cloudflare, April 2026). */
+/** Dollars for a million, list prices of the paid plan (docs/costs.md names the source). */
 const PRICE = {
   requests: 0.3,
   objectCalls: 0.15,

@@ -2,26 +2,35 @@
  * Quotes and accepts per second with group commit, compared with one commit per command and with
  * bare D1 batches of the same rows.
  */
-import { type Bench, type Figure, mean, median, number, percentile } from "./figures.ts";
-import { drive, type LoadResult } from "./load.ts";
+import { fillDay, QUOTES_OF_A_DAY, QUOTES_OF_A_QUICK_DAY } from "./day.ts";
+import { type Bench, type Figure, median, number, percentile } from "./figures.ts";
+import { drive, FRESH_KEY, type LoadResult } from "./load.ts";
 import {
   acceptsOf,
+  type Market,
   openMarket,
   openRequests,
   quoteEach,
   quoteFields,
+  requestFields,
+  sendAll,
   spread,
   streamTargets,
   succeeded,
 } from "./market.ts";
-import { fund, newToken, signed } from "./people.ts";
-import { openSocket } from "./sockets.ts";
+import { fund, newToken, type Person, signed } from "./people.ts";
+import { driveSockets, openSocket } from "./sockets.ts";
 import { type BenchStack, startBenchStack } from "./stack.ts";
 
 const MAKERS = 64;
 /** A request accepts 1 000 open quotes. With so many requests no round fills one. */
 const REQUESTS = 64;
 const BOOKS = 16;
+const MANY_BOOKS = 256;
+const REQUESTS_PER_BOOK = 4;
+
+/** A busy machine or a first commit with cold caches must not end the bench with a 503. */
+const PATIENT = { RFQ_COMMAND_MAX_WAIT_MS: "60000" };
 
 type Rate = {
   readonly perSecond: number;
@@ -34,22 +43,28 @@ type Rate = {
 export const benchRfq: Bench = async ({ quick, say, onStop }) => {
   const [rounds, forMs] = quick ? [1, 2_000] : [5, 5_000];
   const acceptsPerBook = quick ? 16 : 64;
-  const grouped = await startBenchStack({ peer: "batches" });
+  const day = quick ? QUOTES_OF_A_QUICK_DAY : QUOTES_OF_A_DAY;
+  const grouped = await startBenchStack({ peer: "batches", settings: PATIENT });
   onStop(grouped.stop);
   try {
+    await fillDay(grouped.db, day);
+    await fillDay(grouped.peerDb, day);
     const single = await startBenchStack({
-      settings: { RFQ_GROUP_MAX_OPERATIONS: "1", RFQ_GROUP_WAIT_MS: "0" },
+      settings: { ...PATIENT, RFQ_GROUP_MAX_OPERATIONS: "1", RFQ_GROUP_WAIT_MS: "0" },
     });
     onStop(single.stop);
     try {
+      await fillDay(single.db, day);
       const rest: Record<"grouped" | "single", Rate[]> = { grouped: [], single: [] };
       const sockets: Rate[] = [];
+      const manyBooks: Rate[] = [];
       const accepts: Record<"grouped" | "single", Rate[]> = { grouped: [], single: [] };
       const bare: Record<"each" | "sets", number[]> = { each: [], sets: [] };
       for (let round = 0; round < rounds; round++) {
         rest.grouped.push(await quotesOverRest(grouped, forMs));
         rest.single.push(await quotesOverRest(single, forMs));
         sockets.push(await quotesOverSockets(grouped, forMs));
+        manyBooks.push(await quotesOverBooks(grouped, forMs));
         const quotes = Math.max(1, Math.round(rest.grouped.at(-1)?.perCommit ?? 1));
         for (const style of ["each", "sets"] as const)
           bare[style].push(await bareBatches(grouped, { quotes, ms: forMs, style }));
@@ -58,13 +73,14 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
         const last = (list: readonly Rate[]) =>
           `${number(list.at(-1)?.perSecond ?? 0)}/s (${number(list.at(-1)?.perCommit ?? 0)} per commit)`;
         say(
-          `  round ${round + 1}: REST ${last(rest.grouped)}, one at a time ${last(rest.single)}, sockets ${last(sockets)}, bare ${number(bare.each.at(-1) ?? 0)}/s and ${number(bare.sets.at(-1) ?? 0)}/s, accepts ${last(accepts.grouped)}, one at a time ${last(accepts.single)}`,
+          `  round ${round + 1}: REST ${last(rest.grouped)}, one at a time ${last(rest.single)}, sockets ${last(sockets)}, ${MANY_BOOKS} books ${last(manyBooks)}, bare ${number(bare.each.at(-1) ?? 0)}/s and ${number(bare.sets.at(-1) ?? 0)}/s, accepts ${last(accepts.grouped)}, one at a time ${last(accepts.single)}`,
         );
       }
       reportFailures([...grouped.failures(), ...single.failures()], say);
       const of = (list: readonly Rate[], pick: (rate: Rate) => number = (rate) => rate.perSecond) =>
         median(list.map(pick));
       const oneByOne = (value: number) => ({ name: "one commit per command", value });
+      const oneBook = (value: number) => ({ name: "one book", value });
       const figures: Figure[] = [
         {
           what: `quotes into one book, ${MAKERS} signed REST makers`,
@@ -113,6 +129,24 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
           peer: oneByOne(of(rest.single, (rate) => rate.cpuMicros)),
         },
         { what: "  quotes per commit", unit: "", ours: of(sockets, (rate) => rate.perCommit) },
+        {
+          what: `quotes into ${MANY_BOOKS} books, ${MAKERS} connections`,
+          unit: "/s",
+          ours: of(manyBooks),
+          peer: oneBook(of(rest.grouped)),
+        },
+        {
+          what: "  p99",
+          unit: "ms",
+          ours: of(manyBooks, (rate) => rate.p99),
+          peer: oneBook(of(rest.grouped, (rate) => rate.p99)),
+        },
+        {
+          what: "  quotes per commit",
+          unit: "",
+          ours: of(manyBooks, (rate) => rate.perCommit),
+          peer: oneBook(of(rest.grouped, (rate) => rate.perCommit)),
+        },
         {
           what: "quotes over REST, and their bare rows: an INSERT per row",
           unit: "/s",
@@ -172,18 +206,59 @@ async function quotesOverRest(stack: BenchStack, forMs: number): Promise<Rate> {
             "POST",
             "/rfq/quote",
             quoteFields(requestIds[(index + step) % REQUESTS] ?? ""),
+            { "idempotency-key": FRESH_KEY },
           ),
         ),
       ),
     ),
   );
   const before = stack.cpuMs();
-  const result = succeeded(await drive({ port: stack.port, lanes, forMs, warmUpMs: 500 }));
-  return rateOf(
-    result,
-    stack.cpuMs() - before,
-    await perCommit(stack, market.asset, "quotes", "opened_group"),
+  const result = succeeded(
+    await drive({ port: stack.port, lanes, forMs, warmUpMs: 500, freshKeys: true }),
   );
+  return rateOf(result, stack.cpuMs() - before, await perCommit(stack, [market], "quotes"));
+}
+
+/** Each of as many connections as for one book quotes in books of its own, in turn. */
+async function quotesOverBooks(stack: BenchStack, forMs: number): Promise<Rate> {
+  const markets: Market[] = [];
+  for (let book = 0; book < MANY_BOOKS; book++) markets.push(await openMarket(stack, 1));
+  const targets = markets.flatMap((market) =>
+    Array.from({ length: REQUESTS_PER_BOOK }, () => market),
+  );
+  const opened = await sendAll(
+    stack,
+    await Promise.all(
+      targets.map((market) =>
+        signed(market.requester, "POST", "/rfq/request", requestFields(market)),
+      ),
+    ),
+  );
+  const quotes = await Promise.all(
+    targets.map(({ makers: [maker] }, index) =>
+      signed(
+        maker as Person,
+        "POST",
+        "/rfq/quote",
+        quoteFields(String(opened[index]?.["request_id"])),
+        { "idempotency-key": FRESH_KEY },
+      ),
+    ),
+  );
+  const before = stack.cpuMs();
+  const result = succeeded(
+    await drive({
+      port: stack.port,
+      // A book's quotes are neighbours, so `spread` would give them to different connections.
+      lanes: Array.from({ length: MAKERS }, (_, lane) =>
+        quotes.filter((_quote, index) => Math.floor(index / REQUESTS_PER_BOOK) % MAKERS === lane),
+      ),
+      forMs,
+      warmUpMs: 500,
+      freshKeys: true,
+    }),
+  );
+  return rateOf(result, stack.cpuMs() - before, await perCommit(stack, markets, "quotes"));
 }
 
 /** Each maker has one socket on the book's stream, with one command in flight. */
@@ -195,44 +270,19 @@ async function quotesOverSockets(stack: BenchStack, forMs: number): Promise<Rate
       openSocket(stack.port, target),
     ),
   );
-  const latencies: number[] = [];
-  let all = 0;
   const before = stack.cpuMs();
-  const countFrom = performance.now() + 500;
-  const until = countFrom + forMs;
-  await Promise.all(
-    sockets.map(
-      (socket, index) =>
-        new Promise<void>((resolve, reject) => {
-          let [step, sentAt] = [0, 0];
-          const send = () => {
-            sentAt = performance.now();
-            if (sentAt >= until) return resolve();
-            socket.send(
-              JSON.stringify({
-                id: String(step),
-                op: "quote",
-                ...quoteFields(requestIds[(index + step++) % REQUESTS] ?? ""),
-              }),
-            );
-          };
-          socket.onText = (text) => {
-            const { type } = JSON.parse(text) as { type: string };
-            if (type === "error") reject(new Error(text));
-            if (type !== "result") return;
-            const now = performance.now();
-            all += 1;
-            if (now >= countFrom && now <= until) latencies.push(now - sentAt);
-            send();
-          };
-          send();
-        }),
-    ),
-  );
+  const result = await driveSockets(sockets, {
+    forMs,
+    warmUpMs: 500,
+    commandOf: (socket, step) => ({
+      op: "quote",
+      idempotency_key: `bench-${step}`,
+      ...quoteFields(requestIds[(socket + step) % REQUESTS] ?? ""),
+    }),
+  });
   const cpuMs = stack.cpuMs() - before;
   for (const socket of sockets) socket.close();
-  const result = { perSecond: latencies.length / (forMs / 1_000), all, latencies };
-  return rateOf(result, cpuMs, await perCommit(stack, market.asset, "quotes", "opened_group"));
+  return rateOf(result, cpuMs, await perCommit(stack, [market], "quotes"));
 }
 
 /** In each book one requester accepts `each` quotes once, over four connections. */
@@ -251,10 +301,8 @@ async function acceptsOverBooks(stack: BenchStack, each: number): Promise<Rate> 
   const before = stack.cpuMs();
   const result = succeeded(await drive({ port: stack.port, lanes }));
   const cpuMs = stack.cpuMs() - before;
-  const groups = await Promise.all(
-    books.map(({ market }) => perCommit(stack, market.asset, "matches", "matched_group")),
-  );
-  return rateOf(result, cpuMs, mean(groups));
+  const all = books.map(({ market }) => market);
+  return rateOf(result, cpuMs, await perCommit(stack, all, "matches"));
 }
 
 async function bareBatches(
@@ -273,18 +321,19 @@ async function bareBatches(
   return written / (ms / 1_000);
 }
 
-/** The mean number of rows of a book in one commit group. */
+/** The mean number of rows that a commit group wrote for one of these books. */
 async function perCommit(
   stack: BenchStack,
-  asset: string,
+  markets: readonly Market[],
   table: "quotes" | "matches",
-  column: string,
 ): Promise<number> {
+  const column = table === "quotes" ? "opened_group" : "matched_group";
   const row = await stack.db
     .prepare(
-      `SELECT 1.0 * count(*) / count(DISTINCT ${column}) AS mean FROM ${table} WHERE asset = ?`,
+      `SELECT 1.0 * count(*) / count(DISTINCT ${column}) AS mean FROM ${table}
+        WHERE asset IN (SELECT value FROM json_each(?))`,
     )
-    .bind(asset)
+    .bind(JSON.stringify(markets.map(({ asset }) => asset)))
     .first<{ mean: number }>();
   return row?.mean ?? Number.NaN;
 }

@@ -108,6 +108,10 @@ export class Peer extends DurableObject {
     const transfer = db.prepare(
       "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, 1000, 3, unhex(?), 1, 0, ?)",
     );
+    const key = db.prepare(
+      `INSERT INTO idempotency_keys (key_hash, terms_hash, record_id, at)
+       VALUES (randomblob(16), randomblob(16), unhex(?), ?)`,
+    );
     const event = db.prepare(
       "INSERT INTO stream_events (stream_id, seq, written_group, at, type, body) VALUES (?, ?, 1, ?, ?, ?)",
     );
@@ -116,6 +120,7 @@ export class Peer extends DurableObject {
       ...this.#rows(count, accounts, asset).flatMap((row) => [
         quote.bind(row.quote, row.quote, row.maker, asset, asset, now, now + 300_000),
         transfer.bind(row.from, row.to, row.quote, now),
+        key.bind(row.quote, now),
         ...row.events.map(([stream, seq, type]) => event.bind(stream, seq, now, type, row.body)),
       ]),
     ];
@@ -153,6 +158,13 @@ export class Peer extends DurableObject {
           "INSERT INTO stream_events (stream_id, seq, written_group, at, type, body) SELECT e.value ->> 'stream', e.value ->> 'seq', 1, ?, e.value ->> 'type', e.value ->> 'body' FROM json_each(?) e ORDER BY e.key",
         )
         .bind(now, events),
+      db
+        .prepare(
+          `INSERT INTO idempotency_keys (key_hash, terms_hash, record_id, at)
+           SELECT randomblob(16), randomblob(16), unhex(r.value ->> 'quote'), ?
+             FROM json_each(?) r`,
+        )
+        .bind(now, list),
     ];
   }
 }
