@@ -27,6 +27,8 @@ export class Database {
   readonly batchSentAt = new Map<number, number>();
   /** Until then no request arrives. */
   awayUntil = 0;
+  /** Requests sent before then arrive when the outage ends. Later ones are refused. */
+  hangsUntil = 0;
 
   constructor(time: VirtualTime) {
     this.#time = time;
@@ -89,9 +91,8 @@ export class Database {
         });
       const lost = () => reject(new Error("D1_ERROR: Network connection lost."));
       if (fate.lost === "request") return settle(fate.there + fate.back, lost);
-      // During an outage half of the requests wait at its end and arrive then.
       const wait = away ? this.awayUntil - time.now : 0;
-      if (away && process.dice.chance(0.5)) return settle(process.dice.between(5, 2_000), lost);
+      if (away && time.now >= this.hangsUntil) return settle(process.dice.between(5, 2_000), lost);
       if (fate.there + wait > TIMEOUT_MS) settle(TIMEOUT_MS, lost);
       time.after(fate.there + wait, () => {
         const outcome = attempt(run);

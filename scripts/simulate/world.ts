@@ -252,6 +252,7 @@ export class World {
       case "outage": {
         const ms = dice.between(100, MAX_OUTAGE_MS);
         this.#database.awayUntil = this.#time.now + ms;
+        this.#database.hangsUntil = this.#time.now + dice.between(0, 3_000);
         this.#events.troubledUntil = this.#time.now + ms + QUIET_MS;
         return;
       }
