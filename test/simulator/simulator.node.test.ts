@@ -7,13 +7,16 @@ const TIMEOUT_MS = 120_000;
 
 describe("simulator", { timeout: TIMEOUT_MS }, () => {
   it("finds no violation in these seeds", async () => {
+    const reached = new Map<string, number>();
     for (const seed of ["1", "2", "3"]) {
-      const report = await runSeed({ seed, steps: 800 });
+      const report = await runSeed({ seed, steps: 800, phase: 200 });
       expect(report.failure).toBeUndefined();
       expect(report.commands).toBeGreaterThan(300);
-      // Each part of the simulation does something.
-      for (const reached of Object.values(report.tally)) expect(reached).toBeGreaterThan(0);
+      for (const [name, number] of Object.entries(report.tally))
+        reached.set(name, (reached.get(name) ?? 0) + number);
     }
+    // Each part of the simulation does something.
+    expect([...reached].filter(([, number]) => number === 0)).toEqual([]);
   });
 
   it("repeats a seed with the same history", async () => {
