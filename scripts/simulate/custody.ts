@@ -214,6 +214,12 @@ export class Custody {
     }
   }
 
+  /** The faults end. A reorganisation may have removed the block that ended a pause for ever. */
+  heal(): void {
+    if (this.#chain.head.state.paused) this.#chain.setPaused(false);
+    this.nodes.heal();
+  }
+
   /** At a quiet point. */
   check(): void {
     this.#checkHalts();

@@ -391,7 +391,7 @@ export class World {
   async #quiet(last = false): Promise<void> {
     this.#time.note("quiet");
     this.#setWeather("clear");
-    this.#custody.nodes.heal();
+    this.#custody.heal();
     await this.#advance(QUIET_MS);
     if (this.#events.troubledUntil === Number.POSITIVE_INFINITY)
       this.#events.troubledUntil = this.#time.now;
