@@ -386,7 +386,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...of("idempotency", "src/rfq/idempotency.ts", [
     [
       "terms not compared",
-      "  if (terms !== idempotency.terms) {",
+      "  if (terms !== hashOf(idempotency.terms)) {",
       '  if (terms === "") {',
       [BOOK, workers("test/rfq/routes.test.ts")],
     ],
@@ -396,12 +396,7 @@ export const MUTANTS: readonly Mutant[] = [
       "      AND at < 0`,",
       [RACES, MODEL],
     ],
-    [
-      "key lives on",
-      "AND key = ${idempotency.key} AND at > ${at} - ${KEY_LIFE_MS})`",
-      "AND key = ${idempotency.key})`",
-      [PRECONDITIONS],
-    ],
+    ["key lives on", "\n        AND at > ${at} - ${KEY_LIFE_MS})`", ")`", [PRECONDITIONS]],
   ]),
   ...of("commit", "src/platform/commit.ts", [
     [

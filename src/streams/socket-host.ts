@@ -191,7 +191,7 @@ export class SocketHost {
     if (now - this.#checkedAt < CHECK_MS || this.#ctx.getWebSockets().length === 0) return;
     this.#checkedAt = now;
     try {
-      const { lastSeq } = await openStream(this.#db, this.#register(), undefined);
+      const { lastSeq } = await this.#open(undefined);
       await this.#inOrder(() => this.#catchUpTo(lastSeq));
     } catch (error) {
       this.#checkedAt = 0;
@@ -219,12 +219,7 @@ export class SocketHost {
   async #sync(socket: WebSocket, actor: Actor, since: number | undefined): Promise<void> {
     if (since !== undefined && (await this.#joinFromMemory(socket, actor, since))) return;
     const snapshot = this.#snapshot;
-    const registration = this.#register();
-    let head = await openStream(
-      this.#db,
-      registration,
-      since === undefined ? snapshot && { snapshot } : { since },
-    );
+    let head = await this.#open(since === undefined ? snapshot && { snapshot } : { since });
     this.#hello(socket, actor, head.lastSeq);
     const reason =
       since === undefined
@@ -233,7 +228,7 @@ export class SocketHost {
     if (since === undefined || reason !== undefined) {
       if (reason !== undefined) {
         socket.send(renderControl("resync", this.#stream, head.lastSeq, { reason }));
-        if (snapshot !== undefined) head = await openStream(this.#db, registration, { snapshot });
+        if (snapshot !== undefined) head = await this.#open({ snapshot });
       }
       if (snapshot !== undefined) {
         for (const frame of snapshotFrames(snapshot, head.rows))
@@ -295,16 +290,28 @@ export class SocketHost {
   }
 
   /**
+   * Registers and reads the stream's head. The object counts as registered only once D1 has
+   * answered: after a lost call nobody may join from memory, because no event would be pushed.
+   */
+  async #open(start: Parameters<typeof openStream>[2]): ReturnType<typeof openStream> {
+    const registration = this.#registration();
+    const head = await openStream(this.#db, registration, start);
+    if (this.#ctx.storage.kv.get<string>(TOKEN) === registration.token) this.#registered = true;
+    // Ended meanwhile, perhaps before the row was written.
+    else await closeStream(this.#db, registration);
+    return head;
+  }
+
+  /**
    * The registration under which events are pushed here. Its token is in storage, because an object
    * that wakes up has sockets but no memory.
    */
-  #register(): Registration {
+  #registration(): Registration {
     let token = this.#ctx.storage.kv.get<string>(TOKEN);
     if (token === undefined) {
       token = crypto.randomUUID();
       this.#ctx.storage.kv.put(TOKEN, token);
     }
-    this.#registered = true;
     return { stream: this.#stream, token };
   }
 

@@ -84,6 +84,43 @@ it("keeps the next subscriber registered when the last one's deletion arrives la
   });
 });
 
+it("lets nobody join from memory while its registration is not known to be stored", async () => {
+  const user = await newUser();
+  const stream = accountStream(user.userId);
+  await runInDurableObject(env.FEED.getByName(stream), async (instance: Feed, state) => {
+    let losing = false;
+    const losingBatches = new Proxy(env.DB, {
+      get(target, name) {
+        if (name === "batch" && losing)
+          return () => Promise.reject(new Error("D1_ERROR: Network connection lost."));
+        return bound(target, name);
+      },
+    });
+    const other = new Proxy(env, {
+      get: (target, name) => (name === "DB" ? losingBatches : Reflect.get(target, name)),
+    });
+    const feed = new (instance.constructor as typeof Feed)(state, other);
+    const upgrade = (query: string) => {
+      const headers = {
+        upgrade: "websocket",
+        [ACTOR_HEADER]: JSON.stringify({ actor: user.actor, endsAt: null }),
+      };
+      return feed.fetch(new Request(`https://stream.internal/${query}`, { headers }));
+    };
+    (await upgrade("")).webSocket?.accept();
+    for (const server of state.getWebSockets()) {
+      server.close(1000, "");
+      await feed.webSocketClose(server, 1000);
+    }
+    expect(await isRegistered(stream)).toBe(false);
+    losing = true;
+    await expect(upgrade("")).rejects.toThrow("Network connection lost");
+    losing = false;
+    (await upgrade("?since=0")).webSocket?.accept();
+    expect(await isRegistered(stream)).toBe(true);
+  });
+});
+
 awakeAndEvicted("an object with open sockets", (maybeEvict) => {
   it.each(["book", "account"] as const)(
     "registers again by its alarm after its registration was lost: %s stream",
