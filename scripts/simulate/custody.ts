@@ -283,6 +283,7 @@ export class Custody {
     const rows = database.rows(
       `SELECT lower(hex(w.payment_id)) AS id, w.status, w.created_at, w.not_before,
           (SELECT email FROM users u WHERE u.user_id = w.user_id) AS email,
+          (SELECT frozen_at FROM users u WHERE u.user_id = w.user_id) AS frozen_at,
           (SELECT count(*) FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id
             AND m.purpose = 'pay') AS signed
         FROM withdrawals w`,
@@ -298,6 +299,8 @@ export class Custody {
           throw new Violation("refund_is_safe [W5]", about);
       }
       const open = row["status"] === "queued" || row["status"] === "submitted";
+      // Two freezes and an unfreeze in flight may end in any order, so the row decides.
+      if (row["frozen_at"] !== null) continue;
       // Withdrawals of a frozen user wait, and so do all while withdrawals are paused.
       const person = this.#orders.find((order) => order.person.email === row["email"])?.person;
       const resumed = person?.frozen === false ? (person.frozenChangedAt ?? time.now) : time.now;
