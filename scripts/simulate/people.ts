@@ -19,6 +19,8 @@ export type Person = {
   credentials: Credential[];
   /** The instant at which the last freeze or unfreeze began or ended; undefined while one runs. */
   frozenChangedAt: number | undefined;
+  /** Freezes and unfreezes. While one is in flight, either state may be the last. */
+  freezesInFlight: number;
   /** The operator has begun to freeze the person, and not to unfreeze them since. */
   frozen: boolean;
 };

@@ -195,6 +195,7 @@ export class World {
           epoch: 0,
           credentials: [],
           frozenChangedAt: 0,
+          freezesInFlight: 0,
           frozen: false,
         };
         await all(this.#env.DB, insertUser(person, now));
@@ -330,6 +331,7 @@ export class World {
       switch (kind) {
         case "freeze":
         case "unfreeze": {
+          person.freezesInFlight++;
           person.frozenChangedAt = undefined;
           person.frozen = kind === "freeze";
           try {
@@ -337,7 +339,8 @@ export class World {
               context([], { "user-id": person.userId }),
             );
           } finally {
-            person.frozenChangedAt = this.#time.now;
+            person.freezesInFlight--;
+            if (person.freezesInFlight === 0) person.frozenChangedAt = this.#time.now;
           }
           return;
         }
