@@ -31,7 +31,7 @@ const PARTS = [
   "worker-configuration.d.ts",
   "wrangler.toml",
 ];
-/** A mutant that makes the tests wait for ever is caught, too. */
+/** A mutant that makes the tests hang counts as caught. */
 const DEADLINE_MS = 240_000;
 
 type Verdict = "caught" | "caught: hangs" | "SURVIVED" | "INVALID";

@@ -214,7 +214,7 @@ export class Custody {
     }
   }
 
-  /** The faults end. A reorganisation may have removed the block that ended a pause for ever. */
+  /** The faults end. A reorganisation may have removed the block that ended a pause. */
   heal(): void {
     if (this.#chain.head.state.paused) this.#chain.setPaused(false);
     this.nodes.heal();

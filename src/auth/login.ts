@@ -67,7 +67,8 @@ export async function login(
   }
   const userId = readUuid(user.user_id);
   const unchanged = sql`EXISTS (SELECT 1 FROM users
-    WHERE user_id = ${uuid(userId)} AND frozen_at IS NULL AND password_hash = ${user.password_hash} AND session_epoch = ${user.session_epoch})`;
+    WHERE user_id = ${uuid(userId)} AND frozen_at IS NULL
+      AND password_hash = ${user.password_hash} AND session_epoch = ${user.session_epoch})`;
   const loggedIn = await commitAudited(db, {
     record: {
       kind: "login",

@@ -40,7 +40,7 @@ export function belowDailyLimit({ userId, kind, limit }: DailyUse, at: Expr): Ex
     AND user_id = ${uuid(userId)} AND kind = ${kind}), 0) < ${limit}`;
 }
 
-/** Counts one more if `when` is true. It stands in the batch of the command that it counts. */
+/** Counts one more if `when` is true. It belongs to the batch of the command that it counts. */
 export function countDaily({ userId, kind }: DailyUse, at: Expr, when: Sql): Sql {
   return sql`INSERT INTO daily_counts (day, user_id, kind, count)
     SELECT ${dayOf(at)}, ${uuid(userId)}, ${kind}, 1 WHERE ${when}

@@ -30,8 +30,8 @@ export type Operation = {
   /** The result, if the guard applied. */
   result(effects: GroupEffects): Result | undefined;
   /**
-   * Why the guard did not apply, asked outside the group. Undefined when nothing stands in the way
-   * any more.
+   * Why the guard did not apply, asked outside the group. Undefined if all
+   * preconditions hold now.
    */
   rejection(): Question<Result>;
 };

@@ -7,7 +7,7 @@ import { keptLines } from "../support/log-of-failed-tests.ts";
 
 /**
  * The last test of this file, because it logs in another context while the file ends. With vitest's
- * console the run would stop here for ever: see test/support/log-of-failed-tests.ts.
+ * console the run would hang here: see test/support/log-of-failed-tests.ts.
  */
 it("a test file ends while an object still logs", async () => {
   const id = uuidv7();

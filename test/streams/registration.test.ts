@@ -154,7 +154,7 @@ awakeAndEvicted("an object with open sockets", (maybeEvict) => {
     expect(await subscriber.untilClosed()).toBe(1011);
     const again = await connect(user, stream, 1);
     await again.until("resync");
-    // The stream counts as pushed, so cron does not notify it every minute for ever.
+    // The stream counts as pushed, so cron stops notifying it.
     await scheduler.wait(300);
     const [row] = await all(
       env.DB,

@@ -4,7 +4,7 @@
  * Vitest's console sends every line to the process of vitest, and a file ends only when all lines
  * are acknowledged. A line of another request context, for example of an alarm or a queue consumer,
  * leaves workerd only with the next message of the test's own context. After the last result of a
- * file there is no next message, so a line that is logged at that moment stops the run for ever
+ * file there is no next message, so a line that is logged at that moment makes the run hang
  * (cloudflare/workers-sdk#15719). The projects in workerd therefore do without vitest's console.
  */
 import { format } from "node:util";
