@@ -28,6 +28,7 @@ const PROBLEMS = {
   route_unknown: [404, "No such path"],
   request_unknown: [404, "No such request"],
   quote_unknown: [404, "No such quote"],
+  match_unknown: [404, "No such match"],
   withdrawal_unknown: [404, "No such withdrawal"],
   api_key_unknown_id: [404, "No such API key"],
   chain_unknown: [404, "No such chain"],

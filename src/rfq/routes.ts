@@ -11,6 +11,7 @@ import { cancelQuotes } from "./cancel-quotes.ts";
 import { listMatches } from "./list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest, type QuotePosition } from "./list-quotes.ts";
 import { listOpenRequests, listOwnRequests } from "./list-requests.ts";
+import { registerRecordRoutes } from "./record-routes.ts";
 import { matchView, quoteView, requestView } from "./records.ts";
 import {
   AcceptBody,
@@ -45,6 +46,7 @@ export function registerRfqRoutes(api: Api): void {
   registerRequestRoutes(api);
   registerQuoteRoutes(api);
   registerMatchRoutes(api);
+  registerRecordRoutes(api);
 }
 
 function registerRequestRoutes(api: Api): void {

@@ -79,7 +79,7 @@ it("finds the public symbols", () => {
       "Client.login",
       "Client.accountStream",
       "Rfq.accept",
-      "Rfq.quotes",
+      "RfqRecords.quotes",
       "Custody.withdrawal",
       "Auth.endSessions",
       "Pages.[Symbol.asyncIterator]",

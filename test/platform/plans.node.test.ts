@@ -12,6 +12,7 @@ import { listWithdrawals } from "../../src/custody/list-withdrawals.ts";
 import { liveMembers, readOpenTransactions } from "../../src/custody/payer/open-transactions.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, sql } from "../../src/platform/sql.ts";
+import { getMatch, getQuote, getRequest } from "../../src/rfq/get-records.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest } from "../../src/rfq/list-quotes.ts";
 import { QUOTE_STATUSES } from "../../src/rfq/tables.ts";
@@ -99,6 +100,26 @@ it.each<[name: string, read: Read, indexes: string[]]>([
     ["requests_open_asset"],
   ],
   ["a user's own requests", (db) => listOwnRequests(db, user, next), ["requests_open_user"]],
+  [
+    "a request by its id",
+    (db) => getRequest(db, user, record).catch(() => {}),
+    ["the primary key"],
+  ],
+  [
+    "a quote by its id",
+    (db) => getQuote(db, user, record).catch(() => {}),
+    ["the primary key", "the primary key", "the primary key"],
+  ],
+  [
+    "a match by its request",
+    (db) => getMatch(db, user, { request_id: record }).catch(() => {}),
+    ["matches_request_id_unique"],
+  ],
+  [
+    "a match by its quote",
+    (db) => getMatch(db, user, { quote_id: record }).catch(() => {}),
+    ["matches_quote_id_unique"],
+  ],
   [
     "a maker's quotes",
     (db) => listOwnQuotes(db, user, {}, next),

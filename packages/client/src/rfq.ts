@@ -1,5 +1,5 @@
 /** Requests, quotes and matches: `client.rfq`. */
-import { type PageOptions, Pages } from "./pages.ts";
+import { RfqRecords } from "./rfq-records.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 import type { MarketAsset, Match, Quote, QuoteRequest, Side, Venue } from "./types.ts";
 import { pick } from "./wire.ts";
@@ -76,10 +76,11 @@ export const QUOTE_MAX_AGE_MS = 1_000;
  * else await client.rfq.cancelRequest(request);
  * ```
  */
-export class Rfq {
+export class Rfq extends RfqRecords {
   readonly #transport: Transport;
 
   constructor(transport: Transport) {
+    super(transport);
     this.#transport = transport;
   }
 
@@ -99,45 +100,6 @@ export class Rfq {
    */
   request(body: RequestTerms, options: WriteOptions = {}): Promise<QuoteRequest> {
     return this.#write("/rfq/request", pick(body, REQUEST_FIELDS), options);
-  }
-
-  /**
-   * Lists the open requests of all users, newest first: of one book (both ids), of one venue, or of
-   * all venues. Throws `Problem`: `invalid_request` for an `asset_id` without its `venue_id`.
-   *
-   * @example
-   * ```ts
-   * for await (const request of client.rfq.openRequests({ venue_id: "venue_one" })) {
-   *   console.log(request.side, request.amount, request.expires_at);
-   * }
-   * ```
-   */
-  openRequests(
-    { limit, last_cursor, venue_id, asset_id }: PageOptions & Partial<MarketAsset> = {},
-    options: CallOptions = {},
-  ): Pages<QuoteRequest> {
-    return new Pages(
-      this.#transport,
-      "/rfq/request",
-      { limit, last_cursor, venue_id, asset_id },
-      options,
-    );
-  }
-
-  /**
-   * Lists the user's own open requests, newest first, with `best_price` and `quote_count`.
-   *
-   * @example
-   * ```ts
-   * const requests = await client.rfq.myRequests().all();
-   * const quoted = requests.filter(({ quote_count = 0 }) => quote_count > 0);
-   * ```
-   */
-  myRequests(
-    { limit, last_cursor }: PageOptions = {},
-    options: CallOptions = {},
-  ): Pages<QuoteRequest> {
-    return new Pages(this.#transport, "/rfq/get-requests", { limit, last_cursor }, options);
   }
 
   /**
@@ -193,49 +155,6 @@ export class Rfq {
     const deadline = await this.#transport.deadline({ maxAgeMs, notAfter }, options);
     const terms = { ...pick(body, QUOTE_FIELDS), not_after: deadline?.notAfter };
     return this.#write("/rfq/quote", terms, options, deadline?.sendBefore);
-  }
-
-  /**
-   * Lists the quotes on one of the user's own requests, the best price for the requester first.
-   * Throws `Problem`: `request_unknown`, `not_request_owner`.
-   *
-   * @example
-   * ```ts
-   * const { request_id } = request;
-   * const { items } = await client.rfq.quotes({ request_id, status: "open", limit: 1 }).page();
-   * const best = items[0];
-   * ```
-   */
-  quotes(
-    {
-      limit,
-      last_cursor,
-      request_id,
-      status,
-    }: PageOptions & { request_id: string; status?: Quote["status"] },
-    options: CallOptions = {},
-  ): Pages<Quote> {
-    return new Pages(
-      this.#transport,
-      "/rfq/quote",
-      { limit, last_cursor, request_id, status },
-      options,
-    );
-  }
-
-  /**
-   * Lists the user's own quotes, newest first.
-   *
-   * @example
-   * ```ts
-   * const open = await client.rfq.myQuotes({ status: "open" }).all();
-   * ```
-   */
-  myQuotes(
-    { limit, last_cursor, status }: PageOptions & { status?: Quote["status"] } = {},
-    options: CallOptions = {},
-  ): Pages<Quote> {
-    return new Pages(this.#transport, "/rfq/get-quotes", { limit, last_cursor, status }, options);
   }
 
   /**
@@ -309,19 +228,6 @@ export class Rfq {
       idempotent: true,
       options,
     });
-  }
-
-  /**
-   * Lists the user's matches as requester and as maker, newest first.
-   *
-   * @example
-   * ```ts
-   * for await (const { role, side, amount, price } of client.rfq.matches())
-   *   console.log(role, side, amount, price / 1e6);
-   * ```
-   */
-  matches({ limit, last_cursor }: PageOptions = {}, options: CallOptions = {}): Pages<Match> {
-    return new Pages(this.#transport, "/rfq/get-matches", { limit, last_cursor }, options);
   }
 
   #write<T>(

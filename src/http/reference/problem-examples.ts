@@ -49,6 +49,7 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   route_unknown: ["No such path."],
   request_unknown: [`There is no request ${REQUEST}.`],
   quote_unknown: [`There is no quote ${QUOTE}.`],
+  match_unknown: ["You have no such match."],
   withdrawal_unknown: ["You have no such withdrawal."],
   api_key_unknown_id: ["You have no API key with this id."],
   chain_unknown: ["This deployment does not serve that chain. GET /config lists its chains."],

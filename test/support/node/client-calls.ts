@@ -67,7 +67,7 @@ export type ObservedCall = { method: string; route: string; fields: string[]; st
 
 /**
  * Calls every method with a record of every field of every route, with a session and with an API
- * key. Calls it again without the fields that it sent, because some methods need one of two fields.
+ * key. Calls it again without the fields that it sent, because some methods need one of several.
  */
 export async function observeCalls(routes: readonly Route[]): Promise<ObservedCall[]> {
   const calls = new Map<string, ObservedCall>();
@@ -80,9 +80,12 @@ export async function observeCalls(routes: readonly Route[]): Promise<ObservedCa
     const client = new Client({ baseUrl: "https://rfq.test", credential, fetch, webSocket });
     for (const [method, call] of methodsOf(client)) {
       const stream = await use(call(record), service);
-      const sent = new Set(service.sent.flatMap(({ fields }) => fields));
-      const others = Object.entries(record).filter(([name]) => !sent.has(name));
-      await use(call(Object.fromEntries(others)), service);
+      // A match has three ids, of which a call sends one.
+      for (let again = 0; again < 2; again++) {
+        const sent = new Set(service.sent.flatMap(({ fields }) => fields));
+        const others = Object.entries(record).filter(([name]) => !sent.has(name));
+        await use(call(Object.fromEntries(others)), service);
+      }
       for (const { route, fields } of service.sent.splice(0)) {
         // A quote reads the service's clock first, for its deadline.
         if (route === "GET /time" && method !== "time") continue;
@@ -139,13 +142,20 @@ type Method = (record: object, options?: object) => unknown;
 function methodsOf(client: Client): [name: string, method: Method][] {
   const parts = Object.entries(client).map(([name, part]) => [`${name}.`, part as object] as const);
   return [["", client] as const, ...parts].flatMap(([prefix, part]) =>
-    Object.getOwnPropertyNames(Object.getPrototypeOf(part))
+    methodNames(part)
       .filter((name) => name !== "constructor")
       .map((name): [string, Method] => [
         prefix + name,
         (record, options) => (Reflect.get(part, name) as Method).call(part, record, options),
       ]),
   );
+}
+
+/** Also those that the class of `part` inherits. */
+function methodNames(part: object): string[] {
+  const prototype = Object.getPrototypeOf(part) as object;
+  if (prototype === Object.prototype) return [];
+  return [...Object.getOwnPropertyNames(prototype), ...methodNames(prototype)];
 }
 
 /** Reads a list, opens a stream or awaits a result. Returns whether it was a stream. */

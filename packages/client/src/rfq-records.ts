@@ -1,0 +1,171 @@
+/** Reads requests, quotes and matches: the part of `client.rfq` that changes nothing. */
+import { type PageOptions, Pages } from "./pages.ts";
+import type { CallOptions, Transport } from "./transport.ts";
+import type { MarketAsset, Match, Quote, QuoteRequest } from "./types.ts";
+
+/**
+ * Requests, quotes and matches by id and in lists. `Rfq` adds the commands.
+ *
+ * @example
+ * ```ts
+ * const match = await client.rfq.getMatch({ quote_id });
+ * ```
+ */
+export class RfqRecords {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /**
+   * Returns one of the user's requests, or an open one of another user. Throws `Problem`:
+   * `request_unknown`.
+   *
+   * @example
+   * ```ts
+   * const { status, best_price } = await client.rfq.getRequest(request);
+   * ```
+   */
+  getRequest(
+    { request_id }: { request_id: string },
+    options: CallOptions = {},
+  ): Promise<QuoteRequest> {
+    return this.#get("/rfq/get-request", { request_id }, options);
+  }
+
+  /**
+   * Lists the open requests of all users, newest first: of one book (both ids), of one venue, or of
+   * all venues. Throws `Problem`: `invalid_request` for an `asset_id` without its `venue_id`.
+   *
+   * @example
+   * ```ts
+   * for await (const request of client.rfq.openRequests({ venue_id: "venue_one" })) {
+   *   console.log(request.side, request.amount, request.expires_at);
+   * }
+   * ```
+   */
+  openRequests(
+    { limit, last_cursor, venue_id, asset_id }: PageOptions & Partial<MarketAsset> = {},
+    options: CallOptions = {},
+  ): Pages<QuoteRequest> {
+    return new Pages(
+      this.#transport,
+      "/rfq/request",
+      { limit, last_cursor, venue_id, asset_id },
+      options,
+    );
+  }
+
+  /**
+   * Lists the user's own open requests, newest first, with `best_price` and `quote_count`.
+   *
+   * @example
+   * ```ts
+   * const requests = await client.rfq.myRequests().all();
+   * const quoted = requests.filter(({ quote_count = 0 }) => quote_count > 0);
+   * ```
+   */
+  myRequests(
+    { limit, last_cursor }: PageOptions = {},
+    options: CallOptions = {},
+  ): Pages<QuoteRequest> {
+    return new Pages(this.#transport, "/rfq/get-requests", { limit, last_cursor }, options);
+  }
+
+  /**
+   * Returns one of the user's quotes, or a quote on one of their requests. Throws `Problem`:
+   * `quote_unknown`.
+   *
+   * @example
+   * ```ts
+   * const { status } = await client.rfq.getQuote(quote);
+   * ```
+   */
+  getQuote({ quote_id }: { quote_id: string }, options: CallOptions = {}): Promise<Quote> {
+    return this.#get("/rfq/get-quote", { quote_id }, options);
+  }
+
+  /**
+   * Lists the quotes on one of the user's own requests, the best price for the requester first.
+   * Throws `Problem`: `request_unknown`, `not_request_owner`.
+   *
+   * @example
+   * ```ts
+   * const { request_id } = request;
+   * const { items } = await client.rfq.quotes({ request_id, status: "open", limit: 1 }).page();
+   * const best = items[0];
+   * ```
+   */
+  quotes(
+    {
+      limit,
+      last_cursor,
+      request_id,
+      status,
+    }: PageOptions & { request_id: string; status?: Quote["status"] },
+    options: CallOptions = {},
+  ): Pages<Quote> {
+    return new Pages(
+      this.#transport,
+      "/rfq/quote",
+      { limit, last_cursor, request_id, status },
+      options,
+    );
+  }
+
+  /**
+   * Lists the user's own quotes, newest first.
+   *
+   * @example
+   * ```ts
+   * const open = await client.rfq.myQuotes({ status: "open" }).all();
+   * ```
+   */
+  myQuotes(
+    { limit, last_cursor, status }: PageOptions & { status?: Quote["status"] } = {},
+    options: CallOptions = {},
+  ): Pages<Quote> {
+    return new Pages(this.#transport, "/rfq/get-quotes", { limit, last_cursor, status }, options);
+  }
+
+  /**
+   * Returns one of the user's matches, by its own id or by that of its quote or request. Throws
+   * `Problem`: `match_unknown`.
+   *
+   * @example
+   * ```ts
+   * const { role, price } = await client.rfq.getMatch({ quote_id });
+   * ```
+   */
+  getMatch(
+    id: { match_id: string } | { quote_id: string } | { request_id: string },
+    options: CallOptions = {},
+  ): Promise<Match> {
+    // The service accepts exactly one of the ids, and a whole record contains several.
+    const query =
+      "match_id" in id
+        ? { match_id: id.match_id }
+        : "quote_id" in id
+          ? { quote_id: id.quote_id }
+          : { request_id: id.request_id };
+    return this.#get("/rfq/get-match", query, options);
+  }
+
+  /**
+   * Lists the user's matches as requester and as maker, newest first.
+   *
+   * @example
+   * ```ts
+   * for await (const { role, side, amount, price } of client.rfq.matches())
+   *   console.log(role, side, amount, price / 1e6);
+   * ```
+   */
+  matches({ limit, last_cursor }: PageOptions = {}, options: CallOptions = {}): Pages<Match> {
+    return new Pages(this.#transport, "/rfq/get-matches", { limit, last_cursor }, options);
+  }
+
+  #get<T>(path: string, query: Record<string, string>, options: CallOptions): Promise<T> {
+    return this.#transport.call({ method: "GET", path, query, options });
+  }
+}

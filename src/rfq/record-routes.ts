@@ -1,0 +1,53 @@
+/** Routes that read one request, quote or match by its id. */
+import { z } from "@hono/zod-openapi";
+import { described, uuidField } from "../http/fields.ts";
+import { route } from "../http/define-route.ts";
+import type { Api } from "../http/route-definition.ts";
+import { getMatch, getQuote, getRequest, type MatchLookup } from "./get-records.ts";
+import { Match, Quote, RequestItem } from "./schemas.ts";
+
+const READ = { tag: "RFQ", method: "get", credential: "any", scope: "read" } as const;
+
+const MATCH_IDS = ["match_id", "quote_id", "request_id"] as const;
+const namesOne = (query: MatchLookup) =>
+  MATCH_IDS.filter((name) => query[name] !== undefined).length === 1;
+
+export function registerRecordRoutes(api: Api): void {
+  route(api, {
+    ...READ,
+    path: "/rfq/get-request",
+    summary: "Get one of your requests, or an open one of another user",
+    description: "Another user's request is unknown once it has ended.",
+    query: z.strictObject({ request_id: described(uuidField, "Id of the request") }),
+    response: RequestItem,
+    problems: ["request_unknown"],
+    handler: ({ db, actor, query }) => getRequest(db, actor.userId, query.request_id),
+  });
+  route(api, {
+    ...READ,
+    path: "/rfq/get-quote",
+    summary: "Get one of your quotes, or a quote on your request",
+    query: z.strictObject({ quote_id: described(uuidField, "Id of the quote") }),
+    response: Quote,
+    problems: ["quote_unknown"],
+    handler: ({ db, actor, query }) => getQuote(db, actor.userId, query.quote_id),
+  });
+  route(api, {
+    ...READ,
+    path: "/rfq/get-match",
+    summary: "Get one of your matches by its id, or by that of its quote or request",
+    query: z
+      .strictObject({
+        match_id: described(uuidField, "Id of the match").optional(),
+        quote_id: described(uuidField, "Id of the accepted quote").optional(),
+        request_id: described(uuidField, "Id of the matched request").optional(),
+      })
+      .refine(namesOne, {
+        path: ["match_id"],
+        message: "exactly one of match_id, quote_id and request_id must be given",
+      }),
+    response: Match,
+    problems: ["match_unknown"],
+    handler: ({ db, actor, query }) => getMatch(db, actor.userId, query),
+  });
+}
