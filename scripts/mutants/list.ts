@@ -40,6 +40,7 @@ const REGISTRATION = workers("test/streams/registration.test.ts");
 const RECONCILE = workers("test/ledger/reconcile.test.ts");
 const TAMPERING = workers("test/ledger/tampering.test.ts");
 const SECURITY = workers("test/auth/security.test.ts");
+const CHANGE_PASSWORD = workers("test/auth/change-password.test.ts");
 const TICKETS = workers("test/auth/ws-ticket.test.ts");
 const DEADLINES = workers("test/rfq/deadline.test.ts");
 const PAID_OTHERWISE = chain("test/chain/paid-otherwise.anvil.ts");
@@ -307,6 +308,15 @@ export const MUTANTS: readonly Mutant[] = [
       [WHO],
     ],
     ["key of another user accepted", "AND user_id = ${uuid(actor.userId)}\n", "\n", [WHO]],
+  ]),
+  ...of("change-password", "src/auth/change-password.ts", [
+    ["session unchecked", "mayWrite(actor, at),", "sql`${at} IS NOT NULL`,", [CHANGE_PASSWORD]],
+    [
+      "password unchecked",
+      "  await stepUp(db, settings, { actor, fields, clientIp });\n",
+      "",
+      [CHANGE_PASSWORD],
+    ],
   ]),
   ...of("authentication", "src/auth/authenticate.ts", [
     [

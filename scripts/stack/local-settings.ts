@@ -61,6 +61,7 @@ export function localSettings(input: {
     AUTH_REGISTRATION: "open",
     AUTH_DAILY_REGISTRATIONS: "1000",
     AUTH_OPERATOR_KEY_DELAY_SECS: "0",
+    AUTH_SECURITY_DELAY_SECS: "0",
     WITHDRAWAL_MIN_UNITS: "1",
     CHAINS: JSON.stringify([chain]),
     VENUES: JSON.stringify(venues),

@@ -25,6 +25,7 @@ const AUDIT_KINDS = [
   "withdrawal_queued",
   "account_frozen",
   "account_unfrozen",
+  "password_changed",
 ] as const;
 export type AuditKind = (typeof AUDIT_KINDS)[number];
 

@@ -1,5 +1,5 @@
 /** The fields of an account, for registration and for the operator. */
-import { textField } from "../http/fields.ts";
+import { described, textField } from "../http/fields.ts";
 
 /** Checks only the shape of the address, not whether the mailbox exists. */
 export const email = textField(
@@ -14,6 +14,26 @@ export const email = textField(
     maxLength: 254,
   },
 );
+
+/** Limited in bytes, because scrypt hashes the password before the caller is authenticated. */
+export const anyPassword = textField(
+  (given) => (given.length > 0 && Buffer.byteLength(given) <= 1_024 ? given : undefined),
+  "must be text of 1 to 1024 bytes",
+  {
+    type: "string",
+    format: "password",
+    minLength: 1,
+    maxLength: 1_024,
+    description: "1 to 1024 bytes",
+  },
+);
+
+/**
+ * The fields of step-up (step-up.ts), for the body of a session's call that changes who may act.
+ */
+export const stepUpFields = {
+  password: described(anyPassword, "The password of the account"),
+};
 
 export const MIN_PASSWORD_CHARS = 12;
 

@@ -1,22 +1,14 @@
 /** Issues session tokens for an email address and a password. */
 import type { Config } from "../platform/config.ts";
 import type { Scope } from "../platform/actor.ts";
-import { commitOrThrow, newGroup } from "../platform/commit.ts";
-import { Problem, problem } from "../platform/problem.ts";
-import { readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { problem } from "../platform/problem.ts";
+import { type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { uuidv7Sql } from "../platform/uuid.ts";
 import { commitAudited } from "./audit.ts";
+import { checkPassword } from "./check-password.ts";
 import { inHashTurn } from "./hash-turns.ts";
-import {
-  admitLogin,
-  attemptSucceeded,
-  beginAttempt,
-  countFailures,
-  rememberNetwork,
-  remainingAttempts,
-} from "./login-throttle.ts";
-import { hashPassword, verifyPassword } from "./password.ts";
+import { admitLogin, attemptSucceeded, beginAttempt, rememberNetwork } from "./login-throttle.ts";
+import { hashPassword } from "./password.ts";
 import { checkRegistrations } from "./registration-limit.ts";
 import { issueSession } from "./session.ts";
 import { requireStorage } from "../platform/storage.ts";
@@ -37,38 +29,19 @@ type Credentials = {
   readonly ip: string | undefined;
 };
 
-/**
- * At most one audit row in this time per user and IP address. login_attempts counts every attempt.
- */
-const FAILURE_AUDIT_MS = 60_000;
-
 export async function login(
   db: D1Database,
   settings: Config,
   credentials: Credentials,
 ): Promise<SessionResponse> {
   const caller = { email: normalizeEmail(credentials.email), clientIp: credentials.ip };
-  const place = await admitLogin(db, caller);
-  const { attempt, user, check, upgraded } = await inHashTurn(place, async () => {
-    const { attempt: counted, user: found } = await beginAttempt(db, caller);
-    const checked = await verifyPassword(credentials.password, found?.password_hash);
-    const better = checked.matches && checked.outdated;
-    return {
-      attempt: counted,
-      user: found,
-      check: checked,
-      upgraded: better ? await hashPassword(credentials.password) : undefined,
-    };
+  const { attempt, userId, epoch, passwordHash, upgraded } = await checkPassword(db, caller, {
+    password: credentials.password,
+    wrong: "The email address or the password is wrong.",
   });
-  if (user === undefined || !check.matches) {
-    const headers = await recordFailure(db, caller);
-    const detail = "The email address or the password is wrong.";
-    throw new Problem({ code: "login_failed", detail, headers });
-  }
-  const userId = readUuid(user.user_id);
   const unchanged = sql`EXISTS (SELECT 1 FROM users
     WHERE user_id = ${uuid(userId)} AND frozen_at IS NULL
-      AND password_hash = ${user.password_hash} AND session_epoch = ${user.session_epoch})`;
+      AND password_hash = ${passwordHash} AND session_epoch = ${epoch})`;
   const loggedIn = await commitAudited(db, {
     record: {
       kind: "login",
@@ -90,7 +63,7 @@ export async function login(
       throw problem("account_frozen", "The account is frozen. Contact the operator.");
     throw problem("login_failed", "The account changed during the login. Try again.");
   }
-  return sessionResponse(settings, { userId, epoch: user.session_epoch });
+  return sessionResponse(settings, { userId, epoch });
 }
 
 export async function register(
@@ -119,7 +92,8 @@ export async function register(
   return sessionResponse(settings, { userId, epoch: 0 });
 }
 
-async function sessionResponse(
+/** A new session of the user as it is returned. */
+export async function sessionResponse(
   settings: Config,
   user: { userId: string; epoch: number },
 ): Promise<SessionResponse> {
@@ -132,28 +106,6 @@ async function sessionResponse(
     user_id: user.userId,
     scopes: [...settings.AUTH_SESSION_SCOPES],
   };
-}
-
-/**
- * Runs the same statements for unknown users, so that timing does not reveal which users exist.
- * Returns the headers of the response.
- */
-async function recordFailure(
-  db: D1Database,
-  caller: { email: string; clientIp: string | undefined },
-): Promise<Record<string, string>> {
-  const group = newGroup();
-  const address = caller.clientIp ?? null;
-  const recorded = sql`SELECT 1 FROM audit_events e
-    WHERE e.user_id = u.user_id AND e.kind = 'login_failed' AND e.ip IS ${address}
-      AND e.at > ${group.at} - ${FAILURE_AUDIT_MS}`;
-  const failure = sql`INSERT INTO audit_events
-      (audit_event_id, kind, actor, user_id, ip, subject_id, at)
-    SELECT ${uuidv7Sql(group.at)}, 'login_failed', 'unknown', u.user_id, ${address}, NULL,
-      ${group.at}
-    FROM users u WHERE u.email = ${caller.email} AND NOT EXISTS (${recorded})`;
-  const rows = await commitOrThrow(db, group, [failure, countFailures(caller)]);
-  return remainingAttempts(rows?.[1]?.[0]);
 }
 
 function upgradeHash(userId: string, hash: string | undefined, applied: Sql): Sql[] {

@@ -22,25 +22,15 @@ import {
 } from "./api-key.ts";
 import { AuditEvent, auditPage, listAuditEvents } from "./audit.ts";
 import { endSessions } from "./end-sessions.ts";
-import { email, newPassword } from "./fields.ts";
+import { closeSocketsOf } from "./ended-sockets.ts";
+import { anyPassword, email, newPassword } from "./fields.ts";
 import { parseIpRange } from "../http/ip-range.ts";
 import { login, register } from "./login.ts";
-import { issueTicket, openedStreams } from "./ws-ticket.ts";
+import { issueTicket } from "./ws-ticket.ts";
+import { registerAccountRoutes } from "./account-routes.ts";
+import { Scopes, SessionToken } from "./schemas.ts";
 import { SCOPES } from "../platform/actor.ts";
-import type { Api, EndedCredentials } from "../http/route-definition.ts";
-
-const Scopes = z.array(z.enum(SCOPES));
-
-const SessionToken = z
-  .object({
-    access_token: described(z.string(), "Token for `Authorization: Bearer` (a JWT)"),
-    token_type: described(z.literal("Bearer"), "Always `Bearer`"),
-    expires_in: described(z.int(), "Seconds until the session expires"),
-    expires_at: described(z.iso.datetime(), "When the session expires"),
-    user_id: described(z.uuid(), "Id of the user"),
-    scopes: described(Scopes, "Scopes of the session"),
-  })
-  .openapi("Session");
+import type { Api } from "../http/route-definition.ts";
 
 const Ticket = z
   .object({
@@ -50,18 +40,6 @@ const Ticket = z
   })
   .openapi("Ticket");
 
-/** Limited in bytes, because scrypt hashes the password before the caller is authenticated. */
-const anyPassword = textField(
-  (given) => (given.length > 0 && Buffer.byteLength(given) <= 1_024 ? given : undefined),
-  "must be text of 1 to 1024 bytes",
-  {
-    type: "string",
-    format: "password",
-    minLength: 1,
-    maxLength: 1_024,
-    description: "1 to 1024 bytes",
-  },
-);
 const ipRange = textField(
   (given) => (parseIpRange(given) === undefined ? undefined : given),
   "must be an IPv4 or IPv6 address or CIDR range",
@@ -76,6 +54,7 @@ export function registerAuthRoutes(app: Api): void {
   registerKeyRoutes(app);
   registerTicketRoutes(app);
   registerSelfRoutes(app);
+  registerAccountRoutes(app);
 }
 
 function registerSessionRoutes(app: Api): void {
@@ -274,14 +253,4 @@ function registerSelfRoutes(app: Api): void {
     response: pageSchema(AuditEvent),
     handler: ({ db, actor, query }) => listAuditEvents(db, actor.userId, query),
   });
-}
-
-/** Closes the sockets of credentials that have ended. */
-async function closeSocketsOf(
-  api: Api,
-  env: Cloudflare.Env,
-  ended: Omit<EndedCredentials, "streams">,
-): Promise<void> {
-  const streams = await openedStreams(env.DB, ended.userId, ended.which);
-  if (streams.length > 0) await api.credentialsEnded(env, { ...ended, streams });
 }

@@ -19,6 +19,7 @@ export function testSettings(): Record<string, string> {
   return {
     AUTH_REGISTRATION: "open",
     AUTH_OPERATOR_KEY_DELAY_SECS: "0",
+    AUTH_SECURITY_DELAY_SECS: "0",
     RATE_LIMITS: "off",
     LOG_SUCCESS_ONE_IN: "1",
     WITHDRAWAL_MIN_UNITS: "1",

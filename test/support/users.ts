@@ -1,6 +1,7 @@
 /** Users of a test's own and their credentials. */
 import { env } from "cloudflare:workers";
 import { createOperatorApiKey } from "../../src/auth/api-key.ts";
+import { hashPassword } from "../../src/auth/password.ts";
 import { issueSession } from "../../src/auth/session.ts";
 import type { ApiKeyActor, Scope, SessionActor } from "../../src/platform/actor.ts";
 import { config } from "../../src/platform/config.ts";
@@ -53,6 +54,23 @@ export async function newUser(
       credential: { kind: "session", epoch: 0, expiresAtMs },
     },
   };
+}
+
+export const PASSWORD = "correct horse battery staple";
+let passwordHash: Promise<string> | undefined;
+
+/** A user whose password is `PASSWORD`. They share one hash, because scrypt is slow. */
+export async function newUserWithPassword(
+  funds: Readonly<Record<string, bigint | undefined>> = {},
+): Promise<TestUser> {
+  const user = await newUser(funds);
+  passwordHash ??= hashPassword(PASSWORD);
+  await all(
+    env.DB,
+    sql`UPDATE users SET password_hash = ${await passwordHash}
+      WHERE user_id = ${uuid(user.userId)}`,
+  );
+  return user;
 }
 
 /** An API key that an operator made, which may have any scope. */

@@ -72,6 +72,33 @@ export class Auth {
   }
 
   /**
+   * Changes the password. All earlier sessions end, so continue with the one that is returned. With
+   * `revoke_keys`, also revokes the API keys that sessions minted. Needs a session.
+   * Throws `Problem`: `login_failed` if `password` is wrong, `login_throttled`.
+   *
+   * @example
+   * ```ts
+   * const session = await client.auth.changePassword({
+   *   password: "correct horse battery",
+   *   new_password: "a better horse battery",
+   *   revoke_keys: true,
+   * });
+   * const again = client.withSession(session);
+   * ```
+   */
+  changePassword(
+    body: { password: string; new_password: string; revoke_keys: boolean },
+    options: CallOptions = {},
+  ): Promise<Session> {
+    return this.#transport.call({
+      method: "POST",
+      path: "/auth/change-password",
+      body: pick(body, { password: true, new_password: true, revoke_keys: true }),
+      options,
+    });
+  }
+
+  /**
    * Ends all sessions of the user within 5 s. With `revoke_keys`, also revokes all API keys. Needs
    * a session. Idempotent, so the client retries it.
    *

@@ -57,6 +57,7 @@ export const SAMPLE = {
   min_deposit: "0xf4240",
   min_withdrawal: "0xf4240",
   minted_by: "session",
+  new_password: "a better horse battery",
   next_cursor: null,
   nonce: 0,
   outcome_tokens: "0x8617E340B3D01FA5F11F306F4090FD50E238070D",

@@ -1,0 +1,60 @@
+/** Changes the password of a user, which ends every session that was made with the old one. */
+import type { SessionActor } from "../platform/actor.ts";
+import type { Config } from "../platform/config.ts";
+import { Problem } from "../platform/problem.ts";
+import { sql, uuid } from "../platform/sql.ts";
+import { auditRow, commitAudited, recordOf } from "./audit.ts";
+import { forgetCredentials } from "./credential-cache.ts";
+import { inHashTurn } from "./hash-turns.ts";
+import { type SessionResponse, sessionResponse } from "./login.ts";
+import { actorRejection, mayWrite } from "./may-write.ts";
+import { hashPassword } from "./password.ts";
+import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
+import { stepUp, type StepUpFields } from "./step-up.ts";
+
+type PasswordChange = {
+  readonly actor: SessionActor;
+  readonly fields: StepUpFields & { readonly new_password: string };
+  /** Whether to revoke the keys that sessions minted. */
+  readonly revokeKeys: boolean;
+  readonly clientIp: string | undefined;
+};
+
+/** Returns a session of the new password, and the ids of the revoked keys. */
+export async function changePassword(
+  db: D1Database,
+  settings: Config,
+  change: PasswordChange,
+): Promise<{ session: SessionResponse; revokedKeys: readonly string[] }> {
+  const { actor, fields, clientIp } = change;
+  const { userId } = actor;
+  const { epoch } = actor.credential;
+  await stepUp(db, settings, { actor, fields, clientIp });
+  const passwordHash = await inHashTurn({ lane: "known", who: userId }, () =>
+    hashPassword(fields.new_password),
+  );
+  const keys = { userId, which: "session_minted" } as const;
+  const revokedKeys = change.revokeKeys ? await liveKeysOf(db, keys) : [];
+  const record = (kind: "password_changed" | "sessions_ended") =>
+    recordOf(actor, kind, { ip: clientIp, subjectId: userId });
+  const applied = await commitAudited(db, {
+    record: record("password_changed"),
+    when: ({ at }) => mayWrite(actor, at),
+    statements: ({ at }, written) => [
+      // The guard has compared the epoch with the session's.
+      sql`UPDATE users SET password_hash = ${passwordHash}, session_epoch = ${epoch + 1}
+        WHERE user_id = ${uuid(userId)} AND ${written}`,
+      auditRow(record("sessions_ended"), at, written),
+      ...(change.revokeKeys
+        ? revokeKeys(keys, { actor: "session", ip: clientIp ?? null }, { at, applied: written })
+        : []),
+    ],
+  });
+  forgetCredentials({ userId, apiKeyIds: revokedKeys });
+  if (!applied) {
+    const rejection = await actorRejection(db, actor);
+    if (rejection !== undefined) throw new Problem(rejection);
+    throw new Error("the guard did not apply, but its preconditions hold");
+  }
+  return { session: await sessionResponse(settings, { userId, epoch: epoch + 1 }), revokedKeys };
+}

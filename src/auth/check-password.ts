@@ -1,0 +1,78 @@
+/** Verifies a password within the limits of failed logins. Logins and step-up share them. */
+import { commitOrThrow, newGroup } from "../platform/commit.ts";
+import { Problem } from "../platform/problem.ts";
+import { readUuid, sql } from "../platform/sql.ts";
+import { uuidv7Sql } from "../platform/uuid.ts";
+import { inHashTurn } from "./hash-turns.ts";
+import {
+  admitLogin,
+  type Attempt,
+  beginAttempt,
+  countFailures,
+  remainingAttempts,
+} from "./login-throttle.ts";
+import { hashPassword, verifyPassword } from "./password.ts";
+
+/** `email` is normalized. */
+export type Caller = { readonly email: string; readonly clientIp: string | undefined };
+
+export type Verified = {
+  /** Counted as a failure until `attemptSucceeded`. */
+  readonly attempt: Attempt;
+  readonly userId: string;
+  readonly epoch: number;
+  /** The stored hash that the password matches. */
+  readonly passwordHash: string;
+  /** A hash with the current parameters, if those of the stored one are outdated. */
+  readonly upgraded: string | undefined;
+};
+
+/**
+ * At most one audit row in this time per user and IP address. login_attempts counts every attempt.
+ */
+const FAILURE_AUDIT_MS = 60_000;
+
+/** Throws `login_throttled`, or `login_failed` with `wrong` as its detail. */
+export async function checkPassword(
+  db: D1Database,
+  caller: Caller,
+  given: { password: string; wrong: string },
+): Promise<Verified> {
+  const place = await admitLogin(db, caller);
+  const { attempt, user, check, upgraded } = await inHashTurn(place, async () => {
+    const { attempt: counted, user: found } = await beginAttempt(db, caller);
+    const checked = await verifyPassword(given.password, found?.password_hash);
+    const better = checked.matches && checked.outdated;
+    return {
+      attempt: counted,
+      user: found,
+      check: checked,
+      upgraded: better ? await hashPassword(given.password) : undefined,
+    };
+  });
+  if (user === undefined || !check.matches) {
+    const headers = await recordFailure(db, caller);
+    throw new Problem({ code: "login_failed", detail: given.wrong, headers });
+  }
+  const { user_id: id, session_epoch: epoch, password_hash: passwordHash } = user;
+  return { attempt, userId: readUuid(id), epoch, passwordHash, upgraded };
+}
+
+/**
+ * Runs the same statements for unknown users, so that timing does not reveal which users exist.
+ * Returns the headers of the response.
+ */
+async function recordFailure(db: D1Database, caller: Caller): Promise<Record<string, string>> {
+  const group = newGroup();
+  const address = caller.clientIp ?? null;
+  const recorded = sql`SELECT 1 FROM audit_events e
+    WHERE e.user_id = u.user_id AND e.kind = 'login_failed' AND e.ip IS ${address}
+      AND e.at > ${group.at} - ${FAILURE_AUDIT_MS}`;
+  const failure = sql`INSERT INTO audit_events
+      (audit_event_id, kind, actor, user_id, ip, subject_id, at)
+    SELECT ${uuidv7Sql(group.at)}, 'login_failed', 'unknown', u.user_id, ${address}, NULL,
+      ${group.at}
+    FROM users u WHERE u.email = ${caller.email} AND NOT EXISTS (${recorded})`;
+  const rows = await commitOrThrow(db, group, [failure, countFailures(caller)]);
+  return remainingAttempts(rows?.[1]?.[0]);
+}
