@@ -32,8 +32,12 @@ export function reasonCode(reason: Reason): Expr {
   return atom(String(reasonNumber(reason)));
 }
 
+export function stepNumber(step: Step): number {
+  return STEPS.indexOf(step) + 1;
+}
+
 export function stepCode(step: Step): Expr {
-  return atom(String(STEPS.indexOf(step) + 1));
+  return atom(String(stepNumber(step)));
 }
 
 export function readReason(code: number): Reason {

@@ -12,7 +12,7 @@ import {
 } from "drizzle-orm/sqlite-core";
 import { amount, decimal, oneOf, uuid } from "../platform/columns.ts";
 
-const ACCOUNT_KINDS = ["available", "pending", "external", "fees"] as const;
+export const ACCOUNT_KINDS = ["available", "pending", "external", "fees"] as const;
 export type AccountKind = (typeof ACCOUNT_KINDS)[number];
 
 /** A user id of 16 bytes, or the name of a house account. Statements alone write and read it. */

@@ -1,0 +1,239 @@
+/**
+ * The block of one owner in a sealed object: the transfers of the owner's accounts, and the owner's
+ * records. A transfer between two owners is in both blocks, and each has the balance of its side.
+ *
+ * A quote whose reserve was released takes one row for both transfers. A balance is stored as its
+ * difference from the one before plus the transfer, which is 0 in a sound journal.
+ */
+import { reasonNumber, stepNumber } from "../ledger/codes.ts";
+import { ACCOUNT_KINDS, type AccountKind } from "../ledger/tables.ts";
+import { ByteReader, ByteWriter, requireCanonical, SealMalformed } from "./bytes.ts";
+import {
+  amount,
+  collectIds,
+  id,
+  name,
+  near,
+  number,
+  readIds,
+  readTable,
+  rising,
+  type RowOf,
+  writeIds,
+  writeTable,
+} from "./columns.ts";
+import { MATCHES, QUOTES, type Records, REQUESTS, type SealedTransfer } from "./records.ts";
+
+/** A side that belongs to another owner has neither kind nor balance. */
+export type Side = { readonly kind: AccountKind; readonly balance: bigint } | null;
+
+export type BlockTransfer = Omit<SealedTransfer, "from" | "to" | "fromBalance" | "toBalance"> & {
+  readonly from: Side;
+  readonly to: Side;
+};
+
+/** Transfers in the order of their ids, records in the order of theirs. */
+export type Block = Records & { readonly transfers: readonly BlockTransfer[] };
+
+/** A reserve and its release. */
+const RESERVES = {
+  transfer_id: rising,
+  release_id: near("transfer_id"),
+  asset: name,
+  amount,
+  ref: id,
+  at: rising,
+  released_at: near("at"),
+};
+
+/** Any other transfer. `from` and `to` are kinds of the owner's accounts, or empty. */
+const MOVES = {
+  transfer_id: rising,
+  from: name,
+  to: name,
+  asset: name,
+  amount,
+  reason: number,
+  step: number,
+  line: number,
+  ref: id,
+  at: rising,
+};
+
+const RESERVED = {
+  from: "available",
+  to: "pending",
+  reason: reasonNumber("reserve_rfq"),
+  step: stepNumber("reserve"),
+  line: 0,
+} as const;
+const RELEASED = {
+  from: "pending",
+  to: "available",
+  reason: reasonNumber("release"),
+  step: stepNumber("end"),
+  line: 0,
+} as const;
+
+type Move = RowOf<typeof MOVES>;
+type Reserve = RowOf<typeof RESERVES>;
+
+export function encodeBlock(block: Block): Uint8Array<ArrayBuffer> {
+  const { reserves, moves } = joinReserves(block.transfers.map(moveOf));
+  const found = new Set<string>();
+  collectIds(RESERVES, reserves, found);
+  collectIds(MOVES, moves, found);
+  collectIds(REQUESTS.columns, block.requests, found);
+  collectIds(QUOTES.columns, block.quotes, found);
+  collectIds(MATCHES.columns, block.matches, found);
+  const ids = [...found].toSorted();
+  const writer = new ByteWriter();
+  writeIds(writer, ids);
+  writeTable(writer, RESERVES, reserves, ids);
+  writeTable(writer, MOVES, moves, ids);
+  const balances = new RunningBalances();
+  for (const transfer of block.transfers) {
+    for (const side of sidesOf(transfer))
+      writer.bigint(side.balance - balances.expect(side, transfer.asset, side.delta));
+  }
+  writeTable(writer, REQUESTS.columns, block.requests, ids);
+  writeTable(writer, QUOTES.columns, block.quotes, ids);
+  writeTable(writer, MATCHES.columns, block.matches, ids);
+  return writer.finish();
+}
+
+/** Throws `SealMalformed` unless the bytes are exactly those that `encodeBlock` writes. */
+export function decodeBlock(bytes: Uint8Array): Block {
+  const reader = new ByteReader(bytes);
+  const ids = readIds(reader);
+  const moves = splitReserves(readTable(reader, RESERVES, ids)).concat(
+    readTable(reader, MOVES, ids),
+  );
+  const balances = new RunningBalances();
+  const transfers = moves
+    .toSorted((a, b) => a.transfer_id - b.transfer_id)
+    .map((move) => transferOf(move, reader, balances));
+  const block: Block = {
+    transfers,
+    requests: readTable(reader, REQUESTS.columns, ids),
+    quotes: readTable(reader, QUOTES.columns, ids),
+    matches: readTable(reader, MATCHES.columns, ids),
+  };
+  requireCanonical(reader, bytes, () => encodeBlock(block));
+  return block;
+}
+
+function moveOf(transfer: BlockTransfer): Move {
+  return {
+    transfer_id: transfer.transferId,
+    from: transfer.from?.kind ?? "",
+    to: transfer.to?.kind ?? "",
+    asset: transfer.asset,
+    amount: transfer.amount,
+    reason: transfer.reason,
+    step: transfer.step,
+    line: transfer.line,
+    ref: transfer.ref,
+    at: transfer.at,
+  };
+}
+
+function transferOf(move: Move, reader: ByteReader, balances: RunningBalances): BlockTransfer {
+  const side = (kindName: string, delta: bigint): Side => {
+    if (kindName === "") return null;
+    const kind = ACCOUNT_KINDS.find((known) => known === kindName);
+    if (kind === undefined) throw new SealMalformed("an account is of no known kind");
+    const balance = reader.bigint() + balances.last(kind, move.asset) + delta;
+    balances.set(kind, move.asset, balance);
+    return { kind, balance };
+  };
+  const from = side(move.from, -move.amount);
+  const to = side(move.to, move.amount);
+  if (from === null && to === null) throw new SealMalformed("a transfer is not the owner's");
+  return {
+    transferId: move.transfer_id,
+    from,
+    to,
+    asset: move.asset,
+    amount: move.amount,
+    reason: move.reason,
+    step: move.step,
+    line: move.line,
+    ref: move.ref,
+    at: move.at,
+  };
+}
+
+/** The newest balance of each account, as the block's transfers pass. */
+class RunningBalances {
+  readonly #balances = new Map<string, bigint>();
+
+  last(kind: AccountKind, asset: string): bigint {
+    return this.#balances.get(`${kind} ${asset}`) ?? 0n;
+  }
+
+  set(kind: AccountKind, asset: string, balance: bigint): void {
+    this.#balances.set(`${kind} ${asset}`, balance);
+  }
+
+  /** What a sound journal would contain. Continues from what this one contains. */
+  expect(side: NonNullable<Side>, asset: string, delta: bigint): bigint {
+    const expected = this.last(side.kind, asset) + delta;
+    this.set(side.kind, asset, side.balance);
+    return expected;
+  }
+}
+
+function sidesOf({ from, to, amount: moved }: BlockTransfer) {
+  return [
+    ...(from === null ? [] : [{ ...from, delta: -moved }]),
+    ...(to === null ? [] : [{ ...to, delta: moved }]),
+  ];
+}
+
+/** Joins each reserve with its release if the block contains both. */
+function joinReserves(all: readonly Move[]): { reserves: Reserve[]; moves: Move[] } {
+  const open = new Map<string, Move>();
+  const releases = new Map<Move, Move>();
+  for (const move of all) {
+    if (isLike(move, RESERVED) && !open.has(move.ref)) open.set(move.ref, move);
+    const reserve = isLike(move, RELEASED) ? open.get(move.ref) : undefined;
+    if (reserve?.amount === move.amount && reserve.asset === move.asset && !releases.has(reserve))
+      releases.set(reserve, move);
+  }
+  const joined = new Set([...releases].flat());
+  return {
+    reserves: [...releases]
+      .map(([reserve, release]) => ({
+        transfer_id: reserve.transfer_id,
+        release_id: release.transfer_id,
+        asset: reserve.asset,
+        amount: reserve.amount,
+        ref: reserve.ref,
+        at: reserve.at,
+        released_at: release.at,
+      }))
+      .toSorted((a, b) => a.transfer_id - b.transfer_id),
+    moves: all.filter((move) => !joined.has(move)),
+  };
+}
+
+function splitReserves(reserves: readonly Reserve[]): Move[] {
+  return reserves.flatMap((row) => {
+    const shared = { asset: row.asset, amount: row.amount, ref: row.ref };
+    return [
+      { ...RESERVED, ...shared, transfer_id: row.transfer_id, at: row.at },
+      { ...RELEASED, ...shared, transfer_id: row.release_id, at: row.released_at },
+    ];
+  });
+}
+
+function isLike(move: Move, pattern: typeof RESERVED | typeof RELEASED): boolean {
+  return (
+    move.from === pattern.from &&
+    move.to === pattern.to &&
+    move.reason === pattern.reason &&
+    move.step === pattern.step &&
+    move.line === pattern.line
+  );
+}

@@ -1,0 +1,181 @@
+/** The footer of a sealed object: its head, and where each owner's block is. */
+import {
+  ByteReader,
+  ByteWriter,
+  fromHex,
+  requireCanonical,
+  SealMalformed,
+  toHex,
+} from "./bytes.ts";
+import type { Owner } from "./records.ts";
+
+/** The hash that the first seal names as its previous one. */
+export const GENESIS = "00".repeat(32);
+
+/** The place of a seal in its chain, and the range that it covers. */
+export type SealHead = {
+  /** Rises with every restore of the database. Readers ignore seals of epochs that were lost. */
+  readonly epoch: number;
+  /** Counts from 1 over all epochs. */
+  readonly number: number;
+  /** The hash of the previous seal, or GENESIS. */
+  readonly previous: string;
+  /** The range of transfers `after < id <= upTo`. Both are equal if there is none. */
+  readonly after: number;
+  readonly upTo: number;
+  /** The range of commit groups whose ended requests it contains. */
+  readonly afterGroup: number;
+  readonly upToGroup: number;
+};
+
+export type OwnerBlock = {
+  readonly owner: Owner;
+  readonly offset: number;
+  readonly length: number;
+  /** Before compression. */
+  readonly contentLength: number;
+  /** Of the content before compression. */
+  readonly sha256: string;
+  /** Entries of the owner, from the first to the last `entry_id`. */
+  readonly entries: number;
+  readonly firstEntry: number;
+  readonly lastEntry: number;
+  readonly firstAt: number;
+  readonly lastAt: number;
+  readonly smallest: bigint;
+  readonly largest: bigint;
+  /** Bit `n` is set if a transfer has the reason with the code `n`. */
+  readonly reasons: number;
+  readonly assets: readonly string[];
+  /** Records of the owner. Their ids begin with instants from the first to the last one. */
+  readonly records: number;
+  readonly firstRecordAt: number;
+  readonly lastRecordAt: number;
+};
+
+export type Footer = {
+  readonly head: SealHead;
+  readonly counts: {
+    readonly transfers: number;
+    readonly requests: number;
+    readonly quotes: number;
+    readonly matches: number;
+  };
+  /** Sorted by owner. */
+  readonly blocks: readonly OwnerBlock[];
+};
+
+const HASH_BYTES = 32;
+
+export function encodeFooter({ head, counts, blocks }: Footer): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter();
+  writer.uint(head.epoch);
+  writer.uint(head.number);
+  writer.raw(fromHex(head.previous));
+  for (const value of [head.after, head.upTo, head.afterGroup, head.upToGroup]) writer.uint(value);
+  for (const value of [counts.transfers, counts.requests, counts.quotes, counts.matches])
+    writer.uint(value);
+  const assets = [...new Set(blocks.flatMap((block) => block.assets))];
+  const positions = new Map(assets.map((asset, position) => [asset, position]));
+  writer.uint(assets.length);
+  assets.forEach((asset) => writer.text(asset));
+  writer.uint(blocks.length);
+  for (const block of blocks) {
+    const owner = fromHex(block.owner);
+    writer.uint(owner.length);
+    writer.raw(owner);
+    writer.raw(fromHex(block.sha256));
+    for (const value of numbersOf(block)) writer.uint(value);
+    writer.bigint(block.smallest);
+    writer.bigint(block.largest - block.smallest);
+    writer.uint(block.assets.length);
+    for (const asset of block.assets) writer.uint(positions.get(asset) ?? 0);
+  }
+  return writer.finish();
+}
+
+/** In the order in which they are written, the last of each range as a difference. */
+function numbersOf(block: OwnerBlock): number[] {
+  return [
+    block.offset,
+    block.length,
+    block.contentLength,
+    block.entries,
+    block.firstEntry,
+    block.lastEntry - block.firstEntry,
+    block.firstAt,
+    block.lastAt - block.firstAt,
+    block.reasons,
+    block.records,
+    block.firstRecordAt,
+    block.lastRecordAt - block.firstRecordAt,
+  ];
+}
+
+/** Throws `SealMalformed` unless the bytes are exactly those that `encodeFooter` writes. */
+export function decodeFooter(bytes: Uint8Array): Footer {
+  const reader = new ByteReader(bytes);
+  const head: SealHead = {
+    epoch: reader.uint(),
+    number: reader.uint(),
+    previous: toHex(reader.raw(HASH_BYTES)),
+    after: reader.uint(),
+    upTo: reader.uint(),
+    afterGroup: reader.uint(),
+    upToGroup: reader.uint(),
+  };
+  const counts = {
+    transfers: reader.uint(),
+    requests: reader.uint(),
+    quotes: reader.uint(),
+    matches: reader.uint(),
+  };
+  const assets = Array.from({ length: reader.count() }, () => reader.text());
+  const blocks = Array.from({ length: reader.count() }, () => readBlock(reader, assets));
+  const footer: Footer = { head, counts, blocks };
+  requireCanonical(reader, bytes, () => encodeFooter(footer));
+  return footer;
+}
+
+function readBlock(reader: ByteReader, assets: readonly string[]): OwnerBlock {
+  const owner = toHex(reader.raw(reader.uint()));
+  const sha256 = toHex(reader.raw(HASH_BYTES));
+  const offset = reader.uint();
+  const length = reader.uint();
+  const contentLength = reader.uint();
+  const entries = reader.uint();
+  const firstEntry = reader.uint();
+  const lastEntry = firstEntry + reader.uint();
+  const firstAt = reader.uint();
+  const lastAt = firstAt + reader.uint();
+  const reasons = reader.uint();
+  const records = reader.uint();
+  const firstRecordAt = reader.uint();
+  const lastRecordAt = firstRecordAt + reader.uint();
+  const smallest = reader.bigint();
+  const largest = smallest + reader.bigint();
+  const own = Array.from({ length: reader.count() }, () => {
+    const asset = assets[reader.uint()];
+    if (asset === undefined) throw new SealMalformed("an asset is not in its list");
+    return asset;
+  });
+  return {
+    owner,
+    offset,
+    length,
+    contentLength,
+    sha256,
+    entries,
+    firstEntry,
+    lastEntry,
+    firstAt,
+    lastAt,
+    smallest,
+    largest,
+    reasons,
+    assets: own,
+    records,
+    firstRecordAt,
+    lastRecordAt,
+  };
+}

@@ -1,0 +1,293 @@
+/**
+ * A sealed object: a closed range of the journal and the records that ended in it, as stored in R2.
+ *
+ *   magic | block of the 1st owner | … | block of the last owner | footer | sizes of the footer
+ *
+ * Blocks are sorted by owner, and each is compressed on its own, so a reader fetches the footer and
+ * one range. The footer lists for each owner where the block is, what it hashes to and what it
+ * contains. The seal's hash is that of its footer. So it covers all uncompressed content, and a
+ * single block can be verified without the others. The footer also contains the hash of the previous
+ * seal: the last hash vouches for every seal before it.
+ */
+import { type Block, type BlockTransfer, decodeBlock, encodeBlock, type Side } from "./block.ts";
+import { concat, equalBytes, SealMalformed, sha256 } from "./bytes.ts";
+import { compress, decompress } from "./compress.ts";
+import {
+  decodeFooter,
+  encodeFooter,
+  type Footer,
+  type OwnerBlock,
+  type SealHead,
+} from "./footer.ts";
+import {
+  MATCHES,
+  type Owner,
+  QUOTES,
+  type Records,
+  REQUESTS,
+  type SealedTransfer,
+} from "./records.ts";
+
+/** The version is the last character. */
+const MAGIC = new TextEncoder().encode("RFQSEAL1");
+const SIZES_BYTES = 8;
+
+export type Seal = SealHead & Records & { readonly transfers: readonly SealedTransfer[] };
+
+export type EncodedSeal = {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly sha256: string;
+  readonly footer: Footer;
+};
+
+export async function encodeSeal(seal: Seal): Promise<EncodedSeal> {
+  const blocks: OwnerBlock[] = [];
+  const parts: Uint8Array[] = [MAGIC];
+  let offset = MAGIC.length;
+  for (const [owner, block] of blocksOf(seal)) {
+    const content = encodeBlock(block);
+    const bytes = await compress(content);
+    blocks.push({
+      owner,
+      offset,
+      length: bytes.length,
+      contentLength: content.length,
+      sha256: await sha256(content),
+      ...summaryOf(block),
+    });
+    parts.push(bytes);
+    offset += bytes.length;
+  }
+  const footer: Footer = { head: headOf(seal), counts: countsOf(seal), blocks };
+  const content = encodeFooter(footer);
+  const bytes = await compress(content);
+  const sizes = new DataView(new ArrayBuffer(SIZES_BYTES));
+  sizes.setUint32(0, bytes.length);
+  sizes.setUint32(4, content.length);
+  return {
+    bytes: concat([...parts, bytes, new Uint8Array(sizes.buffer)]),
+    sha256: await sha256(content),
+    footer,
+  };
+}
+
+/** Throws `SealMalformed` unless the object is complete and agrees with its footer. */
+export async function decodeSeal(
+  bytes: Uint8Array<ArrayBuffer>,
+): Promise<{ seal: Seal; sha256: string; footer: Footer }> {
+  if (bytes.length < MAGIC.length + SIZES_BYTES) throw new SealMalformed("ends too early");
+  if (!equalBytes(bytes.subarray(0, MAGIC.length), MAGIC))
+    throw new SealMalformed("is not a sealed object of this version");
+  const { footer, sha256: hash, start } = await readFooter(bytes);
+  const blocks = new Map<Owner, Block>();
+  let offset = MAGIC.length;
+  for (const one of footer.blocks) {
+    if (one.offset !== offset) throw new SealMalformed("blocks do not follow each other");
+    offset += one.length;
+    blocks.set(one.owner, await openBlock(bytes.slice(one.offset, offset), one));
+  }
+  if (offset !== start) throw new SealMalformed("blocks do not end at the footer");
+  const seal: Seal = { ...footer.head, ...joinBlocks(blocks) };
+  requireSame(encodeFooter({ ...footer, counts: countsOf(seal) }), encodeFooter(footer), "counts");
+  requireRange(seal);
+  const again = blocksOf(seal);
+  if (again.length !== blocks.size) throw new SealMalformed("a block belongs to no owner");
+  for (const [owner, block] of again) {
+    const stored = blocks.get(owner);
+    if (stored === undefined) throw new SealMalformed("an owner has no block");
+    requireSame(encodeBlock(block), encodeBlock(stored), "two blocks");
+  }
+  return { seal, sha256: hash, footer };
+}
+
+/** One block, verified against the footer that names it. */
+export async function openBlock(
+  bytes: Uint8Array<ArrayBuffer>,
+  stored: OwnerBlock,
+): Promise<Block> {
+  const content = await decompress(bytes, stored.contentLength);
+  if ((await sha256(content)) !== stored.sha256)
+    throw new SealMalformed("a block has another hash than its footer states");
+  const block = decodeBlock(content);
+  const claimed = { ...stored, ...summaryOf(block) };
+  if (!sameBlock(claimed, stored)) throw new SealMalformed("a block is not what its footer states");
+  return block;
+}
+
+async function readFooter(
+  bytes: Uint8Array<ArrayBuffer>,
+): Promise<{ footer: Footer; sha256: string; start: number }> {
+  const sizes = new DataView(bytes.buffer, bytes.byteOffset + bytes.length - SIZES_BYTES);
+  const start = bytes.length - SIZES_BYTES - sizes.getUint32(0);
+  if (start < MAGIC.length) throw new SealMalformed("the footer does not fit");
+  const content = await decompress(
+    bytes.slice(start, bytes.length - SIZES_BYTES),
+    sizes.getUint32(4),
+  );
+  return { footer: decodeFooter(content), sha256: await sha256(content), start };
+}
+
+function headOf(seal: SealHead): SealHead {
+  const { epoch, number, previous, after, upTo, afterGroup, upToGroup } = seal;
+  return { epoch, number, previous, after, upTo, afterGroup, upToGroup };
+}
+
+function countsOf(seal: Seal): Footer["counts"] {
+  return {
+    transfers: seal.transfers.length,
+    requests: seal.requests.length,
+    quotes: seal.quotes.length,
+    matches: seal.matches.length,
+  };
+}
+
+type Draft = { [Name in keyof Block]: Block[Name][number][] };
+
+/** The block of each owner, sorted by owner. */
+function blocksOf(seal: Seal): [Owner, Block][] {
+  const drafts = new Map<Owner, Draft>();
+  const of = (owner: Owner): Draft => {
+    const known = drafts.get(owner);
+    if (known !== undefined) return known;
+    const draft: Draft = { transfers: [], requests: [], quotes: [], matches: [] };
+    drafts.set(owner, draft);
+    return draft;
+  };
+  for (const transfer of seal.transfers) {
+    for (const owner of new Set([transfer.from.owner, transfer.to.owner]))
+      of(owner).transfers.push(seenBy(owner, transfer));
+  }
+  for (const row of seal.requests)
+    for (const owner of ownersOf(REQUESTS, row)) of(owner).requests.push(row);
+  for (const row of seal.quotes)
+    for (const owner of ownersOf(QUOTES, row)) of(owner).quotes.push(row);
+  for (const row of seal.matches)
+    for (const owner of ownersOf(MATCHES, row)) of(owner).matches.push(row);
+  return [...drafts].toSorted(([a], [b]) => (a < b ? -1 : 1));
+}
+
+function ownersOf(
+  table: { readonly owners: readonly string[] },
+  row: Readonly<Record<string, unknown>>,
+): Set<Owner> {
+  return new Set(table.owners.map((column) => String(row[column])));
+}
+
+function seenBy(owner: Owner, transfer: SealedTransfer): BlockTransfer {
+  const { from, to, fromBalance, toBalance, ...shared } = transfer;
+  return {
+    ...shared,
+    from: from.owner === owner ? { kind: from.kind, balance: fromBalance } : null,
+    to: to.owner === owner ? { kind: to.kind, balance: toBalance } : null,
+  };
+}
+
+/** The content of all blocks, each transfer and each record once. */
+function joinBlocks(blocks: ReadonlyMap<Owner, Block>): Omit<Seal, keyof SealHead> {
+  const halves = new Map<number, { shared: BlockTransfer; from?: Owned; to?: Owned }>();
+  for (const [owner, block] of blocks) {
+    for (const transfer of block.transfers) {
+      const half = halves.get(transfer.transferId) ?? { shared: transfer };
+      if (transfer.from !== null) half.from = { owner, ...transfer.from };
+      if (transfer.to !== null) half.to = { owner, ...transfer.to };
+      halves.set(transfer.transferId, half);
+    }
+  }
+  const all = [...blocks.values()];
+  return {
+    transfers: [...halves.values()]
+      .map(({ shared, from, to }) => {
+        if (from === undefined || to === undefined)
+          throw new SealMalformed("a transfer has one side only");
+        return {
+          ...shared,
+          from: { owner: from.owner, kind: from.kind },
+          to: { owner: to.owner, kind: to.kind },
+          fromBalance: from.balance,
+          toBalance: to.balance,
+        };
+      })
+      .toSorted((a, b) => a.transferId - b.transferId),
+    requests: unique(
+      all.flatMap((block) => block.requests),
+      (row) => row.request_id,
+    ),
+    quotes: unique(
+      all.flatMap((block) => block.quotes),
+      (row) => row.quote_id,
+    ),
+    matches: unique(
+      all.flatMap((block) => block.matches),
+      (row) => row.match_id,
+    ),
+  };
+}
+
+type Owned = NonNullable<Side> & { readonly owner: Owner };
+
+function unique<Row>(rows: readonly Row[], idOf: (row: Row) => string): Row[] {
+  const byId = new Map(rows.map((row) => [idOf(row), row]));
+  return [...byId].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
+}
+
+const ASSET_ORDER = (a: string, b: string) => (a < b ? -1 : 1);
+
+/** What a reader must know to skip the block. */
+function summaryOf(
+  block: Block,
+): Omit<OwnerBlock, "owner" | "offset" | "length" | "contentLength" | "sha256"> {
+  const { transfers, requests, quotes, matches } = block;
+  const entries = transfers.flatMap(({ transferId, from, to }) => [
+    ...(from === null ? [] : [2 * transferId]),
+    ...(to === null ? [] : [2 * transferId + 1]),
+  ]);
+  const times = transfers.map(({ at }) => at);
+  const amounts = transfers.map(({ amount }) => amount).toSorted((a, b) => (a < b ? -1 : 1));
+  const recordTimes = [
+    ...requests.map((row) => row.request_id),
+    ...quotes.map((row) => row.quote_id),
+    ...matches.map((row) => row.match_id),
+  ].map((id) => Number.parseInt(id.slice(0, 12), 16));
+  return {
+    entries: entries.length,
+    firstEntry: least(entries),
+    lastEntry: most(entries),
+    firstAt: least(times),
+    lastAt: most(times),
+    smallest: amounts[0] ?? 0n,
+    largest: amounts.at(-1) ?? 0n,
+    reasons: transfers.reduce((set, { reason }) => set | (1 << reason), 0),
+    assets: [...new Set(transfers.map(({ asset }) => asset))].toSorted(ASSET_ORDER),
+    records: recordTimes.length,
+    firstRecordAt: least(recordTimes),
+    lastRecordAt: most(recordTimes),
+  };
+}
+
+function least(values: readonly number[]): number {
+  return values.reduce((a, b) => Math.min(a, b), values[0] ?? 0);
+}
+
+function most(values: readonly number[]): number {
+  return values.reduce((a, b) => Math.max(a, b), 0);
+}
+
+function sameBlock(a: OwnerBlock, b: OwnerBlock): boolean {
+  const text = (block: OwnerBlock) =>
+    JSON.stringify(block, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value));
+  return text(a) === text(b);
+}
+
+function requireSame(a: Uint8Array, b: Uint8Array, what: string): void {
+  if (!equalBytes(a, b)) throw new SealMalformed(`${what} disagree`);
+}
+
+/** Transfers are in the stated range, in order, each once. */
+function requireRange({ after, upTo, transfers }: Seal): void {
+  let last = after;
+  for (const { transferId } of transfers) {
+    if (transferId <= last) throw new SealMalformed("transfers are out of order");
+    last = transferId;
+  }
+  if (last > upTo) throw new SealMalformed("a transfer is outside the range");
+}
