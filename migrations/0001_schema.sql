@@ -720,6 +720,11 @@ CREATE UNIQUE INDEX matches_quote_id_unique ON matches (quote_id);
 CREATE INDEX matches_requester ON matches (requester_id, at, match_id);
 CREATE INDEX matches_maker ON matches (maker_id, at, match_id);
 
+-- The tape of the last 24 hours: of everything, of a book and of a venue.
+CREATE INDEX matches_at ON matches (at, match_id);
+CREATE INDEX matches_asset ON matches (asset, at, match_id);
+CREATE INDEX matches_venue ON matches (substr(asset, 1, instr(asset, ':') - 1), at, match_id);
+
 -- What a commit group matched: its events, its report, and the reconciliation.
 CREATE INDEX matches_matched_group ON matches (matched_group);
 

@@ -130,19 +130,32 @@ const accountOf = (column: string) =>
     || substr(hex(${column}), 13, 4) || '-' || substr(hex(${column}), 17, 4) || '-'
     || substr(hex(${column}), 21))`;
 
+const booksOf = (table: string) => [
+  `'book:' || ${table}.asset`,
+  `'venue:' || substr(${table}.asset, 1, instr(${table}.asset, ':') - 1)`,
+];
+
 const REQUEST = {
   from: "requests r",
   id: "r.request_id",
-  streams: [
-    "'book:' || r.asset",
-    "'venue:' || substr(r.asset, 1, instr(r.asset, ':') - 1)",
-    accountOf("r.requester_id"),
-  ],
+  streams: [...booksOf("r"), accountOf("r.requester_id")],
 };
 const QUOTE = {
   from: "quotes q JOIN requests r ON r.request_id = q.request_id",
   id: "q.quote_id",
   streams: [accountOf("q.maker_id"), accountOf("r.requester_id")],
+};
+const MATCH = {
+  from: "matches m",
+  group: "m.matched_group",
+  id: "m.match_id",
+  facts: {
+    asset: "m.asset",
+    amount: "CAST(m.amount AS TEXT)",
+    side: "m.side",
+    price: "m.price",
+    usdc_amount: "CAST(m.usdc_amount AS TEXT)",
+  },
 };
 const DEPOSIT = {
   from: "deposits d",
@@ -189,20 +202,12 @@ const CHANGES: Readonly<Record<string, readonly Change[]>> = {
   ],
   match: [
     {
-      from: "matches m",
-      group: "m.matched_group",
-      id: "m.match_id",
+      ...MATCH,
       streams: [accountOf("m.requester_id"), accountOf("m.maker_id")],
       types: ["'match.created'"],
-      facts: {
-        asset: "m.asset",
-        amount: "CAST(m.amount AS TEXT)",
-        side: "m.side",
-        price: "m.price",
-        usdc_amount: "CAST(m.usdc_amount AS TEXT)",
-      },
     },
   ],
+  trade: [{ ...MATCH, streams: booksOf("m"), types: ["'trade.printed'"] }],
   deposit: [
     { ...DEPOSIT, group: "d.ended_group", types: ["'deposit.' || d.status"] },
     // A deposit that is detected and ended by one group is announced only by its end.
@@ -245,7 +250,7 @@ function wrongEvents(kind: string, changes: readonly Change[], chunk: Chunk): Sq
   const paths = FACTS.map((fact) => `'$.${fact}'`).join(", ");
   return sql`WITH written AS MATERIALIZED (
       SELECT s.name AS stream, e.type, e.written_group AS grp,
-        iif(json_valid(e.body), json_extract(e.body, ${`$.${kind}_id`}), NULL) AS id,
+        iif(json_valid(e.body), json_extract(e.body, ${`$.${kind === "trade" ? "match" : kind}_id`}), NULL) AS id,
         iif(json_valid(e.body), json_extract(e.body, ${raw(paths)}), NULL) AS facts
       FROM stream_events e INDEXED BY stream_events_written_group
         JOIN streams s ON s.stream_id = e.stream_id

@@ -4,9 +4,9 @@
  * stream, causes come before effects.
  */
 import type { Group } from "../platform/commit.ts";
-import { raw, type Sql, sql, jsonObject, atom, expr } from "../platform/sql.ts";
+import { type Expr, raw, type Sql, sql, jsonObject, atom, expr } from "../platform/sql.ts";
 import { accountStreamOf, announce } from "../streams/event-log.ts";
-import { matchColumns, newQuoteColumns, newRequestColumns, PUBLIC } from "./records.ts";
+import { matchColumns, newQuoteColumns, newRequestColumns, PUBLIC, TRADE } from "./records.ts";
 
 export function announceRfq(group: Group): Sql[] {
   return [
@@ -18,16 +18,19 @@ export function announceRfq(group: Group): Sql[] {
   ];
 }
 
-const BOOK = expr`'book:' || r.asset`;
-const VENUE = expr`'venue:' || substr(r.asset, 1, instr(r.asset, ':') - 1)`;
+const bookOf = (table: "r" | "m"): Expr => expr`'book:' || ${raw(`${table}.asset`)}`;
+const venueOf = (table: "r" | "m"): Expr => {
+  const asset = raw(`${table}.asset`);
+  return expr`'venue:' || substr(${asset}, 1, instr(${asset}, ':') - 1)`;
+};
 
 function requestsOpened(group: Group): Sql {
   const rows = sql`FROM requests r WHERE r.opened_group = ${group.seq}`;
   const toPublic = jsonObject(newRequestColumns(PUBLIC));
   const toOwner = jsonObject(newRequestColumns({ kind: "user", userId: atom("r.requester_id") }));
-  return sql`SELECT ${BOOK} AS stream, 'request.opened' AS type, ${toPublic} AS body,
+  return sql`SELECT ${bookOf("r")} AS stream, 'request.opened' AS type, ${toPublic} AS body,
     r.request_id AS ord ${rows}
-    UNION ALL SELECT ${VENUE}, 'request.opened', ${toPublic}, r.request_id ${rows}
+    UNION ALL SELECT ${venueOf("r")}, 'request.opened', ${toPublic}, r.request_id ${rows}
     UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'request.opened', ${toOwner},
       r.request_id ${rows}`;
 }
@@ -35,9 +38,9 @@ function requestsOpened(group: Group): Sql {
 function requestsClosed(group: Group): Sql {
   const rows = sql`FROM requests r WHERE r.ended_group = ${group.seq}`;
   const body = raw("json_object('request_id', hex(r.request_id), 'reason', r.status)");
-  return sql`SELECT ${BOOK} AS stream, 'request.closed' AS type, ${body} AS body,
+  return sql`SELECT ${bookOf("r")} AS stream, 'request.closed' AS type, ${body} AS body,
     r.request_id AS ord ${rows}
-    UNION ALL SELECT ${VENUE}, 'request.closed', ${body}, r.request_id ${rows}
+    UNION ALL SELECT ${venueOf("r")}, 'request.closed', ${body}, r.request_id ${rows}
     UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'request.closed', ${body},
       r.request_id ${rows}`;
 }
@@ -52,23 +55,32 @@ function quotesOpened(group: Group): Sql {
       ${jsonObject(newQuoteColumns("taker_fee"))}, q.quote_id ${rows}`;
 }
 
+/** What the quote lost to, if another one of the same side won. The tape shows it to everybody. */
+const WINNING_PRICE = expr`SELECT m.price FROM matches m
+  WHERE q.status = 'rejected' AND m.request_id = q.request_id AND m.side = q.side`;
+
 function quotesClosed(group: Group): Sql {
   const rows = sql`FROM quotes q JOIN requests r ON r.request_id = q.request_id
     WHERE q.ended_group = ${group.seq}`;
-  const body = raw(
-    "json_object('quote_id', hex(q.quote_id), 'request_id', hex(q.request_id), 'reason', q.status)",
-  );
+  const columns = {
+    quote_id: atom("hex(q.quote_id)"),
+    request_id: atom("hex(q.request_id)"),
+    reason: atom("q.status"),
+  };
   return sql`SELECT ${accountStreamOf("q.maker_id")} AS stream, 'quote.closed' AS type,
-    ${body} AS body, q.quote_id AS ord ${rows}
-    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'quote.closed', ${body},
-      q.quote_id ${rows}`;
+    ${jsonObject({ ...columns, winning_price: WINNING_PRICE })} AS body, q.quote_id AS ord ${rows}
+    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'quote.closed',
+      ${jsonObject(columns)}, q.quote_id ${rows}`;
 }
 
 function matchesCreated(group: Group): Sql {
   const rows = sql`FROM matches m WHERE m.matched_group = ${group.seq}`;
+  const trade = jsonObject(TRADE);
   return sql`SELECT ${accountStreamOf("m.requester_id")} AS stream, 'match.created' AS type,
     ${jsonObject(matchColumns(atom("m.requester_id")))} AS body,
       m.match_id AS ord ${rows}
     UNION ALL SELECT ${accountStreamOf("m.maker_id")}, 'match.created',
-      ${jsonObject(matchColumns(atom("m.maker_id")))}, m.match_id ${rows}`;
+      ${jsonObject(matchColumns(atom("m.maker_id")))}, m.match_id ${rows}
+    UNION ALL SELECT ${bookOf("m")}, 'trade.printed', ${trade}, m.match_id ${rows}
+    UNION ALL SELECT ${venueOf("m")}, 'trade.printed', ${trade}, m.match_id ${rows}`;
 }

@@ -11,6 +11,8 @@ import {
   quoteView,
   type RequestRow,
   requestView,
+  type TradeRow,
+  tradeView,
 } from "./records.ts";
 
 export const RFQ_EVENTS: EventViews = {
@@ -20,15 +22,16 @@ export const RFQ_EVENTS: EventViews = {
   "quote.received": (body) => quoteView(stored<QuoteRow>(body)),
   "quote.closed": closedView,
   "match.created": (body) => matchView(stored<MatchRow>(body)),
+  "trade.printed": (body) => tradeView(stored<TradeRow>(body)),
 };
 
-/** `request_id`, for a quote also `quote_id`, and the reason. */
-function closedView(body: string): Record<string, string> {
-  const row = stored<Record<string, string>>(body);
+/** The ids, the reason and, to the maker of a quote, the price that won. */
+function closedView(body: string): Record<string, unknown> {
+  const row = stored<Record<string, unknown>>(body);
   return Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
       name,
-      name.endsWith("_id") ? readUuid(value) : value,
+      name.endsWith("_id") ? readUuid(String(value)) : value,
     ]),
   );
 }

@@ -174,6 +174,34 @@ export function matchView(row: MatchRow) {
   };
 }
 
+/** A trade of the tape: a match without its parties and fees. */
+export const TRADE: Columns<keyof TradeRow> = {
+  match_id: atom("hex(m.match_id)"),
+  asset: atom("m.asset"),
+  side: atom("m.side"),
+  amount: atom("CAST(m.amount AS TEXT)"),
+  price: atom("m.price"),
+  usdc_amount: atom("CAST(m.usdc_amount AS TEXT)"),
+  at: atom("m.at"),
+};
+
+export type TradeRow = JsonRow<
+  typeof matches,
+  "match_id" | "asset" | "side" | "amount" | "price" | "usdc_amount" | "at"
+>;
+
+export function tradeView(row: TradeRow) {
+  return {
+    match_id: readUuid(row.match_id),
+    ...assetView(row.asset),
+    side: row.side,
+    amount: toHex(BigInt(row.amount)),
+    price: row.price,
+    usdc_amount: toHex(BigInt(row.usdc_amount)),
+    created_at: toWireTime(row.at),
+  };
+}
+
 function assetView(key: string): { venue_id: Venue; asset_id: string } {
   const token = readAssetKey(key);
   if (token === null) throw new Error("USDC is not traded by RFQ");

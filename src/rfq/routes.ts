@@ -11,6 +11,7 @@ import { cancelQuotes } from "./cancel-quotes.ts";
 import { listMatches } from "./list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest, type QuotePosition } from "./list-quotes.ts";
 import { listOpenRequests, listOwnRequests } from "./list-requests.ts";
+import { hasVenue, venueOfAsset } from "./query-rules.ts";
 import { registerRecordRoutes } from "./record-routes.ts";
 import { matchView, quoteView, requestView } from "./records.ts";
 import {
@@ -35,9 +36,6 @@ const REPLAYED = { "idempotency-replayed": "true" };
 /** Every command can fail because its book cannot commit. */
 const BOOK_PROBLEMS: readonly ProblemCode[] = ["unavailable"];
 
-const venueOfAsset = { error: "is required with asset_id", path: ["venue_id"] };
-const hasVenue = (query: { venue_id?: unknown; asset_id?: unknown }) =>
-  query.asset_id === undefined || query.venue_id !== undefined;
 const quotePosition = z
   .tuple([z.int(), z.int(), z.uuid()])
   .transform((parts): QuotePosition => parts);

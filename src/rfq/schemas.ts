@@ -118,6 +118,16 @@ export const Match = z
   })
   .openapi("Match");
 
+export const Trade = z
+  .object({
+    match_id: id("Identifies the match"),
+    ...traded,
+    price,
+    usdc_amount: usdcAmount,
+    created_at: instant("When it traded"),
+  })
+  .openapi("Trade");
+
 const cancelled = described(z.literal("cancelled"), "Always `cancelled`");
 export const CancelledRequest = z.object({
   request_id: id("Id of the request"),

@@ -120,6 +120,9 @@ export const matches = sqliteTable(
   (t) => [
     index("matches_requester").on(t.requesterId, t.at, t.matchId),
     index("matches_maker").on(t.makerId, t.at, t.matchId),
+    index("matches_at").on(t.at, t.matchId),
+    index("matches_asset").on(t.asset, t.at, t.matchId),
+    index("matches_venue").on(sql`substr(asset, 1, instr(asset, ':') - 1)`, t.at, t.matchId),
     index("matches_matched_group").on(t.matchedGroup),
   ],
 );

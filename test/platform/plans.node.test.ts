@@ -16,6 +16,7 @@ import { getMatch, getQuote, getRequest } from "../../src/rfq/get-records.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest } from "../../src/rfq/list-quotes.ts";
 import { QUOTE_STATUSES } from "../../src/rfq/tables.ts";
+import { listTrades } from "../../src/rfq/list-trades.ts";
 import { listOpenRequests, listOwnRequests } from "../../src/rfq/list-requests.ts";
 import { eventsBetween } from "../../src/streams/replay.ts";
 import { RecordingDatabase } from "../support/node/recording-database.ts";
@@ -141,6 +142,14 @@ it.each<[name: string, read: Read, indexes: string[]]>([
     (db) =>
       listQuotesOnRequest(db, user, { requestId: record, status: "open" }, first).catch(() => {}),
     ["the primary key", "quotes_request_status"],
+  ],
+  ["the tape", (db) => listTrades(db, {}, next), ["matches_at"]],
+  ["the tape of a period", (db) => listTrades(db, { from: 1, to: 2 }, next), ["matches_at"]],
+  ["the tape of a venue", (db) => listTrades(db, { venue: "venue_one" }, next), ["matches_venue"]],
+  [
+    "the tape of a book",
+    (db) => listTrades(db, { venue: "venue_one", assetId: "0x1" }, next),
+    ["matches_asset"],
   ],
   [
     "a user's matches",

@@ -36,7 +36,7 @@ awakeAndEvicted("a book stream", (maybeEvict) => {
     const quote = await placeQuote(maker, request.request_id, 500_000);
     await maybeEvict(stream);
     await submit(command.accept(requester, quote.quote_id));
-    await subscriber.until("request.closed");
+    await subscriber.until("trade.printed");
 
     const [hello, snapshot] = subscriber.messages;
     expect(hello).toMatchObject({ type: "hello", seq: 1, stream });
@@ -47,6 +47,7 @@ awakeAndEvicted("a book stream", (maybeEvict) => {
     expect(subscriber.events().map(({ type, seq }) => [type, seq])).toEqual([
       ["request.opened", 2],
       ["request.closed", 3],
+      ["trade.printed", 4],
     ]);
     expect(subscriber.events()[0]?.data).toMatchObject({
       user_id: null,

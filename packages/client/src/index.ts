@@ -15,7 +15,7 @@ export {
   Rfq,
   type WriteOptions,
 } from "./rfq.ts";
-export { RfqRecords } from "./rfq-records.ts";
+export { type Period, RfqRecords } from "./rfq-records.ts";
 export {
   type SignInput,
   type SignedHeaders,

@@ -1,7 +1,10 @@
 /** Reads requests, quotes and matches: the part of `client.rfq` that changes nothing. */
 import { type PageOptions, Pages } from "./pages.ts";
 import type { CallOptions, Transport } from "./transport.ts";
-import type { MarketAsset, Match, Quote, QuoteRequest } from "./types.ts";
+import type { MarketAsset, Match, Quote, QuoteRequest, Trade } from "./types.ts";
+
+/** A period of time. Both ends are inclusive. */
+export type Period = { from?: Date | string; to?: Date | string };
 
 /**
  * Requests, quotes and matches by id and in lists. `Rfq` adds the commands.
@@ -163,6 +166,37 @@ export class RfqRecords {
    */
   matches({ limit, last_cursor }: PageOptions = {}, options: CallOptions = {}): Pages<Match> {
     return new Pages(this.#transport, "/rfq/get-matches", { limit, last_cursor }, options);
+  }
+
+  /**
+   * Lists everyone's trades of the last 24 hours, newest first: of one book (both ids), of one
+   * venue, or of all venues. They name no party. Throws `Problem`: `invalid_request` for an
+   * `asset_id` without its `venue_id`.
+   *
+   * @example
+   * ```ts
+   * const trades = client.rfq.trades({ venue_id: "venue_one", asset_id: "0xab", limit: 1 });
+   * const { items } = await trades.page();
+   * const lastPrice = items[0]?.price;
+   * ```
+   */
+  trades(
+    {
+      limit,
+      last_cursor,
+      venue_id,
+      asset_id,
+      from,
+      to,
+    }: PageOptions & Partial<MarketAsset> & Period = {},
+    options: CallOptions = {},
+  ): Pages<Trade> {
+    return new Pages(
+      this.#transport,
+      "/rfq/get-trades",
+      { limit, last_cursor, venue_id, asset_id, from, to },
+      options,
+    );
   }
 
   #get<T>(path: string, query: Record<string, string>, options: CallOptions): Promise<T> {

@@ -1,5 +1,5 @@
 /** All messages of a websocket. */
-import type { Deposit, Match, Quote, QuoteRequest, Scope, Withdrawal } from "./types.ts";
+import type { Deposit, Match, Quote, QuoteRequest, Scope, Trade, Withdrawal } from "./types.ts";
 
 /** Distributes over a union of message types, so that `type` discriminates between them. */
 type Frame<Type extends string, Data> = Type extends string
@@ -37,9 +37,16 @@ export type StreamMessage =
         quote_id: string;
         request_id: string;
         reason: "accepted" | "rejected" | "cancelled" | "expired";
+        /**
+         * The price of the quote of the same side that won, scaled by 1e6. Null if none did. Only
+         * the maker receives it.
+         */
+        winning_price?: number | null;
       }
     >
   | Frame<"match.created", Match>
+  /** A trade of anyone, on book and venue streams. */
+  | Frame<"trade.printed", Trade>
   | Frame<
       | "deposit.detected"
       | "deposit.credited"

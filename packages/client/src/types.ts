@@ -248,6 +248,22 @@ export type Quote = {
   expires_at: string;
 };
 
+/** A trade of anyone, as the tape shows it. */
+export type Trade = {
+  match_id: string;
+  venue_id: Venue;
+  asset_id: string;
+  /** The requester's side. */
+  side: Side;
+  /** Native units of the asset. */
+  amount: bigint;
+  /** USDC per unit, scaled by 1e6. */
+  price: number;
+  /** What the buyer paid the seller, native units of USDC. */
+  usdc_amount: bigint;
+  created_at: string;
+};
+
 /** A settled trade, from the user's side. */
 export type Match = {
   match_id: string;

@@ -1,0 +1,48 @@
+import type { Venue } from "../platform/venues.ts";
+import {
+  fetchCount,
+  olderThan,
+  type Page,
+  type PageQuery,
+  pageOf,
+  type TimeId,
+} from "../http/cursor.ts";
+import { NOW } from "../platform/commit.ts";
+import { all, type Expr, expr, raw, readUuid, select, sql, TRUE } from "../platform/sql.ts";
+import { TRADE, type TradeRow, tradeView } from "./records.ts";
+
+/** How far back the tape reaches. */
+export const TAPE_MS = 24 * 3_600_000;
+
+export type TradeFilter = {
+  readonly venue?: Venue | undefined;
+  readonly assetId?: string | undefined;
+  /** Unix milliseconds, both included. */
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+};
+
+/** Everyone's trades of the last 24 hours, newest first, without their parties. */
+export async function listTrades(
+  db: D1Database,
+  { venue, assetId, from, to }: TradeFilter,
+  page: PageQuery<TimeId>,
+): Promise<Page<ReturnType<typeof tradeView>>> {
+  const since = expr`m.at > ${NOW} - ${TAPE_MS} AND m.at >= ${from ?? 0}`;
+  const until = to === undefined ? TRUE : expr`m.at <= ${to}`;
+  const rows = await all<TradeRow>(
+    db,
+    sql`SELECT ${select(TRADE)} FROM matches m
+      WHERE ${inBook(venue, assetId)} AND ${since} AND ${until}
+        AND ${olderThan(page, { at: "m.at", id: "m.match_id" })}
+      ORDER BY ${raw("m.at DESC, m.match_id DESC")} LIMIT ${fetchCount(page)}`,
+  );
+  return pageOf(page, rows, tradeView, (row) => ({ at: row.at, id: readUuid(row.match_id) }));
+}
+
+/** The index on the venue contains this very expression. */
+function inBook(venue: Venue | undefined, assetId: string | undefined): Expr {
+  if (venue === undefined) return TRUE;
+  if (assetId !== undefined) return expr`m.asset = ${`${venue}:${assetId}`}`;
+  return expr`substr(m.asset, 1, instr(m.asset, ':') - 1) = ${venue}`;
+}
