@@ -61,10 +61,10 @@ export async function makePeople(
     stack.db
       .prepare(
         `INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
-          minted_by, active_from, created_at)
+          require_idempotency, minted_by, active_from, created_at)
          SELECT unhex(p.value ->> 'apiKeyId', '-'), unhex(p.value ->> 'userId', '-'), 'bench',
            'read,trade', p.value ->> 'sealed',
-           p.value ->> 'masterKeyId', 'operator', 0, 0 FROM json_each(?) p`,
+           p.value ->> 'masterKeyId', 0, 'operator', 0, 0 FROM json_each(?) p`,
       )
       .bind(list),
   ]);

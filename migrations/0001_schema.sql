@@ -135,8 +135,9 @@ CREATE UNIQUE INDEX users_email_unique ON users (email);
 -- Example row:
 --   api_key_id 019a…77aa, user_id 01a2…c585, label 'bot', scopes 'read,withdraw',
 --   secret_sealed 'q83vEjRWeJASNFZ4', master_key_id 'k1', allowed_ips '["198.51.100.0/24"]',
---   minted_by 'operator', active_from 1764633600000, created_at 1764547200000, expires_at NULL,
---   last_used_at 1764635000000, revoked_at NULL
+--   limits '{"venues":null,"max_usdc_per_trade":5000000,"max_usdc_per_day":null}',
+--   require_idempotency 1, minted_by 'operator', active_from 1764633600000, approved_at NULL,
+--   created_at 1764547200000, expires_at NULL, last_used_at 1764635000000, revoked_at NULL
 CREATE TABLE api_keys (
   api_key_id BLOB PRIMARY KEY NOT NULL,
   user_id BLOB NOT NULL,
@@ -146,13 +147,18 @@ CREATE TABLE api_keys (
                                  -- other row
   master_key_id TEXT NOT NULL,   -- the key of MASTER_KEYS that sealed it
   allowed_ips TEXT,              -- JSON array of ranges; NULL: any address
+  limits TEXT,                   -- JSON of src/auth/key-limits.ts, amounts in native units of USDC;
+                                 -- NULL: none
+  require_idempotency INTEGER NOT NULL,  -- 1: requests and quotes need idempotency_key in the body
   minted_by TEXT NOT NULL,       -- 'session' or 'operator'
-  active_from INTEGER NOT NULL,  -- an operator-made key works only later, so that the user can
-                                 -- revoke it
+  active_from INTEGER,           -- the key has no scopes before, so that the user can revoke it;
+                                 -- NULL: it waits for the operator's approval
+  approved_at INTEGER,           -- when the operator approved it; NULL: no approval, or not yet
   created_at INTEGER NOT NULL,
   expires_at INTEGER,            -- NULL: never
   last_used_at INTEGER,          -- at most one write a minute, by the isolate's clock
-  revoked_at INTEGER
+  revoked_at INTEGER,
+  CONSTRAINT api_keys_require_idempotency CHECK (require_idempotency IN (0, 1))
 ) STRICT;
 
 -- Listing a user's keys newest first.

@@ -41,6 +41,7 @@ const RECONCILE = workers("test/ledger/reconcile.test.ts");
 const TAMPERING = workers("test/ledger/tampering.test.ts");
 const SECURITY = workers("test/auth/security.test.ts");
 const CHANGE_PASSWORD = workers("test/auth/change-password.test.ts");
+const KEY_LIMITS = workers("test/auth/key-limits.test.ts");
 const TICKETS = workers("test/auth/ws-ticket.test.ts");
 const DEADLINES = workers("test/rfq/deadline.test.ts");
 const PAID_OTHERWISE = chain("test/chain/paid-otherwise.anvil.ts");
@@ -348,6 +349,14 @@ export const MUTANTS: readonly Mutant[] = [
       "  if (denied !== undefined) throw denied;",
       '  if (denied !== undefined && keyId === "") throw denied;',
       [SECURITY, workers("test/auth/api-key.test.ts"), workers("test/auth/session.test.ts")],
+    ],
+  ]),
+  ...of("idempotency", "src/http/serve-route.ts", [
+    [
+      "key in the body not required",
+      '  return actor?.credential.kind === "api_key" && actor.credential.requireIdempotency === true;',
+      "  return actor === undefined;",
+      [KEY_LIMITS],
     ],
   ]),
   ...of("ticket", "src/auth/ws-ticket.ts", [

@@ -121,9 +121,9 @@ export const insertUser = ({ userId, email }: Person, now: number) =>
 
 export const insertKey = (userId: string, apiKeyId: string, now: number) =>
   sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
-      allowed_ips, minted_by, active_from, created_at)
+      allowed_ips, require_idempotency, minted_by, active_from, created_at)
     VALUES (${uuid(apiKeyId)}, ${uuid(userId)}, 'simulated', 'read,trade,withdraw', '', 'k1', NULL,
-      'session', ${now}, ${now})`;
+      0, 'session', ${now}, ${now})`;
 
 export function credentialOf(person: Person, dice: Dice): Credential {
   return dice.pick(person.credentials);

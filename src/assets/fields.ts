@@ -42,6 +42,28 @@ export const positiveU256 = field(
   },
 );
 
+/**
+ * The largest limit on USDC that a user can set, about 9 × 10^9 USDC. Sums of amounts are compared
+ * with it as doubles, which are exact up to here and cannot overflow.
+ */
+const MAX_USDC_LIMIT = BigInt(Number.MAX_SAFE_INTEGER);
+
+/** A limit that a user sets on amounts of USDC, in native units. */
+export const usdcLimit = field(
+  (text, source) => {
+    const limit = parseU256(text, source);
+    return limit !== undefined && limit <= MAX_USDC_LIMIT ? limit : undefined;
+  },
+  "must be an integer from 0 to 2^53-1, as decimal text, 0x hex text or a JSON number",
+  {
+    ...U256_DOCUMENTED,
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    pattern: "^(0*[0-9]{1,15}|0x0*[0-9a-fA-F]{1,13})$",
+    description: "Native units of USDC, up to 2^53-1",
+  },
+);
+
 /** Native units in decimal, for the filters of the ledger. */
 export const decimalUnits = textField(
   (text) => {

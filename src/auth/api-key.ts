@@ -23,6 +23,7 @@ import { storagePrecondition } from "../platform/storage.ts";
 import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { newKeyId } from "./key-id.ts";
+import { type KeyLimits, KeyLimitsOut, limitsView, writeLimits } from "./key-limits.ts";
 import { scopeMissing } from "./permit.ts";
 import { capScopes, writeScopes } from "./scope.ts";
 import { sealSecret } from "./secret-box.ts";
@@ -56,6 +57,19 @@ export const KeyRecord = z
       z.enum(["session", "operator"]),
       "Who minted the key. An operator's key has its scopes only after a delay.",
     ),
+    limits: KeyLimitsOut,
+    require_idempotency: described(
+      z.boolean(),
+      "Whether requests and quotes that the key signs need `idempotency_key` in the body",
+    ),
+    active_from: described(
+      z.iso.datetime().nullable(),
+      "From when the key has its scopes. Null until the operator has approved it.",
+    ),
+    approved_at: described(
+      z.iso.datetime().nullable(),
+      "When the operator approved the key. Null if it needed no approval or has none yet.",
+    ),
   })
   .openapi("ApiKey");
 export const MintedKey = KeyRecord.extend({
@@ -69,6 +83,8 @@ export type NewKey = {
   readonly scopes: readonly Scope[];
   readonly expiresAt: number | null;
   readonly allowedIps: readonly string[] | null;
+  readonly limits: KeyLimits | null;
+  readonly requireIdempotency: boolean;
 };
 
 /** Mints a key of the session's user. It gets the requested scopes that the session has. */
@@ -163,14 +179,16 @@ async function insertKey(
   const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
   const box = await sealSecret(settings.MASTER_KEYS, secret, { apiKeyId, userId });
   const allowedIps = key.allowedIps === null ? null : JSON.stringify(key.allowedIps);
+  const limits = key.limits === null ? null : writeLimits(key.limits);
   const applied = await commitAudited(db, {
     record: insertion.record(apiKeyId),
     when: ({ at }) => insertion.allowed(at),
     statements: (group, written) => [
       sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
-          allowed_ips, minted_by, active_from, created_at, expires_at)
+          allowed_ips, limits, require_idempotency, minted_by, active_from, created_at, expires_at)
         SELECT ${uuid(apiKeyId)}, ${uuid(userId)}, ${key.label}, ${writeScopes(key.scopes)},
-          ${box.sealed}, ${box.masterKeyId}, ${allowedIps}, ${insertion.mintedBy},
+          ${box.sealed}, ${box.masterKeyId}, ${allowedIps}, ${limits}, ${key.requireIdempotency},
+          ${insertion.mintedBy},
           ${group.at} + ${insertion.delayMs}, ${group.at}, ${key.expiresAt}
         WHERE ${written}`,
       ...(insertion.daily === undefined ? [] : [countDaily(insertion.daily, group.at, written)]),
@@ -212,6 +230,10 @@ const SHOWN = {
   lastUsedAt: apiKeys.lastUsedAt,
   revokedAt: apiKeys.revokedAt,
   mintedBy: apiKeys.mintedBy,
+  limits: apiKeys.limits,
+  requireIdempotency: apiKeys.requireIdempotency,
+  activeFrom: apiKeys.activeFrom,
+  approvedAt: apiKeys.approvedAt,
 };
 type Row = Pick<typeof apiKeys.$inferSelect, keyof typeof SHOWN>;
 
@@ -231,7 +253,7 @@ export async function listApiKeys(
   return pageOf(page, rows, toRecord, (row) => ({ at: row.createdAt, id: row.apiKeyId }));
 }
 
-async function findKey(
+export async function findKey(
   db: D1Database,
   key: { apiKeyId: string; userId: string },
 ): Promise<KeyRecord | undefined> {
@@ -262,6 +284,10 @@ function toRecord(row: Row): KeyRecord {
     last_used_at: toWireTimeOrNull(row.lastUsedAt),
     revoked_at: toWireTimeOrNull(row.revokedAt),
     minted_by: row.mintedBy,
+    limits: row.limits === null ? null : limitsView(row.limits),
+    require_idempotency: row.requireIdempotency,
+    active_from: toWireTimeOrNull(row.activeFrom),
+    approved_at: toWireTimeOrNull(row.approvedAt),
   };
 }
 

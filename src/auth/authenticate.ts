@@ -69,9 +69,14 @@ async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<A
   context.userId = key.userId;
   checkKey(key, now, context.clientIp);
   recordKeyUse(incoming, key.apiKeyId, now);
-  // Before `activeFrom`, an operator's key is valid but has no scopes.
-  const scopes = key.activeFrom <= now ? key.scopes : [];
-  return { userId: key.userId, scopes, credential: { kind: "api_key", apiKeyId: key.apiKeyId } };
+  // Before `activeFrom`, a key of the operator, or one that he approves, is valid but has no scopes.
+  const active = key.activeFrom !== null && key.activeFrom <= now;
+  const { userId, apiKeyId, requireIdempotency } = key;
+  return {
+    userId,
+    scopes: active ? key.scopes : [],
+    credential: { kind: "api_key", apiKeyId, ...(requireIdempotency && { requireIdempotency }) },
+  };
 }
 
 function checkTolerance(clock: { now: number; timestampMs: number; toleranceMs: number }): void {

@@ -33,7 +33,8 @@ export type KeyState = {
   readonly userId: string;
   readonly scopes: readonly Scope[];
   readonly allowedIps: readonly string[] | null;
-  readonly activeFrom: number;
+  readonly activeFrom: number | null;
+  readonly requireIdempotency: boolean;
   readonly expiresAt: number | null;
   readonly revoked: boolean;
   readonly frozen: boolean;
@@ -94,6 +95,7 @@ async function readKey(
     scopes: key.scopes,
     allowedIps: key.allowedIps,
     activeFrom: key.activeFrom,
+    requireIdempotency: key.requireIdempotency,
     expiresAt: key.expiresAt,
     revoked: key.revokedAt !== null,
     frozen: row.frozenAt !== null,

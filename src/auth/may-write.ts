@@ -43,6 +43,7 @@ type ActorState = {
   readonly epoch: number;
   readonly revoked: number | null;
   readonly expires: number | null;
+  readonly known: number;
   readonly active: number | null;
   readonly now: number;
 };
@@ -64,6 +65,7 @@ export function actorFactsOf(ids: {
       epoch: atom("u.session_epoch"),
       revoked: atom("k.revoked_at"),
       expires: atom("k.expires_at"),
+      known: expr`k.api_key_id IS NOT NULL`,
       active: atom("k.active_from"),
       now: NOW,
     }),
@@ -98,7 +100,7 @@ export function actorRejectionOf(
     if (row.now >= credential.expiresAtMs)
       return { code: "session_expired", detail: "The session has expired." };
   } else {
-    if (row.active === null) return { code: "api_key_unknown", detail: "No such API key." };
+    if (row.known !== 1) return { code: "api_key_unknown", detail: "No such API key." };
     if (row.revoked !== null)
       return { code: "api_key_revoked", detail: "The API key has been revoked." };
     if (row.expires !== null && row.expires <= row.now)
@@ -106,11 +108,13 @@ export function actorRejectionOf(
   }
   if (row.frozen !== null)
     return { code: "account_frozen", detail: "The account is frozen. Contact the operator." };
-  if (row.active !== null && row.active > row.now) {
-    return {
-      code: "scope_missing",
-      detail: `The operator's key has its scopes from ${toWireTime(row.active)}.`,
-    };
-  }
-  return undefined;
+  if (credential.kind === "session" || (row.active !== null && row.active <= row.now))
+    return undefined;
+  return {
+    code: "scope_missing",
+    detail:
+      row.active === null
+        ? "The operator has not approved the key."
+        : `The operator's key has its scopes from ${toWireTime(row.active)}.`,
+  };
 }

@@ -14,6 +14,7 @@ import { route } from "../http/define-route.ts";
 import { toWireTime } from "../platform/time.ts";
 import {
   isFuture,
+  findKey,
   KeyRecord,
   listApiKeys,
   MintedKey,
@@ -25,6 +26,7 @@ import { endSessions } from "./end-sessions.ts";
 import { closeSocketsOf } from "./ended-sockets.ts";
 import { anyPassword, email, newPassword } from "./fields.ts";
 import { parseIpRange } from "../http/ip-range.ts";
+import { KeyLimitsField, KeyLimitsOut } from "./key-limits.ts";
 import { login, register } from "./login.ts";
 import { issueTicket } from "./ws-ticket.ts";
 import { registerAccountRoutes } from "./account-routes.ts";
@@ -141,6 +143,12 @@ function registerKeyRoutes(app: Api): void {
         .nullable()
         .optional()
         .openapi({ description: "IP addresses and CIDR ranges that may use the key. Null: any." }),
+      limits: KeyLimitsField.nullable().optional(),
+      require_idempotency: described(
+        boolean.optional(),
+        "Whether requests and quotes that the key signs need `idempotency_key` in the body, which " +
+          "is signed. Then a captured call has no second effect. Default: false.",
+      ),
     }),
     response: MintedKey,
     status: 201,
@@ -154,6 +162,8 @@ function registerKeyRoutes(app: Api): void {
         scopes: body.scopes,
         expiresAt,
         allowedIps: body.allowed_ips ?? null,
+        limits: body.limits ?? null,
+        requireIdempotency: body.require_idempotency ?? false,
       };
       return mintApiKey(db, settings, { actor, ip: clientIp, key });
     },
@@ -231,16 +241,23 @@ function registerSelfRoutes(app: Api): void {
         credential: described(z.enum(["session", "api_key"]), "Kind of the credential"),
         api_key_id: described(z.uuid().nullable(), "Id of the API key. Null for a session."),
         scopes: described(Scopes, "Scopes of the credential"),
+        limits: KeyLimitsOut,
         server_time: described(z.iso.datetime(), "The server's time"),
       })
       .openapi("WhoAmI"),
-    handler: ({ actor }) => ({
-      user_id: actor.userId,
-      credential: actor.credential.kind,
-      api_key_id: actor.credential.kind === "api_key" ? actor.credential.apiKeyId : null,
-      scopes: [...actor.scopes],
-      server_time: toWireTime(Date.now()),
-    }),
+    handler: async ({ db, actor }) => {
+      const { userId, credential } = actor;
+      const apiKeyId = credential.kind === "api_key" ? credential.apiKeyId : null;
+      const key = apiKeyId === null ? undefined : await findKey(db, { apiKeyId, userId });
+      return {
+        user_id: userId,
+        credential: credential.kind,
+        api_key_id: apiKeyId,
+        scopes: [...actor.scopes],
+        limits: key?.limits ?? null,
+        server_time: toWireTime(Date.now()),
+      };
+    },
   });
   route(app, {
     method: "get",

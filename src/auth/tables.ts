@@ -1,8 +1,17 @@
 /** Tables of auth. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
-import { customType, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import {
+  check,
+  customType,
+  index,
+  integer,
+  primaryKey,
+  sqliteTable,
+  text,
+} from "drizzle-orm/sqlite-core";
 import type { Scope } from "../platform/actor.ts";
 import { hex, uuid } from "../platform/columns.ts";
+import { type KeyLimits, readLimits, writeLimits } from "./key-limits.ts";
 import { readScopes, writeScopes } from "./scope.ts";
 
 /** Such as `read,trade`. Unknown words are ignored. */
@@ -24,6 +33,12 @@ const addresses = customType<{ data: readonly string[]; driverData: string }>({
   fromDriver: readAddresses,
 });
 
+const keyLimits = customType<{ data: KeyLimits; driverData: string }>({
+  dataType: () => "text",
+  toDriver: writeLimits,
+  fromDriver: readLimits,
+});
+
 export const users = sqliteTable("users", {
   userId: uuid("user_id").primaryKey(),
   email: text("email").notNull().unique(),
@@ -43,8 +58,11 @@ export const apiKeys = sqliteTable(
     secretSealed: text("secret_sealed").notNull(),
     masterKeyId: text("master_key_id").notNull(),
     allowedIps: addresses("allowed_ips"),
+    limits: keyLimits("limits"),
+    requireIdempotency: integer("require_idempotency", { mode: "boolean" }).notNull(),
     mintedBy: text("minted_by", { enum: ["session", "operator"] }).notNull(),
-    activeFrom: integer("active_from").notNull(),
+    activeFrom: integer("active_from"),
+    approvedAt: integer("approved_at"),
     createdAt: integer("created_at").notNull(),
     expiresAt: integer("expires_at"),
     lastUsedAt: integer("last_used_at"),
@@ -61,6 +79,7 @@ export const apiKeys = sqliteTable(
     index("api_keys_expiry")
       .on(t.expiresAt)
       .where(sql`expires_at IS NOT NULL`),
+    check("api_keys_require_idempotency", sql`require_idempotency IN (0, 1)`),
   ],
 );
 

@@ -69,7 +69,7 @@ export async function serve<
     context,
   });
   read.checkContentType(request, bytes);
-  const input = readInput(definition, request, bytes);
+  const input = readInput(definition, request, bytes, actor);
   context.mutating = definition.method !== "get";
   const result = await definition.handler({
     ...callOf(api, c, { context, settings }),
@@ -129,6 +129,7 @@ function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields exten
   >,
   request: Request,
   bytes: Uint8Array,
+  actor: Actor | undefined,
 ): Input<Query, Body, Fields> {
   const errors: FieldError[] = [];
   const inQuery = read.queryFields(request.url, errors);
@@ -151,7 +152,7 @@ function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields exten
   } else {
     input.query = read.validate(definition.query ?? NO_FIELDS, inQuery, "query", errors);
     if (definition.idempotent === true)
-      input.idempotencyKey = takeIdempotencyKey(request, inBody, errors);
+      input.idempotencyKey = takeIdempotencyKey(request, inBody, actor, errors);
     if (inBody !== undefined)
       input.body = read.validate(definition.body ?? NO_FIELDS, inBody, "body", errors);
   }
@@ -187,16 +188,23 @@ function rejectBody(bytes: Uint8Array, errors: FieldError[]): Record<string, unk
 
 /**
  * Takes the idempotency key from the header or the body. Removes it from the body, because the key
- * is bound to the rest of the body.
+ * is bound to the rest of the body. A key with `require_idempotency` needs it in the body, because
+ * the signature covers no header: without it a captured call could be repeated with another one.
  */
 function takeIdempotencyKey(
   request: Request,
   body: Record<string, unknown> | undefined,
+  actor: Actor | undefined,
   errors: FieldError[],
 ): string | undefined {
   const header = request.headers.get("idempotency-key");
   const field = body?.["idempotency_key"];
   if (body !== undefined) delete body["idempotency_key"];
+  if (field === undefined && body !== undefined && requiresIdempotency(actor))
+    errors.push({
+      path: "body.idempotency_key",
+      message: "is required, because the API key has require_idempotency",
+    });
   if (header !== null && !KEY.test(header))
     errors.push({ path: "header.idempotency-key", message: KEY_RULE });
   if (field !== undefined && (typeof field !== "string" || !KEY.test(field)))
@@ -207,6 +215,10 @@ function takeIdempotencyKey(
       message: "must equal the header Idempotency-Key",
     });
   return header ?? (typeof field === "string" ? field : undefined);
+}
+
+function requiresIdempotency(actor: Actor | undefined): boolean {
+  return actor?.credential.kind === "api_key" && actor.credential.requireIdempotency === true;
 }
 
 const KEY = /^[\x21-\x7e]{1,128}$/;

@@ -18,7 +18,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   accepted_payments: { bytes: 223 },
   accounts: { bytes: 96, user: "iif(t.sub_account IS NULL, NULL, t.owner)" },
   alerts: { bytes: 96 },
-  api_keys: { bytes: 221, user: "t.user_id" },
+  api_keys: { bytes: 295, user: "t.user_id" },
   audit_events: { bytes: 193, user: "t.user_id" },
   audit_seals: { bytes: 45 },
   batch_members: { bytes: 147 },

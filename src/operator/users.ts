@@ -164,6 +164,8 @@ export async function createKey(context: OperatorContext): Promise<unknown> {
       scopes: scopesOf(option(context, "scopes")),
       expiresAt: null,
       allowedIps: null,
+      limits: null,
+      requireIdempotency: false,
     },
     alongside: (group, applied, apiKeyId) => {
       commitGroup = group;

@@ -6,7 +6,12 @@
 export const SCOPES = ["read", "trade", "withdraw"] as const;
 export type Scope = (typeof SCOPES)[number];
 
-type ApiKeyCredential = { readonly kind: "api_key"; readonly apiKeyId: string };
+type ApiKeyCredential = {
+  readonly kind: "api_key";
+  readonly apiKeyId: string;
+  /** Requests and quotes that the key signs need `idempotency_key` in the body. */
+  readonly requireIdempotency?: boolean;
+};
 type SessionCredential = {
   readonly kind: "session";
   readonly epoch: number;

@@ -22,7 +22,14 @@ const KEYS = "/auth/api-keys";
 const NEW_KEY = { label: "bot", scopes: ["read", "trade"] };
 const WHOAMI = "/auth/whoami";
 
-const SESSION_KEY = { label: "bot", scopes: ["read"], expiresAt: null, allowedIps: null } as const;
+const SESSION_KEY = {
+  label: "bot",
+  scopes: ["read"],
+  expiresAt: null,
+  allowedIps: null,
+  limits: null,
+  requireIdempotency: false,
+} as const;
 
 type Minted = Signer & { readonly scopes: string[] };
 
@@ -189,10 +196,9 @@ it("lists an operator's key but gives it scopes only after the delay", async () 
 
 it("limits a user to 100 keys under concurrent minting", async () => {
   const { actor } = await newUser();
-  const key = { label: "k", scopes: ["read"], expiresAt: null, allowedIps: null } as const;
   const outcomes = await Promise.allSettled(
     Array.from({ length: MAX_KEYS_PER_USER + 5 }, () =>
-      mintApiKey(env.DB, settings(), { actor, ip: undefined, key }),
+      mintApiKey(env.DB, settings(), { actor, ip: undefined, key: SESSION_KEY }),
     ),
   );
   const codes = outcomes.flatMap((outcome) =>
@@ -276,8 +282,8 @@ it("counts and revokes live keys without reading those that were revoked", async
   await all(
     env.DB,
     sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
-        minted_by, active_from, created_at, revoked_at)
-      SELECT randomblob(16), ${uuid(user.userId)}, 'old', 'read', '', 'm1', 'session', 0, ${NOW},
+        require_idempotency, minted_by, active_from, created_at, revoked_at)
+      SELECT randomblob(16), ${uuid(user.userId)}, 'old', 'read', '', 'm1', 0, 'session', 0, ${NOW},
         ${NOW} FROM json_each(${JSON.stringify(ids)})`,
   );
   await minted(user);

@@ -78,6 +78,10 @@ const apiKey: ApiKey = {
   last_used_at: null,
   revoked_at: null,
   minted_by: "session",
+  limits: null,
+  require_idempotency: false,
+  active_from: at,
+  approved_at: null,
 };
 const address: DepositAddress = {
   address: "0x1",
@@ -137,8 +141,9 @@ const CALLS: [name: string, call: (client: Client) => Promise<unknown>, fields: 
   ["auth.revokeApiKey", ({ auth }) => auth.revokeApiKey(apiKey), ["api_key_id"]],
   [
     "auth.createApiKey",
-    ({ auth }) => auth.createApiKey({ ...apiKey, expires_at: at, allowed_ips: ["::1"] }),
-    ["allowed_ips", "expires_at", "label", "scopes"],
+    ({ auth }) =>
+      auth.createApiKey({ ...apiKey, expires_at: at, allowed_ips: ["::1"], limits: {} }),
+    ["allowed_ips", "expires_at", "label", "limits", "require_idempotency", "scopes"],
   ],
 ];
 

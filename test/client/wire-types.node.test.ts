@@ -125,8 +125,11 @@ it("the comparison names a key that differs", { timeout: 60_000 }, async () => {
 
 it("decodes exactly the described amounts as bigint", () => {
   const amounts = new Set<string>();
-  for (const record of Object.values(description.components.schemas))
+  const addAmounts = (record: Schema): void => {
     for (const [name, schema] of Object.entries(propertiesOf(record)))
       if (isAmount(schema)) amounts.add(name);
+      else addAmounts(schema);
+  };
+  for (const record of Object.values(description.components.schemas)) addAmounts(record);
   expect([...AMOUNT_FIELDS].toSorted()).toEqual([...amounts].toSorted());
 });

@@ -48,6 +48,10 @@ function wrongTypes({ type, items }: JsonSchema): string[] {
   return items === undefined ? wrong : [...wrong, ...wrongTypes(items).map((text) => `[${text}]`)];
 }
 
+/** An object without required properties. */
+const allowsEmpty = ({ type, required }: JsonSchema): boolean =>
+  [type].flat().includes("object") && required === undefined;
+
 const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
 const bytes = (...parts: (string | number[])[]) =>
   new Uint8Array(
@@ -157,7 +161,7 @@ function bodyCases({ path, method, fields }: Endpoint): Case[] {
       ...wrongTypes(schema).map((text) =>
         post(`${name} as ${text}`, field(name, text), 400, `body.${name}`),
       ),
-      ...["{}", "1.5", "-1", "[{}]", '""'].map((text) =>
+      ...[...(allowsEmpty(schema) ? [] : ["{}"]), "1.5", "-1", "[{}]", '""'].map((text) =>
         post(`${name} as ${text}`, field(name, text), 400, `body.${name}`),
       ),
       post(

@@ -160,7 +160,14 @@ it("compiles every guard to the reviewed SQL", async () => {
       await guardOf((db) =>
         mintApiKey(db, settings, {
           actor: session,
-          key: { label: "k", scopes: ["read"], allowedIps: null, expiresAt: null },
+          key: {
+            label: "k",
+            scopes: ["read"],
+            allowedIps: null,
+            expiresAt: null,
+            limits: null,
+            requireIdempotency: false,
+          },
           ip: undefined,
         }),
       ),

@@ -1,6 +1,7 @@
 /** Users of a test's own and their credentials. */
 import { env } from "cloudflare:workers";
 import { createOperatorApiKey } from "../../src/auth/api-key.ts";
+import type { KeyLimits } from "../../src/auth/key-limits.ts";
 import { hashPassword } from "../../src/auth/password.ts";
 import { issueSession } from "../../src/auth/session.ts";
 import type { ApiKeyActor, Scope, SessionActor } from "../../src/platform/actor.ts";
@@ -77,7 +78,13 @@ export async function newUserWithPassword(
 export async function newKey(
   { userId }: { readonly userId: string },
   scopes: readonly Scope[] = ["read", "trade", "withdraw"],
-  more: { expiresAt?: number; allowedIps?: string[]; delaySecs?: number } = {},
+  more: {
+    expiresAt?: number;
+    allowedIps?: string[];
+    delaySecs?: number;
+    limits?: KeyLimits;
+    requireIdempotency?: boolean;
+  } = {},
 ): Promise<TestKey> {
   const { api_key_id: apiKeyId, secret } = await createOperatorApiKey(
     env.DB,
@@ -90,6 +97,8 @@ export async function newKey(
         scopes,
         expiresAt: more.expiresAt ?? null,
         allowedIps: more.allowedIps ?? null,
+        limits: more.limits ?? null,
+        requireIdempotency: more.requireIdempotency ?? false,
       },
     },
   );

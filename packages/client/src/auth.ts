@@ -1,7 +1,16 @@
 /** Sessions, API keys and websocket tickets: `client.auth`. */
 import { type PageOptions, Pages } from "./pages.ts";
 import type { CallOptions, Transport } from "./transport.ts";
-import type { ApiKey, AuditEvent, NewApiKey, Scope, Session, Ticket, WhoAmI } from "./types.ts";
+import type {
+  ApiKey,
+  AuditEvent,
+  KeyLimits,
+  NewApiKey,
+  Scope,
+  Session,
+  Ticket,
+  WhoAmI,
+} from "./types.ts";
 import { pick } from "./wire.ts";
 
 /**
@@ -131,6 +140,18 @@ export class Auth {
    * const key = await client.auth.createApiKey({ label: "bot", scopes: ["read", "trade"] });
    * const bot = client.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret });
    * ```
+   *
+   * `limits` bounds what the key can lose, for example to 1 000 USDC a day on one venue:
+   *
+   * @example
+   * ```ts
+   * await client.auth.createApiKey({
+   *   label: "bot",
+   *   scopes: ["read", "trade"],
+   *   limits: { venues: ["venue_one"], max_usdc_per_day: 1_000_000_000n },
+   *   require_idempotency: true,
+   * });
+   * ```
    */
   createApiKey(
     body: {
@@ -138,10 +159,19 @@ export class Auth {
       scopes: Scope[];
       expires_at?: string;
       allowed_ips?: string[];
+      limits?: Partial<KeyLimits>;
+      require_idempotency?: boolean;
     },
     options: CallOptions = {},
   ): Promise<NewApiKey> {
-    const fields = pick(body, { label: true, scopes: true, expires_at: true, allowed_ips: true });
+    const fields = pick(body, {
+      label: true,
+      scopes: true,
+      expires_at: true,
+      allowed_ips: true,
+      limits: true,
+      require_idempotency: true,
+    });
     return this.#transport.call({ method: "POST", path: "/auth/api-keys", body: fields, options });
   }
 

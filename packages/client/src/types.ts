@@ -46,6 +46,22 @@ export type ApiKey = {
   last_used_at: string | null;
   revoked_at: string | null;
   minted_by: "session" | "operator";
+  limits: KeyLimits | null;
+  /** Whether requests and quotes need an idempotency key in the body. The client sends one. */
+  require_idempotency: boolean;
+  /** From when the key has its scopes. Null until the operator has approved it. */
+  active_from: string | null;
+  approved_at: string | null;
+};
+
+/** Limits of an API key, in native units of USDC. Null: no limit. */
+export type KeyLimits = {
+  /** Venues on which the key may request, quote and accept. */
+  venues: Venue[] | null;
+  /** The most that one quote or accept may give. Tokens count as 1 USDC each. */
+  max_usdc_per_trade: bigint | null;
+  /** The most that the matches of the last day and the open quotes may give together. */
+  max_usdc_per_day: bigint | null;
 };
 
 /** A new API key. `secret` is returned only once. */
@@ -60,6 +76,8 @@ export type WhoAmI = {
   credential: "session" | "api_key";
   api_key_id: string | null;
   scopes: Scope[];
+  /** Limits of the API key. Null: none. */
+  limits: KeyLimits | null;
   server_time: string;
 };
 

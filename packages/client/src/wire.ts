@@ -12,6 +12,8 @@ export const AMOUNT_FIELDS: ReadonlySet<string> = new Set([
   "fee",
   "delta",
   "balance_after",
+  "max_usdc_per_trade",
+  "max_usdc_per_day",
 ]);
 
 const AMOUNT = /^(?:0x[0-9a-f]+|-?\d+)$/;

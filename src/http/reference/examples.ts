@@ -12,6 +12,7 @@ export type JsonSchema = {
   examples?: unknown[];
   default?: unknown;
   properties?: Record<string, JsonSchema>;
+  required?: string[];
   items?: JsonSchema;
   allOf?: JsonSchema[];
   anyOf?: JsonSchema[];

@@ -5,7 +5,7 @@ import type { Schema } from "@cfworker/json-schema";
 const AMOUNT_PATTERNS = new Set(["^0x(0|[1-9a-f][0-9a-f]{0,63})$", "^-?\\d+$", "^\\d+$"]);
 
 export function isAmount({ type, pattern }: Schema): boolean {
-  return type === "string" && pattern !== undefined && AMOUNT_PATTERNS.has(pattern);
+  return [type].flat().includes("string") && pattern !== undefined && AMOUNT_PATTERNS.has(pattern);
 }
 
 /** The text of the type; `resolve` finds the schema of a `$ref`. */
@@ -17,9 +17,11 @@ export function typeOf(schema: Schema, resolve: (ref: string) => Schema): string
     return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
   if (schema.anyOf !== undefined) return schema.anyOf.map(nested).join(" | ");
   if (schema.allOf !== undefined) return schema.allOf.map(nested).join(" & ");
-  if (isAmount(schema)) return "bigint";
+  const amount = isAmount(schema);
   const types: readonly unknown[] = Array.isArray(schema.type) ? schema.type : [schema.type];
-  return types.map((type) => simpleTypeOf(type, schema, nested)).join(" | ");
+  return types
+    .map((type) => (amount && type === "string" ? "bigint" : simpleTypeOf(type, schema, nested)))
+    .join(" | ");
 }
 
 function simpleTypeOf(type: unknown, schema: Schema, nested: (it: unknown) => string): string {

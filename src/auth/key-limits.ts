@@ -1,0 +1,99 @@
+/** Limits of an API key on what it may trade. They are fixed when the key is minted. */
+import { z } from "@hono/zod-openapi";
+import { toHex } from "../assets/amount.ts";
+import { u256Out, usdcLimit, venueField } from "../assets/fields.ts";
+import { described } from "../http/fields.ts";
+import { type Venue, VENUES } from "../platform/venues.ts";
+
+/** Null: no limit. Amounts are native units of USDC. */
+export type KeyLimits = {
+  readonly venues: readonly Venue[] | null;
+  readonly maxUsdcPerTrade: bigint | null;
+  readonly maxUsdcPerDay: bigint | null;
+};
+
+export const KeyLimitsField = z
+  .strictObject({
+    venues: z
+      .array(venueField, "must be a list of venues")
+      .min(1, "must contain at least one venue, or be omitted to allow all")
+      .max(VENUES.length)
+      .nullable()
+      .optional()
+      .openapi({ description: "Venues on which the key may request, quote and accept. Null: all" }),
+    max_usdc_per_trade: described(
+      usdcLimit.nullable().optional(),
+      "The most that one quote or accept of the key may give, in native units of USDC. Tokens " +
+        "count as 1 USDC each. Null: no limit",
+    ),
+    max_usdc_per_day: described(
+      usdcLimit.nullable().optional(),
+      "The most that the key may give in the current UTC hour and the 23 before it, in its matches " +
+        "and open quotes. Null: no limit",
+    ),
+  })
+  .transform((fields): KeyLimits => ({
+    venues: fields.venues ?? null,
+    maxUsdcPerTrade: fields.max_usdc_per_trade ?? null,
+    maxUsdcPerDay: fields.max_usdc_per_day ?? null,
+  }))
+  .openapi({ description: "Limits of the key, fixed when it is minted. Null or omitted: none." });
+
+export const KeyLimitsOut = z
+  .object({
+    venues: described(
+      z.array(z.enum(VENUES)).nullable(),
+      "Venues on which the key may request, quote and accept. Null: all",
+    ),
+    max_usdc_per_trade: u256Out(
+      "The most that one quote or accept may give, in native units of USDC. Null: no limit",
+    ).nullable(),
+    max_usdc_per_day: u256Out(
+      "The most that matches of the last day and open quotes may give together. Null: no limit",
+    ).nullable(),
+  })
+  .nullable()
+  .openapi({ description: "Limits of the key. Null: none" });
+
+export function limitsView(limits: KeyLimits): NonNullable<z.input<typeof KeyLimitsOut>> {
+  return {
+    venues: limits.venues === null ? null : [...limits.venues],
+    max_usdc_per_trade: limits.maxUsdcPerTrade === null ? null : toHex(limits.maxUsdcPerTrade),
+    max_usdc_per_day: limits.maxUsdcPerDay === null ? null : toHex(limits.maxUsdcPerDay),
+  };
+}
+
+/**
+ * The stored text: equal limits have equal text. Amounts are JSON numbers, which SQLite compares
+ * exactly. `usdcLimit` keeps them within the integers that JavaScript represents exactly, too.
+ */
+export function writeLimits(limits: KeyLimits): string {
+  return JSON.stringify({
+    venues:
+      limits.venues === null ? null : VENUES.filter((venue) => limits.venues?.includes(venue)),
+    max_usdc_per_trade: numberOf(limits.maxUsdcPerTrade),
+    max_usdc_per_day: numberOf(limits.maxUsdcPerDay),
+  });
+}
+
+export function readLimits(stored: string): KeyLimits {
+  // Safe cast: only `writeLimits` writes the column.
+  const limits = JSON.parse(stored) as {
+    venues: Venue[] | null;
+    max_usdc_per_trade: number | null;
+    max_usdc_per_day: number | null;
+  };
+  return {
+    venues: limits.venues,
+    maxUsdcPerTrade: bigintOf(limits.max_usdc_per_trade),
+    maxUsdcPerDay: bigintOf(limits.max_usdc_per_day),
+  };
+}
+
+function numberOf(amount: bigint | null): number | null {
+  return amount === null ? null : Number(amount);
+}
+
+function bigintOf(amount: number | null): bigint | null {
+  return amount === null ? null : BigInt(amount);
+}
