@@ -41,6 +41,7 @@ export type NewRequest = {
   readonly side?: Side;
   readonly expiresInSecs?: number;
   readonly disclosed?: boolean;
+  readonly label?: string;
 };
 
 /** The commands of a book, each with a new id. */
@@ -55,6 +56,7 @@ export const command = {
     side: terms.side ?? "Bid",
     disclosed: terms.disclosed ?? false,
     expiresInSecs: terms.expiresInSecs ?? 300,
+    label: terms.label ?? null,
   }),
   placeQuote: (
     { actor }: Party,
@@ -69,6 +71,7 @@ export const command = {
     requestId,
     price,
     expiresInSecs,
+    label: null,
   }),
   cancelQuote: ({ actor }: Party, quoteId: string): CancelQuote => ({
     op: "cancel_quote",
