@@ -10,6 +10,7 @@ export const QUOTE_STATUSES = ["open", "accepted", "cancelled", "expired", "reje
 export type QuoteStatus = (typeof QUOTE_STATUSES)[number];
 /** Why a quote was cancelled that its maker did not cancel. */
 export const CANCEL_REASONS = ["replaced", "timeout", "protection", "disconnect"] as const;
+export type CancelReason = (typeof CANCEL_REASONS)[number];
 /** Why a quote ended: its status, or for a cancelled one the reason. */
 export const CLOSE_REASONS = [
   "accepted",

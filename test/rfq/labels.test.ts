@@ -1,14 +1,9 @@
-import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { commit, newGroup } from "../../src/platform/commit.ts";
-import { sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { announceRfq } from "../../src/rfq/announce.ts";
-import { releaseQuotesEndedBy } from "../../src/rfq/release.ts";
 import { CANCEL_REASONS } from "../../src/rfq/tables.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
 import { apiOf } from "../support/http.ts";
-import { openMarket, placeQuote, quotedMarket } from "../support/market.ts";
+import { cancelAsService, openMarket, placeQuote, quotedMarket } from "../support/market.ts";
 import { awakeAndEvicted, connect, storedEvents } from "../support/sockets.ts";
 
 awakeAndEvicted("labels", (maybeEvict) => {
@@ -146,7 +141,7 @@ describe("a quote", () => {
     for (const reason of CANCEL_REASONS) {
       const { requester, maker, request, quote } = await quotedMarket();
       const replacedBy = reason === "replaced" ? uuidv7() : undefined;
-      await cancelFor(quote.quote_id, reason, replacedBy);
+      await cancelAsService(quote.quote_id, reason, replacedBy);
       const mine = await apiOf(maker).get("/rfq/get-quotes?status=cancelled");
       const shown = { status: "cancelled", close_reason: reason, replaced_by: replacedBy ?? null };
       expect(mine.json["items"]).toMatchObject([shown]);
@@ -193,21 +188,6 @@ describe("a quote", () => {
 
 const pickId = ({ request_id }: { request_id: string }) => ({ request_id });
 const pickQuote = ({ quote_id }: { quote_id: string }) => ({ quote_id });
-
-/** Cancels a quote as the service does on its own. */
-async function cancelFor(quoteId: string, reason: string, replacedBy?: string): Promise<void> {
-  const group = newGroup();
-  const operation = uuidv7();
-  const outcome = await commit(env.DB, group, [
-    sql`UPDATE quotes SET status = 'cancelled', cancel_reason = ${reason},
-      replaced_by = ${replacedBy === undefined ? null : uuid(replacedBy)},
-      ended_by = ${uuid(operation)}, ended_group = ${group.seq}
-      WHERE quote_id = ${uuid(quoteId)}`,
-    releaseQuotesEndedBy(group, operation),
-    ...announceRfq(group),
-  ]);
-  expect(outcome.committed).toBe(true);
-}
 
 async function closedEvent(stream: string): Promise<unknown> {
   const events = await storedEvents(stream);
