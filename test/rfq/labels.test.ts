@@ -154,6 +154,7 @@ describe("a quote", () => {
         reason,
         replaced_by: replacedBy ?? null,
         label: null,
+        winning_price: null,
       });
       expect(await closedEvent(accountStream(requester.userId))).toEqual({
         quote_id: quote.quote_id,
