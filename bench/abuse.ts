@@ -48,8 +48,9 @@ type Tally = Readonly<Record<string, number>>;
  */
 type Attack = (stage: Stage) => Promise<(ms: number) => Promise<Tally>>;
 
+const CONTROL = "control: GET /time";
 const ATTACKS: Readonly<Record<string, Attack>> = {
-  "control: GET /time": async (stage) =>
+  [CONTROL]: async (stage) =>
     restFlood(stage, [httpRequest({ method: "GET", target: "/time", headers: ATTACKER })]),
   "frames: 2 000 refused quotes at once": (stage) =>
     frameFlood(stage, FRAMES_AT_ONCE, () => ({ op: "quote", ...quoteFields(stage.requestId) })),
@@ -105,7 +106,7 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   },
 };
 
-export const benchAbuse: Bench = async ({ quick, say, onStop }) => {
+export const benchAbuse: Bench = async ({ quick, only = "", say, onStop }) => {
   const ms = quick ? 2_000 : 8_000;
   const stack = await startBenchStack({
     settings: {
@@ -121,6 +122,7 @@ export const benchAbuse: Bench = async ({ quick, say, onStop }) => {
     const stage = await openStage(stack);
     await probe(stage, 1_000);
     for (const [name, attack] of Object.entries(ATTACKS)) {
+      if (name !== CONTROL && !name.includes(only)) continue;
       const idleFrom = stack.cpuMs();
       const alone = await probe(stage, ms);
       const idleMs = stack.cpuMs() - idleFrom;

@@ -22,6 +22,8 @@ type BenchOptions = {
   readonly network: Network;
   /** Short runs, which show only whether the bench works. */
   readonly quick: boolean;
+  /** The bench `abuse` runs its control and the attacks whose name contains this. */
+  readonly only: string | undefined;
   readonly say: (line: string) => void;
   /** Registers what an interrupted run must stop. */
   readonly onStop: (stop: () => Promise<void>) => void;

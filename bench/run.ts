@@ -30,9 +30,9 @@ const SCRIPTS: Readonly<Record<string, string>> = {
 
 await runScript(async (onStop) => {
   const known = [...Object.keys(OWN), ...Object.keys(SCRIPTS)];
-  const usage = `Benches: ${known.join(", ")}; --quick for short runs; --d1 and --object: milliseconds for network.`;
+  const usage = `Benches: ${known.join(", ")}; --quick for short runs; --d1 and --object: milliseconds for network; --only: attacks whose name contains this.`;
   let named: readonly string[];
-  let options: { quick: boolean; d1: string; object: string };
+  let options: { quick: boolean; d1: string; object: string; only?: string };
   try {
     ({ positionals: named, values: options } = parseArgs({
       allowPositionals: true,
@@ -40,6 +40,7 @@ await runScript(async (onStop) => {
         quick: { type: "boolean", default: false },
         d1: { type: "string", default: "10" },
         object: { type: "string", default: "5" },
+        only: { type: "string" },
       },
     }));
     const strange = named.filter((name) => !known.includes(name));
@@ -48,7 +49,7 @@ await runScript(async (onStop) => {
     console.error(`${error instanceof Error ? error.message : String(error)} ${usage}`);
     return 2;
   }
-  const { quick } = options;
+  const { quick, only } = options;
   const network = { d1Ms: Number(options.d1), objectMs: Number(options.object) };
   if (!(network.d1Ms >= 0 && network.objectMs >= 0)) {
     console.error(`--d1 and --object are milliseconds. ${usage}`);
@@ -67,7 +68,7 @@ await runScript(async (onStop) => {
     const started = performance.now();
     say(`\n— ${name}`);
     if (own !== undefined) {
-      const figures = await own.bench({ quick, say, onStop, network });
+      const figures = await own.bench({ quick, say, onStop, network, only });
       printFigures(own.title, figures);
       all.push(...figures);
     } else if (script !== undefined) await runChild(script, quick, onStop);

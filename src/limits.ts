@@ -159,6 +159,11 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     description: "Commands of a user in one book that wait for their results",
     value: (settings) => settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER,
   },
+  commands_in_flight_per_user_and_stream: {
+    description:
+      "Commands of a user on all their sockets of one stream that wait for their results",
+    value: (settings) => settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER,
+  },
   commands_waiting_per_book: {
     description: "Commands of all users that wait in one book",
     value: MAX_WAITING_COMMANDS,

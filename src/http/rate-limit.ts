@@ -22,9 +22,10 @@ const BLOCK: Policy = { name: "address-block", binding: "RATE_ADDRESS_BLOCK", li
 
 /**
  * Commands and upgrades of a user that were refused. They have no effect, so nothing else makes
- * them scarce.
+ * them scarce. A tenth of the class `trade`, because a fast maker in a busy market is late with some
+ * quotes.
  */
-const REFUSED: Policy = { name: "refused", binding: "RATE_REFUSED", limit: 100 };
+const REFUSED: Policy = { name: "refused", binding: "RATE_REFUSED", limit: 200 };
 
 /**
  * The limits of a user. A credential gets four fifths of them, so that a runaway program leaves its

@@ -33,7 +33,6 @@ export type OpenRequest = Sent &
     readonly side: Side;
     readonly disclosed: boolean;
     readonly expiresInSecs: number;
-    readonly label: string | null;
     readonly idempotency?: Idempotency;
   };
 export type PlaceQuote = Sent &
@@ -43,7 +42,6 @@ export type PlaceQuote = Sent &
     readonly requestId: string;
     readonly price: number;
     readonly expiresInSecs: number;
-    readonly label: string | null;
     readonly idempotency?: Idempotency;
   };
 export type CancelQuote = Sent & {

@@ -55,7 +55,7 @@ function quotesOnRequest(
 ): Sql {
   const bid = side === "Bid";
   return inStatuses(query.status, {
-    columns: select(quoteColumns("requester")),
+    columns: select(quoteColumns("taker_fee")),
     from: sql`requests r CROSS JOIN quotes q ON q.request_id = r.request_id`,
     where: sql`r.request_id = ${uuid(query.requestId)} AND r.requester_id = ${uuid(userId)}
       AND r.side = ${side} AND ${worseThan(page, bid)}`,
@@ -74,7 +74,7 @@ export async function listOwnQuotes(
   const rows = await all<QuoteRow>(
     db,
     inStatuses(query.status, {
-      columns: select(quoteColumns("maker")),
+      columns: select(quoteColumns("maker_fee")),
       from: raw("quotes q"),
       where: sql`q.maker_id = ${uuid(userId)}
         AND ${olderThan(page, { at: "q.opened_at", id: "q.quote_id" })}`,

@@ -35,11 +35,10 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
     statements: (group) => [
       sql`INSERT INTO requests (request_id, requester_id, asset, amount, side, disclosed, status,
         opened_at, expires_at,
-          opened_group, label)
+          opened_group)
         SELECT ${uuid(requestId)}, ${uuid(actor.userId)}, ${asset}, ${command.amount},
           ${command.side},
-          ${command.disclosed}, 'open', ${group.at}, ${group.at} + ${command.expiresInSecs * 1_000}, ${group.seq},
-          ${command.label}
+          ${command.disclosed}, 'open', ${group.at}, ${group.at} + ${command.expiresInSecs * 1_000}, ${group.seq}
         WHERE ${guardOf(preconditions(command, settings, group.at))}`,
       countDaily(
         dailyUse(settings, "requests", actor.userId),

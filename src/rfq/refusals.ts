@@ -4,6 +4,7 @@
  */
 import { countRefusal } from "../http/rate-limit.ts";
 import { config } from "../platform/config.ts";
+import type { Actor } from "../platform/actor.ts";
 import { errorFields, log } from "../platform/log.ts";
 import type { ProblemData } from "../platform/problem.ts";
 import { now } from "../platform/time.ts";
@@ -33,12 +34,12 @@ export async function limitRefusals(
   command: Command,
   carryOut: () => Promise<Result>,
 ): Promise<Result> {
-  const key = keyOf(command);
-  const known = usedUp.get(key);
-  if (known !== undefined && now() < known.until) return { ok: false, problem: known.problem };
+  const key = keyOf(command.actor, command.op);
+  const known = knownLimit(key);
+  if (known !== undefined) return known;
   const result = await carryOut();
   if (result.ok || NOT_REFUSED.has(result.problem.code)) return result;
-  if (isCancel(command) && TOO_LATE.has(result.problem.code)) return result;
+  if (isCancel(command.op) && TOO_LATE.has(result.problem.code)) return result;
   const problem = await countRefusal(env, config(env), key).catch((error: unknown) => {
     // The command was refused all the same.
     log("warn", "rfq.refusal_not_counted", errorFields(error));
@@ -53,12 +54,26 @@ export async function limitRefusals(
   return result;
 }
 
-/** Cancels count apart, so that a maker whose quotes are refused can still cancel. */
-function keyOf(command: Command): string {
-  const { userId } = command.actor;
-  return isCancel(command) ? `${userId}:cancel` : userId;
+/**
+ * The rejection of any further command like this one, if the class is used up. It costs nothing, so
+ * it comes before everything that does.
+ */
+export function refusedAlready(actor: Actor, op: unknown): Result | undefined {
+  return knownLimit(keyOf(actor, op));
 }
 
-function isCancel({ op }: Command): boolean {
+function knownLimit(key: string): Result | undefined {
+  const known = usedUp.get(key);
+  return known !== undefined && now() < known.until
+    ? { ok: false, problem: known.problem }
+    : undefined;
+}
+
+/** Cancels count apart, so that a maker whose quotes are refused can still cancel. */
+function keyOf({ userId }: Actor, op: unknown): string {
+  return isCancel(op) ? `${userId}:cancel` : userId;
+}
+
+function isCancel(op: unknown): boolean {
   return op === "cancel_quote" || op === "cancel_request";
 }

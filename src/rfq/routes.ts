@@ -19,7 +19,6 @@ import {
   CancelledQuote,
   CancelledQuotes,
   CancelledRequest,
-  labelField,
   Match,
   Quote,
   QuoteBody,
@@ -72,7 +71,6 @@ function registerRequestRoutes(api: Api): void {
         side: body.side,
         disclosed: body.disclose_identity,
         expiresInSecs: body.expires_in_secs,
-        label: body.label ?? null,
       };
       const result = await submitCommand(env, {
         op: "open_request",
@@ -170,7 +168,6 @@ function registerQuoteRoutes(api: Api): void {
         requestId: body.request_id,
         price: body.price,
         expiresInSecs: body.expires_in_secs,
-        label: body.label ?? null,
       };
       const result = await submitCommand(env, {
         op: "place_quote",
@@ -232,13 +229,12 @@ function registerQuoteRoutes(api: Api): void {
     ...TRADE,
     method: "delete",
     path: "/rfq/quotes",
-    summary: "Cancel all your quotes, optionally of one venue, asset, request or label",
+    summary: "Cancel all your quotes, optionally of one venue, asset or request",
     fields: z
       .strictObject({
         venue_id: venueField.optional(),
         asset_id: assetId.optional(),
         request_id: described(uuidField, "Only quotes on this request").optional(),
-        label: described(labelField, "Only quotes with this label").optional(),
       })
       .refine(hasVenue, venueOfAsset),
     response: CancelledQuotes,
@@ -248,7 +244,6 @@ function registerQuoteRoutes(api: Api): void {
         venue: fields.venue_id,
         assetId: fields.asset_id,
         requestId: fields.request_id,
-        label: fields.label,
       }),
     }),
   });

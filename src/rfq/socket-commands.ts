@@ -20,10 +20,17 @@ import { uuidv7 } from "../platform/uuid.ts";
 import { resultBody } from "./result.ts";
 import type { Command, Result, Sent } from "./command.ts";
 import { tooManyInFlight } from "./rejections.ts";
+import { refusedAlready } from "./refusals.ts";
 import { AcceptBody, QuoteBody } from "./schemas.ts";
 import { type Book, submitCommand } from "./submit.ts";
 import { quoteTermsText } from "./terms-text.ts";
-import { CLOSE_POLICY, CLOSE_TOO_BIG, closeSocket, readState } from "../streams/socket.ts";
+import {
+  CLOSE_POLICY,
+  CLOSE_TOO_BIG,
+  closeSocket,
+  readState,
+  writeState,
+} from "../streams/socket.ts";
 
 /** Larger frames close the socket, because they are never a command. */
 export const MAX_FRAME_BYTES = 16 * 1_024;
@@ -53,6 +60,8 @@ export class SocketCommands {
   readonly #settings: Config;
   readonly #book: Book | undefined;
   readonly #inFlight: InFlight<WebSocket>;
+  /** More sockets on the same stream give a user no more commands in flight. */
+  readonly #usersInFlight: InFlight<string>;
   /** Frames of each user since the window began. */
   readonly #frames = new Map<string, number>();
   #framesSince = 0;
@@ -63,6 +72,7 @@ export class SocketCommands {
     this.#book = book;
     this.#settings = config(env);
     this.#inFlight = new InFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET);
+    this.#usersInFlight = new InFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER);
   }
 
   /**
@@ -82,6 +92,7 @@ export class SocketCommands {
       const fields = readFrame(frame);
       id = readId(fields);
       const result =
+        refusedAlready(actor, fields["op"]) ??
         (await this.#inFlight.run(socket, () => this.#carryOut(fields, { actor, receivedAt }))) ??
         tooManyInFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET, "this socket");
       if (result.ok) reply(socket, { type: "result", id, data: resultBody(result) });
@@ -98,9 +109,14 @@ export class SocketCommands {
     }
   }
 
+  /** Limits in memory come before those that need a call, so a flood is refused at little cost. */
   async #carryOut(fields: Record<string, unknown>, sent: Sent): Promise<Result> {
-    await limitActor(this.#env, this.#settings, "trade", sent.actor);
-    return submitCommand(this.#env, readCommand(fields, sent), this.#book);
+    const limit = this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER;
+    const result = await this.#usersInFlight.run(sent.actor.userId, async () => {
+      await limitActor(this.#env, this.#settings, "trade", sent.actor);
+      return submitCommand(this.#env, readCommand(fields, sent), this.#book);
+    });
+    return result ?? tooManyInFlight(limit, "this stream");
   }
 
   #countFrame(userId: string): number {
@@ -172,12 +188,8 @@ function readCommand(fields: Record<string, unknown>, sent: Sent): Command {
   }
   if (op.data === "quote") {
     const quote = validFields(Quote, fields);
-    const terms = {
-      requestId: quote.request_id,
-      price: quote.price,
-      expiresInSecs: quote.expires_in_secs,
-      label: quote.label ?? null,
-    };
+    const expiresInSecs = quote.expires_in_secs;
+    const terms = { requestId: quote.request_id, price: quote.price, expiresInSecs };
     return {
       op: "place_quote",
       ...sent,
@@ -228,7 +240,7 @@ function countMalformedFrame(socket: WebSocket): number {
   const at = now();
   const fresh = at - state.malformedSince > MALFORMED_WINDOW_MS;
   const malformedFrames = fresh ? 1 : state.malformedFrames + 1;
-  socket.serializeAttachment({
+  writeState(socket, {
     ...state,
     malformedSince: fresh ? at : state.malformedSince,
     malformedFrames,

@@ -8,7 +8,6 @@ export function requestTermsText(terms: {
   readonly side: string;
   readonly disclosed: boolean;
   readonly expiresInSecs: number;
-  readonly label: string | null;
 }): string {
   return JSON.stringify([
     terms.asset,
@@ -16,7 +15,6 @@ export function requestTermsText(terms: {
     terms.side,
     terms.disclosed,
     terms.expiresInSecs,
-    terms.label,
   ]);
 }
 
@@ -24,7 +22,6 @@ export function quoteTermsText(terms: {
   readonly requestId: string;
   readonly price: number;
   readonly expiresInSecs: number;
-  readonly label: string | null;
 }): string {
-  return JSON.stringify([terms.requestId, terms.price, terms.expiresInSecs, terms.label]);
+  return JSON.stringify([terms.requestId, terms.price, terms.expiresInSecs]);
 }

@@ -31,9 +31,9 @@ import {
   closeSocket,
   readState,
   readUpgrade,
-  type SocketState,
   socketTags,
   tagOf,
+  writeState,
 } from "./socket.ts";
 import type { Actor } from "../platform/actor.ts";
 import { streams } from "./tables.ts";
@@ -101,13 +101,7 @@ export class SocketHost {
     const { 0: client, 1: server } = new WebSocketPair();
     this.#syncing.add(server);
     this.#ctx.acceptWebSocket(server, socketTags(actor));
-    server.serializeAttachment({
-      actor,
-      endsAt,
-      place,
-      malformedSince: 0,
-      malformedFrames: 0,
-    } satisfies SocketState);
+    writeState(server, { actor, endsAt, place, malformedSince: 0, malformedFrames: 0 });
     try {
       await this.#sync(server, actor, sinceText === null ? undefined : Number(sinceText));
     } catch (error) {

@@ -44,9 +44,21 @@ export function tagOf(whose: SocketsOf): string {
   return "apiKeyId" in whose ? `key:${whose.apiKeyId}` : `sessions:${whose.sessionsOf}`;
 }
 
+/** Read for every frame, and reading an attachment takes longer than the rest of a refused frame. */
+const states = new WeakMap<WebSocket, SocketState>();
+
 export function readState(socket: WebSocket): SocketState {
-  // Safe cast: only `SocketHost.accept` writes attachments, always of this type.
-  return socket.deserializeAttachment() as SocketState;
+  const known = states.get(socket);
+  if (known !== undefined) return known;
+  // Safe cast: only `writeState` writes attachments, always of this type.
+  const state = socket.deserializeAttachment() as SocketState;
+  states.set(socket, state);
+  return state;
+}
+
+export function writeState(socket: WebSocket, state: SocketState): void {
+  socket.serializeAttachment(state);
+  states.set(socket, state);
 }
 
 /**

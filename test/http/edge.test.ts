@@ -492,6 +492,7 @@ it("states on /config every other limit that rejects or ends something", async (
   expect(limits).toMatchObject({
     commands_in_flight_per_socket: 8,
     commands_in_flight_per_user_and_book: 16,
+    commands_in_flight_per_user_and_stream: 16,
     commands_waiting_per_book: 2_000,
     command_wait_ms: config(env).RFQ_COMMAND_MAX_WAIT_MS,
     failed_logins_per_email_and_unknown_network_per_15_mins: 2,

@@ -101,7 +101,6 @@ describe("a selected row", () => {
       openedAt: 1,
       expiresAt: 2,
       openedGroup: 0,
-      label: null,
       endedBy: null,
       endedGroup: null,
     });

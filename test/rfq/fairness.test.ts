@@ -7,6 +7,7 @@ import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Command, Result } from "../../src/rfq/command.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
+import { SocketCommands } from "../../src/rfq/socket-commands.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
 import {
   command,
@@ -29,6 +30,32 @@ function countOutcomes(outcomes: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const outcome of outcomes) counts[outcome] = (counts[outcome] ?? 0) + 1;
   return counts;
+}
+
+/** The service with a limit of refused commands, counted exactly. */
+function limitedTo(refusals: number): Env {
+  const counts = new Map<string, number>();
+  const limit = async ({ key }: { key: string }) => {
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+    return { success: (counts.get(key) ?? 0) <= refusals };
+  };
+  return Object.assign(Object.create(null), env, { RATE_LIMITS: "on", RATE_REFUSED: { limit } });
+}
+
+/** A socket without a peer, and the outcomes of what it was sent: a problem's code or the type. */
+function fakeSocket(actor: Actor) {
+  const answered: string[] = [];
+  const socket = {
+    readyState: WebSocket.READY_STATE_OPEN,
+    deserializeAttachment: () => ({ actor, malformedSince: 0, malformedFrames: 0 }),
+    serializeAttachment: () => {},
+    send: (text: string) => {
+      const { type, data } = JSON.parse(text) as { type: string; data: { code?: string } };
+      answered.push(data.code ?? type);
+    },
+  };
+  // Safe cast: these are the members that SocketCommands uses.
+  return { socket: socket as unknown as WebSocket, answered };
 }
 
 describe("the rejections of a group", () => {
@@ -131,6 +158,53 @@ awakeAndEvicted("a flood of commands", (maybeEvict) => {
   });
 });
 
+describe("a socket's commands", () => {
+  it("are in flight for all sockets of their user on the stream together", async () => {
+    const { book, request } = await openMarket();
+    const attacker = await newUser();
+    const answer = Promise.withResolvers<Result>();
+    const taken: Command[] = [];
+    const commands = new SocketCommands(env, {
+      asset: book,
+      submit: (one) => {
+        taken.push(one);
+        return answer.promise;
+      },
+    });
+    const sockets = Array.from({ length: 10 }, () => fakeSocket(attacker.actor));
+    const quote = { op: "quote", request_id: request.request_id, price: 1 };
+    const sent = sockets.flatMap(({ socket }) =>
+      Array.from({ length: PER_SOCKET + 1 }, (_, n) =>
+        commands.receive(socket, JSON.stringify({ id: `${n}`, ...quote })),
+      ),
+    );
+    const answers = () => sockets.flatMap(({ answered }) => answered);
+    await expect.poll(() => taken.length).toBe(PER_USER);
+    expect(answers()).toHaveLength(sent.length - PER_USER);
+    expect(new Set(answers())).toEqual(new Set(["rate_limited"]));
+    answer.resolve({ ok: true, kind: "cancelled", id: uuidv7(), replayed: false });
+    await Promise.all(sent);
+    expect(answers().filter((outcome) => outcome === "result")).toHaveLength(PER_USER);
+  });
+
+  it("are refused from memory once the class of refused commands is used up", async () => {
+    const { request } = await openMarket();
+    const attacker = await newUser();
+    const limited = limitedTo(0);
+    const commands = new SocketCommands(limited);
+    const { socket, answered } = fakeSocket(attacker.actor);
+    const send = (frame: object) => commands.receive(socket, JSON.stringify({ id: "1", ...frame }));
+    const quote = { op: "quote", request_id: request.request_id, price: 1 };
+    await send(quote);
+    expect(answered).toEqual(["insufficient_funds"]);
+    const unreachable = { DB: undefined, RFQ_BOOK: undefined, RATE_TRADE_CREDENTIAL: undefined };
+    Object.assign(limited, unreachable);
+    await send(quote);
+    await send({ op: "cancel_quote", quote_id: "not an id" });
+    expect(answered).toEqual(["insufficient_funds", "rate_limited", "internal"]);
+  });
+});
+
 it("closes the socket of a flood that the scope refuses", async () => {
   const { stream } = await openMarket();
   const readOnly = await connect(await newKey(await newUser(), ["read"]), stream);
@@ -139,16 +213,6 @@ it("closes the socket of a flood that the scope refuses", async () => {
 });
 
 describe("refused commands", () => {
-  /** The service with a limit of refused commands, counted exactly. */
-  function limitedTo(refusals: number): Env {
-    const counts = new Map<string, number>();
-    const limit = async ({ key }: { key: string }) => {
-      counts.set(key, (counts.get(key) ?? 0) + 1);
-      return { success: (counts.get(key) ?? 0) <= refusals };
-    };
-    return Object.assign(Object.create(null), env, { RATE_LIMITS: "on", RATE_REFUSED: { limit } });
-  }
-
   it("have a limit per user, beyond which D1 is not read", async () => {
     const { maker, request } = await openMarket();
     const attacker = await newUser();

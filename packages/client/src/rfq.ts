@@ -13,8 +13,6 @@ export type RequestTerms = MarketAsset & {
   disclose_identity?: boolean;
   /** 1 to 86 400. Default: 300. */
   expires_in_secs?: number;
-  /** Your own name for it, 1 to 64 visible ASCII characters. Nobody else sees it. */
-  label?: string | null;
   /** The command takes effect before this instant by the service's clock, or never. */
   not_after?: Date | string;
 };
@@ -26,8 +24,6 @@ export type QuoteTerms = {
   price: number;
   /** 1 to 300, counted from when the service received the quote. Default: 30. */
   expires_in_secs?: number;
-  /** Your own name for it, 1 to 64 visible ASCII characters. Nobody else sees it. */
-  label?: string | null;
   /** The command takes effect before this instant by the service's clock, or never. */
   not_after?: Date | string;
 };
@@ -190,7 +186,7 @@ export class Rfq extends RfqRecords {
   }
 
   /**
-   * Cancels all of the user's open quotes, or those that match every given field. A quote still in
+   * Cancels all of the user's open quotes, or those that match every given id. A quote still in
    * flight can be placed after it, so stop quoting first. The client does not retry it after a lost
    * response, because a second call could cancel newer quotes.
    *
@@ -200,20 +196,14 @@ export class Rfq extends RfqRecords {
    * ```
    */
   cancelQuotes(
-    filter: {
-      venue_id?: Venue;
-      asset_id?: string;
-      request_id?: string;
-      label?: string | null;
-    } = {},
+    filter: { venue_id?: Venue; asset_id?: string; request_id?: string } = {},
     options: CallOptions = {},
   ): Promise<{ cancelled: number }> {
     const { venue_id, asset_id, request_id } = filter;
-    const label = filter.label ?? undefined;
     return this.#transport.call({
       method: "DELETE",
       path: "/rfq/quotes",
-      body: { venue_id, asset_id, request_id, label },
+      body: { venue_id, asset_id, request_id },
       options,
     });
   }
@@ -265,15 +255,12 @@ const REQUEST_FIELDS: Record<keyof RequestTerms, true> = {
   side: true,
   disclose_identity: true,
   expires_in_secs: true,
-  label: true,
   not_after: true,
 };
 
-/** The fields of a quote, for `pick`. */
-export const QUOTE_FIELDS: Record<keyof QuoteTerms, true> = {
+const QUOTE_FIELDS: Record<keyof QuoteTerms, true> = {
   request_id: true,
   price: true,
   expires_in_secs: true,
-  label: true,
   not_after: true,
 };
