@@ -565,9 +565,9 @@ CREATE INDEX requests_open_asset ON requests (asset, opened_at, request_id) WHER
 -- Open requests of every book, newest first.
 CREATE INDEX requests_open_at ON requests (opened_at, request_id) WHERE status = 'open';
 
--- A user's own open requests, and their number for the limit.
-CREATE INDEX requests_open_user ON requests (requester_id, opened_at, request_id)
-  WHERE status = 'open';
+-- A user's own requests of one status, newest first, and the number of open ones for the limit.
+-- Lists of all statuses merge the four.
+CREATE INDEX requests_user_status ON requests (requester_id, status, opened_at, request_id);
 
 -- What is due in a book, and its next expiry.
 CREATE INDEX requests_due ON requests (asset, expires_at)

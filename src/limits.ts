@@ -24,6 +24,7 @@ import { MAX_FIELD_ERRORS } from "./platform/problem.ts";
 import { MAX_NATIVE_UNITS } from "./platform/sql.ts";
 import { MAX_WAITING_COMMANDS } from "./rfq/group-committer.ts";
 import { KEY_LIFE_MS } from "./rfq/idempotency.ts";
+import { MAX_EXAMINED } from "./rfq/examined-page.ts";
 import { TAPE_MS } from "./rfq/list-trades.ts";
 import { MAX_OPEN_QUOTES_PER_MAKER, MAX_OPEN_QUOTES_PER_REQUEST } from "./rfq/place-quote.ts";
 import { QUOTE_LIFE, REQUEST_LIFE } from "./rfq/schemas.ts";
@@ -171,6 +172,11 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   command_wait_ms: {
     description: "Milliseconds that a command waits before it is not carried out any more",
     value: (settings) => settings.RFQ_COMMAND_MAX_WAIT_MS,
+  },
+  records_examined_per_page: {
+    description:
+      "Records that a page of a list of requests, quotes or matches examines for a filter",
+    value: MAX_EXAMINED,
   },
   tape_secs: {
     description: "Seconds for which GET /rfq/get-trades lists a trade",

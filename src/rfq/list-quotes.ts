@@ -6,11 +6,12 @@ import {
   pageOf,
   type TimeId,
 } from "../http/cursor.ts";
-import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
-import { all, join, prepare, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
+import { expr, prepare, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
+import { type BookFilter, examinedPage, inBook } from "./examined-page.ts";
 import { quoteColumns, type QuoteRow, quoteView } from "./records.ts";
 import type { Side } from "../assets/fields.ts";
+import { inStatuses } from "./status-ranges.ts";
 import { QUOTE_STATUSES, type QuoteStatus } from "./tables.ts";
 
 /** Sort position among a request's quotes: price, then time, then id. */
@@ -55,6 +56,8 @@ function quotesOnRequest(
 ): Sql {
   const bid = side === "Bid";
   return inStatuses(query.status, {
+    table: "q",
+    statuses: QUOTE_STATUSES,
     columns: select(quoteColumns("taker_fee")),
     from: sql`requests r CROSS JOIN quotes q ON q.request_id = r.request_id`,
     where: sql`r.request_id = ${uuid(query.requestId)} AND r.requester_id = ${uuid(userId)}
@@ -64,69 +67,36 @@ function quotesOnRequest(
   });
 }
 
-/** The caller's own quotes, newest first. */
-export async function listOwnQuotes(
-  db: D1Database,
-  userId: string,
-  query: { readonly status?: QuoteStatus | undefined },
-  page: PageQuery<TimeId>,
-): Promise<QuotePage> {
-  const rows = await all<QuoteRow>(
-    db,
-    inStatuses(query.status, {
-      columns: select(quoteColumns("maker_fee")),
-      from: raw("quotes q"),
-      where: sql`q.maker_id = ${uuid(userId)}
-        AND ${olderThan(page, { at: "q.opened_at", id: "q.quote_id" })}`,
-      order: raw("opened_at DESC, quote_id DESC"),
-      limit: fetchCount(page),
-    }),
-  );
-  return pageOf(page, rows, quoteView, (row) => ({
-    at: row.opened_at,
-    id: readUuid(row.quote_id),
-  }));
-}
-
-type Listing = {
-  readonly columns: Sql;
-  readonly from: Sql;
-  readonly where: Sql;
-  readonly order: Sql;
-  readonly limit: number;
+export type OwnQuotesFilter = BookFilter & {
+  readonly status?: QuoteStatus | undefined;
+  readonly requestId?: string | undefined;
 };
 
-/**
- * Each status is a range of the index on the status. Every range is read in order and only as far
- * as the page needs, and the ranges are merged. Reads show an open quote past its time as expired,
- * even before its reserve is released, so the filter `expired` is two ranges.
- */
-function inStatuses(
-  status: QuoteStatus | undefined,
-  { columns, from, where, order, limit }: Listing,
-): Sql {
-  const rows = (condition: Sql) =>
-    sql`SELECT ${columns} FROM ${from} WHERE ${where} AND ${condition}
-      ORDER BY ${qualified(order)} LIMIT ${limit}`;
-  if (status === "open") return rows(sql`q.status = 'open' AND +q.expires_at > ${NOW}`);
-  if (status !== "expired" && status !== undefined) return rows(sql`q.status = ${status}`);
-  // D1 accepts at most five terms, which is the number of statuses.
-  const ranges =
-    status === undefined
-      ? QUOTE_STATUSES.map((one) => rows(sql`q.status = ${one}`))
-      : [rows(sql`q.status = 'expired'`), rows(sql`q.status = 'open' AND +q.expires_at <= ${NOW}`)];
-  const merged = ranges.map((range) => sql`SELECT * FROM (${range})`);
-  return sql`SELECT * FROM (${join(merged, " UNION ALL ")}) ORDER BY ${order} LIMIT ${limit}`;
-}
-
-/** The output names are also column names, but the output `quote_id` is hex. */
-function qualified(order: Sql): Sql {
-  return raw(
-    order.text
-      .split(", ")
-      .map((part) => `q.${part}`)
-      .join(", "),
-  );
+/** The caller's own quotes, newest first. */
+export function listOwnQuotes(
+  db: D1Database,
+  userId: string,
+  { status, requestId, ...book }: OwnQuotesFilter,
+  page: PageQuery<TimeId>,
+): Promise<QuotePage> {
+  const ofRequest = requestId === undefined ? [] : [expr`request_id = hex(${uuid(requestId)})`];
+  return examinedPage<QuoteRow, ReturnType<typeof quoteView>>(db, page, {
+    filters: [...ofRequest, ...inBook("asset", book)],
+    rows: (limit) =>
+      inStatuses(status, {
+        table: "q",
+        statuses: QUOTE_STATUSES,
+        columns: select(quoteColumns("maker_fee")),
+        from: raw("quotes q"),
+        where: sql`q.maker_id = ${uuid(userId)}
+          AND ${olderThan(page, { at: "q.opened_at", id: "q.quote_id" })}`,
+        order: raw("opened_at DESC, quote_id DESC"),
+        limit,
+      }),
+    order: raw("opened_at DESC, quote_id DESC"),
+    view: quoteView,
+    position: (row) => ({ at: row.opened_at, id: readUuid(row.quote_id) }),
+  });
 }
 
 function worseThan(page: PageQuery<QuotePosition>, bid: boolean): Sql {

@@ -1,4 +1,3 @@
-import type { Venue } from "../platform/venues.ts";
 import {
   fetchCount,
   olderThan,
@@ -8,13 +7,11 @@ import {
   type TimeId,
 } from "../http/cursor.ts";
 import { NOW } from "../platform/commit.ts";
-import { all, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
+import { all, and, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
+import { type BookFilter, examinedPage, inBook } from "./examined-page.ts";
 import { reader, type RequestRow, requestColumns, requestView } from "./records.ts";
-
-export type RequestFilter = {
-  readonly venue?: Venue | undefined;
-  readonly assetId?: string | undefined;
-};
+import { inStatuses } from "./status-ranges.ts";
+import { REQUEST_STATUSES } from "./tables.ts";
 
 /**
  * Open requests of all users, newest first. `user_id` is shown only for the caller's own and for
@@ -23,21 +20,48 @@ export type RequestFilter = {
 export function listOpenRequests(
   db: D1Database,
   userId: string,
-  filter: RequestFilter,
+  filter: BookFilter,
   page: PageQuery<TimeId>,
 ) {
-  return list(db, userId, page, inBooks(filter));
+  return list(db, userId, page, and(inBook("r.asset", filter)));
 }
 
-export function listOwnRequests(db: D1Database, userId: string, page: PageQuery<TimeId>) {
-  return list(db, userId, page, sql`r.requester_id = ${uuid(userId)}`);
-}
+export type OwnRequestsFilter = BookFilter & { readonly status: "open" | "all" };
 
-function inBooks({ venue, assetId }: RequestFilter): Sql {
-  if (venue === undefined) return sql`1`;
-  if (assetId !== undefined) return sql`r.asset = ${`${venue}:${assetId}`}`;
-  // Every key of a venue sorts between `venue:` and `venue;`, because `;` follows `:`.
-  return sql`r.asset >= ${`${venue}:`} AND r.asset < ${`${venue};`}`;
+/**
+ * The caller's own requests, newest first. Open ones are few, because their number is limited. All
+ * of them are those that have not been deleted by age.
+ */
+export function listOwnRequests(
+  db: D1Database,
+  userId: string,
+  { status, ...book }: OwnRequestsFilter,
+  page: PageQuery<TimeId>,
+): Promise<Page<ReturnType<typeof requestView>>> {
+  const own = sql`r.requester_id = ${uuid(userId)}`;
+  // The plus sign keeps the index of the user's requests. That of the book has everybody's.
+  if (status === "open")
+    return list(db, userId, page, sql`${own} AND ${and(inBook("+r.asset", book))}`);
+  const order = raw("opened_at DESC, request_id DESC");
+  const ids = (limit: number) =>
+    inStatuses(undefined, {
+      table: "r",
+      statuses: REQUEST_STATUSES,
+      columns: raw("r.opened_at, r.request_id"),
+      from: raw("requests r"),
+      where: sql`${own} AND ${olderThan(page, { at: "r.opened_at", id: "r.request_id" })}`,
+      order,
+      limit,
+    });
+  return examinedPage<RequestRow, ReturnType<typeof requestView>>(db, page, {
+    filters: inBook("asset", book),
+    rows: (limit) => sql`SELECT ${select(requestColumns(reader(userId)))}
+      FROM (${ids(limit)}) own CROSS JOIN requests r ON r.request_id = own.request_id
+      ORDER BY own.opened_at DESC, own.request_id DESC`,
+    order,
+    view: requestView,
+    position: (row) => ({ at: row.opened_at, id: readUuid(row.request_id) }),
+  });
 }
 
 async function list(

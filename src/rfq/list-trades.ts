@@ -1,4 +1,3 @@
-import type { Venue } from "../platform/venues.ts";
 import {
   fetchCount,
   olderThan,
@@ -9,14 +8,13 @@ import {
 } from "../http/cursor.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, type Expr, expr, raw, readUuid, select, sql, TRUE } from "../platform/sql.ts";
+import type { BookFilter } from "./examined-page.ts";
 import { TRADE, type TradeRow, tradeView } from "./records.ts";
 
 /** How far back the tape reaches. */
 export const TAPE_MS = 24 * 3_600_000;
 
-export type TradeFilter = {
-  readonly venue?: Venue | undefined;
-  readonly assetId?: string | undefined;
+export type TradeFilter = BookFilter & {
   /** Unix milliseconds, both included. */
   readonly from?: number | undefined;
   readonly to?: number | undefined;
@@ -25,7 +23,7 @@ export type TradeFilter = {
 /** Everyone's trades of the last 24 hours, newest first, without their parties. */
 export async function listTrades(
   db: D1Database,
-  { venue, assetId, from, to }: TradeFilter,
+  { from, to, ...book }: TradeFilter,
   page: PageQuery<TimeId>,
 ): Promise<Page<ReturnType<typeof tradeView>>> {
   const since = expr`m.at > ${NOW} - ${TAPE_MS} AND m.at >= ${from ?? 0}`;
@@ -33,7 +31,7 @@ export async function listTrades(
   const rows = await all<TradeRow>(
     db,
     sql`SELECT ${select(TRADE)} FROM matches m
-      WHERE ${inBook(venue, assetId)} AND ${since} AND ${until}
+      WHERE ${inBook(book)} AND ${since} AND ${until}
         AND ${olderThan(page, { at: "m.at", id: "m.match_id" })}
       ORDER BY ${raw("m.at DESC, m.match_id DESC")} LIMIT ${fetchCount(page)}`,
   );
@@ -41,7 +39,7 @@ export async function listTrades(
 }
 
 /** The index on the venue contains this very expression. */
-function inBook(venue: Venue | undefined, assetId: string | undefined): Expr {
+function inBook({ venue, assetId }: BookFilter): Expr {
   if (venue === undefined) return TRUE;
   if (assetId !== undefined) return expr`m.asset = ${`${venue}:${assetId}`}`;
   return expr`substr(m.asset, 1, instr(m.asset, ':') - 1) = ${venue}`;

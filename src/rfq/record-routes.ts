@@ -1,13 +1,20 @@
 /** Routes that read one request, quote or match by its id, and the tape of all trades. */
 import { z } from "@hono/zod-openapi";
-import { assetId, venueField } from "../assets/fields.ts";
 import { pageSchema, timeIdPage } from "../http/cursor.ts";
-import { described, timestamp, uuidField } from "../http/fields.ts";
+import { described, uuidField } from "../http/fields.ts";
 import { route } from "../http/define-route.ts";
 import type { Api } from "../http/route-definition.ts";
 import { getMatch, getQuote, getRequest, type MatchLookup } from "./get-records.ts";
 import { listTrades } from "./list-trades.ts";
-import { afterFrom, hasVenue, inOrder, venueOfAsset } from "./query-rules.ts";
+import {
+  afterFrom,
+  bookFilter,
+  bookOf,
+  hasVenue,
+  inOrder,
+  period,
+  venueOfAsset,
+} from "./query-fields.ts";
 import { Match, Quote, RequestItem, Trade } from "./schemas.ts";
 
 const READ = { tag: "RFQ", method: "get", credential: "any", scope: "read" } as const;
@@ -61,20 +68,14 @@ export function registerRecordRoutes(api: Api): void {
     description: "A trade names neither its parties nor their fees.",
     query: z
       .strictObject({
-        venue_id: venueField.optional(),
-        asset_id: assetId.optional(),
-        from: described(timestamp, "Only trades at or after this instant").optional(),
-        to: described(timestamp, "Only trades at or before this instant").optional(),
+        ...bookFilter,
+        ...period,
         ...timeIdPage,
       })
       .refine(hasVenue, venueOfAsset)
       .refine(inOrder, afterFrom),
     response: pageSchema(Trade),
     handler: ({ db, query }) =>
-      listTrades(
-        db,
-        { venue: query.venue_id, assetId: query.asset_id, from: query.from, to: query.to },
-        query,
-      ),
+      listTrades(db, { from: query.from, to: query.to, ...bookOf(query) }, query),
   });
 }

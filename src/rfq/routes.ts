@@ -2,7 +2,7 @@ import { z } from "@hono/zod-openapi";
 import { assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/fields.ts";
 import { pageFields, pageSchema, timeIdPage } from "../http/cursor.ts";
-import { described, uuidField } from "../http/fields.ts";
+import { described, oneOf, uuidField } from "../http/fields.ts";
 import type { ProblemCode } from "../platform/problem.ts";
 import { route } from "../http/define-route.ts";
 import { uuidv7 } from "../platform/uuid.ts";
@@ -11,7 +11,16 @@ import { cancelQuotes } from "./cancel-quotes.ts";
 import { listMatches } from "./list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest, type QuotePosition } from "./list-quotes.ts";
 import { listOpenRequests, listOwnRequests } from "./list-requests.ts";
-import { hasVenue, venueOfAsset } from "./query-rules.ts";
+import {
+  afterFrom,
+  bookFilter,
+  bookOf,
+  EXAMINED,
+  hasVenue,
+  inOrder,
+  period,
+  venueOfAsset,
+} from "./query-fields.ts";
 import { registerRecordRoutes } from "./record-routes.ts";
 import { matchView, quoteView, requestView } from "./records.ts";
 import {
@@ -25,6 +34,8 @@ import {
   quoteStatus,
   RequestBody,
   RequestItem,
+  requestListing,
+  ROLES,
 } from "./schemas.ts";
 import { submitCommand } from "./submit.ts";
 import { quoteTermsText, requestTermsText } from "./terms-text.ts";
@@ -92,16 +103,9 @@ function registerRequestRoutes(api: Api): void {
     ...READ,
     path: "/rfq/request",
     summary: "List open requests of one book, of one venue, or all",
-    query: z
-      .strictObject({
-        venue_id: venueField.optional(),
-        asset_id: assetId.optional(),
-        ...timeIdPage,
-      })
-      .refine(hasVenue, venueOfAsset),
+    query: z.strictObject({ ...bookFilter, ...timeIdPage }).refine(hasVenue, venueOfAsset),
     response: pageSchema(RequestItem),
-    handler: ({ db, actor, query }) =>
-      listOpenRequests(db, actor.userId, { venue: query.venue_id, assetId: query.asset_id }, query),
+    handler: ({ db, actor, query }) => listOpenRequests(db, actor.userId, bookOf(query), query),
   });
   route(api, {
     ...TRADE,
@@ -132,10 +136,14 @@ function registerRequestRoutes(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/get-requests",
-    summary: "List your open requests",
-    query: z.strictObject(timeIdPage),
+    summary: "List your requests, by default the open ones, newest first",
+    description: `Ended ones are listed for 48 hours. ${EXAMINED}`,
+    query: z
+      .strictObject({ status: requestListing, ...bookFilter, ...timeIdPage })
+      .refine(hasVenue, venueOfAsset),
     response: pageSchema(RequestItem),
-    handler: ({ db, actor, query }) => listOwnRequests(db, actor.userId, query),
+    handler: ({ db, actor, query }) =>
+      listOwnRequests(db, actor.userId, { status: query.status, ...bookOf(query) }, query),
   });
 }
 
@@ -251,10 +259,20 @@ function registerQuoteRoutes(api: Api): void {
     ...READ,
     path: "/rfq/get-quotes",
     summary: "List your own quotes, newest first",
-    query: z.strictObject({ status: quoteStatus.optional(), ...timeIdPage }),
+    description: EXAMINED,
+    query: z
+      .strictObject({
+        status: quoteStatus.optional(),
+        request_id: described(uuidField, "Only quotes on this request").optional(),
+        ...bookFilter,
+        ...timeIdPage,
+      })
+      .refine(hasVenue, venueOfAsset),
     response: pageSchema(Quote),
-    handler: ({ db, actor, query }) =>
-      listOwnQuotes(db, actor.userId, { status: query.status }, query),
+    handler: ({ db, actor, query }) => {
+      const { status, request_id: requestId } = query;
+      return listOwnQuotes(db, actor.userId, { status, requestId, ...bookOf(query) }, query);
+    },
   });
 }
 
@@ -297,8 +315,20 @@ function registerMatchRoutes(api: Api): void {
     ...READ,
     path: "/rfq/get-matches",
     summary: "List your matches as requester or maker, newest first",
-    query: z.strictObject(timeIdPage),
+    description: EXAMINED,
+    query: z
+      .strictObject({
+        role: described(oneOf(ROLES), "Only matches in which you had this role").optional(),
+        ...bookFilter,
+        ...period,
+        ...timeIdPage,
+      })
+      .refine(hasVenue, venueOfAsset)
+      .refine(inOrder, afterFrom),
     response: pageSchema(Match),
-    handler: ({ db, actor, query }) => listMatches(db, actor.userId, query),
+    handler: ({ db, actor, query }) => {
+      const { role, from, to } = query;
+      return listMatches(db, actor.userId, { role, from, to, ...bookOf(query) }, query);
+    },
   });
 }

@@ -48,6 +48,10 @@ export const AcceptBody = z.strictObject({
   quote_id: described(uuidField, "Id of the quote to accept"),
   not_after: notAfter,
 });
+export const requestListing = described(oneOf(["open", "all"]), "`all` lists ended requests too")
+  .default("open")
+  .openapi({ default: "open" });
+export const ROLES = ["requester", "maker"] as const;
 export const quoteStatus = described(oneOf(QUOTE_STATUSES), "Only quotes of this status");
 
 const instant = (description: string) => z.iso.datetime().openapi({ description });
@@ -112,7 +116,7 @@ export const Match = z
     price,
     usdc_amount: usdcAmount,
     fee,
-    role: z.enum(["requester", "maker"]).openapi({ description: "Your role in the trade" }),
+    role: z.enum(ROLES).openapi({ description: "Your role in the trade" }),
     status: z.literal("settled").openapi({ description: "A match settles at once" }),
     created_at: instant("When the quote was accepted"),
   })

@@ -33,9 +33,7 @@ export const requests = sqliteTable(
     index("requests_open_at")
       .on(t.openedAt, t.requestId)
       .where(sql`status = 'open'`),
-    index("requests_open_user")
-      .on(t.requesterId, t.openedAt, t.requestId)
-      .where(sql`status = 'open'`),
+    index("requests_user_status").on(t.requesterId, t.status, t.openedAt, t.requestId),
     index("requests_due")
       .on(t.asset, t.expiresAt)
       .where(sql`status = 'open' AND stuck_at IS NULL`),

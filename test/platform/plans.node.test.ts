@@ -15,7 +15,7 @@ import { all, sql } from "../../src/platform/sql.ts";
 import { getMatch, getQuote, getRequest } from "../../src/rfq/get-records.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest } from "../../src/rfq/list-quotes.ts";
-import { QUOTE_STATUSES } from "../../src/rfq/tables.ts";
+import { QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/tables.ts";
 import { listTrades } from "../../src/rfq/list-trades.ts";
 import { listOpenRequests, listOwnRequests } from "../../src/rfq/list-requests.ts";
 import { eventsBetween } from "../../src/streams/replay.ts";
@@ -36,6 +36,8 @@ const next = {
 const nextAudit = { limit: 50, last_cursor: { text: "", position: record } };
 
 const login = { email: "ann@example.com", clientIp: "2001:db8:1:2::3" };
+
+const book = { venue: "venue_one", assetId: "0x1" } as const;
 
 type Read = (db: D1Database) => Promise<unknown>;
 
@@ -100,7 +102,26 @@ it.each<[name: string, read: Read, indexes: string[]]>([
     (db) => listOpenRequests(db, user, { venue: "venue_one", assetId: "0x1" }, next),
     ["requests_open_asset"],
   ],
-  ["a user's own requests", (db) => listOwnRequests(db, user, next), ["requests_open_user"]],
+  [
+    "a user's open requests",
+    (db) => listOwnRequests(db, user, { status: "open" }, next),
+    ["requests_user_status"],
+  ],
+  [
+    "a user's open requests in a book",
+    (db) => listOwnRequests(db, user, { status: "open", ...book }, next),
+    ["requests_user_status"],
+  ],
+  [
+    "all requests of a user",
+    (db) => listOwnRequests(db, user, { status: "all" }, next),
+    [...REQUEST_STATUSES.map(() => "requests_user_status"), "the primary key"],
+  ],
+  [
+    "all requests of a user in a book",
+    (db) => listOwnRequests(db, user, { status: "all", ...book }, next),
+    [...REQUEST_STATUSES.map(() => "requests_user_status"), "the primary key"],
+  ],
   [
     "a request by its id",
     (db) => getRequest(db, user, record).catch(() => {}),
@@ -132,6 +153,11 @@ it.each<[name: string, read: Read, indexes: string[]]>([
     ["quotes_maker_status"],
   ],
   [
+    "a maker's quotes on a request",
+    (db) => listOwnQuotes(db, user, { requestId: record, ...book }, next),
+    QUOTE_STATUSES.map(() => "quotes_maker_status"),
+  ],
+  [
     "the quotes on a request",
     // The request is not found, because the database is empty.
     (db) => listQuotesOnRequest(db, user, { requestId: record }, first).catch(() => {}),
@@ -153,8 +179,13 @@ it.each<[name: string, read: Read, indexes: string[]]>([
   ],
   [
     "a user's matches",
-    (db) => listMatches(db, user, next),
+    (db) => listMatches(db, user, {}, next),
     ["matches_requester", "matches_maker", "the primary key"],
+  ],
+  [
+    "a maker's matches in a book and a period",
+    (db) => listMatches(db, user, { role: "maker", from: 1, to: 2, ...book }, next),
+    ["matches_maker", "the primary key"],
   ],
 ])("reads %s from its index", async (_name, read, indexes) => {
   const recorder = new RecordingDatabase();

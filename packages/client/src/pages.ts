@@ -75,8 +75,8 @@ export class Pages<T> implements AsyncIterable<T> {
     let page = await this.page();
     for (;;) {
       yield* page.items;
-      // With `limit: 0` every page is empty and has a cursor.
-      if (page.next_cursor === null || page.items.length === 0) return;
+      // With `limit: 0` every page is empty and has a cursor. A page of a filtered list can be.
+      if (page.next_cursor === null || this.#query["limit"] === 0) return;
       page = await this.page(page.next_cursor);
     }
   }

@@ -61,7 +61,8 @@ export class RfqRecords {
   }
 
   /**
-   * Lists the user's own open requests, newest first, with `best_price` and `quote_count`.
+   * Lists the user's own requests, newest first, with `best_price` and `quote_count`: the open ones,
+   * or with `status: "all"` those of the last 48 hours.
    *
    * @example
    * ```ts
@@ -70,10 +71,21 @@ export class RfqRecords {
    * ```
    */
   myRequests(
-    { limit, last_cursor }: PageOptions = {},
+    {
+      limit,
+      last_cursor,
+      status,
+      venue_id,
+      asset_id,
+    }: PageOptions & Partial<MarketAsset> & { status?: "open" | "all" } = {},
     options: CallOptions = {},
   ): Pages<QuoteRequest> {
-    return new Pages(this.#transport, "/rfq/get-requests", { limit, last_cursor }, options);
+    return new Pages(
+      this.#transport,
+      "/rfq/get-requests",
+      { limit, last_cursor, status, venue_id, asset_id },
+      options,
+    );
   }
 
   /**
@@ -126,10 +138,22 @@ export class RfqRecords {
    * ```
    */
   myQuotes(
-    { limit, last_cursor, status }: PageOptions & { status?: Quote["status"] } = {},
+    {
+      limit,
+      last_cursor,
+      status,
+      request_id,
+      venue_id,
+      asset_id,
+    }: PageOptions & Partial<MarketAsset> & { status?: Quote["status"]; request_id?: string } = {},
     options: CallOptions = {},
   ): Pages<Quote> {
-    return new Pages(this.#transport, "/rfq/get-quotes", { limit, last_cursor, status }, options);
+    return new Pages(
+      this.#transport,
+      "/rfq/get-quotes",
+      { limit, last_cursor, status, request_id, venue_id, asset_id },
+      options,
+    );
   }
 
   /**
@@ -164,8 +188,24 @@ export class RfqRecords {
    *   console.log(role, side, amount, price / 1e6);
    * ```
    */
-  matches({ limit, last_cursor }: PageOptions = {}, options: CallOptions = {}): Pages<Match> {
-    return new Pages(this.#transport, "/rfq/get-matches", { limit, last_cursor }, options);
+  matches(
+    {
+      limit,
+      last_cursor,
+      venue_id,
+      asset_id,
+      role,
+      from,
+      to,
+    }: PageOptions & Partial<MarketAsset> & Period & { role?: Match["role"] } = {},
+    options: CallOptions = {},
+  ): Pages<Match> {
+    return new Pages(
+      this.#transport,
+      "/rfq/get-matches",
+      { limit, last_cursor, venue_id, asset_id, role, from, to },
+      options,
+    );
   }
 
   /**
