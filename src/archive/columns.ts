@@ -70,17 +70,28 @@ export const amount: Column<bigint> = {
 
 /** Texts of which there are few different ones. */
 export const name: Column<string> = {
+  write: (writer, values, table) => nameOrNull.write(writer, values, table),
+  read: (reader, rows, table) =>
+    nameOrNull.read(reader, rows, table).map((value) => {
+      if (value === null) throw new SealMalformed("a name is missing");
+      return value;
+    }),
+};
+
+export const nameOrNull: Column<string | null> = {
   write: (writer, values) => {
-    const names = [...new Set(values)];
+    const names = [...new Set(values.filter((value) => value !== null))];
     const positions = new Map(names.map((text, position) => [text, position]));
     writer.uint(names.length);
     names.forEach((text) => writer.text(text));
-    values.forEach((value) => writer.uint(positions.get(value) ?? 0));
+    values.forEach((value) => writer.uint(value === null ? 0 : (positions.get(value) ?? -1) + 1));
   },
   read: (reader, rows) => {
     const names = times(reader.count(), () => reader.text());
     return times(rows, () => {
-      const text = names[reader.uint()];
+      const position = reader.uint();
+      if (position === 0) return null;
+      const text = names[position - 1];
       if (text === undefined) throw new SealMalformed("a name is not in its list");
       return text;
     });

@@ -41,11 +41,13 @@ const kind = fc.constantFrom("available", "pending", "external", "fees");
 const units = fc.bigInt({ min: 1n, max: 2n ** 62n });
 const balance = fc.oneof(fc.bigInt({ min: -(2n ** 62n), max: 2n ** 62n }), fc.constant(0n));
 const side = fc.constantFrom("Bid", "Ask");
+const label = fc.option(fc.constantFrom("a", "~".repeat(64)));
 const instant = fc.nat(1_000_000).map((after) => STARTED_AT + after);
 const life = fc.record({
   opened_at: instant,
   expires_at: instant,
   opened_group: fc.nat(),
+  label,
   ended_by: fc.option(id),
   ended_group: fc.nat(),
   stuck_at: fc.option(instant),
@@ -98,6 +100,8 @@ const quote: fc.Arbitrary<SealedQuote> = fc
       maker_fee: fc.bigInt({ min: 0n, max: 2n ** 62n }),
       reserve_asset: asset,
       reserve: units,
+      cancel_reason: fc.option(fc.constantFrom("replaced", "timeout")),
+      replaced_by: fc.option(id),
       status: fc.constantFrom("accepted", "cancelled", "expired", "rejected"),
     }),
     life,
@@ -119,6 +123,8 @@ const match: fc.Arbitrary<SealedMatch> = fc.record({
   maker_fee: fc.bigInt({ min: 0n, max: 2n ** 62n }),
   at: instant,
   matched_group: fc.nat(),
+  requester_label: label,
+  maker_label: label,
 });
 
 function sortedBy<Row>(rows: fc.Arbitrary<Row>, idOf: (row: Row) => string): fc.Arbitrary<Row[]> {
