@@ -539,7 +539,7 @@ CREATE TABLE statement_leases (
 -- Example row:
 --   request_id 019a…9ef4, requester_id 01a2…c585, asset 'venue_one:0x1', amount '1000000',
 --   side 'Bid', disclosed 0, status 'matched', opened_at 1764551300000, expires_at 1764551900000,
---   opened_group 84, ended_by 019a…94b0, ended_group 91, stuck_at NULL
+--   opened_group 84, label NULL, ended_by 019a…94b0, ended_group 91, stuck_at NULL
 CREATE TABLE requests (
   request_id BLOB PRIMARY KEY NOT NULL,
   requester_id BLOB NOT NULL,
@@ -552,6 +552,7 @@ CREATE TABLE requests (
   opened_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,  -- from then on it is expired, even while status is still 'open'
   opened_group INTEGER NOT NULL,
+  label TEXT,                   -- the requester's own; only they see it
   ended_by BLOB,                -- of a matched request: the match id
   ended_group INTEGER,
   stuck_at INTEGER,             -- set aside by src/rfq/set-aside.ts, because ending it failed
@@ -584,9 +585,9 @@ CREATE INDEX requests_ended_by ON requests (ended_by) WHERE ended_by IS NOT NULL
 CREATE TRIGGER requests_open BEFORE UPDATE ON requests WHEN OLD.status = 'open' BEGIN
   SELECT RAISE(ABORT, 'append-only: the terms of a request')
     WHERE (NEW.request_id, NEW.requester_id, NEW.asset, NEW.amount, NEW.side, NEW.disclosed,
-        NEW.opened_at, NEW.expires_at, NEW.opened_group)
+        NEW.opened_at, NEW.expires_at, NEW.opened_group, NEW.label)
       IS NOT (OLD.request_id, OLD.requester_id, OLD.asset, OLD.amount, OLD.side, OLD.disclosed,
-        OLD.opened_at, OLD.expires_at, OLD.opened_group);
+        OLD.opened_at, OLD.expires_at, OLD.opened_group, OLD.label);
   SELECT RAISE(ABORT, 'append-only: a request ends by an operation of the newest group')
     WHERE iif(NEW.status = 'open', NEW.ended_by IS NOT NULL OR NEW.ended_group IS NOT NULL,
       NEW.ended_by IS NULL OR NEW.ended_group IS NOT (SELECT max(seq) FROM commit_groups));
@@ -615,7 +616,8 @@ END;
 --   quote_id 019a…fd49, request_id 019a…9ef4, maker_id 01a2…b1a6, asset 'venue_one:0x1',
 --   amount '1000000', side 'Bid', price 317919, usdc_amount 317919, taker_fee 0, maker_fee 0,
 --   reserve_asset 'venue_one:0x1', reserve 1000000, status 'accepted', opened_at 1764551330000,
---   expires_at 1764551390000, opened_group 88, ended_by 019a…94b0, ended_group 91, stuck_at NULL
+--   expires_at 1764551390000, opened_group 88, label 'bot-7', cancel_reason NULL,
+--   replaced_by NULL, ended_by 019a…94b0, ended_group 91, stuck_at NULL
 CREATE TABLE quotes (
   quote_id BLOB PRIMARY KEY NOT NULL,
   request_id BLOB NOT NULL,
@@ -633,6 +635,10 @@ CREATE TABLE quotes (
   opened_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,   -- from then on it is expired, even while status is still 'open'
   opened_group INTEGER NOT NULL,
+  label TEXT,                    -- the maker's own; only they see it
+  cancel_reason TEXT,            -- why a quote was cancelled that its maker did not cancel; only
+                                 -- they see it
+  replaced_by BLOB,              -- the quote that replaced it
   ended_by BLOB,                 -- of an accepted quote: the match id
   ended_group INTEGER,
   stuck_at INTEGER,              -- set aside by src/rfq/set-aside.ts, because ending it failed
@@ -640,7 +646,13 @@ CREATE TABLE quotes (
     status IN ('open', 'accepted', 'cancelled', 'expired', 'rejected')
   ),
   CONSTRAINT quotes_price CHECK (price BETWEEN 1 AND 1000000),
-  CONSTRAINT quotes_reserve CHECK (reserve > 0)
+  CONSTRAINT quotes_reserve CHECK (reserve > 0),
+  CONSTRAINT quotes_cancel_reason CHECK (
+    cancel_reason IS NULL
+    OR status = 'cancelled'
+      AND cancel_reason IN ('replaced', 'timeout', 'protection', 'disconnect')
+  ),
+  CONSTRAINT quotes_replaced_by CHECK ((replaced_by IS NULL) = (cancel_reason IS NOT 'replaced'))
 ) STRICT;
 
 -- Quotes on a request of one status from the best price on. Lists of all statuses merge the five.
@@ -671,10 +683,10 @@ CREATE TRIGGER quotes_open BEFORE UPDATE ON quotes WHEN OLD.status = 'open' BEGI
   SELECT RAISE(ABORT, 'append-only: the terms of a quote')
     WHERE (NEW.quote_id, NEW.request_id, NEW.maker_id, NEW.asset, NEW.amount, NEW.side, NEW.price,
         NEW.usdc_amount, NEW.taker_fee, NEW.maker_fee, NEW.reserve_asset, NEW.reserve,
-        NEW.opened_at, NEW.expires_at, NEW.opened_group)
+        NEW.opened_at, NEW.expires_at, NEW.opened_group, NEW.label)
       IS NOT (OLD.quote_id, OLD.request_id, OLD.maker_id, OLD.asset, OLD.amount, OLD.side,
         OLD.price, OLD.usdc_amount, OLD.taker_fee, OLD.maker_fee, OLD.reserve_asset, OLD.reserve,
-        OLD.opened_at, OLD.expires_at, OLD.opened_group);
+        OLD.opened_at, OLD.expires_at, OLD.opened_group, OLD.label);
   SELECT RAISE(ABORT, 'append-only: a quote ends by an operation of the newest group')
     WHERE iif(NEW.status = 'open', NEW.ended_by IS NOT NULL OR NEW.ended_group IS NOT NULL,
       NEW.ended_by IS NULL OR NEW.ended_group IS NOT (SELECT max(seq) FROM commit_groups));
@@ -700,7 +712,8 @@ END;
 -- Example row:
 --   match_id 019a…94b0, request_id 019a…9ef4, quote_id 019a…fd49, requester_id 01a2…c585,
 --   maker_id 01a2…b1a6, asset 'venue_one:0x1', side 'Bid', amount 1000000, price 317919,
---   usdc_amount 317919, taker_fee 0, maker_fee 0, at 1764551353797, matched_group 91
+--   usdc_amount 317919, taker_fee 0, maker_fee 0, at 1764551353797, matched_group 91,
+--   requester_label NULL, maker_label 'bot-7'
 CREATE TABLE matches (
   match_id BLOB PRIMARY KEY NOT NULL,
   request_id BLOB NOT NULL,
@@ -715,7 +728,9 @@ CREATE TABLE matches (
   taker_fee INTEGER NOT NULL,  -- USDC that the requester paid
   maker_fee INTEGER NOT NULL,  -- USDC that the maker paid
   at INTEGER NOT NULL,
-  matched_group INTEGER NOT NULL
+  matched_group INTEGER NOT NULL,
+  requester_label TEXT,        -- each party's own, copied from the request and the quote
+  maker_label TEXT
 ) STRICT;
 
 -- A request and a quote match at most once. A repeated accept finds its match by them.

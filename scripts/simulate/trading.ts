@@ -11,6 +11,8 @@ import type { Step } from "./plan.ts";
 import type { Scene } from "./scene.ts";
 import { Process } from "./virtual-time.ts";
 
+const LABELS = [null, "a", "b"];
+
 export class Trading {
   readonly #scene: Scene;
   readonly #people: People;
@@ -80,6 +82,7 @@ export class Trading {
         side: dice.pick<Side>(["Bid", "Ask"]),
         disclosed: dice.chance(0.5),
         expiresInSecs: dice.pick([1, 2, 10, 60, 300, 600]),
+        label: dice.pick(LABELS),
       };
       return {
         op: "open_request",
@@ -111,6 +114,7 @@ export class Trading {
         requestId: request.id,
         price: dice.between(1, 1_000_000),
         expiresInSecs: dice.pick([1, 2, 5, 30, 60]),
+        label: dice.pick(LABELS),
       };
       return {
         op: "place_quote",

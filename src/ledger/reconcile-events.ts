@@ -197,7 +197,8 @@ const CHANGES: Readonly<Record<string, readonly Change[]>> = {
       ...QUOTE,
       group: "q.ended_group",
       types: ["'quote.closed'"],
-      facts: { reason: "q.status" },
+      // Only the maker, whose stream is the first, learns why the service cancelled it.
+      facts: { reason: "iif(a.value = 0, coalesce(q.cancel_reason, q.status), q.status)" },
     },
   ],
   match: [

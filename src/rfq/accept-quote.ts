@@ -50,12 +50,13 @@ export function acceptQuote(command: AcceptQuote, settings: Config): Operation {
           WHERE s.quote_id = quotes.quote_id AND ${guardOf(checks(group.at))})`,
       sql`INSERT INTO matches (match_id, request_id, quote_id, requester_id, maker_id, asset, side,
         amount, price,
-          usdc_amount, taker_fee, maker_fee, at, matched_group)
+          usdc_amount, taker_fee, maker_fee, at, matched_group, requester_label, maker_label)
         SELECT ${uuid(matchId)}, q.request_id, q.quote_id, ${uuid(actor.userId)}, q.maker_id,
           q.asset, q.side,
           CAST(q.amount AS INTEGER), q.price, q.usdc_amount, q.taker_fee, q.maker_fee, ${group.at},
-            ${group.seq}
-        FROM quotes q WHERE q.ended_by = ${uuid(matchId)} AND q.status = 'accepted'`,
+            ${group.seq}, r.label, q.label
+        FROM quotes q JOIN requests r ON r.request_id = q.request_id
+        WHERE q.ended_by = ${uuid(matchId)} AND q.status = 'accepted'`,
       sql`UPDATE requests SET status = 'matched', ended_by = ${uuid(matchId)},
         ended_group = ${group.seq}
         WHERE request_id = (${ofMatch})`,

@@ -6,7 +6,14 @@
 import type { Group } from "../platform/commit.ts";
 import { type Expr, raw, type Sql, sql, jsonObject, atom, expr } from "../platform/sql.ts";
 import { accountStreamOf, announce } from "../streams/event-log.ts";
-import { matchColumns, newQuoteColumns, newRequestColumns, PUBLIC, TRADE } from "./records.ts";
+import {
+  matchColumns,
+  newQuoteColumns,
+  newRequestColumns,
+  PUBLIC,
+  REPLACED_BY,
+  TRADE,
+} from "./records.ts";
 
 export function announceRfq(group: Group): Sql[] {
   return [
@@ -49,10 +56,10 @@ function quotesOpened(group: Group): Sql {
   const rows = sql`FROM quotes q JOIN requests r ON r.request_id = q.request_id
     WHERE q.opened_group = ${group.seq}`;
   return sql`SELECT ${accountStreamOf("q.maker_id")} AS stream, 'quote.opened' AS type,
-    ${jsonObject(newQuoteColumns("maker_fee"))} AS body,
+    ${jsonObject(newQuoteColumns("maker"))} AS body,
       q.quote_id AS ord ${rows}
     UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'quote.received',
-      ${jsonObject(newQuoteColumns("taker_fee"))}, q.quote_id ${rows}`;
+      ${jsonObject(newQuoteColumns("requester"))}, q.quote_id ${rows}`;
 }
 
 /** What the quote lost to, if another one of the same side won. The tape shows it to everybody. */
@@ -62,15 +69,19 @@ const WINNING_PRICE = expr`SELECT m.price FROM matches m
 function quotesClosed(group: Group): Sql {
   const rows = sql`FROM quotes q JOIN requests r ON r.request_id = q.request_id
     WHERE q.ended_group = ${group.seq}`;
-  const columns = {
-    quote_id: atom("hex(q.quote_id)"),
-    request_id: atom("hex(q.request_id)"),
-    reason: atom("q.status"),
-  };
+  const ids = { quote_id: atom("hex(q.quote_id)"), request_id: atom("hex(q.request_id)") };
+  const toRequester = jsonObject({ ...ids, reason: atom("q.status") });
+  const toMaker = jsonObject({
+    ...ids,
+    reason: atom("coalesce(q.cancel_reason, q.status)"),
+    replaced_by: REPLACED_BY,
+    label: atom("q.label"),
+    winning_price: WINNING_PRICE,
+  });
   return sql`SELECT ${accountStreamOf("q.maker_id")} AS stream, 'quote.closed' AS type,
-    ${jsonObject({ ...columns, winning_price: WINNING_PRICE })} AS body, q.quote_id AS ord ${rows}
-    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'quote.closed',
-      ${jsonObject(columns)}, q.quote_id ${rows}`;
+    ${toMaker} AS body, q.quote_id AS ord ${rows}
+    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'quote.closed', ${toRequester},
+      q.quote_id ${rows}`;
 }
 
 function matchesCreated(group: Group): Sql {

@@ -67,7 +67,7 @@ function reportStatements(group: Group, asset: string): Sql[] {
   return [
     sql`SELECT ${select(newRequestColumns({ kind: "user", userId: atom("r.requester_id") }))}
       FROM requests r WHERE r.opened_group = ${group.seq}`,
-    sql`SELECT ${select(newQuoteColumns("maker_fee"))} FROM quotes q
+    sql`SELECT ${select(newQuoteColumns("maker"))} FROM quotes q
       WHERE q.opened_group = ${group.seq}`,
     sql`SELECT ${select(matchColumns(atom("m.requester_id")))} FROM matches m
       WHERE m.matched_group = ${group.seq}`,

@@ -20,6 +20,7 @@ export type QuoteFilter = {
   readonly venue?: Venue | undefined;
   readonly assetId?: string | undefined;
   readonly requestId?: string | undefined;
+  readonly label?: string | undefined;
 };
 
 const MAX_TRIES = 3;
@@ -77,12 +78,13 @@ async function cancelOpen(
   return { cancelled: cancelled?.quotes ?? 0 };
 }
 
-function fitting({ venue, assetId, requestId }: QuoteFilter): Sql {
+function fitting({ venue, assetId, requestId, label }: QuoteFilter): Sql {
   const ofRequest = requestId === undefined ? sql`1` : sql`request_id = ${uuid(requestId)}`;
-  if (venue === undefined) return ofRequest;
+  const labelled = label === undefined ? sql`1` : sql`label = ${label}`;
+  if (venue === undefined) return sql`${ofRequest} AND ${labelled}`;
   const inBooks =
     assetId === undefined
       ? sql`asset >= ${`${venue}:`} AND asset < ${`${venue};`}`
       : sql`asset = ${`${venue}:${assetId}`}`;
-  return sql`${ofRequest} AND ${inBooks}`;
+  return sql`${ofRequest} AND ${labelled} AND ${inBooks}`;
 }

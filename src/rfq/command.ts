@@ -33,6 +33,7 @@ export type OpenRequest = Sent &
     readonly side: Side;
     readonly disclosed: boolean;
     readonly expiresInSecs: number;
+    readonly label: string | null;
     readonly idempotency?: Idempotency;
   };
 export type PlaceQuote = Sent &
@@ -42,6 +43,7 @@ export type PlaceQuote = Sent &
     readonly requestId: string;
     readonly price: number;
     readonly expiresInSecs: number;
+    readonly label: string | null;
     readonly idempotency?: Idempotency;
   };
 export type CancelQuote = Sent & {

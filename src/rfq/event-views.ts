@@ -17,23 +17,37 @@ import {
 
 export const RFQ_EVENTS: EventViews = {
   "request.opened": (body) => requestView(stored<RequestRow>(body)),
-  "request.closed": closedView,
+  "request.closed": requestClosedView,
   "quote.opened": (body) => quoteView(stored<QuoteRow>(body)),
   "quote.received": (body) => quoteView(stored<QuoteRow>(body)),
-  "quote.closed": closedView,
+  "quote.closed": quoteClosedView,
   "match.created": (body) => matchView(stored<MatchRow>(body)),
   "trade.printed": (body) => tradeView(stored<TradeRow>(body)),
 };
 
-/** The ids, the reason and, to the maker of a quote, the price that won. */
-function closedView(body: string): Record<string, unknown> {
-  const row = stored<Record<string, unknown>>(body);
-  return Object.fromEntries(
-    Object.entries(row).map(([name, value]) => [
-      name,
-      name.endsWith("_id") ? readUuid(String(value)) : value,
-    ]),
-  );
+function requestClosedView(body: string) {
+  const row = stored<{ request_id: string; reason: string }>(body);
+  return { ...row, request_id: readUuid(row.request_id) };
+}
+
+type QuoteClosed = {
+  readonly quote_id: string;
+  readonly request_id: string;
+  readonly reason: string;
+  /** These are sent only to the maker. */
+  readonly replaced_by?: string | null;
+  readonly label?: string | null;
+  readonly winning_price?: number | null;
+};
+
+function quoteClosedView(body: string): QuoteClosed {
+  const row = stored<QuoteClosed>(body);
+  return {
+    ...row,
+    quote_id: readUuid(row.quote_id),
+    request_id: readUuid(row.request_id),
+    ...(typeof row.replaced_by === "string" ? { replaced_by: readUuid(row.replaced_by) } : {}),
+  };
 }
 
 /** Safe cast: announce.ts builds each body from the columns of the row type. */

@@ -40,10 +40,10 @@ export async function getQuote(
   // Nobody quotes their own request, so at most one of the two finds it.
   const row = await first<QuoteRow>(
     db,
-    sql`SELECT ${select(quoteColumns("maker_fee"))} FROM quotes q
+    sql`SELECT ${select(quoteColumns("maker"))} FROM quotes q
         WHERE q.quote_id = ${uuid(quoteId)} AND q.maker_id = ${uuid(userId)}
       UNION ALL
-      SELECT ${select(quoteColumns("taker_fee"))} FROM quotes q
+      SELECT ${select(quoteColumns("requester"))} FROM quotes q
         CROSS JOIN requests r ON r.request_id = q.request_id
         WHERE q.quote_id = ${uuid(quoteId)} AND r.requester_id = ${uuid(userId)}`,
   );

@@ -70,7 +70,7 @@ export function earlierFacts(use: KeyUse): Readonly<Record<"earlier", Expr>> {
   const [result, record] =
     kind === "request"
       ? [newRequestColumns(reader(userId)), sql`requests r ON r.request_id = k.record_id`]
-      : [newQuoteColumns("maker_fee"), sql`quotes q ON q.quote_id = k.record_id`];
+      : [newQuoteColumns("maker"), sql`quotes q ON q.quote_id = k.record_id`];
   return {
     earlier: expr`SELECT ${jsonText(expr`json_array(hex(k.terms_hash), ${jsonObject(result)})`)}
       FROM idempotency_keys k JOIN ${record}

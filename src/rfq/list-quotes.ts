@@ -58,7 +58,7 @@ function quotesOnRequest(
   return inStatuses(query.status, {
     table: "q",
     statuses: QUOTE_STATUSES,
-    columns: select(quoteColumns("taker_fee")),
+    columns: select(quoteColumns("requester")),
     from: sql`requests r CROSS JOIN quotes q ON q.request_id = r.request_id`,
     where: sql`r.request_id = ${uuid(query.requestId)} AND r.requester_id = ${uuid(userId)}
       AND r.side = ${side} AND ${worseThan(page, bid)}`,
@@ -86,7 +86,7 @@ export function listOwnQuotes(
       inStatuses(status, {
         table: "q",
         statuses: QUOTE_STATUSES,
-        columns: select(quoteColumns("maker_fee")),
+        columns: select(quoteColumns("maker")),
         from: raw("quotes q"),
         where: sql`q.maker_id = ${uuid(userId)}
           AND ${olderThan(page, { at: "q.opened_at", id: "q.quote_id" })}`,

@@ -35,10 +35,11 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
     statements: (group) => [
       sql`INSERT INTO requests (request_id, requester_id, asset, amount, side, disclosed, status,
         opened_at, expires_at,
-          opened_group)
+          opened_group, label)
         SELECT ${uuid(requestId)}, ${uuid(actor.userId)}, ${asset}, ${command.amount},
           ${command.side},
-          ${command.disclosed}, 'open', ${group.at}, ${group.at} + ${command.expiresInSecs * 1_000}, ${group.seq}
+          ${command.disclosed}, 'open', ${group.at}, ${group.at} + ${command.expiresInSecs * 1_000}, ${group.seq},
+          ${command.label}
         WHERE ${guardOf(preconditions(command, settings, group.at))}`,
       countDaily(
         dailyUse(settings, "requests", actor.userId),

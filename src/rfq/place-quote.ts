@@ -121,11 +121,12 @@ function insertQuote(command: PlaceQuote, terms: TradeTerms, group: Group, guard
   const { actor, quoteId, requestId } = command;
   return sql`INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price,
     usdc_amount, taker_fee,
-      maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group)
+      maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group, label)
     SELECT ${uuid(quoteId)}, r.request_id, ${uuid(actor.userId)}, r.asset, r.amount, r.side,
       ${command.price},
       ${terms.usdcAmount}, ${terms.takerFee}, ${terms.makerFee}, ${terms.reserveAsset}, ${terms.reserve}, 'open',
-      ${group.at}, min(r.expires_at, min(${group.at}, ${command.receivedAt}) + ${lifeMs(command)}), ${group.seq}
+      ${group.at}, min(r.expires_at, min(${group.at}, ${command.receivedAt}) + ${lifeMs(command)}), ${group.seq},
+      ${command.label}
     FROM requests r WHERE r.request_id = ${uuid(requestId)} AND ${guard}`;
 }
 

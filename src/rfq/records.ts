@@ -9,7 +9,7 @@ import { NOW } from "../platform/commit.ts";
 import { atom, type Columns, type Expr, expr, readUuid, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { JsonRow } from "../platform/columns.ts";
-import type { matches, quotes, requests } from "./tables.ts";
+import type { CloseReason, matches, quotes, requests } from "./tables.ts";
 
 /** The audience of a row. It decides, in SQL, which columns are left out. */
 export type Audience =
@@ -31,6 +31,7 @@ export function requestColumns(audience: Audience): Columns<keyof RequestRow> {
     opened_at: atom("r.opened_at"),
     expires_at: atom("r.expires_at"),
     owned: owner,
+    label: expr`iif(${owner}, r.label, NULL)`,
     best_price: expr`iif(${owner}, (SELECT iif(r.side = 'Bid', min(b.price), max(b.price))
       FROM quotes b
       WHERE b.request_id = r.request_id AND b.status = 'open' AND b.expires_at > ${NOW}), NULL)`,
@@ -55,6 +56,7 @@ export type RequestRow = JsonRow<
 > & {
   readonly user_id: string | null;
   readonly owned: number;
+  readonly label: string | null;
   readonly best_price: number | null;
   readonly quote_count: number;
 };
@@ -68,16 +70,23 @@ export function requestView(row: RequestRow) {
     side: row.side,
     status: row.status,
     disclose_identity: row.disclosed === 1,
+    label: row.label,
     created_at: toWireTime(row.opened_at),
     expires_at: toWireTime(row.expires_at),
     ...(row.owned === 1 ? { best_price: row.best_price, quote_count: row.quote_count } : {}),
   };
 }
 
+/** Who reads a quote. Only its maker and the requester do. */
+type QuoteReader = "maker" | "requester";
+
 /**
- * `fee` is the reader's own fee: the maker fee for the maker, the taker fee for the requester.
+ * `fee` is the reader's own fee. The requester does not see what would show the maker's state: what
+ * they set aside, why they were cancelled, and which quote replaced which.
  */
-export function quoteColumns(fee: "maker_fee" | "taker_fee"): Columns<keyof QuoteRow> {
+export function quoteColumns(reads: QuoteReader): Columns<keyof QuoteRow> {
+  const status = expr`iif(q.status = 'open' AND q.expires_at <= ${NOW}, 'expired', q.status)`;
+  const ended = expr`nullif(${status}, 'open')`;
   return {
     quote_id: atom("hex(q.quote_id)"),
     request_id: atom("hex(q.request_id)"),
@@ -86,16 +95,37 @@ export function quoteColumns(fee: "maker_fee" | "taker_fee"): Columns<keyof Quot
     side: atom("q.side"),
     price: atom("q.price"),
     usdc_amount: atom("CAST(q.usdc_amount AS TEXT)"),
-    fee: atom(`CAST(q.${fee} AS TEXT)`),
-    status: expr`iif(q.status = 'open' AND q.expires_at <= ${NOW}, 'expired', q.status)`,
+    fee: atom(`CAST(q.${reads === "maker" ? "maker_fee" : "taker_fee"} AS TEXT)`),
+    status,
     opened_at: atom("q.opened_at"),
     expires_at: atom("q.expires_at"),
+    ...(reads === "maker"
+      ? {
+          reserve: atom("CAST(q.reserve AS TEXT)"),
+          label: atom("q.label"),
+          close_reason: expr`coalesce(q.cancel_reason, ${ended})`,
+          replaced_by: REPLACED_BY,
+        }
+      : {
+          reserve: atom("NULL"),
+          label: atom("NULL"),
+          close_reason: ended,
+          replaced_by: atom("NULL"),
+        }),
   };
 }
 
+/** SQLite's hex() turns NULL into an empty text. */
+export const REPLACED_BY = atom("nullif(hex(q.replaced_by), '')");
+
 /** A quote when it is placed. */
-export function newQuoteColumns(fee: "maker_fee" | "taker_fee"): Columns<keyof QuoteRow> {
-  return { ...quoteColumns(fee), status: atom("'open'") };
+export function newQuoteColumns(reads: QuoteReader): Columns<keyof QuoteRow> {
+  return {
+    ...quoteColumns(reads),
+    status: atom("'open'"),
+    close_reason: atom("NULL"),
+    replaced_by: atom("NULL"),
+  };
 }
 
 export type QuoteRow = JsonRow<
@@ -110,7 +140,13 @@ export type QuoteRow = JsonRow<
   | "status"
   | "opened_at"
   | "expires_at"
-> & { readonly fee: string };
+  | "label"
+> & {
+  readonly fee: string;
+  readonly reserve: string | null;
+  readonly close_reason: CloseReason | null;
+  readonly replaced_by: string | null;
+};
 
 export function quoteView(row: QuoteRow) {
   return {
@@ -122,10 +158,20 @@ export function quoteView(row: QuoteRow) {
     price: row.price,
     usdc_amount: toHex(BigInt(row.usdc_amount)),
     fee: toHex(BigInt(row.fee)),
+    reserve: row.reserve === null ? null : reserveView(row, row.reserve),
+    label: row.label,
     status: row.status,
+    close_reason: row.close_reason,
+    replaced_by: row.replaced_by === null ? null : readUuid(row.replaced_by),
     created_at: toWireTime(row.opened_at),
     expires_at: toWireTime(row.expires_at),
   };
+}
+
+/** What the maker set aside: the asset for a Bid, USDC for an Ask. */
+function reserveView({ side, asset }: QuoteRow, reserve: string) {
+  const usdc = { venue_id: null, asset_id: null };
+  return { ...(side === "Bid" ? assetView(asset) : usdc), amount: toHex(BigInt(reserve)) };
 }
 
 export function matchColumns(userId: Expr): Columns<keyof MatchRow> {
@@ -140,6 +186,7 @@ export function matchColumns(userId: Expr): Columns<keyof MatchRow> {
     usdc_amount: atom("CAST(m.usdc_amount AS TEXT)"),
     fee: expr`CAST(iif(m.maker_id = ${userId}, m.maker_fee, m.taker_fee) AS TEXT)`,
     role: expr`iif(m.maker_id = ${userId}, 'maker', 'requester')`,
+    label: expr`iif(m.maker_id = ${userId}, m.maker_label, m.requester_label)`,
     at: atom("m.at"),
   };
 }
@@ -155,7 +202,11 @@ export type MatchRow = JsonRow<
   | "price"
   | "usdc_amount"
   | "at"
-> & { readonly fee: string; readonly role: "requester" | "maker" };
+> & {
+  readonly fee: string;
+  readonly role: "requester" | "maker";
+  readonly label: string | null;
+};
 
 export function matchView(row: MatchRow) {
   return {
@@ -169,6 +220,7 @@ export function matchView(row: MatchRow) {
     usdc_amount: toHex(BigInt(row.usdc_amount)),
     fee: toHex(BigInt(row.fee)),
     role: row.role,
+    label: row.label,
     status: "settled" as const,
     created_at: toWireTime(row.at),
   };

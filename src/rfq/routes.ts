@@ -28,6 +28,7 @@ import {
   CancelledQuote,
   CancelledQuotes,
   CancelledRequest,
+  labelField,
   Match,
   Quote,
   QuoteBody,
@@ -82,6 +83,7 @@ function registerRequestRoutes(api: Api): void {
         side: body.side,
         disclosed: body.disclose_identity,
         expiresInSecs: body.expires_in_secs,
+        label: body.label ?? null,
       };
       const result = await submitCommand(env, {
         op: "open_request",
@@ -176,6 +178,7 @@ function registerQuoteRoutes(api: Api): void {
         requestId: body.request_id,
         price: body.price,
         expiresInSecs: body.expires_in_secs,
+        label: body.label ?? null,
       };
       const result = await submitCommand(env, {
         op: "place_quote",
@@ -237,12 +240,13 @@ function registerQuoteRoutes(api: Api): void {
     ...TRADE,
     method: "delete",
     path: "/rfq/quotes",
-    summary: "Cancel all your quotes, optionally of one venue, asset or request",
+    summary: "Cancel all your quotes, optionally of one venue, asset, request or label",
     fields: z
       .strictObject({
         venue_id: venueField.optional(),
         asset_id: assetId.optional(),
         request_id: described(uuidField, "Only quotes on this request").optional(),
+        label: described(labelField, "Only quotes with this label").optional(),
       })
       .refine(hasVenue, venueOfAsset),
     response: CancelledQuotes,
@@ -252,6 +256,7 @@ function registerQuoteRoutes(api: Api): void {
         venue: fields.venue_id,
         assetId: fields.asset_id,
         requestId: fields.request_id,
+        label: fields.label,
       }),
     }),
   });

@@ -9,13 +9,31 @@ import {
   u256Out,
   venueField,
 } from "../assets/fields.ts";
-import { boolean, described, integer, notAfter, oneOf, uuidField } from "../http/fields.ts";
-import { QUOTE_STATUSES, REQUEST_STATUSES } from "./tables.ts";
+import {
+  boolean,
+  described,
+  integer,
+  notAfter,
+  oneOf,
+  pattern,
+  uuidField,
+} from "../http/fields.ts";
+import { CLOSE_REASONS, QUOTE_STATUSES, REQUEST_STATUSES } from "./tables.ts";
 
 /** Life of a request in seconds: the default and the maximum. */
 export const REQUEST_LIFE = { default: 300, max: 86_400 } as const;
 /** Time for which a quote is firm, in seconds: the default and the maximum. */
 export const QUOTE_LIFE = { default: 30, max: 300 } as const;
+
+/** A client's own name for a request or a quote. It need not be unique. */
+export const labelField = pattern(
+  /^[\x21-\x7e]{1,64}$/,
+  "must be 1 to 64 visible ASCII characters",
+);
+const label = described(
+  labelField,
+  "Your own name for it; nobody else sees it, and it need not be unique",
+).optional();
 
 export const RequestBody = z.strictObject({
   asset_id: assetId,
@@ -30,6 +48,7 @@ export const RequestBody = z.strictObject({
     default: REQUEST_LIFE.default,
     description: "Seconds until the request expires",
   }),
+  label,
   not_after: notAfter,
 });
 
@@ -41,6 +60,7 @@ export const QuoteBody = z.strictObject({
     description:
       "Seconds until the quote expires, from when the service received it. It is firm until then.",
   }),
+  label,
   not_after: notAfter,
 });
 
@@ -68,6 +88,16 @@ const traded = {
   }),
 };
 
+const ownLabel = (description: string) => z.string().nullable().openapi({ description });
+
+const Reserve = z
+  .object({
+    venue_id: z.enum(VENUES).nullable().openapi({ description: "Venue; null for USDC" }),
+    asset_id: z.string().nullable().openapi({ description: "Outcome token; null for USDC" }),
+    amount: u256Out("Native units"),
+  })
+  .openapi("Reserve");
+
 export const RequestItem = z
   .object({
     request_id: id("Identifies the request"),
@@ -80,6 +110,7 @@ export const RequestItem = z
       description: "`open` until it is matched, cancelled or expires",
     }),
     disclose_identity: z.boolean().openapi({ description: "Whether makers see user_id" }),
+    label: ownLabel("The requester's own name for it; null unless it is your request"),
     created_at: instant("When it was opened"),
     expires_at: instant("When it ends unless a quote was accepted before"),
     best_price: z.int().nullable().optional().openapi({
@@ -99,9 +130,25 @@ export const Quote = z
     price,
     usdc_amount: usdcAmount,
     fee,
+    reserve: Reserve.nullable().openapi({
+      description: "What it set aside when it was placed; null unless it is your quote",
+    }),
+    label: ownLabel("The maker's own name for it; null unless it is your quote"),
     status: z.enum(QUOTE_STATUSES).openapi({
       description: "`rejected`: the request ended without this quote",
     }),
+    close_reason: z
+      .enum(CLOSE_REASONS)
+      .nullable()
+      .openapi({
+        description:
+          "Why it ended; null while it is open. The requester sees `cancelled` for `replaced`, " +
+          "`timeout`, `protection` and `disconnect`",
+      }),
+    replaced_by: z
+      .uuid()
+      .nullable()
+      .openapi({ description: "The quote that replaced it; null unless it is your quote" }),
     created_at: instant("When it was placed"),
     expires_at: instant("When it stops being firm; never after its request expires"),
   })
@@ -117,6 +164,7 @@ export const Match = z
     usdc_amount: usdcAmount,
     fee,
     role: z.enum(ROLES).openapi({ description: "Your role in the trade" }),
+    label: ownLabel("Your own label of the request or quote"),
     status: z.literal("settled").openapi({ description: "A match settles at once" }),
     created_at: instant("When the quote was accepted"),
   })

@@ -188,8 +188,12 @@ function readCommand(fields: Record<string, unknown>, sent: Sent): Command {
   }
   if (op.data === "quote") {
     const quote = validFields(Quote, fields);
-    const expiresInSecs = quote.expires_in_secs;
-    const terms = { requestId: quote.request_id, price: quote.price, expiresInSecs };
+    const terms = {
+      requestId: quote.request_id,
+      price: quote.price,
+      expiresInSecs: quote.expires_in_secs,
+      label: quote.label ?? null,
+    };
     return {
       op: "place_quote",
       ...sent,

@@ -8,6 +8,18 @@ export const REQUEST_STATUSES = ["open", "matched", "cancelled", "expired"] as c
 export type RequestStatus = (typeof REQUEST_STATUSES)[number];
 export const QUOTE_STATUSES = ["open", "accepted", "cancelled", "expired", "rejected"] as const;
 export type QuoteStatus = (typeof QUOTE_STATUSES)[number];
+/** Why a quote was cancelled that its maker did not cancel. */
+export const CANCEL_REASONS = ["replaced", "timeout", "protection", "disconnect"] as const;
+export type CancelReason = (typeof CANCEL_REASONS)[number];
+/** Why a quote ended: its status, or for a cancelled one the reason. */
+export const CLOSE_REASONS = [
+  "accepted",
+  "rejected",
+  "cancelled",
+  "expired",
+  ...CANCEL_REASONS,
+] as const;
+export type CloseReason = (typeof CLOSE_REASONS)[number];
 
 export const requests = sqliteTable(
   "requests",
@@ -22,6 +34,7 @@ export const requests = sqliteTable(
     openedAt: integer("opened_at").notNull(),
     expiresAt: integer("expires_at").notNull(),
     openedGroup: integer("opened_group").notNull(),
+    label: text("label"),
     endedBy: uuid("ended_by"),
     endedGroup: integer("ended_group"),
     stuckAt: integer("stuck_at"),
@@ -68,6 +81,9 @@ export const quotes = sqliteTable(
     openedAt: integer("opened_at").notNull(),
     expiresAt: integer("expires_at").notNull(),
     openedGroup: integer("opened_group").notNull(),
+    label: text("label"),
+    cancelReason: text("cancel_reason", { enum: CANCEL_REASONS }),
+    replacedBy: uuid("replaced_by"),
     endedBy: uuid("ended_by"),
     endedGroup: integer("ended_group"),
     stuckAt: integer("stuck_at"),
@@ -94,6 +110,11 @@ export const quotes = sqliteTable(
     check("quotes_status", oneOf("status", QUOTE_STATUSES)),
     check("quotes_price", sql`price BETWEEN 1 AND 1000000`),
     check("quotes_reserve", sql`reserve > 0`),
+    check(
+      "quotes_cancel_reason",
+      sql`cancel_reason IS NULL OR status = 'cancelled' AND ${oneOf("cancel_reason", CANCEL_REASONS)}`,
+    ),
+    check("quotes_replaced_by", sql`(replaced_by IS NULL) = (cancel_reason IS NOT 'replaced')`),
   ],
 );
 
@@ -114,6 +135,8 @@ export const matches = sqliteTable(
     makerFee: amount("maker_fee").notNull(),
     at: integer("at").notNull(),
     matchedGroup: integer("matched_group").notNull(),
+    requesterLabel: text("requester_label"),
+    makerLabel: text("maker_label"),
   },
   (t) => [
     index("matches_requester").on(t.requesterId, t.at, t.matchId),

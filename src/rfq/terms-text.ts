@@ -8,6 +8,7 @@ export function requestTermsText(terms: {
   readonly side: string;
   readonly disclosed: boolean;
   readonly expiresInSecs: number;
+  readonly label: string | null;
 }): string {
   return JSON.stringify([
     terms.asset,
@@ -15,6 +16,7 @@ export function requestTermsText(terms: {
     terms.side,
     terms.disclosed,
     terms.expiresInSecs,
+    terms.label,
   ]);
 }
 
@@ -22,6 +24,7 @@ export function quoteTermsText(terms: {
   readonly requestId: string;
   readonly price: number;
   readonly expiresInSecs: number;
+  readonly label: string | null;
 }): string {
-  return JSON.stringify([terms.requestId, terms.price, terms.expiresInSecs]);
+  return JSON.stringify([terms.requestId, terms.price, terms.expiresInSecs, terms.label]);
 }

@@ -22,7 +22,11 @@ const quote: Quote = {
   price: 650_000,
   usdc_amount: 4n,
   fee: 0n,
+  reserve: { ...market, amount: 5n },
+  label: null,
   status: "open",
+  close_reason: null,
+  replaced_by: null,
   created_at: at,
   expires_at: at,
 };
@@ -34,6 +38,7 @@ const request: QuoteRequest = {
   side: "Bid",
   status: "open",
   disclose_identity: false,
+  label: null,
   created_at: at,
   expires_at: at,
   best_price: null,
@@ -50,6 +55,7 @@ const match: Match = {
   usdc_amount: 4n,
   fee: 0n,
   role: "maker",
+  label: null,
   status: "settled",
   created_at: at,
 };

@@ -60,6 +60,9 @@ const bytes = (...parts: (string | number[])[]) =>
     ),
   );
 
+/** Any text is a well-formed ticket, and any visible text a label. */
+const ANY_TEXT: ReadonlySet<string> = new Set(["ticket", "label"]);
+
 function queryCases({ path, query }: Endpoint): Omit<Case, "sent">[] {
   const target = (text: string) => `${path}?${text}`;
   return [
@@ -101,8 +104,7 @@ function queryCases({ path, query }: Endpoint): Omit<Case, "sent">[] {
         status: 400,
         path: `query.${name}`,
       },
-      // Any text is a well-formed ticket. The handler checks whether it exists.
-      ...(name === "ticket"
+      ...(ANY_TEXT.has(name)
         ? []
         : [
             {

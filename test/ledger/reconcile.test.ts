@@ -7,6 +7,7 @@ import { uuidv7 } from "../../src/platform/uuid.ts";
 import { fund, insertWithdrawal, newAsset, tamper } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 import {
+  cancelAsService,
   command,
   matchOf,
   openRequest,
@@ -367,3 +368,23 @@ it("lists severe differences first and says when a list is cut", async () => {
   ).toBe(true);
   expect(differences.some((one) => one.account === "all/all/all")).toBe(true);
 });
+
+it("expects the close reason in the maker's event and its mask in the requester's", async () => {
+  const { quote } = await quotedMarket();
+  await cancelAsService(quote.quote_id, "timeout");
+  const name = quote.quote_id.replaceAll("-", "");
+  expect(await foundWithEvents(name, true)).toEqual([]);
+  const { quote: other } = await quotedMarket();
+  await cancelAsService(other.quote_id, "protection");
+  await tamper(
+    "stream_events_update",
+    sql`UPDATE stream_events SET body = replace(body, 'protection', 'cancelled')
+      WHERE body LIKE ${`%${hexOf(other.quote_id)}%protection%`}`,
+  );
+  expect(await foundWithEvents(hexOf(other.quote_id).toLowerCase(), true)).toMatchObject([
+    { check: "event_mismatch" },
+    { check: "event_mismatch" },
+  ]);
+});
+
+const hexOf = (id: string) => id.replaceAll("-", "").toUpperCase();

@@ -101,6 +101,7 @@ describe("a selected row", () => {
       openedAt: 1,
       expiresAt: 2,
       openedGroup: 0,
+      label: null,
       endedBy: null,
       endedGroup: null,
     });

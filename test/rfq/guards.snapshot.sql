@@ -9,7 +9,8 @@ INSERT INTO requests (
   status,
   opened_at,
   expires_at,
-  opened_group
+  opened_group,
+  label
 )
 SELECT unhex(?1,'-'),
   unhex(?2,'-'),
@@ -20,20 +21,21 @@ SELECT unhex(?1,'-'),
   'open',
   (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-')),
   (SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-')) + ?9,
-  (SELECT seq FROM commit_groups WHERE group_id = unhex(?10,'-'))
+  (SELECT seq FROM commit_groups WHERE group_id = unhex(?10,'-')),
+  ?11
 WHERE (
   (
-    EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?11,'-') AND frozen_at IS NULL)
+    EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?12,'-') AND frozen_at IS NULL)
     AND EXISTS (
       SELECT 1
       FROM api_keys
-      WHERE api_key_id = unhex(?12,'-')
-        AND user_id = unhex(?13,'-')
+      WHERE api_key_id = unhex(?13,'-')
+        AND user_id = unhex(?14,'-')
         AND revoked_at IS NULL
-        AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?14,'-'))
+        AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?15,'-'))
         AND (
           expires_at IS NULL
-          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?15,'-'))
+          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?16,'-'))
         )
     )
   )
@@ -41,22 +43,22 @@ WHERE (
     NOT EXISTS (
       SELECT 1
       FROM idempotency_keys
-      WHERE key_hash = unhex(?16)
-        AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?17,'-')) - ?18
+      WHERE key_hash = unhex(?17)
+        AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?18,'-')) - ?19
     )
   )
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-')) < ?20)
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) <= ?22)
-  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?23))
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-')) < ?21)
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) <= ?23)
+  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?24))
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
     (
       SELECT count(*)
       FROM requests
-      WHERE requester_id = unhex(?24,'-')
+      WHERE requester_id = unhex(?25,'-')
         AND status = 'open'
-        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-'))
-    ) < ?26
+        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?26,'-'))
+    ) < ?27
   )
   AND (
     coalesce(
@@ -64,15 +66,15 @@ WHERE (
         SELECT count
         FROM daily_counts
         WHERE day = (
-          (SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) / CAST(?28 AS INTEGER)
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?28,'-')) / CAST(?29 AS INTEGER)
         )
-          AND user_id = unhex(?29,'-')
-          AND kind = ?30
+          AND user_id = unhex(?30,'-')
+          AND kind = ?31
       ),
       0
-    ) < ?31
+    ) < ?32
   )
-  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?32,'-')))
+  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?33,'-')))
 )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
@@ -84,28 +86,29 @@ WHERE (
 -- ?8 = "<id 3>"
 -- ?9 = 300000
 -- ?10 = "<id 3>"
--- ?11 = "<id 2>"
--- ?12 = "<id 4>"
--- ?13 = "<id 2>"
--- ?14 = "<id 3>"
+-- ?11 = null
+-- ?12 = "<id 2>"
+-- ?13 = "<id 4>"
+-- ?14 = "<id 2>"
 -- ?15 = "<id 3>"
--- ?16 = "57CDE58AB73C3220B5BA1241FD678106"
--- ?17 = "<id 3>"
--- ?18 = 86400000
--- ?19 = "<id 3>"
--- ?20 = 1764551331000
--- ?21 = "<id 3>"
--- ?22 = 1764551361000
--- ?23 = "venue_one"
--- ?24 = "<id 2>"
--- ?25 = "<id 3>"
--- ?26 = 200
--- ?27 = "<id 3>"
--- ?28 = "86400000"
--- ?29 = "<id 2>"
--- ?30 = "requests"
--- ?31 = 10000
--- ?32 = "<id 1>"
+-- ?16 = "<id 3>"
+-- ?17 = "57CDE58AB73C3220B5BA1241FD678106"
+-- ?18 = "<id 3>"
+-- ?19 = 86400000
+-- ?20 = "<id 3>"
+-- ?21 = 1764551331000
+-- ?22 = "<id 3>"
+-- ?23 = 1764551361000
+-- ?24 = "venue_one"
+-- ?25 = "<id 2>"
+-- ?26 = "<id 3>"
+-- ?27 = 200
+-- ?28 = "<id 3>"
+-- ?29 = "86400000"
+-- ?30 = "<id 2>"
+-- ?31 = "requests"
+-- ?32 = 10000
+-- ?33 = "<id 1>"
 
 -- Place a quote
 INSERT INTO quotes (
@@ -124,7 +127,8 @@ INSERT INTO quotes (
   status,
   opened_at,
   expires_at,
-  opened_group
+  opened_group,
+  label
 )
 SELECT unhex(?1,'-'),
   r.request_id,
@@ -141,22 +145,23 @@ SELECT unhex(?1,'-'),
   'open',
   (SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-')),
   min(r.expires_at, min((SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')), ?11) + ?12),
-  (SELECT seq FROM commit_groups WHERE group_id = unhex(?13,'-'))
+  (SELECT seq FROM commit_groups WHERE group_id = unhex(?13,'-')),
+  ?14
 FROM requests r
-WHERE r.request_id = unhex(?14,'-')
+WHERE r.request_id = unhex(?15,'-')
   AND (
     (
-      EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?15,'-') AND frozen_at IS NULL)
+      EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?16,'-') AND frozen_at IS NULL)
       AND EXISTS (
         SELECT 1
         FROM api_keys
-        WHERE api_key_id = unhex(?16,'-')
-          AND user_id = unhex(?17,'-')
+        WHERE api_key_id = unhex(?17,'-')
+          AND user_id = unhex(?18,'-')
           AND revoked_at IS NULL
-          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?18,'-'))
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-'))
           AND (
             expires_at IS NULL
-            OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-'))
+            OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-'))
           )
       )
     )
@@ -164,54 +169,54 @@ WHERE r.request_id = unhex(?14,'-')
       NOT EXISTS (
         SELECT 1
         FROM idempotency_keys
-        WHERE key_hash = unhex(?20)
-          AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) - ?22
+        WHERE key_hash = unhex(?21)
+          AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) - ?23
       )
     )
-    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-')) < ?24)
-    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-')) < ?26)
-    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) <= ?28)
-    AND (r.requester_id <> unhex(?29,'-'))
+    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?24,'-')) < ?25)
+    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?26,'-')) < ?27)
+    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?28,'-')) <= ?29)
+    AND (r.requester_id <> unhex(?30,'-'))
     AND (
       r.status = 'open'
-      AND r.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?30,'-'))
+      AND r.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?31,'-'))
     )
-    AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?31))
+    AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?32))
     AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
     AND (
       (
         SELECT count(*)
         FROM quotes
-        WHERE maker_id = unhex(?32,'-')
+        WHERE maker_id = unhex(?33,'-')
           AND status = 'open'
-          AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?33,'-'))
-      ) < ?34
+          AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?34,'-'))
+      ) < ?35
     )
     AND (
       (
         SELECT count(*)
         FROM quotes INDEXED BY quotes_open_request
-        WHERE request_id = unhex(?35,'-') AND status = 'open' AND (maker_id = unhex(?36,'-'))
-      ) < ?37
+        WHERE request_id = unhex(?36,'-') AND status = 'open' AND (maker_id = unhex(?37,'-'))
+      ) < ?38
     )
     AND (
       (
         SELECT count(*)
         FROM quotes INDEXED BY quotes_open_request
-        WHERE request_id = unhex(?38,'-') AND status = 'open' AND 1
-      ) < ?39
+        WHERE request_id = unhex(?39,'-') AND status = 'open' AND 1
+      ) < ?40
     )
     AND (
       EXISTS (
         SELECT 1
         FROM accounts
-        WHERE owner = unhex(?40,'-')
-          AND asset = ?41
+        WHERE owner = unhex(?41,'-')
+          AND asset = ?42
           AND kind = 'available'
-          AND balance >= CAST(?42 AS INTEGER)
+          AND balance >= CAST(?43 AS INTEGER)
       )
     )
-    AND (NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = unhex(?43,'-')))
+    AND (NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = unhex(?44,'-')))
   )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
@@ -226,36 +231,37 @@ WHERE r.request_id = unhex(?14,'-')
 -- ?11 = 1764551330000
 -- ?12 = 30000
 -- ?13 = "<id 3>"
--- ?14 = "<id 4>"
--- ?15 = "<id 2>"
--- ?16 = "<id 5>"
--- ?17 = "<id 2>"
--- ?18 = "<id 3>"
+-- ?14 = null
+-- ?15 = "<id 4>"
+-- ?16 = "<id 2>"
+-- ?17 = "<id 5>"
+-- ?18 = "<id 2>"
 -- ?19 = "<id 3>"
--- ?20 = "556364527B7EA6DCF4883047693CA5FB"
--- ?21 = "<id 3>"
--- ?22 = 86400000
--- ?23 = "<id 3>"
--- ?24 = 1764551331000
--- ?25 = "<id 3>"
--- ?26 = 1764551360000
--- ?27 = "<id 3>"
--- ?28 = 1764551361000
--- ?29 = "<id 2>"
--- ?30 = "<id 3>"
--- ?31 = "venue_one"
--- ?32 = "<id 2>"
--- ?33 = "<id 3>"
--- ?34 = 1000
--- ?35 = "<id 4>"
--- ?36 = "<id 2>"
--- ?37 = 50
--- ?38 = "<id 4>"
--- ?39 = 1000
--- ?40 = "<id 2>"
--- ?41 = "venue_one:0x1"
--- ?42 = "100"
--- ?43 = "<id 1>"
+-- ?20 = "<id 3>"
+-- ?21 = "556364527B7EA6DCF4883047693CA5FB"
+-- ?22 = "<id 3>"
+-- ?23 = 86400000
+-- ?24 = "<id 3>"
+-- ?25 = 1764551331000
+-- ?26 = "<id 3>"
+-- ?27 = 1764551360000
+-- ?28 = "<id 3>"
+-- ?29 = 1764551361000
+-- ?30 = "<id 2>"
+-- ?31 = "<id 3>"
+-- ?32 = "venue_one"
+-- ?33 = "<id 2>"
+-- ?34 = "<id 3>"
+-- ?35 = 1000
+-- ?36 = "<id 4>"
+-- ?37 = "<id 2>"
+-- ?38 = 50
+-- ?39 = "<id 4>"
+-- ?40 = 1000
+-- ?41 = "<id 2>"
+-- ?42 = "venue_one:0x1"
+-- ?43 = "100"
+-- ?44 = "<id 1>"
 
 -- Accept a quote
 UPDATE quotes

@@ -25,6 +25,7 @@ const QUOTE_TERMS: readonly (readonly [column: string, value: Expr])[] = [
   ["opened_at", expr`opened_at - 1`],
   ["expires_at", expr`expires_at + 1`],
   ["opened_group", expr`opened_group - 1`],
+  ["label", expr`'other'`],
 ];
 const REQUEST_TERMS: typeof QUOTE_TERMS = [
   ["request_id", anId()],
@@ -36,6 +37,7 @@ const REQUEST_TERMS: typeof QUOTE_TERMS = [
   ["opened_at", expr`opened_at - 1`],
   ["expires_at", expr`expires_at + 1`],
   ["opened_group", expr`opened_group - 1`],
+  ["label", expr`'other'`],
 ];
 
 const newest = expr`SELECT max(seq) FROM commit_groups`;
@@ -57,6 +59,22 @@ async function recordOf(table: "quotes" | "requests", key: string) {
   return sql`${raw(key)} = ${uuid(id)}`;
 }
 
+it("gives only a cancelled quote a reason, and names its replacement only then", async () => {
+  const record = await recordOf("quotes", "quote_id");
+  const ended = sql`ended_by = ${anId()}, ended_group = ${newest}`;
+  for (const set of [
+    sql`cancel_reason = 'timeout'`,
+    sql`status = 'rejected', cancel_reason = 'timeout', ${ended}`,
+    sql`status = 'cancelled', cancel_reason = 'expired', ${ended}`,
+    sql`status = 'cancelled', cancel_reason = 'replaced', ${ended}`,
+    sql`status = 'cancelled', cancel_reason = 'timeout', replaced_by = ${anId()}, ${ended}`,
+    sql`status = 'cancelled', replaced_by = ${anId()}, ${ended}`,
+  ])
+    await expect(all(db, sql`UPDATE quotes SET ${set} WHERE ${record}`), set.text).rejects.toThrow(
+      /CHECK constraint failed: quotes_(cancel_reason|replaced_by)/,
+    );
+});
+
 for (const { table, key, terms } of TABLES) {
   it(`rejects a change of each term of an open record in ${table}`, async () => {
     const record = await recordOf(table, key);
@@ -69,7 +87,8 @@ for (const { table, key, terms } of TABLES) {
     const columns = await all<{ name: string }>(
       db,
       sql`SELECT name FROM pragma_table_info(${table})
-        WHERE name NOT IN ('status', 'ended_by', 'ended_group', 'stuck_at')`,
+        WHERE name NOT IN ('status', 'cancel_reason', 'replaced_by', 'ended_by', 'ended_group',
+          'stuck_at')`,
     );
     expect(terms.map(([column]) => column)).toEqual(columns.map(({ name }) => name));
   });

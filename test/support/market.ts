@@ -3,13 +3,14 @@ import { env } from "cloudflare:workers";
 import type { AssetKey } from "../../src/assets/asset.ts";
 import type { Side } from "../../src/assets/fields.ts";
 import type { Actor } from "../../src/platform/actor.ts";
-import { NOW } from "../../src/platform/commit.ts";
+import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { config, type Config } from "../../src/platform/config.ts";
 import { ask } from "../../src/platform/preconditions.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { now, setClock } from "../../src/platform/time.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Venue } from "../../src/platform/venues.ts";
+import { announceRfq } from "../../src/rfq/announce.ts";
 import { acceptQuote } from "../../src/rfq/accept-quote.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
@@ -28,6 +29,8 @@ import type { Operation } from "../../src/rfq/operation.ts";
 import { placeQuote as placeQuoteOperation } from "../../src/rfq/place-quote.ts";
 import { readTerms } from "../../src/rfq/request-terms.ts";
 import { matchView, quoteView, requestView } from "../../src/rfq/records.ts";
+import { releaseQuotesEndedBy } from "../../src/rfq/release.ts";
+import type { CancelReason } from "../../src/rfq/tables.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
 import { bookStream } from "../../src/streams/event-log.ts";
 import { newAsset } from "./ledger.ts";
@@ -41,6 +44,7 @@ export type NewRequest = {
   readonly side?: Side;
   readonly expiresInSecs?: number;
   readonly disclosed?: boolean;
+  readonly label?: string;
 };
 
 /** The commands of a book, each with a new id. */
@@ -55,6 +59,7 @@ export const command = {
     side: terms.side ?? "Bid",
     disclosed: terms.disclosed ?? false,
     expiresInSecs: terms.expiresInSecs ?? 300,
+    label: terms.label ?? null,
   }),
   placeQuote: (
     { actor }: Party,
@@ -69,6 +74,7 @@ export const command = {
     requestId,
     price,
     expiresInSecs,
+    label: null,
   }),
   cancelQuote: ({ actor }: Party, quoteId: string): CancelQuote => ({
     op: "cancel_quote",
@@ -212,6 +218,25 @@ export async function commitCommand(
   const result = operation.result(group.effects) ?? (await rejectionOf(operation, db));
   if (result === undefined) throw new Error("the guard did not apply, and nothing rejects it");
   return result;
+}
+
+/** Cancels a quote as the service does on its own. */
+export async function cancelAsService(
+  quoteId: string,
+  reason: CancelReason,
+  replacedBy?: string,
+): Promise<void> {
+  const group = newGroup();
+  const operation = uuidv7();
+  const outcome = await commit(env.DB, group, [
+    sql`UPDATE quotes SET status = 'cancelled', cancel_reason = ${reason},
+      replaced_by = ${replacedBy === undefined ? null : uuid(replacedBy)},
+      ended_by = ${uuid(operation)}, ended_group = ${group.seq}
+      WHERE quote_id = ${uuid(quoteId)}`,
+    releaseQuotesEndedBy(group, operation),
+    ...announceRfq(group),
+  ]);
+  if (!outcome.committed) throw new Error("not cancelled", { cause: outcome.cause });
 }
 
 let advancedMs = 0;

@@ -125,15 +125,9 @@ export function awakeAndEvicted(title: string, tests: (maybeEvict: MaybeEvict) =
 
 const VIEWS = { ...RFQ_EVENTS, ...CUSTODY_EVENTS, ...NOTICE_EVENTS };
 
-/**
- * The status of each request and quote at the end of a stream. Fails on a gap or a repeated number.
- */
-export async function replay(
-  stream: string,
-): Promise<{ requests: Map<string, string>; quotes: Map<string, string> }> {
-  const requests = new Map<string, string>();
-  const quotes = new Map<string, string>();
-  let last = 0;
+/** All events of a stream, as a reader receives them. Fails on a gap or a repeated number. */
+export async function storedEvents(stream: string): Promise<Message[]> {
+  const events: Message[] = [];
   const [head] = await all<{ last_seq: number }>(
     env.DB,
     sql`SELECT last_seq FROM streams WHERE name = ${stream}`,
@@ -143,14 +137,24 @@ export async function replay(
     upTo: head?.last_seq ?? 0,
   })) {
     for (const event of page) {
-      expect(event.seq).toBe(last + 1);
-      last = event.seq;
-      const { type, data } = JSON.parse(renderEvent(VIEWS, event));
-      if (type === "request.opened") requests.set(data.request_id, "open");
-      if (type === "request.closed") requests.set(data.request_id, data.reason);
-      if (type === "quote.opened" || type === "quote.received") quotes.set(data.quote_id, "open");
-      if (type === "quote.closed") quotes.set(data.quote_id, data.reason);
+      expect(event.seq).toBe((events.at(-1)?.seq ?? 0) + 1);
+      events.push(JSON.parse(renderEvent(VIEWS, event)));
     }
+  }
+  return events;
+}
+
+/** The status of each request and quote at the end of a stream. */
+export async function replay(
+  stream: string,
+): Promise<{ requests: Map<string, string>; quotes: Map<string, string> }> {
+  const requests = new Map<string, string>();
+  const quotes = new Map<string, string>();
+  for (const { type, data } of await storedEvents(stream)) {
+    if (type === "request.opened") requests.set(data.request_id, "open");
+    if (type === "request.closed") requests.set(data.request_id, data.reason);
+    if (type === "quote.opened" || type === "quote.received") quotes.set(data.quote_id, "open");
+    if (type === "quote.closed") quotes.set(data.quote_id, data.reason);
   }
   return { requests, quotes };
 }

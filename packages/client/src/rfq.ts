@@ -13,6 +13,8 @@ export type RequestTerms = MarketAsset & {
   disclose_identity?: boolean;
   /** 1 to 86 400. Default: 300. */
   expires_in_secs?: number;
+  /** Your own name for it, 1 to 64 visible ASCII characters. Nobody else sees it. */
+  label?: string | null;
   /** The command takes effect before this instant by the service's clock, or never. */
   not_after?: Date | string;
 };
@@ -24,6 +26,8 @@ export type QuoteTerms = {
   price: number;
   /** 1 to 300, counted from when the service received the quote. Default: 30. */
   expires_in_secs?: number;
+  /** Your own name for it, 1 to 64 visible ASCII characters. Nobody else sees it. */
+  label?: string | null;
   /** The command takes effect before this instant by the service's clock, or never. */
   not_after?: Date | string;
 };
@@ -186,7 +190,7 @@ export class Rfq extends RfqRecords {
   }
 
   /**
-   * Cancels all of the user's open quotes, or those that match every given id. A quote still in
+   * Cancels all of the user's open quotes, or those that match every given field. A quote still in
    * flight can be placed after it, so stop quoting first. The client does not retry it after a lost
    * response, because a second call could cancel newer quotes.
    *
@@ -196,14 +200,20 @@ export class Rfq extends RfqRecords {
    * ```
    */
   cancelQuotes(
-    filter: { venue_id?: Venue; asset_id?: string; request_id?: string } = {},
+    filter: {
+      venue_id?: Venue;
+      asset_id?: string;
+      request_id?: string;
+      label?: string | null;
+    } = {},
     options: CallOptions = {},
   ): Promise<{ cancelled: number }> {
     const { venue_id, asset_id, request_id } = filter;
+    const label = filter.label ?? undefined;
     return this.#transport.call({
       method: "DELETE",
       path: "/rfq/quotes",
-      body: { venue_id, asset_id, request_id },
+      body: { venue_id, asset_id, request_id, label },
       options,
     });
   }
@@ -255,12 +265,15 @@ const REQUEST_FIELDS: Record<keyof RequestTerms, true> = {
   side: true,
   disclose_identity: true,
   expires_in_secs: true,
+  label: true,
   not_after: true,
 };
 
-const QUOTE_FIELDS: Record<keyof QuoteTerms, true> = {
+/** The fields of a quote, for `pick`. */
+export const QUOTE_FIELDS: Record<keyof QuoteTerms, true> = {
   request_id: true,
   price: true,
   expires_in_secs: true,
+  label: true,
   not_after: true,
 };

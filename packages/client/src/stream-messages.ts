@@ -1,5 +1,14 @@
 /** All messages of a websocket. */
-import type { Deposit, Match, Quote, QuoteRequest, Scope, Trade, Withdrawal } from "./types.ts";
+import type {
+  CloseReason,
+  Deposit,
+  Match,
+  Quote,
+  QuoteRequest,
+  Scope,
+  Trade,
+  Withdrawal,
+} from "./types.ts";
 
 /** Distributes over a union of message types, so that `type` discriminates between them. */
 type Frame<Type extends string, Data> = Type extends string
@@ -36,7 +45,11 @@ export type StreamMessage =
       {
         quote_id: string;
         request_id: string;
-        reason: "accepted" | "rejected" | "cancelled" | "expired";
+        reason: CloseReason;
+        /** The quote that replaced it. Only the maker receives it. */
+        replaced_by?: string | null;
+        /** The maker's label of the quote. Only the maker receives it. */
+        label?: string | null;
         /**
          * The price of the quote of the same side that won, scaled by 1e6. Null if none did. Only
          * the maker receives it.

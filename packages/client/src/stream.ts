@@ -10,11 +10,11 @@ import type { ControlMessage, StreamMessage } from "./stream-messages.ts";
 import { StreamOrder } from "./stream-order.ts";
 import { isTransient, reconnectDelay } from "./stream-retry.ts";
 import { watchConnection } from "./stream-watch.ts";
-import { type AcceptTerms, QUOTE_MAX_AGE_MS, type QuoteTerms } from "./rfq.ts";
+import { type AcceptTerms, QUOTE_FIELDS, QUOTE_MAX_AGE_MS, type QuoteTerms } from "./rfq.ts";
 import { type CallOptions, sleep } from "./transport.ts";
 import type { Match, Quote } from "./types.ts";
 import { closeQuietly, globalWebSocket, type WebSocketLike } from "./websocket.ts";
-import { decode } from "./wire.ts";
+import { decode, pick } from "./wire.ts";
 
 /** The options of a stream. `Client` provides all but `since` and `onDisconnect`. */
 export type StreamOptions = {
@@ -189,9 +189,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
     terms: QuoteTerms & { idempotency_key?: string },
     { maxAgeMs = QUOTE_MAX_AGE_MS, ...options }: CallOptions & { maxAgeMs?: number } = {},
   ): Promise<Quote> {
-    const { request_id, price, expires_in_secs, not_after } = terms;
-    const { idempotency_key = crypto.randomUUID() } = terms;
-    const fields = { request_id, price, expires_in_secs, idempotency_key };
+    const { not_after, idempotency_key = crypto.randomUUID() } = terms;
+    const fields = { ...pick<QuoteTerms>(terms, QUOTE_FIELDS), idempotency_key };
     const given = not_after === undefined ? Number.NaN : new Date(not_after).getTime();
     // A deadline that was given is by the service's clock. One that cannot be read is its to reject.
     const sendBefore =

@@ -237,6 +237,8 @@ export type QuoteRequest = {
   side: Side;
   status: "open" | "matched" | "cancelled" | "expired";
   disclose_identity: boolean;
+  /** The requester's own name for it. Only the requester receives it. */
+  label: string | null;
   created_at: string;
   expires_at: string;
   /** Scaled by 1e6, null without open quotes. Only the requester receives it. */
@@ -244,6 +246,20 @@ export type QuoteRequest = {
   /** Number of open quotes. Only the requester receives it. */
   quote_count?: number;
 };
+
+/**
+ * Why a quote ended. Its requester sees `cancelled` for `replaced`, `timeout`, `protection` and
+ * `disconnect`.
+ */
+export type CloseReason =
+  | "accepted"
+  | "rejected"
+  | "cancelled"
+  | "expired"
+  | "replaced"
+  | "timeout"
+  | "protection"
+  | "disconnect";
 
 /** A firm quote on a request. It does not disclose its maker. */
 export type Quote = {
@@ -261,7 +277,18 @@ export type Quote = {
   usdc_amount: bigint;
   /** The user's own fee if this quote is accepted, native units of USDC. */
   fee: bigint;
+  /**
+   * What it set aside when it was placed: the asset for a Bid, USDC and the maker's fee for an Ask.
+   * Only the maker receives it.
+   */
+  reserve: { venue_id: Venue | null; asset_id: string | null; amount: bigint } | null;
+  /** The maker's own name for it. Only the maker receives it. */
+  label: string | null;
   status: "open" | "accepted" | "cancelled" | "expired" | "rejected";
+  /** Null while the quote is open. */
+  close_reason: CloseReason | null;
+  /** The quote that replaced it. Only the maker receives it. */
+  replaced_by: string | null;
   created_at: string;
   expires_at: string;
 };
@@ -300,6 +327,8 @@ export type Match = {
   /** The user's own fee, native units of USDC. */
   fee: bigint;
   role: "requester" | "maker";
+  /** The user's own label of the request or quote. */
+  label: string | null;
   status: "settled";
   created_at: string;
 };

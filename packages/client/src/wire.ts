@@ -28,12 +28,14 @@ export function decode(text: string): unknown {
 }
 
 /**
- * Returns only the named fields of a record. A whole record is assignable to a type with some of
- * its fields, but the service rejects unknown fields. `names` must name every field of the type.
+ * Returns only the named fields of a record, without those that are null. A whole record is
+ * assignable to a type with some of its fields, but the service rejects unknown fields. `names` must
+ * name every field of the type.
  */
 export function pick<T extends object>(record: T, names: Record<keyof T, true>): Partial<T> {
   const known: Partial<T> = {};
-  for (const name in names) if (record[name] !== undefined) known[name] = record[name];
+  for (const name in names)
+    if (record[name] !== undefined && record[name] !== null) known[name] = record[name];
   return known;
 }
 
