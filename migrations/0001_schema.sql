@@ -613,15 +613,16 @@ END;
 -- match.
 --
 -- Example row:
---   quote_id 019a…fd49, request_id 019a…9ef4, maker_id 01a2…b1a6, asset 'venue_one:0x1',
---   amount '1000000', side 'Bid', price 317919, usdc_amount 317919, taker_fee 0, maker_fee 0,
---   reserve_asset 'venue_one:0x1', reserve 1000000, status 'accepted', opened_at 1764551330000,
---   expires_at 1764551390000, opened_group 88, label 'bot-7', cancel_reason NULL,
---   replaced_by NULL, ended_by 019a…94b0, ended_group 91, stuck_at NULL
+--   quote_id 019a…fd49, request_id 019a…9ef4, maker_id 01a2…b1a6, credential 019a…77ab,
+--   asset 'venue_one:0x1', amount '1000000', side 'Bid', price 317919, usdc_amount 317919,
+--   taker_fee 0, maker_fee 0, reserve_asset 'venue_one:0x1', reserve 1000000, status 'accepted',
+--   opened_at 1764551330000, expires_at 1764551390000, opened_group 88, label 'bot-7',
+--   cancel_reason NULL, replaced_by NULL, ended_by 019a…94b0, ended_group 91, stuck_at NULL
 CREATE TABLE quotes (
   quote_id BLOB PRIMARY KEY NOT NULL,
   request_id BLOB NOT NULL,
   maker_id BLOB NOT NULL,
+  credential BLOB NOT NULL,      -- the API key that placed it, or maker_id for a session
   asset TEXT NOT NULL,           -- asset, amount and side are copied from the request
   amount TEXT NOT NULL,
   side TEXT NOT NULL,
@@ -681,12 +682,12 @@ CREATE INDEX quotes_ended_by ON quotes (ended_by) WHERE ended_by IS NOT NULL;
 -- stay what the journal has set aside, or it could never be released.
 CREATE TRIGGER quotes_open BEFORE UPDATE ON quotes WHEN OLD.status = 'open' BEGIN
   SELECT RAISE(ABORT, 'append-only: the terms of a quote')
-    WHERE (NEW.quote_id, NEW.request_id, NEW.maker_id, NEW.asset, NEW.amount, NEW.side, NEW.price,
-        NEW.usdc_amount, NEW.taker_fee, NEW.maker_fee, NEW.reserve_asset, NEW.reserve,
-        NEW.opened_at, NEW.expires_at, NEW.opened_group, NEW.label)
-      IS NOT (OLD.quote_id, OLD.request_id, OLD.maker_id, OLD.asset, OLD.amount, OLD.side,
-        OLD.price, OLD.usdc_amount, OLD.taker_fee, OLD.maker_fee, OLD.reserve_asset, OLD.reserve,
-        OLD.opened_at, OLD.expires_at, OLD.opened_group, OLD.label);
+    WHERE (NEW.quote_id, NEW.request_id, NEW.maker_id, NEW.credential, NEW.asset, NEW.amount,
+        NEW.side, NEW.price, NEW.usdc_amount, NEW.taker_fee, NEW.maker_fee, NEW.reserve_asset,
+        NEW.reserve, NEW.opened_at, NEW.expires_at, NEW.opened_group, NEW.label)
+      IS NOT (OLD.quote_id, OLD.request_id, OLD.maker_id, OLD.credential, OLD.asset, OLD.amount,
+        OLD.side, OLD.price, OLD.usdc_amount, OLD.taker_fee, OLD.maker_fee, OLD.reserve_asset,
+        OLD.reserve, OLD.opened_at, OLD.expires_at, OLD.opened_group, OLD.label);
   SELECT RAISE(ABORT, 'append-only: a quote ends by an operation of the newest group')
     WHERE iif(NEW.status = 'open', NEW.ended_by IS NOT NULL OR NEW.ended_group IS NOT NULL,
       NEW.ended_by IS NULL OR NEW.ended_group IS NOT (SELECT max(seq) FROM commit_groups));

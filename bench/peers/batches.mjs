@@ -101,9 +101,10 @@ export class Peer extends DurableObject {
     const db = this.env.DB;
     const now = Date.now();
     const quote = db.prepare(
-      `INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price, usdc_amount,
-        taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group)
-       VALUES (unhex(?), unhex(?), unhex(?), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open', ?, ?, 1)`,
+      `INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
+        usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at,
+        opened_group)
+       VALUES (unhex(?), unhex(?), unhex(?), unhex(?), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open', ?, ?, 1)`,
     );
     const transfer = db.prepare(
       "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, 1000, 3, unhex(?), 1, 0, ?)",
@@ -118,7 +119,7 @@ export class Peer extends DurableObject {
     return [
       this.#begin(),
       ...this.#rows(count, accounts, asset).flatMap((row) => [
-        quote.bind(row.quote, row.quote, row.maker, asset, asset, now, now + 300_000),
+        quote.bind(row.quote, row.quote, row.maker, row.maker, asset, asset, now, now + 300_000),
         transfer.bind(row.from, row.to, row.quote, now),
         key.bind(row.quote, now),
         ...row.events.map(([stream, seq, type]) => event.bind(stream, seq, now, type, row.body)),
@@ -140,11 +141,11 @@ export class Peer extends DurableObject {
       this.#begin(),
       db
         .prepare(
-          `INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price,
+          `INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
             usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at,
             expires_at, opened_group)
            SELECT unhex(r.value ->> 'quote'), unhex(r.value ->> 'quote'),
-             unhex(r.value ->> 'maker'), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open',
+             unhex(r.value ->> 'maker'), unhex(r.value ->> 'maker'), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open',
              ?, ?, 1 FROM json_each(?) r`,
         )
         .bind(asset, asset, now, now + 300_000, list),

@@ -82,6 +82,7 @@ export const QUOTES = table(
     quote_id: id,
     request_id: id,
     maker_id: id,
+    credential: id,
     asset: name,
     amount,
     side: name,

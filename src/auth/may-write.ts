@@ -9,6 +9,14 @@ import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { Actor } from "../platform/actor.ts";
 
+/**
+ * The credential of a record that belongs to it (contract.md section 8): the id of the API key, or
+ * of the user for all of their sessions together.
+ */
+export function credentialOf({ userId, credential }: Actor): Expr {
+  return uuid(credential.kind === "api_key" ? credential.apiKeyId : userId);
+}
+
 /** Guard condition: at the group's instant, the user is not frozen and the credential is valid. */
 export function mayWrite(actor: Actor, at: Expr): Expr {
   const { credential } = actor;

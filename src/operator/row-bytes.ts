@@ -37,7 +37,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   ledger_checkpoints: { bytes: 60 },
   login_attempts: { bytes: 225 },
   login_networks: { bytes: 92, user: "t.user_id" },
-  matches: { bytes: 344, user: "t.requester_id" },
+  matches: { bytes: 475, user: "t.requester_id" },
   opened_streams: { bytes: 178, user: "t.user_id" },
   paused_venues: { bytes: 60 },
   payer_leases: { bytes: 100 },

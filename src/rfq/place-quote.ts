@@ -26,7 +26,7 @@ import { hexId, type Operation } from "./operation.ts";
 import type { RequestStatus } from "./tables.ts";
 import type { RequestTerms } from "./request-terms.ts";
 import { tradeTerms, type TradeTerms } from "./trade-terms.ts";
-import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
+import { actorFacts, type ActorFacts, credentialOf } from "../auth/may-write.ts";
 import {
   actorMayWrite,
   insufficientFunds,
@@ -119,10 +119,12 @@ function quoteTerms(command: PlaceQuote, request: RequestTerms, settings: Config
 
 function insertQuote(command: PlaceQuote, terms: TradeTerms, group: Group, guard: Expr): Sql {
   const { actor, quoteId, requestId } = command;
-  return sql`INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price,
+  return sql`INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount,
+    side, price,
     usdc_amount, taker_fee,
       maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group, label)
-    SELECT ${uuid(quoteId)}, r.request_id, ${uuid(actor.userId)}, r.asset, r.amount, r.side,
+    SELECT ${uuid(quoteId)}, r.request_id, ${uuid(actor.userId)}, ${credentialOf(actor)},
+      r.asset, r.amount, r.side,
       ${command.price},
       ${terms.usdcAmount}, ${terms.takerFee}, ${terms.makerFee}, ${terms.reserveAsset}, ${terms.reserve}, 'open',
       ${group.at}, min(r.expires_at, min(${group.at}, ${command.receivedAt}) + ${lifeMs(command)}), ${group.seq},

@@ -68,6 +68,7 @@ export const quotes = sqliteTable(
     quoteId: uuid("quote_id").primaryKey(),
     requestId: uuid("request_id").notNull(),
     makerId: uuid("maker_id").notNull(),
+    credential: uuid("credential").notNull(),
     asset: text("asset").notNull(),
     amount: decimal("amount").notNull(),
     side: text("side", { enum: SIDES }).notNull(),

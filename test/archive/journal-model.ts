@@ -91,6 +91,7 @@ const quote: fc.Arbitrary<SealedQuote> = fc
       quote_id: id,
       request_id: id,
       maker_id: user,
+      credential: id,
       asset,
       amount: units,
       side,

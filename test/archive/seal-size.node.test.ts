@@ -65,6 +65,7 @@ function quotesInTurn() {
       quote_id: idAt(openedAt - 1, randomBytes(10).toString("hex")),
       request_id: requests[n % requests.length] ?? "",
       maker_id: makers[n % MAKERS]?.id ?? "",
+      credential: makers[n % MAKERS]?.id ?? "",
       asset: `venue_one:0x${(n % 20).toString(16)}`,
       amount: tokens,
       side: "Ask",

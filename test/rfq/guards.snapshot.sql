@@ -115,6 +115,7 @@ INSERT INTO quotes (
   quote_id,
   request_id,
   maker_id,
+  credential,
   asset,
   amount,
   side,
@@ -133,35 +134,36 @@ INSERT INTO quotes (
 SELECT unhex(?1,'-'),
   r.request_id,
   unhex(?2,'-'),
+  unhex(?3,'-'),
   r.asset,
   r.amount,
   r.side,
-  ?3,
-  CAST(?4 AS INTEGER),
+  ?4,
   CAST(?5 AS INTEGER),
   CAST(?6 AS INTEGER),
-  ?7,
-  CAST(?8 AS INTEGER),
+  CAST(?7 AS INTEGER),
+  ?8,
+  CAST(?9 AS INTEGER),
   'open',
-  (SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-')),
-  min(r.expires_at, min((SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')), ?11) + ?12),
-  (SELECT seq FROM commit_groups WHERE group_id = unhex(?13,'-')),
-  ?14
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')),
+  min(r.expires_at, min((SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-')), ?12) + ?13),
+  (SELECT seq FROM commit_groups WHERE group_id = unhex(?14,'-')),
+  ?15
 FROM requests r
-WHERE r.request_id = unhex(?15,'-')
+WHERE r.request_id = unhex(?16,'-')
   AND (
     (
-      EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?16,'-') AND frozen_at IS NULL)
+      EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?17,'-') AND frozen_at IS NULL)
       AND EXISTS (
         SELECT 1
         FROM api_keys
-        WHERE api_key_id = unhex(?17,'-')
-          AND user_id = unhex(?18,'-')
+        WHERE api_key_id = unhex(?18,'-')
+          AND user_id = unhex(?19,'-')
           AND revoked_at IS NULL
-          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-'))
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-'))
           AND (
             expires_at IS NULL
-            OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-'))
+            OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-'))
           )
       )
     )
@@ -169,99 +171,100 @@ WHERE r.request_id = unhex(?15,'-')
       NOT EXISTS (
         SELECT 1
         FROM idempotency_keys
-        WHERE key_hash = unhex(?21)
-          AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) - ?23
+        WHERE key_hash = unhex(?22)
+          AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-')) - ?24
       )
     )
-    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?24,'-')) < ?25)
-    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?26,'-')) < ?27)
-    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?28,'-')) <= ?29)
-    AND (r.requester_id <> unhex(?30,'-'))
+    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-')) < ?26)
+    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) < ?28)
+    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-')) <= ?30)
+    AND (r.requester_id <> unhex(?31,'-'))
     AND (
       r.status = 'open'
-      AND r.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?31,'-'))
+      AND r.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?32,'-'))
     )
-    AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?32))
+    AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?33))
     AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
     AND (
       (
         SELECT count(*)
         FROM quotes
-        WHERE maker_id = unhex(?33,'-')
+        WHERE maker_id = unhex(?34,'-')
           AND status = 'open'
-          AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?34,'-'))
-      ) < ?35
+          AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?35,'-'))
+      ) < ?36
     )
     AND (
       (
         SELECT count(*)
         FROM quotes INDEXED BY quotes_open_request
-        WHERE request_id = unhex(?36,'-') AND status = 'open' AND (maker_id = unhex(?37,'-'))
-      ) < ?38
+        WHERE request_id = unhex(?37,'-') AND status = 'open' AND (maker_id = unhex(?38,'-'))
+      ) < ?39
     )
     AND (
       (
         SELECT count(*)
         FROM quotes INDEXED BY quotes_open_request
-        WHERE request_id = unhex(?39,'-') AND status = 'open' AND 1
-      ) < ?40
+        WHERE request_id = unhex(?40,'-') AND status = 'open' AND 1
+      ) < ?41
     )
     AND (
       EXISTS (
         SELECT 1
         FROM accounts
-        WHERE owner = unhex(?41,'-')
-          AND asset = ?42
+        WHERE owner = unhex(?42,'-')
+          AND asset = ?43
           AND kind = 'available'
-          AND balance >= CAST(?43 AS INTEGER)
+          AND balance >= CAST(?44 AS INTEGER)
       )
     )
-    AND (NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = unhex(?44,'-')))
+    AND (NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = unhex(?45,'-')))
   )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
--- ?3 = 650000
--- ?4 = "65"
--- ?5 = "0"
+-- ?3 = "<id 3>"
+-- ?4 = 650000
+-- ?5 = "65"
 -- ?6 = "0"
--- ?7 = "venue_one:0x1"
--- ?8 = "100"
--- ?9 = "<id 3>"
--- ?10 = "<id 3>"
--- ?11 = 1764551330000
--- ?12 = 30000
--- ?13 = "<id 3>"
--- ?14 = null
--- ?15 = "<id 4>"
--- ?16 = "<id 2>"
--- ?17 = "<id 5>"
--- ?18 = "<id 2>"
--- ?19 = "<id 3>"
--- ?20 = "<id 3>"
--- ?21 = "556364527B7EA6DCF4883047693CA5FB"
--- ?22 = "<id 3>"
--- ?23 = 86400000
--- ?24 = "<id 3>"
--- ?25 = 1764551331000
--- ?26 = "<id 3>"
--- ?27 = 1764551360000
--- ?28 = "<id 3>"
--- ?29 = 1764551361000
--- ?30 = "<id 2>"
--- ?31 = "<id 3>"
--- ?32 = "venue_one"
--- ?33 = "<id 2>"
--- ?34 = "<id 3>"
--- ?35 = 1000
--- ?36 = "<id 4>"
--- ?37 = "<id 2>"
--- ?38 = 50
--- ?39 = "<id 4>"
--- ?40 = 1000
--- ?41 = "<id 2>"
--- ?42 = "venue_one:0x1"
--- ?43 = "100"
--- ?44 = "<id 1>"
+-- ?7 = "0"
+-- ?8 = "venue_one:0x1"
+-- ?9 = "100"
+-- ?10 = "<id 4>"
+-- ?11 = "<id 4>"
+-- ?12 = 1764551330000
+-- ?13 = 30000
+-- ?14 = "<id 4>"
+-- ?15 = null
+-- ?16 = "<id 5>"
+-- ?17 = "<id 2>"
+-- ?18 = "<id 3>"
+-- ?19 = "<id 2>"
+-- ?20 = "<id 4>"
+-- ?21 = "<id 4>"
+-- ?22 = "556364527B7EA6DCF4883047693CA5FB"
+-- ?23 = "<id 4>"
+-- ?24 = 86400000
+-- ?25 = "<id 4>"
+-- ?26 = 1764551331000
+-- ?27 = "<id 4>"
+-- ?28 = 1764551360000
+-- ?29 = "<id 4>"
+-- ?30 = 1764551361000
+-- ?31 = "<id 2>"
+-- ?32 = "<id 4>"
+-- ?33 = "venue_one"
+-- ?34 = "<id 2>"
+-- ?35 = "<id 4>"
+-- ?36 = 1000
+-- ?37 = "<id 5>"
+-- ?38 = "<id 2>"
+-- ?39 = 50
+-- ?40 = "<id 5>"
+-- ?41 = 1000
+-- ?42 = "<id 2>"
+-- ?43 = "venue_one:0x1"
+-- ?44 = "100"
+-- ?45 = "<id 1>"
 
 -- Accept a quote
 UPDATE quotes

@@ -13,6 +13,7 @@ const QUOTE_TERMS: readonly (readonly [column: string, value: Expr])[] = [
   ["quote_id", anId()],
   ["request_id", anId()],
   ["maker_id", anId()],
+  ["credential", anId()],
   ["asset", expr`'venue_one:0x2'`],
   ["amount", expr`'11'`],
   ["side", expr`'Ask'`],
