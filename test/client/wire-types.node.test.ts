@@ -81,7 +81,10 @@ const typeOfMethod = (method: string) =>
     .join("")}`;
 
 it("every method returns the type of its route", { timeout: 60_000 }, async () => {
-  const calls = (await observeCalls(routes)).filter(({ stream }) => !stream);
+  // A statement is CSV, and its route's description is of the JSON form.
+  const calls = (await observeCalls(routes)).filter(
+    ({ method, stream }) => !stream && method !== "custody.statement",
+  );
   const lines = calls.flatMap(({ method, route: name }) => {
     const response = routes.find((route) => route.name === name)?.response;
     if (response === undefined || response === null) return [];

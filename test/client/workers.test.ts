@@ -80,6 +80,9 @@ describe("the client in workerd", () => {
     const { client } = await newClient();
     expect((await client.auth.whoami()).credential).toBe("api_key");
     // The service checks signatures first, so this error means that the signature was valid.
+    expect(await client.custody.statement({ reasons: ["trade"] })).toMatch(
+      /^entry_id,.*\r\n# end,0\r\n$/,
+    );
     const odd = client.custody.ledger({ ref_id: "it's a+b ~é/%2f?&=", reasons: ["trade", "fee"] });
     await expect(odd.all()).rejects.toMatchObject({
       code: "invalid_request",

@@ -1,5 +1,6 @@
 /** Deposit addresses, balances, the ledger and withdrawals: `client.custody`. */
 import { type PageOptions, Pages } from "./pages.ts";
+import { NoAnswer } from "./problem.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 import type {
   Balance,
@@ -166,6 +167,34 @@ export class Custody {
    */
   ledger(filter: LedgerFilter = {}, options: CallOptions = {}): Pages<LedgerEntry> {
     return new Pages(this.#transport, "/custody/get-ledger", pick(filter, LEDGER_FIELDS), options);
+  }
+
+  /**
+   * Returns all ledger entries that meet the filter as CSV (RFC 4180). Throws
+   * `NoAnswer` if the file is incomplete, because its last line is missing, and `Problem`:
+   * `rate_limited` while another statement of the user is written.
+   *
+   * @example
+   * ```ts
+   * const csv = await client.custody.statement({ from: "2026-01-01T00:00:00.000Z", usdc: true });
+   * ```
+   */
+  async statement(
+    filter: Omit<LedgerFilter, keyof PageOptions> = {},
+    options: CallOptions = {},
+  ): Promise<string> {
+    const path = "/custody/get-ledger";
+    const query = pick(filter, LEDGER_FIELDS);
+    const csv = await this.#transport.call<string>({
+      method: "GET",
+      path,
+      query,
+      accept: "text/csv",
+      options,
+    });
+    if (!/^# end,\d+\s*$/m.test(csv.slice(csv.lastIndexOf("# end"))))
+      throw new NoAnswer(`GET ${path}`, "the statement is incomplete");
+    return csv;
   }
 
   /**

@@ -37,6 +37,8 @@ export type Call = {
   path: string;
   query?: Record<string, QueryValue>;
   body?: object;
+  /** Default: JSON, which is decoded. Of another type, the call returns the text. */
+  accept?: string;
   /** Sent without a credential. */
   public?: boolean;
   /** Retried after a lost response, because repeating it changes nothing. Default: true for GET. */
@@ -164,7 +166,7 @@ export class Transport {
     const name = nameOf(call);
     const caller = call.options?.signal;
     const body = call.body === undefined ? undefined : encode(call.body);
-    const headers: Record<string, string> = { accept: "application/json" };
+    const headers: Record<string, string> = { accept: call.accept ?? "application/json" };
     if (body !== undefined) headers["content-type"] = "application/json";
     if (call.public !== true)
       Object.assign(
@@ -189,6 +191,7 @@ export class Transport {
       caller?.throwIfAborted();
       throw new NoAnswer(name, timeout.aborted ? "no response in time" : reasonOf(error), error);
     }
+    if (response.ok && call.accept !== undefined) return text;
     return readResponse(name, response, text);
   }
 

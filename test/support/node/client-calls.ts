@@ -191,6 +191,7 @@ class RecordingService {
     const body: object = text === "" ? {} : JSON.parse(text);
     const name = `${request.method} ${pathname}`;
     this.sent.push({ route: name, fields: [...searchParams.keys(), ...Object.keys(body)] });
+    if (request.headers.get("accept") === "text/csv") return new Response("# end,0\r\n");
     const route = this.#routes.find((it) => it.name === name);
     return Response.json(route?.response?.example ?? {});
   };
