@@ -708,6 +708,41 @@ CREATE TRIGGER quotes_insert BEFORE INSERT ON quotes BEGIN
     WHERE EXISTS (SELECT 1 FROM quotes WHERE quote_id = NEW.quote_id);
 END;
 
+-- Commands that place quotes, in the order of arrival. Those of a commit group are inserted by
+-- one statement (src/rfq/place-quote.ts). Always empty: the trigger quote_commands_place
+-- (migrations/0003_place_quote.sql) carries out each command and stores none.
+--
+-- Example row:
+--   quote_id 019a…fd49, request_id 019a…9ef4, maker_id 01a2…b1a6, api_key_id 019a…77aa,
+--   session_epoch NULL, session_expires_at NULL, price 317919, usdc_amount 317919, taker_fee 0,
+--   maker_fee 0, reserve_asset 'venue_one:0x1', reserve 1000000, received_at 1764551329990,
+--   life_ms 60000, commit_before 1764551360990, not_after NULL, label NULL, max_open_quotes 1000,
+--   key_hash 0x77b0…9a1c, terms_hash 0x0c5d…4e21, at 1764551330000, placed_group 88
+CREATE TABLE quote_commands (
+  quote_id BLOB NOT NULL,
+  request_id BLOB NOT NULL,
+  maker_id BLOB NOT NULL,
+  api_key_id BLOB,                -- that sent it; NULL: a session did
+  session_epoch INTEGER,          -- of the session that sent it
+  session_expires_at INTEGER,     -- of the session that sent it
+  price INTEGER NOT NULL,         -- up to `reserve`: the terms of the quote, as in quotes
+  usdc_amount INTEGER NOT NULL,
+  taker_fee INTEGER NOT NULL,
+  maker_fee INTEGER NOT NULL,
+  reserve_asset TEXT NOT NULL,
+  reserve INTEGER NOT NULL,       -- an amount above 2^63 is clamped; it is never available
+  received_at INTEGER NOT NULL,   -- by the clock of the Worker
+  life_ms INTEGER NOT NULL,       -- from received_at
+  commit_before INTEGER NOT NULL,  -- a batch that hung until later places nothing
+  not_after INTEGER,              -- the client's deadline
+  label TEXT,
+  max_open_quotes INTEGER NOT NULL,
+  key_hash BLOB,                  -- as in idempotency_keys; NULL: without a key
+  terms_hash BLOB,
+  at INTEGER NOT NULL,            -- the instant and the number of the commit group
+  placed_group INTEGER NOT NULL
+) STRICT;
+
 -- Trades. Written by src/rfq/accept-quote.ts in the commit that settles them. Kept for ever.
 --
 -- Example row:

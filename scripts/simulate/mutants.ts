@@ -98,9 +98,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "quote-life-from-commit",
-    file: "src/rfq/place-quote.ts",
-    find: "min(${group.at}, ${command.receivedAt})",
-    replace: "${group.at}",
+    file: "migrations/0003_place_quote.sql",
+    find: "min(NEW.at, NEW.received_at)",
+    replace: "NEW.at",
     breaks: "a quote is firm only within its life, from its receipt on",
   },
   {

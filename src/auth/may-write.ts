@@ -4,31 +4,87 @@
  */
 import type { Precondition } from "../platform/preconditions.ts";
 import { Problem, type ProblemData } from "../platform/problem.ts";
-import { all, type Expr, expr, jsonObject, jsonText, atom, sql, uuid } from "../platform/sql.ts";
+import {
+  all,
+  atom,
+  type Columns,
+  type Expr,
+  expr,
+  jsonObject,
+  jsonText,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
+import type { CommandRow } from "../platform/command-rows.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { Actor } from "../platform/actor.ts";
+
+/** Guard condition: at the group's instant, the user is not frozen and the credential is valid. */
+export function mayWrite(actor: Actor, at: Expr): Expr {
+  const { credential } = actor;
+  const user = uuid(actor.userId);
+  return credential.kind === "session"
+    ? sessionMayWrite(
+        {
+          user,
+          epoch: atom("?", [credential.epoch]),
+          expiresAt: atom("?", [credential.expiresAtMs]),
+        },
+        at,
+      )
+    : keyMayWrite({ user, key: uuid(credential.apiKeyId) }, at);
+}
+
+/** The fields of a command row that say who sent it. */
+export const ACTOR_FIELDS = {
+  api_key_id: "blob",
+  session_epoch: "integer",
+  session_expires_at: "integer",
+} as const;
+
+/** `api_key_id` is null for a session, the others for a key. */
+export function actorRow({ credential }: Actor): CommandRow<keyof typeof ACTOR_FIELDS> {
+  return credential.kind === "session"
+    ? {
+        api_key_id: null,
+        session_epoch: credential.epoch,
+        session_expires_at: credential.expiresAtMs,
+      }
+    : { api_key_id: credential.apiKeyId, session_epoch: null, session_expires_at: null };
+}
 
 /**
  * The credential of a record that belongs to it (contract.md section 8): the id of the API key, or
  * of the user for all of their sessions together.
  */
-export function credentialOf({ userId, credential }: Actor): Expr {
-  return uuid(credential.kind === "api_key" ? credential.apiKeyId : userId);
+export function rowCredential(user: Expr, actor: Columns<keyof typeof ACTOR_FIELDS>): Expr {
+  return expr`coalesce(${actor.api_key_id}, ${user})`;
 }
 
-/** Guard condition: at the group's instant, the user is not frozen and the credential is valid. */
-export function mayWrite(actor: Actor, at: Expr): Expr {
-  const { credential } = actor;
-  const user = sql`SELECT 1 FROM users WHERE user_id = ${uuid(actor.userId)} AND frozen_at IS NULL`;
-  if (credential.kind === "session") {
-    return expr`EXISTS (${user} AND session_epoch = ${credential.epoch})
-      AND ${at} < ${credential.expiresAtMs}`;
-  }
-  return expr`EXISTS (${user}) AND EXISTS (SELECT 1 FROM api_keys
-    WHERE api_key_id = ${uuid(credential.apiKeyId)} AND user_id = ${uuid(actor.userId)}
+/** `mayWrite` over the columns of a command row. */
+export function rowMayWrite(user: Expr, actor: Columns<keyof typeof ACTOR_FIELDS>, at: Expr): Expr {
+  const session = { user, epoch: actor.session_epoch, expiresAt: actor.session_expires_at };
+  return expr`iif(${actor.api_key_id} IS NULL, ${sessionMayWrite(session, at)},
+    ${keyMayWrite({ user, key: actor.api_key_id }, at)})`;
+}
+
+type SessionColumns = { readonly user: Expr; readonly epoch: Expr; readonly expiresAt: Expr };
+
+function sessionMayWrite({ user, epoch, expiresAt }: SessionColumns, at: Expr): Expr {
+  return expr`EXISTS (${unfrozen(user)} AND session_epoch = ${epoch}) AND ${at} < ${expiresAt}`;
+}
+
+function keyMayWrite({ user, key }: { readonly user: Expr; readonly key: Expr }, at: Expr): Expr {
+  return expr`EXISTS (${unfrozen(user)}) AND EXISTS (SELECT 1 FROM api_keys
+    WHERE api_key_id = ${key} AND user_id = ${user}
       AND revoked_at IS NULL AND active_from <= ${at}
       AND (expires_at IS NULL OR expires_at > ${at}))`;
+}
+
+function unfrozen(user: Expr): Sql {
+  return sql`SELECT 1 FROM users WHERE user_id = ${user} AND frozen_at IS NULL`;
 }
 
 /** The precondition of every write of the actor. Its rejection throws the reason. */

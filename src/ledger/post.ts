@@ -46,17 +46,27 @@ export function post(group: Group, posting: Posting): Sql[] {
   return [openAccounts(posting.source, "to_owner", posting.to), transfer(group, posting)];
 }
 
-/** As `post`, between accounts that are known to exist, such as those of a reserve. */
-export function transfer(group: Group, { reason, step, from, to, source }: Posting): Sql {
+/**
+ * As `post`, between accounts that are known to exist, such as those of a reserve. It has no
+ * parameters of its own, so a trigger can contain it.
+ */
+export function transfer(
+  { at }: Pick<Group, "at">,
+  { reason, step, from, to, source }: Posting,
+): Sql {
   // Explicit LEFT JOINs: a missing account must fail on NOT NULL, not drop the row.
   return sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
     SELECT f.account_id, t.account_id, s.amount, ${reasonCode(reason)}, s.ref, ${stepCode(step)},
-      s.line, ${group.at}
+      s.line, ${at}
     FROM (${source}) s
-    LEFT JOIN accounts f ON f.owner = s.from_owner AND f.asset = s.asset AND f.kind = ${from}
-    LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = ${to}
+    LEFT JOIN accounts f ON f.owner = s.from_owner AND f.asset = s.asset AND f.kind = ${kindName(from)}
+    LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = ${kindName(to)}
     WHERE s.amount <> 0
     ORDER BY s.ref, s.line`;
+}
+
+function kindName(kind: AccountKind): Expr {
+  return atom(`'${kind}'`);
 }
 
 /** Creates a user's two sub-accounts together, so that available funds can always be reserved. */
@@ -79,7 +89,12 @@ export function openExternalAccounts(source: Sql): Sql {
 /** Condition: the user has at least this much available. Always false above 2^62. */
 export function hasAvailable(userId: string, asset: string, amount: bigint): Expr {
   if (amount > MAX_NATIVE_UNITS) return FALSE;
-  return expr`EXISTS (SELECT 1 FROM accounts WHERE owner = ${uuid(userId)} AND asset = ${asset}
+  return ownerHasAvailable(uuid(userId), atom("?", [asset]), expr`${amount}`);
+}
+
+/** The same over columns. */
+export function ownerHasAvailable(owner: Expr, asset: Expr, amount: Expr): Expr {
+  return expr`EXISTS (SELECT 1 FROM accounts WHERE owner = ${owner} AND asset = ${asset}
     AND kind = 'available' AND balance >= ${amount})`;
 }
 

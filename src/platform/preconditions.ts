@@ -27,7 +27,7 @@ export type Precondition<Facts, Outcome> = {
   readonly reject: (facts: Facts) => Outcome | undefined;
 };
 
-export function guardOf(preconditions: readonly Precondition<never, unknown>[]): Expr {
+export function guardOf(preconditions: readonly { readonly expr: Expr }[]): Expr {
   return and(preconditions.map((precondition) => precondition.expr));
 }
 

@@ -46,6 +46,12 @@ export function atom(text: string, params: readonly SqlParam[] = []): Expr {
   return { text, params, isExpr: true };
 }
 
+/** A number of the code as a literal, for text that cannot have parameters, such as a trigger's. */
+export function literal(value: number): Expr {
+  if (!Number.isSafeInteger(value)) throw new RangeError(`${value} is not an integer`);
+  return atom(String(value));
+}
+
 /** Trusted text, such as a column list. It must never contain a caller's input. */
 export function raw(text: string): Sql {
   return { text, params: [] };

@@ -42,6 +42,7 @@ export function acceptQuote(command: AcceptQuote, settings: Config): Operation {
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
+    names: [quoteId],
     binding: true,
     statements: (group) => [
       sql`UPDATE quotes SET status = 'accepted', ended_by = ${uuid(matchId)},

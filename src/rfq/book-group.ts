@@ -15,7 +15,7 @@ import {
   type QuoteRow,
   type RequestRow,
 } from "./records.ts";
-import type { GroupEffects, Operation } from "./operation.ts";
+import { composeOperations, type GroupEffects, type Operation } from "./operation.ts";
 
 export type GroupDone = {
   readonly committed: true;
@@ -39,7 +39,7 @@ export async function commitOperations(
   const group = newGroup();
   const work = [
     ...expiryStatements(group, expiry, expiryScope(asset, operations)),
-    ...operations.flatMap((operation) => operation.statements(group)),
+    ...composeOperations(group, operations),
     ...announceRfq(group),
   ];
   const report = reportStatements(group, asset);

@@ -13,6 +13,7 @@ export function cancelQuote(command: CancelQuote): Operation {
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
+    names: [quoteId],
     statements: (group) => [
       sql`UPDATE quotes SET status = 'cancelled', ended_by = ${uuid(operationId)},
         ended_group = ${group.seq}

@@ -13,6 +13,7 @@ export function cancelRequest(command: CancelRequest): Operation {
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
+    names: [requestId],
     statements: (group) => [
       sql`UPDATE requests SET status = 'cancelled', ended_by = ${uuid(operationId)},
         ended_group = ${group.seq}

@@ -9,13 +9,16 @@ import { createHash } from "node:crypto";
 import type { Group } from "../platform/commit.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Precondition } from "../platform/preconditions.ts";
+import type { CommandRow } from "../platform/command-rows.ts";
 import {
   atom,
   blob,
+  type Columns,
   type Expr,
   expr,
   jsonObject,
   jsonText,
+  literal,
   type Sql,
   sql,
 } from "../platform/sql.ts";
@@ -30,6 +33,8 @@ import {
 
 /** Records are kept longer than this (trim.ts). */
 export const KEY_LIFE_MS = 24 * 3_600_000;
+
+const LIFE = literal(KEY_LIFE_MS);
 
 /** 128 bits: a second key of the same hash cannot be found. */
 const HASH_BYTES = 16;
@@ -46,15 +51,30 @@ export type KeyUse = {
  * result is repeated.
  */
 export function keyIsUnused(use: KeyUse, at: Expr): readonly Precondition<EarlierFacts, Result>[] {
-  const { kind, idempotency } = use;
-  if (idempotency === undefined) return [];
+  if (use.idempotency === undefined) return [];
   return [
     {
-      expr: expr`NOT EXISTS (SELECT 1 FROM idempotency_keys WHERE key_hash = ${keyHash(use)}
-        AND at > ${at} - ${KEY_LIFE_MS})`,
-      reject: ({ earlier }) => recallResult(kind, idempotency, earlier),
+      expr: hashIsUnused(keyHash(use), at),
+      reject: ({ earlier }) => recallResult(use, earlier),
     },
   ];
+}
+
+/** The fields of a command row that hold its key. Both are null without one. */
+export const KEY_FIELDS = { key_hash: "blob", terms_hash: "blob" } as const;
+type KeyColumns = Columns<keyof typeof KEY_FIELDS>;
+
+export function keyRow(use: KeyUse): CommandRow<keyof typeof KEY_FIELDS> {
+  const { idempotency } = use;
+  return idempotency === undefined
+    ? { key_hash: null, terms_hash: null }
+    : { key_hash: hashOfKey(use), terms_hash: hashOf(idempotency.terms) };
+}
+
+/** True without a key, because NULL equals nothing. */
+export function hashIsUnused(hash: Expr, at: Expr): Expr {
+  return expr`NOT EXISTS (SELECT 1 FROM idempotency_keys WHERE key_hash = ${hash}
+    AND at > ${at} - ${LIFE})`;
 }
 
 /**
@@ -74,7 +94,7 @@ export function earlierFacts(use: KeyUse): Readonly<Record<"earlier", Expr>> {
   return {
     earlier: expr`SELECT ${jsonText(expr`json_array(hex(k.terms_hash), ${jsonObject(result)})`)}
       FROM idempotency_keys k JOIN ${record}
-      WHERE k.key_hash = ${keyHash(use)} AND k.at > ${NOW} - ${KEY_LIFE_MS}`,
+      WHERE k.key_hash = ${keyHash(use)} AND k.at > ${NOW} - ${LIFE}`,
   };
 }
 
@@ -87,17 +107,30 @@ export function rememberKey(
 ): Sql[] {
   const { group, idempotency, record } = memory;
   if (idempotency === undefined) return [];
+  const key = { key_hash: keyHash(memory), terms_hash: blob(hashOf(idempotency.terms)) };
+  return rememberRow({ key, record, at: group.at });
+}
+
+/** The same over the columns of a command row. `record` selects no row without a key. */
+export function rememberRow(memory: {
+  readonly key: KeyColumns;
+  readonly record: Sql;
+  readonly at: Expr;
+}): Sql[] {
+  const { key, record, at } = memory;
   return [
-    sql`DELETE FROM idempotency_keys WHERE key_hash = ${keyHash(memory)}
-      AND at <= ${group.at} - ${KEY_LIFE_MS}`,
+    sql`DELETE FROM idempotency_keys WHERE key_hash = ${key.key_hash} AND at <= ${at} - ${LIFE}`,
     sql`INSERT INTO idempotency_keys (key_hash, terms_hash, record_id, at)
-      SELECT ${keyHash(memory)}, ${blob(hashOf(idempotency.terms))}, a.id, ${group.at}
-      FROM (${record}) a`,
+      SELECT ${key.key_hash}, ${key.terms_hash}, a.id, ${at} FROM (${record}) a`,
   ];
 }
 
-function keyHash({ userId, route, idempotency }: KeyUse): Expr {
-  return blob(hashOf(JSON.stringify([userId.toLowerCase(), route, idempotency?.key ?? ""])));
+function keyHash(use: KeyUse): Expr {
+  return blob(hashOfKey(use));
+}
+
+function hashOfKey({ userId, route, idempotency }: KeyUse): string {
+  return hashOf(JSON.stringify([userId.toLowerCase(), route, idempotency?.key ?? ""]));
 }
 
 /** Upper-case, as SQLite's `hex()` writes it. */
@@ -113,12 +146,11 @@ function hashOf(text: string): string {
  * The earlier result of this key, or a rejection when its terms differ. Undefined when the key has
  * expired meanwhile.
  */
-function recallResult(
-  kind: KeyUse["kind"],
-  idempotency: Idempotency,
+export function recallResult(
+  { kind, idempotency }: KeyUse,
   earlier: string | null,
 ): Result | undefined {
-  if (earlier === null) return undefined;
+  if (earlier === null || idempotency === undefined) return undefined;
   // Safe cast: `earlierFacts` selects the hash and the columns of the row type.
   const [terms, row] = JSON.parse(earlier) as [string, RequestRow | QuoteRow];
   if (terms !== hashOf(idempotency.terms)) {

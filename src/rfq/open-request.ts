@@ -32,6 +32,7 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
+    names: [],
     statements: (group) => [
       sql`INSERT INTO requests (request_id, requester_id, asset, amount, side, disclosed, status,
         opened_at, expires_at,

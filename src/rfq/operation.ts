@@ -26,6 +26,11 @@ export type Operation = {
   readonly receivedAt: number;
   /** A quote or an accept. It binds a price to an instant, so it stops while the clock is wrong. */
   readonly binding?: true;
+  /** The records that the command names. Commands that name the same one keep their order. */
+  readonly names: readonly string[];
+  /** Composes this operation together with others of its kind, by the same statements. */
+  readonly set?: InSet;
+  /** Of this operation alone. */
   statements(group: Group): readonly Sql[];
   /** The result, if the guard applied. */
   result(effects: GroupEffects): Result | undefined;
@@ -35,6 +40,42 @@ export type Operation = {
    */
   rejection(): Question<Result>;
 };
+
+/** An operation as a row of its set. `kind` is one constant of the verb, by which sets are told apart. */
+type InSet = {
+  readonly kind: OperationKind;
+  readonly row: OperationRow;
+};
+type OperationRow = Readonly<Record<string, string | number | null>>;
+type OperationKind = {
+  statements(group: Group, rows: readonly OperationRow[]): readonly Sql[];
+};
+
+/**
+ * The statements of a group. Operations of one kind become one set, although others stand between
+ * them. An operation never overtakes one of the same user, or one that names the same record.
+ */
+export function composeOperations(group: Group, operations: readonly Operation[]): Sql[] {
+  const stages: { readonly kind: OperationKind | undefined; readonly members: Operation[] }[] = [];
+  const latest = new Map<string, number>();
+  for (const operation of operations) {
+    const keys = [operation.userId, ...operation.names];
+    const from = Math.max(0, ...keys.map((key) => latest.get(key) ?? 0));
+    const kind = operation.set?.kind;
+    const known = stages.findIndex((stage, index) => index >= from && stage.kind === kind);
+    const stage = known < 0 ? stages.push({ kind, members: [] }) - 1 : known;
+    stages[stage]?.members.push(operation);
+    for (const key of keys) latest.set(key, stage);
+  }
+  return stages.flatMap(({ kind, members }) =>
+    kind === undefined
+      ? members.flatMap((operation) => operation.statements(group))
+      : kind.statements(
+          group,
+          members.flatMap(({ set }) => (set === undefined ? [] : [set.row])),
+        ),
+  );
+}
 
 /** A UUID as SQLite's `hex()` spells it. */
 export function hexId(id: string): string {

@@ -1,40 +1,69 @@
-import { readAssetKey } from "../assets/asset.ts";
-import { availableText, hasAvailable, transfer } from "../ledger/post.ts";
+/**
+ * Places a firm quote. The maker's side is reserved in the same operation, so an accepted quote
+ * always settles.
+ *
+ * All quotes of a group are placed by one statement. It inserts their commands into
+ * `quote_commands`, whose trigger takes one command after the other: it checks PRECONDITIONS,
+ * places the quote, reserves, and remembers the key. So each command sees what those before it did.
+ * The trigger skips a command whose preconditions do not hold, and stores none.
+ *
+ * The trigger is migrations/0003_place_quote.sql. It is generated from this file, and a test
+ * compares the two. To add a precondition:
+ *
+ * 1. Add it to PRECONDITIONS, at its place in the order of errors.
+ * 2. If it needs a value of the command, add a field to QUOTE_FIELDS and `rowOf`, and a column to
+ *    `quote_commands` (migrations/0001_schema.sql and tables.ts).
+ * 3. Write the trigger again with
+ *    `npm run test -- --project node test/rfq/place-quote.node.test.ts -u`.
+ * 4. Add a mutant of the trigger to scripts/mutants/list.ts.
+ *
+ * What else a placed quote does belongs into `placed`.
+ */
+import { availableText, ownerHasAvailable, transfer } from "../ledger/post.ts";
 import { type Group, NOW } from "../platform/commit.ts";
+import { boundColumns, columnsOf, type CommandRow, selectRows } from "../platform/command-rows.ts";
 import { type Config, venueConfig } from "../platform/config.ts";
-import { beforeDeadline, deadlinePassed, type InstantFact } from "../platform/deadline.ts";
-import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
+import { deadlinePassed, type InstantFact } from "../platform/deadline.ts";
+import { guardOf, questionOf } from "../platform/preconditions.ts";
 import {
   atom,
+  type Columns,
   type Expr,
   expr,
-  MAX_NATIVE_UNITS,
+  literal,
+  raw,
   type Sql,
   sql,
   TRUE,
   uuid,
 } from "../platform/sql.ts";
+import { MAX_CLOCK_LEAD_MS, toWireTime } from "../platform/time.ts";
+import {
+  ACTOR_FIELDS,
+  actorFacts,
+  type ActorFacts,
+  actorRejectionOf,
+  actorRow,
+  rowCredential,
+  rowMayWrite,
+} from "../auth/may-write.ts";
+import { readAssetKey } from "../assets/asset.ts";
 import { type PlaceQuote, reject, type Result } from "./command.ts";
 import {
   type EarlierFacts,
   earlierFacts,
+  hashIsUnused,
+  KEY_FIELDS,
+  keyRow,
   type KeyUse,
-  keyIsUnused,
-  rememberKey,
+  recallResult,
+  rememberRow,
 } from "./idempotency.ts";
 import { hexId, type Operation } from "./operation.ts";
-import type { RequestStatus } from "./tables.ts";
+import { insufficientFunds, late, storageLeft, tookTooLong, venuePaused } from "./rejections.ts";
 import type { RequestTerms } from "./request-terms.ts";
+import type { RequestStatus } from "./tables.ts";
 import { tradeTerms, type TradeTerms } from "./trade-terms.ts";
-import { actorFacts, type ActorFacts, credentialOf } from "../auth/may-write.ts";
-import {
-  actorMayWrite,
-  insufficientFunds,
-  inTime,
-  late,
-  storageLeft,
-  venuePaused,
-} from "./rejections.ts";
 
 const ROUTE = "POST /rfq/quote";
 /**
@@ -48,10 +77,53 @@ export const MAX_OPEN_QUOTES_PER_REQUEST = 1_000;
  */
 export const MAX_OPEN_QUOTES_PER_MAKER = 50;
 
-/**
- * Places a firm quote. The maker's side is reserved in the same operation, so an accepted quote
- * always settles.
- */
+/** A command as a row of `quote_commands`. */
+const QUOTE_FIELDS = {
+  quote_id: "blob",
+  request_id: "blob",
+  maker_id: "blob",
+  ...ACTOR_FIELDS,
+  price: "integer",
+  usdc_amount: "amount",
+  taker_fee: "amount",
+  maker_fee: "amount",
+  reserve_asset: "text",
+  reserve: "amount",
+  received_at: "integer",
+  life_ms: "integer",
+  commit_before: "integer",
+  not_after: "integer",
+  label: "text",
+  max_open_quotes: "integer",
+  ...KEY_FIELDS,
+} as const;
+type Field = keyof typeof QUOTE_FIELDS;
+/** `at` is the instant of the group. */
+type CommandColumns = Columns<Field | "at">;
+
+function rowOf(command: PlaceQuote, terms: TradeTerms, settings: Config): CommandRow<Field> {
+  const { actor, receivedAt } = command;
+  return {
+    quote_id: command.quoteId,
+    request_id: command.requestId,
+    maker_id: actor.userId,
+    ...actorRow(actor),
+    price: command.price,
+    usdc_amount: terms.usdcAmount.toString(),
+    taker_fee: terms.takerFee.toString(),
+    maker_fee: terms.makerFee.toString(),
+    reserve_asset: terms.reserveAsset,
+    reserve: terms.reserve.toString(),
+    received_at: receivedAt,
+    life_ms: lifeMs(command),
+    commit_before: receivedAt + settings.RFQ_COMMAND_MAX_WAIT_MS + MAX_CLOCK_LEAD_MS,
+    not_after: command.notAfter ?? null,
+    label: command.label,
+    max_open_quotes: settings.RFQ_OPEN_QUOTES_PER_USER,
+    ...keyRow(keyUse(command)),
+  };
+}
+
 export function placeQuote(
   command: PlaceQuote,
   request: RequestTerms,
@@ -59,40 +131,26 @@ export function placeQuote(
 ): Operation {
   const { actor, quoteId, requestId } = command;
   const terms = quoteTerms(command, request, settings);
-  const checks = (at: Expr) => preconditions(command, { request, terms, settings, at });
+  const given = { command, request, terms, settings };
+  const row = rowOf(command, terms, settings);
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
     binding: true,
-    statements: (group) => {
-      // More than a balance can hold is never available, and an INTEGER column cannot hold it.
-      if (terms.reserve > MAX_NATIVE_UNITS) return [];
-      return [
-        insertQuote(command, terms, group, guardOf(checks(group.at))),
-        transfer(group, {
-          reason: "reserve_rfq",
-          step: "reserve",
-          from: "available",
-          to: "pending",
-          source: sql`SELECT q.maker_id AS from_owner, q.maker_id AS to_owner,
-            q.reserve_asset AS asset,
-            q.reserve AS amount, q.quote_id AS ref, 0 AS line
-            FROM quotes q WHERE q.quote_id = ${uuid(quoteId)} AND q.opened_group = ${group.seq}`,
-        }),
-        ...rememberKey({
-          group,
-          ...keyUse(command),
-          record: sql`SELECT quote_id AS id FROM quotes WHERE quote_id = ${uuid(quoteId)}`,
-        }),
-      ];
-    },
+    names: [requestId],
+    set: { kind: PLACED_QUOTES, row },
+    statements: (group) => PLACED_QUOTES.statements(group, [row]),
     result: (effects) => {
-      const row = effects.quotes.get(hexId(quoteId));
-      return row === undefined ? undefined : { ok: true, kind: "quote", row, replayed: false };
+      const quote = effects.quotes.get(hexId(quoteId));
+      return quote && { ok: true, kind: "quote", row: quote, replayed: false };
     },
-    rejection: () =>
-      questionOf({
-        preconditions: checks(NOW),
+    rejection: () => {
+      const bound = { ...boundColumns(QUOTE_FIELDS, row), at: NOW };
+      return questionOf({
+        preconditions: PRECONDITIONS.map((precondition) => ({
+          expr: precondition.expr(bound),
+          reject: (facts: Facts) => precondition.reject(facts, given),
+        })),
         facts: {
           instant: NOW,
           status: expr`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
@@ -101,12 +159,22 @@ export function placeQuote(
         apart: { ...actorFacts(actor), ...earlierFacts(keyUse(command)) },
         from: sql`FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
         missing: () => reject("request_unknown", `There is no request ${requestId}.`),
-      }),
+      });
+    },
   };
 }
 
+const PLACED_QUOTES = {
+  statements: (group: Group, rows: readonly CommandRow<Field>[]): readonly Sql[] => [
+    sql`INSERT INTO quote_commands (${raw(Object.keys(QUOTE_FIELDS).join(", "))}, at, placed_group)
+      SELECT c.*, g.at, g.seq
+      FROM commit_groups g CROSS JOIN (${selectRows(QUOTE_FIELDS, rows)}) c
+      WHERE g.group_id = ${uuid(group.id)}`,
+  ],
+};
+
 function quoteTerms(command: PlaceQuote, request: RequestTerms, settings: Config): TradeTerms {
-  const fees = venueConfig(settings, venueOf(request));
+  const fees = venueConfig(settings, readAssetKey(request.asset)?.venue ?? "");
   return tradeTerms({
     side: request.side,
     asset: request.asset,
@@ -117,21 +185,6 @@ function quoteTerms(command: PlaceQuote, request: RequestTerms, settings: Config
   });
 }
 
-function insertQuote(command: PlaceQuote, terms: TradeTerms, group: Group, guard: Expr): Sql {
-  const { actor, quoteId, requestId } = command;
-  return sql`INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount,
-    side, price,
-    usdc_amount, taker_fee,
-      maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group, label)
-    SELECT ${uuid(quoteId)}, r.request_id, ${uuid(actor.userId)}, ${credentialOf(actor)},
-      r.asset, r.amount, r.side,
-      ${command.price},
-      ${terms.usdcAmount}, ${terms.takerFee}, ${terms.makerFee}, ${terms.reserveAsset}, ${terms.reserve}, 'open',
-      ${group.at}, min(r.expires_at, min(${group.at}, ${command.receivedAt}) + ${lifeMs(command)}), ${group.seq},
-      ${command.label}
-    FROM requests r WHERE r.request_id = ${uuid(requestId)} AND ${guard}`;
-}
-
 /**
  * A quote's life counts from when the service received it, so that a delay shortens the time for
  * which the maker is bound.
@@ -140,101 +193,165 @@ function lifeMs({ expiresInSecs }: PlaceQuote): number {
   return expiresInSecs * 1_000;
 }
 
-type Facts = InstantFact & {
-  /** The request's, as readers see it: an open one past its time is expired. */
-  readonly status: RequestStatus;
-  readonly available: string;
-};
-
-type Given = {
-  readonly request: RequestTerms;
-  readonly terms: TradeTerms;
-  readonly settings: Config;
-  readonly at: Expr;
-};
-
-/** Over `requests r`. */
-function preconditions(
-  command: PlaceQuote,
-  { request, terms, settings, at }: Given,
-): readonly Precondition<Facts & ActorFacts & EarlierFacts, Result>[] {
-  const { actor, quoteId, requestId } = command;
-  const venue = venueOf(request);
-  const perUser = settings.RFQ_OPEN_QUOTES_PER_USER;
-  return [
-    actorMayWrite(actor, at),
-    ...keyIsUnused(keyUse(command), at),
-    ...beforeDeadline(at, command.notAfter, late),
-    {
-      expr: expr`${at} < ${command.receivedAt + lifeMs(command)}`,
-      reject: ({ instant }) =>
-        late(deadlinePassed(instant, "The quote had expired before it could be placed.")),
-    },
-    inTime(command, at, settings),
-    {
-      expr: expr`r.requester_id <> ${uuid(actor.userId)}`,
-      reject: () => reject("own_request", "You cannot quote your own request."),
-    },
-    {
-      expr: expr`r.status = 'open' AND r.expires_at > ${at}`,
-      reject: ({ status }) =>
-        status === "expired"
-          ? reject("request_expired", `Request ${requestId} has expired.`)
-          : reject("request_not_open", `Request ${requestId} is ${status}.`),
-    },
-    {
-      expr: expr`NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ${venue})`,
-      reject: () => venuePaused(venue),
-    },
-    storageLeft,
-    {
-      expr: expr`${openQuotesOf(actor.userId, at)} < ${perUser}`,
-      reject: () =>
-        reject("open_quote_limit", `You have reached the limit of ${perUser} open quotes.`),
-    },
-    {
-      expr: expr`${openQuotesOn(requestId, actor.userId)} < ${MAX_OPEN_QUOTES_PER_MAKER}`,
-      reject: () =>
-        reject(
-          "open_quote_limit",
-          `You have reached the limit of ${MAX_OPEN_QUOTES_PER_MAKER} open quotes on one request.`,
-        ),
-    },
-    {
-      expr: expr`${openQuotesOn(requestId)} < ${MAX_OPEN_QUOTES_PER_REQUEST}`,
-      reject: () =>
-        reject(
-          "open_quote_limit",
-          `The request has reached the limit of ${MAX_OPEN_QUOTES_PER_REQUEST} open quotes.`,
-        ),
-    },
-    {
-      expr: hasAvailable(actor.userId, terms.reserveAsset, terms.reserve),
-      reject: ({ available }) =>
-        insufficientFunds(terms.reserve, BigInt(available), terms.reserveAsset),
-    },
-    {
-      expr: expr`NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = ${uuid(quoteId)})`,
-      reject: () => undefined,
-    },
-  ];
-}
-
 function keyUse({ actor, idempotency }: PlaceQuote): KeyUse {
   return { userId: actor.userId, route: ROUTE, kind: "quote", idempotency };
 }
 
-function venueOf(request: RequestTerms): string {
-  return readAssetKey(request.asset)?.venue ?? "";
+type Facts = InstantFact &
+  ActorFacts &
+  EarlierFacts & {
+    /** The request's, as readers see it: an open one past its time is expired. */
+    readonly status: RequestStatus;
+    readonly available: string;
+  };
+
+type Given = {
+  readonly command: PlaceQuote;
+  readonly request: RequestTerms;
+  readonly terms: TradeTerms;
+  readonly settings: Config;
+};
+
+/**
+ * `expr` is over the columns `c` of the command and `requests r`. It has no parameters, because a
+ * trigger cannot have any. `reject` returns undefined if the command should be retried.
+ */
+type QuotePrecondition = {
+  readonly expr: (c: CommandColumns) => Expr;
+  readonly reject: (facts: Facts, given: Given) => Result | undefined;
+};
+
+/** In the order in which errors are reported. */
+const PRECONDITIONS: readonly QuotePrecondition[] = [
+  {
+    expr: (c) => rowMayWrite(c.maker_id, c, c.at),
+    reject: (facts, { command }) => {
+      const problem = actorRejectionOf(command.actor, facts);
+      return problem && { ok: false, problem };
+    },
+  },
+  {
+    expr: (c) => hashIsUnused(c.key_hash, c.at),
+    reject: ({ earlier }, { command }) => recallResult(keyUse(command), earlier),
+  },
+  {
+    expr: (c) => expr`${c.not_after} IS NULL OR ${c.at} < ${c.not_after}`,
+    reject: ({ instant }, { command }) =>
+      late(
+        deadlinePassed(
+          instant,
+          `The command was not carried out before ${toWireTime(command.notAfter ?? instant)}.`,
+        ),
+      ),
+  },
+  {
+    expr: (c) => expr`${c.at} < ${c.received_at} + ${c.life_ms}`,
+    reject: ({ instant }) =>
+      late(deadlinePassed(instant, "The quote had expired before it could be placed.")),
+  },
+  {
+    expr: (c) => expr`${c.at} <= ${c.commit_before}`,
+    reject: tookTooLong,
+  },
+  {
+    expr: (c) => expr`r.requester_id <> ${c.maker_id}`,
+    reject: () => reject("own_request", "You cannot quote your own request."),
+  },
+  {
+    expr: (c) => expr`r.status = 'open' AND r.expires_at > ${c.at}`,
+    reject: ({ status }, { command: { requestId } }) =>
+      status === "expired"
+        ? reject("request_expired", `Request ${requestId} has expired.`)
+        : reject("request_not_open", `Request ${requestId} is ${status}.`),
+  },
+  {
+    expr: () => expr`NOT EXISTS (SELECT 1 FROM paused_venues p
+      WHERE p.venue = substr(r.asset, 1, instr(r.asset, ':') - 1))`,
+    reject: (_, { request }) => venuePaused(readAssetKey(request.asset)?.venue ?? ""),
+  },
+  {
+    expr: () => storageLeft.expr,
+    reject: (facts) => storageLeft.reject(facts),
+  },
+  {
+    expr: (c) => expr`${openQuotesOf(c.maker_id, c.at)} < ${c.max_open_quotes}`,
+    reject: (_, { settings }) => tooManyOpen("You have", settings.RFQ_OPEN_QUOTES_PER_USER, ""),
+  },
+  {
+    expr: (c) =>
+      expr`${openQuotesOn(c.request_id, expr`maker_id = ${c.maker_id}`)}
+        < ${literal(MAX_OPEN_QUOTES_PER_MAKER)}`,
+    reject: () => tooManyOpen("You have", MAX_OPEN_QUOTES_PER_MAKER, " on one request"),
+  },
+  {
+    expr: (c) => expr`${openQuotesOn(c.request_id)} < ${literal(MAX_OPEN_QUOTES_PER_REQUEST)}`,
+    reject: () => tooManyOpen("The request has", MAX_OPEN_QUOTES_PER_REQUEST, ""),
+  },
+  {
+    expr: (c) => ownerHasAvailable(c.maker_id, c.reserve_asset, c.reserve),
+    reject: ({ available }, { terms }) =>
+      insufficientFunds(terms.reserve, BigInt(available), terms.reserveAsset),
+  },
+  {
+    expr: (c) => expr`NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = ${c.quote_id})`,
+    reject: () => undefined,
+  },
+];
+
+function tooManyOpen(whoHas: string, limit: number, where: string): Result {
+  return reject("open_quote_limit", `${whoHas} reached the limit of ${limit} open quotes${where}.`);
 }
 
-function openQuotesOf(userId: string, at: Expr): Expr {
+function openQuotesOf(makerId: Expr, at: Expr): Expr {
   return expr`SELECT count(*) FROM quotes
-    WHERE maker_id = ${uuid(userId)} AND status = 'open' AND expires_at > ${at}`;
+    WHERE maker_id = ${makerId} AND status = 'open' AND expires_at > ${at}`;
 }
 
-function openQuotesOn(requestId: string, makerId?: string): Expr {
-  const whose = makerId === undefined ? TRUE : expr`maker_id = ${uuid(makerId)}`;
+function openQuotesOn(requestId: Expr, whose: Expr = TRUE): Expr {
   return expr`SELECT count(*) FROM quotes INDEXED BY quotes_open_request
-    WHERE request_id = ${uuid(requestId)} AND status = 'open' AND ${whose}`;
+    WHERE request_id = ${requestId} AND status = 'open' AND ${whose}`;
+}
+
+/** What the trigger of `quote_commands` does with each row that is about to be inserted. */
+export function quoteTrigger(): Sql[] {
+  const c = { ...columnsOf(QUOTE_FIELDS, "NEW"), ...columnsOf(STAMPS, "NEW") };
+  const guard = guardOf(PRECONDITIONS.map((precondition) => ({ expr: precondition.expr(c) })));
+  return [
+    // The command is skipped, and the statement goes on with the next one.
+    sql`SELECT RAISE(IGNORE) WHERE NOT EXISTS (
+      SELECT 1 FROM requests r WHERE r.request_id = ${c.request_id} AND ${guard})`,
+    ...placed(c),
+    // Nothing is stored here. What was done above stays.
+    sql`SELECT RAISE(IGNORE)`,
+  ];
+}
+
+const STAMPS = { at: "integer", placed_group: "integer" } as const;
+
+/** The statements that place the quote, once all preconditions hold. */
+function placed(c: Columns<Field | keyof typeof STAMPS>): Sql[] {
+  return [
+    sql`INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
+        usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at,
+        opened_group, label)
+      SELECT ${c.quote_id}, r.request_id, ${c.maker_id}, ${rowCredential(c.maker_id, c)},
+        r.asset, r.amount, r.side, ${c.price},
+        ${c.usdc_amount}, ${c.taker_fee}, ${c.maker_fee}, ${c.reserve_asset}, ${c.reserve}, 'open',
+        ${c.at}, min(r.expires_at, min(${c.at}, ${c.received_at}) + ${c.life_ms}), ${c.placed_group},
+        ${c.label}
+      FROM requests r WHERE r.request_id = ${c.request_id}`,
+    transfer(c, {
+      reason: "reserve_rfq",
+      step: "reserve",
+      from: "available",
+      to: "pending",
+      source: sql`SELECT ${c.maker_id} AS from_owner, ${c.maker_id} AS to_owner,
+        ${c.reserve_asset} AS asset, ${c.reserve} AS amount, ${c.quote_id} AS ref, 0 AS line`,
+    }),
+    ...rememberRow({
+      key: c,
+      record: sql`SELECT ${c.quote_id} AS id WHERE ${c.key_hash} IS NOT NULL`,
+      at: c.at,
+    }),
+  ];
 }

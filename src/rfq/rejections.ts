@@ -33,10 +33,14 @@ export function inTime(
   const latest = receivedAt + settings.RFQ_COMMAND_MAX_WAIT_MS + MAX_CLOCK_LEAD_MS;
   return {
     expr: expr`${at} <= ${latest}`,
-    reject: () => ({
-      ok: false,
-      problem: unavailable("none", "The command took too long and was not carried out.").data,
-    }),
+    reject: tookTooLong,
+  };
+}
+
+export function tookTooLong(): Result {
+  return {
+    ok: false,
+    problem: unavailable("none", "The command took too long and was not carried out.").data,
   };
 }
 

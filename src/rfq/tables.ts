@@ -119,6 +119,31 @@ export const quotes = sqliteTable(
   ],
 );
 
+export const quoteCommands = sqliteTable("quote_commands", {
+  quoteId: uuid("quote_id").notNull(),
+  requestId: uuid("request_id").notNull(),
+  makerId: uuid("maker_id").notNull(),
+  apiKeyId: uuid("api_key_id"),
+  sessionEpoch: integer("session_epoch"),
+  sessionExpiresAt: integer("session_expires_at"),
+  price: integer("price").notNull(),
+  usdcAmount: amount("usdc_amount").notNull(),
+  takerFee: amount("taker_fee").notNull(),
+  makerFee: amount("maker_fee").notNull(),
+  reserveAsset: text("reserve_asset").notNull(),
+  reserve: amount("reserve").notNull(),
+  receivedAt: integer("received_at").notNull(),
+  lifeMs: integer("life_ms").notNull(),
+  commitBefore: integer("commit_before").notNull(),
+  notAfter: integer("not_after"),
+  label: text("label"),
+  maxOpenQuotes: integer("max_open_quotes").notNull(),
+  keyHash: hex("key_hash"),
+  termsHash: hex("terms_hash"),
+  at: integer("at").notNull(),
+  placedGroup: integer("placed_group").notNull(),
+});
+
 export const matches = sqliteTable(
   "matches",
   {

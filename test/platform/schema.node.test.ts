@@ -51,7 +51,9 @@ describe("the annotated schema", () => {
     database
       .prepare("SELECT name FROM sqlite_master WHERE type IN ('index', 'trigger') AND sql <> ''")
       .all()
-      .map(({ name }) => String(name)),
+      .map(({ name }) => String(name))
+      // Generated, in a file of its own.
+      .filter((name) => name !== "quote_commands_place"),
   )("defines %s directly below its table", (name) => {
     const { tbl_name: table } = database
       .prepare("SELECT tbl_name FROM sqlite_master WHERE name = ?")

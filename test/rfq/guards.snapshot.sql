@@ -44,21 +44,21 @@ WHERE (
       SELECT 1
       FROM idempotency_keys
       WHERE key_hash = unhex(?17)
-        AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?18,'-')) - ?19
+        AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?18,'-')) - 86400000
     )
   )
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-')) < ?21)
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) <= ?23)
-  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?24))
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-')) < ?20)
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) <= ?22)
+  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?23))
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
     (
       SELECT count(*)
       FROM requests
-      WHERE requester_id = unhex(?25,'-')
+      WHERE requester_id = unhex(?24,'-')
         AND status = 'open'
-        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?26,'-'))
-    ) < ?27
+        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-'))
+    ) < ?26
   )
   AND (
     coalesce(
@@ -66,15 +66,15 @@ WHERE (
         SELECT count
         FROM daily_counts
         WHERE day = (
-          (SELECT at FROM commit_groups WHERE group_id = unhex(?28,'-')) / CAST(?29 AS INTEGER)
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) / CAST(?28 AS INTEGER)
         )
-          AND user_id = unhex(?30,'-')
-          AND kind = ?31
+          AND user_id = unhex(?29,'-')
+          AND kind = ?30
       ),
       0
-    ) < ?32
+    ) < ?31
   )
-  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?33,'-')))
+  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?32,'-')))
 )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
@@ -94,177 +94,77 @@ WHERE (
 -- ?16 = "<id 3>"
 -- ?17 = "57CDE58AB73C3220B5BA1241FD678106"
 -- ?18 = "<id 3>"
--- ?19 = 86400000
--- ?20 = "<id 3>"
--- ?21 = 1764551331000
--- ?22 = "<id 3>"
--- ?23 = 1764551361000
--- ?24 = "venue_one"
--- ?25 = "<id 2>"
--- ?26 = "<id 3>"
--- ?27 = 200
--- ?28 = "<id 3>"
--- ?29 = "86400000"
--- ?30 = "<id 2>"
--- ?31 = "requests"
--- ?32 = 10000
--- ?33 = "<id 1>"
+-- ?19 = "<id 3>"
+-- ?20 = 1764551331000
+-- ?21 = "<id 3>"
+-- ?22 = 1764551361000
+-- ?23 = "venue_one"
+-- ?24 = "<id 2>"
+-- ?25 = "<id 3>"
+-- ?26 = 200
+-- ?27 = "<id 3>"
+-- ?28 = "86400000"
+-- ?29 = "<id 2>"
+-- ?30 = "requests"
+-- ?31 = 10000
+-- ?32 = "<id 1>"
 
--- Place a quote
-INSERT INTO quotes (
+-- Place a quote: its trigger has the guard (migrations/0003_place_quote.sql)
+INSERT INTO quote_commands (
   quote_id,
   request_id,
   maker_id,
-  credential,
-  asset,
-  amount,
-  side,
+  api_key_id,
+  session_epoch,
+  session_expires_at,
   price,
   usdc_amount,
   taker_fee,
   maker_fee,
   reserve_asset,
   reserve,
-  status,
-  opened_at,
-  expires_at,
-  opened_group,
-  label
+  received_at,
+  life_ms,
+  commit_before,
+  not_after,
+  label,
+  max_open_quotes,
+  key_hash,
+  terms_hash,
+  at,
+  placed_group
 )
-SELECT unhex(?1,'-'),
-  r.request_id,
-  unhex(?2,'-'),
-  unhex(?3,'-'),
-  r.asset,
-  r.amount,
-  r.side,
-  ?4,
-  CAST(?5 AS INTEGER),
-  CAST(?6 AS INTEGER),
-  CAST(?7 AS INTEGER),
-  ?8,
-  CAST(?9 AS INTEGER),
-  'open',
-  (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')),
-  min(r.expires_at, min((SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-')), ?12) + ?13),
-  (SELECT seq FROM commit_groups WHERE group_id = unhex(?14,'-')),
-  ?15
-FROM requests r
-WHERE r.request_id = unhex(?16,'-')
-  AND (
-    (
-      EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?17,'-') AND frozen_at IS NULL)
-      AND EXISTS (
-        SELECT 1
-        FROM api_keys
-        WHERE api_key_id = unhex(?18,'-')
-          AND user_id = unhex(?19,'-')
-          AND revoked_at IS NULL
-          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-'))
-          AND (
-            expires_at IS NULL
-            OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-'))
-          )
-      )
-    )
-    AND (
-      NOT EXISTS (
-        SELECT 1
-        FROM idempotency_keys
-        WHERE key_hash = unhex(?22)
-          AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-')) - ?24
-      )
-    )
-    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-')) < ?26)
-    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) < ?28)
-    AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-')) <= ?30)
-    AND (r.requester_id <> unhex(?31,'-'))
-    AND (
-      r.status = 'open'
-      AND r.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?32,'-'))
-    )
-    AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?33))
-    AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
-    AND (
-      (
-        SELECT count(*)
-        FROM quotes
-        WHERE maker_id = unhex(?34,'-')
-          AND status = 'open'
-          AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?35,'-'))
-      ) < ?36
-    )
-    AND (
-      (
-        SELECT count(*)
-        FROM quotes INDEXED BY quotes_open_request
-        WHERE request_id = unhex(?37,'-') AND status = 'open' AND (maker_id = unhex(?38,'-'))
-      ) < ?39
-    )
-    AND (
-      (
-        SELECT count(*)
-        FROM quotes INDEXED BY quotes_open_request
-        WHERE request_id = unhex(?40,'-') AND status = 'open' AND 1
-      ) < ?41
-    )
-    AND (
-      EXISTS (
-        SELECT 1
-        FROM accounts
-        WHERE owner = unhex(?42,'-')
-          AND asset = ?43
-          AND kind = 'available'
-          AND balance >= CAST(?44 AS INTEGER)
-      )
-    )
-    AND (NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = unhex(?45,'-')))
-  )
--- ?1 = "<id 1>"
--- ?2 = "<id 2>"
--- ?3 = "<id 3>"
--- ?4 = 650000
--- ?5 = "65"
--- ?6 = "0"
--- ?7 = "0"
--- ?8 = "venue_one:0x1"
--- ?9 = "100"
--- ?10 = "<id 4>"
--- ?11 = "<id 4>"
--- ?12 = 1764551330000
--- ?13 = 30000
--- ?14 = "<id 4>"
--- ?15 = null
--- ?16 = "<id 5>"
--- ?17 = "<id 2>"
--- ?18 = "<id 3>"
--- ?19 = "<id 2>"
--- ?20 = "<id 4>"
--- ?21 = "<id 4>"
--- ?22 = "556364527B7EA6DCF4883047693CA5FB"
--- ?23 = "<id 4>"
--- ?24 = 86400000
--- ?25 = "<id 4>"
--- ?26 = 1764551331000
--- ?27 = "<id 4>"
--- ?28 = 1764551360000
--- ?29 = "<id 4>"
--- ?30 = 1764551361000
--- ?31 = "<id 2>"
--- ?32 = "<id 4>"
--- ?33 = "venue_one"
--- ?34 = "<id 2>"
--- ?35 = "<id 4>"
--- ?36 = 1000
--- ?37 = "<id 5>"
--- ?38 = "<id 2>"
--- ?39 = 50
--- ?40 = "<id 5>"
--- ?41 = 1000
--- ?42 = "<id 2>"
--- ?43 = "venue_one:0x1"
--- ?44 = "100"
--- ?45 = "<id 1>"
+SELECT c.*, g.at, g.seq
+FROM commit_groups g
+CROSS JOIN (
+  SELECT unhex(value ->> 0,'-') AS quote_id,
+    unhex(value ->> 1,'-') AS request_id,
+    unhex(value ->> 2,'-') AS maker_id,
+    unhex(value ->> 3,'-') AS api_key_id,
+    value ->> 4 AS session_epoch,
+    value ->> 5 AS session_expires_at,
+    value ->> 6 AS price,
+    CAST(value ->> 7 AS INTEGER) AS usdc_amount,
+    CAST(value ->> 8 AS INTEGER) AS taker_fee,
+    CAST(value ->> 9 AS INTEGER) AS maker_fee,
+    value ->> 10 AS reserve_asset,
+    CAST(value ->> 11 AS INTEGER) AS reserve,
+    value ->> 12 AS received_at,
+    value ->> 13 AS life_ms,
+    value ->> 14 AS commit_before,
+    value ->> 15 AS not_after,
+    value ->> 16 AS label,
+    value ->> 17 AS max_open_quotes,
+    unhex(value ->> 18,'-') AS key_hash,
+    unhex(value ->> 19,'-') AS terms_hash
+  FROM json_each(?1)
+  ORDER BY key
+) c
+WHERE g.group_id = unhex(?2,'-')
+-- ?1 = [
+--   ["0196f0c2-0000-7000-8000-000000000003","0196f0c2-0000-7000-8000-000000000002","0196f0c2-0000-7000-8000-000000000001","0196f0c2-0000-7000-8000-000000000004",null,null,650000,"65","0","0","venue_one:0x1","100",1764551330000,30000,1764551361000,1764551331000,null,1000,"556364527B7EA6DCF4883047693CA5FB","44136FA355B3678A1146AD16F7E8649E"]
+-- ]
+-- ?2 = "<id 1>"
 
 -- Accept a quote
 UPDATE quotes
@@ -631,7 +531,7 @@ WHERE (
       WHERE owner = unhex(?34,'-')
         AND asset = ?35
         AND kind = 'available'
-        AND balance >= CAST(?36 AS INTEGER)
+        AND balance >= (CAST(?36 AS INTEGER))
     )
   )
   AND (

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { COMMANDS } from "../../src/operator/commands.ts";
 import { config } from "../../src/platform/config.ts";
 import { unavailable } from "../../src/platform/problem.ts";
-import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { all, first, MAX_NATIVE_UNITS, sql, uuid } from "../../src/platform/sql.ts";
 import { now } from "../../src/platform/time.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
 import { pauseVenue, resumeVenue } from "../../src/rfq/close-books.ts";
@@ -198,5 +198,27 @@ describe("an open quote that cannot be released", () => {
     expect(await statusOf(bad)).toEqual(STUCK);
     expect(await statusOf(good)).toEqual(ended("cancelled"));
     expect(await cancelQuotes(damaged, maker.actor, {})).toBe(0);
+  });
+});
+
+describe("a quote that violates a constraint", () => {
+  it("fails alone, and the other quotes of its group are placed", async () => {
+    const { key: book } = newAsset("venue_three");
+    const requester = await newUser({ usdc: 1_000n }, db);
+    const makers = await Promise.all([1, 2, 3].map(() => newUser({ [book]: 100n }, db)));
+    const opened = command.openRequest(requester, book, { amount: 10n });
+    await commitCommand(book, opened, db);
+    // Nothing more fits into this account, which its trigger would prevent.
+    await all(db, sql`DROP TRIGGER IF EXISTS accounts_update`);
+    await all(
+      db,
+      sql`UPDATE accounts SET balance = ${MAX_NATIVE_UNITS}
+        WHERE owner = ${uuid(makers[1]?.userId ?? "")} AND asset = ${book} AND kind = 'pending'`,
+    );
+    const { send } = newCommitter(book);
+    const outcomes = await Promise.all(
+      makers.map((maker) => send(command.placeQuote(maker, opened.requestId, 500_000))),
+    );
+    expect(outcomes).toEqual(["ok", "internal", "ok"]);
   });
 });

@@ -1,0 +1,154 @@
+-- Places the quotes of a commit group, one command after the other, as src/rfq/place-quote.ts
+-- explains.
+--
+-- Generated from that file. Do not edit: change the file, and write this one again with
+--   npm run test -- --project node test/rfq/place-quote.node.test.ts -u
+CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
+  SELECT RAISE(IGNORE)
+  WHERE NOT EXISTS (
+    SELECT 1
+    FROM requests r
+    WHERE r.request_id = NEW.request_id
+      AND (
+        (
+          iif(
+            NEW.api_key_id IS NULL,
+            (
+              EXISTS (
+                SELECT 1
+                FROM users
+                WHERE user_id = NEW.maker_id
+                  AND frozen_at IS NULL
+                  AND session_epoch = NEW.session_epoch
+              )
+              AND NEW.at < NEW.session_expires_at
+            ),
+            (
+              EXISTS (SELECT 1 FROM users WHERE user_id = NEW.maker_id AND frozen_at IS NULL)
+              AND EXISTS (
+                SELECT 1
+                FROM api_keys
+                WHERE api_key_id = NEW.api_key_id
+                  AND user_id = NEW.maker_id
+                  AND revoked_at IS NULL
+                  AND active_from <= NEW.at
+                  AND (expires_at IS NULL OR expires_at > NEW.at)
+              )
+            )
+          )
+        )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM idempotency_keys
+            WHERE key_hash = NEW.key_hash AND at > NEW.at - 86400000
+          )
+        )
+        AND (NEW.not_after IS NULL OR NEW.at < NEW.not_after)
+        AND (NEW.at < NEW.received_at + NEW.life_ms)
+        AND (NEW.at <= NEW.commit_before)
+        AND (r.requester_id <> NEW.maker_id)
+        AND (r.status = 'open' AND r.expires_at > NEW.at)
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM paused_venues p
+            WHERE p.venue = substr(r.asset, 1, instr(r.asset, ':') - 1)
+          )
+        )
+        AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
+        AND (
+          (
+            SELECT count(*)
+            FROM quotes
+            WHERE maker_id = NEW.maker_id AND status = 'open' AND expires_at > NEW.at
+          ) < NEW.max_open_quotes
+        )
+        AND (
+          (
+            SELECT count(*)
+            FROM quotes INDEXED BY quotes_open_request
+            WHERE request_id = NEW.request_id AND status = 'open' AND (maker_id = NEW.maker_id)
+          ) < 50
+        )
+        AND (
+          (
+            SELECT count(*)
+            FROM quotes INDEXED BY quotes_open_request
+            WHERE request_id = NEW.request_id AND status = 'open' AND 1
+          ) < 1000
+        )
+        AND (
+          EXISTS (
+            SELECT 1
+            FROM accounts
+            WHERE owner = NEW.maker_id
+              AND asset = NEW.reserve_asset
+              AND kind = 'available'
+              AND balance >= NEW.reserve
+          )
+        )
+        AND (NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = NEW.quote_id))
+      )
+  );
+  INSERT INTO quotes (
+    quote_id,
+    request_id,
+    maker_id,
+    credential,
+    asset,
+    amount,
+    side,
+    price,
+    usdc_amount,
+    taker_fee,
+    maker_fee,
+    reserve_asset,
+    reserve,
+    status,
+    opened_at,
+    expires_at,
+    opened_group,
+    label
+  )
+  SELECT NEW.quote_id,
+    r.request_id,
+    NEW.maker_id,
+    (coalesce(NEW.api_key_id, NEW.maker_id)),
+    r.asset,
+    r.amount,
+    r.side,
+    NEW.price,
+    NEW.usdc_amount,
+    NEW.taker_fee,
+    NEW.maker_fee,
+    NEW.reserve_asset,
+    NEW.reserve,
+    'open',
+    NEW.at,
+    min(r.expires_at, min(NEW.at, NEW.received_at) + NEW.life_ms),
+    NEW.placed_group,
+    NEW.label
+  FROM requests r
+  WHERE r.request_id = NEW.request_id;
+  INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+  SELECT f.account_id, t.account_id, s.amount, 3, s.ref, 1, s.line, NEW.at
+  FROM (
+    SELECT NEW.maker_id AS from_owner,
+      NEW.maker_id AS to_owner,
+      NEW.reserve_asset AS asset,
+      NEW.reserve AS amount,
+      NEW.quote_id AS ref,
+      0 AS line
+  ) s
+  LEFT JOIN accounts f ON f.owner = s.from_owner AND f.asset = s.asset AND f.kind = 'available'
+  LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = 'pending'
+  WHERE s.amount <> 0
+  ORDER BY s.ref, s.line;
+  DELETE FROM idempotency_keys
+  WHERE key_hash = NEW.key_hash AND at <= NEW.at - 86400000;
+  INSERT INTO idempotency_keys (key_hash, terms_hash, record_id, at)
+  SELECT NEW.key_hash, NEW.terms_hash, a.id, NEW.at
+  FROM (SELECT NEW.quote_id AS id WHERE NEW.key_hash IS NOT NULL) a;
+  SELECT RAISE(IGNORE);
+END;

@@ -1,0 +1,65 @@
+/** The quotes of one commit group, which one statement places. */
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import { first, sql } from "../../src/platform/sql.ts";
+import { commitOperations } from "../../src/rfq/book-group.ts";
+import type { PlaceQuote } from "../../src/rfq/command.ts";
+import { balances } from "../support/ledger.ts";
+import {
+  command,
+  openMarket,
+  openRequest,
+  operationOf,
+  outcomeOf,
+  rejectionOf,
+} from "../support/market.ts";
+
+/** `ok` or the code of each command's rejection, in one group. */
+async function commitTogether(book: string, commands: readonly PlaceQuote[]): Promise<string[]> {
+  const operations = await Promise.all(commands.map((sent) => operationOf(sent)));
+  const done = await commitOperations(env.DB, book, operations);
+  if (!done.committed) throw new Error("the group was rolled back", { cause: done.cause });
+  return Promise.all(
+    operations.map(async (operation) => {
+      const result = operation.result(done.effects) ?? (await rejectionOf(operation));
+      if (result === undefined) throw new Error("nothing rejects the command");
+      return result.ok && result.kind === "quote" && result.replayed ? "replay" : outcomeOf(result);
+    }),
+  );
+}
+
+it("reserves each quote before the next one is checked", async () => {
+  const { book, requester, maker } = await openMarket({ maker: { token: 100n } });
+  const amounts = [60n, 60n, 30n];
+  const requests = await Promise.all(
+    amounts.map((amount) => openRequest(requester, book, { amount })),
+  );
+  const placed = requests.map(({ request_id: id }) => command.placeQuote(maker, id, 500_000));
+  expect(await commitTogether(book, placed)).toEqual(["ok", "insufficient_funds", "ok"]);
+  expect(await balances(maker.userId, book)).toEqual([10n, 90n]);
+});
+
+it("counts each quote towards the limits of the next one", async () => {
+  const { book, maker, request } = await openMarket();
+  const placed = Array.from({ length: 52 }, () => command.placeQuote(maker, request.request_id, 1));
+  const outcomes = await commitTogether(book, placed);
+  expect(outcomes.slice(0, 50).every((outcome) => outcome === "ok")).toBe(true);
+  expect(outcomes.slice(50)).toEqual(["open_quote_limit", "open_quote_limit"]);
+});
+
+it("places one quote for a key that comes twice", async () => {
+  const { book, maker, request } = await openMarket();
+  const idempotency = { key: "k-1", terms: "1" };
+  const placed = [1, 2].map(() => ({
+    ...command.placeQuote(maker, request.request_id, 500_000),
+    idempotency,
+  }));
+  expect(await commitTogether(book, placed)).toEqual(["ok", "replay"]);
+});
+
+it("stores no command", async () => {
+  const { book, maker, request } = await openMarket();
+  await commitTogether(book, [command.placeQuote(maker, request.request_id, 500_000)]);
+  const row = await first(env.DB, sql`SELECT count(*) AS stored FROM quote_commands`);
+  expect(row).toEqual({ stored: 0 });
+});
