@@ -4,7 +4,7 @@
 import { reasonCode, stepCode } from "../src/ledger/codes.ts";
 import { randomBytes } from "node:crypto";
 import { newKeyId } from "../src/auth/key-id.ts";
-import { sealSecret } from "../src/auth/secret-box.ts";
+import { keyBinding, sealSecret } from "../src/auth/secret-box.ts";
 import { headersOf, importSecret, signWith } from "../packages/client/src/sign.ts";
 import { NOW } from "../src/platform/commit.ts";
 import type { Expr } from "../src/platform/sql.ts";
@@ -39,7 +39,7 @@ export async function makePeople(
       userId,
       apiKeyId,
       key: await importSecret(secret),
-      ...(await sealSecret(stack.masterKeys, secret, { apiKeyId, userId })),
+      ...(await sealSecret(stack.masterKeys, secret, keyBinding({ apiKeyId, userId }))),
     });
   }
   const list = JSON.stringify(

@@ -255,6 +255,61 @@ CREATE INDEX login_networks_network ON login_networks (network, at);
 -- Deleting old rows.
 CREATE INDEX login_networks_age ON login_networks (at);
 
+-- TOTP secrets (RFC 6238): the confirmed one of a user, and one that awaits its confirmation.
+-- Written by src/auth/enrol-totp.ts and remove-totp.ts; src/auth/second-factor.ts notes the last
+-- step. Cron deletes rows an hour after they end.
+--
+-- Example row:
+--   user_id 01a2…c585, status 'confirmed', secret_sealed 'q83vEjRWeJASNFZ4', master_key_id 'k1',
+--   last_step 58818371, wrong_codes 0, created_at 1764551100000, ends_at NULL
+CREATE TABLE totp_secrets (
+  user_id BLOB NOT NULL,
+  status TEXT NOT NULL,         -- 'pending' or 'confirmed'
+  secret_sealed TEXT NOT NULL,  -- AES-256-GCM, base64url; bound to the user and the status
+  master_key_id TEXT NOT NULL,  -- the key of MASTER_KEYS that sealed it
+  last_step INTEGER NOT NULL,   -- the last 30 s since 1970 whose code was used; a code needs a
+                                -- later one
+  wrong_codes INTEGER NOT NULL, -- of a pending secret; too many end it
+  created_at INTEGER NOT NULL,
+  ends_at INTEGER,              -- not valid from then on: the end of the enrolment, or the removal
+                                -- that the user requested; NULL: never
+  PRIMARY KEY (user_id, status),
+  CONSTRAINT totp_secrets_status CHECK (status IN ('pending', 'confirmed'))
+) STRICT;
+
+-- Deleting secrets that have ended.
+CREATE INDEX totp_secrets_end ON totp_secrets (ends_at) WHERE ends_at IS NOT NULL;
+
+-- Codes for users who lost their authenticator. Written by src/auth/enrol-totp.ts, ten at a time.
+-- A used one is deleted (src/auth/second-factor.ts), and so are those of an earlier secret.
+--
+-- Example row:
+--   user_id 01a2…c585, code_hash 0x51f0…9b1d
+CREATE TABLE recovery_codes (
+  user_id BLOB NOT NULL,
+  code_hash BLOB NOT NULL,  -- SHA-256 of the user's id and the code, which has 80 random bits
+  PRIMARY KEY (user_id, code_hash)
+) STRICT;
+
+-- One row per wrong one-time code or recovery code. Written as wrong before the code is verified,
+-- so that parallel guesses count, and deleted if it was right (src/auth/second-factor.ts). Cron
+-- deletes rows older than an hour.
+--
+-- Example row:
+--   attempt_id 019a…0b32, user_id 01a2…c585, network 'v4:c6336407', at 1764551105000
+CREATE TABLE totp_attempts (
+  attempt_id BLOB PRIMARY KEY NOT NULL,
+  user_id BLOB NOT NULL,
+  network TEXT NOT NULL,  -- as in login_attempts
+  at INTEGER NOT NULL
+) STRICT;
+
+-- Wrong codes of a user.
+CREATE INDEX totp_attempts_user ON totp_attempts (user_id, at);
+
+-- Deleting old rows.
+CREATE INDEX totp_attempts_age ON totp_attempts (at);
+
 -- Security-relevant events. Each row is written in the batch of what it records
 -- (src/auth/audit.ts). Users read their own rows, the operator reads all. Kept for ever.
 --

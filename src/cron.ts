@@ -2,6 +2,7 @@
 import { trimApiKeys } from "./auth/api-key.ts";
 import { sealAudit } from "./auth/audit-seal.ts";
 import { trimLoginAttempts } from "./auth/login-throttle.ts";
+import { trimTotp } from "./auth/remove-totp.ts";
 import { trimTickets } from "./auth/ws-ticket.ts";
 import { trackedHoldings } from "./custody/tracked-holdings.ts";
 import { alertLateWithdrawals } from "./custody/payer/alert-late.ts";
@@ -36,6 +37,7 @@ const TASKS: readonly Task[] = [
   ["trim_daily_counts", ({ DB }) => trimDailyCounts(DB)],
   ["trim_api_keys", ({ DB }) => trimApiKeys(DB)],
   ["trim_login_attempts", ({ DB }) => trimLoginAttempts(DB)],
+  ["trim_totp", ({ DB }) => trimTotp(DB)],
   ["trim_streams", trimStreams],
   ["trim_rfq", ({ DB }) => trimRfq(DB)],
   ["trim_groups", ({ DB }) => trimGroups(DB)],

@@ -4,11 +4,13 @@
  */
 import { z } from "@hono/zod-openapi";
 import { MAX_KEYS_PER_USER } from "./auth/api-key.ts";
+import { ENROLMENT_MS } from "./auth/enrol-totp.ts";
 import { MIN_PASSWORD_CHARS } from "./auth/fields.ts";
 import { MAX_WAITING_PER_CALLER } from "./auth/hash-turns.ts";
 import { LOGIN_LIMITS } from "./auth/login-throttle.ts";
 import { MAX_PASSWORD_BYTES } from "./auth/password.ts";
 import { MAX_ALLOWED_IPS } from "./auth/routes.ts";
+import { CODE_LIMITS } from "./auth/second-factor.ts";
 import { TICKET_LIFETIME_MS } from "./auth/ws-ticket.ts";
 import { MAX_DEPOSIT_ADDRESSES } from "./custody/deposit-address.ts";
 import { SUMMED_ROWS } from "./custody/watcher/small-deposits.ts";
@@ -96,6 +98,18 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   failed_logins_per_email_and_unknown_network_per_15_mins: {
     description: "Failed logins that each unknown network then has on that email in 15 minutes",
     value: LOGIN_LIMITS.underAttack,
+  },
+  wrong_codes_per_user_and_hour: {
+    description: "Wrong one-time codes of a user in an hour, after which only known networks count",
+    value: CODE_LIMITS.perUser,
+  },
+  wrong_codes_per_user_and_network_and_hour: {
+    description: "Wrong one-time codes of a user from one network in an hour",
+    value: CODE_LIMITS.perNetwork,
+  },
+  totp_enrolment_secs: {
+    description: "Seconds in which a new TOTP secret must be confirmed",
+    value: ENROLMENT_MS / 1_000,
   },
   logins_in_progress_per_network: {
     description:

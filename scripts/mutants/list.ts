@@ -42,6 +42,7 @@ const TAMPERING = workers("test/ledger/tampering.test.ts");
 const SECURITY = workers("test/auth/security.test.ts");
 const CHANGE_PASSWORD = workers("test/auth/change-password.test.ts");
 const KEY_LIMITS = workers("test/auth/key-limits.test.ts");
+const TOTP = workers("test/auth/totp.test.ts");
 const TICKETS = workers("test/auth/ws-ticket.test.ts");
 const DEADLINES = workers("test/rfq/deadline.test.ts");
 const PAID_OTHERWISE = chain("test/chain/paid-otherwise.anvil.ts");
@@ -317,6 +318,30 @@ export const MUTANTS: readonly Mutant[] = [
       "  await stepUp(db, settings, { actor, fields, clientIp });\n",
       "",
       [CHANGE_PASSWORD],
+    ],
+  ]),
+  ...of("second factor", "src/auth/second-factor.ts", [
+    ["code used twice", "AND last_step < ${step}`", "AND last_step >= 0`", [TOTP]],
+    [
+      "guesses unlimited per network",
+      "reached(own, CODE_LIMITS.perNetwork)",
+      "reached(own, 1_000)",
+      [TOTP],
+    ],
+    [
+      "guesses unlimited per user",
+      "reached(recent, CODE_LIMITS.perUser)",
+      "reached(recent, 1_000)",
+      [TOTP],
+    ],
+    ["owner locked out", " OR ${known})", ")", [TOTP]],
+  ]),
+  ...of("totp enrolment", "src/auth/enrol-totp.ts", [
+    [
+      "guesses unlimited",
+      "AND wrong_codes < ${MAX_ENROLMENT_CODES}",
+      "AND wrong_codes >= 0",
+      [TOTP],
     ],
   ]),
   ...of("authentication", "src/auth/authenticate.ts", [

@@ -26,7 +26,8 @@ import { newKeyId } from "./key-id.ts";
 import { type KeyLimits, KeyLimitsOut, limitsView, writeLimits } from "./key-limits.ts";
 import { scopeMissing } from "./permit.ts";
 import { capScopes, writeScopes } from "./scope.ts";
-import { sealSecret } from "./secret-box.ts";
+import { checkSecondFactor } from "./second-factor.ts";
+import { keyBinding, sealSecret } from "./secret-box.ts";
 import { apiKeys } from "./tables.ts";
 import { type Actor, type Scope, SCOPES, type SessionActor } from "../platform/actor.ts";
 import { read } from "../platform/read.ts";
@@ -87,16 +88,31 @@ export type NewKey = {
   readonly requireIdempotency: boolean;
 };
 
-/** Mints a key of the session's user. It gets the requested scopes that the session has. */
+/**
+ * Mints a key of the session's user. It gets the requested scopes that the session has. If TOTP is
+ * on, a key with more than `read` takes a code.
+ */
 export async function mintApiKey(
   db: D1Database,
   settings: Config,
-  minting: { actor: SessionActor; ip: string | undefined; key: NewKey },
+  minting: {
+    actor: SessionActor;
+    ip: string | undefined;
+    key: NewKey;
+    totpCode?: string | undefined;
+  },
 ): Promise<MintedKey> {
   const { actor, key } = minting;
   const scopes = capScopes(key.scopes, actor.scopes);
   const [requested] = capScopes(key.scopes, SCOPES);
   if (scopes.length === 0 && requested !== undefined) throw scopeMissing(requested, actor.scopes);
+  if (scopes.some((scope) => scope !== "read"))
+    await checkSecondFactor(db, settings, {
+      userId: actor.userId,
+      clientIp: minting.ip,
+      codes: { totp_code: minting.totpCode },
+      actor: "session",
+    });
   const daily = dailyUse(settings, "api_keys", actor.userId);
   const checks = (at: Expr) => [
     actorPrecondition(actor, at),
@@ -177,7 +193,7 @@ async function insertKey(
   const { userId, key } = insertion;
   const apiKeyId = newKeyId(settings);
   const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
-  const box = await sealSecret(settings.MASTER_KEYS, secret, { apiKeyId, userId });
+  const box = await sealSecret(settings.MASTER_KEYS, secret, keyBinding({ apiKeyId, userId }));
   const allowedIps = key.allowedIps === null ? null : JSON.stringify(key.allowedIps);
   const limits = key.limits === null ? null : writeLimits(key.limits);
   const applied = await commitAudited(db, {

@@ -26,6 +26,11 @@ const AUDIT_KINDS = [
   "account_frozen",
   "account_unfrozen",
   "password_changed",
+  "totp_requested",
+  "totp_enabled",
+  "totp_removal_requested",
+  "totp_removal_cancelled",
+  "recovery_code_used",
 ] as const;
 export type AuditKind = (typeof AUDIT_KINDS)[number];
 

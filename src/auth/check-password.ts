@@ -11,6 +11,7 @@ import {
   countFailures,
   remainingAttempts,
 } from "./login-throttle.ts";
+import type { Sealed } from "./secret-box.ts";
 import { hashPassword, verifyPassword } from "./password.ts";
 
 /** `email` is normalized. */
@@ -21,6 +22,9 @@ export type Verified = {
   readonly attempt: Attempt;
   readonly userId: string;
   readonly epoch: number;
+  readonly frozen: boolean;
+  /** The sealed secret of TOTP. Null: TOTP is off. */
+  readonly totp: Sealed | null;
   /** The stored hash that the password matches. */
   readonly passwordHash: string;
   /** A hash with the current parameters, if those of the stored one are outdated. */
@@ -55,7 +59,10 @@ export async function checkPassword(
     throw new Problem({ code: "login_failed", detail: given.wrong, headers });
   }
   const { user_id: id, session_epoch: epoch, password_hash: passwordHash } = user;
-  return { attempt, userId: readUuid(id), epoch, passwordHash, upgraded };
+  const frozen = user.frozen_at !== null;
+  const { totp_sealed: sealed, totp_master_key_id: masterKeyId } = user;
+  const totp = sealed === null || masterKeyId === null ? null : { sealed, masterKeyId };
+  return { attempt, userId: readUuid(id), epoch, frozen, totp, passwordHash, upgraded };
 }
 
 /**

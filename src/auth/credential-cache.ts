@@ -11,9 +11,10 @@ import { eq } from "drizzle-orm";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { read } from "../platform/read.ts";
+import { first, sql, uuid } from "../platform/sql.ts";
 import { importHmacKey } from "./hmac.ts";
 import { isOwnKeyId } from "./key-id.ts";
-import { openSecret } from "./secret-box.ts";
+import { keyBinding, openSecret } from "./secret-box.ts";
 import { apiKeys, users } from "./tables.ts";
 import type { Scope } from "../platform/actor.ts";
 
@@ -40,7 +41,17 @@ export type KeyState = {
   readonly frozen: boolean;
   readonly key: CryptoKey;
 };
-export type UserState = { readonly epoch: number; readonly frozen: boolean };
+export type UserState = {
+  readonly epoch: number;
+  readonly frozen: boolean;
+  readonly totp: TotpState;
+};
+/** A removal takes effect at `removalAt`. */
+type TotpState = {
+  readonly confirmed: boolean;
+  readonly removalAt: number | null;
+  readonly recoveryCodesLeft: number;
+};
 
 type Entry<T> = {
   readonly value: T;
@@ -99,17 +110,37 @@ async function readKey(
     expiresAt: key.expiresAt,
     revoked: key.revokedAt !== null,
     frozen: row.frozenAt !== null,
-    key: await importHmacKey(await openSecret(settings.MASTER_KEYS, box, { apiKeyId, userId })),
+    key: await importHmacKey(
+      await openSecret(settings.MASTER_KEYS, box, keyBinding({ apiKeyId, userId })),
+    ),
   };
 }
 
 async function readUser(db: D1Database, userId: string): Promise<UserState | undefined> {
-  const [row] = await read(db, ({ select }) =>
-    select({ epoch: users.sessionEpoch, frozenAt: users.frozenAt })
-      .from(users)
-      .where(eq(users.userId, userId)),
+  const row = await first<{
+    epoch: number;
+    frozenAt: number | null;
+    status: string | null;
+    removalAt: number | null;
+    codes: number;
+  }>(
+    db,
+    sql`SELECT u.session_epoch AS epoch, u.frozen_at AS frozenAt, t.status, t.ends_at AS removalAt,
+        (SELECT count(*) FROM recovery_codes c WHERE c.user_id = u.user_id) AS codes
+      FROM users u LEFT JOIN totp_secrets t ON t.user_id = u.user_id AND t.status = 'confirmed'
+      WHERE u.user_id = ${uuid(userId)}`,
   );
-  return row && { epoch: row.epoch, frozen: row.frozenAt !== null };
+  return (
+    row && {
+      epoch: row.epoch,
+      frozen: row.frozenAt !== null,
+      totp: {
+        confirmed: row.status !== null,
+        removalAt: row.removalAt,
+        recoveryCodesLeft: row.codes,
+      },
+    }
+  );
 }
 
 /** Removes credentials that have ended from this isolate's cache. Others expire within seconds. */

@@ -1,5 +1,7 @@
 /** The fields of an account, for registration and for the operator. */
+import type { z } from "@hono/zod-openapi";
 import { described, textField } from "../http/fields.ts";
+import type { GivenCodes } from "./second-factor.ts";
 
 /** Checks only the shape of the address, not whether the mailbox exists. */
 export const email = textField(
@@ -28,11 +30,40 @@ export const anyPassword = textField(
   },
 );
 
+export const totpCode = textField(
+  (given) => (/^\d{6}$/.test(given) ? given : undefined),
+  "must be six digits",
+  { type: "string", pattern: "^[0-9]{6}$", description: "Six digits of the authenticator" },
+);
+
+export const recoveryCode = textField(
+  (given) =>
+    /^[A-Za-z2-7]{16}$/.test(given.replace(/[- ]/g, "")) && given.length <= 32 ? given : undefined,
+  "must be a recovery code of 16 letters and digits",
+  {
+    type: "string",
+    maxLength: 32,
+    description: "A recovery code. Case, spaces and hyphens are ignored. It is valid once.",
+  },
+);
+
+/** The rule that a body contains one code at most. The example contains no recovery code. */
+export function oneCode<Body extends z.ZodType<GivenCodes>>(body: Body, example: object): Body {
+  return body
+    .refine(
+      ({ totp_code: code, recovery_code: recovery }) =>
+        code === undefined || recovery === undefined,
+      { path: ["recovery_code"], message: "must not be combined with totp_code" },
+    )
+    .openapi({ examples: [example] });
+}
+
 /**
  * The fields of step-up (step-up.ts), for the body of a session's call that changes who may act.
  */
 export const stepUpFields = {
   password: described(anyPassword, "The password of the account"),
+  totp_code: described(totpCode.optional(), "Six digits of the authenticator, if TOTP is on"),
 };
 
 export const MIN_PASSWORD_CHARS = 12;

@@ -75,6 +75,10 @@ export type Login = {
   readonly user_id: string;
   readonly password_hash: string;
   readonly session_epoch: number;
+  readonly frozen_at: number | null;
+  /** The sealed TOTP secret. Null: TOTP is off. */
+  readonly totp_sealed: string | null;
+  readonly totp_master_key_id: string | null;
 };
 
 /**
@@ -94,8 +98,11 @@ export async function beginAttempt(
         SELECT ${uuid(attemptId)}, ${hashOf(caller.email)}, ${networkOf(caller.clientIp)}, ${NOW}, 0
         WHERE ${and(limits.map(({ reached }) => expr`NOT ${reached}`))}
         RETURNING 1 AS counted`,
-      sql`SELECT hex(user_id) AS user_id, password_hash, session_epoch FROM users
-        WHERE email = ${caller.email}`,
+      sql`SELECT hex(u.user_id) AS user_id, u.password_hash, u.session_epoch, u.frozen_at,
+          t.secret_sealed AS totp_sealed, t.master_key_id AS totp_master_key_id
+        FROM users u LEFT JOIN totp_secrets t ON t.user_id = u.user_id AND t.status = 'confirmed'
+          AND (t.ends_at IS NULL OR t.ends_at > ${NOW})
+        WHERE u.email = ${caller.email}`,
     ].map((statement) => prepare(db, statement)),
   );
   if (counted?.results.length === 1) {

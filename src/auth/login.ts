@@ -1,7 +1,7 @@
 /** Issues session tokens for an email address and a password. */
 import type { Config } from "../platform/config.ts";
 import type { Scope } from "../platform/actor.ts";
-import { problem } from "../platform/problem.ts";
+import { type Problem, problem } from "../platform/problem.ts";
 import { type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { commitAudited } from "./audit.ts";
@@ -10,6 +10,7 @@ import { inHashTurn } from "./hash-turns.ts";
 import { admitLogin, attemptSucceeded, beginAttempt, rememberNetwork } from "./login-throttle.ts";
 import { hashPassword } from "./password.ts";
 import { checkRegistrations } from "./registration-limit.ts";
+import { checkSecondFactor, type GivenCodes } from "./second-factor.ts";
 import { issueSession } from "./session.ts";
 import { requireStorage } from "../platform/storage.ts";
 import { createUser, findUser, isFrozen, normalizeEmail } from "./user.ts";
@@ -23,7 +24,7 @@ export type SessionResponse = {
   scopes: Scope[];
 };
 
-type Credentials = {
+type Credentials = GivenCodes & {
   readonly email: string;
   readonly password: string;
   readonly ip: string | undefined;
@@ -35,9 +36,22 @@ export async function login(
   credentials: Credentials,
 ): Promise<SessionResponse> {
   const caller = { email: normalizeEmail(credentials.email), clientIp: credentials.ip };
-  const { attempt, userId, epoch, passwordHash, upgraded } = await checkPassword(db, caller, {
-    password: credentials.password,
-    wrong: "The email address or the password is wrong.",
+  const { attempt, userId, epoch, frozen, totp, passwordHash, upgraded } = await checkPassword(
+    db,
+    caller,
+    {
+      password: credentials.password,
+      wrong: "The email address or the password is wrong.",
+    },
+  );
+  // Before the code, so that a frozen user does not lose a recovery code.
+  if (frozen) throw accountFrozen();
+  await checkSecondFactor(db, settings, {
+    userId,
+    clientIp: credentials.ip,
+    codes: credentials,
+    totp,
+    actor: "password",
   });
   const unchanged = sql`EXISTS (SELECT 1 FROM users
     WHERE user_id = ${uuid(userId)} AND frozen_at IS NULL
@@ -59,11 +73,14 @@ export async function login(
     ],
   });
   if (!loggedIn) {
-    if (isFrozen(await findUser(db, userId)))
-      throw problem("account_frozen", "The account is frozen. Contact the operator.");
+    if (isFrozen(await findUser(db, userId))) throw accountFrozen();
     throw problem("login_failed", "The account changed during the login. Try again.");
   }
   return sessionResponse(settings, { userId, epoch });
+}
+
+function accountFrozen(): Problem {
+  return problem("account_frozen", "The account is frozen. Contact the operator.");
 }
 
 export async function register(

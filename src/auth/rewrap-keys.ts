@@ -1,19 +1,20 @@
-/** Seals every API key's secret with the newest master key, so that older ones can be removed. */
+/** Seals the secrets of API keys and of TOTP with the newest master key, so that older ones can be removed. */
 import { and, gt, ne } from "drizzle-orm";
 import type { Config } from "../platform/config.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { type Sql, sql, uuid } from "../platform/sql.ts";
 import { commitAudited } from "./audit.ts";
-import { newestKeyId, openSecret, sealSecret } from "./secret-box.ts";
+import { keyBinding, newestKeyId, openSecret, sealSecret } from "./secret-box.ts";
+import { rewrapTotp } from "./totp-secret.ts";
 import { apiKeys } from "./tables.ts";
 import { read } from "../platform/read.ts";
 
 const PAGE = 50;
 
 /**
- * Returns the number of rewrapped secrets and the keys whose secret cannot be opened. Safe to
- * repeat and during operation, because an update applies only if the sealed secret has not changed.
+ * Returns the number of rewrapped secrets, the keys whose secret cannot be opened, and the users
+ * whose TOTP secret cannot. Safe to repeat and during operation, because an update applies only if the sealed secret has not changed.
  */
 export async function rewrapKeys(
   db: D1Database,
@@ -42,6 +43,9 @@ export async function rewrapKeys(
     });
     after = rows.at(-1)?.apiKeyId ?? after;
   }
+  const totp = await rewrapTotp(db, settings.MASTER_KEYS);
+  rewrapped += totp.rewrapped;
+  unreadable.push(...totp.unreadable);
   if (rewrapped > 0) {
     const record = {
       kind: "keys_rewrapped",
@@ -71,8 +75,8 @@ type SealedRow = Pick<typeof apiKeys.$inferSelect, keyof typeof SEALED>;
 async function reseal(ring: Config["MASTER_KEYS"], row: SealedRow): Promise<Sql | undefined> {
   const { secretSealed: sealed, masterKeyId, ...owner } = row;
   try {
-    const secret = await openSecret(ring, { sealed, masterKeyId }, owner);
-    const box = await sealSecret(ring, secret, owner);
+    const secret = await openSecret(ring, { sealed, masterKeyId }, keyBinding(owner));
+    const box = await sealSecret(ring, secret, keyBinding(owner));
     return sql`UPDATE api_keys SET secret_sealed = ${box.sealed}, master_key_id = ${box.masterKeyId}
       WHERE api_key_id = ${uuid(owner.apiKeyId)} AND secret_sealed = ${sealed}`;
   } catch (error) {

@@ -24,14 +24,17 @@ import {
 import { AuditEvent, auditPage, listAuditEvents } from "./audit.ts";
 import { endSessions } from "./end-sessions.ts";
 import { closeSocketsOf } from "./ended-sockets.ts";
-import { anyPassword, email, newPassword } from "./fields.ts";
+import { SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
+import { anyPassword, email, newPassword, oneCode, recoveryCode, totpCode } from "./fields.ts";
 import { parseIpRange } from "../http/ip-range.ts";
 import { KeyLimitsField, KeyLimitsOut } from "./key-limits.ts";
 import { login, register } from "./login.ts";
+import { shownTotp, Totp } from "./totp-state.ts";
 import { issueTicket } from "./ws-ticket.ts";
 import { registerAccountRoutes } from "./account-routes.ts";
 import { Scopes, SessionToken } from "./schemas.ts";
 import { SCOPES } from "../platform/actor.ts";
+import { SAMPLE } from "../http/reference/samples.ts";
 import type { Api } from "../http/route-definition.ts";
 
 const Ticket = z
@@ -66,9 +69,17 @@ function registerSessionRoutes(app: Api): void {
     tag: "Auth",
     summary: "Log in and get a session token",
     credential: "public",
-    body: z.strictObject({ email, password: anyPassword }),
+    body: oneCode(
+      z.strictObject({
+        email,
+        password: anyPassword,
+        totp_code: described(totpCode.optional(), "Six digits of the authenticator, if TOTP is on"),
+        recovery_code: described(recoveryCode.optional(), "Instead of `totp_code`, once"),
+      }),
+      { email: SAMPLE.email, password: SAMPLE.password, totp_code: SAMPLE.totp_code },
+    ),
     response: SessionToken,
-    problems: ["login_failed", "account_frozen", "login_throttled"],
+    problems: ["login_failed", "account_frozen", ...SECOND_FACTOR_PROBLEMS],
     handler: ({ db, settings, body, clientIp }) => login(db, settings, { ...body, ip: clientIp }),
   });
   route(app, {
@@ -149,10 +160,14 @@ function registerKeyRoutes(app: Api): void {
         "Whether requests and quotes that the key signs need `idempotency_key` in the body, which " +
           "is signed. Then a captured call has no second effect. Default: false.",
       ),
+      totp_code: described(
+        totpCode.optional(),
+        "Six digits of the authenticator, if TOTP is on and the key gets more than `read`",
+      ),
     }),
     response: MintedKey,
     status: 201,
-    problems: ["scope_missing", "api_key_limit", "daily_limit"],
+    problems: ["scope_missing", "api_key_limit", "daily_limit", ...SECOND_FACTOR_PROBLEMS],
     handler: async ({ db, settings, actor, body, clientIp }) => {
       const expiresAt = body.expires_at ?? null;
       if (expiresAt !== null && !(await isFuture(db, expiresAt)))
@@ -165,7 +180,12 @@ function registerKeyRoutes(app: Api): void {
         limits: body.limits ?? null,
         requireIdempotency: body.require_idempotency ?? false,
       };
-      return mintApiKey(db, settings, { actor, ip: clientIp, key });
+      return mintApiKey(db, settings, {
+        actor,
+        ip: clientIp,
+        key,
+        totpCode: body.totp_code,
+      });
     },
   });
   route(app, {
@@ -242,10 +262,11 @@ function registerSelfRoutes(app: Api): void {
         api_key_id: described(z.uuid().nullable(), "Id of the API key. Null for a session."),
         scopes: described(Scopes, "Scopes of the credential"),
         limits: KeyLimitsOut,
+        totp: described(Totp.nullable(), "State of TOTP, at most 5 s old. Null for an API key."),
         server_time: described(z.iso.datetime(), "The server's time"),
       })
       .openapi("WhoAmI"),
-    handler: async ({ db, actor }) => {
+    handler: async ({ db, actor, waitUntil }) => {
       const { userId, credential } = actor;
       const apiKeyId = credential.kind === "api_key" ? credential.apiKeyId : null;
       const key = apiKeyId === null ? undefined : await findKey(db, { apiKeyId, userId });
@@ -255,6 +276,7 @@ function registerSelfRoutes(app: Api): void {
         api_key_id: apiKeyId,
         scopes: [...actor.scopes],
         limits: key?.limits ?? null,
+        totp: apiKeyId === null ? await shownTotp(db, userId, waitUntil) : null,
         server_time: toWireTime(Date.now()),
       };
     },

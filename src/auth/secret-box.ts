@@ -1,11 +1,15 @@
 /**
  * Encrypts secrets at rest with AES-256-GCM. Each sealed secret names its master key in
- * MASTER_KEYS, so that master keys can be rotated. The ids of the API key and its user are
- * additional data, so a sealed secret that is copied to another row does not open.
+ * MASTER_KEYS, so that master keys can be rotated. The additional data binds the secret to its
+ * purpose and its owner, so a sealed secret that is copied to another row does not open.
  */
 
 export type Sealed = { readonly sealed: string; readonly masterKeyId: string };
-export type SealedFor = { readonly apiKeyId: string; readonly userId: string };
+/** The additional data of an API key's secret. */
+export function keyBinding(key: { apiKeyId: string; userId: string }): string {
+  return `api-key:${key.apiKeyId}:${key.userId}`;
+}
+
 type Ring = Readonly<Record<string, string>>;
 
 const utf8 = new TextEncoder();
@@ -13,12 +17,12 @@ const NONCE_BYTES = 12;
 /** Cache of derived keys by secret, because each derivation costs an HKDF. */
 const derived = new Map<string, CryptoKey>();
 
-export async function sealSecret(ring: Ring, secret: string, owner: SealedFor): Promise<Sealed> {
+export async function sealSecret(ring: Ring, secret: string, boundTo: string): Promise<Sealed> {
   const masterKeyId = newestKeyId(ring);
   const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
   const key = await masterKey(ring, masterKeyId);
   const sealed = await crypto.subtle.encrypt(
-    { name: "AES-GCM", iv: nonce, additionalData: additionalData(owner) },
+    { name: "AES-GCM", iv: nonce, additionalData: utf8.encode(boundTo) },
     key,
     utf8.encode(secret),
   );
@@ -28,13 +32,13 @@ export async function sealSecret(ring: Ring, secret: string, owner: SealedFor): 
   };
 }
 
-export async function openSecret(ring: Ring, box: Sealed, owner: SealedFor): Promise<string> {
+export async function openSecret(ring: Ring, box: Sealed, boundTo: string): Promise<string> {
   const bytes = Buffer.from(box.sealed, "base64url");
   const key = await masterKey(ring, box.masterKeyId);
   const algorithm = {
     name: "AES-GCM",
     iv: bytes.subarray(0, NONCE_BYTES),
-    additionalData: additionalData(owner),
+    additionalData: utf8.encode(boundTo),
   };
   const opened = await crypto.subtle.decrypt(algorithm, key, bytes.subarray(NONCE_BYTES));
   return new TextDecoder().decode(opened);
@@ -45,10 +49,6 @@ export function newestKeyId(ring: Ring): string {
   const [id] = Object.keys(ring);
   if (id === undefined) throw new Error("MASTER_KEYS is empty");
   return id;
-}
-
-function additionalData(owner: SealedFor): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(utf8.encode(`api-key:${owner.apiKeyId}:${owner.userId}`));
 }
 
 async function masterKey(ring: Ring, id: string): Promise<CryptoKey> {

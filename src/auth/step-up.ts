@@ -1,6 +1,6 @@
 /**
- * Step-up: a session's call that changes who may act also contains the password. A stolen session
- * alone cannot make such a call.
+ * Step-up: a session's call that changes who may act also contains the password, and a code if TOTP is
+ * on. A stolen session alone cannot make such a call.
  *
  * The caller's guard must contain `actorPrecondition` of the session. A change of the password
  * raises the epoch of sessions, so a password that was verified before it cannot be used after it.
@@ -11,13 +11,14 @@ import { problem } from "../platform/problem.ts";
 import { all, TRUE } from "../platform/sql.ts";
 import { checkPassword } from "./check-password.ts";
 import { attemptSucceeded } from "./login-throttle.ts";
+import { checkSecondFactor, type GivenCodes, SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
 import { findUser } from "./user.ts";
 
-/** What `stepUpFields` in fields.ts parse to. */
-export type StepUpFields = { readonly password: string };
+/** What `stepUpFields` in fields.ts parse to. `recovery_code` only where a route accepts it. */
+export type StepUpFields = GivenCodes & { readonly password: string };
 
 /** The problems that `stepUp` throws, for route definitions. */
-export const STEP_UP_PROBLEMS = ["login_failed", "login_throttled"] as const;
+export const STEP_UP_PROBLEMS = ["login_failed", ...SECOND_FACTOR_PROBLEMS] as const;
 
 export type StepUpRequest = {
   readonly actor: SessionActor;
@@ -26,20 +27,31 @@ export type StepUpRequest = {
 };
 
 /**
- * Verifies the caller's password, within the limits of failed logins. Throws `STEP_UP_PROBLEMS`.
+ * Verifies the caller's password, and uses a code if TOTP is on, both within their limits. Throws
+ * `STEP_UP_PROBLEMS`.
  */
 export async function stepUp(
   db: D1Database,
-  _settings: Config,
+  settings: Config,
   { actor, fields, clientIp }: StepUpRequest,
-): Promise<void> {
-  const user = await findUser(db, actor.userId);
+): Promise<{ email: string; secondFactor: "off" | "passed" }> {
+  const { userId } = actor;
+  const user = await findUser(db, userId);
   if (user === undefined)
     throw problem("session_invalid", "The user of this credential does not exist.");
-  const caller = { email: user.email, clientIp };
-  const { attempt } = await checkPassword(db, caller, {
-    password: fields.password,
-    wrong: "The password is wrong.",
+  const { email } = user;
+  const { attempt, totp } = await checkPassword(
+    db,
+    { email, clientIp },
+    { password: fields.password, wrong: "The password is wrong." },
+  );
+  const secondFactor = await checkSecondFactor(db, settings, {
+    userId,
+    clientIp,
+    codes: fields,
+    totp,
+    actor: "session",
   });
   await all(db, attemptSucceeded(attempt, TRUE));
+  return { email, secondFactor };
 }

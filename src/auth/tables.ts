@@ -10,7 +10,7 @@ import {
   text,
 } from "drizzle-orm/sqlite-core";
 import type { Scope } from "../platform/actor.ts";
-import { hex, uuid } from "../platform/columns.ts";
+import { hex, oneOf, uuid } from "../platform/columns.ts";
 import { type KeyLimits, readLimits, writeLimits } from "./key-limits.ts";
 import { readScopes, writeScopes } from "./scope.ts";
 
@@ -140,6 +140,47 @@ export const loginNetworks = sqliteTable(
     index("login_networks_network").on(t.network, t.at),
     index("login_networks_age").on(t.at),
   ],
+);
+
+export const totpSecrets = sqliteTable(
+  "totp_secrets",
+  {
+    userId: uuid("user_id").notNull(),
+    status: text("status", { enum: ["pending", "confirmed"] }).notNull(),
+    secretSealed: text("secret_sealed").notNull(),
+    masterKeyId: text("master_key_id").notNull(),
+    lastStep: integer("last_step").notNull(),
+    wrongCodes: integer("wrong_codes").notNull(),
+    createdAt: integer("created_at").notNull(),
+    endsAt: integer("ends_at"),
+  },
+  (t) => [
+    primaryKey({ columns: [t.userId, t.status] }),
+    index("totp_secrets_end")
+      .on(t.endsAt)
+      .where(sql`ends_at IS NOT NULL`),
+    check("totp_secrets_status", oneOf("status", ["pending", "confirmed"])),
+  ],
+);
+
+export const recoveryCodes = sqliteTable(
+  "recovery_codes",
+  {
+    userId: uuid("user_id").notNull(),
+    codeHash: hex("code_hash").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.userId, t.codeHash] })],
+);
+
+export const totpAttempts = sqliteTable(
+  "totp_attempts",
+  {
+    attemptId: uuid("attempt_id").primaryKey(),
+    userId: uuid("user_id").notNull(),
+    network: text("network").notNull(),
+    at: integer("at").notNull(),
+  },
+  (t) => [index("totp_attempts_user").on(t.userId, t.at), index("totp_attempts_age").on(t.at)],
 );
 
 export const auditEvents = sqliteTable(

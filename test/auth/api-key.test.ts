@@ -10,7 +10,7 @@ import {
 import { endSessions } from "../../src/auth/end-sessions.ts";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { rewrapKeys } from "../../src/auth/rewrap-keys.ts";
-import { openSecret, sealSecret } from "../../src/auth/secret-box.ts";
+import { keyBinding, openSecret, sealSecret } from "../../src/auth/secret-box.ts";
 import { NOW } from "../../src/platform/commit.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, first, raw, sql, uuid } from "../../src/platform/sql.ts";
@@ -237,11 +237,12 @@ it("records last_used_at at most once a minute", async () => {
 
 it("opens a sealed secret only for its key, user and master key", async () => {
   const ring = { m1: "master-one-0123456789-0123456789-xyz" };
-  const owner = { apiKeyId: crypto.randomUUID(), userId: crypto.randomUUID() };
+  const ids = { apiKeyId: crypto.randomUUID(), userId: crypto.randomUUID() };
+  const owner = keyBinding(ids);
   const box = await sealSecret(ring, "the secret", owner);
   expect(box.sealed).not.toContain("the secret");
   expect(await openSecret(ring, box, owner)).toBe("the secret");
-  const moved = { ...owner, userId: crypto.randomUUID() };
+  const moved = keyBinding({ ...ids, userId: crypto.randomUUID() });
   await expect(openSecret(ring, box, moved)).rejects.toThrow();
   await expect(
     openSecret({ m1: "master-two-0123456789-0123456789-xyz" }, box, owner),
@@ -264,7 +265,7 @@ it("rewraps every key with the newest master key; keys keep working", async () =
       WHERE api_key_id = ${uuid(key.apiKeyId)}`,
   );
   expect(row?.master).toBe("m2");
-  const owner = { apiKeyId: key.apiKeyId, userId: user.userId };
+  const owner = keyBinding({ apiKeyId: key.apiKeyId, userId: user.userId });
   const { m2 = "" } = rotated.MASTER_KEYS;
   expect(await openSecret({ m2 }, { sealed: row?.sealed ?? "", masterKeyId: "m2" }, owner)).toBe(
     key.secret,

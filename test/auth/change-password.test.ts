@@ -67,7 +67,7 @@ it("rejects a wrong password and limits the guesses of a stolen session", async 
   const right = await apiOf(user).post("/auth/change-password", body(), headers);
   expect(await codeOf(right)).toBe("429 login_throttled");
   expect((await change(user)).status).toBe(200);
-});
+}, 20_000);
 
 it("does not change the password of a session that ends meanwhile", async () => {
   const user = await newUserWithPassword();

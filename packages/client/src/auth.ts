@@ -9,9 +9,14 @@ import type {
   Scope,
   Session,
   Ticket,
+  Totp,
   WhoAmI,
 } from "./types.ts";
 import { pick } from "./wire.ts";
+
+/** What a session's call that changes who may act contains. `totp_code` if TOTP is on. */
+export type StepUp = { password: string; totp_code?: string };
+const STEP_UP = { password: true, totp_code: true } as const;
 
 /**
  * Accounts and credentials. Created by `Client` as `client.auth`.
@@ -30,8 +35,9 @@ export class Auth {
   }
 
   /**
-   * Logs in with email and password. The session has the scopes read and trade and lasts for
-   * `expires_in` seconds. Throws `Problem`: `login_failed`, `login_throttled`, `account_frozen`.
+   * Logs in with email and password, and with `totp_code` or `recovery_code` if TOTP is on. The
+   * session has the scopes read and trade and lasts for `expires_in` seconds. Throws `Problem`:
+   * `login_failed`, `login_throttled`, `account_frozen`, `totp_required`, `totp_invalid`.
    *
    * @example
    * ```ts
@@ -43,13 +49,13 @@ export class Auth {
    * ```
    */
   login(
-    { email, password }: { email: string; password: string },
+    body: { email: string; password: string; totp_code?: string; recovery_code?: string },
     options: CallOptions = {},
   ): Promise<Session> {
     return this.#transport.call({
       method: "POST",
       path: "/auth/login",
-      body: { email, password },
+      body: pick(body, { email: true, password: true, totp_code: true, recovery_code: true }),
       public: true,
       options,
     });
@@ -96,13 +102,102 @@ export class Auth {
    * ```
    */
   changePassword(
-    body: { password: string; new_password: string; revoke_keys: boolean },
+    body: StepUp & { new_password: string; revoke_keys: boolean },
     options: CallOptions = {},
   ): Promise<Session> {
     return this.#transport.call({
       method: "POST",
       path: "/auth/change-password",
-      body: pick(body, { password: true, new_password: true, revoke_keys: true }),
+      body: pick(body, { ...STEP_UP, new_password: true, revoke_keys: true }),
+      options,
+    });
+  }
+
+  /**
+   * Returns a TOTP secret, to turn TOTP on or to move it to another device. It counts once
+   * `confirmTotp` has confirmed it, within 10 minutes. Needs a session. Throws `Problem`:
+   * `login_failed`, `totp_required`, `totp_invalid`, `login_throttled`.
+   *
+   * @example
+   * ```ts
+   * const { otpauth_uri } = await client.auth.startTotp({ password: "correct horse battery" });
+   * console.log(otpauth_uri); // show it as a QR code
+   * ```
+   */
+  startTotp(
+    body: StepUp,
+    options: CallOptions = {},
+  ): Promise<{ secret: string; otpauth_uri: string }> {
+    return this.#transport.call({
+      method: "POST",
+      path: "/auth/totp",
+      body: pick(body, STEP_UP),
+      options,
+    });
+  }
+
+  /**
+   * Turns TOTP on with a code of the new secret. An earlier secret and its recovery codes end.
+   * Returns ten recovery codes, each valid once, so store them. Needs a session. Throws `Problem`:
+   * `totp_invalid`.
+   *
+   * @example
+   * ```ts
+   * const { recovery_codes } = await client.auth.confirmTotp({ totp_code: "492039" });
+   * ```
+   */
+  confirmTotp(
+    { totp_code }: { totp_code: string },
+    options: CallOptions = {},
+  ): Promise<{ recovery_codes: string[] }> {
+    return this.#transport.call({
+      method: "POST",
+      path: "/auth/confirm-totp",
+      body: { totp_code },
+      options,
+    });
+  }
+
+  /**
+   * Turns TOTP off at `removal_at`, after the security delay. Takes a code or a recovery code. Needs
+   * a session. Throws `Problem`: `totp_not_enabled`, `login_failed`, `totp_required`,
+   * `totp_invalid`, `login_throttled`.
+   *
+   * @example
+   * ```ts
+   * const { removal_at } = await client.auth.removeTotp({
+   *   password: "correct horse battery",
+   *   recovery_code: "JBSW-Y3DP-EHPK-3PXP",
+   * });
+   * ```
+   */
+  removeTotp(
+    body: StepUp & { recovery_code?: string },
+    options: CallOptions = {},
+  ): Promise<{ removal_at: string }> {
+    return this.#transport.call({
+      method: "POST",
+      path: "/auth/remove-totp",
+      body: pick(body, { ...STEP_UP, recovery_code: true }),
+      options,
+    });
+  }
+
+  /**
+   * Cancels a removal of TOTP that has not taken effect. Needs a session. Idempotent, so the client
+   * retries it.
+   *
+   * @example
+   * ```ts
+   * const { removal_at } = await client.auth.cancelTotpRemoval(); // null
+   * ```
+   */
+  cancelTotpRemoval(options: CallOptions = {}): Promise<Totp> {
+    return this.#transport.call({
+      method: "POST",
+      path: "/auth/cancel-totp-removal",
+      body: {},
+      idempotent: true,
       options,
     });
   }
@@ -132,7 +227,8 @@ export class Auth {
   /**
    * Creates an API key. Its `secret` is returned only here, so store it. Needs a session. A key
    * gets at most the scopes of the session; a key with the scope withdraw comes from the operator.
-   * Throws `Problem`: `scope_missing`, `api_key_limit`, `daily_limit`,
+   * If TOTP is on, a key with more than `read` takes `totp_code`.
+   * Throws `Problem`: `totp_required`, `totp_invalid`, `login_throttled`, `scope_missing`, `api_key_limit`, `daily_limit`,
    * `session_required`.
    *
    * @example
@@ -161,6 +257,7 @@ export class Auth {
       allowed_ips?: string[];
       limits?: Partial<KeyLimits>;
       require_idempotency?: boolean;
+      totp_code?: string;
     },
     options: CallOptions = {},
   ): Promise<NewApiKey> {
@@ -171,6 +268,7 @@ export class Auth {
       allowed_ips: true,
       limits: true,
       require_idempotency: true,
+      totp_code: true,
     });
     return this.#transport.call({ method: "POST", path: "/auth/api-keys", body: fields, options });
   }

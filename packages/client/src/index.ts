@@ -2,7 +2,7 @@
  * TypeScript client of the custody and RFQ trading service. It has no dependencies and runs in Node
  * 20 and later, browsers and Workers.
  */
-export { Auth } from "./auth.ts";
+export { Auth, type StepUp } from "./auth.ts";
 export { Client, type ClientOptions, type StreamSettings } from "./client.ts";
 export { Custody, type LedgerFilter, type WithdrawalTerms } from "./custody.ts";
 export { type Page, type PageOptions, Pages } from "./pages.ts";

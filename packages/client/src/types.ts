@@ -78,7 +78,18 @@ export type WhoAmI = {
   scopes: Scope[];
   /** Limits of the API key. Null: none. */
   limits: KeyLimits | null;
+  /** At most 5 s old. Null for an API key. */
+  totp: Totp | null;
   server_time: string;
+};
+
+/** State of the second factor of an account. */
+export type Totp = {
+  /** Whether logins and calls that change who may act need a code. */
+  enabled: boolean;
+  recovery_codes_left: number;
+  /** When a requested removal takes effect. Null: none was requested. */
+  removal_at: string | null;
 };
 
 /** An entry of the audit log of the account. */

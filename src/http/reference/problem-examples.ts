@@ -33,6 +33,10 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   api_key_revoked: ["The API key has been revoked."],
   api_key_expired: ["The API key expired at 2026-11-20T10:00:00.000Z."],
   login_failed: ["The email address or the password is wrong."],
+  totp_required: ["The account has TOTP. Send the code of your authenticator."],
+  totp_invalid: [
+    "The code is wrong, or was used before. Wait for the next code of your authenticator.",
+  ],
   ticket_invalid: ["The ticket is unknown, used or expired. Request a new one."],
   registration_closed: ["Registration is closed. The operator creates accounts."],
   account_frozen: ["The account is frozen. Contact the operator."],
@@ -92,6 +96,7 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   open_quote_limit: ["You have reached the limit of 1000 open quotes."],
   api_key_limit: ["You have reached the limit of 100 API keys. Revoke one first."],
   venue_paused: ["venue_one is paused."],
+  totp_not_enabled: ["The account has no TOTP."],
   email_taken: ["A user with this email address exists."],
   body_too_large: ["The body exceeds the limit of 65536 bytes."],
   content_type_unsupported: ["A body requires content-type: application/json."],

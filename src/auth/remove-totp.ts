@@ -1,0 +1,110 @@
+/**
+ * Turns TOTP off after AUTH_SECURITY_DELAY_SECS, so that its owner can cancel a removal that a thief
+ * requested. No job applies it: a secret is valid until its `ends_at`.
+ */
+import type { SessionActor } from "../platform/actor.ts";
+import { NOW } from "../platform/commit.ts";
+import type { Config } from "../platform/config.ts";
+import { Problem, problem } from "../platform/problem.ts";
+import { expr, type Expr, first, prepare, type Sql, sql, uuid } from "../platform/sql.ts";
+import { toWireTime } from "../platform/time.ts";
+import { trimUntilDone } from "../platform/trim.ts";
+import { type AuditKind, commitAudited, recordOf } from "./audit.ts";
+import { forgetCredentials } from "./credential-cache.ts";
+import { actorRejection, mayWrite } from "./may-write.ts";
+import { CODE_LIMITS } from "./second-factor.ts";
+import { stepUp, type StepUpRequest } from "./step-up.ts";
+import { validSecret } from "./totp-secret.ts";
+
+/** A removal that is already requested keeps its instant. Throws `totp_not_enabled`. */
+export async function removeTotp(
+  db: D1Database,
+  settings: Config,
+  request: StepUpRequest,
+): Promise<{ removal_at: string }> {
+  const { actor, clientIp } = request;
+  const { secondFactor } = await stepUp(db, settings, request);
+  const delayMs = settings.AUTH_SECURITY_DELAY_SECS * 1_000;
+  const applied = await change(db, {
+    actor,
+    clientIp,
+    kind: "totp_removal_requested",
+    when: (own) => expr`${own} AND ends_at IS NULL`,
+    endsAt: (at) => expr`${at} + ${delayMs}`,
+  });
+  const row = await first<{ ends_at: number | null }>(
+    db,
+    sql`SELECT ends_at FROM totp_secrets
+      WHERE user_id = ${uuid(actor.userId)} AND status = 'confirmed'`,
+  );
+  if (!applied) await rejectActor(db, actor);
+  if (secondFactor === "off" || row === undefined || row.ends_at === null)
+    throw problem("totp_not_enabled", "The account has no TOTP.");
+  return { removal_at: toWireTime(row.ends_at) };
+}
+
+/** Cancels a removal that has not taken effect. Idempotent. */
+export async function cancelTotpRemoval(
+  db: D1Database,
+  request: { actor: SessionActor; clientIp: string | undefined },
+): Promise<void> {
+  const applied = await change(db, {
+    ...request,
+    kind: "totp_removal_cancelled",
+    when: (own) => expr`${own} AND ends_at IS NOT NULL`,
+    endsAt: () => expr`NULL`,
+  });
+  if (!applied) await rejectActor(db, request.actor);
+}
+
+async function change(
+  db: D1Database,
+  request: {
+    actor: SessionActor;
+    clientIp: string | undefined;
+    kind: AuditKind;
+    when: (own: Sql) => Expr;
+    endsAt: (at: Expr) => Expr;
+  },
+): Promise<boolean> {
+  const { actor, clientIp, kind } = request;
+  const { userId } = actor;
+  const own = (at: Expr) => sql`SELECT 1 ${validSecret({ userId, status: "confirmed" }, at)}`;
+  const applied = await commitAudited(db, {
+    record: recordOf(actor, kind, { ip: clientIp, subjectId: userId }),
+    when: ({ at }) => sql`${mayWrite(actor, at)} AND EXISTS ${request.when(own(at))}`,
+    statements: ({ at }, written) => [
+      sql`UPDATE totp_secrets SET ends_at = ${request.endsAt(at)}
+        WHERE user_id = ${uuid(userId)} AND status = 'confirmed' AND ${written}`,
+    ],
+  });
+  forgetCredentials({ userId, apiKeyIds: [] });
+  return applied;
+}
+
+async function rejectActor(db: D1Database, actor: SessionActor): Promise<void> {
+  const rejection = await actorRejection(db, actor);
+  if (rejection !== undefined) throw new Problem(rejection);
+}
+
+/** Removed secrets deleted in one run. There are few. */
+const REMOVED_ROWS = 100;
+
+/** Cron task: deletes secrets that have ended with their recovery codes, and old wrong codes. */
+export async function trimTotp(db: D1Database): Promise<void> {
+  const ended = (columns: Sql) => sql`SELECT ${columns} FROM totp_secrets
+    WHERE ends_at < ${NOW} - ${CODE_LIMITS.windowMs} ORDER BY ends_at LIMIT ${REMOVED_ROWS}`;
+  await db.batch(
+    [
+      sql`DELETE FROM recovery_codes WHERE user_id IN (SELECT user_id
+        FROM (${ended(sql`user_id, status`)}) WHERE status = 'confirmed')`,
+      sql`DELETE FROM totp_secrets WHERE (user_id, status) IN (${ended(sql`user_id, status`)})`,
+    ].map((statement) => prepare(db, statement)),
+  );
+  await trimUntilDone(
+    db,
+    (rows) => sql`DELETE FROM totp_attempts WHERE attempt_id IN (
+    SELECT attempt_id FROM totp_attempts WHERE at < ${NOW} - ${CODE_LIMITS.windowMs}
+    ORDER BY at LIMIT ${rows}) RETURNING 1`,
+  );
+}

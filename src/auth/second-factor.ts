@@ -1,0 +1,160 @@
+/**
+ * Verifies one-time codes and recovery codes. A code is valid once: one conditional write uses it.
+ *
+ * Every code is counted as wrong before it is verified, so that parallel guesses count. After ten
+ * wrong codes of a user, codes count only from networks that logged the user in within 30 days. A
+ * thief with the password can therefore neither guess on nor lock the owner out.
+ */
+import { networkOf } from "../http/ip-range.ts";
+import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
+import type { Config } from "../platform/config.ts";
+import { Problem, problem } from "../platform/problem.ts";
+import { all, blob, type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { uuidv7 } from "../platform/uuid.ts";
+import { type AuditActor, commitAudited } from "./audit.ts";
+import { KNOWN_NETWORK_MS } from "./login-throttle.ts";
+import type { Sealed } from "./secret-box.ts";
+import { hashOfRecoveryCode, stepOfCode } from "./totp.ts";
+import { openTotpSecret, readTotpSecret, type StoredSecret } from "./totp-secret.ts";
+
+export const CODE_LIMITS = {
+  windowMs: 3_600_000,
+  /** Wrong codes of a user, after which only known networks may try. */
+  perUser: 10,
+  /** Wrong codes of a user from one network, known or not. */
+  perNetwork: 10,
+} as const;
+
+export const SECOND_FACTOR_PROBLEMS = ["totp_required", "totp_invalid", "login_throttled"] as const;
+
+/** A recovery code is accepted only where its field is. */
+export type GivenCodes = {
+  readonly totp_code?: string | undefined;
+  readonly recovery_code?: string | undefined;
+};
+
+type Check = {
+  readonly userId: string;
+  readonly clientIp: string | undefined;
+  readonly codes: GivenCodes;
+  /** The sealed secret if it was read with the password, or null if TOTP is off. */
+  readonly totp?: Sealed | null;
+  /** Who uses a recovery code, for its audit event. */
+  readonly actor: AuditActor;
+};
+
+/**
+ * Verifies and uses a code of the user. Does nothing if TOTP is off. Throws
+ * `SECOND_FACTOR_PROBLEMS`.
+ */
+export async function checkSecondFactor(
+  db: D1Database,
+  { MASTER_KEYS }: Pick<Config, "MASTER_KEYS">,
+  check: Check,
+): Promise<"off" | "passed"> {
+  const { userId, codes } = check;
+  const owner = { userId, status: "confirmed" } as const;
+  const secret =
+    check.totp === undefined
+      ? await readTotpSecret(db, MASTER_KEYS, owner)
+      : check.totp && (await openTotpSecret(MASTER_KEYS, check.totp, owner));
+  if (secret === undefined || secret === null) return "off";
+  if (codes.totp_code === undefined && codes.recovery_code === undefined)
+    throw problem("totp_required", "The account has TOTP. Send the code of your authenticator.");
+  const attempt = await countCode(db, check);
+  const used =
+    codes.totp_code === undefined
+      ? await takeRecoveryCode(db, { ...check, attempt }, codes.recovery_code ?? "")
+      : await takeCode(db, { secret, userId, attempt }, codes.totp_code);
+  if (!used) throw invalidCode();
+  return "passed";
+}
+
+export function invalidCode(): Problem {
+  return problem(
+    "totp_invalid",
+    "The code is wrong, or was used before. Wait for the next code of your authenticator.",
+  );
+}
+
+/** Counts a code as wrong, until `codeWasRight`. Throws `login_throttled`. */
+async function countCode(
+  db: D1Database,
+  { userId, clientIp }: Pick<Check, "userId" | "clientIp">,
+): Promise<string> {
+  const attempt = uuidv7();
+  const network = networkOf(clientIp);
+  const recent = sql`FROM totp_attempts WHERE user_id = ${uuid(userId)}
+    AND at > ${NOW} - ${CODE_LIMITS.windowMs}`;
+  const own = sql`${recent} AND network = ${network}`;
+  const reached = (from: Sql, limit: number): Expr => expr`(SELECT count(*) ${from}) >= ${limit}`;
+  const known = expr`EXISTS (SELECT 1 FROM login_networks WHERE user_id = ${uuid(userId)}
+    AND network = ${network} AND at > ${NOW} - ${KNOWN_NETWORK_MS})`;
+  const counted = await all(
+    db,
+    sql`INSERT INTO totp_attempts (attempt_id, user_id, network, at)
+      SELECT ${uuid(attempt)}, ${uuid(userId)}, ${network}, ${NOW}
+      WHERE NOT ${reached(own, CODE_LIMITS.perNetwork)}
+        AND (NOT ${reached(recent, CODE_LIMITS.perUser)} OR ${known})
+      RETURNING 1`,
+  );
+  if (counted.length === 1) return attempt;
+  const row = await first<{ waitMs: number | null }>(
+    db,
+    sql`SELECT min(at) + ${CODE_LIMITS.windowMs} - ${NOW} AS waitMs ${recent}`,
+  );
+  const retryAfterSecs = Math.max(1, Math.ceil((row?.waitMs ?? 1_000) / 1_000));
+  throw new Problem({
+    code: "login_throttled",
+    detail: `Too many wrong codes. Try again in ${retryAfterSecs} seconds.`,
+    retryAfterSecs,
+  });
+}
+
+/** Uses the step of a code. False if the code is wrong, or its step is not above the last one. */
+async function takeCode(
+  db: D1Database,
+  { secret, userId, attempt }: { secret: StoredSecret; userId: string; attempt: string },
+  code: string,
+): Promise<boolean> {
+  const step = stepOfCode(secret.secret, code, Date.now());
+  if (step === undefined) return false;
+  const unused = sql`user_id = ${uuid(userId)} AND status = 'confirmed'
+    AND secret_sealed = ${secret.sealed} AND last_step < ${step}`;
+  const group = newGroup();
+  const rows = await commitOrThrow(db, group, [
+    codeWasRight(attempt, sql`EXISTS (SELECT 1 FROM totp_secrets WHERE ${unused})`),
+    sql`UPDATE totp_secrets SET last_step = ${step} WHERE ${unused} RETURNING 1`,
+  ]);
+  // If D1's response was lost, the step may be used. The caller needs the next code then.
+  return rows?.[1]?.length === 1;
+}
+
+/** Deletes the recovery code, with an audit event. False if there is no such code. */
+async function takeRecoveryCode(
+  db: D1Database,
+  { userId, clientIp, actor, attempt }: Check & { attempt: string },
+  code: string,
+): Promise<boolean> {
+  const mine = sql`user_id = ${uuid(userId)}
+    AND code_hash = ${blob(hashOfRecoveryCode(userId, code))}`;
+  return commitAudited(db, {
+    record: {
+      kind: "recovery_code_used",
+      actor,
+      userId,
+      apiKeyId: null,
+      ip: clientIp ?? null,
+      subjectId: userId,
+    },
+    when: () => sql`EXISTS (SELECT 1 FROM recovery_codes WHERE ${mine})`,
+    statements: (_, applied) => [
+      codeWasRight(attempt, applied),
+      sql`DELETE FROM recovery_codes WHERE ${mine} AND ${applied}`,
+    ],
+  });
+}
+
+function codeWasRight(attempt: string, when: Sql): Sql {
+  return sql`DELETE FROM totp_attempts WHERE attempt_id = ${uuid(attempt)} AND ${when}`;
+}

@@ -1,0 +1,29 @@
+/** What a session sees of its user's TOTP. */
+import { z } from "@hono/zod-openapi";
+import { described } from "../http/fields.ts";
+import { toWireTimeOrNull } from "../platform/time.ts";
+import { userState } from "./credential-cache.ts";
+
+export const Totp = z.object({
+  enabled: described(z.boolean(), "Whether logins and step-up need a code"),
+  recovery_codes_left: described(z.int(), "Unused recovery codes"),
+  removal_at: described(
+    z.iso.datetime().nullable(),
+    "When a requested removal takes effect. Null: none was requested.",
+  ),
+});
+
+export async function shownTotp(
+  db: D1Database,
+  userId: string,
+  waitUntil: (work: Promise<unknown>) => void,
+): Promise<z.input<typeof Totp>> {
+  const user = await userState(db, userId, waitUntil);
+  const { confirmed = false, removalAt = null, recoveryCodesLeft = 0 } = user?.totp ?? {};
+  const enabled = confirmed && (removalAt === null || removalAt > Date.now());
+  return {
+    enabled,
+    recovery_codes_left: enabled ? recoveryCodesLeft : 0,
+    removal_at: enabled ? toWireTimeOrNull(removalAt) : null,
+  };
+}

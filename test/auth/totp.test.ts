@@ -1,0 +1,249 @@
+/** The second factor: enrolment, login, step-up, removal, and what a thief can guess. */
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
+import { MAX_ENROLMENT_CODES } from "../../src/auth/enrol-totp.ts";
+import { trimTotp } from "../../src/auth/remove-totp.ts";
+import { rewrapKeys } from "../../src/auth/rewrap-keys.ts";
+import { CODE_LIMITS } from "../../src/auth/second-factor.ts";
+import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { anyIp, apiOf, codeOf, send, settings } from "../support/http.ts";
+import { codeOfStep, enrol, freshCode, presentStep } from "../support/totp.ts";
+import { newUser, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
+
+const login = (
+  user: TestUser,
+  more: Record<string, unknown> = {},
+  { ip = anyIp(), password = PASSWORD } = {},
+) =>
+  send("/auth/login", {
+    method: "POST",
+    headers: { "cf-connecting-ip": ip },
+    body: JSON.stringify({ email: user.email, password, ...more }),
+  });
+const whoami = async (user: TestUser) => {
+  forgetAllCredentials();
+  return (await apiOf(user).get("/auth/whoami")).json["totp"];
+};
+const wrongCode = (secret: string) => {
+  const valid = [-1, 0, 1, 2].map((more) => codeOfStep(secret, presentStep() + more));
+  return ["000000", "111111", "222222", "333333", "444444"].find((code) => !valid.includes(code));
+};
+const kindsOf = async (user: TestUser) =>
+  (await apiOf(user).get("/auth/get-audit-events")).json["items"].map(
+    ({ kind }: { kind: string }) => kind,
+  );
+
+it("asks for the code at login only after the right password", async () => {
+  const user = await newUserWithPassword();
+  const { secret } = await enrol(user);
+  expect(await whoami(user)).toEqual({ enabled: true, recovery_codes_left: 10, removal_at: null });
+  const wrong = await login(user, {}, { password: "not the password" });
+  expect(await codeOf(wrong)).toBe("401 login_failed");
+  expect(await codeOf(await login(user))).toBe("401 totp_required");
+  expect(await codeOf(await login(user, { totp_code: wrongCode(secret) }))).toBe(
+    "401 totp_invalid",
+  );
+  expect((await login(user, { totp_code: await freshCode(user, secret) })).status).toBe(200);
+  expect(await kindsOf(user)).toEqual(["login", "login_failed", "totp_enabled", "totp_requested"]);
+});
+
+it("accepts a code once, and no code of an earlier step after it", async () => {
+  const user = await newUserWithPassword();
+  const { secret, step } = await enrol(user);
+  const used = { totp_code: codeOfStep(secret, step) };
+  expect(await codeOf(await login(user, used))).toBe("401 totp_invalid");
+  const next = { totp_code: codeOfStep(secret, step + 1) };
+  const both = await Promise.all([login(user, next), login(user, next)]);
+  expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 401]);
+  const earlier = { totp_code: codeOfStep(secret, step) };
+  expect(await codeOf(await login(user, earlier))).toBe("401 totp_invalid");
+});
+
+it("accepts each recovery code once", async () => {
+  const user = await newUserWithPassword();
+  const { codes } = await enrol(user);
+  const code = { recovery_code: codes[3]?.toLowerCase() };
+  expect((await login(user, code)).status).toBe(200);
+  expect(await codeOf(await login(user, code))).toBe("401 totp_invalid");
+  expect(await whoami(user)).toMatchObject({ recovery_codes_left: 9 });
+  expect(await kindsOf(user)).toContain("recovery_code_used");
+  const combined = await login(user, { ...code, totp_code: "123456" });
+  expect(await codeOf(combined)).toBe("400 invalid_request");
+});
+
+it("bounds guesses, and keeps the owner's network able to log in", async () => {
+  const user = await newUserWithPassword();
+  const { secret } = await enrol(user);
+  const home = { ip: anyIp() };
+  const known = await login(user, { totp_code: await freshCode(user, secret) }, home);
+  expect(known.status).toBe(200);
+  const guess = { totp_code: wrongCode(secret) };
+  await all(
+    env.DB,
+    sql`WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n
+        WHERE i < ${CODE_LIMITS.perUser})
+      INSERT INTO totp_attempts SELECT randomblob(16), ${uuid(user.userId)}, 'v4:' || i,
+        unixepoch() * 1000 FROM n`,
+  );
+  expect(await codeOf(await login(user, guess))).toBe("401 totp_invalid");
+  const right = { totp_code: await freshCode(user, secret) };
+  const stranger = await login(user, right);
+  expect(await codeOf(stranger)).toBe("429 login_throttled");
+  expect(Number(stranger.headers.get("retry-after"))).toBeGreaterThan(3_000);
+  expect((await login(user, right, home)).status).toBe(200);
+});
+
+it("counts parallel guesses before it verifies them", async () => {
+  const user = await newUserWithPassword();
+  const { secret } = await enrol(user);
+  const mint = () =>
+    apiOf(user).post("/auth/api-keys", {
+      label: "bot",
+      scopes: ["trade"],
+      totp_code: wrongCode(secret),
+    });
+  const answers = await Promise.all(Array.from({ length: 3 * CODE_LIMITS.perUser }, mint));
+  const codes = await Promise.all(answers.map(codeOf));
+  expect(codes.filter((code) => code === "401 totp_invalid")).toHaveLength(CODE_LIMITS.perUser);
+  expect(new Set(codes)).toEqual(new Set(["401 totp_invalid", "429 login_throttled"]));
+});
+
+it("takes a code for keys that trade, and for step-up", async () => {
+  const user = await newUserWithPassword();
+  const { secret } = await enrol(user);
+  const mint = (scopes: string[], totp_code?: string) =>
+    apiOf(user).post("/auth/api-keys", { label: "bot", scopes, totp_code });
+  expect((await mint(["read"])).status).toBe(201);
+  expect(await codeOf(await mint(["read", "trade"]))).toBe("401 totp_required");
+  expect((await mint(["trade"], await freshCode(user, secret))).status).toBe(201);
+  const change = (more: object) =>
+    apiOf(user).post("/auth/change-password", {
+      password: PASSWORD,
+      new_password: "an even better horse battery",
+      revoke_keys: false,
+      ...more,
+    });
+  expect(await codeOf(await change({}))).toBe("401 totp_required");
+  expect((await change({ totp_code: await freshCode(user, secret) })).status).toBe(200);
+});
+
+it("exchanges the device with a code of the old one", async () => {
+  const user = await newUserWithPassword();
+  const old = await enrol(user);
+  const start = (totp_code?: string) =>
+    apiOf(user).post("/auth/totp", { password: PASSWORD, totp_code });
+  expect(await codeOf(await start())).toBe("401 totp_required");
+  const { json } = await start(await freshCode(user, old.secret));
+  // The old one counts until the new one is confirmed.
+  expect((await login(user, { totp_code: await freshCode(user, old.secret) })).status).toBe(200);
+  const confirmed = await apiOf(user).post("/auth/confirm-totp", {
+    totp_code: codeOfStep(json["secret"], presentStep()),
+  });
+  expect(confirmed.json["recovery_codes"]).toHaveLength(10);
+  const code = await freshCode(user, old.secret);
+  expect(await codeOf(await login(user, { totp_code: code }))).toBe("401 totp_invalid");
+  expect(await codeOf(await login(user, { recovery_code: old.codes[0] }))).toBe("401 totp_invalid");
+  expect((await login(user, { totp_code: await freshCode(user, json["secret"]) })).status).toBe(
+    200,
+  );
+});
+
+it("ends an enrolment after ten minutes and after ten wrong codes", async () => {
+  const user = await newUserWithPassword();
+  const confirm = (totp_code: string) => apiOf(user).post("/auth/confirm-totp", { totp_code });
+  expect(await codeOf(await confirm("123456"))).toBe("401 totp_invalid");
+  const start = async () =>
+    String((await apiOf(user).post("/auth/totp", { password: PASSWORD })).json["secret"]);
+  const late = await start();
+  await all(
+    env.DB,
+    sql`UPDATE totp_secrets SET ends_at = ends_at - 600000 WHERE user_id = ${uuid(user.userId)}`,
+  );
+  expect(await codeOf(await confirm(codeOfStep(late, presentStep())))).toBe("401 totp_invalid");
+  const guessed = await start();
+  for (let count = 0; count < MAX_ENROLMENT_CODES; count++) await confirm(wrongCode(guessed) ?? "");
+  expect(await codeOf(await confirm(codeOfStep(guessed, presentStep())))).toBe("401 totp_invalid");
+  expect(await whoami(user)).toMatchObject({ enabled: false });
+});
+
+it("removes TOTP after the delay, unless it is cancelled", async () => {
+  const user = await newUserWithPassword();
+  const { secret, codes } = await enrol(user);
+  const api = apiOf(user, { AUTH_SECURITY_DELAY_SECS: "86400" });
+  const remove = (more: object) => api.post("/auth/remove-totp", { password: PASSWORD, ...more });
+  expect(await codeOf(await remove({}))).toBe("401 totp_required");
+  const { json } = await remove({ totp_code: await freshCode(user, secret) });
+  const removalAt = Date.parse(json["removal_at"]);
+  expect(removalAt - Date.now()).toBeGreaterThan(86_390_000);
+  expect(await whoami(user)).toMatchObject({ enabled: true, removal_at: json["removal_at"] });
+  // A second request does not postpone the first.
+  expect((await remove({ recovery_code: codes[0] })).json).toEqual(json);
+  expect(await codeOf(await login(user))).toBe("401 totp_required");
+  const cancelled = await api.post("/auth/cancel-totp-removal", {});
+  expect(cancelled.json).toMatchObject({ enabled: true, removal_at: null });
+  expect((await api.post("/auth/cancel-totp-removal", {})).status).toBe(200);
+  const again = await remove({ recovery_code: codes[1] });
+  expect(Date.parse(again.json["removal_at"])).toBeGreaterThan(removalAt);
+  await all(
+    env.DB,
+    sql`UPDATE totp_secrets SET ends_at = ends_at - 86400000 - 3600000
+      WHERE user_id = ${uuid(user.userId)}`,
+  );
+  expect((await login(user)).status).toBe(200);
+  expect(await whoami(user)).toEqual({ enabled: false, recovery_codes_left: 0, removal_at: null });
+  expect(await codeOf(await remove({}))).toBe("409 totp_not_enabled");
+  await trimTotp(env.DB);
+  const left = await first<{ n: number }>(
+    env.DB,
+    sql`SELECT (SELECT count(*) FROM totp_secrets WHERE user_id = ${uuid(user.userId)})
+      + (SELECT count(*) FROM recovery_codes WHERE user_id = ${uuid(user.userId)}) AS n`,
+  );
+  expect(left?.n).toBe(0);
+});
+
+it("does not use up a recovery code of a frozen user", async () => {
+  const user = await newUserWithPassword();
+  const { codes } = await enrol(user);
+  await all(env.DB, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(user.userId)}`);
+  expect(await codeOf(await login(user, { recovery_code: codes[0] }))).toBe("403 account_frozen");
+  await all(env.DB, sql`UPDATE users SET frozen_at = NULL WHERE user_id = ${uuid(user.userId)}`);
+  expect((await login(user, { recovery_code: codes[0] })).status).toBe(200);
+});
+
+it("opens a sealed secret for no other user and not before its confirmation", async () => {
+  const [owner, thief] = [await newUserWithPassword(), await newUser()];
+  const { secret } = await enrol(owner);
+  const moved = sql`INSERT INTO totp_secrets SELECT ${uuid(thief.userId)}, status, secret_sealed,
+      master_key_id, 0, 0, created_at, ends_at
+    FROM totp_secrets WHERE user_id = ${uuid(owner.userId)}`;
+  await all(env.DB, moved);
+  const mint = await apiOf(thief).post("/auth/api-keys", {
+    label: "bot",
+    scopes: ["trade"],
+    totp_code: codeOfStep(secret, presentStep()),
+  });
+  expect(mint.status).toBe(500);
+  const pending = await newUserWithPassword();
+  await apiOf(pending).post("/auth/totp", { password: PASSWORD });
+  await all(
+    env.DB,
+    sql`UPDATE totp_secrets SET status = 'confirmed' WHERE user_id = ${uuid(pending.userId)}`,
+  );
+  expect((await login(pending, { totp_code: "123456" })).status).toBe(500);
+});
+
+it("rewraps secrets with the newest master key", async () => {
+  const user = await newUserWithPassword();
+  const { secret } = await enrol(user);
+  const { m1 = "" } = settings().MASTER_KEYS;
+  const m2 = "a-new-master-key-0123456789-0123456789";
+  await rewrapKeys(env.DB, settings({ MASTER_KEYS: { m2, m1 } }), "test");
+  const row = await first<{ id: string }>(
+    env.DB,
+    sql`SELECT master_key_id AS id FROM totp_secrets WHERE user_id = ${uuid(user.userId)}`,
+  );
+  expect(row?.id).toBe("m2");
+  await rewrapKeys(env.DB, settings({ MASTER_KEYS: { m1, m2 } }), "test");
+  expect((await login(user, { totp_code: await freshCode(user, secret) })).status).toBe(200);
+});
