@@ -855,6 +855,71 @@ CREATE TRIGGER matches_delete BEFORE DELETE ON matches BEGIN
   SELECT RAISE(ABORT, 'append-only: match');
 END;
 
+-- Counts the match for its maker's protection, if the maker has set limits, and trips it when the
+-- match reaches one. A trigger, because most makers have no protection: it costs their accepts one
+-- lookup by primary key. The totals stop at 2^62, because an overflow would refuse the accept. They
+-- trip the protection there, because they can no longer grow.
+CREATE TRIGGER matches_protection AFTER INSERT ON matches
+WHEN EXISTS (SELECT 1 FROM protections WHERE user_id = NEW.maker_id
+  AND (max_matches IS NOT NULL OR max_usdc IS NOT NULL)) BEGIN
+  INSERT INTO protection_counts (user_id, period, at, matches_before, usdc_before)
+    SELECT user_id, period, NEW.at, matches, usdc FROM protections WHERE user_id = NEW.maker_id;
+  UPDATE protections SET matches = matches + 1,
+    usdc = min(usdc + NEW.usdc_amount, 4611686018427387904) WHERE user_id = NEW.maker_id;
+  UPDATE protections SET tripped_at = NEW.at, blocked_until = NEW.at + cooldown_secs * 1000,
+    tripped_by = NEW.match_id, period = period + 1, matches = 0, usdc = 0
+    WHERE user_id = NEW.maker_id AND EXISTS (
+      SELECT 1 FROM (SELECT c.matches_before, c.usdc_before FROM protection_counts c
+        WHERE c.user_id = protections.user_id AND c.period = protections.period
+          AND c.at > NEW.at - protections.window_secs * 1000
+        ORDER BY c.at, c.matches_before LIMIT 1) f
+      WHERE matches - f.matches_before >= max_matches OR usdc - f.usdc_before >= max_usdc
+        OR (max_usdc IS NOT NULL AND usdc = 4611686018427387904));
+END;
+
+-- A maker's protection: how many matches, and of how much USDC, trip it within a sliding window.
+-- Written by src/rfq/protection.ts, and by the trigger matches_protection in the commit of a match.
+-- One row for each user who has ever set it.
+--
+-- Example row:
+--   user_id 01a2…b1a6, window_secs 60, max_matches 3, max_usdc 5000000000, cooldown_secs 300,
+--   period 4, matches 1, usdc 317919, tripped_at NULL, blocked_until NULL, tripped_by NULL,
+--   changed_group 87
+CREATE TABLE protections (
+  user_id BLOB PRIMARY KEY NOT NULL,
+  window_secs INTEGER NOT NULL,
+  max_matches INTEGER,             -- NULL: no limit; both limits NULL: off
+  max_usdc INTEGER,
+  cooldown_secs INTEGER,           -- NULL: it stays tripped until it is reset
+  period INTEGER NOT NULL,         -- counting starts again with each: when it is saved, reset or
+                                   -- tripped
+  matches INTEGER NOT NULL,        -- as maker, in this period
+  usdc INTEGER NOT NULL,           -- the sum of their usdc_amount, at most 2^62
+  tripped_at INTEGER,              -- of the last trip; NULL once it is reset
+  blocked_until INTEGER,           -- NULL with tripped_at: until it is reset
+  tripped_by BLOB,                 -- the match that reached a limit
+  changed_group INTEGER NOT NULL,  -- the last group that saved or reset it
+  CONSTRAINT protections_window CHECK (window_secs > 0),
+  CONSTRAINT protections_max_matches CHECK (max_matches > 0),
+  CONSTRAINT protections_max_usdc CHECK (max_usdc > 0),
+  CONSTRAINT protections_cooldown CHECK (cooldown_secs > 0)
+) STRICT;
+
+-- The matches that a protection counts, with its totals before each. What a window contains is the
+-- total less the total before its first match, so that a match costs the same however many there
+-- are. Deleted once no window reaches back to them (src/rfq/trim.ts).
+--
+-- Example row:
+--   user_id 01a2…b1a6, period 4, at 1764551353797, matches_before 0, usdc_before 0
+CREATE TABLE protection_counts (
+  user_id BLOB NOT NULL,
+  period INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  matches_before INTEGER NOT NULL,
+  usdc_before INTEGER NOT NULL,
+  PRIMARY KEY (user_id, period, at, matches_before)
+) STRICT, WITHOUT ROWID;
+
 -- A client's own key for one command, written in the commit of the effect (src/rfq/idempotency.ts).
 -- A repeat returns the record as it was when it was made. Deleted after 24 hours.
 --

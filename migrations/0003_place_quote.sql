@@ -56,6 +56,14 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
             WHERE p.venue = substr(r.asset, 1, instr(r.asset, ':') - 1)
           )
         )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM protections p
+            WHERE p.user_id = NEW.maker_id
+              AND (p.tripped_at IS NOT NULL AND ifnull(p.blocked_until > NEW.at, 1))
+          )
+        )
         AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
         AND (
           (

@@ -29,6 +29,7 @@ import { KEY_LIFE_MS } from "./rfq/idempotency.ts";
 import { MAX_EXAMINED } from "./rfq/examined-page.ts";
 import { TAPE_MS } from "./rfq/list-trades.ts";
 import { MAX_OPEN_QUOTES_PER_MAKER, MAX_OPEN_QUOTES_PER_REQUEST } from "./rfq/place-quote.ts";
+import { MAX_COOLDOWN_SECS, MAX_WINDOW_SECS } from "./rfq/protection.ts";
 import { QUOTE_LIFE, REQUEST_LIFE } from "./rfq/schemas.ts";
 import { MAX_FRAME_BYTES, MAX_FRAMES, MAX_MALFORMED_FRAMES } from "./rfq/socket-commands.ts";
 import { KEEP_ENDED_MS } from "./rfq/trim.ts";
@@ -166,6 +167,14 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     value: REQUEST_LIFE.max,
   },
   quote_life_secs: { description: "Seconds until a quote expires", value: QUOTE_LIFE.max },
+  protection_window_secs: {
+    description: "Seconds within which a protection counts matches",
+    value: MAX_WINDOW_SECS,
+  },
+  protection_cooldown_secs: {
+    description: "Seconds for which a protection that tripped rejects quotes",
+    value: MAX_COOLDOWN_SECS,
+  },
   commands_in_flight_per_socket: {
     description: "Commands of one socket that wait for their results",
     value: (settings) => settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET,

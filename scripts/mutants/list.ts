@@ -49,6 +49,8 @@ const PAID_OTHERWISE = chain("test/chain/paid-otherwise.anvil.ts");
 const PRECONDITIONS = clock("test/rfq/preconditions.clock.test.ts");
 const APPEND_ONLY = workers("test/platform/append-only.test.ts");
 const CUSTODY_LIMITS = workers("test/custody/limits.test.ts");
+const PROTECTION = workers("test/rfq/protection.test.ts");
+const PROTECTION_CLOCK = clock("test/rfq/protection.clock.test.ts");
 const TERMS = node("test/rfq/trade-terms.node.test.ts");
 
 type Change = readonly [
@@ -151,20 +153,81 @@ export const MUTANTS: readonly Mutant[] = [
     ],
     [
       "losers stay open",
-      "WHERE status = 'open' AND stuck_at IS NULL AND request_id = (${ofMatch})`",
-      "WHERE 0 AND request_id = (${ofMatch})`",
+      "SELECT quote_id FROM quotes WHERE status = 'open' AND request_id = (${ofMatch})",
+      "SELECT quote_id FROM quotes WHERE 0 AND request_id = (${ofMatch})",
       [BOOK],
     ],
     [
       "request stays open",
-      "WHERE request_id = (${ofMatch})`,\n      sql`UPDATE quotes",
-      "WHERE 0 AND request_id = (${ofMatch})`,\n      sql`UPDATE quotes",
+      "WHERE request_id = (${ofMatch})`,\n      // The losing",
+      "WHERE 0 AND request_id = (${ofMatch})`,\n      // The losing",
       [PRECONDITIONS],
+    ],
+    [
+      "protection leaves quotes open",
+      "UNION ALL ${quotesOfTripped(matchId)}",
+      "UNION ALL SELECT NULL",
+      [PROTECTION],
     ],
     ["seller pays no fee", "m.seller_fee AS amount", "0 AS amount", [BOOK, MODEL, RACES]],
     ["buyer pays no fee", "m.buyer_fee AS amount", "0 AS amount", [BOOK, MODEL, RACES]],
   ]),
+  ...of("protection", "src/rfq/protection.ts", [
+    [
+      "never blocks",
+      "p.tripped_at IS NOT NULL AND ifnull",
+      "p.tripped_at IS NULL AND ifnull",
+      [PROTECTION, PROTECTION_CLOCK],
+    ],
+    [
+      "blocks after its cooldown",
+      "p.blocked_until > ${at}, 1)",
+      "p.blocked_until IS NOT NULL, 1)",
+      [PROTECTION_CLOCK],
+    ],
+    [
+      "saved by anyone",
+      "WHERE ${mayWrite(actor, group.at)}\n      ON CONFLICT",
+      "WHERE 1\n      ON CONFLICT",
+      [WHO],
+    ],
+    ["reset by anyone", "WHERE ${mine} AND ${mayWrite(actor, group.at)}", "WHERE ${mine}", [WHO]],
+    [
+      "not counted anew when saved",
+      "cooldown_secs = excluded.cooldown_secs, period = period + 1",
+      "cooldown_secs = excluded.cooldown_secs, period = period",
+      [PROTECTION],
+    ],
+  ]),
+  ...of("protection", "migrations/0001_schema.sql", [
+    [
+      "window never slides",
+      "c.at > NEW.at - protections.window_secs * 1000",
+      "c.at > 0",
+      [PROTECTION_CLOCK],
+    ],
+    ["matches unlimited", ">= max_matches OR", "> max_matches OR", [PROTECTION]],
+    ["USDC unlimited", ">= max_usdc\n", "> max_usdc\n", [PROTECTION]],
+    [
+      "totals overflow",
+      "usdc = min(usdc + NEW.usdc_amount, 4611686018427387904)",
+      "usdc = usdc + NEW.usdc_amount",
+      [PROTECTION],
+    ],
+    [
+      "counted anew only when reset",
+      "period = period + 1, matches = 0, usdc = 0\n    WHERE user_id = NEW.maker_id AND",
+      "matches = matches\n    WHERE user_id = NEW.maker_id AND",
+      [PROTECTION_CLOCK],
+    ],
+  ]),
   ...of("place", "migrations/0003_place_quote.sql", [
+    [
+      "protection unchecked",
+      "WHERE p.user_id = NEW.maker_id",
+      "WHERE p.user_id = NEW.maker_id AND 0",
+      [PROTECTION],
+    ],
     ["frozen maker quotes", "NEW.maker_id AND frozen_at IS NULL)", "NEW.maker_id)", [WHO]],
     ["revoked key quotes", "                  AND revoked_at IS NULL\n", "", [WHO]],
     [

@@ -41,6 +41,8 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   opened_streams: { bytes: 178, user: "t.user_id" },
   paused_venues: { bytes: 60 },
   payer_leases: { bytes: 100 },
+  protection_counts: { bytes: 37, user: "t.user_id", withoutRowid: true },
+  protections: { bytes: 80, user: "t.user_id" },
   quotes: { bytes: 380, user: "t.maker_id" },
   removed_streams: { bytes: 20 },
   requests: { bytes: 205, user: "t.requester_id" },

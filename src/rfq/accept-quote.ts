@@ -28,7 +28,8 @@ import {
   quoteNotOpen,
   venuePaused,
 } from "./rejections.ts";
-import { endedAs, releaseQuotesEndedBy } from "./release.ts";
+import { quotesOfTripped } from "./protection.ts";
+import { releaseQuotesEndedBy } from "./release.ts";
 
 /**
  * Accepts a quote: both sides' entries, the match, the quote, the request and the release of every
@@ -61,9 +62,15 @@ export function acceptQuote(command: AcceptQuote, settings: Config): Operation {
       sql`UPDATE requests SET status = 'matched', ended_by = ${uuid(matchId)},
         ended_group = ${group.seq}
         WHERE request_id = (${ofMatch})`,
-      sql`UPDATE quotes SET status = ${endedAs("rejected", group)}, ended_by = ${uuid(matchId)},
-          ended_group = ${group.seq}
-        WHERE status = 'open' AND stuck_at IS NULL AND request_id = (${ofMatch})`,
+      // The losing quotes, and every other quote of a maker whose protection the match tripped.
+      sql`UPDATE quotes SET status = iif(expires_at <= ${group.at}, 'expired',
+            iif(request_id = (${ofMatch}), 'rejected', 'cancelled')),
+          cancel_reason = iif(expires_at <= ${group.at} OR request_id = (${ofMatch}), NULL,
+            'protection'),
+          ended_by = ${uuid(matchId)}, ended_group = ${group.seq}
+        WHERE status = 'open' AND stuck_at IS NULL AND quote_id IN (
+          SELECT quote_id FROM quotes WHERE status = 'open' AND request_id = (${ofMatch})
+          UNION ALL ${quotesOfTripped(matchId)})`,
       ...settle(group, matchId),
       releaseQuotesEndedBy(group, matchId),
     ],

@@ -6,6 +6,7 @@
 import type { Group } from "../platform/commit.ts";
 import { type Expr, raw, type Sql, sql, jsonObject, atom, expr } from "../platform/sql.ts";
 import { accountStreamOf, announce } from "../streams/event-log.ts";
+import { protectionsTripped } from "./protection.ts";
 import {
   matchColumns,
   newQuoteColumns,
@@ -93,5 +94,6 @@ function matchesCreated(group: Group): Sql {
     UNION ALL SELECT ${accountStreamOf("m.maker_id")}, 'match.created',
       ${jsonObject(matchColumns(atom("m.maker_id")))}, m.match_id ${rows}
     UNION ALL SELECT ${bookOf("m")}, 'trade.printed', ${trade}, m.match_id ${rows}
-    UNION ALL SELECT ${venueOf("m")}, 'trade.printed', ${trade}, m.match_id ${rows}`;
+    UNION ALL SELECT ${venueOf("m")}, 'trade.printed', ${trade}, m.match_id ${rows}
+    UNION ALL ${protectionsTripped(group)}`;
 }

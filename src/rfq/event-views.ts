@@ -4,6 +4,7 @@
  */
 import { readUuid } from "../platform/sql.ts";
 import type { EventViews } from "../streams/render.ts";
+import { protectionEventView, type ProtectionRow } from "./protection.ts";
 import {
   type MatchRow,
   matchView,
@@ -21,6 +22,8 @@ export const RFQ_EVENTS: EventViews = {
   "quote.opened": (body) => quoteView(stored<QuoteRow>(body)),
   "quote.received": (body) => quoteView(stored<QuoteRow>(body)),
   "quote.closed": quoteClosedView,
+  "protection.tripped": (body) => protectionEventView(stored<ProtectionRow>(body)),
+  "protection.reset": (body) => protectionEventView(stored<ProtectionRow>(body)),
   "match.created": (body) => matchView(stored<MatchRow>(body)),
   "trade.printed": (body) => tradeView(stored<TradeRow>(body)),
 };

@@ -60,6 +60,12 @@ import {
   rememberRow,
 } from "./idempotency.ts";
 import { hexId, type Operation } from "./operation.ts";
+import {
+  protectionFacts,
+  type ProtectionFacts,
+  protectionNotTripped,
+  protectionTripped,
+} from "./protection.ts";
 import { insufficientFunds, late, storageLeft, tookTooLong, venuePaused } from "./rejections.ts";
 import type { RequestTerms } from "./request-terms.ts";
 import type { RequestStatus } from "./tables.ts";
@@ -155,6 +161,7 @@ export function placeQuote(
           instant: NOW,
           status: expr`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
           available: availableText(actor.userId, atom("?", [terms.reserveAsset])),
+          ...protectionFacts(actor.userId),
         },
         apart: { ...actorFacts(actor), ...earlierFacts(keyUse(command)) },
         from: sql`FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
@@ -199,7 +206,8 @@ function keyUse({ actor, idempotency }: PlaceQuote): KeyUse {
 
 type Facts = InstantFact &
   ActorFacts &
-  EarlierFacts & {
+  EarlierFacts &
+  ProtectionFacts & {
     /** The request's, as readers see it: an open one past its time is expired. */
     readonly status: RequestStatus;
     readonly available: string;
@@ -268,6 +276,10 @@ const PRECONDITIONS: readonly QuotePrecondition[] = [
     expr: () => expr`NOT EXISTS (SELECT 1 FROM paused_venues p
       WHERE p.venue = substr(r.asset, 1, instr(r.asset, ':') - 1))`,
     reject: (_, { request }) => venuePaused(readAssetKey(request.asset)?.venue ?? ""),
+  },
+  {
+    expr: (c) => protectionNotTripped(c.maker_id, c.at),
+    reject: ({ blocked_until: until }) => protectionTripped(until),
   },
   {
     expr: () => storageLeft.expr,

@@ -8,6 +8,7 @@ import { route } from "../http/define-route.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { unwrap } from "./result.ts";
 import { cancelQuotes } from "./cancel-quotes.ts";
+import { registerProtectionRoutes } from "./protection-routes.ts";
 import { listMatches } from "./list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest, type QuotePosition } from "./list-quotes.ts";
 import { listOpenRequests, listOwnRequests } from "./list-requests.ts";
@@ -56,6 +57,7 @@ export function registerRfqRoutes(api: Api): void {
   registerRequestRoutes(api);
   registerQuoteRoutes(api);
   registerMatchRoutes(api);
+  registerProtectionRoutes(api);
   registerRecordRoutes(api);
 }
 
@@ -170,6 +172,7 @@ function registerQuoteRoutes(api: Api): void {
       "request_not_open",
       "request_expired",
       "venue_paused",
+      "protection_tripped",
       "open_quote_limit",
       "insufficient_funds",
     ],

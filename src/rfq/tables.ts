@@ -1,6 +1,6 @@
 /** Tables of RFQ. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
-import { check, index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { SIDES } from "../assets/fields.ts";
 import { amount, decimal, hex, oneOf, uuid } from "../platform/columns.ts";
 
@@ -172,6 +172,42 @@ export const matches = sqliteTable(
     index("matches_venue").on(sql`substr(asset, 1, instr(asset, ':') - 1)`, t.at, t.matchId),
     index("matches_matched_group").on(t.matchedGroup),
   ],
+);
+
+export const protections = sqliteTable(
+  "protections",
+  {
+    userId: uuid("user_id").primaryKey(),
+    windowSecs: integer("window_secs").notNull(),
+    maxMatches: integer("max_matches"),
+    maxUsdc: amount("max_usdc"),
+    cooldownSecs: integer("cooldown_secs"),
+    period: integer("period").notNull(),
+    matches: integer("matches").notNull(),
+    usdc: amount("usdc").notNull(),
+    trippedAt: integer("tripped_at"),
+    blockedUntil: integer("blocked_until"),
+    trippedBy: uuid("tripped_by"),
+    changedGroup: integer("changed_group").notNull(),
+  },
+  () => [
+    check("protections_window", sql`window_secs > 0`),
+    check("protections_max_matches", sql`max_matches > 0`),
+    check("protections_max_usdc", sql`max_usdc > 0`),
+    check("protections_cooldown", sql`cooldown_secs > 0`),
+  ],
+);
+
+export const protectionCounts = sqliteTable(
+  "protection_counts",
+  {
+    userId: uuid("user_id").notNull(),
+    period: integer("period").notNull(),
+    at: integer("at").notNull(),
+    matchesBefore: integer("matches_before").notNull(),
+    usdcBefore: amount("usdc_before").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.userId, t.period, t.at, t.matchesBefore] })],
 );
 
 export const idempotencyKeys = sqliteTable(

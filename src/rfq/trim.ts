@@ -4,10 +4,12 @@
 import { NOW } from "../platform/commit.ts";
 import { sql } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";
+import { MAX_WINDOW_SECS } from "./protection.ts";
 
 /** How long ended requests and quotes can be read. No request lives longer than this. */
 export const KEEP_ENDED_MS = 48 * 3_600_000;
 const KEEP_KEYS_MS = 24 * 3_600_000;
+const WINDOW_MS = MAX_WINDOW_SECS * 1_000;
 
 export async function trimRfq(db: D1Database): Promise<void> {
   // Ids are UUID v7: their first six bytes are milliseconds, so the primary key is also the age.
@@ -24,6 +26,18 @@ export async function trimRfq(db: D1Database): Promise<void> {
     SELECT r.request_id FROM requests r WHERE r.request_id < ${oldId} AND r.status <> 'open'
       AND NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = r.request_id)
         ORDER BY r.request_id LIMIT ${rows}) RETURNING 1`,
+  );
+  await trimUntilDone(
+    db,
+    (rows) => sql`DELETE FROM protection_counts WHERE (user_id, period, at, matches_before) IN (
+    SELECT c.user_id, c.period, c.at, c.matches_before
+    FROM protections p CROSS JOIN protection_counts c
+      ON c.user_id = p.user_id AND c.period < p.period
+    UNION ALL
+    SELECT c.user_id, c.period, c.at, c.matches_before
+    FROM protections p CROSS JOIN protection_counts c
+      ON c.user_id = p.user_id AND c.period = p.period AND c.at <= ${NOW} - ${WINDOW_MS}
+    LIMIT ${rows}) RETURNING 1`,
   );
   await trimUntilDone(
     db,

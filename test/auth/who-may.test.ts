@@ -14,6 +14,7 @@ import { all, first, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
 import type { Command } from "../../src/rfq/command.ts";
+import { resetProtection, saveProtection } from "../../src/rfq/protection.ts";
 import { newAddress, newAsset } from "../support/ledger.ts";
 import {
   command,
@@ -63,6 +64,8 @@ const LIMITS = {
   WITHDRAWAL_DAILY_COUNT: 100_000,
 };
 
+const PROTECTION = { windowSecs: 60, maxMatches: 1, maxUsdc: null, cooldownSecs: null };
+
 const VERBS: Readonly<Record<string, Verb>> = {
   "open a request": {
     by: "requester",
@@ -87,6 +90,12 @@ const VERBS: Readonly<Record<string, Verb>> = {
     by: "maker",
     call: (actor) => codeOf(cancelQuotes(env, actor, {})),
     effects: (_, market) => ended("quotes", market.quote.quote_id),
+  },
+  "save a protection": {
+    by: "maker",
+    call: (actor) => codeOf(saveProtection(env, actor, PROTECTION)),
+    effects: (actor) =>
+      sql`SELECT count(*) AS n FROM protections WHERE user_id = ${uuid(actor.userId)}`,
   },
   "cancel a request": {
     by: "requester",
@@ -216,6 +225,19 @@ describe.each(["a stranger with funds", "the other party"] as const)("%s", (who)
     const { actor } = await callerOf(market, verb.by);
     expect(await verb.call(actor, market)).toBe(code);
     expect(await count(verb.effects(actor, market))).toBe(0);
+  });
+});
+
+describe("resetting a protection", () => {
+  it.each(Object.entries(INVALID))("has no effect with %s", async (_, invalidate) => {
+    const { book, requester, maker, quote } = await quotedMarket();
+    await saveProtection(env, maker.actor, PROTECTION);
+    await commitCommand(book, command.accept(requester, quote.quote_id));
+    const [actor, code] = await invalidate(maker);
+    expect(await codeOf(resetProtection(env, actor))).toBe(code);
+    const tripped = sql`SELECT count(*) AS n FROM protections
+      WHERE user_id = ${uuid(maker.userId)} AND tripped_at IS NOT NULL`;
+    expect(await count(tripped)).toBe(1);
   });
 });
 

@@ -257,11 +257,12 @@ export async function withRealClock(test: () => Promise<void>): Promise<void> {
  * commit group, so a group from the future moves it. Only files of the project `clock` may call it.
  */
 export async function advanceClock(ms: number): Promise<void> {
-  advancedMs += ms;
-  useAdvancedClock();
-  await all(
+  const [group] = await all<{ at: number }>(
     env.DB,
     sql`INSERT INTO commit_groups (group_id, at, voided)
-      SELECT ${uuid(uuidv7())}, ${NOW} + ${ms}, 0`,
+      SELECT ${uuid(uuidv7())}, ${NOW} + ${ms}, 0 RETURNING at`,
   );
+  // Another file may have moved D1's clock before.
+  advancedMs = Math.max(advancedMs + ms, (group?.at ?? 0) - Date.now());
+  useAdvancedClock();
 }

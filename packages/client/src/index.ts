@@ -15,6 +15,7 @@ export {
   Rfq,
   type WriteOptions,
 } from "./rfq.ts";
+export { type ProtectionTerms, RfqProtection } from "./rfq-protection.ts";
 export { type Period, RfqRecords } from "./rfq-records.ts";
 export {
   type SignInput,

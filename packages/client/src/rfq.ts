@@ -1,5 +1,5 @@
 /** Requests, quotes and matches: `client.rfq`. */
-import { RfqRecords } from "./rfq-records.ts";
+import { RfqProtection } from "./rfq-protection.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 import type { MarketAsset, Match, Quote, QuoteRequest, Side, Venue } from "./types.ts";
 import { pick } from "./wire.ts";
@@ -80,7 +80,7 @@ export const QUOTE_MAX_AGE_MS = 1_000;
  * else await client.rfq.cancelRequest(request);
  * ```
  */
-export class Rfq extends RfqRecords {
+export class Rfq extends RfqProtection {
   readonly #transport: Transport;
 
   constructor(transport: Transport) {

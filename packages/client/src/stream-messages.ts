@@ -3,6 +3,7 @@ import type {
   CloseReason,
   Deposit,
   Match,
+  Protection,
   Quote,
   QuoteRequest,
   Scope,
@@ -60,6 +61,8 @@ export type StreamMessage =
   | Frame<"match.created", Match>
   /** A trade of anyone, on book and venue streams. */
   | Frame<"trade.printed", Trade>
+  /** `match_id`: the match that tripped it. */
+  | Frame<"protection.tripped" | "protection.reset", Protection & { match_id: string | null }>
   | Frame<
       | "deposit.detected"
       | "deposit.credited"

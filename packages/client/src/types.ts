@@ -343,3 +343,19 @@ export type Match = {
   status: "settled";
   created_at: string;
 };
+
+/** A maker's protection against too many matches in a short time. */
+export type Protection = {
+  /** Seconds before each match within which matches are counted. Null: never saved. */
+  window_secs: number | null;
+  /** Matches as maker within the window that trip it. Null: no limit. */
+  max_matches: number | null;
+  /** Sum of `usdc_amount` within the window that trips it, native units. Null: no limit. */
+  max_usdc: bigint | null;
+  /** Seconds for which new quotes are rejected after a trip. Null: until it is reset. */
+  cooldown_secs: number | null;
+  /** When it tripped. Null if that was reset or its cooldown has ended. */
+  tripped_at: string | null;
+  /** When new quotes are accepted again. Null with `tripped_at`: at a reset. */
+  blocked_until: string | null;
+};

@@ -12,6 +12,7 @@ export const AMOUNT_FIELDS: ReadonlySet<string> = new Set([
   "fee",
   "delta",
   "balance_after",
+  "max_usdc",
   "max_usdc_per_trade",
   "max_usdc_per_day",
 ]);

@@ -67,6 +67,10 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   request_not_open: [`Request ${REQUEST} is matched.`, { match_id: MATCH }],
   request_expired: [`Request ${REQUEST} has expired.`],
   own_request: ["You cannot quote your own request."],
+  protection_tripped: [
+    "Your protection has tripped. It ends at 2026-11-20T10:05:00.000Z.",
+    { blocked_until: "2026-11-20T10:05:00.000Z" },
+  ],
   insufficient_funds: [
     "This needs 650000 units of usdc; 200000 are available.",
     { available: "0x30d40", required: "0x9eb10" },

@@ -1,0 +1,98 @@
+/** A maker's safeguards: the part of `client.rfq` that limits what a maker can lose. */
+import { RfqRecords } from "./rfq-records.ts";
+import type { CallOptions, Transport } from "./transport.ts";
+import type { Protection } from "./types.ts";
+import { pick } from "./wire.ts";
+
+/** When the protection trips, and for how long. */
+export type ProtectionTerms = {
+  /** Seconds before each match within which matches are counted: 1 to 3 600. */
+  window_secs: number;
+  /** Matches as maker that trip it. Default: no limit. */
+  max_matches?: number | null;
+  /** Sum of `usdc_amount` that trips it, native units of USDC. Default: no limit. */
+  max_usdc?: bigint | null;
+  /** Seconds for which new quotes are rejected, 1 to 86 400. Default: until it is reset. */
+  cooldown_secs?: number | null;
+};
+
+/**
+ * Protection of a maker. `Rfq` adds the other commands.
+ *
+ * @example
+ * ```ts
+ * await client.rfq.saveProtection({ window_secs: 60, max_matches: 5, cooldown_secs: 300 });
+ * ```
+ */
+export class RfqProtection extends RfqRecords {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    super(transport);
+    this.#transport = transport;
+  }
+
+  /**
+   * Returns the user's protection.
+   *
+   * @example
+   * ```ts
+   * const { tripped_at, blocked_until } = await client.rfq.protection();
+   * ```
+   */
+  protection(options: CallOptions = {}): Promise<Protection> {
+    return this.#transport.call({ method: "GET", path: "/rfq/get-protection", options });
+  }
+
+  /**
+   * Limits the user's matches as maker within a sliding window. The match that reaches a limit
+   * settles. Its commit also cancels the user's other open quotes in every book, and new ones throw
+   * `protection_tripped` until the cooldown ends or `resetProtection` is called. Counting starts
+   * again with each call. Without both limits it is off. Idempotent, so the client retries it.
+   *
+   * @example
+   * ```ts
+   * await client.rfq.saveProtection({
+   *   window_secs: 60,
+   *   max_matches: 5,
+   *   max_usdc: 5_000_000_000n,
+   *   cooldown_secs: 300,
+   * });
+   * ```
+   */
+  saveProtection(terms: ProtectionTerms, options: CallOptions = {}): Promise<Protection> {
+    return this.#transport.call({
+      method: "POST",
+      path: "/rfq/protection",
+      body: pick(terms, TERMS),
+      idempotent: true,
+      options,
+    });
+  }
+
+  /**
+   * Ends a trip of the protection, so that the user can quote again. Counting starts again.
+   * Idempotent, so the client retries it.
+   *
+   * @example
+   * ```ts
+   * await client.rfq.resetProtection();
+   * ```
+   */
+  resetProtection(options: CallOptions = {}): Promise<Protection> {
+    return this.#transport.call({
+      method: "POST",
+      path: "/rfq/reset-protection",
+      body: {},
+      idempotent: true,
+      options,
+    });
+  }
+}
+
+const TERMS: Record<keyof ProtectionTerms, true> = {
+  window_secs: true,
+  max_matches: true,
+  max_usdc: true,
+  cooldown_secs: true,
+};

@@ -1,0 +1,114 @@
+/** Routes of a maker's protection (contract.md section 8). */
+import { z } from "@hono/zod-openapi";
+import { positiveU256, u256Out } from "../assets/fields.ts";
+import { route } from "../http/define-route.ts";
+import { described, integer } from "../http/fields.ts";
+import type { Api } from "../http/route-definition.ts";
+import { MAX_NATIVE_UNITS } from "../platform/sql.ts";
+import {
+  getProtection,
+  MAX_COOLDOWN_SECS,
+  MAX_WINDOW_SECS,
+  resetProtection,
+  saveProtection,
+} from "./protection.ts";
+
+const TRADE = { tag: "RFQ", method: "post", credential: "any", scope: "trade" } as const;
+
+const ProtectionBody = z.strictObject({
+  window_secs: described(
+    integer(1, MAX_WINDOW_SECS),
+    "Seconds before each match within which your matches as maker are counted",
+  ),
+  max_matches: integer(1, Number.MAX_SAFE_INTEGER)
+    .nullable()
+    .default(null)
+    .openapi({
+      type: ["integer", "null"],
+      default: null,
+      description: "Matches within the window that trip the protection. Null: no limit",
+    }),
+  max_usdc: positiveU256
+    .refine((units) => units <= MAX_NATIVE_UNITS, "must be at most 2^62")
+    .nullable()
+    .default(null)
+    .openapi({
+      type: ["string", "integer", "null"],
+      default: null,
+      description:
+        "Sum of `usdc_amount` within the window that trips the protection, in USDC native units, " +
+        "at most 2^62. Null: no limit",
+    }),
+  cooldown_secs: integer(1, MAX_COOLDOWN_SECS)
+    .nullable()
+    .default(null)
+    .openapi({
+      type: ["integer", "null"],
+      default: null,
+      description:
+        "Seconds for which new quotes are rejected after a trip. Null: until it is reset",
+    }),
+});
+
+const instant = (description: string) => described(z.iso.datetime().nullable(), description);
+const Protection = z
+  .object({
+    window_secs: described(
+      z.int().nullable(),
+      "Seconds before each match within which matches are counted. Null: never saved",
+    ),
+    max_matches: described(
+      z.int().nullable(),
+      "Matches within the window that trip it. Null: no limit",
+    ),
+    max_usdc: u256Out(
+      "Sum of `usdc_amount` within the window that trips it, in USDC native units. Null: no limit",
+    ).nullable(),
+    cooldown_secs: described(
+      z.int().nullable(),
+      "Seconds for which new quotes are rejected after a trip. Null: until it is reset",
+    ),
+    tripped_at: instant("When it tripped. Null if that was reset or its cooldown has ended"),
+    blocked_until: instant(
+      "When new quotes are accepted again. Null with `tripped_at`: at a reset",
+    ),
+  })
+  .openapi("Protection");
+
+export function registerProtectionRoutes(api: Api): void {
+  route(api, {
+    ...TRADE,
+    method: "get",
+    scope: "read",
+    path: "/rfq/get-protection",
+    summary: "Get your protection as a maker",
+    response: Protection,
+    handler: ({ db, actor }) => getProtection(db, actor.userId),
+  });
+  route(api, {
+    ...TRADE,
+    path: "/rfq/protection",
+    summary: "Limit your matches as a maker within a sliding window",
+    description:
+      "The match that reaches a limit settles, even past `max_usdc`. Its commit also cancels your " +
+      "other open quotes in every book, and new ones are rejected until the cooldown ends or you " +
+      "reset it. Counting starts again when you save. Without both limits it is off.",
+    body: ProtectionBody,
+    response: Protection,
+    handler: ({ env, actor, body }) =>
+      saveProtection(env, actor, {
+        windowSecs: body.window_secs,
+        maxMatches: body.max_matches,
+        maxUsdc: body.max_usdc,
+        cooldownSecs: body.cooldown_secs,
+      }),
+  });
+  route(api, {
+    ...TRADE,
+    path: "/rfq/reset-protection",
+    summary: "End a trip of your protection",
+    description: "You can quote again, and counting starts again.",
+    response: Protection,
+    handler: ({ env, actor }) => resetProtection(env, actor),
+  });
+}
