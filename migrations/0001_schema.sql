@@ -945,6 +945,27 @@ CREATE TABLE paused_venues (
   since INTEGER NOT NULL
 ) STRICT;
 
+-- What an asset is: its title and outcome for people, and when it stops trading. Written by the
+-- operator commands `market set`, `market import` and `market close`. Never deleted, because an
+-- asset whose row was gone could be traded again.
+--
+-- Example row:
+--   asset 'venue_one:0x1', title 'Will it rain in Paris on 1 June?', outcome 'Yes',
+--   url 'https://venue-one.example/rain', closes_at 1780272000000, closed_at NULL,
+--   changed_group 40
+CREATE TABLE markets (
+  asset TEXT PRIMARY KEY NOT NULL,
+  title TEXT NOT NULL,
+  outcome TEXT NOT NULL,
+  url TEXT,                        -- where the venue describes it
+  closes_at INTEGER,               -- from then on it is closed; NULL: never by itself
+  closed_at INTEGER,               -- when an operator closed it
+  changed_group INTEGER NOT NULL   -- of the newest change
+) STRICT;
+
+-- What changed since a reader last looked.
+CREATE INDEX markets_changed_group ON markets (changed_group, asset);
+
 -- ================================================================================================
 -- Streams
 -- ================================================================================================

@@ -52,6 +52,13 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
         AND (
           NOT EXISTS (
             SELECT 1
+            FROM markets k
+            WHERE k.asset = r.asset AND (k.closed_at IS NOT NULL OR k.closes_at <= NEW.at)
+          )
+        )
+        AND (
+          NOT EXISTS (
+            SELECT 1
             FROM paused_venues p
             WHERE p.venue = substr(r.asset, 1, instr(r.asset, ':') - 1)
           )

@@ -2,11 +2,11 @@
  * `npm run demo` plays a deposit, a trade and a withdrawal through the public interface, on a stack
  * of its own. It exits with 0, or with 1 and the step that failed. It leaves no process running.
  */
-import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { checkBooks } from "./demo/books.ts";
 import { deposit } from "./demo/deposits.ts";
 import { Narrator, duration } from "./demo/narrator.ts";
+import { findMarket } from "./demo/market.ts";
 import { introduce, untilListening } from "./demo/people.ts";
 import { acceptBetter, quoteTwice } from "./demo/trade.ts";
 import { withdraw } from "./demo/withdrawal.ts";
@@ -78,25 +78,26 @@ async function play(
     );
     return people;
   });
-  const asset = {
-    venue_id: "venue_one" as const,
-    asset_id: `0x${(randomBytes(16).readBigUInt64BE() | 1n).toString(16)}`,
-  };
+  const market = await tell.step(3, "the operator lists markets, and the taker finds one", () =>
+    findMarket(stack, tell, cast.taker.client),
+  );
+  const asset = { venue_id: market.venue_id, asset_id: market.asset_id };
   const world: World = {
     stack,
     faucet,
     tell,
     asset,
-    outcomeTokens: outcomeTokens.venue_one,
+    market,
+    outcomeTokens: outcomeTokens[market.venue_id],
     usdc,
     streams,
     ...cast,
   };
-  await tell.step(3, "deposits: from the chain into the journal", () => deposit(world));
-  const quoted = await tell.step(4, "makers receive a request and quote it", () =>
+  await tell.step(4, "deposits: from the chain into the journal", () => deposit(world));
+  const quoted = await tell.step(5, "makers receive a request and quote it", () =>
     quoteTwice(world),
   );
-  await tell.step(5, "the taker accepts the better quote", () => acceptBetter(world, quoted));
-  await tell.step(6, "a withdrawal: paid by the vault, once", () => withdraw(world));
-  await tell.step(7, "the books: journal, balances and chain", () => checkBooks(world));
+  await tell.step(6, "the taker accepts the better quote", () => acceptBetter(world, quoted));
+  await tell.step(7, "a withdrawal: paid by the vault, once", () => withdraw(world));
+  await tell.step(8, "the books: journal, balances and chain", () => checkBooks(world));
 }

@@ -4,6 +4,7 @@ import { Client, Problem } from "../packages/client/src/index.ts";
 import { Settings } from "../src/platform/config.ts";
 import { startMarketMaker } from "./market-maker.ts";
 import { readArguments, refuse } from "./stack/arguments.ts";
+import { listExampleMarkets } from "./stack/example-markets.ts";
 import { type Faucet, openFaucet } from "./stack/faucet.ts";
 import { portFrom } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
@@ -56,6 +57,7 @@ await runScript(async (onStop) => {
   const newcomers = entered.filter(({ isNew }) => isNew).map(({ client }) => client);
   if (newcomers.length > 0) await fund(stack, faucet, newcomers);
   stack.announceUsers(USERS);
+  console.log(`  ${await listExampleMarkets(stack)} example markets are listed`);
   const maker = clients[USERS.findIndex(({ role }) => role === "maker")] ?? raise("no maker");
   // Keys of earlier starts would add up to the limit of keys per user.
   for (const { api_key_id, label, revoked_at } of await maker.auth.apiKeys().all()) {

@@ -4,6 +4,7 @@
  * public route performs operator work.
  */
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import {
@@ -55,6 +56,7 @@ async function execute({ command, remote, dir }: Exclude<Parsed, { help: true }>
   if (send && remote)
     throw new UsageError("--send works only on the local stack", commandOf(command.command));
   withPassword(command);
+  withFile(command);
   const stopProgress = reportProgress(command.command.join(" "));
   let response: OperatorResponse;
   try {
@@ -102,6 +104,19 @@ function printProblem(
 function withPassword({ command, options }: OperatorRequest): void {
   if (SETS_PASSWORD.has(command.join(" ")) && options !== undefined)
     options["password"] = randomBytes(18).toString("base64url");
+}
+
+/** The entrypoint cannot read files, so it receives the text of `market import --file`. */
+function withFile({ options }: OperatorRequest): void {
+  const path = options?.["file"];
+  if (options === undefined || path === undefined) return;
+  try {
+    options["markets"] = readFileSync(path, "utf8");
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`--file: ${reason}`, commandOf(["market", "import"]));
+  }
+  delete options["file"];
 }
 
 /** Adds the generated password to the result, because it is stored nowhere else. */

@@ -1,4 +1,4 @@
-/** Step 3: deposits on the chain are credited. */
+/** Step 4: deposits on the chain are credited. */
 import type { Address } from "viem";
 import { Unmet, duration, expectEqual, short, units } from "./narrator.ts";
 import { type Person, WAIT_MS, type World } from "./world.ts";

@@ -1,4 +1,4 @@
-/** Steps 4 and 5: two makers quote a request, and the taker accepts the better quote. */
+/** Steps 5 and 6: two makers quote a request, and the taker accepts the better quote. */
 import type { Match, Quote, QuoteRequest } from "../../packages/client/src/index.ts";
 import { MAKER_TOKENS, MAKER_USDC, TAKER_USDC } from "./deposits.ts";
 import { Unmet, duration, expectEqual, short, units } from "./narrator.ts";
@@ -11,7 +11,7 @@ const BETTER_PRICE = 600_000;
 export type Quoted = { request: QuoteRequest; worse: Quote; better: Quote };
 
 export async function quoteTwice(world: World): Promise<Quoted> {
-  const { tell, taker, makers, asset } = world;
+  const { tell, taker, makers, asset, market } = world;
   const [first, second] = makers;
   const books: [Listener, Listener] = [
     new Listener(first.client.bookStream(asset)),
@@ -25,7 +25,7 @@ export async function quoteTwice(world: World): Promise<Quoted> {
   );
   const sentAt = performance.now();
   const request = await tell.call(
-    `POST /rfq/request Bid ${units(AMOUNT)} of ${asset.venue_id} ${short(asset.asset_id)} (taker)`,
+    `POST /rfq/request Bid ${units(AMOUNT)} of "${market.title}" ${market.outcome} (taker)`,
     () => taker.client.rfq.request({ ...asset, amount: AMOUNT, side: "Bid" }),
     (it) => `201 request ${short(it.request_id)}, open for 5 minutes`,
   );

@@ -1,4 +1,4 @@
-/** Step 6: a withdrawal is paid on the chain, once. */
+/** Step 7: a withdrawal is paid on the chain, once. */
 import { randomBytes } from "node:crypto";
 import { type Hex, getAddress, parseEventLogs } from "viem";
 import { localUsdcAbi } from "../stack/abi/local-usdc.ts";

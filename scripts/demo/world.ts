@@ -2,6 +2,7 @@
 import type { Address } from "viem";
 import type {
   Client,
+  Market,
   MarketAsset,
   Stream,
   StreamMessage,
@@ -26,6 +27,7 @@ export type World = {
   faucet: Faucet;
   tell: Narrator;
   asset: MarketAsset;
+  market: Market;
   outcomeTokens: Address;
   usdc: Address;
   taker: Person;

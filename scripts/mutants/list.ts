@@ -30,6 +30,7 @@ const WHO = workers("test/auth/who-may.test.ts");
 const BOOK = workers("test/rfq/book.test.ts");
 const LIMITS = workers("test/rfq/limits.test.ts");
 const CLOSE = workers("test/rfq/close.test.ts");
+const MARKETS = workers("test/rfq/markets.test.ts");
 const RACES = clock("test/rfq/races.clock.test.ts");
 const MODEL = clock("test/rfq/model.clock.test.ts");
 const GUARDS = workers("test/ledger/guards.test.ts");
@@ -109,6 +110,7 @@ export const MUTANTS: readonly Mutant[] = [
       [RACES],
       "A quote never outlives its request, so the quote's expiry decides.",
     ],
+    ["closed market unchecked", '    marketOpen(atom("s.asset"), at),\n', "", [MARKETS]],
     [
       "paused venue unchecked",
       "expr`NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue)`",
@@ -250,6 +252,7 @@ export const MUTANTS: readonly Mutant[] = [
       "r.status = 'open'",
       [RACES, MODEL],
     ],
+    ["closed market unchecked", "k.closed_at IS NOT NULL OR", "0 OR", [MARKETS]],
     ["paused venue unchecked", "WHERE p.venue = substr(", "WHERE 0 AND p.venue = substr(", [WHO]],
     ["full database ignored", "WHERE name = 'storage_full'", "WHERE 0", [LIMITS]],
     ["funds unchecked", "AND balance >= NEW.reserve", "AND balance >= 0", [BOOK]],
@@ -281,6 +284,14 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   ...of("open", "src/rfq/open-request.ts", [
     ["credential unchecked", "    actorMayWrite(actor, at),\n", "", [WHO]],
+    ["closed market unchecked", '    marketOpen(atom("?", [asset]), at),\n', "", [MARKETS]],
+    [
+      "life beyond the close",
+      "${expiry(command, group.at)}",
+      "${group.at} + ${command.expiresInSecs * 1_000}",
+      [MARKETS],
+    ],
+    ["unlisted asset allowed", "    ...marketListed(asset, settings),\n", "", [MARKETS]],
     [
       "paused venue unchecked",
       "expr`NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ${venue})`",

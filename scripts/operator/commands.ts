@@ -24,6 +24,10 @@ const USER = [
   { name: "user-id", value: "<id>", help: "id of the user" },
 ] as const;
 const ID: Flag = { name: "id", value: "<id>", required: true, help: "id of the record" };
+const MARKET: readonly Flag[] = [
+  { name: "venue", value: "<venue>", required: true, help: "venue of the asset" },
+  { name: "asset-id", value: "<0x…>", required: true, help: "outcome token of the venue" },
+];
 const LIMIT: Flag = {
   name: "limit",
   value: "<n>",
@@ -165,6 +169,49 @@ export const COMMANDS: readonly Command[] = [
     words: ["venue", "resume"],
     argument: { name: "venue", required: true },
     help: "resume trading; ended requests and quotes stay ended",
+  },
+  {
+    words: ["market", "set"],
+    flags: [
+      ...MARKET,
+      { name: "title", value: "<text>", required: true, help: "the question that it settles" },
+      { name: "outcome", value: "<text>", required: true, help: "for which the token pays" },
+      { name: "url", value: "<url>", help: "where the venue describes it" },
+      {
+        name: "closes-at",
+        value: "<time>",
+        help: "RFC 3339; an earlier one cancels what is open; default: never",
+      },
+      { name: "reopen", value: "", help: "open it again after `market close`" },
+    ],
+    help: "list a market, or replace what is stated about it",
+  },
+  {
+    words: ["market", "import"],
+    flags: [
+      {
+        name: "file",
+        value: "<path>",
+        required: true,
+        help: "JSON list of up to 1 000 markets, with the fields of GET /markets but status",
+      },
+    ],
+    help: "list many markets in one commit; others stay as they are",
+  },
+  {
+    words: ["market", "close"],
+    flags: [...MARKET],
+    help: "stop trading in a market; open requests are cancelled and their quotes rejected",
+  },
+  {
+    words: ["market", "list"],
+    flags: [
+      { name: "venue", value: "<venue>", help: "only markets of this venue" },
+      { name: "status", value: "<status>", help: "open or closed" },
+      { name: "q", value: "<words>", help: "only titles and outcomes that contain every word" },
+      LIMIT,
+    ],
+    help: "list markets by title and outcome",
   },
   {
     words: ["stuck", "end"],

@@ -102,6 +102,10 @@ const configResponse = (limits: Published["limits"]["schema"]) =>
     .object({
       chains: described(z.array(ChainSchema), "The chains that the deployment serves"),
       venues: described(z.array(VenueSchema), "The venues that the deployment serves"),
+      listed_only: described(
+        z.boolean(),
+        "Whether requests are only for the assets of GET /markets",
+      ),
       limits,
       withdrawals_paused: described(z.boolean(), "Whether new withdrawals are rejected for now"),
     })
@@ -164,6 +168,7 @@ function describeConfig(
       min_deposit: hex(BigInt(venue.min_deposit)),
       paused: paused.venues.has(venue.venue_id),
     })),
+    listed_only: settings.RFQ_LISTED_ONLY === "on",
     limits,
     withdrawals_paused: paused.withdrawals,
   };

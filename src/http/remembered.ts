@@ -16,7 +16,8 @@ export class Remembered<T> {
   /** By the bindings, which the requests of an isolate share. */
   readonly #values = new WeakMap<object, Known<T>>();
 
-  async get(env: object, read: () => Promise<T>): Promise<T> {
+  /** `read` receives the earlier value, from which it may go on. */
+  async get(env: object, read: (earlier: T | undefined) => Promise<T>): Promise<T> {
     const now = Date.now();
     const known = this.#values.get(env);
     if (known !== undefined) {
@@ -25,7 +26,7 @@ export class Remembered<T> {
       if (isBeingRead && now - known.readAt < MAX_AGE_MS) return known.value;
       known.readingSince = now;
     }
-    const value = await read();
+    const value = await read(known?.value);
     this.#values.set(env, { value, readAt: now, readingSince: 0 });
     return value;
   }

@@ -4,6 +4,7 @@ import { listAudit } from "./audit.ts";
 import * as chains from "./chains.ts";
 import * as deposits from "./deposits.ts";
 import type { OperatorCommand } from "./context.ts";
+import * as markets from "./markets.ts";
 import { rescue } from "./rescue.ts";
 import { storage } from "./storage.ts";
 import * as stuck from "./stuck.ts";
@@ -34,6 +35,10 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "chain resweep": chains.resweep,
   "venue pause": venues.pause,
   "venue resume": venues.resume,
+  "market set": markets.set,
+  "market import": markets.importAll,
+  "market close": markets.close,
+  "market list": markets.list,
   "stuck end": stuck.end,
   restore: chains.restore,
   reconcile: chains.reconcileAll,

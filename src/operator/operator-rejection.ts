@@ -9,6 +9,7 @@ const TITLES = {
   no_credited_deposit: "No deposit to the address was credited",
   payment_not_acceptable: "The payment cannot be accepted",
   rescue_refused: "The transfer cannot be rescued",
+  market_limit: "Too many markets",
   not_stuck: "The record has not been set aside",
   nothing_halted: "Neither a payer nor a chain is halted",
 } as const;

@@ -185,6 +185,8 @@ export const Settings = z.object({
   LOG_SLOW_MS: integer(1_000, 0, 60_000),
   CHAINS: json(z.array(Chain)),
   VENUES: json(z.array(VenueSetting)),
+  /** `on`: requests are only for assets that the operator has listed. */
+  RFQ_LISTED_ONLY: z.enum(["on", "off"]).default("off"),
   RFQ_OPEN_REQUESTS_PER_USER: integer(200, 1, 10_000),
   RFQ_OPEN_QUOTES_PER_USER: integer(1_000, 1, 10_000),
   RFQ_DAILY_REQUESTS: integer(10_000, 1, 10_000_000),

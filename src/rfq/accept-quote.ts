@@ -25,6 +25,7 @@ import {
   insufficientFunds,
   inTime,
   late,
+  marketOpen,
   quoteNotOpen,
   venuePaused,
 } from "./rejections.ts";
@@ -148,6 +149,7 @@ function preconditions(
       reject: ({ expires_at }) =>
         reject("quote_expired", `Quote ${quoteId} expired at ${toWireTime(expires_at)}.`),
     },
+    marketOpen(atom("s.asset"), at),
     {
       expr: expr`NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue)`,
       reject: ({ venue }) => venuePaused(venue),

@@ -1,6 +1,6 @@
 /**
- * Ends open requests and quotes for the operator: of one user (freeze) or of one venue (market
- * close). A record that cannot be ended is set aside, so that it stops neither.
+ * Ends open requests and quotes for the operator: of one user (freeze), of one venue (pause)
+ * or of markets (close). A record that cannot be ended is set aside, so that it stops neither.
  */
 import type { Venue } from "../platform/venues.ts";
 import { commit, type Group, newGroup, NOW } from "../platform/commit.ts";
@@ -69,8 +69,16 @@ export async function pauseVenue(env: Env, venue: Venue): Promise<number> {
     sql`INSERT INTO paused_venues (venue, since) SELECT ${venue}, ${NOW} WHERE NOT EXISTS (SELECT 1
       FROM paused_venues WHERE venue = ${venue})`,
   );
-  const open = sql`SELECT request_id FROM requests WHERE ${ENDABLE}
-    AND asset >= ${`${venue}:`} AND asset < ${`${venue};`} LIMIT ${REQUESTS_PER_BATCH}`;
+  return cancelOpenRequests(env, sql`asset >= ${`${venue}:`} AND asset < ${`${venue};`}`);
+}
+
+/**
+ * Cancels open requests in batches. `which` is a condition on `requests`. Returns the number
+ * cancelled.
+ */
+export async function cancelOpenRequests(env: Env, which: Sql): Promise<number> {
+  const open = sql`SELECT request_id FROM requests WHERE ${ENDABLE} AND ${which}
+    LIMIT ${REQUESTS_PER_BATCH}`;
   for (let cancelled = 0; ;) {
     const ids = await readIds(env.DB, open, "request_id");
     if (ids.length === 0) return cancelled;

@@ -9,7 +9,7 @@ import {
   dailyUse,
 } from "../platform/daily-limit.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
-import { type Expr, expr, sql, uuid } from "../platform/sql.ts";
+import { atom, type Expr, expr, sql, uuid } from "../platform/sql.ts";
 import { type OpenRequest, reject, type Result } from "./command.ts";
 import {
   type EarlierFacts,
@@ -20,7 +20,15 @@ import {
 } from "./idempotency.ts";
 import { hexId, type Operation } from "./operation.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
-import { actorMayWrite, inTime, late, storageLeft, venuePaused } from "./rejections.ts";
+import {
+  actorMayWrite,
+  inTime,
+  late,
+  marketListed,
+  marketOpen,
+  storageLeft,
+  venuePaused,
+} from "./rejections.ts";
 
 const ROUTE = "POST /rfq/request";
 
@@ -39,7 +47,7 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
           opened_group, label)
         SELECT ${uuid(requestId)}, ${uuid(actor.userId)}, ${asset}, ${command.amount},
           ${command.side},
-          ${command.disclosed}, 'open', ${group.at}, ${group.at} + ${command.expiresInSecs * 1_000}, ${group.seq},
+          ${command.disclosed}, 'open', ${group.at}, ${expiry(command, group.at)}, ${group.seq},
           ${command.label}
         WHERE ${guardOf(preconditions(command, settings, group.at))}`,
       countDaily(
@@ -67,6 +75,12 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
   };
 }
 
+/** The end of the request's life, at most the close of its market. */
+function expiry({ asset, expiresInSecs }: OpenRequest, at: Expr): Expr {
+  const own = expr`${at} + ${expiresInSecs * 1_000}`;
+  return expr`min(${own}, coalesce((SELECT closes_at FROM markets WHERE asset = ${asset}), ${own}))`;
+}
+
 function preconditions(
   command: OpenRequest,
   settings: Config,
@@ -79,8 +93,10 @@ function preconditions(
   return [
     actorMayWrite(actor, at),
     ...keyIsUnused(keyUse(command), at),
+    ...marketListed(asset, settings),
     ...beforeDeadline(at, command.notAfter, late),
     inTime(command, at, settings),
+    marketOpen(atom("?", [asset]), at),
     {
       expr: expr`NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ${venue})`,
       reject: () => venuePaused(venue),

@@ -66,7 +66,15 @@ import {
   protectionNotTripped,
   protectionTripped,
 } from "./protection.ts";
-import { insufficientFunds, late, storageLeft, tookTooLong, venuePaused } from "./rejections.ts";
+import {
+  insufficientFunds,
+  late,
+  marketClosed,
+  marketOpen,
+  storageLeft,
+  tookTooLong,
+  venuePaused,
+} from "./rejections.ts";
 import type { RequestTerms } from "./request-terms.ts";
 import type { RequestStatus } from "./tables.ts";
 import { tradeTerms, type TradeTerms } from "./trade-terms.ts";
@@ -271,6 +279,10 @@ const PRECONDITIONS: readonly QuotePrecondition[] = [
       status === "expired"
         ? reject("request_expired", `Request ${requestId} has expired.`)
         : reject("request_not_open", `Request ${requestId} is ${status}.`),
+  },
+  {
+    expr: (c) => marketOpen(atom("r.asset"), c.at).expr,
+    reject: () => marketClosed(),
   },
   {
     expr: () => expr`NOT EXISTS (SELECT 1 FROM paused_venues p

@@ -67,6 +67,34 @@ export function tooManyInFlight(limit: number, where: string): Result {
   };
 }
 
+/** `asset` is the key of the traded asset. An asset that is not listed has no market to close. */
+export function marketOpen(asset: Expr, at: Expr): Precondition<unknown, Result> {
+  return {
+    expr: expr`NOT EXISTS (SELECT 1 FROM markets k WHERE k.asset = ${asset}
+      AND (k.closed_at IS NOT NULL OR k.closes_at <= ${at}))`,
+    reject: marketClosed,
+  };
+}
+
+export function marketClosed(): Result {
+  return reject("market_closed", "The market is closed.");
+}
+
+/** Holds unless only listed assets are traded and this one is not listed. */
+export function marketListed(
+  asset: string,
+  { RFQ_LISTED_ONLY: only }: Pick<Config, "RFQ_LISTED_ONLY">,
+): Precondition<unknown, Result>[] {
+  if (only === "off") return [];
+  return [
+    {
+      expr: expr`EXISTS (SELECT 1 FROM markets WHERE asset = ${asset})`,
+      reject: () =>
+        reject("market_unknown", `${asset} is not listed. GET /markets lists the markets.`),
+    },
+  ];
+}
+
 export function venuePaused(venue: string): Result {
   return reject("venue_paused", `${venue} is paused.`);
 }

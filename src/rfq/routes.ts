@@ -22,6 +22,7 @@ import {
   period,
   venueOfAsset,
 } from "./query-fields.ts";
+import { registerMarketRoutes } from "./markets/routes.ts";
 import { registerRecordRoutes } from "./record-routes.ts";
 import { matchView, quoteView, requestView } from "./records.ts";
 import {
@@ -59,6 +60,7 @@ export function registerRfqRoutes(api: Api): void {
   registerMatchRoutes(api);
   registerProtectionRoutes(api);
   registerRecordRoutes(api);
+  registerMarketRoutes(api);
 }
 
 function registerRequestRoutes(api: Api): void {
@@ -73,7 +75,9 @@ function registerRequestRoutes(api: Api): void {
     status: 201,
     problems: [
       ...BOOK_PROBLEMS,
+      "market_unknown",
       "deadline_passed",
+      "market_closed",
       "venue_paused",
       "open_request_limit",
       "daily_limit",
@@ -171,6 +175,7 @@ function registerQuoteRoutes(api: Api): void {
       "own_request",
       "request_not_open",
       "request_expired",
+      "market_closed",
       "venue_paused",
       "protection_tripped",
       "open_quote_limit",
@@ -303,6 +308,7 @@ function registerMatchRoutes(api: Api): void {
       "quote_not_open",
       "request_not_open",
       "quote_expired",
+      "market_closed",
       "venue_paused",
       "insufficient_funds",
       "balance_limit",

@@ -225,3 +225,17 @@ export const pausedVenues = sqliteTable("paused_venues", {
   venue: text("venue").primaryKey(),
   since: integer("since").notNull(),
 });
+
+export const markets = sqliteTable(
+  "markets",
+  {
+    asset: text("asset").primaryKey(),
+    title: text("title").notNull(),
+    outcome: text("outcome").notNull(),
+    url: text("url"),
+    closesAt: integer("closes_at"),
+    closedAt: integer("closed_at"),
+    changedGroup: integer("changed_group").notNull(),
+  },
+  (t) => [index("markets_changed_group").on(t.changedGroup, t.asset)],
+);

@@ -61,7 +61,7 @@ const bytes = (...parts: (string | number[])[]) =>
   );
 
 /** Any text is a well-formed ticket, and any visible text a label. */
-const ANY_TEXT: ReadonlySet<string> = new Set(["ticket", "label"]);
+const ANY_TEXT: ReadonlySet<string> = new Set(["ticket", "label", "q"]);
 
 function queryCases({ path, query }: Endpoint): Omit<Case, "sent">[] {
   const target = (text: string) => `${path}?${text}`;

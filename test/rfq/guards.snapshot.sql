@@ -20,22 +20,30 @@ SELECT unhex(?1,'-'),
   ?6,
   'open',
   (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-')),
-  (SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-')) + ?9,
-  (SELECT seq FROM commit_groups WHERE group_id = unhex(?10,'-')),
-  ?11
+  (
+    min(
+      ((SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-')) + ?9),
+      coalesce(
+        (SELECT closes_at FROM markets WHERE asset = ?10),
+        ((SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-')) + ?12)
+      )
+    )
+  ),
+  (SELECT seq FROM commit_groups WHERE group_id = unhex(?13,'-')),
+  ?14
 WHERE (
   (
-    EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?12,'-') AND frozen_at IS NULL)
+    EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?15,'-') AND frozen_at IS NULL)
     AND EXISTS (
       SELECT 1
       FROM api_keys
-      WHERE api_key_id = unhex(?13,'-')
-        AND user_id = unhex(?14,'-')
+      WHERE api_key_id = unhex(?16,'-')
+        AND user_id = unhex(?17,'-')
         AND revoked_at IS NULL
-        AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?15,'-'))
+        AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?18,'-'))
         AND (
           expires_at IS NULL
-          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?16,'-'))
+          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-'))
         )
     )
   )
@@ -43,22 +51,33 @@ WHERE (
     NOT EXISTS (
       SELECT 1
       FROM idempotency_keys
-      WHERE key_hash = unhex(?17)
-        AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?18,'-')) - 86400000
+      WHERE key_hash = unhex(?20)
+        AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) - 86400000
     )
   )
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-')) < ?20)
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) <= ?22)
-  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?23))
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) < ?23)
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?24,'-')) <= ?25)
+  AND (
+    NOT EXISTS (
+      SELECT 1
+      FROM markets k
+      WHERE k.asset = ?26
+        AND (
+          k.closed_at IS NOT NULL
+          OR k.closes_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-'))
+        )
+    )
+  )
+  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?28))
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
     (
       SELECT count(*)
       FROM requests
-      WHERE requester_id = unhex(?24,'-')
+      WHERE requester_id = unhex(?29,'-')
         AND status = 'open'
-        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-'))
-    ) < ?26
+        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?30,'-'))
+    ) < ?31
   )
   AND (
     coalesce(
@@ -66,15 +85,15 @@ WHERE (
         SELECT count
         FROM daily_counts
         WHERE day = (
-          (SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) / CAST(?28 AS INTEGER)
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?32,'-')) / CAST(?33 AS INTEGER)
         )
-          AND user_id = unhex(?29,'-')
-          AND kind = ?30
+          AND user_id = unhex(?34,'-')
+          AND kind = ?35
       ),
       0
-    ) < ?31
+    ) < ?36
   )
-  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?32,'-')))
+  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?37,'-')))
 )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
@@ -85,29 +104,34 @@ WHERE (
 -- ?7 = "<id 3>"
 -- ?8 = "<id 3>"
 -- ?9 = 300000
--- ?10 = "<id 3>"
--- ?11 = null
--- ?12 = "<id 2>"
--- ?13 = "<id 4>"
--- ?14 = "<id 2>"
--- ?15 = "<id 3>"
--- ?16 = "<id 3>"
--- ?17 = "57CDE58AB73C3220B5BA1241FD678106"
+-- ?10 = "venue_one:0x1"
+-- ?11 = "<id 3>"
+-- ?12 = 300000
+-- ?13 = "<id 3>"
+-- ?14 = null
+-- ?15 = "<id 2>"
+-- ?16 = "<id 4>"
+-- ?17 = "<id 2>"
 -- ?18 = "<id 3>"
 -- ?19 = "<id 3>"
--- ?20 = 1764551331000
+-- ?20 = "57CDE58AB73C3220B5BA1241FD678106"
 -- ?21 = "<id 3>"
--- ?22 = 1764551361000
--- ?23 = "venue_one"
--- ?24 = "<id 2>"
--- ?25 = "<id 3>"
--- ?26 = 200
+-- ?22 = "<id 3>"
+-- ?23 = 1764551331000
+-- ?24 = "<id 3>"
+-- ?25 = 1764551361000
+-- ?26 = "venue_one:0x1"
 -- ?27 = "<id 3>"
--- ?28 = "86400000"
+-- ?28 = "venue_one"
 -- ?29 = "<id 2>"
--- ?30 = "requests"
--- ?31 = 10000
--- ?32 = "<id 1>"
+-- ?30 = "<id 3>"
+-- ?31 = 200
+-- ?32 = "<id 3>"
+-- ?33 = "86400000"
+-- ?34 = "<id 2>"
+-- ?35 = "requests"
+-- ?36 = 10000
+-- ?37 = "<id 1>"
 
 -- Place a quote: its trigger has the guard (migrations/0003_place_quote.sql)
 INSERT INTO quote_commands (
@@ -204,6 +228,123 @@ WHERE quote_id = unhex(?3,'-')
           AND s.request_status = 'open'
           AND s.request_expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?15,'-'))
         )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM markets k
+            WHERE k.asset = s.asset
+              AND (
+                k.closed_at IS NOT NULL
+                OR k.closes_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?16,'-'))
+              )
+          )
+        )
+        AND (NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue))
+        AND (
+          EXISTS (
+            SELECT 1
+            FROM accounts a
+            WHERE a.owner = unhex(?17,'-')
+              AND a.asset = s.given_asset
+              AND a.kind = 'available'
+              AND a.balance >= s.given_amount
+          )
+        )
+        AND (
+          (
+            coalesce(
+              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?18),
+              0
+            ) <= CAST(?19 AS INTEGER) - s.usdc_amount
+          )
+          AND (
+            coalesce(
+              (
+                SELECT sum(a.balance)
+                FROM accounts a
+                WHERE a.owner = s.buyer_id AND a.asset = s.asset
+              ),
+              0
+            ) <= CAST(?20 AS INTEGER) - (CAST(s.amount AS INTEGER))
+          )
+          AND (
+            coalesce(
+              (
+                SELECT sum(a.balance)
+                FROM accounts a
+                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?21
+              ),
+              0
+            ) <= CAST(?22 AS INTEGER) - (s.taker_fee + s.maker_fee)
+          )
+        )
+      )
+  )
+-- ?1 = "<id 1>"
+-- ?2 = "<id 2>"
+-- ?3 = "<id 3>"
+-- ?4 = "<id 4>"
+-- ?5 = "<id 5>"
+-- ?6 = "<id 4>"
+-- ?7 = "<id 2>"
+-- ?8 = "<id 2>"
+-- ?9 = "<id 4>"
+-- ?10 = "<id 2>"
+-- ?11 = 1764551331000
+-- ?12 = "<id 2>"
+-- ?13 = 1764551361000
+-- ?14 = "<id 2>"
+-- ?15 = "<id 2>"
+-- ?16 = "<id 2>"
+-- ?17 = "<id 4>"
+-- ?18 = "usdc"
+-- ?19 = "4611686018427387904"
+-- ?20 = "4611686018427387904"
+-- ?21 = "usdc"
+-- ?22 = "4611686018427387904"
+
+-- Accept a quote, by a session
+UPDATE quotes
+SET status = 'accepted',
+  ended_by = unhex(?1,'-'),
+  ended_group = (SELECT seq FROM commit_groups WHERE group_id = unhex(?2,'-'))
+WHERE quote_id = unhex(?3,'-')
+  AND EXISTS (
+    SELECT 1
+    FROM quote_sides s
+    WHERE s.quote_id = quotes.quote_id
+      AND (
+        (
+          EXISTS (
+            SELECT 1
+            FROM users
+            WHERE user_id = unhex(?4,'-') AND frozen_at IS NULL AND session_epoch = ?5
+          )
+          AND (SELECT at FROM commit_groups WHERE group_id = unhex(?6,'-')) < ?7
+        )
+        AND (s.requester_id = unhex(?8,'-'))
+        AND (s.status <> 'accepted')
+        AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-')) < ?10)
+        AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-')) <= ?12)
+        AND (s.status NOT IN ('cancelled', 'rejected'))
+        AND (s.request_status NOT IN ('cancelled', 'matched'))
+        AND (
+          s.status = 'open'
+          AND s.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?13,'-'))
+          AND s.request_status = 'open'
+          AND s.request_expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?14,'-'))
+        )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM markets k
+            WHERE k.asset = s.asset
+              AND (
+                k.closed_at IS NOT NULL
+                OR k.closes_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?15,'-'))
+              )
+          )
+        )
         AND (NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue))
         AND (
           EXISTS (
@@ -249,100 +390,6 @@ WHERE quote_id = unhex(?3,'-')
 -- ?2 = "<id 2>"
 -- ?3 = "<id 3>"
 -- ?4 = "<id 4>"
--- ?5 = "<id 5>"
--- ?6 = "<id 4>"
--- ?7 = "<id 2>"
--- ?8 = "<id 2>"
--- ?9 = "<id 4>"
--- ?10 = "<id 2>"
--- ?11 = 1764551331000
--- ?12 = "<id 2>"
--- ?13 = 1764551361000
--- ?14 = "<id 2>"
--- ?15 = "<id 2>"
--- ?16 = "<id 4>"
--- ?17 = "usdc"
--- ?18 = "4611686018427387904"
--- ?19 = "4611686018427387904"
--- ?20 = "usdc"
--- ?21 = "4611686018427387904"
-
--- Accept a quote, by a session
-UPDATE quotes
-SET status = 'accepted',
-  ended_by = unhex(?1,'-'),
-  ended_group = (SELECT seq FROM commit_groups WHERE group_id = unhex(?2,'-'))
-WHERE quote_id = unhex(?3,'-')
-  AND EXISTS (
-    SELECT 1
-    FROM quote_sides s
-    WHERE s.quote_id = quotes.quote_id
-      AND (
-        (
-          EXISTS (
-            SELECT 1
-            FROM users
-            WHERE user_id = unhex(?4,'-') AND frozen_at IS NULL AND session_epoch = ?5
-          )
-          AND (SELECT at FROM commit_groups WHERE group_id = unhex(?6,'-')) < ?7
-        )
-        AND (s.requester_id = unhex(?8,'-'))
-        AND (s.status <> 'accepted')
-        AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-')) < ?10)
-        AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-')) <= ?12)
-        AND (s.status NOT IN ('cancelled', 'rejected'))
-        AND (s.request_status NOT IN ('cancelled', 'matched'))
-        AND (
-          s.status = 'open'
-          AND s.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?13,'-'))
-          AND s.request_status = 'open'
-          AND s.request_expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?14,'-'))
-        )
-        AND (NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue))
-        AND (
-          EXISTS (
-            SELECT 1
-            FROM accounts a
-            WHERE a.owner = unhex(?15,'-')
-              AND a.asset = s.given_asset
-              AND a.kind = 'available'
-              AND a.balance >= s.given_amount
-          )
-        )
-        AND (
-          (
-            coalesce(
-              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?16),
-              0
-            ) <= CAST(?17 AS INTEGER) - s.usdc_amount
-          )
-          AND (
-            coalesce(
-              (
-                SELECT sum(a.balance)
-                FROM accounts a
-                WHERE a.owner = s.buyer_id AND a.asset = s.asset
-              ),
-              0
-            ) <= CAST(?18 AS INTEGER) - (CAST(s.amount AS INTEGER))
-          )
-          AND (
-            coalesce(
-              (
-                SELECT sum(a.balance)
-                FROM accounts a
-                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?19
-              ),
-              0
-            ) <= CAST(?20 AS INTEGER) - (s.taker_fee + s.maker_fee)
-          )
-        )
-      )
-  )
--- ?1 = "<id 1>"
--- ?2 = "<id 2>"
--- ?3 = "<id 3>"
--- ?4 = "<id 4>"
 -- ?5 = 0
 -- ?6 = "<id 2>"
 -- ?7 = 1800000000000
@@ -353,12 +400,13 @@ WHERE quote_id = unhex(?3,'-')
 -- ?12 = 1764551361000
 -- ?13 = "<id 2>"
 -- ?14 = "<id 2>"
--- ?15 = "<id 4>"
--- ?16 = "usdc"
--- ?17 = "4611686018427387904"
+-- ?15 = "<id 2>"
+-- ?16 = "<id 4>"
+-- ?17 = "usdc"
 -- ?18 = "4611686018427387904"
--- ?19 = "usdc"
--- ?20 = "4611686018427387904"
+-- ?19 = "4611686018427387904"
+-- ?20 = "usdc"
+-- ?21 = "4611686018427387904"
 
 -- Cancel a quote
 UPDATE quotes

@@ -1,6 +1,7 @@
 /** The whole service as one object. */
 import { Auth } from "./auth.ts";
 import { Custody } from "./custody.ts";
+import { type PageOptions, Pages } from "./pages.ts";
 import { Problem } from "./problem.ts";
 import { Rfq } from "./rfq.ts";
 import { Stream, type StreamOptions } from "./stream.ts";
@@ -10,7 +11,7 @@ import {
   Transport,
   type TransportOptions,
 } from "./transport.ts";
-import type { MarketAsset, ServerTime, ServiceConfig, Venue } from "./types.ts";
+import type { Market, MarketAsset, ServerTime, ServiceConfig, Venue } from "./types.ts";
 
 /**
  * How to reach the service. Only `baseUrl` is required. Without a `credential`, only the public
@@ -140,6 +141,32 @@ export class Client {
    */
   config(options: CallOptions = {}): Promise<ServiceConfig> {
     return this.#transport.call({ method: "GET", path: "/config", public: true, options });
+  }
+
+  /**
+   * Lists the markets by title and outcome: what an asset is and until when it trades. `q` searches
+   * for words in title and outcome. Public. Throws `Problem`: `invalid_request` for an `asset_id`
+   * without its `venue_id`.
+   *
+   * @example
+   * ```ts
+   * for await (const market of client.markets({ status: "open", q: "rain" }))
+   *   console.log(market.title, market.outcome, market.venue_id, market.asset_id);
+   * ```
+   */
+  markets(
+    {
+      limit,
+      last_cursor,
+      venue_id,
+      asset_id,
+      status,
+      q,
+    }: PageOptions & Partial<MarketAsset> & { status?: Market["status"]; q?: string } = {},
+    options: CallOptions = {},
+  ): Pages<Market> {
+    const query = { limit, last_cursor, venue_id, asset_id, status, q };
+    return new Pages(this.#transport, "/markets", query, options, { public: true });
   }
 
   /**

@@ -28,13 +28,16 @@ export class Pages<T> implements AsyncIterable<T> {
   readonly #path: string;
   readonly #query: Record<string, QueryValue>;
   readonly #options: CallOptions;
+  readonly #public: boolean;
 
   constructor(
     transport: Transport,
     path: string,
     query: Record<string, QueryValue>,
     options: CallOptions,
+    { public: isPublic = false }: { public?: boolean } = {},
   ) {
+    this.#public = isPublic;
     this.#transport = transport;
     this.#path = path;
     this.#query = query;
@@ -57,6 +60,7 @@ export class Pages<T> implements AsyncIterable<T> {
       method: "GET",
       path: this.#path,
       query,
+      public: this.#public,
       options: this.#options,
     });
   }

@@ -139,9 +139,25 @@ export type ServiceConfig = {
     /** Fee of the maker in basis points of the USDC amount. */
     maker_fee_bps: number;
   }[];
+  /** Whether requests are only for listed markets. */
+  listed_only: boolean;
   /** By name. Amounts are hex, counts and seconds are numbers. */
   limits: Record<string, number | string>;
   withdrawals_paused: boolean;
+};
+
+/** What an asset is, and until when it trades. */
+export type Market = {
+  venue_id: Venue;
+  asset_id: string;
+  /** The question that the market settles. */
+  title: string;
+  /** The outcome for which the token pays one USDC. */
+  outcome: string;
+  url: string | null;
+  /** From then on the market is closed. Null: until the operator closes it. */
+  closes_at: string | null;
+  status: "open" | "closed";
 };
 
 /** An address that credits USDC and outcome tokens sent to it on `chain`. */

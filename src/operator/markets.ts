@@ -1,0 +1,120 @@
+/** Operator commands over markets. */
+import { z } from "@hono/zod-openapi";
+import { assetKey } from "../assets/asset.ts";
+import { assetId, venueField } from "../assets/fields.ts";
+import { MAX_PAGE } from "../http/cursor.ts";
+import { invalidRequest, problem } from "../platform/problem.ts";
+import { MARKET_STATUSES } from "../rfq/markets/market.ts";
+import { MAX_MARKETS, MarketList } from "../rfq/markets/market-list.ts";
+import { MarketTerms } from "../rfq/markets/schemas.ts";
+import { closeMarket, setMarkets } from "../rfq/markets/set-markets.ts";
+import { recordCommand } from "./audit.ts";
+import {
+  badOption,
+  fieldOption,
+  limitOption,
+  oneOfOption,
+  option,
+  optional,
+  type OperatorContext,
+} from "./context.ts";
+import { OperatorRejection } from "./operator-rejection.ts";
+
+/** Markets of one `market import`. */
+const MAX_IMPORTED = 1_000;
+
+/** Lists a market, or changes a listed one. */
+export async function set(context: OperatorContext): Promise<unknown> {
+  const parsed = MarketTerms.safeParse({
+    venue_id: option(context, "venue"),
+    asset_id: option(context, "asset-id"),
+    title: option(context, "title"),
+    outcome: option(context, "outcome"),
+    url: optional(context, "url"),
+    closes_at: optional(context, "closes-at"),
+  });
+  if (!parsed.success) throw optionErrors(parsed.error);
+  const asset = assetKey({ venue: parsed.data.venue_id, assetId: parsed.data.asset_id });
+  return store(context, [parsed.data], {
+    kind: "market_set",
+    subject: asset,
+    reopen: context.options["reopen"] === "true",
+  });
+}
+
+/** Lists many markets in one commit. Those that are not named stay as they are. */
+export async function importAll(context: OperatorContext): Promise<unknown> {
+  const parsed = z
+    .array(MarketTerms)
+    .min(1)
+    .max(MAX_IMPORTED)
+    .safeParse(readJson(option(context, "markets")));
+  if (!parsed.success)
+    throw invalidRequest(
+      parsed.error.issues.map(({ path, message }) => ({
+        path: ["--file", ...path.map(String)].join("."),
+        message,
+      })),
+    );
+  return store(context, parsed.data, {
+    kind: "markets_imported",
+    subject: `${parsed.data.length} markets`,
+    reopen: false,
+  });
+}
+
+async function store(
+  context: OperatorContext,
+  terms: readonly MarketTerms[],
+  audited: { kind: "market_set" | "markets_imported"; subject: string; reopen: boolean },
+): Promise<unknown> {
+  const cancelled = await setMarkets(context.env, terms, {
+    reopen: audited.reopen,
+    record: (effects) => recordCommand(context, audited.kind, audited.subject, effects),
+  });
+  if (cancelled === undefined)
+    throw new OperatorRejection("market_limit", `At most ${MAX_MARKETS} markets can be listed.`);
+  return { markets: terms.length, cancelled_requests: cancelled };
+}
+
+/** Closes a market for good and cancels what is open in it. */
+export async function close(context: OperatorContext): Promise<unknown> {
+  const venue = venueOption(context);
+  const asset = assetKey({ venue, assetId: fieldOption(context, "asset-id", assetId) });
+  const cancelled = await closeMarket(context.env, asset, (effects) =>
+    recordCommand(context, "market_closed", asset, effects),
+  );
+  if (cancelled === undefined) throw problem("market_unknown", `${asset} is not listed.`);
+  return { asset, status: "closed", cancelled_requests: cancelled };
+}
+
+export async function list(context: OperatorContext): Promise<unknown> {
+  const words = optional(context, "q")?.toLowerCase().split(/\s+/).filter(Boolean) ?? [];
+  const query = {
+    venue: context.options["venue"] === undefined ? undefined : venueOption(context),
+    status: oneOfOption(context, "status", MARKET_STATUSES),
+    words,
+    limit: Math.min(limitOption(context), MAX_PAGE),
+  };
+  const { items } = await new MarketList().page(context.env, query, Date.now());
+  return items;
+}
+
+const venueOption = (context: OperatorContext) => fieldOption(context, "venue", venueField);
+
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw badOption("file", "must contain JSON");
+  }
+}
+
+function optionErrors(error: z.ZodError) {
+  return invalidRequest(
+    error.issues.map(({ path, message }) => ({
+      path: `--${path.join(".").replace("venue_id", "venue").replaceAll("_", "-")}`,
+      message,
+    })),
+  );
+}

@@ -1,0 +1,153 @@
+/**
+ * All markets, in memory, so that anybody can search them at no cost to D1. What changed is read
+ * again about once a second.
+ */
+import { and, asc, gt, or, eq } from "drizzle-orm";
+import type { BookFilter } from "../examined-page.ts";
+import { encodeCursor, type Page } from "../../http/cursor.ts";
+import { Remembered } from "../../http/remembered.ts";
+import { invalidRequest } from "../../platform/problem.ts";
+import { read } from "../../platform/read.ts";
+import { markets } from "../tables.ts";
+import { type Market, type MarketStatus, marketStatus, marketView } from "./market.ts";
+
+/** Bounds the memory of each isolate and the work of a search. */
+export const MAX_MARKETS = 20_000;
+const ROWS_PER_READ = 2_000;
+/** A restore of D1 could bring back rows that are older than the newest known change. */
+const RELOAD_MS = 600_000;
+
+type Known = {
+  readonly loadedAt: number;
+  readonly byAsset: ReadonlyMap<string, Market>;
+  /** By title, outcome and asset. */
+  readonly sorted: readonly Market[];
+};
+
+export type MarketQuery = BookFilter & {
+  readonly status?: MarketStatus | undefined;
+  /** Every word occurs in the title or the outcome. */
+  readonly words: readonly string[];
+  readonly limit: number;
+  /** The asset of the last market of the previous page. */
+  readonly after?: string | undefined;
+};
+
+export class MarketList {
+  readonly #known = new Remembered<Known>();
+
+  async page(
+    env: { readonly DB: D1Database },
+    query: MarketQuery,
+    now: number,
+  ): Promise<Page<ReturnType<typeof marketView>>> {
+    const known = await this.#known.get(env, (earlier) => readChanges(env.DB, earlier, now));
+    return pageOfMarkets(known, query, now);
+  }
+}
+
+/** Pure: a page of the known markets. */
+export function pageOfMarkets(
+  { byAsset, sorted }: Pick<Known, "byAsset" | "sorted">,
+  query: MarketQuery,
+  now: number,
+): Page<ReturnType<typeof marketView>> {
+  const last = query.after === undefined ? undefined : byAsset.get(query.after);
+  if (query.after !== undefined && last === undefined)
+    throw invalidRequest([
+      { path: "query.last_cursor", message: "must be a next_cursor of this list" },
+    ]);
+  const cursorOf = (market: Market | undefined) =>
+    market === undefined ? null : encodeCursor([market.asset]);
+  if (query.limit === 0) return { items: [], next_cursor: cursorOf(last) };
+  const shown: Market[] = [];
+  for (let index = last === undefined ? 0 : firstAfter(sorted, last); ; index++) {
+    const market = sorted[index];
+    const done = market === undefined;
+    if (!done && !fits(market, query, now)) continue;
+    if (done || shown.length === query.limit)
+      return {
+        items: shown.map((one) => marketView(one, now)),
+        next_cursor: done ? null : cursorOf(shown.at(-1)),
+      };
+    shown.push(market);
+  }
+}
+
+function fits(market: Market, query: MarketQuery, now: number): boolean {
+  const { venue, assetId, status, words } = query;
+  if (venue !== undefined && !market.asset.startsWith(`${venue}:`)) return false;
+  if (assetId !== undefined && market.asset !== `${venue}:${assetId}`) return false;
+  if (status !== undefined && marketStatus(market, now) !== status) return false;
+  if (words.length === 0) return true;
+  const [title, outcome] = [market.title.toLowerCase(), market.outcome.toLowerCase()];
+  return words.every((word) => title.includes(word) || outcome.includes(word));
+}
+
+/** The index of the first market after `last`, by bisection. */
+function firstAfter(sorted: readonly Market[], last: Market): number {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const market = sorted[middle];
+    if (market !== undefined && inOrder(market, last) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** By code units, so that every isolate has the same order. */
+export function inOrder(one: Market, other: Market): number {
+  return (
+    compare(one.title, other.title) ||
+    compare(one.outcome, other.outcome) ||
+    compare(one.asset, other.asset)
+  );
+}
+
+function compare(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0;
+}
+
+/** The markets after what changed since `earlier`, or all of them. */
+async function readChanges(
+  db: D1Database,
+  earlier: Known | undefined,
+  now: number,
+): Promise<Known> {
+  const base = earlier !== undefined && now - earlier.loadedAt < RELOAD_MS ? earlier : undefined;
+  const newest = base?.sorted.reduce((group, market) => Math.max(group, market.changedGroup), 0);
+  const changed = await readSince(db, newest ?? 0);
+  if (base !== undefined && changed.length === 0) return base;
+  const byAsset = new Map([
+    ...(base?.byAsset ?? []),
+    ...changed.map((market) => [market.asset, market] as const),
+  ]);
+  return {
+    loadedAt: base?.loadedAt ?? now,
+    byAsset,
+    sorted: [...byAsset.values()].toSorted(inOrder),
+  };
+}
+
+async function readSince(db: D1Database, group: number): Promise<Market[]> {
+  const found: Market[] = [];
+  for (let after: Market | undefined; ; after = found.at(-1)) {
+    const rows = await read(db, ({ select }) =>
+      select()
+        .from(markets)
+        .where(
+          after === undefined
+            ? gt(markets.changedGroup, group)
+            : or(
+                gt(markets.changedGroup, after.changedGroup),
+                and(eq(markets.changedGroup, after.changedGroup), gt(markets.asset, after.asset)),
+              ),
+        )
+        .orderBy(asc(markets.changedGroup), asc(markets.asset))
+        .limit(ROWS_PER_READ),
+    );
+    found.push(...rows);
+    if (rows.length < ROWS_PER_READ) return found;
+  }
+}

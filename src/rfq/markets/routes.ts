@@ -1,0 +1,36 @@
+/** The public list of markets. */
+import { z } from "@hono/zod-openapi";
+import { pageSchema } from "../../http/cursor.ts";
+import { route } from "../../http/define-route.ts";
+import type { Api } from "../../http/route-definition.ts";
+import { bookOf, hasVenue, venueOfAsset } from "../query-fields.ts";
+import { MarketList } from "./market-list.ts";
+import { MarketItem, MarketsQuery } from "./schemas.ts";
+
+export function registerMarketRoutes(api: Api): void {
+  const markets = new MarketList();
+  route(api, {
+    method: "get",
+    path: "/markets",
+    tag: "RFQ",
+    summary: "List or search the markets, by title and outcome",
+    description:
+      "Says what an asset is and until when it trades. The response may be a second old. Unless " +
+      "GET /config has `listed_only`, assets that are not listed are traded too.",
+    credential: "public",
+    query: z.strictObject(MarketsQuery).refine(hasVenue, venueOfAsset),
+    response: pageSchema(MarketItem),
+    handler: ({ env, query }) =>
+      markets.page(
+        env,
+        {
+          ...bookOf(query),
+          status: query.status,
+          words: query.q?.toLowerCase().split(/\s+/).filter(Boolean) ?? [],
+          limit: query.limit,
+          after: query.last_cursor?.position,
+        },
+        Date.now(),
+      ),
+  });
+}

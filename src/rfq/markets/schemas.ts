@@ -1,0 +1,47 @@
+/** The request and response bodies of markets. */
+import { z } from "@hono/zod-openapi";
+import { assetId, venueField } from "../../assets/fields.ts";
+import { pageFields } from "../../http/cursor.ts";
+import { boundedText, described, oneOf, pattern, timestamp } from "../../http/fields.ts";
+import { VENUES } from "../../platform/venues.ts";
+import { bookFilter } from "../query-fields.ts";
+import { MARKET_STATUSES } from "./market.ts";
+
+const MAX_SEARCH_CHARS = 100;
+
+export const MarketsQuery = {
+  ...bookFilter,
+  status: described(oneOf(MARKET_STATUSES), "Only markets of this status").optional(),
+  q: described(
+    boundedText(1, MAX_SEARCH_CHARS),
+    "Only markets in whose title or outcome every one of these words occurs",
+  ).optional(),
+  ...pageFields(z.tuple([z.string()]).transform(([asset]) => asset)),
+};
+
+export const MarketItem = z
+  .object({
+    venue_id: z.enum(VENUES).openapi({ description: "Venue of the asset" }),
+    asset_id: z.string().openapi({ description: "Outcome token, as canonical 0x hex" }),
+    title: described(z.string(), "The question that the market settles"),
+    outcome: described(z.string(), "The outcome for which the token pays one USDC"),
+    url: described(z.string().nullable(), "Where the venue describes the market"),
+    closes_at: z.iso.datetime().nullable().openapi({
+      description: "From then on the market is closed; null: until the operator closes it",
+    }),
+    status: z.enum(MARKET_STATUSES).openapi({
+      description: "`closed`: requests, quotes and accepts are rejected",
+    }),
+  })
+  .openapi("Market");
+
+/** What the operator states about a market. */
+export const MarketTerms = z.strictObject({
+  venue_id: venueField,
+  asset_id: assetId,
+  title: boundedText(1, 200),
+  outcome: boundedText(1, 64),
+  url: pattern(/^https?:\/\/[!-~]{1,500}$/, "must be an http or https URL").nullish(),
+  closes_at: timestamp.nullish(),
+});
+export type MarketTerms = z.output<typeof MarketTerms>;

@@ -1,0 +1,83 @@
+/** Pages of the markets in memory. */
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import type { Market } from "../../src/rfq/markets/market.ts";
+import { inOrder, type MarketQuery, pageOfMarkets } from "../../src/rfq/markets/market-list.ts";
+
+const NOW = 1_764_551_353_797;
+
+const market: fc.Arbitrary<Market> = fc.record({
+  asset: fc
+    .tuple(fc.constantFrom("venue_one", "venue_two"), fc.nat(40))
+    .map(([venue, id]) => `${venue}:0x${id.toString(16)}`),
+  title: fc.constantFrom("Rain", "Rain in Paris", "Snow"),
+  outcome: fc.constantFrom("Yes", "No"),
+  url: fc.constant(null),
+  closesAt: fc.constantFrom(null, NOW - 1, NOW, NOW + 1),
+  closedAt: fc.constantFrom(null, null, 5),
+  changedGroup: fc.nat(9),
+});
+
+const markets = fc
+  .array(market, { maxLength: 30 })
+  .map((list) => [...new Map(list.map((one) => [one.asset, one])).values()])
+  .map((list) => ({
+    byAsset: new Map(list.map((one) => [one.asset, one])),
+    sorted: list.toSorted(inOrder),
+  }));
+
+function every(known: Parameters<typeof pageOfMarkets>[0], query: Omit<MarketQuery, "after">) {
+  const found: string[] = [];
+  let after: string | undefined;
+  for (let pages = 0; ; pages++) {
+    expect(pages).toBeLessThan(40);
+    const page = pageOfMarkets(known, { ...query, after }, NOW);
+    found.push(...page.items.map((item) => `${item.venue_id}:${item.asset_id}`));
+    if (page.next_cursor === null) return found;
+    expect(page.items).toHaveLength(query.limit);
+    const [asset] = JSON.parse(Buffer.from(page.next_cursor, "base64url").toString()) as [string];
+    after = asset;
+  }
+}
+
+it("pages have every market that fits once, in order", () => {
+  fc.assert(
+    fc.property(
+      markets,
+      fc.integer({ min: 1, max: 7 }),
+      fc.constantFrom(undefined, "open" as const, "closed" as const),
+      fc.constantFrom([], ["rain"], ["paris", "yes"], ["fog"]),
+      (known, limit, status, words) => {
+        const expected = known.sorted
+          .filter(({ title, outcome }) =>
+            words.every((word) => `${title} ${outcome}`.toLowerCase().includes(word)),
+          )
+          .filter(({ closedAt, closesAt }) => {
+            const closed = closedAt !== null || (closesAt ?? Infinity) <= NOW;
+            return status === undefined || (status === "closed") === closed;
+          })
+          .map(({ asset }) => asset);
+        expect(every(known, { limit, status, words })).toEqual(expected);
+      },
+    ),
+  );
+});
+
+it("a page of no items repeats the cursor it was given", () => {
+  const one: Market = {
+    asset: "venue_one:0x1",
+    title: "Rain",
+    outcome: "Yes",
+    url: null,
+    closesAt: null,
+    closedAt: null,
+    changedGroup: 1,
+  };
+  const known = { byAsset: new Map([[one.asset, one]]), sorted: [one] };
+  const empty = { limit: 0, words: [] };
+  expect(pageOfMarkets(known, empty, NOW)).toEqual({ items: [], next_cursor: null });
+  expect(pageOfMarkets(known, { ...empty, after: one.asset }, NOW)).toEqual({
+    items: [],
+    next_cursor: Buffer.from(JSON.stringify([one.asset])).toString("base64url"),
+  });
+});
