@@ -920,6 +920,22 @@ CREATE TABLE protection_counts (
   PRIMARY KEY (user_id, period, at, matches_before)
 ) STRICT, WITHOUT ROWID;
 
+-- What a user, or an API key with a limit for a day, gave in matches of a UTC hour. Written in the
+-- commit of the match (src/auth/exposure.ts), so that a guard adds up at most 24 rows however many
+-- matches there were. Deleted when the hour is no longer part of the last day.
+--
+-- Example row:
+--   subject 01a2…c585, hour 490153, usdc 317919
+CREATE TABLE traded_hours (
+  subject BLOB NOT NULL,  -- a user or an API key
+  hour INTEGER NOT NULL,  -- since 1970
+  usdc INTEGER NOT NULL,  -- native units, tokens at 1 USDC each; at most 2^62
+  PRIMARY KEY (subject, hour)
+) STRICT, WITHOUT ROWID;
+
+-- Deleting old rows.
+CREATE INDEX traded_hours_age ON traded_hours (hour);
+
 -- A client's own key for one command, written in the commit of the effect (src/rfq/idempotency.ts).
 -- A repeat returns the record as it was when it was made. Deleted after 24 hours.
 --

@@ -1,6 +1,7 @@
 /** Runs once a minute and repeats work that a lost alarm, wake-up or notification did not start. */
 import { trimApiKeys } from "./auth/api-key.ts";
 import { sealAudit } from "./auth/audit-seal.ts";
+import { trimTradedHours } from "./auth/exposure.ts";
 import { trimLoginAttempts } from "./auth/login-throttle.ts";
 import { trimTotp } from "./auth/remove-totp.ts";
 import { trimTickets } from "./auth/ws-ticket.ts";
@@ -35,6 +36,7 @@ const TASKS: readonly Task[] = [
   ["watch_storage", (env) => watchStorage(env.DB, config(env))],
   ["trim_tickets", ({ DB }) => trimTickets(DB)],
   ["trim_daily_counts", ({ DB }) => trimDailyCounts(DB)],
+  ["trim_traded_hours", ({ DB }) => trimTradedHours(DB)],
   ["trim_api_keys", ({ DB }) => trimApiKeys(DB)],
   ["trim_login_attempts", ({ DB }) => trimLoginAttempts(DB)],
   ["trim_totp", ({ DB }) => trimTotp(DB)],

@@ -42,6 +42,7 @@ const RECONCILE = workers("test/ledger/reconcile.test.ts");
 const TAMPERING = workers("test/ledger/tampering.test.ts");
 const SECURITY = workers("test/auth/security.test.ts");
 const CHANGE_PASSWORD = workers("test/auth/change-password.test.ts");
+const TRADE_LIMITS = workers("test/rfq/trade-limits.test.ts");
 const KEY_LIMITS = workers("test/auth/key-limits.test.ts");
 const TOTP = workers("test/auth/totp.test.ts");
 const TICKETS = workers("test/auth/ws-ticket.test.ts");
@@ -448,6 +449,46 @@ export const MUTANTS: readonly Mutant[] = [
       "  if (denied !== undefined) throw denied;",
       '  if (denied !== undefined && keyId === "") throw denied;',
       [SECURITY, workers("test/auth/api-key.test.ts"), workers("test/auth/session.test.ts")],
+    ],
+  ]),
+  ...of("key-limits", "src/rfq/trade-limits.ts", [
+    [
+      "venue unchecked",
+      "        AND ((k.limits ->> 'venues' IS NOT NULL",
+      "        AND ((k.limits ->> 'venues' IS NULL",
+      [TRADE_LIMITS],
+    ],
+    [
+      "one trade unchecked",
+      "      : expr`${exposure} > (k.limits ->> 'max_usdc_per_trade')\n        OR",
+      "      : expr`",
+      [TRADE_LIMITS],
+    ],
+    [
+      "a day unchecked",
+      "          AND ${usedByKey({ userId, apiKeyId }, at)} + ${exposure}\n            > (k.limits",
+      "          AND ${exposure}\n            > (k.limits",
+      [TRADE_LIMITS],
+    ],
+  ]),
+  ...of("exposure", "src/auth/exposure.ts", [
+    [
+      "open quotes not counted",
+      " + ${inOpenQuotes(key.userId, at, credential)}`;",
+      "`;",
+      [TRADE_LIMITS],
+    ],
+    [
+      "quotes of other credentials counted",
+      "sql` AND credential = ${credential}`",
+      "sql` AND ${credential} IS NOT NULL`",
+      [TRADE_LIMITS],
+    ],
+    [
+      "total overflows",
+      "      SET usdc = min(usdc + excluded.usdc, 4611686018427387904)`;",
+      "      SET usdc = usdc + excluded.usdc`;",
+      [TRADE_LIMITS],
     ],
   ]),
   ...of("idempotency", "src/http/serve-route.ts", [

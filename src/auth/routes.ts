@@ -28,6 +28,9 @@ import { SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
 import { anyPassword, email, newPassword, oneCode, recoveryCode, totpCode } from "./fields.ts";
 import { parseIpRange } from "../http/ip-range.ts";
 import { KeyLimitsField, KeyLimitsOut } from "./key-limits.ts";
+import { readUsedByKey } from "./exposure.ts";
+import { toHex } from "../assets/amount.ts";
+import { u256Out } from "../assets/fields.ts";
 import { login, register } from "./login.ts";
 import { shownTotp, Totp } from "./totp-state.ts";
 import { issueTicket } from "./ws-ticket.ts";
@@ -262,6 +265,10 @@ function registerSelfRoutes(app: Api): void {
         api_key_id: described(z.uuid().nullable(), "Id of the API key. Null for a session."),
         scopes: described(Scopes, "Scopes of the credential"),
         limits: KeyLimitsOut,
+        used: u256Out(
+          "What counts against max_usdc_per_day: the exposure of the key's matches of the last day " +
+            "and of its open quotes. Null if the key has no such limit.",
+        ).nullable(),
         totp: described(Totp.nullable(), "State of TOTP, at most 5 s old. Null for an API key."),
         server_time: described(z.iso.datetime(), "The server's time"),
       })
@@ -270,12 +277,18 @@ function registerSelfRoutes(app: Api): void {
       const { userId, credential } = actor;
       const apiKeyId = credential.kind === "api_key" ? credential.apiKeyId : null;
       const key = apiKeyId === null ? undefined : await findKey(db, { apiKeyId, userId });
+      const limits = key?.limits ?? null;
+      const used =
+        apiKeyId === null || limits === null || limits.max_usdc_per_day === null
+          ? null
+          : toHex(await readUsedByKey(db, { userId, apiKeyId }));
       return {
         user_id: userId,
         credential: credential.kind,
         api_key_id: apiKeyId,
         scopes: [...actor.scopes],
-        limits: key?.limits ?? null,
+        limits,
+        used,
         totp: apiKeyId === null ? await shownTotp(db, userId, waitUntil) : null,
         server_time: toWireTime(Date.now()),
       };

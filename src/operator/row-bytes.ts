@@ -56,6 +56,11 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   streams: { bytes: 92 },
   sweepable: { bytes: 129 },
   transaction_attempts: { bytes: 590 },
+  traded_hours: {
+    bytes: 75,
+    user: "coalesce((SELECT k.user_id FROM api_keys k WHERE k.api_key_id = t.subject), t.subject)",
+    withoutRowid: true,
+  },
   transfers: { bytes: 168, user: PAYER },
   users: { bytes: 139, user: "t.user_id" },
   vault_events: { bytes: 334 },

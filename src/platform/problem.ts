@@ -43,6 +43,7 @@ const PROBLEMS = {
   request_expired: [409, "The request has expired"],
   own_request: [409, "A requester cannot quote their own request"],
   protection_tripped: [409, "The maker's protection has tripped"],
+  key_limit: [409, "A limit of the API key would be exceeded"],
   insufficient_funds: [409, "Insufficient available funds"],
   balance_limit: [409, "A balance would exceed its limit"],
   client_withdrawal_id_reused: [409, "The client_withdrawal_id was used with different terms"],

@@ -1,4 +1,5 @@
 import { USDC } from "../assets/asset.ts";
+import { countTraded } from "../auth/exposure.ts";
 import { availableText, canReceive, FEES_OWNER, post, transfer } from "../ledger/post.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
@@ -8,12 +9,15 @@ import {
   atom,
   type Expr,
   expr,
+  join,
   jsonObject,
   jsonText,
+  raw,
   type Sql,
   sql,
   uuid,
 } from "../platform/sql.ts";
+import type { Actor } from "../platform/actor.ts";
 import { toWireTime } from "../platform/time.ts";
 import { type AcceptQuote, reject, type Result } from "./command.ts";
 import { hexId, type Operation } from "./operation.ts";
@@ -31,6 +35,7 @@ import {
 } from "./rejections.ts";
 import { quotesOfTripped } from "./protection.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
+import { keyLimitFacts, type KeyLimitFacts, withinKeyLimits } from "./trade-limits.ts";
 
 /**
  * Accepts a quote: both sides' entries, the match, the quote, the request and the release of every
@@ -74,6 +79,7 @@ export function acceptQuote(command: AcceptQuote, settings: Config): Operation {
           UNION ALL ${quotesOfTripped(matchId)})`,
       ...settle(group, matchId),
       releaseQuotesEndedBy(group, matchId),
+      countTraded(givenBySides(actor, matchId), group.at),
     ],
     result: (effects) => {
       const row = effects.matches.get(hexId(matchId));
@@ -91,6 +97,7 @@ export function acceptQuote(command: AcceptQuote, settings: Config): Operation {
           given_asset: atom("s.given_asset"),
           required: atom("s.given_amount_text"),
           available: availableText(actor.userId, atom("s.given_asset")),
+          ...keyLimitFacts(actor, TRADE),
           match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.request_id = s.request_id`,
         },
         apart: { ...actorFacts(actor), ...existingMatchFacts(actor.userId, quoteId) },
@@ -102,16 +109,20 @@ export function acceptQuote(command: AcceptQuote, settings: Config): Operation {
   };
 }
 
-type Facts = InstantFact & {
-  readonly status: QuoteStatus;
-  readonly request_status: RequestStatus;
-  readonly expires_at: number;
-  readonly venue: string;
-  readonly given_asset: string;
-  readonly required: string;
-  readonly available: string;
-  readonly match_id: string | null;
-};
+/** Over `quote_sides s`. */
+const TRADE = { venue: atom("s.venue"), exposure: atom("s.given_amount") };
+
+type Facts = InstantFact &
+  KeyLimitFacts & {
+    readonly status: QuoteStatus;
+    readonly request_status: RequestStatus;
+    readonly expires_at: number;
+    readonly venue: string;
+    readonly given_asset: string;
+    readonly required: string;
+    readonly available: string;
+    readonly match_id: string | null;
+  };
 
 /** Over `quote_sides s`. */
 function preconditions(
@@ -154,6 +165,7 @@ function preconditions(
       expr: expr`NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue)`,
       reject: ({ venue }) => venuePaused(venue),
     },
+    ...withinKeyLimits(actor, TRADE, at),
     {
       expr: expr`EXISTS (SELECT 1 FROM accounts a WHERE a.owner = ${requester}
         AND a.asset = s.given_asset
@@ -168,6 +180,28 @@ function preconditions(
       reject: () => reject("balance_limit", "A balance would exceed 2^62 native units."),
     },
   ];
+}
+
+/** What each side gave: for the account's policy by user, and by key if it has a limit for a day. */
+function givenBySides(actor: Actor, matchId: string): Sql {
+  const { userId, credential } = actor;
+  const accepted = sql`q.ended_by = ${uuid(matchId)} AND q.status = 'accepted'`;
+  const ofMatch = sql`m.match_id = ${uuid(matchId)}`;
+  const limited = raw("k.limits ->> 'max_usdc_per_day' IS NOT NULL");
+  const sides = [
+    sql`SELECT q.maker_id AS subject, q.reserve AS usdc FROM quotes q WHERE ${accepted}`,
+    sql`SELECT k.api_key_id, q.reserve FROM quotes q
+      JOIN api_keys k ON k.api_key_id = q.credential WHERE ${accepted} AND ${limited}`,
+    sql`SELECT ${uuid(userId)}, m.given_amount FROM match_sides m WHERE ${ofMatch}`,
+    ...(credential.kind === "session"
+      ? []
+      : [
+          sql`SELECT k.api_key_id, m.given_amount FROM match_sides m
+            JOIN api_keys k ON k.api_key_id = ${uuid(credential.apiKeyId)}
+            WHERE ${ofMatch} AND ${limited}`,
+        ]),
+  ];
+  return join(sides, " UNION ALL ");
 }
 
 const USDC_KEY = atom("?", [USDC]);

@@ -29,6 +29,7 @@ import {
   storageLeft,
   venuePaused,
 } from "./rejections.ts";
+import { keyLimitFacts, type KeyLimitFacts, withinKeyLimits } from "./trade-limits.ts";
 
 const ROUTE = "POST /rfq/request";
 
@@ -69,7 +70,7 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
     rejection: () =>
       questionOf({
         preconditions: preconditions(command, settings, NOW),
-        facts: { instant: NOW },
+        facts: { instant: NOW, ...keyLimitFacts(actor, tradeOf(command)) },
         apart: { ...actorFacts(actor), ...earlierFacts(keyUse(command)) },
       }),
   };
@@ -85,7 +86,7 @@ function preconditions(
   command: OpenRequest,
   settings: Config,
   at: Expr,
-): readonly Precondition<InstantFact & ActorFacts & EarlierFacts, Result>[] {
+): readonly Precondition<InstantFact & KeyLimitFacts & ActorFacts & EarlierFacts, Result>[] {
   const { actor, asset, requestId } = command;
   const venue = readAssetKey(asset)?.venue ?? "";
   const perUser = settings.RFQ_OPEN_REQUESTS_PER_USER;
@@ -113,11 +114,17 @@ function preconditions(
       expr: belowDailyLimit(daily, at),
       reject: () => ({ ok: false, problem: dailyLimitProblem(daily) }),
     },
+    ...withinKeyLimits(actor, tradeOf(command), at),
     {
       expr: expr`NOT EXISTS (SELECT 1 FROM requests WHERE request_id = ${uuid(requestId)})`,
       reject: () => undefined,
     },
   ];
+}
+
+/** A request gives nothing, but its venue is bound. */
+function tradeOf({ asset }: OpenRequest) {
+  return { venue: atom("?", [readAssetKey(asset)?.venue ?? ""]) };
 }
 
 function keyUse({ actor, idempotency }: OpenRequest): KeyUse {

@@ -81,6 +81,7 @@ function registerRequestRoutes(api: Api): void {
       "venue_paused",
       "open_request_limit",
       "daily_limit",
+      "key_limit",
     ],
     handler: async ({ env, body, actor, receivedAt, idempotencyKey }) => {
       const terms = {
@@ -310,6 +311,7 @@ function registerMatchRoutes(api: Api): void {
       "quote_expired",
       "market_closed",
       "venue_paused",
+      "key_limit",
       "insufficient_funds",
       "balance_limit",
     ],

@@ -210,6 +210,16 @@ export const protectionCounts = sqliteTable(
   (t) => [primaryKey({ columns: [t.userId, t.period, t.at, t.matchesBefore] })],
 );
 
+export const tradedHours = sqliteTable(
+  "traded_hours",
+  {
+    subject: uuid("subject").notNull(),
+    hour: integer("hour").notNull(),
+    usdc: amount("usdc").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.subject, t.hour] }), index("traded_hours_age").on(t.hour)],
+);
+
 export const idempotencyKeys = sqliteTable(
   "idempotency_keys",
   {

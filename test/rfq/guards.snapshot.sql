@@ -93,7 +93,22 @@ WHERE (
       0
     ) < ?36
   )
-  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?37,'-')))
+  AND (
+    NOT EXISTS (
+      SELECT 1
+      FROM api_keys k
+      WHERE k.api_key_id = unhex(?37,'-')
+        AND k.limits IS NOT NULL
+        AND (
+          (
+            k.limits ->> 'venues' IS NOT NULL
+            AND ?38 NOT IN (SELECT value FROM json_each(k.limits, '$.venues'))
+          )
+          OR (0)
+        )
+    )
+  )
+  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?39,'-')))
 )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
@@ -131,7 +146,9 @@ WHERE (
 -- ?34 = "<id 2>"
 -- ?35 = "requests"
 -- ?36 = 10000
--- ?37 = "<id 1>"
+-- ?37 = "<id 4>"
+-- ?38 = "venue_one"
+-- ?39 = "<id 1>"
 
 -- Place a quote: its trigger has the guard (migrations/0003_place_quote.sql)
 INSERT INTO quote_commands (
@@ -241,10 +258,44 @@ WHERE quote_id = unhex(?3,'-')
         )
         AND (NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue))
         AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM api_keys k
+            WHERE k.api_key_id = unhex(?17,'-')
+              AND k.limits IS NOT NULL
+              AND (
+                (
+                  k.limits ->> 'venues' IS NOT NULL
+                  AND s.venue NOT IN (SELECT value FROM json_each(k.limits, '$.venues'))
+                )
+                OR (
+                  s.given_amount > (k.limits ->> 'max_usdc_per_trade')
+                  OR (
+                    k.limits ->> 'max_usdc_per_day' IS NOT NULL
+                    AND (
+                      (SELECT total(usdc) FROM traded_hours WHERE subject = unhex(?18,'-') AND hour > ((SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-')) / 3600000) - 24) + (
+                        SELECT total(reserve)
+                        FROM quotes INDEXED BY quotes_open_maker
+                        WHERE maker_id = unhex(?20,'-')
+                          AND status = 'open'
+                          AND expires_at > (
+                            SELECT at
+                            FROM commit_groups
+                            WHERE group_id = unhex(?21,'-')
+                          )
+                          AND credential = unhex(?22,'-')
+                      )
+                    ) + s.given_amount > (k.limits ->> 'max_usdc_per_day')
+                  )
+                )
+              )
+          )
+        )
+        AND (
           EXISTS (
             SELECT 1
             FROM accounts a
-            WHERE a.owner = unhex(?17,'-')
+            WHERE a.owner = unhex(?23,'-')
               AND a.asset = s.given_asset
               AND a.kind = 'available'
               AND a.balance >= s.given_amount
@@ -253,9 +304,9 @@ WHERE quote_id = unhex(?3,'-')
         AND (
           (
             coalesce(
-              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?18),
+              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?24),
               0
-            ) <= CAST(?19 AS INTEGER) - s.usdc_amount
+            ) <= CAST(?25 AS INTEGER) - s.usdc_amount
           )
           AND (
             coalesce(
@@ -265,17 +316,17 @@ WHERE quote_id = unhex(?3,'-')
                 WHERE a.owner = s.buyer_id AND a.asset = s.asset
               ),
               0
-            ) <= CAST(?20 AS INTEGER) - (CAST(s.amount AS INTEGER))
+            ) <= CAST(?26 AS INTEGER) - (CAST(s.amount AS INTEGER))
           )
           AND (
             coalesce(
               (
                 SELECT sum(a.balance)
                 FROM accounts a
-                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?21
+                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?27
               ),
               0
-            ) <= CAST(?22 AS INTEGER) - (s.taker_fee + s.maker_fee)
+            ) <= CAST(?28 AS INTEGER) - (s.taker_fee + s.maker_fee)
           )
         )
       )
@@ -296,12 +347,18 @@ WHERE quote_id = unhex(?3,'-')
 -- ?14 = "<id 2>"
 -- ?15 = "<id 2>"
 -- ?16 = "<id 2>"
--- ?17 = "<id 4>"
--- ?18 = "usdc"
--- ?19 = "4611686018427387904"
--- ?20 = "4611686018427387904"
--- ?21 = "usdc"
--- ?22 = "4611686018427387904"
+-- ?17 = "<id 5>"
+-- ?18 = "<id 5>"
+-- ?19 = "<id 2>"
+-- ?20 = "<id 4>"
+-- ?21 = "<id 2>"
+-- ?22 = "<id 5>"
+-- ?23 = "<id 4>"
+-- ?24 = "usdc"
+-- ?25 = "4611686018427387904"
+-- ?26 = "4611686018427387904"
+-- ?27 = "usdc"
+-- ?28 = "4611686018427387904"
 
 -- Accept a quote, by a session
 UPDATE quotes

@@ -80,6 +80,8 @@ export type WhoAmI = {
   limits: KeyLimits | null;
   /** At most 5 s old. Null for an API key. */
   totp: Totp | null;
+  /** What counts against `max_usdc_per_day`. Null if the key has no such limit. */
+  used: bigint | null;
   server_time: string;
 };
 

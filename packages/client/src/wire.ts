@@ -15,6 +15,7 @@ export const AMOUNT_FIELDS: ReadonlySet<string> = new Set([
   "max_usdc",
   "max_usdc_per_trade",
   "max_usdc_per_day",
+  "used",
 ]);
 
 const AMOUNT = /^(?:0x[0-9a-f]+|-?\d+)$/;

@@ -103,6 +103,10 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   market_closed: ["The market is closed."],
   venue_paused: ["venue_one is paused."],
   totp_not_enabled: ["The account has no TOTP."],
+  key_limit: [
+    "The trade exceeds the API key's limit for a day.",
+    { limit: "max_usdc_per_day", maximum: "0x3b9aca00", used: "0x3b8b87c0", required: "0x989680" },
+  ],
   email_taken: ["A user with this email address exists."],
   body_too_large: ["The body exceeds the limit of 65536 bytes."],
   content_type_unsupported: ["A body requires content-type: application/json."],

@@ -122,6 +122,7 @@ export const SAMPLE = {
   updated_at: "2026-11-20T10:00:05.000Z",
   url: "https://venue-one.example/markets/fed-december-2026",
   usdc: "0xde709f2102306220921060314715629080e2fb77",
+  used: "0x3d090",
   usdc_amount: "0x9eb10",
   user_id: "0190a0a0-0000-7000-8000-000000000000",
   vault: "0x27b1fdb04752bbc536007a920d24acb045561c26",
