@@ -122,8 +122,8 @@ async function fillChunk(db: Database, { from, to, start, everyMs }: Chunk): Pro
         ] as const,
     ),
     [
-      "idempotency_keys (key_hash, terms_hash, record_id, at)",
-      `randomblob(16), randomblob(16), ${quote}, at FROM q`,
+      "idempotency_keys (period, key_hash, terms_hash, record_id, at)",
+      `at / 21600000, randomblob(16), randomblob(16), ${quote}, at FROM q`,
     ],
   ];
   await db.batch(

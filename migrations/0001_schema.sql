@@ -712,16 +712,15 @@ CREATE TABLE quotes (
 ) STRICT;
 
 -- Quotes on a request of one status from the best price on. Lists of all statuses merge the five.
-CREATE INDEX quotes_request_status ON quotes (request_id, status, price, opened_at, quote_id);
+-- The limits count the open ones, of all makers and of one, which is why it ends in the maker.
+CREATE INDEX quotes_request_status
+  ON quotes (request_id, status, price, opened_at, quote_id, maker_id);
 
 -- A maker's own quotes of one status, newest first. Lists of all statuses merge the five.
 CREATE INDEX quotes_maker_status ON quotes (maker_id, status, opened_at, quote_id);
 
 -- A maker's open quotes: their number for the limit, those that are due, and what they reserve.
 CREATE INDEX quotes_open_maker ON quotes (maker_id, expires_at) WHERE status = 'open';
-
--- The number of open quotes on a request, of all makers and of one, for the limits.
-CREATE INDEX quotes_open_request ON quotes (request_id, maker_id) WHERE status = 'open';
 
 -- What is due in a book, and its next expiry.
 CREATE INDEX quotes_due ON quotes (asset, expires_at) WHERE status = 'open' AND stuck_at IS NULL;
@@ -937,19 +936,20 @@ CREATE TABLE traded_hours (
 CREATE INDEX traded_hours_age ON traded_hours (hour);
 
 -- A client's own key for one command, written in the commit of the effect (src/rfq/idempotency.ts).
--- A repeat returns the record as it was when it was made. Deleted after 24 hours.
+-- A repeat within 24 hours returns the record as it was when it was made. The key begins with the
+-- time, so that old rows are deleted without an index by age. Deleted after 24 to 30 hours.
 --
 -- Example row:
---   key_hash 0x5b1e…07c2, terms_hash 0x91f4…d35a, record_id 019a…9ef4, at 1764551300000
+--   period 81691, key_hash 0x5b1e…07c2, terms_hash 0x91f4…d35a, record_id 019a…9ef4,
+--   at 1764551300000
 CREATE TABLE idempotency_keys (
-  key_hash BLOB PRIMARY KEY NOT NULL,  -- of user, route and the header Idempotency-Key: 16 bytes
-  terms_hash BLOB NOT NULL,            -- a repeat with other terms is rejected
-  record_id BLOB NOT NULL,             -- the request or quote
-  at INTEGER NOT NULL
+  period INTEGER NOT NULL,    -- of six hours, since 1970; a look-up asks the last five
+  key_hash BLOB NOT NULL,     -- of user, route and the header Idempotency-Key: 16 bytes
+  terms_hash BLOB NOT NULL,   -- a repeat with other terms is rejected
+  record_id BLOB NOT NULL,    -- the request or quote
+  at INTEGER NOT NULL,
+  PRIMARY KEY (period, key_hash)
 ) STRICT, WITHOUT ROWID;
-
--- Deleting old rows.
-CREATE INDEX idempotency_keys_age ON idempotency_keys (at);
 
 -- Venues that take no new business while their row exists. Written by the operator commands `venue
 -- pause` and `venue resume`.
@@ -1040,7 +1040,7 @@ CREATE TABLE stream_events (
   type TEXT NOT NULL,
   body TEXT NOT NULL,    -- the record's columns as JSON; what the audience may not see is left out
   PRIMARY KEY (stream_id, seq)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 -- The events of a commit group, which are pushed to subscribers.
 CREATE INDEX stream_events_written_group ON stream_events (written_group);

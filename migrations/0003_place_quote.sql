@@ -40,8 +40,18 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
         AND (
           NOT EXISTS (
             SELECT 1
-            FROM idempotency_keys
-            WHERE key_hash = NEW.key_hash AND at > NEW.at - 86400000
+            FROM idempotency_keys k
+            WHERE (
+              k.period IN (
+                (NEW.at / 21600000),
+                ((NEW.at / 21600000) - 1),
+                ((NEW.at / 21600000) - 2),
+                ((NEW.at / 21600000) - 3),
+                ((NEW.at / 21600000) - 4)
+              )
+              AND k.key_hash = NEW.key_hash
+              AND k.at > NEW.at - 86400000
+            )
           )
         )
         AND (NEW.not_after IS NULL OR NEW.at < NEW.not_after)
@@ -82,14 +92,14 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
         AND (
           (
             SELECT count(*)
-            FROM quotes INDEXED BY quotes_open_request
+            FROM quotes INDEXED BY quotes_request_status
             WHERE request_id = NEW.request_id AND status = 'open' AND (maker_id = NEW.maker_id)
           ) < 50
         )
         AND (
           (
             SELECT count(*)
-            FROM quotes INDEXED BY quotes_open_request
+            FROM quotes INDEXED BY quotes_request_status
             WHERE request_id = NEW.request_id AND status = 'open' AND 1
           ) < 1000
         )
@@ -160,10 +170,8 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
   LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = 'pending'
   WHERE s.amount <> 0
   ORDER BY s.ref, s.line;
-  DELETE FROM idempotency_keys
-  WHERE key_hash = NEW.key_hash AND at <= NEW.at - 86400000;
-  INSERT INTO idempotency_keys (key_hash, terms_hash, record_id, at)
-  SELECT NEW.key_hash, NEW.terms_hash, a.id, NEW.at
+  INSERT INTO idempotency_keys (period, key_hash, terms_hash, record_id, at)
+  SELECT (NEW.at / 21600000), NEW.key_hash, NEW.terms_hash, a.id, NEW.at
   FROM (SELECT NEW.quote_id AS id WHERE NEW.key_hash IS NOT NULL) a;
   SELECT RAISE(IGNORE);
 END;

@@ -257,12 +257,7 @@ export const MUTANTS: readonly Mutant[] = [
     ["paused venue unchecked", "WHERE p.venue = substr(", "WHERE 0 AND p.venue = substr(", [WHO]],
     ["full database ignored", "WHERE name = 'storage_full'", "WHERE 0", [LIMITS]],
     ["funds unchecked", "AND balance >= NEW.reserve", "AND balance >= 0", [BOOK]],
-    [
-      "key unchecked",
-      "WHERE key_hash = NEW.key_hash AND at > NEW.at",
-      "WHERE 0 AND at > NEW.at",
-      [BOOK, MODEL, RACES],
-    ],
+    ["key unchecked", "AND k.key_hash = NEW.key_hash", "AND 0", [BOOK, MODEL, RACES]],
     ["deadline ignored", "OR NEW.at < NEW.not_after", "OR 1", [DEADLINES]],
     [
       "limit of own quotes dropped",
@@ -272,8 +267,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
     ["nothing reserved", "NEW.reserve AS amount", "0 AS amount", [BOOK]],
     ["key forgotten", "WHERE NEW.key_hash IS NOT NULL", "WHERE 0", [BOOK, MODEL]],
-    ["old key kept", "AND at <= NEW.at - 86400000", "AND 0", [RACES, MODEL]],
-    ["key lives on", " AND at > NEW.at - 86400000", "", [MODEL]],
+    ["key lives on", "AND k.at > NEW.at - 86400000", "", [MODEL]],
   ]),
   ...of("group", "src/rfq/operation.ts", [
     [
@@ -549,8 +543,7 @@ export const MUTANTS: readonly Mutant[] = [
       '  if (terms === "") {',
       [BOOK, workers("test/rfq/routes.test.ts")],
     ],
-    ["old key kept", "AND at <= ${at} - ${LIFE}`,", "AND at < 0`,", [RACES, MODEL]],
-    ["key lives on", "\n    AND at > ${at} - ${LIFE})`", ")`", [PRECONDITIONS]],
+    ["key lives on", "\n    AND k.at > ${at} - ${literal(KEY_LIFE_MS)}`", "`", [PRECONDITIONS]],
   ]),
   ...of("commit", "src/platform/commit.ts", [
     [

@@ -17,6 +17,7 @@ import {
   type Expr,
   expr,
   jsonObject,
+  join,
   jsonText,
   literal,
   type Sql,
@@ -34,7 +35,8 @@ import {
 /** Records are kept longer than this (trim.ts). */
 export const KEY_LIFE_MS = 24 * 3_600_000;
 
-const LIFE = literal(KEY_LIFE_MS);
+/** Keys are stored by periods, of which this many are a life. */
+const PERIODS = 4;
 
 /** 128 bits: a second key of the same hash cannot be found. */
 const HASH_BYTES = 16;
@@ -73,8 +75,7 @@ export function keyRow(use: KeyUse): CommandRow<keyof typeof KEY_FIELDS> {
 
 /** True without a key, because NULL equals nothing. */
 export function hashIsUnused(hash: Expr, at: Expr): Expr {
-  return expr`NOT EXISTS (SELECT 1 FROM idempotency_keys WHERE key_hash = ${hash}
-    AND at > ${at} - ${LIFE})`;
+  return expr`NOT EXISTS (SELECT 1 FROM idempotency_keys k WHERE ${isLive(hash, at)})`;
 }
 
 /**
@@ -94,7 +95,7 @@ export function earlierFacts(use: KeyUse): Readonly<Record<"earlier", Expr>> {
   return {
     earlier: expr`SELECT ${jsonText(expr`json_array(hex(k.terms_hash), ${jsonObject(result)})`)}
       FROM idempotency_keys k JOIN ${record}
-      WHERE k.key_hash = ${keyHash(use)} AND k.at > ${NOW} - ${LIFE}`,
+      WHERE ${isLive(keyHash(use), NOW)}`,
   };
 }
 
@@ -108,7 +109,7 @@ export function rememberKey(
   const { group, idempotency, record } = memory;
   if (idempotency === undefined) return [];
   const key = { key_hash: keyHash(memory), terms_hash: blob(hashOf(idempotency.terms)) };
-  return rememberRow({ key, record, at: group.at });
+  return [rememberRow({ key, record, at: group.at })];
 }
 
 /** The same over the columns of a command row. `record` selects no row without a key. */
@@ -116,13 +117,31 @@ export function rememberRow(memory: {
   readonly key: KeyColumns;
   readonly record: Sql;
   readonly at: Expr;
-}): Sql[] {
+}): Sql {
   const { key, record, at } = memory;
-  return [
-    sql`DELETE FROM idempotency_keys WHERE key_hash = ${key.key_hash} AND at <= ${at} - ${LIFE}`,
-    sql`INSERT INTO idempotency_keys (key_hash, terms_hash, record_id, at)
-      SELECT ${key.key_hash}, ${key.terms_hash}, a.id, ${at} FROM (${record}) a`,
-  ];
+  return sql`INSERT INTO idempotency_keys (period, key_hash, terms_hash, record_id, at)
+    SELECT ${keyPeriod(at)}, ${key.key_hash}, ${key.terms_hash}, a.id, ${at} FROM (${record}) a`;
+}
+
+/** Over \`idempotency_keys k\`: the row of this hash, if it is younger than the life of a key. */
+function isLive(hash: Expr, at: Expr): Expr {
+  const periods = Array.from({ length: PERIODS + 1 }, (_, back) =>
+    back === 0 ? keyPeriod(at) : expr`${keyPeriod(at)} - ${literal(back)}`,
+  );
+  return expr`k.period IN (${join(periods, ", ")}) AND k.key_hash = ${hash}
+    AND k.at > ${at} - ${literal(KEY_LIFE_MS)}`;
+}
+
+/** The number of the period of an instant. Rows of periods before the live ones are trimmed. */
+function keyPeriod(at: Expr): Expr {
+  return expr`${at} / ${literal(KEY_LIFE_MS / PERIODS)}`;
+}
+
+/** Deletes keys that are older than their life. */
+export function trimKeys(rows: number): Sql {
+  return sql`DELETE FROM idempotency_keys WHERE (period, key_hash) IN (
+    SELECT period, key_hash FROM idempotency_keys
+    WHERE period < ${keyPeriod(NOW)} - ${literal(PERIODS)} LIMIT ${rows}) RETURNING 1`;
 }
 
 function keyHash(use: KeyUse): Expr {

@@ -332,7 +332,7 @@ function openQuotesOf(makerId: Expr, at: Expr): Expr {
 }
 
 function openQuotesOn(requestId: Expr, whose: Expr = TRUE): Expr {
-  return expr`SELECT count(*) FROM quotes INDEXED BY quotes_open_request
+  return expr`SELECT count(*) FROM quotes INDEXED BY quotes_request_status
     WHERE request_id = ${requestId} AND status = 'open' AND ${whose}`;
 }
 
@@ -372,7 +372,7 @@ function placed(c: Columns<Field | keyof typeof STAMPS>): Sql[] {
       source: sql`SELECT ${c.maker_id} AS from_owner, ${c.maker_id} AS to_owner,
         ${c.reserve_asset} AS asset, ${c.reserve} AS amount, ${c.quote_id} AS ref, 0 AS line`,
     }),
-    ...rememberRow({
+    rememberRow({
       key: c,
       record: sql`SELECT ${c.quote_id} AS id WHERE ${c.key_hash} IS NOT NULL`,
       at: c.at,

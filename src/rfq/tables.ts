@@ -91,12 +91,16 @@ export const quotes = sqliteTable(
   },
   (t) => [
     index("quotes_maker_status").on(t.makerId, t.status, t.openedAt, t.quoteId),
-    index("quotes_request_status").on(t.requestId, t.status, t.price, t.openedAt, t.quoteId),
+    index("quotes_request_status").on(
+      t.requestId,
+      t.status,
+      t.price,
+      t.openedAt,
+      t.quoteId,
+      t.makerId,
+    ),
     index("quotes_open_maker")
       .on(t.makerId, t.expiresAt)
-      .where(sql`status = 'open'`),
-    index("quotes_open_request")
-      .on(t.requestId, t.makerId)
       .where(sql`status = 'open'`),
     index("quotes_due")
       .on(t.asset, t.expiresAt)
@@ -223,12 +227,13 @@ export const tradedHours = sqliteTable(
 export const idempotencyKeys = sqliteTable(
   "idempotency_keys",
   {
-    keyHash: hex("key_hash").primaryKey(),
+    period: integer("period").notNull(),
+    keyHash: hex("key_hash").notNull(),
     termsHash: hex("terms_hash").notNull(),
     recordId: uuid("record_id").notNull(),
     at: integer("at").notNull(),
   },
-  (t) => [index("idempotency_keys_age").on(t.at)],
+  (t) => [primaryKey({ columns: [t.period, t.keyHash] })],
 );
 
 export const pausedVenues = sqliteTable("paused_venues", {

@@ -3,12 +3,12 @@
  */
 import { NOW } from "../platform/commit.ts";
 import { sql } from "../platform/sql.ts";
+import { trimKeys } from "./idempotency.ts";
 import { trimUntilDone } from "../platform/trim.ts";
 import { MAX_WINDOW_SECS } from "./protection.ts";
 
 /** How long ended requests and quotes can be read. No request lives longer than this. */
 export const KEEP_ENDED_MS = 48 * 3_600_000;
-const KEEP_KEYS_MS = 24 * 3_600_000;
 const WINDOW_MS = MAX_WINDOW_SECS * 1_000;
 
 export async function trimRfq(db: D1Database): Promise<void> {
@@ -39,10 +39,5 @@ export async function trimRfq(db: D1Database): Promise<void> {
       ON c.user_id = p.user_id AND c.period = p.period AND c.at <= ${NOW} - ${WINDOW_MS}
     LIMIT ${rows}) RETURNING 1`,
   );
-  await trimUntilDone(
-    db,
-    (rows) => sql`DELETE FROM idempotency_keys WHERE key_hash IN (
-    SELECT key_hash FROM idempotency_keys WHERE at <= ${NOW} - ${KEEP_KEYS_MS} ORDER BY at
-      LIMIT ${rows}) RETURNING 1`,
-  );
+  await trimUntilDone(db, trimKeys);
 }

@@ -225,5 +225,5 @@ function indexesOf(plan: readonly string[]): string[] {
     .slice(0, nested < 0 ? undefined : nested)
     .filter((detail) => /^(SEARCH|SCAN) \w+ USING/.test(detail))
     .map((detail) => /INDEX (\w+)/.exec(detail)?.[1] ?? detail)
-    .map((index) => (index.startsWith("sqlite_autoindex") ? "the primary key" : index));
+    .map((index) => (/^sqlite_autoindex|PRIMARY KEY/.test(index) ? "the primary key" : index));
 }

@@ -50,34 +50,43 @@ WHERE (
   AND (
     NOT EXISTS (
       SELECT 1
-      FROM idempotency_keys
-      WHERE key_hash = unhex(?20)
-        AND at > (SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) - 86400000
+      FROM idempotency_keys k
+      WHERE (
+        k.period IN (
+          ((SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-')) / 21600000),
+          (((SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) / 21600000) - 1),
+          (((SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) / 21600000) - 2),
+          (((SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-')) / 21600000) - 3),
+          (((SELECT at FROM commit_groups WHERE group_id = unhex(?24,'-')) / 21600000) - 4)
+        )
+        AND k.key_hash = unhex(?25)
+        AND k.at > (SELECT at FROM commit_groups WHERE group_id = unhex(?26,'-')) - 86400000
+      )
     )
   )
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) < ?23)
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?24,'-')) <= ?25)
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) < ?28)
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-')) <= ?30)
   AND (
     NOT EXISTS (
       SELECT 1
       FROM markets k
-      WHERE k.asset = ?26
+      WHERE k.asset = ?31
         AND (
           k.closed_at IS NOT NULL
-          OR k.closes_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-'))
+          OR k.closes_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?32,'-'))
         )
     )
   )
-  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?28))
+  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?33))
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
     (
       SELECT count(*)
       FROM requests
-      WHERE requester_id = unhex(?29,'-')
+      WHERE requester_id = unhex(?34,'-')
         AND status = 'open'
-        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?30,'-'))
-    ) < ?31
+        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?35,'-'))
+    ) < ?36
   )
   AND (
     coalesce(
@@ -85,30 +94,30 @@ WHERE (
         SELECT count
         FROM daily_counts
         WHERE day = (
-          (SELECT at FROM commit_groups WHERE group_id = unhex(?32,'-')) / CAST(?33 AS INTEGER)
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?37,'-')) / CAST(?38 AS INTEGER)
         )
-          AND user_id = unhex(?34,'-')
-          AND kind = ?35
+          AND user_id = unhex(?39,'-')
+          AND kind = ?40
       ),
       0
-    ) < ?36
+    ) < ?41
   )
   AND (
     NOT EXISTS (
       SELECT 1
       FROM api_keys k
-      WHERE k.api_key_id = unhex(?37,'-')
+      WHERE k.api_key_id = unhex(?42,'-')
         AND k.limits IS NOT NULL
         AND (
           (
             k.limits ->> 'venues' IS NOT NULL
-            AND ?38 NOT IN (SELECT value FROM json_each(k.limits, '$.venues'))
+            AND ?43 NOT IN (SELECT value FROM json_each(k.limits, '$.venues'))
           )
           OR (0)
         )
     )
   )
-  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?39,'-')))
+  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?44,'-')))
 )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
@@ -129,26 +138,31 @@ WHERE (
 -- ?17 = "<id 2>"
 -- ?18 = "<id 3>"
 -- ?19 = "<id 3>"
--- ?20 = "57CDE58AB73C3220B5BA1241FD678106"
+-- ?20 = "<id 3>"
 -- ?21 = "<id 3>"
 -- ?22 = "<id 3>"
--- ?23 = 1764551331000
+-- ?23 = "<id 3>"
 -- ?24 = "<id 3>"
--- ?25 = 1764551361000
--- ?26 = "venue_one:0x1"
+-- ?25 = "57CDE58AB73C3220B5BA1241FD678106"
+-- ?26 = "<id 3>"
 -- ?27 = "<id 3>"
--- ?28 = "venue_one"
--- ?29 = "<id 2>"
--- ?30 = "<id 3>"
--- ?31 = 200
+-- ?28 = 1764551331000
+-- ?29 = "<id 3>"
+-- ?30 = 1764551361000
+-- ?31 = "venue_one:0x1"
 -- ?32 = "<id 3>"
--- ?33 = "86400000"
+-- ?33 = "venue_one"
 -- ?34 = "<id 2>"
--- ?35 = "requests"
--- ?36 = 10000
--- ?37 = "<id 4>"
--- ?38 = "venue_one"
--- ?39 = "<id 1>"
+-- ?35 = "<id 3>"
+-- ?36 = 200
+-- ?37 = "<id 3>"
+-- ?38 = "86400000"
+-- ?39 = "<id 2>"
+-- ?40 = "requests"
+-- ?41 = 10000
+-- ?42 = "<id 4>"
+-- ?43 = "venue_one"
+-- ?44 = "<id 1>"
 
 -- Place a quote: its trigger has the guard (migrations/0003_place_quote.sql)
 INSERT INTO quote_commands (

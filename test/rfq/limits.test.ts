@@ -84,6 +84,8 @@ describe("a nearly full database", () => {
 
   it("rejects a request and a quote with the reason, in one commit each", async () => {
     const { book, maker, requester, requestId } = await quotedBid(10n);
+    // Else a quote would fail for the lack of funds too.
+    await fund(maker.userId, book, 10n, { chain: "full-test", db });
     const committer = new GroupCommitter(db, {
       asset: book,
       waitMs: 0,
