@@ -1743,3 +1743,65 @@ CREATE TABLE shortfalls (
   missing TEXT NOT NULL,   -- native units, at the latest look
   PRIMARY KEY (chain, asset)
 ) STRICT;
+
+-- ================================================================================================
+-- Archive
+-- ================================================================================================
+
+-- The chain of seals. A seal is an object in R2 with a closed range of the journal and the records
+-- that ended in it (src/archive/seal-format.ts). Its row is written once the object has been read
+-- back and verified. Rows stay.
+--
+-- Example row:
+--   number 1, epoch 1, after_transfer 0, up_to_transfer 15, after_group 0, up_to_group 96,
+--   transfers 15, requests 1, quotes 1, matches 1, bytes 1842, previous 0x0000…0000,
+--   sha256 0x3c1f…a90e, sealed_at 1764555000000
+CREATE TABLE journal_seals (
+  number INTEGER PRIMARY KEY NOT NULL,
+  epoch INTEGER NOT NULL,             -- rises with a restore; part of the object's key
+  after_transfer INTEGER NOT NULL,    -- contains the transfers after this one
+  up_to_transfer INTEGER NOT NULL,    -- up to this one
+  after_group INTEGER NOT NULL,       -- and the requests that ended after this commit group
+  up_to_group INTEGER NOT NULL,       -- up to this one
+  transfers INTEGER NOT NULL,
+  requests INTEGER NOT NULL,
+  quotes INTEGER NOT NULL,
+  matches INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,             -- of the object
+  previous BLOB NOT NULL,             -- hash of the seal before; zeros: there is none
+  sha256 BLOB NOT NULL,
+  sealed_at INTEGER NOT NULL
+) STRICT;
+
+-- A seal continues the one before it. So of two that were made of one range, one is rejected.
+CREATE TRIGGER journal_seals_insert BEFORE INSERT ON journal_seals BEGIN
+  SELECT RAISE(ABORT, 'append-only: journal seal exists')
+    WHERE EXISTS (SELECT 1 FROM journal_seals WHERE number >= NEW.number);
+  SELECT RAISE(ABORT, 'append-only: a journal seal continues the one before')
+    WHERE EXISTS (
+      SELECT 1 FROM (SELECT * FROM journal_seals ORDER BY number DESC LIMIT 1) s
+      WHERE (NEW.number, NEW.after_transfer, NEW.after_group, NEW.previous)
+          IS NOT (s.number + 1, s.up_to_transfer, s.up_to_group, s.sha256)
+        OR NEW.epoch < s.epoch OR NEW.sealed_at < s.sealed_at);
+  SELECT RAISE(ABORT, 'append-only: a journal seal goes forward')
+    WHERE NEW.up_to_transfer < NEW.after_transfer OR NEW.up_to_group < NEW.after_group
+      OR length(NEW.previous) <> 32 OR length(NEW.sha256) <> 32;
+END;
+
+CREATE TRIGGER journal_seals_update BEFORE UPDATE ON journal_seals BEGIN
+  SELECT RAISE(ABORT, 'append-only: journal seal');
+END;
+
+CREATE TRIGGER journal_seals_delete BEFORE DELETE ON journal_seals BEGIN
+  SELECT RAISE(ABORT, 'append-only: journal seal');
+END;
+
+-- Each account's balance at the end of the last seal, as the seal states it. Written in the batch
+-- that stores the seal.
+--
+-- Example row:
+--   account_id 1, balance 99999682081
+CREATE TABLE sealed_balances (
+  account_id INTEGER PRIMARY KEY NOT NULL,
+  balance INTEGER NOT NULL
+) STRICT;

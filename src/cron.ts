@@ -1,4 +1,5 @@
 /** Runs once a minute and repeats work that a lost alarm, wake-up or notification did not start. */
+import { wakeSealer, watchSealer } from "./archive/watch-sealer.ts";
 import { trimApiKeys } from "./auth/api-key.ts";
 import { sealAudit } from "./auth/audit-seal.ts";
 import { trimTradedHours } from "./auth/exposure.ts";
@@ -33,6 +34,8 @@ const TASKS: readonly Task[] = [
   ["alert_late", (env) => alertLateWithdrawals(env.DB, config(env))],
   ["seal_audit", ({ DB }) => sealAudit(DB)],
   ["reconcile", reconcileNow],
+  ["wake_sealer", wakeSealer],
+  ["watch_sealer", (env) => watchSealer(env.DB, config(env))],
   ["watch_storage", (env) => watchStorage(env.DB, config(env))],
   ["trim_tickets", ({ DB }) => trimTickets(DB)],
   ["trim_daily_counts", ({ DB }) => trimDailyCounts(DB)],

@@ -244,6 +244,11 @@ export const COMMANDS: readonly Command[] = [
     help: "compare journal, balances and chains; exits with 1 on a difference or unread chain",
   },
   {
+    words: ["journal", "verify"],
+    flags: [{ name: "from", value: "<n>", help: "the first seal to read; default 1" }],
+    help: "verify the archive's seals and compare them with balances; exits with 1 on a discrepancy",
+  },
+  {
     words: ["storage"],
     flags: [LIMIT],
     help: "show bytes by table and by user, growth a day and the day the database is full; reads all rows",

@@ -47,6 +47,13 @@ import { Violation } from "./violation.ts";
 import { Process, type VirtualTime } from "./virtual-time.ts";
 import { CLEAR, WEATHERS } from "./weather.ts";
 
+/** Compression and R2 need real time, so the simulator seals nothing. */
+class IdleSealer {
+  wake(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
 const CRON_MS = 60_000;
 /** Two runs of cron, the second after every late call has arrived. */
 const QUIET_MS = 130_000;
@@ -83,9 +90,10 @@ export class World {
       FEED: this.#objects.namespace("Feed"),
       CHAIN_WATCHER: this.#objects.namespace("ChainWatcher"),
       PAYER: this.#objects.namespace("Payer"),
+      SEALER: this.#objects.namespace("IdleSealer"),
       WITHDRAWALS: { send: (body: unknown) => this.#custody.queue().send(body) },
     });
-    this.#objects.use({ RfqBook, Feed, ChainWatcher, Payer }, this.#env);
+    this.#objects.use({ RfqBook, Feed, ChainWatcher, Payer, IdleSealer }, this.#env);
     const start = (name: string, dice: Dice, work: () => Promise<void>) =>
       this.#start(name, dice, work);
     const scene: Scene = {

@@ -1,5 +1,7 @@
 /** Writes and reads the numbers and texts of a sealed object. */
 
+import { createHash } from "node:crypto";
+
 /** The bytes are not a sealed object as this service writes it. */
 export class SealMalformed extends Error {
   constructor(what: string) {
@@ -183,6 +185,6 @@ export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, index) => byte === b[index]);
 }
 
-export async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  return toHex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
+export function sha256(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
 }

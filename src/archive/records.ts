@@ -21,7 +21,7 @@ import {
 /** A user id or the name of a house account, as hexadecimal. */
 export type Owner = string;
 
-type SealedAccount = { readonly owner: Owner; readonly kind: AccountKind };
+export type SealedAccount = { readonly owner: Owner; readonly kind: AccountKind };
 
 /** A transfer with its accounts named, so that a seal can be read without the database. */
 export type SealedTransfer = {

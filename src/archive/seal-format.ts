@@ -52,7 +52,7 @@ export async function encodeSeal(seal: Seal): Promise<EncodedSeal> {
       offset,
       length: bytes.length,
       contentLength: content.length,
-      sha256: await sha256(content),
+      sha256: sha256(content),
       ...summaryOf(block),
     });
     parts.push(bytes);
@@ -66,7 +66,7 @@ export async function encodeSeal(seal: Seal): Promise<EncodedSeal> {
   sizes.setUint32(4, content.length);
   return {
     bytes: concat([...parts, bytes, new Uint8Array(sizes.buffer)]),
-    sha256: await sha256(content),
+    sha256: sha256(content),
     footer,
   };
 }
@@ -106,7 +106,7 @@ export async function openBlock(
   stored: OwnerBlock,
 ): Promise<Block> {
   const content = await decompress(bytes, stored.contentLength);
-  if ((await sha256(content)) !== stored.sha256)
+  if (sha256(content) !== stored.sha256)
     throw new SealMalformed("a block has another hash than its footer states");
   const block = decodeBlock(content);
   const claimed = { ...stored, ...summaryOf(block) };
@@ -124,7 +124,7 @@ async function readFooter(
     bytes.slice(start, bytes.length - SIZES_BYTES),
     sizes.getUint32(4),
   );
-  return { footer: decodeFooter(content), sha256: await sha256(content), start };
+  return { footer: decodeFooter(content), sha256: sha256(content), start };
 }
 
 function headOf(seal: SealHead): SealHead {

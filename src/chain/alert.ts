@@ -29,7 +29,11 @@ export type AlertKind =
   | "withdrawal_dead_letter"
   | "deposit_quarantined"
   | "clock_ahead"
-  | "record_stuck";
+  | "record_stuck"
+  | "sealer_behind"
+  | "sealer_failing"
+  | "seal_mismatch"
+  | "journal_restored";
 
 /**
  * Statement that raises the alert unless it is open. `when` and `detail` may read the batch's rows.

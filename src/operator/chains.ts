@@ -27,6 +27,7 @@ import {
   option,
   optional,
 } from "./context.ts";
+import { isSealerHalted, restoreJournal } from "./restore-journal.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 import { chainCursors, payerLeases } from "../chain/tables.ts";
 import { read } from "../platform/read.ts";
@@ -159,12 +160,13 @@ export async function restore(context: OperatorContext): Promise<unknown> {
   if (context.options["yes"] !== "true" && !(await anyHalted(context))) {
     throw new OperatorRejection(
       "nothing_halted",
-      "Neither a payer nor a chain is halted, so the database does not look restored. " +
+      "Neither a payer, a chain nor the sealer is halted, so the database does not look restored. " +
         "The payer halts when it detects an older database (see chain status). " +
         "To restore anyway, add --yes.",
     );
   }
   await recordCommand(context, "restored", null);
+  const journal = await restoreJournal(context.env);
   const restoreChain = async (chain: string) => {
     // Restore addresses first, because their deposits fund the withdrawals that are rebuilt.
     const addresses = await context.env.CHAIN_WATCHER.getByName(chain).restore(chain);
@@ -182,6 +184,7 @@ export async function restore(context: OperatorContext): Promise<unknown> {
   const reports = await Promise.all(names.map(restoreChain));
   return {
     ok: reports.every(({ ok }) => ok),
+    ...(journal === undefined ? {} : { journal }),
     chains: Object.fromEntries(names.map((name, index) => [name, reports[index]])),
   };
 }
@@ -238,5 +241,6 @@ async function anyHalted(context: OperatorContext): Promise<boolean> {
     );
     return rows.length > 0;
   };
-  return (await halted(payerLeases)) || (await halted(chainCursors));
+  if ((await halted(payerLeases)) || (await halted(chainCursors))) return true;
+  return isSealerHalted(context.env);
 }

@@ -5,6 +5,7 @@ import * as chains from "./chains.ts";
 import * as deposits from "./deposits.ts";
 import type { OperatorCommand } from "./context.ts";
 import * as markets from "./markets.ts";
+import * as journal from "./journal.ts";
 import { rescue } from "./rescue.ts";
 import { storage } from "./storage.ts";
 import * as stuck from "./stuck.ts";
@@ -42,6 +43,7 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "stuck end": stuck.end,
   restore: chains.restore,
   reconcile: chains.reconcileAll,
+  "journal verify": journal.verify,
   storage,
   "audit list": listAudit,
   "audit verify": async ({ env }) => {

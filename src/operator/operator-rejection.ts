@@ -11,7 +11,7 @@ const TITLES = {
   rescue_refused: "The transfer cannot be rescued",
   market_limit: "Too many markets",
   not_stuck: "The record has not been set aside",
-  nothing_halted: "Neither a payer nor a chain is halted",
+  nothing_halted: "Neither a payer, a chain nor the sealer is halted",
 } as const;
 
 export type OperatorRejectionCode = keyof typeof TITLES;

@@ -206,6 +206,10 @@ export const Settings = z.object({
   STREAM_SOCKETS_PER_USER: integer(20, 1, 1_000),
   /** D1 allows 10 GB on a paid plan, 500 MB on the free one. */
   STORAGE_LIMIT_MB: integer(10_000, 1, 10_000),
+  /** How long transfers and ended records stay in the database before they are sealed. */
+  JOURNAL_HOT_SECS: integer(3_600, 1, 604_800),
+  /** A range that is smaller than a full seal waits this long since the last one. */
+  JOURNAL_SEAL_EVERY_SECS: integer(600, 0, 86_400),
   STREAM_DAILY_TICKETS: integer(5_000, 1, 1_000_000),
   DEPOSIT_DAILY_ADDRESSES: integer(10, 1, 1_000),
   WITHDRAWAL_MIN_UNITS: nativeUnits(1_000_000n),

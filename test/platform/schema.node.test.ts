@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import * as archive from "../../src/archive/tables.ts";
 import * as auth from "../../src/auth/tables.ts";
 import * as chain from "../../src/chain/tables.ts";
 import * as custody from "../../src/custody/tables.ts";
@@ -17,7 +18,7 @@ import {
 
 const database = migratedDatabase();
 const migrated = shapesOfDatabase(database);
-const domains = { auth, chain, custody, ledger, platform, rfq, streams };
+const domains = { archive, auth, chain, custody, ledger, platform, rfq, streams };
 const declared = shapesOfTables(Object.values(domains));
 const schema = readMigration("0001_schema.sql");
 

@@ -5,6 +5,8 @@ declare namespace Cloudflare {
     /** A database for tests that fill one, which would disturb the tests that share `DB`. */
     SPARE_DB: D1Database;
     DAMAGED_DB: D1Database;
+    /** A database whose journal is sealed. */
+    SEALED_DB: D1Database;
   }
 }
 

@@ -1,0 +1,117 @@
+/**
+ * Chooses what the next seal contains. A range never ends inside a commit group: all transfers of a
+ * group have one instant, so a range ends between two instants.
+ */
+import { firstTransferSince } from "../ledger/entry-queries.ts";
+import { positionOf } from "../ledger/reconcile-journal.ts";
+import { NOW } from "../platform/commit.ts";
+import { first, sql } from "../platform/sql.ts";
+
+/** Transfers with `after < id <= upTo`, and requests that ended in groups with the same bounds. */
+export type Range = {
+  readonly after: number;
+  readonly upTo: number;
+  readonly afterGroup: number;
+  readonly upToGroup: number;
+};
+
+export type ChoiceOptions = {
+  /** Transfers and records stay this long before they are sealed. */
+  readonly hotMs: number;
+  /** Transfers of a range, and ended requests. Exceeded only by one instant that has more. */
+  readonly limit: number;
+};
+
+export type Choice = Range & {
+  /** The range reached the limit, so the next one may follow at once. */
+  readonly full: boolean;
+};
+
+/** What a full seal contains. It takes some 300 KB and a second. */
+export const TRANSFERS_PER_SEAL = 10_000;
+
+/**
+ * The range that follows the last seal; undefined if it would be empty. It contains only what is
+ * older than `hotMs`, and what the reconciliation has walked.
+ */
+export async function chooseRange(
+  db: D1Database,
+  last: Pick<Range, "upTo" | "upToGroup">,
+  { hotMs, limit }: ChoiceOptions,
+): Promise<Choice | undefined> {
+  const before = await sealedBefore(db, hotMs);
+  const transfers = await chooseTransfers(db, last.upTo, { before, limit });
+  const groups = await chooseGroups(db, last.upToGroup, { before, limit });
+  if (transfers.upTo === last.upTo && groups.requests === 0) return undefined;
+  return {
+    after: last.upTo,
+    upTo: transfers.upTo,
+    afterGroup: last.upToGroup,
+    upToGroup: groups.upTo,
+    full: transfers.full || groups.full,
+  };
+}
+
+/** Everything before this instant is cold, and the reconciliation has walked its transfers. */
+async function sealedBefore(db: D1Database, hotMs: number): Promise<number> {
+  const checked = await positionOf(db, "transfers");
+  const row = await first<{ cold: number; unchecked: number | null }>(
+    db,
+    sql`SELECT ${NOW} - ${hotMs} AS cold, (SELECT at FROM transfers
+      WHERE transfer_id > ${checked} ORDER BY transfer_id LIMIT 1) AS unchecked`,
+  );
+  const cold = row?.cold ?? 0;
+  return Math.min(cold, row?.unchecked ?? cold);
+}
+
+async function chooseTransfers(
+  db: D1Database,
+  after: number,
+  { before, limit }: { before: number; limit: number },
+): Promise<{ upTo: number; full: boolean }> {
+  const end = await lastTransferBefore(db, before);
+  const next = await first<{ at: number }>(
+    db,
+    sql`SELECT at FROM transfers WHERE transfer_id > ${after} AND transfer_id <= ${end}
+      ORDER BY transfer_id LIMIT 1 OFFSET ${limit}`,
+  );
+  if (next === undefined) return { upTo: Math.max(after, end), full: false };
+  const upTo = await lastTransferBefore(db, next.at);
+  if (upTo > after) return { upTo, full: true };
+  // One instant with more transfers than the limit, such as a freeze, is sealed as a whole.
+  return { upTo: await lastTransferBefore(db, next.at + 1), full: true };
+}
+
+/** The last transfer before an instant, or 0. */
+async function lastTransferBefore(db: D1Database, instant: number): Promise<number> {
+  return ((await first<{ first: number }>(db, firstTransferSince(instant)))?.first ?? 1) - 1;
+}
+
+async function chooseGroups(
+  db: D1Database,
+  after: number,
+  { before, limit }: { before: number; limit: number },
+): Promise<{ upTo: number; requests: number; full: boolean }> {
+  const checked = await positionOf(db, "groups");
+  const row = await first<{ cold: number | null }>(
+    db,
+    // Groups are deleted by age, the oldest first, so the scan ends soon.
+    sql`SELECT coalesce(
+      (SELECT seq - 1 FROM commit_groups WHERE at >= ${before} ORDER BY seq LIMIT 1),
+      (SELECT max(seq) FROM commit_groups)) AS cold`,
+  );
+  const end = Math.max(after, Math.min(row?.cold ?? 0, checked));
+  const ofRange = sql`FROM requests WHERE ended_group > ${after} AND ended_group <= ${end}`;
+  const next = await first<{ seq: number }>(
+    db,
+    sql`SELECT ended_group AS seq ${ofRange} ORDER BY ended_group LIMIT 1 OFFSET ${limit}`,
+  );
+  const counted = async (upTo: number): Promise<number> => {
+    const range = sql`FROM requests WHERE ended_group > ${after} AND ended_group <= ${upTo}`;
+    return (await first<{ n: number }>(db, sql`SELECT count(*) AS n ${range}`))?.n ?? 0;
+  };
+  if (next === undefined) return { upTo: end, requests: await counted(end), full: false };
+  const requests = await counted(next.seq - 1);
+  if (requests > 0) return { upTo: next.seq - 1, requests, full: true };
+  return { upTo: next.seq, requests: await counted(next.seq), full: true };
+}

@@ -1,0 +1,161 @@
+/**
+ * One round of the sealer: choose, prove, store. It may be killed anywhere, because each step can be
+ * repeated.
+ *
+ * 1. Choose a range and remember it. A round after a crash makes the same seal again.
+ * 2. Prove: put the object unless it exists, read it back and verify it. From here on only these
+ *    bytes count, never the database.
+ * 3. Store the seal in the database, in one batch that continues the chain.
+ *
+ * Two sealers at once are safe: they cannot overwrite an object, and the chain accepts one seal of
+ * each number.
+ */
+import { first, sql } from "../platform/sql.ts";
+import type { Failpoint } from "../platform/failpoint.ts";
+import { SealMalformed } from "./bytes.ts";
+import { type Choice, chooseRange, type ChoiceOptions, type Range } from "./choose-range.ts";
+import type { SealHead } from "./footer.ts";
+import { readRange } from "./read-range.ts";
+import { encodeSeal } from "./seal-format.ts";
+import {
+  putIfAbsent,
+  readSeal,
+  type SealBucket,
+  SealMissing,
+  type StoredSeal,
+} from "./seal-store.ts";
+import { lastSeals, type SealRow, storeSeal } from "./seal-row.ts";
+import { compareWithMemory, type DatabaseState, type SealerMemory } from "./sealer-memory.ts";
+
+export type RoundContext = {
+  readonly db: D1Database;
+  readonly bucket: SealBucket;
+  readonly memory: SealerMemory;
+  /** Resolves once the memory is stored durably. */
+  readonly remember: (memory: SealerMemory) => Promise<void>;
+  readonly options: ChoiceOptions & {
+    /** A range that is not full waits this long since the last seal. */
+    readonly everyMs: number;
+  };
+  readonly failpoint?: Failpoint;
+};
+
+export type Round =
+  | { readonly status: "idle" }
+  /** `full`: the next range may be sealed at once. */
+  | { readonly status: "sealed"; readonly seal: SealRow; readonly full: boolean }
+  /** The database lacks what the sealer remembers. */
+  | { readonly status: "restored"; readonly detail: string }
+  /** The object in the archive is not the seal that the database calls for. */
+  | { readonly status: "mismatch"; readonly detail: string };
+
+/** Seals that are read to find the one that the sealer stored last. */
+const SEALS_COMPARED = 10;
+
+export async function sealRound(context: RoundContext): Promise<Round> {
+  const { db } = context;
+  const state = await readState(db);
+  const compared = compareWithMemory(context.memory, state);
+  if ("lost" in compared) return { status: "restored", detail: compared.lost };
+  const { memory } = compared;
+  const choice = await choose(context, memory, state.seals[0]);
+  if (choice === undefined) {
+    if (!sameMemory(memory, context.memory)) await context.remember(memory);
+    return { status: "idle" };
+  }
+  await context.remember({ ...memory, chosen: rangeOf(choice) });
+  await context.failpoint?.("seal_chosen");
+  const proven = await prove(context, memory, choice);
+  if ("mismatch" in proven) return { status: "mismatch", detail: proven.mismatch };
+  await context.failpoint?.("seal_proven");
+  const stored = await storeSeal(db, proven);
+  await context.failpoint?.("seal_stored");
+  const [last] = await lastSeals(db, 1);
+  if (!stored || last?.sha256 !== proven.sha256)
+    throw new Error(`seal ${proven.seal.number} was not stored`);
+  const { epoch, number, upTo, upToGroup, sha256 } = last;
+  const end = { epoch, number, upTo, upToGroup, sha256 };
+  await context.remember({ ...memory, last: end, chosen: null });
+  return { status: "sealed", seal: last, full: choice.full };
+}
+
+function sameMemory(a: SealerMemory, b: SealerMemory): boolean {
+  return a.highest === b.highest && a.last.number === b.last.number;
+}
+
+export async function readState(db: D1Database): Promise<DatabaseState> {
+  const seals = await lastSeals(db, SEALS_COMPARED);
+  const row = await first<{ highest: number | null }>(
+    db,
+    sql`SELECT max(transfer_id) AS highest FROM transfers`,
+  );
+  return { seals, highest: Math.max(row?.highest ?? 0, seals[0]?.upTo ?? 0) };
+}
+
+/** The range of a seal that was begun, or the next one if it is due. */
+async function choose(
+  { db, options }: RoundContext,
+  memory: SealerMemory,
+  last: SealRow | undefined,
+): Promise<Choice | undefined> {
+  if (memory.chosen !== null) return { ...memory.chosen, full: true };
+  const choice = await chooseRange(db, memory.last, options);
+  if (choice === undefined || choice.full || last === undefined) return choice;
+  const row = await first<{ due: number }>(
+    db,
+    sql`SELECT ${last.sealedAt + options.everyMs} <= unixepoch('subsec') * 1000 AS due`,
+  );
+  return row?.due === 1 ? choice : undefined;
+}
+
+function rangeOf({ after, upTo, afterGroup, upToGroup }: Range): Range {
+  return { after, upTo, afterGroup, upToGroup };
+}
+
+/**
+ * Makes the object, or takes one that an earlier attempt has left if it agrees with the database.
+ * Its range may be another one, because the earlier attempt may have been forgotten.
+ */
+async function prove(
+  context: RoundContext,
+  memory: SealerMemory,
+  range: Range,
+): Promise<StoredSeal | { readonly mismatch: string }> {
+  const { db, bucket } = context;
+  const head = headOf(memory, range);
+  const encoded = await encodeSeal({ ...head, ...(await readRange(db, range)) });
+  await putIfAbsent(bucket, head, encoded);
+  await context.failpoint?.("seal_put");
+  const stored = await readBack(bucket, head);
+  if ("mismatch" in stored || stored.sha256 === encoded.sha256) return stored;
+  const found = stored.seal;
+  const expected = headOf(memory, found);
+  const again = await encodeSeal({ ...expected, ...(await readRange(db, found)) });
+  if (again.sha256 === stored.sha256) return stored;
+  return { mismatch: `the object of seal ${head.number} has another content than the database` };
+}
+
+function headOf(memory: SealerMemory, { upTo, upToGroup }: Range): SealHead {
+  return {
+    epoch: memory.epoch,
+    number: memory.last.number + 1,
+    previous: memory.last.sha256,
+    after: memory.last.upTo,
+    upTo,
+    afterGroup: memory.last.upToGroup,
+    upToGroup,
+  };
+}
+
+async function readBack(
+  bucket: SealBucket,
+  head: SealHead,
+): Promise<StoredSeal | { readonly mismatch: string }> {
+  try {
+    return await readSeal(bucket, head);
+  } catch (error) {
+    if (error instanceof SealMalformed || error instanceof SealMissing)
+      return { mismatch: `seal ${head.number} could not be read back: ${error.message}` };
+    throw error;
+  }
+}

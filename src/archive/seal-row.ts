@@ -1,0 +1,104 @@
+/** The chain of seals in the database: reads its end, and stores the next one. */
+import { desc } from "drizzle-orm";
+import { commit, newGroup } from "../platform/commit.ts";
+import { read } from "../platform/read.ts";
+import { blob, type Sql, sql } from "../platform/sql.ts";
+import type { SealHead } from "./footer.ts";
+import type { SealedAccount } from "./records.ts";
+import type { Seal } from "./seal-format.ts";
+import type { StoredSeal } from "./seal-store.ts";
+import { journalSeals } from "./tables.ts";
+
+type Row = typeof journalSeals.$inferSelect;
+
+/** A stored seal by its hash, without `0x`. */
+export type SealRow = SealHead & {
+  readonly sha256: string;
+  readonly bytes: number;
+  readonly sealedAt: number;
+  readonly transfers: number;
+  readonly requests: number;
+  readonly quotes: number;
+  readonly matches: number;
+};
+
+/** The newest seals, the last one first. */
+export async function lastSeals(db: D1Database, count: number): Promise<SealRow[]> {
+  const rows = await read(db, ({ select }) =>
+    select().from(journalSeals).orderBy(desc(journalSeals.number)).limit(count),
+  );
+  return rows.map(sealRow);
+}
+
+export function sealRow(row: Row): SealRow {
+  return {
+    epoch: row.epoch,
+    number: row.number,
+    previous: row.previous.slice(2),
+    after: row.afterTransfer,
+    upTo: row.upToTransfer,
+    afterGroup: row.afterGroup,
+    upToGroup: row.upToGroup,
+    sha256: row.sha256.slice(2),
+    bytes: row.bytes,
+    sealedAt: row.sealedAt,
+    transfers: row.transfers,
+    requests: row.requests,
+    quotes: row.quotes,
+    matches: row.matches,
+  };
+}
+
+/**
+ * Stores a seal that was read back, with the balances that it ends with. The trigger of the table
+ * rejects a seal that does not continue the last one, and the batch with it. Returns whether the
+ * seal is stored; if not, the next round finds out why.
+ */
+export async function storeSeal(
+  db: D1Database,
+  { seal, sha256, bytes }: StoredSeal,
+): Promise<boolean> {
+  const group = newGroup();
+  const result = await commit(db, group, [
+    sql`INSERT INTO journal_seals (number, epoch, after_transfer, up_to_transfer, after_group,
+        up_to_group, transfers, requests, quotes, matches, bytes, previous, sha256, sealed_at)
+      VALUES (${seal.number}, ${seal.epoch}, ${seal.after}, ${seal.upTo}, ${seal.afterGroup},
+        ${seal.upToGroup}, ${seal.transfers.length}, ${seal.requests.length},
+        ${seal.quotes.length}, ${seal.matches.length}, ${bytes}, ${blob(seal.previous)},
+        ${blob(sha256)}, ${group.at})`,
+    ...storeBalances(closingBalances(seal)),
+  ]);
+  return result.committed;
+}
+
+/** A statement binds a text of at most 2 MB. */
+const ACCOUNTS_PER_STATEMENT = 5_000;
+
+function storeBalances(balances: readonly ClosingBalance[]): Sql[] {
+  const statements: Sql[] = [];
+  for (let start = 0; start < balances.length; start += ACCOUNTS_PER_STATEMENT) {
+    const rows = balances
+      .slice(start, start + ACCOUNTS_PER_STATEMENT)
+      .map(({ owner, asset, kind, balance }) => [owner, asset, kind, String(balance)]);
+    statements.push(sql`INSERT INTO sealed_balances (account_id, balance)
+      SELECT a.account_id, CAST(s.value ->> 3 AS INTEGER)
+      FROM json_each(${JSON.stringify(rows)}) s CROSS JOIN accounts a
+        ON a.owner = unhex(s.value ->> 0) AND a.asset = s.value ->> 1 AND a.kind = s.value ->> 2
+      WHERE 1 ON CONFLICT (account_id) DO UPDATE SET balance = excluded.balance`);
+  }
+  return statements;
+}
+
+type ClosingBalance = SealedAccount & { readonly asset: string; readonly balance: bigint };
+
+/** The balance that the seal leaves on each account that it touches. */
+function closingBalances({ transfers }: Pick<Seal, "transfers">): ClosingBalance[] {
+  const balances = new Map<string, ClosingBalance>();
+  const set = ({ owner, kind }: SealedAccount, asset: string, balance: bigint) =>
+    balances.set(`${owner} ${kind} ${asset}`, { owner, kind, asset, balance });
+  for (const transfer of transfers) {
+    set(transfer.from, transfer.asset, transfer.fromBalance);
+    set(transfer.to, transfer.asset, transfer.toBalance);
+  }
+  return [...balances.values()];
+}

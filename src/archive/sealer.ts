@@ -1,0 +1,128 @@
+/**
+ * The sealer: one Durable Object that runs `sealRound` in an alarm loop. Cron only wakes it. Its
+ * memory is in its own storage, which a restore of the database leaves as it is.
+ */
+import { DurableObject } from "cloudflare:workers";
+import { clearAlert, raiseAlert } from "../chain/alert.ts";
+import { FailureAlert } from "../chain/failure-alert.ts";
+import { config } from "../platform/config.ts";
+import { failpointOf } from "../platform/failpoint.ts";
+import { errorFields, log } from "../platform/log.ts";
+import { TRANSFERS_PER_SEAL } from "./choose-range.ts";
+import { readState, type Round, sealRound } from "./seal-round.ts";
+import { SEALER_NAME } from "./sealer-name.ts";
+import { compareWithMemory, FIRST_MEMORY, nextEpoch, type SealerMemory } from "./sealer-memory.ts";
+
+const IDLE_POLL_MS = 60_000;
+/** Wait after a seal while more is due, so that D1 serves others in between. */
+const BEHIND_WAIT_MS = 500;
+const MEMORY = "memory";
+
+export class Sealer extends DurableObject<Env> {
+  readonly #failing = new FailureAlert("sealer_failing");
+  /** Ends when the last round or command has ended. They run one after the other. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  /** Starts the next round now. */
+  async wake(): Promise<void> {
+    const due = await this.ctx.storage.getAlarm();
+    if (due === null || due > Date.now() + 1_000) await this.ctx.storage.setAlarm(Date.now());
+  }
+
+  /** The highest transfer that the sealer has seen. A restored database may not know it. */
+  async highestTransfer(): Promise<number> {
+    return (await this.#memory()).highest;
+  }
+
+  /** What the database lacks of what the sealer remembers, or null. */
+  async lost(): Promise<string | null> {
+    const compared = compareWithMemory(await this.#memory(), await readState(this.env.DB));
+    return "lost" in compared ? compared.lost : null;
+  }
+
+  /** Follows the database as it is now, in a new epoch. For a database that was restored. */
+  reopen(): Promise<{ epoch: number; sealed: number }> {
+    return this.#inTurn(async () => {
+      const memory = nextEpoch(await this.#memory(), await readState(this.env.DB));
+      await this.ctx.storage.put(MEMORY, memory);
+      await clearAlert(this.env.DB, "journal_restored", SEALER_NAME);
+      await clearAlert(this.env.DB, "seal_mismatch", SEALER_NAME);
+      await this.wake();
+      return { epoch: memory.epoch, sealed: memory.last.number };
+    });
+  }
+
+  override async alarm(): Promise<void> {
+    let waitMs = IDLE_POLL_MS;
+    try {
+      const round = await this.#inTurn(() => this.#round());
+      if (round.status === "sealed" && round.full) waitMs = BEHIND_WAIT_MS;
+      await this.#failing.succeeded(this.env.DB, SEALER_NAME);
+    } catch (error) {
+      await this.#failing.failed(this.env.DB, SEALER_NAME, String(error));
+      log("warn", "sealer.round_failed", {
+        failures: this.#failing.failures,
+        ...errorFields(error),
+      });
+    } finally {
+      await this.ctx.storage.setAlarm(Date.now() + waitMs);
+    }
+  }
+
+  async #round(): Promise<Round> {
+    const settings = config(this.env);
+    const failpoint = failpointOf(this.env);
+    const round = await sealRound({
+      db: this.env.DB,
+      bucket: this.env.ARCHIVE,
+      memory: await this.#memory(),
+      remember: (memory) => this.ctx.storage.put(MEMORY, memory),
+      options: {
+        hotMs: settings.JOURNAL_HOT_SECS * 1_000,
+        everyMs: settings.JOURNAL_SEAL_EVERY_SECS * 1_000,
+        limit: TRANSFERS_PER_SEAL,
+      },
+      ...(failpoint === undefined ? {} : { failpoint }),
+    });
+    await this.#report(round);
+    return round;
+  }
+
+  /** Halts are found again by each round, so their alerts close when the cause has gone. */
+  async #report(round: Round): Promise<void> {
+    const { DB } = this.env;
+    if (round.status === "restored") {
+      await raiseAlert(DB, "journal_restored", SEALER_NAME, round.detail);
+      return;
+    }
+    await clearAlert(DB, "journal_restored", SEALER_NAME);
+    if (round.status === "mismatch") {
+      await raiseAlert(DB, "seal_mismatch", SEALER_NAME, round.detail);
+      return;
+    }
+    if (round.status === "idle") return;
+    await clearAlert(DB, "seal_mismatch", SEALER_NAME);
+    const { number, epoch, transfers, requests, quotes, matches, bytes, sha256 } = round.seal;
+    // The head in the logs anchors the chain outside the database and the archive.
+    log("info", "journal_sealed", {
+      number,
+      epoch,
+      transfers,
+      requests,
+      quotes,
+      matches,
+      bytes,
+      sha256,
+    });
+  }
+
+  async #memory(): Promise<SealerMemory> {
+    return (await this.ctx.storage.get<SealerMemory>(MEMORY)) ?? FIRST_MEMORY;
+  }
+
+  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => undefined);
+    return result;
+  }
+}

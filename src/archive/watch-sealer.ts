@@ -1,0 +1,33 @@
+/** Cron tasks of the archive: wake the sealer, and find that it is behind even if it never runs. */
+import { clearAlert, raiseAlert } from "../chain/alert.ts";
+import { NOW } from "../platform/commit.ts";
+import type { Config } from "../platform/config.ts";
+import { first, sql } from "../platform/sql.ts";
+import { SEALER_NAME } from "./sealer-name.ts";
+
+/** Delay beyond the settings that is tolerated: cron, the reconciliation's walk, slow rounds. */
+const BEHIND_MS = 15 * 60_000;
+
+export async function wakeSealer(env: Env): Promise<void> {
+  await env.SEALER.getByName(SEALER_NAME).wake();
+}
+
+export async function watchSealer(
+  db: D1Database,
+  settings: Pick<Config, "JOURNAL_HOT_SECS" | "JOURNAL_SEAL_EVERY_SECS">,
+): Promise<void> {
+  const oldest = await first<{ transfer_id: number; age: number }>(
+    db,
+    sql`SELECT transfer_id, ${NOW} - at AS age FROM transfers
+      WHERE transfer_id > coalesce(
+        (SELECT up_to_transfer FROM journal_seals ORDER BY number DESC LIMIT 1), 0)
+      ORDER BY transfer_id LIMIT 1`,
+  );
+  const age = oldest?.age ?? 0;
+  const expected = (settings.JOURNAL_HOT_SECS + settings.JOURNAL_SEAL_EVERY_SECS) * 1_000;
+  if (oldest === undefined || age <= expected + BEHIND_MS)
+    return clearAlert(db, "sealer_behind", SEALER_NAME);
+  const minutes = Math.round(age / 60_000);
+  const detail = `transfer ${oldest.transfer_id} is ${minutes} minutes old and not sealed`;
+  await raiseAlert(db, "sealer_behind", SEALER_NAME, detail);
+}

@@ -1,0 +1,31 @@
+/** The part of `restore` that concerns the sealer, whose memory no restore of the database touches. */
+import { and, eq, isNull } from "drizzle-orm";
+import { SEALER_NAME } from "../archive/sealer-name.ts";
+import { skipTransfers } from "../ledger/skip-transfers.ts";
+import { read } from "../platform/read.ts";
+import { alerts } from "../platform/tables.ts";
+
+/** The database lacks what the sealer remembers, or the archive contradicts the database. */
+export async function isSealerHalted(env: Env): Promise<boolean> {
+  if ((await env.SEALER.getByName(SEALER_NAME).lost()) !== null) return true;
+  const mismatches = await read(env.DB, ({ select }) =>
+    select({ kind: alerts.kind })
+      .from(alerts)
+      .where(and(eq(alerts.kind, "seal_mismatch"), isNull(alerts.resolvedAt))),
+  );
+  return mismatches.length > 0;
+}
+
+/**
+ * Lets the sealer continue in a new epoch, above every transfer that it has seen. Undefined if it
+ * was not halted.
+ */
+export async function restoreJournal(
+  env: Env,
+): Promise<{ epoch: number; sealed: number } | undefined> {
+  if (!(await isSealerHalted(env))) return undefined;
+  const sealer = env.SEALER.getByName(SEALER_NAME);
+  // First, so that a failure in between leaves the sealer halted.
+  await skipTransfers(env.DB, await sealer.highestTransfer());
+  return sealer.reopen();
+}

@@ -1,0 +1,34 @@
+import { env } from "cloudflare:workers";
+import { runInDurableObject } from "cloudflare:test";
+import { expect, it } from "vitest";
+import { SEALER_NAME } from "../../src/archive/sealer-name.ts";
+import type { Sealer } from "../../src/archive/sealer.ts";
+import { FIRST_MEMORY, type SealerMemory } from "../../src/archive/sealer-memory.ts";
+import { isSealerHalted, restoreJournal } from "../../src/operator/restore-journal.ts";
+import { all, sql } from "../../src/platform/sql.ts";
+import { newUser } from "../support/users.ts";
+
+const sealer = env.SEALER.getByName(SEALER_NAME);
+
+async function newestTransfer(): Promise<number> {
+  await newUser({ usdc: 1n });
+  const [row] = await all<{ id: number }>(
+    env.DB,
+    sql`SELECT max(transfer_id) AS id FROM transfers`,
+  );
+  return row?.id ?? 0;
+}
+
+const remember = (memory: SealerMemory) =>
+  runInDurableObject(sealer, (_sealer: Sealer, { storage }) => storage.put("memory", memory));
+
+it("continues above every transfer that a restored database has lost", async () => {
+  expect(await restoreJournal(env)).toBeUndefined();
+  const lost = (await newestTransfer()) + 1_000;
+  await remember({ ...FIRST_MEMORY, epoch: 3, highest: lost });
+  expect(await isSealerHalted(env)).toBe(true);
+  await sealer.wake();
+  expect(await restoreJournal(env)).toMatchObject({ epoch: 4 });
+  expect(await isSealerHalted(env)).toBe(false);
+  expect(await newestTransfer()).toBeGreaterThan(lost);
+});

@@ -1,0 +1,271 @@
+import { env } from "cloudflare:workers";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { beforeAll, expect, it } from "vitest";
+import { encodeSeal, type Seal } from "../../src/archive/seal-format.ts";
+import { readState } from "../../src/archive/seal-round.ts";
+import { lastSeals, type SealRow } from "../../src/archive/seal-row.ts";
+import { putIfAbsent, readSeal } from "../../src/archive/seal-store.ts";
+import type { Sealer } from "../../src/archive/sealer.ts";
+import { nextEpoch } from "../../src/archive/sealer-memory.ts";
+import { all, sql } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { withBatch } from "../support/slow-database.ts";
+import { count, db, openDatabase, Sealing, trade, walked } from "./sealing.ts";
+
+const sealing = new Sealing();
+
+beforeAll(openDatabase);
+
+const hexOf = (id: string) => id.replaceAll("-", "");
+
+/** Everything that the seals up to now contain, in order. */
+async function archived(): Promise<{ rows: SealRow[]; seals: Seal[] }> {
+  const rows = (await lastSeals(db, 1_000)).toReversed();
+  const seals = [];
+  for (const row of rows) seals.push((await readSeal(sealing.bucket, row)).seal);
+  return { rows, seals };
+}
+
+it("seals every transfer once, with the records that ended", async () => {
+  const first = await trade();
+  const second = await trade();
+  await sealing.sealAll();
+  const { rows, seals } = await archived();
+  const transfers = seals.flatMap((seal) => seal.transfers);
+  const [inDatabase] = await all<{ ids: string }>(
+    db,
+    sql`SELECT json_group_array(transfer_id ORDER BY transfer_id) AS ids FROM transfers`,
+  );
+  expect(transfers.map(({ transferId }) => transferId)).toEqual(JSON.parse(inDatabase?.ids ?? ""));
+  const quotes = seals.flatMap((seal) => seal.quotes.map((row) => row.quote_id));
+  for (const { quotes: of } of [first, second]) {
+    for (const ended of [of.accepted, of.rejected, of.cancelled])
+      expect(quotes.filter((id) => id === hexOf(ended))).toHaveLength(1);
+    expect(quotes).not.toContain(hexOf(of.open));
+  }
+  const matches = seals.flatMap((seal) => seal.matches.map((row) => row.match_id));
+  expect(matches).toEqual([first, second].map(({ matchId }) => hexOf(matchId)).toSorted());
+  const requests = seals.flatMap((seal) => seal.requests.map((row) => row.request_id));
+  expect(requests).toEqual([first, second].map(({ requestId }) => hexOf(requestId)).toSorted());
+  expect(rows.map(({ sha256 }) => sha256).slice(0, -1)).toEqual(
+    rows.slice(1).map(({ previous }) => previous),
+  );
+});
+
+it("never seals what is hot, or what the reconciliation has not walked", async () => {
+  await sealing.sealAll();
+  const sealed = sealing.memory.last.upTo;
+  await trade();
+  await scheduler.wait(5);
+  expect(await sealing.round()).toMatchObject({ status: "idle" });
+  await walked();
+  expect(await sealing.round({ hotMs: 60_000 })).toMatchObject({ status: "idle" });
+  expect(await sealing.round()).toMatchObject({ status: "sealed" });
+  expect(sealing.memory.last.upTo).toBeGreaterThan(sealed);
+});
+
+it("cuts between commit groups, whatever the limit", async () => {
+  await trade();
+  const from = sealing.memory.last.number;
+  await sealing.sealAll({ limit: 1 });
+  const { seals } = await archived();
+  const cut = seals.filter(({ number }) => number > from);
+  expect(cut.length).toBeGreaterThan(4);
+  const instants = cut.map((seal) => new Set(seal.transfers.map(({ at }) => at)));
+  for (const [index, here] of instants.entries())
+    for (const later of instants.slice(index + 1))
+      expect([...here].filter((instant) => later.has(instant))).toEqual([]);
+});
+
+it("waits for more unless the range is full", async () => {
+  await sealing.sealAll();
+  await trade();
+  await walked();
+  expect(await sealing.round({ everyMs: 60_000 })).toMatchObject({ status: "idle" });
+  expect(await sealing.round({ everyMs: 60_000, limit: 3 })).toMatchObject({ status: "sealed" });
+});
+
+class Killed extends Error {}
+
+const at = (name: string) => (reached: string) =>
+  reached === name ? Promise.reject(new Killed(name)) : Promise.resolve();
+
+it.each(["seal_chosen", "seal_put", "seal_proven", "seal_stored"])(
+  "continues after a kill at %s",
+  async (name) => {
+    await sealing.sealAll();
+    await trade();
+    await walked();
+    const before = await count("journal_seals");
+    await expect(sealing.round({ failpoint: at(name) })).rejects.toThrow(Killed);
+    // More is committed meanwhile, so a new choice would be another one.
+    await trade();
+    await sealing.sealAll();
+    const { seals } = await archived();
+    const ids = seals.flatMap((seal) => seal.transfers.map(({ transferId }) => transferId));
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids.length).toBe(await count("transfers"));
+    expect(await count("journal_seals")).toBeGreaterThan(before);
+  },
+);
+
+it("takes the object of an attempt that the sealer has forgotten", async () => {
+  await sealing.sealAll();
+  await trade();
+  await walked();
+  const before = sealing.memory;
+  await expect(sealing.round({ failpoint: at("seal_put") })).rejects.toThrow(Killed);
+  const upTo = sealing.memory.chosen?.upTo;
+  sealing.memory = before;
+  await trade();
+  await walked();
+  expect(await sealing.round()).toMatchObject({ status: "sealed", seal: { upTo } });
+});
+
+it("stores one of two seals that two sealers make of one range", async () => {
+  await sealing.sealAll();
+  await trade();
+  await walked();
+  const other = Object.assign(new Sealing(), { memory: sealing.memory, bucket: sealing.bucket });
+  const rounds = await Promise.allSettled([sealing.round(), other.round()]);
+  const stored = rounds.filter(({ status }) => status === "fulfilled");
+  expect(stored.length).toBeGreaterThan(0);
+  await other.sealAll();
+  await sealing.sealAll();
+  expect(sealing.memory.last).toEqual(other.memory.last);
+  const { seals } = await archived();
+  expect(seals.reduce((sum, seal) => sum + seal.transfers.length, 0)).toBe(
+    await count("transfers"),
+  );
+});
+
+it.each(["before the batch", "after the batch"])(
+  "stores a seal once if D1 fails %s",
+  async (when) => {
+    await sealing.sealAll();
+    await trade();
+    await walked();
+    let failures = 1;
+    const failing = withBatch(db, async (statements) => {
+      if (failures-- <= 0) return db.batch(statements);
+      if (when === "after the batch") await db.batch(statements);
+      throw new Error("Network connection lost");
+    });
+    const number = sealing.memory.last.number + 1;
+    await sealing.round({ db: failing }).catch(() => undefined);
+    await sealing.sealAll();
+    expect(sealing.memory.last.number).toBe(number);
+    expect(sealing.memory.chosen).toBeNull();
+  },
+);
+
+const nothing = () => Promise.resolve(null);
+const LIES: readonly (readonly [string, Partial<Record<"get" | "put", () => unknown>>])[] = [
+  ["loses what is put", { put: nothing }],
+  ["returns nothing", { get: nothing }],
+  ["returns other bytes", { get: () => Promise.resolve(objectOf(new Uint8Array(100))) }],
+];
+
+it.each(LIES)("stores no seal of an archive that %s", async (_title, lie) => {
+  await sealing.sealAll();
+  await trade();
+  await walked();
+  const before = await count("journal_seals");
+  const { get, put } = sealing.bucket;
+  const bucket = { get, put, ...lie } as typeof sealing.bucket;
+  expect(await sealing.round({ bucket })).toMatchObject({ status: "mismatch" });
+  expect(await count("journal_seals")).toBe(before);
+  expect((await sealing.sealAll()).at(-1)).toMatchObject({ status: "idle" });
+});
+
+const objectOf = (bytes: Uint8Array) => ({ arrayBuffer: () => Promise.resolve(bytes.buffer) });
+
+it("stores no seal if the archive fails", async () => {
+  await trade();
+  await walked();
+  const before = await count("journal_seals");
+  const put = () => Promise.reject(new Error("10001: internal error"));
+  const bucket = { get: sealing.bucket.get, put } as unknown as typeof sealing.bucket;
+  await expect(sealing.round({ bucket })).rejects.toThrow("10001");
+  expect(await count("journal_seals")).toBe(before);
+  await sealing.sealAll();
+});
+
+it("refuses another sealer's object that the database contradicts", async () => {
+  await sealing.sealAll();
+  await trade();
+  await walked();
+  const stranger = Object.assign(new Sealing(), { bucket: sealing.bucket });
+  // An object under the number that comes next, of the same transfers under another history.
+  stranger.memory = {
+    ...sealing.memory,
+    last: { ...sealing.memory.last, sha256: "11".repeat(32) },
+  };
+  const key = { epoch: sealing.memory.epoch, number: sealing.memory.last.number + 1 };
+  await expect(readSeal(sealing.bucket, key)).rejects.toThrow("has no object");
+  await putForeign(stranger);
+  expect(await sealing.round()).toMatchObject({ status: "mismatch" });
+  // The next epoch has keys of its own.
+  sealing.memory = { ...sealing.memory, epoch: sealing.memory.epoch + 1, chosen: null };
+  expect((await sealing.sealAll()).at(0)).toMatchObject({ status: "sealed" });
+});
+
+async function putForeign({ bucket, memory }: Sealing): Promise<void> {
+  const head = {
+    epoch: memory.epoch,
+    number: memory.last.number + 1,
+    previous: memory.last.sha256,
+    after: memory.last.upTo,
+    upTo: memory.last.upTo,
+    afterGroup: memory.last.upToGroup,
+    upToGroup: memory.last.upToGroup,
+  };
+  const seal = { ...head, transfers: [], requests: [], quotes: [], matches: [] };
+  await putIfAbsent(bucket, head, await encodeSeal(seal));
+}
+
+it("halts on a database that is behind, and continues in a new epoch", async () => {
+  await sealing.sealAll();
+  const { memory } = sealing;
+  const later = { ...memory.last, number: memory.last.number + 1, sha256: "22".repeat(32) };
+  sealing.memory = { ...memory, last: later };
+  expect(await sealing.round()).toMatchObject({ status: "restored" });
+  sealing.memory = { ...memory, last: { ...memory.last, sha256: "33".repeat(32) } };
+  expect(await sealing.round()).toMatchObject({ status: "restored" });
+  sealing.memory = { ...memory, highest: memory.highest + 1 };
+  expect(await sealing.round()).toMatchObject({ status: "restored" });
+  sealing.memory = nextEpoch(sealing.memory, await readState(db));
+  await trade();
+  await walked();
+  expect(await sealing.round()).toMatchObject({
+    status: "sealed",
+    seal: { epoch: memory.epoch + 1, number: memory.last.number + 1 },
+  });
+});
+
+it("keeps the chain: no seal is skipped, changed or removed", async () => {
+  await sealing.sealAll();
+  const [last] = await lastSeals(db, 1);
+  if (last === undefined) throw new Error("nothing is sealed");
+  const insert = (number: number, after: number) =>
+    all(
+      db,
+      sql`INSERT INTO journal_seals SELECT ${number}, epoch, ${after}, ${after}, up_to_group,
+        up_to_group, 0, 0, 0, 0, 1, sha256, randomblob(32), sealed_at
+        FROM journal_seals WHERE number = ${last.number}`,
+    );
+  await expect(insert(last.number + 2, last.upTo)).rejects.toThrow("append-only");
+  await expect(insert(last.number + 1, last.upTo - 1)).rejects.toThrow("append-only");
+  await expect(insert(last.number, last.upTo)).rejects.toThrow("append-only");
+  await expect(all(db, sql`DELETE FROM journal_seals`)).rejects.toThrow("append-only");
+  await expect(all(db, sql`UPDATE journal_seals SET bytes = 0`)).rejects.toThrow("append-only");
+});
+
+it("remembers in its own storage and runs by its alarm", async () => {
+  const stub = env.SEALER.getByName(uuidv7());
+  await stub.wake();
+  expect(await runDurableObjectAlarm(stub)).toBe(true);
+  await runInDurableObject(stub, async (_sealer: Sealer, { storage }) => {
+    expect(await storage.getAlarm()).not.toBeNull();
+  });
+});
