@@ -625,6 +625,10 @@ CREATE INDEX requests_open_at ON requests (opened_at, request_id) WHERE status =
 -- Lists of all statuses merge the four.
 CREATE INDEX requests_user_status ON requests (requester_id, status, opened_at, request_id);
 
+-- A user's own requests with a label, newest first.
+CREATE INDEX requests_label ON requests (requester_id, label, opened_at, request_id)
+  WHERE label IS NOT NULL;
+
 -- What is due in a book, and its next expiry.
 CREATE INDEX requests_due ON requests (asset, expires_at)
   WHERE status = 'open' AND stuck_at IS NULL;
@@ -718,6 +722,10 @@ CREATE INDEX quotes_request_status
 
 -- A maker's own quotes of one status, newest first. Lists of all statuses merge the five.
 CREATE INDEX quotes_maker_status ON quotes (maker_id, status, opened_at, quote_id);
+
+-- A maker's own quotes with a label, newest first.
+CREATE INDEX quotes_label ON quotes (maker_id, label, opened_at, quote_id)
+  WHERE label IS NOT NULL;
 
 -- A maker's open quotes: their number for the limit, those that are due, and what they reserve.
 CREATE INDEX quotes_open_maker ON quotes (maker_id, expires_at) WHERE status = 'open';
@@ -830,6 +838,12 @@ CREATE UNIQUE INDEX matches_quote_id_unique ON matches (quote_id);
 -- A user's matches on either side, newest first.
 CREATE INDEX matches_requester ON matches (requester_id, at, match_id);
 CREATE INDEX matches_maker ON matches (maker_id, at, match_id);
+
+-- Those with a label of the user's own, newest first.
+CREATE INDEX matches_requester_label ON matches (requester_id, requester_label, at, match_id)
+  WHERE requester_label IS NOT NULL;
+CREATE INDEX matches_maker_label ON matches (maker_id, maker_label, at, match_id)
+  WHERE maker_label IS NOT NULL;
 
 -- The tape of the last 24 hours: of everything, of a book and of a venue.
 CREATE INDEX matches_at ON matches (at, match_id);

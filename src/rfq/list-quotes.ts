@@ -70,30 +70,38 @@ function quotesOnRequest(
 export type OwnQuotesFilter = BookFilter & {
   readonly status?: QuoteStatus | undefined;
   readonly requestId?: string | undefined;
+  readonly label?: string | undefined;
 };
 
-/** The caller's own quotes, newest first. */
+/** The caller's own quotes, newest first. Those with a label are read from the index on it. */
 export function listOwnQuotes(
   db: D1Database,
   userId: string,
-  { status, requestId, ...book }: OwnQuotesFilter,
+  { status, requestId, label, ...book }: OwnQuotesFilter,
   page: PageQuery<TimeId>,
 ): Promise<QuotePage> {
+  const columns = select(quoteColumns("maker"));
+  const own = sql`q.maker_id = ${uuid(userId)}
+    AND ${olderThan(page, { at: "q.opened_at", id: "q.quote_id" })}`;
+  const order = raw("opened_at DESC, quote_id DESC");
+  const inStatus = label === undefined || status === undefined ? [] : [expr`status = ${status}`];
   const ofRequest = requestId === undefined ? [] : [expr`request_id = hex(${uuid(requestId)})`];
   return examinedPage<QuoteRow, ReturnType<typeof quoteView>>(db, page, {
-    filters: [...ofRequest, ...inBook("asset", book)],
+    filters: [...inStatus, ...ofRequest, ...inBook("asset", book)],
     rows: (limit) =>
-      inStatuses(status, {
-        table: "q",
-        statuses: QUOTE_STATUSES,
-        columns: select(quoteColumns("maker")),
-        from: raw("quotes q"),
-        where: sql`q.maker_id = ${uuid(userId)}
-          AND ${olderThan(page, { at: "q.opened_at", id: "q.quote_id" })}`,
-        order: raw("opened_at DESC, quote_id DESC"),
-        limit,
-      }),
-    order: raw("opened_at DESC, quote_id DESC"),
+      label === undefined
+        ? inStatuses(status, {
+            table: "q",
+            statuses: QUOTE_STATUSES,
+            columns,
+            from: raw("quotes q"),
+            where: own,
+            order,
+            limit,
+          })
+        : sql`SELECT ${columns} FROM quotes q WHERE q.label = ${label} AND ${own}
+            ORDER BY q.opened_at DESC, q.quote_id DESC LIMIT ${limit}`,
+    order,
     view: quoteView,
     position: (row) => ({ at: row.opened_at, id: readUuid(row.quote_id) }),
   });

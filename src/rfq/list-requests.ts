@@ -7,7 +7,7 @@ import {
   type TimeId,
 } from "../http/cursor.ts";
 import { NOW } from "../platform/commit.ts";
-import { all, and, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
+import { all, and, expr, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
 import { type BookFilter, examinedPage, inBook } from "./examined-page.ts";
 import { reader, type RequestRow, requestColumns, requestView } from "./records.ts";
 import { inStatuses } from "./status-ranges.ts";
@@ -26,35 +26,44 @@ export function listOpenRequests(
   return list(db, userId, page, and(inBook("r.asset", filter)));
 }
 
-export type OwnRequestsFilter = BookFilter & { readonly status: "open" | "all" };
+export type OwnRequestsFilter = BookFilter & {
+  readonly status: "open" | "all";
+  readonly label?: string | undefined;
+};
 
 /**
  * The caller's own requests, newest first. Open ones are few, because their number is limited. All
- * of them are those that have not been deleted by age.
+ * of them are those that have not been deleted by age. Those with a label are read from the index on
+ * it.
  */
 export function listOwnRequests(
   db: D1Database,
   userId: string,
-  { status, ...book }: OwnRequestsFilter,
+  { status, label, ...book }: OwnRequestsFilter,
   page: PageQuery<TimeId>,
 ): Promise<Page<ReturnType<typeof requestView>>> {
   const own = sql`r.requester_id = ${uuid(userId)}`;
   // The plus sign keeps the index of the user's requests. That of the book has everybody's.
-  if (status === "open")
+  if (status === "open" && label === undefined)
     return list(db, userId, page, sql`${own} AND ${and(inBook("+r.asset", book))}`);
   const order = raw("opened_at DESC, request_id DESC");
+  const columns = raw("r.opened_at, r.request_id");
+  const where = sql`${own} AND ${olderThan(page, { at: "r.opened_at", id: "r.request_id" })}`;
   const ids = (limit: number) =>
-    inStatuses(undefined, {
-      table: "r",
-      statuses: REQUEST_STATUSES,
-      columns: raw("r.opened_at, r.request_id"),
-      from: raw("requests r"),
-      where: sql`${own} AND ${olderThan(page, { at: "r.opened_at", id: "r.request_id" })}`,
-      order,
-      limit,
-    });
+    label === undefined
+      ? inStatuses(undefined, {
+          table: "r",
+          statuses: REQUEST_STATUSES,
+          columns,
+          from: raw("requests r"),
+          where,
+          order,
+          limit,
+        })
+      : sql`SELECT ${columns} FROM requests r WHERE r.label = ${label} AND ${where}
+          ORDER BY r.opened_at DESC, r.request_id DESC LIMIT ${limit}`;
   return examinedPage<RequestRow, ReturnType<typeof requestView>>(db, page, {
-    filters: inBook("asset", book),
+    filters: [...(status === "open" ? [expr`status = 'open'`] : []), ...inBook("asset", book)],
     rows: (limit) => sql`SELECT ${select(requestColumns(reader(userId)))}
       FROM (${ids(limit)}) own CROSS JOIN requests r ON r.request_id = own.request_id
       ORDER BY own.opened_at DESC, own.request_id DESC`,

@@ -148,11 +148,18 @@ function registerRequestRoutes(api: Api): void {
     summary: "List your requests, by default the open ones, newest first",
     description: `Ended ones are listed for 48 hours. ${EXAMINED}`,
     query: z
-      .strictObject({ status: requestListing, ...bookFilter, ...timeIdPage })
+      .strictObject({
+        status: requestListing,
+        label: described(labelField, "Only requests with this label").optional(),
+        ...bookFilter,
+        ...timeIdPage,
+      })
       .refine(hasVenue, venueOfAsset),
     response: pageSchema(RequestItem),
-    handler: ({ db, actor, query }) =>
-      listOwnRequests(db, actor.userId, { status: query.status, ...bookOf(query) }, query),
+    handler: ({ db, actor, query }) => {
+      const { status, label } = query;
+      return listOwnRequests(db, actor.userId, { status, label, ...bookOf(query) }, query);
+    },
   });
 }
 
@@ -278,14 +285,16 @@ function registerQuoteRoutes(api: Api): void {
       .strictObject({
         status: quoteStatus.optional(),
         request_id: described(uuidField, "Only quotes on this request").optional(),
+        label: described(labelField, "Only quotes with this label").optional(),
         ...bookFilter,
         ...timeIdPage,
       })
       .refine(hasVenue, venueOfAsset),
     response: pageSchema(Quote),
     handler: ({ db, actor, query }) => {
-      const { status, request_id: requestId } = query;
-      return listOwnQuotes(db, actor.userId, { status, requestId, ...bookOf(query) }, query);
+      const { status, request_id: requestId, label } = query;
+      const filter = { status, requestId, label, ...bookOf(query) };
+      return listOwnQuotes(db, actor.userId, filter, query);
     },
   });
 }
@@ -335,6 +344,10 @@ function registerMatchRoutes(api: Api): void {
     query: z
       .strictObject({
         role: described(oneOf(ROLES), "Only matches in which you had this role").optional(),
+        label: described(
+          labelField,
+          "Only matches whose request or quote you labelled so",
+        ).optional(),
         ...bookFilter,
         ...period,
         ...timeIdPage,
@@ -343,8 +356,8 @@ function registerMatchRoutes(api: Api): void {
       .refine(inOrder, afterFrom),
     response: pageSchema(Match),
     handler: ({ db, actor, query }) => {
-      const { role, from, to } = query;
-      return listMatches(db, actor.userId, { role, from, to, ...bookOf(query) }, query);
+      const { role, label, from, to } = query;
+      return listMatches(db, actor.userId, { role, label, from, to, ...bookOf(query) }, query);
     },
   });
 }

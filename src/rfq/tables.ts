@@ -47,6 +47,9 @@ export const requests = sqliteTable(
       .on(t.openedAt, t.requestId)
       .where(sql`status = 'open'`),
     index("requests_user_status").on(t.requesterId, t.status, t.openedAt, t.requestId),
+    index("requests_label")
+      .on(t.requesterId, t.label, t.openedAt, t.requestId)
+      .where(sql`label IS NOT NULL`),
     index("requests_due")
       .on(t.asset, t.expiresAt)
       .where(sql`status = 'open' AND stuck_at IS NULL`),
@@ -99,6 +102,9 @@ export const quotes = sqliteTable(
       t.quoteId,
       t.makerId,
     ),
+    index("quotes_label")
+      .on(t.makerId, t.label, t.openedAt, t.quoteId)
+      .where(sql`label IS NOT NULL`),
     index("quotes_open_maker")
       .on(t.makerId, t.expiresAt)
       .where(sql`status = 'open'`),
@@ -171,6 +177,12 @@ export const matches = sqliteTable(
   (t) => [
     index("matches_requester").on(t.requesterId, t.at, t.matchId),
     index("matches_maker").on(t.makerId, t.at, t.matchId),
+    index("matches_requester_label")
+      .on(t.requesterId, t.requesterLabel, t.at, t.matchId)
+      .where(sql`requester_label IS NOT NULL`),
+    index("matches_maker_label")
+      .on(t.makerId, t.makerLabel, t.at, t.matchId)
+      .where(sql`maker_label IS NOT NULL`),
     index("matches_at").on(t.at, t.matchId),
     index("matches_asset").on(t.asset, t.at, t.matchId),
     index("matches_venue").on(sql`substr(asset, 1, instr(asset, ':') - 1)`, t.at, t.matchId),

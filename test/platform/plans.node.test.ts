@@ -153,6 +153,21 @@ it.each<[name: string, read: Read, indexes: string[]]>([
     ["quotes_maker_status"],
   ],
   [
+    "a maker's quotes with a label",
+    (db) => listOwnQuotes(db, user, { label: "l", status: "open", ...book }, next),
+    ["quotes_label"],
+  ],
+  [
+    "a user's requests with a label",
+    (db) => listOwnRequests(db, user, { label: "l", status: "open" }, next),
+    ["requests_label", "the primary key"],
+  ],
+  [
+    "a user's matches with a label",
+    (db) => listMatches(db, user, { label: "l" }, next),
+    ["matches_requester_label", "matches_maker_label", "the primary key"],
+  ],
+  [
     "a maker's quotes on a request",
     (db) => listOwnQuotes(db, user, { requestId: record, ...book }, next),
     QUOTE_STATUSES.map(() => "quotes_maker_status"),

@@ -1,7 +1,7 @@
 /** Filters of the lists of own requests, quotes and matches, and what a page of them may cost. */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { all, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { MAX_EXAMINED } from "../../src/rfq/examined-page.ts";
 import { apiOf } from "../support/http.ts";
 import { newAsset } from "../support/ledger.ts";
@@ -76,19 +76,56 @@ it("own matches are listed by role, book and period", async () => {
   expect(await list(maker, "&to=2020-01-01T00:00:00Z")).toEqual([]);
 });
 
+it("own records are listed by their label, which nobody else can search", async () => {
+  const asset = newAsset();
+  const requester = await newUser({ usdc: 1_000n });
+  const maker = await newUser({ [asset.key]: 1_000n });
+  const [asks, bot] = [apiOf(requester), apiOf(maker)];
+  const { key: _, ...book } = asset;
+  const terms = { ...book, amount: 1, side: "Bid" };
+  const labelled = await asks.post("/rfq/request", { ...terms, label: "ask-1" });
+  const ended = await asks.post("/rfq/request", { ...terms, label: "ask-1" });
+  await asks.post("/rfq/request", terms);
+  await asks.delete(`/rfq/request?request_id=${ended.json["request_id"]}`);
+  const request_id = labelled.json["request_id"];
+  const quote = await bot.post("/rfq/quote", { request_id, price: 1, label: "bid-1" });
+  await bot.post("/rfq/quote", { request_id, price: 2, label: "bid-2" });
+  const ids = async (api: typeof asks, list: string, name: string) =>
+    idsOf(name, await api.list(`/rfq/${list}&limit=1`));
+  const requests = [ended.json["request_id"], request_id];
+  expect(await ids(asks, "get-requests?label=ask-1", "request_id")).toEqual([request_id]);
+  expect(await ids(asks, "get-requests?label=ask-1&status=all", "request_id")).toEqual(requests);
+  const quotes = [quote.json["quote_id"]];
+  expect(await ids(bot, "get-quotes?label=bid-1", "quote_id")).toEqual(quotes);
+  expect(await ids(bot, "get-quotes?label=bid-1&status=accepted", "quote_id")).toEqual([]);
+  await asks.post("/rfq/accept", { quote_id: quotes[0] });
+  expect(await ids(bot, "get-matches?label=bid-1", "request_id")).toEqual([request_id]);
+  expect(await ids(bot, "get-matches?label=ask-1", "request_id")).toEqual([]);
+  expect(await ids(asks, "get-matches?label=ask-1&role=requester", "request_id")).toEqual([
+    request_id,
+  ]);
+  expect(await ids(asks, "get-matches?label=bid-1", "request_id")).toEqual([]);
+});
+
 it("a filter that fits nothing ends each page after a bounded number of records", async () => {
-  const { books, maker, ids } = await twoBooks();
+  const { maker, ids } = await twoBooks();
   const [request = ""] = ids[0] ?? [];
   const count = MAX_EXAMINED + 10;
+  // Copies of a quote that has ended, each a millisecond newer.
+  const columns = await all<{ name: string }>(
+    env.DB,
+    sql`SELECT name FROM pragma_table_info('quotes')`,
+  );
+  const values = columns.map(({ name }) => {
+    if (name === "quote_id") return "unhex(printf('0190a0b0000070008000%012x', n.i))";
+    return name === "opened_at" ? "1900000000000 + n.i" : `q.${name}`;
+  });
   await all(
     env.DB,
     sql`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
-      INSERT INTO quotes (quote_id, request_id, maker_id, asset, amount, side, price, usdc_amount,
-        taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group,
-        ended_group)
-      SELECT unhex(printf('0190a0b0000070008000%012x', n.i)), request_id, ${uuid(maker.userId)}, ${books[0].key}, '1', 'Bid', 1, 1,
-        0, 0, 'usdc', 1, 'expired', 1_900_000_000_000 + n.i, 1_900_000_000_000, 1, 1
-      FROM n JOIN requests ON request_id = ${uuid(request)}`,
+      INSERT INTO quotes (${raw(columns.map(({ name }) => name).join(", "))})
+      SELECT ${raw(values.join(", "))}
+      FROM n JOIN quotes q ON q.request_id = ${uuid(request)} AND q.status = 'accepted'`,
   );
   const api = apiOf(maker);
   const target = "/rfq/get-quotes?limit=2&venue_id=venue_two";

@@ -77,13 +77,14 @@ export class RfqRecords {
       status,
       venue_id,
       asset_id,
-    }: PageOptions & Partial<MarketAsset> & { status?: "open" | "all" } = {},
+      label,
+    }: PageOptions & Partial<MarketAsset> & { status?: "open" | "all"; label?: string } = {},
     options: CallOptions = {},
   ): Pages<QuoteRequest> {
     return new Pages(
       this.#transport,
       "/rfq/get-requests",
-      { limit, last_cursor, status, venue_id, asset_id },
+      { limit, last_cursor, status, venue_id, asset_id, label },
       options,
     );
   }
@@ -145,13 +146,15 @@ export class RfqRecords {
       request_id,
       venue_id,
       asset_id,
-    }: PageOptions & Partial<MarketAsset> & { status?: Quote["status"]; request_id?: string } = {},
+      label,
+    }: PageOptions &
+      Partial<MarketAsset> & { status?: Quote["status"]; request_id?: string; label?: string } = {},
     options: CallOptions = {},
   ): Pages<Quote> {
     return new Pages(
       this.#transport,
       "/rfq/get-quotes",
-      { limit, last_cursor, status, request_id, venue_id, asset_id },
+      { limit, last_cursor, status, request_id, venue_id, asset_id, label },
       options,
     );
   }
@@ -194,16 +197,17 @@ export class RfqRecords {
       last_cursor,
       venue_id,
       asset_id,
+      label,
       role,
       from,
       to,
-    }: PageOptions & Partial<MarketAsset> & Period & { role?: Match["role"] } = {},
+    }: PageOptions & Partial<MarketAsset> & Period & { role?: Match["role"]; label?: string } = {},
     options: CallOptions = {},
   ): Pages<Match> {
     return new Pages(
       this.#transport,
       "/rfq/get-matches",
-      { limit, last_cursor, venue_id, asset_id, role, from, to },
+      { limit, last_cursor, venue_id, asset_id, label, role, from, to },
       options,
     );
   }
