@@ -113,7 +113,7 @@ CREATE INDEX alerts_open ON alerts (kind, subject) WHERE resolved_at IS NULL;
 --
 -- Example row:
 --   user_id 01a2…c585, email 'ann@example.com', password_hash 'scrypt$15$8$3$c2FsdA$aGFzaA',
---   session_epoch 0, frozen_at NULL, created_at 1764547200000
+--   session_epoch 0, frozen_at NULL, frozen_by NULL, hold_until NULL, created_at 1764547200000
 CREATE TABLE users (
   user_id BLOB PRIMARY KEY NOT NULL,
   email TEXT NOT NULL,             -- trimmed, NFC, lower case
@@ -122,6 +122,9 @@ CREATE TABLE users (
   session_epoch INTEGER NOT NULL,  -- a session token carries the epoch it was made in; raising it
                                    -- ends them all
   frozen_at INTEGER,               -- not NULL: no credential of the user works
+  frozen_by TEXT,                  -- 'self' or 'operator'; NULL of a restored user: the operator
+  hold_until INTEGER,              -- sessions carry only `read` until then, because the operator
+                                   -- reset the password or TOTP
   created_at INTEGER NOT NULL
 ) STRICT;
 

@@ -8,6 +8,7 @@
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { USDC } from "./assets/asset.ts";
 import { authenticate } from "./auth/authenticate.ts";
+import { freezeOwnAccount as freezeOwn } from "./auth/freeze-user.ts";
 import { registerAuthRoutes } from "./auth/routes.ts";
 import { paymentLimit } from "./chain/payment-limit.ts";
 import { registerCustodyRoutes } from "./custody/routes.ts";
@@ -18,18 +19,25 @@ import { problem } from "./platform/problem.ts";
 import { RequestLog } from "./http/request-log.ts";
 import { registerPublicRoutes } from "./http/public-routes.ts";
 import { addCors, addRatePolicies, errorResponse, finish, preflight } from "./http/respond.ts";
+import { freezeAccount } from "./rfq/freeze-account.ts";
 import { registerRfqRoutes } from "./rfq/routes.ts";
 import { Limits, limitsOf } from "./limits.ts";
 import { closeSockets } from "./streams/notify.ts";
 import { registerStreamRoutes } from "./streams/routes.ts";
-import type { Api, CredentialsEnded } from "./http/route-definition.ts";
+import type { Api, CredentialsEnded, FreezeOwnAccount } from "./http/route-definition.ts";
 
 /** Of this isolate, like the counts in it. */
 const requestLog = new RequestLog();
 
 export function createApp(): Api {
   const hono = new OpenAPIHono<EdgeEnv>();
-  const app: Api = { hono, authenticate, credentialsEnded: endSockets, methods: new Map() };
+  const app: Api = {
+    hono,
+    authenticate,
+    credentialsEnded: endSockets,
+    freezeOwnAccount,
+    methods: new Map(),
+  };
   hono.use(edge);
   hono.onError((error, c) => errorResponse(error, c.get("context")));
   hono.notFound((c) => unrouted(app, c));
@@ -44,6 +52,13 @@ export function createApp(): Api {
   registerDocsRoutes(app);
   return app;
 }
+
+const freezeOwnAccount: FreezeOwnAccount = async (env, request) => {
+  await freezeAccount(env, request.actor.userId, async (alongside) => {
+    await freezeOwn(env.DB, request, alongside);
+    return true;
+  });
+};
 
 const endSockets: CredentialsEnded = (env, { userId, which, streams }) => {
   if (which.kind === "api_key") return closeSockets(env, streams, { apiKeyId: which.apiKeyId });

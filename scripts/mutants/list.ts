@@ -45,6 +45,8 @@ const CHANGE_PASSWORD = workers("test/auth/change-password.test.ts");
 const TRADE_LIMITS = workers("test/rfq/trade-limits.test.ts");
 const KEY_LIMITS = workers("test/auth/key-limits.test.ts");
 const TOTP = workers("test/auth/totp.test.ts");
+const FREEZE = workers("test/auth/freeze.test.ts");
+const RESET = workers("test/operator/reset-account.test.ts");
 const TICKETS = workers("test/auth/ws-ticket.test.ts");
 const DEADLINES = workers("test/rfq/deadline.test.ts");
 const PAID_OTHERWISE = chain("test/chain/paid-otherwise.anvil.ts");
@@ -384,8 +386,8 @@ export const MUTANTS: readonly Mutant[] = [
     ["session unchecked", "mayWrite(actor, at),", "sql`${at} IS NOT NULL`,", [CHANGE_PASSWORD]],
     [
       "password unchecked",
-      "  await stepUp(db, settings, { actor, fields, clientIp });\n",
-      "",
+      "await stepUp(db, settings, request, { duringHold: true });",
+      "{ holdUntil: settings.AUTH_SECURITY_DELAY_SECS - request.actor.credential.epoch };",
       [CHANGE_PASSWORD],
     ],
   ]),
@@ -404,6 +406,39 @@ export const MUTANTS: readonly Mutant[] = [
       [TOTP],
     ],
     ["owner locked out", " OR ${known})", ")", [TOTP]],
+  ]),
+  ...of("freeze", "src/auth/freeze-user.ts", [
+    ["credential unchecked", "mayWrite(actor, at);", "expr`${at} > 0`;", [WHO, FREEZE]],
+    [
+      "operator's freeze ended by the user",
+      'if (frozen === "operator") throw',
+      'if (frozen === "operator" && epoch < 0) throw',
+      [FREEZE],
+    ],
+    [
+      "ended without a code",
+      'if (frozen === "self" && secondFactor === "off")',
+      'if (frozen === "self" && secondFactor === "off" && epoch < 0)',
+      [FREEZE],
+    ],
+    [
+      "sessions stay",
+      "          session_epoch = session_epoch + 1\n        WHERE user_id = ${uuid(userId)} AND ${written}`,\n      auditRow({",
+      "          session_epoch = session_epoch\n        WHERE user_id = ${uuid(userId)} AND ${written}`,\n      auditRow({",
+      [FREEZE],
+    ],
+  ]),
+  ...of("reset", "src/auth/reset-account.ts", [
+    ["no hold", "${group.at} + ${holdMs})", "${group.at})", [RESET]],
+    ["keys stay", "      ...(keepKeys\n", "      ...(keepKeys || holdMs > 0\n", [RESET]],
+  ]),
+  ...of("security hold", "src/auth/step-up.ts", [
+    [
+      "ignored",
+      "if (!duringHold && holdUntil",
+      'if (!duringHold && email === "" && holdUntil',
+      [RESET],
+    ],
   ]),
   ...of("totp enrolment", "src/auth/enrol-totp.ts", [
     [

@@ -28,6 +28,11 @@ const MARKET: readonly Flag[] = [
   { name: "venue", value: "<venue>", required: true, help: "venue of the asset" },
   { name: "asset-id", value: "<0x…>", required: true, help: "outcome token of the venue" },
 ];
+const KEEP_KEYS: Flag = {
+  name: "keep-keys",
+  value: "",
+  help: "leave the API keys that sessions minted; by default they are revoked",
+};
 const LIMIT: Flag = {
   name: "limit",
   value: "<n>",
@@ -49,8 +54,15 @@ export const COMMANDS: readonly Command[] = [
         value: "<email>",
         help: "new email address, for an account that a restore rebuilt",
       },
+      KEEP_KEYS,
     ],
-    help: "set a generated password, show it once and end the sessions; API keys and a freeze stay",
+    help: "set a generated password and show it once; sessions may only read for a day",
+  },
+  {
+    words: ["user", "reset-totp"],
+    user: USER,
+    flags: [KEEP_KEYS],
+    help: "turn the second factor off for a user who lost it; sessions may only read for a day",
   },
   {
     words: ["user", "freeze"],

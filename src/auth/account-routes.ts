@@ -7,9 +7,20 @@ import type { Api } from "../http/route-definition.ts";
 import { changePassword } from "./change-password.ts";
 import { closeSessionsAndKeys } from "./ended-sockets.ts";
 import { confirmTotp, startTotp } from "./enrol-totp.ts";
-import { newPassword, oneCode, recoveryCode, stepUpFields, totpCode } from "./fields.ts";
+import {
+  anyPassword,
+  email,
+  newPassword,
+  oneCode,
+  recoveryCode,
+  stepUpFields,
+  totpCode,
+} from "./fields.ts";
+import { unfreezeOwnAccount } from "./freeze-user.ts";
+import { scopeMissing } from "./permit.ts";
 import { cancelTotpRemoval, removeTotp } from "./remove-totp.ts";
 import { SessionToken } from "./schemas.ts";
+import { SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
 import { STEP_UP_PROBLEMS } from "./step-up.ts";
 import { shownTotp, Totp } from "./totp-state.ts";
 
@@ -42,6 +53,63 @@ export function registerAccountRoutes(app: Api): void {
     },
   });
   registerTotpRoutes(app);
+  registerFreezeRoutes(app);
+}
+
+function registerFreezeRoutes(app: Api): void {
+  route(app, {
+    method: "post",
+    path: "/auth/freeze",
+    tag: "Auth",
+    summary: "Freeze your own account at once",
+    description:
+      "Every credential stops working, sessions end, open requests and quotes are cancelled, and so " +
+      "is what waits to take effect. Takes a session, or a key with the scope trade or withdraw. " +
+      "POST /auth/unfreeze ends it, with a one-time code. Without TOTP, only the operator can.",
+    credential: "any",
+    body: z.strictObject({}),
+    response: z.object({
+      user_id: described(z.uuid(), "Id of the user"),
+      frozen_by: described(z.literal("self"), "Who froze the account"),
+    }),
+    problems: ["scope_missing"],
+    handler: async ({ api, env, actor, clientIp }) => {
+      const { scopes, credential } = actor;
+      if (credential.kind === "api_key" && !scopes.some((scope) => scope !== "read"))
+        throw scopeMissing("trade", scopes);
+      await api.freezeOwnAccount(env, { actor, clientIp });
+      return { user_id: actor.userId, frozen_by: "self" } as const;
+    },
+  });
+  route(app, {
+    method: "post",
+    path: "/auth/unfreeze",
+    tag: "Auth",
+    summary: "End a freeze of your own with a one-time code",
+    credential: "public",
+    body: z.strictObject({
+      email,
+      password: anyPassword,
+      totp_code: totpCode,
+      revoke_keys: described(boolean, "Whether to revoke the API keys that sessions minted"),
+    }),
+    response: z.object({
+      user_id: described(z.uuid(), "Id of the user"),
+      revoked_keys: described(z.boolean(), "Whether the API keys of sessions were revoked"),
+    }),
+    problems: ["login_failed", "account_frozen", ...SECOND_FACTOR_PROBLEMS],
+    handler: async ({ api, env, db, settings, body, clientIp, waitUntil }) => {
+      const { userId, unfrozen, revokedKeys } = await unfreezeOwnAccount(db, settings, {
+        email: body.email,
+        password: body.password,
+        totpCode: body.totp_code,
+        revokeKeys: body.revoke_keys,
+        clientIp,
+      });
+      waitUntil(closeSessionsAndKeys(api, env, { userId, apiKeyIds: revokedKeys }));
+      return { user_id: userId, revoked_keys: unfrozen && body.revoke_keys };
+    },
+  });
 }
 
 function registerTotpRoutes(app: Api): void {

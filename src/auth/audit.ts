@@ -38,6 +38,7 @@ export type AuditKind = (typeof AUDIT_KINDS)[number];
 type OperatorAuditKind =
   | "user_created"
   | "password_set"
+  | "totp_reset"
   | "keys_rewrapped"
   | "venue_paused"
   | "venue_resumed"

@@ -6,9 +6,11 @@
  * whether a key id exists, because its owner, status and limits are checked after the signature.
  */
 import { toWireTime } from "../platform/time.ts";
-import { problem } from "../platform/problem.ts";
+import { Problem, problem } from "../platform/problem.ts";
 import { rawTarget } from "../http/request.ts";
 import { type KeyState, keyState, userState } from "./credential-cache.ts";
+import { accountFrozen } from "./frozen.ts";
+import { HELD_SCOPES } from "./scope.ts";
 import { canonicalMessage, describeSigned, parseTimestampMs, verifySignature } from "./hmac.ts";
 import { ipAllowed } from "../http/ip-range.ts";
 import { recordKeyUse } from "./key-use.ts";
@@ -37,10 +39,11 @@ async function fromSession({ request, env, settings, context }: Incoming): Promi
   const actor = await readSession(settings, authorization, Date.now());
   context.userId = actor.userId;
   const user = await userState(env.DB, actor.userId, context.waitUntil);
+  // A freeze ends sessions, so its code comes first. The signature has verified.
+  if (user?.frozen) throw new Problem(accountFrozen(user.frozen));
   if (user === undefined || user.epoch !== actor.credential.epoch)
     throw problem("session_invalid", "The session has ended.");
-  if (user.frozen) throw accountFrozen();
-  return actor;
+  return user.holdUntil > Date.now() ? { ...actor, scopes: HELD_SCOPES } : actor;
 }
 
 async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<ApiKeyActor> {
@@ -96,11 +99,7 @@ function checkKey(key: KeyState, now: number, clientIp: string | undefined): voi
   if (key.revoked) throw problem("api_key_revoked", "The API key has been revoked.");
   if (key.expiresAt !== null && key.expiresAt <= now)
     throw problem("api_key_expired", `The API key expired at ${toWireTime(key.expiresAt)}.`);
-  if (key.frozen) throw accountFrozen();
+  if (key.frozen) throw new Problem(accountFrozen(key.frozen));
   if (!ipAllowed(clientIp, key.allowedIps))
     throw problem("ip_not_allowed", "Your IP address is not in this key's allow list.");
-}
-
-function accountFrozen() {
-  return problem("account_frozen", "The account is frozen. Contact the operator.");
 }

@@ -29,7 +29,8 @@ export async function changePassword(
   const { actor, fields, clientIp } = change;
   const { userId } = actor;
   const { epoch } = actor.credential;
-  await stepUp(db, settings, { actor, fields, clientIp });
+  const request = { actor, fields, clientIp };
+  const { holdUntil } = await stepUp(db, settings, request, { duringHold: true });
   const passwordHash = await inHashTurn({ lane: "known", who: userId }, () =>
     hashPassword(fields.new_password),
   );
@@ -56,5 +57,8 @@ export async function changePassword(
     if (rejection !== undefined) throw new Problem(rejection);
     throw new Error("the guard did not apply, but its preconditions hold");
   }
-  return { session: await sessionResponse(settings, { userId, epoch: epoch + 1 }), revokedKeys };
+  return {
+    session: await sessionResponse(settings, { userId, epoch: epoch + 1, holdUntil }),
+    revokedKeys,
+  };
 }

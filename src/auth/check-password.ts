@@ -3,6 +3,7 @@ import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { Problem } from "../platform/problem.ts";
 import { readUuid, sql } from "../platform/sql.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
+import { type FrozenBy, frozenByOf } from "./frozen.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import {
   admitLogin,
@@ -22,7 +23,9 @@ export type Verified = {
   readonly attempt: Attempt;
   readonly userId: string;
   readonly epoch: number;
-  readonly frozen: boolean;
+  readonly frozen: FrozenBy | null;
+  /** The end of the security hold. 0: there was none. */
+  readonly holdUntil: number;
   /** The sealed secret of TOTP. Null: TOTP is off. */
   readonly totp: Sealed | null;
   /** The stored hash that the password matches. */
@@ -59,10 +62,11 @@ export async function checkPassword(
     throw new Problem({ code: "login_failed", detail: given.wrong, headers });
   }
   const { user_id: id, session_epoch: epoch, password_hash: passwordHash } = user;
-  const frozen = user.frozen_at !== null;
+  const frozen = frozenByOf({ frozenAt: user.frozen_at, frozenBy: user.frozen_by });
+  const holdUntil = user.hold_until ?? 0;
   const { totp_sealed: sealed, totp_master_key_id: masterKeyId } = user;
   const totp = sealed === null || masterKeyId === null ? null : { sealed, masterKeyId };
-  return { attempt, userId: readUuid(id), epoch, frozen, totp, passwordHash, upgraded };
+  return { attempt, userId: readUuid(id), epoch, frozen, holdUntil, totp, passwordHash, upgraded };
 }
 
 /**

@@ -12,6 +12,7 @@ import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { read } from "../platform/read.ts";
 import { first, sql, uuid } from "../platform/sql.ts";
+import { type FrozenBy, frozenByOf } from "./frozen.ts";
 import { importHmacKey } from "./hmac.ts";
 import { isOwnKeyId } from "./key-id.ts";
 import { keyBinding, openSecret } from "./secret-box.ts";
@@ -38,12 +39,14 @@ export type KeyState = {
   readonly requireIdempotency: boolean;
   readonly expiresAt: number | null;
   readonly revoked: boolean;
-  readonly frozen: boolean;
+  readonly frozen: FrozenBy | null;
   readonly key: CryptoKey;
 };
 export type UserState = {
   readonly epoch: number;
-  readonly frozen: boolean;
+  readonly frozen: FrozenBy | null;
+  /** Sessions carry only `read` until then. */
+  readonly holdUntil: number;
   readonly totp: TotpState;
 };
 /** A removal takes effect at `removalAt`. */
@@ -92,7 +95,7 @@ async function readKey(
   apiKeyId: string,
 ): Promise<KeyState | undefined> {
   const [row] = await read(db, ({ select }) =>
-    select({ key: apiKeys, frozenAt: users.frozenAt })
+    select({ key: apiKeys, frozenAt: users.frozenAt, frozenBy: users.frozenBy })
       .from(apiKeys)
       .innerJoin(users, eq(users.userId, apiKeys.userId))
       .where(eq(apiKeys.apiKeyId, apiKeyId)),
@@ -109,7 +112,7 @@ async function readKey(
     requireIdempotency: key.requireIdempotency,
     expiresAt: key.expiresAt,
     revoked: key.revokedAt !== null,
-    frozen: row.frozenAt !== null,
+    frozen: frozenByOf(row),
     key: await importHmacKey(
       await openSecret(settings.MASTER_KEYS, box, keyBinding({ apiKeyId, userId })),
     ),
@@ -120,12 +123,15 @@ async function readUser(db: D1Database, userId: string): Promise<UserState | und
   const row = await first<{
     epoch: number;
     frozenAt: number | null;
+    frozenBy: string | null;
+    holdUntil: number | null;
     status: string | null;
     removalAt: number | null;
     codes: number;
   }>(
     db,
-    sql`SELECT u.session_epoch AS epoch, u.frozen_at AS frozenAt, t.status, t.ends_at AS removalAt,
+    sql`SELECT u.session_epoch AS epoch, u.frozen_at AS frozenAt,
+        u.frozen_by AS frozenBy, u.hold_until AS holdUntil, t.status, t.ends_at AS removalAt,
         (SELECT count(*) FROM recovery_codes c WHERE c.user_id = u.user_id) AS codes
       FROM users u LEFT JOIN totp_secrets t ON t.user_id = u.user_id AND t.status = 'confirmed'
       WHERE u.user_id = ${uuid(userId)}`,
@@ -133,7 +139,8 @@ async function readUser(db: D1Database, userId: string): Promise<UserState | und
   return (
     row && {
       epoch: row.epoch,
-      frozen: row.frozenAt !== null,
+      frozen: frozenByOf(row),
+      holdUntil: row.holdUntil ?? 0,
       totp: {
         confirmed: row.status !== null,
         removalAt: row.removalAt,

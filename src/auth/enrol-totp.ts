@@ -30,7 +30,7 @@ export async function startTotp(
 ): Promise<{ secret: string; otpauth_uri: string }> {
   const { actor, clientIp } = request;
   const { userId } = actor;
-  const { email } = await stepUp(db, settings, request);
+  const { email } = await stepUp(db, settings, request, { duringHold: true });
   const secret = newTotpSecret();
   const box = await sealTotpSecret(settings.MASTER_KEYS, secret, { userId, status: "pending" });
   const applied = await commitAudited(db, {

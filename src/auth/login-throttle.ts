@@ -76,6 +76,8 @@ export type Login = {
   readonly password_hash: string;
   readonly session_epoch: number;
   readonly frozen_at: number | null;
+  readonly frozen_by: string | null;
+  readonly hold_until: number | null;
   /** The sealed TOTP secret. Null: TOTP is off. */
   readonly totp_sealed: string | null;
   readonly totp_master_key_id: string | null;
@@ -99,6 +101,7 @@ export async function beginAttempt(
         WHERE ${and(limits.map(({ reached }) => expr`NOT ${reached}`))}
         RETURNING 1 AS counted`,
       sql`SELECT hex(u.user_id) AS user_id, u.password_hash, u.session_epoch, u.frozen_at,
+          u.frozen_by, u.hold_until,
           t.secret_sealed AS totp_sealed, t.master_key_id AS totp_master_key_id
         FROM users u LEFT JOIN totp_secrets t ON t.user_id = u.user_id AND t.status = 'confirmed'
           AND (t.ends_at IS NULL OR t.ends_at > ${NOW})

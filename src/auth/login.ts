@@ -1,19 +1,21 @@
 /** Issues session tokens for an email address and a password. */
 import type { Config } from "../platform/config.ts";
 import type { Scope } from "../platform/actor.ts";
-import { type Problem, problem } from "../platform/problem.ts";
+import { Problem, problem } from "../platform/problem.ts";
 import { type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { commitAudited } from "./audit.ts";
 import { checkPassword } from "./check-password.ts";
+import { accountFrozen, frozenByOf } from "./frozen.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import { admitLogin, attemptSucceeded, beginAttempt, rememberNetwork } from "./login-throttle.ts";
 import { hashPassword } from "./password.ts";
 import { checkRegistrations } from "./registration-limit.ts";
 import { checkSecondFactor, type GivenCodes } from "./second-factor.ts";
+import { HELD_SCOPES } from "./scope.ts";
 import { issueSession } from "./session.ts";
 import { requireStorage } from "../platform/storage.ts";
-import { createUser, findUser, isFrozen, normalizeEmail } from "./user.ts";
+import { createUser, findUser, normalizeEmail } from "./user.ts";
 
 export type SessionResponse = {
   access_token: string;
@@ -36,16 +38,13 @@ export async function login(
   credentials: Credentials,
 ): Promise<SessionResponse> {
   const caller = { email: normalizeEmail(credentials.email), clientIp: credentials.ip };
-  const { attempt, userId, epoch, frozen, totp, passwordHash, upgraded } = await checkPassword(
-    db,
-    caller,
-    {
+  const { attempt, userId, epoch, frozen, holdUntil, totp, passwordHash, upgraded } =
+    await checkPassword(db, caller, {
       password: credentials.password,
       wrong: "The email address or the password is wrong.",
-    },
-  );
+    });
   // Before the code, so that a frozen user does not lose a recovery code.
-  if (frozen) throw accountFrozen();
+  if (frozen !== null) throw new Problem(accountFrozen(frozen));
   await checkSecondFactor(db, settings, {
     userId,
     clientIp: credentials.ip,
@@ -73,14 +72,11 @@ export async function login(
     ],
   });
   if (!loggedIn) {
-    if (isFrozen(await findUser(db, userId))) throw accountFrozen();
+    const by = frozenByOf((await findUser(db, userId)) ?? { frozenAt: null, frozenBy: null });
+    if (by !== null) throw new Problem(accountFrozen(by));
     throw problem("login_failed", "The account changed during the login. Try again.");
   }
-  return sessionResponse(settings, { userId, epoch });
-}
-
-function accountFrozen(): Problem {
-  return problem("account_frozen", "The account is frozen. Contact the operator.");
+  return sessionResponse(settings, { userId, epoch, holdUntil });
 }
 
 export async function register(
@@ -106,13 +102,13 @@ export async function register(
       ],
     );
   });
-  return sessionResponse(settings, { userId, epoch: 0 });
+  return sessionResponse(settings, { userId, epoch: 0, holdUntil: 0 });
 }
 
 /** A new session of the user as it is returned. */
 export async function sessionResponse(
   settings: Config,
-  user: { userId: string; epoch: number },
+  user: { userId: string; epoch: number; holdUntil: number },
 ): Promise<SessionResponse> {
   const session = await issueSession(settings, user);
   return {
@@ -121,7 +117,7 @@ export async function sessionResponse(
     expires_in: session.expiresInSecs,
     expires_at: toWireTime(session.expiresAtMs),
     user_id: user.userId,
-    scopes: [...settings.AUTH_SESSION_SCOPES],
+    scopes: [...(user.holdUntil > Date.now() ? HELD_SCOPES : settings.AUTH_SESSION_SCOPES)],
   };
 }
 

@@ -19,6 +19,7 @@ import {
 import type { CommandRow } from "../platform/command-rows.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
+import { accountFrozen, frozenByOf } from "./frozen.ts";
 import type { Actor } from "../platform/actor.ts";
 
 /** Guard condition: at the group's instant, the user is not frozen and the credential is valid. */
@@ -104,6 +105,7 @@ export type ActorFacts = { readonly actor: string | null };
 
 type ActorState = {
   readonly frozen: number | null;
+  readonly by: string | null;
   readonly epoch: number;
   readonly revoked: number | null;
   readonly expires: number | null;
@@ -126,6 +128,7 @@ export function actorFactsOf(ids: {
   const state = jsonText(
     jsonObject({
       frozen: atom("u.frozen_at"),
+      by: atom("u.frozen_by"),
       epoch: atom("u.session_epoch"),
       revoked: atom("k.revoked_at"),
       expires: atom("k.expires_at"),
@@ -158,7 +161,10 @@ export function actorRejectionOf(
   const row = state === null ? undefined : (JSON.parse(state) as ActorState);
   if (row === undefined)
     return { code: "session_invalid", detail: "The user of this credential does not exist." };
+  const frozen = frozenByOf({ frozenAt: row.frozen, frozenBy: row.by });
   if (credential.kind === "session") {
+    // A freeze ends sessions, so its code comes first.
+    if (frozen !== null) return accountFrozen(frozen);
     if (row.epoch !== credential.epoch)
       return { code: "session_invalid", detail: "The session has ended." };
     if (row.now >= credential.expiresAtMs)
@@ -170,8 +176,7 @@ export function actorRejectionOf(
     if (row.expires !== null && row.expires <= row.now)
       return { code: "api_key_expired", detail: "The API key has expired." };
   }
-  if (row.frozen !== null)
-    return { code: "account_frozen", detail: "The account is frozen. Contact the operator." };
+  if (frozen !== null) return accountFrozen(frozen);
   if (credential.kind === "session" || (row.active !== null && row.active <= row.now))
     return undefined;
   return {

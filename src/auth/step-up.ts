@@ -7,8 +7,9 @@
  */
 import type { SessionActor } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
-import { problem } from "../platform/problem.ts";
+import { type Problem, problem } from "../platform/problem.ts";
 import { all, TRUE } from "../platform/sql.ts";
+import { toWireTime } from "../platform/time.ts";
 import { checkPassword } from "./check-password.ts";
 import { attemptSucceeded } from "./login-throttle.ts";
 import { checkSecondFactor, type GivenCodes, SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
@@ -18,7 +19,11 @@ import { findUser } from "./user.ts";
 export type StepUpFields = GivenCodes & { readonly password: string };
 
 /** The problems that `stepUp` throws, for route definitions. */
-export const STEP_UP_PROBLEMS = ["login_failed", ...SECOND_FACTOR_PROBLEMS] as const;
+export const STEP_UP_PROBLEMS = [
+  "login_failed",
+  "security_hold",
+  ...SECOND_FACTOR_PROBLEMS,
+] as const;
 
 export type StepUpRequest = {
   readonly actor: SessionActor;
@@ -28,18 +33,20 @@ export type StepUpRequest = {
 
 /**
  * Verifies the caller's password, and uses a code if TOTP is on, both within their limits. Throws
- * `STEP_UP_PROBLEMS`.
+ * `STEP_UP_PROBLEMS`: during a security hold `security_hold`, unless `duringHold`.
  */
 export async function stepUp(
   db: D1Database,
   settings: Config,
   { actor, fields, clientIp }: StepUpRequest,
-): Promise<{ email: string; secondFactor: "off" | "passed" }> {
+  { duringHold = false } = {},
+): Promise<{ email: string; secondFactor: "off" | "passed"; holdUntil: number }> {
   const { userId } = actor;
   const user = await findUser(db, userId);
   if (user === undefined)
     throw problem("session_invalid", "The user of this credential does not exist.");
-  const { email } = user;
+  const { email, holdUntil } = user;
+  if (!duringHold && holdUntil !== null && holdUntil > Date.now()) throw securityHold(holdUntil);
   const { attempt, totp } = await checkPassword(
     db,
     { email, clientIp },
@@ -53,5 +60,14 @@ export async function stepUp(
     actor: "session",
   });
   await all(db, attemptSucceeded(attempt, TRUE));
-  return { email, secondFactor };
+  return { email, secondFactor, holdUntil: holdUntil ?? 0 };
+}
+
+function securityHold(untilMs: number): Problem {
+  const until = toWireTime(untilMs);
+  return problem(
+    "security_hold",
+    `The operator reset the account. This is possible from ${until} on.`,
+    { until },
+  );
 }

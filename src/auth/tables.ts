@@ -45,6 +45,8 @@ export const users = sqliteTable("users", {
   passwordHash: text("password_hash").notNull(),
   sessionEpoch: integer("session_epoch").notNull(),
   frozenAt: integer("frozen_at"),
+  frozenBy: text("frozen_by", { enum: ["self", "operator"] }),
+  holdUntil: integer("hold_until"),
   createdAt: integer("created_at").notNull(),
 });
 

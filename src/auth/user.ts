@@ -1,11 +1,10 @@
-/** Creates, freezes and unfreezes users and sets their passwords. */
+/** Creates and finds users. */
 import { eq } from "drizzle-orm";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
 import { first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { type AuditActor, auditRow, commitAudited } from "./audit.ts";
-import { forgetCredentials } from "./credential-cache.ts";
+import { type AuditActor, auditRow } from "./audit.ts";
 import { users } from "./tables.ts";
 import { read } from "../platform/read.ts";
 
@@ -50,19 +49,20 @@ export async function createUser(
   return { userId };
 }
 
-type Account = Pick<typeof users.$inferSelect, "email" | "frozenAt">;
+type Account = Pick<typeof users.$inferSelect, "email" | "frozenAt" | "frozenBy" | "holdUntil">;
 
 export async function findUser(db: D1Database, userId: string): Promise<Account | undefined> {
   const [user] = await read(db, ({ select }) =>
-    select({ email: users.email, frozenAt: users.frozenAt })
+    select({
+      email: users.email,
+      frozenAt: users.frozenAt,
+      frozenBy: users.frozenBy,
+      holdUntil: users.holdUntil,
+    })
       .from(users)
       .where(eq(users.userId, userId)),
   );
   return user;
-}
-
-export function isFrozen(user: Account | undefined): boolean {
-  return user !== undefined && user.frozenAt !== null;
 }
 
 export async function findUserId(db: D1Database, email: string): Promise<string | undefined> {
@@ -72,100 +72,4 @@ export async function findUserId(db: D1Database, email: string): Promise<string 
       .where(eq(users.email, normalizeEmail(email))),
   );
   return user?.userId;
-}
-
-type Alongside = (group: Group, applied: Sql) => readonly Sql[];
-
-/**
- * Freezes a user. Returns false if the user is already frozen or does not exist. `alongside`
- * returns further statements of the same commit group, which must depend on `applied` or on
- * `frozen_at`. rfq cancels the user's open requests and quotes in this way.
- */
-export function freezeUser(
-  db: D1Database,
-  user: { userId: string; operator: string },
-  alongside: Alongside = () => [],
-): Promise<boolean> {
-  return commitAudited(db, {
-    record: {
-      kind: "account_frozen",
-      actor: `operator:${user.operator}`,
-      userId: user.userId,
-      apiKeyId: null,
-      ip: null,
-      subjectId: user.userId,
-    },
-    when: () =>
-      sql`EXISTS (
-        SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NULL)`,
-    statements: (group, applied) => [
-      sql`UPDATE users SET frozen_at = ${group.at}
-        WHERE user_id = ${uuid(user.userId)} AND ${applied}`,
-      ...alongside(group, applied),
-    ],
-  });
-}
-
-export function unfreezeUser(
-  db: D1Database,
-  user: { userId: string; operator: string },
-  alongside: Alongside = () => [],
-): Promise<boolean> {
-  return commitAudited(db, {
-    record: {
-      kind: "account_unfrozen",
-      actor: `operator:${user.operator}`,
-      userId: user.userId,
-      apiKeyId: null,
-      ip: null,
-      subjectId: user.userId,
-    },
-    when: () =>
-      sql`EXISTS (
-        SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NOT NULL)`,
-    statements: (group, applied) => [
-      sql`UPDATE users SET frozen_at = NULL WHERE user_id = ${uuid(user.userId)} AND ${applied}`,
-      ...alongside(group, applied),
-    ],
-  });
-}
-
-/**
- * Sets the password of a user, and the email address if one is given, for the operator. Ends all
- * sessions. Returns false if the user does not exist. Throws `email_taken`.
- */
-export async function setPassword(
-  db: D1Database,
-  user: { userId: string; passwordHash: string; email?: string | undefined; operator: string },
-  alongside: Alongside = () => [],
-): Promise<boolean> {
-  const mine = sql`user_id = ${uuid(user.userId)}`;
-  const email = user.email === undefined ? null : normalizeEmail(user.email);
-  const taken = sql`EXISTS (SELECT 1 FROM users WHERE email = ${email} AND NOT ${mine})`;
-  const record = {
-    actor: `operator:${user.operator}`,
-    userId: user.userId,
-    apiKeyId: null,
-    ip: null,
-    subjectId: user.userId,
-  } as const;
-  const changed = await commitAudited(db, {
-    record: { kind: "password_set", ...record },
-    when: () => sql`EXISTS (SELECT 1 FROM users WHERE ${mine}) AND NOT ${taken}`,
-    statements: (group, applied) => [
-      sql`UPDATE users SET password_hash = ${user.passwordHash}, email = coalesce(${email}, email),
-          session_epoch = session_epoch + 1
-        WHERE ${mine} AND ${applied}`,
-      auditRow({ kind: "sessions_ended", ...record }, group.at, applied),
-      ...alongside(group, applied),
-    ],
-  });
-  forgetCredentials({ userId: user.userId, apiKeyIds: [] });
-  if (
-    !changed &&
-    (await first<{ taken: number }>(db, sql`SELECT ${taken} AS taken`))?.taken === 1
-  ) {
-    throw problem("email_taken", "Another user has this email address.");
-  }
-  return changed;
 }

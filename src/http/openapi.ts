@@ -70,6 +70,11 @@ const ProblemSchema = z
       z.int(),
       "With `withdrawal_daily_limit`: how many more withdrawals are allowed now",
     ),
+    frozen_by: extension(
+      z.enum(["self", "operator"]),
+      "With `account_frozen`: who froze the account. A freeze of one's own ends with a code.",
+    ),
+    until: extension(z.iso.datetime(), "With `security_hold`: when the hold ends"),
     quote_status: extension(z.string(), "With `quote_not_open`: the status of the quote"),
     match_id: extension(
       z.uuid(),

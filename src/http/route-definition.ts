@@ -74,10 +74,20 @@ export type EndedCredentials = {
   readonly streams: readonly string[];
 };
 
+/**
+ * Freezes the caller's own account with all that belongs to it. app.ts injects it from rfq/, whose
+ * requests and quotes it cancels.
+ */
+export type FreezeOwnAccount = (
+  env: Cloudflare.Env,
+  request: { actor: Actor; clientIp: string | undefined },
+) => Promise<void>;
+
 export type Api = {
   readonly hono: OpenAPIHono<EdgeEnv>;
   readonly authenticate: Authenticate;
   readonly credentialsEnded: CredentialsEnded;
+  readonly freezeOwnAccount: FreezeOwnAccount;
   /** Methods by path, for 405 and CORS preflight requests. */
   readonly methods: Map<string, Set<string>>;
 };

@@ -16,6 +16,7 @@ import * as withdrawals from "./withdrawals.ts";
 export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "user create": users.createAccount,
   "user set-password": users.setUserPassword,
+  "user reset-totp": users.resetUserTotp,
   "user freeze": users.freeze,
   "user unfreeze": users.unfreeze,
   "api-key create": users.createKey,

@@ -18,6 +18,14 @@ const MAX_LIST_LIMIT = 500;
 
 export type OperatorCommand = (context: OperatorContext) => Promise<unknown>;
 
+/** Whether a flag without a value is given. */
+export function flag(context: OperatorContext, name: string): boolean {
+  const value = context.options[name];
+  if (value === undefined || value === false) return false;
+  if (value !== true) throw badOption(name, "takes no value");
+  return true;
+}
+
 export function option(context: OperatorContext, name: string): string {
   const value = optional(context, name);
   if (value === undefined) throw badOption(name, "is required");

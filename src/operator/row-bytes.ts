@@ -47,6 +47,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   protections: { bytes: 80, user: "t.user_id" },
   quote_commands: { bytes: 200 },
   quotes: { bytes: 380, user: "t.maker_id" },
+  recovery_codes: { bytes: 125, user: "t.user_id" },
   removed_streams: { bytes: 20 },
   requests: { bytes: 205, user: "t.requester_id" },
   sealed_balances: { bytes: 15 },
@@ -58,6 +59,8 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   stream_subscribers: { bytes: 84 },
   streams: { bytes: 92 },
   sweepable: { bytes: 129 },
+  totp_attempts: { bytes: 123, user: "t.user_id" },
+  totp_secrets: { bytes: 123, user: "t.user_id" },
   transaction_attempts: { bytes: 590 },
   traded_hours: {
     bytes: 75,

@@ -1,24 +1,17 @@
 import { createOperatorApiKey, ownerOfKey, revokeApiKey } from "../auth/api-key.ts";
 import { rewrapKeys } from "../auth/rewrap-keys.ts";
-import {
-  createUser,
-  findUser,
-  findUserId,
-  freezeUser,
-  isFrozen,
-  setPassword,
-  unfreezeUser,
-} from "../auth/user.ts";
+import { createUser, findUser, findUserId } from "../auth/user.ts";
+import { type Alongside, freezeUser, unfreezeUser } from "../auth/freeze-user.ts";
+import { type ResetResult, resetTotp, setPassword } from "../auth/reset-account.ts";
 import { openedStreams } from "../auth/ws-ticket.ts";
-import { forgetCredentials } from "../auth/credential-cache.ts";
 import { email, newPassword } from "../auth/fields.ts";
 import { inHashTurn, OPERATOR } from "../auth/hash-turns.ts";
 import { hashPassword } from "../auth/password.ts";
 import type { Group } from "../platform/commit.ts";
-import { errorFields, log } from "../platform/log.ts";
+import { toWireTimeOrNull } from "../platform/time.ts";
 import { problem } from "../platform/problem.ts";
 import { all } from "../platform/sql.ts";
-import { closeAllOf, closeEachOf } from "../rfq/close-books.ts";
+import { freezeAccount } from "../rfq/freeze-account.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { closeSockets, notifyStreams } from "../streams/notify.ts";
 import { announceNotice, sendNotice } from "../streams/notice.ts";
@@ -26,6 +19,7 @@ import {
   badOption,
   type OperatorContext,
   fieldOption,
+  flag,
   idOption,
   option,
   optional,
@@ -50,8 +44,8 @@ function hashGivenPassword(context: OperatorContext): Promise<string> {
 }
 
 /**
- * Sets the password of a user who lost theirs, or whose account a restore has rebuilt. Does not
- * change API keys or a freeze.
+ * Sets the password of a user who lost theirs, or whose account a restore has rebuilt. A freeze and
+ * the operator's keys stay.
  */
 export async function setUserPassword(context: OperatorContext): Promise<unknown> {
   const userId = await userOf(context);
@@ -60,73 +54,66 @@ export async function setUserPassword(context: OperatorContext): Promise<unknown
     context.options["new-email"] === undefined
       ? undefined
       : fieldOption(context, "new-email", email);
+  return resetOf(context, userId, "password_set", (reset, alongside) =>
+    setPassword(
+      context.env.DB,
+      context.settings,
+      { ...reset, passwordHash, email: newEmail },
+      alongside,
+    ),
+  );
+}
+
+/** Turns TOTP off for a user who lost the authenticator and the recovery codes. */
+export async function resetUserTotp(context: OperatorContext): Promise<unknown> {
+  const userId = await userOf(context);
+  return resetOf(context, userId, "totp_reset", (reset, alongside) =>
+    resetTotp(context.env.DB, context.settings, reset, alongside),
+  );
+}
+
+async function resetOf(
+  context: OperatorContext,
+  userId: string,
+  kind: "password_set" | "totp_reset",
+  apply: (
+    reset: { userId: string; operator: string; keepKeys: boolean },
+    alongside: Alongside,
+  ) => Promise<ResetResult>,
+): Promise<unknown> {
+  const { env, operator } = context;
+  const keepKeys = flag(context, "keep-keys");
   let commitGroup: Group | undefined;
-  const changed = await setPassword(
-    context.env.DB,
-    { userId, passwordHash, email: newEmail, operator: context.operator },
-    (group, applied) => {
-      commitGroup = group;
-      return announceNotice(group, {
-        userId,
-        kind: "password_set",
-        subjectId: null,
-        when: applied,
-      });
-    },
-  );
-  if (!changed) throw unknownUser("user-id", userId);
+  const result = await apply({ userId, operator, keepKeys }, (group, applied) => {
+    commitGroup = group;
+    return announceNotice(group, { userId, kind, subjectId: null, when: applied });
+  });
+  if (result === undefined) throw unknownUser("user-id", userId);
   if (commitGroup !== undefined) await pushEvents(context, commitGroup);
-  await closeSockets(
-    context.env,
-    await openedStreams(context.env.DB, userId, { kind: "sessions" }),
-    {
-      sessionsOf: userId,
-    },
-  );
-  const user = await findUser(context.env.DB, userId);
+  const sessions = await openedStreams(env.DB, userId, { kind: "sessions" });
+  await closeSockets(env, sessions, { sessionsOf: userId });
+  for (const apiKeyId of result.revokedKeys) {
+    const streams = await openedStreams(env.DB, userId, { kind: "api_key", apiKeyId });
+    await closeSockets(env, streams, { apiKeyId });
+  }
+  const user = await findUser(env.DB, userId);
   return {
     user_id: userId,
     email: user?.email ?? null,
-    frozen: isFrozen(user),
+    frozen: user !== undefined && user.frozenAt !== null,
     sessions_ended: true,
+    revoked_keys: result.revokedKeys.length,
+    hold_until: toWireTimeOrNull(user?.holdUntil ?? null),
   };
 }
 
-/**
- * Freezes a user and cancels their open requests and quotes in the same commit group. If that group
- * fails, the freeze takes effect alone, and what is open is ended after it.
- */
 export async function freeze(context: OperatorContext): Promise<unknown> {
   const userId = await userOf(context);
-  const changed = await freezeAndClose(context, userId);
-  forgetCredentials({ userId, apiKeyIds: [] });
-  await closeSockets(context.env, await openedStreams(context.env.DB, userId, { kind: "all" }), {
-    userId,
-  });
-  await closeEachOf(context.env, userId);
-  return { user_id: userId, frozen: true, changed };
-}
-
-async function freezeAndClose(context: OperatorContext, userId: string): Promise<boolean> {
   const { env, operator } = context;
-  const notice = { userId, kind: "account_frozen", subjectId: null };
-  let commitGroup: Group | undefined;
-  try {
-    const changed = await freezeUser(env.DB, { userId, operator }, (group, applied) => {
-      commitGroup = group;
-      return [
-        ...closeAllOf(group, userId, applied),
-        ...announceNotice(group, { ...notice, when: applied }),
-      ];
-    });
-    if (commitGroup !== undefined) await pushEvents(context, commitGroup);
-    return changed;
-  } catch (error) {
-    log("error", "operator.close_failed", errorFields(error));
-    const changed = await freezeUser(env.DB, { userId, operator });
-    if (changed) await sendNotice(env, notice);
-    return changed;
-  }
+  const changed = await freezeAccount(env, userId, (alongside) =>
+    freezeUser(env.DB, { userId, operator }, alongside),
+  );
+  return { user_id: userId, frozen: true, changed };
 }
 
 export async function unfreeze(context: OperatorContext): Promise<unknown> {

@@ -20,6 +20,7 @@ const PROBLEMS = {
   ticket_invalid: [401, "The ticket is unknown, used or expired"],
   registration_closed: [403, "Registration is closed"],
   account_frozen: [403, "The account is frozen"],
+  security_hold: [403, "The account was reset by the operator"],
   ip_not_allowed: [403, "The IP address is not allowed for this key"],
   session_required: [403, "A session is required"],
   api_key_required: [403, "An API key is required"],

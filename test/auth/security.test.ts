@@ -7,7 +7,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { issueSession } from "../../src/auth/session.ts";
-import { freezeUser } from "../../src/auth/user.ts";
+import { freezeUser } from "../../src/auth/freeze-user.ts";
 import {
   bearer,
   codeOf,

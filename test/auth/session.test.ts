@@ -12,7 +12,7 @@ import {
 } from "../../src/auth/login-throttle.ts";
 import { login, register } from "../../src/auth/login.ts";
 import { issueSession, readSession } from "../../src/auth/session.ts";
-import { freezeUser, unfreezeUser } from "../../src/auth/user.ts";
+import { freezeUser, unfreezeUser } from "../../src/auth/freeze-user.ts";
 import { networkOf } from "../../src/http/ip-range.ts";
 import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { config } from "../../src/platform/config.ts";
@@ -143,9 +143,14 @@ it("reports a freeze only to callers with the right password", async () => {
   expect(
     await problemCode(login(env.DB, settings(), { email, password: "wrong", ip: anyIp() })),
   ).toBe("login_failed");
+  const whoami = () => send("/auth/whoami", { headers: bearer(token) });
+  expect(await problemOf(await whoami())).toMatchObject({
+    code: "account_frozen",
+    frozen_by: "operator",
+  });
   expect(await unfreezeUser(env.DB, { userId, operator: "test" })).toBe(true);
   forgetAllCredentials();
-  expect((await send("/auth/whoami", { headers: bearer(token) })).status).toBe(200);
+  expect(await codeOf(await whoami())).toBe("401 session_invalid");
 });
 
 it("accepts sessions of every secret in the ring only", async () => {

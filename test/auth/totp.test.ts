@@ -1,6 +1,6 @@
 /** The second factor: enrolment, login, step-up, removal, and what a thief can guess. */
 import { env } from "cloudflare:workers";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { MAX_ENROLMENT_CODES } from "../../src/auth/enrol-totp.ts";
 import { trimTotp } from "../../src/auth/remove-totp.ts";
@@ -10,6 +10,9 @@ import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { anyIp, apiOf, codeOf, send, settings } from "../support/http.ts";
 import { codeOfStep, enrol, freshCode, presentStep } from "../support/totp.ts";
 import { newUser, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
+
+// scrypt is slow on a busy machine.
+vi.setConfig({ testTimeout: 20_000 });
 
 const login = (
   user: TestUser,

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { revokeApiKey } from "../../src/auth/api-key.ts";
-import { freezeUser } from "../../src/auth/user.ts";
+import { freezeUser } from "../../src/auth/freeze-user.ts";
 import { consumeTicket, openedStreams, trimTickets } from "../../src/auth/ws-ticket.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";

@@ -1,7 +1,7 @@
 /** What a user may store in a day, and what nobody may store when the database is nearly full. */
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
-import { freezeUser } from "../../src/auth/user.ts";
+import { freezeUser } from "../../src/auth/freeze-user.ts";
 import { revokeApiKey } from "../../src/auth/api-key.ts";
 import { issueTicket } from "../../src/auth/ws-ticket.ts";
 import { createDepositAddress } from "../../src/custody/deposit-address.ts";

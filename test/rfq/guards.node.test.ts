@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { mintApiKey } from "../../src/auth/api-key.ts";
-import { freezeUser } from "../../src/auth/user.ts";
+import { freezeUser } from "../../src/auth/freeze-user.ts";
 import { operatorAccount } from "../../src/chain/operator-account.ts";
 import { createDepositAddress } from "../../src/custody/deposit-address.ts";
 import { storeTransaction } from "../../src/custody/payer/store-transaction.ts";

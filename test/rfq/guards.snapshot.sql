@@ -860,7 +860,13 @@ SELECT unhex(?1,'-'),
   ?5,
   ?6,
   (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-'))
-WHERE EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?8,'-') AND frozen_at IS NULL)
+WHERE (
+  EXISTS (
+    SELECT 1
+    FROM users
+    WHERE user_id = unhex(?8,'-') AND (frozen_at IS NULL OR frozen_by IS 'self')
+  )
+)
 RETURNING 1 AS applied
 -- ?1 = "<id 1>"
 -- ?2 = "account_frozen"

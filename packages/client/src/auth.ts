@@ -203,6 +203,48 @@ export class Auth {
   }
 
   /**
+   * Freezes your own account at once: every credential stops working, sessions end, open requests
+   * and quotes are cancelled. `unfreeze` ends it. Takes a session, or a key with the scope trade or
+   * withdraw. Throws `Problem`: `scope_missing`, `account_frozen` if it is frozen already.
+   *
+   * @example
+   * ```ts
+   * await client.auth.freeze();
+   * ```
+   */
+  freeze(options: CallOptions = {}): Promise<{ user_id: string; frozen_by: "self" }> {
+    return this.#transport.call({ method: "POST", path: "/auth/freeze", body: {}, options });
+  }
+
+  /**
+   * Ends a freeze of your own, with a one-time code. With `revoke_keys`, also revokes the API keys
+   * that sessions minted. Throws `Problem`: `login_failed`, `totp_invalid`, `login_throttled`, and
+   * `account_frozen` if only the operator can end it: without TOTP, or after the operator's freeze.
+   *
+   * @example
+   * ```ts
+   * await client.auth.unfreeze({
+   *   email: "you@example.com",
+   *   password: "correct horse battery",
+   *   totp_code: "492039",
+   *   revoke_keys: true,
+   * });
+   * ```
+   */
+  unfreeze(
+    body: { email: string; password: string; totp_code: string; revoke_keys: boolean },
+    options: CallOptions = {},
+  ): Promise<{ user_id: string; revoked_keys: boolean }> {
+    return this.#transport.call({
+      method: "POST",
+      path: "/auth/unfreeze",
+      body: pick(body, { email: true, password: true, totp_code: true, revoke_keys: true }),
+      public: true,
+      options,
+    });
+  }
+
+  /**
    * Ends all sessions of the user within 5 s. With `revoke_keys`, also revokes all API keys. Needs
    * a session. Idempotent, so the client retries it.
    *

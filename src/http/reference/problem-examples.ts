@@ -39,7 +39,11 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   ],
   ticket_invalid: ["The ticket is unknown, used or expired. Request a new one."],
   registration_closed: ["Registration is closed. The operator creates accounts."],
-  account_frozen: ["The account is frozen. Contact the operator."],
+  account_frozen: ["The account is frozen. Contact the operator.", { frozen_by: "operator" }],
+  security_hold: [
+    "The operator reset the account. This is possible from 2026-11-21T10:00:00.000Z on.",
+    { until: "2026-11-21T10:00:00.000Z" },
+  ],
   ip_not_allowed: ["Your IP address is not in this key's allow list."],
   session_required: ["This operation requires a session."],
   api_key_required: ["This operation requires an API key."],

@@ -45,6 +45,7 @@ export const SAMPLE = {
   expires_in_secs: 30,
   failure: null,
   fee: "0x0",
+  frozen_by: "self",
   from: "2026-11-01T00:00:00Z",
   idempotency_key: "order-4711",
   "Idempotency-Key": "order-4711",

@@ -1,0 +1,178 @@
+/**
+ * Freezes and unfreezes users. A freeze ends all sessions and cancels what waits to take effect.
+ *
+ * `alongside` returns further statements of the same commit group, which must depend on `applied` or
+ * on `frozen_at`. rfq cancels the user's open requests and quotes in this way.
+ */
+import type { Actor } from "../platform/actor.ts";
+import type { Group } from "../platform/commit.ts";
+import type { Config } from "../platform/config.ts";
+import { Problem } from "../platform/problem.ts";
+import { expr, type Expr, type Sql, sql, uuid } from "../platform/sql.ts";
+import { auditRow, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
+import { checkPassword } from "./check-password.ts";
+import { forgetCredentials } from "./credential-cache.ts";
+import { accountFrozen, type FrozenBy, frozenByOf } from "./frozen.ts";
+import { attemptSucceeded } from "./login-throttle.ts";
+import { actorRejection, mayWrite } from "./may-write.ts";
+import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
+import { checkSecondFactor } from "./second-factor.ts";
+import { findUser, normalizeEmail } from "./user.ts";
+import { cancelWaiting } from "./waiting-changes.ts";
+
+export type Alongside = (group: Group, applied: Sql) => readonly Sql[];
+
+/**
+ * Freezes a user for the operator, who can also take over a freeze of the user's own. Returns false
+ * if the operator has frozen the user already, or the user does not exist.
+ */
+export function freezeUser(
+  db: D1Database,
+  user: { userId: string; operator: string },
+  alongside: Alongside = () => [],
+): Promise<boolean> {
+  return freeze(
+    db,
+    {
+      record: {
+        kind: "account_frozen",
+        actor: `operator:${user.operator}`,
+        userId: user.userId,
+        apiKeyId: null,
+        ip: null,
+        subjectId: user.userId,
+      },
+      userId: user.userId,
+      by: "operator",
+      allowed: () => expr`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)}
+        AND (frozen_at IS NULL OR frozen_by IS 'self'))`,
+    },
+    alongside,
+  );
+}
+
+/** Freezes the caller's own account. Throws what is wrong with the credential. */
+export async function freezeOwnAccount(
+  db: D1Database,
+  { actor, clientIp }: { actor: Actor; clientIp: string | undefined },
+  alongside: Alongside = () => [],
+): Promise<void> {
+  const { userId } = actor;
+  const record = recordOf(actor, "account_frozen", { ip: clientIp, subjectId: userId });
+  const allowed = (at: Expr) => mayWrite(actor, at);
+  if (await freeze(db, { record, userId, by: "self", allowed }, alongside)) return;
+  const rejection = await actorRejection(db, actor);
+  if (rejection !== undefined) throw new Problem(rejection);
+  throw new Error("the guard did not apply, but its preconditions hold");
+}
+
+async function freeze(
+  db: D1Database,
+  frozen: { record: AuditRecord; userId: string; by: FrozenBy; allowed: (at: Expr) => Expr },
+  alongside: Alongside,
+): Promise<boolean> {
+  const { record, userId, by } = frozen;
+  const applied = await commitAudited(db, {
+    record,
+    when: ({ at }) => frozen.allowed(at),
+    statements: (group, written) => [
+      sql`UPDATE users SET frozen_at = coalesce(frozen_at, ${group.at}), frozen_by = ${by},
+          session_epoch = session_epoch + 1
+        WHERE user_id = ${uuid(userId)} AND ${written}`,
+      auditRow({ ...record, kind: "sessions_ended" }, group.at, written),
+      ...cancelWaiting(userId, { at: group.at, applied: written }),
+      ...alongside(group, written),
+    ],
+  });
+  forgetCredentials({ userId, apiKeyIds: [] });
+  return applied;
+}
+
+/** Ends a freeze for the operator. Returns false if the user is not frozen or does not exist. */
+export function unfreezeUser(
+  db: D1Database,
+  user: { userId: string; operator: string },
+  alongside: Alongside = () => [],
+): Promise<boolean> {
+  return commitAudited(db, {
+    record: {
+      kind: "account_unfrozen",
+      actor: `operator:${user.operator}`,
+      userId: user.userId,
+      apiKeyId: null,
+      ip: null,
+      subjectId: user.userId,
+    },
+    when: () =>
+      sql`EXISTS (
+        SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NOT NULL)`,
+    statements: (group, applied) => [
+      sql`UPDATE users SET frozen_at = NULL, frozen_by = NULL
+        WHERE user_id = ${uuid(user.userId)} AND ${applied}`,
+      ...alongside(group, applied),
+    ],
+  });
+}
+
+type Unfreezing = {
+  readonly email: string;
+  readonly password: string;
+  readonly totpCode: string;
+  readonly revokeKeys: boolean;
+  readonly clientIp: string | undefined;
+};
+
+/**
+ * Ends a freeze of the user's own, which takes a one-time code: a thief may have the password. An
+ * account that is not frozen stays as it is. Throws `account_frozen` if only the operator can end
+ * the freeze.
+ */
+export async function unfreezeOwnAccount(
+  db: D1Database,
+  settings: Config,
+  request: Unfreezing,
+): Promise<{ userId: string; unfrozen: boolean; revokedKeys: readonly string[] }> {
+  const { clientIp } = request;
+  const caller = { email: normalizeEmail(request.email), clientIp };
+  const { attempt, userId, epoch, totp, passwordHash, frozen } = await checkPassword(db, caller, {
+    password: request.password,
+    wrong: "The email address or the password is wrong.",
+  });
+  if (frozen === "operator") throw new Problem(accountFrozen("operator"));
+  const secondFactor = await checkSecondFactor(db, settings, {
+    userId,
+    clientIp,
+    codes: { totp_code: request.totpCode },
+    totp,
+    actor: "password",
+  });
+  if (frozen === "self" && secondFactor === "off")
+    throw new Problem({
+      ...accountFrozen("self"),
+      detail: "An account without TOTP is unfrozen by the operator only.",
+    });
+  const keys = { userId, which: "session_minted" } as const;
+  const revokedKeys = request.revokeKeys ? await liveKeysOf(db, keys) : [];
+  const ip = clientIp ?? null;
+  const subjectId = userId;
+  const applied = await commitAudited(db, {
+    record: { kind: "account_unfrozen", actor: "password", userId, apiKeyId: null, ip, subjectId },
+    when: () => sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)}
+      AND frozen_at IS NOT NULL AND frozen_by IS 'self' AND session_epoch = ${epoch}
+      AND password_hash = ${passwordHash})`,
+    statements: ({ at }, written) => [
+      sql`UPDATE users SET frozen_at = NULL, frozen_by = NULL
+        WHERE user_id = ${uuid(userId)} AND ${written}`,
+      attemptSucceeded(attempt, written),
+      ...(request.revokeKeys
+        ? revokeKeys(keys, { actor: "password", ip }, { at, applied: written })
+        : []),
+    ],
+  });
+  forgetCredentials({ userId, apiKeyIds: revokedKeys });
+  if (!applied) {
+    const by = frozenByOf((await findUser(db, userId)) ?? { frozenAt: 1, frozenBy: null });
+    if (by !== null) throw new Problem(accountFrozen(by));
+  }
+  return { userId, unfrozen: applied, revokedKeys: applied ? revokedKeys : [] };
+}

@@ -1,0 +1,117 @@
+/**
+ * Resets by the operator of what a user lost: the password or the second factor. One operator must
+ * not be able to take an account over unseen, so sessions carry only `read` for
+ * AUTH_SECURITY_DELAY_SECS after it (the security hold), sessions end, and the keys that sessions
+ * minted are revoked.
+ */
+import type { Config } from "../platform/config.ts";
+import { problem } from "../platform/problem.ts";
+import { expr, type Expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type AuditRecord, auditRow, commitAudited } from "./audit.ts";
+import { forgetCredentials } from "./credential-cache.ts";
+import type { Alongside } from "./freeze-user.ts";
+import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
+import { normalizeEmail } from "./user.ts";
+import { cancelWaiting } from "./waiting-changes.ts";
+
+type Reset = {
+  readonly userId: string;
+  readonly operator: string;
+  /** Whether the keys that sessions minted stay valid. */
+  readonly keepKeys: boolean;
+};
+/** Undefined: there is no such user. */
+export type ResetResult = { readonly revokedKeys: readonly string[] } | undefined;
+
+/** Sets the password, and the email address if one is given. Throws `email_taken`. */
+export async function setPassword(
+  db: D1Database,
+  settings: Config,
+  request: Reset & { passwordHash: string; email?: string | undefined },
+  alongside: Alongside = () => [],
+): Promise<ResetResult> {
+  const mine = sql`user_id = ${uuid(request.userId)}`;
+  const email = request.email === undefined ? null : normalizeEmail(request.email);
+  const taken = expr`EXISTS (SELECT 1 FROM users WHERE email = ${email} AND NOT ${mine})`;
+  const result = await reset(db, settings, {
+    ...request,
+    kind: "password_set",
+    allowed: expr`NOT ${taken}`,
+    statements: (_, applied) => [
+      sql`UPDATE users SET password_hash = ${request.passwordHash}, email = coalesce(${email}, email)
+        WHERE ${mine} AND ${applied}`,
+    ],
+    alongside,
+  });
+  if (
+    result === undefined &&
+    (await first<{ taken: number }>(db, sql`SELECT ${taken} AS taken`))?.taken === 1
+  ) {
+    throw problem("email_taken", "Another user has this email address.");
+  }
+  return result;
+}
+
+/** Turns TOTP off at once, for a user who lost the authenticator and the recovery codes. */
+export function resetTotp(
+  db: D1Database,
+  settings: Config,
+  request: Reset,
+  alongside: Alongside = () => [],
+): Promise<ResetResult> {
+  const mine = sql`user_id = ${uuid(request.userId)}`;
+  return reset(db, settings, {
+    ...request,
+    kind: "totp_reset",
+    allowed: expr`1`,
+    statements: (_, applied) => [
+      sql`DELETE FROM totp_secrets WHERE ${mine} AND ${applied}`,
+      sql`DELETE FROM recovery_codes WHERE ${mine} AND ${applied}`,
+    ],
+    alongside,
+  });
+}
+
+async function reset(
+  db: D1Database,
+  settings: Config,
+  request: Reset & {
+    kind: "password_set" | "totp_reset";
+    allowed: Expr;
+    statements: Alongside;
+    alongside: Alongside;
+  },
+): Promise<ResetResult> {
+  const { userId, keepKeys } = request;
+  const mine = sql`user_id = ${uuid(userId)}`;
+  const holdMs = settings.AUTH_SECURITY_DELAY_SECS * 1_000;
+  const keys = { userId, which: "session_minted" } as const;
+  const revokedKeys = keepKeys ? [] : await liveKeysOf(db, keys);
+  const record: AuditRecord = {
+    kind: request.kind,
+    actor: `operator:${request.operator}`,
+    userId,
+    apiKeyId: null,
+    ip: null,
+    subjectId: userId,
+  };
+  const changed = await commitAudited(db, {
+    record,
+    when: () => sql`EXISTS (SELECT 1 FROM users WHERE ${mine}) AND ${request.allowed}`,
+    statements: (group, applied) =>
+      [
+        ...request.statements(group, applied),
+        sql`UPDATE users SET session_epoch = session_epoch + 1,
+          hold_until = max(coalesce(hold_until, 0), ${group.at} + ${holdMs})
+        WHERE ${mine} AND ${applied}`,
+        auditRow({ ...record, kind: "sessions_ended" }, group.at, applied),
+        ...cancelWaiting(userId, { at: group.at, applied }),
+        ...(keepKeys
+          ? []
+          : revokeKeys(keys, { actor: record.actor, ip: null }, { at: group.at, applied })),
+        ...request.alongside(group, applied),
+      ] satisfies readonly Sql[],
+  });
+  forgetCredentials({ userId, apiKeyIds: revokedKeys });
+  return changed ? { revokedKeys } : undefined;
+}

@@ -1,0 +1,17 @@
+/**
+ * Changes that a user requested and that have not taken effect. A freeze and a reset by the operator
+ * cancel them, because a thief may have requested them.
+ */
+import { type Expr, type Sql, sql, uuid } from "../platform/sql.ts";
+
+export function cancelWaiting(
+  userId: string,
+  { at, applied }: { at: Expr; applied: Sql },
+): readonly Sql[] {
+  const mine = sql`user_id = ${uuid(userId)} AND ${applied}`;
+  return [
+    sql`UPDATE totp_secrets SET ends_at = NULL
+      WHERE ${mine} AND status = 'confirmed' AND ends_at > ${at}`,
+    sql`DELETE FROM totp_secrets WHERE ${mine} AND status = 'pending'`,
+  ];
+}

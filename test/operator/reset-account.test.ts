@@ -1,0 +1,117 @@
+/** What the operator's resets leave to whom: sessions that only read, for one delay. */
+import { createExecutionContext } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { expect, it, vi } from "vitest";
+import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
+import { Operator } from "../../src/operator/entrypoint.ts";
+import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { apiOf, codeOf, send } from "../support/http.ts";
+import { codeOfStep, enrol, freshCode, presentStep } from "../support/totp.ts";
+import { newKey, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
+
+// scrypt is slow on a busy machine.
+vi.setConfig({ testTimeout: 20_000 });
+
+const NEW = "the-password-of-the-operator";
+const DELAYED = { ...env, AUTH_SECURITY_DELAY_SECS: "86400" };
+
+async function execute(line: string, options: Record<string, unknown>): Promise<any> {
+  const request = new Request("http://operator.internal/", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ command: line.split(" "), options, operator: "test" }),
+  });
+  const response = await new Operator(createExecutionContext(), DELAYED).fetch(request);
+  forgetAllCredentials();
+  return response.json();
+}
+const login = async (user: TestUser, body: object) => {
+  const response = await send("/auth/login", {
+    method: "POST",
+    body: JSON.stringify({ email: user.email, ...body }),
+  });
+  return { status: response.status, json: await response.json<Record<string, any>>() };
+};
+const mint = async (user: TestUser) => {
+  const { json } = await apiOf(user).post("/auth/api-keys", { label: "bot", scopes: ["read"] });
+  return { apiKeyId: String(json["api_key_id"]), secret: String(json["secret"]) };
+};
+
+it("holds sessions to reading for a delay after set-password", async () => {
+  const user = await newUserWithPassword();
+  const [minted, operators] = [await mint(user), await newKey(user, ["read", "trade"])];
+  const { result } = await execute("user set-password", { email: user.email, password: NEW });
+  expect(result).toMatchObject({ user_id: user.userId, revoked_keys: 1, frozen: false });
+  expect(Date.parse(result["hold_until"]) - Date.now()).toBeGreaterThan(86_390_000);
+  expect(await codeOf(await apiOf(user).get("/auth/whoami"))).toBe("401 session_invalid");
+  expect(await codeOf(await apiOf(minted).get("/auth/whoami"))).toBe("401 api_key_revoked");
+  expect((await apiOf(operators).get("/auth/whoami")).json["scopes"]).toEqual(["read", "trade"]);
+
+  const { json } = await login(user, { password: NEW });
+  expect(json["scopes"]).toEqual(["read"]);
+  const held = apiOf({ token: json["access_token"] });
+  expect((await held.get("/auth/whoami")).json["scopes"]).toEqual(["read"]);
+  expect(await codeOf(await held.delete("/rfq/quotes", {}))).toBe("403 scope_missing");
+  const key = await held.post("/auth/api-keys", { label: "bot", scopes: ["read", "trade"] });
+  expect(key.json["scopes"]).toEqual(["read"]);
+  const removal = await held.post("/auth/remove-totp", { password: NEW });
+  expect(removal.json).toMatchObject({ code: "security_hold", until: result["hold_until"] });
+  // Enrolment of TOTP and a change of the password are possible.
+  const { json: started } = await held.post("/auth/totp", { password: NEW });
+  const code = codeOfStep(started["secret"], presentStep());
+  expect((await held.post("/auth/confirm-totp", { totp_code: code })).status).toBe(200);
+  const changed = await held.post("/auth/change-password", {
+    password: NEW,
+    new_password: PASSWORD,
+    revoke_keys: false,
+    totp_code: await freshCode(user, started["secret"]),
+  });
+  expect(changed.json["scopes"]).toEqual(["read"]);
+
+  await all(env.DB, sql`UPDATE users SET hold_until = 1 WHERE user_id = ${uuid(user.userId)}`);
+  forgetAllCredentials();
+  const free = apiOf({ token: changed.json["access_token"] });
+  expect((await free.get("/auth/whoami")).json["scopes"]).toEqual(["read", "trade"]);
+});
+
+it("keeps the keys of sessions with --keep-keys", async () => {
+  const user = await newUserWithPassword();
+  const minted = await mint(user);
+  const options = { email: user.email, password: NEW, "keep-keys": true };
+  expect(await execute("user set-password", options)).toMatchObject({
+    result: { revoked_keys: 0 },
+  });
+  expect((await apiOf(minted).get("/auth/whoami")).status).toBe(200);
+});
+
+it("leaves TOTP on when it sets a password, and turns it off with reset-totp", async () => {
+  const user = await newUserWithPassword();
+  const { codes } = await enrol(user);
+  await execute("user set-password", { email: user.email, password: NEW });
+  expect((await login(user, { password: NEW })).json["code"]).toBe("totp_required");
+  expect(await execute("user reset-totp", { email: user.email })).toMatchObject({
+    result: { user_id: user.userId, sessions_ended: true },
+  });
+  const { status, json } = await login(user, { password: NEW, recovery_code: codes[0] });
+  expect([status, json["scopes"]]).toEqual([200, ["read"]]);
+  const whoami = await apiOf({ token: json["access_token"] }).get("/auth/whoami");
+  expect(whoami.json["totp"]).toMatchObject({ enabled: false });
+});
+
+it("does not shorten a hold with a later reset", async () => {
+  const user = await newUserWithPassword();
+  const first = await execute("user set-password", { email: user.email, password: NEW });
+  const request = new Request("http://operator.internal/", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      command: ["user", "reset-totp"],
+      options: { email: user.email },
+      operator: "test",
+    }),
+  });
+  const undelayed = { ...env, AUTH_SECURITY_DELAY_SECS: "0" };
+  const response = await new Operator(createExecutionContext(), undelayed).fetch(request);
+  const { result } = await response.json<any>();
+  expect(result["hold_until"]).toBe(first.result["hold_until"]);
+});
