@@ -94,7 +94,7 @@ CREATE TABLE storage_samples (
 --   database would send 5', at 1764551200000, resolved_at NULL
 CREATE TABLE alerts (
   alert_id INTEGER PRIMARY KEY NOT NULL,
-  kind TEXT NOT NULL,     -- AlertKind in src/chain/alert.ts, or 'reconciliation'
+  kind TEXT NOT NULL,     -- AlertKind in src/platform/alert.ts, or 'reconciliation'
   subject TEXT NOT NULL,  -- what it is about: a chain, a withdrawal, a difference
   detail TEXT NOT NULL,   -- for people; of a reconciliation, the difference as JSON
   at INTEGER NOT NULL,

@@ -3,7 +3,7 @@
  * memory is in its own storage, which a restore of the database leaves as it is.
  */
 import { DurableObject } from "cloudflare:workers";
-import { clearAlert, raiseAlert } from "../chain/alert.ts";
+import { clearAlert, raiseAlert } from "../platform/alert.ts";
 import { FailureAlert } from "../chain/failure-alert.ts";
 import { config } from "../platform/config.ts";
 import { failpointOf } from "../platform/failpoint.ts";

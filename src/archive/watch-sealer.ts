@@ -1,5 +1,5 @@
 /** Cron tasks of the archive: wake the sealer, and find that it is behind even if it never runs. */
-import { clearAlert, raiseAlert } from "../chain/alert.ts";
+import { clearAlert, raiseAlert } from "../platform/alert.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { first, sql } from "../platform/sql.ts";

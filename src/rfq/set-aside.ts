@@ -3,7 +3,7 @@
  * quote whose reserve is no longer pending is one. Each is set aside with `stuck_at` and an alert,
  * so that everything else goes on. The operator ends it with `stuck end` (end-stuck.ts).
  */
-import { alertRow } from "../chain/alert.ts";
+import { alertRow } from "../platform/alert.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { log } from "../platform/log.ts";
 import { raw, type Sql, sql, uuid } from "../platform/sql.ts";

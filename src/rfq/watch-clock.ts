@@ -2,7 +2,7 @@
  * The alert about D1's clock. It never goes back, so after one wrong instant in the future it stands
  * still until real time has caught up. Quotes and accepts stop meanwhile (group-committer.ts).
  */
-import { clearAlert, raiseAlert } from "../chain/alert.ts";
+import { clearAlert, raiseAlert } from "../platform/alert.ts";
 import { NOW } from "../platform/commit.ts";
 import { first, sql } from "../platform/sql.ts";
 import { MAX_CLOCK_LEAD_MS, now } from "../platform/time.ts";

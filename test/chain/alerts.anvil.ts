@@ -4,7 +4,7 @@ import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { parseEther } from "viem";
 import { USDC } from "../../src/assets/asset.ts";
-import { raiseAlert } from "../../src/chain/alert.ts";
+import { raiseAlert } from "../../src/platform/alert.ts";
 import { alertLateWithdrawals } from "../../src/custody/payer/alert-late.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";

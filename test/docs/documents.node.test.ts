@@ -50,7 +50,7 @@ describe("reference documentation", () => {
   });
 
   it("explains every alert", () => {
-    const alerts = namesIn("src/chain/alert.ts", "AlertKind");
+    const alerts = namesIn("src/platform/alert.ts", "AlertKind");
     expect(alerts).toContain("payer_halted");
     const listed = [...read("docs/runbook.md").matchAll(/^\| `(\w+)` \| /gm)].map(
       ([, name]) => name,

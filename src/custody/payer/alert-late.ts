@@ -2,7 +2,7 @@
  * Reports withdrawals that take too long. The alert does not depend on the reason, because cron
  * raises it from the database alone.
  */
-import { clearAlert, raiseAlert } from "../../chain/alert.ts";
+import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { NOW } from "../../platform/commit.ts";
 import type { Config } from "../../platform/config.ts";
 import { first, readUuid, sql } from "../../platform/sql.ts";

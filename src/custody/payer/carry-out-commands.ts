@@ -3,7 +3,7 @@
  * because only the chain can rule out that a payment is still made.
  */
 import { and, eq, inArray, isNull } from "drizzle-orm";
-import { clearAlert } from "../../chain/alert.ts";
+import { clearAlert } from "../../platform/alert.ts";
 import { MAX_VOIDS, voidCall } from "../../chain/vault.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, readUuid, sql } from "../../platform/sql.ts";

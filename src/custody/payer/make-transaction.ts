@@ -1,5 +1,5 @@
 /** Makes one transaction of the operator account: fees, nonce, signature, storage, broadcast. */
-import { clearAlert, raiseAlert } from "../../chain/alert.ts";
+import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { feeLimits, firstFees } from "../../chain/fees.ts";
 import { readNextNumbers } from "./open-transactions.ts";
 import type { HeadView } from "./payer-context.ts";

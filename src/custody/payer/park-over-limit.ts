@@ -2,7 +2,7 @@
  * Sets withdrawals aside that the vault can never pay, because they exceed its largest payment.
  * They were accepted before the limit was lowered, or while it could not be read.
  */
-import { alertRow } from "../../chain/alert.ts";
+import { alertRow } from "../../platform/alert.ts";
 import { readPaymentLimit } from "../../chain/vault.ts";
 import { tokenOf } from "../../chain/token.ts";
 import { commit, newGroup } from "../../platform/commit.ts";

@@ -7,7 +7,7 @@
  * payer never decides the outcome of a payment. The watcher reads it from the vault's events
  * (settle-withdrawal.ts).
  */
-import { clearAlert, raiseAlert } from "../../chain/alert.ts";
+import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { type Cursor, readCursor } from "../../chain/cursor.ts";
 import { feeLimits, firstFees } from "../../chain/fees.ts";
 import { payerAccount } from "../../chain/payer-account.ts";

@@ -3,7 +3,7 @@
  * commit on, no guard of an older instance applies, even if it is still running.
  */
 import { eq } from "drizzle-orm";
-import { alertRow } from "../../chain/alert.ts";
+import { alertRow } from "../../platform/alert.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { type Sql, sql, uuid } from "../../platform/sql.ts";
 import { payerLeases } from "../../chain/tables.ts";

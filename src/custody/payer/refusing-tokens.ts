@@ -3,7 +3,7 @@
  * the vault. The vault would skip each of them, at the price of their gas. No destination is to
  * blame, so nothing fails.
  */
-import { clearAlert, raiseAlert } from "../../chain/alert.ts";
+import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { tokenOf } from "../../chain/token.ts";
 import { refusesTransfers } from "../../chain/vault.ts";
 import type { AssetKey } from "../../assets/asset.ts";

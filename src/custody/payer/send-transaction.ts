@@ -2,7 +2,7 @@
  * Sends stored transactions and resends them until their nonce is mined. A transaction that takes
  * too long is replaced with higher fees.
  */
-import { clearAlert, raiseAlert } from "../../chain/alert.ts";
+import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { areTooLow, feeLimits, replacementFees } from "../../chain/fees.ts";
 import { endpoints, type Hex } from "../../chain/rpc.ts";
 import { sendTo } from "../../chain/send.ts";

@@ -8,7 +8,7 @@
 import { and, desc, eq, gte, isNull, lte, or } from "drizzle-orm";
 import { checksumAddress } from "../../assets/address.ts";
 import { type AssetKey, USDC } from "../../assets/asset.ts";
-import { raiseAlert } from "../../chain/alert.ts";
+import { raiseAlert } from "../../platform/alert.ts";
 import { feeLimits, firstFees, smallestSweep } from "../../chain/fees.ts";
 import { readHoldings } from "../../chain/holdings.ts";
 import type { Hex } from "../../chain/rpc.ts";

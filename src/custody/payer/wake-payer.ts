@@ -2,7 +2,7 @@
  * Wakes payers for queue messages, and payers and watchers for cron. A message only makes the payer
  * look. What to pay is in D1, so a lost or repeated message has no other effect than a delay.
  */
-import { alertRow } from "../../chain/alert.ts";
+import { alertRow } from "../../platform/alert.ts";
 import { commit, newGroup, NOW } from "../../platform/commit.ts";
 import { config } from "../../platform/config.ts";
 import { errorFields, log } from "../../platform/log.ts";

@@ -1,5 +1,5 @@
 /** Simulates a call of the operator account before it is signed. */
-import { clearAlert, raiseAlert } from "../../chain/alert.ts";
+import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { describe } from "../../chain/rpc.ts";
 import type { Call } from "../../chain/vault.ts";
 import type { HeadView } from "./payer-context.ts";

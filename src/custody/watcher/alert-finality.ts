@@ -2,7 +2,7 @@
  * Reports that a chain has stopped finalizing blocks. How far `finalized` is behind the head says
  * nothing about that, because it is normally hundreds of blocks behind on some chains.
  */
-import { clearAlert, raiseAlert } from "../../chain/alert.ts";
+import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import type { Heights } from "../../chain/follow-head.ts";
 import { NOW } from "../../platform/commit.ts";
 import { all, first, sql } from "../../platform/sql.ts";

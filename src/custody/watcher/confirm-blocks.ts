@@ -5,7 +5,7 @@
 import { applyVaultEvents } from "./apply-vault-events.ts";
 import { type Cursor, deleteBlocks, movedBy, moveConfirmed } from "../../chain/cursor.ts";
 import type { Swept, SweepFailed } from "../../chain/decode-logs.ts";
-import { alertRow } from "../../chain/alert.ts";
+import { alertRow } from "../../platform/alert.ts";
 import { type Endpoint, InconsistentNode, readHeader } from "../../chain/rpc.ts";
 import type { Range } from "../../chain/scan.ts";
 import { assetOfEvent } from "../../chain/token.ts";

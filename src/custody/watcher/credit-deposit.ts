@@ -7,7 +7,7 @@
 import type { Group } from "../../platform/commit.ts";
 import type { Config } from "../../platform/config.ts";
 import { join, raw, type Sql, sql } from "../../platform/sql.ts";
-import { alertRow } from "../../chain/alert.ts";
+import { alertRow } from "../../platform/alert.ts";
 import { moveDueDeposits } from "./small-deposits.ts";
 import { externalOwner, openExternalAccounts, post } from "../../ledger/post.ts";
 

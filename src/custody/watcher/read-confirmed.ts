@@ -2,7 +2,7 @@
  * Reads a range of confirmed blocks from enough endpoints (witnesses.ts) and returns what they
  * agree on. Every deposit that is credited and every withdrawal that ends was read here.
  */
-import { raiseAlert, clearAlert } from "../../chain/alert.ts";
+import { raiseAlert, clearAlert } from "../../platform/alert.ts";
 import type { Block } from "../../chain/follow-head.ts";
 import { confirmedHeight } from "../../chain/follow-head.ts";
 import { type Endpoint, InconsistentNode, readHeader } from "../../chain/rpc.ts";

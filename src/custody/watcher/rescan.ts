@@ -3,7 +3,7 @@
  * recheck of blocks that are a day old. Known deposits and vault events do not change, so only what
  * was missed is credited or settled.
  */
-import { alertRow } from "../../chain/alert.ts";
+import { alertRow } from "../../platform/alert.ts";
 import { type Cursor, readCursor } from "../../chain/cursor.ts";
 import { askAny, readHeader } from "../../chain/rpc.ts";
 import type { Range } from "../../chain/scan.ts";

@@ -3,7 +3,7 @@
  * Settlement trusts only these events, never the payer's own record.
  */
 import type { VaultEvent } from "../../chain/decode-logs.ts";
-import { alertRow } from "../../chain/alert.ts";
+import { alertRow } from "../../platform/alert.ts";
 import { assetOfEvent } from "../../chain/token.ts";
 import type { Group } from "../../platform/commit.ts";
 import { externalOwner, post } from "../../ledger/post.ts";

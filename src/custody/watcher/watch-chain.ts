@@ -6,7 +6,7 @@
  * changes nothing, and of two watchers only one can move. A deposit is credited only after its
  * block was read at the confirmed height.
  */
-import { alertRow } from "../../chain/alert.ts";
+import { alertRow } from "../../platform/alert.ts";
 import {
   type Cursor,
   storeBlocks,

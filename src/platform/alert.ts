@@ -2,9 +2,9 @@
  * Raises and resolves alerts. An alert is a row that stays open until it is resolved, plus one
  * error line in the log when it is raised. docs/runbook.md lists what each kind means.
  */
-import { NOW } from "../platform/commit.ts";
-import { log } from "../platform/log.ts";
-import { all, type Sql, sql } from "../platform/sql.ts";
+import { NOW } from "./commit.ts";
+import { log } from "./log.ts";
+import { all, type Sql, sql } from "./sql.ts";
 
 export type AlertKind =
   | "chain_halted"
