@@ -19,8 +19,10 @@ const LANES = 12;
 /** Twelve lanes send 400 requests a second, twice what the class `trade` admits. */
 const LANE_EVERY_MS = 30;
 const SOCKETS = 10;
-/** 350 frames a second, which is just allowed. More close the sockets. */
+/** 350 frames a second, which is just allowed. More close the sockets, which ends the attack. */
 const FRAMES_PER_BURST = 35;
+/** Two bursts never fall into the service's same second. */
+const BURST_EVERY_MS = 1_100;
 const FRAMES_AT_ONCE = 200;
 const BIG_FRAME_BYTES = 30 * 1_024 * 1_024;
 const ASSETS = 3_000;
@@ -109,6 +111,8 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
 export const benchAbuse: Bench = async ({ quick, only = "", say, onStop }) => {
   const ms = quick ? 2_000 : 8_000;
   const stack = await startBenchStack({
+    limits: true,
+    inMemory: true,
     settings: {
       RATE_LIMITS: "on",
       STREAM_SOCKETS_PER_USER: "20",
@@ -272,7 +276,7 @@ async function openSockets(
   return sockets;
 }
 
-/** Each socket sends a burst of commands every second. */
+/** Each socket sends a burst of commands about every second. */
 async function frameFlood(stage: Stage, framesPerBurst: number, command: () => object) {
   const sockets = await openSockets(stage, await newPerson(stage), SOCKETS);
   const told: Record<string, number> = {};
@@ -288,7 +292,7 @@ async function frameFlood(stage: Stage, framesPerBurst: number, command: () => o
       for (const socket of sockets)
         for (let n = 0; n < framesPerBurst; n++)
           socket.send(JSON.stringify({ id: String(n), ...command() }));
-      await sleep(1_000);
+      await sleep(BURST_EVERY_MS);
     }
     for (const socket of sockets) socket.close();
     return told;

@@ -77,6 +77,10 @@ export type StackOptions = {
   readonly probe?: boolean;
   /** Wraps the bundle with bench/peers/meter.mjs, which adds latency and counts rows and calls. */
   readonly meter?: boolean;
+  /** Wraps the bundle with bench/peers/limits.mjs, which counts rate limits in memory. */
+  readonly limits?: boolean;
+  /** Keeps the files of D1 in memory, so that the disk delays no commit. Linux only. */
+  readonly inMemory?: boolean;
 };
 
 const ADDRESS = `0x${"11".repeat(20)}`;
@@ -91,6 +95,9 @@ const SETTINGS = {
 };
 
 const METER_SETTLES_MS = 300;
+const WRAPPERS = ["meter", "probe", "limits"] as const;
+/** A file system in memory. */
+const MEMORY_FOLDER = "/dev/shm";
 
 let bundle: Promise<{ dir: string; modules: BundledModule[] }> | undefined;
 
@@ -106,12 +113,13 @@ function bundled(): Promise<{ dir: string; modules: BundledModule[] }> {
 export async function startBenchStack(options: StackOptions = {}): Promise<BenchStack> {
   Object.assign(process.env, OFFLINE);
   const { dir, modules } = await bundled();
-  const state = temporaryFolder("bench-state-");
+  const inMemory = options.inMemory === true && existsSync(MEMORY_FOLDER);
+  const state = temporaryFolder("bench-state-", inMemory ? MEMORY_FOLDER : tmpdir());
   const logFile = join(state, "worker.log");
   const [port, peerPort] = [await freePort(), await freePort()];
   const secrets = makeSecrets();
   const masterKeys = { m1: secrets.masterKey };
-  const wrapper = options.meter === true ? "meter" : options.probe === true ? "probe" : null;
+  const wrapper = WRAPPERS.find((name) => options[name] === true) ?? null;
   const settings = {
     AUTH_REGISTRATION: "closed",
     CHAINS: JSON.stringify([
@@ -148,7 +156,9 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
           name: "rfq-custody",
           modules: wrapped(modules, dir, wrapper),
           modulesRoot: dir,
-          bindings: Object.assign({}, wrangler.bindings, settings),
+          bindings: Object.assign({}, wrangler.bindings, settings, {
+            BENCH_RATE_LIMITS: JSON.stringify(rateLimits(workerOptions)),
+          }),
           unsafeDirectSockets: [{ host: "127.0.0.1", port }],
         },
         ...(options.peer === undefined
@@ -227,6 +237,15 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
   }
 }
 
+/** The limits of wrangler.toml by the name of their binding. */
+function rateLimits(workerOptions: object): Record<string, unknown> {
+  // Safe cast: wrangler checks its file, but its type leaves this member out.
+  const { ratelimits = {} } = workerOptions as {
+    ratelimits?: Record<string, { simple: { limit: number; period: number } }>;
+  };
+  return Object.fromEntries(Object.entries(ratelimits).map(([name, { simple }]) => [name, simple]));
+}
+
 function peerWorker(peer: string, port: number, compatibilityDate: unknown) {
   return {
     name: "peer",
@@ -243,7 +262,7 @@ function peerWorker(peer: string, port: number, compatibilityDate: unknown) {
 function wrapped(
   modules: readonly BundledModule[],
   dir: string,
-  wrapper: "meter" | "probe" | null,
+  wrapper: (typeof WRAPPERS)[number] | null,
 ): BundledModule[] {
   if (wrapper === null) return [...modules];
   const path = join(dir, `${wrapper}.mjs`);
@@ -265,12 +284,12 @@ class FileLog extends Log {
 }
 
 const folders: string[] = [];
-function temporaryFolder(prefix: string): string {
+function temporaryFolder(prefix: string, parent = tmpdir()): string {
   if (folders.length === 0)
     process.once("exit", () =>
       folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })),
     );
-  const folder = mkdtempSync(join(tmpdir(), prefix));
+  const folder = mkdtempSync(join(parent, prefix));
   folders.push(folder);
   return folder;
 }

@@ -112,7 +112,7 @@ CREATE INDEX alerts_open ON alerts (kind, subject) WHERE resolved_at IS NULL;
 -- Never deleted.
 --
 -- Example row:
---   user_id 01a2…c585, email 'ann@example.com', password_hash 'scrypt$15$8$3$c2FsdA$aGFzaA',
+--   user_id 01a2…c585, email 'ann@example.com', password_hash 'scrypt$13$8$10$c2FsdA$aGFzaA',
 --   session_epoch 0, frozen_at NULL, frozen_by NULL, hold_until NULL, created_at 1764547200000
 CREATE TABLE users (
   user_id BLOB PRIMARY KEY NOT NULL,

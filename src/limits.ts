@@ -6,7 +6,7 @@ import { z } from "@hono/zod-openapi";
 import { MAX_KEYS_PER_USER } from "./auth/api-key.ts";
 import { ENROLMENT_MS } from "./auth/enrol-totp.ts";
 import { MIN_PASSWORD_CHARS } from "./auth/fields.ts";
-import { MAX_WAITING_PER_CALLER } from "./auth/hash-turns.ts";
+import { MAX_WAITING_PER_CALLER, MAX_WAITING_PER_NETWORK } from "./auth/hash-turns.ts";
 import { LOGIN_LIMITS } from "./auth/login-throttle.ts";
 import { MAX_PASSWORD_BYTES } from "./auth/password.ts";
 import { MAX_ALLOWED_IPS } from "./auth/routes.ts";
@@ -117,6 +117,11 @@ const LIMITS: Readonly<Record<string, Limit>> = {
       "Logins waiting in one instance of the service from a network, or of an email from a " +
       "network that has logged it in",
     value: MAX_WAITING_PER_CALLER,
+  },
+  logins_in_progress_per_known_network: {
+    description:
+      "Logins waiting in one instance of the service, of all emails that their network has logged in",
+    value: MAX_WAITING_PER_NETWORK,
   },
   registrations_per_network_per_day: {
     description: "Accounts registered from an IPv4 address or IPv6 /48 in 24 hours",

@@ -16,7 +16,6 @@ import {
   atom,
   type Expr,
   expr,
-  FALSE,
   first,
   join,
   prepare,
@@ -24,10 +23,12 @@ import {
   sql,
   uuid,
 } from "../platform/sql.ts";
+import { now } from "../platform/time.ts";
 import { trimUntilDone } from "../platform/trim.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { blockOf, networkOf } from "../http/ip-range.ts";
-import type { HashCaller } from "./hash-turns.ts";
+import { SharedRead } from "../platform/shared-read.ts";
+import { type HashCaller, hasRoom, tooBusy } from "./hash-turns.ts";
 
 export const LOGIN_LIMITS = {
   windowMs: 15 * 60_000,
@@ -54,20 +55,81 @@ const KNOWN_NETWORKS_PER_USER = 20;
 type Caller = { readonly email: string; readonly clientIp: string | undefined };
 export type Attempt = { readonly attemptId: string };
 
+type Admission = {
+  readonly known: number;
+  readonly waitMs: number | null;
+  /** Whether the caller's IPv4 address or IPv6 /48 has logged in any user. */
+  readonly familiar: number;
+};
+const admissions = new SharedRead<Caller, Admission>();
+
+/** Places of callers who are certainly not known, and until when, in Unix milliseconds. */
+const unfamiliar = new Map<string, number>();
+const UNFAMILIAR_MS = 10_000;
+const MAX_UNFAMILIAR = 10_000;
+
 /**
  * The caller's place in the queue of hashes. Throws `login_throttled` if a limit is reached, before
  * the caller takes a turn.
  */
 export async function admitLogin(db: D1Database, caller: Caller): Promise<HashCaller> {
-  const limits = limitsOf(caller);
-  const found = await first<{ known: number; waitMs: number | null }>(
+  const network = networkOf(caller.clientIp);
+  const stranger = { lane: "other", who: placeOf(caller.clientIp) } as const;
+  // A flood is refused from memory, without a read of D1.
+  if ((unfamiliar.get(stranger.who) ?? 0) > now() && !hasRoom(stranger)) throw tooBusy();
+  const found = await admissions.ask(caller, (callers) => readAdmissions(db, callers));
+  if (found === undefined) throw tooBusy();
+  if (found.familiar === 0) rememberUnfamiliar(stranger.who);
+  if (found.waitMs !== null) throw throttled(found.waitMs);
+  return found.known === 1 ? { lane: "known", who: caller.email, network } : stranger;
+}
+
+/** The IPv4 address or the IPv6 /48. */
+function placeOf(clientIp: string | undefined): string {
+  return blockOf(clientIp) ?? networkOf(clientIp);
+}
+
+function rememberUnfamiliar(who: string): void {
+  if (unfamiliar.size >= MAX_UNFAMILIAR) unfamiliar.clear();
+  unfamiliar.set(who, now() + UNFAMILIAR_MS);
+}
+
+/** One statement for all callers, because a flood sends hundreds a second. */
+function readAdmissions(db: D1Database, callers: readonly Caller[]): Promise<Admission[]> {
+  const asked = callers.map(({ email, clientIp }) => [
+    email,
+    emailHash(email),
+    networkOf(clientIp),
+    blockOf(clientIp) ?? null,
+  ]);
+  return all<Admission>(
     db,
-    sql`SELECT ${isKnown(caller)} AS known, ${waitOf(limits)} AS waitMs`,
+    sql`WITH asked AS MATERIALIZED (
+        SELECT key AS n, value ->> 0 AS email, unhex(value ->> 1) AS email_hash,
+          value ->> 2 AS network, value ->> 3 AS block FROM json_each(${JSON.stringify(asked)}))
+      SELECT ${isKnown(ASKED)} AS known, ${waitOf(limitsOf(ASKED))} AS waitMs,
+        ${isFamiliar(ASKED)} AS familiar
+      FROM asked ORDER BY n`,
   );
-  if (found !== undefined && found.waitMs !== null) throw throttled(found.waitMs);
-  return found?.known === 1
-    ? { lane: "known", who: caller.email }
-    : { lane: "other", who: blockOf(caller.clientIp) ?? networkOf(caller.clientIp) };
+}
+
+/** A caller in SQL. The block of an IPv4 address is NULL, so no row is in it. */
+type CallerSql = Readonly<Record<"email" | "emailHash" | "network" | "block", Expr>>;
+
+const ASKED: CallerSql = {
+  email: atom("asked.email"),
+  emailHash: atom("asked.email_hash"),
+  network: atom("asked.network"),
+  block: atom("asked.block"),
+};
+
+function bound({ email, clientIp }: Caller): CallerSql {
+  return {
+    email: atom("?", [email]),
+    emailHash: hashOf(email),
+    network: atom("?", [networkOf(clientIp)]),
+    block: atom("?", [blockOf(clientIp) ?? null]),
+  };
 }
 
 /** What an attempt is verified against. `user_id` is hex. */
@@ -93,7 +155,7 @@ export async function beginAttempt(
   caller: Caller,
 ): Promise<{ readonly attempt: Attempt; readonly user: Login | undefined }> {
   const attemptId = uuidv7();
-  const limits = limitsOf(caller);
+  const limits = limitsOf(bound(caller));
   const [counted, found] = await db.batch(
     [
       sql`INSERT INTO login_attempts (attempt_id, email_hash, network, at, succeeded)
@@ -120,15 +182,15 @@ export async function beginAttempt(
 /** A limit of failures, and the instant of the oldest failure that it counts. */
 type Limit = { readonly reached: Expr; readonly oldest: Expr };
 
-function limitsOf(caller: Caller): readonly Limit[] {
+function limitsOf(caller: CallerSql): readonly Limit[] {
   const { perEmailAndNetwork, perEmailAndBlock, perEmail, underAttack, perNetwork, perBlock } =
     LOGIN_LIMITS;
-  const email = sql`email_hash = ${hashOf(caller.email)}`;
-  const network = sql`network = ${networkOf(caller.clientIp)}`;
-  const block = blockOf(caller.clientIp);
+  const email = sql`login_attempts.email_hash = ${caller.emailHash}`;
+  const network = sql`login_attempts.network = ${caller.network}`;
+  const { block } = caller;
   // Digits sort before the end of the range, which is the prefix and a letter above f.
-  const inBlock =
-    block === undefined ? undefined : sql`network >= ${block} AND network < ${`${block}g`}`;
+  const inBlock = sql`login_attempts.network >= ${block}
+    AND login_attempts.network < ${expr`${block} || 'g'`}`;
   const known = isKnown(caller);
   const strangers = (reached: Expr) => expr`${reached} AND NOT ${known}`;
   const ofBoth = sql`${email} AND ${network}`;
@@ -139,15 +201,11 @@ function limitsOf(caller: Caller): readonly Limit[] {
       oldest: oldest(ofBoth),
     },
     { reached: strangers(failures(network, perNetwork)), oldest: oldest(network) },
-    ...(inBlock === undefined
-      ? []
-      : [
-          {
-            reached: strangers(failures(sql`${email} AND ${inBlock}`, perEmailAndBlock)),
-            oldest: oldest(sql`${email} AND ${inBlock}`),
-          },
-          { reached: strangers(failures(inBlock, perBlock)), oldest: oldest(inBlock) },
-        ]),
+    {
+      reached: strangers(failures(sql`${email} AND ${inBlock}`, perEmailAndBlock)),
+      oldest: oldest(sql`${email} AND ${inBlock}`),
+    },
+    { reached: strangers(failures(inBlock, perBlock)), oldest: oldest(inBlock) },
   ];
 }
 
@@ -171,16 +229,27 @@ function waitOf(limits: readonly Limit[]): Expr {
   return expr`CASE ${join(cases, " ")} END + ${LOGIN_LIMITS.windowMs} - ${NOW}`;
 }
 
-/** Whether the caller's network has logged this user in. */
-function isKnown({ email, clientIp }: Caller): Expr {
-  if (clientIp === undefined) return FALSE;
+/** Whether the caller's network has logged this user in. An unknown address never has. */
+function isKnown({ email, network }: CallerSql): Expr {
   return expr`EXISTS (SELECT 1 FROM login_networks n JOIN users u ON u.user_id = n.user_id
-    WHERE u.email = ${email} AND n.network = ${networkOf(clientIp)}
+    WHERE u.email = ${email} AND n.network = ${network}
+      AND n.at > ${NOW} - ${KNOWN_NETWORK_MS})`;
+}
+
+/** Whether the caller's IPv4 address or IPv6 /48 is known for any user. */
+function isFamiliar({ network, block }: CallerSql): Expr {
+  const prefix = expr`coalesce(${block}, ${network})`;
+  return expr`EXISTS (SELECT 1 FROM login_networks n
+    WHERE n.network >= ${prefix} AND n.network < ${prefix} || 'g'
       AND n.at > ${NOW} - ${KNOWN_NETWORK_MS})`;
 }
 
 function hashOf(email: string): Expr {
-  return atom("unhex(?)", [createHash("sha256").update(email).digest("hex")]);
+  return atom("unhex(?)", [emailHash(email)]);
+}
+
+function emailHash(email: string): string {
+  return createHash("sha256").update(email).digest("hex");
 }
 
 function throttled(waitMs: number): Problem {
@@ -236,6 +305,7 @@ export function rememberNetwork(
   applied: Sql,
 ): Sql[] {
   if (login.clientIp === undefined) return [];
+  unfamiliar.delete(placeOf(login.clientIp));
   const user = uuid(login.userId);
   return [
     sql`INSERT INTO login_networks (user_id, network, at)

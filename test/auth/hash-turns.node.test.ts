@@ -14,7 +14,7 @@ it("serves the lanes alternately and each lane in order of arrival", () => {
   const places = [stranger("a"), stranger("b"), stranger("c"), owner("x"), owner("y")];
   const waiters = places.map((caller) => turns.join(caller, 0));
   const order: string[] = [];
-  for (let now = 0; order.length < 5; now += 10) {
+  for (let now = 0; order.length < 5; now += 40) {
     for (const waiter of served(turns, waiters.toReversed(), now)) {
       order.push(waiter?.who ?? "");
       waiters.splice(waiters.indexOf(waiter), 1);
@@ -30,8 +30,42 @@ it("gives one hash the thread at a time, and a pause after it", () => {
   expect(turns.poll(one, 0)).toBe(true);
   expect(turns.poll(two, 1_999)).toBe(false);
   turns.end(1_999);
-  expect(turns.poll(two, 2_048)).toBe(false);
-  expect(turns.poll(two, 2_049)).toBe(true);
+  expect(turns.poll(two, 2_038)).toBe(false);
+  expect(turns.poll(two, 2_039)).toBe(true);
+});
+
+it("keeps the turn from round to round, and ends it soon after the last one", () => {
+  const turns = new HashTurns();
+  const [one, two] = [turns.join(stranger("a"), 0)!, turns.join(stranger("b"), 0)!];
+  expect(turns.poll(one, 0)).toBe(true);
+  for (let now = 100; now <= 1_000; now += 100) {
+    turns.extend(now);
+    expect(turns.poll(two, now + 99)).toBe(false);
+  }
+  expect(turns.poll(two, 1_499)).toBe(false);
+  expect(turns.poll(two, 1_500)).toBe(true);
+  // A round of nobody's turn extends nothing.
+  turns.end(1_600);
+  turns.extend(1_600);
+  expect(turns.poll(turns.join(stranger("c"), 1_640)!, 1_640)).toBe(true);
+});
+
+it("serves the networks of a lane in turn", () => {
+  const turns = new HashTurns();
+  const many = Array.from({ length: 10 }, (_, index) =>
+    turns.join({ lane: "known", who: `${index}`, network: "a" }, 0),
+  );
+  expect(many.filter((waiter) => waiter !== undefined)).toHaveLength(8);
+  const waiters = [...many, turns.join({ lane: "known", who: "owner", network: "b" }, 0)];
+  const order: string[] = [];
+  for (let now = 0; order.length < 9; now += 40) {
+    for (const waiter of served(turns, waiters, now)) {
+      order.push(waiter?.who ?? "");
+      waiters.splice(waiters.indexOf(waiter), 1);
+      turns.end(now);
+    }
+  }
+  expect(order.indexOf("owner")).toBe(1);
 });
 
 it("limits the places of a lane and of one caller in it", () => {

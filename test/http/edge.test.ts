@@ -497,6 +497,7 @@ it("states on /config every other limit that rejects or ends something", async (
     command_wait_ms: config(env).RFQ_COMMAND_MAX_WAIT_MS,
     failed_logins_per_email_and_unknown_network_per_15_mins: 2,
     logins_in_progress_per_network: 2,
+    logins_in_progress_per_known_network: 8,
     password_min_chars: 12,
     small_deposits_credited_together: 1_000,
     balance_max_amount: "0x4000000000000000",

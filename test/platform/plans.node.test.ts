@@ -215,7 +215,7 @@ it.each<[name: string, read: Read, indexes: string[]]>([
 });
 
 it.each<[name: string, read: Read]>([
-  ["a login's limits", (db) => admitLogin(db, login)],
+  ["a login's limits", (db) => admitLogin(db, login).catch(() => {})],
   ["a network's registrations", (db) => checkRegistrations(db, settings, login.clientIp)],
 ])("reads %s without scanning a table", async (_name, read) => {
   const recorder = new RecordingDatabase();
@@ -228,8 +228,10 @@ it.each<[name: string, read: Read]>([
     .map(({ detail }) => String(detail));
   const searched = plan.filter((detail) => /^SEARCH \w+ USING/.test(detail));
   expect(searched.length).toBeGreaterThan(1);
-  // The clock reads the last row of commit_groups.
-  const scanned = plan.filter((detail) => /^SCAN (?!CONSTANT|commit_groups)/.test(detail));
+  // The clock reads the last row of commit_groups. `asked` contains the callers.
+  const scanned = plan.filter((detail) =>
+    /^SCAN (?!CONSTANT|commit_groups|json_each|asked)/.test(detail),
+  );
   expect(scanned.filter((detail) => !detail.startsWith("SCAN (subquery"))).toEqual([]);
 });
 
