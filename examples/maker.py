@@ -111,19 +111,21 @@ class Maker:
                 self.quote(socket, data)
 
     def quote(self, socket: ClientConnection, request: dict) -> None:
-        # A Bid buys from us, an Ask sells to us.
-        side = 1 if request["side"] == "Bid" else -1
         request_id = request["request_id"]
-        command = {
-            "id": request_id,
-            "op": "quote",
-            "request_id": request_id,
-            "price": FAIR_PRICE + side * HALF_SPREAD,
-            "expires_in_secs": QUOTE_LIFE_SECS,
-            # A snapshot after a lost connection names requests again. Each is quoted once.
-            "idempotency_key": f"maker-{request_id}",
-        }
-        socket.send(json.dumps(command))
+        for side in ("Bid", "Ask") if request["side"] == "TwoWay" else (request["side"],):
+            # A Bid buys from us, an Ask sells to us.
+            sign = 1 if side == "Bid" else -1
+            command = {
+                "id": f"{request_id}-{side}",
+                "op": "quote",
+                "request_id": request_id,
+                "side": side,
+                "price": FAIR_PRICE + sign * HALF_SPREAD,
+                "expires_in_secs": QUOTE_LIFE_SECS,
+                # A snapshot after a lost connection names requests again. Each is quoted once.
+                "idempotency_key": f"maker-{request_id}-{side}",
+            }
+            socket.send(json.dumps(command))
 
 
 if __name__ == "__main__":

@@ -10,9 +10,11 @@
  */
 import {
   type Client,
+  type MarketAsset,
   type Match,
   Problem,
   type QuoteRequest,
+  type Side,
   type Stream,
   VENUES,
 } from "@rfq-custody/client";
@@ -88,31 +90,30 @@ async function report(match: Match): Promise<void> {
 function consider(request: QuoteRequest): void {
   if (considered.has(request.request_id)) return;
   considered.add(request.request_id);
-  const before = inFlight.get(request.asset_id) ?? Promise.resolve();
-  inFlight.set(
-    request.asset_id,
-    before.then(() => quote(client, request)),
-  );
+  const sides: Side[] = request.side === "TwoWay" ? ["Bid", "Ask"] : [request.side];
+  for (const side of sides) {
+    const before = inFlight.get(request.asset_id) ?? Promise.resolve();
+    inFlight.set(
+      request.asset_id,
+      before.then(() => quote(client, request, side)),
+    );
+  }
 }
 
-async function quote(maker: Client, request: QuoteRequest): Promise<void> {
+async function quote(maker: Client, request: QuoteRequest, side: Side): Promise<void> {
   if (stopping) return;
+  const { request_id, asset_id } = request;
   // A Bid buys from us, an Ask sells to us.
-  const price = request.side === "Bid" ? fair + halfSpread : fair - halfSpread;
+  const price = side === "Bid" ? fair + halfSpread : fair - halfSpread;
+  // What the requester's USDC buys at this price, if the size is in USDC.
+  const amount = request.amount ?? ((request.usdc_amount ?? 0n) * 1_000_000n) / BigInt(price);
   try {
-    if (request.side === "Ask" && !(await fits(maker, request))) {
-      return console.log(
-        `passed: ${request.amount} of ${request.asset_id} is over the inventory limit`,
-      );
-    }
-    const own = await market.quote({
-      request_id: request.request_id,
-      price,
-      expires_in_secs: 60,
-    });
+    if (side === "Ask" && !(await fits(maker, { ...request, amount })))
+      return console.log(`passed: ${amount} of ${asset_id} is over the inventory limit`);
+    const own = await market.quote({ request_id, side, price, expires_in_secs: 60 });
     placed.add(own.quote_id);
-    if (request.side === "Ask") openBuys(request.asset_id).set(own.quote_id, own.amount);
-    console.log(`quoted: ${request.side} ${request.amount} of ${request.asset_id} at ${price}`);
+    if (side === "Ask") openBuys(asset_id).set(own.quote_id, own.amount);
+    console.log(`quoted: ${side} ${own.amount} of ${asset_id} at ${price}`);
   } catch (error) {
     // The request may close before the quote arrives, and funds may run out.
     if (!(error instanceof Problem) || error.status !== 409) throw error;
@@ -122,7 +123,7 @@ async function quote(maker: Client, request: QuoteRequest): Promise<void> {
 
 async function fits(
   maker: Client,
-  { venue_id: venue, asset_id, amount }: QuoteRequest,
+  { venue_id: venue, asset_id, amount }: MarketAsset & { amount: bigint },
 ): Promise<boolean> {
   const { balance, pending_balance } = await maker.custody.balance({ venue_id: venue, asset_id });
   const open = [...openBuys(asset_id).values()].reduce((sum, each) => sum + each, 0n);

@@ -596,15 +596,17 @@ CREATE TABLE statement_leases (
 --
 -- Example row:
 --   request_id 019a…9ef4, requester_id 01a2…c585, asset 'venue_one:0x1', amount '1000000',
---   side 'Bid', disclosed 0, status 'matched', opened_at 1764551300000, expires_at 1764551900000,
+--   usdc_amount NULL, side 'Bid', disclosed 0, status 'matched', opened_at 1764551300000,
+--   expires_at 1764551900000,
 --   opened_group 84, label NULL, ended_by 019a…94b0, ended_group 91, stuck_at NULL
 CREATE TABLE requests (
   request_id BLOB PRIMARY KEY NOT NULL,
   requester_id BLOB NOT NULL,
   asset TEXT NOT NULL,
-  amount TEXT NOT NULL,         -- any 256-bit number: nothing is set aside for a request
+  amount TEXT,                  -- any 256-bit number: nothing is set aside for a request
+  usdc_amount INTEGER,          -- the size in USDC, of a request without an amount
   side TEXT NOT NULL,           -- 'Bid': the requester buys the asset; 'Ask': the requester sells
-                                -- it
+                                -- it; 'TwoWay': either, as the accepted quote says
   disclosed INTEGER NOT NULL,   -- 1: others see requester_id
   status TEXT NOT NULL,
   opened_at INTEGER NOT NULL,
@@ -615,7 +617,9 @@ CREATE TABLE requests (
   ended_group INTEGER,
   stuck_at INTEGER,             -- set aside by src/rfq/set-aside.ts, because ending it failed
   CONSTRAINT requests_status CHECK (status IN ('open', 'matched', 'cancelled', 'expired')),
-  CONSTRAINT requests_side CHECK (side IN ('Bid', 'Ask'))
+  CONSTRAINT requests_side CHECK (side IN ('Bid', 'Ask', 'TwoWay')),
+  CONSTRAINT requests_size CHECK ((amount IS NULL) <> (usdc_amount IS NULL)),
+  CONSTRAINT requests_usdc_amount CHECK (usdc_amount BETWEEN 1 AND 4611686018427387904)
 ) STRICT;
 
 -- Open requests of one book or venue, newest first, and the snapshot of its stream.
@@ -646,10 +650,10 @@ CREATE INDEX requests_ended_by ON requests (ended_by) WHERE ended_by IS NOT NULL
 -- An open request only ends, by an operation of the newest group, or is set aside.
 CREATE TRIGGER requests_open BEFORE UPDATE ON requests WHEN OLD.status = 'open' BEGIN
   SELECT RAISE(ABORT, 'append-only: the terms of a request')
-    WHERE (NEW.request_id, NEW.requester_id, NEW.asset, NEW.amount, NEW.side, NEW.disclosed,
-        NEW.opened_at, NEW.expires_at, NEW.opened_group, NEW.label)
-      IS NOT (OLD.request_id, OLD.requester_id, OLD.asset, OLD.amount, OLD.side, OLD.disclosed,
-        OLD.opened_at, OLD.expires_at, OLD.opened_group, OLD.label);
+    WHERE (NEW.request_id, NEW.requester_id, NEW.asset, NEW.amount, NEW.usdc_amount, NEW.side,
+        NEW.disclosed, NEW.opened_at, NEW.expires_at, NEW.opened_group, NEW.label)
+      IS NOT (OLD.request_id, OLD.requester_id, OLD.asset, OLD.amount, OLD.usdc_amount, OLD.side,
+        OLD.disclosed, OLD.opened_at, OLD.expires_at, OLD.opened_group, OLD.label);
   SELECT RAISE(ABORT, 'append-only: a request ends by an operation of the newest group')
     WHERE iif(NEW.status = 'open', NEW.ended_by IS NOT NULL OR NEW.ended_group IS NOT NULL,
       NEW.ended_by IS NULL OR NEW.ended_group IS NOT (SELECT max(seq) FROM commit_groups));
@@ -685,9 +689,9 @@ CREATE TABLE quotes (
   request_id BLOB NOT NULL,
   maker_id BLOB NOT NULL,
   credential BLOB NOT NULL,      -- the API key that placed it, or maker_id for a session
-  asset TEXT NOT NULL,           -- asset, amount and side are copied from the request
-  amount TEXT NOT NULL,
-  side TEXT NOT NULL,
+  asset TEXT NOT NULL,           -- copied from the request
+  amount TEXT NOT NULL,          -- the request's, or what its usdc_amount buys, rounded down
+  side TEXT NOT NULL,            -- the request's, or one of the two: as the requester sees it
   price INTEGER NOT NULL,        -- USDC per token, scaled by 1e6: 317919 is 0.317919
   usdc_amount INTEGER NOT NULL,  -- amount × price, rounded up
   taker_fee INTEGER NOT NULL,    -- USDC that the requester would pay
@@ -779,10 +783,11 @@ END;
 --
 -- Example row:
 --   quote_id 019a…fd49, request_id 019a…9ef4, maker_id 01a2…b1a6, api_key_id 019a…77aa,
---   session_epoch NULL, session_expires_at NULL, price 317919, usdc_amount 317919, taker_fee 0,
---   maker_fee 0, reserve_asset 'venue_one:0x1', reserve 1000000, received_at 1764551329990,
---   life_ms 60000, commit_before 1764551360990, not_after NULL, label NULL, max_open_quotes 1000,
---   key_hash 0x77b0…9a1c, terms_hash 0x0c5d…4e21, at 1764551330000, placed_group 88
+--   session_epoch NULL, session_expires_at NULL, price 317919, amount '1000000', side 'Bid',
+--   usdc_amount 317919, taker_fee 0, maker_fee 0, reserve_asset 'venue_one:0x1',
+--   reserve 1000000, received_at 1764551329990, life_ms 60000, commit_before 1764551360990,
+--   not_after NULL, label NULL, max_open_quotes 1000, key_hash 0x77b0…9a1c,
+--   terms_hash 0x0c5d…4e21, at 1764551330000, placed_group 88
 CREATE TABLE quote_commands (
   quote_id BLOB NOT NULL,
   request_id BLOB NOT NULL,
@@ -791,6 +796,8 @@ CREATE TABLE quote_commands (
   session_epoch INTEGER,          -- of the session that sent it
   session_expires_at INTEGER,     -- of the session that sent it
   price INTEGER NOT NULL,         -- up to `reserve`: the terms of the quote, as in quotes
+  amount TEXT NOT NULL,
+  side TEXT,                      -- NULL: not named on a two-way request
   usdc_amount INTEGER NOT NULL,
   taker_fee INTEGER NOT NULL,
   maker_fee INTEGER NOT NULL,
@@ -822,7 +829,7 @@ CREATE TABLE matches (
   requester_id BLOB NOT NULL,
   maker_id BLOB NOT NULL,
   asset TEXT NOT NULL,
-  side TEXT NOT NULL,          -- of the request
+  side TEXT NOT NULL,          -- of the quote
   amount INTEGER NOT NULL,
   price INTEGER NOT NULL,      -- as in quotes
   usdc_amount INTEGER NOT NULL,

@@ -73,6 +73,7 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
             WHERE p.venue = substr(r.asset, 1, instr(r.asset, ':') - 1)
           )
         )
+        AND (NEW.side IS NOT NULL AND r.side IN (NEW.side, 'TwoWay'))
         AND (
           NOT EXISTS (
             SELECT 1
@@ -141,8 +142,8 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
     NEW.maker_id,
     (coalesce(NEW.api_key_id, NEW.maker_id)),
     r.asset,
-    r.amount,
-    r.side,
+    NEW.amount,
+    NEW.side,
     NEW.price,
     NEW.usdc_amount,
     NEW.taker_fee,

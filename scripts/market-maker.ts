@@ -8,6 +8,7 @@ import {
   NoAnswer,
   Problem,
   type QuoteRequest,
+  type Side,
   type Stream,
   type Venue,
   VENUES,
@@ -56,19 +57,28 @@ export async function startMarketMaker(
 }
 
 type MarketMaker = MarketMakerOptions & { address: Address };
+/** A request with the side on which it is quoted. */
+type OneSided = QuoteRequest & { side: Side };
+const SIDES: readonly Side[] = ["Bid", "Ask"];
 
 async function listen(stream: Stream, maker: MarketMaker): Promise<void> {
   for await (const message of stream) {
     // Not awaited, because a mint takes seconds and the next request should not wait.
     if (message.type === "snapshot")
-      for (const request of message.data.requests) void quote(stream, maker, request);
-    if (message.type === "request.opened") void quote(stream, maker, message.data);
+      for (const request of message.data.requests) quoteSides(stream, maker, request);
+    if (message.type === "request.opened") quoteSides(stream, maker, message.data);
   }
 }
 
-async function quote(stream: Stream, maker: MarketMaker, request: QuoteRequest): Promise<void> {
+function quoteSides(stream: Stream, maker: MarketMaker, request: QuoteRequest): void {
+  const sides = request.side === "TwoWay" ? SIDES : [request.side];
+  for (const side of sides) void quote(stream, maker, { ...request, side });
+}
+
+async function quote(stream: Stream, maker: MarketMaker, request: OneSided): Promise<void> {
   const terms = {
     request_id: request.request_id,
+    side: request.side,
     price: priceOf(request),
     expires_in_secs: QUOTE_LIFE_SECS,
   };
@@ -95,11 +105,13 @@ async function quote(stream: Stream, maker: MarketMaker, request: QuoteRequest):
 }
 
 /** Mints what the quote would deliver and resolves when the deposit is credited. */
-async function restock(maker: MarketMaker, request: QuoteRequest): Promise<void> {
+async function restock(maker: MarketMaker, request: OneSided): Promise<void> {
   const { client, faucet, address } = maker;
-  if (request.amount > MAX_RESTOCK_UNITS)
-    throw new Error(`${request.amount} units are more than this market maker mints`);
-  const amount = request.amount * RESTOCK_FACTOR;
+  const { amount: tokens, usdc_amount: usdc = 0n } = request;
+  const units = tokens ?? (usdc * 1_000_000n) / BigInt(priceOf(request));
+  if (units > MAX_RESTOCK_UNITS)
+    throw new Error(`${units} units are more than this market maker mints`);
+  const amount = units * RESTOCK_FACTOR;
   const hash =
     request.side === "Bid"
       ? await faucet.outcomeTokens(maker.outcomeTokens[request.venue_id], {
@@ -123,7 +135,7 @@ async function restock(maker: MarketMaker, request: QuoteRequest): Promise<void>
 }
 
 /** 0.30 to 0.70 by asset, plus the spread against the requester. */
-function priceOf({ asset_id, side }: QuoteRequest): number {
+function priceOf({ asset_id, side }: OneSided): number {
   const fair = 300_000 + Number((BigInt(asset_id) * 7_919n) % 400_001n);
   return side === "Bid" ? fair + HALF_SPREAD : fair - HALF_SPREAD;
 }

@@ -1,5 +1,5 @@
 /** Commands of the users, and what their senders learn of them. */
-import type { Side } from "../../src/assets/fields.ts";
+import { REQUEST_SIDES, SIDES } from "../../src/assets/fields.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
 import type { Command } from "../../src/rfq/command.ts";
@@ -78,8 +78,8 @@ export class Trading {
     if (kind === "open_request") {
       const terms = {
         asset: dice.pick(BOOKS).asset,
-        amount: BigInt(dice.between(1, 5_000_000)),
-        side: dice.pick<Side>(["Bid", "Ask"]),
+        ...sizeOf(dice),
+        side: dice.pick(REQUEST_SIDES),
         disclosed: dice.chance(0.5),
         expiresInSecs: dice.pick([1, 2, 10, 60, 300, 600]),
         label: dice.pick(LABELS),
@@ -90,7 +90,6 @@ export class Trading {
         receivedAt,
         requestId: this.#id(dice),
         ...terms,
-        amount: terms.amount.toString(),
         ...(keyed && { idempotency: { ...keyed, terms: requestTermsText(terms) } }),
       };
     }
@@ -113,6 +112,7 @@ export class Trading {
       const terms = {
         requestId: request.id,
         price: dice.between(1, 1_000_000),
+        side: dice.pick([null, ...SIDES]),
         expiresInSecs: dice.pick([1, 2, 5, 30, 60]),
         label: dice.pick(LABELS),
       };
@@ -167,4 +167,11 @@ export class Trading {
     });
     this.#workers.add(worker);
   }
+}
+
+function sizeOf(dice: Dice): { amount: string | null; usdcAmount: string | null } {
+  const units = String(dice.between(1, 5_000_000));
+  return dice.chance(0.7)
+    ? { amount: units, usdcAmount: null }
+    : { amount: null, usdcAmount: units };
 }

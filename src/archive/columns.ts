@@ -18,7 +18,7 @@ type Written = {
 
 // The values of a column are checked by its own functions, so a table may hold any columns.
 type AnyColumn = Column<never> | Column<number> | Column<bigint> | Column<string> | OrNull;
-type OrNull = Column<string | null> | Column<number | null>;
+type OrNull = Column<string | null> | Column<number | null> | Column<bigint | null>;
 export type Columns = Readonly<Record<string, AnyColumn>>;
 export type RowOf<Table extends Columns> = {
   readonly [Name in keyof Table]: Table[Name] extends Column<infer Value> ? Value : never;
@@ -66,6 +66,15 @@ export const numberOrNull: Column<number | null> = {
 export const amount: Column<bigint> = {
   write: (writer, values) => values.forEach((value) => writer.bigint(value)),
   read: (reader, rows) => times(rows, () => reader.bigint()),
+};
+
+export const amountOrNull: Column<bigint | null> = {
+  write: (writer, values) =>
+    values.forEach((value) => {
+      writer.uint(value === null ? 0 : 1);
+      if (value !== null) writer.bigint(value);
+    }),
+  read: (reader, rows) => times(rows, () => (reader.uint() === 0 ? null : reader.bigint())),
 };
 
 /** Texts of which there are few different ones. */

@@ -6,6 +6,7 @@
 import type { AccountKind } from "../ledger/tables.ts";
 import {
   amount,
+  amountOrNull,
   type Columns,
   id,
   idOrNull,
@@ -61,7 +62,8 @@ export const REQUESTS = table(
     request_id: id,
     requester_id: id,
     asset: name,
-    amount,
+    amount: amountOrNull,
+    usdc_amount: amountOrNull,
     side: name,
     disclosed: number,
     status: name,

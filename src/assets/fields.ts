@@ -4,6 +4,7 @@ import { described, field, oneOf, textField } from "../http/fields.ts";
 import { parseAddress } from "./address.ts";
 import { parseJsonInteger, parseU256 } from "./amount.ts";
 import { canonicalAssetId } from "./asset.ts";
+import { MAX_NATIVE_UNITS } from "../platform/sql.ts";
 import { VENUES } from "../platform/venues.ts";
 
 const U256_FORMS =
@@ -61,6 +62,22 @@ export const usdcLimit = field(
     maximum: Number.MAX_SAFE_INTEGER,
     pattern: "^(0*[0-9]{1,15}|0x0*[0-9a-fA-F]{1,13})$",
     description: "Native units of USDC, up to 2^53-1",
+  },
+);
+
+/** An amount of USDC that a balance can hold. */
+export const positiveUsdc = field(
+  (text, source) => {
+    const units = parseU256(text, source);
+    return units === undefined || units === 0n || units > MAX_NATIVE_UNITS ? undefined : units;
+  },
+  "must be a positive integer up to 2^62, as decimal text, 0x hex text or a JSON number",
+  {
+    ...U256_DOCUMENTED,
+    minimum: 1,
+    maximum: Number(MAX_NATIVE_UNITS),
+    pattern: "^(0*[1-9][0-9]{0,18}|0x0*[1-9a-fA-F][0-9a-fA-F]{0,15})$",
+    description: "Native units of USDC from 1 to 2^62: decimal string, 0x hex string or integer",
   },
 );
 
@@ -134,4 +151,10 @@ export type Side = (typeof SIDES)[number];
 export const sideField = described(
   oneOf(SIDES),
   "Bid: the requester buys the asset. Ask: the requester sells it.",
+);
+export const REQUEST_SIDES = [...SIDES, "TwoWay"] as const;
+export type RequestSide = (typeof REQUEST_SIDES)[number];
+export const requestSideField = described(
+  oneOf(REQUEST_SIDES),
+  "Bid: you buy the asset. Ask: you sell it. TwoWay: makers quote either side.",
 );

@@ -171,7 +171,12 @@ const CHANGES: Readonly<Record<string, readonly Change[]>> = {
       ...REQUEST,
       group: "r.opened_group",
       types: ["'request.opened'"],
-      facts: { asset: "r.asset", amount: "r.amount", side: "r.side" },
+      facts: {
+        asset: "r.asset",
+        amount: "r.amount",
+        side: "r.side",
+        usdc_amount: "CAST(r.usdc_amount AS TEXT)",
+      },
     },
     {
       ...REQUEST,

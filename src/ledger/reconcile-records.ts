@@ -208,6 +208,8 @@ type TermsRow = {
   readonly taker_fee: string;
   readonly maker_fee: string;
   readonly as_quoted: number;
+  /** Of a request whose size is in USDC. */
+  readonly requested_usdc: string | null;
 };
 
 /** No fee is above 1 000 basis points (docs/contract.md, section 1). */
@@ -223,8 +225,10 @@ async function checkTerms(db: D1Database, chunk: Chunk): Promise<Difference[]> {
         q.quote_id IS NULL OR (q.status = 'accepted' AND q.price = m.price
           AND q.usdc_amount = m.usdc_amount AND q.taker_fee = m.taker_fee
           AND q.maker_fee = m.maker_fee AND CAST(q.amount AS INTEGER) = m.amount
-          AND q.maker_id = m.maker_id) AS as_quoted
+          AND q.maker_id = m.maker_id AND q.side = m.side) AS as_quoted,
+        CAST(r.usdc_amount AS TEXT) AS requested_usdc
       FROM matches m LEFT JOIN quotes q ON q.quote_id = m.quote_id
+        LEFT JOIN requests r ON r.request_id = m.request_id
       WHERE ${within("m.matched_group", chunk)}`,
   );
   return rows.flatMap((row): Difference[] => {
@@ -232,10 +236,14 @@ async function checkTerms(db: D1Database, chunk: Chunk): Promise<Difference[]> {
     const expected = (BigInt(row.amount) * BigInt(row.price) + 999_999n) / 1_000_000n;
     const maxFee = (cost * MAX_FEE_BPS) / 10_000n;
     const feesFit = BigInt(row.taker_fee) <= maxFee && BigInt(row.maker_fee) <= maxFee;
-    if (cost === expected && feesFit && row.as_quoted === 1) return [];
+    const size = row.requested_usdc;
+    const amountFits =
+      size === null || BigInt(row.amount) === (BigInt(size) * 1_000_000n) / BigInt(row.price);
+    if (cost === expected && feesFit && amountFits && row.as_quoted === 1) return [];
     const account = accountName({ owner: row.requester, kind: "match", asset: row.asset });
     const detail =
       `match ${row.match_id.toLowerCase()}: cost ${cost}, expected ${expected}; ` +
+      `${amountFits ? "" : `amount ${row.amount} for ${size} USDC; `}` +
       `fees ${row.taker_fee} and ${row.maker_fee}${row.as_quoted === 1 ? "" : "; not as quoted"}`;
     const amount = (cost - expected).toString();
     return [{ check: "terms_mismatch", account, amount, detail }];
@@ -260,8 +268,9 @@ async function checkRequests(db: D1Database, chunk: Chunk): Promise<Difference[]
       FROM (SELECT r.request_id, r.asset, r.status, CASE
           WHEN r.status = 'matched' AND m.match_id IS NULL THEN 'has no match'
           WHEN r.status <> 'matched' AND m.match_id IS NOT NULL THEN 'has a match'
-          WHEN m.requester_id <> r.requester_id OR m.asset <> r.asset OR m.side <> r.side
-            OR CAST(m.amount AS TEXT) <> r.amount THEN 'its match has other terms'
+          WHEN m.requester_id <> r.requester_id OR m.asset <> r.asset
+            OR r.side NOT IN (m.side, 'TwoWay') OR CAST(m.amount AS TEXT) <> r.amount
+            THEN 'its match has other terms'
           WHEN (r.status = 'open') <> (r.ended_group IS NULL) THEN 'its group says otherwise'
           WHEN r.status <> 'open' AND EXISTS (SELECT 1 FROM quotes q
             WHERE q.request_id = r.request_id AND q.status = 'open'

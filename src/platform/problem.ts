@@ -42,6 +42,7 @@ const PROBLEMS = {
   quote_not_open: [409, "The quote is not open"],
   request_not_open: [409, "The request is not open"],
   request_expired: [409, "The request has expired"],
+  side_mismatch: [409, "The quote's side is not the request's"],
   own_request: [409, "A requester cannot quote their own request"],
   protection_tripped: [409, "The maker's protection has tripped"],
   key_limit: [409, "A limit of the API key would be exceeded"],

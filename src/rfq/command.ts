@@ -2,7 +2,7 @@
  * The commands of a book and their results. Both cross a Durable Object call, so they are plain
  * data.
  */
-import type { Side } from "../assets/fields.ts";
+import type { RequestSide, Side } from "../assets/fields.ts";
 import type { ProblemData } from "../platform/problem.ts";
 import type { MatchRow, QuoteRow, RequestRow } from "./records.ts";
 import type { Actor } from "../platform/actor.ts";
@@ -28,9 +28,10 @@ export type OpenRequest = Sent &
     readonly op: "open_request";
     readonly requestId: string;
     readonly asset: string;
-    /** Native units as decimal text, because the wire carries any U256. */
-    readonly amount: string;
-    readonly side: Side;
+    /** Native units as decimal text, because the wire carries any U256. Null: the size is in USDC. */
+    readonly amount: string | null;
+    readonly usdcAmount: string | null;
+    readonly side: RequestSide;
     readonly disclosed: boolean;
     readonly expiresInSecs: number;
     readonly label: string | null;
@@ -42,6 +43,8 @@ export type PlaceQuote = Sent &
     readonly quoteId: string;
     readonly requestId: string;
     readonly price: number;
+    /** Null: the request's. */
+    readonly side: Side | null;
     readonly expiresInSecs: number;
     readonly label: string | null;
     readonly idempotency?: Idempotency;

@@ -7,27 +7,44 @@ import {
   type TimeId,
 } from "../http/cursor.ts";
 import { problem } from "../platform/problem.ts";
-import { expr, prepare, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
+import {
+  expr,
+  FALSE,
+  prepare,
+  raw,
+  readUuid,
+  type Sql,
+  sql,
+  TRUE,
+  uuid,
+  select,
+} from "../platform/sql.ts";
 import { type BookFilter, examinedPage, inBook } from "./examined-page.ts";
 import { quoteColumns, type QuoteRow, quoteView } from "./records.ts";
 import type { Side } from "../assets/fields.ts";
 import { inStatuses } from "./status-ranges.ts";
 import { QUOTE_STATUSES, type QuoteStatus } from "./tables.ts";
 
-/** Sort position among a request's quotes: price, then time, then id. */
-export type QuotePosition = readonly [price: number, openedAt: number, quoteId: string];
+/** Sort position among a request's quotes: side, price, time and id. Bid precedes Ask. */
+export type QuotePosition = readonly [side: Side, price: number, openedAt: number, quoteId: string];
 
 type QuotePage = Page<ReturnType<typeof quoteView>>;
 
+type QuotesFilter = {
+  readonly requestId: string;
+  readonly side?: Side | undefined;
+  readonly status?: QuoteStatus | undefined;
+};
+
 /**
  * Quotes on the caller's request, best for the requester first (Bid: lowest price, Ask: highest),
- * then oldest first. One batch reads the request and the quotes in either order, of which the
- * request's side leaves one empty.
+ * then oldest first. One batch reads the request and the quotes of each side, of which a
+ * request that is not two-way leaves one empty.
  */
 export async function listQuotesOnRequest(
   db: D1Database,
   userId: string,
-  query: { readonly requestId: string; readonly status?: QuoteStatus | undefined },
+  query: QuotesFilter,
   page: PageQuery<QuotePosition>,
 ): Promise<QuotePage> {
   const [found, bid, ask] = await db.batch(
@@ -44,13 +61,18 @@ export async function listQuotesOnRequest(
   if (request === undefined)
     throw problem("request_unknown", `There is no request ${query.requestId}.`);
   if (request.own !== 1) throw problem("not_request_owner", "The request belongs to someone else.");
-  return pageOf(page, rows, quoteView, (row) => [row.price, row.opened_at, readUuid(row.quote_id)]);
+  return pageOf(page, rows, quoteView, (row) => [
+    row.side,
+    row.price,
+    row.opened_at,
+    readUuid(row.quote_id),
+  ]);
 }
 
-/** The quotes on the request if it is the caller's and of this side. */
+/** The quotes of one side, if the request is the caller's. */
 function quotesOnRequest(
   userId: string,
-  query: { readonly requestId: string; readonly status?: QuoteStatus | undefined },
+  query: QuotesFilter,
   side: Side,
   page: PageQuery<QuotePosition>,
 ): Sql {
@@ -61,7 +83,9 @@ function quotesOnRequest(
     columns: select(quoteColumns("requester")),
     from: sql`requests r CROSS JOIN quotes q ON q.request_id = r.request_id`,
     where: sql`r.request_id = ${uuid(query.requestId)} AND r.requester_id = ${uuid(userId)}
-      AND r.side = ${side} AND ${worseThan(page, bid)}`,
+      AND r.side IN (${side}, 'TwoWay') AND q.side = ${side}
+      AND ${query.side === undefined || query.side === side ? TRUE : FALSE}
+      AND ${worseThan(page, side)}`,
     order: raw(bid ? "price, opened_at, quote_id" : "price DESC, opened_at, quote_id"),
     limit: fetchCount(page),
   });
@@ -107,10 +131,11 @@ export function listOwnQuotes(
   });
 }
 
-function worseThan(page: PageQuery<QuotePosition>, bid: boolean): Sql {
+function worseThan(page: PageQuery<QuotePosition>, side: Side): Sql {
   const after = page.last_cursor?.position;
-  if (after === undefined) return sql`1`;
-  const [price, openedAt, quoteId] = after;
-  return sql`(${raw(bid ? "q.price >" : "q.price <")} ${price}
+  if (after === undefined) return TRUE;
+  const [lastSide, price, openedAt, quoteId] = after;
+  if (lastSide !== side) return side === "Ask" ? TRUE : FALSE;
+  return sql`(${raw(side === "Bid" ? "q.price >" : "q.price <")} ${price}
     OR (q.price = ${price} AND (q.opened_at, q.quote_id) > (${openedAt}, ${uuid(quoteId)})))`;
 }

@@ -43,11 +43,10 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
     receivedAt: command.receivedAt,
     names: [],
     statements: (group) => [
-      sql`INSERT INTO requests (request_id, requester_id, asset, amount, side, disclosed, status,
-        opened_at, expires_at,
-          opened_group, label)
+      sql`INSERT INTO requests (request_id, requester_id, asset, amount, usdc_amount, side,
+          disclosed, status, opened_at, expires_at, opened_group, label)
         SELECT ${uuid(requestId)}, ${uuid(actor.userId)}, ${asset}, ${command.amount},
-          ${command.side},
+          CAST(${command.usdcAmount} AS INTEGER), ${command.side},
           ${command.disclosed}, 'open', ${group.at}, ${expiry(command, group.at)}, ${group.seq},
           ${command.label}
         WHERE ${guardOf(preconditions(command, settings, group.at))}`,

@@ -48,6 +48,7 @@ import {
   rowMayWrite,
 } from "../auth/may-write.ts";
 import { readAssetKey } from "../assets/asset.ts";
+import type { Side } from "../assets/fields.ts";
 import { type PlaceQuote, reject, type Result } from "./command.ts";
 import {
   type EarlierFacts,
@@ -77,7 +78,7 @@ import {
 } from "./rejections.ts";
 import type { RequestTerms } from "./request-terms.ts";
 import type { RequestStatus } from "./tables.ts";
-import { tradeTerms, type TradeTerms } from "./trade-terms.ts";
+import { quotedAmount, tradeTerms, type TradeTerms } from "./trade-terms.ts";
 
 const ROUTE = "POST /rfq/quote";
 /**
@@ -98,6 +99,8 @@ const QUOTE_FIELDS = {
   maker_id: "blob",
   ...ACTOR_FIELDS,
   price: "integer",
+  amount: "text",
+  side: "text",
   usdc_amount: "amount",
   taker_fee: "amount",
   maker_fee: "amount",
@@ -115,7 +118,7 @@ type Field = keyof typeof QUOTE_FIELDS;
 /** `at` is the instant of the group. */
 type CommandColumns = Columns<Field | "at">;
 
-function rowOf(command: PlaceQuote, terms: TradeTerms, settings: Config): CommandRow<Field> {
+function rowOf(command: PlaceQuote, terms: QuoteTerms, settings: Config): CommandRow<Field> {
   const { actor, receivedAt } = command;
   return {
     quote_id: command.quoteId,
@@ -123,6 +126,8 @@ function rowOf(command: PlaceQuote, terms: TradeTerms, settings: Config): Comman
     maker_id: actor.userId,
     ...actorRow(actor),
     price: command.price,
+    amount: terms.amount.toString(),
+    side: terms.side,
     usdc_amount: terms.usdcAmount.toString(),
     taker_fee: terms.takerFee.toString(),
     maker_fee: terms.makerFee.toString(),
@@ -188,16 +193,23 @@ const PLACED_QUOTES = {
   ],
 };
 
-function quoteTerms(command: PlaceQuote, request: RequestTerms, settings: Config): TradeTerms {
+/** `side` is null if the quote has none, although the request is two-way. Then it is rejected. */
+type QuoteTerms = TradeTerms & { readonly side: Side | null; readonly amount: bigint };
+
+function quoteTerms(command: PlaceQuote, request: RequestTerms, settings: Config): QuoteTerms {
   const fees = venueConfig(settings, readAssetKey(request.asset)?.venue ?? "");
-  return tradeTerms({
-    side: request.side,
+  const price = BigInt(command.price);
+  const side = command.side ?? (request.side === "TwoWay" ? null : request.side);
+  const amount = quotedAmount(request, price);
+  const terms = tradeTerms({
+    side: side ?? "Bid",
     asset: request.asset,
-    amount: request.amount,
-    price: BigInt(command.price),
+    amount,
+    price,
     takerFeeBps: BigInt(fees.taker_fee_bps),
     makerFeeBps: BigInt(fees.maker_fee_bps),
   });
+  return { ...terms, side, amount };
 }
 
 /**
@@ -224,7 +236,7 @@ type Facts = InstantFact &
 type Given = {
   readonly command: PlaceQuote;
   readonly request: RequestTerms;
-  readonly terms: TradeTerms;
+  readonly terms: QuoteTerms;
   readonly settings: Config;
 };
 
@@ -290,6 +302,10 @@ const PRECONDITIONS: readonly QuotePrecondition[] = [
     reject: (_, { request }) => venuePaused(readAssetKey(request.asset)?.venue ?? ""),
   },
   {
+    expr: (c) => expr`${c.side} IS NOT NULL AND r.side IN (${c.side}, 'TwoWay')`,
+    reject: (_, { request, command }) => sideMismatch(request, command),
+  },
+  {
     expr: (c) => protectionNotTripped(c.maker_id, c.at),
     reject: ({ blocked_until: until }) => protectionTripped(until),
   },
@@ -321,6 +337,14 @@ const PRECONDITIONS: readonly QuotePrecondition[] = [
     reject: () => undefined,
   },
 ];
+
+function sideMismatch(request: RequestTerms, { requestId, side }: PlaceQuote): Result {
+  const why =
+    side === null
+      ? `Request ${requestId} is two-way, so a quote on it names its side.`
+      : `Request ${requestId} is for ${request.side}, not ${side}.`;
+  return reject("side_mismatch", why);
+}
 
 function tooManyOpen(whoHas: string, limit: number, where: string): Result {
   return reject("open_quote_limit", `${whoHas} reached the limit of ${limit} open quotes${where}.`);
@@ -359,7 +383,7 @@ function placed(c: Columns<Field | keyof typeof STAMPS>): Sql[] {
         usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at,
         opened_group, label)
       SELECT ${c.quote_id}, r.request_id, ${c.maker_id}, ${rowCredential(c.maker_id, c)},
-        r.asset, r.amount, r.side, ${c.price},
+        r.asset, ${c.amount}, ${c.side}, ${c.price},
         ${c.usdc_amount}, ${c.taker_fee}, ${c.maker_fee}, ${c.reserve_asset}, ${c.reserve}, 'open',
         ${c.at}, min(r.expires_at, min(${c.at}, ${c.received_at}) + ${c.life_ms}), ${c.placed_group},
         ${c.label}

@@ -4,6 +4,7 @@
  */
 import { toHex } from "../assets/amount.ts";
 import { readAssetKey } from "../assets/asset.ts";
+import type { Side } from "../assets/fields.ts";
 import type { Venue } from "../platform/venues.ts";
 import { NOW } from "../platform/commit.ts";
 import { atom, type Columns, type Expr, expr, readUuid, uuid } from "../platform/sql.ts";
@@ -25,6 +26,7 @@ export function requestColumns(audience: Audience): Columns<keyof RequestRow> {
     user_id: expr`iif(r.disclosed = 1 OR ${owner}, hex(r.requester_id), NULL)`,
     asset: atom("r.asset"),
     amount: atom("r.amount"),
+    usdc_amount: atom("CAST(r.usdc_amount AS TEXT)"),
     side: atom("r.side"),
     status: expr`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
     disclosed: atom("r.disclosed"),
@@ -32,12 +34,19 @@ export function requestColumns(audience: Audience): Columns<keyof RequestRow> {
     expires_at: atom("r.expires_at"),
     owned: owner,
     label: expr`iif(${owner}, r.label, NULL)`,
-    best_price: expr`iif(${owner}, (SELECT iif(r.side = 'Bid', min(b.price), max(b.price))
-      FROM quotes b
-      WHERE b.request_id = r.request_id AND b.status = 'open' AND b.expires_at > ${NOW}), NULL)`,
+    best_bid: bestPrice(owner, "Bid"),
+    best_ask: bestPrice(owner, "Ask"),
     quote_count: expr`iif(${owner}, (SELECT count(*) FROM quotes b
       WHERE b.request_id = r.request_id AND b.status = 'open' AND b.expires_at > ${NOW}), 0)`,
   };
+}
+
+/** The requester buys at the lowest Bid and sells at the highest Ask. Only they see the prices. */
+function bestPrice(owner: Expr, side: Side): Expr {
+  return expr`iif(${owner} AND r.side IN (${side}, 'TwoWay'),
+    (SELECT ${side === "Bid" ? atom("min(b.price)") : atom("max(b.price)")} FROM quotes b
+      WHERE b.request_id = r.request_id AND b.side = ${side} AND b.status = 'open'
+        AND b.expires_at > ${NOW}), NULL)`;
 }
 
 /** A request when it is opened, before it can have quotes. */
@@ -45,7 +54,8 @@ export function newRequestColumns(audience: Audience): Columns<keyof RequestRow>
   return {
     ...requestColumns(audience),
     status: atom("'open'"),
-    best_price: atom("NULL"),
+    best_bid: atom("NULL"),
+    best_ask: atom("NULL"),
     quote_count: atom("0"),
   };
 }
@@ -57,7 +67,9 @@ export type RequestRow = JsonRow<
   readonly user_id: string | null;
   readonly owned: number;
   readonly label: string | null;
-  readonly best_price: number | null;
+  readonly usdc_amount: string | null;
+  readonly best_bid: number | null;
+  readonly best_ask: number | null;
   readonly quote_count: number;
 };
 
@@ -66,15 +78,22 @@ export function requestView(row: RequestRow) {
     request_id: readUuid(row.request_id),
     user_id: row.user_id === null ? null : readUuid(row.user_id),
     ...assetView(row.asset),
-    amount: toHex(BigInt(row.amount)),
+    ...(row.amount === null ? {} : { amount: toHex(BigInt(row.amount)) }),
+    ...(row.usdc_amount === null ? {} : { usdc_amount: toHex(BigInt(row.usdc_amount)) }),
     side: row.side,
     status: row.status,
     disclose_identity: row.disclosed === 1,
     label: row.label,
     created_at: toWireTime(row.opened_at),
     expires_at: toWireTime(row.expires_at),
-    ...(row.owned === 1 ? { best_price: row.best_price, quote_count: row.quote_count } : {}),
+    ...(row.owned === 1 ? { ...bestPrices(row), quote_count: row.quote_count } : {}),
   };
+}
+
+function bestPrices({ side, best_bid: Bid, best_ask: Ask }: RequestRow) {
+  return side === "TwoWay"
+    ? { best_price: null, best_prices: { Bid, Ask } }
+    : { best_price: side === "Bid" ? Bid : Ask };
 }
 
 /** Who reads a quote. Only its maker and the requester do. */

@@ -4,10 +4,18 @@ import type { OpenRequest } from "./command.ts";
 import { requests } from "./tables.ts";
 
 /** What never changes about a request. A book keeps it. */
-export type RequestTerms = Pick<typeof requests.$inferSelect, "asset" | "amount" | "side">;
+export type RequestTerms = Pick<
+  typeof requests.$inferSelect,
+  "asset" | "amount" | "usdcAmount" | "side"
+>;
 
-export function termsOf({ asset, amount, side }: OpenRequest): RequestTerms {
-  return { asset, amount: BigInt(amount), side };
+export function termsOf({ asset, amount, usdcAmount, side }: OpenRequest): RequestTerms {
+  return {
+    asset,
+    amount: amount === null ? null : BigInt(amount),
+    usdcAmount: usdcAmount === null ? null : BigInt(usdcAmount),
+    side,
+  };
 }
 
 export async function readTerms(
@@ -15,7 +23,12 @@ export async function readTerms(
   requestId: string,
 ): Promise<RequestTerms | undefined> {
   const [terms] = await read(db, ({ select }) =>
-    select({ asset: requests.asset, amount: requests.amount, side: requests.side })
+    select({
+      asset: requests.asset,
+      amount: requests.amount,
+      usdcAmount: requests.usdcAmount,
+      side: requests.side,
+    })
       .from(requests)
       .where(eq(requests.requestId, requestId)),
   );

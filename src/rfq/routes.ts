@@ -1,5 +1,5 @@
 import { z } from "@hono/zod-openapi";
-import { assetKey } from "../assets/asset.ts";
+import { SIDES } from "../assets/fields.ts";
 import { assetId, venueField } from "../assets/fields.ts";
 import { pageFields, pageSchema, timeIdPage } from "../http/cursor.ts";
 import { described, oneOf, uuidField } from "../http/fields.ts";
@@ -40,8 +40,8 @@ import {
   requestListing,
   ROLES,
 } from "./schemas.ts";
+import { openRequestOf, placeQuoteOf } from "./read-commands.ts";
 import { submitCommand } from "./submit.ts";
-import { quoteTermsText, requestTermsText } from "./terms-text.ts";
 import { type Api, reply } from "../http/route-definition.ts";
 
 const TRADE = { tag: "RFQ", credential: "any", scope: "trade" } as const;
@@ -51,7 +51,7 @@ const REPLAYED = { "idempotency-replayed": "true" };
 const BOOK_PROBLEMS: readonly ProblemCode[] = ["unavailable"];
 
 const quotePosition = z
-  .tuple([z.int(), z.int(), z.uuid()])
+  .tuple([z.enum(SIDES), z.int(), z.int(), z.uuid()])
   .transform((parts): QuotePosition => parts);
 
 export function registerRfqRoutes(api: Api): void {
@@ -84,26 +84,8 @@ function registerRequestRoutes(api: Api): void {
       "key_limit",
     ],
     handler: async ({ env, body, actor, receivedAt, idempotencyKey }) => {
-      const terms = {
-        asset: assetKey({ venue: body.venue_id, assetId: body.asset_id }),
-        amount: body.amount,
-        side: body.side,
-        disclosed: body.disclose_identity,
-        expiresInSecs: body.expires_in_secs,
-        label: body.label ?? null,
-      };
-      const result = await submitCommand(env, {
-        op: "open_request",
-        actor,
-        receivedAt,
-        notAfter: body.not_after,
-        requestId: uuidv7(),
-        ...terms,
-        amount: terms.amount.toString(),
-        ...(idempotencyKey === undefined
-          ? {}
-          : { idempotency: { key: idempotencyKey, terms: requestTermsText(terms) } }),
-      });
+      const command = openRequestOf(body, { actor, receivedAt }, idempotencyKey);
+      const result = await submitCommand(env, command);
       const { row, replayed } = unwrap(result, "request");
       return reply(requestView(row), replayed ? REPLAYED : {});
     },
@@ -185,28 +167,14 @@ function registerQuoteRoutes(api: Api): void {
       "request_expired",
       "market_closed",
       "venue_paused",
+      "side_mismatch",
       "protection_tripped",
       "open_quote_limit",
       "insufficient_funds",
     ],
     handler: async ({ env, body, actor, receivedAt, idempotencyKey }) => {
-      const terms = {
-        requestId: body.request_id,
-        price: body.price,
-        expiresInSecs: body.expires_in_secs,
-        label: body.label ?? null,
-      };
-      const result = await submitCommand(env, {
-        op: "place_quote",
-        actor,
-        receivedAt,
-        notAfter: body.not_after,
-        quoteId: uuidv7(),
-        ...terms,
-        ...(idempotencyKey === undefined
-          ? {}
-          : { idempotency: { key: idempotencyKey, terms: quoteTermsText(terms) } }),
-      });
+      const command = placeQuoteOf(body, { actor, receivedAt }, idempotencyKey);
+      const result = await submitCommand(env, command);
       const { row, replayed } = unwrap(result, "quote");
       return reply(quoteView(row), replayed ? REPLAYED : {});
     },
@@ -215,8 +183,10 @@ function registerQuoteRoutes(api: Api): void {
     ...READ,
     path: "/rfq/quote",
     summary: "List the quotes on one of your requests, best first",
+    description: "On a two-way request Bid precedes Ask.",
     query: z.strictObject({
       request_id: described(uuidField, "Id of your request"),
+      side: described(oneOf(SIDES), "Only quotes of this side").optional(),
       status: quoteStatus.optional(),
       ...pageFields(quotePosition),
     }),
@@ -226,7 +196,7 @@ function registerQuoteRoutes(api: Api): void {
       listQuotesOnRequest(
         db,
         actor.userId,
-        { requestId: query.request_id, status: query.status },
+        { requestId: query.request_id, side: query.side, status: query.status },
         query,
       ),
   });

@@ -4,8 +4,11 @@ import { VENUES } from "../platform/venues.ts";
 import {
   assetId,
   positiveU256,
+  positiveUsdc,
   price as priceField,
-  sideField,
+  REQUEST_SIDES,
+  requestSideField,
+  SIDES,
   u256Out,
   venueField,
 } from "../assets/fields.ts";
@@ -35,26 +38,41 @@ const label = described(
   "Your own name for it; nobody else sees it, and it need not be unique",
 ).optional();
 
-export const RequestBody = z.strictObject({
-  asset_id: assetId,
-  venue_id: venueField,
-  amount: positiveU256,
-  side: sideField,
-  disclose_identity: boolean.default(false).openapi({
-    default: false,
-    description: "Whether makers see your user_id",
-  }),
-  expires_in_secs: integer(1, REQUEST_LIFE.max).default(REQUEST_LIFE.default).openapi({
-    default: REQUEST_LIFE.default,
-    description: "Seconds until the request expires",
-  }),
-  label,
-  not_after: notAfter,
-});
+export const RequestBody = z
+  .strictObject({
+    asset_id: assetId,
+    venue_id: venueField,
+    amount: positiveU256.optional(),
+    usdc_amount: described(
+      positiveUsdc,
+      "Instead of amount: native units of USDC, from 1 to 2^62. A quote is for the amount that " +
+        "they buy at its price, rounded down; fees come on top",
+    ).optional(),
+    side: requestSideField,
+    disclose_identity: boolean.default(false).openapi({
+      default: false,
+      description: "Whether makers see your user_id",
+    }),
+    expires_in_secs: integer(1, REQUEST_LIFE.max).default(REQUEST_LIFE.default).openapi({
+      default: REQUEST_LIFE.default,
+      description: "Seconds until the request expires",
+    }),
+    label,
+    not_after: notAfter,
+  })
+  .refine((body) => (body.amount === undefined) !== (body.usdc_amount === undefined), {
+    path: ["amount"],
+    message: "exactly one of amount and usdc_amount must be given",
+  });
 
 export const QuoteBody = z.strictObject({
   request_id: described(uuidField, "Id of the request to quote"),
   price: priceField,
+  side: described(
+    oneOf(SIDES),
+    "Required on a two-way request. Bid: the requester buys. Ask: the requester sells. Elsewhere " +
+      "it may be omitted",
+  ).optional(),
   expires_in_secs: integer(1, QUOTE_LIFE.max).default(QUOTE_LIFE.default).openapi({
     default: QUOTE_LIFE.default,
     description:
@@ -79,11 +97,14 @@ const id = (description: string) => z.uuid().openapi({ description });
 const fee = u256Out("USDC native units that the reader of this record pays, beside usdc_amount");
 const usdcAmount = u256Out("USDC native units that the buyer pays the seller, without fees");
 const price = z.int().openapi({ description: "USDC for one token, scaled by 1e6: 650000 is 0.65" });
-const traded = {
+const assetOut = {
   venue_id: z.enum(VENUES).openapi({ description: "Venue of the asset" }),
   asset_id: z.string().openapi({ description: "Outcome token, as canonical 0x hex" }),
+};
+const traded = {
+  ...assetOut,
   amount: u256Out("Native units of the asset"),
-  side: z.enum(["Bid", "Ask"]).openapi({
+  side: z.enum(SIDES).openapi({
     description: "Bid: the requester buys the asset. Ask: the requester sells it",
   }),
 };
@@ -105,7 +126,12 @@ export const RequestItem = z
       .uuid()
       .nullable()
       .openapi({ description: "The requester; null unless it is you or they disclosed it" }),
-    ...traded,
+    ...assetOut,
+    amount: u256Out("Native units of the asset; absent if the size is in USDC").optional(),
+    usdc_amount: u256Out("Native units of USDC; absent if the size is in the asset").optional(),
+    side: z.enum(REQUEST_SIDES).openapi({
+      description: "Bid: the requester buys. Ask: the requester sells. TwoWay: either",
+    }),
     status: z.enum(REQUEST_STATUSES).openapi({
       description: "`open` until it is matched, cancelled or expires",
     }),
@@ -113,9 +139,22 @@ export const RequestItem = z
     label: ownLabel("The requester's own name for it; null unless it is your request"),
     created_at: instant("When it was opened"),
     expires_at: instant("When it ends unless a quote was accepted before"),
-    best_price: z.int().nullable().optional().openapi({
-      description: "Best open price for you, scaled by 1e6; only on your own requests",
-    }),
+    best_price: z
+      .int()
+      .nullable()
+      .optional()
+      .openapi({
+        description:
+          "Best open price for you, scaled by 1e6; only on your own requests. Null without quotes " +
+          "and on two-way requests",
+      }),
+    best_prices: z
+      .object({
+        Bid: z.int().nullable().openapi({ description: "Lowest price at which you can buy" }),
+        Ask: z.int().nullable().openapi({ description: "Highest price at which you can sell" }),
+      })
+      .optional()
+      .openapi({ description: "Best open prices, only on your own two-way requests" }),
     quote_count: z.int().optional().openapi({
       description: "Number of open quotes; only on your own requests",
     }),

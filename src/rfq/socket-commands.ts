@@ -21,9 +21,9 @@ import { resultBody } from "./result.ts";
 import type { Command, Result, Sent } from "./command.ts";
 import { tooManyInFlight } from "./rejections.ts";
 import { refusedAlready } from "./refusals.ts";
+import { placeQuoteOf } from "./read-commands.ts";
 import { AcceptBody, QuoteBody } from "./schemas.ts";
 import { type Book, submitCommand } from "./submit.ts";
-import { quoteTermsText } from "./terms-text.ts";
 import {
   CLOSE_POLICY,
   CLOSE_TOO_BIG,
@@ -188,22 +188,7 @@ function readCommand(fields: Record<string, unknown>, sent: Sent): Command {
   }
   if (op.data === "quote") {
     const quote = validFields(Quote, fields);
-    const terms = {
-      requestId: quote.request_id,
-      price: quote.price,
-      expiresInSecs: quote.expires_in_secs,
-      label: quote.label ?? null,
-    };
-    return {
-      op: "place_quote",
-      ...sent,
-      notAfter: quote.not_after,
-      quoteId: uuidv7(),
-      ...terms,
-      ...(quote.idempotency_key === undefined
-        ? {}
-        : { idempotency: { key: quote.idempotency_key, terms: quoteTermsText(terms) } }),
-    };
+    return placeQuoteOf(quote, sent, quote.idempotency_key);
   }
   if (op.data === "accept") {
     const { quote_id, not_after } = validFields(AcceptBody, fields);

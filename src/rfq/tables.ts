@@ -1,7 +1,7 @@
 /** Tables of RFQ. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
 import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { SIDES } from "../assets/fields.ts";
+import { REQUEST_SIDES, SIDES } from "../assets/fields.ts";
 import { amount, decimal, hex, oneOf, uuid } from "../platform/columns.ts";
 
 export const REQUEST_STATUSES = ["open", "matched", "cancelled", "expired"] as const;
@@ -27,8 +27,9 @@ export const requests = sqliteTable(
     requestId: uuid("request_id").primaryKey(),
     requesterId: uuid("requester_id").notNull(),
     asset: text("asset").notNull(),
-    amount: decimal("amount").notNull(),
-    side: text("side", { enum: SIDES }).notNull(),
+    amount: decimal("amount"),
+    usdcAmount: amount("usdc_amount"),
+    side: text("side", { enum: REQUEST_SIDES }).notNull(),
     disclosed: integer("disclosed", { mode: "boolean" }).notNull(),
     status: text("status", { enum: REQUEST_STATUSES }).notNull(),
     openedAt: integer("opened_at").notNull(),
@@ -61,7 +62,9 @@ export const requests = sqliteTable(
       .on(t.endedBy)
       .where(sql`ended_by IS NOT NULL`),
     check("requests_status", oneOf("status", REQUEST_STATUSES)),
-    check("requests_side", oneOf("side", SIDES)),
+    check("requests_side", oneOf("side", REQUEST_SIDES)),
+    check("requests_size", sql`(amount IS NULL) <> (usdc_amount IS NULL)`),
+    check("requests_usdc_amount", sql`usdc_amount BETWEEN 1 AND 4611686018427387904`),
   ],
 );
 
@@ -137,6 +140,8 @@ export const quoteCommands = sqliteTable("quote_commands", {
   sessionEpoch: integer("session_epoch"),
   sessionExpiresAt: integer("session_expires_at"),
   price: integer("price").notNull(),
+  amount: decimal("amount").notNull(),
+  side: text("side", { enum: SIDES }),
   usdcAmount: amount("usdc_amount").notNull(),
   takerFee: amount("taker_fee").notNull(),
   makerFee: amount("maker_fee").notNull(),

@@ -1,18 +1,18 @@
 /**
  * The terms of a command by value, with defaults filled in. An idempotency key is bound to them.
  */
+import type { OpenRequest, PlaceQuote } from "./command.ts";
 
-export function requestTermsText(terms: {
-  readonly asset: string;
-  readonly amount: bigint;
-  readonly side: string;
-  readonly disclosed: boolean;
-  readonly expiresInSecs: number;
-  readonly label: string | null;
-}): string {
+export function requestTermsText(
+  terms: Pick<
+    OpenRequest,
+    "asset" | "amount" | "usdcAmount" | "side" | "disclosed" | "expiresInSecs" | "label"
+  >,
+): string {
   return JSON.stringify([
     terms.asset,
-    terms.amount.toString(),
+    terms.amount,
+    terms.usdcAmount,
     terms.side,
     terms.disclosed,
     terms.expiresInSecs,
@@ -20,11 +20,14 @@ export function requestTermsText(terms: {
   ]);
 }
 
-export function quoteTermsText(terms: {
-  readonly requestId: string;
-  readonly price: number;
-  readonly expiresInSecs: number;
-  readonly label: string | null;
-}): string {
-  return JSON.stringify([terms.requestId, terms.price, terms.expiresInSecs, terms.label]);
+export function quoteTermsText(
+  terms: Pick<PlaceQuote, "requestId" | "price" | "side" | "expiresInSecs" | "label">,
+): string {
+  return JSON.stringify([
+    terms.requestId,
+    terms.price,
+    terms.side,
+    terms.expiresInSecs,
+    terms.label,
+  ]);
 }

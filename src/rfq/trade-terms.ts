@@ -19,6 +19,20 @@ export type TradeTerms = {
   readonly reserve: bigint;
 };
 
+/** Native units of the asset, or of USDC. */
+type Size =
+  | { readonly amount: bigint }
+  | { readonly amount: null; readonly usdcAmount: bigint | null };
+
+/**
+ * The amount of a quote at this price: the request's, or what its USDC buys. Rounded down, so that
+ * the cost of the trade, which is rounded up, never exceeds that USDC. It is at least 1, because a
+ * price is at most 1 USDC.
+ */
+export function quotedAmount(size: Size, price: bigint): bigint {
+  return size.amount ?? ((size.usdcAmount ?? 0n) * PRICE_SCALE) / price;
+}
+
 export function tradeTerms(trade: {
   /** `Bid`: the requester buys the asset with USDC. `Ask`: the requester sells it for USDC. */
   readonly side: Side;

@@ -130,7 +130,7 @@ const CALLS: [name: string, call: (client: Client) => Promise<unknown>, fields: 
     ({ rfq }) => rfq.request(request),
     ["amount", "asset_id", "disclose_identity", "side", "venue_id"],
   ],
-  ["rfq.quote", ({ rfq }) => rfq.quote(quote), ["not_after", "price", "request_id"]],
+  ["rfq.quote", ({ rfq }) => rfq.quote(quote), ["not_after", "price", "request_id", "side"]],
   ["rfq.openRequests", ({ rfq }) => rfq.openRequests(request).page(), ["asset_id", "venue_id"]],
   ["custody.balance", ({ custody }) => custody.balance(quote), ["asset_id", "venue_id"]],
   [

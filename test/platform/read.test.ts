@@ -94,6 +94,7 @@ describe("a selected row", () => {
       requesterId: REQUESTER,
       asset: "venue_one:0x9",
       amount: 2n ** 256n - 1n,
+      usdcAmount: null,
       side: "Ask",
       disclosed: true,
       status: "expired",

@@ -4,6 +4,7 @@ INSERT INTO requests (
   requester_id,
   asset,
   amount,
+  usdc_amount,
   side,
   disclosed,
   status,
@@ -16,34 +17,35 @@ SELECT unhex(?1,'-'),
   unhex(?2,'-'),
   ?3,
   ?4,
-  ?5,
+  CAST(?5 AS INTEGER),
   ?6,
+  ?7,
   'open',
-  (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-')),
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-')),
   (
     min(
-      ((SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-')) + ?9),
+      ((SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-')) + ?10),
       coalesce(
-        (SELECT closes_at FROM markets WHERE asset = ?10),
-        ((SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-')) + ?12)
+        (SELECT closes_at FROM markets WHERE asset = ?11),
+        ((SELECT at FROM commit_groups WHERE group_id = unhex(?12,'-')) + ?13)
       )
     )
   ),
-  (SELECT seq FROM commit_groups WHERE group_id = unhex(?13,'-')),
-  ?14
+  (SELECT seq FROM commit_groups WHERE group_id = unhex(?14,'-')),
+  ?15
 WHERE (
   (
-    EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?15,'-') AND frozen_at IS NULL)
+    EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?16,'-') AND frozen_at IS NULL)
     AND EXISTS (
       SELECT 1
       FROM api_keys
-      WHERE api_key_id = unhex(?16,'-')
-        AND user_id = unhex(?17,'-')
+      WHERE api_key_id = unhex(?17,'-')
+        AND user_id = unhex(?18,'-')
         AND revoked_at IS NULL
-        AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?18,'-'))
+        AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-'))
         AND (
           expires_at IS NULL
-          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-'))
+          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-'))
         )
     )
   )
@@ -53,40 +55,40 @@ WHERE (
       FROM idempotency_keys k
       WHERE (
         k.period IN (
-          ((SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-')) / 21600000),
-          (((SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) / 21600000) - 1),
-          (((SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) / 21600000) - 2),
-          (((SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-')) / 21600000) - 3),
-          (((SELECT at FROM commit_groups WHERE group_id = unhex(?24,'-')) / 21600000) - 4)
+          ((SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) / 21600000),
+          (((SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) / 21600000) - 1),
+          (((SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-')) / 21600000) - 2),
+          (((SELECT at FROM commit_groups WHERE group_id = unhex(?24,'-')) / 21600000) - 3),
+          (((SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-')) / 21600000) - 4)
         )
-        AND k.key_hash = unhex(?25)
-        AND k.at > (SELECT at FROM commit_groups WHERE group_id = unhex(?26,'-')) - 86400000
+        AND k.key_hash = unhex(?26)
+        AND k.at > (SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) - 86400000
       )
     )
   )
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) < ?28)
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-')) <= ?30)
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?28,'-')) < ?29)
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?30,'-')) <= ?31)
   AND (
     NOT EXISTS (
       SELECT 1
       FROM markets k
-      WHERE k.asset = ?31
+      WHERE k.asset = ?32
         AND (
           k.closed_at IS NOT NULL
-          OR k.closes_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?32,'-'))
+          OR k.closes_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?33,'-'))
         )
     )
   )
-  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?33))
+  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?34))
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
     (
       SELECT count(*)
       FROM requests
-      WHERE requester_id = unhex(?34,'-')
+      WHERE requester_id = unhex(?35,'-')
         AND status = 'open'
-        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?35,'-'))
-    ) < ?36
+        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?36,'-'))
+    ) < ?37
   )
   AND (
     coalesce(
@@ -94,75 +96,76 @@ WHERE (
         SELECT count
         FROM daily_counts
         WHERE day = (
-          (SELECT at FROM commit_groups WHERE group_id = unhex(?37,'-')) / CAST(?38 AS INTEGER)
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?38,'-')) / CAST(?39 AS INTEGER)
         )
-          AND user_id = unhex(?39,'-')
-          AND kind = ?40
+          AND user_id = unhex(?40,'-')
+          AND kind = ?41
       ),
       0
-    ) < ?41
+    ) < ?42
   )
   AND (
     NOT EXISTS (
       SELECT 1
       FROM api_keys k
-      WHERE k.api_key_id = unhex(?42,'-')
+      WHERE k.api_key_id = unhex(?43,'-')
         AND k.limits IS NOT NULL
         AND (
           (
             k.limits ->> 'venues' IS NOT NULL
-            AND ?43 NOT IN (SELECT value FROM json_each(k.limits, '$.venues'))
+            AND ?44 NOT IN (SELECT value FROM json_each(k.limits, '$.venues'))
           )
           OR (0)
         )
     )
   )
-  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?44,'-')))
+  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?45,'-')))
 )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
 -- ?3 = "venue_one:0x1"
 -- ?4 = "100"
--- ?5 = "Bid"
--- ?6 = 0
--- ?7 = "<id 3>"
+-- ?5 = null
+-- ?6 = "Bid"
+-- ?7 = 0
 -- ?8 = "<id 3>"
--- ?9 = 300000
--- ?10 = "venue_one:0x1"
--- ?11 = "<id 3>"
--- ?12 = 300000
--- ?13 = "<id 3>"
--- ?14 = null
--- ?15 = "<id 2>"
--- ?16 = "<id 4>"
--- ?17 = "<id 2>"
--- ?18 = "<id 3>"
+-- ?9 = "<id 3>"
+-- ?10 = 300000
+-- ?11 = "venue_one:0x1"
+-- ?12 = "<id 3>"
+-- ?13 = 300000
+-- ?14 = "<id 3>"
+-- ?15 = null
+-- ?16 = "<id 2>"
+-- ?17 = "<id 4>"
+-- ?18 = "<id 2>"
 -- ?19 = "<id 3>"
 -- ?20 = "<id 3>"
 -- ?21 = "<id 3>"
 -- ?22 = "<id 3>"
 -- ?23 = "<id 3>"
 -- ?24 = "<id 3>"
--- ?25 = "57CDE58AB73C3220B5BA1241FD678106"
--- ?26 = "<id 3>"
+-- ?25 = "<id 3>"
+-- ?26 = "57CDE58AB73C3220B5BA1241FD678106"
 -- ?27 = "<id 3>"
--- ?28 = 1764551331000
--- ?29 = "<id 3>"
--- ?30 = 1764551361000
--- ?31 = "venue_one:0x1"
--- ?32 = "<id 3>"
--- ?33 = "venue_one"
--- ?34 = "<id 2>"
--- ?35 = "<id 3>"
--- ?36 = 200
--- ?37 = "<id 3>"
--- ?38 = "86400000"
--- ?39 = "<id 2>"
--- ?40 = "requests"
--- ?41 = 10000
--- ?42 = "<id 4>"
--- ?43 = "venue_one"
--- ?44 = "<id 1>"
+-- ?28 = "<id 3>"
+-- ?29 = 1764551331000
+-- ?30 = "<id 3>"
+-- ?31 = 1764551361000
+-- ?32 = "venue_one:0x1"
+-- ?33 = "<id 3>"
+-- ?34 = "venue_one"
+-- ?35 = "<id 2>"
+-- ?36 = "<id 3>"
+-- ?37 = 200
+-- ?38 = "<id 3>"
+-- ?39 = "86400000"
+-- ?40 = "<id 2>"
+-- ?41 = "requests"
+-- ?42 = 10000
+-- ?43 = "<id 4>"
+-- ?44 = "venue_one"
+-- ?45 = "<id 1>"
 
 -- Place a quote: its trigger has the guard (migrations/0003_place_quote.sql)
 INSERT INTO quote_commands (
@@ -173,6 +176,8 @@ INSERT INTO quote_commands (
   session_epoch,
   session_expires_at,
   price,
+  amount,
+  side,
   usdc_amount,
   taker_fee,
   maker_fee,
@@ -199,25 +204,27 @@ CROSS JOIN (
     value ->> 4 AS session_epoch,
     value ->> 5 AS session_expires_at,
     value ->> 6 AS price,
-    CAST(value ->> 7 AS INTEGER) AS usdc_amount,
-    CAST(value ->> 8 AS INTEGER) AS taker_fee,
-    CAST(value ->> 9 AS INTEGER) AS maker_fee,
-    value ->> 10 AS reserve_asset,
-    CAST(value ->> 11 AS INTEGER) AS reserve,
-    value ->> 12 AS received_at,
-    value ->> 13 AS life_ms,
-    value ->> 14 AS commit_before,
-    value ->> 15 AS not_after,
-    value ->> 16 AS label,
-    value ->> 17 AS max_open_quotes,
-    unhex(value ->> 18,'-') AS key_hash,
-    unhex(value ->> 19,'-') AS terms_hash
+    value ->> 7 AS amount,
+    value ->> 8 AS side,
+    CAST(value ->> 9 AS INTEGER) AS usdc_amount,
+    CAST(value ->> 10 AS INTEGER) AS taker_fee,
+    CAST(value ->> 11 AS INTEGER) AS maker_fee,
+    value ->> 12 AS reserve_asset,
+    CAST(value ->> 13 AS INTEGER) AS reserve,
+    value ->> 14 AS received_at,
+    value ->> 15 AS life_ms,
+    value ->> 16 AS commit_before,
+    value ->> 17 AS not_after,
+    value ->> 18 AS label,
+    value ->> 19 AS max_open_quotes,
+    unhex(value ->> 20,'-') AS key_hash,
+    unhex(value ->> 21,'-') AS terms_hash
   FROM json_each(?1)
   ORDER BY key
 ) c
 WHERE g.group_id = unhex(?2,'-')
 -- ?1 = [
---   ["0196f0c2-0000-7000-8000-000000000003","0196f0c2-0000-7000-8000-000000000002","0196f0c2-0000-7000-8000-000000000001","0196f0c2-0000-7000-8000-000000000004",null,null,650000,"65","0","0","venue_one:0x1","100",1764551330000,30000,1764551361000,1764551331000,null,1000,"556364527B7EA6DCF4883047693CA5FB","44136FA355B3678A1146AD16F7E8649E"]
+--   ["0196f0c2-0000-7000-8000-000000000003","0196f0c2-0000-7000-8000-000000000002","0196f0c2-0000-7000-8000-000000000001","0196f0c2-0000-7000-8000-000000000004",null,null,650000,"100","Bid","65","0","0","venue_one:0x1","100",1764551330000,30000,1764551361000,1764551331000,null,1000,"556364527B7EA6DCF4883047693CA5FB","44136FA355B3678A1146AD16F7E8649E"]
 -- ]
 -- ?2 = "<id 1>"
 

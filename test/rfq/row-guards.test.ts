@@ -33,6 +33,7 @@ const REQUEST_TERMS: typeof QUOTE_TERMS = [
   ["requester_id", anId()],
   ["asset", expr`'venue_one:0x2'`],
   ["amount", expr`'11'`],
+  ["usdc_amount", expr`11`],
   ["side", expr`'Ask'`],
   ["disclosed", expr`1 - disclosed`],
   ["opened_at", expr`opened_at - 1`],

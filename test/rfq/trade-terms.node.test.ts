@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { tradeTerms } from "../../src/rfq/trade-terms.ts";
+import { quotedAmount, tradeTerms } from "../../src/rfq/trade-terms.ts";
 
 const asset = "venue_one:0x1";
 const cases = fc.record({
@@ -41,6 +41,20 @@ describe("the terms of a trade", () => {
         const exact = given.amount * given.price;
         expect(usdcAmount * 1_000_000n).toBeGreaterThanOrEqual(exact);
         expect((usdcAmount - 1n) * 1_000_000n).toBeLessThan(exact);
+      }),
+    );
+  });
+
+  it("of a request in USDC are the most that the USDC buys", () => {
+    const sizes = fc.bigInt({ min: 1n, max: 2n ** 62n });
+    fc.assert(
+      fc.property(cases, sizes, (given, usdc) => {
+        const amount = quotedAmount({ amount: null, usdcAmount: usdc }, given.price);
+        const cost = (units: bigint) =>
+          tradeTerms({ side: "Ask", asset, ...given, amount: units }).usdcAmount;
+        expect(amount).toBeGreaterThanOrEqual(1n);
+        expect(cost(amount)).toBeLessThanOrEqual(usdc);
+        expect((amount + 1n) * given.price).toBeGreaterThan(usdc * 1_000_000n);
       }),
     );
   });

@@ -1,7 +1,7 @@
 /** Markets of a test's own: commands, the book that decides them, and parties with funds. */
 import { env } from "cloudflare:workers";
 import type { AssetKey } from "../../src/assets/asset.ts";
-import type { Side } from "../../src/assets/fields.ts";
+import type { RequestSide } from "../../src/assets/fields.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { config, type Config } from "../../src/platform/config.ts";
@@ -41,7 +41,9 @@ type Party = { readonly actor: Actor };
 
 export type NewRequest = {
   readonly amount: bigint;
-  readonly side?: Side;
+  /** Instead of `amount`. */
+  readonly usdcAmount?: bigint;
+  readonly side?: RequestSide;
   readonly expiresInSecs?: number;
   readonly disclosed?: boolean;
   readonly label?: string;
@@ -55,7 +57,8 @@ export const command = {
     receivedAt: now(),
     requestId: uuidv7(),
     asset,
-    amount: terms.amount.toString(),
+    amount: terms.usdcAmount === undefined ? terms.amount.toString() : null,
+    usdcAmount: terms.usdcAmount?.toString() ?? null,
     side: terms.side ?? "Bid",
     disclosed: terms.disclosed ?? false,
     expiresInSecs: terms.expiresInSecs ?? 300,
@@ -73,6 +76,7 @@ export const command = {
     quoteId: uuidv7(),
     requestId,
     price,
+    side: null,
     expiresInSecs,
     label: null,
   }),

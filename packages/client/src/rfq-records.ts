@@ -1,7 +1,7 @@
 /** Reads requests, quotes and matches: the part of `client.rfq` that changes nothing. */
 import { type PageOptions, Pages } from "./pages.ts";
 import type { CallOptions, Transport } from "./transport.ts";
-import type { MarketAsset, Match, Quote, QuoteRequest, Trade } from "./types.ts";
+import type { MarketAsset, Match, Quote, QuoteRequest, RequestSide, Trade } from "./types.ts";
 
 /** A period of time. Both ends are inclusive. */
 export type Period = { from?: Date | string; to?: Date | string };
@@ -118,14 +118,16 @@ export class RfqRecords {
       limit,
       last_cursor,
       request_id,
+      side,
       status,
-    }: PageOptions & { request_id: string; status?: Quote["status"] },
+    }: PageOptions & { request_id: string; side?: RequestSide; status?: Quote["status"] },
     options: CallOptions = {},
   ): Pages<Quote> {
+    const only = side === "TwoWay" ? undefined : side;
     return new Pages(
       this.#transport,
       "/rfq/quote",
-      { limit, last_cursor, request_id, status },
+      { limit, last_cursor, request_id, side: only, status },
       options,
     );
   }

@@ -1,29 +1,38 @@
 /** Requests, quotes and matches: `client.rfq`. */
 import { RfqProtection } from "./rfq-protection.ts";
 import type { CallOptions, Transport } from "./transport.ts";
-import type { MarketAsset, Match, Quote, QuoteRequest, Side, Venue } from "./types.ts";
+import type {
+  MarketAsset,
+  Match,
+  Quote,
+  QuoteRequest,
+  RequestSide,
+  RequestSize,
+  Venue,
+} from "./types.ts";
 import { pick } from "./wire.ts";
 
-/** What to request quotes for. */
-export type RequestTerms = MarketAsset & {
-  /** Native units of the asset, at least 1. */
-  amount: bigint;
-  side: Side;
-  /** Whether makers see your user id. Default: false. */
-  disclose_identity?: boolean;
-  /** 1 to 86 400. Default: 300. */
-  expires_in_secs?: number;
-  /** Your own name for it, 1 to 64 visible ASCII characters. Nobody else sees it. */
-  label?: string | null;
-  /** The command takes effect before this instant by the service's clock, or never. */
-  not_after?: Date | string;
-};
+/** What to request quotes for: an `amount` or a `usdc_amount`. */
+export type RequestTerms = MarketAsset &
+  RequestSize & {
+    side: RequestSide;
+    /** Whether makers see your user id. Default: false. */
+    disclose_identity?: boolean;
+    /** 1 to 86 400. Default: 300. */
+    expires_in_secs?: number;
+    /** Your own name for it, 1 to 64 visible ASCII characters. Nobody else sees it. */
+    label?: string | null;
+    /** The command takes effect before this instant by the service's clock, or never. */
+    not_after?: Date | string;
+  };
 
 /** What to offer on a request. */
 export type QuoteTerms = {
   request_id: string;
   /** USDC per unit, scaled by 1e6: an integer from 1 to 1 000 000. */
   price: number;
+  /** `Bid` or `Ask` on a two-way request, where a maker may quote both. Elsewhere not needed. */
+  side?: RequestSide;
   /** 1 to 300, counted from when the service received the quote. Default: 30. */
   expires_in_secs?: number;
   /** Your own name for it, 1 to 64 visible ASCII characters. Nobody else sees it. */
@@ -157,7 +166,7 @@ export class Rfq extends RfqProtection {
   ): Promise<Quote> {
     const { not_after: notAfter } = body;
     const deadline = await this.#transport.deadline({ maxAgeMs, notAfter }, options);
-    const terms = { ...pick(body, QUOTE_FIELDS), not_after: deadline?.notAfter };
+    const terms = { ...quoteFields(body), not_after: deadline?.notAfter };
     return this.#write("/rfq/quote", terms, options, deadline?.sendBefore);
   }
 
@@ -262,6 +271,7 @@ const REQUEST_FIELDS: Record<keyof RequestTerms, true> = {
   venue_id: true,
   asset_id: true,
   amount: true,
+  usdc_amount: true,
   side: true,
   disclose_identity: true,
   expires_in_secs: true,
@@ -269,10 +279,16 @@ const REQUEST_FIELDS: Record<keyof RequestTerms, true> = {
   not_after: true,
 };
 
-/** The fields of a quote, for `pick`. */
-export const QUOTE_FIELDS: Record<keyof QuoteTerms, true> = {
+/** The fields that the service takes. A whole two-way request does not name the quote's side. */
+export function quoteFields(terms: QuoteTerms): Partial<QuoteTerms> {
+  const { side, ...fields } = pick<QuoteTerms>(terms, QUOTE_FIELDS);
+  return side === undefined || side === "TwoWay" ? fields : { ...fields, side };
+}
+
+const QUOTE_FIELDS: Record<keyof QuoteTerms, true> = {
   request_id: true,
   price: true,
+  side: true,
   expires_in_secs: true,
   label: true,
   not_after: true,

@@ -10,11 +10,11 @@ import type { ControlMessage, StreamMessage } from "./stream-messages.ts";
 import { StreamOrder } from "./stream-order.ts";
 import { isTransient, reconnectDelay } from "./stream-retry.ts";
 import { watchConnection } from "./stream-watch.ts";
-import { type AcceptTerms, QUOTE_FIELDS, QUOTE_MAX_AGE_MS, type QuoteTerms } from "./rfq.ts";
+import { type AcceptTerms, QUOTE_MAX_AGE_MS, quoteFields, type QuoteTerms } from "./rfq.ts";
 import { type CallOptions, sleep } from "./transport.ts";
 import type { Match, Quote } from "./types.ts";
 import { closeQuietly, globalWebSocket, type WebSocketLike } from "./websocket.ts";
-import { decode, pick } from "./wire.ts";
+import { decode } from "./wire.ts";
 
 /** The options of a stream. `Client` provides all but `since` and `onDisconnect`. */
 export type StreamOptions = {
@@ -190,7 +190,7 @@ export class Stream implements AsyncIterable<StreamMessage> {
     { maxAgeMs = QUOTE_MAX_AGE_MS, ...options }: CallOptions & { maxAgeMs?: number } = {},
   ): Promise<Quote> {
     const { not_after, idempotency_key = crypto.randomUUID() } = terms;
-    const fields = { ...pick<QuoteTerms>(terms, QUOTE_FIELDS), idempotency_key };
+    const fields = { ...quoteFields(terms), idempotency_key };
     const given = not_after === undefined ? Number.NaN : new Date(not_after).getTime();
     // A deadline that was given is by the service's clock. One that cannot be read is its to reject.
     const sendBefore =

@@ -11,6 +11,8 @@ export const VENUES = ["venue_one", "venue_two", "venue_three"] as const;
 export type Venue = (typeof VENUES)[number];
 /** `Bid`: the requester buys the asset with USDC. `Ask`: the requester sells it. */
 export type Side = "Bid" | "Ask";
+/** `TwoWay`: the requester asks for quotes of either side and trades the one they accept. */
+export type RequestSide = Side | "TwoWay";
 /** What a credential may do: read data, trade, withdraw. */
 export type Scope = "read" | "trade" | "withdraw";
 
@@ -254,24 +256,38 @@ export type Withdrawal = {
   updated_at: string;
 };
 
+/** The size of a request. It has one of the two. */
+export type RequestSize = {
+  /** Native units of the asset, at least 1. */
+  amount?: bigint;
+  /**
+   * Native units of USDC. A quote is for the tokens that they buy at its price, rounded down; fees
+   * come on top.
+   */
+  usdc_amount?: bigint;
+};
+
 /** A request for quotes. The requester buys (`Bid`) or sells (`Ask`) the asset. */
-export type QuoteRequest = {
+export type QuoteRequest = RequestSize & {
   request_id: string;
   /** The requester. Null unless disclosed, or the request is the user's own. */
   user_id: string | null;
   venue_id: Venue;
   asset_id: string;
-  /** Native units of the asset. */
-  amount: bigint;
-  side: Side;
+  side: RequestSide;
   status: "open" | "matched" | "cancelled" | "expired";
   disclose_identity: boolean;
   /** The requester's own name for it. Only the requester receives it. */
   label: string | null;
   created_at: string;
   expires_at: string;
-  /** Scaled by 1e6, null without open quotes. Only the requester receives it. */
+  /**
+   * Scaled by 1e6. Null without open quotes and on a two-way request. Only the requester receives
+   * it.
+   */
   best_price?: number | null;
+  /** The lowest Bid and the highest Ask of a two-way request. Only the requester receives them. */
+  best_prices?: { Bid: number | null; Ask: number | null };
   /** Number of open quotes. Only the requester receives it. */
   quote_count?: number;
 };

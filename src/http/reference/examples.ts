@@ -22,6 +22,9 @@ export type Schemas = Readonly<Record<string, JsonSchema>>;
 
 const SAMPLES: ReadonlyMap<string, unknown> = new Map(Object.entries(SAMPLE));
 
+/** Optional fields that stand in place of another one: a record has one of the two. */
+const ALTERNATIVES: ReadonlySet<string> = new Set(["usdc_amount", "best_prices"]);
+
 /** Undefined if no sample fits. scripts/openapi.ts then reports the field as having no example. */
 export function exampleOf(schema: JsonSchema, schemas: Schemas, name = ""): unknown {
   if (schema.$ref !== undefined)
@@ -37,10 +40,9 @@ export function exampleOf(schema: JsonSchema, schemas: Schemas, name = ""): unkn
   if (sample !== undefined) return sample;
   if (schema.properties !== undefined) {
     return Object.fromEntries(
-      Object.entries(schema.properties).map(([field, part]) => [
-        field,
-        exampleOf(part, schemas, field),
-      ]),
+      Object.entries(schema.properties)
+        .filter(([field]) => schema.required?.includes(field) || !ALTERNATIVES.has(field))
+        .map(([field, part]) => [field, exampleOf(part, schemas, field)]),
     );
   }
   const choice = (schema.anyOf ?? schema.oneOf)?.[0];

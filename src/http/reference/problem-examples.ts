@@ -71,6 +71,7 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   quote_not_open: [`Quote ${QUOTE} is accepted.`, { quote_status: "accepted", match_id: MATCH }],
   request_not_open: [`Request ${REQUEST} is matched.`, { match_id: MATCH }],
   request_expired: [`Request ${REQUEST} has expired.`],
+  side_mismatch: [`Request ${REQUEST} is for Bid, not Ask.`],
   own_request: ["You cannot quote your own request."],
   protection_tripped: [
     "Your protection has tripped. It ends at 2026-11-20T10:05:00.000Z.",

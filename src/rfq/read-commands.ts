@@ -1,0 +1,59 @@
+/** The commands that routes and sockets make of their validated fields. */
+import type { z } from "@hono/zod-openapi";
+import { assetKey } from "../assets/asset.ts";
+import { uuidv7 } from "../platform/uuid.ts";
+import type { OpenRequest, PlaceQuote, Sent } from "./command.ts";
+import type { QuoteBody, RequestBody } from "./schemas.ts";
+import { quoteTermsText, requestTermsText } from "./terms-text.ts";
+
+export function openRequestOf(
+  body: z.output<typeof RequestBody>,
+  { actor, receivedAt }: Sent,
+  idempotencyKey: string | undefined,
+): OpenRequest {
+  const terms = {
+    asset: assetKey({ venue: body.venue_id, assetId: body.asset_id }),
+    amount: body.amount?.toString() ?? null,
+    usdcAmount: body.usdc_amount?.toString() ?? null,
+    side: body.side,
+    disclosed: body.disclose_identity,
+    expiresInSecs: body.expires_in_secs,
+    label: body.label ?? null,
+  };
+  return {
+    op: "open_request",
+    actor,
+    receivedAt,
+    notAfter: body.not_after,
+    requestId: uuidv7(),
+    ...terms,
+    ...(idempotencyKey === undefined
+      ? {}
+      : { idempotency: { key: idempotencyKey, terms: requestTermsText(terms) } }),
+  };
+}
+
+export function placeQuoteOf(
+  body: z.output<typeof QuoteBody>,
+  { actor, receivedAt }: Sent,
+  idempotencyKey: string | undefined,
+): PlaceQuote {
+  const terms = {
+    requestId: body.request_id,
+    price: body.price,
+    side: body.side ?? null,
+    expiresInSecs: body.expires_in_secs,
+    label: body.label ?? null,
+  };
+  return {
+    op: "place_quote",
+    actor,
+    receivedAt,
+    notAfter: body.not_after,
+    quoteId: uuidv7(),
+    ...terms,
+    ...(idempotencyKey === undefined
+      ? {}
+      : { idempotency: { key: idempotencyKey, terms: quoteTermsText(terms) } }),
+  };
+}
