@@ -243,7 +243,7 @@ async function checkTerms(db: D1Database, chunk: Chunk): Promise<Difference[]> {
     const account = accountName({ owner: row.requester, kind: "match", asset: row.asset });
     const detail =
       `match ${row.match_id.toLowerCase()}: cost ${cost}, expected ${expected}; ` +
-      `${amountFits ? "" : `amount ${row.amount} for ${size} USDC; `}` +
+      (amountFits ? "" : `amount ${row.amount} for ${size} USDC; `) +
       `fees ${row.taker_fee} and ${row.maker_fee}${row.as_quoted === 1 ? "" : "; not as quoted"}`;
     const amount = (cost - expected).toString();
     return [{ check: "terms_mismatch", account, amount, detail }];
