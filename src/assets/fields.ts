@@ -148,10 +148,6 @@ export const address = textField(
 export const venueField = described(oneOf(VENUES), "Venue of the asset");
 export const SIDES = ["Bid", "Ask"] as const;
 export type Side = (typeof SIDES)[number];
-export const sideField = described(
-  oneOf(SIDES),
-  "Bid: the requester buys the asset. Ask: the requester sells it.",
-);
 export const REQUEST_SIDES = [...SIDES, "TwoWay"] as const;
 export type RequestSide = (typeof REQUEST_SIDES)[number];
 export const requestSideField = described(
