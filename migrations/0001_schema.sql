@@ -319,7 +319,7 @@ CREATE INDEX totp_attempts_age ON totp_attempts (at);
 -- Example row:
 --   audit_seq 1, audit_event_id 019a…e001, kind 'withdrawal_queued', actor 'api_key',
 --   user_id 01a2…c585, api_key_id 019a…77aa, ip '198.51.100.7', subject_id '019a…d8ee',
---   at 1764551698000
+--   details NULL, at 1764551698000
 CREATE TABLE audit_events (
   -- given by the database, without gaps: the order of commits
   audit_seq INTEGER PRIMARY KEY NOT NULL,
@@ -330,6 +330,7 @@ CREATE TABLE audit_events (
   api_key_id BLOB,               -- of the key that did it
   ip TEXT,
   subject_id TEXT,               -- what it was done to: an id, an address, a chain, a reason
+  details TEXT,                  -- JSON: of an operator's order, its id, time, hash and signature
   at INTEGER NOT NULL
 ) STRICT;
 
@@ -342,6 +343,10 @@ CREATE INDEX audit_events_user ON audit_events (user_id, audit_seq);
 -- Cron closes the sockets of credentials that ended a moment ago.
 CREATE INDEX audit_events_ended ON audit_events (at)
   WHERE kind IN ('account_frozen', 'api_key_revoked', 'sessions_ended');
+
+-- The list of operators that was recorded last.
+CREATE INDEX audit_events_operators ON audit_events (audit_seq)
+  WHERE kind = 'operators_changed';
 
 -- Neither key may be taken again: REPLACE would remove the earlier event.
 CREATE TRIGGER audit_events_insert BEFORE INSERT ON audit_events BEGIN
@@ -390,6 +395,44 @@ END;
 CREATE TRIGGER audit_seals_delete BEFORE DELETE ON audit_seals BEGIN
   SELECT RAISE(ABORT, 'append-only: audit seal');
 END;
+
+-- Orders of operators that were begun (src/operator/order.ts). A repeat within a minute finds its
+-- row, so an order is carried out once. Cron deletes rows older than a day; the audit rows stay.
+--
+-- Example row:
+--   order_id 019a…55d0, operator 'alice', sha256 0x9c1e…04ab, audit_event_id 019a…e0f3,
+--   answer NULL, master_key_id NULL, at 1764551698000
+CREATE TABLE operator_orders (
+  order_id BLOB PRIMARY KEY NOT NULL,
+  operator TEXT NOT NULL,      -- the name in OPERATORS whose key signed it
+  sha256 BLOB NOT NULL,        -- of the order's JSON
+  audit_event_id BLOB NOT NULL,
+  answer TEXT,                 -- the response, sealed; NULL until it is known
+  master_key_id TEXT,          -- of MASTER_KEYS, with which the answer is sealed
+  at INTEGER NOT NULL
+) STRICT;
+
+-- Deleting old rows.
+CREATE INDEX operator_orders_age ON operator_orders (at);
+
+-- Orders that wait for a second operator (src/operator/approvals.ts). Cron deletes rows older than
+-- 30 days.
+--
+-- Example row:
+--   proposal_id 019a…66e1, operator 'alice', content '{"proposal_id":"019a…"}', status 'open',
+--   decided_by NULL, at 1764551698000
+CREATE TABLE operator_proposals (
+  proposal_id BLOB PRIMARY KEY NOT NULL,
+  operator TEXT NOT NULL,      -- who proposed it
+  content TEXT NOT NULL,       -- JSON; the approver signs its SHA-256
+  status TEXT NOT NULL,
+  decided_by TEXT,             -- who approved or rejected it
+  at INTEGER NOT NULL,
+  CONSTRAINT operator_proposals_status CHECK (status IN ('open', 'approved', 'rejected'))
+) STRICT;
+
+-- The newest ones, and deleting old rows.
+CREATE INDEX operator_proposals_age ON operator_proposals (at);
 
 -- ================================================================================================
 -- Journal

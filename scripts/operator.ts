@@ -3,9 +3,8 @@
  * deployed service with --remote. It calls the Worker's entrypoint `Operator` directly, because no
  * public route performs operator work.
  */
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { userInfo } from "node:os";
 import { join } from "node:path";
 import {
   type Parsed,
@@ -15,6 +14,7 @@ import {
   parseCommand,
   usageAfter,
 } from "./operator/commands.ts";
+import { createOperatorKey, readOperatorKey } from "./operator/operator-key.ts";
 import { formatResult } from "./operator/print.ts";
 import { reportProgress } from "./operator/progress.ts";
 import { sendRescue } from "./operator/send-rescue.ts";
@@ -26,7 +26,12 @@ import {
   type OperatorProblem,
   callOperator,
 } from "./stack/operator-call.ts";
-import { DEFAULT_STACK_DIR, readOperatorFile, readStackFile } from "./stack/stack-file.ts";
+import {
+  DEFAULT_STACK_DIR,
+  localKey,
+  readOperatorFile,
+  readStackFile,
+} from "./stack/stack-file.ts";
 
 /** Read before the arguments are parsed, because usage errors are printed as JSON too. */
 const wantsJson = process.argv.includes("--json");
@@ -38,7 +43,7 @@ process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: string[]): Promise<number> {
   try {
-    const parsed = parseCommand(args, loginName());
+    const parsed = parseCommand(args);
     if (!parsed.help) return await execute(parsed);
     print(wantsJson ? JSON.stringify({ ok: true, result: { usage: parsed.text } }) : parsed.text);
     return 0;
@@ -55,19 +60,18 @@ async function execute({ command, remote, dir }: Exclude<Parsed, { help: true }>
   const send = command.options?.["send"] !== undefined;
   if (send && remote)
     throw new UsageError("--send works only on the local stack", commandOf(command.command));
-  withPassword(command);
   withFile(command);
   const stopProgress = reportProgress(command.command.join(" "));
+  const call = (order: OperatorRequest) => (remote ? callRemote(order) : callLocal(order, dir));
   let response: OperatorResponse;
   try {
-    response = withShownPassword(
-      command,
-      remote
-        ? await callRemote(command)
-        : send
-          ? await sendRescue(readStackFile(dirOf(dir)).rpc_url, () => callLocal(command, dir))
-          : await callLocal(command, dir),
-    );
+    if (command.command.join(" ") === "key create") response = makeKey(command);
+    else if (send)
+      response = await sendRescue(readStackFile(dirOf(dir)).rpc_url, () => call(command));
+    else {
+      const order = await completed(command, call);
+      response = withShownPassword(order, await call(order));
+    }
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
     if (wantsJson) print(JSON.stringify({ ok: false, problem: { code: "not_reachable", detail } }));
@@ -98,12 +102,9 @@ function printProblem(
   console.error(intended === undefined ? message : `${commandUsage(intended)}\n\n${message}`);
 }
 
-/**
- * Generates the password here, because one on the command line would stay in the shell's history.
- */
-function withPassword({ command, options }: OperatorRequest): void {
-  if (SETS_PASSWORD.has(command.join(" ")) && options !== undefined)
-    options["password"] = randomBytes(18).toString("base64url");
+function makeKey({ options = {} }: OperatorRequest): OperatorResponse {
+  const { name = "", deployment = "rfq-custody" } = options;
+  return { ok: true, result: createOperatorKey(name, deployment) };
 }
 
 /** The entrypoint cannot read files, so it receives the text of `market import --file`. */
@@ -119,13 +120,45 @@ function withFile({ options }: OperatorRequest): void {
   delete options["file"];
 }
 
-/** Adds the generated password to the result, because it is stored nowhere else. */
+type Proposal = { proposal_id: string; content: string };
+
+/**
+ * The order with what this tool adds. An approval signs the hash of the proposal's content, which
+ * is shown first. A password is generated here, because one on the command line would stay in the
+ * shell's history.
+ */
+async function completed(
+  order: OperatorRequest,
+  call: (order: OperatorRequest) => Promise<OperatorResponse>,
+): Promise<OperatorRequest> {
+  const options = { ...order.options };
+  let words = order.command.join(" ");
+  if (words === "approve") {
+    const list = await call({ command: ["approvals", "list"], operator: order.operator });
+    const proposals = list.ok ? (list.result as Proposal[]) : [];
+    const proposal = proposals.find(({ proposal_id }) => proposal_id === options["id"]);
+    if (proposal !== undefined) {
+      console.error(`Approving ${proposal.content}`);
+      options["sha256"] = createHash("sha256").update(proposal.content).digest("hex");
+      words = (JSON.parse(proposal.content) as { command: string[] }).command.join(" ");
+    } else options["sha256"] = "none";
+  }
+  if (SETS_PASSWORD.has(words)) options["password"] = randomBytes(18).toString("base64url");
+  return { ...order, options };
+}
+
+/**
+ * Adds the generated password to the result, because it is stored nowhere else. A proposal has set
+ * none.
+ */
 function withShownPassword(
-  { command, options }: OperatorRequest,
+  { options }: OperatorRequest,
   response: OperatorResponse,
 ): OperatorResponse {
-  if (!response.ok || !SETS_PASSWORD.has(command.join(" "))) return response;
-  return { ok: true, result: { ...Object(response.result), password: options?.["password"] } };
+  const password = options?.["password"];
+  const result: object = response.ok ? Object(response.result) : {};
+  if (!response.ok || password === undefined || "proposal_id" in result) return response;
+  return { ok: true, result: { ...result, password } };
 }
 
 /** `reconcile` returns null as the block of a chain that it could not read. */
@@ -147,10 +180,14 @@ function dirOf(dir: string | undefined): string {
   return dir ?? (process.env["RFQ_DIR"] || DEFAULT_STACK_DIR);
 }
 
-function callLocal(command: OperatorRequest, given: string | undefined): Promise<OperatorResponse> {
+async function callLocal(
+  command: OperatorRequest,
+  given: string | undefined,
+): Promise<OperatorResponse> {
   const dir = dirOf(given);
-  const { url } = readOperatorFile(dir);
-  return callOperator((request) => fetch(request), url, command).catch((error: unknown) => {
+  const { url, keys } = readOperatorFile(dir);
+  const key = localKey(keys, command.operator);
+  return callOperator((request) => fetch(request), url, key, command).catch((error: unknown) => {
     const cause =
       error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
     throw error instanceof TypeError
@@ -179,18 +216,10 @@ async function callRemote(command: OperatorRequest): Promise<OperatorResponse> {
           body: await request.text(),
         }),
       "http://operator.internal/",
+      readOperatorKey(command.operator),
       command,
     );
   } finally {
     await proxy.dispose();
-  }
-}
-
-function loginName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // A container may run under a user id without a name.
-    return "unknown";
   }
 }

@@ -10,6 +10,8 @@ import { trackedHoldings } from "./custody/tracked-holdings.ts";
 import { alertLateWithdrawals } from "./custody/payer/alert-late.ts";
 import { wakeChains } from "./custody/payer/wake-payer.ts";
 import { reconcile } from "./ledger/reconcile.ts";
+import { trimProposals } from "./operator/approvals.ts";
+import { trimOrders } from "./operator/order.ts";
 import { config } from "./platform/config.ts";
 import { trimDailyCounts } from "./platform/daily-limit.ts";
 import { errorFields, log } from "./platform/log.ts";
@@ -43,6 +45,8 @@ const TASKS: readonly Task[] = [
   ["trim_api_keys", ({ DB }) => trimApiKeys(DB)],
   ["trim_login_attempts", ({ DB }) => trimLoginAttempts(DB)],
   ["trim_totp", ({ DB }) => trimTotp(DB)],
+  ["trim_orders", ({ DB }) => trimOrders(DB)],
+  ["trim_proposals", ({ DB }) => trimProposals(DB)],
   ["trim_streams", trimStreams],
   ["trim_rfq", ({ DB }) => trimRfq(DB)],
   ["trim_groups", ({ DB }) => trimGroups(DB)],

@@ -266,6 +266,21 @@ export const COMMANDS: readonly Command[] = [
     help: "show bytes by table and by user, growth a day and the day the database is full; reads all rows",
   },
   {
+    words: ["key", "create"],
+    flags: [
+      { name: "name", value: "<name>", required: true, help: "your name in the secret OPERATORS" },
+      {
+        name: "deployment",
+        value: "<name>",
+        help: "the setting DEPLOYMENT of the service; default rfq-custody",
+      },
+    ],
+    help: "make your key, with which you sign orders; prints the public half to deploy",
+  },
+  { words: ["approvals", "list"], help: "list orders that wait for a second operator" },
+  { words: ["approve"], flags: [ID], help: "approve another operator's order and carry it out" },
+  { words: ["reject"], flags: [ID], help: "reject an order that waits for a second operator" },
+  {
     words: ["audit", "list"],
     flags: [LIMIT],
     help: "list audit events of all users, newest first",
@@ -292,7 +307,7 @@ const COMMON_FLAGS: readonly Flag[] = [
   {
     name: "operator",
     value: "<name>",
-    help: "your name in audit events; default your login name",
+    help: "whose key signs the order; default: your only key, or the first of a local stack",
   },
 ];
 
@@ -319,7 +334,7 @@ export type Parsed =
     };
 
 /** Throws UsageError if the arguments are not a valid command. */
-export function parseCommand(args: string[], defaultOperator: string): Parsed {
+export function parseCommand(args: string[]): Parsed {
   const { values, positionals } = parse(args);
   const command = commandOf(positionals);
   if (values["help"] === true)
@@ -348,7 +363,7 @@ export function parseCommand(args: string[], defaultOperator: string): Parsed {
     command: {
       command: positionals,
       options: optionsOf(command, values),
-      operator: stringOf(values["operator"]) ?? defaultOperator,
+      operator: stringOf(values["operator"]),
     },
   };
 }

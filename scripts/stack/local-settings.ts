@@ -2,9 +2,13 @@
 import { randomBytes } from "node:crypto";
 import { privateKeyToAddress } from "viem/accounts";
 import type { Address, Hex } from "viem";
+import { newPrivateKey, type OperatorKey, publicHalf } from "../operator/operator-key.ts";
 import type { Deployment } from "./deploy-contracts.ts";
 
 export const LOCAL_CHAIN = "local";
+const DEPLOYMENT = "local";
+/** Two, to try approvals: npm run dev -- --set OPERATOR_APPROVALS=2 */
+const OPERATORS = ["local", "local-2"];
 
 /** Two are enough, because a local chain has no reorganisations of its own. */
 const CONFIRMATIONS = 2;
@@ -15,6 +19,7 @@ export type LocalSecrets = {
   masterKey: string;
   addressKey: string;
   payerKey: Hex;
+  operators: OperatorKey[];
 };
 
 export function makeSecrets(): LocalSecrets {
@@ -24,6 +29,11 @@ export function makeSecrets(): LocalSecrets {
     masterKey: text(),
     addressKey: text(),
     payerKey: `0x${randomBytes(32).toString("hex")}`,
+    operators: OPERATORS.map((name) => ({
+      name,
+      deployment: DEPLOYMENT,
+      private_key: newPrivateKey(),
+    })),
   };
 }
 
@@ -65,6 +75,12 @@ export function localSettings(input: {
     WITHDRAWAL_MIN_UNITS: "1",
     CHAINS: JSON.stringify([chain]),
     VENUES: JSON.stringify(venues),
+    DEPLOYMENT,
+    OPERATORS: JSON.stringify(
+      Object.fromEntries(
+        secrets.operators.map(({ name, private_key }) => [name, publicHalf(private_key)]),
+      ),
+    ),
     SESSION_SECRETS: JSON.stringify({ s1: secrets.sessionSecret }),
     MASTER_KEYS: JSON.stringify({ m1: secrets.masterKey }),
     ADDRESS_KEY: secrets.addressKey,

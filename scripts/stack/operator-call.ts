@@ -1,9 +1,13 @@
-/** Sends one operator command to the Worker's entrypoint `Operator`. */
+/** Signs one operator command and sends it to the Worker's entrypoint `Operator`. */
+import { createHash, randomUUID, sign } from "node:crypto";
+import { orderText } from "../../src/operator/order-text.ts";
+import { type OperatorKey, privateKeyOf } from "../operator/operator-key.ts";
 
 export type OperatorRequest = {
   command: string[];
   options?: Record<string, string>;
-  operator?: string;
+  /** Which key signs it. Default: the only one, or the first of a local stack. */
+  operator?: string | undefined;
 };
 
 export type OperatorProblem = { code: string; title?: string; detail?: string; status?: number };
@@ -12,16 +16,37 @@ export type OperatorResponse =
   | { ok: true; result: unknown }
   | { ok: false; problem: OperatorProblem };
 
+/** The body of a call: an order and its signature. */
+export function signedOrder(
+  { command, options = {} }: OperatorRequest,
+  { name, deployment, private_key }: OperatorKey,
+  signedAtMs = Date.now(),
+): string {
+  const order = JSON.stringify({ command, options });
+  const orderId = randomUUID();
+  const sha256 = createHash("sha256").update(order).digest("hex");
+  const text = orderText({ deployment, orderId, signedAtMs, sha256 });
+  const signature = sign(null, Buffer.from(text), privateKeyOf(private_key)).toString("base64url");
+  return JSON.stringify({
+    operator: name,
+    order_id: orderId,
+    signed_at_ms: signedAtMs,
+    order,
+    signature,
+  });
+}
+
 export async function callOperator(
   send: (request: Request) => Promise<Response>,
   url: string,
-  { command, options = {}, operator = "local" }: OperatorRequest,
+  key: OperatorKey,
+  request: OperatorRequest,
 ): Promise<OperatorResponse> {
   const response = await send(
     new Request(url, {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ command, options, operator }),
+      body: signedOrder(request, key),
     }),
   );
   const text = await response.text();

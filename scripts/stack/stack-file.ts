@@ -1,6 +1,7 @@
 /** The files by which other programs find a running stack (docs/contract.md, section 7). */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { OperatorKey } from "../operator/operator-key.ts";
 import type { Venue } from "../../src/platform/venues.ts";
 
 export type DemoUser = { email: string; password: string; role: "taker" | "maker" };
@@ -18,10 +19,10 @@ export type StackFile = {
 };
 
 /**
- * `.stack/operator.json`: a loopback address of the Worker's entrypoint `Operator`. Its path is a
- * secret, so only who can read the file can call it.
+ * `.stack/operator.json`: a loopback address of the Worker's entrypoint `Operator`, and the keys of
+ * the stack's operators. Only who can read the file can call it.
  */
-export type OperatorFile = { url: string };
+export type OperatorFile = { url: string; keys: OperatorKey[] };
 
 export const DEFAULT_STACK_DIR = ".stack";
 
@@ -31,6 +32,13 @@ export function readStackFile(dir = DEFAULT_STACK_DIR): StackFile {
 
 export function readOperatorFile(dir = DEFAULT_STACK_DIR): OperatorFile {
   return readJson(join(dir, "operator.json")) as OperatorFile;
+}
+
+/** The key of this name, or the first. */
+export function localKey(keys: readonly OperatorKey[], name: string | undefined): OperatorKey {
+  const key = name === undefined ? keys[0] : keys.find((known) => known.name === name);
+  if (key !== undefined) return key;
+  throw new Error(`The stack's operators are ${keys.map((known) => known.name).join(", ")}.`);
 }
 
 function readJson(path: string): unknown {

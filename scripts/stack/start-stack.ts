@@ -15,10 +15,17 @@ import {
   makeSecrets,
   payerAddress,
 } from "./local-settings.ts";
+import type { OperatorKey } from "../operator/operator-key.ts";
 import { applyMigrations } from "./migrate.ts";
 import { type OperatorResponse, type OperatorRequest, callOperator } from "./operator-call.ts";
 import { freePort, requireFreePort } from "./ports.ts";
-import { DEFAULT_STACK_DIR, type DemoUser, type StackFile } from "./stack-file.ts";
+import {
+  DEFAULT_STACK_DIR,
+  type DemoUser,
+  localKey,
+  type OperatorFile,
+  type StackFile,
+} from "./stack-file.ts";
 import { venueRecord } from "./venue-record.ts";
 import { type Workerd, startWorkerd, untilHealthy } from "./workerd.ts";
 
@@ -138,7 +145,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     await untilHealthy(workerd.baseUrl);
     log(`the Worker listens on ${workerd.baseUrl}`);
     started.push(repeatCron(workerd, workerLog));
-    return stackOf({ anvil, workerd, deployment, dir, workerLog, stop });
+    const keys = secrets.operators;
+    return stackOf({ anvil, workerd, deployment, keys, dir, workerLog, stop });
   } catch (error) {
     await stop();
     throw error;
@@ -149,11 +157,12 @@ function stackOf(parts: {
   anvil: Anvil;
   workerd: Workerd;
   deployment: Deployment;
+  keys: OperatorKey[];
   dir: string;
   workerLog: string;
   stop: () => Promise<void>;
 }): Stack {
-  const { anvil, workerd, deployment, dir } = parts;
+  const { anvil, workerd, deployment, keys, dir } = parts;
   const file: StackFile = {
     base_url: workerd.baseUrl,
     chain: LOCAL_CHAIN,
@@ -173,7 +182,7 @@ function stackOf(parts: {
   announceUsers([]);
   writeFileSync(
     join(dir, "operator.json"),
-    `${JSON.stringify({ url: workerd.operatorUrl }, null, 2)}\n`,
+    `${JSON.stringify({ url: workerd.operatorUrl, keys } satisfies OperatorFile, null, 2)}\n`,
     { mode: 0o600 },
   );
   return {
@@ -186,7 +195,13 @@ function stackOf(parts: {
     deployment,
     announceUsers,
     runCron: workerd.runCron,
-    operator: (command) => callOperator((request) => fetch(request), workerd.operatorUrl, command),
+    operator: async (command) =>
+      callOperator(
+        (request) => fetch(request),
+        workerd.operatorUrl,
+        localKey(keys, command.operator),
+        command,
+      ),
     workerdPid: workerd.pid,
     killWorkerd: workerd.kill,
     sendWakeUps: workerd.sendWakeUps,

@@ -163,6 +163,7 @@ function linkOf(previous: string, row: Row): string {
     row.apiKeyId,
     row.ip,
     row.subjectId,
+    row.details,
     row.at,
   ]);
   return `0x${createHash("sha256").update(previous).update(text).digest("hex")}`;

@@ -57,7 +57,9 @@ type OperatorAuditKind =
   | "payment_accepted"
   | "differences_resolved"
   | "deposits_reviewed"
-  | "stuck_ended";
+  | "stuck_ended"
+  | "operator_order"
+  | "operators_changed";
 
 /**
  * Who caused the event: the kind of credential, the password, an operator, or an unknown caller.
@@ -72,6 +74,8 @@ export type AuditRecord = {
   readonly apiKeyId: string | null;
   readonly ip: string | null;
   readonly subjectId: string | null;
+  /** JSON. Of an operator's order: what verifies its signature. */
+  readonly details?: string;
 };
 
 /** The record of a change that `actor` makes to their own account. */
@@ -94,9 +98,10 @@ export function recordOf(
 /** Inserts an audit row if `when` is true. Returns one row if it did. */
 export function auditRow(record: AuditRecord, at: Sql, when: Sql, id: string = uuidv7()): Sql {
   return sql`INSERT INTO audit_events
-      (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, at)
+      (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, details, at)
     SELECT ${uuid(id)}, ${record.kind}, ${record.actor}, ${optionalUuid(record.userId)},
-      ${optionalUuid(record.apiKeyId)}, ${record.ip}, ${record.subjectId}, ${at}
+      ${optionalUuid(record.apiKeyId)}, ${record.ip}, ${record.subjectId},
+      ${record.details ?? null}, ${at}
     WHERE ${when} RETURNING 1 AS applied`;
 }
 

@@ -196,10 +196,14 @@ export const auditEvents = sqliteTable(
     apiKeyId: uuid("api_key_id"),
     ip: text("ip"),
     subjectId: text("subject_id"),
+    details: text("details"),
     at: integer("at").notNull(),
   },
   (t) => [
     index("audit_events_user").on(t.userId, t.auditSeq),
+    index("audit_events_operators")
+      .on(t.auditSeq)
+      .where(sql`kind = 'operators_changed'`),
     index("audit_events_ended")
       .on(t.at)
       .where(sql`kind IN ('account_frozen', 'api_key_revoked', 'sessions_ended')`),

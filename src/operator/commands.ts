@@ -1,5 +1,6 @@
 /** The operator's commands by name (contract.md section 7). Every change is an audit event. */
 import { sealAudit, verifyAudit } from "../auth/audit-seal.ts";
+import { approve, listProposals, reject } from "./approvals.ts";
 import { listAudit } from "./audit.ts";
 import * as chains from "./chains.ts";
 import * as deposits from "./deposits.ts";
@@ -46,9 +47,26 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   reconcile: chains.reconcileAll,
   "journal verify": journal.verify,
   storage,
+  "approvals list": listProposals,
+  // entrypoint.ts carries out what it returns.
+  approve,
+  reject,
   "audit list": listAudit,
   "audit verify": async ({ env }) => {
     await sealAudit(env.DB);
     return verifyAudit(env.DB);
   },
 };
+
+/** Commands that change nothing, so that a repeat may read again. */
+export const READS: ReadonlySet<string> = new Set([
+  "approvals list",
+  "audit list",
+  "audit verify",
+  "chain status",
+  "deposits list",
+  "journal verify",
+  "market list",
+  "storage",
+  "withdrawals list",
+]);

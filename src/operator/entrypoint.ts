@@ -1,10 +1,10 @@
 /**
  * The entrypoint of operator commands. No public route reaches it. scripts/operator.ts calls it
  * through a service binding in the operator's Cloudflare account, or through a loopback port of the
- * local stack.
+ * local stack. Each call carries an order that an operator has signed.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
-import { config } from "../platform/config.ts";
+import { config, type Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import {
   invalidRequest,
@@ -13,53 +13,71 @@ import {
   problemBody,
   type ProblemData,
 } from "../platform/problem.ts";
-import { COMMANDS } from "./commands.ts";
+import { approve, needsTwo, propose } from "./approvals.ts";
+import { COMMANDS, READS } from "./commands.ts";
+import type { OperatorContext } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
-
-type CommandRequest = {
-  readonly command: readonly string[];
-  readonly options: Readonly<Record<string, unknown>>;
-  readonly operator: string;
-};
-
-const OPERATOR_NAME = /^[A-Za-z0-9._@-]{1,64}$/;
+import { claimOrder, keepAnswer, type Order, readOrder } from "./order.ts";
 
 export class Operator extends WorkerEntrypoint<Env> {
   override async fetch(request: Request): Promise<Response> {
+    return new Response(await this.#answer(request), {
+      headers: { "content-type": "application/json" },
+    });
+  }
+
+  async #answer(request: Request): Promise<string> {
     try {
       requireJson(request);
-      const { command, operator, options } = parseRequest(await request.json());
-      const [name, words] = commandOf(command);
-      const result = await COMMANDS[name]?.({
-        env: this.env,
-        settings: config(this.env),
-        operator,
-        words,
-        options,
-      });
-      log("info", "operator_command", { command: name, operator });
-      return Response.json({ ok: true, result: result ?? null });
+      const settings = config(this.env);
+      const order = await readOrder(await request.json(), settings);
+      const [name] = commandOf(order.command);
+      const claimed = await claimOrder(this.env.DB, settings, order, !READS.has(name));
+      if (claimed !== "claimed") return claimed.answer;
+      const answer = JSON.stringify(await this.#carryOut(settings, order));
+      // A read has no effect, and may be large.
+      if (!READS.has(name)) await keepAnswer(this.env.DB, settings, order, answer);
+      return answer;
     } catch (error) {
-      return Response.json({ ok: false, problem: problemOf(error) });
+      return JSON.stringify({ ok: false, problem: problemOf(error) });
     }
   }
+
+  async #carryOut(settings: Config, order: Order): Promise<object> {
+    try {
+      return { ok: true, result: (await this.#run(settings, order)) ?? null };
+    } catch (error) {
+      return { ok: false, problem: problemOf(error) };
+    }
+  }
+
+  async #run(settings: Config, order: Order): Promise<unknown> {
+    const { operator, command, options } = order;
+    const [name, words] = commandOf(command);
+    const context: OperatorContext = { env: this.env, settings, operator, words, options };
+    if (needsTwo(settings, name)) return propose(context, { command, options });
+    log("info", "operator_command", { command: name, operator });
+    if (name !== "approve") return COMMANDS[name]?.(context);
+    const proposal = await approve(context);
+    const [proposed, rest] = commandOf(proposal.command);
+    log("info", "operator_command", { command: proposed, operator });
+    return COMMANDS[proposed]?.({
+      ...context,
+      words: rest,
+      options: { ...proposal.options, ...passwordOf(options) },
+    });
+  }
+}
+
+/** The only option that an approver adds: the password that their tool has made. */
+function passwordOf({ password }: OperatorContext["options"]): { password?: unknown } {
+  return password === undefined ? {} : { password };
 }
 
 /** A web page can send other types across origins without asking. */
 function requireJson(request: Request): void {
   if (request.headers.get("content-type")?.startsWith("application/json") !== true)
     throw problem("content_type_unsupported", "A command requires content-type: application/json.");
-}
-
-function parseRequest(body: unknown): CommandRequest {
-  const { command, options, operator } = Object(body) as Partial<CommandRequest>;
-  if (!Array.isArray(command) || !command.every((word) => typeof word === "string")) throw usage();
-  if (typeof operator !== "string" || !OPERATOR_NAME.test(operator)) {
-    throw invalidRequest([
-      { path: "operator", message: "must be 1 to 64 letters, digits or . _ @ -" },
-    ]);
-  }
-  return { command, options: Object(options) as Record<string, unknown>, operator };
 }
 
 /** Splits `venue pause venue_one` into the command `venue pause` and the word `venue_one`. */

@@ -11,6 +11,14 @@ const TITLES = {
   rescue_refused: "The transfer cannot be rescued",
   market_limit: "Too many markets",
   not_stuck: "The record has not been set aside",
+  operator_unknown: "No such operator",
+  order_signature_invalid: "The order's signature does not verify",
+  order_stale: "The order was signed too long ago",
+  order_id_used: "The order id was used before",
+  order_unfinished: "The order was begun and its result is unknown",
+  approvals_impossible: "Nobody else could approve it",
+  approver_is_proposer: "A proposer cannot approve",
+  proposal_not_open: "The proposal is not open",
   nothing_halted: "Neither a payer, a chain nor the sealer is halted",
 } as const;
 

@@ -215,6 +215,22 @@ export const Settings = z.object({
   WITHDRAWAL_MIN_UNITS: nativeUnits(1_000_000n),
   WITHDRAWAL_MAX_UNITS: nativeUnits(2n ** 62n),
   WITHDRAWAL_DAILY_COUNT: integer(100, 1, 100_000),
+  /** What operators' signatures and the audit log's seals name, so that they fit no other. */
+  DEPLOYMENT: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9._-]{0,63}$/)
+    .default("rfq-custody"),
+  /** `{ "<name>": "<Ed25519 public key, base64url>" }` */
+  OPERATORS: json(
+    z.record(z.string().regex(/^[A-Za-z0-9._@-]{1,64}$/), z.string().regex(/^[\w-]{43}$/)),
+  )
+    .default({})
+    .refine(
+      (keys) => new Set(Object.values(keys)).size === Object.keys(keys).length,
+      "must not name one key twice",
+    ),
+  /** With 2, orders that widen rights or end a safety stop need a second operator. */
+  OPERATOR_APPROVALS: integer(1, 1, 2),
   SESSION_SECRETS: SecretRing,
   MASTER_KEYS: SecretRing,
   ADDRESS_KEY: z.string().min(32),

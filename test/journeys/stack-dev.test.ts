@@ -18,7 +18,13 @@ import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
 import { deterministicDeployment } from "../../scripts/stack/deploy-contracts.ts";
 import { ANVIL_ACCOUNT_KEYS } from "../../scripts/stack/faucet.ts";
 import { freePort } from "../../scripts/stack/ports.ts";
-import { type StackFile, readOperatorFile, readStackFile } from "../../scripts/stack/stack-file.ts";
+import { signedOrder } from "../../scripts/stack/operator-call.ts";
+import {
+  localKey,
+  type StackFile,
+  readOperatorFile,
+  readStackFile,
+} from "../../scripts/stack/stack-file.ts";
 import { Client, type Quote } from "../../packages/client/src/index.ts";
 import {
   type Script,
@@ -83,12 +89,12 @@ async function operator(...args: string[]): Promise<{ code: number | null; outpu
 }
 
 it("runs operator commands only at the secret address of operator.json", async () => {
-  const { url } = readOperatorFile(dir);
+  const { url, keys } = readOperatorFile(dir);
   const audit = (target: string) =>
     fetch(target, {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ command: ["audit", "list"], operator: "test" }),
+      body: signedOrder({ command: ["audit", "list"] }, localKey(keys, undefined)),
     });
   expect((await audit(url)).status).toBe(200);
   expect((await audit(new URL("/", url).href)).status).toBe(403);

@@ -69,7 +69,7 @@ type Status = {
 };
 
 async function operator<T>(command: string, options: Record<string, string> = {}): Promise<T> {
-  const response = await stack.operator({ command: command.split(" "), options, operator: "test" });
+  const response = await stack.operator({ command: command.split(" "), options });
   if (!response.ok) throw new Error(JSON.stringify(response.problem));
   return response.result as T;
 }

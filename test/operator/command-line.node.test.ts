@@ -8,7 +8,7 @@ import {
 } from "../../scripts/operator/commands.ts";
 import { formatResult } from "../../scripts/operator/print.ts";
 
-const parse = (line: string) => parseCommand(line.split(" "), "me");
+const parse = (line: string) => parseCommand(line.split(" "));
 
 function usageErrorOf(line: string): UsageError {
   try {
@@ -30,7 +30,7 @@ describe("the operator's command line", () => {
         command: {
           command: ["api-key", "create"],
           options: { email: "a@b.c", scopes: "read,withdraw", label: "bot" },
-          operator: "me",
+          operator: undefined,
         },
       },
     );

@@ -7,27 +7,11 @@ import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { bearer, send } from "../support/http.ts";
 import { type Funded, insertDeposit, insertWithdrawal, randomHex } from "../support/ledger.ts";
+import { orderOf, sendOrder } from "../support/operator.ts";
 import { newUser } from "../support/users.ts";
 
-type OperatorResponse = {
-  ok: boolean;
-  result: Record<string, unknown> & Record<string, unknown>[];
-  problem: { code: string; detail: string };
-};
-
-async function execute(
-  line: string,
-  options: Record<string, string> = {},
-): Promise<OperatorResponse> {
-  const request = new Request("http://operator.internal/", {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ command: line.split(" "), options, operator: "test" }),
-  });
-  return new Operator(createExecutionContext(), env)
-    .fetch(request)
-    .then((response) => response.json());
-}
+const execute = (line: string, options: Record<string, string> = {}) =>
+  sendOrder(orderOf(line.split(" "), options));
 
 const rejection = (code: string, detail: string) => ({
   ok: false,
@@ -50,7 +34,7 @@ const freshEmail = () => `${uuidv7()}@operator.example`;
 it("rejects a body that a web page can send without asking", async () => {
   const request = new Request("http://operator.internal/", {
     method: "POST",
-    body: JSON.stringify({ command: ["audit", "list"], options: {}, operator: "test" }),
+    body: orderOf(["audit", "list"]),
   });
   const response = await new Operator(createExecutionContext(), env).fetch(request);
   expect(await response.json()).toMatchObject({

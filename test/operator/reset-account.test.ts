@@ -1,11 +1,10 @@
 /** What the operator's resets leave to whom: sessions that only read, for one delay. */
-import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { expect, it, vi } from "vitest";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
-import { Operator } from "../../src/operator/entrypoint.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { apiOf, codeOf, send } from "../support/http.ts";
+import { orderOf, sendOrder } from "../support/operator.ts";
 import { codeOfStep, enrol, freshCode, presentStep } from "../support/totp.ts";
 import { newKey, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
 
@@ -15,15 +14,10 @@ vi.setConfig({ testTimeout: 20_000 });
 const NEW = "the-password-of-the-operator";
 const DELAYED = { ...env, AUTH_SECURITY_DELAY_SECS: "86400" };
 
-async function execute(line: string, options: Record<string, unknown>): Promise<any> {
-  const request = new Request("http://operator.internal/", {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ command: line.split(" "), options, operator: "test" }),
-  });
-  const response = await new Operator(createExecutionContext(), DELAYED).fetch(request);
+async function execute(line: string, options: Record<string, string>): Promise<any> {
+  const answer = await sendOrder(orderOf(line.split(" "), options), DELAYED);
   forgetAllCredentials();
-  return response.json();
+  return answer;
 }
 const login = async (user: TestUser, body: object) => {
   const response = await send("/auth/login", {
@@ -77,7 +71,7 @@ it("holds sessions to reading for a delay after set-password", async () => {
 it("keeps the keys of sessions with --keep-keys", async () => {
   const user = await newUserWithPassword();
   const minted = await mint(user);
-  const options = { email: user.email, password: NEW, "keep-keys": true };
+  const options = { email: user.email, password: NEW, "keep-keys": "true" };
   expect(await execute("user set-password", options)).toMatchObject({
     result: { revoked_keys: 0 },
   });
@@ -101,17 +95,8 @@ it("leaves TOTP on when it sets a password, and turns it off with reset-totp", a
 it("does not shorten a hold with a later reset", async () => {
   const user = await newUserWithPassword();
   const first = await execute("user set-password", { email: user.email, password: NEW });
-  const request = new Request("http://operator.internal/", {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({
-      command: ["user", "reset-totp"],
-      options: { email: user.email },
-      operator: "test",
-    }),
-  });
   const undelayed = { ...env, AUTH_SECURITY_DELAY_SECS: "0" };
-  const response = await new Operator(createExecutionContext(), undelayed).fetch(request);
-  const { result } = await response.json<any>();
+  const order = orderOf(["user", "reset-totp"], { email: user.email });
+  const { result } = await sendOrder(order, undelayed);
   expect(result["hold_until"]).toBe(first.result["hold_until"]);
 });

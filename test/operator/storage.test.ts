@@ -1,7 +1,6 @@
-import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { Operator } from "../../src/operator/entrypoint.ts";
+import { orderOf, sendOrder } from "../support/operator.ts";
 import { config } from "../../src/platform/config.ts";
 import { databaseBytes, watchStorage } from "../../src/platform/storage.ts";
 import { all, raw, sql, uuid } from "../../src/platform/sql.ts";
@@ -18,14 +17,8 @@ type Report = {
 };
 
 async function report(options: Record<string, string> = {}): Promise<Report> {
-  const request = new Request("http://operator.internal/", {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ command: ["storage"], options, operator: "test" }),
-  });
-  const response = await new Operator(createExecutionContext(), env).fetch(request);
-  const { result } = await response.json<{ result: Report }>();
-  return result;
+  const { result } = await sendOrder(orderOf(["storage"], options));
+  return result as unknown as Report;
 }
 
 async function fillWith(user: TestUser, requests: number): Promise<void> {

@@ -1,11 +1,17 @@
 /** Runs the tool as a process against a fake entrypoint. */
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import {
+  newPrivateKey,
+  type OperatorKey,
+  publicHalf,
+} from "../../scripts/operator/operator-key.ts";
 
 type CommandRequest = { command: string[]; options: Record<string, string> };
 
@@ -26,7 +32,9 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   dir = mkdtempSync(join(tmpdir(), "operator-tool-"));
   const { port } = server.address() as AddressInfo;
-  writeFileSync(join(dir, "operator.json"), JSON.stringify({ url: `http://127.0.0.1:${port}` }));
+  const keys = [{ name: "local", deployment: "test", private_key: newPrivateKey() }];
+  const file = { url: `http://127.0.0.1:${port}`, keys };
+  writeFileSync(join(dir, "operator.json"), JSON.stringify(file));
 });
 
 afterAll(() => {
@@ -37,7 +45,8 @@ afterAll(() => {
 async function read(request: IncomingMessage): Promise<CommandRequest> {
   let text = "";
   for await (const chunk of request) text += String(chunk);
-  return JSON.parse(text) as CommandRequest;
+  const { order } = JSON.parse(text) as { order: string };
+  return JSON.parse(order) as CommandRequest;
 }
 
 type Finished = { code: number | null; out: string; err: string };
@@ -152,9 +161,43 @@ it("reports on stderr that a slow command is running", async () => {
   }
 });
 
+it("makes a key of mode 600 once, and prints only its public half", async () => {
+  const made = await tool("key create --name ada --json", { XDG_CONFIG_HOME: dir });
+  const { file, public_key } = objectOf(made).result ?? {};
+  const key = JSON.parse(readFileSync(String(file), "utf8")) as OperatorKey;
+  expect(statSync(String(file)).mode & 0o777).toBe(0o600);
+  expect(publicHalf(key.private_key)).toBe(public_key);
+  expect(made.out + made.err).not.toContain(key.private_key);
+  const again = await tool("key create --name ada --json", { XDG_CONFIG_HOME: dir });
+  expect(again.code).toBe(3);
+  expect(objectOf(again).problem?.detail).toContain("exists");
+});
+
+it("approves by the hash of the proposal that it has shown", async () => {
+  const content = '{"proposal_id":"p","command":["user","set-password"]}';
+  respond = ({ command }) => ({
+    ok: true,
+    result: command[0] === "approvals" ? [{ proposal_id: "p", content }] : { user_id: "u" },
+  });
+  const approved = await tool("approve --id p --json");
+  expect(last?.options).toMatchObject({
+    id: "p",
+    sha256: createHash("sha256").update(content).digest("hex"),
+  });
+  expect(approved.err).toContain(content);
+  expect(objectOf(approved).result?.["password"]).toBe(last?.options["password"]);
+});
+
+it("shows no password for a proposal", async () => {
+  respond = () => ({ ok: true, result: { proposal_id: "p" } });
+  const proposed = await tool("user set-password --user-id 1 --json");
+  expect(objectOf(proposed).result).toEqual({ proposal_id: "p" });
+});
+
 it("sends wrangler's output to stderr", async () => {
+  await tool("key create --name remote --json", { XDG_CONFIG_HOME: dir });
   // Without a login, wrangler prints an error and makes no call.
-  const result = await tool("chain status --remote --json", {
+  const result = await tool("chain status --remote --operator remote --json", {
     CLOUDFLARE_API_TOKEN: "",
     HOME: dir,
     XDG_CONFIG_HOME: dir,

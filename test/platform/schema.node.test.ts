@@ -5,6 +5,7 @@ import * as chain from "../../src/chain/tables.ts";
 import * as custody from "../../src/custody/tables.ts";
 import * as ledger from "../../src/ledger/tables.ts";
 import * as platform from "../../src/platform/tables.ts";
+import * as operator from "../../src/operator/tables.ts";
 import * as rfq from "../../src/rfq/tables.ts";
 import * as streams from "../../src/streams/tables.ts";
 import {
@@ -18,7 +19,7 @@ import {
 
 const database = migratedDatabase();
 const migrated = shapesOfDatabase(database);
-const domains = { archive, auth, chain, custody, ledger, platform, rfq, streams };
+const domains = { archive, auth, chain, custody, ledger, operator, platform, rfq, streams };
 const declared = shapesOfTables(Object.values(domains));
 const schema = readMigration("0001_schema.sql");
 

@@ -727,7 +727,9 @@ WHERE (
 -- ?43 = "5"
 
 -- Create a deposit address
-INSERT INTO audit_events (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, at)
+INSERT INTO audit_events (
+  audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, details, at
+)
 SELECT unhex(?1,'-'),
   ?2,
   ?3,
@@ -735,15 +737,16 @@ SELECT unhex(?1,'-'),
   NULL,
   ?5,
   ?6,
-  (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-'))
+  ?7,
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-'))
 WHERE (
   (
     EXISTS (
       SELECT 1
       FROM users
-      WHERE user_id = unhex(?8,'-') AND frozen_at IS NULL AND session_epoch = ?9
+      WHERE user_id = unhex(?9,'-') AND frozen_at IS NULL AND session_epoch = ?10
     )
-    AND (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')) < ?11
+    AND (SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-')) < ?12
   )
   AND 1
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
@@ -753,18 +756,18 @@ WHERE (
         SELECT count
         FROM daily_counts
         WHERE day = (
-          (SELECT at FROM commit_groups WHERE group_id = unhex(?12,'-')) / CAST(?13 AS INTEGER)
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?13,'-')) / CAST(?14 AS INTEGER)
         )
-          AND user_id = unhex(?14,'-')
-          AND kind = ?15
+          AND user_id = unhex(?15,'-')
+          AND kind = ?16
       ),
       0
-    ) < ?16
+    ) < ?17
   )
   AND (
-    (SELECT count(*) FROM deposit_addresses WHERE user_id = unhex(?17,'-') AND chain = ?18) = ?19
+    (SELECT count(*) FROM deposit_addresses WHERE user_id = unhex(?18,'-') AND chain = ?19) = ?20
   )
-  AND (NOT EXISTS (SELECT 1 FROM deposit_addresses WHERE chain = ?20 AND address = unhex(?21)))
+  AND (NOT EXISTS (SELECT 1 FROM deposit_addresses WHERE chain = ?21 AND address = unhex(?22)))
 )
 RETURNING 1 AS applied
 -- ?1 = "<id 1>"
@@ -773,24 +776,27 @@ RETURNING 1 AS applied
 -- ?4 = "<id 2>"
 -- ?5 = null
 -- ?6 = "0x3cB4C78DbD5c0F2Dc2a29F6A0Ccc56a33c759B36"
--- ?7 = "<id 3>"
--- ?8 = "<id 2>"
--- ?9 = 0
--- ?10 = "<id 3>"
--- ?11 = 1800000000000
--- ?12 = "<id 3>"
--- ?13 = "86400000"
--- ?14 = "<id 2>"
--- ?15 = "deposit_addresses"
--- ?16 = 100
--- ?17 = "<id 2>"
--- ?18 = "local"
--- ?19 = 0
--- ?20 = "local"
--- ?21 = "3cB4C78DbD5c0F2Dc2a29F6A0Ccc56a33c759B36"
+-- ?7 = null
+-- ?8 = "<id 3>"
+-- ?9 = "<id 2>"
+-- ?10 = 0
+-- ?11 = "<id 3>"
+-- ?12 = 1800000000000
+-- ?13 = "<id 3>"
+-- ?14 = "86400000"
+-- ?15 = "<id 2>"
+-- ?16 = "deposit_addresses"
+-- ?17 = 100
+-- ?18 = "<id 2>"
+-- ?19 = "local"
+-- ?20 = 0
+-- ?21 = "local"
+-- ?22 = "3cB4C78DbD5c0F2Dc2a29F6A0Ccc56a33c759B36"
 
 -- Mint an API key
-INSERT INTO audit_events (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, at)
+INSERT INTO audit_events (
+  audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, details, at
+)
 SELECT unhex(?1,'-'),
   ?2,
   ?3,
@@ -798,28 +804,29 @@ SELECT unhex(?1,'-'),
   NULL,
   ?5,
   ?6,
-  (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-'))
+  ?7,
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-'))
 WHERE (
   (
     EXISTS (
       SELECT 1
       FROM users
-      WHERE user_id = unhex(?8,'-') AND frozen_at IS NULL AND session_epoch = ?9
+      WHERE user_id = unhex(?9,'-') AND frozen_at IS NULL AND session_epoch = ?10
     )
-    AND (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')) < ?11
+    AND (SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-')) < ?12
   )
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
     (
       SELECT count(*)
       FROM api_keys INDEXED BY api_keys_live
-      WHERE user_id = unhex(?12,'-')
+      WHERE user_id = unhex(?13,'-')
         AND revoked_at IS NULL
         AND (
           expires_at IS NULL
-          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?13,'-'))
+          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?14,'-'))
         )
-    ) < ?14
+    ) < ?15
   )
   AND (
     coalesce(
@@ -827,13 +834,13 @@ WHERE (
         SELECT count
         FROM daily_counts
         WHERE day = (
-          (SELECT at FROM commit_groups WHERE group_id = unhex(?15,'-')) / CAST(?16 AS INTEGER)
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?16,'-')) / CAST(?17 AS INTEGER)
         )
-          AND user_id = unhex(?17,'-')
-          AND kind = ?18
+          AND user_id = unhex(?18,'-')
+          AND kind = ?19
       ),
       0
-    ) < ?19
+    ) < ?20
   )
 )
 RETURNING 1 AS applied
@@ -843,22 +850,25 @@ RETURNING 1 AS applied
 -- ?4 = "<id 2>"
 -- ?5 = null
 -- ?6 = "<id 3>"
--- ?7 = "<id 4>"
--- ?8 = "<id 2>"
--- ?9 = 0
--- ?10 = "<id 4>"
--- ?11 = 1800000000000
--- ?12 = "<id 2>"
--- ?13 = "<id 4>"
--- ?14 = 100
--- ?15 = "<id 4>"
--- ?16 = "86400000"
--- ?17 = "<id 2>"
--- ?18 = "api_keys"
--- ?19 = 1000
+-- ?7 = null
+-- ?8 = "<id 4>"
+-- ?9 = "<id 2>"
+-- ?10 = 0
+-- ?11 = "<id 4>"
+-- ?12 = 1800000000000
+-- ?13 = "<id 2>"
+-- ?14 = "<id 4>"
+-- ?15 = 100
+-- ?16 = "<id 4>"
+-- ?17 = "86400000"
+-- ?18 = "<id 2>"
+-- ?19 = "api_keys"
+-- ?20 = 1000
 
 -- Freeze a user
-INSERT INTO audit_events (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, at)
+INSERT INTO audit_events (
+  audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, details, at
+)
 SELECT unhex(?1,'-'),
   ?2,
   ?3,
@@ -866,12 +876,13 @@ SELECT unhex(?1,'-'),
   NULL,
   ?5,
   ?6,
-  (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-'))
+  ?7,
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-'))
 WHERE (
   EXISTS (
     SELECT 1
     FROM users
-    WHERE user_id = unhex(?8,'-') AND (frozen_at IS NULL OR frozen_by IS 'self')
+    WHERE user_id = unhex(?9,'-') AND (frozen_at IS NULL OR frozen_by IS 'self')
   )
 )
 RETURNING 1 AS applied
@@ -881,8 +892,9 @@ RETURNING 1 AS applied
 -- ?4 = "<id 2>"
 -- ?5 = null
 -- ?6 = "<id 2>"
--- ?7 = "<id 3>"
--- ?8 = "<id 2>"
+-- ?7 = null
+-- ?8 = "<id 3>"
+-- ?9 = "<id 2>"
 
 -- Store a signed payment
 INSERT INTO chain_transactions (

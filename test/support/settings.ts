@@ -33,6 +33,11 @@ export function testSettings(): Record<string, string> {
       { ...venue("venue_two", 2), taker_fee_bps: 100, maker_fee_bps: 50 },
       venue("venue_three", 3),
     ]),
+    DEPLOYMENT: "test",
+    OPERATORS: JSON.stringify({
+      test: "erE6a_XaJ9iu_bHZAyNZpZ6y7uVR9P-UveJtv-wEaCs",
+      second: "Fwou4hOurl7Yv_JiiuvLB7nI-L9GRXXSCGBeo4Ntt7M",
+    }),
     SESSION_SECRETS: JSON.stringify({
       t2: "test-session-secret-2-0123456789abcdef",
       t1: "test-session-secret-1-0123456789abcdef",

@@ -164,7 +164,6 @@ export async function operatorKey(stack: Stack, trader: Trader, scopes: Scope[])
   const response = await stack.operator({
     command: ["api-key", "create"],
     options: { email: trader.email, scopes: scopes.join(",") },
-    operator: "test",
   });
   if (!response.ok) throw new Error(`operator: ${JSON.stringify(response.problem)}`);
   const key = response.result as { api_key_id: string; secret: string };

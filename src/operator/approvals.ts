@@ -1,0 +1,147 @@
+/**
+ * Orders that two operators must agree on (OPERATOR_APPROVALS=2). The first one's order is kept as a
+ * proposal. Another one approves it within a day by signing its hash, and then it runs. Whatever
+ * stops something never waits: freezing, pausing, revoking and rejecting.
+ */
+import { desc, eq } from "drizzle-orm";
+import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
+import type { Config } from "../platform/config.ts";
+import { read } from "../platform/read.ts";
+import { expr, first, sql, uuid } from "../platform/sql.ts";
+import { trimUntilDone } from "../platform/trim.ts";
+import { uuidv7 } from "../platform/uuid.ts";
+import { idOption, option, type OperatorContext } from "./context.ts";
+import { OperatorRejection } from "./operator-rejection.ts";
+import { operatorProposals } from "./tables.ts";
+
+const NEEDS_TWO = new Set([
+  "user set-password",
+  "user reset-totp",
+  "user unfreeze",
+  "api-key approve",
+  "withdrawals fail",
+  "withdrawals rescue",
+  "withdrawals resume",
+  "restore",
+  "chain resume",
+  "chain forget-deposit",
+  "venue resume",
+]);
+
+const LIFE_MS = 86_400_000;
+const KEPT_MS = 30 * LIFE_MS;
+
+/** What the approver signs the hash of. */
+type Content = {
+  proposal_id: string;
+  operator: string;
+  command: readonly string[];
+  options: Readonly<Record<string, unknown>>;
+};
+
+export function needsTwo(settings: Config, command: string): boolean {
+  return settings.OPERATOR_APPROVALS === 2 && NEEDS_TWO.has(command);
+}
+
+/** Keeps the order as a proposal. Throws `approvals_impossible` if nobody else could approve it. */
+export async function propose(
+  { env, settings, operator }: OperatorContext,
+  { command, options }: { command: readonly string[]; options: OperatorContext["options"] },
+): Promise<unknown> {
+  if (Object.keys(settings.OPERATORS).length < 2)
+    throw new OperatorRejection(
+      "approvals_impossible",
+      "This needs two operators, and OPERATORS has one. Deploy a second key first.",
+    );
+  const proposalId = uuidv7();
+  // The approver's tool makes the password, so that it is in no table.
+  const { password: _, ...kept } = options;
+  const content: Content = { proposal_id: proposalId, operator, command, options: kept };
+  const group = newGroup();
+  await commitOrThrow(env.DB, group, [
+    sql`INSERT INTO operator_proposals (proposal_id, operator, content, status, at)
+      VALUES (${uuid(proposalId)}, ${operator}, ${JSON.stringify(content)}, 'open', ${group.at})`,
+  ]);
+  return {
+    proposal_id: proposalId,
+    status: "open",
+    next: `Another operator runs: npm run operator -- approve --id ${proposalId}`,
+  };
+}
+
+/** Lists proposals, newest first. `content` is the text whose SHA-256 an approval signs. */
+export async function listProposals({ env }: OperatorContext): Promise<unknown> {
+  const rows = await read(env.DB, ({ select }) =>
+    select().from(operatorProposals).orderBy(desc(operatorProposals.at)).limit(100),
+  );
+  return rows.map(({ proposalId, operator, content, status, decidedBy, at }) => ({
+    proposal_id: proposalId,
+    operator,
+    status,
+    decided_by: decidedBy,
+    expires_at: new Date(at + LIFE_MS).toISOString(),
+    content,
+  }));
+}
+
+/**
+ * Approves a proposal and returns it to be carried out. `sha256` is the hash of its content, so that
+ * the approver has signed what runs. Throws `proposal_not_open`, `approver_is_proposer`.
+ */
+export async function approve(context: OperatorContext): Promise<Content> {
+  const { env, settings, operator } = context;
+  const proposalId = idOption(context, "id");
+  const [proposal] = await read(env.DB, ({ select }) =>
+    select().from(operatorProposals).where(eq(operatorProposals.proposalId, proposalId)),
+  );
+  if (proposal === undefined) throw notOpen("There is no such proposal.");
+  if (proposal.operator === operator)
+    throw new OperatorRejection("approver_is_proposer", "Another operator must approve it.");
+  if (!Object.hasOwn(settings.OPERATORS, proposal.operator))
+    throw notOpen(`${proposal.operator} is no operator any more, so their proposals are void.`);
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(proposal.content));
+  if (option(context, "sha256") !== Buffer.from(digest).toString("hex"))
+    throw notOpen("The signed hash is not that of this proposal.");
+  if (!(await decide(env.DB, { proposalId, operator, status: "approved" })))
+    throw notOpen("It was decided before, or is older than a day.");
+  return JSON.parse(proposal.content) as Content;
+}
+
+/** Ends a proposal. Its proposer may do it too. */
+export async function reject(context: OperatorContext): Promise<unknown> {
+  const proposalId = idOption(context, "id");
+  const { env, operator } = context;
+  if (!(await decide(env.DB, { proposalId, operator, status: "rejected" })))
+    throw notOpen("It was decided before, is older than a day, or does not exist.");
+  return { proposal_id: proposalId, status: "rejected" };
+}
+
+/** Whether this call decided. Of two at once, one does. */
+async function decide(
+  db: D1Database,
+  decision: { proposalId: string; operator: string; status: "approved" | "rejected" },
+): Promise<boolean> {
+  const { proposalId, operator, status } = decision;
+  const row = await first(
+    db,
+    sql`UPDATE operator_proposals SET status = ${status}, decided_by = ${operator}
+      WHERE proposal_id = ${uuid(proposalId)} AND status = 'open' AND at > ${NOW} - ${LIFE_MS}
+        AND ${status === "rejected" ? expr`1` : expr`operator <> ${operator}`}
+      RETURNING 1 AS decided`,
+  );
+  return row !== null && row !== undefined;
+}
+
+function notOpen(detail: string): OperatorRejection {
+  return new OperatorRejection("proposal_not_open", detail);
+}
+
+/** Deletes old proposals. The orders that made and decided them stay in the audit log. */
+export function trimProposals(db: D1Database): Promise<number> {
+  return trimUntilDone(
+    db,
+    (rows) => sql`DELETE FROM operator_proposals WHERE proposal_id IN (
+      SELECT proposal_id FROM operator_proposals WHERE at < ${NOW} - ${KEPT_MS} LIMIT ${rows})
+      RETURNING 1 AS deleted`,
+  );
+}

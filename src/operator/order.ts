@@ -1,0 +1,229 @@
+/**
+ * Orders: operator commands that their operator has signed. The secret OPERATORS names the public
+ * keys, so a stolen login of the deployment's account alone commands nothing.
+ *
+ * An order is carried out once. Its result is kept for a day, sealed, and a repeat returns it.
+ */
+import { type AuditRecord, auditRow } from "../auth/audit.ts";
+import { openSecret, sealSecret } from "../auth/secret-box.ts";
+import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
+import type { Config } from "../platform/config.ts";
+import { invalidRequest } from "../platform/problem.ts";
+import { blob, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { trimUntilDone } from "../platform/trim.ts";
+import { uuidv7 } from "../platform/uuid.ts";
+import { OperatorRejection } from "./operator-rejection.ts";
+import { orderText } from "./order-text.ts";
+
+export type Order = {
+  readonly orderId: string;
+  readonly operator: string;
+  readonly command: readonly string[];
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly signedAtMs: number;
+  /** Of the bytes that carry the command and its options. */
+  readonly sha256: string;
+  readonly signature: string;
+};
+
+/** An order is refused if D1's clock is further from its signature, so none waits to be used. */
+const MAX_AGE_MS = 60_000;
+const RESULT_KEPT_MS = 86_400_000;
+const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+const utf8 = new TextEncoder();
+
+/** Reads a signed order and verifies its signature. It may be old or a repeat. */
+export async function readOrder(body: unknown, settings: Config): Promise<Order> {
+  const { operator, order_id, signed_at_ms, order, signature } = Object(body) as Record<
+    string,
+    unknown
+  >;
+  if (typeof operator !== "string" || !Object.hasOwn(settings.OPERATORS, operator))
+    throw new OperatorRejection(
+      "operator_unknown",
+      `The secret OPERATORS has no key of ${typeof operator === "string" ? operator : "nobody"}. ` +
+        "Make one with `npm run operator -- key create` and deploy its public half.",
+    );
+  if (typeof order_id !== "string" || !UUID.test(order_id)) throw badField("order_id", "a UUID");
+  if (typeof signed_at_ms !== "number" || !Number.isSafeInteger(signed_at_ms))
+    throw badField("signed_at_ms", "an integer: milliseconds since 1970");
+  if (typeof order !== "string") throw badField("order", "a text: JSON with command and options");
+  if (typeof signature !== "string") throw badField("signature", "base64url");
+  const sha256 = Buffer.from(await crypto.subtle.digest("SHA-256", utf8.encode(order)));
+  const text = orderText({
+    deployment: settings.DEPLOYMENT,
+    orderId: order_id,
+    signedAtMs: signed_at_ms,
+    sha256: sha256.toString("hex"),
+  });
+  const key = await publicKey(settings.OPERATORS[operator] ?? "");
+  const bytes = Buffer.from(signature, "base64url");
+  if (!(await crypto.subtle.verify("Ed25519", key, bytes, utf8.encode(text))))
+    throw new OperatorRejection(
+      "order_signature_invalid",
+      `The signature is not that of ${operator} over this order for ${settings.DEPLOYMENT}.`,
+    );
+  const { command, options } = parse(order);
+  return {
+    orderId: order_id,
+    operator,
+    command,
+    options,
+    signedAtMs: signed_at_ms,
+    sha256: sha256.toString("hex"),
+    signature,
+  };
+}
+
+function parse(order: string): Pick<Order, "command" | "options"> {
+  let content: unknown;
+  try {
+    content = JSON.parse(order);
+  } catch {
+    throw badField("order", "JSON");
+  }
+  const { command, options } = Object(content) as Partial<Order>;
+  if (!Array.isArray(command) || !command.every((word) => typeof word === "string"))
+    throw badField("order.command", "a list of words");
+  return { command, options: Object(options) as Record<string, unknown> };
+}
+
+function badField(path: string, what: string): Error {
+  return invalidRequest([{ path, message: `must be ${what}` }]);
+}
+
+function publicKey(base64url: string): Promise<CryptoKey> {
+  const bytes = Buffer.from(base64url, "base64url");
+  return crypto.subtle.importKey("raw", bytes, { name: "Ed25519" }, false, ["verify"]);
+}
+
+/**
+ * Claims the order, so that no other call carries it out. One that `changes` something is recorded
+ * with its signature. Returns the answer of the first call if there was one.
+ */
+export async function claimOrder(
+  db: D1Database,
+  settings: Config,
+  order: Order,
+  changes: boolean,
+): Promise<{ answer: string } | "claimed"> {
+  const group = newGroup();
+  const auditEventId = uuidv7();
+  const inserted = await commitOrThrow(db, group, [
+    sql`INSERT INTO operator_orders (order_id, operator, sha256, audit_event_id, at)
+      SELECT ${uuid(order.orderId)}, ${order.operator}, ${blob(order.sha256)},
+        ${uuid(auditEventId)}, ${group.at}
+      WHERE abs(${group.at} - ${order.signedAtMs}) <= ${MAX_AGE_MS}
+        AND NOT EXISTS (SELECT 1 FROM operator_orders WHERE order_id = ${uuid(order.orderId)})
+      RETURNING 1 AS claimed`,
+    auditRow(
+      recordOf(order),
+      group.at,
+      expr`${changes ? 1 : 0} AND EXISTS (SELECT 1 FROM operator_orders
+        WHERE order_id = ${uuid(order.orderId)} AND audit_event_id = ${uuid(auditEventId)})`,
+      auditEventId,
+    ),
+    listChange(settings, group.at),
+  ]);
+  if ((inserted?.[0]?.length ?? 0) > 0) return "claimed";
+  return { answer: await earlierAnswer(db, settings, order) };
+}
+
+function recordOf({ operator, command, orderId, ...signed }: Order): AuditRecord {
+  return {
+    kind: "operator_order",
+    actor: `operator:${operator}`,
+    userId: null,
+    apiKeyId: null,
+    ip: null,
+    subjectId: command.join(" "),
+    // What verifies the signature later, together with the public key of that time.
+    details: JSON.stringify({
+      order_id: orderId,
+      signed_at_ms: signed.signedAtMs,
+      sha256: signed.sha256,
+      signature: signed.signature,
+    }),
+  };
+}
+
+/** An audit row whenever the deployed list of operators differs from the one recorded last. */
+function listChange(settings: Config, at: Sql): Sql {
+  const list = JSON.stringify(
+    Object.entries(settings.OPERATORS).toSorted(([one], [other]) => (one < other ? -1 : 1)),
+  );
+  const record: AuditRecord = {
+    kind: "operators_changed",
+    actor: "operator:deployment",
+    userId: null,
+    apiKeyId: null,
+    ip: null,
+    subjectId: list,
+  };
+  return auditRow(
+    record,
+    at,
+    expr`(SELECT subject_id FROM audit_events WHERE kind = 'operators_changed'
+      ORDER BY audit_seq DESC LIMIT 1) IS NOT ${list}`,
+  );
+}
+
+async function earlierAnswer(db: D1Database, settings: Config, order: Order): Promise<string> {
+  const row = await first<{
+    sha256: string;
+    operator: string | null;
+    answer: string | null;
+    master_key_id: string | null;
+    now: number;
+  }>(
+    db,
+    sql`SELECT lower(hex(o.sha256)) AS sha256, o.operator, o.answer, o.master_key_id,
+        ${NOW} AS now
+      FROM (SELECT 1) LEFT JOIN operator_orders o ON o.order_id = ${uuid(order.orderId)}`,
+  );
+  if (row === undefined || row === null || row.operator === null)
+    throw new OperatorRejection(
+      "order_stale",
+      `The order was signed at ${order.signedAtMs}, more than ${MAX_AGE_MS / 1_000} s from the ` +
+        `database's time ${row?.now ?? 0}. Correct the clock of this machine and send it again.`,
+    );
+  if (row.operator !== order.operator || row.sha256 !== order.sha256)
+    throw new OperatorRejection("order_id_used", "Another order has this order_id.");
+  if (row.answer === null || row.master_key_id === null)
+    throw new OperatorRejection(
+      "order_unfinished",
+      "This order was begun before, and its result is not known. See what it did with " +
+        "`npm run operator -- audit list`, then send a new order.",
+    );
+  const box = { sealed: row.answer, masterKeyId: row.master_key_id };
+  return openSecret(settings.MASTER_KEYS, box, boundTo(order.orderId));
+}
+
+/** Keeps the answer for a repeat. It may contain a secret, such as that of a new API key. */
+export async function keepAnswer(
+  db: D1Database,
+  settings: Config,
+  order: Order,
+  answer: string,
+): Promise<void> {
+  const box = await sealSecret(settings.MASTER_KEYS, answer, boundTo(order.orderId));
+  await first(
+    db,
+    sql`UPDATE operator_orders SET answer = ${box.sealed}, master_key_id = ${box.masterKeyId}
+      WHERE order_id = ${uuid(order.orderId)}`,
+  );
+}
+
+function boundTo(orderId: string): string {
+  return `operator-order:${orderId}`;
+}
+
+/** Deletes orders that are too old to be sent again. Their audit rows stay. */
+export function trimOrders(db: D1Database): Promise<number> {
+  return trimUntilDone(
+    db,
+    (rows) => sql`DELETE FROM operator_orders WHERE order_id IN (
+      SELECT order_id FROM operator_orders WHERE at < ${NOW} - ${RESULT_KEPT_MS} LIMIT ${rows})
+      RETURNING 1 AS deleted`,
+  );
+}

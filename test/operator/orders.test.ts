@@ -1,0 +1,227 @@
+/** Signed orders, and orders that two operators must agree on. */
+import { createHash } from "node:crypto";
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { trimProposals } from "../../src/operator/approvals.ts";
+import { trimOrders } from "../../src/operator/order.ts";
+import { Settings } from "../../src/platform/config.ts";
+import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { orderOf, sendOrder } from "../support/operator.ts";
+import { newUser } from "../support/users.ts";
+import { testSettings } from "../support/settings.ts";
+
+const refused = (code: string) => ({ ok: false, problem: { code } });
+const TWO = { OPERATOR_APPROVALS: "2" } as Partial<Env>;
+
+type Body = { operator: string; order_id: string; signed_at_ms: number; order: string };
+const changed = (body: string, change: (order: Body) => object): string => {
+  const order = JSON.parse(body) as Body;
+  return JSON.stringify({ ...order, ...change(order) });
+};
+
+describe("an order", () => {
+  it("is carried out once, and a repeat returns the first answer", async () => {
+    const { userId } = await newUser();
+    const order = orderOf(["api-key", "create"], { "user-id": userId, scopes: "read" });
+    const answers = await Promise.all([sendOrder(order), sendOrder(order)]);
+    const made = answers.filter(({ ok }) => ok);
+    const again = await sendOrder(order);
+    expect(again).toEqual(made[0]);
+    expect(again.result["secret"]).toEqual(expect.any(String));
+    const { keys } = (await first<{ keys: number }>(
+      env.DB,
+      sql`SELECT count(*) AS keys FROM api_keys WHERE user_id = ${uuid(userId)}`,
+    ))!;
+    expect(keys).toBe(1);
+    // The answer holds the secret of the key, so it is sealed.
+    const { order_id } = JSON.parse(order) as Body;
+    const row = await first<{ answer: string }>(
+      env.DB,
+      sql`SELECT answer FROM operator_orders WHERE order_id = ${uuid(order_id)}`,
+    );
+    expect(row?.answer).not.toContain(again.result["secret"]);
+  });
+
+  it("leaves its signature in the audit log", async () => {
+    const order = JSON.parse(orderOf(["venue", "resume", "venue_one"])) as Body & {
+      signature: string;
+    };
+    expect(await sendOrder(JSON.stringify(order))).toMatchObject({ ok: true });
+    const row = await first<{ details: string; actor: string; subject_id: string }>(
+      env.DB,
+      sql`SELECT details, actor, subject_id FROM audit_events
+        WHERE details ->> 'order_id' = ${order.order_id}`,
+    );
+    expect(row).toMatchObject({ actor: "operator:test", subject_id: "venue resume venue_one" });
+    expect(JSON.parse(row?.details ?? "")).toEqual({
+      order_id: order.order_id,
+      signed_at_ms: order.signed_at_ms,
+      sha256: createHash("sha256").update(order.order).digest("hex"),
+      signature: order.signature,
+    });
+  });
+
+  it.each<[string, (order: Body) => object, string]>([
+    ["other words", () => ({ order: '{"command":["audit","verify"]}' }), "order_signature_invalid"],
+    ["another operator", () => ({ operator: "second" }), "order_signature_invalid"],
+    ["another id", () => ({ order_id: crypto.randomUUID() }), "order_signature_invalid"],
+    [
+      "another time",
+      ({ signed_at_ms }) => ({ signed_at_ms: signed_at_ms + 1 }),
+      "order_signature_invalid",
+    ],
+    ["an unknown operator", () => ({ operator: "mallory" }), "operator_unknown"],
+    ["an operator's name of Object", () => ({ operator: "constructor" }), "operator_unknown"],
+    ["no operator", () => ({ operator: undefined }), "operator_unknown"],
+    ["no id", () => ({ order_id: undefined }), "invalid_request"],
+    ["a fractional time", () => ({ signed_at_ms: 1.5 }), "invalid_request"],
+  ])("is refused with %s", async (_, change, code) => {
+    const body = changed(orderOf(["audit", "list"]), change);
+    expect(await sendOrder(body)).toMatchObject(refused(code));
+  });
+
+  it("is refused for another deployment", async () => {
+    const body = orderOf(["audit", "list"]);
+    expect(await sendOrder(body, { DEPLOYMENT: "other" } as Partial<Env>)).toMatchObject(
+      refused("order_signature_invalid"),
+    );
+  });
+
+  it("is refused a minute after its signature, or before it", async () => {
+    for (const minutes of [-2, 2]) {
+      const body = orderOf(["audit", "list"], {}, "test", Date.now() + minutes * 60_000);
+      expect(await sendOrder(body)).toMatchObject(refused("order_stale"));
+    }
+  });
+
+  it("is not repeated if its answer was lost", async () => {
+    const order = orderOf(["venue", "resume", "venue_one"]);
+    await sendOrder(order);
+    const { order_id } = JSON.parse(order) as Body;
+    await all(
+      env.DB,
+      sql`UPDATE operator_orders SET answer = NULL WHERE order_id = ${uuid(order_id)}`,
+    );
+    expect(await sendOrder(order)).toMatchObject(refused("order_unfinished"));
+  });
+
+  it("records a changed list of operators", async () => {
+    const { test: only } = JSON.parse(testSettings()["OPERATORS"] ?? "") as Record<string, string>;
+    const count = async () =>
+      (await first<{ n: number }>(
+        env.DB,
+        sql`SELECT count(*) AS n FROM audit_events WHERE kind = 'operators_changed'`,
+      ))!.n;
+    await sendOrder(orderOf(["audit", "list"]));
+    const before = await count();
+    const list = JSON.stringify({ test: only });
+    for (let again = 0; again < 2; again++)
+      await sendOrder(orderOf(["audit", "list"]), { OPERATORS: list } as Partial<Env>);
+    expect(await count()).toBe(before + 1);
+    await sendOrder(orderOf(["audit", "list"]));
+    expect(await count()).toBe(before + 2);
+  });
+
+  it("needs a list of operators without the same key twice", () => {
+    const key = "erE6a_XaJ9iu_bHZAyNZpZ6y7uVR9P-UveJtv-wEaCs";
+    const parsed = (operators: object) =>
+      Settings.safeParse({ ...testSettings(), OPERATORS: JSON.stringify(operators) }).success;
+    expect(parsed({ alice: key })).toBe(true);
+    expect(parsed({ alice: key, bob: key })).toBe(false);
+    expect(parsed({ alice: "short" })).toBe(false);
+  });
+});
+
+describe("with two approvals", () => {
+  const propose = async (line: string, options: Record<string, string> = {}) => {
+    const answer = await sendOrder(orderOf(line.split(" "), options), TWO);
+    expect(answer).toMatchObject({ ok: true, result: { status: "open" } });
+    return String(answer.result["proposal_id"]);
+  };
+  const contentOf = async (id: string) => {
+    const { result } = await sendOrder(orderOf(["approvals", "list"]), TWO);
+    return String(result.find(({ proposal_id }) => proposal_id === id)?.["content"]);
+  };
+  const approve = async (id: string, operator: "test" | "second" = "second", settings = TWO) => {
+    const sha256 = createHash("sha256")
+      .update(await contentOf(id))
+      .digest("hex");
+    return sendOrder(orderOf(["approve"], { id, sha256 }, operator), settings);
+  };
+
+  it("an order that widens rights runs only after another operator's approval", async () => {
+    const { userId } = await newUser();
+    await sendOrder(orderOf(["user", "freeze"], { "user-id": userId }), TWO);
+    const frozen = async () =>
+      (await first<{ frozen: number }>(
+        env.DB,
+        sql`SELECT frozen_at IS NOT NULL AS frozen FROM users WHERE user_id = ${uuid(userId)}`,
+      ))!.frozen;
+    expect(await frozen()).toBe(1);
+    const id = await propose("user unfreeze", { "user-id": userId });
+    expect(await frozen()).toBe(1);
+    expect(await approve(id, "test")).toMatchObject(refused("approver_is_proposer"));
+    const wrong = orderOf(["approve"], { id, sha256: "00" }, "second");
+    expect(await sendOrder(wrong, TWO)).toMatchObject(refused("proposal_not_open"));
+    expect(await frozen()).toBe(1);
+    expect(await approve(id)).toMatchObject({ ok: true, result: { user_id: userId } });
+    expect(await frozen()).toBe(0);
+    expect(await approve(id)).toMatchObject(refused("proposal_not_open"));
+  });
+
+  it("of two approvals at once, one carries the order out", async () => {
+    const id = await propose("venue resume venue_three");
+    const both = await Promise.all([approve(id), approve(id)]);
+    expect(both.filter(({ ok }) => ok)).toHaveLength(1);
+  });
+
+  it("a proposal ends by rejection, by age and with its proposer's key", async () => {
+    const rejected = await propose("venue resume venue_three");
+    const rejection = orderOf(["reject"], { id: rejected });
+    expect(await sendOrder(rejection, TWO)).toMatchObject({ ok: true });
+    expect(await approve(rejected)).toMatchObject(refused("proposal_not_open"));
+
+    const old = await propose("venue resume venue_three");
+    await all(
+      env.DB,
+      sql`UPDATE operator_proposals SET at = at - 86400001 WHERE proposal_id = ${uuid(old)}`,
+    );
+    expect(await approve(old)).toMatchObject(refused("proposal_not_open"));
+
+    const orphan = await propose("venue resume venue_three");
+    const { second } = JSON.parse(testSettings()["OPERATORS"] ?? "") as Record<string, string>;
+    const without = { ...TWO, OPERATORS: JSON.stringify({ second }) } as Partial<Env>;
+    expect(await approve(orphan, "second", without)).toMatchObject(refused("proposal_not_open"));
+  });
+
+  it("keeps a new password out of the proposal", async () => {
+    const { userId } = await newUser();
+    const options = { "user-id": userId, password: "a-password-of-the-proposer" };
+    const id = await propose("user set-password", options);
+    expect(await contentOf(id)).not.toContain("a-password");
+  });
+
+  it("one operator alone can stop things, and end no stop", async () => {
+    const { test: only } = JSON.parse(testSettings()["OPERATORS"] ?? "") as Record<string, string>;
+    const alone = { ...TWO, OPERATORS: JSON.stringify({ test: only }) } as Partial<Env>;
+    const pause = orderOf(["venue", "pause", "venue_three"]);
+    expect(await sendOrder(pause, alone)).toMatchObject({ ok: true });
+    const resume = ["venue", "resume", "venue_three"];
+    expect(await sendOrder(orderOf(resume), alone)).toMatchObject(refused("approvals_impossible"));
+    expect(await sendOrder(orderOf(resume))).toMatchObject({ ok: true });
+  });
+});
+
+it("old orders and proposals are deleted", async () => {
+  await sendOrder(orderOf(["venue", "resume", "venue_three"]), TWO);
+  await all(env.DB, sql`UPDATE operator_orders SET at = at - 86400001`);
+  await all(env.DB, sql`UPDATE operator_proposals SET at = at - 31 * 86400000`);
+  await trimOrders(env.DB);
+  await trimProposals(env.DB);
+  const left = await first<{ n: number }>(
+    env.DB,
+    sql`SELECT (SELECT count(*) FROM operator_orders)
+      + (SELECT count(*) FROM operator_proposals) AS n`,
+  );
+  expect(left?.n).toBe(0);
+});
