@@ -1,12 +1,29 @@
 /** The sockets of one venue stream or one account stream. Pushes events and decides nothing. */
 import { CUSTODY_EVENTS } from "../custody/event-views.ts";
+import { ownBalances, ownUnfinishedWithdrawals } from "../custody/snapshot.ts";
 import { config } from "../platform/config.ts";
 import { RFQ_EVENTS } from "../rfq/event-views.ts";
-import { openRequestsSnapshot } from "../rfq/snapshot.ts";
+import { openRequestsSnapshot, ownOpenRecords } from "../rfq/snapshot.ts";
 import { SocketCommands } from "../rfq/socket-commands.ts";
 import { NOTICE_EVENTS } from "../streams/notice.ts";
 import { SocketPlaces } from "../streams/socket-places.ts";
+import type { StreamContent } from "../streams/socket-host.ts";
 import { StreamObject } from "../streams/stream-object.ts";
+
+const ACCOUNT = "account:";
+
+/** A client asks for the snapshot of an account stream, because older clients do not know it. */
+function snapshotOf(stream: string): Pick<StreamContent, "snapshot" | "snapshotOnRequest"> {
+  if (!stream.startsWith(ACCOUNT))
+    return { snapshot: openRequestsSnapshot(stream), snapshotOnRequest: false };
+  const userId = stream.slice(ACCOUNT.length);
+  const snapshot = [
+    ownBalances(userId),
+    ...ownOpenRecords(userId),
+    ownUnfinishedWithdrawals(userId),
+  ];
+  return { snapshot, snapshotOnRequest: true };
+}
 
 const VIEWS = { ...RFQ_EVENTS, ...CUSTODY_EVENTS, ...NOTICE_EVENTS };
 
@@ -16,7 +33,7 @@ export class Feed extends StreamObject {
 
   constructor(ctx: DurableObjectState, env: Env) {
     const stream = ctx.id.name ?? "";
-    super(ctx, env, { stream, views: VIEWS, snapshot: openRequestsSnapshot(stream) });
+    super(ctx, env, { stream, views: VIEWS, ...snapshotOf(stream) });
   }
 
   override async alarm(): Promise<void> {

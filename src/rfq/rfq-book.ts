@@ -46,7 +46,12 @@ export class RfqBook extends StreamObject {
     // An alarm after a restart may run without the object's name.
     const asset = ctx.id.name ?? ctx.storage.kv.get<string>("asset") ?? "";
     const stream = bookStream(asset);
-    super(ctx, env, { stream, views: RFQ_EVENTS, snapshot: openRequestsSnapshot(stream) });
+    super(ctx, env, {
+      stream,
+      views: RFQ_EVENTS,
+      snapshot: openRequestsSnapshot(stream),
+      snapshotOnRequest: false,
+    });
     this.#asset = asset;
     this.#settings = config(env);
     this.#commands = new SocketCommands(env, {

@@ -1,25 +1,54 @@
-/**
- * What a new subscriber of a book or venue stream receives first: the open requests, without
- * identities.
- */
+/** The open requests and quotes that new subscribers receive first. */
 import { NOW } from "../platform/commit.ts";
-import { sql, select } from "../platform/sql.ts";
-import type { Snapshot } from "../streams/replay.ts";
-import { PUBLIC, requestColumns, type RequestRow, requestView } from "./records.ts";
+import { sql, select, uuid } from "../platform/sql.ts";
+import type { Snapshot, SnapshotPart } from "../streams/replay.ts";
+import {
+  PUBLIC,
+  quoteColumns,
+  type QuoteRow,
+  quoteView,
+  reader,
+  requestColumns,
+  type RequestRow,
+  requestView,
+} from "./records.ts";
 
-/** Undefined for account streams, which have no snapshot. */
-export function openRequestsSnapshot(stream: string): Snapshot | undefined {
-  if (stream.startsWith("account:")) return undefined;
+/** Of a book or venue stream: its open requests, without identities. */
+export function openRequestsSnapshot(stream: string): Snapshot {
   const scope = stream.startsWith("book:")
     ? sql`r.asset = ${stream.slice("book:".length)}`
     : sql`r.asset >= ${`${stream.slice("venue:".length)}:`}
       AND r.asset < ${`${stream.slice("venue:".length)};`}`;
-  return {
-    name: "requests",
-    statement: sql`SELECT ${select(requestColumns(PUBLIC))} FROM requests r
-      WHERE r.status = 'open' AND ${scope} AND +r.expires_at > ${NOW}
-      ORDER BY r.asset, r.opened_at, r.request_id`,
-    // Safe cast: the statement above selects the columns of the row type.
-    view: (row) => requestView(row as RequestRow),
-  };
+  return [
+    {
+      name: "requests",
+      statement: sql`SELECT ${select(requestColumns(PUBLIC))} FROM requests r
+        WHERE r.status = 'open' AND ${scope} AND +r.expires_at > ${NOW}
+        ORDER BY r.asset, r.opened_at, r.request_id`,
+      view: requestOf,
+    },
+  ];
 }
+
+/** Of an account stream: the user's own open requests and quotes, oldest first. */
+export function ownOpenRecords(userId: string): SnapshotPart[] {
+  return [
+    {
+      name: "requests",
+      statement: sql`SELECT ${select(requestColumns(reader(userId)))} FROM requests r
+        WHERE r.requester_id = ${uuid(userId)} AND r.status = 'open' AND +r.expires_at > ${NOW}
+        ORDER BY r.opened_at, r.request_id`,
+      view: requestOf,
+    },
+    {
+      name: "quotes",
+      statement: sql`SELECT ${select(quoteColumns("maker"))} FROM quotes q
+        WHERE q.maker_id = ${uuid(userId)} AND q.status = 'open' AND +q.expires_at > ${NOW}
+        ORDER BY q.opened_at, q.quote_id`,
+      view: (row) => quoteView(row as QuoteRow),
+    },
+  ];
+}
+
+// Safe casts: the statements above select the columns of the row types.
+const requestOf = (row: unknown) => requestView(row as RequestRow);

@@ -13,12 +13,17 @@ export const MAX_SNAPSHOT_FRAME_BYTES = 256 * 1_024;
 /** A stream with sockets, for as long as it has any. */
 export type Registration = { readonly stream: string; readonly token: string };
 
+/** The rows of each statement that was read with the head. */
+type Rows = readonly (readonly unknown[])[];
+
 export type StreamHead = { readonly lastSeq: number; readonly firstKept: number };
 
 /**
- * What a new subscriber receives before live messages; the domain that owns the stream provides it.
+ * What a new subscriber receives before live messages; the domains that own the records provide it.
  */
-export type Snapshot = {
+export type Snapshot = readonly SnapshotPart[];
+
+export type SnapshotPart = {
   /** The member of the message's `data` that holds the records. */
   readonly name: string;
   readonly statement: Sql;
@@ -30,15 +35,15 @@ export type Snapshot = {
 export type Wanted = { readonly snapshot: Snapshot } | { readonly since: number } | undefined;
 
 /**
- * Registers the subscription, then reads the stream's head and the snapshot's rows, or the first
- * page of the events after `since` if they can be replayed. These are one batch, so that the rows
- * stand exactly at the head's number.
+ * Registers the subscription, then reads the stream's head and the rows of each part of the
+ * snapshot, or the first page of the events after `since` if they can be replayed. These are one
+ * batch, so that the rows stand exactly at the head's number.
  */
 export async function openStream(
   db: D1Database,
   { stream, token }: Registration,
   wanted: Wanted,
-): Promise<StreamHead & { rows: readonly unknown[] }> {
+): Promise<StreamHead & { rows: Rows }> {
   const statements = [
     sql`INSERT INTO stream_subscribers (name, token, since) SELECT ${stream}, ${token}, ${NOW}
       WHERE NOT EXISTS (
@@ -49,15 +54,15 @@ export async function openStream(
     sql`SELECT last_seq AS lastSeq, first_seq AS firstKept FROM streams WHERE name = ${stream}`,
     ...rowsOf(stream, wanted),
   ];
-  const [, , head, rows] = await db.batch(statements.map((statement) => prepare(db, statement)));
+  const [, , head, ...rows] = await db.batch(statements.map((statement) => prepare(db, statement)));
   const row = head?.results[0] as StreamHead | undefined;
   if (row === undefined) throw new Error(`no head for ${stream}`);
-  return { ...row, rows: rows?.results ?? [] };
+  return { ...row, rows: rows.map((part) => part.results) };
 }
 
 function rowsOf(stream: string, wanted: Wanted): Sql[] {
   if (wanted === undefined) return [];
-  if ("snapshot" in wanted) return [wanted.snapshot.statement];
+  if ("snapshot" in wanted) return wanted.snapshot.map((part) => part.statement);
   const { since } = wanted;
   return [
     eventsAfter(
@@ -120,26 +125,26 @@ function eventsAfter(stream: string, after: number, and: Sql): Sql {
 
 /**
  * The records in frames of at most 256 KiB; at least one frame, so that an empty stream is reported
- * too.
+ * too. Every frame has a list for each part.
  */
-export function snapshotFrames(
-  { name, view }: Snapshot,
-  rows: readonly unknown[],
-): Record<string, unknown>[] {
+export function snapshotFrames(snapshot: Snapshot, rows: Rows): Record<string, unknown>[] {
+  const empty = () => new Map(snapshot.map(({ name }) => [name, [] as unknown[]]));
   const frames: Record<string, unknown>[] = [];
-  let current: unknown[] = [];
+  let current = empty();
   let size = 0;
-  for (const row of rows) {
-    const record = view(row);
-    const bytes = JSON.stringify(record).length + 1;
-    if (size + bytes > MAX_SNAPSHOT_FRAME_BYTES - 512) {
-      frames.push({ [name]: current, more: true });
-      current = [];
-      size = 0;
+  for (const [index, { name, view }] of snapshot.entries()) {
+    for (const row of rows[index] ?? []) {
+      const record = view(row);
+      const bytes = JSON.stringify(record).length + 1;
+      if (size + bytes > MAX_SNAPSHOT_FRAME_BYTES - 512) {
+        frames.push({ ...Object.fromEntries(current), more: true });
+        current = empty();
+        size = 0;
+      }
+      current.get(name)?.push(record);
+      size += bytes;
     }
-    current.push(record);
-    size += bytes;
   }
-  frames.push({ [name]: current, more: false });
+  frames.push({ ...Object.fromEntries(current), more: false });
   return frames;
 }

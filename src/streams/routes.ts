@@ -6,7 +6,7 @@ import { z } from "@hono/zod-openapi";
 import { assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/fields.ts";
 import { consumeTicket, giveBackTicket } from "../auth/ws-ticket.ts";
-import { boundedText, described, integer } from "../http/fields.ts";
+import { boolean, boundedText, described, integer } from "../http/fields.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem, type ProblemCode } from "../platform/problem.ts";
 import { streamRoute } from "../http/define-route.ts";
@@ -51,7 +51,15 @@ export function registerStreamRoutes(api: Api): void {
   streamRoute(api, {
     path: "/account/stream",
     summary: "Stream your own events, whichever credential caused them",
-    query: z.strictObject({ ticket, since: since.optional() }),
+    query: z.strictObject({
+      ticket,
+      since: since.optional(),
+      snapshot: described(
+        boolean,
+        "Whether a snapshot of your balances, open requests and quotes and unfinished " +
+          "withdrawals comes first",
+      ).optional(),
+    }),
     problems: TICKET_PROBLEMS,
     handler: (call) => upgrade(call, accountStreamOf("user_id"), accountStream),
   });
@@ -62,7 +70,11 @@ type Upgrade = {
   readonly db: D1Database;
   readonly settings: Config;
   readonly clientIp: string | undefined;
-  readonly query: { readonly ticket: string; readonly since?: number | undefined };
+  readonly query: {
+    readonly ticket: string;
+    readonly since?: number | undefined;
+    readonly snapshot?: boolean | undefined;
+  };
 };
 
 async function upgrade(
@@ -77,6 +89,7 @@ async function upgrade(
   });
   const target = new URL("https://stream.internal/");
   if (query.since !== undefined) target.searchParams.set("since", String(query.since));
+  if (query.snapshot === true) target.searchParams.set("snapshot", "true");
   const headers = {
     upgrade: "websocket",
     [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: expiresAtMs }),

@@ -21,7 +21,6 @@ import {
   resyncReason,
   type Snapshot,
   snapshotFrames,
-  type StreamHead,
 } from "./replay.ts";
 import { SilentSockets } from "./silent-sockets.ts";
 import {
@@ -56,7 +55,9 @@ const TOKEN = "subscription";
 export type StreamContent = {
   readonly stream: string;
   readonly views: EventViews;
-  readonly snapshot: Snapshot | undefined;
+  readonly snapshot: Snapshot;
+  /** Whether only subscribers that ask for the snapshot receive it. */
+  readonly snapshotOnRequest: boolean;
 };
 
 export class SocketHost {
@@ -64,7 +65,8 @@ export class SocketHost {
   readonly #db: D1Database;
   readonly #stream: string;
   readonly #views: EventViews;
-  readonly #snapshot: Snapshot | undefined;
+  readonly #snapshot: Snapshot;
+  readonly #snapshotOnRequest: boolean;
   #chain: Promise<void> = Promise.resolve();
   #lastPushed: number | undefined;
   #acknowledging = false;
@@ -89,6 +91,7 @@ export class SocketHost {
     this.#stream = content.stream;
     this.#views = content.views;
     this.#snapshot = content.snapshot;
+    this.#snapshotOnRequest = content.snapshotOnRequest;
   }
 
   /**
@@ -97,13 +100,16 @@ export class SocketHost {
    */
   async accept(request: Request, place: string): Promise<Response> {
     const { actor, endsAt } = readUpgrade(request);
-    const sinceText = new URL(request.url).searchParams.get("since");
+    const asked = new URL(request.url).searchParams;
+    const sinceText = asked.get("since");
+    const snapshot = this.#snapshotOnRequest && !asked.has("snapshot") ? undefined : this.#snapshot;
     const { 0: client, 1: server } = new WebSocketPair();
     this.#syncing.add(server);
     this.#ctx.acceptWebSocket(server, socketTags(actor));
     writeState(server, { actor, endsAt, place, malformedSince: 0, malformedFrames: 0 });
     try {
-      await this.#sync(server, actor, sinceText === null ? undefined : Number(sinceText));
+      const since = sinceText === null ? undefined : Number(sinceText);
+      await this.#sync(server, actor, { since, snapshot });
     } catch (error) {
       closeSocket(server, CLOSE_SERVER_ERROR, "could not sync");
       throw error;
@@ -210,9 +216,12 @@ export class SocketHost {
    * that it delays nobody. What was pushed meanwhile is sent inside the queue, and from then on the
    * socket receives what all receive.
    */
-  async #sync(socket: WebSocket, actor: Actor, since: number | undefined): Promise<void> {
+  async #sync(
+    socket: WebSocket,
+    actor: Actor,
+    { since, snapshot }: { since: number | undefined; snapshot: Snapshot | undefined },
+  ): Promise<void> {
     if (since !== undefined && (await this.#joinFromMemory(socket, actor, since))) return;
-    const snapshot = this.#snapshot;
     let head = await this.#open(since === undefined ? snapshot && { snapshot } : { since });
     this.#hello(socket, actor, head.lastSeq);
     const reason =
@@ -236,10 +245,10 @@ export class SocketHost {
   async #replay(
     socket: WebSocket,
     since: number,
-    { lastSeq: upTo, rows }: StreamHead & { readonly rows: readonly unknown[] },
+    { lastSeq: upTo, rows }: Awaited<ReturnType<typeof openStream>>,
   ): Promise<string | undefined> {
     // Safe cast: `openStream` was asked for the events after `since`.
-    const first = rows as readonly StreamEvent[];
+    const first = rows[0] as readonly StreamEvent[];
     try {
       for await (const page of eventsBetween(this.#db, this.#stream, { after: since, upTo, first }))
         for (const event of page) socket.send(renderEvent(this.#views, event));

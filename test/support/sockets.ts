@@ -47,9 +47,11 @@ export async function connect(
   { actor }: { readonly actor: Actor },
   stream: string,
   since?: number,
+  { snapshot = false }: { readonly snapshot?: boolean } = {},
 ): Promise<Subscriber> {
-  const url =
-    since === undefined ? "https://stream.internal/" : `https://stream.internal/?since=${since}`;
+  const url = new URL("https://stream.internal/");
+  if (since !== undefined) url.searchParams.set("since", String(since));
+  if (snapshot) url.searchParams.set("snapshot", "true");
   const headers = { upgrade: "websocket", [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: null }) };
   const response = await streamObject(env, stream).fetch(new Request(url, { headers }));
   expect(response.status).toBe(101);

@@ -207,19 +207,21 @@ export class Client {
   }
 
   /**
-   * Opens the stream of the user's own events: requests, quotes, matches, deposits, withdrawals. It
-   * has no snapshot. After a `resync`, read what you need with the other methods. Needs the scope
-   * read, and trade to send commands over the stream.
+   * Opens the stream of the user's own events: requests, quotes, matches, deposits, withdrawals. With
+   * `snapshot` it begins with all balances, the open requests and quotes and the unfinished
+   * withdrawals, as they are at its `seq`, and again after a `resync`. Without it, read what you need
+   * with the other methods. Needs the scope read, and trade to send commands over the stream.
    *
    * @example
    * ```ts
-   * for await (const { type, seq, data } of client.accountStream({ since: 41 })) {
+   * for await (const { type, seq, data } of client.accountStream({ snapshot: true })) {
+   *   if (type === "snapshot") console.log(data.balances?.length, "balances at", seq);
    *   if (type === "match.created") console.log(data.role, data.usdc_amount, "after", seq);
    * }
    * ```
    */
-  accountStream(options: StreamSettings = {}): Stream {
-    return this.#stream("/account/stream", {}, options);
+  accountStream({ snapshot = false, ...settings }: AccountStreamSettings = {}): Stream {
+    return this.#stream("/account/stream", snapshot ? { snapshot: "true" } : {}, settings);
   }
 
   #stream(
@@ -254,7 +256,7 @@ export class Client {
     await this.#transport.call({
       method: "GET",
       path: "/rfq/request",
-      query: { ...query, limit: 1 },
+      query: { venue_id: query["venue_id"], asset_id: query["asset_id"], limit: 1 },
       once: true,
     });
   }
@@ -262,3 +264,9 @@ export class Client {
 
 /** Options of one stream, see `StreamOptions`. */
 export type StreamSettings = Pick<StreamOptions, "since" | "onDisconnect">;
+
+/** Options of the account stream. */
+export type AccountStreamSettings = StreamSettings & {
+  /** Whether a snapshot comes first. Default: false. */
+  snapshot?: boolean;
+};

@@ -3,7 +3,12 @@
  * 20 and later, browsers and Workers.
  */
 export { Auth, type StepUp } from "./auth.ts";
-export { Client, type ClientOptions, type StreamSettings } from "./client.ts";
+export {
+  type AccountStreamSettings,
+  Client,
+  type ClientOptions,
+  type StreamSettings,
+} from "./client.ts";
 export { Custody, type LedgerFilter, type WithdrawalTerms } from "./custody.ts";
 export { type Page, type PageOptions, Pages } from "./pages.ts";
 export { NoAnswer, Problem, type ProblemBody } from "./problem.ts";

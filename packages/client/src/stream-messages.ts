@@ -1,5 +1,6 @@
 /** All messages of a websocket. */
 import type {
+  Balance,
   CloseReason,
   Deposit,
   Match,
@@ -31,11 +32,24 @@ type EndReason = "matched" | "cancelled" | "expired";
 /** A message of a stream. Messages arrive in order, each exactly once, across reconnections. */
 export type StreamMessage =
   | Frame<"hello", { scopes: Scope[]; server_time: string }>
-  /** `more`: another part of the same snapshot follows. */
-  | Frame<"snapshot", { requests: QuoteRequest[]; more: boolean }>
+  | Frame<
+      "snapshot",
+      {
+        /** The open requests of the stream, on an account stream the user's own. */
+        requests: QuoteRequest[];
+        /** Account streams only: every balance. */
+        balances?: Balance[];
+        /** Account streams only: the user's own open quotes. */
+        quotes?: Quote[];
+        /** Account streams only: withdrawals that have neither settled nor failed. */
+        withdrawals?: Withdrawal[];
+        /** Another part of the same snapshot follows. */
+        more: boolean;
+      }
+    >
   /**
-   * Missed events cannot be replayed. A snapshot follows; on the account stream there is none, so
-   * read your records again with the client's methods.
+   * Missed events cannot be replayed. A snapshot follows; on an account stream without one, read
+   * your records again with the client's methods.
    */
   | Frame<"resync", { reason: string }>
   | Frame<"request.opened", QuoteRequest>

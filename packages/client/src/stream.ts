@@ -20,7 +20,7 @@ import { decode } from "./wire.ts";
 export type StreamOptions = {
   /** `wss://…/rfq/stream` or `wss://…/account/stream`. */
   url: string;
-  /** `venue_id` and `asset_id` for /rfq/stream. */
+  /** `venue_id` and `asset_id` for /rfq/stream, `snapshot` for /account/stream. */
   query: Record<string, string>;
   /** Creates a ticket. Called before each connection. */
   ticket: () => Promise<{ ticket: string }>;
@@ -102,7 +102,9 @@ export class Stream implements AsyncIterable<StreamMessage> {
     // Checked here, because the service would reject every upgrade with it.
     if (since !== undefined && !(Number.isSafeInteger(since) && since >= 0))
       throw new RangeError("`since` must be the number of a message: an integer of at least 0.");
-    this.#order = new StreamOrder({ hasSnapshot: !options.url.endsWith("/account/stream"), since });
+    const ofAccount = options.url.endsWith("/account/stream");
+    const hasSnapshot = !ofAccount || options.query["snapshot"] === "true";
+    this.#order = new StreamOrder({ hasSnapshot, since });
     // Without a call of `ready`, its rejection would be unhandled.
     this.#ready.promise.catch(() => {});
   }

@@ -1,0 +1,42 @@
+/** What custody contributes to the snapshot of an account stream. */
+import { balancesQuery } from "../ledger/balance.ts";
+import { join, select, sql, uuid } from "../platform/sql.ts";
+import type { SnapshotPart } from "../streams/replay.ts";
+import { balanceView } from "./list-balances.ts";
+import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./records.ts";
+import { WITHDRAWAL_STATUSES, type WithdrawalStatus } from "./tables.ts";
+
+/** An account can receive any number of assets. More than these are left to GET get-balances. */
+const MAX_BALANCES = 10_000;
+
+const ENDED: readonly WithdrawalStatus[] = ["settled", "failed"];
+const UNFINISHED = WITHDRAWAL_STATUSES.filter((status) => !ENDED.includes(status)).map(
+  (status) => sql`${status}`,
+);
+
+type BalanceRow = { readonly asset: string; readonly available: string; readonly pending: string };
+
+/** The user's balances, USDC first. */
+export function ownBalances(userId: string): SnapshotPart {
+  return {
+    name: "balances",
+    statement: balancesQuery(userId, { after: "", limit: MAX_BALANCES }),
+    view: (row) => {
+      // Safe cast: the statement selects these columns.
+      const { asset, available, pending } = row as BalanceRow;
+      return balanceView(asset, { available: BigInt(available), pending: BigInt(pending) });
+    },
+  };
+}
+
+/** The user's withdrawals that have neither settled nor failed, oldest first. */
+export function ownUnfinishedWithdrawals(userId: string): SnapshotPart {
+  return {
+    name: "withdrawals",
+    statement: sql`SELECT ${select(WITHDRAWAL)} FROM withdrawals w
+      WHERE w.user_id = ${uuid(userId)} AND w.status IN (${join(UNFINISHED, ", ")})
+      ORDER BY w.created_at, w.withdrawal_id`,
+    // Safe cast: the statement selects the columns of the row type.
+    view: (row) => withdrawalView(row as WithdrawalRow),
+  };
+}
