@@ -21,6 +21,7 @@ import {
   argument,
   badOption,
   fieldOption,
+  flag,
   idOption,
   oneOfOption,
   type OperatorContext,
@@ -157,7 +158,7 @@ async function resolveDifferences(context: OperatorContext, reason: string): Pro
  */
 export async function restore(context: OperatorContext): Promise<unknown> {
   if (optional(context, "accept-payment") !== undefined) return accept(context);
-  if (context.options["yes"] !== "true" && !(await anyHalted(context))) {
+  if (!flag(context, "yes") && !(await anyHalted(context))) {
     throw new OperatorRejection(
       "nothing_halted",
       "Neither a payer, a chain nor the sealer is halted, so the database does not look restored. " +

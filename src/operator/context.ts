@@ -21,8 +21,8 @@ export type OperatorCommand = (context: OperatorContext) => Promise<unknown>;
 /** Whether a flag without a value is given. */
 export function flag(context: OperatorContext, name: string): boolean {
   const value = context.options[name];
-  if (value === undefined || value === false) return false;
-  if (value !== true) throw badOption(name, "takes no value");
+  if (value === undefined) return false;
+  if (value !== "true") throw badOption(name, "takes no value");
   return true;
 }
 
