@@ -59,6 +59,13 @@ export async function fillDay(db: Database, quotes: number): Promise<void> {
       start,
       everyMs: DAY_MS / quotes,
     });
+  await db
+    .prepare(
+      `UPDATE streams SET last_seq = (SELECT max(e.seq) FROM stream_events e
+        WHERE e.stream_id = streams.stream_id)
+        WHERE stream_id IN (SELECT stream FROM bench_makers)`,
+    )
+    .run();
   await db.batch([db.prepare("DROP TABLE bench_makers"), db.prepare("DROP TABLE bench_books")]);
 }
 
@@ -94,10 +101,11 @@ async function fillChunk(db: Database, { from, to, start, everyMs }: Chunk): Pro
         randomblob(16), seq FROM q WHERE n % ${QUOTES_PER_REQUEST} = 0`,
     ],
     [
-      `quotes (quote_id, request_id, maker_id, asset, amount, side, price, usdc_amount, taker_fee,
-        maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group, ended_by,
+      `quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
+        usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group, ended_by,
         ended_group)`,
-      `${quote}, ${request}, ${maker("user_id")}, ${book}, '1000', 'Bid', 500000, 500, 0, 0,
+      `${quote}, ${request}, ${maker("user_id")}, ${maker("user_id")}, ${book}, '1000', 'Bid',
+        500000, 500, 0, 0,
         'usdc', 500, 'expired', at, at + 30000, seq, randomblob(16), seq FROM q`,
     ],
     ...[
@@ -116,7 +124,9 @@ async function fillChunk(db: Database, { from, to, start, everyMs }: Chunk): Pro
       () =>
         [
           "stream_events (stream_id, seq, written_group, at, type, body)",
-          `s.stream_id, s.last_seq + 1 + (n - ${from}) / ${MAKERS}, seq, at, 'quote.opened',
+          `s.stream_id, (SELECT coalesce(max(e.seq), 0) FROM stream_events e
+              WHERE e.stream_id = s.stream_id) + 1 + (n - ${from}) / ${MAKERS}, seq, at,
+            'quote.opened',
             ${text(EVENT_BYTES)}
           FROM q JOIN streams s ON s.stream_id = ${maker("stream")} ORDER BY n`,
         ] as const,

@@ -1112,14 +1112,14 @@ CREATE TABLE stream_events (
 -- The events of a commit group, which are pushed to subscribers.
 CREATE INDEX stream_events_written_group ON stream_events (written_group);
 
--- Numbers an event: it must be the next one of its stream, so two writers cannot leave a gap or
--- share a number.
-CREATE TRIGGER stream_events_number AFTER INSERT ON stream_events BEGIN
-  UPDATE streams SET last_seq = NEW.seq
-    WHERE stream_id = NEW.stream_id AND last_seq = NEW.seq - 1;
-  SELECT RAISE(ABORT, 'append-only: event number') WHERE changes() <> 1;
-  UPDATE streams SET active_at = NEW.at
-    WHERE stream_id = NEW.stream_id AND active_at < NEW.at - 3600000;
+-- An event must have the next number of its stream, so two writers cannot leave a gap or share a
+-- number. The stream's own number follows at the end of the commit group.
+CREATE TRIGGER stream_events_number BEFORE INSERT ON stream_events BEGIN
+  SELECT RAISE(ABORT, 'append-only: event number')
+    WHERE NEW.seq IS NOT 1 + (
+      SELECT max(s.last_seq, coalesce((SELECT max(e.seq) FROM stream_events e
+        WHERE e.stream_id = s.stream_id), 0))
+      FROM streams s WHERE s.stream_id = NEW.stream_id);
 END;
 
 -- A client may already have received the event.

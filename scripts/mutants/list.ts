@@ -848,8 +848,8 @@ export const MUTANTS: readonly Mutant[] = [
     ],
     [
       "event numbers skip",
-      "    WHERE stream_id = NEW.stream_id AND last_seq = NEW.seq - 1;",
-      "    WHERE stream_id = NEW.stream_id;",
+      "    WHERE NEW.seq IS NOT 1 + (",
+      "    WHERE NEW.seq < 1 + (",
       [APPEND_ONLY],
     ],
     ["event changed", "  SELECT RAISE(ABORT, 'append-only: event');", "  SELECT 1;", [APPEND_ONLY]],

@@ -17,13 +17,14 @@ import {
 } from "./records.ts";
 
 export function announceRfq(group: Group): Sql[] {
-  return [
-    ...announce(group, requestsOpened(group)),
-    ...announce(group, quotesOpened(group)),
-    ...announce(group, quotesClosed(group)),
-    ...announce(group, requestsClosed(group)),
-    ...announce(group, matchesCreated(group)),
-  ];
+  return announce(
+    group,
+    requestsOpened(group),
+    quotesOpened(group),
+    quotesClosed(group),
+    requestsClosed(group),
+    matchesCreated(group),
+  );
 }
 
 const bookOf = (table: "r" | "m"): Expr => expr`'book:' || ${raw(`${table}.asset`)}`;

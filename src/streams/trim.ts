@@ -5,6 +5,7 @@
  */
 import { commit, newGroup, NOW } from "../platform/commit.ts";
 import { all, expr, sql } from "../platform/sql.ts";
+import { ACTIVE_WITHIN_MS } from "./event-log.ts";
 import { catchUpStreams } from "./notify.ts";
 
 export const KEEP_MS = 24 * 3_600_000;
@@ -44,8 +45,7 @@ async function trimEvents(db: D1Database): Promise<void> {
   }
 }
 
-/** `active_at` is at most an hour behind the last event (trigger `stream_events_number`). */
-const IDLE_MS = KEEP_MS + 3_600_000;
+const IDLE_MS = KEEP_MS + ACTIVE_WITHIN_MS;
 const IDLE_PER_PASS = 500;
 const BUDGET_MS = 10_000;
 /** Events that one batch removes, unless a single stream has more. */

@@ -1,10 +1,11 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { NOW } from "../../src/platform/commit.ts";
+import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { closeEndedSockets } from "../../src/streams/close-ended.ts";
 import { accountStream, bookStream } from "../../src/streams/event-log.ts";
+import { announceNotice } from "../../src/streams/notice.ts";
 import { renotify, streamObject } from "../../src/streams/notify.ts";
 import { newAsset } from "../support/ledger.ts";
 import { command, openMarket, openRequest, placeQuote, submit } from "../support/market.ts";
@@ -163,11 +164,9 @@ awakeAndEvicted("an account stream", (maybeEvict) => {
     const stream = accountStream(user.userId);
     const subscriber = await connect(user, stream);
     // An event without a notification, as if the process had died after the commit.
-    await all(
-      env.DB,
-      sql`INSERT INTO stream_events (stream_id, seq, written_group, at, type, body)
-        SELECT stream_id, 1, 0, 0, 'account.notice', '{}' FROM streams WHERE name = ${stream}`,
-    );
+    const group = newGroup();
+    const notice = { userId: user.userId, kind: "test", subjectId: null, when: sql`1` };
+    expect((await commit(env.DB, group, announceNotice(group, notice))).committed).toBe(true);
     await maybeEvict(stream);
     await renotify(env);
     expect(await subscriber.until("account.notice")).toMatchObject({ seq: 1 });
