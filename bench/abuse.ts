@@ -13,8 +13,10 @@ import { type BenchSocket, openSocket } from "./sockets.ts";
 import { type BenchStack, startBenchStack } from "./stack.ts";
 
 /** The bystander's pace. At most 50 quotes of one maker may be open on a request. */
-const EVERY_MS = 50;
+const EVERY_MS = 30;
 const QUOTE_LIFE_SECS = 1;
+/** The pace of each lane of the user who fills the streams that are not read. */
+const BUSY_EVERY_MS = 50;
 const LANES = 12;
 /** Twelve lanes send 400 requests a second, twice what the class `trade` admits. */
 const LANE_EVERY_MS = 30;
@@ -331,7 +333,7 @@ async function slowReaders(stage: Stage) {
       port: stage.stack.port,
       lanes: [[request], [request]],
       forMs: ms,
-      everyMs: EVERY_MS,
+      everyMs: BUSY_EVERY_MS,
     });
     for (const socket of sockets) socket.close();
     return statuses;

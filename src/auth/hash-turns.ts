@@ -1,6 +1,6 @@
 /**
  * Turns for hashing passwords. scrypt blocks the isolate's only thread, so one hash runs at a time,
- * in rounds of about 10 ms (password.ts). The pauses between them leave four fifths of the thread to
+ * in rounds of about 10 ms (password.ts). The pauses between them leave five sixths of the thread to
  * other requests, however many logins wait.
  *
  * Callers wait in two lanes that are served alternately, so a flood from strangers costs the known
@@ -29,7 +29,7 @@ export const OPERATOR: HashCaller = { lane: "known", who: "operator" };
 const TURN_MS = 2_000;
 /** A turn whose request was cancelled between two rounds expires sooner. */
 const ROUND_MS = 500;
-const PAUSE_MS = 40;
+const PAUSE_MS = 60;
 /** Each poll wakes the thread. */
 const POLL_MS = 50;
 /** After this time of a free turn, the next in order is presumed cancelled and any waiter may go. */

@@ -30,8 +30,8 @@ it("gives one hash the thread at a time, and a pause after it", () => {
   expect(turns.poll(one, 0)).toBe(true);
   expect(turns.poll(two, 1_999)).toBe(false);
   turns.end(1_999);
-  expect(turns.poll(two, 2_038)).toBe(false);
-  expect(turns.poll(two, 2_039)).toBe(true);
+  expect(turns.poll(two, 2_058)).toBe(false);
+  expect(turns.poll(two, 2_059)).toBe(true);
 });
 
 it("keeps the turn from round to round, and ends it soon after the last one", () => {
@@ -47,7 +47,7 @@ it("keeps the turn from round to round, and ends it soon after the last one", ()
   // A round of nobody's turn extends nothing.
   turns.end(1_600);
   turns.extend(1_600);
-  expect(turns.poll(turns.join(stranger("c"), 1_640)!, 1_640)).toBe(true);
+  expect(turns.poll(turns.join(stranger("c"), 1_660)!, 1_660)).toBe(true);
 });
 
 it("serves the networks of a lane in turn", () => {
