@@ -302,20 +302,30 @@ export const MUTANTS: readonly Mutant[] = [
     ["key unchecked", "    ...keyIsUnused(keyUse(command), at),\n", "", [PRECONDITIONS]],
   ]),
   ...of("cancel-quote", "src/rfq/cancel-quote.ts", [
-    ["credential unchecked", "    actorMayWrite(actor, at),\n", "", [WHO]],
+    [
+      "credential unchecked",
+      "rowMayWrite(c.user_id, c, c.at)",
+      "expr`${rowMayWrite(c.user_id, c, c.at)} OR 1`",
+      [WHO],
+    ],
     [
       "owner unchecked",
-      "expr`quotes.maker_id = ${uuid(actor.userId)}`",
+      "expr`quotes.maker_id = ${c.user_id}`",
       "expr`quotes.maker_id IS NOT NULL`",
       [WHO],
     ],
     [
       "expired quote cancelled",
-      "expr`quotes.status = 'open' AND quotes.expires_at > ${at}`",
+      "expr`quotes.status = 'open' AND quotes.expires_at > ${c.at}`",
       "expr`quotes.status = 'open'`",
       [RACES, MODEL],
     ],
-    ["reserve kept", "      releaseQuotesEndedBy(group, operationId),\n", "", [BOOK]],
+    [
+      "reserve kept",
+      "rows.map(({ operation_id: id }) => String(id))",
+      "rows.slice(1).map(({ operation_id: id }) => String(id))",
+      [BOOK],
+    ],
   ]),
   ...of("cancel-request", "src/rfq/cancel-request.ts", [
     ["credential unchecked", "    actorMayWrite(actor, at),\n", "", [WHO]],

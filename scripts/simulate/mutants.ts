@@ -20,8 +20,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "cancel-by-anyone",
     file: "src/rfq/cancel-quote.ts",
-    find: "expr: expr`quotes.maker_id = ${uuid(actor.userId)}`",
-    replace: "expr: expr`1 OR quotes.maker_id = ${uuid(actor.userId)}`",
+    find: "expr`quotes.maker_id = ${c.user_id}`",
+    replace: "expr`1 OR quotes.maker_id = ${c.user_id}`",
     breaks: "only the maker cancels",
   },
   {

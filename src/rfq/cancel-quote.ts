@@ -1,30 +1,53 @@
-import { NOW } from "../platform/commit.ts";
-import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
-import { type Expr, expr, sql, uuid } from "../platform/sql.ts";
+/** Cancels a quote and releases its reserve. One UPDATE and one posting serve all of a group. */
+import { type Group, NOW } from "../platform/commit.ts";
+import { boundColumns, columnsOf, type CommandRow, selectRows } from "../platform/command-rows.ts";
+import { guardOf, questionOf } from "../platform/preconditions.ts";
+import { atom, type Columns, type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { type CancelQuote, reject, type Result } from "./command.ts";
 import { hexId, type Operation } from "./operation.ts";
 import type { QuoteStatus } from "./tables.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
-import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
-import { actorMayWrite, cancelled, quoteNotOpen } from "./rejections.ts";
+import {
+  ACTOR_FIELDS,
+  actorFacts,
+  type ActorFacts,
+  actorRejectionOf,
+  actorRow,
+  rowMayWrite,
+} from "../auth/may-write.ts";
+import { cancelled, quoteNotOpen } from "./rejections.ts";
+
+const CANCEL_FIELDS = {
+  operation_id: "blob",
+  quote_id: "blob",
+  user_id: "blob",
+  ...ACTOR_FIELDS,
+} as const;
+type Field = keyof typeof CANCEL_FIELDS;
 
 export function cancelQuote(command: CancelQuote): Operation {
   const { actor, operationId, quoteId } = command;
+  const row = {
+    operation_id: operationId,
+    quote_id: quoteId,
+    user_id: actor.userId,
+    ...actorRow(actor),
+  };
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
     names: [quoteId],
-    statements: (group) => [
-      sql`UPDATE quotes SET status = 'cancelled', ended_by = ${uuid(operationId)},
-        ended_group = ${group.seq}
-        WHERE quote_id = ${uuid(quoteId)} AND ${guardOf(preconditions(command, group.at))}`,
-      releaseQuotesEndedBy(group, operationId),
-    ],
+    set: { kind: CANCELLED_QUOTES, row },
+    statements: (group) => CANCELLED_QUOTES.statements(group, [row]),
     result: (effects) =>
       effects.endedBy.has(hexId(operationId)) ? cancelled(quoteId, { replayed: false }) : undefined,
-    rejection: () =>
-      questionOf({
-        preconditions: preconditions(command, NOW),
+    rejection: () => {
+      const bound = { ...boundColumns(CANCEL_FIELDS, row), at: NOW };
+      return questionOf({
+        preconditions: PRECONDITIONS.map((precondition) => ({
+          expr: precondition.expr(bound),
+          reject: (facts: Facts) => precondition.reject(facts, command),
+        })),
         facts: {
           status: expr`iif(quotes.status = 'open'
             AND quotes.expires_at <= ${NOW}, 'expired', quotes.status)`,
@@ -33,30 +56,52 @@ export function cancelQuote(command: CancelQuote): Operation {
         apart: actorFacts(actor),
         from: sql`FROM quotes WHERE quotes.quote_id = ${uuid(quoteId)}`,
         missing: () => reject("quote_unknown", `There is no quote ${quoteId}.`),
-      }),
+      });
+    },
   };
 }
 
-type Facts = { readonly status: QuoteStatus; readonly match_id: string | null };
+/** Of two commands that name one quote, either may cancel it. The other finds it cancelled. */
+const CANCELLED_QUOTES = {
+  statements: (group: Group, rows: readonly CommandRow<Field>[]): readonly Sql[] => {
+    const c = { ...columnsOf(CANCEL_FIELDS, "c"), at: atom("g.at") };
+    const guard = guardOf(PRECONDITIONS.map((precondition) => ({ expr: precondition.expr(c) })));
+    return [
+      sql`UPDATE quotes SET status = 'cancelled', ended_by = c.operation_id, ended_group = g.seq
+        FROM commit_groups g CROSS JOIN (${selectRows(CANCEL_FIELDS, rows)}) c
+        WHERE g.group_id = ${uuid(group.id)} AND quotes.quote_id = c.quote_id AND ${guard}`,
+      releaseQuotesEndedBy(
+        group,
+        rows.map(({ operation_id: id }) => String(id)),
+      ),
+    ];
+  },
+};
 
-/** Over `quotes`. */
-function preconditions(
-  { actor, quoteId }: CancelQuote,
-  at: Expr,
-): readonly Precondition<Facts & ActorFacts, Result>[] {
-  return [
-    actorMayWrite(actor, at),
-    {
-      expr: expr`quotes.maker_id = ${uuid(actor.userId)}`,
-      reject: () => reject("not_quote_owner", "The quote belongs to someone else."),
+type Facts = ActorFacts & { readonly status: QuoteStatus; readonly match_id: string | null };
+
+/** Over `quotes` and the columns `c` of the command; `at` is the instant of the group. */
+const PRECONDITIONS: readonly {
+  readonly expr: (c: Columns<Field | "at">) => Expr;
+  readonly reject: (facts: Facts, command: CancelQuote) => Result | undefined;
+}[] = [
+  {
+    expr: (c) => rowMayWrite(c.user_id, c, c.at),
+    reject: (facts, { actor }) => {
+      const problem = actorRejectionOf(actor, facts);
+      return problem && { ok: false, problem };
     },
-    {
-      expr: expr`quotes.status <> 'cancelled'`,
-      reject: () => cancelled(quoteId, { replayed: true }),
-    },
-    {
-      expr: expr`quotes.status = 'open' AND quotes.expires_at > ${at}`,
-      reject: ({ status, match_id }) => quoteNotOpen(quoteId, status, match_id),
-    },
-  ];
-}
+  },
+  {
+    expr: (c) => expr`quotes.maker_id = ${c.user_id}`,
+    reject: () => reject("not_quote_owner", "The quote belongs to someone else."),
+  },
+  {
+    expr: () => expr`quotes.status <> 'cancelled'`,
+    reject: (_, { quoteId }) => cancelled(quoteId, { replayed: true }),
+  },
+  {
+    expr: (c) => expr`quotes.status = 'open' AND quotes.expires_at > ${c.at}`,
+    reject: ({ status, match_id: matchId }, { quoteId }) => quoteNotOpen(quoteId, status, matchId),
+  },
+];

@@ -9,11 +9,15 @@ export function endedAs(status: "cancelled" | "rejected", group: Group): Sql {
 }
 
 /**
- * Releases the quotes that this operation ended. They are selected by the operation's stamp, never
+ * Releases the quotes that these operations ended. They are selected by the operation's stamp, never
  * by status, because an operation whose guard did not apply must not find quotes that another one
  * ended.
  */
-export function releaseQuotesEndedBy(group: Group, operationId: string): Sql {
+export function releaseQuotesEndedBy(group: Group, operationIds: string | readonly string[]): Sql {
+  const ended =
+    typeof operationIds === "string"
+      ? sql`= ${uuid(operationIds)}`
+      : sql`IN (SELECT unhex(value, '-') FROM json_each(${JSON.stringify(operationIds)}))`;
   return transfer(group, {
     reason: "release",
     step: "end",
@@ -22,6 +26,6 @@ export function releaseQuotesEndedBy(group: Group, operationId: string): Sql {
     source: sql`SELECT q.maker_id AS from_owner, q.maker_id AS to_owner, q.reserve_asset AS asset,
       q.reserve AS amount,
       q.quote_id AS ref, 0 AS line FROM quotes q
-      WHERE q.ended_by = ${uuid(operationId)} AND q.status IN ('cancelled', 'expired', 'rejected')`,
+      WHERE q.ended_by ${ended} AND q.status IN ('cancelled', 'expired', 'rejected')`,
   });
 }

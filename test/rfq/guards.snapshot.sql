@@ -488,43 +488,54 @@ WHERE quote_id = unhex(?3,'-')
 
 -- Cancel a quote
 UPDATE quotes
-SET status = 'cancelled',
-  ended_by = unhex(?1,'-'),
-  ended_group = (SELECT seq FROM commit_groups WHERE group_id = unhex(?2,'-'))
-WHERE quote_id = unhex(?3,'-')
+SET status = 'cancelled', ended_by = c.operation_id, ended_group = g.seq
+FROM commit_groups g
+CROSS JOIN (
+  SELECT unhex(value ->> 0,'-') AS operation_id,
+    unhex(value ->> 1,'-') AS quote_id,
+    unhex(value ->> 2,'-') AS user_id,
+    unhex(value ->> 3,'-') AS api_key_id,
+    value ->> 4 AS session_epoch,
+    value ->> 5 AS session_expires_at
+  FROM json_each(?1)
+  ORDER BY key
+) c
+WHERE g.group_id = unhex(?2,'-')
+  AND quotes.quote_id = c.quote_id
   AND (
     (
-      EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?4,'-') AND frozen_at IS NULL)
-      AND EXISTS (
-        SELECT 1
-        FROM api_keys
-        WHERE api_key_id = unhex(?5,'-')
-          AND user_id = unhex(?6,'-')
-          AND revoked_at IS NULL
-          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-'))
-          AND (
-            expires_at IS NULL
-            OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-'))
+      iif(
+        c.api_key_id IS NULL,
+        (
+          EXISTS (
+            SELECT 1
+            FROM users
+            WHERE user_id = c.user_id AND frozen_at IS NULL AND session_epoch = c.session_epoch
           )
+          AND g.at < c.session_expires_at
+        ),
+        (
+          EXISTS (SELECT 1 FROM users WHERE user_id = c.user_id AND frozen_at IS NULL)
+          AND EXISTS (
+            SELECT 1
+            FROM api_keys
+            WHERE api_key_id = c.api_key_id
+              AND user_id = c.user_id
+              AND revoked_at IS NULL
+              AND active_from <= g.at
+              AND (expires_at IS NULL OR expires_at > g.at)
+          )
+        )
       )
     )
-    AND (quotes.maker_id = unhex(?9,'-'))
+    AND (quotes.maker_id = c.user_id)
     AND (quotes.status <> 'cancelled')
-    AND (
-      quotes.status = 'open'
-      AND quotes.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-'))
-    )
+    AND (quotes.status = 'open' AND quotes.expires_at > g.at)
   )
--- ?1 = "<id 1>"
--- ?2 = "<id 2>"
--- ?3 = "<id 3>"
--- ?4 = "<id 4>"
--- ?5 = "<id 5>"
--- ?6 = "<id 4>"
--- ?7 = "<id 2>"
--- ?8 = "<id 2>"
--- ?9 = "<id 4>"
--- ?10 = "<id 2>"
+-- ?1 = [
+--   ["0196f0c2-0000-7000-8000-000000000003","0196f0c2-0000-7000-8000-000000000002","0196f0c2-0000-7000-8000-000000000001","0196f0c2-0000-7000-8000-000000000004",null,null]
+-- ]
+-- ?2 = "<id 1>"
 
 -- Cancel a request
 UPDATE requests
