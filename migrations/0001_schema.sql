@@ -174,6 +174,11 @@ CREATE INDEX api_keys_live ON api_keys (user_id) WHERE revoked_at IS NULL;
 CREATE INDEX api_keys_revoked ON api_keys (revoked_at) WHERE revoked_at IS NOT NULL;
 CREATE INDEX api_keys_expiry ON api_keys (expires_at) WHERE expires_at IS NOT NULL;
 
+-- A cancel-after timer outlives its key, but not the key's row, which is deleted much later.
+CREATE TRIGGER api_keys_timer AFTER DELETE ON api_keys BEGIN
+  DELETE FROM cancel_timers WHERE credential = OLD.api_key_id;
+END;
+
 -- One-time tickets that open a socket. Written by src/auth/ws-ticket.ts. Deleted soon after they
 -- expire, used or not.
 --
@@ -942,6 +947,21 @@ WHEN EXISTS (SELECT 1 FROM protections WHERE user_id = NEW.maker_id
       WHERE matches - f.matches_before >= max_matches OR usdc - f.usdc_before >= max_usdc
         OR (max_usdc IS NOT NULL AND usdc = 4611686018427387904));
 END;
+
+-- Cancel-after timers of credentials. Written by src/rfq/cancel-after.ts. One that has run out
+-- stays, because its credential places no quote until it sets it again.
+--
+-- Example row:
+--   credential 01a2…0c11, user_id 01a2…b1a6, cancel_at 1764551360000, closed 0
+CREATE TABLE cancel_timers (
+  credential BLOB PRIMARY KEY NOT NULL,  -- as in quotes
+  user_id BLOB NOT NULL,
+  cancel_at INTEGER NOT NULL,            -- from then on the credential's quotes cannot be accepted
+  closed INTEGER NOT NULL                -- 1: it has run out, and its quotes are closed
+) STRICT;
+
+-- The timers that still run, of one user or of all. A call that moves one writes no index row.
+CREATE INDEX cancel_timers_running ON cancel_timers (user_id) WHERE closed = 0;
 
 -- A maker's protection: how many matches, and of how much USDC, trip it within a sliding window.
 -- Written by src/rfq/protection.ts, and by the trigger matches_protection in the commit of a match.

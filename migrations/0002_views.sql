@@ -10,7 +10,7 @@
 CREATE VIEW quote_sides AS
 SELECT q.quote_id, q.request_id, r.requester_id, q.maker_id,
   q.asset, substr(q.asset, 1, instr(q.asset, ':') - 1) AS venue, q.side, q.amount, q.price,
-  q.usdc_amount, q.taker_fee, q.maker_fee, q.status, q.expires_at,
+  q.usdc_amount, q.taker_fee, q.maker_fee, q.credential, q.status, q.expires_at,
   r.status AS request_status, r.expires_at AS request_expires_at,
   iif(q.side = 'Bid', r.requester_id, q.maker_id) AS buyer_id,
   iif(q.side = 'Bid', q.maker_id, r.requester_id) AS seller_id,

@@ -77,6 +77,13 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
         AND (
           NOT EXISTS (
             SELECT 1
+            FROM cancel_timers t
+            WHERE t.credential = (coalesce(NEW.api_key_id, NEW.maker_id)) AND t.cancel_at <= NEW.at
+          )
+        )
+        AND (
+          NOT EXISTS (
+            SELECT 1
             FROM protections p
             WHERE p.user_id = NEW.maker_id
               AND (p.tripped_at IS NOT NULL AND ifnull(p.blocked_until > NEW.at, 1))

@@ -17,6 +17,7 @@ import { trimDailyCounts } from "./platform/daily-limit.ts";
 import { errorFields, log } from "./platform/log.ts";
 import { watchStorage } from "./platform/storage.ts";
 import { trimGroups } from "./platform/trim-groups.ts";
+import { closeMissedTimers } from "./rfq/cancel-after.ts";
 import { expireMissed } from "./rfq/expire-missed.ts";
 import { watchClock } from "./rfq/watch-clock.ts";
 import { trimRfq } from "./rfq/trim.ts";
@@ -31,6 +32,7 @@ const TASKS: readonly Task[] = [
   ["renotify", renotify],
   ["close_ended_sockets", closeEndedSockets],
   ["expire_missed", expireMissed],
+  ["close_missed_timers", closeMissedTimers],
   ["watch_clock", ({ DB }) => watchClock(DB)],
   ["wake_chains", wakeChains],
   ["alert_late", (env) => alertLateWithdrawals(env.DB, config(env))],

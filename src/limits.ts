@@ -24,6 +24,7 @@ import { MAX_STATEMENT_ROWS } from "./ledger/statement.ts";
 import type { Config } from "./platform/config.ts";
 import { MAX_FIELD_ERRORS } from "./platform/problem.ts";
 import { MAX_NATIVE_UNITS } from "./platform/sql.ts";
+import { CANCEL_AFTER_SECS } from "./rfq/cancel-after.ts";
 import { MAX_WAITING_COMMANDS } from "./rfq/group-committer.ts";
 import { KEY_LIFE_MS } from "./rfq/idempotency.ts";
 import { MAX_EXAMINED } from "./rfq/examined-page.ts";
@@ -172,6 +173,10 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     value: REQUEST_LIFE.max,
   },
   quote_life_secs: { description: "Seconds until a quote expires", value: QUOTE_LIFE.max },
+  cancel_after_secs: {
+    description: "Seconds of a cancel-after timer",
+    value: CANCEL_AFTER_SECS.max,
+  },
   protection_window_secs: {
     description: "Seconds within which a protection counts matches",
     value: MAX_WINDOW_SECS,

@@ -54,6 +54,7 @@ const PAID_OTHERWISE = chain("test/chain/paid-otherwise.anvil.ts");
 const PRECONDITIONS = clock("test/rfq/preconditions.clock.test.ts");
 const APPEND_ONLY = workers("test/platform/append-only.test.ts");
 const CUSTODY_LIMITS = workers("test/custody/limits.test.ts");
+const TIMERS = clock("test/rfq/cancel-after.clock.test.ts");
 const PROTECTION = workers("test/rfq/protection.test.ts");
 const PROTECTION_CLOCK = clock("test/rfq/protection.clock.test.ts");
 const TERMS = node("test/rfq/trade-terms.node.test.ts");
@@ -178,7 +179,35 @@ export const MUTANTS: readonly Mutant[] = [
     ["seller pays no fee", "m.seller_fee AS amount", "0 AS amount", [BOOK, MODEL, RACES]],
     ["buyer pays no fee", "m.buyer_fee AS amount", "0 AS amount", [BOOK, MODEL, RACES]],
   ]),
-  ...of("protection", "src/rfq/protection.ts", [
+  ...of("timer", "src/rfq/cancel-timer.ts", [
+    ["never runs out", "t.cancel_at <= ${at}", "t.cancel_at < 0", [TIMERS]],
+  ]),
+  ...of("timer", "src/rfq/cancel-after.ts", [
+    ["moved by anyone", "WHERE ${mayWrite(actor, NOW)}\n", "WHERE 1\n", [WHO]],
+    ["moved after it ran out", "WHERE cancel_at > ${NOW}\n", "WHERE 1\n", [TIMERS]],
+    [
+      "removed by anyone",
+      "DELETE FROM cancel_timers WHERE credential = ${credential} AND ${mayWrite(actor, at)}",
+      "DELETE FROM cancel_timers WHERE credential = ${credential}",
+      [WHO],
+    ],
+    [
+      "closes quotes of other keys",
+      "\n      AND credential = ${credential} AND EXISTS",
+      "\n      AND EXISTS",
+      [TIMERS],
+    ],
+    [
+      "closes before it runs out",
+      "WHERE credential = ${credential} AND cancel_at <= ${at}`",
+      "WHERE credential = ${credential}`",
+      [TIMERS],
+    ],
+  ]),
+  ...of("timer", "src/rfq/accept-quote.ts", [
+    ["accepted after it ran out", 'timerNotPassed(atom("s.credential"), at)', "expr`1`", [TIMERS]],
+  ]),
+  ...of("protection", "src/rfq/protection-record.ts", [
     [
       "never blocks",
       "p.tripped_at IS NOT NULL AND ifnull",
@@ -191,6 +220,8 @@ export const MUTANTS: readonly Mutant[] = [
       "p.blocked_until IS NOT NULL, 1)",
       [PROTECTION_CLOCK],
     ],
+  ]),
+  ...of("protection", "src/rfq/protection.ts", [
     [
       "saved by anyone",
       "WHERE ${mayWrite(actor, group.at)}\n      ON CONFLICT",
@@ -228,6 +259,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...of("place", "migrations/0003_place_quote.sql", [
+    ["timer unchecked", "t.cancel_at <= NEW.at", "t.cancel_at < 0", [TIMERS]],
     [
       "protection unchecked",
       "WHERE p.user_id = NEW.maker_id",

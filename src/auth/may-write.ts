@@ -64,6 +64,11 @@ export function rowCredential(user: Expr, actor: Columns<keyof typeof ACTOR_FIEL
   return expr`coalesce(${actor.api_key_id}, ${user})`;
 }
 
+/** The same of an actor, as a parameter. */
+export function credentialOf({ userId, credential }: Actor): Expr {
+  return uuid(credential.kind === "api_key" ? credential.apiKeyId : userId);
+}
+
 /** `mayWrite` over the columns of a command row. */
 export function rowMayWrite(user: Expr, actor: Columns<keyof typeof ACTOR_FIELDS>, at: Expr): Expr {
   const session = { user, epoch: actor.session_epoch, expiresAt: actor.session_expires_at };

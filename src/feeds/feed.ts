@@ -2,9 +2,12 @@
 import { CUSTODY_EVENTS } from "../custody/event-views.ts";
 import { ownBalances, ownUnfinishedWithdrawals } from "../custody/snapshot.ts";
 import { config } from "../platform/config.ts";
+import { now } from "../platform/time.ts";
+import { closeTimedOut } from "../rfq/cancel-after.ts";
 import { RFQ_EVENTS } from "../rfq/event-views.ts";
 import { openRequestsSnapshot, ownOpenRecords } from "../rfq/snapshot.ts";
 import { SocketCommands } from "../rfq/socket-commands.ts";
+import { userOfStream } from "../streams/event-log.ts";
 import { NOTICE_EVENTS } from "../streams/notice.ts";
 import { SocketPlaces } from "../streams/socket-places.ts";
 import type { StreamContent } from "../streams/socket-host.ts";
@@ -27,19 +30,50 @@ function snapshotOf(stream: string): Pick<StreamContent, "snapshot" | "snapshotO
 
 const VIEWS = { ...RFQ_EVENTS, ...CUSTODY_EVENTS, ...NOTICE_EVENTS };
 
+/** Delay of the next attempt after a failed alarm. */
+const RETRY_MS = 1_000;
+const MIN_ALARM_MS = 50;
+/** Storage key of the instant at which a cancel-after timer of the user may run out. */
+const TIMER = "timer";
+
 export class Feed extends StreamObject {
   readonly #commands = new SocketCommands(this.env);
   readonly #places = new SocketPlaces(this.ctx.storage, this.env);
+  readonly #name: string;
+  #alarmAt: number | null | undefined;
+  /** The earliest timer that was set since the alarm began to look for timers. */
+  #setMeanwhile: number | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
-    const stream = ctx.id.name ?? "";
+    // An alarm after a restart may run without the object's name.
+    const stream = ctx.id.name ?? ctx.storage.kv.get<string>("stream") ?? "";
     super(ctx, env, { stream, views: VIEWS, ...snapshotOf(stream) });
+    this.#name = stream;
   }
 
   override async alarm(): Promise<void> {
-    const now = Date.now();
-    await this.wakeAt(this.sockets.closeEnded(now));
-    await this.sockets.check(now);
+    this.#alarmAt = null;
+    try {
+      const at = now();
+      await this.wakeAt(this.sockets.closeEnded(at));
+      await this.#closeTimedOut(at);
+      await this.sockets.check(at);
+    } catch (error) {
+      await this.wakeAt(now() + RETRY_MS);
+      throw error;
+    }
+  }
+
+  /**
+   * Closes the quotes of a credential of this account stream's user at this instant, unless its
+   * cancel-after timer has been moved by then.
+   */
+  async closeQuotesAt(instant: number): Promise<void> {
+    this.#setMeanwhile = Math.min(instant, this.#setMeanwhile ?? instant);
+    const known = this.ctx.storage.kv.get<number>(TIMER);
+    // The alarm looks for timers that were moved, so most calls store nothing.
+    if (known === undefined || instant < known) this.ctx.storage.kv.put(TIMER, instant);
+    await this.wakeAt(Math.min(instant, known ?? instant));
   }
 
   /**
@@ -58,7 +92,27 @@ export class Feed extends StreamObject {
     return this.#commands.receive(socket, frame);
   }
 
+  /** One alarm serves sockets and timers. Only an earlier instant replaces it. */
   protected override async wakeAt(instant: number | null): Promise<void> {
-    if (instant !== null) await this.ctx.storage.setAlarm(instant);
+    if (instant === null) return;
+    if (this.#alarmAt === undefined) this.#alarmAt = await this.ctx.storage.getAlarm();
+    if (this.#alarmAt !== null && this.#alarmAt <= instant) return;
+    this.#alarmAt = instant;
+    this.ctx.storage.kv.put("stream", this.#name);
+    // Never in the past: when D1's clock lags behind ours, no timer has run out yet.
+    await this.ctx.storage.setAlarm(Math.max(instant, now() + MIN_ALARM_MS));
+  }
+
+  async #closeTimedOut(at: number): Promise<void> {
+    const due = this.ctx.storage.kv.get<number>(TIMER);
+    const userId = userOfStream(this.#name);
+    if (due === undefined || userId === undefined) return;
+    if (due > at) return this.wakeAt(due);
+    this.#setMeanwhile = null;
+    const next = await closeTimedOut(this.env, userId);
+    // Deleted only now, so that the alarm looks again after a failure.
+    this.ctx.storage.kv.delete(TIMER);
+    for (const instant of [next, this.#setMeanwhile])
+      if (instant !== null) await this.closeQuotesAt(instant);
   }
 }

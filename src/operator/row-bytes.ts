@@ -22,6 +22,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   audit_events: { bytes: 199, user: "t.user_id" },
   audit_seals: { bytes: 45 },
   batch_members: { bytes: 147 },
+  cancel_timers: { bytes: 70, user: "t.user_id" },
   chain_blocks: { bytes: 76 },
   chain_commands: { bytes: 80 },
   chain_cursors: { bytes: 100 },

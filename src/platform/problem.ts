@@ -44,6 +44,7 @@ const PROBLEMS = {
   request_expired: [409, "The request has expired"],
   side_mismatch: [409, "The quote's side is not the request's"],
   own_request: [409, "A requester cannot quote their own request"],
+  cancel_after_passed: [409, "The cancel-after timer has run out"],
   protection_tripped: [409, "The maker's protection has tripped"],
   key_limit: [409, "A limit of the API key would be exceeded"],
   insufficient_funds: [409, "Insufficient available funds"],

@@ -19,6 +19,7 @@ import {
 } from "../platform/sql.ts";
 import type { Actor } from "../platform/actor.ts";
 import { toWireTime } from "../platform/time.ts";
+import { timerNotPassed } from "./cancel-timer.ts";
 import { type AcceptQuote, reject, type Result } from "./command.ts";
 import { hexId, type Operation } from "./operation.ts";
 import { type MatchRow, matchColumns } from "./records.ts";
@@ -33,7 +34,7 @@ import {
   quoteNotOpen,
   venuePaused,
 } from "./rejections.ts";
-import { quotesOfTripped } from "./protection.ts";
+import { quotesOfTripped } from "./protection-record.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
 import { keyLimitFacts, type KeyLimitFacts, withinKeyLimits } from "./trade-limits.ts";
 
@@ -161,6 +162,11 @@ function preconditions(
         reject("quote_expired", `Quote ${quoteId} expired at ${toWireTime(expires_at)}.`),
     },
     marketOpen(atom("s.asset"), at),
+    {
+      // Its alarm is about to cancel it.
+      expr: timerNotPassed(atom("s.credential"), at),
+      reject: () => quoteNotOpen(quoteId, "cancelled", null),
+    },
     {
       expr: expr`NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue)`,
       reject: ({ venue }) => venuePaused(venue),

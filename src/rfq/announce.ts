@@ -6,7 +6,7 @@
 import type { Group } from "../platform/commit.ts";
 import { type Expr, raw, type Sql, sql, jsonObject, atom, expr } from "../platform/sql.ts";
 import { accountStreamOf, announce } from "../streams/event-log.ts";
-import { protectionsTripped } from "./protection.ts";
+import { protectionsTripped } from "./protection-record.ts";
 import {
   matchColumns,
   newQuoteColumns,

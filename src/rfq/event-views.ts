@@ -4,7 +4,7 @@
  */
 import { readUuid } from "../platform/sql.ts";
 import type { EventViews } from "../streams/render.ts";
-import { protectionEventView, type ProtectionRow } from "./protection.ts";
+import { protectionEventView, type ProtectionRow } from "./protection-record.ts";
 import {
   type MatchRow,
   matchView,

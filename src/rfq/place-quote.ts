@@ -49,6 +49,7 @@ import {
 } from "../auth/may-write.ts";
 import { readAssetKey } from "../assets/asset.ts";
 import type { Side } from "../assets/fields.ts";
+import { cancelAfterPassed, timerFacts, type TimerFacts, timerNotPassed } from "./cancel-timer.ts";
 import { type PlaceQuote, reject, type Result } from "./command.ts";
 import {
   type EarlierFacts,
@@ -66,7 +67,7 @@ import {
   type ProtectionFacts,
   protectionNotTripped,
   protectionTripped,
-} from "./protection.ts";
+} from "./protection-record.ts";
 import {
   insufficientFunds,
   late,
@@ -175,6 +176,7 @@ export function placeQuote(
           status: expr`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
           available: availableText(actor.userId, atom("?", [terms.reserveAsset])),
           ...protectionFacts(actor.userId),
+          ...timerFacts(actor),
         },
         apart: { ...actorFacts(actor), ...earlierFacts(keyUse(command)) },
         from: sql`FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
@@ -227,7 +229,8 @@ function keyUse({ actor, idempotency }: PlaceQuote): KeyUse {
 type Facts = InstantFact &
   ActorFacts &
   EarlierFacts &
-  ProtectionFacts & {
+  ProtectionFacts &
+  TimerFacts & {
     /** The request's, as readers see it: an open one past its time is expired. */
     readonly status: RequestStatus;
     readonly available: string;
@@ -304,6 +307,10 @@ const PRECONDITIONS: readonly QuotePrecondition[] = [
   {
     expr: (c) => expr`${c.side} IS NOT NULL AND r.side IN (${c.side}, 'TwoWay')`,
     reject: (_, { request, command }) => sideMismatch(request, command),
+  },
+  {
+    expr: (c) => timerNotPassed(rowCredential(c.maker_id, c), c.at),
+    reject: ({ cancel_at: cancelAt }) => cancelAfterPassed(cancelAt),
   },
   {
     expr: (c) => protectionNotTripped(c.maker_id, c.at),

@@ -5,6 +5,7 @@ import { route } from "../http/define-route.ts";
 import { described, integer } from "../http/fields.ts";
 import type { Api } from "../http/route-definition.ts";
 import { MAX_NATIVE_UNITS } from "../platform/sql.ts";
+import { CANCEL_AFTER_SECS, cancelAfter } from "./cancel-after.ts";
 import {
   getProtection,
   MAX_COOLDOWN_SECS,
@@ -50,7 +51,19 @@ const ProtectionBody = z.strictObject({
     }),
 });
 
+const { min, max } = CANCEL_AFTER_SECS;
+const CancelAfterBody = z.strictObject({
+  timeout_secs: integer(0, max)
+    .refine((secs) => secs === 0 || secs >= min, `must be 0, or an integer from ${min} to ${max}`)
+    .openapi({
+      description: `Seconds from now, ${min} to ${max}. 0: removes the timer`,
+    }),
+});
+
 const instant = (description: string) => described(z.iso.datetime().nullable(), description);
+const cancelAt = instant(
+  "When the quotes of the calling credential end, unless it calls before. Null: no timer",
+);
 const Protection = z
   .object({
     window_secs: described(
@@ -72,10 +85,25 @@ const Protection = z
     blocked_until: instant(
       "When new quotes are accepted again. Null with `tripped_at`: at a reset",
     ),
+    cancel_at: cancelAt,
   })
   .openapi("Protection");
+const CancelAfter = z.object({ cancel_at: cancelAt }).openapi("CancelAfter");
 
 export function registerProtectionRoutes(api: Api): void {
+  route(api, {
+    ...TRADE,
+    path: "/rfq/cancel-after",
+    summary: "Cancel your quotes unless you call again in time",
+    description:
+      "Sets a timer of the calling credential for its own quotes; each call replaces it. From " +
+      "`cancel_at` on they cannot be accepted, and the credential places none until its next call. " +
+      "All sessions of a user are one credential, an API key is one of its own.",
+    body: CancelAfterBody,
+    response: CancelAfter,
+    problems: ["unavailable"],
+    handler: ({ env, actor, body }) => cancelAfter(env, actor, body.timeout_secs),
+  });
   route(api, {
     ...TRADE,
     method: "get",
@@ -83,7 +111,7 @@ export function registerProtectionRoutes(api: Api): void {
     path: "/rfq/get-protection",
     summary: "Get your protection as a maker",
     response: Protection,
-    handler: ({ db, actor }) => getProtection(db, actor.userId),
+    handler: ({ db, actor }) => getProtection(db, actor),
   });
   route(api, {
     ...TRADE,

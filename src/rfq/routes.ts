@@ -168,6 +168,7 @@ function registerQuoteRoutes(api: Api): void {
       "market_closed",
       "venue_paused",
       "side_mismatch",
+      "cancel_after_passed",
       "protection_tripped",
       "open_quote_limit",
       "insufficient_funds",

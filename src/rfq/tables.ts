@@ -195,6 +195,21 @@ export const matches = sqliteTable(
   ],
 );
 
+export const cancelTimers = sqliteTable(
+  "cancel_timers",
+  {
+    credential: uuid("credential").primaryKey(),
+    userId: uuid("user_id").notNull(),
+    cancelAt: integer("cancel_at").notNull(),
+    closed: integer("closed", { mode: "boolean" }).notNull(),
+  },
+  (t) => [
+    index("cancel_timers_running")
+      .on(t.userId)
+      .where(sql`closed = 0`),
+  ],
+);
+
 export const protections = sqliteTable(
   "protections",
   {

@@ -11,6 +11,10 @@ export const bookStream = (asset: string): string => `book:${asset}`;
 export const venueStream = (venue: string): string => `venue:${venue}`;
 export const accountStream = (userId: string): string => `account:${userId.toLowerCase()}`;
 
+/** The user of an account stream. Undefined for another stream. */
+export const userOfStream = (stream: string): string | undefined =>
+  stream.startsWith("account:") ? stream.slice("account:".length) : undefined;
+
 /** SQL for `account:<uuid>` from a BLOB column. */
 export function accountStreamOf(column: string): Expr {
   const h = `lower(hex(${column}))`;

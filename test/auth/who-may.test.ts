@@ -12,6 +12,7 @@ import { config } from "../../src/platform/config.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, first, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
+import { cancelAfter } from "../../src/rfq/cancel-after.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
 import type { Command } from "../../src/rfq/command.ts";
 import { resetProtection, saveProtection } from "../../src/rfq/protection.ts";
@@ -90,6 +91,12 @@ const VERBS: Readonly<Record<string, Verb>> = {
     by: "maker",
     call: (actor) => codeOf(cancelQuotes(env, actor, {})),
     effects: (_, market) => ended("quotes", market.quote.quote_id),
+  },
+  "set a cancel-after timer": {
+    by: "maker",
+    call: (actor) => codeOf(cancelAfter(env, actor, 60)),
+    effects: (actor) =>
+      sql`SELECT count(*) AS n FROM cancel_timers WHERE user_id = ${uuid(actor.userId)}`,
   },
   "save a protection": {
     by: "maker",
@@ -225,6 +232,18 @@ describe.each(["a stranger with funds", "the other party"] as const)("%s", (who)
     const { actor } = await callerOf(market, verb.by);
     expect(await verb.call(actor, market)).toBe(code);
     expect(await count(verb.effects(actor, market))).toBe(0);
+  });
+});
+
+describe("removing a cancel-after timer", () => {
+  it.each(Object.entries(INVALID))("has no effect with %s", async (_, invalidate) => {
+    const { maker } = await quotedMarket();
+    await cancelAfter(env, maker.actor, 60);
+    const [actor, code] = await invalidate(maker);
+    expect(await codeOf(cancelAfter(env, actor, 0))).toBe(code);
+    const timers = sql`SELECT count(*) AS n FROM cancel_timers
+      WHERE credential = ${uuid(maker.userId)}`;
+    expect(await count(timers)).toBe(1);
   });
 });
 

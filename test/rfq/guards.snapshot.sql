@@ -277,12 +277,20 @@ WHERE quote_id = unhex(?3,'-')
               )
           )
         )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM cancel_timers t
+            WHERE t.credential = s.credential
+              AND t.cancel_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?17,'-'))
+          )
+        )
         AND (NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue))
         AND (
           NOT EXISTS (
             SELECT 1
             FROM api_keys k
-            WHERE k.api_key_id = unhex(?17,'-')
+            WHERE k.api_key_id = unhex(?18,'-')
               AND k.limits IS NOT NULL
               AND (
                 (
@@ -294,17 +302,17 @@ WHERE quote_id = unhex(?3,'-')
                   OR (
                     k.limits ->> 'max_usdc_per_day' IS NOT NULL
                     AND (
-                      (SELECT total(usdc) FROM traded_hours WHERE subject = unhex(?18,'-') AND hour > ((SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-')) / 3600000) - 24) + (
+                      (SELECT total(usdc) FROM traded_hours WHERE subject = unhex(?19,'-') AND hour > ((SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-')) / 3600000) - 24) + (
                         SELECT total(reserve)
                         FROM quotes INDEXED BY quotes_open_maker
-                        WHERE maker_id = unhex(?20,'-')
+                        WHERE maker_id = unhex(?21,'-')
                           AND status = 'open'
                           AND expires_at > (
                             SELECT at
                             FROM commit_groups
-                            WHERE group_id = unhex(?21,'-')
+                            WHERE group_id = unhex(?22,'-')
                           )
-                          AND credential = unhex(?22,'-')
+                          AND credential = unhex(?23,'-')
                       )
                     ) + s.given_amount > (k.limits ->> 'max_usdc_per_day')
                   )
@@ -316,7 +324,7 @@ WHERE quote_id = unhex(?3,'-')
           EXISTS (
             SELECT 1
             FROM accounts a
-            WHERE a.owner = unhex(?23,'-')
+            WHERE a.owner = unhex(?24,'-')
               AND a.asset = s.given_asset
               AND a.kind = 'available'
               AND a.balance >= s.given_amount
@@ -325,9 +333,9 @@ WHERE quote_id = unhex(?3,'-')
         AND (
           (
             coalesce(
-              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?24),
+              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?25),
               0
-            ) <= CAST(?25 AS INTEGER) - s.usdc_amount
+            ) <= CAST(?26 AS INTEGER) - s.usdc_amount
           )
           AND (
             coalesce(
@@ -337,17 +345,17 @@ WHERE quote_id = unhex(?3,'-')
                 WHERE a.owner = s.buyer_id AND a.asset = s.asset
               ),
               0
-            ) <= CAST(?26 AS INTEGER) - (CAST(s.amount AS INTEGER))
+            ) <= CAST(?27 AS INTEGER) - (CAST(s.amount AS INTEGER))
           )
           AND (
             coalesce(
               (
                 SELECT sum(a.balance)
                 FROM accounts a
-                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?27
+                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?28
               ),
               0
-            ) <= CAST(?28 AS INTEGER) - (s.taker_fee + s.maker_fee)
+            ) <= CAST(?29 AS INTEGER) - (s.taker_fee + s.maker_fee)
           )
         )
       )
@@ -368,18 +376,19 @@ WHERE quote_id = unhex(?3,'-')
 -- ?14 = "<id 2>"
 -- ?15 = "<id 2>"
 -- ?16 = "<id 2>"
--- ?17 = "<id 5>"
+-- ?17 = "<id 2>"
 -- ?18 = "<id 5>"
--- ?19 = "<id 2>"
--- ?20 = "<id 4>"
--- ?21 = "<id 2>"
--- ?22 = "<id 5>"
--- ?23 = "<id 4>"
--- ?24 = "usdc"
--- ?25 = "4611686018427387904"
+-- ?19 = "<id 5>"
+-- ?20 = "<id 2>"
+-- ?21 = "<id 4>"
+-- ?22 = "<id 2>"
+-- ?23 = "<id 5>"
+-- ?24 = "<id 4>"
+-- ?25 = "usdc"
 -- ?26 = "4611686018427387904"
--- ?27 = "usdc"
--- ?28 = "4611686018427387904"
+-- ?27 = "4611686018427387904"
+-- ?28 = "usdc"
+-- ?29 = "4611686018427387904"
 
 -- Accept a quote, by a session
 UPDATE quotes
@@ -423,12 +432,20 @@ WHERE quote_id = unhex(?3,'-')
               )
           )
         )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM cancel_timers t
+            WHERE t.credential = s.credential
+              AND t.cancel_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?16,'-'))
+          )
+        )
         AND (NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue))
         AND (
           EXISTS (
             SELECT 1
             FROM accounts a
-            WHERE a.owner = unhex(?16,'-')
+            WHERE a.owner = unhex(?17,'-')
               AND a.asset = s.given_asset
               AND a.kind = 'available'
               AND a.balance >= s.given_amount
@@ -437,9 +454,9 @@ WHERE quote_id = unhex(?3,'-')
         AND (
           (
             coalesce(
-              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?17),
+              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?18),
               0
-            ) <= CAST(?18 AS INTEGER) - s.usdc_amount
+            ) <= CAST(?19 AS INTEGER) - s.usdc_amount
           )
           AND (
             coalesce(
@@ -449,17 +466,17 @@ WHERE quote_id = unhex(?3,'-')
                 WHERE a.owner = s.buyer_id AND a.asset = s.asset
               ),
               0
-            ) <= CAST(?19 AS INTEGER) - (CAST(s.amount AS INTEGER))
+            ) <= CAST(?20 AS INTEGER) - (CAST(s.amount AS INTEGER))
           )
           AND (
             coalesce(
               (
                 SELECT sum(a.balance)
                 FROM accounts a
-                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?20
+                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?21
               ),
               0
-            ) <= CAST(?21 AS INTEGER) - (s.taker_fee + s.maker_fee)
+            ) <= CAST(?22 AS INTEGER) - (s.taker_fee + s.maker_fee)
           )
         )
       )
@@ -479,12 +496,13 @@ WHERE quote_id = unhex(?3,'-')
 -- ?13 = "<id 2>"
 -- ?14 = "<id 2>"
 -- ?15 = "<id 2>"
--- ?16 = "<id 4>"
--- ?17 = "usdc"
--- ?18 = "4611686018427387904"
+-- ?16 = "<id 2>"
+-- ?17 = "<id 4>"
+-- ?18 = "usdc"
 -- ?19 = "4611686018427387904"
--- ?20 = "usdc"
--- ?21 = "4611686018427387904"
+-- ?20 = "4611686018427387904"
+-- ?21 = "usdc"
+-- ?22 = "4611686018427387904"
 
 -- Cancel a quote
 UPDATE quotes

@@ -30,7 +30,7 @@ async function newMaker() {
     const { request_id: id } = await openRequest(requester, book, { amount: 10n });
     return outcomeOf(await submit(command.placeQuote(maker, id, 500_000)));
   };
-  const tripped = async () => (await getProtection(env.DB, maker.actor.userId)).tripped_at !== null;
+  const tripped = async () => (await getProtection(env.DB, maker.actor)).tripped_at !== null;
   return { maker, trade, quote, tripped };
 }
 

@@ -99,10 +99,10 @@ awakeAndEvicted("the match that reaches a limit", (maybeEvict) => {
     const [first, second, third] = quotes as [Quoted, Quoted, Quoted];
     await maybeEvict(bookStream(first.book), bookStream(second.book));
     matchOf(await accept(requester, first));
-    expect((await getProtection(env.DB, maker.userId)).tripped_at).toBeNull();
+    expect((await getProtection(env.DB, maker.actor)).tripped_at).toBeNull();
     matchOf(await accept(requester, second));
     expect(outcomeOf(await accept(requester, third))).toBe("quote_not_open");
-    expect(await getProtection(env.DB, maker.userId)).toMatchObject({
+    expect(await getProtection(env.DB, maker.actor)).toMatchObject({
       max_usdc: "0x6",
       blocked_until: null,
     });
@@ -118,7 +118,7 @@ awakeAndEvicted("the match that reaches a limit", (maybeEvict) => {
     const { quote_id: others } = await placeQuote(other, second.requestId, 600_000);
     await maybeEvict(bookStream(first.book), bookStream(second.book));
     matchOf(await accept(requester, first));
-    expect((await getProtection(env.DB, requester.userId)).tripped_at).toBeNull();
+    expect((await getProtection(env.DB, requester.actor)).tripped_at).toBeNull();
     matchOf(await submit(command.accept(requester, others)));
   });
 });
@@ -195,7 +195,7 @@ describe("a protection", () => {
     matchOf(await accept(requester, third));
     expect(await statusesOf([fourth])).toEqual(["open"]);
     matchOf(await accept(requester, fourth));
-    expect((await getProtection(env.DB, maker.userId)).tripped_at).not.toBeNull();
+    expect((await getProtection(env.DB, maker.actor)).tripped_at).not.toBeNull();
   });
 
   it("stays tripped when it is saved again or switched off, until it is reset", async () => {
@@ -244,7 +244,7 @@ describe("a protection", () => {
       sql`UPDATE protections SET usdc = ${2n ** 62n - 1n} WHERE user_id = ${uuid(maker.userId)}`,
     );
     for (const quoted of quotes) matchOf(await accept(requester, quoted));
-    expect((await getProtection(env.DB, maker.userId)).tripped_at).not.toBeNull();
+    expect((await getProtection(env.DB, maker.actor)).tripped_at).not.toBeNull();
   });
 
   it("keeps counts for the longest window and only of its period", async () => {
@@ -306,6 +306,7 @@ describe("over HTTP", () => {
       cooldown_secs: null,
       tripped_at: null,
       blocked_until: null,
+      cancel_at: null,
     });
     expect((await api.post("/rfq/reset-protection")).json).toEqual(never.json);
     const saved = await api.post("/rfq/protection", {

@@ -33,6 +33,30 @@ export class RfqProtection extends RfqRecords {
   }
 
   /**
+   * Cancels the quotes of this credential unless it calls again within `timeout_secs` (5 to 600).
+   * Each call replaces the timer; 0 removes it. From `cancel_at` on the quotes cannot be accepted,
+   * and new ones throw `cancel_after_passed` until the next call. All sessions of a user share a
+   * timer; an API key has its own. Idempotent, so the client retries it.
+   *
+   * @example
+   * ```ts
+   * const heartbeat = setInterval(() => client.rfq.cancelAfter({ timeout_secs: 30 }), 10_000);
+   * ```
+   */
+  cancelAfter(
+    { timeout_secs }: { timeout_secs: number },
+    options: CallOptions = {},
+  ): Promise<{ cancel_at: string | null }> {
+    return this.#transport.call({
+      method: "POST",
+      path: "/rfq/cancel-after",
+      body: { timeout_secs },
+      idempotent: true,
+      options,
+    });
+  }
+
+  /**
    * Returns the user's protection.
    *
    * @example

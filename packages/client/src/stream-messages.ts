@@ -76,7 +76,10 @@ export type StreamMessage =
   /** A trade of anyone, on book and venue streams. */
   | Frame<"trade.printed", Trade>
   /** `match_id`: the match that tripped it. */
-  | Frame<"protection.tripped" | "protection.reset", Protection & { match_id: string | null }>
+  | Frame<
+      "protection.tripped" | "protection.reset",
+      Omit<Protection, "cancel_at"> & { match_id: string | null }
+    >
   | Frame<
       | "deposit.detected"
       | "deposit.credited"

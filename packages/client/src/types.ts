@@ -392,4 +392,6 @@ export type Protection = {
   tripped_at: string | null;
   /** When new quotes are accepted again. Null with `tripped_at`: at a reset. */
   blocked_until: string | null;
+  /** When the quotes of this credential end, unless it calls `cancelAfter` before. */
+  cancel_at: string | null;
 };

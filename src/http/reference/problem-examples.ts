@@ -73,6 +73,10 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   request_expired: [`Request ${REQUEST} has expired.`],
   side_mismatch: [`Request ${REQUEST} is for Bid, not Ask.`],
   own_request: ["You cannot quote your own request."],
+  cancel_after_passed: [
+    "The cancel-after timer of this credential has run out. Set it again to place quotes.",
+    { cancel_at: "2026-11-20T10:00:00.000Z" },
+  ],
   protection_tripped: [
     "Your protection has tripped. It ends at 2026-11-20T10:05:00.000Z.",
     { blocked_until: "2026-11-20T10:05:00.000Z" },

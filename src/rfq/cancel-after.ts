@@ -1,0 +1,149 @@
+/**
+ * Cancel-after: a timer of a credential for its own quotes. Each call moves it, so a bot that stops
+ * calling loses its quotes. From `cancel_at` on their accepts are rejected, and the credential places
+ * no quote until its next call. The alarm of the user's account stream closes them (feed.ts), or
+ * cron.
+ */
+import { actorRejectionOf, actorFacts, credentialOf, mayWrite } from "../auth/may-write.ts";
+import type { Actor } from "../platform/actor.ts";
+import { NOW } from "../platform/commit.ts";
+import { errorFields, log } from "../platform/log.ts";
+import { Problem, unavailable } from "../platform/problem.ts";
+import { all, first, readUuid, sql, uuid } from "../platform/sql.ts";
+import { toWireTimeOrNull } from "../platform/time.ts";
+import { accountStream } from "../streams/event-log.ts";
+import { passedTimer, type TimerFacts, timerFacts } from "./cancel-timer.ts";
+import { closeQuotes, type Closing } from "./close-quotes.ts";
+
+/** Seconds until the timer runs out. 0 removes it. */
+export const CANCEL_AFTER_SECS = { min: 5, max: 600 } as const;
+/** Cron leaves an alarm this much time before it acts instead. */
+const ALARM_GRACE_MS = 5_000;
+const MAX_TIMERS = 200;
+
+/** Unix milliseconds at which the quotes of this credential end. Null without a timer. */
+async function cancelAtOf(db: D1Database, actor: Actor): Promise<number | null> {
+  const row = await first<TimerFacts>(db, sql`SELECT ${timerFacts(actor).cancel_at} AS cancel_at`);
+  return row?.cancel_at ?? null;
+}
+
+/** Sets the timer of the calling credential, or removes it with 0. */
+export async function cancelAfter(
+  env: Env,
+  actor: Actor,
+  timeoutSecs: number,
+): Promise<{ cancel_at: string | null }> {
+  const moved = timeoutSecs === 0 ? undefined : await moveTimer(env.DB, actor, timeoutSecs);
+  if (moved === undefined) await replaceTimer(env, actor, timeoutSecs);
+  const cancelAt = moved ?? (await cancelAtOf(env.DB, actor));
+  if (cancelAt !== null) await wakeAt(env, actor.userId, cancelAt);
+  return { cancel_at: toWireTimeOrNull(cancelAt) };
+}
+
+/**
+ * Sets a timer that has not run out, with one statement, because bots call often. Returns undefined
+ * if it has run out or the actor may not write.
+ */
+async function moveTimer(
+  db: D1Database,
+  actor: Actor,
+  timeoutSecs: number,
+): Promise<number | undefined> {
+  const row = await first<{ cancel_at: number }>(
+    db,
+    sql`INSERT INTO cancel_timers (credential, user_id, cancel_at, closed)
+      SELECT ${credentialOf(actor)}, ${uuid(actor.userId)}, ${NOW} + ${timeoutSecs * 1_000}, 0
+      WHERE ${mayWrite(actor, NOW)}
+      ON CONFLICT (credential) DO UPDATE SET cancel_at = excluded.cancel_at
+        WHERE cancel_at > ${NOW}
+      RETURNING cancel_at`,
+  );
+  return row?.cancel_at;
+}
+
+/**
+ * Closes the quotes of a timer that has run out, then sets the timer again, so that no quote comes
+ * back to life.
+ */
+async function replaceTimer(env: Env, actor: Actor, timeoutSecs: number): Promise<void> {
+  const credential = credentialOf(actor);
+  const closing: Closing = {
+    reason: "timeout",
+    which: (at) => sql`maker_id = ${uuid(actor.userId)} AND credential = ${credential}
+      AND EXISTS (${passedTimer(credential, at)}) AND ${mayWrite(actor, at)}`,
+  };
+  const rows = await closeQuotes(env, closing, ({ at }) => [
+    sql`SELECT ${actorFacts(actor).actor} AS actor`,
+    sql`DELETE FROM cancel_timers WHERE credential = ${credential} AND ${mayWrite(actor, at)}`,
+    ...(timeoutSecs === 0
+      ? []
+      : [
+          sql`INSERT INTO cancel_timers (credential, user_id, cancel_at, closed)
+            SELECT ${credential}, ${uuid(actor.userId)}, ${at} + ${timeoutSecs * 1_000}, 0
+            WHERE ${mayWrite(actor, at)}`,
+        ]),
+  ]);
+  // The outcome of a call can be read from the table only if the actor may write.
+  if (rows === null) throw unavailable("unknown");
+  // Safe cast: the first statement alongside selects it.
+  const [facts] = (rows[0] ?? []) as { actor: string | null }[];
+  const denied = actorRejectionOf(actor, facts ?? { actor: null });
+  if (denied !== undefined) throw new Problem(denied);
+}
+
+/** Asks the object of the user's account stream to close the quotes. Never throws. */
+async function wakeAt(env: Env, userId: string, instant: number): Promise<void> {
+  try {
+    await env.FEED.getByName(accountStream(userId)).closeQuotesAt(instant);
+  } catch (error) {
+    log("warn", "rfq.timer_not_armed", { user_id: userId, ...errorFields(error) });
+  }
+}
+
+type Timer = { readonly credential: string; readonly user_id: string };
+
+/** Closes what is due of a user. Returns when the next timer runs out, or null. */
+export async function closeTimedOut(env: Env, userId: string): Promise<number | null> {
+  const mine = sql`closed = 0 AND user_id = ${uuid(userId)}`;
+  const due = await all<Timer>(
+    env.DB,
+    sql`SELECT hex(credential) AS credential, hex(user_id) AS user_id FROM cancel_timers
+      WHERE ${mine} AND cancel_at <= ${NOW}`,
+  );
+  for (const timer of due) await close(env, timer);
+  const next = await first<{ at: number | null }>(
+    env.DB,
+    sql`SELECT min(cancel_at) AS at FROM cancel_timers WHERE ${mine}`,
+  );
+  return next?.at ?? null;
+}
+
+/** Cron: closes what the alarms have missed. */
+export async function closeMissedTimers(env: Env): Promise<void> {
+  const due = await all<Timer>(
+    env.DB,
+    sql`SELECT hex(credential) AS credential, hex(user_id) AS user_id FROM cancel_timers
+      WHERE closed = 0 AND cancel_at <= ${NOW} - ${ALARM_GRACE_MS} LIMIT ${MAX_TIMERS}`,
+  );
+  for (const timer of due) {
+    try {
+      await close(env, timer);
+    } catch (error) {
+      log("error", "rfq.timer_not_closed", { user_id: timer.user_id, ...errorFields(error) });
+    }
+  }
+}
+
+/** A call that moves the timer at the same time comes before or after the whole batch. */
+async function close(env: Env, timer: Timer): Promise<void> {
+  const credential = uuid(readUuid(timer.credential));
+  const closing: Closing = {
+    reason: "timeout",
+    which: (at) => sql`maker_id = ${uuid(readUuid(timer.user_id))}
+      AND credential = ${credential} AND EXISTS (${passedTimer(credential, at)})`,
+  };
+  await closeQuotes(env, closing, ({ at }) => [
+    sql`UPDATE cancel_timers SET closed = 1
+      WHERE credential = ${credential} AND cancel_at <= ${at}`,
+  ]);
+}

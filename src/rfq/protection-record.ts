@@ -1,0 +1,107 @@
+/**
+ * The protection of a maker as rows and on the wire, and what other operations ask of it:
+ * place-quote.ts whether it has tripped, accept-quote.ts and announce.ts what a match tripped.
+ */
+import { toHex } from "../assets/amount.ts";
+import type { JsonRow } from "../platform/columns.ts";
+import type { Group } from "../platform/commit.ts";
+import {
+  atom,
+  type Columns,
+  type Expr,
+  expr,
+  jsonObject,
+  readUuid,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
+import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
+import { accountStreamOf } from "../streams/event-log.ts";
+import { reject, type Result } from "./command.ts";
+import type { protections } from "./tables.ts";
+
+export type ProtectionRow = JsonRow<
+  typeof protections,
+  "max_matches" | "max_usdc" | "cooldown_secs" | "tripped_at" | "blocked_until" | "tripped_by"
+> & {
+  /** Null if the user has never saved a protection. */
+  readonly window_secs: number | null;
+};
+
+/** Over `protections p`: it has tripped, and neither a reset nor the cooldown has ended that. */
+function isBlocked(at: Expr): Expr {
+  return expr`p.tripped_at IS NOT NULL AND ifnull(p.blocked_until > ${at}, 1)`;
+}
+
+/** A trip whose cooldown has ended is left out. */
+export function protectionColumns(at: Expr): Columns<keyof ProtectionRow> {
+  const whileBlocked = (value: string) => expr`iif(${isBlocked(at)}, ${atom(value)}, NULL)`;
+  return {
+    window_secs: atom("p.window_secs"),
+    max_matches: atom("p.max_matches"),
+    max_usdc: atom("CAST(p.max_usdc AS TEXT)"),
+    cooldown_secs: atom("p.cooldown_secs"),
+    tripped_at: whileBlocked("p.tripped_at"),
+    blocked_until: whileBlocked("p.blocked_until"),
+    tripped_by: whileBlocked("hex(p.tripped_by)"),
+  };
+}
+
+export function protectionView(row: ProtectionRow | undefined) {
+  const maxUsdc = row?.max_usdc ?? null;
+  return {
+    window_secs: row?.window_secs ?? null,
+    max_matches: row?.max_matches ?? null,
+    max_usdc: maxUsdc === null ? null : toHex(BigInt(maxUsdc)),
+    cooldown_secs: row?.cooldown_secs ?? null,
+    tripped_at: toWireTimeOrNull(row?.tripped_at ?? null),
+    blocked_until: toWireTimeOrNull(row?.blocked_until ?? null),
+  };
+}
+
+/** The record and the match that tripped it, as the account stream shows them. */
+export function protectionEventView(row: ProtectionRow) {
+  const { tripped_by: matchId } = row;
+  return { ...protectionView(row), match_id: matchId === null ? null : readUuid(matchId) };
+}
+
+/** Guard condition of a new quote: no protection of its maker has tripped. */
+export function protectionNotTripped(makerId: Expr, at: Expr): Expr {
+  return expr`NOT EXISTS (SELECT 1 FROM protections p
+    WHERE p.user_id = ${makerId} AND ${isBlocked(at)})`;
+}
+
+/** `until` in Unix milliseconds. Null: until it is reset. */
+export function protectionTripped(until: number | null): Result {
+  const end = until === null ? "Reset it to quote again" : `It ends at ${toWireTime(until)}`;
+  return reject("protection_tripped", `Your protection has tripped. ${end}.`, {
+    blocked_until: toWireTimeOrNull(until),
+  });
+}
+
+export type ProtectionFacts = { readonly blocked_until: number | null };
+
+export function protectionFacts(userId: string): Columns<keyof ProtectionFacts> {
+  return {
+    blocked_until: expr`SELECT p.blocked_until FROM protections p
+      WHERE p.user_id = ${uuid(userId)}`,
+  };
+}
+
+/** Selects the open quotes of the maker whose protection this match tripped. None, if it did not. */
+export function quotesOfTripped(matchId: string): Sql {
+  return sql`SELECT o.quote_id FROM matches m
+    JOIN protections p ON p.user_id = m.maker_id AND p.tripped_by = m.match_id
+    JOIN quotes o ON o.maker_id = p.user_id AND o.status = 'open'
+    WHERE m.match_id = ${uuid(matchId)}`;
+}
+
+/** `protection.tripped` for each protection that the group's matches tripped. */
+export function protectionsTripped(group: Group): Sql {
+  // Sorts behind every match id, so that the match comes before its effect.
+  return sql`SELECT ${accountStreamOf("p.user_id")} AS stream, 'protection.tripped' AS type,
+      ${jsonObject(protectionColumns(group.at))} AS body, x'FF' AS ord
+    FROM matches m JOIN protections p ON p.user_id = m.maker_id AND p.tripped_by = m.match_id
+    WHERE m.matched_group = ${group.seq}`;
+}
