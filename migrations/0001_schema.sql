@@ -1395,14 +1395,15 @@ CREATE INDEX sweepable_largest ON sweepable (chain, asset, amount);
 
 -- Payments out. Inserted by src/custody/withdraw.ts, which sets the amount aside in the same
 -- commit. The payer (src/custody/payer) submits it, the watcher (src/custody/watcher) settles or
--- fails it. Kept for ever.
+-- fails it, its owner may cancel it (src/custody/cancel-withdrawal.ts). Kept for ever.
 --
 -- Example row:
 --   withdrawal_id 019a…d8ee, job_id 019a…1f0c, user_id 01a2…c585, client_withdrawal_id 'first',
 --   payment_id 0x5ff8…4ad8, chain 'polygon', asset 'usdc', amount 1500000,
---   to_address 0x7099…79c8, status 'settled', transaction_hash 0x2921…b756, failure_code NULL,
---   failure_message NULL, created_at 1764551698000, updated_at 1764551760000, not_before NULL,
---   queued_group 198, changed_group 212, ended_by 019a…5c7a
+--   to_address 0x7099…79c8, status 'settled', approval_expires_at NULL, approved_at NULL,
+--   transaction_hash 0x2921…b756, failure_code NULL, failure_message NULL,
+--   created_at 1764551698000, updated_at 1764551760000, not_before NULL, queued_group 198,
+--   changed_group 212, ended_by 019a…5c7a
 CREATE TABLE withdrawals (
   withdrawal_id BLOB PRIMARY KEY NOT NULL,
   job_id BLOB NOT NULL,                -- the id of the work to pay it, as the public interface
@@ -1417,9 +1418,12 @@ CREATE TABLE withdrawals (
   to_address BLOB NOT NULL,
   status TEXT NOT NULL,                -- 'submitted': a payment is signed; back to 'queued' if the
                                        -- vault skipped it
+  approval_expires_at INTEGER,         -- of one that waits, or waited, for its owner's approval
+  approved_at INTEGER,                 -- when its owner approved it
   transaction_hash BLOB,               -- of the latest attempt, and in the end of the transaction
                                        -- that brought the outcome
-  failure_code TEXT,                   -- 'payment_reverted' or 'operator_failed'
+  failure_code TEXT,                   -- 'payment_reverted', 'operator_failed' or
+                                       -- 'approval_expired'
   failure_message TEXT,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
@@ -1427,8 +1431,10 @@ CREATE TABLE withdrawals (
   queued_group INTEGER NOT NULL,
   changed_group INTEGER NOT NULL,      -- the latest change, the insertion included; each is
                                        -- announced
-  ended_by BLOB,                       -- the id of the commit group that settled or failed it
-  CONSTRAINT withdrawals_status CHECK (status IN ('queued', 'submitted', 'settled', 'failed')),
+  ended_by BLOB,                       -- the id of the commit group that settled, failed or
+                                       -- cancelled it
+  CONSTRAINT withdrawals_status CHECK (status IN (
+    'awaiting_approval', 'queued', 'submitted', 'settled', 'failed', 'cancelled')),
   CONSTRAINT withdrawals_amount CHECK (amount > 0)
 ) STRICT;
 
@@ -1448,6 +1454,10 @@ CREATE INDEX withdrawals_user_status
 -- does not use it.
 CREATE INDEX withdrawals_open ON withdrawals (chain, created_at, withdrawal_id)
   WHERE status IN ('queued', 'submitted');
+
+-- Approvals that have expired.
+CREATE INDEX withdrawals_awaiting ON withdrawals (approval_expires_at)
+  WHERE status = 'awaiting_approval';
 
 -- How often payments of a user to an address have reverted.
 CREATE INDEX withdrawals_reverted ON withdrawals (user_id, to_address)
@@ -1470,8 +1480,15 @@ END;
 
 -- A finished withdrawal never changes again: its funds have left or were given back.
 CREATE TRIGGER withdrawals_closed BEFORE UPDATE ON withdrawals
-WHEN OLD.status IN ('settled', 'failed') BEGIN
+WHEN OLD.status IN ('settled', 'failed', 'cancelled') BEGIN
   SELECT RAISE(ABORT, 'append-only: a closed withdrawal never moves');
+END;
+
+-- A signed payment may be anywhere, so what it pays is never given back without the chain's word.
+CREATE TRIGGER withdrawals_cancelled BEFORE UPDATE ON withdrawals
+WHEN NEW.status = 'cancelled' AND (OLD.status NOT IN ('awaiting_approval', 'queued')
+  OR EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = OLD.withdrawal_id)) BEGIN
+  SELECT RAISE(ABORT, 'append-only: a signed withdrawal is not cancelled');
 END;
 
 -- What was ordered is what is paid.
@@ -1641,8 +1658,12 @@ CREATE INDEX batch_members_withdrawal ON batch_members (withdrawal_id);
 CREATE INDEX batch_members_ended_group ON batch_members (ended_group)
   WHERE ended_group IS NOT NULL;
 
--- REPLACE would remove a member that is still live.
+-- REPLACE would remove a member that is still live. What a payment pays was ordered and not given
+-- back.
 CREATE TRIGGER batch_members_insert BEFORE INSERT ON batch_members BEGIN
+  SELECT RAISE(ABORT, 'append-only: the withdrawal is not to be paid')
+    WHERE EXISTS (SELECT 1 FROM withdrawals w WHERE w.withdrawal_id = NEW.withdrawal_id
+      AND w.status IN ('awaiting_approval', 'cancelled'));
   SELECT RAISE(ABORT, 'append-only: batch member exists')
     WHERE EXISTS (SELECT 1 FROM batch_members
       WHERE (transaction_id = NEW.transaction_id AND withdrawal_id = NEW.withdrawal_id)

@@ -43,6 +43,7 @@ const RECONCILE = workers("test/ledger/reconcile.test.ts");
 const TAMPERING = workers("test/ledger/tampering.test.ts");
 const SECURITY = workers("test/auth/security.test.ts");
 const CHANGE_PASSWORD = workers("test/auth/change-password.test.ts");
+const CANCEL = workers("test/custody/cancel-withdrawal.test.ts");
 const TRADE_LIMITS = workers("test/rfq/trade-limits.test.ts");
 const KEY_LIMITS = workers("test/auth/key-limits.test.ts");
 const TOTP = workers("test/auth/totp.test.ts");
@@ -525,6 +526,39 @@ export const MUTANTS: readonly Mutant[] = [
       [SECURITY, workers("test/auth/api-key.test.ts"), workers("test/auth/session.test.ts")],
     ],
   ]),
+  ...of("cancel", "src/custody/cancel-withdrawal.ts", [
+    [
+      "signed withdrawal cancelled",
+      " AND NOT EXISTS (\n        SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id)`",
+      "`",
+      [CANCEL],
+    ],
+    [
+      "any status cancelled",
+      "expr`w.status IN ('awaiting_approval', 'queued') AND NOT EXISTS (",
+      "expr`w.status IS NOT NULL AND NOT EXISTS (",
+      [CANCEL],
+    ],
+    [
+      "halt ignored",
+      "l.chain = w.chain AND l.halted_at IS NOT NULL",
+      "l.chain = w.chain AND l.halted_at < 0",
+      [CANCEL],
+    ],
+    [
+      "amount kept",
+      "w.ended_by = ${uuid(group.id)} AND w.status = 'cancelled'`,",
+      "w.ended_by = ${uuid(group.id)} AND w.status = 'failed'`,",
+      [CANCEL],
+    ],
+    [
+      "owner unchecked",
+      " AND w.user_id = ${uuid(actor.userId)}`;",
+      "`;",
+      [CANCEL],
+      "findWithdrawal has found the owner's withdrawal by the same id",
+    ],
+  ]),
   ...of("key-limits", "src/rfq/trade-limits.ts", [
     [
       "venue unchecked",
@@ -903,7 +937,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
     [
       "closed withdrawal changed",
-      "WHEN OLD.status IN ('settled', 'failed') BEGIN",
+      "WHEN OLD.status IN ('settled', 'failed', 'cancelled') BEGIN",
       "WHEN OLD.status IN ('settled') BEGIN",
       [APPEND_ONLY],
     ],

@@ -4,6 +4,7 @@ import { tokenOf } from "../../src/chain/token.ts";
 import { PAYMENT_STATE } from "../../src/chain/vault.ts";
 import { createDepositAddress } from "../../src/custody/deposit-address.ts";
 import { handleWithdrawalMessages } from "../../src/custody/payer/wake-payer.ts";
+import { cancelWithdrawal } from "../../src/custody/cancel-withdrawal.ts";
 import { withdraw } from "../../src/custody/withdraw.ts";
 import type { OperatorContext } from "../../src/operator/context.ts";
 import { fail, retry, setPaused } from "../../src/operator/withdrawals.ts";
@@ -130,6 +131,22 @@ export class Custody {
           };
     if (order !== again) this.#orders.push(order);
     this.#scene.start(name, dice, () => this.#send(order, actor));
+    if (!dice.chance(0.15)) return;
+    this.#scene.time.after(dice.between(0, 3_000), () =>
+      this.#scene.start(`cancel/${name}`, dice, () => this.#cancel(order, actor)),
+    );
+  }
+
+  /** Races with the payer. It is refused if the payer has signed, or the order does not exist. */
+  async #cancel(order: Order, actor: Actor): Promise<void> {
+    const { env } = this.#scene;
+    const id = { client_withdrawal_id: order.clientWithdrawalId };
+    try {
+      const { events } = await cancelWithdrawal(env.DB, { actor, id, ip: undefined });
+      await notifyStreams(env, events);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+    }
   }
 
   async #send(order: Order, actor: Actor): Promise<void> {
@@ -298,6 +315,8 @@ export class Custody {
         if (outcome === PAYMENT_STATE.none && row["signed"] !== 0)
           throw new Violation("refund_is_safe [W5]", about);
       }
+      if (row["status"] === "cancelled" && (row["signed"] !== 0 || outcome !== PAYMENT_STATE.none))
+        throw new Violation("cancelled_is_unsigned [W5]", about);
       const open = row["status"] === "queued" || row["status"] === "submitted";
       // Two freezes and an unfreeze in flight may end in any order, so the row decides.
       if (row["frozen_at"] !== null) continue;

@@ -176,7 +176,7 @@ const NEVER: Readonly<Record<string, string>> = {
         SELECT maker_id AS owner, reserve_asset AS asset, reserve AS amount
           FROM quotes WHERE status = 'open'
         UNION ALL SELECT user_id, asset, amount
-          FROM withdrawals WHERE status IN ('queued', 'submitted'))
+          FROM withdrawals WHERE status IN ('awaiting_approval', 'queued', 'submitted'))
       GROUP BY owner, asset) c ON c.owner = a.owner AND c.asset = a.asset
     WHERE a.kind = 'pending' AND a.balance <> coalesce(c.total, 0)`,
   "conserved [J1]": `SELECT asset, sum(balance) FROM accounts GROUP BY asset

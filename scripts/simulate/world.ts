@@ -128,6 +128,7 @@ export class World {
       credited: count("deposits WHERE status = 'credited'"),
       settled: count("withdrawals WHERE status = 'settled'"),
       failed: count("withdrawals WHERE status = 'failed'"),
+      cancelled: count("withdrawals WHERE status = 'cancelled'"),
       frames: this.frames,
     };
   }

@@ -23,6 +23,7 @@ const AUDIT_KINDS = [
   "api_key_revoked",
   "deposit_address_created",
   "withdrawal_queued",
+  "withdrawal_cancelled",
   "account_frozen",
   "account_unfrozen",
   "password_changed",

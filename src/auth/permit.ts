@@ -5,6 +5,8 @@ import type { Actor, Scope } from "../platform/actor.ts";
 export type Needs = {
   readonly credential: "any" | "session" | "api_key";
   readonly scope: Scope | undefined;
+  /** The scope that an API key must have where a session needs none. */
+  readonly keyScope?: Scope | undefined;
 };
 
 /** The reason why the actor may not use the route. Undefined if they may. */
@@ -23,8 +25,9 @@ export function permissionProblem(
       );
     return problem("api_key_required", "This operation requires an API key.");
   }
-  if (needs.scope === undefined || actor.scopes.includes(needs.scope)) return undefined;
-  return scopeMissing(needs.scope, actor.scopes);
+  const scope = kind === "api_key" ? (needs.keyScope ?? needs.scope) : needs.scope;
+  if (scope === undefined || actor.scopes.includes(scope)) return undefined;
+  return scopeMissing(scope, actor.scopes);
 }
 
 export function scopeMissing(required: Scope, granted: readonly Scope[]): Problem {

@@ -65,7 +65,7 @@ export async function acceptPayment(
       FROM vault_events e
       WHERE e.chain = ${chain.chain} AND e.payment_id = ${id} AND e.kind = 'Paid'
         AND NOT EXISTS (SELECT 1 FROM withdrawals w
-          WHERE w.payment_id = e.payment_id AND w.status <> 'failed')
+          WHERE w.payment_id = e.payment_id AND w.status NOT IN ('failed', 'cancelled'))
         AND NOT EXISTS (SELECT 1 FROM accepted_payments p
           WHERE p.chain = e.chain AND p.payment_id = e.payment_id)`,
     openExternalAccounts(source),

@@ -8,10 +8,12 @@ export const CUSTODY_EVENTS: EventViews = {
   "deposit.orphaned": deposit,
   "deposit.quarantined": deposit,
   "deposit.below_minimum": deposit,
+  "withdrawal.awaiting_approval": withdrawal,
   "withdrawal.queued": withdrawal,
   "withdrawal.submitted": withdrawal,
   "withdrawal.settled": withdrawal,
   "withdrawal.failed": withdrawal,
+  "withdrawal.cancelled": withdrawal,
 };
 
 /** Safe casts: announce.ts writes the columns of the row types (records.ts). */

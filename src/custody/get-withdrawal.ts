@@ -24,7 +24,7 @@ export async function getWithdrawal(
   return withdrawalView(row);
 }
 
-async function findWithdrawal(
+export async function findWithdrawal(
   db: D1Database,
   userId: string,
   lookup: WithdrawalLookup,

@@ -52,10 +52,13 @@ export async function recordWithdrawalCommand(
   );
   if (withdrawal === undefined)
     throw problem("withdrawal_unknown", `There is no withdrawal ${command.withdrawalId}.`);
-  if (withdrawal.status === "settled" || withdrawal.status === "failed") {
-    throw invalidRequest([
-      { path: "--id", message: `the withdrawal is already ${withdrawal.status}` },
-    ]);
+  const { status } = withdrawal;
+  if (status !== "queued" && status !== "submitted") {
+    const message =
+      status === "awaiting_approval"
+        ? "the withdrawal waits for its owner's approval; without it nothing is paid"
+        : `the withdrawal is already ${status}`;
+    throw invalidRequest([{ path: "--id", message }]);
   }
   const group = newGroup();
   const open = sql`withdrawal_id = ${uuid(command.withdrawalId)} AND kind = ${command.kind}

@@ -14,6 +14,7 @@ import type { deposits, FailureCode, ListedDepositStatus, withdrawals } from "./
 export const FAILURE_MESSAGES: Readonly<Record<FailureCode, string>> = {
   payment_reverted: "The destination or the token refused the payment.",
   operator_failed: "The operator cancelled the withdrawal.",
+  approval_expired: "Nobody approved the withdrawal in time.",
 };
 
 /**
@@ -46,6 +47,7 @@ export type WithdrawalRow = JsonRow<
   | "asset"
   | "amount"
   | "status"
+  | "approval_expires_at"
   | "failure_code"
   | "failure_message"
   | "created_at"
@@ -80,6 +82,7 @@ export const WITHDRAWAL: Columns<keyof WithdrawalRow> = {
   amount: atom("CAST(w.amount AS TEXT)"),
   to_address: atom("hex(w.to_address)"),
   status: atom("w.status"),
+  approval_expires_at: atom("w.approval_expires_at"),
   transaction_hash: expr`iif(w.transaction_hash IS NULL, NULL, hex(w.transaction_hash))`,
   failure_code: atom("w.failure_code"),
   failure_message: atom("w.failure_message"),
@@ -118,6 +121,7 @@ export function withdrawalView(row: WithdrawalRow) {
     amount: toHex(BigInt(row.amount)),
     to_address: checksumAddress(row.to_address),
     status: row.status,
+    approval_expires_at: toWireTimeOrNull(row.approval_expires_at),
     transaction_hash: row.transaction_hash === null ? null : hashView(row.transaction_hash),
     failure:
       row.failure_code === null

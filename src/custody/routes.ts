@@ -22,6 +22,7 @@ import { listWithdrawals } from "./list-withdrawals.ts";
 import { type WithdrawalRow, withdrawalView } from "./records.ts";
 import * as schema from "./schemas.ts";
 import { type WithdrawTerms, withdraw } from "./withdraw.ts";
+import { cancelWithdrawal } from "./cancel-withdrawal.ts";
 import { type Api, reply } from "../http/route-definition.ts";
 
 const READ = { tag: "Custody", credential: "any", scope: "read" } as const;
@@ -182,6 +183,27 @@ function registerWithdrawalRoutes(app: Api): void {
       if (replayed) return reply(withdrawalView(row), { "idempotency-replayed": "true" });
       waitUntil(notifyStreams(env, events));
       waitUntil(sendWakeUp(env, row));
+      return withdrawalView(row);
+    },
+  });
+  route(app, {
+    tag: "Custody",
+    credential: "any",
+    keyScope: "withdraw",
+    rateClass: "withdraw",
+    method: "delete",
+    path: "/custody/withdraw",
+    summary: "Cancel a withdrawal",
+    description:
+      "A session may call it, or an API key with the scope `withdraw`. Applies only while no signed " +
+      "transaction has ever contained the withdrawal. Its amount is available again. A repeat " +
+      "returns the cancelled withdrawal. Give exactly one of the ids.",
+    fields: schema.WithdrawalQuery,
+    response: schema.Withdrawal,
+    problems: ["withdrawal_unknown", "withdrawal_not_cancellable", "withdrawals_paused"],
+    handler: async ({ env, db, actor, fields, clientIp, waitUntil }) => {
+      const { row, events } = await cancelWithdrawal(db, { actor, id: fields, ip: clientIp });
+      waitUntil(notifyStreams(env, events));
       return withdrawalView(row);
     },
   });

@@ -22,7 +22,7 @@ import {
 } from "../http/fields.ts";
 import { NEWEST } from "../ledger/history.ts";
 import { REASONS } from "../ledger/codes.ts";
-import { LISTED_DEPOSIT_STATUSES, WITHDRAWAL_STATUSES } from "./tables.ts";
+import { LISTED_DEPOSIT_STATUSES, WITHDRAWAL_STATUSES, FAILURE_CODES } from "./tables.ts";
 
 const chainName = pattern(/^[a-z][a-z0-9-]{0,31}$/, "must be the name of a chain");
 const clientWithdrawalId = pattern(
@@ -138,6 +138,7 @@ export const WithdrawalsQuery = z.strictObject({
     .optional(),
   ...timeIdPage,
 });
+/** Either id of a withdrawal. */
 export const WithdrawalQuery = z
   .strictObject({
     withdrawal_id: uuidField.openapi({ description: "The service's id" }).optional(),
@@ -162,18 +163,22 @@ export const Withdrawal = z
     to_address: addressOut("The destination, in EIP-55 form"),
     status: z.enum(WITHDRAWAL_STATUSES).openapi({
       description:
-        "`queued`: its amount is reserved. `submitted`: a transaction is signed. `settled`: the " +
-        "payment is confirmed. `failed`: it was not paid and its amount is available again",
+        "`awaiting_approval`: its amount is reserved, and it needs your approval. `queued`: its " +
+        "amount is reserved. `submitted`: a transaction is signed. `settled`: the payment is " +
+        "confirmed. `failed`, `cancelled`: it was not paid and its amount is available again",
     }),
+    approval_expires_at: instant(
+      "When a withdrawal that is not approved is cancelled. Null if it needs, or needed, none",
+    ).nullable(),
     transaction_hash: z.string().nullable().openapi({
       description: "As 0x hex; null before it is submitted, may change until it is settled",
     }),
     failure: z
       .object({
-        code: z.enum(["payment_reverted", "operator_failed"]).openapi({
+        code: z.enum(FAILURE_CODES).openapi({
           description:
             "`payment_reverted`: the destination or the token refused it. `operator_failed`: the " +
-            "operator cancelled it",
+            "operator cancelled it. `approval_expired`: it was not approved in time",
         }),
         message: z.string().openapi({ description: "The reason as text" }),
       })

@@ -15,9 +15,16 @@ export const DEPOSIT_STATUSES = ["confirming", "credited", "orphaned", "quaranti
 /** The table `small_deposits` contains the deposits below the minimum. */
 export const LISTED_DEPOSIT_STATUSES = [...DEPOSIT_STATUSES, "below_minimum"] as const;
 export type ListedDepositStatus = (typeof LISTED_DEPOSIT_STATUSES)[number];
-export const WITHDRAWAL_STATUSES = ["queued", "submitted", "settled", "failed"] as const;
+export const WITHDRAWAL_STATUSES = [
+  "awaiting_approval",
+  "queued",
+  "submitted",
+  "settled",
+  "failed",
+  "cancelled",
+] as const;
 export type WithdrawalStatus = (typeof WITHDRAWAL_STATUSES)[number];
-const FAILURE_CODES = ["payment_reverted", "operator_failed"] as const;
+export const FAILURE_CODES = ["payment_reverted", "operator_failed", "approval_expired"] as const;
 export type FailureCode = (typeof FAILURE_CODES)[number];
 
 export const ACCEPTANCE_KINDS = ["loss", "rescue"] as const;
@@ -129,6 +136,8 @@ export const withdrawals = sqliteTable(
     amount: amount("amount").notNull(),
     toAddress: hex("to_address").notNull(),
     status: text("status", { enum: WITHDRAWAL_STATUSES }).notNull(),
+    approvalExpiresAt: integer("approval_expires_at"),
+    approvedAt: integer("approved_at"),
     transactionHash: hex("transaction_hash"),
     failureCode: text("failure_code", { enum: FAILURE_CODES }),
     failureMessage: text("failure_message"),
@@ -146,6 +155,9 @@ export const withdrawals = sqliteTable(
     index("withdrawals_open")
       .on(t.chain, t.createdAt, t.withdrawalId)
       .where(sql`status IN ('queued', 'submitted')`),
+    index("withdrawals_awaiting")
+      .on(t.approvalExpiresAt)
+      .where(sql`status = 'awaiting_approval'`),
     index("withdrawals_reverted")
       .on(t.userId, t.toAddress)
       .where(sql`failure_code = 'payment_reverted'`),

@@ -57,7 +57,11 @@ export type Authenticate = (
     settings: Config;
     context: RequestContext;
   },
-  needs: { credential: Exclude<Credential, "public">; scope: Scope | undefined },
+  needs: {
+    credential: Exclude<Credential, "public">;
+    scope: Scope | undefined;
+    keyScope: Scope | undefined;
+  },
 ) => Promise<Actor>;
 
 /**
@@ -130,6 +134,8 @@ export type RouteDefinition<
   readonly description?: string;
   readonly credential: C;
   readonly scope?: Scope;
+  /** The scope that an API key must have where a session needs none. */
+  readonly keyScope?: Scope;
   readonly query?: Query;
   readonly body?: Body;
   readonly fields?: Fields;

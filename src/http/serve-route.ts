@@ -98,12 +98,12 @@ async function enter(
 
 async function authenticate<C extends Credential>(
   api: Api,
-  definition: { credential: C; scope?: Scope; rateClass?: RateClass },
+  definition: { credential: C; scope?: Scope; keyScope?: Scope; rateClass?: RateClass },
   incoming: Parameters<Authenticate>[0],
 ): Promise<ActorOf<C>> {
-  const { credential, scope } = definition;
+  const { credential, scope, keyScope } = definition;
   if (credential === "public") return actorOf<C>(undefined);
-  const actor = await api.authenticate(incoming, { credential, scope });
+  const actor = await api.authenticate(incoming, { credential, scope, keyScope });
   const rateClass = definition.rateClass ?? scope ?? "auth";
   incoming.context.rateClass = rateClass;
   await limitActor(incoming.env, incoming.settings, rateClass, actor);

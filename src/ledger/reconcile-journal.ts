@@ -280,7 +280,10 @@ function wrongPending(accounts: Sql): Sql {
         WHERE q.status = 'open'
         UNION ALL
         SELECT w.user_id, w.asset, w.amount FROM withdrawals w INDEXED BY withdrawals_open
-        WHERE w.status IN ('queued', 'submitted') AND w.user_id IN (SELECT owner FROM owners))
+        WHERE w.status IN ('queued', 'submitted') AND w.user_id IN (SELECT owner FROM owners)
+        UNION ALL
+        SELECT w.user_id, w.asset, w.amount FROM withdrawals w INDEXED BY withdrawals_awaiting
+        WHERE w.status = 'awaiting_approval' AND w.user_id IN (SELECT owner FROM owners))
       GROUP BY owner, asset)
     SELECT hex(owner) AS owner, 'pending' AS kind, asset, CAST(sum(balance) AS TEXT) AS balance,
       CAST(sum(expected) AS TEXT) AS expected

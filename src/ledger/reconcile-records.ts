@@ -182,7 +182,7 @@ function withdrawals(select: Selection): Sql {
       UNION ALL
       SELECT w.withdrawal_id, ${reasonCode("release")}, w.user_id, 'pending',
         w.user_id, 'available', w.asset, w.amount ${w}
-      WHERE w.status = 'failed'`,
+      WHERE w.status IN ('failed', 'cancelled')`,
   );
 }
 

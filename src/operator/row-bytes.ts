@@ -52,7 +52,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   quotes: { bytes: 380, user: "t.maker_id" },
   recovery_codes: { bytes: 125, user: "t.user_id" },
   removed_streams: { bytes: 20 },
-  requests: { bytes: 205, user: "t.requester_id" },
+  requests: { bytes: 274, user: "t.requester_id" },
   sealed_balances: { bytes: 15 },
   shortfalls: { bytes: 80 },
   small_deposits: { bytes: 254, user: "t.user_id" },

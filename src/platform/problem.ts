@@ -53,6 +53,7 @@ const PROBLEMS = {
   withdrawal_amount_limit: [409, "The amount is outside the withdrawal limits"],
   withdrawal_daily_limit: [409, "The daily withdrawal limit has been reached"],
   chain_liquidity: [409, "The chain does not hold enough USDC"],
+  withdrawal_not_cancellable: [409, "The withdrawal can no longer be cancelled"],
   destination_refused: [409, "Payments to this address failed repeatedly"],
   idempotency_in_progress: [409, "A request with this idempotency key is in progress"],
   deposit_address_limit: [409, "Too many deposit addresses"],

@@ -69,6 +69,7 @@ const withdrawal: Withdrawal & { chain: string } = {
   amount: 5n,
   to_address: "0x1",
   status: "queued",
+  approval_expires_at: null,
   transaction_hash: null,
   failure: null,
   created_at: at,

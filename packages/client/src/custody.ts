@@ -246,6 +246,31 @@ export class Custody {
   }
 
   /**
+   * Cancels a withdrawal that no signed transaction has ever contained, and returns its amount. Needs
+   * a session, or an API key with the scope withdraw. A repeat returns the cancelled withdrawal.
+   * Throws `Problem`: `withdrawal_unknown`, `withdrawal_not_cancellable`, `withdrawals_paused`.
+   *
+   * @example
+   * ```ts
+   * const { status } = await client.custody.cancelWithdrawal({
+   *   client_withdrawal_id: "payout-2026-11-20",
+   * });
+   * ```
+   */
+  cancelWithdrawal(
+    id: { withdrawal_id: string } | { client_withdrawal_id: string },
+    options: CallOptions = {},
+  ): Promise<Withdrawal> {
+    return this.#transport.call({
+      method: "DELETE",
+      path: "/custody/withdraw",
+      body: oneId(id),
+      idempotent: true,
+      options,
+    });
+  }
+
+  /**
    * Lists the user's withdrawals, newest first.
    *
    * @example
@@ -283,13 +308,18 @@ export class Custody {
     id: { withdrawal_id: string } | { client_withdrawal_id: string },
     options: CallOptions = {},
   ): Promise<Withdrawal> {
-    // The service accepts exactly one of the two ids, and a whole record contains both.
-    const query =
-      "withdrawal_id" in id
-        ? { withdrawal_id: id.withdrawal_id }
-        : { client_withdrawal_id: id.client_withdrawal_id };
+    const query = oneId(id);
     return this.#transport.call({ method: "GET", path: "/custody/get-withdrawal", query, options });
   }
+}
+
+/** The service accepts exactly one of the two ids, and a whole record contains both. */
+function oneId(
+  id: { withdrawal_id: string } | { client_withdrawal_id: string },
+): { withdrawal_id: string } | { client_withdrawal_id: string } {
+  return "withdrawal_id" in id
+    ? { withdrawal_id: id.withdrawal_id }
+    : { client_withdrawal_id: id.client_withdrawal_id };
 }
 
 const LEDGER_FIELDS: Record<keyof LedgerFilter, true> = {

@@ -89,7 +89,12 @@ export type StreamMessage =
       Deposit
     >
   | Frame<
-      "withdrawal.queued" | "withdrawal.submitted" | "withdrawal.settled" | "withdrawal.failed",
+      | "withdrawal.awaiting_approval"
+      | "withdrawal.queued"
+      | "withdrawal.submitted"
+      | "withdrawal.settled"
+      | "withdrawal.failed"
+      | "withdrawal.cancelled",
       Withdrawal
     >
   | Frame<"account.notice", { kind: string; subject_id: string | null }>;

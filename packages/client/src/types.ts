@@ -247,11 +247,16 @@ export type Withdrawal = {
   /** Native units. */
   amount: bigint;
   to_address: string;
-  status: "queued" | "submitted" | "settled" | "failed";
+  status: "awaiting_approval" | "queued" | "submitted" | "settled" | "failed" | "cancelled";
+  /** When a withdrawal that is not approved is cancelled. Null if it needs no approval. */
+  approval_expires_at: string | null;
   /** May change until the withdrawal is settled. Null before it is submitted. */
   transaction_hash: string | null;
-  /** Why a failed withdrawal was not paid; its amount is available again. */
-  failure: { code: "payment_reverted" | "operator_failed"; message: string } | null;
+  /** Why a failed or cancelled withdrawal was not paid. Null if its owner cancelled it. */
+  failure: {
+    code: "payment_reverted" | "operator_failed" | "approval_expired";
+    message: string;
+  } | null;
   created_at: string;
   updated_at: string;
 };

@@ -40,7 +40,8 @@ export async function closeCommands({ db, chain, push }: PayerContext): Promise<
     ...failPaidOtherwise(group, chain.chain),
     sql`UPDATE chain_commands SET done_group = ${group.seq}, result = w.status FROM withdrawals w
       WHERE chain_commands.chain = ${chain.chain} AND done_group IS NULL AND kind = 'fail'
-        AND w.withdrawal_id = chain_commands.withdrawal_id AND w.status IN ('settled', 'failed')`,
+        AND w.withdrawal_id = chain_commands.withdrawal_id
+        AND w.status IN ('settled', 'failed', 'cancelled')`,
     sql`UPDATE withdrawals SET not_before = NULL WHERE status = 'queued' AND withdrawal_id IN (
       SELECT withdrawal_id FROM chain_commands WHERE ${openHere} AND kind = 'retry')`,
     sql`UPDATE chain_commands SET done_group = ${group.seq}, result = 'retried'

@@ -59,7 +59,7 @@ export async function pastRetention(
     db,
     sql`SELECT j.value ->> 'key' AS key FROM json_each(${ids}) j
       JOIN withdrawals w ON w.withdrawal_id = unhex(j.value ->> 'withdrawalId', '-')
-      WHERE w.status IN ('settled', 'failed') AND w.updated_at < ${NOW} - ${RETENTION_MS}`,
+      WHERE w.status IN ('settled', 'failed', 'cancelled') AND w.updated_at < ${NOW} - ${RETENTION_MS}`,
   );
   return rows.map(({ key }) => key);
 }

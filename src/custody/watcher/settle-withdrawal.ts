@@ -180,7 +180,7 @@ export function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
     sql`EXISTS (SELECT 1 FROM vault_events e
       LEFT JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
       WHERE e.recorded_group = ${group.seq} AND e.kind = 'Paid' AND ${condition})`;
-  const refunded = paid(sql`w.status = 'failed'`);
+  const refunded = paid(sql`w.status IN ('failed', 'cancelled')`);
   const skipped = sql`EXISTS (SELECT 1 FROM vault_events e
     WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped'
       AND e.skip_reason NOT IN (${SHORT}, ${REFUSED}))`;
@@ -191,9 +191,10 @@ export function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
     alertRow({
       kind: "payment_unknown",
       subject: chain,
-      detail: "The vault paid an id that the database does not contain.",
+      detail:
+        "The vault paid an id that the database does not contain, or that waits for approval.",
       at: group.at,
-      when: paid(sql`w.withdrawal_id IS NULL`),
+      when: paid(sql`w.withdrawal_id IS NULL OR w.status = 'awaiting_approval'`),
     }),
     alertRow({
       kind: "payment_terms",

@@ -101,6 +101,10 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
     "polygon cannot pay that much of this asset now. Withdraw less, or on another chain.",
     { available: "0x5f5e100" },
   ],
+  withdrawal_not_cancellable: [
+    "The withdrawal is submitted, so it can no longer be cancelled.",
+    { withdrawal_status: "submitted" },
+  ],
   destination_refused: ["Payments to this address failed repeatedly. Choose another one."],
   idempotency_in_progress: ["A request with this idempotency key is in progress."],
   deposit_address_limit: [

@@ -1,0 +1,143 @@
+/**
+ * DELETE /custody/withdraw: cancels a withdrawal that no signed transaction has ever contained, and
+ * returns its amount. The guard requires that no batch of the payer contains it, and the payer's
+ * guard requires that it is queued, so exactly one of the two applies.
+ */
+import { auditRow, recordOf } from "../auth/audit.ts";
+import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
+import { transfer } from "../ledger/post.ts";
+import type { Actor } from "../platform/actor.ts";
+import { type Group, NOW } from "../platform/commit.ts";
+import { type Operation, runOperation } from "../platform/operation.ts";
+import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
+import { problem } from "../platform/problem.ts";
+import {
+  atom,
+  type Expr,
+  expr,
+  jsonObject,
+  jsonText,
+  readUuid,
+  select,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
+import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
+import { announceWithdrawals } from "./announce.ts";
+import { findWithdrawal, type WithdrawalLookup } from "./get-withdrawal.ts";
+import { WITHDRAWAL, type WithdrawalRow } from "./records.ts";
+import type { WithdrawalStatus } from "./tables.ts";
+
+type Cancellation = {
+  readonly actor: Actor;
+  readonly id: WithdrawalLookup;
+  readonly ip: string | undefined;
+};
+
+/** Events are for `notifyStreams`. There are none if the withdrawal was cancelled before. */
+type Changed = { readonly row: WithdrawalRow; readonly events: readonly StreamEvent[] };
+
+/** Throws `withdrawal_unknown`, `withdrawal_not_cancellable` and `withdrawals_paused`. */
+export async function cancelWithdrawal(
+  db: D1Database,
+  { actor, id, ip }: Cancellation,
+): Promise<Changed> {
+  const row = await findWithdrawal(db, actor.userId, id);
+  if (row === undefined) throw problem("withdrawal_unknown", "You have no such withdrawal.");
+  return runOperation(db, cancel({ actor, withdrawalId: readUuid(row.withdrawal_id), ip }));
+}
+
+function cancel(of: {
+  readonly actor: Actor;
+  readonly withdrawalId: string;
+  readonly ip: string | undefined;
+}): Operation<Changed> {
+  const { actor, withdrawalId, ip } = of;
+  const mine = sql`w.withdrawal_id = ${uuid(withdrawalId)} AND w.user_id = ${uuid(actor.userId)}`;
+  const cancelled = (group: Group) =>
+    sql`FROM withdrawals w WHERE ${mine} AND w.ended_by = ${uuid(group.id)}`;
+  return {
+    statements: (group) => [
+      sql`UPDATE withdrawals AS w SET status = 'cancelled', updated_at = ${group.at},
+          changed_group = ${group.seq}, ended_by = ${uuid(group.id)}
+        WHERE ${mine} AND ${guardOf(preconditions(actor, group.at))}`,
+      releaseCancelled(group),
+      auditRow(
+        recordOf(actor, "withdrawal_cancelled", { ip, subjectId: withdrawalId }),
+        group.at,
+        expr`EXISTS (SELECT 1 ${cancelled(group)})`,
+      ),
+      ...announceWithdrawals(group),
+    ],
+    report: (group) => [sql`SELECT ${select(WITHDRAWAL)} ${cancelled(group)}`, eventsToPush(group)],
+    result: ([rows, events]) => {
+      // Safe casts: the report above selects the columns of the row types.
+      const [row] = (rows ?? []) as WithdrawalRow[];
+      return row && { row, events: (events ?? []) as StreamEvent[] };
+    },
+    rejection: () =>
+      questionOf({
+        preconditions: preconditions(actor, NOW),
+        facts: { status: atom("w.status"), row: jsonText(jsonObject(WITHDRAWAL)) },
+        apart: actorFacts(actor),
+        from: sql`FROM withdrawals w WHERE ${mine}`,
+        missing: (): never => {
+          throw problem("withdrawal_unknown", "You have no such withdrawal.");
+        },
+      }),
+  };
+}
+
+type Facts = ActorFacts & { readonly status: WithdrawalStatus; readonly row: string };
+
+/** Over `withdrawals w`. */
+function preconditions(actor: Actor, at: Expr): readonly Precondition<Facts, Changed>[] {
+  return [
+    actorPrecondition(actor, at),
+    {
+      expr: expr`w.status <> 'cancelled'`,
+      // Safe cast: the text is a `json_object` of the columns that the row type lists.
+      reject: ({ row }) => ({ row: JSON.parse(row) as WithdrawalRow, events: [] }),
+    },
+    {
+      // A payment that the vault skipped is queued again, but its signed bytes may be anywhere.
+      expr: expr`w.status IN ('awaiting_approval', 'queued') AND NOT EXISTS (
+        SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id)`,
+      reject: ({ status }) => {
+        throw problem(
+          "withdrawal_not_cancellable",
+          status === "queued" || status === "awaiting_approval"
+            ? "A transaction that contains the withdrawal has been signed."
+            : `The withdrawal is ${status}, so it can no longer be cancelled.`,
+          { withdrawal_status: status },
+        );
+      },
+    },
+    {
+      // After a restore the database may lack signed payments, until the payer has halted and the
+      // operator has restored them.
+      expr: expr`NOT EXISTS (
+        SELECT 1 FROM payer_leases l WHERE l.chain = w.chain AND l.halted_at IS NOT NULL)`,
+      reject: () => {
+        throw problem(
+          "withdrawals_paused",
+          "Payments on this chain are halted. The withdrawal can be cancelled after a review.",
+        );
+      },
+    },
+  ];
+}
+
+/** Returns the amounts of the withdrawals that the group has cancelled. */
+function releaseCancelled(group: Group): Sql {
+  return transfer(group, {
+    reason: "release",
+    step: "end",
+    from: "pending",
+    to: "available",
+    source: sql`SELECT w.user_id AS from_owner, w.user_id AS to_owner, w.asset AS asset,
+        w.amount AS amount, w.withdrawal_id AS ref, 0 AS line
+      FROM withdrawals w WHERE w.ended_by = ${uuid(group.id)} AND w.status = 'cancelled'`,
+  });
+}

@@ -1,0 +1,238 @@
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import { takeLease } from "../../src/custody/payer/payer-lease.ts";
+import { storeTransaction } from "../../src/custody/payer/store-transaction.ts";
+import { cancelWithdrawal } from "../../src/custody/cancel-withdrawal.ts";
+import { withdraw } from "../../src/custody/withdraw.ts";
+import { Problem } from "../../src/platform/problem.ts";
+import { all, first, readUuid, sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { apiOf, codeOf, settings } from "../support/http.ts";
+import { balances, fund, newAddress, newAsset, randomHex } from "../support/ledger.ts";
+import { newKey, newUser, type TestKey, type TestUser } from "../support/users.ts";
+
+const db = env.DB;
+
+/** A user with funds, and a withdrawal of 30 of 100 units that is queued. */
+async function queued() {
+  const { key: asset, ...assetOnWire } = newAsset();
+  const user = await newUser({ [asset]: 100n });
+  const key = await newKey(user);
+  const response = await apiOf(key).post("/custody/withdraw", {
+    client_withdrawal_id: "first",
+    amount: 30,
+    to_address: newAddress(),
+    ...assetOnWire,
+  });
+  expect(response.status).toBe(202);
+  return { user, key, asset, id: response.json["withdrawal_id"] as string };
+}
+
+const ENTRIES = "/custody/get-ledger?reasons=release";
+
+async function cancelBy(caller: TestUser | TestKey, body: object) {
+  return apiOf(caller).delete("/custody/withdraw", body);
+}
+
+it("returns the amount of a queued withdrawal, once, to a session or a withdraw key", async () => {
+  for (const by of ["session", "key"] as const) {
+    const { user, key, asset, id } = await queued();
+    const caller = by === "session" ? user : key;
+    expect(await balances(user.userId, asset)).toEqual([70n, 30n]);
+    const once = await cancelBy(caller, { withdrawal_id: id });
+    expect(once).toMatchObject({ status: 200, json: { status: "cancelled", failure: null } });
+    expect(await balances(user.userId, asset)).toEqual([100n, 0n]);
+    const again = await cancelBy(caller, { client_withdrawal_id: "first" });
+    expect(again.json).toEqual(once.json);
+    const entries = (await apiOf(user).get(ENTRIES)).json["items"];
+    expect(entries.map((entry: any) => [entry.account, entry.delta, entry.ref_id])).toEqual([
+      ["available", "30", id],
+      ["pending", "-30", id],
+    ]);
+    const events = (await apiOf(user).get("/auth/get-audit-events")).json["items"];
+    expect(events[0]).toMatchObject({
+      kind: "withdrawal_cancelled",
+      actor: by === "session" ? "session" : "api_key",
+      subject_id: id,
+    });
+  }
+});
+
+it("keeps the id of a cancelled withdrawal, which still counts for the day", async () => {
+  const { key, user, id } = await queued();
+  await cancelBy(user, { withdrawal_id: id });
+  const listed = await apiOf(user).get("/custody/get-withdrawals?status=cancelled");
+  expect(listed.json["items"]).toMatchObject([{ withdrawal_id: id, status: "cancelled" }]);
+  const limited = apiOf(key, { WITHDRAWAL_DAILY_COUNT: "1" });
+  const { json } = await limited.post("/custody/withdraw", {
+    client_withdrawal_id: "second",
+    amount: 1,
+    to_address: newAddress(),
+  });
+  expect(json["code"]).toBe("withdrawal_daily_limit");
+});
+
+it("announces the cancel on the account stream", async () => {
+  const { user, id } = await queued();
+  await cancelBy(user, { withdrawal_id: id });
+  const rows = await all<{ type: string }>(
+    db,
+    sql`SELECT e.type FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id
+      WHERE s.name = ${`account:${user.userId}`} AND e.type LIKE 'withdrawal.%' ORDER BY e.seq`,
+  );
+  expect(rows.map(({ type }) => type)).toEqual(["withdrawal.queued", "withdrawal.cancelled"]);
+});
+
+it("hides other users' withdrawals and rejects keys without the scope", async () => {
+  const { user, id } = await queued();
+  const body = { withdrawal_id: id };
+  expect(await codeOf(await cancelBy(await newUser(), body))).toBe("404 withdrawal_unknown");
+  const trader = await newKey(user, ["read", "trade"]);
+  expect((await cancelBy(trader, body)).json).toMatchObject({
+    code: "scope_missing",
+    required_scope: "withdraw",
+  });
+  for (const wrong of [{}, { ...body, client_withdrawal_id: "first" }])
+    expect(await codeOf(await cancelBy(user, wrong))).toBe("400 invalid_request");
+});
+
+it.each(["submitted", "settled", "failed"])("rejects a %s withdrawal", async (status) => {
+  const { user, asset, id } = await queued();
+  await all(db, sql`UPDATE withdrawals SET status = ${status} WHERE withdrawal_id = ${uuid(id)}`);
+  expect((await cancelBy(user, { withdrawal_id: id })).json).toMatchObject({
+    status: 409,
+    code: "withdrawal_not_cancellable",
+    withdrawal_status: status,
+  });
+  expect(await balances(user.userId, asset)).toEqual([70n, 30n]);
+});
+
+it("rejects a withdrawal that is queued again after a payment was signed", async () => {
+  const { user, asset, id } = await queued();
+  await all(
+    db,
+    sql`INSERT INTO batch_members (transaction_id, withdrawal_id, purpose, ended_group, outcome)
+      VALUES (${uuid(uuidv7())}, ${uuid(id)}, 'pay', 1, 'returned')`,
+  );
+  const { json } = await cancelBy(user, { withdrawal_id: id });
+  expect(json).toMatchObject({ code: "withdrawal_not_cancellable", withdrawal_status: "queued" });
+  expect(await balances(user.userId, asset)).toEqual([70n, 30n]);
+  await expect(
+    all(db, sql`UPDATE withdrawals SET status = 'cancelled' WHERE withdrawal_id = ${uuid(id)}`),
+  ).rejects.toThrow("append-only: a signed withdrawal is not cancelled");
+});
+
+it("no payment takes a cancelled withdrawal, not even a wrong one", async () => {
+  const { user, id } = await queued();
+  await cancelBy(user, { withdrawal_id: id });
+  await expect(
+    all(
+      db,
+      sql`INSERT INTO batch_members (transaction_id, withdrawal_id, purpose)
+        VALUES (${uuid(uuidv7())}, ${uuid(id)}, 'pay')`,
+    ),
+  ).rejects.toThrow("append-only: the withdrawal is not to be paid");
+});
+
+/** A chain of the test's own, whose payer stores payments with its own statements. */
+async function newPayer() {
+  const chain = `race-${uuidv7()}`;
+  const token = uuidv7();
+  const vault = newAddress() as `0x${string}`;
+  await takeLease(db, chain, token);
+  await all(
+    db,
+    sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number,
+        scanned_hash, head_number, moved_group, moved_at)
+      VALUES (${chain}, 1, zeroblob(32), 1, zeroblob(32), 1, 0, 0)`,
+  );
+  const context = {
+    db,
+    settings: settings(),
+    chain: { ...settings().CHAINS[0]!, chain },
+    token,
+    push: () => Promise.resolve(),
+    saveRecords: () => Promise.resolve(),
+  };
+  const account = {
+    address: newAddress() as `0x${string}`,
+    sign: () =>
+      Promise.resolve({
+        hash: randomHex(32) as `0x${string}`,
+        raw: randomHex(40) as `0x${string}`,
+      }),
+  };
+  let nonce = 0;
+  const pay = (withdrawalId: string) => {
+    nonce += 1;
+    return storeTransaction(context, account, {
+      kind: "pay",
+      call: { to: vault, data: "0x01", gasLimit: 1n },
+      nonce,
+      fees: { maxFee: 1n, priorityFee: 1n },
+      headNumber: 1,
+      batchNo: nonce,
+      members: [withdrawalId],
+    });
+  };
+  return { chain, pay };
+}
+
+it(
+  "exactly one of cancel and payment applies, a thousand times",
+  { timeout: 120_000 },
+  async () => {
+    const RACES = 1_000;
+    const { key: asset } = newAsset();
+    const { chain, pay } = await newPayer();
+    const user = await newUser();
+    await fund(user.userId, asset, BigInt(RACES), { chain });
+    const { actor } = await newKey(user);
+    const outcomes = { cancelled: 0, paid: 0 };
+    for (let race = 0; race < RACES; race++) {
+      const { row } = await withdraw(
+        db,
+        { ...settings(), WITHDRAWAL_DAILY_COUNT: 100_000 },
+        {
+          actor,
+          ip: undefined,
+          terms: {
+            clientWithdrawalId: `race-${race}`,
+            amount: 1n,
+            toAddress: newAddress(),
+            chain,
+            asset,
+          },
+        },
+      );
+      const id = readUuid(row.withdrawal_id);
+      const cancel = () =>
+        cancelWithdrawal(db, { actor, id: { withdrawal_id: id }, ip: undefined }).then(
+          () => "cancelled" as const,
+          (error: unknown) => {
+            if (error instanceof Problem) return error.data.code;
+            throw error;
+          },
+        );
+      const [cancelled, stored] = await (race % 2 === 0
+        ? Promise.all([cancel(), pay(id)])
+        : Promise.all([pay(id), cancel()]).then(([first_, second]) => [second, first_] as const));
+      const won = stored === undefined ? "cancelled" : "withdrawal_not_cancellable";
+      expect(cancelled).toBe(won);
+      outcomes[stored === undefined ? "cancelled" : "paid"] += 1;
+    }
+    expect(outcomes.cancelled + outcomes.paid).toBe(RACES);
+    expect(Math.min(outcomes.cancelled, outcomes.paid)).toBeGreaterThan(0);
+    expect(await balances(user.userId, asset)).toEqual([
+      BigInt(outcomes.cancelled),
+      BigInt(outcomes.paid),
+    ]);
+    const both = await first<{ n: number }>(
+      db,
+      sql`SELECT count(*) AS n FROM withdrawals w
+      JOIN batch_members m ON m.withdrawal_id = w.withdrawal_id
+      WHERE w.user_id = ${uuid(user.userId)} AND w.status <> 'submitted'`,
+    );
+    expect(both).toEqual({ n: 0 });
+  },
+);
