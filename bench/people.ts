@@ -4,7 +4,7 @@
 import { reasonCode, stepCode } from "../src/ledger/codes.ts";
 import { randomBytes } from "node:crypto";
 import { newKeyId } from "../src/auth/key-id.ts";
-import { keyBinding, sealSecret } from "../src/auth/secret-box.ts";
+import { sealKey } from "../src/auth/key-seal.ts";
 import { headersOf, importSecret, signWith } from "../packages/client/src/sign.ts";
 import { NOW } from "../src/platform/commit.ts";
 import type { Expr } from "../src/platform/sql.ts";
@@ -39,7 +39,17 @@ export async function makePeople(
       userId,
       apiKeyId,
       key: await importSecret(secret),
-      ...(await sealSecret(stack.masterKeys, secret, keyBinding({ apiKeyId, userId }))),
+      ...(await sealKey(stack.masterKeys, secret, {
+        apiKeyId,
+        userId,
+        scopes: "read,trade",
+        limits: null,
+        requireIdempotency: 0,
+        allowedIps: null,
+        activeFrom: 0,
+        expiresAt: null,
+        mintedBy: "operator",
+      })),
     });
   }
   const list = JSON.stringify(

@@ -146,8 +146,8 @@ CREATE TABLE api_keys (
   user_id BLOB NOT NULL,
   label TEXT NOT NULL,
   scopes TEXT NOT NULL,          -- comma-separated: read, trade, withdraw
-  secret_sealed TEXT NOT NULL,   -- AES-256-GCM, base64url; bound to both ids, so it opens in no
-                                 -- other row
+  secret_sealed TEXT NOT NULL,   -- AES-256-GCM, base64url; bound to every column that decides
+                                 -- what the key may do, so an edited row does not open
   master_key_id TEXT NOT NULL,   -- the key of MASTER_KEYS that sealed it
   allowed_ips TEXT,              -- JSON array of ranges; NULL: any address
   limits TEXT,                   -- JSON of src/auth/key-limits.ts, amounts in native units of USDC;

@@ -49,6 +49,7 @@ const KEY_LIMITS = workers("test/auth/key-limits.test.ts");
 const TOTP = workers("test/auth/totp.test.ts");
 const FREEZE = workers("test/auth/freeze.test.ts");
 const RESET = workers("test/operator/reset-account.test.ts");
+const KEY_SEAL = workers("test/auth/key-seal.test.ts");
 const TICKETS = workers("test/auth/ws-ticket.test.ts");
 const DEADLINES = workers("test/rfq/deadline.test.ts");
 const PAID_OTHERWISE = chain("test/chain/paid-otherwise.anvil.ts");
@@ -484,6 +485,16 @@ export const MUTANTS: readonly Mutant[] = [
       "if (!duringHold && holdUntil",
       'if (!duringHold && email === "" && holdUntil',
       [RESET],
+    ],
+  ]),
+  ...of("key seal", "src/auth/key-seal.ts", [
+    ["scopes unbound", "    key.scopes,\n", "", [KEY_SEAL]],
+    ["activation unbound", "    key.activeFrom,\n", "", [KEY_SEAL]],
+    [
+      "version 1 opened",
+      "if (settings.KEY_SEAL_MIN_VERSION > 1)",
+      "if (settings.KEY_SEAL_MIN_VERSION > 2)",
+      [KEY_SEAL],
     ],
   ]),
   ...of("totp enrolment", "src/auth/enrol-totp.ts", [

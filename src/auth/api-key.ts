@@ -27,7 +27,7 @@ import { type KeyLimits, KeyLimitsOut, limitsView, writeLimits } from "./key-lim
 import { scopeMissing } from "./permit.ts";
 import { capScopes, writeScopes } from "./scope.ts";
 import { checkSecondFactor } from "./second-factor.ts";
-import { keyBinding, sealSecret } from "./secret-box.ts";
+import { sealKey } from "./key-seal.ts";
 import { apiKeys } from "./tables.ts";
 import { type Actor, type Scope, SCOPES, type SessionActor } from "../platform/actor.ts";
 import { read } from "../platform/read.ts";
@@ -193,19 +193,33 @@ async function insertKey(
   const { userId, key } = insertion;
   const apiKeyId = newKeyId(settings);
   const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
-  const box = await sealSecret(settings.MASTER_KEYS, secret, keyBinding({ apiKeyId, userId }));
+  const scopes = writeScopes(key.scopes);
   const allowedIps = key.allowedIps === null ? null : JSON.stringify(key.allowedIps);
   const limits = key.limits === null ? null : writeLimits(key.limits);
+  // The seal binds the instant, so it is read before the commit.
+  const now = await first<{ now: number }>(db, sql`SELECT ${NOW} AS now`);
+  const activeFrom = (now?.now ?? Date.now()) + insertion.delayMs;
+  const box = await sealKey(settings.MASTER_KEYS, secret, {
+    apiKeyId,
+    userId,
+    scopes,
+    limits,
+    requireIdempotency: key.requireIdempotency ? 1 : 0,
+    allowedIps,
+    activeFrom,
+    expiresAt: key.expiresAt,
+    mintedBy: insertion.mintedBy,
+  });
   const applied = await commitAudited(db, {
     record: insertion.record(apiKeyId),
     when: ({ at }) => insertion.allowed(at),
     statements: (group, written) => [
       sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
           allowed_ips, limits, require_idempotency, minted_by, active_from, created_at, expires_at)
-        SELECT ${uuid(apiKeyId)}, ${uuid(userId)}, ${key.label}, ${writeScopes(key.scopes)},
+        SELECT ${uuid(apiKeyId)}, ${uuid(userId)}, ${key.label}, ${scopes},
           ${box.sealed}, ${box.masterKeyId}, ${allowedIps}, ${limits}, ${key.requireIdempotency},
           ${insertion.mintedBy},
-          ${group.at} + ${insertion.delayMs}, ${group.at}, ${key.expiresAt}
+          ${activeFrom}, ${group.at}, ${key.expiresAt}
         WHERE ${written}`,
       ...(insertion.daily === undefined ? [] : [countDaily(insertion.daily, group.at, written)]),
       ...(insertion.alongside?.(group, written, apiKeyId) ?? []),

@@ -7,16 +7,16 @@
  * hangs. Keys are read before signatures are verified, so anyone who knows a key's id could block
  * its owner in this way.
  */
-import { eq } from "drizzle-orm";
+import { raiseAlert } from "../platform/alert.ts";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { read } from "../platform/read.ts";
-import { first, sql, uuid } from "../platform/sql.ts";
+import { all, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
 import { type FrozenBy, frozenByOf } from "./frozen.ts";
 import { importHmacKey } from "./hmac.ts";
 import { isOwnKeyId } from "./key-id.ts";
-import { keyBinding, openSecret } from "./secret-box.ts";
-import { apiKeys, users } from "./tables.ts";
+import { KEY_SEAL_COLUMNS, openKey, type SealedKeyRow } from "./key-seal.ts";
+import { readScopes } from "./scope.ts";
+import { readAddresses } from "./tables.ts";
 import type { Scope } from "../platform/actor.ts";
 
 /**
@@ -89,34 +89,64 @@ export function userState(
   return lookUp(userCache, userId, waitUntil, () => readUser(db, userId));
 }
 
+type KeyRow = SealedKeyRow & {
+  readonly revokedAt: number | null;
+  readonly frozenAt: number | null;
+  readonly frozenBy: string | null;
+};
+
 async function readKey(
   db: D1Database,
   settings: Config,
   apiKeyId: string,
 ): Promise<KeyState | undefined> {
-  const [row] = await read(db, ({ select }) =>
-    select({ key: apiKeys, frozenAt: users.frozenAt, frozenBy: users.frozenBy })
-      .from(apiKeys)
-      .innerJoin(users, eq(users.userId, apiKeys.userId))
-      .where(eq(apiKeys.apiKeyId, apiKeyId)),
+  const [row] = await all<KeyRow>(
+    db,
+    sql`SELECT ${select(KEY_SEAL_COLUMNS)}, k.revoked_at AS revokedAt, u.frozen_at AS frozenAt,
+        u.frozen_by AS frozenBy
+      FROM api_keys k JOIN users u ON u.user_id = k.user_id
+      WHERE k.api_key_id = ${uuid(apiKeyId)}`,
   );
   if (row === undefined) return undefined;
-  const { userId, secretSealed, masterKeyId, ...key } = row.key;
-  const box = { sealed: secretSealed, masterKeyId };
+  const userId = readUuid(row.userHex);
+  const secret = await openOrAlert(db, settings, { ...row, apiKeyId, userId });
+  if (secret === undefined) return undefined;
   return {
     apiKeyId,
     userId,
-    scopes: key.scopes,
-    allowedIps: key.allowedIps,
-    activeFrom: key.activeFrom,
-    requireIdempotency: key.requireIdempotency,
-    expiresAt: key.expiresAt,
-    revoked: key.revokedAt !== null,
+    scopes: readScopes(row.scopes),
+    allowedIps: row.allowedIps === null ? null : readAddresses(row.allowedIps),
+    activeFrom: row.activeFrom,
+    requireIdempotency: row.requireIdempotency === 1,
+    expiresAt: row.expiresAt,
+    revoked: row.revokedAt !== null,
     frozen: frozenByOf(row),
-    key: await importHmacKey(
-      await openSecret(settings.MASTER_KEYS, box, keyBinding({ apiKeyId, userId })),
-    ),
+    key: await importHmacKey(secret),
   };
+}
+
+/** When an alert about a key was last raised. Anyone who knows its id can cause the next. */
+const alertedAt = new Map<string, number>();
+const ALERT_AGAIN_MS = 60_000;
+
+/** Undefined for a row that does not open. The key is then unknown, and the operator is alerted. */
+async function openOrAlert(
+  db: D1Database,
+  settings: Config,
+  key: KeyRow & { apiKeyId: string; userId: string },
+): Promise<string | undefined> {
+  try {
+    return await openKey(settings, key, key);
+  } catch (error) {
+    const now = Date.now();
+    if (now - (alertedAt.get(key.apiKeyId) ?? 0) > ALERT_AGAIN_MS) {
+      if (alertedAt.size >= MAX_ENTRIES) alertedAt.clear();
+      alertedAt.set(key.apiKeyId, now);
+      const detail = `The row of the API key does not open: ${String(error)}`;
+      await raiseAlert(db, "key_row_altered", key.apiKeyId, detail);
+    }
+    return undefined;
+  }
 }
 
 async function readUser(db: D1Database, userId: string): Promise<UserState | undefined> {

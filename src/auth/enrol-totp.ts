@@ -16,7 +16,7 @@ import {
   otpauthUri,
   stepOfCode,
 } from "./totp.ts";
-import { readTotpSecret, sealTotpSecret, validSecret } from "./totp-secret.ts";
+import { openTotpSecret, readTotpBox, sealTotpSecret, validSecret } from "./totp-secret.ts";
 
 export const ENROLMENT_MS = 10 * 60_000;
 /** Codes of one enrolment that may be wrong. A stolen session could guess the owner's otherwise. */
@@ -63,10 +63,11 @@ export async function confirmTotp(
   const { userId } = actor;
   const pending = { userId, status: "pending" } as const;
   await countEnrolmentCode(db, userId);
-  const stored = await readTotpSecret(db, settings.MASTER_KEYS, pending);
+  const box = await readTotpBox(db, pending);
+  const stored = box && (await openTotpSecret(settings.MASTER_KEYS, box, pending));
   const step = stored && stepOfCode(stored.secret, request.code, Date.now());
   if (stored === undefined || step === undefined) throw invalidCode();
-  const box = await sealTotpSecret(settings.MASTER_KEYS, stored.secret, {
+  const confirmed = await sealTotpSecret(settings.MASTER_KEYS, stored.secret, {
     userId,
     status: "confirmed",
   });
@@ -80,7 +81,7 @@ export async function confirmTotp(
       sql`DELETE FROM totp_secrets WHERE ${mine} AND ${written}`,
       sql`INSERT INTO totp_secrets (user_id, status, secret_sealed, master_key_id, last_step,
           wrong_codes, created_at, ends_at)
-        SELECT ${uuid(userId)}, 'confirmed', ${box.sealed}, ${box.masterKeyId}, ${step}, 0, ${at},
+        SELECT ${uuid(userId)}, 'confirmed', ${confirmed.sealed}, ${confirmed.masterKeyId}, ${step}, 0, ${at},
           NULL
         WHERE ${written}`,
       sql`DELETE FROM recovery_codes WHERE ${mine} AND ${written}`,

@@ -1,20 +1,28 @@
-/** Seals the secrets of API keys and of TOTP with the newest master key, so that older ones can be removed. */
-import { and, gt, ne } from "drizzle-orm";
-import type { Config } from "../platform/config.ts";
+/**
+ * Seals the secrets of API keys and of TOTP with the newest master key, so that older ones can be
+ * removed. Keys that an earlier version sealed get the present seal.
+ */
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
+import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, blob, readUuid, select, type Sql, sql } from "../platform/sql.ts";
 import { commitAudited } from "./audit.ts";
-import { keyBinding, newestKeyId, openSecret, sealSecret } from "./secret-box.ts";
+import {
+  isPresentVersion,
+  KEY_SEAL_COLUMNS,
+  openKey,
+  type SealedKeyRow,
+  sealKey,
+} from "./key-seal.ts";
+import { newestKeyId } from "./secret-box.ts";
 import { rewrapTotp } from "./totp-secret.ts";
-import { apiKeys } from "./tables.ts";
-import { read } from "../platform/read.ts";
 
 const PAGE = 50;
 
 /**
  * Returns the number of rewrapped secrets, the keys whose secret cannot be opened, and the users
- * whose TOTP secret cannot. Safe to repeat and during operation, because an update applies only if the sealed secret has not changed.
+ * whose TOTP secret cannot. Safe to repeat and during operation, because an update applies only if
+ * the sealed secret has not changed.
  */
 export async function rewrapKeys(
   db: D1Database,
@@ -26,22 +34,22 @@ export async function rewrapKeys(
   const unreadable: string[] = [];
   let after = "";
   for (;;) {
-    const rows = await read(db, ({ select }) =>
-      select(SEALED)
-        .from(apiKeys)
-        .where(and(ne(apiKeys.masterKeyId, newest), gt(apiKeys.apiKeyId, after)))
-        .orderBy(apiKeys.apiKeyId)
-        .limit(PAGE),
+    const rows = await all<SealedKeyRow>(
+      db,
+      sql`SELECT ${select(KEY_SEAL_COLUMNS)} FROM api_keys k WHERE k.api_key_id > ${blob(after)}
+        ORDER BY k.api_key_id LIMIT ${PAGE}`,
     );
-    if (rows.length === 0) break;
-    const results = await Promise.all(rows.map((row) => reseal(settings.MASTER_KEYS, row)));
+    const stale = rows.filter((row) => row.masterKeyId !== newest || !isPresentVersion(row));
+    const results = await Promise.all(stale.map((row) => reseal(settings, row)));
     const updates = results.filter((update) => update !== undefined);
-    await commitOrThrow(db, newGroup(), updates);
+    if (updates.length > 0) await commitOrThrow(db, newGroup(), updates);
     rewrapped += updates.length;
-    rows.forEach((row, index) => {
-      if (results[index] === undefined) unreadable.push(row.apiKeyId);
+    stale.forEach((row, index) => {
+      if (results[index] === undefined) unreadable.push(readUuid(row.keyHex));
     });
-    after = rows.at(-1)?.apiKeyId ?? after;
+    const last = rows.at(-1);
+    if (last === undefined) break;
+    after = last.keyHex;
   }
   const totp = await rewrapTotp(db, settings.MASTER_KEYS);
   rewrapped += totp.rewrapped;
@@ -60,27 +68,19 @@ export async function rewrapKeys(
   return { rewrapped, unreadable };
 }
 
-const SEALED = {
-  apiKeyId: apiKeys.apiKeyId,
-  userId: apiKeys.userId,
-  secretSealed: apiKeys.secretSealed,
-  masterKeyId: apiKeys.masterKeyId,
-};
-type SealedRow = Pick<typeof apiKeys.$inferSelect, keyof typeof SEALED>;
-
 /**
- * The update of one row. Undefined if no master key opens it; the other rows are rewrapped all the
+ * The update of one row. Undefined if the row does not open; the other rows are rewrapped all the
  * same, and the result names this one.
  */
-async function reseal(ring: Config["MASTER_KEYS"], row: SealedRow): Promise<Sql | undefined> {
-  const { secretSealed: sealed, masterKeyId, ...owner } = row;
+async function reseal(settings: Config, row: SealedKeyRow): Promise<Sql | undefined> {
+  const key = { ...row, apiKeyId: readUuid(row.keyHex), userId: readUuid(row.userHex) };
   try {
-    const secret = await openSecret(ring, { sealed, masterKeyId }, keyBinding(owner));
-    const box = await sealSecret(ring, secret, keyBinding(owner));
+    const secret = await openKey(settings, row, key);
+    const box = await sealKey(settings.MASTER_KEYS, secret, key);
     return sql`UPDATE api_keys SET secret_sealed = ${box.sealed}, master_key_id = ${box.masterKeyId}
-      WHERE api_key_id = ${uuid(owner.apiKeyId)} AND secret_sealed = ${sealed}`;
+      WHERE api_key_id = ${blob(row.keyHex)} AND secret_sealed = ${row.sealed}`;
   } catch (error) {
-    log("error", "rewrap_unreadable", { api_key_id: owner.apiKeyId, ...errorFields(error) });
+    log("error", "rewrap_unreadable", { api_key_id: key.apiKeyId, ...errorFields(error) });
     return undefined;
   }
 }

@@ -6,6 +6,7 @@
  * thief with the password can therefore neither guess on nor lock the owner out.
  */
 import { networkOf } from "../http/ip-range.ts";
+import { raiseAlert } from "../platform/alert.ts";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem, problem } from "../platform/problem.ts";
@@ -15,7 +16,7 @@ import { type AuditActor, commitAudited } from "./audit.ts";
 import { KNOWN_NETWORK_MS } from "./login-throttle.ts";
 import type { Sealed } from "./secret-box.ts";
 import { hashOfRecoveryCode, stepOfCode } from "./totp.ts";
-import { openTotpSecret, readTotpSecret, type StoredSecret } from "./totp-secret.ts";
+import { openTotpSecret, readTotpBox, type StoredSecret } from "./totp-secret.ts";
 
 export const CODE_LIMITS = {
   windowMs: 3_600_000,
@@ -54,13 +55,11 @@ export async function checkSecondFactor(
 ): Promise<"off" | "passed"> {
   const { userId, codes } = check;
   const owner = { userId, status: "confirmed" } as const;
-  const secret =
-    check.totp === undefined
-      ? await readTotpSecret(db, MASTER_KEYS, owner)
-      : check.totp && (await openTotpSecret(MASTER_KEYS, check.totp, owner));
-  if (secret === undefined || secret === null) return "off";
+  const box = check.totp === undefined ? await readTotpBox(db, owner) : check.totp;
+  if (box === undefined || box === null) return "off";
   if (codes.totp_code === undefined && codes.recovery_code === undefined)
     throw problem("totp_required", "The account has TOTP. Send the code of your authenticator.");
+  const secret = await openOrAlert(db, MASTER_KEYS, box, userId);
   const attempt = await countCode(db, check);
   const used =
     codes.totp_code === undefined
@@ -68,6 +67,22 @@ export async function checkSecondFactor(
       : await takeCode(db, { secret, userId, attempt }, codes.totp_code);
   if (!used) throw invalidCode();
   return "passed";
+}
+
+/** A row that was edited or moved does not open. Then no code is valid. */
+async function openOrAlert(
+  db: D1Database,
+  ring: Config["MASTER_KEYS"],
+  box: Sealed,
+  userId: string,
+): Promise<StoredSecret> {
+  try {
+    return await openTotpSecret(ring, box, { userId, status: "confirmed" });
+  } catch (error) {
+    const detail = `The TOTP secret of the user does not open: ${String(error)}`;
+    await raiseAlert(db, "key_row_altered", userId, detail);
+    throw invalidCode();
+  }
 }
 
 export function invalidCode(): Problem {

@@ -5,11 +5,6 @@
  */
 
 export type Sealed = { readonly sealed: string; readonly masterKeyId: string };
-/** The additional data of an API key's secret. */
-export function keyBinding(key: { apiKeyId: string; userId: string }): string {
-  return `api-key:${key.apiKeyId}:${key.userId}`;
-}
-
 type Ring = Readonly<Record<string, string>>;
 
 const utf8 = new TextEncoder();

@@ -17,17 +17,12 @@ export function validSecret({ userId, status }: Owner, at: Expr): Sql {
 
 export type StoredSecret = Sealed & { readonly secret: string };
 
-/** Reads and opens the secret. Undefined if there is none. */
-export async function readTotpSecret(
-  db: D1Database,
-  ring: Ring,
-  owner: Owner,
-): Promise<StoredSecret | undefined> {
-  const box = await first<Sealed>(
+/** Reads the sealed secret. Undefined if there is none. */
+export function readTotpBox(db: D1Database, owner: Owner): Promise<Sealed | undefined> {
+  return first<Sealed>(
     db,
     sql`SELECT secret_sealed AS sealed, master_key_id AS masterKeyId ${validSecret(owner, NOW)}`,
   );
-  return box && openTotpSecret(ring, box, owner);
 }
 
 export async function openTotpSecret(ring: Ring, box: Sealed, owner: Owner): Promise<StoredSecret> {

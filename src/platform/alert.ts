@@ -29,6 +29,7 @@ export type AlertKind =
   | "withdrawal_dead_letter"
   | "deposit_quarantined"
   | "clock_ahead"
+  | "key_row_altered"
   | "record_stuck"
   | "sealer_behind"
   | "sealer_failing"

@@ -41,11 +41,11 @@ function held() {
   const db = new Proxy(env.DB, {
     get: (target, name) => (text: string) => ({
       bind: (...values: unknown[]) => ({
-        raw: async () => {
+        all: async () => {
           const rows = await target
             .prepare(text)
             .bind(...values)
-            .raw();
+            .all();
           await promise;
           return rows;
         },

@@ -32,6 +32,9 @@ const wrongCode = (secret: string) => {
   const valid = [-1, 0, 1, 2].map((more) => codeOfStep(secret, presentStep() + more));
   return ["000000", "111111", "222222", "333333", "444444"].find((code) => !valid.includes(code));
 };
+const alertOf = async ({ userId }: TestUser) =>
+  (await first<{ kind: string }>(env.DB, sql`SELECT kind FROM alerts WHERE subject = ${userId}`))
+    ?.kind;
 const kindsOf = async (user: TestUser) =>
   (await apiOf(user).get("/auth/get-audit-events")).json["items"].map(
     ({ kind }: { kind: string }) => kind,
@@ -226,14 +229,16 @@ it("opens a sealed secret for no other user and not before its confirmation", as
     scopes: ["trade"],
     totp_code: codeOfStep(secret, presentStep()),
   });
-  expect(mint.status).toBe(500);
+  expect(await codeOf(mint)).toBe("401 totp_invalid");
+  expect(await alertOf(thief)).toBe("key_row_altered");
   const pending = await newUserWithPassword();
   await apiOf(pending).post("/auth/totp", { password: PASSWORD });
   await all(
     env.DB,
     sql`UPDATE totp_secrets SET status = 'confirmed' WHERE user_id = ${uuid(pending.userId)}`,
   );
-  expect((await login(pending, { totp_code: "123456" })).status).toBe(500);
+  expect(await codeOf(await login(pending, { totp_code: "123456" }))).toBe("401 totp_invalid");
+  expect(await alertOf(pending)).toBe("key_row_altered");
 });
 
 it("rewraps secrets with the newest master key", async () => {

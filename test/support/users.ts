@@ -2,11 +2,12 @@
 import { env } from "cloudflare:workers";
 import { createOperatorApiKey } from "../../src/auth/api-key.ts";
 import type { KeyLimits } from "../../src/auth/key-limits.ts";
+import { KEY_SEAL_COLUMNS, type SealedKeyRow, sealKey } from "../../src/auth/key-seal.ts";
 import { hashPassword } from "../../src/auth/password.ts";
 import { issueSession } from "../../src/auth/session.ts";
 import type { ApiKeyActor, Scope, SessionActor } from "../../src/platform/actor.ts";
 import { config } from "../../src/platform/config.ts";
-import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { all, first, select, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { fund } from "./ledger.ts";
 
@@ -103,4 +104,19 @@ export async function newKey(
     },
   );
   return { apiKeyId, secret, actor: { userId, scopes, credential: { kind: "api_key", apiKeyId } } };
+}
+
+/** Changes when a key has its scopes, with the seal of a key that was made so. */
+export async function setActiveFrom(key: TestKey, activeFrom: number | null): Promise<void> {
+  const { MASTER_KEYS } = config(env);
+  const mine = sql`api_key_id = ${uuid(key.apiKeyId)}`;
+  await all(env.DB, sql`UPDATE api_keys SET active_from = ${activeFrom} WHERE ${mine}`);
+  const row = await first<SealedKeyRow>(
+    env.DB,
+    sql`SELECT ${select(KEY_SEAL_COLUMNS)} FROM api_keys k WHERE k.${mine}`,
+  );
+  if (row === undefined) throw new Error("there is no such key");
+  const ids = { apiKeyId: key.apiKeyId, userId: key.actor.userId };
+  const { sealed } = await sealKey(MASTER_KEYS, key.secret, { ...row, ...ids });
+  await all(env.DB, sql`UPDATE api_keys SET secret_sealed = ${sealed} WHERE ${mine}`);
 }

@@ -1,0 +1,74 @@
+/** A key's row that was edited past the service does not open. */
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
+import { rewrapKeys } from "../../src/auth/rewrap-keys.ts";
+import { sealSecret } from "../../src/auth/secret-box.ts";
+import { all, first, raw, sql, uuid } from "../../src/platform/sql.ts";
+import { apiOf, codeOf, settings } from "../support/http.ts";
+import { newKey, newUser, type TestKey } from "../support/users.ts";
+
+const whoami = (key: TestKey, changes: Record<string, string> = {}) => {
+  forgetAllCredentials();
+  return apiOf(key, changes).get("/auth/whoami");
+};
+const edit = (key: TestKey, change: string) =>
+  all(env.DB, sql`UPDATE api_keys SET ${raw(change)} WHERE api_key_id = ${uuid(key.apiKeyId)}`);
+const alertOf = (key: TestKey) =>
+  first<{ kind: string }>(env.DB, sql`SELECT kind FROM alerts WHERE subject = ${key.apiKeyId}`);
+
+it.each([
+  "scopes = 'read,trade,withdraw'",
+  "limits = NULL",
+  "require_idempotency = 1 - require_idempotency",
+  "allowed_ips = NULL",
+  "active_from = active_from - 1",
+  "active_from = NULL",
+  "expires_at = expires_at + 1",
+  "expires_at = NULL",
+  "minted_by = 'session'",
+  "user_id = randomblob(16)",
+  "master_key_id = 'm0'",
+  "secret_sealed = substr(secret_sealed, 4)",
+])("rejects a key after `%s`, and alerts the operator", async (change) => {
+  const user = await newUser();
+  const key = await newKey(user, ["read"], {
+    expiresAt: Date.now() + 3_600_000,
+    allowedIps: ["0.0.0.0/0"],
+    limits: { venues: ["venue_one"], maxUsdcPerTrade: 5n, maxUsdcPerDay: null },
+  });
+  expect((await whoami(key)).status).toBe(200);
+  if (change.startsWith("user_id")) {
+    const other = await newUser();
+    await all(
+      env.DB,
+      sql`UPDATE api_keys SET user_id = ${uuid(other.userId)}
+        WHERE api_key_id = ${uuid(key.apiKeyId)}`,
+    );
+  } else await edit(key, change);
+  expect(await codeOf(await whoami(key))).toBe("401 api_key_unknown");
+  expect(await alertOf(key)).toEqual({ kind: "key_row_altered" });
+});
+
+it("opens a row whose label, use and revocation changed", async () => {
+  const key = await newKey(await newUser(), ["read"]);
+  await edit(key, "label = 'renamed', last_used_at = 1, approved_at = NULL");
+  expect((await whoami(key)).status).toBe(200);
+  await edit(key, "revoked_at = 1");
+  expect(await codeOf(await whoami(key))).toBe("401 api_key_revoked");
+});
+
+it("opens seals of version 1 only until they are lifted", async () => {
+  const user = await newUser();
+  const key = await newKey(user, ["read"]);
+  const binding = `api-key:${key.apiKeyId}:${user.userId}`;
+  const box = await sealSecret(settings().MASTER_KEYS, key.secret, binding);
+  await edit(key, `secret_sealed = '${box.sealed}'`);
+  expect(await codeOf(await whoami(key))).toBe("401 api_key_unknown");
+  expect((await whoami(key, { KEY_SEAL_MIN_VERSION: "1" })).status).toBe(200);
+  const kept = await rewrapKeys(env.DB, settings(), "test");
+  expect(kept.unreadable).toContain(key.apiKeyId);
+  const lifted = await rewrapKeys(env.DB, settings({ KEY_SEAL_MIN_VERSION: 1 }), "test");
+  expect(lifted.unreadable).not.toContain(key.apiKeyId);
+  expect((await whoami(key)).status).toBe(200);
+});
