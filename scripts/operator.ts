@@ -56,7 +56,12 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-async function execute({ command, remote, dir }: Exclude<Parsed, { help: true }>): Promise<number> {
+async function execute({
+  command,
+  remote,
+  dir,
+  wide,
+}: Exclude<Parsed, { help: true }>): Promise<number> {
   const send = command.options?.["send"] !== undefined;
   if (send && remote)
     throw new UsageError("--send works only on the local stack", commandOf(command.command));
@@ -81,7 +86,7 @@ async function execute({ command, remote, dir }: Exclude<Parsed, { help: true }>
     stopProgress();
   }
   if (wantsJson) print(JSON.stringify(response));
-  else if (response.ok) print(formatResult(response.result));
+  else if (response.ok) print(formatResult(response.result, { wide }));
   else printProblem(command, response.problem);
   if (response.ok) for (const warning of warningsOf(response.result)) console.error(warning);
   return exitCodeOf(response);

@@ -24,6 +24,10 @@ const USER = [
   { name: "user-id", value: "<id>", help: "id of the user" },
 ] as const;
 const ID: Flag = { name: "id", value: "<id>", required: true, help: "id of the record" };
+const OF_USER: readonly Flag[] = [
+  { name: "email", value: "<email>", help: "only of the user with this email address" },
+  { name: "user-id", value: "<id>", help: "only of the user with this id" },
+];
 const MARKET: readonly Flag[] = [
   { name: "venue", value: "<venue>", required: true, help: "venue of the asset" },
   { name: "asset-id", value: "<0x…>", required: true, help: "outcome token of the venue" },
@@ -44,6 +48,12 @@ export const COMMANDS: readonly Command[] = [
     words: ["user", "create"],
     flags: [EMAIL],
     help: "create a user; generates a password and shows it once",
+  },
+  { words: ["user", "list"], flags: [LIMIT], help: "list users, newest first" },
+  {
+    words: ["user", "show"],
+    user: USER,
+    help: "show a user's balances, API keys, open requests and quotes and unfinished withdrawals",
   },
   {
     words: ["user", "set-password"],
@@ -183,6 +193,39 @@ export const COMMANDS: readonly Command[] = [
     help: "resume trading; ended requests and quotes stay ended",
   },
   {
+    words: ["requests", "list"],
+    flags: [
+      ...OF_USER,
+      { name: "status", value: "<status>", help: "open, matched, cancelled or expired" },
+      LIMIT,
+    ],
+    help: "list requests, newest first; ended ones are kept for 48 hours",
+  },
+  {
+    words: ["quotes", "list"],
+    flags: [
+      ...OF_USER,
+      { name: "status", value: "<status>", help: "open, accepted, cancelled, expired or rejected" },
+      LIMIT,
+    ],
+    help: "list quotes, newest first; ended ones are kept for 48 hours",
+  },
+  {
+    words: ["matches", "list"],
+    flags: [...OF_USER, LIMIT],
+    help: "list trades with both parties and their fees, newest first",
+  },
+  {
+    words: ["liabilities"],
+    flags: [LIMIT],
+    help: "show what the service owes its users, by asset and chain",
+  },
+  {
+    words: ["fees"],
+    flags: [{ name: "days", value: "<n>", help: "period, 1 to 31 days; default 1" }],
+    help: "show trades, volume and fees by venue, and the fees held",
+  },
+  {
     words: ["market", "set"],
     flags: [
       ...MARKET,
@@ -294,6 +337,7 @@ export const COMMANDS: readonly Command[] = [
 /** The flags of every command. */
 const COMMON_FLAGS: readonly Flag[] = [
   { name: "remote", value: "", help: "use the deployed service, with your Cloudflare credentials" },
+  { name: "wide", value: "", help: "print ids and texts of lists in full" },
   {
     name: "json",
     value: "",
@@ -330,6 +374,7 @@ export type Parsed =
       command: OperatorRequest;
       remote: boolean;
       json: boolean;
+      wide: boolean;
       dir: string | undefined;
     };
 
@@ -359,6 +404,7 @@ export function parseCommand(args: string[]): Parsed {
     help: false,
     remote: values["remote"] === true,
     json: values["json"] === true,
+    wide: values["wide"] === true,
     dir: stringOf(values["dir"]),
     command: {
       command: positionals,

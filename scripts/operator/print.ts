@@ -1,31 +1,41 @@
-/** Formats a command's result as text: lists as tables, records as lines. */
+/** Formats a command's result as text: lists as tables, records as lines. `--json` prints it raw. */
+import { amountText, isAmount, isPrice, priceText } from "./amounts.ts";
 
-/** Wider cells are truncated. `--json` prints them in full. */
+/** Wider cells of a table are truncated, unless it is wide. */
 const MAX_CELL_WIDTH = 66;
 
-export function formatResult(result: unknown): string {
-  if (Array.isArray(result)) return table(result);
+export type PrintOptions = {
+  /** Tables have every column, with ids, instants and texts in full. */
+  readonly wide?: boolean;
+};
+
+export function formatResult(result: unknown, options: PrintOptions = {}): string {
+  if (Array.isArray(result)) return table(result, options);
   if (!isRecord(result)) return result === undefined || result === null ? "done" : cell(result);
   const lines: string[] = [];
   const entries = Object.entries(result);
   const width = Math.max(0, ...entries.map(([name]) => name.length));
   for (const [name, value] of entries) {
     if (Array.isArray(value) && value.some((item) => typeof item === "object"))
-      lines.push(`${name}:`, table(value));
-    else if (isRecord(value)) lines.push(`${name}:`, formatResult(value).replace(/^/gm, "  "));
-    else lines.push(`${name.padEnd(width)}  ${cell(value)}`);
+      lines.push(`${name}:`, table(value, options));
+    else if (isRecord(value))
+      lines.push(`${name}:`, formatResult(value, options).replace(/^/gm, "  "));
+    else lines.push(`${name.padEnd(width)}  ${fieldText(result, name)}`);
   }
   return lines.length === 0 ? "done" : lines.join("\n");
 }
 
-function table(rows: unknown[]): string {
+function table(rows: unknown[], { wide = false }: PrintOptions): string {
   if (rows.length === 0) return "  (none)";
   if (!rows.every(isRecord)) return rows.map((row) => `  ${cell(row)}`).join("\n");
-  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-  const text = [
-    columns,
-    ...rows.map((row) => columns.map((column) => truncate(cell(row[column])))),
-  ];
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const said = names.filter((name) => rows.some((row) => (row[name] ?? null) !== null));
+  const columns = wide || said.length === 0 ? names : said;
+  const shown = (row: Record<string, unknown>, name: string) => {
+    const value = fieldText(row, name);
+    return wide ? value : truncate(shortened(value));
+  };
+  const text = [columns, ...rows.map((row) => columns.map((name) => shown(row, name)))];
   const widths = columns.map((_, index) =>
     Math.max(...text.map((line) => line[index]?.length ?? 0)),
   );
@@ -34,6 +44,23 @@ function table(rows: unknown[]): string {
       `  ${line.map((value, index) => value.padEnd(widths[index] ?? 0)).join("  ")}`.trimEnd(),
     )
     .join("\n");
+}
+
+/** Amounts and prices are decimal, with the unit that the rest of the record implies. */
+function fieldText(record: Record<string, unknown>, name: string): string {
+  const value = record[name];
+  if (isAmount(name, value)) return amountText(name, value, record);
+  if (isPrice(name, value)) return priceText(value);
+  if (isRecord(value) && isAmount("amount", value["amount"])) return fieldText(value, "amount");
+  return cell(value);
+}
+
+const UUID = /^([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{8}([0-9a-f]{4})$/;
+const INSTANT = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})\.\d{3}Z$/;
+
+/** An id by its ends and an instant to the second. */
+function shortened(text: string): string {
+  return text.replace(UUID, "$1…$2").replace(INSTANT, "$1 $2");
 }
 
 function cell(value: unknown): string {

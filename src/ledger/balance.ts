@@ -1,5 +1,5 @@
-import type { AssetKey } from "../assets/asset.ts";
-import { externalOwner } from "./post.ts";
+import { type AssetKey, USDC } from "../assets/asset.ts";
+import { externalOwner, FEES_OWNER } from "./post.ts";
 import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
 
 /** Native units. `pending` is reserved for open quotes and withdrawals in flight. */
@@ -22,6 +22,16 @@ export async function readIssued(db: D1Database, chain: string, asset: AssetKey)
       WHERE owner = ${externalOwner(chain)} AND asset = ${asset} AND kind = 'external'`,
   );
   return BigInt(row?.issued ?? "0");
+}
+
+/** The fees that the service holds, in USDC units. */
+export async function readBalanceOfFees(db: D1Database): Promise<bigint> {
+  const row = await first<{ held: string }>(
+    db,
+    sql`SELECT CAST(balance AS TEXT) AS held FROM accounts
+      WHERE owner = ${FEES_OWNER} AND asset = ${USDC} AND kind = 'fees'`,
+  );
+  return BigInt(row?.held ?? "0");
 }
 
 /** The user's assets with a balance, in the order of their keys, from the one after `after`. */

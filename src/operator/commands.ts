@@ -7,15 +7,20 @@ import * as deposits from "./deposits.ts";
 import type { OperatorCommand } from "./context.ts";
 import * as markets from "./markets.ts";
 import * as journal from "./journal.ts";
+import { fees, liabilities } from "./house.ts";
 import { rescue } from "./rescue.ts";
 import { storage } from "./storage.ts";
+import * as showUsers from "./show-users.ts";
 import * as stuck from "./stuck.ts";
+import * as trading from "./trading.ts";
 import * as users from "./users.ts";
 import * as venues from "./venues.ts";
 import * as withdrawals from "./withdrawals.ts";
 
 export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "user create": users.createAccount,
+  "user list": showUsers.list,
+  "user show": showUsers.show,
   "user set-password": users.setUserPassword,
   "user reset-totp": users.resetUserTotp,
   "user freeze": users.freeze,
@@ -38,6 +43,11 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "chain resweep": chains.resweep,
   "venue pause": venues.pause,
   "venue resume": venues.resume,
+  "requests list": trading.requests,
+  "quotes list": trading.quotes,
+  "matches list": trading.matches,
+  liabilities,
+  fees,
   "market set": markets.set,
   "market import": markets.importAll,
   "market close": markets.close,
@@ -65,8 +75,15 @@ export const READS: ReadonlySet<string> = new Set([
   "audit verify",
   "chain status",
   "deposits list",
+  "fees",
   "journal verify",
+  "liabilities",
   "market list",
+  "matches list",
+  "quotes list",
+  "requests list",
   "storage",
+  "user list",
+  "user show",
   "withdrawals list",
 ]);

@@ -12,6 +12,7 @@ import { recordCommand } from "./audit.ts";
 import {
   badOption,
   fieldOption,
+  flag,
   limitOption,
   oneOfOption,
   option,
@@ -38,7 +39,7 @@ export async function set(context: OperatorContext): Promise<unknown> {
   return store(context, [parsed.data], {
     kind: "market_set",
     subject: asset,
-    reopen: context.options["reopen"] === "true",
+    reopen: flag(context, "reopen"),
   });
 }
 

@@ -193,7 +193,7 @@ async function pushEvents(context: OperatorContext, group: Group): Promise<void>
 }
 
 /** The id of the user in `--email` or `--user-id`. */
-async function userOf(context: OperatorContext): Promise<string> {
+export async function userOf(context: OperatorContext): Promise<string> {
   const address = optional(context, "email");
   if (context.options["user-id"] === undefined) {
     if (address === undefined) throw badOption("email", "is required without --user-id");

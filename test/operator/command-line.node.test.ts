@@ -26,6 +26,7 @@ describe("the operator's command line", () => {
         help: false,
         remote: false,
         json: true,
+        wide: false,
         dir: undefined,
         command: {
           command: ["api-key", "create"],
@@ -115,6 +116,41 @@ describe("formatResult", () => {
     expect(formatResult({ user_id: "u", paused: false })).toBe("user_id  u\npaused   false");
     expect(formatResult([])).toBe("  (none)");
     expect(formatResult(null)).toBe("done");
+  });
+
+  it("formats amounts and prices as decimals with their unit", () => {
+    const record = {
+      venue_id: "venue_one",
+      asset_id: "0xab",
+      amount: "0x3b9aca00",
+      price: 650_000,
+      usdc_amount: "0x26be3680",
+      reserve: { venue_id: null, asset_id: null, amount: "0x1" },
+    };
+    expect(formatResult([record])).toBe(
+      [
+        "  venue_id   asset_id  amount        price  usdc_amount  reserve",
+        "  venue_one  0xab      1 000 tokens  0.65   650 USDC     0.000001 USDC",
+      ].join("\n"),
+    );
+    expect(formatResult({ balance: "0x174876e8ff", asset_id: null })).toContain(
+      "100 000.000255 USDC",
+    );
+    expect(formatResult({ losses: "-0x1e8480" })).toBe("losses  -2 USDC");
+    // An asset id is no amount, and neither is a number that no balance can hold.
+    expect(formatResult({ asset_id: "0x10", amount: `0x${"f".repeat(64)}` })).toContain("0xfff");
+    expect(formatResult({ asset_id: "0x10" })).toBe("asset_id  0x10");
+  });
+
+  it("shortens ids, instants and empty columns of tables, unless they are wide", () => {
+    const user_id = "0190a0b0-0000-7000-8000-0000000094b0";
+    const row = { user_id, frozen_at: null, created_at: "2026-11-22T07:41:41.123Z" };
+    expect(formatResult([row])).toBe(
+      "  user_id        created_at\n  0190a0b0…94b0  2026-11-22 07:41:41",
+    );
+    const wide = formatResult([row], { wide: true });
+    for (const text of [user_id, "frozen_at", "41.123Z"]) expect(wide).toContain(text);
+    expect(formatResult({ user_id })).toBe(`user_id  ${user_id}`);
   });
 
   it("formats lists in records as tables", () => {

@@ -1,8 +1,6 @@
 /** Markets: the operator lists and closes them, the guards respect them, anybody reads them. */
-import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { Operator } from "../../src/operator/entrypoint.ts";
 import { config } from "../../src/platform/config.ts";
 import { first, sql, uuid } from "../../src/platform/sql.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
@@ -19,6 +17,7 @@ import {
   rejectionOf,
   submit,
 } from "../support/market.ts";
+import { orderOf, sendOrder } from "../support/operator.ts";
 import { connect } from "../support/sockets.ts";
 import { newUser } from "../support/users.ts";
 
@@ -26,13 +25,8 @@ const HOUR_MS = 3_600_000;
 const inHours = (hours: number) => new Date(Date.now() + hours * HOUR_MS).toISOString();
 
 async function execute(line: string, options: Record<string, string> = {}) {
-  const request = new Request("http://operator.internal/", {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ command: line.split(" "), options, operator: "ann" }),
-  });
-  const response = await new Operator(createExecutionContext(), env).fetch(request);
-  return response.json<{ ok: boolean; result: any; problem: { code: string; detail: string } }>();
+  const response = await sendOrder(orderOf(line.split(" "), options));
+  return response as { ok: boolean; result: any; problem: { code: string; detail: string } };
 }
 
 const named = ({ venue_id, asset_id }: TestAsset) => ({ venue: venue_id, "asset-id": asset_id });
@@ -184,7 +178,7 @@ describe("market set", () => {
       env.DB,
       sql`SELECT actor FROM audit_events WHERE kind = 'market_set' AND subject_id = ${asset.key}`,
     );
-    expect(row?.actor).toBe("operator:ann");
+    expect(row?.actor).toBe("operator:test");
   });
 
   it.each([

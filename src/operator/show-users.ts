@@ -1,0 +1,79 @@
+/** Shows users: who they are, what they have and what they have open. */
+import { listApiKeys } from "../auth/api-key.ts";
+import { balanceView } from "../custody/list-balances.ts";
+import { ownUnfinishedWithdrawals } from "../custody/snapshot.ts";
+import { listBalances } from "../ledger/balance.ts";
+import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
+import { ownOpenRecords } from "../rfq/snapshot.ts";
+import type { SnapshotPart } from "../streams/replay.ts";
+import { limitOption, type OperatorContext } from "./context.ts";
+import { userOf } from "./users.ts";
+
+/** Rows of each list of `user show`. `more` names the lists that are cut. */
+const MAX_SHOWN = 100;
+
+type UserRow = {
+  readonly user_id: string;
+  readonly email: string;
+  readonly created_at: number;
+  readonly frozen_at: number | null;
+  readonly frozen_by: string | null;
+};
+
+const USER = sql`hex(user_id) AS user_id, email, created_at, frozen_at, frozen_by`;
+
+/** Lists users, newest first. Their ids contain the time, so the primary key sorts them. */
+export async function list(context: OperatorContext): Promise<unknown> {
+  const rows = await all<UserRow>(
+    context.env.DB,
+    sql`SELECT ${USER} FROM users ORDER BY user_id DESC LIMIT ${limitOption(context)}`,
+  );
+  return rows.map(userView);
+}
+
+/** Shows one user with balances, API keys, and what is open or unfinished. */
+export async function show(context: OperatorContext): Promise<unknown> {
+  const db = context.env.DB;
+  const userId = await userOf(context);
+  const row = await first<UserRow>(
+    db,
+    sql`SELECT ${USER} FROM users WHERE user_id = ${uuid(userId)}`,
+  );
+  if (row === undefined) throw new Error(`user ${userId} was just found`);
+  const balances = await listBalances(db, userId, { after: "", limit: MAX_SHOWN + 1 });
+  const keys = await listApiKeys(db, userId, { limit: MAX_SHOWN + 1 });
+  const open = await Promise.all(
+    [...ownOpenRecords(userId), ownUnfinishedWithdrawals(userId)].map((part) => rowsOf(db, part)),
+  );
+  const [requests = [], quotes = [], withdrawals = []] = open;
+  const lists: Record<string, readonly unknown[]> = {
+    balances: balances.map((balance) => balanceView(balance.asset, balance)),
+    api_keys: keys.items,
+    open_requests: requests,
+    open_quotes: quotes,
+    unfinished_withdrawals: withdrawals,
+  };
+  return {
+    ...userView(row),
+    ...Object.fromEntries(
+      Object.entries(lists).map(([name, items]) => [name, items.slice(0, MAX_SHOWN)]),
+    ),
+    more: Object.keys(lists).filter((name) => (lists[name]?.length ?? 0) > MAX_SHOWN),
+  };
+}
+
+async function rowsOf(db: D1Database, { statement, view }: SnapshotPart): Promise<unknown[]> {
+  const limited: Sql = sql`${statement} LIMIT ${MAX_SHOWN + 1}`;
+  return (await all(db, limited)).map(view);
+}
+
+function userView(row: UserRow) {
+  return {
+    user_id: readUuid(row.user_id),
+    email: row.email,
+    frozen_by: row.frozen_at === null ? null : (row.frozen_by ?? "operator"),
+    frozen_at: toWireTimeOrNull(row.frozen_at),
+    created_at: toWireTime(row.created_at),
+  };
+}
