@@ -834,7 +834,7 @@ END;
 --   session_epoch NULL, session_expires_at NULL, price 317919, amount '1000000', side 'Bid',
 --   usdc_amount 317919, taker_fee 0, maker_fee 0, reserve_asset 'venue_one:0x1',
 --   reserve 1000000, received_at 1764551329990, life_ms 60000, commit_before 1764551360990,
---   not_after NULL, label NULL, max_open_quotes 1000, key_hash 0x77b0…9a1c,
+--   not_after NULL, label NULL, replaces NULL, max_open_quotes 1000, key_hash 0x77b0…9a1c,
 --   terms_hash 0x0c5d…4e21, at 1764551330000, placed_group 88
 CREATE TABLE quote_commands (
   quote_id BLOB NOT NULL,
@@ -856,6 +856,7 @@ CREATE TABLE quote_commands (
   commit_before INTEGER NOT NULL,  -- a batch that hung until later places nothing
   not_after INTEGER,              -- the client's deadline
   label TEXT,
+  replaces BLOB,                  -- the quote that ends when this one is placed
   max_open_quotes INTEGER NOT NULL,
   key_hash BLOB,                  -- as in idempotency_keys; NULL: without a key
   terms_hash BLOB,

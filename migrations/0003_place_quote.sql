@@ -75,6 +75,19 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
         )
         AND (NEW.side IS NOT NULL AND r.side IN (NEW.side, 'TwoWay'))
         AND (
+          NEW.replaces IS NULL
+          OR EXISTS (
+            SELECT 1
+            FROM quotes o
+            WHERE o.quote_id = NEW.replaces
+              AND o.maker_id = NEW.maker_id
+              AND o.request_id = NEW.request_id
+              AND o.side = NEW.side
+              AND o.status = 'open'
+              AND o.expires_at > NEW.at
+          )
+        )
+        AND (
           NOT EXISTS (
             SELECT 1
             FROM cancel_timers t
@@ -95,21 +108,21 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
             SELECT count(*)
             FROM quotes
             WHERE maker_id = NEW.maker_id AND status = 'open' AND expires_at > NEW.at
-          ) < NEW.max_open_quotes
+          ) - (NEW.replaces IS NOT NULL) < NEW.max_open_quotes
         )
         AND (
           (
             SELECT count(*)
             FROM quotes INDEXED BY quotes_request_status
             WHERE request_id = NEW.request_id AND status = 'open' AND (maker_id = NEW.maker_id)
-          ) < 50
+          ) - (NEW.replaces IS NOT NULL) < 50
         )
         AND (
           (
             SELECT count(*)
             FROM quotes INDEXED BY quotes_request_status
             WHERE request_id = NEW.request_id AND status = 'open' AND 1
-          ) < 1000
+          ) - (NEW.replaces IS NOT NULL) < 1000
         )
         AND (
           EXISTS (
@@ -118,12 +131,39 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
             WHERE owner = NEW.maker_id
               AND asset = NEW.reserve_asset
               AND kind = 'available'
-              AND balance >= NEW.reserve
+              AND balance >= (
+                NEW.reserve - (
+                  ifnull((SELECT o.reserve FROM quotes o WHERE o.quote_id = NEW.replaces), 0)
+                )
+              )
           )
         )
         AND (NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = NEW.quote_id))
       )
   );
+  UPDATE quotes
+  SET status = 'cancelled',
+    cancel_reason = 'replaced',
+    replaced_by = NEW.quote_id,
+    ended_by = NEW.quote_id,
+    ended_group = NEW.placed_group
+  WHERE quote_id = NEW.replaces;
+  INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+  SELECT f.account_id, t.account_id, s.amount, 5, s.ref, 2, s.line, NEW.at
+  FROM (
+    SELECT o.maker_id AS from_owner,
+      o.maker_id AS to_owner,
+      o.reserve_asset AS asset,
+      o.reserve AS amount,
+      o.quote_id AS ref,
+      0 AS line
+    FROM quotes o
+    WHERE o.quote_id = NEW.replaces
+  ) s
+  LEFT JOIN accounts f ON f.owner = s.from_owner AND f.asset = s.asset AND f.kind = 'pending'
+  LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = 'available'
+  WHERE s.amount <> 0
+  ORDER BY s.ref, s.line;
   INSERT INTO quotes (
     quote_id,
     request_id,

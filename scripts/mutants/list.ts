@@ -31,6 +31,7 @@ const BOOK = workers("test/rfq/book.test.ts");
 const LIMITS = workers("test/rfq/limits.test.ts");
 const CLOSE = workers("test/rfq/close.test.ts");
 const MARKETS = workers("test/rfq/markets.test.ts");
+const REPLACE = workers("test/rfq/replace.test.ts");
 const TWO_WAY = workers("test/rfq/two-way.test.ts");
 const RACES = clock("test/rfq/races.clock.test.ts");
 const MODEL = clock("test/rfq/model.clock.test.ts");
@@ -293,9 +294,20 @@ export const MUTANTS: readonly Mutant[] = [
     ["closed market unchecked", "k.closed_at IS NOT NULL OR", "0 OR", [MARKETS]],
     ["paused venue unchecked", "WHERE p.venue = substr(", "WHERE 0 AND p.venue = substr(", [WHO]],
     ["side unchecked", "AND r.side IN (NEW.side, 'TwoWay')", "AND 1", [TWO_WAY]],
+    ["another's quote replaced", "              AND o.maker_id = NEW.maker_id\n", "", [REPLACE]],
+    [
+      "quote on another request replaced",
+      "              AND o.request_id = NEW.request_id\n",
+      "",
+      [REPLACE],
+    ],
+    ["other side replaced", "              AND o.side = NEW.side\n", "", [REPLACE]],
+    ["ended quote replaced", "              AND o.status = 'open'\n", "", [REPLACE]],
+    ["reserve not reused", "NEW.reserve - (", "NEW.reserve - 0 * (", [REPLACE]],
+    ["replaced quote counted", ") - (NEW.replaces IS NOT NULL) < 50", ") < 50", [REPLACE]],
     ["side not needed", "NEW.side IS NOT NULL AND r.side", "1 AND r.side", [TWO_WAY]],
     ["full database ignored", "WHERE name = 'storage_full'", "WHERE 0", [LIMITS]],
-    ["funds unchecked", "AND balance >= NEW.reserve", "AND balance >= 0", [BOOK]],
+    ["funds unchecked", "AND balance >= (", "AND 0 <= (", [BOOK]],
     ["key unchecked", "AND k.key_hash = NEW.key_hash", "AND 0", [BOOK, MODEL, RACES]],
     ["deadline ignored", "OR NEW.at < NEW.not_after", "OR 1", [DEADLINES]],
     [

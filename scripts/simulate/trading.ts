@@ -113,6 +113,7 @@ export class Trading {
         requestId: request.id,
         price: dice.between(1, 1_000_000),
         side: dice.pick([null, ...SIDES]),
+        replaces: dice.chance(0.3) ? (recent(dice, people.knownQuotes)?.id ?? null) : null,
         expiresInSecs: dice.pick([1, 2, 5, 30, 60]),
         label: dice.pick(LABELS),
       };

@@ -42,6 +42,7 @@ const PROBLEMS = {
   quote_not_open: [409, "The quote is not open"],
   request_not_open: [409, "The request is not open"],
   request_expired: [409, "The request has expired"],
+  replace_mismatch: [409, "The quote to replace is of another request or side"],
   side_mismatch: [409, "The quote's side is not the request's"],
   own_request: [409, "A requester cannot quote their own request"],
   cancel_after_passed: [409, "The cancel-after timer has run out"],

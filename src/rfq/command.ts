@@ -45,6 +45,8 @@ export type PlaceQuote = Sent &
     readonly price: number;
     /** Null: the request's. */
     readonly side: Side | null;
+    /** The quote that ends when this one is placed. */
+    readonly replaces: string | null;
     readonly expiresInSecs: number;
     readonly label: string | null;
     readonly idempotency?: Idempotency;

@@ -19,7 +19,7 @@
  *
  * What else a placed quote does belongs into `placed`.
  */
-import { availableText, ownerHasAvailable, transfer } from "../ledger/post.ts";
+import { ownerHasAvailable, transfer } from "../ledger/post.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import { boundColumns, columnsOf, type CommandRow, selectRows } from "../platform/command-rows.ts";
 import { type Config, venueConfig } from "../platform/config.ts";
@@ -73,12 +73,13 @@ import {
   late,
   marketClosed,
   marketOpen,
+  quoteNotOpen,
   storageLeft,
   tookTooLong,
   venuePaused,
 } from "./rejections.ts";
 import type { RequestTerms } from "./request-terms.ts";
-import type { RequestStatus } from "./tables.ts";
+import type { QuoteStatus, RequestStatus } from "./tables.ts";
 import { quotedAmount, tradeTerms, type TradeTerms } from "./trade-terms.ts";
 
 const ROUTE = "POST /rfq/quote";
@@ -112,6 +113,7 @@ const QUOTE_FIELDS = {
   commit_before: "integer",
   not_after: "integer",
   label: "text",
+  replaces: "blob",
   max_open_quotes: "integer",
   ...KEY_FIELDS,
 } as const;
@@ -139,6 +141,7 @@ function rowOf(command: PlaceQuote, terms: QuoteTerms, settings: Config): Comman
     commit_before: receivedAt + settings.RFQ_COMMAND_MAX_WAIT_MS + MAX_CLOCK_LEAD_MS,
     not_after: command.notAfter ?? null,
     label: command.label,
+    replaces: command.replaces,
     max_open_quotes: settings.RFQ_OPEN_QUOTES_PER_USER,
     ...keyRow(keyUse(command)),
   };
@@ -157,7 +160,7 @@ export function placeQuote(
     userId: actor.userId,
     receivedAt: command.receivedAt,
     binding: true,
-    names: [requestId],
+    names: command.replaces === null ? [requestId] : [requestId, command.replaces],
     set: { kind: PLACED_QUOTES, row },
     statements: (group) => PLACED_QUOTES.statements(group, [row]),
     result: (effects) => {
@@ -174,7 +177,8 @@ export function placeQuote(
         facts: {
           instant: NOW,
           status: expr`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
-          available: availableText(actor.userId, atom("?", [terms.reserveAsset])),
+          available: usableText(bound),
+          replaced: replacedFact(bound),
           ...protectionFacts(actor.userId),
           ...timerFacts(actor),
         },
@@ -233,7 +237,9 @@ type Facts = InstantFact &
   TimerFacts & {
     /** The request's, as readers see it: an open one past its time is expired. */
     readonly status: RequestStatus;
+    /** With the reserve of the quote that is replaced. */
     readonly available: string;
+    readonly replaced: string | null;
   };
 
 type Given = {
@@ -309,6 +315,13 @@ const PRECONDITIONS: readonly QuotePrecondition[] = [
     reject: (_, { request, command }) => sideMismatch(request, command),
   },
   {
+    expr: (c) => expr`${c.replaces} IS NULL OR EXISTS (SELECT 1 FROM quotes o
+      WHERE o.quote_id = ${c.replaces} AND o.maker_id = ${c.maker_id}
+        AND o.request_id = ${c.request_id} AND o.side = ${c.side}
+        AND o.status = 'open' AND o.expires_at > ${c.at})`,
+    reject: ({ replaced }, { command }) => notReplaceable(command, replaced),
+  },
+  {
     expr: (c) => timerNotPassed(rowCredential(c.maker_id, c), c.at),
     reject: ({ cancel_at: cancelAt }) => cancelAfterPassed(cancelAt),
   },
@@ -321,21 +334,24 @@ const PRECONDITIONS: readonly QuotePrecondition[] = [
     reject: (facts) => storageLeft.reject(facts),
   },
   {
-    expr: (c) => expr`${openQuotesOf(c.maker_id, c.at)} < ${c.max_open_quotes}`,
+    expr: (c) => expr`${openQuotesOf(c.maker_id, c.at)} - ${replacedCount(c)}
+      < ${c.max_open_quotes}`,
     reject: (_, { settings }) => tooManyOpen("You have", settings.RFQ_OPEN_QUOTES_PER_USER, ""),
   },
   {
     expr: (c) =>
-      expr`${openQuotesOn(c.request_id, expr`maker_id = ${c.maker_id}`)}
+      expr`${openQuotesOn(c.request_id, expr`maker_id = ${c.maker_id}`)} - ${replacedCount(c)}
         < ${literal(MAX_OPEN_QUOTES_PER_MAKER)}`,
     reject: () => tooManyOpen("You have", MAX_OPEN_QUOTES_PER_MAKER, " on one request"),
   },
   {
-    expr: (c) => expr`${openQuotesOn(c.request_id)} < ${literal(MAX_OPEN_QUOTES_PER_REQUEST)}`,
+    expr: (c) => expr`${openQuotesOn(c.request_id)} - ${replacedCount(c)}
+      < ${literal(MAX_OPEN_QUOTES_PER_REQUEST)}`,
     reject: () => tooManyOpen("The request has", MAX_OPEN_QUOTES_PER_REQUEST, ""),
   },
   {
-    expr: (c) => ownerHasAvailable(c.maker_id, c.reserve_asset, c.reserve),
+    expr: (c) =>
+      ownerHasAvailable(c.maker_id, c.reserve_asset, expr`${c.reserve} - ${replacedReserve(c)}`),
     reject: ({ available }, { terms }) =>
       insufficientFunds(terms.reserve, BigInt(available), terms.reserveAsset),
   },
@@ -344,6 +360,43 @@ const PRECONDITIONS: readonly QuotePrecondition[] = [
     reject: () => undefined,
   },
 ];
+
+/** 1 if the command replaces a quote, whose share of each limit the new one may use. */
+function replacedCount(c: CommandColumns): Expr {
+  return expr`${c.replaces} IS NOT NULL`;
+}
+
+/** A quote of the same request and side reserves the same asset. */
+function replacedReserve(c: CommandColumns): Expr {
+  return expr`ifnull((SELECT o.reserve FROM quotes o WHERE o.quote_id = ${c.replaces}), 0)`;
+}
+
+function usableText(c: CommandColumns): Expr {
+  return expr`CAST(ifnull((SELECT a.balance FROM accounts a WHERE a.owner = ${c.maker_id}
+    AND a.asset = ${c.reserve_asset} AND a.kind = 'available'), 0) + ${replacedReserve(c)} AS TEXT)`;
+}
+
+/** The quote that a command replaces: owner, terms, status and match. Null if there is none. */
+type Replaced = readonly [own: number, fits: number, status: QuoteStatus, matchId: string | null];
+
+function replacedFact(c: CommandColumns): Expr {
+  return expr`SELECT json_array(o.maker_id = ${c.maker_id},
+      o.request_id = ${c.request_id} AND o.side = ${c.side},
+      iif(o.status = 'open' AND o.expires_at <= ${c.at}, 'expired', o.status),
+      (SELECT hex(m.match_id) FROM matches m WHERE m.quote_id = o.quote_id)) || ''
+    FROM quotes o WHERE o.quote_id = ${c.replaces}`;
+}
+
+function notReplaceable(command: PlaceQuote, replaced: string | null): Result | undefined {
+  const id = command.replaces ?? "";
+  if (replaced === null) return reject("quote_unknown", `There is no quote ${id}.`);
+  // Safe cast: `replacedFact` builds the array.
+  const [own, fits, status, matchId] = JSON.parse(replaced) as Replaced;
+  if (own !== 1) return reject("not_quote_owner", "The quote to replace belongs to someone else.");
+  if (fits !== 1)
+    return reject("replace_mismatch", `Quote ${id} is of another request or the other side.`);
+  return status === "open" ? undefined : quoteNotOpen(id, status, matchId);
+}
 
 function sideMismatch(request: RequestTerms, { requestId, side }: PlaceQuote): Result {
   const why =
@@ -383,9 +436,24 @@ export function quoteTrigger(): Sql[] {
 
 const STAMPS = { at: "integer", placed_group: "integer" } as const;
 
-/** The statements that place the quote, once all preconditions hold. */
+/**
+ * The statements that place the quote, once all preconditions hold. The quote that it replaces ends
+ * first, so that its reserve is available again.
+ */
 function placed(c: Columns<Field | keyof typeof STAMPS>): Sql[] {
   return [
+    sql`UPDATE quotes SET status = 'cancelled', cancel_reason = 'replaced',
+        replaced_by = ${c.quote_id}, ended_by = ${c.quote_id}, ended_group = ${c.placed_group}
+      WHERE quote_id = ${c.replaces}`,
+    transfer(c, {
+      reason: "release",
+      step: "end",
+      from: "pending",
+      to: "available",
+      source: sql`SELECT o.maker_id AS from_owner, o.maker_id AS to_owner,
+        o.reserve_asset AS asset, o.reserve AS amount, o.quote_id AS ref, 0 AS line
+        FROM quotes o WHERE o.quote_id = ${c.replaces}`,
+    }),
     sql`INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
         usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at,
         opened_group, label)

@@ -42,6 +42,7 @@ export function placeQuoteOf(
     requestId: body.request_id,
     price: body.price,
     side: body.side ?? null,
+    replaces: body.replaces ?? null,
     expiresInSecs: body.expires_in_secs,
     label: body.label ?? null,
   };

@@ -73,6 +73,11 @@ export const QuoteBody = z.strictObject({
     "Required on a two-way request. Bid: the requester buys. Ask: the requester sells. Elsewhere " +
       "it may be omitted",
   ).optional(),
+  replaces: described(
+    uuidField,
+    "Id of your quote on the same request and side that this one replaces in one commit. The new " +
+      "quote may use its reserve. If the new one is rejected, the old one stays open",
+  ).optional(),
   expires_in_secs: integer(1, QUOTE_LIFE.max).default(QUOTE_LIFE.default).openapi({
     default: QUOTE_LIFE.default,
     description:

@@ -152,6 +152,7 @@ export const quoteCommands = sqliteTable("quote_commands", {
   commitBefore: integer("commit_before").notNull(),
   notAfter: integer("not_after"),
   label: text("label"),
+  replaces: uuid("replaces"),
   maxOpenQuotes: integer("max_open_quotes").notNull(),
   keyHash: hex("key_hash"),
   termsHash: hex("terms_hash"),

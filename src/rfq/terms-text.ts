@@ -21,12 +21,13 @@ export function requestTermsText(
 }
 
 export function quoteTermsText(
-  terms: Pick<PlaceQuote, "requestId" | "price" | "side" | "expiresInSecs" | "label">,
+  terms: Pick<PlaceQuote, "requestId" | "price" | "side" | "replaces" | "expiresInSecs" | "label">,
 ): string {
   return JSON.stringify([
     terms.requestId,
     terms.price,
     terms.side,
+    terms.replaces,
     terms.expiresInSecs,
     terms.label,
   ]);

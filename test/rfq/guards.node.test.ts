@@ -111,6 +111,7 @@ it("compiles every guard to the reviewed SQL", async () => {
             requestId: recordId,
             price: 650_000,
             side: null,
+            replaces: null,
             expiresInSecs: 30,
             label: null,
             idempotency: withKey,

@@ -77,6 +77,7 @@ export const command = {
     requestId,
     price,
     side: null,
+    replaces: null,
     expiresInSecs,
     label: null,
   }),

@@ -33,6 +33,11 @@ export type QuoteTerms = {
   price: number;
   /** `Bid` or `Ask` on a two-way request, where a maker may quote both. Elsewhere not needed. */
   side?: RequestSide;
+  /**
+   * Id of your quote on the same request and side that this one replaces in one commit. The new
+   * quote may use its reserve. If the new one is rejected, the old one stays open.
+   */
+  replaces?: string;
   /** 1 to 300, counted from when the service received the quote. Default: 30. */
   expires_in_secs?: number;
   /** Your own name for it, 1 to 64 visible ASCII characters. Nobody else sees it. */
@@ -289,6 +294,7 @@ const QUOTE_FIELDS: Record<keyof QuoteTerms, true> = {
   request_id: true,
   price: true,
   side: true,
+  replaces: true,
   expires_in_secs: true,
   label: true,
   not_after: true,

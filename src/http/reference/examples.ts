@@ -22,8 +22,8 @@ export type Schemas = Readonly<Record<string, JsonSchema>>;
 
 const SAMPLES: ReadonlyMap<string, unknown> = new Map(Object.entries(SAMPLE));
 
-/** Optional fields that stand in place of another one: a record has one of the two. */
-const ALTERNATIVES: ReadonlySet<string> = new Set(["usdc_amount", "best_prices"]);
+/** Optional fields that an example leaves out, because they do not go with its other fields. */
+const LEFT_OUT: ReadonlySet<string> = new Set(["usdc_amount", "best_prices", "replaces"]);
 
 /** Undefined if no sample fits. scripts/openapi.ts then reports the field as having no example. */
 export function exampleOf(schema: JsonSchema, schemas: Schemas, name = ""): unknown {
@@ -41,7 +41,7 @@ export function exampleOf(schema: JsonSchema, schemas: Schemas, name = ""): unkn
   if (schema.properties !== undefined) {
     return Object.fromEntries(
       Object.entries(schema.properties)
-        .filter(([field]) => schema.required?.includes(field) || !ALTERNATIVES.has(field))
+        .filter(([field]) => schema.required?.includes(field) || !LEFT_OUT.has(field))
         .map(([field, part]) => [field, exampleOf(part, schemas, field)]),
     );
   }

@@ -71,6 +71,7 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   quote_not_open: [`Quote ${QUOTE} is accepted.`, { quote_status: "accepted", match_id: MATCH }],
   request_not_open: [`Request ${REQUEST} is matched.`, { match_id: MATCH }],
   request_expired: [`Request ${REQUEST} has expired.`],
+  replace_mismatch: [`Quote ${QUOTE} is of another request or the other side.`],
   side_mismatch: [`Request ${REQUEST} is for Bid, not Ask.`],
   own_request: ["You cannot quote your own request."],
   cancel_after_passed: [
