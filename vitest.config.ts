@@ -75,7 +75,12 @@ function inWorkerd(project: {
         miniflare: {
           bindings: { ...testSettings(), TEST_MIGRATIONS: migrations },
           // For tests that fill what the others share, and for tests that damage records.
-          d1Databases: { SPARE_DB: "spare", DAMAGED_DB: "damaged", SEALED_DB: "sealed" },
+          d1Databases: {
+            SPARE_DB: "spare",
+            DAMAGED_DB: "damaged",
+            SEALED_DB: "sealed",
+            RELEASED_DB: "released",
+          },
         },
       }),
     ],

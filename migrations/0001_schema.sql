@@ -516,7 +516,7 @@ END;
 
 -- The journal: one row moves one amount from one account to another, so the whole always sums to
 -- zero. An entry of the public ledger is one side of it: entry 2t is the debit of transfer t, entry
--- 2t + 1 the credit. Written by src/ledger/post.ts only. Kept for ever.
+-- 2t + 1 the credit. Written by src/ledger/post.ts only. Kept for ever, here or in a seal.
 --
 -- Example row: accepting a quote sets the requester's USDC aside.
 --   transfer_id 10, from_account 1, to_account 2, amount 317919, reason 4, ref 019a…94b0, step 1,
@@ -620,8 +620,16 @@ CREATE TRIGGER transfers_update BEFORE UPDATE ON transfers BEGIN
       OR NEW.ref <> OLD.ref OR NEW.step <> OLD.step OR NEW.line <> OLD.line OR NEW.at <> OLD.at;
 END;
 
+-- A transfer is deleted only when its seal is released (src/archive/release.ts), and never while
+-- its record can still move. The newest one stays, because the next continues its number.
 CREATE TRIGGER transfers_delete BEFORE DELETE ON transfers BEGIN
-  SELECT RAISE(ABORT, 'append-only: transfer');
+  SELECT RAISE(ABORT, 'append-only: transfer')
+    WHERE (SELECT released_at FROM journal_seals WHERE up_to_transfer >= OLD.transfer_id
+        ORDER BY up_to_transfer, number LIMIT 1) IS NULL
+      OR OLD.transfer_id >= (SELECT max(transfer_id) FROM transfers)
+      OR EXISTS (SELECT 1 FROM quotes WHERE quote_id = OLD.ref AND status = 'open')
+      OR EXISTS (SELECT 1 FROM withdrawals
+        WHERE withdrawal_id = OLD.ref AND status IN ('queued', 'submitted'));
 END;
 
 -- The CSV statements that are being written, one of a user (src/ledger/statement-lease.ts). Deleted
@@ -1863,8 +1871,9 @@ CREATE TABLE shortfalls (
 --
 -- Example row:
 --   number 1, epoch 1, after_transfer 0, up_to_transfer 15, after_group 0, up_to_group 96,
---   transfers 15, requests 1, quotes 1, matches 1, bytes 1842, previous 0x0000…0000,
---   sha256 0x3c1f…a90e, sealed_at 1764555000000
+--   transfers 15, requests 1, quotes 1, matches 1, last_at 1764551698000, bytes 1842,
+--   previous 0x0000…0000, sha256 0x3c1f…a90e, sealed_at 1764555000000,
+--   delivered_at 1764555000100, released_at 1764555120200, held 2
 CREATE TABLE journal_seals (
   number INTEGER PRIMARY KEY NOT NULL,
   epoch INTEGER NOT NULL,             -- rises with a restore; part of the object's key
@@ -1876,11 +1885,25 @@ CREATE TABLE journal_seals (
   requests INTEGER NOT NULL,
   quotes INTEGER NOT NULL,
   matches INTEGER NOT NULL,
+  last_at INTEGER NOT NULL,           -- the last transfer's instant; of a seal without any, that of
+                                      -- the seal before
   bytes INTEGER NOT NULL,             -- of the object
   previous BLOB NOT NULL,             -- hash of the seal before; zeros: there is none
   sha256 BLOB NOT NULL,
-  sealed_at INTEGER NOT NULL
+  sealed_at INTEGER NOT NULL,
+  delivered_at INTEGER,               -- from then on nobody reads its transfers in this database
+  released_at INTEGER,                -- its transfers were deleted here, except those held
+  held INTEGER                        -- transfers that stayed when it was released
 ) STRICT;
+
+-- The last delivered seal, above which entries are read.
+CREATE INDEX journal_seals_delivered ON journal_seals (number) WHERE delivered_at IS NOT NULL;
+
+-- The next seal to release.
+CREATE INDEX journal_seals_unreleased ON journal_seals (number) WHERE released_at IS NULL;
+
+-- The seal that contains a transfer.
+CREATE INDEX journal_seals_up_to ON journal_seals (up_to_transfer, number);
 
 -- A seal continues the one before it. So of two that were made of one range, one is rejected.
 CREATE TRIGGER journal_seals_insert BEFORE INSERT ON journal_seals BEGIN
@@ -1897,8 +1920,33 @@ CREATE TRIGGER journal_seals_insert BEFORE INSERT ON journal_seals BEGIN
       OR length(NEW.previous) <> 32 OR length(NEW.sha256) <> 32;
 END;
 
+-- A seal is delivered, then released, each once and in order. When it is released, its transfers
+-- are all there; when they have been deleted, exactly those held are left.
 CREATE TRIGGER journal_seals_update BEFORE UPDATE ON journal_seals BEGIN
-  SELECT RAISE(ABORT, 'append-only: journal seal');
+  SELECT RAISE(ABORT, 'append-only: journal seal')
+    WHERE (NEW.number, NEW.epoch, NEW.after_transfer, NEW.up_to_transfer, NEW.after_group,
+        NEW.up_to_group, NEW.transfers, NEW.requests, NEW.quotes, NEW.matches, NEW.last_at,
+        NEW.bytes, NEW.previous, NEW.sha256, NEW.sealed_at)
+      IS NOT (OLD.number, OLD.epoch, OLD.after_transfer, OLD.up_to_transfer, OLD.after_group,
+        OLD.up_to_group, OLD.transfers, OLD.requests, OLD.quotes, OLD.matches, OLD.last_at,
+        OLD.bytes, OLD.previous, OLD.sha256, OLD.sealed_at)
+      OR coalesce(OLD.delivered_at, NEW.delivered_at) IS NOT NEW.delivered_at
+      OR coalesce(OLD.released_at, NEW.released_at) IS NOT NEW.released_at
+      OR coalesce(OLD.held, NEW.held) IS NOT NEW.held
+      OR (NEW.released_at IS NOT NULL AND OLD.delivered_at IS NULL)
+      OR (NEW.held IS NOT NULL AND OLD.released_at IS NULL);
+  SELECT RAISE(ABORT, 'append-only: journal seals are delivered and released in order')
+    WHERE EXISTS (SELECT 1 FROM journal_seals s WHERE s.number = NEW.number - 1
+      AND ((NEW.delivered_at IS NOT NULL AND s.delivered_at IS NULL)
+        OR (NEW.released_at IS NOT NULL AND s.held IS NULL)));
+  SELECT RAISE(ABORT, 'append-only: the journal is not what was sealed')
+    WHERE NEW.released_at IS NOT NULL AND OLD.released_at IS NULL
+      AND NEW.transfers <> (SELECT count(*) FROM transfers
+        WHERE transfer_id > NEW.after_transfer AND transfer_id <= NEW.up_to_transfer);
+  SELECT RAISE(ABORT, 'append-only: other transfers are left than are held')
+    WHERE NEW.held IS NOT NULL AND OLD.held IS NULL
+      AND NEW.held <> (SELECT count(*) FROM transfers
+        WHERE transfer_id > NEW.after_transfer AND transfer_id <= NEW.up_to_transfer);
 END;
 
 CREATE TRIGGER journal_seals_delete BEFORE DELETE ON journal_seals BEGIN
@@ -1909,8 +1957,9 @@ END;
 -- that stores the seal.
 --
 -- Example row:
---   account_id 1, balance 99999682081
+--   account_id 1, balance 99999682081, first_seal 1
 CREATE TABLE sealed_balances (
   account_id INTEGER PRIMARY KEY NOT NULL,
-  balance INTEGER NOT NULL
+  balance INTEGER NOT NULL,
+  first_seal INTEGER NOT NULL  -- the first seal with a transfer of the account
 ) STRICT;

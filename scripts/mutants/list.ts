@@ -60,6 +60,8 @@ const CUSTODY_LIMITS = workers("test/custody/limits.test.ts");
 const TIMERS = clock("test/rfq/cancel-after.clock.test.ts");
 const PROTECTION = workers("test/rfq/protection.test.ts");
 const PROTECTION_CLOCK = clock("test/rfq/protection.clock.test.ts");
+const SEALER = workers("test/archive/sealer.test.ts");
+const RELEASE = workers("test/archive/release.test.ts");
 const TERMS = node("test/rfq/trade-terms.node.test.ts");
 
 type Change = readonly [
@@ -916,9 +918,9 @@ export const MUTANTS: readonly Mutant[] = [
     ],
     [
       "transfer deleted",
-      "  SELECT RAISE(ABORT, 'append-only: transfer');\nEND;",
-      "  SELECT 1;\nEND;",
-      [GUARDS],
+      "        ORDER BY up_to_transfer, number LIMIT 1) IS NULL\n",
+      "        ORDER BY up_to_transfer, number LIMIT 1) = 0\n",
+      [GUARDS, RELEASE],
     ],
     [
       "balance written",
@@ -1006,5 +1008,62 @@ export const MUTANTS: readonly Mutant[] = [
       "AND e.chain = w.chain AND e.kind = 'Paid'",
       [TAMPERING],
     ],
+  ]),
+  ...of("archive", SCHEMA, [
+    [
+      "transfer of an open quote deleted",
+      "      OR EXISTS (SELECT 1 FROM quotes WHERE quote_id = OLD.ref AND status = 'open')\n",
+      "",
+      [RELEASE],
+    ],
+    [
+      "seal leaves transfers out",
+      "          IS NOT (s.number + 1, s.up_to_transfer, s.up_to_group, s.sha256)",
+      "          IS NOT (s.number + 1, NEW.after_transfer, s.up_to_group, s.sha256)",
+      [SEALER],
+    ],
+    [
+      "released with fewer transfers",
+      "      AND NEW.transfers <> (SELECT count(*) FROM transfers",
+      "      AND NEW.transfers < (SELECT count(*) FROM transfers",
+      [RELEASE],
+    ],
+  ]),
+  ...of("archive", "src/archive/release.ts", [
+    [
+      "a record's first transfer deleted before its last is sealed",
+      "    OR EXISTS (SELECT 1 FROM transfers n WHERE n.ref = t.ref AND n.transfer_id > ${upTo})`",
+      "`",
+      [RELEASE],
+    ],
+    [
+      "the newest record's first transfer deleted",
+      "t.ref = (SELECT ref FROM transfers ORDER BY transfer_id DESC LIMIT 1)",
+      "t.transfer_id = (SELECT max(transfer_id) FROM transfers)",
+      [RELEASE],
+    ],
+    ["object not read", "return sha256 === next.sha256", "return sha256 !== ''", [RELEASE]],
+  ]),
+  ...of("archive", "src/archive/seal-round.ts", [
+    [
+      "another object taken",
+      "if (again.sha256 === stored.sha256) return stored;",
+      "if (again.sha256 !== '') return stored;",
+      [SEALER],
+    ],
+  ]),
+  ...of("archive", "src/archive/sealer-memory.ts", [
+    ["lost transfers ignored", "if (highest < memory.highest)", "if (highest < 0)", [SEALER]],
+  ]),
+  ...of("archive", "src/archive/choose-range.ts", [
+    [
+      "unwalked transfers sealed",
+      "return Math.min(cold, row?.unchecked ?? cold);",
+      "return Math.min(cold, cold + (row?.unchecked ?? 0));",
+      [SEALER],
+    ],
+  ]),
+  ...of("archive", "src/ledger/history.ts", [
+    ["short page", "if (rows.length < limit)", "if (rows.length < 0)", [RELEASE]],
   ]),
 ];

@@ -61,12 +61,15 @@ export async function storeSeal(
   const group = newGroup();
   const result = await commit(db, group, [
     sql`INSERT INTO journal_seals (number, epoch, after_transfer, up_to_transfer, after_group,
-        up_to_group, transfers, requests, quotes, matches, bytes, previous, sha256, sealed_at)
-      VALUES (${seal.number}, ${seal.epoch}, ${seal.after}, ${seal.upTo}, ${seal.afterGroup},
+        up_to_group, transfers, requests, quotes, matches, last_at, bytes, previous, sha256,
+        sealed_at)
+      SELECT ${seal.number}, ${seal.epoch}, ${seal.after}, ${seal.upTo}, ${seal.afterGroup},
         ${seal.upToGroup}, ${seal.transfers.length}, ${seal.requests.length},
-        ${seal.quotes.length}, ${seal.matches.length}, ${bytes}, ${blob(seal.previous)},
-        ${blob(sha256)}, ${group.at})`,
-    ...storeBalances(closingBalances(seal)),
+        ${seal.quotes.length}, ${seal.matches.length},
+        coalesce(${seal.transfers.at(-1)?.at ?? null},
+          (SELECT last_at FROM journal_seals ORDER BY number DESC LIMIT 1), 0),
+        ${bytes}, ${blob(seal.previous)}, ${blob(sha256)}, ${group.at}`,
+    ...storeBalances(seal.number, closingBalances(seal)),
   ]);
   return result.committed;
 }
@@ -74,14 +77,14 @@ export async function storeSeal(
 /** A statement binds a text of at most 2 MB. */
 const ACCOUNTS_PER_STATEMENT = 5_000;
 
-function storeBalances(balances: readonly ClosingBalance[]): Sql[] {
+function storeBalances(number: number, balances: readonly ClosingBalance[]): Sql[] {
   const statements: Sql[] = [];
   for (let start = 0; start < balances.length; start += ACCOUNTS_PER_STATEMENT) {
     const rows = balances
       .slice(start, start + ACCOUNTS_PER_STATEMENT)
       .map(({ owner, asset, kind, balance }) => [owner, asset, kind, String(balance)]);
-    statements.push(sql`INSERT INTO sealed_balances (account_id, balance)
-      SELECT a.account_id, CAST(s.value ->> 3 AS INTEGER)
+    statements.push(sql`INSERT INTO sealed_balances (account_id, balance, first_seal)
+      SELECT a.account_id, CAST(s.value ->> 3 AS INTEGER), ${number}
       FROM json_each(${JSON.stringify(rows)}) s CROSS JOIN accounts a
         ON a.owner = unhex(s.value ->> 0) AND a.asset = s.value ->> 1 AND a.kind = s.value ->> 2
       WHERE 1 ON CONFLICT (account_id) DO UPDATE SET balance = excluded.balance`);

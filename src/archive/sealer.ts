@@ -6,9 +6,10 @@ import { DurableObject } from "cloudflare:workers";
 import { clearAlert, raiseAlert } from "../platform/alert.ts";
 import { FailureAlert } from "../chain/failure-alert.ts";
 import { config } from "../platform/config.ts";
-import { failpointOf } from "../platform/failpoint.ts";
+import { type Failpoint, failpointOf } from "../platform/failpoint.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { TRANSFERS_PER_SEAL } from "./choose-range.ts";
+import { RELEASE_LAG_MS, releaseRound } from "./release.ts";
 import { readState, type Round, sealRound } from "./seal-round.ts";
 import { SEALER_NAME } from "./sealer-name.ts";
 import { compareWithMemory, FIRST_MEMORY, nextEpoch, type SealerMemory } from "./sealer-memory.ts";
@@ -85,7 +86,24 @@ export class Sealer extends DurableObject<Env> {
       ...(failpoint === undefined ? {} : { failpoint }),
     });
     await this.#report(round);
+    if (settings.JOURNAL_RELEASE === "on" && round.status !== "restored")
+      await this.#release(failpoint);
     return round;
+  }
+
+  async #release(failpoint: Failpoint | undefined): Promise<void> {
+    const { DB, ARCHIVE } = this.env;
+    const release = { db: DB, bucket: ARCHIVE, lagMs: RELEASE_LAG_MS };
+    const released = await releaseRound({
+      ...release,
+      ...(failpoint === undefined ? {} : { failpoint }),
+    });
+    if (released.status === "mismatch")
+      await raiseAlert(DB, "archive_damaged", SEALER_NAME, released.detail);
+    else if (released.status !== "idle") {
+      await clearAlert(DB, "archive_damaged", SEALER_NAME);
+      log("info", `journal_${released.status}`, { number: released.number });
+    }
   }
 
   /** Halts are found again by each round, so their alerts close when the cause has gone. */

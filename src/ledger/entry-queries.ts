@@ -48,6 +48,7 @@ import {
   type RunIndex,
   runsOf,
 } from "./filter.ts";
+import { DELIVERED } from "./released.ts";
 import { COUNTERPARTY_CREDITS } from "./transfer-types.ts";
 
 /** A position above every entry_id: the page starts with the newest entry. */
@@ -90,7 +91,7 @@ function runsAndBounds(
   ];
   const since = from === undefined ? raw("0") : positionAfter("before_from");
   const ceiling = to === undefined ? raw(`${NEWEST}`) : positionAfter("until_to");
-  const bounds = sql`bounds AS MATERIALIZED (SELECT max(${since}, ${floor}) AS floor,
+  const bounds = sql`bounds AS MATERIALIZED (SELECT max(${since}, ${floor}, ${DELIVERED} + 1) AS floor,
     min((${before} + 1) >> 1, ${ceiling}) AS debits_below,
     min(${before} >> 1, ${ceiling}) AS credits_below)`;
   return join([selectedRuns(userId, filter, index), ...bisections, bounds], ", ");

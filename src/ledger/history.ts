@@ -12,8 +12,10 @@
  *    the newest.
  */
 import type { AssetKey } from "../assets/asset.ts";
+import { Problem, unavailable } from "../platform/problem.ts";
 import { all, first, type Sql } from "../platform/sql.ts";
 import { type Reason, readReason } from "./codes.ts";
+import { archivedEntries } from "./released.ts";
 import {
   countedEntries,
   entriesOfRef,
@@ -55,7 +57,26 @@ export async function readEntries(
   if (selectsNothing(filter)) return { rows: [], more: false };
   // One more than asked for shows whether more follow.
   const rows = await readRows(db, userId, filter, { before, limit: limit + 1 });
+  if (rows.length <= limit && (await hasArchived(db, userId, filter, rows))) {
+    // A page is never short. A full one ends where the archive begins.
+    if (rows.length < limit)
+      throw new Problem(unavailable("none", "The older entries cannot be reached.").data);
+    return { rows: rows.map(withReasonName), more: true };
+  }
   return { rows: rows.slice(0, limit).map(withReasonName), more: rows.length > limit };
+}
+
+/** Whether older entries than `rows` may be in the archive, which nothing reads yet. */
+async function hasArchived(
+  db: D1Database,
+  userId: string,
+  { refId, from }: LedgerFilter,
+  rows: readonly unknown[],
+): Promise<boolean> {
+  // All transfers of a record are here, or none.
+  if (refId !== undefined && rows.length > 0) return false;
+  const found = await first<{ archived: number }>(db, archivedEntries(userId, from));
+  return found?.archived === 1;
 }
 
 function readRows(

@@ -6,6 +6,7 @@ import { eq } from "drizzle-orm";
 import { all, type Expr, expr, join, prepare, raw, type Sql, sql } from "../platform/sql.ts";
 import { describeReason, REASONS, reasonCode, reasonNumber } from "./codes.ts";
 import { accountName, type AccountRow, type Check, type Difference } from "./difference.ts";
+import { DELIVERED } from "./released.ts";
 import { TRANSFER_TYPES } from "./transfer-types.ts";
 import { ledgerCheckpoints } from "./tables.ts";
 import { read } from "../platform/read.ts";
@@ -245,7 +246,8 @@ export async function checkAccounts(db: D1Database, accounts: Sql): Promise<Diff
 
 /**
  * Accounts whose balance differs from what their newest entry left. As long as the running balances
- * are sound, that is the sum of all entries.
+ * are sound, that is the sum of all entries. An account that has not moved since the last delivered
+ * seal has the balance that the seals leave.
  */
 function wrongBalances(accounts: Sql): Sql {
   const newest = (side: "from" | "to") =>
@@ -262,7 +264,9 @@ function wrongBalances(accounts: Sql): Sql {
         FROM (
           SELECT max(max(coalesce(${newest("from")}, 0), coalesce(${newest("to")}, 0))) AS entry
           FROM json_each(${reasons}) r) n
-        JOIN transfers t ON t.transfer_id = n.entry >> 1), 0) AS expected
+        JOIN transfers t ON t.transfer_id = n.entry >> 1 AND t.transfer_id > ${DELIVERED}),
+        (SELECT s.balance FROM sealed_balances s
+          WHERE s.account_id = a.account_id AND ${DELIVERED} > 0), 0) AS expected
       FROM accounts a WHERE a.account_id IN (${accounts}))
     WHERE balance <> expected OR typeof(balance) <> 'integer'
       OR (balance < 0 AND kind <> 'external')

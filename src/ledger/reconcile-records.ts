@@ -7,6 +7,7 @@
 import { all, join, raw, type Sql, sql } from "../platform/sql.ts";
 import { describeReason, reasonCode } from "./codes.ts";
 import { accountName, type Difference } from "./difference.ts";
+import { ARCHIVED_RECORD } from "./released.ts";
 import { FEES_OWNER, LOSSES_OWNER } from "./post.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -94,7 +95,8 @@ function mismatch(row: MismatchRow): Difference {
  * to_owner, to_kind, asset, amount`. An amount of zero calls for no transfer.
  */
 function compare(records: Sql, expected: Sql): Sql {
-  return sql`WITH records AS MATERIALIZED (${records}),
+  return sql`WITH records AS MATERIALIZED (
+      SELECT id FROM (${records}) WHERE NOT ${ARCHIVED_RECORD}),
     counted AS (
       SELECT e.*, -1 AS n FROM (${expected}) e WHERE e.amount <> 0
       UNION ALL

@@ -33,6 +33,7 @@ import {
   scanName,
   type Walk,
 } from "./reconcile-journal.ts";
+import { DELIVERED } from "./released.ts";
 import { checkLatePostings, checkOverdue, checkRecords } from "./reconcile-records.ts";
 import { ledgerCheckpoints } from "./tables.ts";
 import { read } from "../platform/read.ts";
@@ -162,6 +163,13 @@ async function startFull(db: D1Database): Promise<void> {
     sql`DELETE FROM checked_balances WHERE scan = ${scanName("full", "transfers")}`,
     sql`UPDATE ledger_checkpoints SET position = 0, mark = ${RUNNING}
       WHERE scan IN (SELECT value FROM json_each(${FULL_SCANS}))`,
+    // Earlier transfers are in the archive, which `journal verify` checks.
+    sql`UPDATE ledger_checkpoints
+      SET position = (SELECT up_to_transfer FROM journal_seals ORDER BY number DESC LIMIT 1)
+      WHERE scan = ${scanName("full", "transfers")} AND ${DELIVERED} > 0`,
+    sql`INSERT INTO checked_balances (scan, account_id, balance)
+      SELECT ${scanName("full", "transfers")}, account_id, balance FROM sealed_balances
+      WHERE ${DELIVERED} > 0`,
   ];
   await db.batch(restart.map((statement) => prepare(db, statement)));
 }

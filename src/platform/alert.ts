@@ -34,6 +34,7 @@ export type AlertKind =
   | "sealer_behind"
   | "sealer_failing"
   | "seal_mismatch"
+  | "archive_damaged"
   | "journal_restored";
 
 /**

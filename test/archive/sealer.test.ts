@@ -10,11 +10,13 @@ import { nextEpoch } from "../../src/archive/sealer-memory.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { withBatch } from "../support/slow-database.ts";
-import { count, db, openDatabase, Sealing, trade, walked } from "./sealing.ts";
+import { SealedJournal, Sealing } from "./sealing.ts";
 
-const sealing = new Sealing();
+const journal = new SealedJournal(env.SEALED_DB, "sealed");
+const { db } = journal;
+const sealing = new Sealing(journal);
 
-beforeAll(openDatabase);
+beforeAll(() => journal.open());
 
 const hexOf = (id: string) => id.replaceAll("-", "");
 
@@ -27,8 +29,8 @@ async function archived(): Promise<{ rows: SealRow[]; seals: Seal[] }> {
 }
 
 it("seals every transfer once, with the records that ended", async () => {
-  const first = await trade();
-  const second = await trade();
+  const first = await journal.trade();
+  const second = await journal.trade();
   await sealing.sealAll();
   const { rows, seals } = await archived();
   const transfers = seals.flatMap((seal) => seal.transfers);
@@ -55,17 +57,17 @@ it("seals every transfer once, with the records that ended", async () => {
 it("never seals what is hot, or what the reconciliation has not walked", async () => {
   await sealing.sealAll();
   const sealed = sealing.memory.last.upTo;
-  await trade();
+  await journal.trade();
   await scheduler.wait(5);
   expect(await sealing.round()).toMatchObject({ status: "idle" });
-  await walked();
+  await journal.walked();
   expect(await sealing.round({ hotMs: 60_000 })).toMatchObject({ status: "idle" });
   expect(await sealing.round()).toMatchObject({ status: "sealed" });
   expect(sealing.memory.last.upTo).toBeGreaterThan(sealed);
 });
 
 it("cuts between commit groups, whatever the limit", async () => {
-  await trade();
+  await journal.trade();
   const from = sealing.memory.last.number;
   await sealing.sealAll({ limit: 1 });
   const { seals } = await archived();
@@ -79,8 +81,8 @@ it("cuts between commit groups, whatever the limit", async () => {
 
 it("waits for more unless the range is full", async () => {
   await sealing.sealAll();
-  await trade();
-  await walked();
+  await journal.trade();
+  await journal.walked();
   expect(await sealing.round({ everyMs: 60_000 })).toMatchObject({ status: "idle" });
   expect(await sealing.round({ everyMs: 60_000, limit: 3 })).toMatchObject({ status: "sealed" });
 });
@@ -94,39 +96,39 @@ it.each(["seal_chosen", "seal_put", "seal_proven", "seal_stored"])(
   "continues after a kill at %s",
   async (name) => {
     await sealing.sealAll();
-    await trade();
-    await walked();
-    const before = await count("journal_seals");
+    await journal.trade();
+    await journal.walked();
+    const before = await journal.count("journal_seals");
     await expect(sealing.round({ failpoint: at(name) })).rejects.toThrow(Killed);
     // More is committed meanwhile, so a new choice would be another one.
-    await trade();
+    await journal.trade();
     await sealing.sealAll();
     const { seals } = await archived();
     const ids = seals.flatMap((seal) => seal.transfers.map(({ transferId }) => transferId));
     expect(new Set(ids).size).toBe(ids.length);
-    expect(ids.length).toBe(await count("transfers"));
-    expect(await count("journal_seals")).toBeGreaterThan(before);
+    expect(ids.length).toBe(await journal.count("transfers"));
+    expect(await journal.count("journal_seals")).toBeGreaterThan(before);
   },
 );
 
 it("takes the object of an attempt that the sealer has forgotten", async () => {
   await sealing.sealAll();
-  await trade();
-  await walked();
+  await journal.trade();
+  await journal.walked();
   const before = sealing.memory;
   await expect(sealing.round({ failpoint: at("seal_put") })).rejects.toThrow(Killed);
   const upTo = sealing.memory.chosen?.upTo;
   sealing.memory = before;
-  await trade();
-  await walked();
+  await journal.trade();
+  await journal.walked();
   expect(await sealing.round()).toMatchObject({ status: "sealed", seal: { upTo } });
 });
 
 it("stores one of two seals that two sealers make of one range", async () => {
   await sealing.sealAll();
-  await trade();
-  await walked();
-  const other = Object.assign(new Sealing(), { memory: sealing.memory, bucket: sealing.bucket });
+  await journal.trade();
+  await journal.walked();
+  const other = Object.assign(new Sealing(journal), { memory: sealing.memory });
   const rounds = await Promise.allSettled([sealing.round(), other.round()]);
   const stored = rounds.filter(({ status }) => status === "fulfilled");
   expect(stored.length).toBeGreaterThan(0);
@@ -135,7 +137,7 @@ it("stores one of two seals that two sealers make of one range", async () => {
   expect(sealing.memory.last).toEqual(other.memory.last);
   const { seals } = await archived();
   expect(seals.reduce((sum, seal) => sum + seal.transfers.length, 0)).toBe(
-    await count("transfers"),
+    await journal.count("transfers"),
   );
 });
 
@@ -143,8 +145,8 @@ it.each(["before the batch", "after the batch"])(
   "stores a seal once if D1 fails %s",
   async (when) => {
     await sealing.sealAll();
-    await trade();
-    await walked();
+    await journal.trade();
+    await journal.walked();
     let failures = 1;
     const failing = withBatch(db, async (statements) => {
       if (failures-- <= 0) return db.batch(statements);
@@ -168,34 +170,34 @@ const LIES: readonly (readonly [string, Partial<Record<"get" | "put", () => unkn
 
 it.each(LIES)("stores no seal of an archive that %s", async (_title, lie) => {
   await sealing.sealAll();
-  await trade();
-  await walked();
-  const before = await count("journal_seals");
+  await journal.trade();
+  await journal.walked();
+  const before = await journal.count("journal_seals");
   const { get, put } = sealing.bucket;
   const bucket = { get, put, ...lie } as typeof sealing.bucket;
   expect(await sealing.round({ bucket })).toMatchObject({ status: "mismatch" });
-  expect(await count("journal_seals")).toBe(before);
+  expect(await journal.count("journal_seals")).toBe(before);
   expect((await sealing.sealAll()).at(-1)).toMatchObject({ status: "idle" });
 });
 
 const objectOf = (bytes: Uint8Array) => ({ arrayBuffer: () => Promise.resolve(bytes.buffer) });
 
 it("stores no seal if the archive fails", async () => {
-  await trade();
-  await walked();
-  const before = await count("journal_seals");
+  await journal.trade();
+  await journal.walked();
+  const before = await journal.count("journal_seals");
   const put = () => Promise.reject(new Error("10001: internal error"));
   const bucket = { get: sealing.bucket.get, put } as unknown as typeof sealing.bucket;
   await expect(sealing.round({ bucket })).rejects.toThrow("10001");
-  expect(await count("journal_seals")).toBe(before);
+  expect(await journal.count("journal_seals")).toBe(before);
   await sealing.sealAll();
 });
 
 it("refuses another sealer's object that the database contradicts", async () => {
   await sealing.sealAll();
-  await trade();
-  await walked();
-  const stranger = Object.assign(new Sealing(), { bucket: sealing.bucket });
+  await journal.trade();
+  await journal.walked();
+  const stranger = new Sealing(journal);
   // An object under the number that comes next, of the same transfers under another history.
   stranger.memory = {
     ...sealing.memory,
@@ -235,8 +237,8 @@ it("halts on a database that is behind, and continues in a new epoch", async () 
   sealing.memory = { ...memory, highest: memory.highest + 1 };
   expect(await sealing.round()).toMatchObject({ status: "restored" });
   sealing.memory = nextEpoch(sealing.memory, await readState(db));
-  await trade();
-  await walked();
+  await journal.trade();
+  await journal.walked();
   expect(await sealing.round()).toMatchObject({
     status: "sealed",
     seal: { epoch: memory.epoch + 1, number: memory.last.number + 1 },
@@ -251,7 +253,7 @@ it("keeps the chain: no seal is skipped, changed or removed", async () => {
     all(
       db,
       sql`INSERT INTO journal_seals SELECT ${number}, epoch, ${after}, ${after}, up_to_group,
-        up_to_group, 0, 0, 0, 0, 1, sha256, randomblob(32), sealed_at
+        up_to_group, 0, 0, 0, 0, last_at, 1, sha256, randomblob(32), sealed_at, NULL, NULL, NULL
         FROM journal_seals WHERE number = ${last.number}`,
     );
   await expect(insert(last.number + 2, last.upTo)).rejects.toThrow("append-only");

@@ -1,3 +1,4 @@
+import { env } from "cloudflare:workers";
 import { beforeAll, beforeEach, expect, it } from "vitest";
 import { encodeSeal, type Seal } from "../../src/archive/seal-format.ts";
 import { keyOf, readSeal, type SealBucket } from "../../src/archive/seal-store.ts";
@@ -5,15 +6,17 @@ import { lastSeals, type SealRow } from "../../src/archive/seal-row.ts";
 import { verifyJournal } from "../../src/archive/verify-journal.ts";
 import { raw, sql } from "../../src/platform/sql.ts";
 import { edit } from "../support/ledger.ts";
-import { count, db, openDatabase, Sealing, trade } from "./sealing.ts";
+import { SealedJournal, Sealing } from "./sealing.ts";
 
-const sealing = new Sealing();
+const journal = new SealedJournal(env.SEALED_DB, "sealed");
+const { db } = journal;
+const sealing = new Sealing(journal);
 let last: SealRow;
 
-beforeAll(openDatabase);
+beforeAll(() => journal.open());
 
 beforeEach(async () => {
-  await trade();
+  await journal.trade();
   await sealing.sealAll();
   const [row] = await lastSeals(db, 1);
   if (row === undefined) throw new Error("nothing is sealed");
@@ -34,10 +37,10 @@ async function encoded(change: (seal: Seal) => Seal): Promise<Uint8Array<ArrayBu
 }
 
 it("verifies the whole chain, with transfers after it", async () => {
-  await trade();
+  await journal.trade();
   const report = await verifyJournal(db, sealing.bucket);
   expect(report).toMatchObject({ ok: true, next: null, discrepancies: [] });
-  expect(report.verified).toBe(await count("journal_seals"));
+  expect(report.verified).toBe(await journal.count("journal_seals"));
   expect(report.head).toEqual({ epoch: last.epoch, number: last.number, sha256: last.sha256 });
 });
 

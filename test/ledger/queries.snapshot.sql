@@ -17,7 +17,22 @@ WITH RECURSIVE
     CROSS JOIN json_each(?2) s
   ),
   bounds AS MATERIALIZED (
-    SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
+    SELECT max(
+      0,
+      CAST(?3 AS INTEGER),
+      (
+        coalesce(
+          (
+            SELECT up_to_transfer
+            FROM journal_seals INDEXED BY journal_seals_delivered
+            WHERE delivered_at IS NOT NULL
+            ORDER BY number DESC
+            LIMIT 1
+          ),
+          0
+        )
+      ) + 1
+    ) AS floor,
       min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
       min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
@@ -200,7 +215,22 @@ WITH RECURSIVE
     WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND (a.asset = ?3)
   ),
   bounds AS MATERIALIZED (
-    SELECT max(0, CAST(?4 AS INTEGER)) AS floor,
+    SELECT max(
+      0,
+      CAST(?4 AS INTEGER),
+      (
+        coalesce(
+          (
+            SELECT up_to_transfer
+            FROM journal_seals INDEXED BY journal_seals_delivered
+            WHERE delivered_at IS NOT NULL
+            ORDER BY number DESC
+            LIMIT 1
+          ),
+          0
+        )
+      ) + 1
+    ) AS floor,
       min((CAST(?5 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
       min(CAST(?6 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
@@ -396,7 +426,20 @@ WITH RECURSIVE
   ),
   bounds AS MATERIALIZED (
     SELECT max(
-      (SELECT position + 1 FROM before_from WHERE stride = 0), CAST(?5 AS INTEGER)
+      (SELECT position + 1 FROM before_from WHERE stride = 0),
+      CAST(?5 AS INTEGER),
+      (
+        coalesce(
+          (
+            SELECT up_to_transfer
+            FROM journal_seals INDEXED BY journal_seals_delivered
+            WHERE delivered_at IS NOT NULL
+            ORDER BY number DESC
+            LIMIT 1
+          ),
+          0
+        )
+      ) + 1
     ) AS floor,
       min(
         (CAST(?6 AS INTEGER) + 1) >> 1, (SELECT position + 1 FROM until_to WHERE stride = 0)
@@ -774,7 +817,22 @@ WITH RECURSIVE
     CROSS JOIN json_each(?2) s
   ),
   bounds AS MATERIALIZED (
-    SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
+    SELECT max(
+      0,
+      CAST(?3 AS INTEGER),
+      (
+        coalesce(
+          (
+            SELECT up_to_transfer
+            FROM journal_seals INDEXED BY journal_seals_delivered
+            WHERE delivered_at IS NOT NULL
+            ORDER BY number DESC
+            LIMIT 1
+          ),
+          0
+        )
+      ) + 1
+    ) AS floor,
       min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
       min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
@@ -919,7 +977,22 @@ WITH RECURSIVE
     WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
   ),
   bounds AS MATERIALIZED (
-    SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
+    SELECT max(
+      0,
+      CAST(?3 AS INTEGER),
+      (
+        coalesce(
+          (
+            SELECT up_to_transfer
+            FROM journal_seals INDEXED BY journal_seals_delivered
+            WHERE delivered_at IS NOT NULL
+            ORDER BY number DESC
+            LIMIT 1
+          ),
+          0
+        )
+      ) + 1
+    ) AS floor,
       min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
       min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
@@ -1140,7 +1213,22 @@ WITH RECURSIVE
     WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
   ),
   bounds AS MATERIALIZED (
-    SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
+    SELECT max(
+      0,
+      CAST(?3 AS INTEGER),
+      (
+        coalesce(
+          (
+            SELECT up_to_transfer
+            FROM journal_seals INDEXED BY journal_seals_delivered
+            WHERE delivered_at IS NOT NULL
+            ORDER BY number DESC
+            LIMIT 1
+          ),
+          0
+        )
+      ) + 1
+    ) AS floor,
       min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
       min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
@@ -1247,7 +1335,22 @@ WITH RECURSIVE
     CROSS JOIN json_each(?2) s
   ),
   bounds AS MATERIALIZED (
-    SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
+    SELECT max(
+      0,
+      CAST(?3 AS INTEGER),
+      (
+        coalesce(
+          (
+            SELECT up_to_transfer
+            FROM journal_seals INDEXED BY journal_seals_delivered
+            WHERE delivered_at IS NOT NULL
+            ORDER BY number DESC
+            LIMIT 1
+          ),
+          0
+        )
+      ) + 1
+    ) AS floor,
       min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
       min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
@@ -1380,7 +1483,22 @@ WITH RECURSIVE
     CROSS JOIN json_each(?2) s
   ),
   bounds AS MATERIALIZED (
-    SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
+    SELECT max(
+      0,
+      CAST(?3 AS INTEGER),
+      (
+        coalesce(
+          (
+            SELECT up_to_transfer
+            FROM journal_seals INDEXED BY journal_seals_delivered
+            WHERE delivered_at IS NOT NULL
+            ORDER BY number DESC
+            LIMIT 1
+          ),
+          0
+        )
+      ) + 1
+    ) AS floor,
       min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
       min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   )
@@ -1460,7 +1578,22 @@ WITH RECURSIVE
     WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
   ),
   bounds AS MATERIALIZED (
-    SELECT max(0, CAST(?3 AS INTEGER)) AS floor,
+    SELECT max(
+      0,
+      CAST(?3 AS INTEGER),
+      (
+        coalesce(
+          (
+            SELECT up_to_transfer
+            FROM journal_seals INDEXED BY journal_seals_delivered
+            WHERE delivered_at IS NOT NULL
+            ORDER BY number DESC
+            LIMIT 1
+          ),
+          0
+        )
+      ) + 1
+    ) AS floor,
       min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
       min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   )

@@ -7,6 +7,8 @@ declare namespace Cloudflare {
     DAMAGED_DB: D1Database;
     /** A database whose journal is sealed. */
     SEALED_DB: D1Database;
+    /** A database whose sealed transfers are deleted. */
+    RELEASED_DB: D1Database;
   }
 }
 

@@ -1,0 +1,39 @@
+/** What of the journal is in the archive instead of the database (src/archive/release.ts). */
+import { expr, type Expr, type Sql, sql, uuid } from "../platform/sql.ts";
+
+/** Scalar: the last transfer that readers take from the archive, or 0. */
+export const DELIVERED: Expr = expr`coalesce((SELECT up_to_transfer FROM journal_seals
+  INDEXED BY journal_seals_delivered WHERE delivered_at IS NOT NULL
+  ORDER BY number DESC LIMIT 1), 0)`;
+
+/** A Worker makes the id before D1 stamps the transfers. Its clock is ahead by less than this. */
+const CLOCK_MARGIN_MS = 60_000;
+
+/**
+ * Condition on a record's `id`: all its transfers may be in the archive. Then none is here, because
+ * a record's transfers are released together.
+ */
+export const ARCHIVED_RECORD: Expr = expr`id < coalesce((
+    SELECT unhex(printf('%012x', last_at + ${CLOCK_MARGIN_MS}) || '00000000000000000000')
+    FROM journal_seals INDEXED BY journal_seals_delivered
+    WHERE delivered_at IS NOT NULL ORDER BY number DESC LIMIT 1), x'')
+  AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = id)`;
+
+/**
+ * Statement for the batch that delivers a seal: a walk over all transfers that is still below the
+ * seal's end would miss what is deleted. The next one starts at the last seal.
+ */
+export function abandonFullWalk(upTo: number): Sql {
+  return sql`UPDATE ledger_checkpoints SET mark = ''
+    WHERE scan = 'full_transfers' AND position < ${upTo}`;
+}
+
+/** Whether the archive may contain entries of the user at or after an instant, as `archived`. */
+export function archivedEntries(userId: string, from = 0): Sql {
+  return sql`SELECT EXISTS (
+    SELECT 1 FROM (SELECT number, last_at FROM journal_seals INDEXED BY journal_seals_delivered
+        WHERE delivered_at IS NOT NULL ORDER BY number DESC LIMIT 1) d
+      CROSS JOIN accounts a INDEXED BY accounts_owner ON a.owner = ${uuid(userId)}
+      CROSS JOIN sealed_balances s ON s.account_id = a.account_id
+    WHERE s.first_seal <= d.number AND d.last_at >= ${from}) AS archived`;
+}

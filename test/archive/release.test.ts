@@ -1,0 +1,220 @@
+import { env } from "cloudflare:workers";
+import { beforeAll, beforeEach, expect, it } from "vitest";
+import { releaseRound } from "../../src/archive/release.ts";
+import { encodeSeal } from "../../src/archive/seal-format.ts";
+import { lastSeals } from "../../src/archive/seal-row.ts";
+import { readSeal } from "../../src/archive/seal-store.ts";
+import { verifyJournal } from "../../src/archive/verify-journal.ts";
+import { NEWEST, readEntries } from "../../src/ledger/history.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { edit, endWithdrawal, queueWithdrawal } from "../support/ledger.ts";
+import { command, commitCommand } from "../support/market.ts";
+import { withBatch } from "../support/slow-database.ts";
+import { newUser } from "../support/users.ts";
+import { SealedJournal, Sealing } from "./sealing.ts";
+
+const journal = new SealedJournal(env.RELEASED_DB, "released");
+const { db } = journal;
+const sealing = new Sealing(journal);
+
+beforeAll(() => journal.open());
+beforeEach(() => sealing.sealAll());
+
+type Release = Partial<Parameters<typeof releaseRound>[0]>;
+
+const round = (changed: Release = {}) =>
+  releaseRound({ db, bucket: sealing.bucket, lagMs: 0, ...changed });
+
+async function releaseAll(): Promise<void> {
+  await sealing.sealAll();
+  while ((await round()).status !== "idle");
+}
+
+/** Delivers what is sealed, so that the next round releases it. */
+async function deliverAll(): Promise<void> {
+  await sealing.sealAll();
+  while ((await round({ lagMs: 60_000 })).status === "delivered");
+}
+
+const transfersOf = (id: string) => journal.count(`transfers WHERE ref = x'${hexOf(id)}'`);
+const hexOf = (id: string) => id.replaceAll("-", "");
+const reconciled = () => reconcile(db, { chains: [], full: true });
+
+it("deletes what is sealed and holds what can still move", async () => {
+  const { quotes, matchId } = await journal.trade();
+  // The newest transfer of all always stays.
+  await newUser({ usdc: 1n }, db);
+  await releaseAll();
+  expect(await transfersOf(quotes.open)).toBe(1);
+  for (const ended of [quotes.accepted, quotes.rejected, quotes.cancelled, matchId])
+    expect(await transfersOf(ended)).toBe(0);
+  expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
+  expect(await verifyJournal(db, sealing.bucket)).toMatchObject({ ok: true });
+});
+
+it("deletes what was held once its record has ended and is sealed", async () => {
+  const { quotes, book, maker, requester } = await journal.trade();
+  const withdrawal = await queueWithdrawal(requester, "usdc", 10n, { db });
+  await releaseAll();
+  expect(await transfersOf(quotes.open)).toBe(1);
+  expect(await transfersOf(withdrawal.withdrawalId)).toBe(1);
+  await commitCommand(book, command.cancelQuote(maker, quotes.open), db);
+  await endWithdrawal(withdrawal, "Paid", db);
+  // Both transfers of a record stay until the second one is sealed.
+  expect(await reconciled()).toMatchObject({ ok: true });
+  expect(await transfersOf(quotes.open)).toBe(2);
+  await newUser({ usdc: 1n }, db);
+  await releaseAll();
+  expect(await transfersOf(quotes.open)).toBe(0);
+  expect(await transfersOf(withdrawal.withdrawalId)).toBe(0);
+  expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
+});
+
+it("numbers on after everything old was deleted", async () => {
+  await journal.trade();
+  await releaseAll();
+  const [before] = await lastSeals(db, 1);
+  await newUser({ usdc: 1n }, db);
+  const [row] = await all<{ id: number }>(db, sql`SELECT max(transfer_id) AS id FROM transfers`);
+  expect(row?.id).toBeGreaterThan(before?.upTo ?? 0);
+});
+
+it("waits for readers between delivery and release", async () => {
+  await releaseAll();
+  await journal.trade();
+  await sealing.sealAll();
+  const before = await journal.count("transfers");
+  expect(await round({ lagMs: 60_000 })).toMatchObject({ status: "delivered" });
+  expect(await round({ lagMs: 60_000 })).toMatchObject({ status: "idle" });
+  expect(await journal.count("transfers")).toBe(before);
+});
+
+it("answers 503 rather than a short page, and only for who has old entries", async () => {
+  const { requester, matchId } = await journal.trade();
+  const page = (userId: string, limit: number, filter = {}) =>
+    readEntries(db, userId, filter, { before: NEWEST, limit });
+  const whole = await page(requester.userId, 100);
+  await releaseAll();
+  const stranger = await newUser({ usdc: 5n }, db);
+  const later = await queueWithdrawal(requester, "usdc", 10n, { db });
+  expect((await page(stranger.userId, 100)).rows).toHaveLength(1);
+  expect((await page(requester.userId, 2)).rows).toHaveLength(2);
+  expect((await page(requester.userId, 2, { refId: later.withdrawalId })).rows).toHaveLength(2);
+  expect(whole.rows.length).toBeGreaterThan(2);
+  await expect(page(requester.userId, 3)).rejects.toMatchObject({ status: 503 });
+  await expect(page(requester.userId, 1, { refId: matchId })).rejects.toMatchObject({
+    status: 503,
+  });
+});
+
+class Killed extends Error {}
+
+const at = (name: string) => (reached: string) =>
+  reached === name ? Promise.reject(new Killed(name)) : Promise.resolve();
+
+it.each(["seal_delivered", "seal_released"])("continues after a kill at %s", async (name) => {
+  await releaseAll();
+  await journal.trade();
+  await sealing.sealAll();
+  if (name === "seal_released") await deliverAll();
+  await expect(round({ failpoint: at(name) })).rejects.toThrow(Killed);
+  await newUser({ usdc: 1n }, db);
+  await releaseAll();
+  expect(await journal.count("journal_seals WHERE released_at IS NULL")).toBe(0);
+  expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
+});
+
+it.each(["before the batch", "after the batch"])("releases once if D1 fails %s", async (when) => {
+  await journal.trade();
+  await deliverAll();
+  let failures = 1;
+  const failing = withBatch(db, async (statements) => {
+    if (failures-- <= 0) return db.batch(statements);
+    if (when === "after the batch") await db.batch(statements);
+    throw new Error("Network connection lost");
+  });
+  await round({ db: failing }).catch(() => undefined);
+  await releaseAll();
+  expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
+});
+
+it("releases once if two sealers do it at once", async () => {
+  await journal.trade();
+  await deliverAll();
+  await Promise.allSettled([round(), round()]);
+  await releaseAll();
+  expect(await journal.count("journal_seals WHERE held IS NULL")).toBe(0);
+  expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
+});
+
+it("deletes nothing that the archive does not have", async () => {
+  await journal.trade();
+  await deliverAll();
+  const before = await journal.count("transfers");
+  const [last] = await lastSeals(db, 1);
+  if (last === undefined) throw new Error("nothing is sealed");
+  const { seal } = await readSeal(sealing.bucket, last);
+  const other = await encodeSeal({ ...seal, quotes: [] });
+  for (const body of [null, new Response(other.bytes.slice(1)), new Response(other.bytes)]) {
+    const bucket = { get: () => Promise.resolve(body) } as unknown as typeof sealing.bucket;
+    expect(await round({ bucket })).toMatchObject({ status: "mismatch" });
+    expect(await journal.count("transfers")).toBe(before);
+  }
+  expect(await round()).toMatchObject({ status: "released" });
+});
+
+it("deletes nothing if the database has more or fewer transfers than the seal", async () => {
+  const { quotes } = await journal.trade();
+  await deliverAll();
+  const before = await journal.count("transfers");
+  const one = sql`transfer_id = (SELECT max(transfer_id) FROM transfers
+    WHERE ref = ${uuid(quotes.cancelled)})`;
+  await all(db, sql`CREATE TABLE kept AS SELECT * FROM transfers WHERE ${one}`);
+  await edit(db, "transfers", [sql`DELETE FROM transfers WHERE ${one}`]);
+  await expect(round()).rejects.toThrow("was not released");
+  expect(await journal.count("transfers")).toBe(before - 1);
+  await edit(db, "transfers", [sql`INSERT INTO transfers SELECT * FROM kept`]);
+  await all(db, sql`DROP TABLE kept`);
+  expect(await round()).toMatchObject({ status: "released" });
+});
+
+it("refuses every other deletion", async () => {
+  const { quotes } = await journal.trade();
+  await newUser({ usdc: 1n }, db);
+  const remove = (of: string) => all(db, sql`DELETE FROM transfers WHERE ref = ${uuid(of)}`);
+  // Not sealed, sealed, delivered.
+  await expect(remove(quotes.cancelled)).rejects.toThrow("append-only");
+  await sealing.sealAll();
+  await expect(remove(quotes.cancelled)).rejects.toThrow("append-only");
+  await deliverAll();
+  await expect(remove(quotes.cancelled)).rejects.toThrow("append-only");
+  await releaseAll();
+  await expect(remove(quotes.open)).rejects.toThrow("append-only");
+  await expect(all(db, sql`DELETE FROM transfers`)).rejects.toThrow("append-only");
+});
+
+it("never posts a reserve twice, although the first one is old", async () => {
+  const { quotes } = await journal.trade();
+  await releaseAll();
+  const again = sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step,
+      line, at)
+    SELECT from_account, to_account, amount, reason, ref, step, line,
+      (SELECT max(at) FROM commit_groups)
+    FROM transfers WHERE ref = ${uuid(quotes.open)}`;
+  await expect(all(db, again)).rejects.toThrow("append-only: transfer exists");
+});
+
+it("seals what it held once only", async () => {
+  const { quotes, book, maker } = await journal.trade();
+  await releaseAll();
+  await commitCommand(book, command.cancelQuote(maker, quotes.open), db);
+  await releaseAll();
+  const refs = [];
+  for (const row of (await lastSeals(db, 1_000)).toReversed()) {
+    const { seal } = await readSeal(sealing.bucket, row);
+    refs.push(...seal.transfers.map(({ ref, step }) => `${ref} ${step}`));
+  }
+  const own = refs.filter((ref) => ref.startsWith(hexOf(quotes.open)));
+  expect(own).toEqual([`${hexOf(quotes.open)} 1`, `${hexOf(quotes.open)} 2`]);
+});
