@@ -139,7 +139,9 @@ export const idOrNull: Column<string | null> = {
   },
 };
 
-const ID_COLUMNS: readonly unknown[] = [id, idOrNull];
+/** D1 returns neither bytes nor large integers exactly, so these are read as text. */
+export const ID_COLUMNS: readonly unknown[] = [id, idOrNull];
+export const AMOUNT_COLUMNS: readonly unknown[] = [amount, amountOrNull];
 
 /** Adds the ids that these rows contain to a set. */
 export function collectIds<Table extends Columns>(

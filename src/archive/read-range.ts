@@ -3,7 +3,7 @@ import { reasonCode, stepCode } from "../ledger/codes.ts";
 import type { AccountKind } from "../ledger/tables.ts";
 import { all, join, raw, type Sql, sql } from "../platform/sql.ts";
 import type { Range } from "./choose-range.ts";
-import { amount, type Columns, id, idOrNull, type RowOf } from "./columns.ts";
+import { AMOUNT_COLUMNS, type Columns, ID_COLUMNS, type RowOf } from "./columns.ts";
 import { MATCHES, QUOTES, type Records, REQUESTS, type SealedTransfer } from "./records.ts";
 
 /** One page of transfers takes D1 some 20 ms. */
@@ -102,12 +102,13 @@ function endedRequests({ afterGroup, upToGroup }: Range): Sql {
     WHERE r.ended_group > ${afterGroup} AND r.ended_group <= ${upToGroup}`;
 }
 
-/** Columns of `r`. D1 cannot return bytes or large integers exactly, so both are read as text. */
+/** Columns of `r`. */
 function selected(columns: Columns): Sql {
   const parts = Object.entries(columns).map(([column, type]) => {
-    if (type === id || type === idOrNull)
+    if (ID_COLUMNS.includes(type))
       return raw(`iif(r.${column} IS NULL, NULL, lower(hex(r.${column}))) AS ${column}`);
-    return raw(type === amount ? `CAST(r.${column} AS TEXT) AS ${column}` : `r.${column}`);
+    const isAmount = AMOUNT_COLUMNS.includes(type);
+    return raw(isAmount ? `CAST(r.${column} AS TEXT) AS ${column}` : `r.${column}`);
   });
   return join(parts, ", ");
 }
@@ -121,7 +122,9 @@ function rowsOf<Table extends Columns>(
     Object.fromEntries(
       Object.entries(row).map(([column, value]) => [
         column,
-        columns[column] === amount ? BigInt(String(value)) : value,
+        typeof value === "string" && AMOUNT_COLUMNS.includes(columns[column])
+          ? BigInt(value)
+          : value,
       ]),
     ),
   );
