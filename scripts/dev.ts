@@ -1,4 +1,4 @@
-/** `npm run dev` runs the whole service on loopback, with two funded users and a market maker. */
+/** `npm run dev` runs the whole service on loopback, with funded users and a market maker. */
 import type { Address } from "viem";
 import { Client, Problem } from "../packages/client/src/index.ts";
 import { Settings } from "../src/platform/config.ts";
@@ -11,11 +11,12 @@ import { runScript } from "./stack/shutdown.ts";
 import { DEFAULT_STACK_DIR, type DemoUser } from "./stack/stack-file.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
 
-const USAGE = `npm run dev -- [--keep] [--dir <path>] [--set NAME=VALUE …]
+const USAGE = `npm run dev -- [--no-maker] [--keep] [--dir <path>] [--set NAME=VALUE …]
 
-Runs the whole service on loopback until Ctrl-C, with two funded users and a market maker that
-quotes every request.
+Runs the whole service on loopback until Ctrl-C, with three funded users and a market maker that
+quotes every request with the account maker@demo.example.
 
+  --no-maker         without the market maker, so that only your own programs quote
   --keep             keep the users, balances and chain of the last start
   --dir <path>       the directory of state, logs and stack.json (default: ${DEFAULT_STACK_DIR})
   --set NAME=VALUE   a setting of the Worker (README, "Settings"); may be repeated
@@ -25,15 +26,22 @@ The service listens on PORT (8787) and the chain on RPC_PORT (8545) of the envir
 const USERS: DemoUser[] = [
   { email: "taker@demo.example", password: "taker-demo-password", role: "taker" },
   { email: "maker@demo.example", password: "maker-demo-password", role: "maker" },
+  // Nobody uses this one, so its trades are those of your own maker.
+  { email: "maker-2@demo.example", password: "maker-2-demo-password", role: "maker" },
 ];
 const USDC = 100_000_000_000n;
 const TOKENS = 100_000_000_000n;
-/** Both users start with this asset on every venue. The market maker mints others when needed. */
+/** Every user starts with this asset on every venue. The market maker mints others when needed. */
 const FIRST_ASSET_ID = 1n;
 const CREDIT_TIMEOUT_MS = 30_000;
 const MAKER_KEY = "market maker of npm run dev";
 
-const { set, ...where } = readArguments(USAGE, {
+const {
+  set,
+  "no-maker": noMaker,
+  ...where
+} = readArguments(USAGE, {
+  "no-maker": { type: "boolean", default: false },
   keep: { type: "boolean", default: false },
   dir: { type: "string", default: DEFAULT_STACK_DIR },
   set: { type: "string", multiple: true, default: [] },
@@ -50,15 +58,27 @@ await runScript(async (onStop) => {
     log: (line) => console.log(`  ${line}`),
   });
   onStop(() => stack.stop());
-  const { usdc, outcomeTokens } = stack.deployment;
-  const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc });
+  const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc: stack.deployment.usdc });
   const entered = await Promise.all(USERS.map((user) => enter(stack, user)));
   const clients = entered.map(({ client }) => client);
   const newcomers = entered.filter(({ isNew }) => isNew).map(({ client }) => client);
   if (newcomers.length > 0) await fund(stack, faucet, newcomers);
   stack.announceUsers(USERS);
   console.log(`  ${await listExampleMarkets(stack)} example markets are listed`);
-  const maker = clients[USERS.findIndex(({ role }) => role === "maker")] ?? raise("no maker");
+  if (!noMaker) {
+    const maker = clients[USERS.findIndex(({ role }) => role === "maker")] ?? raise("no maker");
+    onStop(await startMaker(stack, faucet, maker));
+  }
+  greet(stack, { quotes: !noMaker });
+  return new Promise<number>(() => {});
+});
+
+/** Starts the market maker with a key of its own. Returns how to stop it. */
+async function startMaker(
+  stack: Stack,
+  faucet: Faucet,
+  maker: Client,
+): Promise<() => Promise<void>> {
   // Keys of earlier starts would add up to the limit of keys per user.
   for (const { api_key_id, label, revoked_at } of await maker.auth.apiKeys().all()) {
     if (label === MAKER_KEY && revoked_at === null) await maker.auth.revokeApiKey({ api_key_id });
@@ -67,19 +87,17 @@ await runScript(async (onStop) => {
   const marketMaker = await startMarketMaker({
     client: maker.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret }),
     faucet,
-    outcomeTokens,
+    outcomeTokens: stack.deployment.outcomeTokens,
     log: (line) => console.log(line),
   });
-  onStop(async () => {
+  return async () => {
     // workerd may be gone already, because a terminal sends the signal to every process.
     await Promise.race([
       marketMaker.stop(),
       new Promise((resolve) => setTimeout(resolve, 2_000)),
     ]).catch(() => {});
-  });
-  greet(stack);
-  return new Promise<number>(() => {});
-});
+  };
+}
 
 function settingsFrom(texts: readonly string[]): Record<string, string> {
   const known: Record<string, { safeParse(value: unknown): { success: boolean } }> = Settings.shape;
@@ -137,7 +155,7 @@ async function fund(stack: Stack, faucet: Faucet, clients: Client[]): Promise<vo
   console.log("  the demo users are funded");
 }
 
-function greet({ baseUrl, rpcUrl, dir, workerLog }: Stack): void {
+function greet({ baseUrl, rpcUrl, dir, workerLog }: Stack, { quotes }: { quotes: boolean }): void {
   const [taker] = USERS;
   const isDefault = dir === DEFAULT_STACK_DIR;
   const again = `npm run dev -- ${isDefault ? "" : `--dir ${dir} `}--keep`;
@@ -146,8 +164,8 @@ Ready on ${baseUrl}
 
 Users (each began with 100 000 USDC, and 100 000 of asset 0x1 on every venue):
 ${USERS.map(({ role, email, password }) => `  ${role}  ${email}  ${password}`).join("\n")}
-
-Log in, ask for a quote, see what the market maker offers, and accept it:
+${quotes ? "" : "\nNobody quotes, because of --no-maker. Start your own maker (examples/README.md).\n"}
+Log in, ask for a quote, see what makers offer, and accept it:
 export RFQ_URL=${baseUrl} RPC_URL=${rpcUrl}${isDefault ? "" : ` RFQ_DIR=${dir}`}
 pick() { sed 's/.*"'$1'":"\\([^"]*\\)".*/\\1/'; }
 TOKEN=$(curl -s $RFQ_URL/auth/login -H 'content-type: application/json' \\

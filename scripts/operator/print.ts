@@ -56,11 +56,13 @@ function fieldText(record: Record<string, unknown>, name: string): string {
 }
 
 const UUID = /^([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{8}([0-9a-f]{4})$/;
+/** An address or a hash. */
+const BYTES = /^(0x[0-9a-fA-F]{6})[0-9a-fA-F]{30,}([0-9a-fA-F]{4})$/;
 const INSTANT = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})\.\d{3}Z$/;
 
-/** An id by its ends and an instant to the second. */
+/** An id, an address or a hash by its ends, and an instant to the second. */
 function shortened(text: string): string {
-  return text.replace(UUID, "$1…$2").replace(INSTANT, "$1 $2");
+  return text.replace(UUID, "$1…$2").replace(BYTES, "$1…$2").replace(INSTANT, "$1 $2");
 }
 
 function cell(value: unknown): string {

@@ -9,7 +9,7 @@ import { WITHDRAWAL_STATUSES, type WithdrawalStatus } from "./tables.ts";
 /** An account can receive any number of assets. More than these are left to GET get-balances. */
 const MAX_BALANCES = 10_000;
 
-const ENDED: readonly WithdrawalStatus[] = ["settled", "failed"];
+const ENDED: readonly WithdrawalStatus[] = ["settled", "failed", "cancelled"];
 const UNFINISHED = WITHDRAWAL_STATUSES.filter((status) => !ENDED.includes(status)).map(
   (status) => sql`${status}`,
 );
@@ -29,7 +29,7 @@ export function ownBalances(userId: string): SnapshotPart {
   };
 }
 
-/** The user's withdrawals that have neither settled nor failed, oldest first. */
+/** The user's withdrawals that have not ended, oldest first. */
 export function ownUnfinishedWithdrawals(userId: string): SnapshotPart {
   return {
     name: "withdrawals",

@@ -114,6 +114,16 @@ describe("npm run dev", () => {
     }
   });
 
+  it("has a second maker with funds that nothing else uses, and named markets", async () => {
+    const { email, password } =
+      file.users.find((user) => user.email.startsWith("maker-2@")) ?? expect.fail("no maker-2");
+    const client = await Client.login({ baseUrl: file.base_url, email, password });
+    expect((await client.custody.usdcBalance()).balance).toBe(100_000_000_000n);
+    expect(await client.auth.apiKeys().all()).toEqual([]);
+    const markets = await client.markets({ status: "open" }).all();
+    expect(markets.length).toBeGreaterThanOrEqual(12);
+  });
+
   it("prints the commands of the README unchanged", () => {
     const [, block = ""] = /^export RFQ_URL=.*?\n(.*?)^```$/ms.exec(readme) ?? [];
     const commands = block.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
@@ -240,7 +250,7 @@ describe("npm run dev", () => {
       const rejected = await runDev(...args);
       expect([await rejected.exited, rejected.output()]).toEqual([
         2,
-        expect.stringContaining("npm run dev -- [--keep]"),
+        expect.stringContaining("npm run dev -- [--no-maker] [--keep]"),
       ]);
     }
   });

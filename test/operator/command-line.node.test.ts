@@ -151,6 +151,9 @@ describe("formatResult", () => {
     const wide = formatResult([row], { wide: true });
     for (const text of [user_id, "frozen_at", "41.123Z"]) expect(wide).toContain(text);
     expect(formatResult({ user_id })).toBe(`user_id  ${user_id}`);
+    const address = "0x127F16ABaDfB790463f69773e3c85343f4fB25B0";
+    expect(formatResult([{ address }])).toBe("  address\n  0x127F16…25B0");
+    expect(formatResult([{ address }], { wide: true })).toContain(address);
   });
 
   it("formats lists in records as tables", () => {
