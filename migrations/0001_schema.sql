@@ -379,10 +379,12 @@ END;
 -- (src/auth/audit-seal.ts, once a minute), because writers of events would race for the head.
 --
 -- Example row:
---   audit_seq 1, hash 0x41f0…7d9e, sealed_at 1764551760000
+--   audit_seq 1, hash 0x41f0…7d9e, key_id 'a1', signature '9c1e…', sealed_at 1764551760000
 CREATE TABLE audit_seals (
   audit_seq INTEGER PRIMARY KEY NOT NULL,
   hash BLOB NOT NULL,  -- over the previous link and the event
+  key_id TEXT,         -- of AUDIT_KEYS; NULL but for the last link of a sealing
+  signature TEXT,      -- of the link, base64url
   sealed_at INTEGER NOT NULL
 ) STRICT;
 
@@ -400,6 +402,17 @@ END;
 CREATE TRIGGER audit_seals_delete BEFORE DELETE ON audit_seals BEGIN
   SELECT RAISE(ABORT, 'append-only: audit seal');
 END;
+
+-- The newest head of the audit log that is known to be in R2 (src/auth/audit-anchor.ts). One row,
+-- for the alert about a bucket that is away. Verification does not trust it.
+--
+-- Example row:
+--   one 1, audit_seq 1
+CREATE TABLE audit_anchor (
+  one INTEGER PRIMARY KEY NOT NULL,
+  audit_seq INTEGER NOT NULL,
+  CONSTRAINT audit_anchor_one CHECK (one = 1)
+) STRICT;
 
 -- Orders of operators that were begun (src/operator/order.ts). A repeat within a minute finds its
 -- row, so an order is carried out once. Cron deletes rows older than a day; the audit rows stay.

@@ -1,7 +1,7 @@
 /** Runs once a minute and repeats work that a lost alarm, wake-up or notification did not start. */
 import { wakeSealer, watchSealer } from "./archive/watch-sealer.ts";
 import { trimApiKeys } from "./auth/api-key.ts";
-import { sealAudit } from "./auth/audit-seal.ts";
+import { anchorAudit } from "./auth/audit-anchor.ts";
 import { trimTradedHours } from "./auth/exposure.ts";
 import { trimLoginAttempts } from "./auth/login-throttle.ts";
 import { trimTotp } from "./auth/remove-totp.ts";
@@ -36,7 +36,7 @@ const TASKS: readonly Task[] = [
   ["watch_clock", ({ DB }) => watchClock(DB)],
   ["wake_chains", wakeChains],
   ["alert_late", (env) => alertLateWithdrawals(env.DB, config(env))],
-  ["seal_audit", ({ DB }) => sealAudit(DB)],
+  ["anchor_audit", (env) => anchorAudit(env.DB, env.AUDIT, config(env))],
   ["reconcile", reconcileNow],
   ["wake_sealer", wakeSealer],
   ["watch_sealer", (env) => watchSealer(env.DB, config(env))],

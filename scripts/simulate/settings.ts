@@ -30,6 +30,7 @@ export function settings(): Record<string, string> {
     DEPOSIT_DAILY_ADDRESSES: "1000",
     SESSION_SECRETS: ring,
     MASTER_KEYS: ring,
+    AUDIT_KEYS: JSON.stringify({ a1: "c2ltdWxhdGVkLWF1ZGl0LXNlZWQtMDEyMzQ1Njc4OWE" }),
     PAYER_KEYS: JSON.stringify({ polygon: `0x${"11".repeat(32)}` }),
     ADDRESS_KEY: "simulated-address-key-0123456789abcdef",
   };

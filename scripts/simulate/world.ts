@@ -1,7 +1,7 @@
 /** The simulated deployment: the service's own code, its database, its users and their steps. */
 import { Dice } from "../soak/dice.ts";
 import { runCron } from "../../src/cron.ts";
-import { verifyAudit } from "../../src/auth/audit-seal.ts";
+import { NO_ANCHORS, verifyAudit } from "../../src/auth/audit-seal.ts";
 import { endSessions } from "../../src/auth/end-sessions.ts";
 import { Payer } from "../../src/custody/payer/payer.ts";
 import { ChainWatcher } from "../../src/custody/watcher/chain-watcher.ts";
@@ -426,8 +426,9 @@ export class World {
       const { ok, differences } = await reconcile(this.#env.DB, { chains: [], full });
       if (!ok) throw new Violation("reconciliation", JSON.stringify(differences));
       if (full) {
-        const audit = await verifyAudit(this.#env.DB);
-        if (!audit.ok) throw new Violation("audit_chain [A3]", JSON.stringify(audit));
+        const audit = await verifyAudit(this.#env.DB, config(this.#env), NO_ANCHORS);
+        if (audit.verdict === "forged")
+          throw new Violation("audit_chain [A3]", JSON.stringify(audit));
       }
     });
   }

@@ -17,6 +17,7 @@ const POLL_MS = 400;
 export type LocalSecrets = {
   sessionSecret: string;
   masterKey: string;
+  auditKey: string;
   addressKey: string;
   payerKey: Hex;
   operators: OperatorKey[];
@@ -27,6 +28,7 @@ export function makeSecrets(): LocalSecrets {
   return {
     sessionSecret: text(),
     masterKey: text(),
+    auditKey: text(),
     addressKey: text(),
     payerKey: `0x${randomBytes(32).toString("hex")}`,
     operators: OPERATORS.map((name) => ({
@@ -83,6 +85,7 @@ export function localSettings(input: {
     ),
     SESSION_SECRETS: JSON.stringify({ s1: secrets.sessionSecret }),
     MASTER_KEYS: JSON.stringify({ m1: secrets.masterKey }),
+    AUDIT_KEYS: JSON.stringify({ a1: secrets.auditKey }),
     ADDRESS_KEY: secrets.addressKey,
     PAYER_KEYS: JSON.stringify({ [LOCAL_CHAIN]: secrets.payerKey }),
   };

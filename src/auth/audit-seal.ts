@@ -1,14 +1,17 @@
 /**
  * The audit chain. The link of a row is SHA-256 over the previous link and the row. Cron seals the
- * rows in order, because writers would race for the head of the chain. It also logs the head, so
- * that the logs show if rows were deleted from the end of the chain.
+ * rows in order, because writers would race for the head of the chain. The last link of each sealing
+ * is signed, so that nobody without a key of AUDIT_KEYS can write another chain. The head also goes
+ * to the log and to R2 (audit-anchor.ts), which show if rows were deleted from its end.
  */
 import { createHash } from "node:crypto";
 import { count, desc, gt, max } from "drizzle-orm";
 import { commit, newGroup } from "../platform/commit.ts";
+import type { Config } from "../platform/config.ts";
 import { log } from "../platform/log.ts";
 import { read } from "../platform/read.ts";
 import { sql } from "../platform/sql.ts";
+import { headVerifies, type SignedHead, signHead } from "./audit-keys.ts";
 import { auditEvents, auditSeals } from "./tables.ts";
 
 const PAGE = 500;
@@ -17,13 +20,13 @@ const MAX_ROWS_PER_CALL = 10_000;
 const GENESIS = `0x${"00".repeat(32)}`;
 
 type Row = typeof auditEvents.$inferSelect;
-type Head = { readonly seq: number; readonly hash: string };
+export type Head = { readonly seq: number; readonly hash: string };
 
 /**
  * Seals new rows, logs the head and returns it. Concurrent calls are safe, because a batch inserts
  * nothing unless it continues the stored head.
  */
-export async function sealAudit(db: D1Database): Promise<Head> {
+export async function sealAudit(db: D1Database, settings: Config): Promise<Head> {
   let head = await sealedHead(db);
   const limit = head.seq + MAX_ROWS_PER_CALL;
   let added = false;
@@ -31,10 +34,14 @@ export async function sealAudit(db: D1Database): Promise<Head> {
     const rows = await rowsAfter(db, head.seq);
     if (rows.length === 0) break;
     const links = chain(head, rows);
+    const newest = links.at(-1) ?? head;
+    const { keyId, signature } = await signHead(settings, newest);
     const group = newGroup();
     const sealed = await commit(db, group, [
-      sql`INSERT INTO audit_seals (audit_seq, hash, sealed_at)
-        SELECT value ->> 'seq', unhex(substr(value ->> 'hash', 3)), ${group.at}
+      sql`INSERT INTO audit_seals (audit_seq, hash, key_id, signature, sealed_at)
+        SELECT value ->> 'seq', unhex(substr(value ->> 'hash', 3)),
+          iif(value ->> 'seq' = ${newest.seq}, ${keyId}, NULL),
+          iif(value ->> 'seq' = ${newest.seq}, ${signature}, NULL), ${group.at}
         FROM json_each(${JSON.stringify(links)})
         WHERE (SELECT coalesce(max(audit_seq), 0) FROM audit_seals) = ${head.seq} ORDER BY 1`,
     ]);
@@ -50,6 +57,11 @@ export async function sealAudit(db: D1Database): Promise<Head> {
 
 export type AuditReport = {
   readonly ok: boolean;
+  /**
+   * `forged`: a row was changed, removed or signed by nobody. `anchor_missing`: the bucket with the
+   * heads cannot be read, or its newest head is more than an hour behind.
+   */
+  readonly verdict: "ok" | "forged" | "anchor_missing";
   /** Number of rows whose link verified. */
   readonly verified: number;
   /** Number of rows that are not sealed yet. */
@@ -59,15 +71,36 @@ export type AuditReport = {
 };
 type Discrepancy = {
   readonly auditSeq: number;
-  readonly kind: "changed" | "missing" | "truncated";
+  /** `unsigned`: no key of AUDIT_KEYS signed this head. `anchor`: R2 has another hash. */
+  readonly kind: "changed" | "missing" | "truncated" | "unsigned" | "anchor";
 };
 
-/** Recomputes the whole chain. `anchor` is a head from the logs, which the chain must contain. */
-export async function verifyAudit(db: D1Database, anchor?: Head): Promise<AuditReport> {
+/** The heads that R2 keeps, as far as they are readable. */
+export type Anchors = {
+  /** Null if the bucket cannot be read or is empty. */
+  readonly newest: (SignedHead & { readonly at: number }) | null;
+  /** Those from one event to another, inclusive. */
+  between(from: number, to: number): Promise<readonly SignedHead[]>;
+};
+
+/** Of a bucket that cannot be read. */
+export const NO_ANCHORS: Anchors = { newest: null, between: async () => [] };
+
+/** How far the newest anchor may be behind the newest seal. */
+const ANCHOR_LATE_MS = 3_600_000;
+
+/** Recomputes the whole chain and compares it with the signed heads and with those in R2. */
+export async function verifyAudit(
+  db: D1Database,
+  settings: Config,
+  anchors: Anchors,
+): Promise<AuditReport> {
   const sealed = await sealedHead(db);
   const discrepancies: Discrepancy[] = [];
   let head: Head = { seq: 0, hash: GENESIS };
+  let sealedAt = 0;
   let verified = 0;
+  let signedSeq = 0;
   for (;;) {
     const seals = await read(db, ({ select }) =>
       select()
@@ -76,32 +109,56 @@ export async function verifyAudit(db: D1Database, anchor?: Head): Promise<AuditR
         .orderBy(auditSeals.auditSeq)
         .limit(PAGE),
     );
-    if (seals.length === 0) break;
+    const last = seals.at(-1);
+    if (last === undefined) break;
     const rows = new Map((await rowsAfter(db, head.seq)).map((row) => [row.auditSeq, row]));
+    const outside = new Map(
+      (await anchors.between(head.seq + 1, last.auditSeq)).map((anchor) => [anchor.seq, anchor]),
+    );
     for (const seal of seals) {
-      for (let seq = head.seq + 1; seq < seal.auditSeq; seq++)
+      const { auditSeq, hash } = seal;
+      for (let seq = head.seq + 1; seq < auditSeq; seq++)
         discrepancies.push({ auditSeq: seq, kind: "missing" });
-      const row = rows.get(seal.auditSeq);
+      const row = rows.get(auditSeq);
       const kind =
-        row === undefined
-          ? "missing"
-          : linkOf(head.hash, row) === seal.hash
-            ? undefined
-            : "changed";
+        row === undefined ? "missing" : linkOf(head.hash, row) === hash ? undefined : "changed";
       if (kind === undefined) verified++;
-      else discrepancies.push({ auditSeq: seal.auditSeq, kind });
-      if (anchor?.seq === seal.auditSeq && anchor.hash !== seal.hash)
-        discrepancies.push({ auditSeq: seal.auditSeq, kind: "changed" });
+      else discrepancies.push({ auditSeq, kind });
+      if (await isSigned(settings, seal)) signedSeq = auditSeq;
+      else if (seal.signature !== null) discrepancies.push({ auditSeq, kind: "unsigned" });
+      const anchor = outside.get(auditSeq);
+      // A head that nobody signed is not ours, whoever put it there.
+      if (anchor !== undefined && anchor.hash !== hash && (await headVerifies(settings, anchor)))
+        discrepancies.push({ auditSeq, kind: "anchor" });
       // Continue from the stored link, so that one changed row is one discrepancy.
-      head = { seq: seal.auditSeq, hash: seal.hash };
+      head = { seq: auditSeq, hash };
     }
+    sealedAt = last.sealedAt;
   }
-  if (anchor !== undefined && anchor.seq > head.seq)
+  // Each sealing ends with a signature, so what follows the last one was written by somebody else.
+  if (signedSeq < head.seq) discrepancies.push({ auditSeq: signedSeq + 1, kind: "unsigned" });
+  const { newest } = anchors;
+  if (newest !== null && newest.seq > head.seq && (await headVerifies(settings, newest)))
     discrepancies.push({ auditSeq: head.seq + 1, kind: "truncated" });
   const tail = await checkUnsealed(db, sealed.seq);
   discrepancies.push(...tail.discrepancies);
-  const ok = discrepancies.length === 0;
-  return { ok, verified, unsealed: tail.unsealed, head, discrepancies };
+  const verdict =
+    discrepancies.length > 0
+      ? "forged"
+      : head.seq > 0 && (newest === null || sealedAt - newest.at > ANCHOR_LATE_MS)
+        ? "anchor_missing"
+        : "ok";
+  const ok = verdict === "ok";
+  return { ok, verdict, verified, unsealed: tail.unsealed, head, discrepancies };
+}
+
+function isSigned(
+  settings: Config,
+  seal: typeof auditSeals.$inferSelect,
+): Promise<boolean> | false {
+  const { auditSeq: seq, hash, keyId, signature } = seal;
+  if (keyId === null || signature === null) return false;
+  return headVerifies(settings, { seq, hash, keyId, signature });
 }
 
 /**

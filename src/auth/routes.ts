@@ -31,6 +31,7 @@ import { KeyLimitsField, KeyLimitsOut } from "./key-limits.ts";
 import { readUsedByKey } from "./exposure.ts";
 import { toHex } from "../assets/amount.ts";
 import { u256Out } from "../assets/fields.ts";
+import { publicKeys } from "./audit-keys.ts";
 import { login, register } from "./login.ts";
 import { shownTotp, Totp } from "./totp-state.ts";
 import { issueTicket } from "./ws-ticket.ts";
@@ -63,7 +64,45 @@ export function registerAuthRoutes(app: Api): void {
   registerTicketRoutes(app);
   registerSelfRoutes(app);
   registerAccountRoutes(app);
+  registerPublicKeys(app);
 }
+
+function registerPublicKeys(app: Api): void {
+  route(app, {
+    method: "get",
+    path: "/.well-known/jwks.json",
+    tag: "Service",
+    summary: "Get the public keys that verify the audit log's heads",
+    description: "A JWK set (RFC 7517) of Ed25519 keys (RFC 8037), the newest first.",
+    credential: "public",
+    response: z.object({
+      keys: described(z.array(PublicKey), "All keys of the ring, old ones too"),
+    }),
+    handler: ({ settings }) => publicKeys(settings),
+  });
+}
+
+const PublicKey = z
+  .object({
+    kty: described(z.literal("OKP"), "Type of the key"),
+    crv: described(z.literal("Ed25519"), "The curve"),
+    x: described(z.string(), "The public key, base64url"),
+    kid: described(z.string(), "Id of the key, which a signed head names"),
+    use: described(z.literal("sig"), "The key verifies signatures"),
+    alg: described(z.literal("EdDSA"), "The algorithm"),
+  })
+  .openapi("PublicKey", {
+    examples: [
+      {
+        kty: "OKP",
+        crv: "Ed25519",
+        x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
+        kid: "a1",
+        use: "sig",
+        alg: "EdDSA",
+      },
+    ],
+  });
 
 function registerSessionRoutes(app: Api): void {
   route(app, {

@@ -213,5 +213,13 @@ export const auditEvents = sqliteTable(
 export const auditSeals = sqliteTable("audit_seals", {
   auditSeq: integer("audit_seq").primaryKey(),
   hash: hex("hash").notNull(),
+  keyId: text("key_id"),
+  signature: text("signature"),
   sealedAt: integer("sealed_at").notNull(),
 });
+
+export const auditAnchor = sqliteTable(
+  "audit_anchor",
+  { one: integer("one").primaryKey(), auditSeq: integer("audit_seq").notNull() },
+  () => [check("audit_anchor_one", sql`one = 1`)],
+);

@@ -1,4 +1,5 @@
 /** The operator's commands by name (contract.md section 7). Every change is an audit event. */
+import { readAnchors } from "../auth/audit-anchor.ts";
 import { sealAudit, verifyAudit } from "../auth/audit-seal.ts";
 import { approve, listProposals, reject } from "./approvals.ts";
 import { listAudit } from "./audit.ts";
@@ -62,9 +63,9 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   approve,
   reject,
   "audit list": listAudit,
-  "audit verify": async ({ env }) => {
-    await sealAudit(env.DB);
-    return verifyAudit(env.DB);
+  "audit verify": async ({ env, settings }) => {
+    await sealAudit(env.DB, settings);
+    return verifyAudit(env.DB, settings, await readAnchors(env.AUDIT));
   },
 };
 

@@ -58,7 +58,11 @@ export async function readOrder(body: unknown, settings: Config): Promise<Order>
   });
   const key = await publicKey(settings.OPERATORS[operator] ?? "");
   const bytes = Buffer.from(signature, "base64url");
-  if (!(await crypto.subtle.verify("Ed25519", key, bytes, utf8.encode(text))))
+  // The runtime throws at another length.
+  if (
+    bytes.length !== 64 ||
+    !(await crypto.subtle.verify("Ed25519", key, bytes, utf8.encode(text)))
+  )
     throw new OperatorRejection(
       "order_signature_invalid",
       `The signature is not that of ${operator} over this order for ${settings.DEPLOYMENT}.`,

@@ -31,6 +31,7 @@ export type AlertKind =
   | "clock_ahead"
   | "key_row_altered"
   | "record_stuck"
+  | "anchor_late"
   | "sealer_behind"
   | "sealer_failing"
   | "seal_mismatch"

@@ -236,6 +236,11 @@ export const Settings = z.object({
     ),
   /** With 2, orders that widen rights or end a safety stop need a second operator. */
   OPERATOR_APPROVALS: integer(1, 1, 2),
+  /** Ed25519 seeds, base64url of 32 bytes. The first one signs heads of the audit log. */
+  AUDIT_KEYS: SecretRing.refine(
+    (ring) => Object.values(ring).every((seed) => /^[\w-]{43}$/.test(seed)),
+    "must contain seeds of 32 bytes, base64url",
+  ),
   SESSION_SECRETS: SecretRing,
   MASTER_KEYS: SecretRing,
   /**

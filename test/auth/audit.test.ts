@@ -1,12 +1,40 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it } from "vitest";
+import { anchorAudit, type AuditBucket, readAnchors } from "../../src/auth/audit-anchor.ts";
+import { signHead } from "../../src/auth/audit-keys.ts";
 import { sealAudit, verifyAudit } from "../../src/auth/audit-seal.ts";
 import { revokeApiKey } from "../../src/auth/api-key.ts";
+import { config } from "../../src/platform/config.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
-import { apiOf } from "../support/http.ts";
+import { apiOf, send } from "../support/http.ts";
 import { newKey, newUser } from "../support/users.ts";
 
 type Row = { audit_seq: number };
+
+const settings = config(env);
+const randomSeed = () =>
+  Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
+const verify = async (bucket: AuditBucket = env.AUDIT) =>
+  verifyAudit(env.DB, settings, await readAnchors(bucket));
+const unreachable = () => Promise.reject(new Error("R2 is away"));
+
+/** A bucket of its own for a test that forges, with R2's order of keys. */
+function memoryBucket(): AuditBucket {
+  const objects = new Map<string, R2PutOptions>();
+  return {
+    put: (async (key: string, _body: unknown, options: R2PutOptions) => {
+      if (!objects.has(key)) objects.set(key, options);
+      return null;
+    }) as unknown as AuditBucket["put"],
+    list: (async ({ startAfter = "", limit = 1_000 }: R2ListOptions) => ({
+      objects: [...objects]
+        .filter(([key]) => key > startAfter)
+        .toSorted(([one], [other]) => (one < other ? -1 : 1))
+        .slice(0, limit)
+        .map(([key, { customMetadata }]) => ({ key, customMetadata })),
+    })) as unknown as AuditBucket["list"],
+  };
+}
 
 /**
  * Runs a statement without the append-only triggers, as someone with access to the database could.
@@ -29,7 +57,7 @@ let rows: Row[] = [];
 beforeAll(async () => {
   const user = await newUser();
   for (let made = 0; made < 5; made++) await newKey(user, ["read"]);
-  await sealAudit(env.DB);
+  await anchorAudit(env.DB, env.AUDIT, settings);
   rows = await all<Row>(
     env.DB,
     sql`SELECT audit_seq FROM audit_events ORDER BY audit_seq DESC LIMIT 5`,
@@ -39,7 +67,7 @@ beforeAll(async () => {
 const seqOf = (place: number) => rows[place]?.audit_seq ?? 0;
 
 it("verifies an unchanged audit chain", async () => {
-  const report = await verifyAudit(env.DB);
+  const report = await verify();
   expect(report).toMatchObject({ ok: true, discrepancies: [] });
   expect(report.verified).toBeGreaterThanOrEqual(5);
 });
@@ -51,19 +79,19 @@ it("reports exactly the changed row", async () => {
     sql`SELECT actor FROM audit_events WHERE audit_seq = ${seq}`,
   );
   await tamper(`UPDATE audit_events SET actor = 'operator:mallory' WHERE audit_seq = ${seq}`);
-  expect((await verifyAudit(env.DB)).discrepancies).toEqual([{ auditSeq: seq, kind: "changed" }]);
+  expect((await verify()).discrepancies).toEqual([{ auditSeq: seq, kind: "changed" }]);
   await tamper(`UPDATE audit_events SET actor = '${before?.actor ?? ""}' WHERE audit_seq = ${seq}`);
-  expect((await verifyAudit(env.DB)).ok).toBe(true);
+  expect((await verify()).ok).toBe(true);
 });
 
 it("reports a missing row", async () => {
   const seq = seqOf(3);
   await tamper(`CREATE TABLE audit_taken AS SELECT * FROM audit_events WHERE audit_seq = ${seq}`);
   await tamper(`DELETE FROM audit_events WHERE audit_seq = ${seq}`);
-  expect((await verifyAudit(env.DB)).discrepancies).toEqual([{ auditSeq: seq, kind: "missing" }]);
+  expect((await verify()).discrepancies).toEqual([{ auditSeq: seq, kind: "missing" }]);
   await tamper("INSERT INTO audit_events SELECT * FROM audit_taken");
   await tamper("DROP TABLE audit_taken");
-  expect((await verifyAudit(env.DB)).ok).toBe(true);
+  expect((await verify()).ok).toBe(true);
 });
 
 it("reports two swapped rows", async () => {
@@ -74,23 +102,132 @@ it("reports two swapped rows", async () => {
   const settle = "UPDATE audit_events SET audit_seq = -audit_seq WHERE audit_seq < 0";
   await tamper(swap);
   await tamper(settle);
-  expect((await verifyAudit(env.DB)).discrepancies.map(({ auditSeq }) => auditSeq)).toEqual(
+  expect((await verify()).discrepancies.map(({ auditSeq }) => auditSeq)).toEqual(
     [b, a].toSorted((x, y) => x - y),
   );
   await tamper(swap);
   await tamper(settle);
-  expect((await verifyAudit(env.DB)).ok).toBe(true);
+  expect((await verify()).ok).toBe(true);
 });
 
-it("detects a truncated chain by the logged head", async () => {
+it("finds a chain that was cut at its end, by the head in R2", async () => {
   await newKey(await newUser(), ["read"]);
-  const anchor = await sealAudit(env.DB);
-  await tamper(`DELETE FROM audit_seals WHERE audit_seq = ${anchor.seq}`);
-  await tamper(`DELETE FROM audit_events WHERE audit_seq = ${anchor.seq}`);
-  expect((await verifyAudit(env.DB)).ok).toBe(true);
-  expect((await verifyAudit(env.DB, anchor)).discrepancies).toEqual([
-    { auditSeq: anchor.seq, kind: "truncated" },
-  ]);
+  const bucket = memoryBucket();
+  await anchorAudit(env.DB, bucket, settings);
+  await newKey(await newUser(), ["read"]);
+  await anchorAudit(env.DB, bucket, settings);
+  const { head } = await verify(bucket);
+  await tamper(
+    `CREATE TABLE seals_taken AS SELECT * FROM audit_seals WHERE audit_seq = ${head.seq}`,
+  );
+  await tamper(
+    `CREATE TABLE audit_taken AS SELECT * FROM audit_events WHERE audit_seq >= ${head.seq}`,
+  );
+  await tamper(`DELETE FROM audit_seals WHERE audit_seq = ${head.seq}`);
+  await tamper(`DELETE FROM audit_events WHERE audit_seq >= ${head.seq}`);
+  expect(await verify(bucket)).toMatchObject({
+    verdict: "forged",
+    discrepancies: [{ auditSeq: head.seq, kind: "truncated" }],
+  });
+  await tamper("INSERT INTO audit_events SELECT * FROM audit_taken");
+  await tamper("INSERT INTO audit_seals SELECT * FROM seals_taken");
+  await tamper("DROP TABLE audit_taken");
+  await tamper("DROP TABLE seals_taken");
+  expect((await verify(bucket)).verdict).toBe("ok");
+});
+
+it("finds a chain that was written anew, without the bucket too", async () => {
+  const bucket = memoryBucket();
+  await anchorAudit(env.DB, bucket, settings);
+  const [seq, { head }] = [seqOf(2), await verify(bucket)];
+  await tamper(`CREATE TABLE seals_taken AS SELECT * FROM audit_seals WHERE audit_seq >= ${seq}`);
+  const { actor } = (await first<{ actor: string }>(
+    env.DB,
+    sql`SELECT actor FROM audit_events WHERE audit_seq = ${seq}`,
+  ))!;
+  // The forger changes a row and computes the links again. Without a key of the ring they sign with
+  // one of their own, under its name and under another, or not at all.
+  const forgers = [{ a2: randomSeed() }, { mallory: randomSeed() }, null];
+  await tamper(`UPDATE audit_events SET actor = 'operator:mallory' WHERE audit_seq = ${seq}`);
+  for (const forger of forgers) {
+    await tamper(`DELETE FROM audit_seals WHERE audit_seq >= ${seq}`);
+    await sealAudit(env.DB, { ...settings, AUDIT_KEYS: forger ?? { a2: randomSeed() } });
+    if (forger === null)
+      await tamper(
+        `UPDATE audit_seals SET key_id = NULL, signature = NULL WHERE audit_seq >= ${seq}`,
+      );
+    for (const kept of [memoryBucket(), bucket]) {
+      const report = await verify(kept);
+      expect(report).toMatchObject({ ok: false, verdict: "forged" });
+      expect(report.discrepancies.map(({ kind }) => kind)).toContain("unsigned");
+      if (kept === bucket)
+        expect(report.discrepancies).toContainEqual({ auditSeq: head.seq, kind: "anchor" });
+    }
+  }
+  await tamper(`UPDATE audit_events SET actor = '${actor}' WHERE audit_seq = ${seq}`);
+  await tamper(`DELETE FROM audit_seals WHERE audit_seq >= ${seq}`);
+  await tamper("INSERT INTO audit_seals SELECT * FROM seals_taken");
+  await tamper("DROP TABLE seals_taken");
+  expect((await verify(bucket)).verdict).toBe("ok");
+});
+
+it("says that the anchor is missing, and verifies the rest", async () => {
+  const away: AuditBucket = { put: unreachable, list: unreachable };
+  await newKey(await newUser(), ["read"]);
+  await anchorAudit(env.DB, away, settings);
+  expect(await verify(away)).toMatchObject({ verdict: "anchor_missing", discrepancies: [] });
+  const bucket = memoryBucket();
+  await anchorAudit(env.DB, bucket, settings);
+  expect((await verify(bucket)).verdict).toBe("ok");
+  await newKey(await newUser(), ["read"]);
+  await sealAudit(env.DB, settings);
+  await tamper("UPDATE audit_seals SET sealed_at = sealed_at + 3700000");
+  expect((await verify(bucket)).verdict).toBe("anchor_missing");
+  await tamper("UPDATE audit_seals SET sealed_at = sealed_at - 3700000");
+});
+
+it("alerts if the bucket has been away for a quarter of an hour, until it is back", async () => {
+  const open = async () =>
+    (await first<{ n: number }>(
+      env.DB,
+      sql`SELECT count(*) AS n FROM alerts WHERE kind = 'anchor_late' AND resolved_at IS NULL`,
+    ))!.n;
+  const away: AuditBucket = { put: unreachable, list: unreachable };
+  const bucket = memoryBucket();
+  await anchorAudit(env.DB, bucket, settings);
+  await newKey(await newUser(), ["read"]);
+  await anchorAudit(env.DB, away, settings);
+  expect(await open()).toBe(0);
+  await tamper("UPDATE audit_seals SET sealed_at = sealed_at - 901000");
+  await anchorAudit(env.DB, away, settings);
+  expect(await open()).toBe(1);
+  await anchorAudit(env.DB, bucket, settings);
+  expect(await open()).toBe(0);
+});
+
+it("keeps its heads in R2, and ignores one that nobody signed", async () => {
+  await anchorAudit(env.DB, env.AUDIT, settings);
+  const { head } = await verify(env.AUDIT);
+  const listed = await env.AUDIT.list({ prefix: "audit/", limit: 1 });
+  const stored = await env.AUDIT.get(listed.objects[0]!.key);
+  expect(await stored!.json()).toMatchObject({ seq: String(head.seq), hash: head.hash });
+  const bucket = memoryBucket();
+  const customMetadata = { seq: "1", hash: "0x00", keyId: "a2", signature: "AA", at: "1" };
+  await bucket.put("audit/999999999998", "", { customMetadata });
+  expect((await verify(bucket)).discrepancies).toEqual([]);
+});
+
+it("serves the public keys of the whole ring", async () => {
+  const response = await send("/.well-known/jwks.json");
+  const { keys } = await response.json<{ keys: { kid: string; x: string }[] }>();
+  expect(keys.map(({ kid }) => kid)).toEqual(["a2", "a1"]);
+  const [key] = keys;
+  const jwk = { kty: "OKP", crv: "Ed25519", x: key!.x };
+  const verifying = await crypto.subtle.importKey("jwk", jwk, "Ed25519", false, ["verify"]);
+  const { seq, hash, signature } = await signHead(settings, { seq: 1, hash: "0xab" });
+  const text = new TextEncoder().encode(`rfq-custody-audit-v1\ntest\n${seq}\n${hash}`);
+  const bytes = Buffer.from(signature, "base64url");
+  expect(await crypto.subtle.verify("Ed25519", verifying, bytes, text)).toBe(true);
 });
 
 it("concurrent sealers produce one chain", async () => {
@@ -98,12 +235,12 @@ it("concurrent sealers produce one chain", async () => {
   await Promise.all([
     newKey(user, ["read"]),
     newKey(user, ["read"]),
-    sealAudit(env.DB),
-    sealAudit(env.DB),
-    sealAudit(env.DB),
+    sealAudit(env.DB, settings),
+    sealAudit(env.DB, settings),
+    sealAudit(env.DB, settings),
   ]);
-  await sealAudit(env.DB);
-  expect(await verifyAudit(env.DB)).toMatchObject({ ok: true, unsealed: 0 });
+  await sealAudit(env.DB, settings);
+  expect(await verify()).toMatchObject({ ok: true, unsealed: 0 });
 });
 
 it.each([
@@ -122,10 +259,7 @@ it.each([
   ],
   ["an update of a seal", "UPDATE audit_seals SET hash = x'00'"],
   ["a delete of a seal", "DELETE FROM audit_seals"],
-  [
-    "a replace of a seal",
-    "INSERT OR REPLACE INTO audit_seals SELECT audit_seq, x'00', 0 FROM audit_seals LIMIT 1",
-  ],
+  ["a replace of a seal", "INSERT OR REPLACE INTO audit_seals SELECT * FROM audit_seals LIMIT 1"],
   [
     "a seal with a gap",
     "INSERT INTO audit_seals (audit_seq, hash, sealed_at) VALUES (999999999, x'00', 0)",

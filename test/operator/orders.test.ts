@@ -73,6 +73,7 @@ describe("an order", () => {
     ["an unknown operator", () => ({ operator: "mallory" }), "operator_unknown"],
     ["an operator's name of Object", () => ({ operator: "constructor" }), "operator_unknown"],
     ["no operator", () => ({ operator: undefined }), "operator_unknown"],
+    ["a short signature", () => ({ signature: "AA" }), "order_signature_invalid"],
     ["no id", () => ({ order_id: undefined }), "invalid_request"],
     ["a fractional time", () => ({ signed_at_ms: 1.5 }), "invalid_request"],
   ])("is refused with %s", async (_, change, code) => {

@@ -38,6 +38,10 @@ export function testSettings(): Record<string, string> {
       test: "erE6a_XaJ9iu_bHZAyNZpZ6y7uVR9P-UveJtv-wEaCs",
       second: "Fwou4hOurl7Yv_JiiuvLB7nI-L9GRXXSCGBeo4Ntt7M",
     }),
+    AUDIT_KEYS: JSON.stringify({
+      a2: "dGVzdC1hdWRpdC1zZWVkLTItMDEyMzQ1Njc4OWFiY2Q",
+      a1: "dGVzdC1hdWRpdC1zZWVkLTEtMDEyMzQ1Njc4OWFiY2Q",
+    }),
     SESSION_SECRETS: JSON.stringify({
       t2: "test-session-secret-2-0123456789abcdef",
       t1: "test-session-secret-1-0123456789abcdef",

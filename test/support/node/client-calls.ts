@@ -32,7 +32,7 @@ export function readDescription(): Description {
 }
 
 /** The description itself, and the page that shows it to people. */
-const WITHOUT_METHOD = new Set(["GET /openapi.json", "GET /docs"]);
+const WITHOUT_METHOD = new Set(["GET /openapi.json", "GET /docs", "GET /.well-known/jwks.json"]);
 
 /** Every route that the client needs a method for. */
 export function routesOf(description: Description): Route[] {

@@ -1,0 +1,77 @@
+/**
+ * The keys that sign heads of the audit log: Ed25519 seeds by id in AUDIT_KEYS, newest first. The
+ * public halves of all of them are served, so that anyone can verify a head that they were given.
+ */
+import type { Config } from "../platform/config.ts";
+
+export type SignedHead = {
+  readonly seq: number;
+  readonly hash: string;
+  readonly keyId: string;
+  /** base64url */
+  readonly signature: string;
+};
+
+type Keys = { readonly sign: CryptoKey; readonly verify: CryptoKey; readonly x: string };
+
+const ED25519 = { name: "Ed25519" };
+/** What stands before the seed of an Ed25519 key in PKCS #8 (RFC 8410). */
+const PKCS8_PREFIX = "302e020100300506032b657004220420";
+const utf8 = new TextEncoder();
+
+/** Imported keys by seed. */
+const imported = new Map<string, Promise<Keys>>();
+
+export async function signHead(
+  settings: Config,
+  head: { seq: number; hash: string },
+): Promise<SignedHead> {
+  const [keyId, seed] = Object.entries(settings.AUDIT_KEYS)[0] ?? [];
+  if (keyId === undefined || seed === undefined) throw new Error("AUDIT_KEYS is empty");
+  const { sign } = await keysOf(seed);
+  const signature = await crypto.subtle.sign(ED25519, sign, textOf(settings, head));
+  return { ...head, keyId, signature: Buffer.from(signature).toString("base64url") };
+}
+
+/** False also if the key is not in the ring. */
+export async function headVerifies(settings: Config, head: SignedHead): Promise<boolean> {
+  const seed = Object.hasOwn(settings.AUDIT_KEYS, head.keyId)
+    ? settings.AUDIT_KEYS[head.keyId]
+    : undefined;
+  if (seed === undefined) return false;
+  const { verify } = await keysOf(seed);
+  const signature = Buffer.from(head.signature, "base64url");
+  // The runtime throws at another length.
+  if (signature.length !== 64) return false;
+  return crypto.subtle.verify(ED25519, verify, signature, textOf(settings, head));
+}
+
+/** The public keys as a JWK set (RFC 7517, RFC 8037). */
+export async function publicKeys(settings: Config) {
+  const keys = await Promise.all(
+    Object.entries(settings.AUDIT_KEYS).map(async ([kid, seed]) => {
+      const { x } = await keysOf(seed);
+      return { kty: "OKP", crv: "Ed25519", x, kid, use: "sig", alg: "EdDSA" } as const;
+    }),
+  );
+  return { keys };
+}
+
+function textOf({ DEPLOYMENT }: Config, { seq, hash }: { seq: number; hash: string }) {
+  return utf8.encode(["rfq-custody-audit-v1", DEPLOYMENT, seq, hash].join("\n"));
+}
+
+function keysOf(seed: string): Promise<Keys> {
+  let keys = imported.get(seed);
+  if (keys === undefined) imported.set(seed, (keys = importSeed(seed)));
+  return keys;
+}
+
+async function importSeed(seed: string): Promise<Keys> {
+  const bytes = Buffer.concat([Buffer.from(PKCS8_PREFIX, "hex"), Buffer.from(seed, "base64url")]);
+  const sign = await crypto.subtle.importKey("pkcs8", bytes, ED25519, true, ["sign"]);
+  const { x = "" } = (await crypto.subtle.exportKey("jwk", sign)) as JsonWebKey;
+  const jwk = { kty: "OKP", crv: "Ed25519", x };
+  const verify = await crypto.subtle.importKey("jwk", jwk, ED25519, false, ["verify"]);
+  return { sign, verify, x };
+}
