@@ -35,7 +35,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   deposit_addresses: { bytes: 178, user: "t.user_id" },
   deposits: { bytes: 575, user: "t.user_id" },
   idempotency_keys: { bytes: 104, withoutRowid: true },
-  journal_seals: { bytes: 61 },
+  journal_seals: { bytes: 120 },
   kill_switches: { bytes: 80 },
   ledger_checkpoints: { bytes: 60 },
   login_attempts: { bytes: 225 },
