@@ -32,6 +32,7 @@ const REQUESTS_PER_BOOK = 4;
 /** A busy machine or a first commit with cold caches must not end the bench with a 503. */
 const PATIENT = { RFQ_COMMAND_MAX_WAIT_MS: "60000" };
 
+type Bare = { readonly perSecond: number; readonly cpuMicros: number };
 type Rate = {
   readonly perSecond: number;
   readonly p50: number;
@@ -59,7 +60,7 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
       const sockets: Rate[] = [];
       const manyBooks: Rate[] = [];
       const accepts: Record<"grouped" | "single", Rate[]> = { grouped: [], single: [] };
-      const bare: Record<"each" | "sets", number[]> = { each: [], sets: [] };
+      const bare: Record<"each" | "sets", Bare[]> = { each: [], sets: [] };
       for (let round = 0; round < rounds; round++) {
         rest.grouped.push(await quotesOverRest(grouped, forMs));
         rest.single.push(await quotesOverRest(single, forMs));
@@ -73,13 +74,17 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
         const last = (list: readonly Rate[]) =>
           `${number(list.at(-1)?.perSecond ?? 0)}/s (${number(list.at(-1)?.perCommit ?? 0)} per commit)`;
         say(
-          `  round ${round + 1}: REST ${last(rest.grouped)}, one at a time ${last(rest.single)}, sockets ${last(sockets)}, ${MANY_BOOKS} books ${last(manyBooks)}, bare ${number(bare.each.at(-1) ?? 0)}/s and ${number(bare.sets.at(-1) ?? 0)}/s, accepts ${last(accepts.grouped)}, one at a time ${last(accepts.single)}`,
+          `  round ${round + 1}: REST ${last(rest.grouped)}, one at a time ${last(rest.single)}, sockets ${last(sockets)}, ${MANY_BOOKS} books ${last(manyBooks)}, bare ${number(bare.each.at(-1)?.perSecond ?? 0)}/s and ${number(bare.sets.at(-1)?.perSecond ?? 0)}/s, accepts ${last(accepts.grouped)}, one at a time ${last(accepts.single)}`,
         );
       }
       reportFailures([...grouped.failures(), ...single.failures()], say);
       const of = (list: readonly Rate[], pick: (rate: Rate) => number = (rate) => rate.perSecond) =>
         median(list.map(pick));
       const oneByOne = (value: number) => ({ name: "one commit per command", value });
+      const batches = (style: "each" | "sets", pick: (rate: Bare) => number) => ({
+        name: "D1 batches",
+        value: median(bare[style].map(pick)),
+      });
       const oneBook = (value: number) => ({ name: "one book", value });
       const figures: Figure[] = [
         {
@@ -148,28 +153,47 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
           peer: oneBook(of(rest.grouped, (rate) => rate.perCommit)),
         },
         {
+          what: "  processor time of workerd per quote",
+          unit: "µs",
+          ours: of(manyBooks, (rate) => rate.cpuMicros),
+          peer: oneBook(of(rest.grouped, (rate) => rate.cpuMicros)),
+        },
+        {
           what: "quotes over REST, and their bare rows: an INSERT per row",
           unit: "/s",
           ours: of(rest.grouped),
-          peer: { name: "D1 batches", value: median(bare.each) },
+          peer: batches("each", (rate) => rate.perSecond),
         },
         {
           what: "quotes over REST, and their bare rows: an INSERT per table",
           unit: "/s",
           ours: of(rest.grouped),
-          peer: { name: "D1 batches", value: median(bare.sets) },
+          peer: batches("sets", (rate) => rate.perSecond),
         },
         {
           what: "quotes over sockets, and their bare rows: an INSERT per row",
           unit: "/s",
           ours: of(sockets),
-          peer: { name: "D1 batches", value: median(bare.each) },
+          peer: batches("each", (rate) => rate.perSecond),
         },
+        ...(["REST", "sockets"] as const).map((way) => ({
+          what: `  by processor time, over ${way}: an INSERT per row`,
+          unit: "µs",
+          ours: of(way === "REST" ? rest.grouped : sockets, (rate) => rate.cpuMicros),
+          peer: batches("each", (rate) => rate.cpuMicros),
+        })),
         {
           what: `accepts over ${BOOKS} books, ${MAKERS} connections`,
           unit: "/s",
           ours: of(accepts.grouped),
           peer: oneByOne(of(accepts.single)),
+        },
+        {
+          what: "  processor time of workerd per accept",
+          unit: "µs",
+          ours: of(accepts.grouped, (rate) => rate.cpuMicros),
+          peer: oneByOne(of(accepts.single, (rate) => rate.cpuMicros)),
+          target: { atMost: 1_600 },
         },
         {
           what: "  p50",
@@ -308,17 +332,21 @@ async function acceptsOverBooks(stack: BenchStack, each: number): Promise<Rate> 
 async function bareBatches(
   stack: BenchStack,
   load: { quotes: number; ms: number; style: "each" | "sets" },
-): Promise<number> {
+): Promise<Bare> {
   const { asset } = newToken();
   const makers = Array.from({ length: MAKERS }, () => crypto.randomUUID());
   await fund(stack.peerDb, makers, [asset], 10 ** 12);
+  const before = stack.cpuMs();
   const response = await fetch(`http://127.0.0.1:${stack.peerPort}/`, {
     method: "POST",
     body: JSON.stringify({ ...load, makers, asset }),
   });
   if (!response.ok) throw new Error(await response.text());
   const { written, ms } = (await response.json()) as { written: number; ms: number };
-  return written / (ms / 1_000);
+  return {
+    perSecond: written / (ms / 1_000),
+    cpuMicros: (1_000 * (stack.cpuMs() - before)) / written,
+  };
 }
 
 /** The mean number of rows that a commit group wrote for one of these books. */

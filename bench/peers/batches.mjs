@@ -110,20 +110,22 @@ export class Peer extends DurableObject {
       "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, 1000, 3, unhex(?), 1, 0, ?)",
     );
     const key = db.prepare(
-      `INSERT INTO idempotency_keys (key_hash, terms_hash, record_id, at)
-       VALUES (randomblob(16), randomblob(16), unhex(?), ?)`,
+      `INSERT INTO idempotency_keys (period, key_hash, terms_hash, record_id, at)
+       VALUES (1, randomblob(16), randomblob(16), unhex(?), ?)`,
     );
     const event = db.prepare(
       "INSERT INTO stream_events (stream_id, seq, written_group, at, type, body) VALUES (?, ?, 1, ?, ?, ?)",
     );
+    const rows = this.#rows(count, accounts, asset);
     return [
       this.#begin(),
-      ...this.#rows(count, accounts, asset).flatMap((row) => [
+      ...rows.flatMap((row) => [
         quote.bind(row.quote, row.quote, row.maker, row.maker, asset, asset, now, now + 300_000),
         transfer.bind(row.from, row.to, row.quote, now),
         key.bind(row.quote, now),
         ...row.events.map(([stream, seq, type]) => event.bind(stream, seq, now, type, row.body)),
       ]),
+      this.#advance(rows),
     ];
   }
 
@@ -161,12 +163,23 @@ export class Peer extends DurableObject {
         .bind(now, events),
       db
         .prepare(
-          `INSERT INTO idempotency_keys (key_hash, terms_hash, record_id, at)
-           SELECT randomblob(16), randomblob(16), unhex(r.value ->> 'quote'), ?
+          `INSERT INTO idempotency_keys (period, key_hash, terms_hash, record_id, at)
+           SELECT 1, randomblob(16), randomblob(16), unhex(r.value ->> 'quote'), ?
              FROM json_each(?) r`,
         )
         .bind(now, list),
+      this.#advance(rows),
     ];
+  }
+
+  /** Advances each stream once, as a group does. */
+  #advance(rows) {
+    const streams = rows.flatMap(({ events }) => events.map(([stream]) => stream));
+    return this.env.DB.prepare(
+      `UPDATE streams SET last_seq = (SELECT max(e.seq) FROM stream_events e
+         WHERE e.stream_id = streams.stream_id)
+       WHERE stream_id IN (SELECT value FROM json_each(?))`,
+    ).bind(JSON.stringify(streams));
   }
 }
 

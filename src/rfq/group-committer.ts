@@ -231,7 +231,7 @@ export class GroupCommitter {
 
   /**
    * The batch did not commit. If a constraint failed, the group runs again without the expiry. If
-   * that fails too, one operation violated it, so each is run alone to find which.
+   * that fails too, one operation violated it, so halves are run until it is alone.
    */
   async #again(
     group: readonly Waiting[],
@@ -249,7 +249,9 @@ export class GroupCommitter {
       return;
     }
     if (outcome.reason === "constraint" && group.length > 1) {
-      for (const waiting of group) await this.#attempt([waiting], "none");
+      const middle = Math.ceil(group.length / 2);
+      await this.#attempt(group.slice(0, middle), "none");
+      await this.#attempt(group.slice(middle), "none");
       return;
     }
     if (outcome.reason === "constraint") {

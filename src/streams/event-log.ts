@@ -4,7 +4,7 @@
  * out here, when the row is written.
  */
 import type { Committed, Group } from "../platform/commit.ts";
-import { all, atom, type Expr, type Sql, sql } from "../platform/sql.ts";
+import { all, atom, type Expr, join, literal, type Sql, sql } from "../platform/sql.ts";
 import type { streamEvents } from "./tables.ts";
 
 export const bookStream = (asset: string): string => `book:${asset}`;
@@ -41,20 +41,24 @@ export function openStreams(source: Sql, at: Expr): Sql {
  * is sent) and `ord` (the order within the source). At the end they advance each stream once.
  */
 export function announce(group: Group, ...sources: readonly Sql[]): Sql[] {
+  const events = join(
+    sources.map(
+      (source, index) =>
+        sql`SELECT stream, type, body, ${literal(index)} AS source, ord FROM (${source})`,
+    ),
+    " UNION ALL ",
+  );
   return [
-    ...sources.flatMap((source) => [openStreams(source, group.at), writeEvents(group, source)]),
+    openStreams(events, group.at),
+    sql`INSERT INTO stream_events (stream_id, seq, written_group, at, type, body)
+      SELECT s.stream_id, max(s.last_seq, coalesce((SELECT max(w.seq) FROM stream_events w
+          WHERE w.stream_id = s.stream_id), 0))
+        + row_number() OVER (PARTITION BY s.stream_id ORDER BY e.source, e.ord),
+        ${group.seq}, ${group.at}, e.type, e.body
+      FROM (${events}) e JOIN streams s ON s.name = e.stream
+      ORDER BY s.stream_id, e.source, e.ord`,
     ...advanceStreams(group),
   ];
-}
-
-function writeEvents(group: Group, source: Sql): Sql {
-  return sql`INSERT INTO stream_events (stream_id, seq, written_group, at, type, body)
-    SELECT s.stream_id, max(s.last_seq, coalesce((SELECT max(w.seq) FROM stream_events w
-        WHERE w.stream_id = s.stream_id), 0))
-      + row_number() OVER (PARTITION BY s.stream_id ORDER BY e.ord),
-      ${group.seq}, ${group.at}, e.type, e.body
-    FROM (${source}) e JOIN streams s ON s.name = e.stream
-    ORDER BY s.stream_id, e.ord`;
 }
 
 /** Two statements, because the second one changes an index, and only once an hour. */
