@@ -507,18 +507,19 @@ CREATE TRIGGER accounts_delete BEFORE DELETE ON accounts BEGIN
   SELECT RAISE(ABORT, 'append-only: account');
 END;
 
--- accounts_number sets the sub-account once. After that only the balance changes, and only by the
--- newest transfer while transfers_post has not finished it (from_balance is still NULL): no other
--- statement can move money.
+-- accounts_number sets the sub-account once. After that only the balance changes, and only to what
+-- the newest transfer left on the account, from what was there before it: no other statement can
+-- move money.
 CREATE TRIGGER accounts_update BEFORE UPDATE ON accounts
 WHEN NOT (OLD.sub_account IS NULL AND NEW.sub_account IS NOT NULL
   AND OLD.kind IN ('available', 'pending') AND NEW.balance = OLD.balance) BEGIN
   SELECT RAISE(ABORT, 'append-only: account') WHERE NEW.sub_account IS NOT OLD.sub_account;
   SELECT RAISE(ABORT, 'a balance moves only by a transfer') WHERE NOT EXISTS (
     SELECT 1 FROM (SELECT * FROM transfers ORDER BY transfer_id DESC LIMIT 1) t
-    WHERE t.from_balance IS NULL
-      AND ((t.from_account = OLD.account_id AND NEW.balance = OLD.balance - t.amount)
-        OR (t.to_account = OLD.account_id AND NEW.balance = OLD.balance + t.amount)));
+    WHERE (t.from_account = OLD.account_id AND NEW.balance = t.from_balance
+        AND OLD.balance = t.from_balance + t.amount)
+      OR (t.to_account = OLD.account_id AND NEW.balance = t.to_balance
+        AND OLD.balance = t.to_balance - t.amount));
 END;
 
 CREATE TRIGGER accounts_identity BEFORE UPDATE ON accounts BEGIN
@@ -548,9 +549,9 @@ CREATE TABLE transfers (
   step INTEGER NOT NULL,  -- of the record's life: 1 reserve, 2 end, 3 match, 4 credit, 5 queue
   line INTEGER NOT NULL,  -- 0, and 1 for the second fee of a match
   at INTEGER NOT NULL,
-  from_balance INTEGER,   -- what the transfer left on each account; filled in by transfers_post
+  from_balance INTEGER,   -- what the transfer left on each account; filled in by transfers_fill
   to_balance INTEGER,
-  -- The accounts' sub-accounts, filled in by transfers_post for the indexes below. NULL: a house
+  -- The accounts' sub-accounts, filled in by transfers_fill for the indexes below. NULL: a house
   -- account, or a credit whose debit the same owner gave.
   from_sub_account INTEGER,
   to_sub_account INTEGER,
@@ -579,9 +580,30 @@ CREATE INDEX transfers_to ON transfers (to_account, reason);
 CREATE INDEX transfers_from_amount ON transfers (from_account, reason, amount);
 CREATE INDEX transfers_to_amount ON transfers (to_account, reason, amount) WHERE reason IN (1, 6);
 
--- A new row keeps the journal's rules: fresh keys, the database's own number, time that does not go
--- back, balances still to be filled in, and two accounts of one asset.
-CREATE TRIGGER transfers_insert BEFORE INSERT ON transfers BEGIN
+-- Completes a row: computes what it leaves on both accounts, and inserts it so instead of the row
+-- without. A statement inserts its rows one after the other, so each sees those before it.
+CREATE TRIGGER transfers_fill BEFORE INSERT ON transfers WHEN NEW.from_balance IS NULL BEGIN
+  SELECT RAISE(ABORT, 'append-only: the database numbers transfers')
+    WHERE NEW.transfer_id IS NOT NULL AND NEW.transfer_id <> -1;
+  SELECT RAISE(ABORT, 'append-only: balances are filled by the journal')
+    WHERE NEW.to_balance IS NOT NULL OR NEW.from_sub_account IS NOT NULL
+      OR NEW.to_sub_account IS NOT NULL;
+  INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at,
+      from_balance, to_balance, from_sub_account, to_sub_account)
+    SELECT f.account_id, t.account_id, NEW.amount, NEW.reason, NEW.ref, NEW.step, NEW.line, NEW.at,
+      f.balance - NEW.amount, t.balance + NEW.amount, f.sub_account,
+      iif(NEW.reason IN (1, 6), t.sub_account, NULL)
+    FROM accounts f, accounts t
+    WHERE f.account_id = NEW.from_account AND t.account_id = NEW.to_account
+      AND f.balance - NEW.amount >= iif(f.kind = 'external', -4611686018427387904, 0)
+      AND t.balance + NEW.amount <= 4611686018427387904;
+  SELECT RAISE(ABORT, 'balance not moved') WHERE changes() <> 1;
+  SELECT RAISE(IGNORE);
+END;
+
+-- A complete row keeps the journal's rules: fresh keys, the database's own number, time that does
+-- not go back, the right balances, and two accounts of one asset.
+CREATE TRIGGER transfers_insert BEFORE INSERT ON transfers WHEN NEW.from_balance IS NOT NULL BEGIN
   SELECT RAISE(ABORT, 'append-only: transfer exists')
     WHERE EXISTS (SELECT 1 FROM transfers WHERE transfer_id = NEW.transfer_id)
       OR EXISTS (SELECT 1 FROM transfers
@@ -592,45 +614,35 @@ CREATE TRIGGER transfers_insert BEFORE INSERT ON transfers BEGIN
     WHERE NEW.at < (SELECT at FROM transfers ORDER BY transfer_id DESC LIMIT 1);
   SELECT RAISE(ABORT, 'constraint failed: only a second fee has a line of its own')
     WHERE NEW.line <> 0 AND (NEW.line, NEW.reason) <> (1, 7);
-  SELECT RAISE(ABORT, 'append-only: balances are filled by the journal')
-    WHERE NEW.from_balance IS NOT NULL OR NEW.to_balance IS NOT NULL
-      OR NEW.from_sub_account IS NOT NULL OR NEW.to_sub_account IS NOT NULL;
   SELECT RAISE(ABORT, 'constraint failed: a transfer joins two accounts of one asset')
     WHERE (SELECT asset FROM accounts WHERE account_id = NEW.from_account)
         IS NOT (SELECT asset FROM accounts WHERE account_id = NEW.to_account)
       OR NOT EXISTS (SELECT 1 FROM accounts WHERE account_id = NEW.from_account);
+  SELECT RAISE(ABORT, 'append-only: balances are filled by the journal')
+    WHERE NOT EXISTS (SELECT 1 FROM accounts f, accounts t
+      WHERE f.account_id = NEW.from_account AND t.account_id = NEW.to_account
+        AND NEW.from_balance = f.balance - NEW.amount AND NEW.to_balance = t.balance + NEW.amount
+        AND NEW.from_sub_account IS f.sub_account
+        AND NEW.to_sub_account IS iif(NEW.reason IN (1, 6), t.sub_account, NULL));
 END;
 
--- Posts the transfer: moves both balances within their bounds and stores what they are then. An
--- update that would leave the bounds matches no row and so aborts the batch. Its condition repeats
--- the CHECK of accounts, because OR IGNORE would skip a row that fails a CHECK without an error.
+-- Posts the transfer: both balances become what the row says, within their bounds. An update that
+-- would leave the bounds matches no row and so aborts the batch. Its condition repeats the CHECK of
+-- accounts, because OR IGNORE would skip a row that fails a CHECK without an error.
 CREATE TRIGGER transfers_post AFTER INSERT ON transfers BEGIN
   -- Before the insert an id that the database will give reads as -1, and so would an explicit -1.
   SELECT RAISE(ABORT, 'append-only: the database numbers transfers') WHERE NEW.transfer_id < 1;
-  UPDATE accounts SET balance = balance - NEW.amount
+  UPDATE accounts SET balance = NEW.from_balance
     WHERE account_id = NEW.from_account
-      AND balance - NEW.amount >= iif(kind = 'external', -4611686018427387904, 0);
+      AND NEW.from_balance >= iif(kind = 'external', -4611686018427387904, 0);
   SELECT RAISE(ABORT, 'balance not moved') WHERE changes() <> 1;
-  UPDATE accounts SET balance = balance + NEW.amount
-    WHERE account_id = NEW.to_account AND balance + NEW.amount <= 4611686018427387904;
-  SELECT RAISE(ABORT, 'balance not moved') WHERE changes() <> 1;
-  UPDATE transfers
-    SET from_balance = (SELECT balance FROM accounts WHERE account_id = NEW.from_account),
-      to_balance = (SELECT balance FROM accounts WHERE account_id = NEW.to_account),
-      from_sub_account = (SELECT sub_account FROM accounts WHERE account_id = NEW.from_account),
-      to_sub_account = (SELECT sub_account FROM accounts
-        WHERE account_id = NEW.to_account AND NEW.reason IN (1, 6))
-    WHERE transfer_id = NEW.transfer_id;
+  UPDATE accounts SET balance = NEW.to_balance
+    WHERE account_id = NEW.to_account AND NEW.to_balance <= 4611686018427387904;
   SELECT RAISE(ABORT, 'balance not moved') WHERE changes() <> 1;
 END;
 
--- The only update is the one of transfers_post, which fills in the balances once.
 CREATE TRIGGER transfers_update BEFORE UPDATE ON transfers BEGIN
-  SELECT RAISE(ABORT, 'append-only: transfer')
-    WHERE OLD.from_balance IS NOT NULL OR OLD.to_balance IS NOT NULL
-      OR NEW.transfer_id <> OLD.transfer_id OR NEW.from_account <> OLD.from_account
-      OR NEW.to_account <> OLD.to_account OR NEW.amount <> OLD.amount OR NEW.reason <> OLD.reason
-      OR NEW.ref <> OLD.ref OR NEW.step <> OLD.step OR NEW.line <> OLD.line OR NEW.at <> OLD.at;
+  SELECT RAISE(ABORT, 'append-only: a transfer never changes');
 END;
 
 -- A transfer is deleted only when its seal is released (src/archive/release.ts), and never while

@@ -898,24 +898,37 @@ export const MUTANTS: readonly Mutant[] = [
     ],
     [
       "overdraft",
-      "      AND balance - NEW.amount >= iif(kind = 'external', -4611686018427387904, 0);",
-      ";",
+      "      AND f.balance - NEW.amount >= iif(f.kind = 'external', -4611686018427387904, 0)\n",
+      "",
       [GUARDS],
       "The CHECK accounts_balance rejects it, too.",
     ],
     [
       "overflow",
-      "    WHERE account_id = NEW.to_account AND balance + NEW.amount <= 4611686018427387904;",
-      "    WHERE account_id = NEW.to_account;",
+      "      AND t.balance + NEW.amount <= 4611686018427387904;",
+      ";",
       [GUARDS, AMOUNTS],
       "The CHECK accounts_balance rejects it, too.",
     ],
     [
       "transfer updated",
-      "    WHERE OLD.from_balance IS NOT NULL OR OLD.to_balance IS NOT NULL\n",
-      "    WHERE OLD.from_balance IS NULL\n",
+      "  SELECT RAISE(ABORT, 'append-only: a transfer never changes');",
+      "  SELECT 1;",
       [GUARDS],
     ],
+    [
+      "wrong balance on a transfer",
+      "        AND NEW.from_balance = f.balance - NEW.amount AND",
+      "        AND",
+      [GUARDS],
+    ],
+    [
+      "balance set without a transfer",
+      "    WHERE (t.from_account = OLD.account_id AND NEW.balance = t.from_balance\n        AND",
+      "    WHERE (t.from_account = OLD.account_id AND 1\n        OR",
+      [GUARDS],
+    ],
+
     [
       "transfer deleted",
       "        ORDER BY up_to_transfer, number LIMIT 1) IS NULL\n",

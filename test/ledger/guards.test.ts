@@ -130,8 +130,30 @@ describe("the database rejects, under any conflict clause,", () => {
     });
     it(`a transfer_id that the writer chose under ${clause}`, async () => {
       const of = await funded();
-      for (const id of [of.transferId, of.transferId + 1_000, 0, -1, -2])
+      for (const id of [of.transferId, of.transferId + 1_000, 0, -2])
         await isRejected(of, insert(of, { id }, clause));
+      // Triggers cannot tell -1 from no number. The database numbers such a row itself.
+      await all(db, insert(of, { id: -1 }, clause));
+      expect(await all(db, sql`SELECT 1 FROM transfers WHERE transfer_id < 1`)).toEqual([]);
+    });
+    it(`balances that are not the journal's under ${clause}`, async () => {
+      const of = await funded();
+      const complete = (id: number | null, from: bigint, to: bigint) =>
+        sql`${raw(clause)} INTO transfers (transfer_id, from_account, to_account, amount, reason,
+            ref, step, line, at, from_balance, to_balance, from_sub_account)
+          SELECT ${id}, ${of.available}, ${of.pending}, 10, ${reasonCode("reserve_rfq")},
+            ${uuid(uuidv7())}, ${stepCode("reserve")}, 0,
+            (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1), ${from}, ${to}, sub_account
+          FROM accounts WHERE account_id = ${of.available}`;
+      for (const [id, from, to] of [
+        [null, 91n, 10n],
+        [null, 90n, 11n],
+        [null, 110n, -10n],
+        [-1, 90n, 10n],
+      ] as const)
+        await isRejected(of, complete(id, from, to));
+      await all(db, complete(null, 90n, 10n));
+      expect(await balances(of.userId, of.key)).toEqual([90n, 10n]);
     });
     it(`a transfer between two assets or within one account under ${clause}`, async () => {
       const of = await funded();
