@@ -54,7 +54,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   recovery_codes: { bytes: 125, user: "t.user_id" },
   removed_streams: { bytes: 20 },
   requests: { bytes: 274, user: "t.requester_id" },
-  sealed_balances: { bytes: 10 },
+  sealed_balances: { bytes: 16 },
   shortfalls: { bytes: 80 },
   small_deposits: { bytes: 254, user: "t.user_id" },
   statement_leases: { bytes: 74, user: "t.user_id" },
