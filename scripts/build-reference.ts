@@ -1,7 +1,7 @@
 /**
- * `npm run build:reference` writes the script of the reference page, gzipped, to dist/reference/,
- * where src/http/reference/script.ts imports it from. wrangler runs it before it bundles, and
- * vitest.config.ts before the tests. It does nothing if the file is already there.
+ * `npm run build:reference` writes to dist/reference/ what src/http/reference/ imports from there:
+ * the script of the reference page, gzipped, and docs/asyncapi.yaml as JSON. wrangler runs it before
+ * it bundles, and vitest.config.ts before the tests. It writes only what is missing or has changed.
  *
  * The script is taken from Scalar's plugin for Fastify, which carries it as a text. The package
  * that the script is built from, @scalar/api-reference, would bring 277 other packages.
@@ -10,11 +10,14 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { parse } from "yaml";
 
 const PLUGIN = "@scalar/fastify-api-reference";
 const ROOT = join(import.meta.dirname, "..");
 const FOLDER = join(ROOT, "dist", "reference");
 const SCRIPT = join(FOLDER, "scalar.js.gz.bin");
+const STREAMS_SOURCE = join(ROOT, "docs", "asyncapi.yaml");
+const STREAMS = join(FOLDER, "asyncapi.json.bin");
 /** Names the version of the package that the file was made from. */
 const STAMP = join(FOLDER, "version");
 
@@ -27,6 +30,17 @@ type Plugin = (
 ) => void;
 
 export async function buildReference(): Promise<void> {
+  mkdirSync(FOLDER, { recursive: true });
+  writeStreams();
+  await writeScript();
+}
+
+function writeStreams(): void {
+  const text = JSON.stringify(parse(readFileSync(STREAMS_SOURCE, "utf8")));
+  if (!existsSync(STREAMS) || readFileSync(STREAMS, "utf8") !== text) replaceFile(STREAMS, text);
+}
+
+async function writeScript(): Promise<void> {
   const folder = packageFolder();
   const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
     version: string;
@@ -34,7 +48,6 @@ export async function buildReference(): Promise<void> {
   if (existsSync(SCRIPT) && existsSync(STAMP) && readFileSync(STAMP, "utf8") === version) return;
   const license = readFileSync(join(folder, "LICENSE"), "utf8").trim();
   const script = `/*! ${PLUGIN} ${version}\n\n${license}\n*/\n${await readScript()}`;
-  mkdirSync(FOLDER, { recursive: true });
   replaceFile(SCRIPT, gzipSync(script, { level: 9 }));
   replaceFile(STAMP, version);
 }

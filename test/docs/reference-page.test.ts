@@ -62,3 +62,16 @@ it.each(["/", "/docs/"])("redirects browsers only from %s", async (path) => {
     "404 route_unknown",
   );
 });
+
+it("serves the description of the streams, whose records are those of /openapi.json", async () => {
+  const response = await send("/asyncapi.json");
+  expect(response.headers.get("content-type")).toBe("application/json");
+  const text = await response.text();
+  expect(JSON.parse(text)).toMatchObject({ asyncapi: "3.0.0" });
+  const { components } = await (
+    await send("/openapi.json")
+  ).json<{ components: { schemas: Record<string, unknown> } }>();
+  const records = [...text.matchAll(/"\.\/openapi\.json#\/components\/schemas\/(\w+)"/g)];
+  expect(records.length).toBeGreaterThan(5);
+  for (const [, name = ""] of records) expect(components.schemas).toHaveProperty(name);
+});

@@ -62,8 +62,13 @@ it("GET /docs shows and calls every endpoint in a browser, without other origins
     const response = page.waitForResponse(`${stack.baseUrl}/time`);
     await page.getByRole("button", { name: /^Send/ }).first().click();
     expect((await response).status()).toBe(200);
+    await page.goto(`${stack.baseUrl}/docs?api=streams`);
+    await page.getByRole("heading", { name: "Custody and RFQ trading, streams" }).waitFor();
+    await page.getByText("Somebody traded").first().waitFor({ state: "attached" });
+    expect(requested).toContain("/asyncapi.json");
     expect(errors).toEqual([]);
-    expect([...requested].filter((path) => path.startsWith("/docs/"))).toHaveLength(1);
+    const loaded = [...requested].filter((path) => path.startsWith("/docs/"));
+    expect(loaded).toHaveLength(1);
   }));
 
 /** Records every response that the clients of this process receive. */

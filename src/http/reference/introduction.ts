@@ -16,7 +16,9 @@ export const TAGS = [
   { name: "RFQ", description: "Requests, quotes and matches." },
   {
     name: "Streams",
-    description: "Websockets. `docs/asyncapi.yaml` describes their messages and commands.",
+    description:
+      "Websockets. [/asyncapi.json](/asyncapi.json) describes their messages and commands, and the " +
+      "menu above shows it as Streams.",
   },
 ];
 

@@ -1,11 +1,14 @@
 /**
- * The page of the API reference. The browser loads its script and the description from this
+ * The page of the API reference. The browser loads its script and the descriptions from this
  * service.
  */
 import { scriptUrl } from "./script.ts";
 
 const OPTIONS = {
-  url: "/openapi.json",
+  sources: [
+    { title: "REST", slug: "rest", url: "/openapi.json" },
+    { title: "Streams", slug: "streams", url: "/asyncapi.json" },
+  ],
   theme: "default",
   // These options are off because each would contact another server.
   withDefaultFonts: false,

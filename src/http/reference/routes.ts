@@ -1,9 +1,11 @@
 /** The API reference: the OpenAPI description, and a page to read it and to send requests. */
 import { z } from "@hono/zod-openapi";
 import { route } from "../define-route.ts";
+import { described, oneOf } from "../fields.ts";
 import { describeApi } from "./describe.ts";
 import { pageResponse } from "./page.ts";
 import { SCRIPT_PATH, scriptResponse } from "./script.ts";
+import { streamsResponse } from "./streams.ts";
 import type { EdgeContext } from "../request-context.ts";
 import type { Api } from "../route-definition.ts";
 
@@ -30,10 +32,27 @@ export function registerDocsRoutes(app: Api): void {
   });
   route(app, {
     method: "get",
+    path: "/asyncapi.json",
+    tag: "Service",
+    summary: "Get the description of the streams (AsyncAPI 3.0)",
+    credential: "public",
+    response: z.object({}).openapi({
+      type: "object",
+      description: "An AsyncAPI document. Its records refer to those of /openapi.json.",
+      examples: [{ asyncapi: "3.0.0" }],
+    }),
+    handler: streamsResponse,
+  });
+  route(app, {
+    method: "get",
     path: "/docs",
     tag: "Service",
-    summary: "Get this description as a web page that can send requests",
+    summary: "Get both descriptions as a web page that can send requests",
     credential: "public",
+    // The page's script adds it to the address when the reader changes the description.
+    query: z.strictObject({
+      api: described(oneOf(["rest", "streams"]), "The description that is shown first").optional(),
+    }),
     response: z.string().openapi({ examples: ["<!doctype html><html>…</html>"] }),
     mediaType: "text/html",
     handler: pageResponse,

@@ -15,6 +15,7 @@ export const SAMPLE = {
   api_key_id: "5b0e6a1e-3b52-4c55-8f4e-0f6f5a5f9f10",
   approval_expires_at: null,
   approved_at: null,
+  api: "rest",
   asset_id: "0xab",
   audit_event_id: "0190a0b0-0000-7000-8000-00000000000a",
   balance: "0x174876e800",

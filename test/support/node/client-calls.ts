@@ -31,8 +31,13 @@ export function readDescription(): Description {
   return JSON.parse(readFileSync("docs/openapi.json", "utf8")) as Description;
 }
 
-/** The description itself, and the page that shows it to people. */
-const WITHOUT_METHOD = new Set(["GET /openapi.json", "GET /docs", "GET /.well-known/jwks.json"]);
+/** The descriptions and the page that shows them to people, and the keys of the seals. */
+const WITHOUT_METHOD = new Set([
+  "GET /openapi.json",
+  "GET /asyncapi.json",
+  "GET /docs",
+  "GET /.well-known/jwks.json",
+]);
 
 /** Every route that the client needs a method for. */
 export function routesOf(description: Description): Route[] {
