@@ -22,6 +22,7 @@ import { addCors, addRatePolicies, errorResponse, finish, preflight } from "./ht
 import { freezeAccount } from "./rfq/freeze-account.ts";
 import { registerRfqRoutes } from "./rfq/routes.ts";
 import { Limits, limitsOf } from "./limits.ts";
+import { pushNotices } from "./streams/notice.ts";
 import { closeSockets } from "./streams/notify.ts";
 import { registerStreamRoutes } from "./streams/routes.ts";
 import type { Api, CredentialsEnded, FreezeOwnAccount } from "./http/route-definition.ts";
@@ -36,6 +37,7 @@ export function createApp(): Api {
     authenticate,
     credentialsEnded: endSockets,
     freezeOwnAccount,
+    pushNotices,
     methods: new Map(),
   };
   hono.use(edge);

@@ -28,6 +28,7 @@ export function registerAccountRoutes(app: Api): void {
   route(app, {
     method: "post",
     path: "/auth/change-password",
+    notices: true,
     tag: "Auth",
     summary: "Change the password. All earlier sessions end.",
     credential: "session",
@@ -135,6 +136,7 @@ function registerTotpRoutes(app: Api): void {
   route(app, {
     method: "post",
     path: "/auth/confirm-totp",
+    notices: true,
     tag: "Auth",
     summary: "Turn TOTP on with a code of the new secret. Earlier secret and codes end.",
     credential: "session",
@@ -152,6 +154,7 @@ function registerTotpRoutes(app: Api): void {
   route(app, {
     method: "post",
     path: "/auth/remove-totp",
+    notices: true,
     tag: "Auth",
     summary: "Turn TOTP off after the security delay",
     credential: "session",
@@ -172,6 +175,7 @@ function registerTotpRoutes(app: Api): void {
   route(app, {
     method: "post",
     path: "/auth/cancel-totp-removal",
+    notices: true,
     tag: "Auth",
     summary: "Cancel a removal of TOTP that has not taken effect. Idempotent.",
     credential: "session",

@@ -5,7 +5,8 @@
  */
 import { z } from "@hono/zod-openapi";
 import { and, desc, eq, lt, type SQL } from "drizzle-orm";
-import { type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { accountStreamOf, announce } from "../platform/announce.ts";
+import { atom, type Expr, expr, first, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
 import { described } from "../http/fields.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -112,8 +113,47 @@ export function audited(id: string): Expr {
 }
 
 /**
+ * What users receive as `account.notice` on the stream of their account: what changes who may act.
+ */
+const NOTICE_KINDS = [
+  "api_key_created",
+  "api_key_revoked",
+  "password_changed",
+  "password_set",
+  "totp_enabled",
+  "totp_removal_requested",
+  "totp_removal_cancelled",
+  "totp_reset",
+  "recovery_code_used",
+  "account_frozen",
+  "account_unfrozen",
+] as const satisfies readonly AuditRecord["kind"][];
+
+/**
+ * The notices of the batch that began with this audit row: of all its audit rows. Empty if its
+ * guard did not apply.
+ */
+function noticesSince(id: string): Sql {
+  return sql`SELECT ${accountStreamOf("a.user_id")} AS stream, 'account.notice' AS type,
+      json_object('kind', a.kind, 'subject_id', a.subject_id,
+        'api_key_id', ${uuidTextOf("a.api_key_id")}, 'ip', a.ip) AS body, a.audit_seq AS ord
+    FROM audit_events a
+    WHERE a.audit_seq >= (SELECT audit_seq FROM audit_events WHERE audit_event_id = ${uuid(id)})
+      AND a.user_id IS NOT NULL AND a.kind IN (${raw(NOTICE_KINDS.map((kind) => `'${kind}'`).join(", "))})`;
+}
+
+/** SQL for a UUID in a BLOB column as text. NULL for NULL. */
+function uuidTextOf(column: string): Expr {
+  const h = `lower(hex(${column}))`;
+  return atom(
+    `iif(${column} IS NULL, NULL, substr(${h},1,8) || '-' || substr(${h},9,4) || '-'
+      || substr(${h},13,4) || '-' || substr(${h},17,4) || '-' || substr(${h},21))`,
+  );
+}
+
+/**
  * Commits an operation whose guard is its audit row. Returns false if the guard did not apply. Then
- * nothing was written.
+ * nothing was written. Users get a notice of what changes who may act for them.
  */
 export async function commitAudited(
   db: D1Database,
@@ -128,6 +168,7 @@ export async function commitAudited(
   const rows = await commitOrThrow(db, group, [
     auditRow(operation.record, group.at, operation.when(group), id),
     ...operation.statements(group, audited(id)),
+    ...(operation.record.userId === null ? [] : announce(group, noticesSince(id))),
   ]);
   if (rows !== null) return (rows[0]?.length ?? 0) > 0;
   // The group committed, but D1's response was lost. Read the row to learn whether the guard

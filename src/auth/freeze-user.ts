@@ -92,7 +92,6 @@ async function freeze(
 export function unfreezeUser(
   db: D1Database,
   user: { userId: string; operator: string },
-  alongside: Alongside = () => [],
 ): Promise<boolean> {
   return commitAudited(db, {
     record: {
@@ -106,10 +105,9 @@ export function unfreezeUser(
     when: () =>
       sql`EXISTS (
         SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NOT NULL)`,
-    statements: (group, applied) => [
+    statements: (_, applied) => [
       sql`UPDATE users SET frozen_at = NULL, frozen_by = NULL
         WHERE user_id = ${uuid(user.userId)} AND ${applied}`,
-      ...alongside(group, applied),
     ],
   });
 }

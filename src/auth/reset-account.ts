@@ -28,7 +28,6 @@ export async function setPassword(
   db: D1Database,
   settings: Config,
   request: Reset & { passwordHash: string; email?: string | undefined },
-  alongside: Alongside = () => [],
 ): Promise<ResetResult> {
   const mine = sql`user_id = ${uuid(request.userId)}`;
   const email = request.email === undefined ? null : normalizeEmail(request.email);
@@ -41,7 +40,6 @@ export async function setPassword(
       sql`UPDATE users SET password_hash = ${request.passwordHash}, email = coalesce(${email}, email)
         WHERE ${mine} AND ${applied}`,
     ],
-    alongside,
   });
   if (
     result === undefined &&
@@ -53,12 +51,7 @@ export async function setPassword(
 }
 
 /** Turns TOTP off at once, for a user who lost the authenticator and the recovery codes. */
-export function resetTotp(
-  db: D1Database,
-  settings: Config,
-  request: Reset,
-  alongside: Alongside = () => [],
-): Promise<ResetResult> {
+export function resetTotp(db: D1Database, settings: Config, request: Reset): Promise<ResetResult> {
   const mine = sql`user_id = ${uuid(request.userId)}`;
   return reset(db, settings, {
     ...request,
@@ -68,7 +61,6 @@ export function resetTotp(
       sql`DELETE FROM totp_secrets WHERE ${mine} AND ${applied}`,
       sql`DELETE FROM recovery_codes WHERE ${mine} AND ${applied}`,
     ],
-    alongside,
   });
 }
 
@@ -79,7 +71,6 @@ async function reset(
     kind: "password_set" | "totp_reset";
     allowed: Expr;
     statements: Alongside;
-    alongside: Alongside;
   },
 ): Promise<ResetResult> {
   const { userId, keepKeys } = request;
@@ -109,7 +100,6 @@ async function reset(
         ...(keepKeys
           ? []
           : revokeKeys(keys, { actor: record.actor, ip: null }, { at: group.at, applied })),
-        ...request.alongside(group, applied),
       ] satisfies readonly Sql[],
   });
   forgetCredentials({ userId, apiKeyIds: revokedKeys });

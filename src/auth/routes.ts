@@ -140,6 +140,7 @@ function registerSessionRoutes(app: Api): void {
   route(app, {
     method: "delete",
     path: "/auth/sessions",
+    notices: true,
     tag: "Auth",
     summary: "End all sessions of the user",
     credential: "session",
@@ -171,6 +172,7 @@ function registerKeyRoutes(app: Api): void {
   route(app, {
     method: "post",
     path: "/auth/api-keys",
+    notices: true,
     tag: "Auth",
     summary: "Mint an API key. Only this response contains its secret.",
     credential: "session",
@@ -244,6 +246,7 @@ function registerKeyRoutes(app: Api): void {
   route(app, {
     method: "delete",
     path: "/auth/api-keys",
+    notices: true,
     tag: "Auth",
     summary: "Revoke an API key. A session can revoke any of the user's keys, a key only itself.",
     credential: "any",

@@ -92,6 +92,8 @@ export type Api = {
   readonly authenticate: Authenticate;
   readonly credentialsEnded: CredentialsEnded;
   readonly freezeOwnAccount: FreezeOwnAccount;
+  /** Sends the user's new notices to open sockets. app.ts injects it from streams/. Never throws. */
+  readonly pushNotices: (env: Cloudflare.Env, userId: string) => Promise<void>;
   /** Methods by path, for 405 and CORS preflight requests. */
   readonly methods: Map<string, Set<string>>;
 };
@@ -154,6 +156,8 @@ export type RouteDefinition<
   readonly mediaType?: string;
   readonly idempotent?: boolean;
   readonly problems?: readonly ProblemCode[];
+  /** Whether the handler may write notices for the caller, which are sent after the response. */
+  readonly notices?: true;
   /** The class of the rate limit. Default: the scope, or `auth` for a route without a scope. */
   readonly rateClass?: RateClass;
   readonly handler: (

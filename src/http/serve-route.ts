@@ -76,6 +76,8 @@ export async function serve<
     ...input,
     actor,
   });
+  if (definition.notices === true && actor !== undefined)
+    context.waitUntil(api.pushNotices(c.env, actor.userId));
   if (result instanceof Response) return ownResponse(result);
   const status = definition.status ?? 200;
   if (result instanceof Reply)

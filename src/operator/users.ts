@@ -1,20 +1,17 @@
 import { createOperatorApiKey, ownerOfKey, revokeApiKey } from "../auth/api-key.ts";
 import { rewrapKeys } from "../auth/rewrap-keys.ts";
 import { createUser, findUser, findUserId } from "../auth/user.ts";
-import { type Alongside, freezeUser, unfreezeUser } from "../auth/freeze-user.ts";
+import { freezeUser, unfreezeUser } from "../auth/freeze-user.ts";
 import { type ResetResult, resetTotp, setPassword } from "../auth/reset-account.ts";
 import { openedStreams } from "../auth/ws-ticket.ts";
 import { email, newPassword } from "../auth/fields.ts";
 import { inHashTurn, OPERATOR } from "../auth/hash-turns.ts";
 import { hashPassword } from "../auth/password.ts";
-import type { Group } from "../platform/commit.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { problem } from "../platform/problem.ts";
-import { all } from "../platform/sql.ts";
 import { freezeAccount } from "../rfq/freeze-account.ts";
-import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
-import { closeSockets, notifyStreams } from "../streams/notify.ts";
-import { announceNotice, sendNotice } from "../streams/notice.ts";
+import { closeSockets } from "../streams/notify.ts";
+import { pushNotices } from "../streams/notice.ts";
 import {
   badOption,
   type OperatorContext,
@@ -54,42 +51,27 @@ export async function setUserPassword(context: OperatorContext): Promise<unknown
     context.options["new-email"] === undefined
       ? undefined
       : fieldOption(context, "new-email", email);
-  return resetOf(context, userId, "password_set", (reset, alongside) =>
-    setPassword(
-      context.env.DB,
-      context.settings,
-      { ...reset, passwordHash, email: newEmail },
-      alongside,
-    ),
+  return resetOf(context, userId, (reset) =>
+    setPassword(context.env.DB, context.settings, { ...reset, passwordHash, email: newEmail }),
   );
 }
 
 /** Turns TOTP off for a user who lost the authenticator and the recovery codes. */
 export async function resetUserTotp(context: OperatorContext): Promise<unknown> {
   const userId = await userOf(context);
-  return resetOf(context, userId, "totp_reset", (reset, alongside) =>
-    resetTotp(context.env.DB, context.settings, reset, alongside),
-  );
+  return resetOf(context, userId, (reset) => resetTotp(context.env.DB, context.settings, reset));
 }
 
 async function resetOf(
   context: OperatorContext,
   userId: string,
-  kind: "password_set" | "totp_reset",
-  apply: (
-    reset: { userId: string; operator: string; keepKeys: boolean },
-    alongside: Alongside,
-  ) => Promise<ResetResult>,
+  apply: (reset: { userId: string; operator: string; keepKeys: boolean }) => Promise<ResetResult>,
 ): Promise<unknown> {
   const { env, operator } = context;
   const keepKeys = flag(context, "keep-keys");
-  let commitGroup: Group | undefined;
-  const result = await apply({ userId, operator, keepKeys }, (group, applied) => {
-    commitGroup = group;
-    return announceNotice(group, { userId, kind, subjectId: null, when: applied });
-  });
+  const result = await apply({ userId, operator, keepKeys });
   if (result === undefined) throw unknownUser("user-id", userId);
-  if (commitGroup !== undefined) await pushEvents(context, commitGroup);
+  await pushNotices(env, userId);
   const sessions = await openedStreams(env.DB, userId, { kind: "sessions" });
   await closeSockets(env, sessions, { sessionsOf: userId });
   for (const apiKeyId of result.revokedKeys) {
@@ -118,21 +100,9 @@ export async function freeze(context: OperatorContext): Promise<unknown> {
 
 export async function unfreeze(context: OperatorContext): Promise<unknown> {
   const userId = await userOf(context);
-  let commitGroup: Group | undefined;
-  const changed = await unfreezeUser(
-    context.env.DB,
-    { userId, operator: context.operator },
-    (group, applied) => {
-      commitGroup = group;
-      return announceNotice(group, {
-        userId,
-        kind: "account_unfrozen",
-        subjectId: null,
-        when: applied,
-      });
-    },
-  );
-  if (commitGroup !== undefined) await pushEvents(context, commitGroup);
+  const { env, operator } = context;
+  const changed = await unfreezeUser(env.DB, { userId, operator });
+  await pushNotices(env, userId);
   return { user_id: userId, frozen: false, changed };
 }
 
@@ -142,7 +112,6 @@ export async function unfreeze(context: OperatorContext): Promise<unknown> {
  */
 export async function createKey(context: OperatorContext): Promise<unknown> {
   const userId = await userOf(context);
-  let commitGroup: Group | undefined;
   const key = await createOperatorApiKey(context.env.DB, context.settings, {
     userId,
     operator: context.operator,
@@ -154,17 +123,8 @@ export async function createKey(context: OperatorContext): Promise<unknown> {
       limits: null,
       requireIdempotency: false,
     },
-    alongside: (group, applied, apiKeyId) => {
-      commitGroup = group;
-      return announceNotice(group, {
-        userId,
-        kind: "api_key_created",
-        subjectId: apiKeyId,
-        when: applied,
-      });
-    },
   });
-  if (commitGroup !== undefined) await pushEvents(context, commitGroup);
+  await pushNotices(context.env, userId);
   return key;
 }
 
@@ -178,18 +138,12 @@ export async function revokeKey(context: OperatorContext): Promise<unknown> {
     await openedStreams(context.env.DB, userId, { kind: "api_key", apiKeyId }),
     { apiKeyId },
   );
-  if (changed)
-    await sendNotice(context.env, { userId, kind: "api_key_revoked", subjectId: apiKeyId });
+  await pushNotices(context.env, userId);
   return { api_key_id: apiKeyId, revoked: true, changed };
 }
 
 export function rewrap(context: OperatorContext): Promise<unknown> {
   return rewrapKeys(context.env.DB, context.settings, context.operator);
-}
-
-/** Pushes the events of a commit group to the open sockets. */
-async function pushEvents(context: OperatorContext, group: Group): Promise<void> {
-  await notifyStreams(context.env, await all<StreamEvent>(context.env.DB, eventsToPush(group)));
 }
 
 /** The id of the user in `--email` or `--user-id`. */

@@ -9,7 +9,7 @@ import { errorFields, log } from "../platform/log.ts";
 import { Problem } from "../platform/problem.ts";
 import { all } from "../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
-import { announceNotice, sendNotice } from "../streams/notice.ts";
+import { pushNotices } from "../streams/notice.ts";
 import { closeSockets, notifyStreams } from "../streams/notify.ts";
 import { closeAllOf, closeEachOf } from "./close-books.ts";
 
@@ -25,15 +25,11 @@ export async function freezeAccount(env: Env, userId: string, freeze: Freeze): P
 }
 
 async function freezeAndClose(env: Env, userId: string, freeze: Freeze): Promise<boolean> {
-  const notice = { userId, kind: "account_frozen", subjectId: null };
   let commitGroup: Group | undefined;
   try {
     const changed = await freeze((group, applied) => {
       commitGroup = group;
-      return [
-        ...closeAllOf(group, userId, applied),
-        ...announceNotice(group, { ...notice, when: applied }),
-      ];
+      return closeAllOf(group, userId, applied);
     });
     if (commitGroup !== undefined)
       await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(commitGroup)));
@@ -42,7 +38,7 @@ async function freezeAndClose(env: Env, userId: string, freeze: Freeze): Promise
     if (error instanceof Problem) throw error;
     log("error", "freeze.close_failed", errorFields(error));
     const changed = await freeze();
-    if (changed) await sendNotice(env, notice);
+    await pushNotices(env, userId);
     return changed;
   }
 }

@@ -1,11 +1,17 @@
 /**
- * `account.notice`: an operator's action that concerns a user, on their account stream. It is
- * written in the batch of the action.
+ * `account.notice`: what concerns the security of an account, on its stream. auth/audit.ts writes
+ * those of audit events in the batch of the change. Others are operators' actions.
  */
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { all, type Sql, sql, uuid } from "../platform/sql.ts";
-import { accountStreamOf, announce, eventsToPush, type StreamEvent } from "./event-log.ts";
-import { notifyStreams } from "./notify.ts";
+import {
+  accountStream,
+  accountStreamOf,
+  announce,
+  eventsToPush,
+  type StreamEvent,
+} from "./event-log.ts";
+import { catchUpStreams, notifyStreams } from "./notify.ts";
 import type { EventViews } from "./render.ts";
 
 export const NOTICE_EVENTS: EventViews = {
@@ -19,7 +25,8 @@ export function announceNotice(
   return announce(
     group,
     sql`SELECT ${accountStreamOf("n.user_id")} AS stream, 'account.notice' AS type,
-      json_object('kind', ${notice.kind}, 'subject_id', ${notice.subjectId}) AS body, 0 AS ord
+      json_object('kind', ${notice.kind}, 'subject_id', ${notice.subjectId},
+        'api_key_id', NULL, 'ip', NULL) AS body, 0 AS ord
       FROM (SELECT ${uuid(notice.userId)} AS user_id) n WHERE ${notice.when}`,
   );
 }
@@ -32,4 +39,18 @@ export async function sendNotice(
   const group = newGroup();
   await commitOrThrow(env.DB, group, announceNotice(group, { ...notice, when: sql`1` }));
   await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
+}
+
+/**
+ * Sends the notices of a user that a batch has just written to the open sockets. Cron does the same
+ * if it was not called. Never throws.
+ */
+export async function pushNotices(env: Env, userId: string): Promise<void> {
+  const name = accountStream(userId);
+  const behind = await all(
+    env.DB,
+    sql`SELECT 1 FROM stream_subscribers r JOIN streams s ON s.name = r.name
+      WHERE r.name = ${name} AND s.pushed_seq < s.last_seq`,
+  ).catch(() => []);
+  if (behind.length > 0) await catchUpStreams(env, [name]);
 }

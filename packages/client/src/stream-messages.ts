@@ -97,7 +97,10 @@ export type StreamMessage =
       | "withdrawal.cancelled",
       Withdrawal
     >
-  | Frame<"account.notice", { kind: string; subject_id: string | null }>;
+  | Frame<
+      "account.notice",
+      { kind: string; subject_id: string | null; api_key_id: string | null; ip: string | null }
+    >;
 
 /** The message of one type. */
 export type StreamMessageOf<Type extends StreamMessage["type"]> = Extract<
