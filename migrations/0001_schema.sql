@@ -179,6 +179,29 @@ CREATE TRIGGER api_keys_timer AFTER DELETE ON api_keys BEGIN
   DELETE FROM cancel_timers WHERE credential = OLD.api_key_id;
 END;
 
+-- The limits that a user has set on all of their credentials (src/auth/policy.ts): the policy that
+-- applies and, if a looser one was requested, the whole policy that applies later. The one with the
+-- latest active_from that has passed applies. No row: the defaults. Written by
+-- src/auth/change-policy.ts. A freeze deletes what has not begun to apply.
+--
+-- Example row:
+--   user_id 01a2…c585, active_from 1764547200000, version 1, sessions_trade 0,
+--   max_trade_usdc_per_day 5000000000, withdraw_max_usdc_per_day NULL, withdraw_listed_only 1,
+--   withdraw_approval_above 1000000000
+CREATE TABLE account_policies (
+  user_id BLOB NOT NULL,
+  active_from INTEGER NOT NULL,
+  version INTEGER NOT NULL,           -- counts the changes, of which one at a time applies
+  sessions_trade INTEGER NOT NULL,    -- 0: sessions read only
+  max_trade_usdc_per_day INTEGER,     -- native units, as below; NULL: no limit
+  withdraw_max_usdc_per_day INTEGER,
+  withdraw_listed_only INTEGER NOT NULL,
+  withdraw_approval_above INTEGER,
+  PRIMARY KEY (user_id, active_from),
+  CONSTRAINT account_policies_sessions_trade CHECK (sessions_trade IN (0, 1)),
+  CONSTRAINT account_policies_listed_only CHECK (withdraw_listed_only IN (0, 1))
+) STRICT, WITHOUT ROWID;
+
 -- One-time tickets that open a socket. Written by src/auth/ws-ticket.ts. Deleted soon after they
 -- expire, used or not.
 --

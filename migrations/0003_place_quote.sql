@@ -125,6 +125,89 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
           ) - (NEW.replaces IS NOT NULL) < 1000
         )
         AND (
+          NEW.api_key_id IS NOT NULL
+          OR (
+            NOT EXISTS (
+              SELECT 1
+              FROM (
+                SELECT *
+                FROM account_policies
+                WHERE user_id = NEW.maker_id AND active_from <= NEW.at
+                ORDER BY active_from DESC
+                LIMIT 1
+              ) p
+              WHERE p.sessions_trade = 0
+            )
+          )
+        )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM api_keys k
+            WHERE k.api_key_id = NEW.api_key_id
+              AND k.limits IS NOT NULL
+              AND (
+                (
+                  k.limits ->> 'venues' IS NOT NULL
+                  AND substr(r.asset, 1, instr(r.asset, ':') - 1) NOT IN (
+                    SELECT value
+                    FROM json_each(k.limits, '$.venues')
+                  )
+                )
+                OR (
+                  NEW.reserve > (k.limits ->> 'max_usdc_per_trade')
+                  OR (
+                    k.limits ->> 'max_usdc_per_day' IS NOT NULL
+                    AND (
+                      SELECT total(u.usdc)
+                      FROM (
+                        SELECT usdc
+                        FROM traded_hours
+                        WHERE subject = NEW.api_key_id AND hour > (NEW.at / 3600000) - 24
+                        UNION ALL
+                        SELECT reserve
+                        FROM quotes INDEXED BY quotes_open_maker
+                        WHERE maker_id = NEW.maker_id
+                          AND status = 'open'
+                          AND expires_at > NEW.at
+                          AND credential = NEW.api_key_id
+                          AND quote_id IS NOT NEW.replaces
+                      ) u
+                    ) + NEW.reserve > (k.limits ->> 'max_usdc_per_day')
+                  )
+                )
+              )
+          )
+        )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM (
+              SELECT *
+              FROM account_policies
+              WHERE user_id = NEW.maker_id AND active_from <= NEW.at
+              ORDER BY active_from DESC
+              LIMIT 1
+            ) p
+            WHERE p.max_trade_usdc_per_day IS NOT NULL
+              AND (
+                SELECT total(u.usdc)
+                FROM (
+                  SELECT usdc
+                  FROM traded_hours
+                  WHERE subject = NEW.maker_id AND hour > (NEW.at / 3600000) - 24
+                  UNION ALL
+                  SELECT reserve
+                  FROM quotes INDEXED BY quotes_open_maker
+                  WHERE maker_id = NEW.maker_id
+                    AND status = 'open'
+                    AND expires_at > NEW.at
+                    AND quote_id IS NOT NEW.replaces
+                ) u
+              ) + NEW.reserve > p.max_trade_usdc_per_day
+          )
+        )
+        AND (
           EXISTS (
             SELECT 1
             FROM accounts

@@ -44,6 +44,7 @@ const RECONCILE = workers("test/ledger/reconcile.test.ts");
 const TAMPERING = workers("test/ledger/tampering.test.ts");
 const SECURITY = workers("test/auth/security.test.ts");
 const CHANGE_PASSWORD = workers("test/auth/change-password.test.ts");
+const POLICY = workers("test/auth/policy.test.ts");
 const CANCEL = workers("test/custody/cancel-withdrawal.test.ts");
 const TRADE_LIMITS = workers("test/rfq/trade-limits.test.ts");
 const KEY_LIMITS = workers("test/auth/key-limits.test.ts");
@@ -587,8 +588,8 @@ export const MUTANTS: readonly Mutant[] = [
   ...of("key-limits", "src/rfq/trade-limits.ts", [
     [
       "venue unchecked",
-      "        AND ((k.limits ->> 'venues' IS NOT NULL",
-      "        AND ((k.limits ->> 'venues' IS NULL",
+      "    AND ((k.limits ->> 'venues' IS NOT NULL",
+      "    AND ((k.limits ->> 'venues' IS NULL",
       [TRADE_LIMITS],
     ],
     [
@@ -599,22 +600,68 @@ export const MUTANTS: readonly Mutant[] = [
     ],
     [
       "a day unchecked",
-      "          AND ${usedByKey({ userId, apiKeyId }, at)} + ${exposure}\n            > (k.limits",
+      "          AND ${usedByKey(trader, at)} + ${exposure}\n            > (k.limits",
       "          AND ${exposure}\n            > (k.limits",
       [TRADE_LIMITS],
+    ],
+    [
+      "account unchecked",
+      "      AND ${usedByUser(trader, at)} + ${exposure} > p.max_trade_usdc_per_day)`;",
+      "      AND ${exposure} > p.max_trade_usdc_per_day)`;",
+      [POLICY],
+    ],
+    [
+      "session allowed",
+      "  return expr`${key} IS NOT NULL OR ${sessionsMayTrade(user, at)}`;",
+      "  return expr`${key} IS NOT NULL OR ${at} > 0`;",
+      [POLICY],
+    ],
+  ]),
+  ...of("policy", "src/auth/policy.ts", [
+    [
+      "waiting policy applies",
+      "WHERE user_id = ${userId} AND active_from <= ${at}\n",
+      "WHERE user_id = ${userId} AND ${at} > 0\n",
+      [POLICY],
+    ],
+    [
+      "looser at once",
+      "  return allowed(target[field]) < allowed(current[field]) ? target[field] : current[field];",
+      "  return allowed(target[field]) < 0n ? current[field] : target[field];",
+      [node("test/auth/policy.node.test.ts"), POLICY],
+    ],
+  ]),
+  ...of("change-policy", "src/auth/change-policy.ts", [
+    [
+      "password unchecked",
+      "  const { secondFactor } = await stepUp(db, settings, { actor, fields, clientIp });\n",
+      '  const secondFactor = fields.password === clientIp ? "off" : "passed";\n',
+      [POLICY],
+    ],
+    [
+      "lost change",
+      "WHERE user_id = ${user}), 0) = ${version}",
+      "WHERE user_id = ${user}), 0) >= ${version}",
+      [POLICY],
     ],
   ]),
   ...of("exposure", "src/auth/exposure.ts", [
     [
       "open quotes not counted",
-      " + ${inOpenQuotes(key.userId, at, credential)}`;",
-      "`;",
+      "    SELECT reserve FROM quotes INDEXED BY quotes_open_maker",
+      "    SELECT 0 FROM quotes INDEXED BY quotes_open_maker",
       [TRADE_LIMITS],
     ],
     [
       "quotes of other credentials counted",
-      "sql` AND credential = ${credential}`",
-      "sql` AND ${credential} IS NOT NULL`",
+      "own: sql` AND credential = ${key.key}`",
+      "own: sql` AND ${key.key} IS NOT NULL`",
+      [TRADE_LIMITS],
+    ],
+    [
+      "replaced quote counted",
+      "sql` AND quote_id IS NOT ${replaces}`",
+      "sql` AND ${replaces} IS NOT 0`",
       [TRADE_LIMITS],
     ],
     [

@@ -19,6 +19,8 @@ import {
 import { unfreezeOwnAccount } from "./freeze-user.ts";
 import { scopeMissing } from "./permit.ts";
 import { cancelTotpRemoval, removeTotp } from "./remove-totp.ts";
+import { changePolicy, getPolicy } from "./change-policy.ts";
+import { policyFields, PolicyState } from "./policy.ts";
 import { SessionToken } from "./schemas.ts";
 import { SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
 import { STEP_UP_PROBLEMS } from "./step-up.ts";
@@ -55,6 +57,43 @@ export function registerAccountRoutes(app: Api): void {
   });
   registerTotpRoutes(app);
   registerFreezeRoutes(app);
+  registerPolicyRoutes(app);
+}
+
+function registerPolicyRoutes(app: Api): void {
+  route(app, {
+    method: "get",
+    path: "/auth/policy",
+    tag: "Auth",
+    summary: "Get the limits of the account, and what is used of them",
+    credential: "session",
+    scope: "read",
+    response: PolicyState,
+    handler: ({ db, actor }) => getPolicy(db, actor.userId),
+  });
+  route(app, {
+    method: "post",
+    path: "/auth/policy",
+    tag: "Auth",
+    summary: "Change the limits of the account. Stricter values apply now, looser ones later.",
+    description:
+      "A field that is left out stays. Looser values form `pending`, which applies after " +
+      "`AUTH_SECURITY_DELAY_SECS`. Another call merges into it and restarts the delay. To cancel a " +
+      "change, name the current value.",
+    credential: "session",
+    body: z.strictObject({ ...stepUpFields, ...policyFields }),
+    response: PolicyState,
+    problems: [...STEP_UP_PROBLEMS, "totp_not_enabled"],
+    handler: ({ db, settings, actor, body, clientIp }) => {
+      const { password, totp_code, ...change } = body;
+      return changePolicy(db, settings, {
+        actor,
+        change,
+        fields: { password, totp_code },
+        clientIp,
+      });
+    },
+  });
 }
 
 function registerFreezeRoutes(app: Api): void {

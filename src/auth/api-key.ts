@@ -25,6 +25,7 @@ import { forgetCredentials } from "./credential-cache.ts";
 import { newKeyId } from "./key-id.ts";
 import { type KeyLimits, KeyLimitsOut, limitsView, writeLimits } from "./key-limits.ts";
 import { scopeMissing } from "./permit.ts";
+import { sessionsMayTrade } from "./policy.ts";
 import { capScopes, writeScopes } from "./scope.ts";
 import { checkSecondFactor } from "./second-factor.ts";
 import { sealKey } from "./key-seal.ts";
@@ -116,6 +117,7 @@ export async function mintApiKey(
   const daily = dailyUse(settings, "api_keys", actor.userId);
   const checks = (at: Expr) => [
     actorPrecondition(actor, at),
+    ...(scopes.includes("trade") ? [sessionTrades(actor, at)] : []),
     storagePrecondition,
     belowKeyLimit(actor.userId, at),
     dailyPrecondition(daily, at),
@@ -229,6 +231,16 @@ async function insertKey(
   const record = await findKey(db, { apiKeyId, userId });
   if (record === undefined) throw new Error("the new API key is missing");
   return { ...record, secret };
+}
+
+/** The session's scopes may be a few seconds old. */
+function sessionTrades(actor: SessionActor, at: Expr): Precondition<unknown, never> {
+  return {
+    expr: sessionsMayTrade(uuid(actor.userId), at),
+    reject: () => {
+      throw scopeMissing("trade", ["read"]);
+    },
+  };
 }
 
 function belowKeyLimit(userId: string, at: Expr): Precondition<unknown, never> {

@@ -28,6 +28,7 @@ const AUDIT_KINDS = [
   "account_frozen",
   "account_unfrozen",
   "password_changed",
+  "policy_changed",
   "totp_requested",
   "totp_enabled",
   "totp_removal_requested",

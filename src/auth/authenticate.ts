@@ -43,7 +43,8 @@ async function fromSession({ request, env, settings, context }: Incoming): Promi
   if (user?.frozen) throw new Problem(accountFrozen(user.frozen));
   if (user === undefined || user.epoch !== actor.credential.epoch)
     throw problem("session_invalid", "The session has ended.");
-  return user.holdUntil > Date.now() ? { ...actor, scopes: HELD_SCOPES } : actor;
+  if (user.holdUntil > Date.now() || !user.sessionsTrade) return { ...actor, scopes: HELD_SCOPES };
+  return actor;
 }
 
 async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<ApiKeyActor> {

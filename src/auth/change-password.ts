@@ -10,6 +10,7 @@ import { type SessionResponse, sessionResponse } from "./login.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
 import { hashPassword } from "./password.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
+import { readSessionsTrade } from "./policy.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";
 
 type PasswordChange = {
@@ -58,7 +59,12 @@ export async function changePassword(
     throw new Error("the guard did not apply, but its preconditions hold");
   }
   return {
-    session: await sessionResponse(settings, { userId, epoch: epoch + 1, holdUntil }),
+    session: await sessionResponse(settings, {
+      userId,
+      epoch: epoch + 1,
+      holdUntil,
+      sessionsTrade: await readSessionsTrade(db, userId),
+    }),
     revokedKeys,
   };
 }

@@ -12,6 +12,8 @@ import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
 import { type FrozenBy, frozenByOf } from "./frozen.ts";
+import { NOW } from "../platform/commit.ts";
+import { sessionsMayTrade } from "./policy.ts";
 import { importHmacKey } from "./hmac.ts";
 import { isOwnKeyId } from "./key-id.ts";
 import { KEY_SEAL_COLUMNS, openKey, type SealedKeyRow } from "./key-seal.ts";
@@ -47,6 +49,8 @@ export type UserState = {
   readonly frozen: FrozenBy | null;
   /** Sessions carry only `read` until then. */
   readonly holdUntil: number;
+  /** Whether sessions may trade, by the account's policy. */
+  readonly sessionsTrade: boolean;
   readonly totp: TotpState;
 };
 /** A removal takes effect at `removalAt`. */
@@ -155,13 +159,15 @@ async function readUser(db: D1Database, userId: string): Promise<UserState | und
     frozenAt: number | null;
     frozenBy: string | null;
     holdUntil: number | null;
+    sessionsTrade: number;
     status: string | null;
     removalAt: number | null;
     codes: number;
   }>(
     db,
     sql`SELECT u.session_epoch AS epoch, u.frozen_at AS frozenAt,
-        u.frozen_by AS frozenBy, u.hold_until AS holdUntil, t.status, t.ends_at AS removalAt,
+        u.frozen_by AS frozenBy, u.hold_until AS holdUntil,
+        ${sessionsMayTrade(uuid(userId), NOW)} AS sessionsTrade, t.status, t.ends_at AS removalAt,
         (SELECT count(*) FROM recovery_codes c WHERE c.user_id = u.user_id) AS codes
       FROM users u LEFT JOIN totp_secrets t ON t.user_id = u.user_id AND t.status = 'confirmed'
       WHERE u.user_id = ${uuid(userId)}`,
@@ -171,6 +177,7 @@ async function readUser(db: D1Database, userId: string): Promise<UserState | und
       epoch: row.epoch,
       frozen: frozenByOf(row),
       holdUntil: row.holdUntil ?? 0,
+      sessionsTrade: row.sessionsTrade === 1,
       totp: {
         confirmed: row.status !== null,
         removalAt: row.removalAt,

@@ -16,23 +16,48 @@ const DAY_HOURS = 24;
 
 const hourOf = (at: Expr): Expr => expr`${at} / ${HOUR_MS}`;
 
-/** Native units that the subject, an API key or a user, gave in matches of the last day. */
-function tradedLastDay(subject: Expr, at: Expr): Expr {
-  return expr`SELECT total(usdc) FROM traded_hours
-    WHERE subject = ${subject} AND hour > ${hourOf(at)} - ${raw(String(DAY_HOURS))}`;
+/** When the last day began, in Unix milliseconds. */
+function lastDayFrom(at: Expr): Expr {
+  return expr`(${hourOf(at)} - ${raw(String(DAY_HOURS - 1))}) * ${HOUR_MS}`;
 }
 
-/** Native units that open quotes have set aside: of one credential, or of all of the user's. */
-function inOpenQuotes(userId: string, at: Expr, credential: Expr | undefined): Expr {
-  const own = credential === undefined ? sql`` : sql` AND credential = ${credential}`;
-  return expr`SELECT total(reserve) FROM quotes INDEXED BY quotes_open_maker
-    WHERE maker_id = ${uuid(userId)} AND status = 'open' AND expires_at > ${at}${own}`;
+/** Whose trades count. */
+type Subject = {
+  readonly user: Expr;
+  /** A quote that is about to be replaced does not count. NULL or absent: none is. */
+  readonly replaces?: Expr;
+};
+
+/** Native units given in matches of the last day, and set aside by open quotes. */
+function usedBy(
+  { user, replaces }: Subject,
+  at: Expr,
+  { subject, own }: { subject: Expr; own: Sql },
+): Expr {
+  const others = replaces === undefined ? sql`` : sql` AND quote_id IS NOT ${replaces}`;
+  return expr`SELECT total(u.usdc) FROM (
+    SELECT usdc FROM traded_hours
+    WHERE subject = ${subject} AND hour > ${hourOf(at)} - ${raw(String(DAY_HOURS))}
+    UNION ALL
+    SELECT reserve FROM quotes INDEXED BY quotes_open_maker
+    WHERE maker_id = ${user} AND status = 'open' AND expires_at > ${at}${own}${others}) u`;
 }
 
 /** What counts against the limits of a key: its matches of the last day and its open quotes. */
-export function usedByKey(key: { userId: string; apiKeyId: string }, at: Expr): Expr {
-  const credential = uuid(key.apiKeyId);
-  return expr`${tradedLastDay(credential, at)} + ${inOpenQuotes(key.userId, at, credential)}`;
+export function usedByKey(key: Subject & { readonly key: Expr }, at: Expr): Expr {
+  return usedBy(key, at, { subject: key.key, own: sql` AND credential = ${key.key}` });
+}
+
+/** The same of all credentials of a user, for the account policy. */
+export function usedByUser(user: Subject, at: Expr): Expr {
+  return usedBy(user, at, { subject: user.user, own: sql`` });
+}
+
+/** Native units of the user's withdrawals of the last day, except failed and cancelled ones. */
+export function withdrawnLastDay(user: Expr, at: Expr): Expr {
+  return expr`SELECT total(amount) FROM withdrawals INDEXED BY withdrawals_user
+    WHERE user_id = ${user} AND created_at >= ${lastDayFrom(at)}
+      AND status NOT IN ('failed', 'cancelled')`;
 }
 
 /** A sum as decimal text, at most 2^62, so that it can be shown as a U256. */
@@ -54,12 +79,10 @@ export function countTraded(sides: Sql, at: Expr): Sql {
 /** What a key with a limit for a day has used, for whoami. */
 export async function readUsedByKey(
   db: D1Database,
-  key: { userId: string; apiKeyId: string },
+  { userId, apiKeyId }: { userId: string; apiKeyId: string },
 ): Promise<bigint> {
-  const [row] = await all<{ used: string }>(
-    db,
-    sql`SELECT ${sumText(usedByKey(key, NOW))} AS used`,
-  );
+  const used = usedByKey({ user: uuid(userId), key: uuid(apiKeyId) }, NOW);
+  const [row] = await all<{ used: string }>(db, sql`SELECT ${sumText(used)} AS used`);
   return BigInt(row?.used ?? 0);
 }
 

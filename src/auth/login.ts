@@ -1,4 +1,5 @@
 /** Issues session tokens for an email address and a password. */
+import { readSessionsTrade } from "./policy.ts";
 import type { Config } from "../platform/config.ts";
 import type { Scope } from "../platform/actor.ts";
 import { Problem, problem } from "../platform/problem.ts";
@@ -76,7 +77,8 @@ export async function login(
     if (by !== null) throw new Problem(accountFrozen(by));
     throw problem("login_failed", "The account changed during the login. Try again.");
   }
-  return sessionResponse(settings, { userId, epoch, holdUntil });
+  const sessionsTrade = await readSessionsTrade(db, userId);
+  return sessionResponse(settings, { userId, epoch, holdUntil, sessionsTrade });
 }
 
 export async function register(
@@ -102,13 +104,13 @@ export async function register(
       ],
     );
   });
-  return sessionResponse(settings, { userId, epoch: 0, holdUntil: 0 });
+  return sessionResponse(settings, { userId, epoch: 0, holdUntil: 0, sessionsTrade: true });
 }
 
 /** A new session of the user as it is returned. */
 export async function sessionResponse(
   settings: Config,
-  user: { userId: string; epoch: number; holdUntil: number },
+  user: { userId: string; epoch: number; holdUntil: number; sessionsTrade: boolean },
 ): Promise<SessionResponse> {
   const session = await issueSession(settings, user);
   return {
@@ -117,7 +119,11 @@ export async function sessionResponse(
     expires_in: session.expiresInSecs,
     expires_at: toWireTime(session.expiresAtMs),
     user_id: user.userId,
-    scopes: [...(user.holdUntil > Date.now() ? HELD_SCOPES : settings.AUTH_SESSION_SCOPES)],
+    scopes: [
+      ...(user.holdUntil > Date.now() || !user.sessionsTrade
+        ? HELD_SCOPES
+        : settings.AUTH_SESSION_SCOPES),
+    ],
   };
 }
 

@@ -85,6 +85,25 @@ export const apiKeys = sqliteTable(
   ],
 );
 
+export const accountPolicies = sqliteTable(
+  "account_policies",
+  {
+    userId: uuid("user_id").notNull(),
+    activeFrom: integer("active_from").notNull(),
+    version: integer("version").notNull(),
+    sessionsTrade: integer("sessions_trade", { mode: "boolean" }).notNull(),
+    maxTradeUsdcPerDay: integer("max_trade_usdc_per_day"),
+    withdrawMaxUsdcPerDay: integer("withdraw_max_usdc_per_day"),
+    withdrawListedOnly: integer("withdraw_listed_only", { mode: "boolean" }).notNull(),
+    withdrawApprovalAbove: integer("withdraw_approval_above"),
+  },
+  (t) => [
+    primaryKey({ columns: [t.userId, t.activeFrom] }),
+    check("account_policies_sessions_trade", sql`sessions_trade IN (0, 1)`),
+    check("account_policies_listed_only", sql`withdraw_listed_only IN (0, 1)`),
+  ],
+);
+
 export const wsTickets = sqliteTable(
   "ws_tickets",
   {

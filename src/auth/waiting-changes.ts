@@ -13,5 +13,6 @@ export function cancelWaiting(
     sql`UPDATE totp_secrets SET ends_at = NULL
       WHERE ${mine} AND status = 'confirmed' AND ends_at > ${at}`,
     sql`DELETE FROM totp_secrets WHERE ${mine} AND status = 'pending'`,
+    sql`DELETE FROM account_policies WHERE ${mine} AND active_from > ${at}`,
   ];
 }

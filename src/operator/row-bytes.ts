@@ -16,6 +16,7 @@ const PAYER = `(SELECT a.owner FROM accounts a
 
 export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   accepted_payments: { bytes: 223 },
+  account_policies: { bytes: 45, user: "t.user_id", withoutRowid: true },
   accounts: { bytes: 96, user: "iif(t.sub_account IS NULL, NULL, t.owner)" },
   alerts: { bytes: 96 },
   api_keys: { bytes: 295, user: "t.user_id" },

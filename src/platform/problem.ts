@@ -48,6 +48,7 @@ const PROBLEMS = {
   cancel_after_passed: [409, "The cancel-after timer has run out"],
   protection_tripped: [409, "The maker's protection has tripped"],
   key_limit: [409, "A limit of the API key would be exceeded"],
+  account_limit: [409, "A limit of the account's policy would be exceeded"],
   insufficient_funds: [409, "Insufficient available funds"],
   balance_limit: [409, "A balance would exceed its limit"],
   client_withdrawal_id_reused: [409, "The client_withdrawal_id was used with different terms"],

@@ -36,7 +36,7 @@ import {
 } from "./rejections.ts";
 import { quotesOfTripped } from "./protection-record.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
-import { keyLimitFacts, type KeyLimitFacts, withinKeyLimits } from "./trade-limits.ts";
+import { limitFacts, type LimitFacts, traderOf, withinLimits } from "./trade-limits.ts";
 
 /**
  * Accepts a quote: both sides' entries, the match, the quote, the request and the release of every
@@ -98,7 +98,7 @@ export function acceptQuote(command: AcceptQuote, settings: Config): Operation {
           given_asset: atom("s.given_asset"),
           required: atom("s.given_amount_text"),
           available: availableText(actor.userId, atom("s.given_asset")),
-          ...keyLimitFacts(actor, TRADE),
+          ...limitFacts(traderOf(actor), TRADE.venue),
           match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.request_id = s.request_id`,
         },
         apart: { ...actorFacts(actor), ...existingMatchFacts(actor.userId, quoteId) },
@@ -114,7 +114,7 @@ export function acceptQuote(command: AcceptQuote, settings: Config): Operation {
 const TRADE = { venue: atom("s.venue"), exposure: atom("s.given_amount") };
 
 type Facts = InstantFact &
-  KeyLimitFacts & {
+  LimitFacts & {
     readonly status: QuoteStatus;
     readonly request_status: RequestStatus;
     readonly expires_at: number;
@@ -171,7 +171,7 @@ function preconditions(
       expr: expr`NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue)`,
       reject: ({ venue }) => venuePaused(venue),
     },
-    ...withinKeyLimits(actor, TRADE, at),
+    ...withinLimits<Facts>(actor, TRADE, { at, required: ({ required }) => BigInt(required) }),
     {
       expr: expr`EXISTS (SELECT 1 FROM accounts a WHERE a.owner = ${requester}
         AND a.asset = s.given_asset

@@ -29,7 +29,7 @@ import {
   storageLeft,
   venuePaused,
 } from "./rejections.ts";
-import { keyLimitFacts, type KeyLimitFacts, withinKeyLimits } from "./trade-limits.ts";
+import { limitFacts, type LimitFacts, traderOf, withinLimits } from "./trade-limits.ts";
 
 const ROUTE = "POST /rfq/request";
 
@@ -69,7 +69,7 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
     rejection: () =>
       questionOf({
         preconditions: preconditions(command, settings, NOW),
-        facts: { instant: NOW, ...keyLimitFacts(actor, tradeOf(command)) },
+        facts: { instant: NOW, ...limitFacts(traderOf(actor), tradeOf(command).venue) },
         apart: { ...actorFacts(actor), ...earlierFacts(keyUse(command)) },
       }),
   };
@@ -85,7 +85,7 @@ function preconditions(
   command: OpenRequest,
   settings: Config,
   at: Expr,
-): readonly Precondition<InstantFact & KeyLimitFacts & ActorFacts & EarlierFacts, Result>[] {
+): readonly Precondition<InstantFact & LimitFacts & ActorFacts & EarlierFacts, Result>[] {
   const { actor, asset, requestId } = command;
   const venue = readAssetKey(asset)?.venue ?? "";
   const perUser = settings.RFQ_OPEN_REQUESTS_PER_USER;
@@ -113,7 +113,7 @@ function preconditions(
       expr: belowDailyLimit(daily, at),
       reject: () => ({ ok: false, problem: dailyLimitProblem(daily) }),
     },
-    ...withinKeyLimits(actor, tradeOf(command), at),
+    ...withinLimits(actor, tradeOf(command), { at, required: () => 0n }),
     {
       expr: expr`NOT EXISTS (SELECT 1 FROM requests WHERE request_id = ${uuid(requestId)})`,
       reject: () => undefined,

@@ -79,6 +79,16 @@ import {
   venuePaused,
 } from "./rejections.ts";
 import type { RequestTerms } from "./request-terms.ts";
+import {
+  accountAllows,
+  accountLimit,
+  keyAllows,
+  keyLimit,
+  limitFacts,
+  type LimitFacts,
+  sessionAllowed,
+  sessionRejected,
+} from "./trade-limits.ts";
 import type { QuoteStatus, RequestStatus } from "./tables.ts";
 import { quotedAmount, tradeTerms, type TradeTerms } from "./trade-terms.ts";
 
@@ -181,6 +191,7 @@ export function placeQuote(
           replaced: replacedFact(bound),
           ...protectionFacts(actor.userId),
           ...timerFacts(actor),
+          ...limitFacts(traderOf(bound), REQUEST_VENUE),
         },
         apart: { ...actorFacts(actor), ...earlierFacts(keyUse(command)) },
         from: sql`FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
@@ -234,7 +245,8 @@ type Facts = InstantFact &
   ActorFacts &
   EarlierFacts &
   ProtectionFacts &
-  TimerFacts & {
+  TimerFacts &
+  LimitFacts & {
     /** The request's, as readers see it: an open one past its time is expired. */
     readonly status: RequestStatus;
     /** With the reserve of the quote that is replaced. */
@@ -257,6 +269,13 @@ type QuotePrecondition = {
   readonly expr: (c: CommandColumns) => Expr;
   readonly reject: (facts: Facts, given: Given) => Result | undefined;
 };
+
+/** Over `requests r`. */
+const REQUEST_VENUE = atom("substr(r.asset, 1, instr(r.asset, ':') - 1)");
+
+function traderOf(c: CommandColumns) {
+  return { user: c.maker_id, key: c.api_key_id, replaces: c.replaces };
+}
 
 /** In the order in which errors are reported. */
 const PRECONDITIONS: readonly QuotePrecondition[] = [
@@ -348,6 +367,18 @@ const PRECONDITIONS: readonly QuotePrecondition[] = [
     expr: (c) => expr`${openQuotesOn(c.request_id)} - ${replacedCount(c)}
       < ${literal(MAX_OPEN_QUOTES_PER_REQUEST)}`,
     reject: () => tooManyOpen("The request has", MAX_OPEN_QUOTES_PER_REQUEST, ""),
+  },
+  {
+    expr: (c) => sessionAllowed(traderOf(c), c.at),
+    reject: (_, { command }) => sessionRejected(command.actor),
+  },
+  {
+    expr: (c) => keyAllows(traderOf(c), { venue: REQUEST_VENUE, exposure: c.reserve }, c.at),
+    reject: (facts, { terms }) => keyLimit(facts, terms.reserve),
+  },
+  {
+    expr: (c) => accountAllows(traderOf(c), c.reserve, c.at),
+    reject: (facts, { terms }) => accountLimit(facts, terms.reserve),
   },
   {
     expr: (c) =>

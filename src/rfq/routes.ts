@@ -175,6 +175,8 @@ function registerQuoteRoutes(api: Api): void {
       "cancel_after_passed",
       "protection_tripped",
       "open_quote_limit",
+      "key_limit",
+      "account_limit",
       "insufficient_funds",
     ],
     handler: async ({ env, body, actor, receivedAt, idempotencyKey }) => {
@@ -296,6 +298,7 @@ function registerMatchRoutes(api: Api): void {
       "market_closed",
       "venue_paused",
       "key_limit",
+      "account_limit",
       "insufficient_funds",
       "balance_limit",
     ],

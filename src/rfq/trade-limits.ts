@@ -3,13 +3,23 @@
  * policy. Both are preconditions of the guard, so no two trades can use the same room.
  */
 import { toHex } from "../assets/amount.ts";
-import { sumText, usedByKey } from "../auth/exposure.ts";
+import { sumText, usedByKey, usedByUser } from "../auth/exposure.ts";
 import { readLimits } from "../auth/key-limits.ts";
+import { scopeMissing } from "../auth/permit.ts";
+import { effectivePolicy, sessionsMayTrade } from "../auth/policy.ts";
 import type { Actor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Precondition } from "../platform/preconditions.ts";
-import { atom, type Expr, expr, uuid } from "../platform/sql.ts";
+import { atom, type Columns, type Expr, expr, uuid } from "../platform/sql.ts";
 import { reject, type Result } from "./command.ts";
+
+/** Who trades. `key` is NULL for a session. */
+type Trader = {
+  readonly user: Expr;
+  readonly key: Expr;
+  /** The quote that a new one replaces, and whose room it may use. */
+  readonly replaces?: Expr;
+};
 
 /** SQL over the record of the guard. */
 type Trade = {
@@ -18,76 +28,128 @@ type Trade = {
   readonly exposure?: Expr;
 };
 
-/** The limits of the key, and what counts against them, as JSON text. Null: it has no limits. */
-export type KeyLimitFacts = { readonly key_limits: string | null };
+export function traderOf({ userId, credential }: Actor): Trader {
+  const key = credential.kind === "api_key" ? uuid(credential.apiKeyId) : atom("NULL");
+  return { user: uuid(userId), key };
+}
 
-type KeyUsed = { limits: string; used: string; venue: string; exposure: string };
-
-/** Holds if the trade is within the limits of the key. A session has none. */
-export function withinKeyLimits(
-  { userId, credential }: Actor,
-  { venue, exposure }: Trade,
-  at: Expr,
-): readonly Precondition<KeyLimitFacts, Result>[] {
-  if (credential.kind === "session") return [];
-  const { apiKeyId } = credential;
+/** Condition: the trade is within the limits of the key. A session has none. */
+export function keyAllows(trader: Trader, { venue, exposure }: Trade, at: Expr): Expr {
   const exceeded =
     exposure === undefined
       ? expr`0`
       : expr`${exposure} > (k.limits ->> 'max_usdc_per_trade')
         OR (k.limits ->> 'max_usdc_per_day' IS NOT NULL
-          AND ${usedByKey({ userId, apiKeyId }, at)} + ${exposure}
+          AND ${usedByKey(trader, at)} + ${exposure}
             > (k.limits ->> 'max_usdc_per_day'))`;
+  return expr`NOT EXISTS (SELECT 1 FROM api_keys k WHERE k.api_key_id = ${trader.key}
+    AND k.limits IS NOT NULL
+    AND ((k.limits ->> 'venues' IS NOT NULL
+        AND ${venue} NOT IN (SELECT value FROM json_each(k.limits, '$.venues')))
+      OR ${exceeded}))`;
+}
+
+/** Condition: the trade is within the policy of the account. */
+export function accountAllows(trader: Trader, exposure: Expr, at: Expr): Expr {
+  return expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(trader.user, at)} p
+    WHERE p.max_trade_usdc_per_day IS NOT NULL
+      AND ${usedByUser(trader, at)} + ${exposure} > p.max_trade_usdc_per_day)`;
+}
+
+/** Condition: the trader uses a key, or the account lets sessions trade. */
+export function sessionAllowed({ user, key }: Trader, at: Expr): Expr {
+  return expr`${key} IS NOT NULL OR ${sessionsMayTrade(user, at)}`;
+}
+
+/** JSON text. Null: there is no such limit. */
+export type LimitFacts = {
+  readonly key_limits: string | null;
+  readonly account_limits: string | null;
+};
+
+/** What the rejections below report. */
+export function limitFacts(trader: Trader, venue: Expr): Columns<keyof LimitFacts> {
+  return {
+    key_limits: expr`SELECT json_object('limits', k.limits, 'venue', ${venue},
+        'used', ${sumText(usedByKey(trader, NOW))}) || ''
+      FROM api_keys k WHERE k.api_key_id = ${trader.key} AND k.limits IS NOT NULL`,
+    account_limits: expr`SELECT json_object('maximum', CAST(p.max_trade_usdc_per_day AS TEXT),
+        'used', ${sumText(usedByUser(trader, NOW))}) || ''
+      FROM ${effectivePolicy(trader.user, NOW)} p WHERE p.max_trade_usdc_per_day IS NOT NULL`,
+  };
+}
+
+/** The limits as preconditions of a verb whose guard has parameters. */
+export function withinLimits<Facts extends LimitFacts>(
+  actor: Actor,
+  trade: Trade,
+  { at, required }: { at: Expr; required: (facts: Facts) => bigint },
+): readonly Precondition<Facts, Result>[] {
+  const trader = traderOf(actor);
+  const { exposure } = trade;
+  const own =
+    actor.credential.kind === "session"
+      ? { expr: sessionAllowed(trader, at), reject: () => sessionRejected(actor) }
+      : {
+          expr: keyAllows(trader, trade, at),
+          reject: (facts: Facts) => keyLimit(facts, required(facts)),
+        };
+  if (exposure === undefined) return [own];
   return [
+    own,
     {
-      expr: expr`NOT EXISTS (SELECT 1 FROM api_keys k WHERE k.api_key_id = ${uuid(apiKeyId)}
-        AND k.limits IS NOT NULL
-        AND ((k.limits ->> 'venues' IS NOT NULL
-            AND ${venue} NOT IN (SELECT value FROM json_each(k.limits, '$.venues')))
-          OR ${exceeded}))`,
-      reject: ({ key_limits }) => (key_limits === null ? undefined : keyLimit(key_limits)),
+      expr: accountAllows(trader, exposure, at),
+      reject: (facts: Facts) => accountLimit(facts, required(facts)),
     },
   ];
 }
 
-export function keyLimitFacts(
-  { userId, credential }: Actor,
-  { venue, exposure = atom("0") }: Trade,
-): Readonly<Record<"key_limits", Expr>> {
-  if (credential.kind === "session") return { key_limits: atom("NULL") };
-  const { apiKeyId } = credential;
-  return {
-    key_limits: expr`SELECT json_object('limits', k.limits, 'venue', ${venue},
-        'used', ${sumText(usedByKey({ userId, apiKeyId }, NOW))},
-        'exposure', CAST(${exposure} AS TEXT)) || ''
-      FROM api_keys k WHERE k.api_key_id = ${uuid(apiKeyId)} AND k.limits IS NOT NULL`,
-  };
+/** The session's scopes may be a few seconds old. */
+export function sessionRejected(actor: Actor): Result | undefined {
+  return actor.credential.kind === "session"
+    ? { ok: false, problem: scopeMissing("trade", ["read"]).data }
+    : undefined;
 }
 
-/** Undefined if a trade that ended meanwhile has made room. */
-function keyLimit(facts: string): Result | undefined {
-  // Safe cast: `keyLimitFacts` selects these members.
-  const { limits: stored, used, venue, exposure } = JSON.parse(facts) as KeyUsed;
-  const limits = readLimits(stored);
-  const [given, before] = [BigInt(exposure), BigInt(used)];
-  const { venues, maxUsdcPerTrade: perTrade, maxUsdcPerDay: perDay } = limits;
-  if (venues !== null && !venues.some((allowed) => allowed === venue))
-    return reject("key_limit", `The API key may not trade on ${venue}.`, {
+/** `required` is what the trade would give. Undefined if another trade has made room meanwhile. */
+export function keyLimit({ key_limits: facts }: LimitFacts, required: bigint): Result | undefined {
+  if (facts === null) return undefined;
+  // Safe cast: `limitFacts` selects these members.
+  const key = JSON.parse(facts) as { limits: string; used: string; venue: string };
+  const { venues, maxUsdcPerTrade: perTrade, maxUsdcPerDay: perDay } = readLimits(key.limits);
+  const used = BigInt(key.used);
+  if (venues !== null && !venues.some((allowed) => allowed === key.venue))
+    return reject("key_limit", `The API key may not trade on ${key.venue}.`, {
       limit: "venues",
       maximum: null,
       used: null,
     });
-  if (perTrade !== null && given > perTrade)
+  if (perTrade !== null && required > perTrade)
     return reject("key_limit", "The trade exceeds the API key's limit for one trade.", {
       limit: "max_usdc_per_trade",
-      ...amounts({ maximum: perTrade, used: 0n, required: given }),
+      ...amounts({ maximum: perTrade, used: 0n, required }),
     });
-  if (perDay !== null && before + given > perDay)
+  if (perDay !== null && used + required > perDay)
     return reject("key_limit", "The trade exceeds the API key's limit for a day.", {
       limit: "max_usdc_per_day",
-      ...amounts({ maximum: perDay, used: before, required: given }),
+      ...amounts({ maximum: perDay, used, required }),
     });
   return undefined;
+}
+
+export function accountLimit(
+  { account_limits: facts }: LimitFacts,
+  required: bigint,
+): Result | undefined {
+  if (facts === null) return undefined;
+  // Safe cast: `limitFacts` selects these members.
+  const policy = JSON.parse(facts) as { maximum: string; used: string };
+  const [maximum, used] = [BigInt(policy.maximum), BigInt(policy.used)];
+  if (used + required <= maximum) return undefined;
+  return reject("account_limit", "The trade exceeds the limit of the account's policy for a day.", {
+    limit: "max_trade_usdc_per_day",
+    ...amounts({ maximum, used, required }),
+  });
 }
 
 /** What the trade requires beyond what is used. */

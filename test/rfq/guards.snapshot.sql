@@ -304,8 +304,16 @@ WHERE quote_id = unhex(?3,'-')
                   OR (
                     k.limits ->> 'max_usdc_per_day' IS NOT NULL
                     AND (
-                      (SELECT total(usdc) FROM traded_hours WHERE subject = unhex(?19,'-') AND hour > ((SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-')) / 3600000) - 24) + (
-                        SELECT total(reserve)
+                      SELECT total(u.usdc)
+                      FROM (
+                        SELECT usdc
+                        FROM traded_hours
+                        WHERE subject = unhex(?19,'-')
+                          AND hour > (
+                            (SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-')) / 3600000
+                          ) - 24
+                        UNION ALL
+                        SELECT reserve
                         FROM quotes INDEXED BY quotes_open_maker
                         WHERE maker_id = unhex(?21,'-')
                           AND status = 'open'
@@ -315,7 +323,7 @@ WHERE quote_id = unhex(?3,'-')
                             WHERE group_id = unhex(?22,'-')
                           )
                           AND credential = unhex(?23,'-')
-                      )
+                      ) u
                     ) + s.given_amount > (k.limits ->> 'max_usdc_per_day')
                   )
                 )
@@ -323,10 +331,41 @@ WHERE quote_id = unhex(?3,'-')
           )
         )
         AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM (
+              SELECT *
+              FROM account_policies
+              WHERE user_id = unhex(?24,'-')
+                AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-'))
+              ORDER BY active_from DESC
+              LIMIT 1
+            ) p
+            WHERE p.max_trade_usdc_per_day IS NOT NULL
+              AND (
+                SELECT total(u.usdc)
+                FROM (
+                  SELECT usdc
+                  FROM traded_hours
+                  WHERE subject = unhex(?26,'-')
+                    AND hour > (
+                      (SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) / 3600000
+                    ) - 24
+                  UNION ALL
+                  SELECT reserve
+                  FROM quotes INDEXED BY quotes_open_maker
+                  WHERE maker_id = unhex(?28,'-')
+                    AND status = 'open'
+                    AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-'))
+                ) u
+              ) + s.given_amount > p.max_trade_usdc_per_day
+          )
+        )
+        AND (
           EXISTS (
             SELECT 1
             FROM accounts a
-            WHERE a.owner = unhex(?24,'-')
+            WHERE a.owner = unhex(?30,'-')
               AND a.asset = s.given_asset
               AND a.kind = 'available'
               AND a.balance >= s.given_amount
@@ -335,9 +374,9 @@ WHERE quote_id = unhex(?3,'-')
         AND (
           (
             coalesce(
-              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?25),
+              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?31),
               0
-            ) <= CAST(?26 AS INTEGER) - s.usdc_amount
+            ) <= CAST(?32 AS INTEGER) - s.usdc_amount
           )
           AND (
             coalesce(
@@ -347,17 +386,17 @@ WHERE quote_id = unhex(?3,'-')
                 WHERE a.owner = s.buyer_id AND a.asset = s.asset
               ),
               0
-            ) <= CAST(?27 AS INTEGER) - (CAST(s.amount AS INTEGER))
+            ) <= CAST(?33 AS INTEGER) - (CAST(s.amount AS INTEGER))
           )
           AND (
             coalesce(
               (
                 SELECT sum(a.balance)
                 FROM accounts a
-                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?28
+                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?34
               ),
               0
-            ) <= CAST(?29 AS INTEGER) - (s.taker_fee + s.maker_fee)
+            ) <= CAST(?35 AS INTEGER) - (s.taker_fee + s.maker_fee)
           )
         )
       )
@@ -386,11 +425,17 @@ WHERE quote_id = unhex(?3,'-')
 -- ?22 = "<id 2>"
 -- ?23 = "<id 5>"
 -- ?24 = "<id 4>"
--- ?25 = "usdc"
--- ?26 = "4611686018427387904"
--- ?27 = "4611686018427387904"
--- ?28 = "usdc"
--- ?29 = "4611686018427387904"
+-- ?25 = "<id 2>"
+-- ?26 = "<id 4>"
+-- ?27 = "<id 2>"
+-- ?28 = "<id 4>"
+-- ?29 = "<id 2>"
+-- ?30 = "<id 4>"
+-- ?31 = "usdc"
+-- ?32 = "4611686018427387904"
+-- ?33 = "4611686018427387904"
+-- ?34 = "usdc"
+-- ?35 = "4611686018427387904"
 
 -- Accept a quote, by a session
 UPDATE quotes
@@ -444,10 +489,58 @@ WHERE quote_id = unhex(?3,'-')
         )
         AND (NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue))
         AND (
+          NULL IS NOT NULL
+          OR (
+            NOT EXISTS (
+              SELECT 1
+              FROM (
+                SELECT *
+                FROM account_policies
+                WHERE user_id = unhex(?17,'-')
+                  AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?18,'-'))
+                ORDER BY active_from DESC
+                LIMIT 1
+              ) p
+              WHERE p.sessions_trade = 0
+            )
+          )
+        )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM (
+              SELECT *
+              FROM account_policies
+              WHERE user_id = unhex(?19,'-')
+                AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-'))
+              ORDER BY active_from DESC
+              LIMIT 1
+            ) p
+            WHERE p.max_trade_usdc_per_day IS NOT NULL
+              AND (
+                SELECT total(u.usdc)
+                FROM (
+                  SELECT usdc
+                  FROM traded_hours
+                  WHERE subject = unhex(?21,'-')
+                    AND hour > (
+                      (SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) / 3600000
+                    ) - 24
+                  UNION ALL
+                  SELECT reserve
+                  FROM quotes INDEXED BY quotes_open_maker
+                  WHERE maker_id = unhex(?23,'-')
+                    AND status = 'open'
+                    AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?24,'-'))
+                ) u
+              ) + s.given_amount > p.max_trade_usdc_per_day
+          )
+        )
+        AND (
           EXISTS (
             SELECT 1
             FROM accounts a
-            WHERE a.owner = unhex(?17,'-')
+            WHERE a.owner = unhex(?25,'-')
               AND a.asset = s.given_asset
               AND a.kind = 'available'
               AND a.balance >= s.given_amount
@@ -456,9 +549,9 @@ WHERE quote_id = unhex(?3,'-')
         AND (
           (
             coalesce(
-              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?18),
+              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?26),
               0
-            ) <= CAST(?19 AS INTEGER) - s.usdc_amount
+            ) <= CAST(?27 AS INTEGER) - s.usdc_amount
           )
           AND (
             coalesce(
@@ -468,17 +561,17 @@ WHERE quote_id = unhex(?3,'-')
                 WHERE a.owner = s.buyer_id AND a.asset = s.asset
               ),
               0
-            ) <= CAST(?20 AS INTEGER) - (CAST(s.amount AS INTEGER))
+            ) <= CAST(?28 AS INTEGER) - (CAST(s.amount AS INTEGER))
           )
           AND (
             coalesce(
               (
                 SELECT sum(a.balance)
                 FROM accounts a
-                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?21
+                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?29
               ),
               0
-            ) <= CAST(?22 AS INTEGER) - (s.taker_fee + s.maker_fee)
+            ) <= CAST(?30 AS INTEGER) - (s.taker_fee + s.maker_fee)
           )
         )
       )
@@ -500,11 +593,19 @@ WHERE quote_id = unhex(?3,'-')
 -- ?15 = "<id 2>"
 -- ?16 = "<id 2>"
 -- ?17 = "<id 4>"
--- ?18 = "usdc"
--- ?19 = "4611686018427387904"
--- ?20 = "4611686018427387904"
--- ?21 = "usdc"
--- ?22 = "4611686018427387904"
+-- ?18 = "<id 2>"
+-- ?19 = "<id 4>"
+-- ?20 = "<id 2>"
+-- ?21 = "<id 4>"
+-- ?22 = "<id 2>"
+-- ?23 = "<id 4>"
+-- ?24 = "<id 2>"
+-- ?25 = "<id 4>"
+-- ?26 = "usdc"
+-- ?27 = "4611686018427387904"
+-- ?28 = "4611686018427387904"
+-- ?29 = "usdc"
+-- ?30 = "4611686018427387904"
 
 -- Cancel a quote
 UPDATE quotes

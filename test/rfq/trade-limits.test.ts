@@ -204,3 +204,59 @@ describe("venues", () => {
     expect(outcomeOf(await accept(both, quote))).toBe("ok");
   });
 });
+
+describe("the quotes of a key", () => {
+  it("are bound when they are placed, by each of its limits", async () => {
+    const market = await newMarket();
+    const request = await openRequest(market.requester, market.book, { amount: 100n });
+    const quoted = async (limits: Partial<KeyLimits>) =>
+      submit(command.placeQuote(await keyWith(market.maker, limits), request.request_id, 1, 300));
+    expect(await quoted({ maxUsdcPerTrade: 99n })).toMatchObject({
+      problem: {
+        code: "key_limit",
+        extensions: { limit: "max_usdc_per_trade", maximum: "0x63", required: "0x64" },
+      },
+    });
+    expect(await quoted({ maxUsdcPerDay: 99n })).toMatchObject({
+      problem: { code: "key_limit", extensions: { limit: "max_usdc_per_day", used: "0x0" } },
+    });
+    expect(await quoted({ venues: ["venue_three"] })).toMatchObject({
+      problem: { code: "key_limit", extensions: { limit: "venues" } },
+    });
+    const enough = { venues: ["venue_one" as const], maxUsdcPerTrade: 100n, maxUsdcPerDay: 100n };
+    expect(outcomeOf(await quoted(enough))).toBe("ok");
+  });
+
+  it("share the room of a day, also in one commit group", async () => {
+    const market = await newMarket();
+    const key = await keyWith(market.maker, { maxUsdcPerDay: 250n });
+    const request = await openRequest(market.requester, market.book, { amount: 100n });
+    const outcomes = await Promise.all(
+      Array.from({ length: 4 }, async () =>
+        outcomeOf(await submit(command.placeQuote(key, request.request_id, 1, 300))),
+      ),
+    );
+    expect(outcomes.toSorted()).toEqual(["key_limit", "key_limit", "ok", "ok"]);
+    expect(await usedBy(key)).toBe("0xc8");
+  });
+
+  it("may use the room of the quote that they replace", async () => {
+    const market = await newMarket();
+    const key = await keyWith(market.maker, { maxUsdcPerDay: 100n });
+    const request = await openRequest(market.requester, market.book, { amount: 100n });
+    const quote = await placeQuote(key, request.request_id, 2, 300);
+    const again = command.placeQuote(key, request.request_id, 1, 300);
+    expect(outcomeOf(await submit(again))).toBe("key_limit");
+    expect(outcomeOf(await submit({ ...again, replaces: quote.quote_id }))).toBe("ok");
+    expect(await usedBy(key)).toBe("0x64");
+  });
+
+  it("stay firm when they are accepted", async () => {
+    const market = await newMarket();
+    const key = await keyWith(market.maker, { maxUsdcPerDay: 100n });
+    const request = await openRequest(market.requester, market.book, { amount: 100n });
+    const quote = await placeQuote(key, request.request_id, 1, 300);
+    matchOf(await accept(market.requester, quote));
+    expect(await usedBy(key)).toBe("0x64");
+  });
+});

@@ -6,13 +6,15 @@ import type {
   AuditEvent,
   KeyLimits,
   NewApiKey,
+  Policy,
+  PolicyState,
   Scope,
   Session,
   Ticket,
   Totp,
   WhoAmI,
 } from "./types.ts";
-import { pick } from "./wire.ts";
+import { pick, pickWithNull } from "./wire.ts";
 
 /** What a session's call that changes who may act contains. `totp_code` if TOTP is on. */
 export type StepUp = { password: string; totp_code?: string };
@@ -111,6 +113,45 @@ export class Auth {
       body: pick(body, { ...STEP_UP, new_password: true, revoke_keys: true }),
       options,
     });
+  }
+
+  /**
+   * Returns the limits of the account, and what is used of them. Needs a session.
+   *
+   * @example
+   * ```ts
+   * const { policy, used } = await client.auth.policy();
+   * console.log(policy.max_trade_usdc_per_day, used.trade_usdc);
+   * ```
+   */
+  policy(options: CallOptions = {}): Promise<PolicyState> {
+    return this.#transport.call({ method: "GET", path: "/auth/policy", options });
+  }
+
+  /**
+   * Changes limits of the account. A field that is left out stays. Stricter values apply at once,
+   * looser ones after a delay (`active_from`), and naming a current value cancels them. Needs a
+   * session. Throws `Problem`: `totp_not_enabled` for approvals without TOTP, `login_failed`,
+   * `totp_required`, `totp_invalid`, `login_throttled`, `security_hold`.
+   *
+   * @example
+   * ```ts
+   * const { pending } = await client.auth.setPolicy({
+   *   password: "correct horse battery",
+   *   max_trade_usdc_per_day: 5_000_000_000n,
+   * });
+   * ```
+   */
+  setPolicy(body: StepUp & Partial<Policy>, options: CallOptions = {}): Promise<PolicyState> {
+    const fields = pickWithNull(body, {
+      ...STEP_UP,
+      sessions_trade: true,
+      max_trade_usdc_per_day: true,
+      withdraw_max_usdc_per_day: true,
+      withdraw_listed_only: true,
+      withdraw_approval_above: true,
+    });
+    return this.#transport.call({ method: "POST", path: "/auth/policy", body: fields, options });
   }
 
   /**

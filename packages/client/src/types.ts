@@ -96,6 +96,28 @@ export type Totp = {
   removal_at: string | null;
 };
 
+/** Limits that a user sets on the whole account, in native units of USDC. Null: no limit. */
+export type Policy = {
+  /** False: sessions have only the scope read. */
+  sessions_trade: boolean;
+  /** The most that all credentials may give in trades of the last day and open quotes. */
+  max_trade_usdc_per_day: bigint | null;
+  /** The most that withdrawals of the last day may add up to. */
+  withdraw_max_usdc_per_day: bigint | null;
+  /** True: only active addresses of the address book receive withdrawals. */
+  withdraw_listed_only: boolean;
+  /** A withdrawal that lifts the last day's unapproved sum above it waits for approval. */
+  withdraw_approval_above: bigint | null;
+};
+
+/** The policy that applies, and the one that applies from `active_from`. */
+export type PolicyState = {
+  policy: Policy;
+  pending: Policy | null;
+  active_from: string | null;
+  used: { trade_usdc: bigint; withdraw_usdc: bigint };
+};
+
 /** An entry of the audit log of the account. */
 export type AuditEvent = {
   audit_event_id: string;

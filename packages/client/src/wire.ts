@@ -16,6 +16,11 @@ export const AMOUNT_FIELDS: ReadonlySet<string> = new Set([
   "max_usdc_per_trade",
   "max_usdc_per_day",
   "used",
+  "max_trade_usdc_per_day",
+  "withdraw_max_usdc_per_day",
+  "withdraw_approval_above",
+  "trade_usdc",
+  "withdraw_usdc",
 ]);
 
 const AMOUNT = /^(?:0x[0-9a-f]+|-?\d+)$/;
@@ -38,6 +43,16 @@ export function pick<T extends object>(record: T, names: Record<keyof T, true>):
   const known: Partial<T> = {};
   for (const name in names)
     if (record[name] !== undefined && record[name] !== null) known[name] = record[name];
+  return known;
+}
+
+/** As `pick`, but keeps null, for fields whose null has a meaning. */
+export function pickWithNull<T extends object>(
+  record: T,
+  names: Record<keyof T, true>,
+): Partial<T> {
+  const known: Partial<T> = {};
+  for (const name in names) if (record[name] !== undefined) known[name] = record[name];
   return known;
 }
 

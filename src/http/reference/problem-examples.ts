@@ -117,6 +117,15 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   market_closed: ["The market is closed."],
   venue_paused: ["venue_one is paused."],
   totp_not_enabled: ["The account has no TOTP."],
+  account_limit: [
+    "The trade exceeds the limit of the account's policy for a day.",
+    {
+      limit: "max_trade_usdc_per_day",
+      maximum: "0x3b9aca00",
+      used: "0x3b8b87c0",
+      required: "0x989680",
+    },
+  ],
   key_limit: [
     "The trade exceeds the API key's limit for a day.",
     { limit: "max_usdc_per_day", maximum: "0x3b9aca00", used: "0x3b8b87c0", required: "0x989680" },

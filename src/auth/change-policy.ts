@@ -1,0 +1,183 @@
+/** Reads and changes the account policy (policy.ts). */
+import type { z } from "@hono/zod-openapi";
+import { toHex } from "../assets/amount.ts";
+import type { SessionActor } from "../platform/actor.ts";
+import { NOW } from "../platform/commit.ts";
+import type { Config } from "../platform/config.ts";
+import { Problem, problem, unavailable } from "../platform/problem.ts";
+import { all, type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
+import { toWireTimeOrNull } from "../platform/time.ts";
+import { commitAudited, recordOf } from "./audit.ts";
+import { forgetCredentials } from "./credential-cache.ts";
+import { sumText, usedByUser, withdrawnLastDay } from "./exposure.ts";
+import { actorRejection, mayWrite } from "./may-write.ts";
+import {
+  DEFAULT_POLICY,
+  mergePolicy,
+  type Policy,
+  type PolicyChange,
+  type PolicyState,
+  policyView,
+} from "./policy.ts";
+import { stepUp, type StepUpFields } from "./step-up.ts";
+
+type Stored = {
+  readonly current: Policy;
+  readonly pending: Policy | null;
+  readonly activeFrom: number | null;
+  /** Counts the changes, so that a change applies to what it has read. */
+  readonly version: number;
+  /** Of the row that applies. Null: the defaults. */
+  readonly currentFrom: number | null;
+  readonly used: { readonly trade: bigint; readonly withdraw: bigint };
+};
+
+type Row = {
+  readonly active_from: number;
+  readonly waits: number;
+  readonly version: number;
+  readonly sessions_trade: number;
+  readonly max_trade_usdc_per_day: number | null;
+  readonly withdraw_max_usdc_per_day: number | null;
+  readonly withdraw_listed_only: number;
+  readonly withdraw_approval_above: number | null;
+};
+
+async function readStored(db: D1Database, userId: string): Promise<Stored> {
+  const user = uuid(userId);
+  const [rows, sums] = await Promise.all([
+    all<Row>(
+      db,
+      sql`SELECT active_from, active_from > ${NOW} AS waits, version, sessions_trade,
+          max_trade_usdc_per_day, withdraw_max_usdc_per_day, withdraw_listed_only,
+          withdraw_approval_above
+        FROM account_policies WHERE user_id = ${user} ORDER BY active_from`,
+    ),
+    all<{ trade: string; withdraw: string }>(
+      db,
+      sql`SELECT ${sumText(usedByUser({ user }, NOW))} AS trade,
+        ${sumText(withdrawnLastDay(user, NOW))} AS withdraw`,
+    ),
+  ]);
+  const current = rows.findLast(({ waits }) => waits === 0);
+  const pending = rows.find(({ waits }) => waits === 1);
+  return {
+    current: current === undefined ? DEFAULT_POLICY : policyOf(current),
+    pending: pending === undefined ? null : policyOf(pending),
+    activeFrom: pending?.active_from ?? null,
+    version: Math.max(0, ...rows.map(({ version }) => version)),
+    currentFrom: current?.active_from ?? null,
+    used: { trade: BigInt(sums[0]?.trade ?? 0), withdraw: BigInt(sums[0]?.withdraw ?? 0) },
+  };
+}
+
+/** D1 returns the amounts exactly, because `usdcLimit` keeps them below 2^53. */
+function policyOf(row: Row): Policy {
+  const amount = (value: number | null) => (value === null ? null : BigInt(value));
+  return {
+    sessions_trade: row.sessions_trade === 1,
+    max_trade_usdc_per_day: amount(row.max_trade_usdc_per_day),
+    withdraw_max_usdc_per_day: amount(row.withdraw_max_usdc_per_day),
+    withdraw_listed_only: row.withdraw_listed_only === 1,
+    withdraw_approval_above: amount(row.withdraw_approval_above),
+  };
+}
+
+export async function getPolicy(
+  db: D1Database,
+  userId: string,
+): Promise<z.input<typeof PolicyState>> {
+  const { current, pending, activeFrom, used } = await readStored(db, userId);
+  return {
+    policy: policyView(current),
+    pending: pending === null ? null : policyView(pending),
+    active_from: toWireTimeOrNull(activeFrom),
+    used: { trade_usdc: toHex(used.trade), withdraw_usdc: toHex(used.withdraw) },
+  };
+}
+
+/** A change is repeated if another one was committed after it had read the policy. */
+const MAX_TRIES = 3;
+
+/** Throws `STEP_UP_PROBLEMS`, and `totp_not_enabled` for approvals without TOTP. */
+export async function changePolicy(
+  db: D1Database,
+  settings: Config,
+  request: {
+    readonly actor: SessionActor;
+    readonly change: PolicyChange;
+    readonly fields: StepUpFields;
+    readonly clientIp: string | undefined;
+  },
+): Promise<z.input<typeof PolicyState>> {
+  const { actor, change, fields, clientIp } = request;
+  const { userId } = actor;
+  const { secondFactor } = await stepUp(db, settings, { actor, fields, clientIp });
+  if ((change.withdraw_approval_above ?? null) !== null && secondFactor === "off")
+    throw problem(
+      "totp_not_enabled",
+      "Approvals need TOTP, because only a session with a fresh code can give them.",
+    );
+  for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
+    const stored = await readStored(db, userId);
+    const next = mergePolicy(stored, change);
+    const user = uuid(userId);
+    const applied = await commitAudited(db, {
+      record: recordOf(actor, "policy_changed", { ip: clientIp, subjectId: userId }),
+      when: ({ at }) => sql`${mayWrite(actor, at)} AND ${unchanged(user, stored, at)}`,
+      statements: ({ at }, written) => {
+        const version = stored.version + 1;
+        const delayMs = settings.AUTH_SECURITY_DELAY_SECS * 1_000;
+        const later = delayMs === 0 ? null : next.pending;
+        const now = delayMs === 0 ? (next.pending ?? next.current) : next.current;
+        return [
+          sql`DELETE FROM account_policies WHERE user_id = ${user} AND ${written}`,
+          insertPolicy({ user, policy: now, from: at, version, written }),
+          ...(later === null
+            ? []
+            : [
+                insertPolicy({
+                  user,
+                  policy: later,
+                  from: expr`${at} + ${delayMs}`,
+                  version,
+                  written,
+                }),
+              ]),
+        ];
+      },
+    });
+    if (applied) {
+      forgetCredentials({ userId, apiKeyIds: [] });
+      return getPolicy(db, userId);
+    }
+    const rejection = await actorRejection(db, actor);
+    if (rejection !== undefined) throw new Problem(rejection);
+  }
+  throw unavailable("none");
+}
+
+/** Condition: no other change was committed, and no pending policy began to apply. */
+function unchanged(user: Expr, { version, currentFrom }: Stored, at: Expr): Expr {
+  return expr`coalesce((SELECT max(version) FROM account_policies
+      WHERE user_id = ${user}), 0) = ${version}
+    AND (SELECT max(active_from) FROM account_policies
+      WHERE user_id = ${user} AND active_from <= ${at}) IS ${currentFrom}`;
+}
+
+function insertPolicy(row: {
+  readonly user: Expr;
+  readonly policy: Policy;
+  readonly from: Expr;
+  readonly version: number;
+  readonly written: Sql;
+}): Sql {
+  const { user, policy } = row;
+  return sql`INSERT INTO account_policies (user_id, active_from, version, sessions_trade,
+      max_trade_usdc_per_day, withdraw_max_usdc_per_day, withdraw_listed_only,
+      withdraw_approval_above)
+    SELECT ${user}, ${row.from}, ${row.version}, ${policy.sessions_trade},
+      ${policy.max_trade_usdc_per_day}, ${policy.withdraw_max_usdc_per_day},
+      ${policy.withdraw_listed_only}, ${policy.withdraw_approval_above}
+    WHERE ${row.written}`;
+}

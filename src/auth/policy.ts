@@ -1,0 +1,165 @@
+/**
+ * The account policy: limits that a user sets on all of their credentials. A stricter value applies
+ * at once. A looser one waits for AUTH_SECURITY_DELAY_SECS, so that its owner can cancel it if a
+ * thief requested it. Nothing applies it: guards compare `active_from` with the instant.
+ */
+import { z } from "@hono/zod-openapi";
+import { toHex } from "../assets/amount.ts";
+import { u256Out, usdcLimit } from "../assets/fields.ts";
+import { boolean, described } from "../http/fields.ts";
+import { NOW } from "../platform/commit.ts";
+import { type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
+
+/** Amounts are native units of USDC. Null: no limit. */
+export type Policy = {
+  readonly sessions_trade: boolean;
+  readonly max_trade_usdc_per_day: bigint | null;
+  readonly withdraw_max_usdc_per_day: bigint | null;
+  readonly withdraw_listed_only: boolean;
+  readonly withdraw_approval_above: bigint | null;
+};
+
+export const DEFAULT_POLICY: Policy = {
+  sessions_trade: true,
+  max_trade_usdc_per_day: null,
+  withdraw_max_usdc_per_day: null,
+  withdraw_listed_only: false,
+  withdraw_approval_above: null,
+};
+
+const limit = (description: string) => described(usdcLimit.nullable().optional(), description);
+
+export const policyFields = {
+  sessions_trade: described(
+    boolean.optional(),
+    "False: sessions carry `read` only, and mint no trade keys",
+  ),
+  max_trade_usdc_per_day: limit(
+    "The most that all credentials may give in trades of the last day and open quotes. Null: no limit",
+  ),
+  withdraw_max_usdc_per_day: limit(
+    "The most that withdrawals of the last day may add up to, tokens at 1 USDC. Null: no limit",
+  ),
+  withdraw_listed_only: described(
+    boolean.optional(),
+    "True: only active addresses of the address book receive withdrawals",
+  ),
+  withdraw_approval_above: limit(
+    "A withdrawal that lifts the sum of the last day's unapproved ones above it waits for your " +
+      "approval. Null: none does",
+  ),
+};
+
+const amountOut = (description: string) => u256Out(`${description}. Null: no limit`).nullable();
+
+const policyOut = z.object({
+  sessions_trade: described(z.boolean(), "Whether sessions may trade and mint trade keys"),
+  max_trade_usdc_per_day: amountOut("The most that all credentials may give in a day"),
+  withdraw_max_usdc_per_day: amountOut("The most that withdrawals of a day may add up to"),
+  withdraw_listed_only: described(
+    z.boolean(),
+    "Whether only active addresses of the address book receive withdrawals",
+  ),
+  withdraw_approval_above: amountOut("The sum of a day's withdrawals that need no approval"),
+});
+
+export const PolicyState = z
+  .object({
+    policy: policyOut.openapi({ description: "The policy that applies now" }),
+    pending: policyOut.nullable().openapi({
+      description: "The whole policy that applies from `active_from`. Null: none waits",
+    }),
+    active_from: described(z.iso.datetime().nullable(), "When `pending` applies"),
+    used: z
+      .object({
+        trade_usdc: u256Out("What counts against max_trade_usdc_per_day"),
+        withdraw_usdc: u256Out("What counts against withdraw_max_usdc_per_day"),
+      })
+      .openapi({ description: "What the account has used" }),
+  })
+  .openapi("PolicyState");
+
+export function policyView(policy: Policy): z.input<typeof policyOut> {
+  const amount = (value: bigint | null) => (value === null ? null : toHex(value));
+  return {
+    sessions_trade: policy.sessions_trade,
+    max_trade_usdc_per_day: amount(policy.max_trade_usdc_per_day),
+    withdraw_max_usdc_per_day: amount(policy.withdraw_max_usdc_per_day),
+    withdraw_listed_only: policy.withdraw_listed_only,
+    withdraw_approval_above: amount(policy.withdraw_approval_above),
+  };
+}
+
+/** How much a value allows: a looser one allows more. */
+const LOOSENESS: { readonly [Field in keyof Policy]: (value: Policy[Field]) => bigint } = {
+  sessions_trade: (allowed) => (allowed ? 1n : 0n),
+  max_trade_usdc_per_day: looseness,
+  withdraw_max_usdc_per_day: looseness,
+  withdraw_listed_only: (only) => (only ? 0n : 1n),
+  withdraw_approval_above: looseness,
+};
+
+function looseness(limitOf: bigint | null): bigint {
+  return limitOf ?? 2n ** 256n;
+}
+
+export type PolicyChange = { readonly [Field in keyof Policy]?: Policy[Field] | undefined };
+
+/**
+ * The policies after a change: a value that is not looser than the current one applies now, a
+ * looser one waits. `pending` is null if nothing waits.
+ */
+export function mergePolicy(
+  { current, pending }: { current: Policy; pending: Policy | null },
+  change: PolicyChange,
+): { current: Policy; pending: Policy | null } {
+  const target: Policy = { ...(pending ?? current), ...named(change) };
+  const merged: Policy = {
+    sessions_trade: stricter("sessions_trade", current, target),
+    max_trade_usdc_per_day: stricter("max_trade_usdc_per_day", current, target),
+    withdraw_max_usdc_per_day: stricter("withdraw_max_usdc_per_day", current, target),
+    withdraw_listed_only: stricter("withdraw_listed_only", current, target),
+    withdraw_approval_above: stricter("withdraw_approval_above", current, target),
+  };
+  return { current: merged, pending: samePolicy(merged, target) ? null : target };
+}
+
+function stricter<Field extends keyof Policy>(
+  field: Field,
+  current: Policy,
+  target: Policy,
+): Policy[Field] {
+  const allowed = LOOSENESS[field];
+  return allowed(target[field]) < allowed(current[field]) ? target[field] : current[field];
+}
+
+function samePolicy(one: Policy, other: Policy): boolean {
+  return JSON.stringify(policyView(one)) === JSON.stringify(policyView(other));
+}
+
+/** Safe cast: the members that are undefined were left out. */
+function named(change: PolicyChange): Partial<Policy> {
+  return Object.fromEntries(
+    Object.entries(change).filter(([, value]) => value !== undefined),
+  ) as Partial<Policy>;
+}
+
+/** The row of the policy that applies at the instant. No row if the user has never set one. */
+export function effectivePolicy(userId: Expr, at: Expr): Sql {
+  return sql`(SELECT * FROM account_policies WHERE user_id = ${userId} AND active_from <= ${at}
+    ORDER BY active_from DESC LIMIT 1)`;
+}
+
+/** Condition: the account's sessions may trade, and mint keys that trade. */
+export function sessionsMayTrade(userId: Expr, at: Expr): Expr {
+  return expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(userId, at)} p
+    WHERE p.sessions_trade = 0)`;
+}
+
+export async function readSessionsTrade(db: D1Database, userId: string): Promise<boolean> {
+  const row = await first<{ allowed: number }>(
+    db,
+    sql`SELECT ${sessionsMayTrade(uuid(userId), NOW)} AS allowed`,
+  );
+  return row?.allowed === 1;
+}
