@@ -890,7 +890,8 @@ END;
 --   session_epoch NULL, session_expires_at NULL, price 317919, amount '1000000', side 'Bid',
 --   usdc_amount 317919, taker_fee 0, maker_fee 0, reserve_asset 'venue_one:0x1',
 --   reserve 1000000, received_at 1764551329990, life_ms 60000, commit_before 1764551360990,
---   not_after NULL, label NULL, replaces NULL, max_open_quotes 1000, key_hash 0x77b0…9a1c,
+--   not_after NULL, label NULL, replaces NULL, max_open_quotes 1000, socket_id NULL,
+--   key_hash 0x77b0…9a1c,
 --   terms_hash 0x0c5d…4e21, at 1764551330000, placed_group 88
 CREATE TABLE quote_commands (
   quote_id BLOB NOT NULL,
@@ -914,6 +915,7 @@ CREATE TABLE quote_commands (
   label TEXT,
   replaces BLOB,                  -- the quote that ends when this one is placed
   max_open_quotes INTEGER NOT NULL,
+  socket_id BLOB,                 -- the armed socket on which it arrived
   key_hash BLOB,                  -- as in idempotency_keys; NULL: without a key
   terms_hash BLOB,
   at INTEGER NOT NULL,            -- the instant and the number of the commit group
@@ -1019,6 +1021,28 @@ CREATE TABLE cancel_timers (
 
 -- The timers that still run, of one user or of all. A call that moves one writes no index row.
 CREATE INDEX cancel_timers_running ON cancel_timers (user_id) WHERE closed = 0;
+
+-- Sockets whose end cancels the open quotes of their key. Written before the socket is accepted and
+-- deleted when it ends (src/rfq/armed-sockets.ts), so a quote of a socket without a row comes too
+-- late.
+--
+-- Example row:
+--   armed_id 7, socket_id 5b0e…9f10, user_id 01a2…b1a6, api_key_id 01a2…0c11,
+--   stream 'account:01a2…b1a6', taken_over_at NULL
+CREATE TABLE armed_sockets (
+  armed_id INTEGER PRIMARY KEY NOT NULL,  -- a newer socket has a higher one
+  socket_id BLOB NOT NULL,
+  user_id BLOB NOT NULL,
+  api_key_id BLOB NOT NULL,
+  stream TEXT NOT NULL,
+  taken_over_at INTEGER                   -- when it ended, if a newer socket of the key took over
+) STRICT;
+
+-- The socket on which a quote arrived, or that ended.
+CREATE UNIQUE INDEX armed_sockets_id ON armed_sockets (socket_id);
+
+-- The other sockets of a key on a stream.
+CREATE INDEX armed_sockets_key ON armed_sockets (api_key_id, stream);
 
 -- A maker's protection: how many matches, and of how much USDC, trip it within a sliding window.
 -- Written by src/rfq/protection.ts, and by the trigger matches_protection in the commit of a match.

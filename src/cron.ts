@@ -17,6 +17,7 @@ import { trimDailyCounts } from "./platform/daily-limit.ts";
 import { errorFields, log } from "./platform/log.ts";
 import { watchStorage } from "./platform/storage.ts";
 import { trimGroups } from "./platform/trim-groups.ts";
+import { endLostSockets } from "./rfq/armed-sockets.ts";
 import { closeMissedTimers } from "./rfq/cancel-after.ts";
 import { expireMissed } from "./rfq/expire-missed.ts";
 import { watchClock } from "./rfq/watch-clock.ts";
@@ -31,6 +32,7 @@ const TASKS: readonly Task[] = [
   // Tasks that must run every minute come before tasks that may wait for a chain.
   ["renotify", renotify],
   ["close_ended_sockets", closeEndedSockets],
+  ["end_lost_sockets", endLostSockets],
   ["expire_missed", expireMissed],
   ["close_missed_timers", closeMissedTimers],
   ["watch_clock", ({ DB }) => watchClock(DB)],

@@ -34,6 +34,7 @@ import { MAX_COOLDOWN_SECS, MAX_WINDOW_SECS } from "./rfq/protection.ts";
 import { QUOTE_LIFE, REQUEST_LIFE } from "./rfq/schemas.ts";
 import { MAX_FRAME_BYTES, MAX_FRAMES, MAX_MALFORMED_FRAMES } from "./rfq/socket-commands.ts";
 import { KEEP_ENDED_MS } from "./rfq/trim.ts";
+import { MAX_SILENCE_MS } from "./streams/armed-sockets.ts";
 import { MAX_REPLAY, MAX_SNAPSHOT_FRAME_BYTES } from "./streams/replay.ts";
 import { MAX_UNANSWERED_BYTES } from "./streams/silent-sockets.ts";
 import { KEEP_MS } from "./streams/trim.ts";
@@ -176,6 +177,10 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   cancel_after_secs: {
     description: "Seconds of a cancel-after timer",
     value: CANCEL_AFTER_SECS.max,
+  },
+  armed_socket_silence_secs: {
+    description: "Seconds after which a silent socket with cancel_on_disconnect is closed",
+    value: MAX_SILENCE_MS / 1_000,
   },
   protection_window_secs: {
     description: "Seconds within which a protection counts matches",

@@ -58,6 +58,7 @@ const PAID_OTHERWISE = chain("test/chain/paid-otherwise.anvil.ts");
 const PRECONDITIONS = clock("test/rfq/preconditions.clock.test.ts");
 const APPEND_ONLY = workers("test/platform/append-only.test.ts");
 const CUSTODY_LIMITS = workers("test/custody/limits.test.ts");
+const DISCONNECT = workers("test/rfq/disconnect.test.ts");
 const TIMERS = clock("test/rfq/cancel-after.clock.test.ts");
 const PROTECTION = workers("test/rfq/protection.test.ts");
 const PROTECTION_CLOCK = clock("test/rfq/protection.clock.test.ts");
@@ -185,6 +186,31 @@ export const MUTANTS: readonly Mutant[] = [
     ["seller pays no fee", "m.seller_fee AS amount", "0 AS amount", [BOOK, MODEL, RACES]],
     ["buyer pays no fee", "m.buyer_fee AS amount", "0 AS amount", [BOOK, MODEL, RACES]],
   ]),
+  ...of("disconnect", "src/rfq/armed-sockets.ts", [
+    [
+      "cancels nothing",
+      "AND EXISTS (SELECT 1 FROM armed_sockets a WHERE ${live} AND NOT ${newer})",
+      "AND 0",
+      [DISCONNECT],
+    ],
+    ["never taken over", "WHERE ${live} AND NOT ${newer})", "WHERE ${live})", [DISCONNECT]],
+    [
+      "taken over by an older socket",
+      "AND n.taken_over_at IS NULL AND n.armed_id > a.armed_id",
+      "AND n.taken_over_at IS NULL AND n.armed_id <> a.armed_id",
+      [DISCONNECT],
+    ],
+    ["taken over on another stream", "AND n.stream = a.stream", "", [DISCONNECT]],
+    ["taken over by another key", "WHERE n.api_key_id = a.api_key_id\n", "WHERE 1\n", [DISCONNECT]],
+    ["quotes of other keys cancelled", " AND credential = ${uuid(apiKeyId)}", "", [DISCONNECT]],
+    [
+      "late quotes of a socket that was taken over refused",
+      "taken_over_at = ${at} WHERE ${live} AND ${newer}",
+      "taken_over_at = NULL WHERE ${live} AND ${newer}",
+      [DISCONNECT],
+    ],
+    ["cron ends sockets that are open", "if (!open.has(id)) await", "await", [DISCONNECT]],
+  ]),
   ...of("timer", "src/rfq/cancel-timer.ts", [
     ["never runs out", "t.cancel_at <= ${at}", "t.cancel_at < 0", [TIMERS]],
   ]),
@@ -265,6 +291,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...of("place", "migrations/0003_place_quote.sql", [
+    ["ended socket unchecked", " WHERE a.socket_id = NEW.socket_id", "", [DISCONNECT]],
     ["timer unchecked", "t.cancel_at <= NEW.at", "t.cancel_at < 0", [TIMERS]],
     [
       "protection unchecked",
@@ -793,8 +820,8 @@ export const MUTANTS: readonly Mutant[] = [
     ["token not renewed", "    this.#ctx.storage.kv.delete(TOKEN);\n", "", [REGISTRATION]],
     [
       "never registers again",
-      "now - this.#checkedAt < CHECK_MS",
-      "now - this.#checkedAt >= 0",
+      "at - this.#checkedAt < CHECK_MS",
+      "at - this.#checkedAt >= 0",
       [REGISTRATION],
     ],
   ]),

@@ -4,6 +4,7 @@ import { ownBalances, ownUnfinishedWithdrawals } from "../custody/snapshot.ts";
 import { config } from "../platform/config.ts";
 import { now } from "../platform/time.ts";
 import { closeTimedOut } from "../rfq/cancel-after.ts";
+import { onDisconnect } from "../rfq/armed-sockets.ts";
 import { RFQ_EVENTS } from "../rfq/event-views.ts";
 import { openRequestsSnapshot, ownOpenRecords } from "../rfq/snapshot.ts";
 import { SocketCommands } from "../rfq/socket-commands.ts";
@@ -47,7 +48,12 @@ export class Feed extends StreamObject {
   constructor(ctx: DurableObjectState, env: Env) {
     // An alarm after a restart may run without the object's name.
     const stream = ctx.id.name ?? ctx.storage.kv.get<string>("stream") ?? "";
-    super(ctx, env, { stream, views: VIEWS, ...snapshotOf(stream) });
+    super(ctx, env, {
+      stream,
+      views: VIEWS,
+      ...snapshotOf(stream),
+      onDisconnect: onDisconnect(env),
+    });
     this.#name = stream;
   }
 

@@ -20,6 +20,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   accounts: { bytes: 96, user: "iif(t.sub_account IS NULL, NULL, t.owner)" },
   alerts: { bytes: 96 },
   api_keys: { bytes: 295, user: "t.user_id" },
+  armed_sockets: { bytes: 200, user: "t.user_id" },
   audit_anchor: { bytes: 20 },
   audit_events: { bytes: 199, user: "t.user_id" },
   audit_seals: { bytes: 55 },

@@ -18,6 +18,8 @@ export type Sent = {
   readonly actor: Actor;
   /** When the service received it, in Unix milliseconds by the clock of the Worker. */
   readonly receivedAt: number;
+  /** The armed socket on which it arrived. */
+  readonly socketId?: string | undefined;
 };
 
 /** Commands that move or commit money take the client's deadline, in Unix milliseconds. */

@@ -49,6 +49,7 @@ import {
 } from "../auth/may-write.ts";
 import { readAssetKey } from "../assets/asset.ts";
 import type { Side } from "../assets/fields.ts";
+import { socketNotEnded } from "./armed-sockets.ts";
 import { cancelAfterPassed, timerFacts, type TimerFacts, timerNotPassed } from "./cancel-timer.ts";
 import { type PlaceQuote, reject, type Result } from "./command.ts";
 import {
@@ -69,6 +70,7 @@ import {
   protectionTripped,
 } from "./protection-record.ts";
 import {
+  socketEnded,
   insufficientFunds,
   late,
   marketClosed,
@@ -125,6 +127,7 @@ const QUOTE_FIELDS = {
   label: "text",
   replaces: "blob",
   max_open_quotes: "integer",
+  socket_id: "blob",
   ...KEY_FIELDS,
 } as const;
 type Field = keyof typeof QUOTE_FIELDS;
@@ -153,6 +156,7 @@ function rowOf(command: PlaceQuote, terms: QuoteTerms, settings: Config): Comman
     label: command.label,
     replaces: command.replaces,
     max_open_quotes: settings.RFQ_OPEN_QUOTES_PER_USER,
+    socket_id: command.socketId ?? null,
     ...keyRow(keyUse(command)),
   };
 }
@@ -308,6 +312,10 @@ const PRECONDITIONS: readonly QuotePrecondition[] = [
   {
     expr: (c) => expr`${c.at} <= ${c.commit_before}`,
     reject: tookTooLong,
+  },
+  {
+    expr: (c) => socketNotEnded(c.socket_id),
+    reject: socketEnded,
   },
   {
     expr: (c) => expr`r.requester_id <> ${c.maker_id}`,

@@ -35,7 +35,7 @@ export function openRequestOf(
 
 export function placeQuoteOf(
   body: z.output<typeof QuoteBody>,
-  { actor, receivedAt }: Sent,
+  { actor, receivedAt, socketId }: Sent,
   idempotencyKey: string | undefined,
 ): PlaceQuote {
   const terms = {
@@ -50,6 +50,7 @@ export function placeQuoteOf(
     op: "place_quote",
     actor,
     receivedAt,
+    socketId,
     notAfter: body.not_after,
     quoteId: uuidv7(),
     ...terms,

@@ -44,6 +44,13 @@ export function tookTooLong(): Result {
   };
 }
 
+export function socketEnded(): Result {
+  return {
+    ok: false,
+    problem: unavailable("none", "The socket ended before the quote could be placed.").data,
+  };
+}
+
 export function late(problem: Problem): Result {
   return { ok: false, problem: problem.data };
 }

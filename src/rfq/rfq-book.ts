@@ -13,6 +13,7 @@ import { SocketCommands } from "./socket-commands.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { StreamObject } from "../streams/stream-object.ts";
 import { acceptQuote } from "./accept-quote.ts";
+import { onDisconnect } from "./armed-sockets.ts";
 import type { GroupDone } from "./book-group.ts";
 import { cancelQuote } from "./cancel-quote.ts";
 import { cancelRequest } from "./cancel-request.ts";
@@ -51,6 +52,7 @@ export class RfqBook extends StreamObject {
       views: RFQ_EVENTS,
       snapshot: openRequestsSnapshot(stream),
       snapshotOnRequest: false,
+      onDisconnect: onDisconnect(env),
     });
     this.#asset = asset;
     this.#settings = config(env);

@@ -83,17 +83,17 @@ export class SocketCommands {
     // Frames in flight still arrive after we have closed the socket. They are ignored.
     if (socket.readyState !== WebSocket.READY_STATE_OPEN) return;
     if (isTooBig(frame)) return closeSocket(socket, CLOSE_TOO_BIG, "frame over 16 KiB");
-    const { actor } = readState(socket);
+    const { actor, armed, place } = readState(socket);
     if (this.#countFrame(actor.userId) > MAX_FRAMES)
       return closeSocket(socket, CLOSE_POLICY, "too many frames");
-    const receivedAt = now();
+    const sent = { actor, receivedAt: now(), socketId: armed ? place : undefined };
     let id: string | null = null;
     try {
       const fields = readFrame(frame);
       id = readId(fields);
       const result =
         refusedAlready(actor, fields["op"]) ??
-        (await this.#inFlight.run(socket, () => this.#carryOut(fields, { actor, receivedAt }))) ??
+        (await this.#inFlight.run(socket, () => this.#carryOut(fields, sent))) ??
         tooManyInFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET, "this socket");
       if (result.ok) reply(socket, { type: "result", id, data: resultBody(result) });
       else replyProblem(socket, id, result.problem);

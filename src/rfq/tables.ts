@@ -1,6 +1,14 @@
 /** Tables of RFQ. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
-import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import {
+  check,
+  index,
+  integer,
+  primaryKey,
+  sqliteTable,
+  text,
+  uniqueIndex,
+} from "drizzle-orm/sqlite-core";
 import { REQUEST_SIDES, SIDES } from "../assets/fields.ts";
 import { amount, decimal, hex, oneOf, uuid } from "../platform/columns.ts";
 
@@ -154,6 +162,7 @@ export const quoteCommands = sqliteTable("quote_commands", {
   label: text("label"),
   replaces: uuid("replaces"),
   maxOpenQuotes: integer("max_open_quotes").notNull(),
+  socketId: uuid("socket_id"),
   keyHash: hex("key_hash"),
   termsHash: hex("terms_hash"),
   at: integer("at").notNull(),
@@ -208,6 +217,22 @@ export const cancelTimers = sqliteTable(
     index("cancel_timers_running")
       .on(t.userId)
       .where(sql`closed = 0`),
+  ],
+);
+
+export const armedSockets = sqliteTable(
+  "armed_sockets",
+  {
+    armedId: integer("armed_id").primaryKey(),
+    socketId: uuid("socket_id").notNull(),
+    userId: uuid("user_id").notNull(),
+    apiKeyId: uuid("api_key_id").notNull(),
+    stream: text("stream").notNull(),
+    takenOverAt: integer("taken_over_at"),
+  },
+  (t) => [
+    uniqueIndex("armed_sockets_id").on(t.socketId),
+    index("armed_sockets_key").on(t.apiKeyId, t.stream),
   ],
 );
 

@@ -15,6 +15,7 @@ type StreamObject = {
   catchUp(): Promise<void>;
   closeSockets(whose: SocketsOf): Promise<void>;
   placesOf(userId: string): Promise<string[]>;
+  armedSockets(): Promise<string[]>;
   fetch(request: Request): Promise<Response>;
 };
 /**

@@ -5,6 +5,7 @@
 import { z } from "@hono/zod-openapi";
 import { assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/fields.ts";
+import { scopeMissing } from "../auth/permit.ts";
 import { consumeTicket, giveBackTicket } from "../auth/ws-ticket.ts";
 import { boolean, boundedText, described, integer } from "../http/fields.ts";
 import type { Config } from "../platform/config.ts";
@@ -21,6 +22,11 @@ const ticket = described(boundedText(1, 128), "Ticket from POST /auth/ws-ticket"
 const since = described(
   integer(0, Number.MAX_SAFE_INTEGER),
   "The last `seq` that you have seen. Later events are replayed.",
+);
+const cancelOnDisconnect = described(
+  boolean,
+  "Whether the open quotes of your key are cancelled when this socket ends, or sends nothing for " +
+    "30 s, not even `ping`. Needs the scope trade",
 );
 const TICKET_PROBLEMS: readonly ProblemCode[] = [
   "ticket_invalid",
@@ -39,6 +45,7 @@ export function registerStreamRoutes(api: Api): void {
       venue_id: venueField,
       asset_id: assetId.optional(),
       since: since.optional(),
+      cancel_on_disconnect: cancelOnDisconnect.optional(),
     }),
     problems: TICKET_PROBLEMS,
     handler: (call) => {
@@ -59,6 +66,7 @@ export function registerStreamRoutes(api: Api): void {
         "Whether a snapshot of your balances, open requests and quotes and unfinished " +
           "withdrawals comes first",
       ).optional(),
+      cancel_on_disconnect: cancelOnDisconnect.optional(),
     }),
     problems: TICKET_PROBLEMS,
     handler: (call) => upgrade(call, accountStreamOf("user_id"), accountStream),
@@ -74,6 +82,7 @@ type Upgrade = {
     readonly ticket: string;
     readonly since?: number | undefined;
     readonly snapshot?: boolean | undefined;
+    readonly cancel_on_disconnect?: boolean | undefined;
   };
 };
 
@@ -87,12 +96,14 @@ async function upgrade(
     clientIp,
     stream,
   });
+  const armed = query.cancel_on_disconnect === true;
+  if (armed && !actor.scopes.includes("trade")) throw scopeMissing("trade", actor.scopes);
   const target = new URL("https://stream.internal/");
   if (query.since !== undefined) target.searchParams.set("since", String(query.since));
   if (query.snapshot === true) target.searchParams.set("snapshot", "true");
   const headers = {
     upgrade: "websocket",
-    [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: expiresAtMs }),
+    [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: expiresAtMs, armed }),
   };
   const response = await streamObject(env, streamOf(actor.userId)).fetch(
     new Request(target, { headers }),

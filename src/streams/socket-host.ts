@@ -6,9 +6,10 @@
  * them. No socket needs a buffer of its own.
  */
 import { eq } from "drizzle-orm";
+import { ArmedSockets, type OnDisconnect } from "./armed-sockets.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, sql } from "../platform/sql.ts";
-import { toWireTime } from "../platform/time.ts";
+import { now, toWireTime } from "../platform/time.ts";
 import type { StreamEvent } from "./event-log.ts";
 import type { SocketsOf } from "./notify.ts";
 import { type EventViews, renderControl, renderEvent } from "./render.ts";
@@ -58,6 +59,7 @@ export type StreamContent = {
   readonly snapshot: Snapshot;
   /** Whether only subscribers that ask for the snapshot receive it. */
   readonly snapshotOnRequest: boolean;
+  readonly onDisconnect: OnDisconnect;
 };
 
 export class SocketHost {
@@ -83,10 +85,12 @@ export class SocketHost {
    */
   readonly #syncing = new Set<WebSocket>();
   readonly #silent: SilentSockets;
+  readonly #armed: ArmedSockets;
 
   constructor(ctx: DurableObjectState, db: D1Database, content: StreamContent) {
     this.#ctx = ctx;
     this.#silent = new SilentSockets(ctx);
+    this.#armed = new ArmedSockets(ctx, content.stream, content.onDisconnect);
     this.#db = db;
     this.#stream = content.stream;
     this.#views = content.views;
@@ -99,19 +103,22 @@ export class SocketHost {
    * snapshot.
    */
   async accept(request: Request, place: string): Promise<Response> {
-    const { actor, endsAt } = readUpgrade(request);
+    const { actor, endsAt, armed = false } = readUpgrade(request);
+    const state = { actor, endsAt, place, armed, heardAt: now(), malformedSince: 0 };
     const asked = new URL(request.url).searchParams;
     const sinceText = asked.get("since");
     const snapshot = this.#snapshotOnRequest && !asked.has("snapshot") ? undefined : this.#snapshot;
     const { 0: client, 1: server } = new WebSocketPair();
-    this.#syncing.add(server);
-    this.#ctx.acceptWebSocket(server, socketTags(actor));
-    writeState(server, { actor, endsAt, place, malformedSince: 0, malformedFrames: 0 });
+    await this.#armed.open({ ...state, malformedFrames: 0 }, () => {
+      this.#syncing.add(server);
+      this.#ctx.acceptWebSocket(server, socketTags(actor));
+      writeState(server, { ...state, malformedFrames: 0 });
+    });
     try {
       const since = sinceText === null ? undefined : Number(sinceText);
       await this.#sync(server, actor, { since, snapshot });
     } catch (error) {
-      closeSocket(server, CLOSE_SERVER_ERROR, "could not sync");
+      this.#close(server, CLOSE_SERVER_ERROR, "could not sync");
       throw error;
     } finally {
       this.#syncing.delete(server);
@@ -122,6 +129,17 @@ export class SocketHost {
   /** A subscriber has sent a frame. */
   heard(socket: WebSocket): void {
     this.#silent.heard(socket);
+    this.#armed.heard(socket);
+  }
+
+  /** The socket was closed, by either side. */
+  ended(socket: WebSocket): void {
+    this.#armed.ended(socket);
+  }
+
+  /** The ids of the sockets whose end cancels quotes and that are open, or about to be. */
+  armedSockets(): string[] {
+    return this.#armed.ids();
   }
 
   /** Sends committed events of this stream to every socket, in order, each once. */
@@ -165,20 +183,23 @@ export class SocketHost {
       const { credential } = readState(socket).actor;
       if (below !== undefined && credential.kind === "session" && credential.epoch >= below)
         continue;
-      closeSocket(socket, CLOSE_UNAUTHORIZED, "credential no longer valid");
+      this.#close(socket, CLOSE_UNAUTHORIZED, "credential no longer valid");
     }
   }
 
   /**
-   * Closes the sockets whose credential has ended. Returns when the alarm must run next: at the next
-   * such end or for the next `check`. Null without sockets.
+   * Closes the sockets whose credential has ended, and the armed ones that were silent for too long.
+   * Returns when the alarm must run next: at the next such end or for the next `check`. Null without
+   * sockets.
    */
-  closeEnded(now: number): number | null {
+  closeEnded(at: number): number | null {
     let next: number | null = null;
     for (const socket of this.#ctx.getWebSockets()) {
       const endsAt = readState(socket).endsAt ?? Infinity;
-      if (endsAt <= now) closeSocket(socket, CLOSE_UNAUTHORIZED, "credential expired");
-      else next = Math.min(endsAt, next ?? now + CHECK_MS);
+      const silentAt = this.#armed.silentAt(socket);
+      if (endsAt <= at) this.#close(socket, CLOSE_UNAUTHORIZED, "credential expired");
+      else if (silentAt <= at) this.#close(socket, CLOSE_NOT_READING, "sent nothing for 30 s");
+      else next = Math.min(endsAt, silentAt, next ?? at + CHECK_MS);
     }
     return next;
   }
@@ -187,9 +208,9 @@ export class SocketHost {
    * Registers again and sends what is missing, if that was not done lately. A lost registration
    * would silence the stream, because nobody notifies a stream without one. Never throws.
    */
-  async check(now: number): Promise<void> {
-    if (now - this.#checkedAt < CHECK_MS || this.#ctx.getWebSockets().length === 0) return;
-    this.#checkedAt = now;
+  async check(at: number): Promise<void> {
+    if (at - this.#checkedAt < CHECK_MS || this.#ctx.getWebSockets().length === 0) return;
+    this.#checkedAt = at;
     try {
       const { lastSeq } = await this.#open(undefined);
       await this.#inOrder(() => this.#catchUpTo(lastSeq));
@@ -335,6 +356,7 @@ export class SocketHost {
     socket.send(
       renderControl("hello", this.#stream, seq, {
         scopes: actor.scopes,
+        cancel_on_disconnect: readState(socket).armed,
         server_time: toWireTime(Date.now()),
       }),
     );
@@ -358,7 +380,7 @@ export class SocketHost {
       log("error", "streams.events_missing", { stream: this.#stream, ...errorFields(error) });
       // Sending later events would hide the gap. A reconnect with `since` is answered by `resync`.
       for (const socket of this.#subscribers())
-        closeSocket(socket, CLOSE_SERVER_ERROR, "events are missing; reconnect");
+        this.#close(socket, CLOSE_SERVER_ERROR, "events are missing; reconnect");
       this.#recent = [];
       this.#moveTo(lastSeq);
     }
@@ -370,8 +392,8 @@ export class SocketHost {
       const message = renderEvent(this.#views, event);
       for (const socket of sockets) {
         if (this.#silent.count(socket, message.length))
-          closeSocket(socket, CLOSE_NOT_READING, "sent 4 MiB without a ping");
-        else send(socket, message);
+          this.#close(socket, CLOSE_NOT_READING, "sent 4 MiB without a ping");
+        else this.#send(socket, message);
       }
       this.#recent.push({ seq: event.seq, message });
       this.#moveTo(event.seq);
@@ -433,12 +455,17 @@ export class SocketHost {
     });
     return done;
   }
-}
 
-function send(socket: WebSocket, message: string): void {
-  try {
-    socket.send(message);
-  } catch {
-    closeSocket(socket, CLOSE_SERVER_ERROR, "could not send");
+  #send(socket: WebSocket, message: string): void {
+    try {
+      socket.send(message);
+    } catch {
+      this.#close(socket, CLOSE_SERVER_ERROR, "could not send");
+    }
+  }
+
+  #close(socket: WebSocket, code: number, reason: string): void {
+    closeSocket(socket, code, reason);
+    this.#armed.ended(socket);
   }
 }

@@ -8,6 +8,10 @@ export type SocketState = {
   readonly endsAt: number | null;
   /** The socket's place among those of its user (socket-places.ts). */
   readonly place: string;
+  /** Whether its end cancels the quotes of its key (armed-sockets.ts). */
+  readonly armed: boolean;
+  /** Unix milliseconds of about the last frame but pings, or of the upgrade. */
+  readonly heardAt: number;
   /** Start of the current minute and its number of malformed frames. */
   readonly malformedSince: number;
   readonly malformedFrames: number;
@@ -19,8 +23,8 @@ export type SocketState = {
  */
 export const CLOSE_UNAUTHORIZED = 4401;
 /**
- * The subscriber was sent 4 MiB without sending anything itself, so it may not be reading. Reconnect
- * with `since`, and send `ping`.
+ * The subscriber was sent 4 MiB without sending anything itself, or has armed its socket and sent
+ * nothing for 30 s, so it may not be reading. Reconnect with `since`, and send `ping`.
  */
 export const CLOSE_NOT_READING = 4408;
 /** RFC 6455: policy violation, here too many malformed frames or too many frames. */
@@ -67,7 +71,7 @@ export function writeState(socket: WebSocket, state: SocketState): void {
  */
 export const ACTOR_HEADER = "x-stream-actor";
 
-type Upgrade = Pick<SocketState, "actor" | "endsAt">;
+type Upgrade = Pick<SocketState, "actor" | "endsAt"> & Partial<Pick<SocketState, "armed">>;
 
 export function readUpgrade(request: Request): Upgrade {
   // Safe cast: the Worker writes the header (routes.ts), always of this type.

@@ -59,9 +59,16 @@ export abstract class StreamObject extends DurableObject<Env> {
     return this.sockets.placesOf(userId);
   }
 
-  override webSocketMessage(socket: WebSocket, frame: string | ArrayBuffer): Promise<void> {
+  /** The ids of the sockets whose end cancels quotes and that are open, or about to be. */
+  async armedSockets(): Promise<string[]> {
+    return this.sockets.armedSockets();
+  }
+
+  override async webSocketMessage(socket: WebSocket, frame: string | ArrayBuffer): Promise<void> {
     this.sockets.heard(socket);
-    return this.receive(socket, frame);
+    await this.receive(socket, frame);
+    // A malformed or too large frame closes the socket.
+    if (socket.readyState !== WebSocket.READY_STATE_OPEN) this.sockets.ended(socket);
   }
 
   override async webSocketClose(socket: WebSocket, code: number): Promise<void> {
@@ -74,6 +81,7 @@ export abstract class StreamObject extends DurableObject<Env> {
   }
 
   async #left(socket: WebSocket): Promise<void> {
+    this.sockets.ended(socket);
     const { actor, place } = readState(socket);
     await Promise.all([this.sockets.left(), this.#leavePlace(actor.userId, place)]);
   }

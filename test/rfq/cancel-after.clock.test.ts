@@ -141,7 +141,7 @@ describe("a call", () => {
 });
 
 it("an accept and a late call never make both a match and a live timer", async () => {
-  for (let round = 0; round < 20; round++) {
+  for (let round = 0; round < 12; round++) {
     const { maker, bot, quote, accept } = await quotedByKeys();
     const mine = await quote(bot);
     await setTimer(bot, 5);
@@ -156,7 +156,7 @@ it("an accept and a late call never make both a match and a live timer", async (
     const { FEED } = env;
     await runDurableObjectAlarm(FEED.getByName(accountStream(maker.userId)));
   }
-});
+}, 30_000);
 
 it("a timer that is set while the alarm closes another one is not forgotten", async () => {
   const { maker, bot, other, quote } = await quotedByKeys();

@@ -190,6 +190,7 @@ INSERT INTO quote_commands (
   label,
   replaces,
   max_open_quotes,
+  socket_id,
   key_hash,
   terms_hash,
   at,
@@ -219,14 +220,15 @@ CROSS JOIN (
     value ->> 18 AS label,
     unhex(value ->> 19,'-') AS replaces,
     value ->> 20 AS max_open_quotes,
-    unhex(value ->> 21,'-') AS key_hash,
-    unhex(value ->> 22,'-') AS terms_hash
+    unhex(value ->> 21,'-') AS socket_id,
+    unhex(value ->> 22,'-') AS key_hash,
+    unhex(value ->> 23,'-') AS terms_hash
   FROM json_each(?1)
   ORDER BY key
 ) c
 WHERE g.group_id = unhex(?2,'-')
 -- ?1 = [
---   ["0196f0c2-0000-7000-8000-000000000003","0196f0c2-0000-7000-8000-000000000002","0196f0c2-0000-7000-8000-000000000001","0196f0c2-0000-7000-8000-000000000004",null,null,650000,"100","Bid","65","0","0","venue_one:0x1","100",1764551330000,30000,1764551361000,1764551331000,null,null,1000,"556364527B7EA6DCF4883047693CA5FB","44136FA355B3678A1146AD16F7E8649E"]
+--   ["0196f0c2-0000-7000-8000-000000000003","0196f0c2-0000-7000-8000-000000000002","0196f0c2-0000-7000-8000-000000000001","0196f0c2-0000-7000-8000-000000000004",null,null,650000,"100","Bid","65","0","0","venue_one:0x1","100",1764551330000,30000,1764551361000,1764551331000,null,null,1000,null,"556364527B7EA6DCF4883047693CA5FB","44136FA355B3678A1146AD16F7E8649E"]
 -- ]
 -- ?2 = "<id 1>"
 

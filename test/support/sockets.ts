@@ -47,12 +47,18 @@ export async function connect(
   { actor }: { readonly actor: Actor },
   stream: string,
   since?: number,
-  { snapshot = false }: { readonly snapshot?: boolean } = {},
+  {
+    snapshot = false,
+    armed = false,
+  }: { readonly snapshot?: boolean; readonly armed?: boolean } = {},
 ): Promise<Subscriber> {
   const url = new URL("https://stream.internal/");
   if (since !== undefined) url.searchParams.set("since", String(since));
   if (snapshot) url.searchParams.set("snapshot", "true");
-  const headers = { upgrade: "websocket", [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: null }) };
+  const headers = {
+    upgrade: "websocket",
+    [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: null, armed }),
+  };
   const response = await streamObject(env, stream).fetch(new Request(url, { headers }));
   expect(response.status).toBe(101);
   const socket = response.webSocket;

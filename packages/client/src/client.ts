@@ -11,7 +11,7 @@ import {
   Transport,
   type TransportOptions,
 } from "./transport.ts";
-import type { Market, MarketAsset, ServerTime, ServiceConfig, Venue } from "./types.ts";
+import type { Ticket, Market, MarketAsset, ServerTime, ServiceConfig, Venue } from "./types.ts";
 
 /**
  * How to reach the service. Only `baseUrl` is required. Without a `credential`, only the public
@@ -227,18 +227,26 @@ export class Client {
   #stream(
     path: string,
     query: Record<string, string>,
-    { since, onDisconnect }: StreamSettings,
+    { since, onDisconnect, cancel_on_disconnect: armed = false }: StreamSettings,
   ): Stream {
     const { webSocket } = this.#options;
     return new Stream({
       url: this.#transport.baseUrl.replace(/^http/, "ws") + path,
-      query,
-      ticket: () => this.auth.wsTicket(),
+      query: armed ? { ...query, cancel_on_disconnect: "true" } : query,
+      ticket: () => this.#ticket(armed),
       whyRefused: () => this.#whyRefused(path, query),
       webSocket,
       since,
       onDisconnect,
     });
+  }
+
+  /** Throws what the service would, because a websocket does not report why it was rejected. */
+  async #ticket(armed: boolean): Promise<Ticket> {
+    const ticket = await this.auth.wsTicket();
+    if (!armed || ticket.scopes.includes("trade")) return ticket;
+    const detail = "The ticket lacks the scope trade, which cancel_on_disconnect needs.";
+    throw new Problem({ code: "scope_missing", detail }, { status: 403 });
   }
 
   /**
@@ -263,7 +271,14 @@ export class Client {
 }
 
 /** Options of one stream, see `StreamOptions`. */
-export type StreamSettings = Pick<StreamOptions, "since" | "onDisconnect">;
+export type StreamSettings = Pick<StreamOptions, "since" | "onDisconnect"> & {
+  /**
+   * Cancel the open quotes of the client's key when the connection ends or is silent for 30 s. The
+   * stream reconnects by itself, which keeps them only if it does so before the service notices.
+   * Needs a key with the scope trade. Default: false.
+   */
+  cancel_on_disconnect?: boolean;
+};
 
 /** Options of the account stream. */
 export type AccountStreamSettings = StreamSettings & {

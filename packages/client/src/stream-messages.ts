@@ -31,7 +31,8 @@ type EndReason = "matched" | "cancelled" | "expired";
 
 /** A message of a stream. Messages arrive in order, each exactly once, across reconnections. */
 export type StreamMessage =
-  | Frame<"hello", { scopes: Scope[]; server_time: string }>
+  /** `cancel_on_disconnect`: the end of this connection cancels the open quotes of its key. */
+  | Frame<"hello", { scopes: Scope[]; server_time: string; cancel_on_disconnect: boolean }>
   | Frame<
       "snapshot",
       {

@@ -22,6 +22,7 @@ export const SAMPLE = {
   balance_after: "99999350000",
   best_price: 650_000,
   block_number: 65_000_000,
+  cancel_on_disconnect: true,
   cancel_at: "2026-11-20T10:00:30.000Z",
   cancelled: 3,
   chain: "polygon",

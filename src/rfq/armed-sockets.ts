@@ -1,0 +1,113 @@
+/**
+ * Cancel on disconnect: when an armed socket ends, the open quotes of its key are cancelled. A newer
+ * armed socket of the same key on the same stream takes over, if it was opened before the end was
+ * noticed. Then nothing is cancelled.
+ *
+ * A row of `armed_sockets` is written before a socket is accepted, and deleted when it ends. A quote
+ * that arrived on the socket is placed only while the row is there, so none commits after its end.
+ */
+import { NOW } from "../platform/commit.ts";
+import { errorFields, log } from "../platform/log.ts";
+import { all, type Expr, expr, readUuid, sql, uuid } from "../platform/sql.ts";
+import { trimUntilDone } from "../platform/trim.ts";
+import type { ArmedSocket, OnDisconnect } from "../streams/armed-sockets.ts";
+import { streamObject } from "../streams/notify.ts";
+import { closeQuotes } from "./close-quotes.ts";
+
+/** Streams that one run of cron asks. Each is a subrequest, of which a Worker has a bounded number. */
+const MAX_STREAMS = 500;
+/** Longer than a command can take from its receipt to its commit. */
+const KEEP_TAKEN_OVER_MS = 600_000;
+
+export function onDisconnect(env: Env): OnDisconnect {
+  return { arm: (socket) => arm(env.DB, socket), ended: (socket) => endArmed(env, socket) };
+}
+
+/** Guard condition of a quote that arrived on this socket, or on none: it has not ended. */
+export function socketNotEnded(socketId: Expr): Expr {
+  return expr`${socketId} IS NULL OR EXISTS (SELECT 1 FROM armed_sockets a
+    WHERE a.socket_id = ${socketId})`;
+}
+
+async function arm(db: D1Database, socket: ArmedSocket): Promise<void> {
+  await all(
+    db,
+    sql`INSERT INTO armed_sockets (socket_id, user_id, api_key_id, stream)
+      VALUES (${uuid(socket.id)}, ${uuid(socket.userId)}, ${uuid(socket.apiKeyId)},
+        ${socket.stream})`,
+  );
+}
+
+/** Cancels the open quotes of the key, unless a newer socket has taken over. Idempotent. */
+async function endArmed(env: Env, { id, userId, apiKeyId }: ArmedSocket): Promise<void> {
+  const live = sql`a.socket_id = ${uuid(id)} AND a.taken_over_at IS NULL`;
+  const newer = sql`EXISTS (SELECT 1 FROM armed_sockets n WHERE n.api_key_id = a.api_key_id
+    AND n.stream = a.stream AND n.taken_over_at IS NULL AND n.armed_id > a.armed_id)`;
+  const closing = {
+    reason: "disconnect",
+    which: () => sql`maker_id = ${uuid(userId)} AND credential = ${uuid(apiKeyId)}
+      AND EXISTS (SELECT 1 FROM armed_sockets a WHERE ${live} AND NOT ${newer})`,
+  } as const;
+  await closeQuotes(env, closing, ({ at }) => [
+    // Kept for a while, because its quotes in flight are placed.
+    sql`UPDATE armed_sockets AS a SET taken_over_at = ${at} WHERE ${live} AND ${newer}`,
+    sql`DELETE FROM armed_sockets AS a WHERE ${live}`,
+  ]);
+}
+
+type Row = {
+  readonly id: string;
+  readonly user_id: string;
+  readonly api_key_id: string;
+  readonly stream: string;
+};
+
+/** Cron: ends the sockets whose object has died, and those whose object does not respond. */
+export async function endLostSockets(env: Env): Promise<void> {
+  const rows = await all<Row>(
+    env.DB,
+    sql`SELECT hex(socket_id) AS id, hex(user_id) AS user_id, hex(api_key_id) AS api_key_id, stream
+      FROM armed_sockets WHERE taken_over_at IS NULL AND stream IN (
+        SELECT DISTINCT stream FROM armed_sockets ORDER BY random() LIMIT ${MAX_STREAMS})`,
+  );
+  await Promise.all(
+    [...Map.groupBy(rows, ({ stream }) => stream)].map(async ([stream, armed]) => {
+      const open = new Set(await openSockets(env, stream));
+      for (const row of armed) {
+        const id = readUuid(row.id);
+        if (!open.has(id)) await endLost(env, id, row);
+      }
+    }),
+  );
+  await trimUntilDone(
+    env.DB,
+    (limit) => sql`DELETE FROM armed_sockets WHERE armed_id IN (
+    SELECT armed_id FROM armed_sockets WHERE taken_over_at < ${NOW} - ${KEEP_TAKEN_OVER_MS}
+    LIMIT ${limit}) RETURNING 1`,
+  );
+}
+
+/** None if the object does not respond twice: a dead one must not keep quotes open. */
+async function openSockets(env: Env, stream: string): Promise<readonly string[]> {
+  for (const attempt of [1, 2]) {
+    try {
+      return await streamObject(env, stream).armedSockets();
+    } catch (error) {
+      log("warn", "rfq.sockets_unknown", { stream, attempt, ...errorFields(error) });
+    }
+  }
+  return [];
+}
+
+async function endLost(env: Env, id: string, row: Row): Promise<void> {
+  try {
+    await endArmed(env, {
+      id,
+      userId: readUuid(row.user_id),
+      apiKeyId: readUuid(row.api_key_id),
+      stream: row.stream,
+    });
+  } catch (error) {
+    log("error", "rfq.disconnect_failed", { stream: row.stream, ...errorFields(error) });
+  }
+}
