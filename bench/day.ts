@@ -123,9 +123,9 @@ async function fillChunk(db: Database, { from, to, start, everyMs }: Chunk): Pro
       { length: EVENTS_PER_QUOTE },
       () =>
         [
-          "stream_events (stream_id, seq, written_group, at, type, body)",
+          "stream_events (stream_id, seq, written_group, run, at, type, body)",
           `s.stream_id, (SELECT coalesce(max(e.seq), 0) FROM stream_events e
-              WHERE e.stream_id = s.stream_id) + 1 + (n - ${from}) / ${MAKERS}, seq, at,
+              WHERE e.stream_id = s.stream_id) + 1 + (n - ${from}) / ${MAKERS}, seq, 1, at,
             'quote.opened',
             ${text(EVENT_BYTES)}
           FROM q JOIN streams s ON s.stream_id = ${maker("stream")} ORDER BY n`,

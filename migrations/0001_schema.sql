@@ -1198,20 +1198,23 @@ CREATE TABLE removed_streams (
 -- change does. Kept for a day, the newest thousand of each stream for as long as it exists.
 --
 -- Example row:
---   stream_id 5, seq 2, written_group 91, at 1764551353797, type 'request.closed',
+--   stream_id 5, seq 2, written_group 91, run 1, at 1764551353797, type 'request.closed',
 --   body '{"request_id":"019A…9EF4","reason":"matched"}'
 CREATE TABLE stream_events (
   stream_id INTEGER NOT NULL,
   seq INTEGER NOT NULL,  -- without gaps; only a restore skips numbers
   written_group INTEGER NOT NULL,
+  run INTEGER,           -- of the first of the events that a statement wrote to the stream: their
+                         -- number. NULL: one of the others
   at INTEGER NOT NULL,
   type TEXT NOT NULL,
   body TEXT NOT NULL,    -- the record's columns as JSON; what the audience may not see is left out
   PRIMARY KEY (stream_id, seq)
 ) STRICT, WITHOUT ROWID;
 
--- The events of a commit group, which are pushed to subscribers.
-CREATE INDEX stream_events_written_group ON stream_events (written_group);
+-- The events of a commit group (view group_events), which are pushed to subscribers. One row for
+-- each run and not for each event.
+CREATE INDEX stream_events_written_group ON stream_events (written_group) WHERE run IS NOT NULL;
 
 -- An event must have the next number of its stream, so two writers cannot leave a gap or share a
 -- number. The stream's own number follows at the end of the commit group.

@@ -57,3 +57,15 @@ SELECT s.small_id, s.key, s.due, s.deposit_id, s.chain, s.transaction_hash, s.to
   s.detected_at, NULL AS credited_at
 FROM small_deposits s CROSS JOIN deposit_addresses a
   ON a.user_id = s.user_id AND a.chain = s.chain AND a.nonce = s.nonce;
+
+-- The events of commit groups. The first event of each run leads to the others.
+--
+--   written_group  stream_id  seq  at             type            body
+--   91             5          2    1764551353797  request.closed  {"request_id":"019A…9EF4",…}
+--
+-- CROSS JOIN keeps the order of the index stream_events_written_group.
+CREATE VIEW group_events AS
+SELECT f.written_group, e.stream_id, e.seq, e.at, e.type, e.body
+FROM stream_events f CROSS JOIN stream_events e
+  ON e.stream_id = f.stream_id AND e.seq BETWEEN f.seq AND f.seq + f.run - 1
+WHERE f.run IS NOT NULL;

@@ -114,7 +114,7 @@ export class Peer extends DurableObject {
        VALUES (1, randomblob(16), randomblob(16), unhex(?), ?)`,
     );
     const event = db.prepare(
-      "INSERT INTO stream_events (stream_id, seq, written_group, at, type, body) VALUES (?, ?, 1, ?, ?, ?)",
+      "INSERT INTO stream_events (stream_id, seq, written_group, run, at, type, body) VALUES (?, ?, 1, NULL, ?, ?, ?)",
     );
     const rows = this.#rows(count, accounts, asset);
     return [
@@ -158,7 +158,7 @@ export class Peer extends DurableObject {
         .bind(now, list),
       db
         .prepare(
-          "INSERT INTO stream_events (stream_id, seq, written_group, at, type, body) SELECT e.value ->> 'stream', e.value ->> 'seq', 1, ?, e.value ->> 'type', e.value ->> 'body' FROM json_each(?) e ORDER BY e.key",
+          "INSERT INTO stream_events (stream_id, seq, written_group, run, at, type, body) SELECT e.value ->> 'stream', e.value ->> 'seq', 1, NULL, ?, e.value ->> 'type', e.value ->> 'body' FROM json_each(?) e ORDER BY e.key",
         )
         .bind(now, events),
       db

@@ -57,8 +57,7 @@ function gap({ stream, detail }: GapRow): Difference {
 /** Events of the chunk whose predecessor is missing. */
 function gapsBefore(chunk: Chunk): Sql {
   return sql`SELECT s.name AS stream, 'event ' || (e.seq - 1) || ' is missing' AS detail
-    FROM stream_events e INDEXED BY stream_events_written_group
-      JOIN streams s ON s.stream_id = e.stream_id
+    FROM group_events e JOIN streams s ON s.stream_id = e.stream_id
     WHERE ${within("e.written_group", chunk)} AND e.seq > s.first_seq
       AND NOT EXISTS (SELECT 1 FROM stream_events p
         WHERE p.stream_id = e.stream_id AND p.seq = e.seq - 1)
@@ -258,8 +257,7 @@ function wrongEvents(kind: string, changes: readonly Change[], chunk: Chunk): Sq
       SELECT s.name AS stream, e.type, e.written_group AS grp,
         iif(json_valid(e.body), json_extract(e.body, ${`$.${kind === "trade" ? "match" : kind}_id`}), NULL) AS id,
         iif(json_valid(e.body), json_extract(e.body, ${raw(paths)}), NULL) AS facts
-      FROM stream_events e INDEXED BY stream_events_written_group
-        JOIN streams s ON s.stream_id = e.stream_id
+      FROM group_events e JOIN streams s ON s.stream_id = e.stream_id
       WHERE ${within("e.written_group", chunk)} AND e.type >= ${`${kind}.`}
         AND e.type < ${`${kind}/`}),
     counted AS (

@@ -37,13 +37,14 @@ export function announce(group: Group, ...sources: readonly Sql[]): Sql[] {
   );
   return [
     openStreams(events, group.at),
-    sql`INSERT INTO stream_events (stream_id, seq, written_group, at, type, body)
-      SELECT s.stream_id, max(s.last_seq, coalesce((SELECT max(w.seq) FROM stream_events w
-          WHERE w.stream_id = s.stream_id), 0))
-        + row_number() OVER (PARTITION BY s.stream_id ORDER BY e.source, e.ord),
-        ${group.seq}, ${group.at}, e.type, e.body
-      FROM (${events}) e JOIN streams s ON s.name = e.stream
-      ORDER BY s.stream_id, e.source, e.ord`,
+    sql`INSERT INTO stream_events (stream_id, seq, written_group, run, at, type, body)
+      SELECT stream_id, last_seq + n, ${group.seq}, iif(n = 1, run, NULL), ${group.at}, type, body
+      FROM (SELECT s.stream_id, max(s.last_seq, coalesce((SELECT max(w.seq) FROM stream_events w
+            WHERE w.stream_id = s.stream_id), 0)) AS last_seq,
+          row_number() OVER (PARTITION BY s.stream_id ORDER BY e.source, e.ord) AS n,
+          count(*) OVER (PARTITION BY s.stream_id) AS run, e.type, e.body
+        FROM (${events}) e JOIN streams s ON s.name = e.stream)
+      ORDER BY stream_id, n`,
     ...advanceStreams(group),
   ];
 }
@@ -51,7 +52,7 @@ export function announce(group: Group, ...sources: readonly Sql[]): Sql[] {
 /** Two statements, because the second one changes an index, and only once an hour. */
 function advanceStreams(group: Group): Sql[] {
   const written = sql`stream_id IN (SELECT e.stream_id FROM stream_events e
-    WHERE e.written_group = ${group.seq})`;
+    WHERE e.written_group = ${group.seq} AND e.run IS NOT NULL)`;
   return [
     sql`UPDATE streams SET last_seq = (SELECT max(e.seq) FROM stream_events e
         WHERE e.stream_id = streams.stream_id)

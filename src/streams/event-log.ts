@@ -28,7 +28,7 @@ export type StreamEvent = Readonly<
  */
 export function eventsToPush(group: Group): Sql {
   return sql`SELECT s.name AS stream, e.seq, e.at, e.type, e.body
-    FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id
+    FROM group_events e JOIN streams s ON s.stream_id = e.stream_id
       JOIN stream_subscribers r ON r.name = s.name
     WHERE e.written_group = ${group.seq} ORDER BY e.stream_id, e.seq`;
 }

@@ -34,13 +34,16 @@ export const streamEvents = sqliteTable(
     streamId: integer("stream_id").notNull(),
     seq: integer("seq").notNull(),
     writtenGroup: integer("written_group").notNull(),
+    run: integer("run"),
     at: integer("at").notNull(),
     type: text("type").notNull(),
     body: text("body").notNull(),
   },
   (t) => [
     primaryKey({ columns: [t.streamId, t.seq] }),
-    index("stream_events_written_group").on(t.writtenGroup),
+    index("stream_events_written_group")
+      .on(t.writtenGroup)
+      .where(sql`run IS NOT NULL`),
   ],
 );
 
