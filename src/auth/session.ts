@@ -2,12 +2,14 @@
  * Session tokens: JWT (RFC 7519) with HS256 only. `kid` names the secret, so that secrets can be
  * rotated.
  */
+import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import type { Config } from "../platform/config.ts";
-import { isObject } from "../http/json.ts";
 import { problem } from "../platform/problem.ts";
 import { readScopes } from "./scope.ts";
 import type { SessionActor } from "../platform/actor.ts";
 
+const ALGORITHM = "HS256";
+const TYPE = "JWT";
 const ISSUER = "rfq-custody";
 const AUDIENCE = "rfq-custody";
 /** Several times the length of the tokens that the service issues. */
@@ -42,14 +44,11 @@ export async function issueSession(
     epoch: user.epoch,
     scopes: settings.AUTH_SESSION_SCOPES,
   };
-  const signing = `${encode({ alg: "HS256", typ: "JWT", kid })}.${encode(claims)}`;
-  const signature = await crypto.subtle.sign(
-    "HMAC",
-    await sessionKey(settings, kid),
-    utf8.encode(signing),
-  );
+  const accessToken = await new SignJWT(claims)
+    .setProtectedHeader({ alg: ALGORITHM, typ: TYPE, kid })
+    .sign(await sessionKey(settings, kid));
   return {
-    accessToken: `${signing}.${Buffer.from(signature).toString("base64url")}`,
+    accessToken,
     expiresAtMs: exp * 1_000,
     expiresInSecs: exp - iat,
   };
@@ -66,38 +65,63 @@ export async function readSession(
 ): Promise<SessionActor> {
   const token = /^Bearer +([^\s]+)$/i.exec(authorization)?.[1];
   if (token === undefined || token.length > MAX_TOKEN_LENGTH) throw invalid();
-  const [head = "", payload = "", signature = "", extra] = token.split(".");
-  if (extra !== undefined) throw invalid();
-  const header = decode(head);
-  // Accept only our algorithm, because a token could name `none` or a different one.
-  if (
-    header?.["alg"] !== "HS256" ||
-    header["typ"] !== "JWT" ||
-    typeof header["kid"] !== "string" ||
-    "crit" in header
-  )
-    throw invalid();
-  if (
-    !Object.hasOwn(settings.SESSION_SECRETS, header["kid"]) ||
-    !/^[A-Za-z0-9_-]{43}$/.test(signature)
-  )
-    throw invalid();
-  // The last character has two unused bits. Only one spelling is valid, so a token is one text.
-  const mac = Buffer.from(signature, "base64url");
-  if (mac.toString("base64url") !== signature) throw invalid();
-  const key = await sessionKey(settings, header["kid"]);
-  if (!(await crypto.subtle.verify("HMAC", key, mac, utf8.encode(`${head}.${payload}`))))
-    throw invalid();
-  return actorOf(settings, decode(payload), nowMs);
+  return actorOf(settings, await claimsOf(settings, token, nowMs), nowMs);
 }
 
-function actorOf(
-  settings: Config,
-  claims: Record<string, unknown> | undefined,
-  nowMs: number,
-): SessionActor {
-  if (claims === undefined || claims["iss"] !== ISSUER || claims["aud"] !== AUDIENCE)
+type Verified = { readonly kid: string; readonly secret: string; readonly claims: JWTPayload };
+/** Tokens whose signature has verified, because a session sends the same one many times. */
+const verified = new Map<string, Verified>();
+const MAX_VERIFIED = 2_000;
+
+/** The claims of a token whose signature verifies with a secret that is in the ring now. */
+async function claimsOf(settings: Config, token: string, nowMs: number): Promise<JWTPayload> {
+  const known = verified.get(token);
+  if (known !== undefined && secretOf(settings, known.kid) === known.secret) return known.claims;
+  const kid = kidOf(token);
+  const secret = secretOf(settings, kid);
+  if (secret === undefined) throw invalid();
+  const claims = await verify(token, await sessionKey(settings, kid), nowMs);
+  if (verified.size >= MAX_VERIFIED) verified.clear();
+  verified.set(token, { kid, secret, claims });
+  return claims;
+}
+
+function secretOf({ SESSION_SECRETS }: Config, kid: string): string | undefined {
+  return Object.hasOwn(SESSION_SECRETS, kid) ? SESSION_SECRETS[kid] : undefined;
+}
+
+/** Accepts exactly the header that we make, because a token could name `none` or another one. */
+function kidOf(token: string): string {
+  const signature = token.split(".")[2] ?? "";
+  // The last character has two unused bits. Only one spelling is valid, so a token is one text.
+  if (Buffer.from(signature, "base64url").toString("base64url") !== signature) throw invalid();
+  try {
+    const { alg, typ, kid, ...others } = decodeProtectedHeader(token);
+    if (alg !== ALGORITHM || typ !== TYPE || kid === undefined || "crit" in others) throw invalid();
+    return kid;
+  } catch {
     throw invalid();
+  }
+}
+
+async function verify(token: string, key: CryptoKey, nowMs: number): Promise<JWTPayload> {
+  try {
+    const { payload } = await jwtVerify(token, key, {
+      algorithms: [ALGORITHM],
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      currentDate: new Date(nowMs),
+    });
+    return payload;
+  } catch (error) {
+    // The signature has verified. `actorOf` throws `session_expired`.
+    if (error instanceof errors.JWTExpired) return error.payload;
+    throw invalid();
+  }
+}
+
+function actorOf(settings: Config, claims: JWTPayload, nowMs: number): SessionActor {
+  if (claims.iss !== ISSUER || claims.aud !== AUDIENCE) throw invalid();
   const { sub, exp, epoch, scopes } = claims;
   if (
     typeof sub !== "string" ||
@@ -126,20 +150,6 @@ function actorOf(
 
 function invalid() {
   return problem("session_invalid", "The session token is malformed or does not verify.");
-}
-
-function encode(value: unknown): string {
-  return Buffer.from(JSON.stringify(value)).toString("base64url");
-}
-
-function decode(part: string): Record<string, unknown> | undefined {
-  if (!/^[A-Za-z0-9_-]+$/.test(part)) return undefined;
-  try {
-    const value: unknown = JSON.parse(Buffer.from(part, "base64url").toString("utf8"));
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 async function sessionKey(settings: Config, kid: string): Promise<CryptoKey> {
