@@ -20,6 +20,7 @@ import { trimGroups } from "./platform/trim-groups.ts";
 import { endLostSockets } from "./rfq/armed-sockets.ts";
 import { closeMissedTimers } from "./rfq/cancel-after.ts";
 import { expireMissed } from "./rfq/expire-missed.ts";
+import { closeTripped } from "./rfq/protection.ts";
 import { watchClock } from "./rfq/watch-clock.ts";
 import { trimRfq } from "./rfq/trim.ts";
 import { closeEndedSockets } from "./streams/close-ended.ts";
@@ -35,6 +36,7 @@ const TASKS: readonly Task[] = [
   ["end_lost_sockets", endLostSockets],
   ["expire_missed", expireMissed],
   ["close_missed_timers", closeMissedTimers],
+  ["close_tripped", closeTripped],
   ["watch_clock", ({ DB }) => watchClock(DB)],
   ["wake_chains", wakeChains],
   ["alert_late", (env) => alertLateWithdrawals(env.DB, config(env))],

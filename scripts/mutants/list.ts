@@ -58,6 +58,7 @@ const PAID_OTHERWISE = chain("test/chain/paid-otherwise.anvil.ts");
 const PRECONDITIONS = clock("test/rfq/preconditions.clock.test.ts");
 const APPEND_ONLY = workers("test/platform/append-only.test.ts");
 const CUSTODY_LIMITS = workers("test/custody/limits.test.ts");
+const SET_ASIDE = workers("test/rfq/set-aside.test.ts");
 const DISCONNECT = workers("test/rfq/disconnect.test.ts");
 const TIMERS = clock("test/rfq/cancel-after.clock.test.ts");
 const PROTECTION = workers("test/rfq/protection.test.ts");
@@ -182,6 +183,12 @@ export const MUTANTS: readonly Mutant[] = [
       "UNION ALL ${quotesOfTripped(matchId)}",
       "UNION ALL SELECT NULL",
       [PROTECTION],
+    ],
+    [
+      "refused because of a damaged quote elsewhere",
+      "cancelsOthers ? { fallback:",
+      "cancelsOthers && false ? { fallback:",
+      [SET_ASIDE],
     ],
     ["seller pays no fee", "m.seller_fee AS amount", "0 AS amount", [BOOK, MODEL, RACES]],
     ["buyer pays no fee", "m.buyer_fee AS amount", "0 AS amount", [BOOK, MODEL, RACES]],

@@ -42,8 +42,15 @@ import { limitFacts, type LimitFacts, traderOf, withinLimits } from "./trade-lim
  * Accepts a quote: both sides' entries, the match, the quote, the request and the release of every
  * losing quote, or nothing. The maker's side was reserved when the quote was placed, so an accept
  * never fails for lack of it.
+ *
+ * A damaged quote in another book must not make it fail either. So if a constraint refuses it, it
+ * runs again without the cancels of the maker's protection, which cron repeats (protection.ts).
  */
-export function acceptQuote(command: AcceptQuote, settings: Config): Operation {
+export function acceptQuote(
+  command: AcceptQuote,
+  settings: Config,
+  cancelsOthers = true,
+): Operation {
   const { actor, matchId, quoteId } = command;
   const checks = (at: Expr) => preconditions(command, settings, at);
   const ofMatch = sql`SELECT request_id FROM matches WHERE match_id = ${uuid(matchId)}`;
@@ -52,6 +59,7 @@ export function acceptQuote(command: AcceptQuote, settings: Config): Operation {
     receivedAt: command.receivedAt,
     names: [quoteId],
     binding: true,
+    ...(cancelsOthers ? { fallback: () => acceptQuote(command, settings, false) } : {}),
     statements: (group) => [
       sql`UPDATE quotes SET status = 'accepted', ended_by = ${uuid(matchId)},
         ended_group = ${group.seq}
@@ -77,7 +85,7 @@ export function acceptQuote(command: AcceptQuote, settings: Config): Operation {
           ended_by = ${uuid(matchId)}, ended_group = ${group.seq}
         WHERE status = 'open' AND stuck_at IS NULL AND quote_id IN (
           SELECT quote_id FROM quotes WHERE status = 'open' AND request_id = (${ofMatch})
-          UNION ALL ${quotesOfTripped(matchId)})`,
+          ${cancelsOthers ? sql`UNION ALL ${quotesOfTripped(matchId)}` : sql``})`,
       ...settle(group, matchId),
       releaseQuotesEndedBy(group, matchId),
       countTraded(givenBySides(actor, matchId), group.at),

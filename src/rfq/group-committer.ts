@@ -254,6 +254,12 @@ export class GroupCommitter {
       await this.#attempt(group.slice(middle), "none");
       return;
     }
+    const [only] = group;
+    const fallback = only?.operation.fallback?.();
+    if (outcome.reason === "constraint" && only !== undefined && fallback !== undefined) {
+      await this.#attempt([{ ...only, operation: fallback }], "none");
+      return;
+    }
     if (outcome.reason === "constraint") {
       for (const waiting of group)
         waiting.resolve(

@@ -30,6 +30,8 @@ export type Operation = {
   readonly names: readonly string[];
   /** Composes this operation together with others of its kind, by the same statements. */
   readonly set?: InSet;
+  /** What replaces this operation if a constraint refuses it even alone. */
+  readonly fallback?: () => Operation;
   /** Of this operation alone. */
   statements(group: Group): readonly Sql[];
   /** The result, if the guard applied. */

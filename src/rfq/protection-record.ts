@@ -66,6 +66,12 @@ export function protectionEventView(row: ProtectionRow) {
   return { ...protectionView(row), match_id: matchId === null ? null : readUuid(matchId) };
 }
 
+/** The open quotes of makers whose protection has tripped, as a condition over `quotes`. */
+export function ofTripped(at: Expr): Expr {
+  return expr`EXISTS (SELECT 1 FROM protections p
+    WHERE p.user_id = quotes.maker_id AND ${isBlocked(at)})`;
+}
+
 /** Guard condition of a new quote: no protection of its maker has tripped. */
 export function protectionNotTripped(makerId: Expr, at: Expr): Expr {
   return expr`NOT EXISTS (SELECT 1 FROM protections p

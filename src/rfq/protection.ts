@@ -7,12 +7,28 @@ import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import type { Actor } from "../platform/actor.ts";
 import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
 import { Problem } from "../platform/problem.ts";
-import { all, first, jsonObject, select, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  all,
+  type Expr,
+  first,
+  jsonObject,
+  readUuid,
+  select,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { accountStreamOf, announce, committedEvents, eventsToPush } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { type TimerFacts, timerFacts } from "./cancel-timer.ts";
-import { protectionColumns, type ProtectionRow, protectionView } from "./protection-record.ts";
+import { closeQuotes } from "./close-quotes.ts";
+import {
+  ofTripped,
+  protectionColumns,
+  type ProtectionRow,
+  protectionView,
+} from "./protection-record.ts";
 
 /** Seconds of the window and of the cooldown, at most. */
 export const MAX_WINDOW_SECS = 3_600;
@@ -70,6 +86,23 @@ export async function resetProtection(env: Env, actor: Actor) {
     ),
   ]);
   return getProtection(env.DB, actor);
+}
+
+/** Makers whose quotes one run of cron cancels. */
+const MAX_MAKERS = 100;
+
+/** Cron: cancels what an accept left open because one of the quotes could not be released. */
+export async function closeTripped(env: Env): Promise<void> {
+  const makers = await all<{ id: string }>(
+    env.DB,
+    sql`SELECT DISTINCT hex(maker_id) AS id FROM protections t CROSS JOIN quotes
+      ON quotes.maker_id = t.user_id AND status = 'open' AND stuck_at IS NULL
+      WHERE t.tripped_at IS NOT NULL AND ${ofTripped(NOW)} LIMIT ${MAX_MAKERS}`,
+  );
+  for (const { id } of makers) {
+    const which = (at: Expr) => sql`maker_id = ${uuid(readUuid(id))} AND ${ofTripped(at)}`;
+    await closeQuotes(env, { reason: "protection", which }, () => []);
+  }
 }
 
 async function change(

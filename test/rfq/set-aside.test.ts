@@ -11,6 +11,7 @@ import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
 import { pauseVenue, resumeVenue } from "../../src/rfq/close-books.ts";
 import type { Command } from "../../src/rfq/command.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
+import { closeTripped, saveProtection } from "../../src/rfq/protection.ts";
 import { setAside } from "../../src/rfq/set-aside.ts";
 import { balances, newAsset } from "../support/ledger.ts";
 import { command, commitCommand, operationOf, outcomeOf } from "../support/market.ts";
@@ -198,6 +199,28 @@ describe("an open quote that cannot be released", () => {
     expect(await statusOf(bad)).toEqual(STUCK);
     expect(await statusOf(good)).toEqual(ended("cancelled"));
     expect(await cancelQuotes(damaged, maker.actor, {})).toBe(0);
+  });
+});
+
+describe("a protection that trips", () => {
+  it("does not refuse the accept because of a damaged quote of the maker", async () => {
+    const { book, requester, maker, bad, good } = await damagedMarket();
+    const opened = command.openRequest(requester, book, { amount: 10n });
+    await commitCommand(book, opened, db);
+    const quote = command.placeQuote(maker, opened.requestId, 500_000);
+    const { send } = newCommitter(book);
+    expect(await send(quote)).toBe("ok");
+    const limits = { windowSecs: 60, maxMatches: 1, maxUsdc: null, cooldownSecs: null };
+    await saveProtection(damaged, maker.actor, limits);
+
+    expect(await send(command.accept(requester, quote.quoteId))).toBe("ok");
+
+    expect(await send(command.placeQuote(maker, opened.requestId, 1))).not.toBe("ok");
+    expect(await statusOf(good)).toEqual(ended("open"));
+    await closeTripped(damaged);
+    expect(await statusOf(good)).toEqual(ended("cancelled"));
+    expect(await statusOf(bad)).toEqual(STUCK);
+    expect(await alertsOf(bad)).toEqual([{ kind: "record_stuck" }]);
   });
 });
 
