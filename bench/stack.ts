@@ -3,6 +3,7 @@
  * peer runs in the same workerd. There is no chain, no cron and no rate limit, so that nothing else
  * runs during a measurement.
  */
+import { randomBytes } from "node:crypto";
 import { type ChildProcess, spawn } from "node:child_process";
 import {
   appendFileSync,
@@ -139,6 +140,7 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
     ]),
     SESSION_SECRETS: JSON.stringify({ s1: secrets.sessionSecret }),
     MASTER_KEYS: JSON.stringify(masterKeys),
+    AUDIT_KEYS: JSON.stringify({ a1: randomBytes(32).toString("base64url") }),
     ADDRESS_KEY: secrets.addressKey,
     PAYER_KEYS: JSON.stringify({ [LOCAL_CHAIN]: secrets.payerKey }),
     ...SETTINGS,

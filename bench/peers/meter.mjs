@@ -3,9 +3,9 @@
  * Every call of D1 takes `d1Ms` longer, every call of an object and every frame of a client
  * `objectMs`, half of it on the way there. Equal delays keep the order of calls.
  */
-import worker, { ChainWatcher, Feed, Operator, Payer, RfqBook } from "./worker.js";
+import worker, { ChainWatcher, Feed, Operator, Payer, RfqBook, Sealer } from "./worker.js";
 
-export { ChainWatcher, Operator, Payer };
+export { ChainWatcher, Operator, Payer, Sealer };
 
 const NOTHING = {
   requests: 0,

@@ -2,9 +2,9 @@
  * Wraps the bundle to observe D1: counts the Worker's calls and records when a book's batches
  * returned. Throughput is measured without it.
  */
-import worker, { ChainWatcher, Feed, Operator, Payer, RfqBook } from "./worker.js";
+import worker, { ChainWatcher, Feed, Operator, Payer, RfqBook, Sealer } from "./worker.js";
 
-export { ChainWatcher, Feed, Operator, Payer };
+export { ChainWatcher, Feed, Operator, Payer, Sealer };
 
 let calls = 0;
 const ofWorker = new WeakMap();
