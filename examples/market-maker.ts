@@ -16,13 +16,10 @@ import {
   type QuoteRequest,
   type Side,
   type Stream,
-  VENUES,
 } from "@rfq-custody/client";
 import { clientOfEnvironment, priceSetting, refuse, wholeSetting } from "./settings.ts";
 
-const venue_id = VENUES.find((venue) => venue === process.argv[2]);
-if (venue_id === undefined)
-  refuse(`usage: npx node examples/market-maker.ts <${VENUES.join("|")}>`);
+const venue_id = process.argv[2] ?? refuse("usage: npx node examples/market-maker.ts <venue>");
 const fair = priceSetting("FAIR_PRICE", 500_000);
 const halfSpread = Number(wholeSetting("HALF_SPREAD", 10_000n));
 if (fair - halfSpread < 1 || fair + halfSpread > 1_000_000) {
@@ -68,7 +65,7 @@ async function readAccount(stream: Stream): Promise<void> {
     if (message.type === "match.created") await report(message.data);
     // The missed messages are lost, so the quotes that we count as open may be closed. Start again.
     if (message.type === "resync") {
-      await client.rfq.cancelQuotes({ venue_id: venue_id ?? "venue_one" });
+      await client.rfq.cancelQuotes({ venue_id });
       buying.clear();
     }
   }
@@ -141,6 +138,6 @@ async function stop(): Promise<void> {
   await Promise.allSettled(inFlight.values());
   market.close();
   account.close();
-  const { cancelled } = await client.rfq.cancelQuotes({ venue_id: venue_id ?? "venue_one" });
+  const { cancelled } = await client.rfq.cancelQuotes({ venue_id });
   console.log(`stopped: ${cancelled} quotes cancelled`);
 }

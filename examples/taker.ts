@@ -6,17 +6,16 @@
  * `Bid` buys the outcome token with USDC, `Ask` sells it. The amount is in millionths of a token.
  * LIMIT_PRICE is the worst price to accept, scaled by 1e6. WAIT_SECS is how long it waits.
  */
-import { type Client, type Quote, type QuoteRequest, type Side, VENUES } from "@rfq-custody/client";
+import { type Client, type Quote, type QuoteRequest, type Side } from "@rfq-custody/client";
 import { clientOfEnvironment, priceSetting, refuse, runProgram, wholeSetting } from "./settings.ts";
 
 /** A request without `expires_in_secs` stays open this long. */
 const MAX_WAIT_SECS = 300;
 
-const [venueName, asset_id, amountText = "", sideName] = process.argv.slice(2);
-const venue_id = VENUES.find((venue) => venue === venueName);
+const [venue_id, asset_id, amountText = "", sideName] = process.argv.slice(2);
 const side: Side | undefined = sideName === "Bid" || sideName === "Ask" ? sideName : undefined;
 if (venue_id === undefined || side === undefined || asset_id === undefined) {
-  refuse(`usage: npx node examples/taker.ts <${VENUES.join("|")}> <asset_id> <amount> <Bid|Ask>`);
+  refuse("usage: npx node examples/taker.ts <venue> <asset_id> <amount> <Bid|Ask>");
 }
 if (!/^[1-9]\d{0,77}$/.test(amountText)) {
   refuse(`The amount is "${amountText}". It must be a whole number above 0, in millionths.`);

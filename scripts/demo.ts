@@ -16,6 +16,7 @@ import { openFaucet } from "./stack/faucet.ts";
 import { freePort, portFrom } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
+import { tokensOfVenue } from "./stack/deploy-contracts.ts";
 
 const HOME = join(".stack", "demo");
 const USAGE = `npm run demo -- [--dir <path>]
@@ -88,7 +89,7 @@ async function play(
     tell,
     asset,
     market,
-    outcomeTokens: outcomeTokens[market.venue_id],
+    outcomeTokens: tokensOfVenue(outcomeTokens, market.venue_id),
     usdc,
     streams,
     ...cast,

@@ -10,9 +10,9 @@ import {
   type QuoteRequest,
   type Side,
   type Stream,
-  type Venue,
-  VENUES,
 } from "../packages/client/src/index.ts";
+import { type Venue, VENUES } from "../src/platform/venues.ts";
+import { tokensOfVenue } from "./stack/deploy-contracts.ts";
 import type { Faucet } from "./stack/faucet.ts";
 
 const QUOTE_LIFE_SECS = 120;
@@ -114,7 +114,7 @@ async function restock(maker: MarketMaker, request: OneSided): Promise<void> {
   const amount = units * RESTOCK_FACTOR;
   const hash =
     request.side === "Bid"
-      ? await faucet.outcomeTokens(maker.outcomeTokens[request.venue_id], {
+      ? await faucet.outcomeTokens(tokensOfVenue(maker.outcomeTokens, request.venue_id), {
           to: address,
           id: BigInt(request.asset_id),
           amount,

@@ -15,7 +15,7 @@ import { foundry } from "viem/chains";
 import { privateKeyToAccount } from "viem/accounts";
 import { localOutcomeTokensAbi } from "../stack/abi/local-outcome-tokens.ts";
 import { localUsdcAbi } from "../stack/abi/local-usdc.ts";
-import { type Deployment, readArtifact } from "../stack/deploy-contracts.ts";
+import { type Deployment, readArtifact, tokensOfVenue } from "../stack/deploy-contracts.ts";
 import { ANVIL_ACCOUNT_KEYS } from "../stack/faucet.ts";
 import { type Asset, USDC } from "./assets.ts";
 import type { Dice } from "./dice.ts";
@@ -80,7 +80,7 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
           data: encodeFunctionData({ abi: localUsdcAbi, functionName: "mint", args: [to, amount] }),
         }
       : {
-          to: deployment.outcomeTokens[asset.venue_id],
+          to: tokensOfVenue(deployment.outcomeTokens, asset.venue_id),
           data: encodeFunctionData({
             abi: localOutcomeTokensAbi,
             functionName: "mint",
@@ -170,7 +170,7 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
             args: [holder],
           })
         : client.readContract({
-            address: deployment.outcomeTokens[asset.venue_id],
+            address: tokensOfVenue(deployment.outcomeTokens, asset.venue_id),
             abi: localOutcomeTokensAbi,
             functionName: "balanceOf",
             args: [holder, BigInt(asset.asset_id)],

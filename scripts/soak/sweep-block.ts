@@ -7,6 +7,7 @@ import type { Deployment } from "../stack/deploy-contracts.ts";
 import { type Asset, ASSETS, USDC } from "./assets.ts";
 import type { Dice } from "./dice.ts";
 import { note, withdrawAmount, type World } from "./people.ts";
+import { tokensOfVenue } from "../stack/deploy-contracts.ts";
 
 type PendingTransaction = { hash: Hex; to: Address | null; input: Hex; maxFeePerGas?: Hex };
 type Sweep = { hash: Hex; maxFee: bigint; asset: Asset; address: Address };
@@ -85,7 +86,7 @@ function sweepItems(
     const asset = ASSETS.find((one) =>
       one === USDC
         ? isAddressEqual(token, deployment.usdc)
-        : isAddressEqual(token, deployment.outcomeTokens[one.venue_id]) &&
+        : isAddressEqual(token, tokensOfVenue(deployment.outcomeTokens, one.venue_id)) &&
           BigInt(one.asset_id) === tokenId,
     );
     return asset === undefined ? [] : [{ asset, address: cloneAddress(deployment.factory, salt) }];

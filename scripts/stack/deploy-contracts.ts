@@ -178,3 +178,10 @@ export async function deployContracts(options: DeployOptions): Promise<Deploymen
   );
   return { chainId, vault, factory, usdc, outcomeTokens, deployedAtBlock };
 }
+
+/** The contract of a venue's outcome tokens. Venue ids are open text to clients. */
+export function tokensOfVenue(outcomeTokens: Record<Venue, Address>, venue: string): Address {
+  const known = VENUES.find((name) => name === venue);
+  if (known === undefined) throw new Error(`no outcome tokens of the venue ${venue}`);
+  return outcomeTokens[known];
+}

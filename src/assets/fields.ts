@@ -16,14 +16,14 @@ const U256_FORMS =
  */
 const LARGEST = ". At most 2^256-1, although the pattern excludes numbers of 78 decimal digits.";
 
-const U256_DOCUMENTED: { type: ("string" | "integer")[]; examples: string[] } = {
-  type: ["string", "integer"],
+/** Generated clients need one type a field. A JSON integer is valid too. */
+const U256_DOCUMENTED: { type: "string"; examples: string[] } = {
+  type: "string",
   examples: ["1000000", "0xf4240"],
 };
 
 export const u256 = field(parseU256, U256_FORMS, {
   ...U256_DOCUMENTED,
-  minimum: 0,
   pattern: "^(0*[0-9]{1,77}|0x0*[0-9a-fA-F]{1,64})$",
   description: `U256: decimal string, 0x hex string or JSON integer${LARGEST}`,
 });
@@ -37,7 +37,6 @@ export const positiveU256 = field(
   U256_FORMS.replace("a non-negative", "a positive"),
   {
     ...U256_DOCUMENTED,
-    minimum: 1,
     pattern: "^(0*[1-9][0-9]{0,76}|0x0*[1-9a-fA-F][0-9a-fA-F]{0,63})$",
     description: `U256 of at least 1: decimal string, 0x hex string or JSON integer${LARGEST}`,
   },
@@ -49,7 +48,7 @@ export const positiveU256 = field(
  */
 const MAX_USDC_LIMIT = BigInt(Number.MAX_SAFE_INTEGER);
 
-/** A limit that a user sets on amounts of USDC, in native units. */
+/** A limit that a user sets on amounts of USDC, in native units. Its fields are nullable. */
 export const usdcLimit = field(
   (text, source) => {
     const limit = parseU256(text, source);
@@ -58,8 +57,7 @@ export const usdcLimit = field(
   "must be an integer from 0 to 2^53-1, as decimal text, 0x hex text or a JSON number",
   {
     ...U256_DOCUMENTED,
-    minimum: 0,
-    maximum: Number.MAX_SAFE_INTEGER,
+    type: ["string", "null"],
     pattern: "^(0*[0-9]{1,15}|0x0*[0-9a-fA-F]{1,13})$",
     description: "Native units of USDC, up to 2^53-1",
   },
@@ -74,8 +72,6 @@ export const positiveUsdc = field(
   "must be a positive integer up to 2^62, as decimal text, 0x hex text or a JSON number",
   {
     ...U256_DOCUMENTED,
-    minimum: 1,
-    maximum: Number(MAX_NATIVE_UNITS),
     pattern: "^(0*[1-9][0-9]{0,18}|0x0*[1-9a-fA-F][0-9a-fA-F]{0,15})$",
     description: "Native units of USDC from 1 to 2^62: decimal string, 0x hex string or integer",
   },
@@ -115,11 +111,11 @@ export const price = field(
   },
   `must be an integer from 1 to ${PRICE_MAX}`,
   {
-    type: ["integer", "string"],
+    // Decimal text is valid too, but generated clients need one type a field.
+    type: "integer",
     minimum: 1,
     maximum: PRICE_MAX,
-    pattern: "^([1-9][0-9]{0,5}|1000000)$",
-    description: "Price scaled by 1e6: 650000 means 0.65",
+    description: "USDC for one token, scaled by 1e6: 650000 means 0.65",
   },
 );
 

@@ -31,6 +31,7 @@ export function registerAccountRoutes(app: Api): void {
     method: "post",
     path: "/auth/change-password",
     notices: true,
+    operationId: "changePassword",
     tag: "Auth",
     summary: "Change the password. All earlier sessions end.",
     credential: "session",
@@ -64,6 +65,7 @@ function registerPolicyRoutes(app: Api): void {
   route(app, {
     method: "get",
     path: "/auth/policy",
+    operationId: "getPolicy",
     tag: "Auth",
     summary: "Get the limits of the account, and what is used of them",
     credential: "session",
@@ -74,6 +76,7 @@ function registerPolicyRoutes(app: Api): void {
   route(app, {
     method: "post",
     path: "/auth/policy",
+    operationId: "setPolicy",
     tag: "Auth",
     summary: "Change the limits of the account. Stricter values apply now, looser ones later.",
     description:
@@ -100,6 +103,7 @@ function registerFreezeRoutes(app: Api): void {
   route(app, {
     method: "post",
     path: "/auth/freeze",
+    operationId: "freezeAccount",
     tag: "Auth",
     summary: "Freeze your own account at once",
     description:
@@ -124,6 +128,7 @@ function registerFreezeRoutes(app: Api): void {
   route(app, {
     method: "post",
     path: "/auth/unfreeze",
+    operationId: "unfreezeAccount",
     tag: "Auth",
     summary: "End a freeze of your own with a one-time code",
     credential: "public",
@@ -156,6 +161,7 @@ function registerTotpRoutes(app: Api): void {
   route(app, {
     method: "post",
     path: "/auth/totp",
+    operationId: "enrolTotp",
     tag: "Auth",
     summary: "Get a TOTP secret, to turn TOTP on or to move it to another device",
     description:
@@ -176,6 +182,7 @@ function registerTotpRoutes(app: Api): void {
     method: "post",
     path: "/auth/confirm-totp",
     notices: true,
+    operationId: "confirmTotp",
     tag: "Auth",
     summary: "Turn TOTP on with a code of the new secret. Earlier secret and codes end.",
     credential: "session",
@@ -194,6 +201,7 @@ function registerTotpRoutes(app: Api): void {
     method: "post",
     path: "/auth/remove-totp",
     notices: true,
+    operationId: "removeTotp",
     tag: "Auth",
     summary: "Turn TOTP off after the security delay",
     credential: "session",
@@ -215,6 +223,7 @@ function registerTotpRoutes(app: Api): void {
     method: "post",
     path: "/auth/cancel-totp-removal",
     notices: true,
+    operationId: "cancelTotpRemoval",
     tag: "Auth",
     summary: "Cancel a removal of TOTP that has not taken effect. Idempotent.",
     credential: "session",

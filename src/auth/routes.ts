@@ -71,6 +71,7 @@ function registerPublicKeys(app: Api): void {
   route(app, {
     method: "get",
     path: "/.well-known/jwks.json",
+    operationId: "getSigningKeys",
     tag: "Service",
     summary: "Get the public keys that verify the audit log's heads",
     description: "A JWK set (RFC 7517) of Ed25519 keys (RFC 8037), the newest first.",
@@ -108,6 +109,7 @@ function registerSessionRoutes(app: Api): void {
   route(app, {
     method: "post",
     path: "/auth/login",
+    operationId: "login",
     tag: "Auth",
     summary: "Log in and get a session token",
     credential: "public",
@@ -127,6 +129,7 @@ function registerSessionRoutes(app: Api): void {
   route(app, {
     method: "post",
     path: "/auth/register",
+    operationId: "register",
     tag: "Auth",
     summary: "Create an account if registration is open",
     credential: "public",
@@ -141,6 +144,7 @@ function registerSessionRoutes(app: Api): void {
     method: "delete",
     path: "/auth/sessions",
     notices: true,
+    operationId: "endSessions",
     tag: "Auth",
     summary: "End all sessions of the user",
     credential: "session",
@@ -173,6 +177,7 @@ function registerKeyRoutes(app: Api): void {
     method: "post",
     path: "/auth/api-keys",
     notices: true,
+    operationId: "createApiKey",
     tag: "Auth",
     summary: "Mint an API key. Only this response contains its secret.",
     credential: "session",
@@ -235,6 +240,7 @@ function registerKeyRoutes(app: Api): void {
   route(app, {
     method: "get",
     path: "/auth/api-keys",
+    operationId: "listApiKeys",
     tag: "Auth",
     summary: "List the user's API keys, newest first",
     credential: "any",
@@ -247,6 +253,7 @@ function registerKeyRoutes(app: Api): void {
     method: "delete",
     path: "/auth/api-keys",
     notices: true,
+    operationId: "revokeApiKey",
     tag: "Auth",
     summary: "Revoke an API key. A session can revoke any of the user's keys, a key only itself.",
     credential: "any",
@@ -270,6 +277,7 @@ function registerTicketRoutes(app: Api): void {
   route(app, {
     method: "post",
     path: "/auth/ws-ticket",
+    operationId: "createTicket",
     tag: "Auth",
     summary: "Get a websocket ticket with the scope read",
     credential: "session",
@@ -282,6 +290,7 @@ function registerTicketRoutes(app: Api): void {
   route(app, {
     method: "post",
     path: "/auth/ws-ticket/signed",
+    operationId: "createSignedTicket",
     tag: "Auth",
     summary: "Get a websocket ticket with the scopes of the signing key",
     credential: "api_key",
@@ -297,6 +306,7 @@ function registerSelfRoutes(app: Api): void {
   route(app, {
     method: "get",
     path: "/auth/whoami",
+    operationId: "getCredential",
     tag: "Auth",
     summary: "Get the user and scopes of the credential, for example to test a signer",
     credential: "any",
@@ -339,6 +349,7 @@ function registerSelfRoutes(app: Api): void {
   route(app, {
     method: "get",
     path: "/auth/get-audit-events",
+    operationId: "listAuditEvents",
     tag: "Auth",
     summary: "List the audit events of the account, newest first",
     credential: "any",

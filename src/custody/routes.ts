@@ -39,6 +39,7 @@ function registerAddressRoutes(app: Api): void {
     ...READ,
     method: "post",
     path: "/custody/create-deposit-address",
+    operationId: "createDepositAddress",
     summary: "Issue a deposit address on a chain",
     description:
       "The new address becomes the current one. Deposits to earlier addresses are still credited.",
@@ -62,6 +63,7 @@ function registerAddressRoutes(app: Api): void {
     ...READ,
     method: "get",
     path: "/custody/get-deposit-addresses",
+    operationId: "listDepositAddresses",
     summary: "List deposit addresses, newest first",
     response: schema.DepositAddresses,
     handler: async ({ db, actor }) => ({ addresses: await listDepositAddresses(db, actor.userId) }),
@@ -70,6 +72,7 @@ function registerAddressRoutes(app: Api): void {
     ...READ,
     method: "get",
     path: "/custody/get-deposits",
+    operationId: "listDeposits",
     summary: "List deposits, newest first",
     query: schema.DepositsQuery,
     response: pageSchema(schema.Deposit),
@@ -82,6 +85,7 @@ function registerBalanceRoutes(app: Api): void {
     ...READ,
     method: "get",
     path: "/custody/get-balance",
+    operationId: "getBalance",
     summary: "Get the balance of an outcome token",
     query: schema.BalanceQuery,
     response: schema.AssetBalance,
@@ -94,6 +98,7 @@ function registerBalanceRoutes(app: Api): void {
     ...READ,
     method: "get",
     path: "/custody/get-balances",
+    operationId: "listBalances",
     summary: "List the balances of all assets held",
     description: "USDC comes first, then outcome tokens by venue and asset id.",
     query: z.strictObject({ ...balancePage }),
@@ -104,6 +109,7 @@ function registerBalanceRoutes(app: Api): void {
     ...READ,
     method: "get",
     path: "/custody/get-usdc-balance",
+    operationId: "getUsdcBalance",
     summary: "Get the balance of USDC",
     response: schema.UsdcBalance,
     handler: async ({ db, actor }) => amounts(await readBalance(db, actor.userId, USDC)),
@@ -115,6 +121,7 @@ function registerLedgerRoute(app: Api): void {
     ...READ,
     method: "get",
     path: "/custody/get-ledger",
+    operationId: "listLedgerEntries",
     summary: "List ledger entries, newest first",
     description:
       "An entry must match all filters. `next_cursor` is the entry_id of the last item. With " +
@@ -137,6 +144,7 @@ function registerWithdrawalRoutes(app: Api): void {
     scope: "withdraw",
     method: "post",
     path: "/custody/withdraw",
+    operationId: "withdraw",
     summary: "Queue a withdrawal to an external address",
     description:
       "`to_address` receives exactly `amount`, because the service pays the gas. A repeated " +
@@ -193,6 +201,7 @@ function registerWithdrawalRoutes(app: Api): void {
     rateClass: "withdraw",
     method: "delete",
     path: "/custody/withdraw",
+    operationId: "cancelWithdrawal",
     summary: "Cancel a withdrawal",
     description:
       "A session may call it, or an API key with the scope `withdraw`. Applies only while no signed " +
@@ -211,6 +220,7 @@ function registerWithdrawalRoutes(app: Api): void {
     ...READ,
     method: "get",
     path: "/custody/get-withdrawals",
+    operationId: "listWithdrawals",
     summary: "List withdrawals, newest first",
     query: schema.WithdrawalsQuery,
     response: pageSchema(schema.Withdrawal),
@@ -220,6 +230,7 @@ function registerWithdrawalRoutes(app: Api): void {
     ...READ,
     method: "get",
     path: "/custody/get-withdrawal",
+    operationId: "getWithdrawal",
     summary: "Get a withdrawal by either of its ids",
     query: schema.WithdrawalQuery,
     response: schema.Withdrawal,

@@ -9,7 +9,7 @@ import { JsonNumber, parseJsonInteger } from "./json.ts";
 type Context = z.core.$RefinementCtx;
 /** JSON Schema of a field. `type` is required because zod cannot derive it from a transform. */
 type Documented = {
-  type: "string" | "integer" | "boolean" | ("string" | "integer")[];
+  type: "string" | "integer" | "boolean" | ("string" | "null")[];
   [key: string]: unknown;
 };
 

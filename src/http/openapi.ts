@@ -1,6 +1,6 @@
 /** Makes the OpenAPI description of a route from the schemas that validate its requests. */
 import { type RouteConfig, z } from "@hono/zod-openapi";
-import { type ProblemCode, problemStatus } from "../platform/problem.ts";
+import { PROBLEM_CODES, type ProblemCode, problemStatus } from "../platform/problem.ts";
 import type { Credential } from "../platform/actor.ts";
 import { described } from "./fields.ts";
 
@@ -11,6 +11,10 @@ const extension = (schema: z.ZodType, description: string) =>
   schema.optional().openapi({ description });
 const hexAmount = z.string().regex(/^0x[0-9a-f]+$/);
 
+const ProblemCodeSchema = z
+  .union([z.enum(PROBLEM_CODES), z.string()])
+  .openapi("ProblemCode", { description: "Machine-readable code. New codes may be added." });
+
 const ProblemSchema = z
   .looseObject({
     type: described(z.string(), "`urn:rfq-custody:error:` followed by the code"),
@@ -19,7 +23,7 @@ const ProblemSchema = z
       "Short summary of the error, the same for every error of the code",
     ),
     status: described(z.int(), "HTTP status"),
-    code: described(z.string(), "Stable, machine-readable code. New codes may be added."),
+    code: ProblemCodeSchema,
     detail: described(z.string(), "Explanation of this error, for people"),
     request_id: described(z.uuid(), "The x-request-id of the response"),
     errors: extension(
@@ -130,6 +134,7 @@ export const HEADERS = {
 export type Documented = {
   readonly method: "get" | "post" | "delete";
   readonly path: string;
+  readonly operationId: string;
   readonly tag: string;
   readonly summary: string;
   readonly description?: string | undefined;
@@ -153,7 +158,7 @@ export function describeRoute(route: Documented): RouteConfig {
   return {
     method: route.method,
     path: route.path,
-    operationId: operationIdOf(route),
+    operationId: route.operationId,
     tags: [route.tag],
     summary: route.summary,
     ...descriptionOf(route),
@@ -164,12 +169,6 @@ export function describeRoute(route: Documented): RouteConfig {
     request: requestOf(route),
     responses: { ...successOf(route), ...problemsOf(route) },
   };
-}
-
-/** `GET /auth/api-keys` becomes `getAuthApiKeys`. */
-function operationIdOf({ method, path }: Documented): string {
-  const words = path.replaceAll(/[^a-z]+([a-z])/g, (_, letter: string) => letter.toUpperCase());
-  return `${method}${words}`;
 }
 
 function descriptionOf({ description, fields }: Documented): { description?: string } {

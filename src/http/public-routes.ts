@@ -26,6 +26,7 @@ export function registerPublicRoutes(app: Api, published: Published): void {
   route(app, {
     method: "get",
     path: "/time",
+    operationId: "getTime",
     tag: "Service",
     summary: "Get the server's time",
     credential: "public",
@@ -42,6 +43,7 @@ export function registerPublicRoutes(app: Api, published: Published): void {
   route(app, {
     method: "get",
     path: "/health",
+    operationId: "getHealth",
     tag: "Service",
     summary: "Check that the service and its database respond",
     description: "The response may be a second old.",
@@ -116,6 +118,7 @@ function registerConfig(app: Api, { usdcLimit, limits }: Published): void {
   route(app, {
     method: "get",
     path: "/config",
+    operationId: "getConfig",
     tag: "Service",
     summary: "Get the chains, venues, limits and pauses of this deployment",
     description: "The response may be a second old.",

@@ -6,6 +6,7 @@
  *     route(app, {
  *       method: "post",
  *       path: "/rfq/quote",
+ *       operationId: "createQuote",
  *       tag: "RFQ",
  *       summary: "Quote a price on an open request",
  *       credential: "any",
@@ -131,6 +132,8 @@ export type RouteDefinition<
 > = {
   readonly method: "get" | "post" | "delete";
   readonly path: `/${string}`;
+  /** The name of the operation in generated clients: a verb and a noun. Do not change it. */
+  readonly operationId: string;
   readonly tag: string;
   readonly summary: string;
   readonly description?: string;
@@ -170,6 +173,7 @@ export type RouteDefinition<
 
 export type StreamDefinition<Query extends z.ZodType> = {
   readonly path: `/${string}`;
+  readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
   readonly query: Query;

@@ -34,7 +34,7 @@ const ProtectionBody = z.strictObject({
     .nullable()
     .default(null)
     .openapi({
-      type: ["string", "integer", "null"],
+      type: ["string", "null"],
       default: null,
       description:
         "Sum of `usdc_amount` within the window that trips the protection, in USDC native units, " +
@@ -94,6 +94,7 @@ export function registerProtectionRoutes(api: Api): void {
   route(api, {
     ...TRADE,
     path: "/rfq/cancel-after",
+    operationId: "setCancelAfter",
     summary: "Cancel your quotes unless you call again in time",
     description:
       "Sets a timer of the calling credential for its own quotes; each call replaces it. From " +
@@ -109,6 +110,7 @@ export function registerProtectionRoutes(api: Api): void {
     method: "get",
     scope: "read",
     path: "/rfq/get-protection",
+    operationId: "getProtection",
     summary: "Get your protection as a maker",
     response: Protection,
     handler: ({ db, actor }) => getProtection(db, actor),
@@ -116,6 +118,7 @@ export function registerProtectionRoutes(api: Api): void {
   route(api, {
     ...TRADE,
     path: "/rfq/protection",
+    operationId: "setProtection",
     summary: "Limit your matches as a maker within a sliding window",
     description:
       "The match that reaches a limit settles, even past `max_usdc`. Its commit also cancels your " +
@@ -134,6 +137,7 @@ export function registerProtectionRoutes(api: Api): void {
   route(api, {
     ...TRADE,
     path: "/rfq/reset-protection",
+    operationId: "resetProtection",
     summary: "End a trip of your protection",
     description: "You can quote again, and counting starts again.",
     response: Protection,

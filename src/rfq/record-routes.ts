@@ -27,6 +27,7 @@ export function registerRecordRoutes(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/get-request",
+    operationId: "getRequest",
     summary: "Get one of your requests, or an open one of another user",
     description: "Another user's request is unknown once it has ended.",
     query: z.strictObject({ request_id: described(uuidField, "Id of the request") }),
@@ -37,6 +38,7 @@ export function registerRecordRoutes(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/get-quote",
+    operationId: "getQuote",
     summary: "Get one of your quotes, or a quote on your request",
     query: z.strictObject({ quote_id: described(uuidField, "Id of the quote") }),
     response: Quote,
@@ -46,6 +48,7 @@ export function registerRecordRoutes(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/get-match",
+    operationId: "getMatch",
     summary: "Get one of your matches by its id, or by that of its quote or request",
     query: z
       .strictObject({
@@ -64,6 +67,7 @@ export function registerRecordRoutes(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/get-trades",
+    operationId: "listTrades",
     summary: "List everyone's trades of the last 24 hours, newest first",
     description: "A trade names neither its parties nor their fees.",
     query: z

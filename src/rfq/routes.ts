@@ -68,6 +68,7 @@ function registerRequestRoutes(api: Api): void {
     ...TRADE,
     method: "post",
     path: "/rfq/request",
+    operationId: "createRequest",
     summary: "Ask for a price",
     idempotent: true,
     body: RequestBody,
@@ -93,6 +94,7 @@ function registerRequestRoutes(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/request",
+    operationId: "listOpenRequests",
     summary: "List open requests of one book, of one venue, or all",
     query: z.strictObject({ ...bookFilter, ...timeIdPage }).refine(hasVenue, venueOfAsset),
     response: pageSchema(RequestItem),
@@ -102,6 +104,7 @@ function registerRequestRoutes(api: Api): void {
     ...TRADE,
     method: "delete",
     path: "/rfq/request",
+    operationId: "cancelRequest",
     summary: "Cancel one of your requests",
     fields: z.strictObject({ request_id: described(uuidField, "Id of the request to cancel") }),
     response: CancelledRequest,
@@ -127,6 +130,7 @@ function registerRequestRoutes(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/get-requests",
+    operationId: "listMyRequests",
     summary: "List your requests, by default the open ones, newest first",
     description: `Ended ones are listed for 48 hours. ${EXAMINED}`,
     query: z
@@ -150,6 +154,7 @@ function registerQuoteRoutes(api: Api): void {
     ...TRADE,
     method: "post",
     path: "/rfq/quote",
+    operationId: "createQuote",
     summary: "Offer a firm price on an open request",
     description:
       "Reserves your side of the trade until the quote ends: the asset for a Bid, USDC and your " +
@@ -189,6 +194,7 @@ function registerQuoteRoutes(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/quote",
+    operationId: "listQuotesOnRequest",
     summary: "List the quotes on one of your requests, best first",
     description: "On a two-way request Bid precedes Ask.",
     query: z.strictObject({
@@ -211,6 +217,7 @@ function registerQuoteRoutes(api: Api): void {
     ...TRADE,
     method: "delete",
     path: "/rfq/quote",
+    operationId: "cancelQuote",
     summary: "Cancel one of your quotes",
     fields: z.strictObject({ quote_id: described(uuidField, "Id of the quote to cancel") }),
     response: CancelledQuote,
@@ -233,6 +240,7 @@ function registerQuoteRoutes(api: Api): void {
     ...TRADE,
     method: "delete",
     path: "/rfq/quotes",
+    operationId: "cancelQuotes",
     summary: "Cancel all your quotes, optionally of one venue, asset, request or label",
     fields: z
       .strictObject({
@@ -256,6 +264,7 @@ function registerQuoteRoutes(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/get-quotes",
+    operationId: "listMyQuotes",
     summary: "List your own quotes, newest first",
     description: EXAMINED,
     query: z
@@ -281,6 +290,7 @@ function registerMatchRoutes(api: Api): void {
     ...TRADE,
     method: "post",
     path: "/rfq/accept",
+    operationId: "acceptQuote",
     summary: "Accept a quote on your request",
     description:
       "Both sides settle at once, and every other quote on the request is rejected. " +
@@ -317,6 +327,7 @@ function registerMatchRoutes(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/get-matches",
+    operationId: "listMatches",
     summary: "List your matches as requester or maker, newest first",
     description: EXAMINED,
     query: z

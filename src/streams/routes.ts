@@ -39,6 +39,7 @@ const TICKET_PROBLEMS: readonly ProblemCode[] = [
 export function registerStreamRoutes(api: Api): void {
   streamRoute(api, {
     path: "/rfq/stream",
+    operationId: "openBookStream",
     summary: "Stream the public events of one book, or of all books of a venue",
     query: z.strictObject({
       ticket,
@@ -57,6 +58,7 @@ export function registerStreamRoutes(api: Api): void {
   });
   streamRoute(api, {
     path: "/account/stream",
+    operationId: "openAccountStream",
     summary: "Stream your own events, whichever credential caused them",
     query: z.strictObject({
       ticket,

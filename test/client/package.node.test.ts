@@ -115,8 +115,8 @@ it.each(["taker.ts", "market-maker.ts"])(
 );
 
 const USAGE: Record<string, string> = {
-  "taker.ts": "<venue_one|venue_two|venue_three> <asset_id> <amount> <Bid|Ask>",
-  "market-maker.ts": "<venue_one|venue_two|venue_three>",
+  "taker.ts": "<venue> <asset_id> <amount> <Bid|Ask>",
+  "market-maker.ts": "<venue>",
 };
 
 const STRANGERS = [

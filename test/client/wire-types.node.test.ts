@@ -24,6 +24,13 @@ function typeText(schema: Schema): string {
   return typeOf(schema, (ref) => schemas[ref.split("/").at(-1) ?? ""] ?? expect.fail(ref));
 }
 
+/** The schema that a property has or refers to, or those of which its value is one. */
+function schemasIn(schema: Schema): Schema[] {
+  if (schema.anyOf !== undefined) return (schema.anyOf as Schema[]).flatMap(schemasIn);
+  const name = schema.$ref?.split("/").at(-1);
+  return [name === undefined ? schema : (schemas[name] ?? {})];
+}
+
 /** The described properties are objects, never the schemas `true` and `false`. */
 const propertiesOf = (schema: Schema) => (schema.properties ?? {}) as Record<string, Schema>;
 
@@ -130,7 +137,7 @@ it("decodes exactly the described amounts as bigint", () => {
   const amounts = new Set<string>();
   const addAmounts = (record: Schema): void => {
     for (const [name, schema] of Object.entries(propertiesOf(record)))
-      if (isAmount(schema)) amounts.add(name);
+      if (schemasIn(schema).some(isAmount)) amounts.add(name);
       else addAmounts(schema);
   };
   for (const record of Object.values(description.components.schemas)) addAmounts(record);

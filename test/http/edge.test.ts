@@ -231,6 +231,7 @@ for (const [name, act] of Object.entries(outcomes)) {
     route(fixture, {
       method,
       path: `/fixture/${name}`,
+      operationId: `${method}-${name}`,
       tag: "Test",
       summary: name,
       credential: "public",
@@ -242,6 +243,7 @@ for (const [name, act] of Object.entries(outcomes)) {
 route(fixture, {
   method: "post",
   path: "/fixture/echo",
+  operationId: "echo",
   tag: "Test",
   summary: "echo",
   credential: "public",
@@ -255,6 +257,7 @@ route(fixture, {
 route(fixture, {
   method: "delete",
   path: "/fixture/echo",
+  operationId: "deleteEcho",
   tag: "Test",
   summary: "echo",
   credential: "public",
@@ -268,6 +271,7 @@ route(fixture, {
 
 streamRoute(fixture, {
   path: "/fixture/stream",
+  operationId: "openFixtureStream",
   summary: "a socket",
   query: z.strictObject({ since: integer(0, 9).optional() }),
   handler: async () => {
@@ -372,6 +376,7 @@ it("rejects a route definition whose schema allows unknown fields", () => {
   const loose = {
     method: "post",
     path: "/x",
+    operationId: "x",
     tag: "T",
     summary: "s",
     credential: "public",
@@ -606,10 +611,13 @@ it("publishes an OpenAPI 3.1 description of all routes", async () => {
     openapi: string;
     info: { version: string };
     paths: Record<string, object>;
+    components: { responses: Record<string, object> };
   }>();
   expect([description.openapi, description.info.version]).toEqual(["3.1.0", "0.1.0"]);
   expect(Object.keys(description.paths)).toEqual(Object.keys(describeApi(fullApp).paths));
-  expect(JSON.stringify(description.paths["/auth/login"])).toContain("login_throttled");
+  expect(JSON.stringify(description.paths["/auth/login"])).toContain("responses/RateLimitedLogin");
+  const { RateLimitedLogin: limited } = description.components.responses;
+  expect(JSON.stringify(limited)).toContain("login_throttled");
   expect(await codeOf(await send("/openapi.json?x=1"))).toBe("400 invalid_request");
 });
 

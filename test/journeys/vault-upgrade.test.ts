@@ -18,7 +18,7 @@ import {
 import { privateKeyToAccount } from "viem/accounts";
 import { foundry } from "viem/chains";
 import type { Client, MarketAsset } from "../../packages/client/src/index.ts";
-import { deterministicDeployment } from "../../scripts/stack/deploy-contracts.ts";
+import { deterministicDeployment, tokensOfVenue } from "../../scripts/stack/deploy-contracts.ts";
 import { KEPT_FILE } from "../../scripts/stack/directory.ts";
 import { ANVIL_ACCOUNT_KEYS } from "../../scripts/stack/faucet.ts";
 import {
@@ -184,7 +184,11 @@ async function migrate(old: Address): Promise<void> {
       args: [
         [
           { kind: 0, token: usdc, tokenId: 0n },
-          { kind: 1, token: outcomeTokens[asset.venue_id], tokenId: BigInt(asset.asset_id) },
+          {
+            kind: 1,
+            token: tokensOfVenue(outcomeTokens, asset.venue_id),
+            tokenId: BigInt(asset.asset_id),
+          },
         ],
       ],
     }),

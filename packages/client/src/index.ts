@@ -33,5 +33,4 @@ export { Stream, type StreamOptions } from "./stream.ts";
 export type { StreamMessage, StreamMessageOf } from "./stream-messages.ts";
 export type { CallOptions, Credential } from "./transport.ts";
 export type * from "./types.ts";
-export { VENUES } from "./types.ts";
 export type { WebSocketLike } from "./websocket.ts";

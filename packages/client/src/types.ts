@@ -5,10 +5,8 @@
  * text.
  */
 
-/** All venues that the service knows. */
-export const VENUES = ["venue_one", "venue_two", "venue_three"] as const;
-/** The venue of an outcome token. `client.config()` lists those of a deployment. */
-export type Venue = (typeof VENUES)[number];
+/** The venue of an outcome token. `client.config()` lists those of a deployment; more may follow. */
+export type Venue = string;
 /** `Bid`: the requester buys the asset with USDC. `Ask`: the requester sells it. */
 export type Side = "Bid" | "Ask";
 /** `TwoWay`: the requester asks for quotes of either side and trades the one they accept. */

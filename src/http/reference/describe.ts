@@ -5,7 +5,9 @@
 import { API_VERSION, HEADERS, SECURITY_SCHEMES } from "../openapi.ts";
 import { exampleOf, type JsonSchema, type Schemas } from "./examples.ts";
 import { INTRODUCTION, TAGS } from "./introduction.ts";
+import { nameSchemas } from "./name-schemas.ts";
 import { problemExamples } from "./problem-examples.ts";
+import { addLinks, namePages, shareResponses } from "./share-parts.ts";
 import type { Api } from "../route-definition.ts";
 
 export function describeApi(app: Api): OpenApi {
@@ -23,25 +25,37 @@ export function describeApi(app: Api): OpenApi {
   );
   // The generator's types do not contain the SPDX identifier of OpenAPI 3.1.
   document.info.license = { name: "MIT", identifier: "MIT" };
+  const schemas = { ...document.components?.schemas };
   document.components = {
     ...document.components,
+    schemas,
     securitySchemes: SECURITY_SCHEMES,
     headers: HEADERS,
     examples: problemExamples(),
   };
   addExamples(document);
+  const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
+  nameSchemas(document.paths, schemas);
+  namePages(operations, schemas);
+  addLinks(document.paths);
+  document.components["responses"] = shareResponses(operations);
   return document;
 }
 
 type Media = { schema?: JsonSchema; example?: unknown; examples?: unknown };
 type Parameter = { name: string; schema?: JsonSchema; example?: unknown };
-type Operation = {
+export type Response = {
+  $ref?: string;
+  content?: Record<string, Media>;
+  links?: Record<string, unknown>;
+};
+export type Operation = {
   operationId: string;
   tags: string[];
   summary: string;
   parameters?: Parameter[];
   requestBody?: { content: Record<string, Media> };
-  responses: Record<string, { content?: Record<string, Media> }>;
+  responses: Record<string, Response>;
 };
 export type OpenApi = {
   openapi: string;

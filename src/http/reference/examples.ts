@@ -7,6 +7,10 @@ import { SAMPLE } from "./samples.ts";
 export type JsonSchema = {
   $ref?: string;
   type?: string | string[];
+  description?: string;
+  pattern?: string;
+  minimum?: number;
+  maximum?: number;
   enum?: unknown[];
   const?: unknown;
   examples?: unknown[];
@@ -34,8 +38,13 @@ export function exampleOf(schema: JsonSchema, schemas: Schemas, name = ""): unkn
   if (schema.allOf !== undefined)
     return Object.assign({}, ...schema.allOf.map((part) => exampleOf(part, schemas, name)));
   // A name can have several meanings. For example, `usdc` is an address and a boolean filter.
+  const known = SAMPLES.get(name);
   const sample =
-    schema.type === "boolean" && typeof SAMPLES.get(name) !== "boolean" ? true : SAMPLES.get(name);
+    schema.type === "boolean" && typeof known !== "boolean"
+      ? true
+      : schema.properties !== undefined && typeof known === "string"
+        ? undefined
+        : known;
   if (schema.enum !== undefined) return schema.enum.includes(sample) ? sample : schema.enum[0];
   if (sample !== undefined) return sample;
   if (schema.properties !== undefined) {

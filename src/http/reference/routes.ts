@@ -14,6 +14,7 @@ export function registerDocsRoutes(app: Api): void {
   route(app, {
     method: "get",
     path: "/openapi.json",
+    operationId: "getOpenApi",
     tag: "Service",
     summary: "Get this description (OpenAPI 3.1)",
     credential: "public",
@@ -33,6 +34,7 @@ export function registerDocsRoutes(app: Api): void {
   route(app, {
     method: "get",
     path: "/asyncapi.json",
+    operationId: "getAsyncApi",
     tag: "Service",
     summary: "Get the description of the streams (AsyncAPI 3.0)",
     credential: "public",
@@ -46,6 +48,7 @@ export function registerDocsRoutes(app: Api): void {
   route(app, {
     method: "get",
     path: "/docs",
+    operationId: "getDocs",
     tag: "Service",
     summary: "Get both descriptions as a web page that can send requests",
     credential: "public",

@@ -12,6 +12,7 @@ export function registerMarketRoutes(api: Api): void {
   route(api, {
     method: "get",
     path: "/markets",
+    operationId: "listMarkets",
     tag: "RFQ",
     summary: "List or search the markets, by title and outcome",
     description:

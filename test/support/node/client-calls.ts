@@ -45,19 +45,34 @@ export function routesOf(description: Description): Route[] {
     .flatMap(([path, operations]) =>
       Object.entries(operations).map(([method, operation]) => ({
         name: `${method.toUpperCase()} ${path}`,
-        fields: fieldsOf(operation),
+        fields: fieldsOf(operation, description.components.schemas),
         response: responseOf(operation),
       })),
     )
     .filter(({ name }) => !WITHOUT_METHOD.has(name));
 }
 
-function fieldsOf({ parameters = [], requestBody }: Operation): Record<string, Schema> {
+/** The schema itself, of a reference to a named one. */
+function resolved(schema: Schema, schemas: Record<string, Schema>): Schema {
+  const name = schema.$ref?.split("/").at(-1);
+  const { $ref: _, ...rules } = schema;
+  return name === undefined ? schema : { ...schemas[name], ...rules };
+}
+
+function fieldsOf(
+  { parameters = [], requestBody }: Operation,
+  schemas: Record<string, Schema>,
+): Record<string, Schema> {
   const inQuery = parameters.filter((parameter) => parameter.in === "query");
   const body = requestBody?.content["application/json"]?.schema.properties ?? {};
   return {
-    ...Object.fromEntries(inQuery.map(({ name, schema }) => [name, schema])),
-    ...(body as Record<string, Schema>),
+    ...Object.fromEntries(inQuery.map(({ name, schema }) => [name, resolved(schema, schemas)])),
+    ...Object.fromEntries(
+      Object.entries(body as Record<string, Schema>).map(([name, schema]) => [
+        name,
+        resolved(schema, schemas),
+      ]),
+    ),
   };
 }
 

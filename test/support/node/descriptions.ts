@@ -55,20 +55,23 @@ export type RestResponse = {
   type: string;
   body: unknown;
 };
-type Operations = Record<
-  string,
-  Record<string, { responses: Record<string, { content?: Record<string, { schema: Schema }> }> }>
->;
+type Response = { $ref?: string; content?: Record<string, { schema: Schema }> };
+type Operations = Record<string, Record<string, { responses: Record<string, Response> }>>;
 
 /** Returns the errors of a response; empty if it fits docs/openapi.json. */
 export function readRestDescription(): (response: RestResponse) => string[] {
   const { paths, components } = JSON.parse(readFileSync("docs/openapi.json", "utf8")) as {
     paths: Operations;
-    components: { schemas: Record<string, Schema> };
+    components: { schemas: Record<string, Schema>; responses: Record<string, Response> };
   };
   const $defs = relinked(closed(components.schemas));
+  const resolved = (response: Response | undefined) =>
+    response?.$ref === undefined
+      ? response
+      : components.responses[response.$ref.split("/").at(-1) ?? ""];
   return ({ method, path, status, type, body }) => {
-    const schema = paths[path]?.[method.toLowerCase()]?.responses[status]?.content?.[type]?.schema;
+    const described = resolved(paths[path]?.[method.toLowerCase()]?.responses[status]);
+    const schema = described?.content?.[type]?.schema;
     if (schema === undefined) return [`not described: ${method} ${path} ${status} ${type}`];
     const { response = {} } = relinked({ response: schema });
     return errors(new Validator({ ...response, $defs }, "2020-12", false), body).map(

@@ -16,6 +16,7 @@ import {
 } from "../../../packages/client/src/index.ts";
 import { vaultAbi } from "../../../src/chain/abi/vault.ts";
 import { type FailpointServer, startFailpointServer } from "./failpoint-server.ts";
+import { tokensOfVenue } from "../../../scripts/stack/deploy-contracts.ts";
 
 export type TestStack = Stack & { readonly faucet: Faucet };
 export type FailpointStack = TestStack & Pick<FailpointServer, "stopAt">;
@@ -115,7 +116,7 @@ export async function fund(stack: TestStack, fundings: readonly Funding[]): Prom
     if (usdc !== undefined) due.push({ client, hash: await stack.faucet.usdc(to, usdc) });
     if (tokens === undefined) continue;
     const { asset, amount } = tokens;
-    const contract = stack.deployment.outcomeTokens[asset.venue_id];
+    const contract = tokensOfVenue(stack.deployment.outcomeTokens, asset.venue_id);
     const id = BigInt(asset.asset_id);
     due.push({ client, hash: await stack.faucet.outcomeTokens(contract, { to, id, amount }) });
   }
