@@ -1588,6 +1588,29 @@ CREATE TRIGGER withdrawals_delete BEFORE DELETE ON withdrawals BEGIN
   SELECT RAISE(ABORT, 'append-only: withdrawal');
 END;
 
+-- The address books: where withdrawals may go if the policy of the account says
+-- withdraw_listed_only. Written by src/custody/withdrawal-addresses.ts. Rows are deleted by their
+-- owner, and by a freeze if they are not active yet.
+--
+-- Example row:
+--   address_id 019a…ad01, user_id 01a2…c585, chain 'polygon', address 0x7099…79c8,
+--   label 'cold wallet', created_at 1764547400000, active_from 1764633800000
+CREATE TABLE withdrawal_addresses (
+  address_id BLOB PRIMARY KEY NOT NULL,
+  user_id BLOB NOT NULL,
+  chain TEXT NOT NULL,
+  address BLOB NOT NULL,
+  label TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  active_from INTEGER NOT NULL  -- usable from then on
+) STRICT;
+
+-- An address of a user on a chain is listed once, and a withdrawal finds it.
+CREATE UNIQUE INDEX withdrawal_addresses_address ON withdrawal_addresses (user_id, chain, address);
+
+-- Listing a user's addresses newest first.
+CREATE INDEX withdrawal_addresses_user ON withdrawal_addresses (user_id, created_at, address_id);
+
 -- Which payer may allocate nonces on a chain. A new payer overwrites the token, and the guards of
 -- the earlier one stop applying (src/custody/payer/payer-lease.ts).
 --

@@ -7,6 +7,7 @@ import { trimLoginAttempts } from "./auth/login-throttle.ts";
 import { trimTotp } from "./auth/remove-totp.ts";
 import { trimTickets } from "./auth/ws-ticket.ts";
 import { trackedHoldings } from "./custody/tracked-holdings.ts";
+import { expireApprovals } from "./custody/expire-approvals.ts";
 import { alertLateWithdrawals } from "./custody/payer/alert-late.ts";
 import { wakeChains } from "./custody/payer/wake-payer.ts";
 import { reconcile } from "./ledger/reconcile.ts";
@@ -39,6 +40,7 @@ const TASKS: readonly Task[] = [
   ["close_tripped", closeTripped],
   ["watch_clock", ({ DB }) => watchClock(DB)],
   ["wake_chains", wakeChains],
+  ["expire_approvals", expireApprovals],
   ["alert_late", (env) => alertLateWithdrawals(env.DB, config(env))],
   ["anchor_audit", (env) => anchorAudit(env.DB, env.AUDIT, config(env))],
   ["reconcile", reconcileNow],

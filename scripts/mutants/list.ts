@@ -44,6 +44,7 @@ const RECONCILE = workers("test/ledger/reconcile.test.ts");
 const TAMPERING = workers("test/ledger/tampering.test.ts");
 const SECURITY = workers("test/auth/security.test.ts");
 const CHANGE_PASSWORD = workers("test/auth/change-password.test.ts");
+const WITHDRAWAL_POLICY = workers("test/custody/withdrawal-policy.test.ts");
 const POLICY = workers("test/auth/policy.test.ts");
 const CANCEL = workers("test/custody/cancel-withdrawal.test.ts");
 const TRADE_LIMITS = workers("test/rfq/trade-limits.test.ts");
@@ -617,6 +618,54 @@ export const MUTANTS: readonly Mutant[] = [
       "`;",
       [CANCEL],
       "findWithdrawal has found the owner's withdrawal by the same id",
+    ],
+  ]),
+  ...of("withdrawal-policy", "src/custody/withdraw.ts", [
+    [
+      "sum of the day ignored",
+      "          AND ${withdrawnLastDay(user, at)} + ${bounded(amount)} > p.",
+      "          AND ${bounded(amount)} > p.",
+      [WITHDRAWAL_POLICY],
+    ],
+    [
+      "splitting avoids approval",
+      "      AND ${unapprovedLastDay(user, at)} + ${bounded(terms.amount)} > p.",
+      "      AND ${bounded(terms.amount)} > p.",
+      [WITHDRAWAL_POLICY],
+    ],
+    [
+      "address book ignored",
+      "      expr: addressAllowed(targetOf({ actor, terms }), at),",
+      "      expr: TRUE,",
+      [WITHDRAWAL_POLICY],
+    ],
+  ]),
+  ...of("address-book", "src/custody/withdrawal-addresses.ts", [
+    [
+      "new address usable at once",
+      "        AND b.active_from <= ${at}))`;",
+      "        AND ${at} > 0))`;",
+      [WITHDRAWAL_POLICY],
+    ],
+  ]),
+  ...of("approval", "src/custody/approve-withdrawal.ts", [
+    [
+      "expired approval",
+      "w.status = 'awaiting_approval' AND w.approval_expires_at > ${at}`,",
+      "w.status = 'awaiting_approval' AND ${at} > 0`,",
+      [WITHDRAWAL_POLICY],
+    ],
+    [
+      "without a code",
+      '  if (secondFactor === "off")\n',
+      '  if (secondFactor === "off" && clientIp === "none")\n',
+      [WITHDRAWAL_POLICY],
+    ],
+    [
+      "address book ignored",
+      "      expr: addressAllowed(targetOf(actor), at),",
+      "      expr: expr`${at} > 0`,",
+      [WITHDRAWAL_POLICY],
     ],
   ]),
   ...of("key-limits", "src/rfq/trade-limits.ts", [

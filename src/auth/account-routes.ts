@@ -86,6 +86,7 @@ function registerPolicyRoutes(app: Api): void {
     credential: "session",
     body: z.strictObject({ ...stepUpFields, ...policyFields }),
     response: PolicyState,
+    notices: true,
     problems: [...STEP_UP_PROBLEMS, "totp_not_enabled"],
     handler: ({ db, settings, actor, body, clientIp }) => {
       const { password, totp_code, ...change } = body;

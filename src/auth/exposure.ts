@@ -60,6 +60,13 @@ export function withdrawnLastDay(user: Expr, at: Expr): Expr {
       AND status NOT IN ('failed', 'cancelled')`;
 }
 
+/** Those of them that are to be paid and needed no approval. */
+export function unapprovedLastDay(user: Expr, at: Expr): Expr {
+  return expr`SELECT total(amount) FROM withdrawals INDEXED BY withdrawals_user
+    WHERE user_id = ${user} AND created_at >= ${lastDayFrom(at)} AND approved_at IS NULL
+      AND status IN ('queued', 'submitted', 'settled')`;
+}
+
 /** A sum as decimal text, at most 2^62, so that it can be shown as a U256. */
 export function sumText(sum: Expr): Expr {
   return expr`CAST(CAST(min(${sum}, 4611686018427387904) AS INTEGER) AS TEXT)`;

@@ -14,5 +14,6 @@ export function cancelWaiting(
       WHERE ${mine} AND status = 'confirmed' AND ends_at > ${at}`,
     sql`DELETE FROM totp_secrets WHERE ${mine} AND status = 'pending'`,
     sql`DELETE FROM account_policies WHERE ${mine} AND active_from > ${at}`,
+    sql`DELETE FROM withdrawal_addresses WHERE ${mine} AND active_from > ${at}`,
   ];
 }

@@ -130,7 +130,7 @@ function preconditions(actor: Actor, at: Expr): readonly Precondition<Facts, Cha
 }
 
 /** Returns the amounts of the withdrawals that the group has cancelled. */
-function releaseCancelled(group: Group): Sql {
+export function releaseCancelled(group: Group): Sql {
   return transfer(group, {
     reason: "release",
     step: "end",

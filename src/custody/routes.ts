@@ -6,7 +6,7 @@ import { assetKey, USDC } from "../assets/asset.ts";
 import { paymentLimit } from "../chain/payment-limit.ts";
 import { verifyFactory } from "../chain/verify-factory.ts";
 import { readBalance } from "../ledger/balance.ts";
-import { pageSchema } from "../http/cursor.ts";
+import { pageSchema, timeIdPage } from "../http/cursor.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { route } from "../http/define-route.ts";
 import { readUuid } from "../platform/sql.ts";
@@ -22,6 +22,17 @@ import { listWithdrawals } from "./list-withdrawals.ts";
 import { type WithdrawalRow, withdrawalView } from "./records.ts";
 import * as schema from "./schemas.ts";
 import { type WithdrawTerms, withdraw } from "./withdraw.ts";
+import { address } from "../assets/fields.ts";
+import { stepUpFields } from "../auth/fields.ts";
+import { STEP_UP_PROBLEMS, stepUp } from "../auth/step-up.ts";
+import { boundedText, described, uuidField } from "../http/fields.ts";
+import { approveWithdrawal } from "./approve-withdrawal.ts";
+import {
+  createWithdrawalAddress,
+  listWithdrawalAddresses,
+  removeWithdrawalAddress,
+  WithdrawalAddress,
+} from "./withdrawal-addresses.ts";
 import { cancelWithdrawal } from "./cancel-withdrawal.ts";
 import { type Api, reply } from "../http/route-definition.ts";
 
@@ -32,6 +43,7 @@ export function registerCustodyRoutes(app: Api): void {
   registerBalanceRoutes(app);
   registerLedgerRoute(app);
   registerWithdrawalRoutes(app);
+  registerAddressBookRoutes(app);
 }
 
 function registerAddressRoutes(app: Api): void {
@@ -157,6 +169,8 @@ function registerWithdrawalRoutes(app: Api): void {
     },
     problems: [
       "session_cannot_withdraw",
+      "address_not_listed",
+      "account_limit",
       "chain_unknown",
       "client_withdrawal_id_reused",
       "deadline_passed",
@@ -189,6 +203,40 @@ function registerWithdrawalRoutes(app: Api): void {
         ip: clientIp,
       });
       if (replayed) return reply(withdrawalView(row), { "idempotency-replayed": "true" });
+      waitUntil(notifyStreams(env, events));
+      if (row.status === "queued") waitUntil(sendWakeUp(env, row));
+      return withdrawalView(row);
+    },
+  });
+  route(app, {
+    tag: "Custody",
+    credential: "session",
+    rateClass: "withdraw",
+    method: "post",
+    path: "/custody/approve-withdrawal",
+    operationId: "approveWithdrawal",
+    summary: "Approve a withdrawal that waits for approval",
+    description:
+      "Takes the password and a fresh one-time code. The guard checks freeze, pause and the address " +
+      "book again.",
+    body: z.strictObject({
+      ...stepUpFields,
+      withdrawal_id: described(uuidField, "Id of the withdrawal"),
+    }),
+    response: schema.Withdrawal,
+    problems: [
+      ...STEP_UP_PROBLEMS,
+      "totp_not_enabled",
+      "withdrawal_unknown",
+      "withdrawal_not_approvable",
+      "withdrawals_paused",
+      "address_not_listed",
+      "chain_liquidity",
+    ],
+    handler: async ({ env, db, settings, actor, body, clientIp, waitUntil }) => {
+      const { withdrawal_id: withdrawalId, ...fields } = body;
+      const approval = { actor, withdrawalId, fields, ip: clientIp };
+      const { row, events } = await approveWithdrawal(db, settings, approval);
       waitUntil(notifyStreams(env, events));
       waitUntil(sendWakeUp(env, row));
       return withdrawalView(row);
@@ -236,6 +284,65 @@ function registerWithdrawalRoutes(app: Api): void {
     response: schema.Withdrawal,
     problems: ["withdrawal_unknown"],
     handler: ({ db, actor, query }) => getWithdrawal(db, actor.userId, query),
+  });
+}
+
+function registerAddressBookRoutes(app: Api): void {
+  route(app, {
+    tag: "Custody",
+    credential: "session",
+    method: "post",
+    path: "/custody/create-withdrawal-address",
+    operationId: "createWithdrawalAddress",
+    summary: "Add an address to the address book",
+    description:
+      "Withdrawals may go there from `active_from` on, after `AUTH_SECURITY_DELAY_SECS`. An address " +
+      "that is listed is returned as it is.",
+    body: z.strictObject({
+      ...stepUpFields,
+      chain: schema.chainName
+        .openapi({ description: "Chain of the address; omitted: the default chain" })
+        .optional(),
+      address,
+      label: described(boundedText(1, 64), "Name of the address, for the user's list"),
+    }),
+    response: WithdrawalAddress,
+    status: 201,
+    notices: true,
+    problems: [...STEP_UP_PROBLEMS, "chain_unknown", "withdrawal_address_limit"],
+    handler: async ({ db, settings, actor, body, clientIp }) => {
+      const { chain } = chainNamed(settings, body.chain);
+      const { password, totp_code } = body;
+      await stepUp(db, settings, { actor, fields: { password, totp_code }, clientIp });
+      const entry = { chain, address: body.address, label: body.label };
+      return createWithdrawalAddress(db, settings, { actor, ip: clientIp, ...entry });
+    },
+  });
+  route(app, {
+    tag: "Custody",
+    credential: "session",
+    scope: "read",
+    method: "get",
+    path: "/custody/get-withdrawal-addresses",
+    operationId: "listWithdrawalAddresses",
+    summary: "List the address book, newest first",
+    query: z.strictObject(timeIdPage),
+    response: pageSchema(WithdrawalAddress),
+    handler: ({ db, actor, query }) => listWithdrawalAddresses(db, actor.userId, query),
+  });
+  route(app, {
+    tag: "Custody",
+    credential: "session",
+    method: "delete",
+    path: "/custody/withdrawal-address",
+    operationId: "removeWithdrawalAddress",
+    summary: "Remove an address from the address book, at once",
+    fields: z.strictObject({ address_id: described(uuidField, "Id of the entry") }),
+    response: WithdrawalAddress,
+    notices: true,
+    problems: ["withdrawal_address_unknown"],
+    handler: ({ db, actor, fields, clientIp }) =>
+      removeWithdrawalAddress(db, { actor, ip: clientIp, addressId: fields.address_id }),
   });
 }
 

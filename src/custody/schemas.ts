@@ -24,7 +24,7 @@ import { NEWEST } from "../ledger/history.ts";
 import { REASONS } from "../ledger/codes.ts";
 import { LISTED_DEPOSIT_STATUSES, WITHDRAWAL_STATUSES, FAILURE_CODES } from "./tables.ts";
 
-const chainName = pattern(/^[a-z][a-z0-9-]{0,31}$/, "must be the name of a chain");
+export const chainName = pattern(/^[a-z][a-z0-9-]{0,31}$/, "must be the name of a chain");
 const clientWithdrawalId = pattern(
   /^[A-Za-z0-9._:-]{1,64}$/,
   "must be 1 to 64 of A-Z a-z 0-9 . _ : -",

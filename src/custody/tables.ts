@@ -170,6 +170,23 @@ export const withdrawals = sqliteTable(
   ],
 );
 
+export const withdrawalAddresses = sqliteTable(
+  "withdrawal_addresses",
+  {
+    addressId: uuid("address_id").primaryKey(),
+    userId: uuid("user_id").notNull(),
+    chain: text("chain").notNull(),
+    address: hex("address").notNull(),
+    label: text("label").notNull(),
+    createdAt: integer("created_at").notNull(),
+    activeFrom: integer("active_from").notNull(),
+  },
+  (t) => [
+    uniqueIndex("withdrawal_addresses_address").on(t.userId, t.chain, t.address),
+    index("withdrawal_addresses_user").on(t.userId, t.createdAt, t.addressId),
+  ],
+);
+
 export const acceptedPayments = sqliteTable(
   "accepted_payments",
   {

@@ -34,6 +34,14 @@ import {
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceWithdrawals } from "./announce.ts";
+import { sumText, unapprovedLastDay, withdrawnLastDay } from "../auth/exposure.ts";
+import { effectivePolicy } from "../auth/policy.ts";
+import {
+  addressAllowed,
+  addressFacts,
+  type AddressFacts,
+  addressNotListed,
+} from "./withdrawal-addresses.ts";
 import { isDepositAddress } from "./check-destination.ts";
 import { WITHDRAWAL, type WithdrawalRow } from "./records.ts";
 
@@ -134,6 +142,8 @@ function queueWithdrawal(limits: Limits, command: WithdrawCommand): Operation<Wi
           instant: NOW,
           available: availableText(actor.userId, atom("?", [terms.asset])),
           liquidity: expr`CAST(${liquidity(terms)} AS TEXT)`,
+          ...addressFacts(targetOf(command)),
+          ...policyFacts(uuid(actor.userId)),
         },
         apart: { ...actorFacts(actor), ...earlierFacts(actor.userId, terms) },
       }),
@@ -149,15 +159,45 @@ function insertWithdrawal(
   const { actor, terms } = command;
   return sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
     payment_id, chain, asset, amount,
-      to_address, status, created_at, updated_at, queued_group, changed_group)
+      to_address, status, approval_expires_at, created_at, updated_at, queued_group,
+      changed_group)
     SELECT ${uuid(ids.withdrawalId)}, ${uuid(ids.jobId)}, ${uuid(actor.userId)},
       ${terms.clientWithdrawalId},
       ${blob(paymentId(actor.userId, terms.clientWithdrawalId))}, ${terms.chain}, ${terms.asset}, ${terms.amount},
-      ${blob(terms.toAddress)}, 'queued', ${group.at}, ${group.at}, ${group.seq}, ${group.seq}
+      ${blob(terms.toAddress)}, iif(p.waits, 'awaiting_approval', 'queued'),
+      iif(p.waits, ${group.at} + ${APPROVAL_MS}, NULL), ${group.at}, ${group.at}, ${group.seq},
+      ${group.seq}
+    FROM (SELECT ${needsApproval(command, group.at)} AS waits) p
     WHERE ${guardOf(preconditions(limits, command, group.at))}`;
 }
 
-type Facts = InstantFact & { readonly available: string; readonly liquidity: string };
+/** How long a withdrawal waits for approval. */
+const APPROVAL_MS = DAY_MS;
+
+/** Condition: the withdrawal lifts the last day's unapproved sum above the policy's. */
+function needsApproval({ actor, terms }: WithdrawCommand, at: Expr): Expr {
+  const user = uuid(actor.userId);
+  return expr`EXISTS (SELECT 1 FROM ${effectivePolicy(user, at)} p
+    WHERE p.withdraw_approval_above IS NOT NULL
+      AND ${unapprovedLastDay(user, at)} + ${bounded(terms.amount)} > p.withdraw_approval_above)`;
+}
+
+/** More than a balance can hold is above every limit, and an INTEGER cannot hold it. */
+function bounded(amount: bigint): bigint {
+  return amount > MAX_NATIVE_UNITS ? MAX_NATIVE_UNITS : amount;
+}
+
+function targetOf({ actor, terms }: Pick<WithdrawCommand, "actor" | "terms">) {
+  return {
+    userId: actor.userId,
+    chain: atom("?", [terms.chain]),
+    address: blob(terms.toAddress),
+  };
+}
+
+type Facts = InstantFact &
+  AddressFacts &
+  PolicyFacts & { readonly available: string; readonly liquidity: string };
 
 function preconditions(
   limits: Limits,
@@ -221,6 +261,18 @@ function preconditions(
       },
     },
     {
+      expr: addressAllowed(targetOf({ actor, terms }), at),
+      reject: ({ address_active_from: activeFrom }) => {
+        throw addressNotListed(activeFrom);
+      },
+    },
+    {
+      expr: expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(user, at)} p
+        WHERE p.withdraw_max_usdc_per_day IS NOT NULL
+          AND ${withdrawnLastDay(user, at)} + ${bounded(amount)} > p.withdraw_max_usdc_per_day)`,
+      reject: (facts) => withdrawLimitReached(facts, amount),
+    },
+    {
       expr: expr`(SELECT count(*) FROM withdrawals INDEXED BY withdrawals_reverted
         WHERE user_id = ${user}
         AND created_at > ${at} - ${REVERTED_PAYMENTS_MS} AND failure_code = 'payment_reverted'
@@ -258,6 +310,37 @@ function preconditions(
       },
     },
   ];
+}
+
+/** The policy's limit for a day and what is used of it, as JSON text. Null: no limit. */
+type PolicyFacts = { readonly withdraw_limit: string | null };
+
+function policyFacts(user: Expr): Readonly<Record<keyof PolicyFacts, Expr>> {
+  return {
+    withdraw_limit: expr`SELECT json_object(
+        'maximum', CAST(p.withdraw_max_usdc_per_day AS TEXT),
+        'used', ${sumText(withdrawnLastDay(user, NOW))}) || ''
+      FROM ${effectivePolicy(user, NOW)} p WHERE p.withdraw_max_usdc_per_day IS NOT NULL`,
+  };
+}
+
+/** Undefined if there is room meanwhile. */
+function withdrawLimitReached({ withdraw_limit: facts }: PolicyFacts, amount: bigint): undefined {
+  if (facts === null) return undefined;
+  // Safe cast: `policyFacts` selects these members.
+  const limit = JSON.parse(facts) as { maximum: string; used: string };
+  const [maximum, used] = [BigInt(limit.maximum), BigInt(limit.used)];
+  if (used + amount <= maximum) return undefined;
+  throw problem(
+    "account_limit",
+    "The withdrawal exceeds the limit of the account's policy for a day.",
+    {
+      limit: "withdraw_max_usdc_per_day",
+      maximum: toHex(maximum),
+      used: toHex(used),
+      required: toHex(amount),
+    },
+  );
 }
 
 function destinationRefused(): Problem {

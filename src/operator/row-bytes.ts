@@ -76,6 +76,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   transfers: { bytes: 168, user: PAYER },
   users: { bytes: 139, user: "t.user_id" },
   vault_events: { bytes: 334 },
+  withdrawal_addresses: { bytes: 190, user: "t.user_id" },
   withdrawals: { bytes: 543, user: "t.user_id" },
   ws_tickets: { bytes: 164, user: "t.user_id" },
 };

@@ -713,6 +713,7 @@ INSERT INTO withdrawals (
   amount,
   to_address,
   status,
+  approval_expires_at,
   created_at,
   updated_at,
   queued_group,
@@ -727,24 +728,53 @@ SELECT unhex(?1,'-'),
   ?7,
   CAST(?8 AS INTEGER),
   unhex(?9),
-  'queued',
-  (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')),
-  (SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-')),
-  (SELECT seq FROM commit_groups WHERE group_id = unhex(?12,'-')),
-  (SELECT seq FROM commit_groups WHERE group_id = unhex(?13,'-'))
+  iif(p.waits, 'awaiting_approval', 'queued'),
+  iif(p.waits, (SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')) + ?11, NULL),
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?12,'-')),
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?13,'-')),
+  (SELECT seq FROM commit_groups WHERE group_id = unhex(?14,'-')),
+  (SELECT seq FROM commit_groups WHERE group_id = unhex(?15,'-'))
+FROM (
+  SELECT (
+    EXISTS (
+      SELECT 1
+      FROM (
+        SELECT *
+        FROM account_policies
+        WHERE user_id = unhex(?16,'-')
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?17,'-'))
+        ORDER BY active_from DESC
+        LIMIT 1
+      ) p
+      WHERE p.withdraw_approval_above IS NOT NULL
+        AND (
+          SELECT total(amount)
+          FROM withdrawals INDEXED BY withdrawals_user
+          WHERE user_id = unhex(?18,'-')
+            AND created_at >= (
+              (
+                ((SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-')) / 3600000) - 23
+              ) * 3600000
+            )
+            AND approved_at IS NULL
+            AND status IN ('queued', 'submitted', 'settled')
+        ) + CAST(?20 AS INTEGER) > p.withdraw_approval_above
+    )
+  ) AS waits
+) p
 WHERE (
   (
-    EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?14,'-') AND frozen_at IS NULL)
+    EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?21,'-') AND frozen_at IS NULL)
     AND EXISTS (
       SELECT 1
       FROM api_keys
-      WHERE api_key_id = unhex(?15,'-')
-        AND user_id = unhex(?16,'-')
+      WHERE api_key_id = unhex(?22,'-')
+        AND user_id = unhex(?23,'-')
         AND revoked_at IS NULL
-        AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?17,'-'))
+        AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?24,'-'))
         AND (
           expires_at IS NULL
-          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?18,'-'))
+          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-'))
         )
     )
   )
@@ -752,14 +782,14 @@ WHERE (
     NOT EXISTS (
       SELECT 1
       FROM withdrawals
-      WHERE user_id = unhex(?19,'-') AND client_withdrawal_id = ?20
+      WHERE user_id = unhex(?26,'-') AND client_withdrawal_id = ?27
     )
   )
-  AND (NOT EXISTS (SELECT 1 FROM withdrawals WHERE payment_id = unhex(?21)))
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) < ?23)
+  AND (NOT EXISTS (SELECT 1 FROM withdrawals WHERE payment_id = unhex(?28)))
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-')) < ?30)
   AND (
     NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
-    AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?24 AND halted_at IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?31 AND halted_at IS NOT NULL)
   )
   AND 1
   AND (
@@ -768,30 +798,77 @@ WHERE (
       FROM (
         SELECT 1
         FROM withdrawals
-        WHERE user_id = unhex(?25,'-')
-          AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?26,'-')) - ?27
+        WHERE user_id = unhex(?32,'-')
+          AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?33,'-')) - ?34
         LIMIT 100
       )
-    ) < ?28
+    ) < ?35
+  )
+  AND (
+    NOT EXISTS (
+      SELECT 1
+      FROM (
+        SELECT *
+        FROM account_policies
+        WHERE user_id = unhex(?36,'-')
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?37,'-'))
+        ORDER BY active_from DESC
+        LIMIT 1
+      ) p
+      WHERE p.withdraw_listed_only = 1
+        AND NOT EXISTS (
+          SELECT 1
+          FROM withdrawal_addresses b
+          WHERE b.user_id = unhex(?38,'-')
+            AND b.chain = ?39
+            AND b.address = unhex(?40)
+            AND b.active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?41,'-'))
+        )
+    )
+  )
+  AND (
+    NOT EXISTS (
+      SELECT 1
+      FROM (
+        SELECT *
+        FROM account_policies
+        WHERE user_id = unhex(?42,'-')
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?43,'-'))
+        ORDER BY active_from DESC
+        LIMIT 1
+      ) p
+      WHERE p.withdraw_max_usdc_per_day IS NOT NULL
+        AND (
+          SELECT total(amount)
+          FROM withdrawals INDEXED BY withdrawals_user
+          WHERE user_id = unhex(?44,'-')
+            AND created_at >= (
+              (
+                ((SELECT at FROM commit_groups WHERE group_id = unhex(?45,'-')) / 3600000) - 23
+              ) * 3600000
+            )
+            AND status NOT IN ('failed', 'cancelled')
+        ) + CAST(?46 AS INTEGER) > p.withdraw_max_usdc_per_day
+    )
   )
   AND (
     (
       SELECT count(*)
       FROM withdrawals INDEXED BY withdrawals_reverted
-      WHERE user_id = unhex(?29,'-')
-        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?30,'-')) - ?31
+      WHERE user_id = unhex(?47,'-')
+        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?48,'-')) - ?49
         AND failure_code = 'payment_reverted'
-        AND to_address = unhex(?32)
-    ) < ?33
+        AND to_address = unhex(?50)
+    ) < ?51
   )
   AND (
     EXISTS (
       SELECT 1
       FROM accounts
-      WHERE owner = unhex(?34,'-')
-        AND asset = ?35
+      WHERE owner = unhex(?52,'-')
+        AND asset = ?53
         AND kind = 'available'
-        AND balance >= (CAST(?36 AS INTEGER))
+        AND balance >= (CAST(?54 AS INTEGER))
     )
   )
   AND (
@@ -799,21 +876,21 @@ WHERE (
       EXISTS (
         SELECT 1
         FROM deposit_addresses
-        WHERE chain IN (SELECT value FROM json_each(?37)) AND address = unhex(?38)
+        WHERE chain IN (SELECT value FROM json_each(?55)) AND address = unhex(?56)
       )
     )
   )
   AND (
     (
-      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?39 AS BLOB) AND asset = ?40 AND kind = 'external'), 0) - coalesce(
+      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?57 AS BLOB) AND asset = ?58 AND kind = 'external'), 0) - coalesce(
         (
           SELECT sum(amount)
           FROM withdrawals
-          WHERE chain = ?41 AND asset = ?42 AND status IN ('queued', 'submitted')
+          WHERE chain = ?59 AND asset = ?60 AND status IN ('queued', 'submitted')
         ),
         0
       )
-    ) >= CAST(?43 AS INTEGER)
+    ) >= CAST(?61 AS INTEGER)
   )
 )
 -- ?1 = "<id 1>"
@@ -826,39 +903,57 @@ WHERE (
 -- ?8 = "5"
 -- ?9 = "52908400098527886E0F7030069857D2E4169EE7"
 -- ?10 = "<id 4>"
--- ?11 = "<id 4>"
+-- ?11 = 86400000
 -- ?12 = "<id 4>"
 -- ?13 = "<id 4>"
--- ?14 = "<id 3>"
--- ?15 = "<id 5>"
+-- ?14 = "<id 4>"
+-- ?15 = "<id 4>"
 -- ?16 = "<id 3>"
 -- ?17 = "<id 4>"
--- ?18 = "<id 4>"
--- ?19 = "<id 3>"
--- ?20 = "w-1"
--- ?21 = "ed77e297609706b644d0b0e938108ea83e74f0a2c9045668dfa47cad62058ec7"
--- ?22 = "<id 4>"
--- ?23 = 1764551331000
--- ?24 = "local"
--- ?25 = "<id 3>"
--- ?26 = "<id 4>"
--- ?27 = 86400000
--- ?28 = 100
--- ?29 = "<id 3>"
--- ?30 = "<id 4>"
--- ?31 = 2592000000
--- ?32 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?33 = 3
--- ?34 = "<id 3>"
--- ?35 = "venue_one:0x1"
--- ?36 = "5"
--- ?37 = "[\"local\"]"
--- ?38 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?39 = "external:local"
--- ?40 = "venue_one:0x1"
--- ?41 = "local"
--- ?42 = "venue_one:0x1"
--- ?43 = "5"
+-- ?18 = "<id 3>"
+-- ?19 = "<id 4>"
+-- ?20 = "5"
+-- ?21 = "<id 3>"
+-- ?22 = "<id 5>"
+-- ?23 = "<id 3>"
+-- ?24 = "<id 4>"
+-- ?25 = "<id 4>"
+-- ?26 = "<id 3>"
+-- ?27 = "w-1"
+-- ?28 = "ed77e297609706b644d0b0e938108ea83e74f0a2c9045668dfa47cad62058ec7"
+-- ?29 = "<id 4>"
+-- ?30 = 1764551331000
+-- ?31 = "local"
+-- ?32 = "<id 3>"
+-- ?33 = "<id 4>"
+-- ?34 = 86400000
+-- ?35 = 100
+-- ?36 = "<id 3>"
+-- ?37 = "<id 4>"
+-- ?38 = "<id 3>"
+-- ?39 = "local"
+-- ?40 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?41 = "<id 4>"
+-- ?42 = "<id 3>"
+-- ?43 = "<id 4>"
+-- ?44 = "<id 3>"
+-- ?45 = "<id 4>"
+-- ?46 = "5"
+-- ?47 = "<id 3>"
+-- ?48 = "<id 4>"
+-- ?49 = 2592000000
+-- ?50 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?51 = 3
+-- ?52 = "<id 3>"
+-- ?53 = "venue_one:0x1"
+-- ?54 = "5"
+-- ?55 = "[\"local\"]"
+-- ?56 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?57 = "external:local"
+-- ?58 = "venue_one:0x1"
+-- ?59 = "local"
+-- ?60 = "venue_one:0x1"
+-- ?61 = "5"
 
 -- Create a deposit address
 INSERT INTO audit_events (

@@ -2,6 +2,7 @@
 import { type PageOptions, Pages } from "./pages.ts";
 import { NoAnswer } from "./problem.ts";
 import type { CallOptions, Transport } from "./transport.ts";
+import type { StepUp } from "./auth.ts";
 import type {
   Balance,
   Deposit,
@@ -12,6 +13,7 @@ import type {
   UsdcBalance,
   Venue,
   Withdrawal,
+  WithdrawalAddress,
 } from "./types.ts";
 import { pick } from "./wire.ts";
 
@@ -266,6 +268,110 @@ export class Custody {
       path: "/custody/withdraw",
       body: oneId(id),
       idempotent: true,
+      options,
+    });
+  }
+
+  /**
+   * Approves a withdrawal that waits for approval by the account's policy. Needs a session, the
+   * password and a fresh one-time code. Throws `Problem`: `withdrawal_unknown`,
+   * `withdrawal_not_approvable`, `totp_not_enabled`, `address_not_listed`, `withdrawals_paused`,
+   * `chain_liquidity`, `login_failed`, `totp_required`, `totp_invalid`, `login_throttled`,
+   * `security_hold`.
+   *
+   * @example
+   * ```ts
+   * const { status } = await client.custody.approveWithdrawal({
+   *   withdrawal_id: "0190a0b0-0000-7000-8000-000000000006",
+   *   password: "correct horse battery",
+   *   totp_code: "123456",
+   * });
+   * ```
+   */
+  approveWithdrawal(
+    { withdrawal_id, password, totp_code }: StepUp & { withdrawal_id: string },
+    options: CallOptions = {},
+  ): Promise<Withdrawal> {
+    return this.#transport.call({
+      method: "POST",
+      path: "/custody/approve-withdrawal",
+      body: { withdrawal_id, password, totp_code },
+      options,
+    });
+  }
+
+  /**
+   * Adds an address to the address book. It is usable from `active_from` on. One that is listed is
+   * returned as it is. Needs a session. Throws `Problem`:
+   * `withdrawal_address_limit`, `chain_unknown`, `login_failed`, `totp_required`, `totp_invalid`,
+   * `login_throttled`, `security_hold`.
+   *
+   * @example
+   * ```ts
+   * const { active_from } = await client.custody.createWithdrawalAddress({
+   *   address: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+   *   label: "cold wallet",
+   *   password: "correct horse battery",
+   * });
+   * ```
+   */
+  createWithdrawalAddress(
+    {
+      chain,
+      address,
+      label,
+      password,
+      totp_code,
+    }: StepUp & { chain?: string; address: string; label: string },
+    options: CallOptions = {},
+  ): Promise<WithdrawalAddress> {
+    return this.#transport.call({
+      method: "POST",
+      path: "/custody/create-withdrawal-address",
+      body: { chain, address, label, password, totp_code },
+      options,
+    });
+  }
+
+  /**
+   * Lists the address book, newest first. Needs a session.
+   *
+   * @example
+   * ```ts
+   * for await (const { label, address, active_from } of client.custody.withdrawalAddresses())
+   *   console.log(label, address, active_from);
+   * ```
+   */
+  withdrawalAddresses(
+    { limit, last_cursor }: PageOptions = {},
+    options: CallOptions = {},
+  ): Pages<WithdrawalAddress> {
+    return new Pages(
+      this.#transport,
+      "/custody/get-withdrawal-addresses",
+      { limit, last_cursor },
+      options,
+    );
+  }
+
+  /**
+   * Removes an address from the address book, at once for new withdrawals and approvals. Needs a
+   * session. Throws `Problem`: `withdrawal_address_unknown`.
+   *
+   * @example
+   * ```ts
+   * for await (const entry of client.custody.withdrawalAddresses())
+   *   if (entry.label === "old wallet") await client.custody.removeWithdrawalAddress(entry);
+   * ```
+   */
+  removeWithdrawalAddress(
+    { address_id }: { address_id: string },
+    options: CallOptions = {},
+  ): Promise<WithdrawalAddress> {
+    return this.#transport.call({
+      method: "DELETE",
+      path: "/custody/withdrawal-address",
+      body: { address_id },
       options,
     });
   }

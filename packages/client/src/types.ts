@@ -292,6 +292,16 @@ export type RequestSize = {
   usdc_amount?: bigint;
 };
 
+/** An entry of the address book. Withdrawals may go there from `active_from` on. */
+export type WithdrawalAddress = {
+  address_id: string;
+  chain: string;
+  address: string;
+  label: string;
+  created_at: string;
+  active_from: string;
+};
+
 /** A request for quotes. The requester buys (`Bid`) or sells (`Ask`) the asset. */
 export type QuoteRequest = RequestSize & {
   request_id: string;

@@ -59,6 +59,7 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   quote_unknown: [`There is no quote ${QUOTE}.`],
   match_unknown: ["You have no such match."],
   market_unknown: ["venue_one:0xab is not listed. GET /markets lists the markets."],
+  withdrawal_address_unknown: ["You have no such withdrawal address."],
   withdrawal_unknown: ["You have no such withdrawal."],
   api_key_unknown_id: ["You have no API key with this id."],
   chain_unknown: ["This deployment does not serve that chain. GET /config lists its chains."],
@@ -101,6 +102,15 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   chain_liquidity: [
     "polygon cannot pay that much of this asset now. Withdraw less, or on another chain.",
     { available: "0x5f5e100" },
+  ],
+  address_not_listed: [
+    "The account's policy allows only addresses of the address book. This one is not listed.",
+    { active_from: null },
+  ],
+  withdrawal_address_limit: ["You have reached the limit of 100 addresses. Remove one first."],
+  withdrawal_not_approvable: [
+    "The withdrawal is queued, so it needs no approval.",
+    { withdrawal_status: "queued" },
   ],
   withdrawal_not_cancellable: [
     "The withdrawal is submitted, so it can no longer be cancelled.",

@@ -1,0 +1,194 @@
+/**
+ * The address book: where a user's withdrawals may go if their policy says `withdraw_listed_only`.
+ * A new address is usable after AUTH_SECURITY_DELAY_SECS, so that its owner can remove one that a
+ * thief has added.
+ */
+import { z } from "@hono/zod-openapi";
+import { and, desc, eq } from "drizzle-orm";
+import { checksumAddress } from "../assets/address.ts";
+import { commitAudited, recordOf } from "../auth/audit.ts";
+import { actorRejection, mayWrite } from "../auth/may-write.ts";
+import { effectivePolicy } from "../auth/policy.ts";
+import {
+  afterCursor,
+  fetchCount,
+  type Page,
+  pageOf,
+  type PageQuery,
+  type TimeId,
+} from "../http/cursor.ts";
+import { described } from "../http/fields.ts";
+import type { SessionActor } from "../platform/actor.ts";
+import type { Config } from "../platform/config.ts";
+import { Problem, problem } from "../platform/problem.ts";
+import { read } from "../platform/read.ts";
+import { blob, type Expr, expr, sql, uuid } from "../platform/sql.ts";
+import { toWireTime } from "../platform/time.ts";
+import { uuidv7 } from "../platform/uuid.ts";
+import { withdrawalAddresses } from "./tables.ts";
+
+export const MAX_WITHDRAWAL_ADDRESSES = 100;
+
+export const WithdrawalAddress = z
+  .object({
+    address_id: described(z.uuid(), "Id of the entry"),
+    chain: described(z.string(), "Chain of the address"),
+    address: described(z.string(), "The address, in EIP-55 form"),
+    label: described(z.string(), "Name of the address, chosen by the user"),
+    created_at: described(z.iso.datetime(), "When it was added"),
+    active_from: described(z.iso.datetime(), "From when withdrawals may go there"),
+  })
+  .openapi("WithdrawalAddress");
+type Entry = z.input<typeof WithdrawalAddress>;
+
+type Destination = { readonly chain: string; readonly address: string };
+type By = { readonly actor: SessionActor; readonly ip: string | undefined };
+
+/**
+ * Adds an address. One that is listed is returned as it is. Throws `withdrawal_address_limit`. The
+ * caller has verified the step-up.
+ */
+export async function createWithdrawalAddress(
+  db: D1Database,
+  settings: Pick<Config, "AUTH_SECURITY_DELAY_SECS">,
+  { actor, ip, ...entry }: By & Destination & { readonly label: string },
+): Promise<Entry> {
+  const { userId } = actor;
+  const addressId = uuidv7();
+  const listed = expr`EXISTS (SELECT 1 FROM withdrawal_addresses WHERE ${isEntry(userId, entry)})`;
+  const applied = await commitAudited(db, {
+    record: recordOf(actor, "withdrawal_address_created", { ip, subjectId: addressId }),
+    when: ({ at }) => sql`${mayWrite(actor, at)} AND NOT ${listed}
+      AND (SELECT count(*) FROM withdrawal_addresses
+        WHERE user_id = ${uuid(userId)}) < ${MAX_WITHDRAWAL_ADDRESSES}`,
+    statements: ({ at }, written) => [
+      sql`INSERT INTO withdrawal_addresses
+          (address_id, user_id, chain, address, label, created_at, active_from)
+        SELECT ${uuid(addressId)}, ${uuid(userId)}, ${entry.chain}, ${blob(entry.address)},
+          ${entry.label}, ${at}, ${at} + ${settings.AUTH_SECURITY_DELAY_SECS * 1_000}
+        WHERE ${written}`,
+    ],
+  });
+  const rejection = applied ? undefined : await actorRejection(db, actor);
+  if (rejection !== undefined) throw new Problem(rejection);
+  const [row] = await read(db, ({ select }) =>
+    select()
+      .from(withdrawalAddresses)
+      .where(
+        and(
+          eq(withdrawalAddresses.userId, userId),
+          eq(withdrawalAddresses.chain, entry.chain),
+          eq(withdrawalAddresses.address, hexOf(entry.address)),
+        ),
+      ),
+  );
+  if (row === undefined)
+    throw problem(
+      "withdrawal_address_limit",
+      `You have reached the limit of ${MAX_WITHDRAWAL_ADDRESSES} addresses. Remove one first.`,
+    );
+  return entryView(row);
+}
+
+/** Removes an address. Throws `withdrawal_address_unknown`. */
+export async function removeWithdrawalAddress(
+  db: D1Database,
+  { actor, ip, addressId }: By & { readonly addressId: string },
+): Promise<Entry> {
+  const { userId } = actor;
+  const [row] = await read(db, ({ select }) =>
+    select()
+      .from(withdrawalAddresses)
+      .where(
+        and(eq(withdrawalAddresses.userId, userId), eq(withdrawalAddresses.addressId, addressId)),
+      ),
+  );
+  const mine = sql`address_id = ${uuid(addressId)} AND user_id = ${uuid(userId)}`;
+  const applied =
+    row !== undefined &&
+    (await commitAudited(db, {
+      record: recordOf(actor, "withdrawal_address_removed", { ip, subjectId: addressId }),
+      when: ({ at }) => sql`${mayWrite(actor, at)}
+        AND EXISTS (SELECT 1 FROM withdrawal_addresses WHERE ${mine})`,
+      statements: (_, written) => [
+        sql`DELETE FROM withdrawal_addresses WHERE ${mine} AND ${written}`,
+      ],
+    }));
+  if (applied) return entryView(row);
+  const rejection = await actorRejection(db, actor);
+  if (rejection !== undefined) throw new Problem(rejection);
+  throw problem("withdrawal_address_unknown", "You have no such withdrawal address.");
+}
+
+export async function listWithdrawalAddresses(
+  db: D1Database,
+  userId: string,
+  page: PageQuery<TimeId>,
+): Promise<Page<Entry>> {
+  const older = afterCursor(page, {
+    at: withdrawalAddresses.createdAt,
+    id: withdrawalAddresses.addressId,
+  });
+  const rows = await read(db, ({ select }) =>
+    select()
+      .from(withdrawalAddresses)
+      .where(and(eq(withdrawalAddresses.userId, userId), older))
+      .orderBy(desc(withdrawalAddresses.createdAt), desc(withdrawalAddresses.addressId))
+      .limit(fetchCount(page)),
+  );
+  return pageOf(page, rows, entryView, (row) => ({ at: row.createdAt, id: row.addressId }));
+}
+
+function entryView(row: typeof withdrawalAddresses.$inferSelect): Entry {
+  return {
+    address_id: row.addressId,
+    chain: row.chain,
+    address: checksumAddress(row.address),
+    label: row.label,
+    created_at: toWireTime(row.createdAt),
+    active_from: toWireTime(row.activeFrom),
+  };
+}
+
+function hexOf(address: string): `0x${string}` {
+  return `0x${address.toLowerCase().replace(/^0x/, "")}`;
+}
+
+function isEntry(userId: string, { chain, address }: Destination): Expr {
+  return expr`user_id = ${uuid(userId)} AND chain = ${chain} AND address = ${blob(address)}`;
+}
+
+/** Who withdraws, and SQL for where. */
+type Target = { readonly userId: string; readonly chain: Expr; readonly address: Expr };
+
+/** Condition: the address is active in the book, or the policy does not ask for it. */
+export function addressAllowed({ userId, chain, address }: Target, at: Expr): Expr {
+  return expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(uuid(userId), at)} p
+    WHERE p.withdraw_listed_only = 1 AND NOT EXISTS (SELECT 1 FROM withdrawal_addresses b
+      WHERE b.user_id = ${uuid(userId)} AND b.chain = ${chain} AND b.address = ${address}
+        AND b.active_from <= ${at}))`;
+}
+
+export type AddressFacts = { readonly address_active_from: number | null };
+
+/** When the address becomes usable. Null: it is not listed. */
+export function addressFacts({
+  userId,
+  chain,
+  address,
+}: Target): Readonly<Record<keyof AddressFacts, Expr>> {
+  return {
+    address_active_from: expr`SELECT b.active_from FROM withdrawal_addresses b
+      WHERE b.user_id = ${uuid(userId)} AND b.chain = ${chain} AND b.address = ${address}`,
+  };
+}
+
+export function addressNotListed(activeFrom: number | null): Problem {
+  return problem(
+    "address_not_listed",
+    activeFrom === null
+      ? "The account's policy allows only addresses of the address book. This one is not listed."
+      : `The address is usable from ${toWireTime(activeFrom)}.`,
+    { active_from: activeFrom === null ? null : toWireTime(activeFrom) },
+  );
+}
