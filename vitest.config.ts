@@ -80,6 +80,7 @@ function inWorkerd(project: {
             DAMAGED_DB: "damaged",
             SEALED_DB: "sealed",
             RELEASED_DB: "released",
+            COLD_DB: "cold",
           },
         },
       }),

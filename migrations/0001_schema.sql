@@ -2055,9 +2055,10 @@ END;
 -- that stores the seal.
 --
 -- Example row:
---   account_id 1, balance 99999682081, first_seal 1
+--   account_id 1, balance 99999682081, first_seal 1, last_seal 1
 CREATE TABLE sealed_balances (
   account_id INTEGER PRIMARY KEY NOT NULL,
   balance INTEGER NOT NULL,
-  first_seal INTEGER NOT NULL  -- the first seal with a transfer of the account
+  first_seal INTEGER NOT NULL,  -- the first seal with a transfer of the account
+  last_seal INTEGER NOT NULL    -- the last one
 ) STRICT;

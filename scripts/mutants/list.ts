@@ -66,6 +66,7 @@ const PROTECTION = workers("test/rfq/protection.test.ts");
 const PROTECTION_CLOCK = clock("test/rfq/protection.clock.test.ts");
 const SEALER = workers("test/archive/sealer.test.ts");
 const RELEASE = workers("test/archive/release.test.ts");
+const COLD = workers("test/archive/cold-entries.test.ts");
 const TERMS = node("test/rfq/trade-terms.node.test.ts");
 
 type Change = readonly [
@@ -1207,6 +1208,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...of("archive", "src/ledger/history.ts", [
-    ["short page", "if (rows.length < limit)", "if (rows.length < 0)", [RELEASE]],
+    [
+      "archive not asked",
+      "  if (rows.length >= page.limit || archive.archived !== 1) return rows;",
+      "  if (rows.length >= page.limit || archive.archived !== 2) return rows;",
+      [RELEASE, COLD],
+    ],
+    [
+      "held transfers taken for the whole record",
+      "newest.entry_id >= 2 * (archive.delivered + 1)",
+      "newest.entry_id >= 0 * (archive.delivered + 1)",
+      [COLD],
+    ],
   ]),
 ];

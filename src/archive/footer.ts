@@ -28,8 +28,13 @@ export type SealHead = {
   readonly upToGroup: number;
 };
 
+/** The place of a seal. Numbers continue over epochs. */
+export type SealId = Pick<SealHead, "epoch" | "number">;
+
 export type OwnerBlock = {
   readonly owner: Owner;
+  /** The last seal before with transfers of the owner, or null. */
+  readonly previous: SealId | null;
   readonly offset: number;
   readonly length: number;
   /** Before compression. */
@@ -85,6 +90,8 @@ export function encodeFooter({ head, counts, blocks }: Footer): Uint8Array<Array
     writer.uint(owner.length);
     writer.raw(owner);
     writer.raw(fromHex(block.sha256));
+    writer.uint(block.previous?.epoch ?? 0);
+    writer.uint(block.previous?.number ?? 0);
     for (const value of numbersOf(block)) writer.uint(value);
     writer.bigint(block.smallest);
     writer.bigint(block.largest - block.smallest);
@@ -140,6 +147,7 @@ export function decodeFooter(bytes: Uint8Array): Footer {
 function readBlock(reader: ByteReader, assets: readonly string[]): OwnerBlock {
   const owner = toHex(reader.raw(reader.uint()));
   const sha256 = toHex(reader.raw(HASH_BYTES));
+  const before = { epoch: reader.uint(), number: reader.uint() };
   const offset = reader.uint();
   const length = reader.uint();
   const contentLength = reader.uint();
@@ -161,6 +169,7 @@ function readBlock(reader: ByteReader, assets: readonly string[]): OwnerBlock {
   });
   return {
     owner,
+    previous: before.number === 0 ? null : before,
     offset,
     length,
     contentLength,

@@ -13,6 +13,7 @@ import { abandonFullWalk } from "../ledger/released.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
 import { blob, type Expr, expr, first, type Sql, sql } from "../platform/sql.ts";
 import { SealMalformed } from "./bytes.ts";
+import type { SealId } from "./footer.ts";
 import { readSeal, type SealBucket, SealMissing } from "./seal-store.ts";
 
 /** Longer than any request reads the ledger. */
@@ -27,7 +28,7 @@ export type ReleaseContext = {
 
 export type Released =
   | { readonly status: "idle" }
-  | { readonly status: "delivered" | "released"; readonly number: number }
+  | (SealId & { readonly status: "delivered" | "released" })
   /** The archive does not have the seal as the database states it, so nothing is deleted. */
   | { readonly status: "mismatch"; readonly detail: string };
 
@@ -58,7 +59,8 @@ export async function releaseRound(context: ReleaseContext): Promise<Released> {
   if (!result.committed)
     throw new Error(`seal ${next.number} was not released`, { cause: result.cause });
   await context.failpoint?.(delivered ? "seal_released" : "seal_delivered");
-  return { status: delivered ? "released" : "delivered", number: next.number };
+  const { epoch, number } = next;
+  return { status: delivered ? "released" : "delivered", epoch, number };
 }
 
 async function nextSeal({ db, lagMs }: ReleaseContext): Promise<Next | undefined> {

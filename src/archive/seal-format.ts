@@ -18,6 +18,7 @@ import {
   type Footer,
   type OwnerBlock,
   type SealHead,
+  type SealId,
 } from "./footer.ts";
 import {
   MATCHES,
@@ -40,7 +41,11 @@ export type EncodedSeal = {
   readonly footer: Footer;
 };
 
-export async function encodeSeal(seal: Seal): Promise<EncodedSeal> {
+/** `links` names the seal before of each owner that has one. */
+export async function encodeSeal(
+  seal: Seal,
+  links: ReadonlyMap<Owner, SealId> = new Map(),
+): Promise<EncodedSeal> {
   const blocks: OwnerBlock[] = [];
   const parts: Uint8Array[] = [MAGIC];
   let offset = MAGIC.length;
@@ -49,6 +54,7 @@ export async function encodeSeal(seal: Seal): Promise<EncodedSeal> {
     const bytes = await compress(content);
     blocks.push({
       owner,
+      previous: links.get(owner) ?? null,
       offset,
       length: bytes.length,
       contentLength: content.length,
@@ -114,12 +120,26 @@ export async function openBlock(
   return block;
 }
 
+/** The footer of an object, from its last bytes, or how many of these are needed. */
+export async function readFooterOf(
+  end: Uint8Array<ArrayBuffer>,
+): Promise<{ footer: Footer; sha256: string } | { needed: number }> {
+  if (end.length < SIZES_BYTES) throw new SealMalformed("ends too early");
+  const needed = footerLength(end) + SIZES_BYTES;
+  return needed > end.length ? { needed } : readFooter(end);
+}
+
+/** As compressed. */
+function footerLength(bytes: Uint8Array<ArrayBuffer>): number {
+  return new DataView(bytes.buffer, bytes.byteOffset + bytes.length - SIZES_BYTES).getUint32(0);
+}
+
 async function readFooter(
   bytes: Uint8Array<ArrayBuffer>,
 ): Promise<{ footer: Footer; sha256: string; start: number }> {
   const sizes = new DataView(bytes.buffer, bytes.byteOffset + bytes.length - SIZES_BYTES);
-  const start = bytes.length - SIZES_BYTES - sizes.getUint32(0);
-  if (start < MAGIC.length) throw new SealMalformed("the footer does not fit");
+  const start = bytes.length - SIZES_BYTES - footerLength(bytes);
+  if (start < 0) throw new SealMalformed("the footer does not fit");
   const content = await decompress(
     bytes.slice(start, bytes.length - SIZES_BYTES),
     sizes.getUint32(4),
@@ -139,6 +159,10 @@ function countsOf(seal: Seal): Footer["counts"] {
     quotes: seal.quotes.length,
     matches: seal.matches.length,
   };
+}
+
+export function ownersOfTransfers({ transfers }: Pick<Seal, "transfers">): Owner[] {
+  return [...new Set(transfers.flatMap(({ from, to }) => [from.owner, to.owner]))];
 }
 
 type Draft = { [Name in keyof Block]: Block[Name][number][] };
@@ -235,7 +259,7 @@ const ASSET_ORDER = (a: string, b: string) => (a < b ? -1 : 1);
 /** What a reader must know to skip the block. */
 function summaryOf(
   block: Block,
-): Omit<OwnerBlock, "owner" | "offset" | "length" | "contentLength" | "sha256"> {
+): Omit<OwnerBlock, "owner" | "previous" | "offset" | "length" | "contentLength" | "sha256"> {
   const { transfers, requests, quotes, matches } = block;
   const entries = transfers.flatMap(({ transferId, from, to }) => [
     ...(from === null ? [] : [2 * transferId]),

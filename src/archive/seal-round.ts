@@ -16,7 +16,7 @@ import { SealMalformed } from "./bytes.ts";
 import { type Choice, chooseRange, type ChoiceOptions, type Range } from "./choose-range.ts";
 import type { SealHead } from "./footer.ts";
 import { readRange } from "./read-range.ts";
-import { encodeSeal } from "./seal-format.ts";
+import { type EncodedSeal, encodeSeal, ownersOfTransfers } from "./seal-format.ts";
 import {
   putIfAbsent,
   readSeal,
@@ -24,7 +24,7 @@ import {
   SealMissing,
   type StoredSeal,
 } from "./seal-store.ts";
-import { lastSeals, type SealRow, storeSeal } from "./seal-row.ts";
+import { lastSealOf, lastSeals, type SealRow, storeSeal } from "./seal-row.ts";
 import { compareWithMemory, type DatabaseState, type SealerMemory } from "./sealer-memory.ts";
 
 export type RoundContext = {
@@ -123,16 +123,21 @@ async function prove(
 ): Promise<StoredSeal | { readonly mismatch: string }> {
   const { db, bucket } = context;
   const head = headOf(memory, range);
-  const encoded = await encodeSeal({ ...head, ...(await readRange(db, range)) });
+  const encoded = await encodeRange(db, head);
   await putIfAbsent(bucket, head, encoded);
   await context.failpoint?.("seal_put");
   const stored = await readBack(bucket, head);
   if ("mismatch" in stored || stored.sha256 === encoded.sha256) return stored;
   const found = stored.seal;
   const expected = headOf(memory, found);
-  const again = await encodeSeal({ ...expected, ...(await readRange(db, found)) });
+  const again = await encodeRange(db, expected);
   if (again.sha256 === stored.sha256) return stored;
   return { mismatch: `the object of seal ${head.number} has another content than the database` };
+}
+
+async function encodeRange(db: D1Database, head: SealHead): Promise<EncodedSeal> {
+  const seal = { ...head, ...(await readRange(db, head)) };
+  return encodeSeal(seal, await lastSealOf(db, ownersOfTransfers(seal)));
 }
 
 function headOf(memory: SealerMemory, { upTo, upToGroup }: Range): SealHead {

@@ -2,9 +2,9 @@
 import { desc } from "drizzle-orm";
 import { commit, newGroup } from "../platform/commit.ts";
 import { read } from "../platform/read.ts";
-import { blob, type Sql, sql } from "../platform/sql.ts";
-import type { SealHead } from "./footer.ts";
-import type { SealedAccount } from "./records.ts";
+import { all, blob, type Sql, sql } from "../platform/sql.ts";
+import type { SealHead, SealId } from "./footer.ts";
+import type { Owner, SealedAccount } from "./records.ts";
 import type { Seal } from "./seal-format.ts";
 import type { StoredSeal } from "./seal-store.ts";
 import { journalSeals } from "./tables.ts";
@@ -74,6 +74,28 @@ export async function storeSeal(
   return result.committed;
 }
 
+/** The last seal with transfers of each owner that has one, before the next seal is stored. */
+export async function lastSealOf(
+  db: D1Database,
+  owners: readonly Owner[],
+): Promise<Map<Owner, SealId>> {
+  const links = new Map<Owner, SealId>();
+  for (let start = 0; start < owners.length; start += ACCOUNTS_PER_STATEMENT) {
+    const rows = await all<SealId & { owner: Owner }>(
+      db,
+      sql`SELECT o.owner, s.number, s.epoch FROM (
+          SELECT e.value AS owner, max(b.last_seal) AS number
+          FROM json_each(${JSON.stringify(owners.slice(start, start + ACCOUNTS_PER_STATEMENT))}) e
+            CROSS JOIN accounts a ON a.owner = unhex(e.value)
+            CROSS JOIN sealed_balances b ON b.account_id = a.account_id
+          GROUP BY e.value) o
+        CROSS JOIN journal_seals s ON s.number = o.number`,
+    );
+    for (const { owner, epoch, number } of rows) links.set(owner, { epoch, number });
+  }
+  return links;
+}
+
 /** A statement binds a text of at most 2 MB. */
 const ACCOUNTS_PER_STATEMENT = 5_000;
 
@@ -83,11 +105,12 @@ function storeBalances(number: number, balances: readonly ClosingBalance[]): Sql
     const rows = balances
       .slice(start, start + ACCOUNTS_PER_STATEMENT)
       .map(({ owner, asset, kind, balance }) => [owner, asset, kind, String(balance)]);
-    statements.push(sql`INSERT INTO sealed_balances (account_id, balance, first_seal)
-      SELECT a.account_id, CAST(s.value ->> 3 AS INTEGER), ${number}
+    statements.push(sql`INSERT INTO sealed_balances (account_id, balance, first_seal, last_seal)
+      SELECT a.account_id, CAST(s.value ->> 3 AS INTEGER), ${number}, ${number}
       FROM json_each(${JSON.stringify(rows)}) s CROSS JOIN accounts a
         ON a.owner = unhex(s.value ->> 0) AND a.asset = s.value ->> 1 AND a.kind = s.value ->> 2
-      WHERE 1 ON CONFLICT (account_id) DO UPDATE SET balance = excluded.balance`);
+      WHERE 1 ON CONFLICT (account_id) DO UPDATE
+        SET balance = excluded.balance, last_seal = excluded.last_seal`);
   }
   return statements;
 }

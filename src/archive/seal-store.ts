@@ -1,6 +1,8 @@
 /** Seals as objects in R2. An object is written once and never changed or deleted. */
-import { decodeSeal, type EncodedSeal, type Seal } from "./seal-format.ts";
-import type { Footer, SealHead } from "./footer.ts";
+import type { Block } from "./block.ts";
+import { SealMalformed } from "./bytes.ts";
+import type { Footer, OwnerBlock, SealHead, SealId } from "./footer.ts";
+import { decodeSeal, type EncodedSeal, openBlock, readFooterOf, type Seal } from "./seal-format.ts";
 
 export type SealBucket = Pick<R2Bucket, "get" | "put">;
 
@@ -20,7 +22,7 @@ export type StoredSeal = {
 };
 
 /** The epoch is part of the key, so a seal of a lost epoch is never overwritten. */
-export function keyOf({ epoch, number }: Pick<SealHead, "epoch" | "number">): string {
+export function keyOf({ epoch, number }: SealId): string {
   return `journal/${epoch}/${number}`;
 }
 
@@ -37,12 +39,45 @@ export async function putIfAbsent(
 }
 
 /** Throws `SealMissing` or `SealMalformed`. */
-export async function readSeal(
-  bucket: SealBucket,
-  head: Pick<SealHead, "epoch" | "number">,
-): Promise<StoredSeal> {
+export async function readSeal(bucket: SealBucket, head: SealId): Promise<StoredSeal> {
   const object = await bucket.get(keyOf(head));
   if (object === null) throw new SealMissing(keyOf(head));
   const bytes = new Uint8Array(await object.arrayBuffer());
   return { ...(await decodeSeal(bytes)), bytes: bytes.length };
+}
+
+/** Most footers are smaller. */
+const FOOTER_BYTES = 65_536;
+
+/** The footer alone. The caller compares its hash with the database's. */
+export async function readFooterAt(
+  bucket: Pick<R2Bucket, "get">,
+  id: SealId,
+): Promise<{ footer: Footer; sha256: string }> {
+  for (let suffix = FOOTER_BYTES; ;) {
+    const read = await readFooterOf(await readBytes(bucket, id, { suffix }));
+    if (!("needed" in read)) return read;
+    if (read.needed <= suffix) throw new SealMalformed("the footer does not fit");
+    suffix = read.needed;
+  }
+}
+
+/** One owner's block, verified against the footer that names it. */
+export async function readBlock(
+  bucket: Pick<R2Bucket, "get">,
+  id: SealId,
+  block: OwnerBlock,
+): Promise<Block> {
+  const { offset, length } = block;
+  return openBlock(await readBytes(bucket, id, { offset, length }), block);
+}
+
+async function readBytes(
+  bucket: Pick<R2Bucket, "get">,
+  id: SealId,
+  range: R2Range,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const object = await bucket.get(keyOf(id), { range });
+  if (object === null) throw new SealMissing(keyOf(id));
+  return new Uint8Array(await object.arrayBuffer());
 }

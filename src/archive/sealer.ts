@@ -11,13 +11,22 @@ import { errorFields, log } from "../platform/log.ts";
 import { TRANSFERS_PER_SEAL } from "./choose-range.ts";
 import { RELEASE_LAG_MS, releaseRound } from "./release.ts";
 import { readState, type Round, sealRound } from "./seal-round.ts";
+import { historyName } from "./cold-entries.ts";
+import type { SealId } from "./footer.ts";
+import { readFooterAt } from "./seal-store.ts";
 import { SEALER_NAME } from "./sealer-name.ts";
 import { compareWithMemory, FIRST_MEMORY, nextEpoch, type SealerMemory } from "./sealer-memory.ts";
 
 const IDLE_POLL_MS = 60_000;
 /** Wait after a seal while more is due, so that D1 serves others in between. */
 const BEHIND_WAIT_MS = 500;
+const HISTORIES_AT_ONCE = 20;
 const MEMORY = "memory";
+
+/** Users have ids of 16 bytes, house accounts have names. */
+function isUser(owner: string): boolean {
+  return owner.length === 32;
+}
 
 export class Sealer extends DurableObject<Env> {
   readonly #failing = new FailureAlert("sealer_failing");
@@ -103,6 +112,26 @@ export class Sealer extends DurableObject<Env> {
     else if (released.status !== "idle") {
       await clearAlert(DB, "archive_damaged", SEALER_NAME);
       log("info", `journal_${released.status}`, { number: released.number });
+      if (released.status === "delivered") await this.#tellHistories(released);
+    }
+  }
+
+  /**
+   * Has the histories of the seal's users read its footer now. It only saves their next reader the
+   * time, so a failure is ignored.
+   */
+  async #tellHistories(id: SealId): Promise<void> {
+    try {
+      const { footer } = await readFooterAt(this.env.ARCHIVE, id);
+      const users = footer.blocks.filter(({ owner, entries }) => isUser(owner) && entries > 0);
+      for (let start = 0; start < users.length; start += HISTORIES_AT_ONCE)
+        await Promise.allSettled(
+          users
+            .slice(start, start + HISTORIES_AT_ONCE)
+            .map(({ owner }) => this.env.HISTORY.getByName(historyName(owner)).follow(owner, id)),
+        );
+    } catch (error) {
+      log("warn", "sealer.histories_not_told", errorFields(error));
     }
   }
 

@@ -40,4 +40,5 @@ export const sealedBalances = sqliteTable("sealed_balances", {
   accountId: integer("account_id").primaryKey(),
   balance: amount("balance").notNull(),
   firstSeal: integer("first_seal").notNull(),
+  lastSeal: integer("last_seal").notNull(),
 });

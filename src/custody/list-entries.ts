@@ -1,5 +1,6 @@
 import type { z } from "@hono/zod-openapi";
 import { readAssetKey } from "../assets/asset.ts";
+import type { ColdEntries } from "../ledger/cold-entries.ts";
 import type { LedgerFilter } from "../ledger/filter.ts";
 import { type EntryRow, NEWEST, readEntries } from "../ledger/history.ts";
 import type { Page } from "../http/cursor.ts";
@@ -37,13 +38,20 @@ export async function listEntries(
   db: D1Database,
   userId: string,
   query: LedgerRequest,
+  cold?: ColdEntries,
 ): Promise<Page<EntryWire>> {
   const limit = query.limit ?? DEFAULT_PAGE;
   if (limit === 0) return { items: [], next_cursor: query.last_cursor?.text ?? null };
-  const { rows, more } = await readEntries(db, userId, filterOf(query), {
-    before: query.last_cursor?.before ?? NEWEST,
-    limit,
-  });
+  const { rows, more } = await readEntries(
+    db,
+    userId,
+    filterOf(query),
+    {
+      before: query.last_cursor?.before ?? NEWEST,
+      limit,
+    },
+    cold,
+  );
   return { items: rows.map(entryView), next_cursor: more ? String(rows.at(-1)?.entry_id) : null };
 }
 

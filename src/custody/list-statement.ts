@@ -1,4 +1,5 @@
 import { actorRejection } from "../auth/may-write.ts";
+import type { ColdEntries } from "../ledger/cold-entries.ts";
 import { readStatement } from "../ledger/statement.ts";
 import type { Actor } from "../platform/actor.ts";
 import { invalidRequest } from "../platform/problem.ts";
@@ -21,6 +22,7 @@ export async function statementResponse(
   db: D1Database,
   actor: Actor,
   query: LedgerRequest,
+  cold?: ColdEntries,
 ): Promise<Response> {
   const errors = (["limit", "last_cursor"] as const).filter((name) => query[name] !== undefined);
   if (errors.length > 0)
@@ -32,6 +34,7 @@ export async function statementResponse(
     );
   const reader = {
     userId: actor.userId,
+    ...(cold === undefined ? {} : { cold }),
     mayContinue: async () => (await actorRejection(db, actor)) === undefined,
   };
   const statement = await readStatement(db, reader, filterOf(query), {

@@ -16,6 +16,7 @@ import { createDepositAddress, listDepositAddresses } from "./deposit-address.ts
 import { getWithdrawal } from "./get-withdrawal.ts";
 import { amounts, balancePage, balanceView, listBalances } from "./list-balances.ts";
 import { listDeposits } from "./list-deposits.ts";
+import { coldEntries } from "../archive/cold-entries.ts";
 import { listEntries } from "./list-entries.ts";
 import { statementResponse, wantsStatement } from "./list-statement.ts";
 import { listWithdrawals } from "./list-withdrawals.ts";
@@ -142,10 +143,12 @@ function registerLedgerRoute(app: Api): void {
     query: schema.LedgerQuery,
     response: pageSchema(schema.LedgerEntry),
     otherMediaTypes: ["text/csv"],
-    handler: ({ db, actor, query, request }) =>
-      wantsStatement(request.headers.get("accept"))
-        ? statementResponse(db, actor, query)
-        : listEntries(db, actor.userId, query),
+    handler: ({ db, env, actor, query, request }) => {
+      const cold = coldEntries({ db, history: env.HISTORY }, actor.userId);
+      return wantsStatement(request.headers.get("accept"))
+        ? statementResponse(db, actor, query, cold)
+        : listEntries(db, actor.userId, query, cold);
+    },
   });
 }
 

@@ -12,10 +12,10 @@
  *    the newest.
  */
 import type { AssetKey } from "../assets/asset.ts";
-import { Problem, unavailable } from "../platform/problem.ts";
-import { all, first, type Sql } from "../platform/sql.ts";
+import { all, first, prepare, type Sql } from "../platform/sql.ts";
 import { type Reason, readReason } from "./codes.ts";
-import { archivedEntries } from "./released.ts";
+import { type ColdEntries, UNREACHABLE } from "./cold-entries.ts";
+import { type Archived, archivedEntries } from "./released.ts";
 import {
   countedEntries,
   entriesOfRef,
@@ -47,49 +47,86 @@ type CodedRow = Omit<EntryRow, "reason"> & { readonly reason: number };
 export type EntryPage = { readonly rows: readonly EntryRow[]; readonly more: boolean };
 type PageRequest = { readonly before: bigint; readonly limit: number };
 
-/** Returns up to `limit` of the user's entries below `before`, newest first. */
+/**
+ * Returns up to `limit` of the user's entries below `before`, newest first. `cold` reads those that
+ * are only in the archive.
+ */
 export async function readEntries(
   db: D1Database,
   userId: string,
   filter: LedgerFilter,
   { before, limit }: PageRequest,
+  cold: ColdEntries = UNREACHABLE,
 ): Promise<EntryPage> {
   if (selectsNothing(filter)) return { rows: [], more: false };
   // One more than asked for shows whether more follow.
-  const rows = await readRows(db, userId, filter, { before, limit: limit + 1 });
-  if (rows.length <= limit && (await hasArchived(db, userId, filter, rows))) {
-    // A page is never short. A full one ends where the archive begins.
-    if (rows.length < limit)
-      throw new Problem(unavailable("none", "The older entries cannot be reached.").data);
-    return { rows: rows.map(withReasonName), more: true };
-  }
+  const page = { before, limit: limit + 1 };
+  const here = await readRows(db, userId, filter, page);
+  const rows = await withArchived(here, filter, page, cold);
   return { rows: rows.slice(0, limit).map(withReasonName), more: rows.length > limit };
 }
 
-/** Whether older entries than `rows` may be in the archive, which nothing reads yet. */
-async function hasArchived(
-  db: D1Database,
-  userId: string,
-  { refId, from }: LedgerFilter,
-  rows: readonly unknown[],
-): Promise<boolean> {
-  // All transfers of a record are here, or none.
-  if (refId !== undefined && rows.length > 0) return false;
-  const found = await first<{ archived: number }>(db, archivedEntries(userId, from));
-  return found?.archived === 1;
+/** Rows of the database, and what the archive may have beside them. */
+type Here = { readonly rows: CodedRow[]; readonly archive: Archived };
+
+/** Adds the entries that are only in the archive to those of the database. */
+async function withArchived(
+  { rows, archive }: Here,
+  filter: LedgerFilter,
+  page: PageRequest,
+  cold: ColdEntries,
+): Promise<CodedRow[]> {
+  if (rows.length >= page.limit || archive.archived !== 1) return rows;
+  const [newest] = rows;
+  const last = rows.at(-1);
+  if (filter.refId === undefined) {
+    // The database was read above the archived part, and completely.
+    const before = last === undefined ? page.before : BigInt(last.entry_id);
+    return rows.concat(await read(cold, filter, { before, limit: page.limit - rows.length }));
+  }
+  // A record that has moved above the archived part is here as a whole. Of another one, the
+  // transfers that are held may be here as well as in the archive.
+  if (newest !== undefined && newest.entry_id >= 2 * (archive.delivered + 1)) return rows;
+  const byId = new Map(rows.map((row) => [row.entry_id, row]));
+  for (const row of await read(cold, filter, page)) byId.set(row.entry_id, row);
+  return [...byId.values()].toSorted((a, b) => b.entry_id - a.entry_id).slice(0, page.limit);
 }
 
-function readRows(
+/** Safe cast: the archive contains the keys of assets as the journal had them. */
+async function read(
+  cold: ColdEntries,
+  filter: LedgerFilter,
+  page: PageRequest,
+): Promise<readonly CodedRow[]> {
+  return (await cold.read(filter, page)) as readonly CodedRow[];
+}
+
+async function readRows(
   db: D1Database,
   userId: string,
   filter: LedgerFilter,
   page: PageRequest,
-): Promise<CodedRow[]> {
-  const { refId } = filter;
-  if (refId !== undefined) return all(db, entriesOfRef(userId, { ...filter, refId }, page));
-  if (hasAmounts(filter)) return readByAmount(db, userId, filter, page);
-  return all(db, mergedEntries(userId, filter, page));
+): Promise<Here> {
+  const { refId, from } = filter;
+  const archived = archivedEntries(userId, from);
+  if (refId === undefined && hasAmounts(filter)) {
+    const rows = await readByAmount(db, userId, filter, page);
+    // Last, so that the archive is asked for everything that a statement above has left out.
+    return { rows, archive: (await first<Archived>(db, archived)) ?? NOTHING_ARCHIVED };
+  }
+  const statement =
+    refId === undefined
+      ? mergedEntries(userId, filter, page)
+      : entriesOfRef(userId, { ...filter, refId }, page);
+  const [rows, archive] = await db.batch([prepare(db, statement), prepare(db, archived)]);
+  // Safe casts: the columns of the two statements.
+  return {
+    rows: (rows?.results ?? []) as CodedRow[],
+    archive: ((archive?.results ?? []) as Archived[])[0] ?? NOTHING_ARCHIVED,
+  };
 }
+
+const NOTHING_ARCHIVED: Archived = { archived: 0, delivered: 0 };
 
 /** Runs of one amount that the second way merges, at some 3 µs each. */
 const MAX_AMOUNT_RUNS = 1_000;
@@ -197,16 +234,24 @@ async function firstTransfer(db: D1Database, { from }: LedgerFilter): Promise<bi
   return BigInt(found?.first ?? 1);
 }
 
-/** Counts the entries below a position, up to `most`, for a filter without `refId`. */
+/**
+ * Counts the entries below a position, up to `most`, for a filter without `refId`. Archived ones
+ * are counted by blocks, so the result may be too high.
+ */
 export async function countEntries(
   db: D1Database,
   userId: string,
   filter: LedgerFilter,
   page: { before: bigint; most: number },
+  cold: ColdEntries = UNREACHABLE,
 ): Promise<number> {
   if (selectsNothing(filter)) return 0;
   const counted = await first<{ entries: number }>(db, countedEntries(userId, filter, page));
-  return counted?.entries ?? 0;
+  const here = counted?.entries ?? 0;
+  if (here >= page.most) return here;
+  const found = await first<Archived>(db, archivedEntries(userId, filter.from));
+  if (found?.archived !== 1) return here;
+  return Math.min(page.most, here + (await cold.count(filter, page.before)));
 }
 
 function withReasonName(row: CodedRow): EntryRow {

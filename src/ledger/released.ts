@@ -28,9 +28,14 @@ export function abandonFullWalk(upTo: number): Sql {
     WHERE scan = 'full_transfers' AND position < ${upTo}`;
 }
 
-/** Whether the archive may contain entries of the user at or after an instant, as `archived`. */
+export type Archived = { readonly archived: number; readonly delivered: number };
+
+/**
+ * Whether entries of the user at or after an instant may be in the archive only, and the last
+ * transfer that may be.
+ */
 export function archivedEntries(userId: string, from = 0): Sql {
-  return sql`SELECT EXISTS (
+  return sql`SELECT ${DELIVERED} AS delivered, EXISTS (
     SELECT 1 FROM (SELECT number, last_at FROM journal_seals INDEXED BY journal_seals_delivered
         WHERE delivered_at IS NOT NULL ORDER BY number DESC LIMIT 1) d
       CROSS JOIN accounts a INDEXED BY accounts_owner ON a.owner = ${uuid(userId)}

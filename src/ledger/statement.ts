@@ -5,6 +5,7 @@
 import { invalidRequest } from "../platform/problem.ts";
 import { first, sql } from "../platform/sql.ts";
 import { hasAmounts, type LedgerFilter } from "./filter.ts";
+import { type ColdEntries, UNREACHABLE } from "./cold-entries.ts";
 import { type StatementLease, takeStatementLease } from "./statement-lease.ts";
 import { countEntries, type EntryRow, readEntries } from "./history.ts";
 
@@ -25,6 +26,7 @@ export type StatementFormat = {
 /** The user, and whether their credential still is valid. It is asked before each later chunk. */
 export type StatementReader = {
   readonly userId: string;
+  readonly cold?: ColdEntries;
   readonly mayContinue: () => Promise<boolean>;
 };
 
@@ -50,7 +52,7 @@ export async function readStatement(
 
 async function streamEntries(
   db: D1Database,
-  { userId, mayContinue }: StatementReader,
+  { userId, cold = UNREACHABLE, mayContinue }: StatementReader,
   filter: LedgerFilter,
   { format, lease }: { format: StatementFormat; lease: StatementLease },
 ): Promise<ReadableStream<Uint8Array>> {
@@ -59,14 +61,14 @@ async function streamEntries(
     sql`SELECT coalesce(max(transfer_id), 0) * 2 + 2 AS entry FROM transfers`,
   );
   let before = BigInt(newest?.entry ?? 0);
-  await rejectIfTooLong(db, userId, filter, before);
+  await rejectIfTooLong(db, { userId, cold }, filter, before);
   const text = new TextEncoder();
   let rows = 0;
   const readChunk = async () => {
     // A client that reads slowly may lose the lease to its next statement.
     if (rows > 0 && !(await lease.renew())) throw new Error("another statement has begun");
     if (rows > 0 && !(await mayContinue())) throw new Error("the credential has ended");
-    const chunk = await readEntries(db, userId, filter, { before, limit: CHUNK_ROWS });
+    const chunk = await readEntries(db, userId, filter, { before, limit: CHUNK_ROWS }, cold);
     if (!chunk.more) await lease.release();
     return chunk;
   };
@@ -90,13 +92,13 @@ async function streamEntries(
 /** Counts the entries from the indexes alone, up to one above the limit. A record has only few. */
 async function rejectIfTooLong(
   db: D1Database,
-  userId: string,
+  { userId, cold }: { userId: string; cold: ColdEntries },
   filter: LedgerFilter,
   before: bigint,
 ): Promise<void> {
   if (filter.refId !== undefined) return;
   const count = (counted: LedgerFilter) =>
-    countEntries(db, userId, counted, { before, most: MAX_STATEMENT_ROWS + 1 });
+    countEntries(db, userId, counted, { before, most: MAX_STATEMENT_ROWS + 1 }, cold);
   // Entries of any amount are cheaper to count, and usually they are few enough.
   const anyAmount = { ...filter, minAmount: undefined, maxAmount: undefined };
   if ((await count(anyAmount)) <= MAX_STATEMENT_ROWS) return;

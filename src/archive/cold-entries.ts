@@ -1,0 +1,109 @@
+/** The archive as the ledger reads it: asks the owner's history, and says 503 if it cannot. */
+import { type ColdEntries, type ColdRow, unreachable } from "../ledger/cold-entries.ts";
+import { reasonNumber } from "../ledger/codes.ts";
+import type { LedgerFilter } from "../ledger/filter.ts";
+import { errorFields, log } from "../platform/log.ts";
+import { all, blob, first, sql, uuid } from "../platform/sql.ts";
+import type { ColdPage, ColdRequest } from "./block-index.ts";
+import type { ColdFilter } from "./cold-page.ts";
+import type { SealId } from "./footer.ts";
+
+/** The calls of a `History` that a page makes. */
+type HistoryStub = {
+  readonly page: (owner: string, request: ColdRequest) => Promise<ColdPage>;
+  readonly count: (owner: string, request: Omit<ColdRequest, "limit">) => Promise<number>;
+};
+
+export type Archive = {
+  readonly db: D1Database;
+  readonly history: { readonly getByName: (name: string) => HistoryStub };
+};
+
+/** The name of an owner's history. Users and house accounts have hexadecimal names. */
+export function historyName(owner: string): string {
+  return `history:${owner}`;
+}
+
+/** A page asks the history this many times. Each answer has read up to 50 blocks. */
+const MAX_CALLS = 20;
+
+export function coldEntries({ db, history }: Archive, userId: string): ColdEntries {
+  const owner = userId.replaceAll("-", "");
+  const stub = history.getByName(historyName(owner));
+  return {
+    read: (filter, page) =>
+      orUnavailable(async () => {
+        const newest = await newestSeal(db, userId);
+        if (newest === undefined) return [];
+        const cold = await coldFilter(db, userId, filter);
+        const rows: ColdRow[] = [];
+        let before: bigint | null = page.before;
+        for (let calls = 0; before !== null && rows.length < page.limit; calls++) {
+          if (calls === MAX_CALLS) throw new Error("the page needs too many blocks");
+          const limit = page.limit - rows.length;
+          const found = await stub.page(owner, { newest, filter: cold, before, limit });
+          rows.push(...found.rows);
+          before = found.before;
+        }
+        return withHashes(db, rows);
+      }),
+    count: (filter, before) =>
+      orUnavailable(async () => {
+        const newest = await newestSeal(db, userId);
+        if (newest === undefined) return 0;
+        return stub.count(owner, { newest, filter: await coldFilter(db, userId, filter), before });
+      }),
+  };
+}
+
+/** A page that needs the history is never short. */
+async function orUnavailable<Result>(read: () => Promise<Result>): Promise<Result> {
+  try {
+    return await read();
+  } catch (error) {
+    log("error", "history.unreachable", errorFields(error));
+    throw unreachable();
+  }
+}
+
+/** The last seal with transfers of the user. */
+function newestSeal(db: D1Database, userId: string): Promise<SealId | undefined> {
+  return first<SealId>(
+    db,
+    sql`SELECT s.epoch, s.number FROM (SELECT max(b.last_seal) AS number
+        FROM accounts a INDEXED BY accounts_owner
+          CROSS JOIN sealed_balances b ON b.account_id = a.account_id
+        WHERE a.owner = ${uuid(userId)}) o
+      CROSS JOIN journal_seals s ON s.number = o.number`,
+  );
+}
+
+/** Blocks contain the ids of deposits. Their transaction hashes stay in the database. */
+async function coldFilter(
+  db: D1Database,
+  userId: string,
+  { refId, ...filter }: LedgerFilter,
+): Promise<ColdFilter> {
+  if (refId === undefined) return filter;
+  if (!refId.startsWith("0x"))
+    return { ...filter, refs: { deposits: false, ids: [refId.replaceAll("-", "").toLowerCase()] } };
+  const rows = await all<{ id: string }>(
+    db,
+    sql`SELECT lower(hex(deposit_id)) AS id FROM deposits INDEXED BY deposits_hash
+      WHERE transaction_hash = ${blob(refId)} AND user_id = ${uuid(userId)}`,
+  );
+  return { ...filter, refs: { deposits: true, ids: rows.map(({ id }) => id) } };
+}
+
+async function withHashes(db: D1Database, rows: readonly ColdRow[]): Promise<ColdRow[]> {
+  const isDeposit = ({ reason }: ColdRow) => reason === reasonNumber("deposit");
+  const ids = JSON.stringify([...new Set(rows.filter(isDeposit).map(({ ref }) => ref))]);
+  if (ids === "[]") return [...rows];
+  const found = await all<{ id: string; hash: string }>(
+    db,
+    sql`SELECT hex(d.deposit_id) AS id, '0x' || lower(hex(d.transaction_hash)) AS hash
+      FROM json_each(${ids}) i CROSS JOIN deposits d ON d.deposit_id = unhex(i.value)`,
+  );
+  const hashes = new Map(found.map(({ id, hash }) => [id, hash]));
+  return rows.map((row) => (isDeposit(row) ? { ...row, ref: hashes.get(row.ref) ?? "" } : row));
+}

@@ -1,0 +1,227 @@
+/**
+ * get-ledger over both sides: every page of every filter is the same before and after the older part
+ * of the journal has moved to the archive.
+ */
+import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeAll, expect, it, vi } from "vitest";
+import { BlockIndex } from "../../src/archive/block-index.ts";
+import { type Archive, coldEntries } from "../../src/archive/cold-entries.ts";
+import { releaseRound } from "../../src/archive/release.ts";
+import type { SealBucket } from "../../src/archive/seal-store.ts";
+import type { History } from "../../src/archive/history.ts";
+import { REASONS } from "../../src/ledger/codes.ts";
+import type { LedgerFilter } from "../../src/ledger/filter.ts";
+import { countEntries, type EntryRow, NEWEST, readEntries } from "../../src/ledger/history.ts";
+import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { readStatement } from "../../src/ledger/statement.ts";
+import { readUuid } from "../../src/platform/sql.ts";
+import { endWithdrawal, queueWithdrawal } from "../support/ledger.ts";
+import { command, commitCommand } from "../support/market.ts";
+import { newUser } from "../support/users.ts";
+import { SealedJournal, Sealing } from "./sealing.ts";
+
+const journal = new SealedJournal(env.COLD_DB, "cold");
+const { db } = journal;
+const sealing = new Sealing(journal);
+
+beforeAll(() => journal.open());
+
+/** The tests read many pages. */
+const TIMEOUT_MS = 60_000;
+vi.setConfig({ testTimeout: TIMEOUT_MS });
+
+/** The histories of this database, in objects of their own. */
+function archiveOf(bucket: Pick<SealBucket, "get"> = sealing.bucket): Archive {
+  const call = <Result>(name: string, use: (index: BlockIndex) => Promise<Result>) =>
+    runInDurableObject(env.HISTORY.getByName(name), (_history: History, { storage }) =>
+      use(new BlockIndex(storage.sql, { db, bucket })),
+    );
+  return {
+    db,
+    history: {
+      getByName: (name) => ({
+        page: (owner, request) => call(name, (index) => index.page(owner, request)),
+        count: (owner, request) => call(name, (index) => index.count(owner, request)),
+      }),
+    },
+  };
+}
+
+async function allPages(
+  userId: string,
+  filter: LedgerFilter,
+  limit: number,
+  archive = archiveOf(),
+): Promise<EntryRow[]> {
+  const rows: EntryRow[] = [];
+  const cold = coldEntries(archive, userId);
+  for (let before = NEWEST; ;) {
+    const page = await readEntries(db, userId, filter, { before, limit }, cold);
+    rows.push(...page.rows);
+    if (!page.more) return rows;
+    expect(page.rows).toHaveLength(limit);
+    before = BigInt(page.rows.at(-1)?.entry_id ?? 0);
+  }
+}
+
+async function release(): Promise<void> {
+  const round = () => releaseRound({ db, bucket: sealing.bucket, lagMs: 0 });
+  while ((await round()).status !== "idle");
+}
+
+/** A trade with withdrawals, one of them in flight, and a second seal below the horizon. */
+async function twoSides() {
+  const market = await journal.trade();
+  const { requester, maker } = market;
+  const paid = await queueWithdrawal(requester, "usdc", 10n, { db });
+  const inFlight = await queueWithdrawal(requester, "usdc", 20n, { db });
+  await endWithdrawal(paid, "Paid", db);
+  await sealing.sealAll({ limit: 3 });
+  const later = await queueWithdrawal(requester, "usdc", 30n, { db });
+  await endWithdrawal(later, "Failed", db);
+  await sealing.sealAll();
+  // Above the horizon from here on.
+  const hot = await queueWithdrawal(requester, "usdc", 40n, { db });
+  await endWithdrawal(inFlight, "Paid", db);
+  await commitCommand(market.book, command.cancelQuote(maker, market.quotes.open), db);
+  return { ...market, paid, inFlight, later, hot };
+}
+
+const ENTRY_FILTERS: readonly LedgerFilter[] = [
+  {},
+  { account: "available" },
+  { account: "pending", direction: "credit" },
+  { direction: "debit" },
+  ...REASONS.map((reason) => ({ reasons: [reason] })),
+  { usdc: true },
+  { usdc: false },
+  { venue: "venue_two" as const },
+  { venue: "venue_one" as const },
+  { minAmount: 10n, maxAmount: 30n },
+  { minAmount: 500n },
+  { maxAmount: 0n },
+];
+
+it("returns the same pages of every filter, wherever the horizon is", async () => {
+  const { requester, maker, matchId, quotes, book, requestId, ...withdrawals } = await twoSides();
+  const deposit = await first<{ hash: string }>(
+    db,
+    sql`SELECT '0x' || lower(hex(transaction_hash)) AS hash FROM deposits
+      WHERE user_id = ${uuid(requester.userId)}`,
+  );
+  const refs = [
+    matchId,
+    ...Object.values(quotes),
+    withdrawals.paid.withdrawalId,
+    withdrawals.inFlight.withdrawalId,
+    withdrawals.later.withdrawalId,
+    withdrawals.hot.withdrawalId,
+    requestId,
+    deposit?.hash ?? "",
+  ];
+  const times = await all<{ at: number }>(db, sql`SELECT DISTINCT at FROM transfers ORDER BY at`);
+  const middle = times[Math.floor(times.length / 2)]?.at ?? 0;
+  const filters: LedgerFilter[] = [
+    ...ENTRY_FILTERS,
+    ...refs.map((refId) => ({ refId })),
+    { assetId: book.split(":")[1] },
+    { from: middle },
+    { to: middle },
+    { from: middle, to: middle },
+  ];
+  const users = [requester.userId, maker.userId];
+  const before = new Map<string, EntryRow[]>();
+  const keyOf = (userId: string, filter: LedgerFilter) =>
+    `${userId} ${JSON.stringify(filter, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value))}`;
+  for (const userId of users)
+    for (const filter of filters)
+      before.set(keyOf(userId, filter), await allPages(userId, filter, 100));
+  await release();
+  expect(before.get(keyOf(requester.userId, {}))?.length).toBeGreaterThan(15);
+  for (const userId of users) {
+    for (const filter of filters) {
+      const expected = before.get(keyOf(userId, filter)) ?? [];
+      for (const limit of [2, 5, 100])
+        expect(await allPages(userId, filter, limit), keyOf(userId, filter)).toEqual(expected);
+      if (filter.refId === undefined)
+        expect(
+          await countEntries(
+            db,
+            userId,
+            filter,
+            { before: NEWEST, most: 1_000 },
+            coldEntries(archiveOf(), userId),
+          ),
+        ).toBeGreaterThanOrEqual(expected.length);
+    }
+  }
+});
+
+it("writes a statement over both sides", async () => {
+  const { requester } = await twoSides();
+  await release();
+  const cold = coldEntries(archiveOf(), requester.userId);
+  const reader = { userId: requester.userId, cold, mayContinue: async () => true };
+  const format = {
+    header: "",
+    line: ({ entry_id }: EntryRow) => `${entry_id}\n`,
+    end: (rows: number) => `end ${rows}`,
+  };
+  const text = await new Response(await readStatement(db, reader, {}, format)).text();
+  const entries = await allPages(requester.userId, {}, 100);
+  expect(text).toBe(
+    entries.map(({ entry_id }) => `${entry_id}\n`).join("") + `end ${entries.length}`,
+  );
+});
+
+it("answers 503 rather than a short page if the archive is missing, lies or fails", async () => {
+  const { requester } = await twoSides();
+  await release();
+  const lies: readonly (() => Promise<unknown>)[] = [
+    () => Promise.resolve(null),
+    () => Promise.resolve(new Response(new Uint8Array(200))),
+    () => Promise.reject(new Error("10001: internal error")),
+  ];
+  for (const get of lies) {
+    const archive = archiveOf({ get } as unknown as SealBucket);
+    await expect(allPages(requester.userId, {}, 100, archive)).rejects.toMatchObject({
+      status: 503,
+    });
+  }
+  expect((await allPages(requester.userId, {}, 100)).length).toBeGreaterThan(15);
+  // Who has no old entries needs no archive.
+  const stranger = await newUser({ usdc: 5n }, db);
+  const { get } = { get: lies[2] };
+  const archive = archiveOf({ get } as unknown as SealBucket);
+  expect(await allPages(stranger.userId, {}, 100, archive)).toHaveLength(1);
+});
+
+it("leaves out the seals that a restore has lost", async () => {
+  const { requester } = await twoSides();
+  await release();
+  const pages = await allPages(requester.userId, {}, 100);
+  const owner = requester.userId.replaceAll("-", "");
+  // A seal of a lost epoch that the history has read: as the newest one, under a link of its own.
+  await runInDurableObject(
+    env.HISTORY.getByName(`history:${owner}`),
+    (_history: History, { storage }) => {
+      const copy = (number: string, epoch: string) =>
+        storage.sql.exec(`INSERT INTO blocks SELECT ${number}, ${epoch}, first_entry, entries, 1,
+          block FROM blocks ORDER BY number DESC LIMIT 1`);
+      copy("number", "epoch + 7");
+      copy("number + 1", "epoch + 7");
+    },
+  );
+  expect(await allPages(requester.userId, {}, 100)).toEqual(pages);
+});
+
+it("shows a user's own old entries only", async () => {
+  const { requester, maker } = await twoSides();
+  await release();
+  const own = await allPages(requester.userId, {}, 100);
+  const others = await allPages(maker.userId, {}, 100);
+  expect(own.map(({ ref }) => readUuid(ref.replace(/^0x/, "")))).not.toEqual([]);
+  const ids = new Set(own.map(({ entry_id }) => entry_id));
+  expect(others.filter(({ entry_id }) => ids.has(entry_id))).toEqual([]);
+});
