@@ -181,6 +181,23 @@ it("a timer that is set while the alarm closes another one is not forgotten", as
   expect(await closedAs(others)).toEqual(["open", null]);
 });
 
+it("a timer that is set again just before it is closed runs on", async () => {
+  const { bot, quote } = await quotedByKeys();
+  await setTimer(bot, 5);
+  await advanceClock(11_000);
+  let set: Promise<unknown> | undefined;
+  const db = withBatch(env.DB, async (statements) => {
+    set ??= setTimer(bot, 60);
+    await set;
+    return env.DB.batch(statements);
+  });
+  await closeMissedTimers({ ...env, DB: db });
+  const mine = await quote(bot);
+  await advanceClock(70_000);
+  await closeMissedTimers(env);
+  expect(await closedAs(mine)).toEqual(["cancelled", "timeout"]);
+});
+
 it("expired quotes end as expired", async () => {
   const { maker, bot, tryQuote } = await quotedByKeys();
   await setTimer(bot, 10);
