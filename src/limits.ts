@@ -29,6 +29,11 @@ import { MAX_WAITING_COMMANDS } from "./rfq/group-committer.ts";
 import { KEY_LIFE_MS } from "./rfq/idempotency.ts";
 import { MAX_EXAMINED } from "./rfq/examined-page.ts";
 import { TAPE_MS } from "./rfq/list-trades.ts";
+import {
+  MAX_QUOTE_CALLS_IN_FLIGHT,
+  MAX_QUOTES_PER_CALL,
+  MAX_QUOTES_PER_FRAME,
+} from "./rfq/place-quotes.ts";
 import { MAX_OPEN_QUOTES_PER_MAKER, MAX_OPEN_QUOTES_PER_REQUEST } from "./rfq/place-quote.ts";
 import { MAX_COOLDOWN_SECS, MAX_WINDOW_SECS } from "./rfq/protection.ts";
 import { QUOTE_LIFE, REQUEST_LIFE } from "./rfq/schemas.ts";
@@ -156,6 +161,12 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   deposit_addresses_per_day: {
     description: "Deposit addresses that a user creates in a day (UTC)",
     value: (settings) => settings.DEPOSIT_DAILY_ADDRESSES,
+  },
+  quotes_per_call: { description: "Quotes of POST /rfq/quotes", value: MAX_QUOTES_PER_CALL },
+  quotes_per_frame: { description: "Quotes of the command quotes", value: MAX_QUOTES_PER_FRAME },
+  quote_calls_in_flight_per_user: {
+    description: "Unanswered calls of a user that place several quotes",
+    value: MAX_QUOTE_CALLS_IN_FLIGHT,
   },
   open_quotes_per_user: {
     description: "Open quotes of a user",

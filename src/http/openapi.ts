@@ -15,7 +15,7 @@ const ProblemCodeSchema = z
   .union([z.enum(PROBLEM_CODES), z.string()])
   .openapi("ProblemCode", { description: "Machine-readable code. New codes may be added." });
 
-const ProblemSchema = z
+export const ProblemSchema = z
   .looseObject({
     type: described(z.string(), "`urn:rfq-custody:error:` followed by the code"),
     title: described(

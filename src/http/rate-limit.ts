@@ -52,7 +52,7 @@ function rateClass(name: string, binding: string, limit: number): UserPolicies {
   };
 }
 
-type Count = { readonly policy: Policy; readonly key: string };
+type Count = { readonly policy: Policy; readonly key: string; readonly units?: number };
 
 /** Counts a request for its address. Throws `rate_limited` if a limit is reached. */
 export function limitAddress(
@@ -67,17 +67,21 @@ export function limitAddress(
   ]);
 }
 
-/** Counts a request for its user and its credential. Sockets share these budgets. */
+/**
+ * Counts a request for its user and its credential. Sockets share these budgets. A request that
+ * does the work of several counts as so many `units`.
+ */
 export function limitActor(
   env: object,
   settings: Config,
   name: RateClass,
   actor: Actor,
+  units = 1,
 ): Promise<void> {
   const { user, credential } = RATE_CLASSES[name];
   return limitRates(env, settings, [
-    { policy: credential, key: credentialIdOf(actor) },
-    { policy: user, key: actor.userId },
+    { policy: credential, key: credentialIdOf(actor), units },
+    { policy: user, key: actor.userId, units },
   ]);
 }
 
@@ -105,9 +109,11 @@ async function countRates(
   counts: readonly Count[],
 ): Promise<ProblemData | undefined> {
   if (settings.RATE_LIMITS === "off") return undefined;
-  for (const { policy, key } of counts) {
-    const { success } = await limiterOf(env, policy.binding).limit({ key });
-    if (!success) return reachedLimit(policy);
+  for (const { policy, key, units = 1 } of counts) {
+    const limiter = limiterOf(env, policy.binding);
+    // The binding counts one at a time.
+    const counted = await Promise.all(Array.from({ length: units }, () => limiter.limit({ key })));
+    if (counted.some(({ success }) => !success)) return reachedLimit(policy);
   }
   return undefined;
 }

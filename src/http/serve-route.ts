@@ -219,7 +219,7 @@ function takeIdempotencyKey(
   return header ?? (typeof field === "string" ? field : undefined);
 }
 
-function requiresIdempotency(actor: Actor | undefined): boolean {
+export function requiresIdempotency(actor: Actor | undefined): boolean {
   return actor?.credential.kind === "api_key" && actor.credential.requireIdempotency === true;
 }
 

@@ -146,8 +146,18 @@ export function problemStatus(code: ProblemCode): number {
   return PROBLEMS[code][0];
 }
 
+/** RFC 9457, with the extensions of the code. */
+export type ProblemBody = Record<string, unknown> & {
+  type: string;
+  title: string;
+  status: number;
+  code: ProblemCode;
+  detail: string;
+  request_id: string;
+};
+
 /** The body on the wire. `requestId` is the x-request-id, or a new UUID for a socket command. */
-export function problemBody(data: ProblemData, requestId: string): Record<string, unknown> {
+export function problemBody(data: ProblemData, requestId: string): ProblemBody {
   const [status, title] = PROBLEMS[data.code];
   return {
     type: `urn:rfq-custody:error:${data.code}`,

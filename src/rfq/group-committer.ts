@@ -100,11 +100,22 @@ export class GroupCommitter {
   }
 
   submit(operation: Operation): Promise<Result> {
+    const result = this.#enqueue(operation);
+    this.#start();
+    return result;
+  }
+
+  /** As `submit`, for operations that are to share a batch. The results have their order. */
+  submitAll(operations: readonly Operation[]): Promise<Result[]> {
+    const results = operations.map((operation) => this.#enqueue(operation));
+    this.#start();
+    return Promise.all(results);
+  }
+
+  #enqueue(operation: Operation): Promise<Result> {
     if (this.#waiting.size >= MAX_WAITING_COMMANDS) return Promise.resolve(UNAVAILABLE);
-    return new Promise((resolve) => {
-      this.#waiting.push({ userId: operation.userId, operation, tries: 1, resolve });
-      this.#start();
-    });
+    const { userId } = operation;
+    return new Promise((resolve) => this.#waiting.push({ userId, operation, tries: 1, resolve }));
   }
 
   /**

@@ -1,9 +1,11 @@
 /** The commands that routes and sockets make of their validated fields. */
 import type { z } from "@hono/zod-openapi";
 import { assetKey } from "../assets/asset.ts";
+import { requiresIdempotency } from "../http/serve-route.ts";
+import { invalidRequest } from "../platform/problem.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import type { OpenRequest, PlaceQuote, Sent } from "./command.ts";
-import type { QuoteBody, RequestBody } from "./schemas.ts";
+import type { QuoteBody, quotesBody, RequestBody } from "./schemas.ts";
 import { quoteTermsText, requestTermsText } from "./terms-text.ts";
 
 export function openRequestOf(
@@ -31,6 +33,27 @@ export function openRequestOf(
       ? {}
       : { idempotency: { key: idempotencyKey, terms: requestTermsText(terms) } }),
   };
+}
+
+/** `where` is the place of the fields, for errors. */
+export function placeQuotesOf(
+  body: z.output<ReturnType<typeof quotesBody>>,
+  sent: Sent,
+  where: string,
+): PlaceQuote[] {
+  const lacking = requiresIdempotency(sent.actor)
+    ? [...body.quotes.entries()].filter(([, item]) => item.idempotency_key === undefined)
+    : [];
+  if (lacking.length > 0)
+    throw invalidRequest(
+      lacking.map(([index]) => ({
+        path: `${where}.quotes.${index}.idempotency_key`,
+        message: "is required, because the API key has require_idempotency",
+      })),
+    );
+  return body.quotes.map((item) =>
+    placeQuoteOf({ ...item, not_after: body.not_after }, sent, item.idempotency_key),
+  );
 }
 
 export function placeQuoteOf(

@@ -6,7 +6,7 @@ import { countRefusal } from "../http/rate-limit.ts";
 import { config } from "../platform/config.ts";
 import type { Actor } from "../platform/actor.ts";
 import { errorFields, log } from "../platform/log.ts";
-import type { ProblemData } from "../platform/problem.ts";
+import { Problem, type ProblemData } from "../platform/problem.ts";
 import { now } from "../platform/time.ts";
 import type { Command, Result } from "./command.ts";
 
@@ -35,11 +35,31 @@ export async function limitRefusals(
   carryOut: () => Promise<Result>,
 ): Promise<Result> {
   const key = keyOf(command.actor, command.op);
-  const known = knownLimit(key);
-  if (known !== undefined) return known;
+  const known = usedUpProblem(key);
+  if (known !== undefined) return { ok: false, problem: known };
   const result = await carryOut();
-  if (result.ok || NOT_REFUSED.has(result.problem.code)) return result;
-  if (isCancel(command.op) && TOO_LATE.has(result.problem.code)) return result;
+  if (isCancel(command.op) && !result.ok && TOO_LATE.has(result.problem.code)) return result;
+  await countRefused(env, key, result);
+  return result;
+}
+
+/** The same for several quotes. Each that is refused counts. */
+export async function limitRefusalsOfQuotes(
+  env: Env,
+  actor: Actor,
+  carryOut: () => Promise<readonly Result[]>,
+): Promise<readonly Result[]> {
+  const key = keyOf(actor, "place_quote");
+  const known = usedUpProblem(key);
+  if (known !== undefined) throw new Problem(known);
+  const results = await carryOut();
+  for (const result of results)
+    if (usedUpProblem(key) === undefined) await countRefused(env, key, result);
+  return results;
+}
+
+async function countRefused(env: Env, key: string, result: Result): Promise<void> {
+  if (result.ok || NOT_REFUSED.has(result.problem.code)) return;
   const problem = await countRefusal(env, config(env), key).catch((error: unknown) => {
     // The command was refused all the same.
     log("warn", "rfq.refusal_not_counted", errorFields(error));
@@ -51,22 +71,19 @@ export async function limitRefusals(
     if (usedUp.size >= MAX_USED_UP) usedUp.clear();
     usedUp.set(key, { until: now() + 1_000 * (problem.retryAfterSecs ?? 0), problem });
   }
-  return result;
 }
 
 /**
  * The rejection of any further command like this one, if the class is used up. It costs nothing, so
  * it comes before everything that does.
  */
-export function refusedAlready(actor: Actor, op: unknown): Result | undefined {
-  return knownLimit(keyOf(actor, op));
+export function refusedAlready(actor: Actor, op: unknown): ProblemData | undefined {
+  return usedUpProblem(keyOf(actor, op));
 }
 
-function knownLimit(key: string): Result | undefined {
+function usedUpProblem(key: string): ProblemData | undefined {
   const known = usedUp.get(key);
-  return known !== undefined && now() < known.until
-    ? { ok: false, problem: known.problem }
-    : undefined;
+  return known !== undefined && now() < known.until ? known.problem : undefined;
 }
 
 /** Cancels count apart, so that a maker whose quotes are refused can still cancel. */

@@ -4,7 +4,7 @@ import { type ActorFacts, actorRejectionOf, mayWrite } from "../auth/may-write.t
 import type { Actor } from "../platform/actor.ts";
 import type { Precondition } from "../platform/preconditions.ts";
 import type { Config } from "../platform/config.ts";
-import { type Problem, unavailable } from "../platform/problem.ts";
+import { type Problem, type ProblemData, unavailable } from "../platform/problem.ts";
 import { type Expr, expr, readUuid } from "../platform/sql.ts";
 import { STORAGE_LEFT, storageFull } from "../platform/storage.ts";
 import { MAX_CLOCK_LEAD_MS } from "../platform/time.ts";
@@ -61,16 +61,13 @@ export const storageLeft: Precondition<unknown, Result> = {
 };
 
 /** `where` is what the limit counts commands of, such as `this book`. */
-export function tooManyInFlight(limit: number, where: string): Result {
+export function tooManyInFlight(limit: number, where: string): ProblemData {
   return {
-    ok: false,
-    problem: {
-      code: "rate_limited",
-      detail:
-        `You have reached the limit of ${limit} unanswered commands on ${where}. ` +
-        "Wait for a response before you send more.",
-      retryAfterSecs: 1,
-    },
+    code: "rate_limited",
+    detail:
+      `You have reached the limit of ${limit} unanswered commands on ${where}. ` +
+      "Wait for a response before you send more.",
+    retryAfterSecs: 1,
   };
 }
 

@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm";
+import { inArray } from "drizzle-orm";
 import { read } from "../platform/read.ts";
 import type { OpenRequest } from "./command.ts";
 import { requests } from "./tables.ts";
@@ -18,19 +18,20 @@ export function termsOf({ asset, amount, usdcAmount, side }: OpenRequest): Reque
   };
 }
 
-export async function readTerms(
+/** At most as many ids as D1 binds parameters. */
+export function readTerms(
   db: D1Database,
-  requestId: string,
-): Promise<RequestTerms | undefined> {
-  const [terms] = await read(db, ({ select }) =>
+  requestIds: readonly string[],
+): Promise<(RequestTerms & { requestId: string })[]> {
+  return read(db, ({ select }) =>
     select({
+      requestId: requests.requestId,
       asset: requests.asset,
       amount: requests.amount,
       usdcAmount: requests.usdcAmount,
       side: requests.side,
     })
       .from(requests)
-      .where(eq(requests.requestId, requestId)),
+      .where(inArray(requests.requestId, [...requestIds])),
   );
-  return terms;
 }

@@ -17,7 +17,7 @@ import { onDisconnect } from "./armed-sockets.ts";
 import type { GroupDone } from "./book-group.ts";
 import { cancelQuote } from "./cancel-quote.ts";
 import { cancelRequest } from "./cancel-request.ts";
-import { type Result, type Command, reject } from "./command.ts";
+import { type Result, type Command, type PlaceQuote, reject } from "./command.ts";
 import { RFQ_EVENTS } from "./event-views.ts";
 import { openRequest } from "./open-request.ts";
 import { placeQuote } from "./place-quote.ts";
@@ -59,6 +59,7 @@ export class RfqBook extends StreamObject {
     this.#commands = new SocketCommands(env, {
       asset,
       submit: (command) => this.submit(command),
+      submitQuotes: (commands) => this.submitQuotes(commands),
     });
     this.#inFlight = new InFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER);
     this.#committer = new GroupCommitter(env.DB, {
@@ -75,7 +76,20 @@ export class RfqBook extends StreamObject {
 
   async submit(command: Command): Promise<Result> {
     const result = await this.#inFlight.run(command.actor.userId, () => this.#commit(command));
-    return result ?? tooManyInFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER, "this book");
+    return result ?? this.#tooManyInFlight();
+  }
+
+  /** The quotes of one call of a user, in one commit group. The call counts as one command. */
+  async submitQuotes(commands: readonly PlaceQuote[]): Promise<readonly Result[]> {
+    const results = await this.#inFlight.run(commands[0]?.actor.userId ?? "", () =>
+      this.#commitQuotes(commands),
+    );
+    return results ?? commands.map(() => this.#tooManyInFlight());
+  }
+
+  #tooManyInFlight(): Result {
+    const limit = this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER;
+    return { ok: false, problem: tooManyInFlight(limit, "this book") };
   }
 
   /** Called by cron when something is overdue, because an alarm may have been lost. */
@@ -110,12 +124,28 @@ export class RfqBook extends StreamObject {
     return result;
   }
 
+  async #commitQuotes(commands: readonly PlaceQuote[]): Promise<Result[]> {
+    const requests = await this.#termsOf(commands.map(({ requestId }) => requestId));
+    const operations = commands.map((command) => {
+      const request = requests.get(command.requestId);
+      return request && placeQuote(command, request, this.#settings);
+    });
+    const results = await this.#committer.submitAll(
+      operations.filter((operation) => operation !== undefined),
+    );
+    const next = results.values();
+    return operations.map((operation) => {
+      const result = operation === undefined ? undefined : next.next().value;
+      return result ?? reject("request_unknown", "There is no such request.");
+    });
+  }
+
   async #operation(command: Command): Promise<Operation | undefined> {
     switch (command.op) {
       case "open_request":
         return openRequest(command, this.#settings);
       case "place_quote": {
-        const request = await this.#termsOf(command.requestId);
+        const request = (await this.#termsOf([command.requestId])).get(command.requestId);
         return request === undefined ? undefined : placeQuote(command, request, this.#settings);
       }
       case "cancel_quote":
@@ -127,13 +157,22 @@ export class RfqBook extends StreamObject {
     }
   }
 
-  async #termsOf(requestId: string): Promise<RequestTerms | undefined> {
-    const known = this.#requests.get(requestId);
-    if (known !== undefined) return known;
-    const terms = await readTerms(this.env.DB, requestId);
-    if (terms?.asset !== this.#asset) return undefined;
-    this.#remember(requestId, terms);
-    return terms;
+  /** The terms of requests by id. Requests that this book does not have are left out. */
+  async #termsOf(requestIds: readonly string[]): Promise<ReadonlyMap<string, RequestTerms>> {
+    const found = new Map<string, RequestTerms>();
+    const unread = new Set<string>();
+    for (const id of requestIds) {
+      const known = this.#requests.get(id);
+      if (known === undefined) unread.add(id);
+      else found.set(id, known);
+    }
+    if (unread.size === 0) return found;
+    for (const { requestId, ...terms } of await readTerms(this.env.DB, [...unread])) {
+      if (terms.asset !== this.#asset) continue;
+      this.#remember(requestId, terms);
+      found.set(requestId, terms);
+    }
+    return found;
   }
 
   #remember(requestId: string, terms: RequestTerms): void {

@@ -3,8 +3,9 @@ import { SIDES } from "../assets/fields.ts";
 import { assetId, venueField } from "../assets/fields.ts";
 import { pageFields, pageSchema, timeIdPage } from "../http/cursor.ts";
 import { described, oneOf, uuidField } from "../http/fields.ts";
-import type { ProblemCode } from "../platform/problem.ts";
+import { invalidRequest, type ProblemCode } from "../platform/problem.ts";
 import { route } from "../http/define-route.ts";
+import { limitActor } from "../http/rate-limit.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { unwrap } from "./result.ts";
 import { cancelQuotes } from "./cancel-quotes.ts";
@@ -34,13 +35,16 @@ import {
   Match,
   Quote,
   QuoteBody,
+  QuoteResults,
+  quotesBody,
   quoteStatus,
   RequestBody,
   RequestItem,
   requestListing,
   ROLES,
 } from "./schemas.ts";
-import { openRequestOf, placeQuoteOf } from "./read-commands.ts";
+import { MAX_QUOTES_PER_CALL, placeQuotes, quotesView } from "./place-quotes.ts";
+import { openRequestOf, placeQuoteOf, placeQuotesOf } from "./read-commands.ts";
 import { submitCommand } from "./submit.ts";
 import { type Api, reply } from "../http/route-definition.ts";
 
@@ -189,6 +193,30 @@ function registerQuoteRoutes(api: Api): void {
       const result = await submitCommand(env, command);
       const { row, replayed } = unwrap(result, "quote");
       return reply(quoteView(row), replayed ? REPLAYED : {});
+    },
+  });
+  route(api, {
+    ...TRADE,
+    method: "post",
+    path: "/rfq/quotes",
+    summary: "Place several quotes",
+    description:
+      "Each quote succeeds or fails alone, so read each result. Quotes on one book are placed in " +
+      "the order sent, in one commit. Each counts as one request of the rate limits. A malformed " +
+      "quote fails the call. Give each quote its own `idempotency_key`.",
+    body: quotesBody(MAX_QUOTES_PER_CALL),
+    response: QuoteResults,
+    handler: async ({ env, settings, request, requestId, body, actor, receivedAt }) => {
+      if (request.headers.has("idempotency-key"))
+        throw invalidRequest([
+          {
+            path: "header.idempotency-key",
+            message: "is not accepted here. Give each quote an idempotency_key",
+          },
+        ]);
+      const commands = placeQuotesOf(body, { actor, receivedAt }, "body");
+      await limitActor(env, settings, "trade", actor, commands.length - 1);
+      return quotesView(await placeQuotes(env, actor, commands), () => requestId);
     },
   });
   route(api, {

@@ -12,6 +12,7 @@ import {
   u256Out,
   venueField,
 } from "../assets/fields.ts";
+import { ProblemSchema } from "../http/openapi.ts";
 import {
   boolean,
   described,
@@ -86,6 +87,26 @@ export const QuoteBody = z.strictObject({
   label,
   not_after: notAfter,
 });
+
+export const idempotencyKeyField = pattern(
+  /^[\x21-\x7e]{1,128}$/,
+  "must be 1 to 128 visible ASCII characters",
+);
+
+/** One of several quotes. They share one deadline. */
+const QuoteItem = QuoteBody.omit({ not_after: true }).extend({
+  idempotency_key: described(
+    idempotencyKeyField,
+    "Makes this quote repeatable for 24 h, also by POST /rfq/quote",
+  ).optional(),
+});
+
+export function quotesBody(max: number) {
+  return z.strictObject({
+    quotes: described(z.array(QuoteItem).min(1).max(max), "The quotes, in the order to place them"),
+    not_after: notAfter,
+  });
+}
 
 export const AcceptBody = z.strictObject({
   quote_id: described(uuidField, "Id of the quote to accept"),
@@ -197,6 +218,25 @@ export const Quote = z
     expires_at: instant("When it stops being firm; never after its request expires"),
   })
   .openapi("Quote");
+
+export const QuoteResults = z.object({
+  results: described(
+    z.array(
+      z
+        .object({
+          quote: Quote.nullable().openapi({ description: "The quote; null if it was rejected" }),
+          problem: ProblemSchema.nullable().openapi({
+            description: "Why it was rejected; null if it was placed",
+          }),
+          replayed: z.boolean().openapi({
+            description: "Whether an earlier call with the same idempotency key placed the quote",
+          }),
+        })
+        .openapi("QuoteResult"),
+    ),
+    "In the order of the quotes",
+  ),
+});
 
 export const Match = z
   .object({

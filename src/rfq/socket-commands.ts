@@ -1,6 +1,6 @@
 /** Commands that arrive on a socket. Rules, errors and results are those of the REST routes. */
 import { z } from "@hono/zod-openapi";
-import { uuidField, oneOf, pattern } from "../http/fields.ts";
+import { uuidField, oneOf } from "../http/fields.ts";
 import { type Config, config } from "../platform/config.ts";
 import { InFlight } from "../platform/in-flight.ts";
 import { isObject, parseJson } from "../http/json.ts";
@@ -18,11 +18,12 @@ import { validate } from "../http/request.ts";
 import { now, toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { resultBody } from "./result.ts";
-import type { Command, Result, Sent } from "./command.ts";
+import type { Command, PlaceQuote, Sent } from "./command.ts";
+import { MAX_QUOTES_PER_FRAME, placeQuotes, quotesView } from "./place-quotes.ts";
 import { tooManyInFlight } from "./rejections.ts";
 import { refusedAlready } from "./refusals.ts";
-import { placeQuoteOf } from "./read-commands.ts";
-import { AcceptBody, QuoteBody } from "./schemas.ts";
+import { placeQuoteOf, placeQuotesOf } from "./read-commands.ts";
+import { AcceptBody, idempotencyKeyField, QuoteBody, quotesBody } from "./schemas.ts";
 import { type Book, submitCommand } from "./submit.ts";
 import {
   CLOSE_POLICY,
@@ -45,14 +46,14 @@ export const MAX_FRAMES = 400;
 const FRAMES_WINDOW_MS = 1_000;
 const COMMAND_ID = /^.{1,64}$/su;
 
-const Quote = QuoteBody.extend({
-  idempotency_key: pattern(
-    /^[\x21-\x7e]{1,128}$/,
-    "must be 1 to 128 visible ASCII characters",
-  ).optional(),
-});
+const Quote = QuoteBody.extend({ idempotency_key: idempotencyKeyField.optional() });
+const Quotes = quotesBody(MAX_QUOTES_PER_FRAME);
 const CancelBody = z.strictObject({ quote_id: uuidField });
-const Op = oneOf(["quote", "cancel_quote", "accept"]);
+const OPS = ["quote", "quotes", "cancel_quote", "accept"] as const;
+const Op = oneOf(OPS);
+
+/** The body of a result, or the problem. */
+type Outcome = { readonly data: unknown } | { readonly problem: ProblemData };
 
 /** Receives the commands of an object's sockets and sends their results. */
 export class SocketCommands {
@@ -91,12 +92,14 @@ export class SocketCommands {
     try {
       const fields = readFrame(frame);
       id = readId(fields);
-      const result =
-        refusedAlready(actor, fields["op"]) ??
-        (await this.#inFlight.run(socket, () => this.#carryOut(fields, sent))) ??
-        tooManyInFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET, "this socket");
-      if (result.ok) reply(socket, { type: "result", id, data: resultBody(result) });
-      else replyProblem(socket, id, result.problem);
+      const refused = refusedAlready(actor, fields["op"]);
+      if (refused !== undefined) return replyProblem(socket, id, refused);
+      const limit = this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET;
+      const outcome = (await this.#inFlight.run(socket, () => this.#carryOut(fields, sent))) ?? {
+        problem: tooManyInFlight(limit, "this socket"),
+      };
+      if ("data" in outcome) reply(socket, { type: "result", id, data: outcome.data });
+      else replyProblem(socket, id, outcome.problem);
     } catch (error) {
       if (error instanceof MalformedFrame) return rejectMalformed(socket, id, error.errors);
       if (error instanceof Problem) return replyProblem(socket, id, error.data);
@@ -110,13 +113,26 @@ export class SocketCommands {
   }
 
   /** Limits in memory come before those that need a call, so a flood is refused at little cost. */
-  async #carryOut(fields: Record<string, unknown>, sent: Sent): Promise<Result> {
+  async #carryOut(fields: Record<string, unknown>, sent: Sent): Promise<Outcome> {
     const limit = this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER;
-    const result = await this.#usersInFlight.run(sent.actor.userId, async () => {
+    const outcome = await this.#usersInFlight.run(sent.actor.userId, async () => {
       await limitActor(this.#env, this.#settings, "trade", sent.actor);
-      return submitCommand(this.#env, readCommand(fields, sent), this.#book);
+      const command = readCommand(fields, sent);
+      return Array.isArray(command) ? this.#placeQuotes(command, sent) : this.#submit(command);
     });
-    return result ?? tooManyInFlight(limit, "this stream");
+    return outcome ?? { problem: tooManyInFlight(limit, "this stream") };
+  }
+
+  async #submit(command: Command): Promise<Outcome> {
+    const result = await submitCommand(this.#env, command, this.#book);
+    return result.ok ? { data: resultBody(result) } : { problem: result.problem };
+  }
+
+  /** The first one has been counted as the frame. */
+  async #placeQuotes(commands: readonly PlaceQuote[], { actor }: Sent): Promise<Outcome> {
+    await limitActor(this.#env, this.#settings, "trade", actor, commands.length - 1);
+    const results = await placeQuotes(this.#env, actor, commands, this.#book);
+    return { data: quotesView(results, () => crypto.randomUUID()) };
   }
 
   #countFrame(userId: string): number {
@@ -175,11 +191,11 @@ function readId(fields: Record<string, unknown>): string {
   return id;
 }
 
-function readCommand(fields: Record<string, unknown>, sent: Sent): Command {
+function readCommand(fields: Record<string, unknown>, sent: Sent): Command | PlaceQuote[] {
   const { scopes } = sent.actor;
   const op = Op.safeParse(fields["op"]);
   delete fields["op"];
-  if (!op.success) throw malformed("op", "must be one of quote, cancel_quote, accept");
+  if (!op.success) throw malformed("op", `must be one of ${OPS.join(", ")}`);
   if (!scopes.includes("trade")) {
     throw problem("scope_missing", "The ticket lacks the scope trade.", {
       required_scope: "trade",
@@ -190,6 +206,7 @@ function readCommand(fields: Record<string, unknown>, sent: Sent): Command {
     const quote = validFields(Quote, fields);
     return placeQuoteOf(quote, sent, quote.idempotency_key);
   }
+  if (op.data === "quotes") return placeQuotesOf(validFields(Quotes, fields), sent, "command");
   if (op.data === "accept") {
     const { quote_id, not_after } = validFields(AcceptBody, fields);
     return { op: "accept", ...sent, notAfter: not_after, matchId: uuidv7(), quoteId: quote_id };

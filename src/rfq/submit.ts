@@ -1,9 +1,9 @@
 /** Sends a command to the book that orders it. REST routes and sockets both use it. */
-import { eq } from "drizzle-orm";
+import { eq, inArray } from "drizzle-orm";
 import { unionAll } from "drizzle-orm/sqlite-core";
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
-import { type Result, type Command, reject } from "./command.ts";
+import { type Result, type Command, type PlaceQuote, reject } from "./command.ts";
 import { limitRefusals } from "./refusals.ts";
 import { matches, quotes, requests } from "./tables.ts";
 import { read } from "../platform/read.ts";
@@ -24,7 +24,11 @@ const MAX_UNKNOWN_IDS = 10_000;
 const UNKNOWN_MS = 1_000;
 
 /** A book's object, as far as a command needs it. */
-export type Book = { readonly asset: string; submit(command: Command): Promise<Result> };
+export type Book = {
+  readonly asset: string;
+  submit(command: Command): Promise<Result>;
+  submitQuotes(commands: readonly PlaceQuote[]): Promise<readonly Result[]>;
+};
 
 /**
  * `own` is the caller if it is a book. Its own commands reach it by a plain call, because a call
@@ -48,7 +52,7 @@ async function sendToBook(env: Env, command: Command, own: Book | undefined): Pr
       ? own.submit(command)
       : bookObject(env, asset).submit(command));
     if (result.ok && result.kind === "quote")
-      remember(command.op === "place_quote" ? command.quoteId : "", asset);
+      rememberBook(command.op === "place_quote" ? command.quoteId : "", asset);
     return result;
   } catch (error) {
     log("error", "rfq.book_unreachable", { asset, op: command.op, ...errorFields(error) });
@@ -59,22 +63,42 @@ async function sendToBook(env: Env, command: Command, own: Book | undefined): Pr
 async function bookOf(db: D1Database, command: Command): Promise<string | undefined> {
   switch (command.op) {
     case "open_request":
-      remember(command.requestId, command.asset);
+      rememberBook(command.requestId, command.asset);
       return command.asset;
     case "place_quote":
     case "cancel_request":
-      return cached(command.requestId, () => assetOfRequest(db, command.requestId));
+      return (await booksOf(db, [command.requestId])).get(command.requestId);
     case "cancel_quote":
     case "accept":
       return cached(command.quoteId, () => assetOfQuote(db, command.quoteId));
   }
 }
 
-async function assetOfRequest(db: D1Database, requestId: string): Promise<string | undefined> {
-  const [request] = await read(db, ({ select }) =>
-    select({ asset: requests.asset }).from(requests).where(eq(requests.requestId, requestId)),
+/** The books of requests. Ids of unknown requests are left out. */
+export async function booksOf(
+  db: D1Database,
+  requestIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>();
+  const unread = new Set<string>();
+  for (const id of requestIds) {
+    const known = books.get(id);
+    if (known !== undefined) found.set(id, known);
+    else if ((unknownIds.get(id) ?? 0) <= now()) unread.add(id);
+  }
+  if (unread.size === 0) return found;
+  const rows = await read(db, ({ select }) =>
+    select({ requestId: requests.requestId, asset: requests.asset })
+      .from(requests)
+      .where(inArray(requests.requestId, [...unread])),
   );
-  return request?.asset;
+  for (const { requestId, asset } of rows) {
+    rememberBook(requestId, asset);
+    found.set(requestId, asset);
+    unread.delete(requestId);
+  }
+  for (const id of unread) rememberUnknown(id);
+  return found;
 }
 
 /**
@@ -99,7 +123,7 @@ async function cached(
   if (known !== undefined) return known;
   if ((unknownIds.get(id) ?? 0) > now()) return undefined;
   const asset = await look();
-  if (asset !== undefined) remember(id, asset);
+  if (asset !== undefined) rememberBook(id, asset);
   else rememberUnknown(id);
   return asset;
 }
@@ -109,7 +133,7 @@ function rememberUnknown(id: string): void {
   unknownIds.set(id, now() + UNKNOWN_MS);
 }
 
-function remember(id: string, asset: string): void {
+export function rememberBook(id: string, asset: string): void {
   if (books.size >= MAX_CACHED_BOOKS) {
     for (const old of [...books.keys()].slice(0, MAX_CACHED_BOOKS / 2)) books.delete(old);
   }

@@ -170,6 +170,7 @@ describe("a socket's commands", () => {
         taken.push(one);
         return answer.promise;
       },
+      submitQuotes: () => expect.fail("no several quotes"),
     });
     const sockets = Array.from({ length: 10 }, () => fakeSocket(attacker.actor));
     const quote = { op: "quote", request_id: request.request_id, price: 1 };

@@ -186,7 +186,7 @@ export async function operationOf(
     case "open_request":
       return openRequestOperation(sent, settings);
     case "place_quote": {
-      const terms = await readTerms(db, sent.requestId);
+      const [terms] = await readTerms(db, [sent.requestId]);
       if (terms === undefined) throw new Error(`no request ${sent.requestId}`);
       return placeQuoteOperation(sent, terms, settings);
     }

@@ -18,6 +18,7 @@ export {
   type QuoteTerms,
   type RequestTerms,
   Rfq,
+  type SeveralQuotes,
   type WriteOptions,
 } from "./rfq.ts";
 export { type ProtectionTerms, RfqProtection } from "./rfq-protection.ts";

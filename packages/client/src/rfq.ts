@@ -6,6 +6,7 @@ import type {
   Match,
   Quote,
   QuoteRequest,
+  QuoteResult,
   RequestSide,
   RequestSize,
   Venue,
@@ -43,6 +44,14 @@ export type QuoteTerms = {
   /** Your own name for it, 1 to 64 visible ASCII characters. Nobody else sees it. */
   label?: string | null;
   /** The command takes effect before this instant by the service's clock, or never. */
+  not_after?: Date | string;
+};
+
+/** Several quotes and their deadline. */
+export type SeveralQuotes = {
+  /** At most 50, and 20 over a socket. */
+  quotes: readonly (Omit<QuoteTerms, "not_after"> & { idempotency_key?: string })[];
+  /** The quotes take effect before this instant by the service's clock, or never. */
   not_after?: Date | string;
 };
 
@@ -254,6 +263,36 @@ export class Rfq extends RfqProtection {
     });
   }
 
+  /**
+   * Places up to 50 quotes. Each succeeds or fails alone, so read each result. They are in the order
+   * of the quotes. Quotes on one asset are placed in one commit. As with `quote`, what is not placed
+   * within `maxAgeMs` is never placed. Throws `Problem` if nothing was placed: `invalid_request`,
+   * `rate_limited`.
+   *
+   * @example
+   * ```ts
+   * const { results } = await client.rfq.quoteMany({
+   *   quotes: requests.map(({ request_id }) => ({ request_id, price: 650_000 })),
+   * });
+   * for (const { quote, problem } of results) console.log(quote?.quote_id ?? problem?.code);
+   * ```
+   */
+  async quoteMany(
+    body: SeveralQuotes,
+    { maxAgeMs = QUOTE_MAX_AGE_MS, ...options }: CallOptions & { maxAgeMs?: number } = {},
+  ): Promise<{ results: QuoteResult[] }> {
+    const { not_after: notAfter } = body;
+    const deadline = await this.#transport.deadline({ maxAgeMs, notAfter }, options);
+    return this.#transport.call({
+      method: "POST",
+      path: "/rfq/quotes",
+      body: { quotes: quoteItems(body), not_after: deadline?.notAfter },
+      idempotent: true,
+      options,
+      sendBefore: deadline?.sendBefore,
+    });
+  }
+
   #write<T>(
     path: string,
     body: object,
@@ -288,6 +327,15 @@ const REQUEST_FIELDS: Record<keyof RequestTerms, true> = {
 export function quoteFields(terms: QuoteTerms): Partial<QuoteTerms> {
   const { side, ...fields } = pick<QuoteTerms>(terms, QUOTE_FIELDS);
   return side === undefined || side === "TwoWay" ? fields : { ...fields, side };
+}
+
+/** The quotes with an idempotency key each, so that a repeated call has no second effect. */
+export function quoteItems({ quotes }: SeveralQuotes): object[] {
+  return quotes.map((quote) => ({
+    ...quoteFields(quote),
+    not_after: undefined,
+    idempotency_key: quote.idempotency_key ?? crypto.randomUUID(),
+  }));
 }
 
 const QUOTE_FIELDS: Record<keyof QuoteTerms, true> = {

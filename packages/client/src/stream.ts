@@ -10,9 +10,16 @@ import type { ControlMessage, StreamMessage } from "./stream-messages.ts";
 import { StreamOrder } from "./stream-order.ts";
 import { isTransient, reconnectDelay } from "./stream-retry.ts";
 import { watchConnection } from "./stream-watch.ts";
-import { type AcceptTerms, QUOTE_MAX_AGE_MS, quoteFields, type QuoteTerms } from "./rfq.ts";
+import {
+  type AcceptTerms,
+  QUOTE_MAX_AGE_MS,
+  quoteFields,
+  quoteItems,
+  type QuoteTerms,
+  type SeveralQuotes,
+} from "./rfq.ts";
 import { type CallOptions, sleep } from "./transport.ts";
-import type { Match, Quote } from "./types.ts";
+import type { Match, Quote, QuoteResult } from "./types.ts";
 import { closeQuietly, globalWebSocket, type WebSocketLike } from "./websocket.ts";
 import { decode } from "./wire.ts";
 
@@ -193,6 +200,35 @@ export class Stream implements AsyncIterable<StreamMessage> {
   ): Promise<Quote> {
     const { not_after, idempotency_key = crypto.randomUUID() } = terms;
     const fields = { ...quoteFields(terms), idempotency_key };
+    return this.#commandBefore("quote", { fields, maxAgeMs, not_after }, options);
+  }
+
+  /**
+   * Places up to 20 quotes over the socket, as `client.rfq.quoteMany`. Until `maxAgeMs` the client
+   * sends them again with the same idempotency keys after a reconnection.
+   *
+   * @example
+   * ```ts
+   * const quotes = requests.map(({ request_id }) => ({ request_id, price: 650_000 }));
+   * const { results } = await stream.quoteMany({ quotes });
+   * ```
+   */
+  quoteMany(
+    several: SeveralQuotes,
+    { maxAgeMs = QUOTE_MAX_AGE_MS, ...options }: CallOptions & { maxAgeMs?: number } = {},
+  ): Promise<{ results: QuoteResult[] }> {
+    const fields = { quotes: quoteItems(several) };
+    const { not_after } = several;
+    return this.#commandBefore("quotes", { fields, maxAgeMs, not_after }, options);
+  }
+
+  /** Sends a command with a deadline, and not after it. */
+  #commandBefore<T>(
+    op: string,
+    command: { fields: object; maxAgeMs: number; not_after: Date | string | undefined },
+    options: CallOptions,
+  ): Promise<T> {
+    const { fields, maxAgeMs, not_after } = command;
     const given = not_after === undefined ? Number.NaN : new Date(not_after).getTime();
     // A deadline that was given is by the service's clock. One that cannot be read is its to reject.
     const sendBefore =
@@ -204,12 +240,7 @@ export class Stream implements AsyncIterable<StreamMessage> {
     const notAfter = () =>
       not_after ??
       (sendBefore === Infinity ? undefined : new Date(sendBefore + this.#clockOffsetMs));
-    return this.#command(
-      "quote",
-      () => ({ ...fields, not_after: notAfter() }),
-      options,
-      sendBefore,
-    );
+    return this.#command(op, () => ({ ...fields, not_after: notAfter() }), options, sendBefore);
   }
 
   /**

@@ -4,6 +4,7 @@
  * are integers scaled by 1e6. Timestamps are RFC 3339 in UTC with milliseconds, so they sort as
  * text.
  */
+import type { ProblemBody } from "./problem.ts";
 
 /** The venue of an outcome token. `client.config()` lists those of a deployment; more may follow. */
 export type Venue = string;
@@ -387,6 +388,16 @@ export type Trade = {
   /** What the buyer paid the seller, native units of USDC. */
   usdc_amount: bigint;
   created_at: string;
+};
+
+/** What became of one of several quotes. */
+export type QuoteResult = {
+  /** Null if it was rejected. */
+  quote: Quote | null;
+  /** Why it was rejected. Null if it was placed. */
+  problem: ProblemBody | null;
+  /** Whether an earlier call with the same idempotency key placed it. */
+  replayed: boolean;
 };
 
 /** A settled trade, from the user's side. */
