@@ -224,10 +224,12 @@ export const QuoteResults = z.object({
     z.array(
       z
         .object({
-          quote: Quote.nullable().openapi({ description: "The quote; null if it was rejected" }),
-          problem: ProblemSchema.nullable().openapi({
-            description: "Why it was rejected; null if it was placed",
-          }),
+          // Not `nullable`, which describes a named schema as one that is never null.
+          quote: described(z.union([Quote, z.null()]), "The quote; null if it was rejected"),
+          problem: described(
+            z.union([ProblemSchema, z.null()]),
+            "Why it was rejected; null if it was placed",
+          ),
           replayed: z.boolean().openapi({
             description: "Whether an earlier call with the same idempotency key placed the quote",
           }),

@@ -271,8 +271,9 @@ export class Rfq extends RfqProtection {
    *
    * @example
    * ```ts
+   * const { items } = await client.rfq.openRequests({ venue_id: "venue_one", limit: 50 }).page();
    * const { results } = await client.rfq.quoteMany({
-   *   quotes: requests.map(({ request_id }) => ({ request_id, price: 650_000 })),
+   *   quotes: items.map(({ request_id }) => ({ request_id, price: 650_000 })),
    * });
    * for (const { quote, problem } of results) console.log(quote?.quote_id ?? problem?.code);
    * ```
@@ -330,7 +331,7 @@ export function quoteFields(terms: QuoteTerms): Partial<QuoteTerms> {
 }
 
 /** The quotes with an idempotency key each, so that a repeated call has no second effect. */
-export function quoteItems({ quotes }: SeveralQuotes): object[] {
+export function quoteItems({ quotes = [] }: Partial<SeveralQuotes>): object[] {
   return quotes.map((quote) => ({
     ...quoteFields(quote),
     not_after: undefined,

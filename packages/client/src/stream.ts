@@ -209,7 +209,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
    *
    * @example
    * ```ts
-   * const quotes = requests.map(({ request_id }) => ({ request_id, price: 650_000 }));
+   * const { items } = await client.rfq.openRequests({ venue_id: "venue_one", limit: 20 }).page();
+   * const quotes = items.map(({ request_id }) => ({ request_id, price: 650_000 }));
    * const { results } = await stream.quoteMany({ quotes });
    * ```
    */

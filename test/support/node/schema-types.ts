@@ -8,10 +8,13 @@ export function isAmount({ type, pattern }: Schema): boolean {
   return [type].flat().includes("string") && pattern !== undefined && AMOUNT_PATTERNS.has(pattern);
 }
 
-/** The text of the type; `resolve` finds the schema of a `$ref`. */
-export function typeOf(schema: Schema, resolve: (ref: string) => Schema): string {
+/** The text of the type; `resolve` finds the schema of a `$ref`, or the name of its type. */
+export function typeOf(schema: Schema, resolve: (ref: string) => Schema | string): string {
   const nested = (it: unknown) => typeOf(it as Schema, resolve);
-  if (schema.$ref !== undefined) return nested(resolve(schema.$ref));
+  if (schema.$ref !== undefined) {
+    const found = resolve(schema.$ref);
+    return typeof found === "string" ? found : nested(found);
+  }
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum !== undefined)
     return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
