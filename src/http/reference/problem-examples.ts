@@ -173,7 +173,7 @@ export function problemExamples(): Record<string, { summary: string; value: unkn
         ...(errors === undefined ? {} : { errors }),
       };
       const value = problemBody(data, X_REQUEST_ID);
-      return [code, { summary: String(value["title"]), value }];
+      return [code, { summary: value.title, value }];
     }),
   );
 }
