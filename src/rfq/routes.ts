@@ -199,6 +199,7 @@ function registerQuoteRoutes(api: Api): void {
     ...TRADE,
     method: "post",
     path: "/rfq/quotes",
+    operationId: "createQuotes",
     summary: "Place several quotes",
     description:
       "Each quote succeeds or fails alone, so read each result. Quotes on one book are placed in " +
