@@ -1,10 +1,12 @@
 import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
+import { buildConsole } from "./packages/console/build.ts";
 import { buildReference } from "./scripts/build-reference.ts";
 import { testSettings } from "./test/support/settings.ts";
 
-// wrangler builds this before it bundles; the plugin for tests does not.
+// wrangler builds these before it bundles; the plugin for tests does not.
 await buildReference();
+await buildConsole();
 const migrations = await readD1Migrations("./migrations");
 
 export default defineConfig({

@@ -45,7 +45,8 @@ await runScript(async (onStop) => {
   tell.table();
   tell.line();
   tell.line(
-    `Every step passed, in ${duration(performance.now() - startedAt)}. Try it by hand: npm run dev`,
+    `Every step passed, in ${duration(performance.now() - startedAt)}. Try it by hand: npm run dev, ` +
+      "and open http://127.0.0.1:8787/console/",
   );
   return 0;
 });

@@ -161,6 +161,7 @@ function greet({ baseUrl, rpcUrl, dir, workerLog }: Stack, { quotes }: { quotes:
   const again = `npm run dev -- ${isDefault ? "" : `--dir ${dir} `}--keep`;
   console.log(`
 Ready on ${baseUrl}
+Console: ${baseUrl}/console/
 
 Users (each began with 100 000 USDC, and 100 000 of asset 0x1 on every venue):
 ${USERS.map(({ role, email, password }) => `  ${role}  ${email}  ${password}`).join("\n")}

@@ -1,0 +1,152 @@
+import type { NewApiKey, Scope, Venue } from "@rfq-custody/client";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useConfig } from "../markets.ts";
+import { useClient } from "../session/session.tsx";
+import { ActionButton } from "../ui/button.tsx";
+import { CheckField, Form, type FormValues, TextField } from "../ui/form.tsx";
+import { Table } from "../ui/table.tsx";
+import { formatTime, formatUnits } from "../units.ts";
+
+const LISTED = 100;
+
+export function ApiKeys() {
+  const client = useClient();
+  const queries = useQueryClient();
+  const { data: keys } = useQuery({
+    queryKey: ["api-keys"],
+    queryFn: async () => (await client.auth.apiKeys({ limit: LISTED }).page()).items,
+  });
+  return (
+    <section className="card" aria-label="API keys">
+      <h2>API keys</h2>
+      <NewKey />
+      <Table
+        caption="API keys, newest first"
+        rows={keys}
+        rowKey={({ api_key_id }) => api_key_id}
+        empty="No keys yet."
+        columns={[
+          { title: "Label", cell: ({ label }) => label },
+          { title: "Id", cell: ({ api_key_id }) => <code>{api_key_id}</code> },
+          { title: "Scopes", cell: ({ scopes }) => scopes.join(", ") || "waits for approval" },
+          {
+            title: "Limits",
+            cell: ({ limits }) =>
+              [
+                limits?.venues?.join(", "),
+                limits?.max_usdc_per_trade && `${formatUnits(limits.max_usdc_per_trade)} a trade`,
+                limits?.max_usdc_per_day && `${formatUnits(limits.max_usdc_per_day)} a day`,
+              ]
+                .filter(Boolean)
+                .join(", ") || "none",
+          },
+          {
+            title: "Last used",
+            cell: ({ last_used_at: at }) => (at === null ? "never" : formatTime(at)),
+          },
+          {
+            title: "Revoke",
+            cell: ({ api_key_id, label, revoked_at }) =>
+              revoked_at === null ? (
+                <ActionButton
+                  kind="danger"
+                  label="Revoke"
+                  name={`Revoke the key ${label}`}
+                  run={async () => {
+                    await client.auth.revokeApiKey({ api_key_id });
+                    await queries.invalidateQueries({ queryKey: ["api-keys"] });
+                  }}
+                />
+              ) : (
+                `revoked ${formatTime(revoked_at)}`
+              ),
+          },
+        ]}
+      />
+    </section>
+  );
+}
+
+function NewKey() {
+  const client = useClient();
+  const queries = useQueryClient();
+  const { data: config } = useConfig();
+  const [created, setCreated] = useState<NewApiKey | null>(null);
+  return (
+    <details>
+      <summary>New key</summary>
+      {created === null ? null : (
+        <div className="card receipt" role="status">
+          <p>
+            Copy the secret now. It is shown once.
+            <br />
+            Key id: <code>{created.api_key_id}</code>
+            <br />
+            Secret: <code>{created.secret}</code>
+          </p>
+          <button type="button" onClick={() => setCreated(null)}>
+            I have copied it
+          </button>
+        </div>
+      )}
+      <Form
+        label="New key"
+        action="Create the key"
+        submit={async (values) => {
+          setCreated(await client.auth.createApiKey(terms(values)));
+          await queries.invalidateQueries({ queryKey: ["api-keys"] });
+        }}
+      >
+        <div className="row">
+          <TextField label="Label" name="label" required />
+          <TextField label="At most USDC a trade" name="trade" inputMode="decimal" />
+          <TextField label="At most USDC a day" name="day" inputMode="decimal" />
+          <TextField
+            label="Allowed addresses"
+            name="ips"
+            hint="IP addresses or ranges, by commas"
+          />
+          <TextField label="Expires after days" name="days" inputMode="numeric" />
+        </div>
+        <fieldset>
+          <legend>It may</legend>
+          <CheckField label="read" name="scope" value="read" checked />
+          <CheckField label="trade" name="scope" value="trade" />
+        </fieldset>
+        <fieldset>
+          <legend>Only on these venues (none: all)</legend>
+          {config?.venues.map(({ venue_id }) => (
+            <CheckField key={venue_id} label={venue_id} name="venue" value={venue_id} />
+          ))}
+        </fieldset>
+        <CheckField label="Each request and quote needs an idempotency key" name="idempotency" />
+      </Form>
+    </details>
+  );
+}
+
+function terms(values: FormValues) {
+  const scopes = values.all("scope").filter((scope): scope is Scope => scope !== "withdraw");
+  const venues = values.all("venue") as Venue[];
+  const ips = values
+    .text("ips")
+    .split(",")
+    .map((ip) => ip.trim())
+    .filter(Boolean);
+  const [trade, day, days] = ["trade", "day", "days"].map((name) => values.optional(name));
+  return {
+    label: values.text("label"),
+    scopes,
+    limits: {
+      venues: venues.length === 0 ? null : venues,
+      max_usdc_per_trade: trade === undefined ? null : values.units("trade"),
+      max_usdc_per_day: day === undefined ? null : values.units("day"),
+    },
+    require_idempotency: values.checked("idempotency"),
+    ...(ips.length === 0 ? {} : { allowed_ips: ips }),
+    ...(days === undefined
+      ? {}
+      : { expires_at: new Date(Date.now() + values.integer("days") * 86_400_000).toISOString() }),
+  };
+}

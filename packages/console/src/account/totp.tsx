@@ -1,0 +1,95 @@
+/** The authenticator app: enrolment with a QR code, recovery codes, removal. */
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useClient } from "../session/session.tsx";
+import { ActionButton } from "../ui/button.tsx";
+import { Form, TextField } from "../ui/form.tsx";
+import { QrCode } from "../ui/qr-code.tsx";
+import { formatTime } from "../units.ts";
+import { StepUpFields, stepUp, useWhoAmI } from "./step-up.tsx";
+
+export function Totp() {
+  const client = useClient();
+  const queries = useQueryClient();
+  const { data: me } = useWhoAmI();
+  const [enrolment, setEnrolment] = useState<{ secret: string; otpauth_uri: string } | null>(null);
+  const [codes, setCodes] = useState<readonly string[]>([]);
+  const changed = () => queries.invalidateQueries({ queryKey: ["whoami"] });
+  const totp = me?.totp;
+  const removalAt = totp?.removal_at ?? null;
+  return (
+    <section className="card" aria-label="Authenticator app">
+      <h2>Authenticator app</h2>
+      <p role="status">
+        {totp?.enabled === true
+          ? `On, with ${totp.recovery_codes_left} recovery codes left.`
+          : "Off. Turn it on to approve withdrawals and to protect your login."}
+      </p>
+      {removalAt === null ? null : (
+        <p>
+          It is removed {formatTime(removalAt)}.{" "}
+          <ActionButton
+            label="Keep it"
+            run={async () => {
+              await client.auth.cancelTotpRemoval();
+              await changed();
+            }}
+          />
+        </p>
+      )}
+      {codes.length === 0 ? null : (
+        <div className="card receipt" role="status">
+          <p>Keep these recovery codes. They are shown once.</p>
+          <pre>{codes.join("\n")}</pre>
+          <button type="button" onClick={() => setCodes([])}>
+            I have kept them
+          </button>
+        </div>
+      )}
+      {enrolment === null ? (
+        <Form
+          label="Authenticator app"
+          action={totp?.enabled === true ? "Exchange the device" : "Turn it on"}
+          submit={async (values) => setEnrolment(await client.auth.startTotp(stepUp(values)))}
+        >
+          <StepUpFields />
+        </Form>
+      ) : (
+        <Form
+          label="Confirm the app"
+          action="Confirm"
+          submit={async (values) => {
+            const { recovery_codes } = await client.auth.confirmTotp({
+              totp_code: values.text("code"),
+            });
+            setEnrolment(null);
+            setCodes(recovery_codes);
+            await changed();
+          }}
+        >
+          <QrCode text={enrolment.otpauth_uri} />
+          <p>
+            Scan it, or enter <code>{enrolment.secret}</code>.
+          </p>
+          <TextField label="Code that the app shows" name="code" inputMode="numeric" required />
+        </Form>
+      )}
+      {totp?.enabled === true && totp.removal_at === null ? (
+        <details>
+          <summary>Remove it</summary>
+          <Form
+            danger
+            label="Remove the app"
+            action="Remove"
+            submit={async (values) => {
+              await client.auth.removeTotp(stepUp(values));
+              await changed();
+            }}
+          >
+            <StepUpFields />
+          </Form>
+        </details>
+      ) : null}
+    </section>
+  );
+}

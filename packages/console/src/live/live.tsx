@@ -1,0 +1,112 @@
+/**
+ * What the account's stream reports, brought into the queries of the page. A stream reconnects by
+ * itself and resumes where it was; until then the tables are greyed.
+ */
+import type { StreamMessage, StreamMessageOf } from "@rfq-custody/client";
+import { type QueryClient, useQueryClient } from "@tanstack/react-query";
+import { createContext, type ReactNode, use, useEffect, useRef, useState } from "react";
+import { useClient } from "../session/session.tsx";
+import { clock } from "../ui/countdown.tsx";
+
+export type Connection = "connecting" | "live" | "lost" | "ended";
+
+const ConnectionContext = createContext<Connection>("connecting");
+
+export const useConnection = () => use(ConnectionContext);
+
+/** Which queries an event of the account makes old, by the first part of its type. */
+const CHANGES: Record<string, readonly string[]> = {
+  request: ["my-requests"],
+  quote: ["my-requests", "quotes", "my-quotes", "balances"],
+  match: ["my-requests", "my-quotes", "matches", "balances", "ledger", "trades"],
+  deposit: ["deposits", "balances", "ledger"],
+  withdrawal: ["withdrawals", "balances", "ledger"],
+  protection: ["protection", "my-quotes"],
+  account: ["api-keys", "audit-events", "whoami", "policy", "withdrawal-addresses"],
+};
+/** Events of one burst refresh each query once. */
+const REFRESH_MS = 100;
+
+export function LiveProvider({ children }: { children: ReactNode }) {
+  const client = useClient();
+  const queries = useQueryClient();
+  const [connection, setConnection] = useState<Connection>("connecting");
+  // A renewed session continues where the stream of the last one was.
+  const since = useRef<number | undefined>(undefined);
+  useEffect(() => {
+    const refresh = new Refresh(queries);
+    const stream = client.accountStream({
+      ...(since.current === undefined ? {} : { since: since.current }),
+      onDisconnect: () => setConnection("lost"),
+    });
+    let stopped = false;
+    const follow = async () => {
+      for await (const message of stream) {
+        since.current = message.seq;
+        if (message.type === "hello") {
+          clock.offsetMs = Date.parse(message.data.server_time) - Date.now();
+          setConnection("live");
+          // Nothing is missed between the reads and the stream, because the reads come second.
+          refresh.everything();
+        } else if (message.type === "resync") refresh.everything();
+        else {
+          if (message.type === "quote.closed") rememberLoss(queries, message.data);
+          refresh.after(message);
+        }
+      }
+    };
+    follow().then(
+      () => stopped || setConnection("ended"),
+      () => stopped || setConnection("ended"),
+    );
+    return () => {
+      stopped = true;
+      stream.close();
+      refresh.stop();
+    };
+  }, [client, queries]);
+  return <ConnectionContext value={connection}>{children}</ConnectionContext>;
+}
+
+export type Loss = { quote_id: string; winning_price: number };
+
+/** Losses that this page has seen, newest first. No list of the service has the winning price. */
+export const LOSSES = ["losses"];
+const LOSSES_KEPT = 50;
+
+function rememberLoss(
+  queries: QueryClient,
+  { quote_id, winning_price = null }: StreamMessageOf<"quote.closed">["data"],
+): void {
+  if (winning_price === null) return;
+  queries.setQueryData<Loss[]>(LOSSES, (before = []) =>
+    [{ quote_id, winning_price }, ...before].slice(0, LOSSES_KEPT),
+  );
+}
+
+class Refresh {
+  readonly #queries: QueryClient;
+  readonly #due = new Set<string>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(queries: QueryClient) {
+    this.#queries = queries;
+  }
+
+  after({ type }: StreamMessage): void {
+    for (const name of CHANGES[type.split(".")[0] ?? ""] ?? []) this.#due.add(name);
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      for (const name of this.#due) void this.#queries.invalidateQueries({ queryKey: [name] });
+      this.#due.clear();
+    }, REFRESH_MS);
+  }
+
+  everything(): void {
+    void this.#queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey !== LOSSES });
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+}

@@ -1,0 +1,56 @@
+import { useEffect, useState } from "react";
+import { useConnection } from "../live/live.tsx";
+import { Form, TextField } from "../ui/form.tsx";
+import { CodeField, type CodeNeed, codeNeed } from "./code-field.tsx";
+import { useSession } from "./session.tsx";
+
+/** The session is renewed this long before it ends. */
+const WARN_MS = 120_000;
+
+/** Asks for the password again before the session ends, and when it has. What is shown stays. */
+export function RenewSession() {
+  const { session, renew, signOut, email } = useSession();
+  const [due, setDue] = useState(false);
+  const ended = useConnection() === "ended";
+  const [need, setNeed] = useState<CodeNeed>("none");
+  useEffect(() => {
+    setDue(false);
+    // From the lifetime and not from `expires_at`, because this clock may be wrong.
+    const life = session.expires_in * 1_000;
+    const timer = setTimeout(() => setDue(true), Math.max(life - WARN_MS, life / 2));
+    return () => clearTimeout(timer);
+  }, [session]);
+  if (!due && !ended) return null;
+  return (
+    <section className="card notice" aria-label="Renew the session" role="alert">
+      <p>
+        Your session {ended ? "has ended" : "ends soon"}. Enter the password of {email} to go on, or{" "}
+        <button type="button" className="link" onClick={signOut}>
+          sign out
+        </button>
+        .
+      </p>
+      <Form
+        label="Renew the session"
+        action="Go on"
+        submit={async (values) => {
+          try {
+            await renew({ password: values.text("password"), ...values.code() });
+          } catch (error) {
+            setNeed(codeNeed(error, need));
+            throw error;
+          }
+        }}
+      >
+        <TextField
+          name="password"
+          label="Password"
+          type="password"
+          autoComplete="current-password"
+          required
+        />
+        <CodeField need={need} />
+      </Form>
+    </section>
+  );
+}

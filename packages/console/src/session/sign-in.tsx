@@ -1,0 +1,44 @@
+import { Form, TextField } from "../ui/form.tsx";
+import { CodeField, type CodeNeed, codeNeed } from "./code-field.tsx";
+import { useSignIn } from "./session.tsx";
+import { useState } from "react";
+
+export function SignIn() {
+  const signIn = useSignIn();
+  const [need, setNeed] = useState<CodeNeed>("none");
+  return (
+    <main className="sign-in">
+      <h1>RFQ console</h1>
+      <p>Request prices, make markets and hold balances, through the public interface alone.</p>
+      <Form
+        label="Sign in"
+        action="Sign in"
+        submit={async (values) => {
+          try {
+            await signIn({
+              email: values.text("email"),
+              password: values.text("password"),
+              ...values.code(),
+            });
+          } catch (error) {
+            setNeed(codeNeed(error, need));
+            throw error;
+          }
+        }}
+      >
+        <TextField name="email" label="Email" type="email" autoComplete="username" required />
+        <TextField
+          name="password"
+          label="Password"
+          type="password"
+          autoComplete="current-password"
+          required
+        />
+        <CodeField need={need} />
+      </Form>
+      <p className="hint">
+        The session is kept in this page only. Reloading the page signs you out.
+      </p>
+    </main>
+  );
+}

@@ -1,0 +1,177 @@
+/** A form that shows why it failed, and the fields in it. */
+import { type InputHTMLAttributes, type ReactNode, useId, useState } from "react";
+import { parsePrice, parseUnits } from "../units.ts";
+import { ProblemText } from "./problem-text.tsx";
+
+/** Reads the fields by their names. Throws an error to show if one cannot be read. */
+export class FormValues {
+  readonly #data: FormData;
+
+  constructor(data: FormData) {
+    this.#data = data;
+  }
+
+  text(name: string): string {
+    const value = this.#data.get(name);
+    return typeof value === "string" ? value : "";
+  }
+
+  optional(name: string): string | undefined {
+    return this.text(name).trim() || undefined;
+  }
+
+  checked(name: string): boolean {
+    return this.#data.get(name) !== null;
+  }
+
+  all(name: string): string[] {
+    return this.#data.getAll(name).map(String);
+  }
+
+  units(name: string): bigint {
+    const amount = parseUnits(this.text(name));
+    if (amount === null)
+      throw new Error("Enter an amount above zero with at most 6 decimals, for example 12.5.");
+    return amount;
+  }
+
+  price(name: string): number {
+    const price = parsePrice(this.text(name));
+    if (price === null)
+      throw new Error("Enter a price in cents from 0.0001 to 100, for example 65.25.");
+    return price;
+  }
+
+  integer(name: string): number {
+    const text = this.text(name).trim();
+    if (!/^\d{1,9}$/.test(text)) throw new Error("Enter a whole number.");
+    return Number(text);
+  }
+
+  /** The code of `CodeField`: six digits of the app, or a recovery code. */
+  code(): { totp_code?: string; recovery_code?: string } {
+    const code = this.text("code").replaceAll(" ", "");
+    if (code === "") return {};
+    return /^\d{6}$/.test(code) ? { totp_code: code } : { recovery_code: code };
+  }
+}
+
+export function Form({
+  label,
+  action,
+  submit,
+  children,
+  done,
+  danger = false,
+  inline = false,
+}: {
+  label: string;
+  action: string;
+  submit: (values: FormValues) => Promise<unknown>;
+  children: ReactNode;
+  /** Shown after a success. */
+  done?: string;
+  danger?: boolean;
+  inline?: boolean;
+}) {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const [succeeded, setSucceeded] = useState(false);
+  return (
+    <form
+      aria-label={label}
+      className={inline ? "inline" : ""}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (busy) return;
+        const values = new FormValues(new FormData(event.currentTarget));
+        setBusy(true);
+        setError(null);
+        setSucceeded(false);
+        Promise.resolve()
+          .then(() => submit(values))
+          .then(() => setSucceeded(true), setError)
+          .finally(() => setBusy(false));
+      }}
+    >
+      {children}
+      <button type="submit" className={danger ? "danger" : "primary"} disabled={busy}>
+        {busy ? "One moment…" : action}
+      </button>
+      {error === null ? null : <ProblemText error={error} />}
+      {succeeded && done !== undefined ? <p role="status">{done}</p> : null}
+    </form>
+  );
+}
+
+export function TextField({
+  label,
+  hint,
+  ...input
+}: { label: string; hint?: string } & InputHTMLAttributes<HTMLInputElement>) {
+  const id = useId();
+  return (
+    <p className="field">
+      <label htmlFor={id}>{label}</label>
+      <input id={id} aria-describedby={hint === undefined ? undefined : `${id}-hint`} {...input} />
+      {hint === undefined ? null : (
+        <small id={`${id}-hint`} className="hint">
+          {hint}
+        </small>
+      )}
+    </p>
+  );
+}
+
+export function SelectField({
+  label,
+  name,
+  options,
+  value,
+  onChange,
+}: {
+  label: string;
+  name: string;
+  options: readonly { value: string; text: string }[];
+  value?: string;
+  onChange?: (value: string) => void;
+}) {
+  const id = useId();
+  return (
+    <p className="field">
+      <label htmlFor={id}>{label}</label>
+      <select
+        id={id}
+        name={name}
+        {...(value === undefined ? {} : { value })}
+        onChange={(event) => onChange?.(event.target.value)}
+      >
+        {options.map((option) => (
+          <option key={option.value} value={option.value}>
+            {option.text}
+          </option>
+        ))}
+      </select>
+    </p>
+  );
+}
+
+export function CheckField({
+  label,
+  name,
+  value,
+  checked = false,
+}: {
+  label: string;
+  name: string;
+  value?: string;
+  checked?: boolean;
+}) {
+  return (
+    <p className="field check">
+      <label>
+        <input type="checkbox" name={name} value={value ?? "on"} defaultChecked={checked} /> {label}
+      </label>
+    </p>
+  );
+}

@@ -1,0 +1,17 @@
+import { Balances } from "./balances.tsx";
+import { Deposits } from "./deposits.tsx";
+import { Ledger } from "./ledger.tsx";
+import { Withdrawals } from "./withdrawals.tsx";
+
+export function WalletPage() {
+  return (
+    <>
+      <div className="columns">
+        <Balances />
+        <Deposits />
+      </div>
+      <Withdrawals />
+      <Ledger />
+    </>
+  );
+}
