@@ -152,6 +152,9 @@ function moduleOf(examples: readonly string[]): string {
     "Problem",
     "Stream",
     "canonicalMessage",
+    "formatUnits",
+    "parseUnits",
+    "price",
     "sign",
     "signedHeaders",
   ];

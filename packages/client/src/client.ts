@@ -3,6 +3,7 @@ import { Auth } from "./auth.ts";
 import { Custody } from "./custody.ts";
 import { type PageOptions, Pages } from "./pages.ts";
 import { Problem } from "./problem.ts";
+import type { RateLimit } from "./rate-limits.ts";
 import { Rfq } from "./rfq.ts";
 import { Stream, type StreamOptions } from "./stream.ts";
 import {
@@ -52,7 +53,8 @@ export class Client {
 
   /**
    * Logs in and returns a client with that session, which lasts an hour by default. It does not log
-   * in again when the session expires. Throws `Problem`: `login_failed`, `login_throttled`,
+   * in again when the session expires; a client with the credential `{ email, password }` does.
+   * Throws `Problem`: `login_failed`, `login_throttled`,
    * `account_frozen`.
    *
    * @example
@@ -100,6 +102,20 @@ export class Client {
    */
   withSession(session: { access_token: string }): Client {
     return new Client({ ...this.#options, credential: { accessToken: session.access_token } });
+  }
+
+  /**
+   * Returns the rate limits that the service has reported to this client, and what is left of those
+   * that it counts exactly.
+   *
+   * @example
+   * ```ts
+   * for (const { name, quota, windowSecs, remaining } of client.rateLimits())
+   *   console.log(name, quota, "calls in", windowSecs, "s", remaining);
+   * ```
+   */
+  rateLimits(): RateLimit[] {
+    return this.#transport.rateLimits();
   }
 
   /**

@@ -12,6 +12,8 @@ export {
 export { Custody, type LedgerFilter, type WithdrawalTerms } from "./custody.ts";
 export { type Page, type PageOptions, Pages } from "./pages.ts";
 export { NoAnswer, Problem, type ProblemBody } from "./problem.ts";
+export { type KnownProblemCode, PROBLEM_CODES, type ProblemCode } from "./problem-codes.ts";
+export type { RateLimit } from "./rate-limits.ts";
 export {
   type AcceptTerms,
   type QuoteOptions,
@@ -32,6 +34,7 @@ export {
 } from "./sign.ts";
 export { Stream, type StreamOptions } from "./stream.ts";
 export type { StreamMessage, StreamMessageOf } from "./stream-messages.ts";
-export type { CallOptions, Credential } from "./transport.ts";
+export type { CallOptions, Credential, RequestEvent, ResponseEvent } from "./transport.ts";
 export type * from "./types.ts";
+export { formatUnits, parseUnits, price } from "./units.ts";
 export type { WebSocketLike } from "./websocket.ts";

@@ -1,5 +1,7 @@
 /** How calls fail: with a `Problem` that the service reports, or with `NoAnswer`. */
 
+import type { KnownProblemCode, ProblemCode } from "./problem-codes.ts";
+
 /** The body of an error response (RFC 9457), as received. */
 export type ProblemBody = {
   type?: string;
@@ -28,7 +30,7 @@ export type ProblemBody = {
  */
 export class Problem extends Error {
   /** Stable and machine-readable, for example `quote_expired`. */
-  readonly code: string;
+  readonly code: ProblemCode;
   /** The HTTP status. */
   readonly status: number;
   /** The `x-request-id` of the response. Quote it when you ask the operator for help. */
@@ -60,6 +62,23 @@ export class Problem extends Error {
     this.errors = body.errors ?? [];
     this.body = body;
     this.retryAfterSecs = response.retryAfterSecs ?? null;
+  }
+
+  /**
+   * Whether the code is this one. A code that the client does not know does not compile, so that a
+   * typing error is found.
+   *
+   * @example
+   * ```ts
+   * try {
+   *   await client.rfq.accept({ quote_id });
+   * } catch (error) {
+   *   if (!(error instanceof Problem && error.is("quote_expired", "quote_not_open"))) throw error;
+   * }
+   * ```
+   */
+  is(...codes: KnownProblemCode[]): boolean {
+    return codes.some((code) => code === this.code);
   }
 }
 

@@ -1,10 +1,23 @@
 /** One call: signs it, sends it, reads the response and retries where that is safe. */
 import { NoAnswer, Problem, type ProblemBody } from "./problem.ts";
+import { type RateLimit, RateLimits } from "./rate-limits.ts";
+import { SessionSource } from "./session-source.ts";
 import { type HmacKey, headersOf, importSecret, signWith } from "./sign.ts";
 import { type QueryValue, decode, encode, targetOf } from "./wire.ts";
 
-/** An API key, valid until revoked, or the access token of a session. */
-export type Credential = { apiKeyId: string; secret: string } | { accessToken: string };
+/**
+ * An API key, valid until revoked, or the access token of a session. With email and password the
+ * client logs in itself, and again before the session expires. They stay in memory.
+ */
+export type Credential =
+  | { apiKeyId: string; secret: string }
+  | { accessToken: string }
+  | { email: string; password: string };
+
+/** An attempt of a call. Bodies and credentials are left out, so that it can be logged. */
+export type RequestEvent = { method: string; path: string; attempt: number };
+/** How an attempt ended. `error` is a `Problem`, a `NoAnswer` or the reason of a signal. */
+export type ResponseEvent = RequestEvent & { durationMs: number; error: unknown };
 
 /** How to reach the service. */
 export type TransportOptions = {
@@ -19,6 +32,10 @@ export type TransportOptions = {
   fetch?: typeof fetch;
   /** Milliseconds since 1970. Default: `Date.now`. */
   now?: () => number;
+  /** Called before each attempt of a call. An error that it throws ends the call. */
+  onRequest?: (event: RequestEvent) => void;
+  /** Called after each attempt of a call. `error` is null if it succeeded. */
+  onResponse?: (event: ResponseEvent) => void;
 };
 
 /** Options of every call. */
@@ -70,14 +87,35 @@ export class Transport {
   #clockOffsetMs = 0;
   #clockReadAt = -Infinity;
   #clockReading: Promise<void> | null = null;
+  readonly #rateLimits = new RateLimits();
+  readonly #session: SessionSource | null;
 
   constructor(options: TransportOptions) {
     this.#options = options;
     this.baseUrl = options.baseUrl.replace(/\/+$/, "");
+    const { credential } = options;
+    this.#session =
+      credential !== undefined && "password" in credential
+        ? new SessionSource(() => this.#logIn(credential))
+        : null;
   }
 
   get credential(): Credential | null {
     return this.#options.credential ?? null;
+  }
+
+  /** The last report of each rate limit. */
+  rateLimits(): RateLimit[] {
+    return this.#rateLimits.current();
+  }
+
+  #logIn({ email, password }: { email: string; password: string }) {
+    return this.call<{ access_token: string; expires_in: number }>({
+      method: "POST",
+      path: "/auth/login",
+      body: { email, password },
+      public: true,
+    });
   }
 
   async call<T>(call: Call): Promise<T> {
@@ -85,15 +123,25 @@ export class Transport {
     const { signal, timeoutMs = Infinity } = call.options ?? {};
     const endsAt = Date.now() + timeoutMs;
     let clockCorrected = false;
+    let sessionRenewed = false;
     for (let attempt = 1; ; attempt++) {
       const offsetMs = this.#clockOffsetMs;
+      const session = this.#session?.generation ?? 0;
       signal?.throwIfAborted();
       if (Date.now() >= (call.sendBefore ?? Infinity))
         throw new NoAnswer(nameOf(call), "its deadline passed before it was sent");
       try {
         // The client trusts the service to send what its OpenAPI description says.
-        return (await this.#attempt(call, offsetMs, endsAt - Date.now())) as T;
+        return (await this.#observed(call, attempt, () =>
+          this.#attempt(call, offsetMs, endsAt - Date.now()),
+        )) as T;
       } catch (error) {
+        if (!sessionRenewed && call.public !== true && isExpired(error) && this.#session !== null) {
+          sessionRenewed = true;
+          this.#session.expired(session);
+          attempt--;
+          continue;
+        }
         if (!clockCorrected && this.#correctClock(error, offsetMs)) {
           clockCorrected = true;
           attempt--;
@@ -161,6 +209,23 @@ export class Transport {
     }
   }
 
+  async #observed(call: Call, attempt: number, send: () => Promise<unknown>): Promise<unknown> {
+    const { onRequest, onResponse } = this.#options;
+    const event = { method: call.method, path: call.path, attempt };
+    onRequest?.(event);
+    const startedAt = performance.now();
+    const ended = (error: unknown) =>
+      onResponse?.({ ...event, durationMs: performance.now() - startedAt, error });
+    try {
+      const result = await send();
+      ended(null);
+      return result;
+    } catch (error) {
+      ended(error);
+      throw error;
+    }
+  }
+
   async #attempt(call: Call, offsetMs: number, leftMs: number): Promise<unknown> {
     const url = new URL(this.baseUrl + targetOf(call.path, call.query));
     const name = nameOf(call);
@@ -191,6 +256,7 @@ export class Transport {
       caller?.throwIfAborted();
       throw new NoAnswer(name, timeout.aborted ? "no response in time" : reasonOf(error), error);
     }
+    this.#rateLimits.read(response.headers);
     if (response.ok && call.accept !== undefined) return text;
     return readResponse(name, response, text);
   }
@@ -206,7 +272,9 @@ export class Transport {
       throw new Error(
         "This call needs a credential. Log in, or create the client with an API key.",
       );
+    if (this.#session !== null) return { authorization: `Bearer ${await this.#session.token()}` };
     if ("accessToken" in credential) return { authorization: `Bearer ${credential.accessToken}` };
+    if (!("apiKeyId" in credential)) throw new Error("This credential has no session.");
     this.#key ??= importSecret(credential.secret);
     const timestampMs = Math.round((this.#options.now ?? Date.now)() + offsetMs);
     const pathAndQuery = url.pathname + url.search;
@@ -232,6 +300,10 @@ export class Transport {
     this.#clockOffsetMs = offsetMs - skew_ms;
     return true;
   }
+}
+
+function isExpired(error: unknown): boolean {
+  return error instanceof Problem && error.code === "session_expired";
 }
 
 function nameOf({ method, path }: Call): string {
