@@ -67,8 +67,9 @@ const CANCELLED_QUOTES = {
     const c = { ...columnsOf(CANCEL_FIELDS, "c"), at: atom("g.at") };
     const guard = guardOf(PRECONDITIONS.map((precondition) => ({ expr: precondition.expr(c) })));
     return [
+      // No CROSS JOIN: it would begin with `quotes`, which is to be found by its id.
       sql`UPDATE quotes SET status = 'cancelled', ended_by = c.operation_id, ended_group = g.seq
-        FROM commit_groups g CROSS JOIN (${selectRows(CANCEL_FIELDS, rows)}) c
+        FROM commit_groups g, (${selectRows(CANCEL_FIELDS, rows)}) c
         WHERE g.group_id = ${uuid(group.id)} AND quotes.quote_id = c.quote_id AND ${guard}`,
       releaseQuotesEndedBy(
         group,

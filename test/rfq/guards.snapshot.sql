@@ -612,17 +612,17 @@ WHERE quote_id = unhex(?3,'-')
 -- Cancel a quote
 UPDATE quotes
 SET status = 'cancelled', ended_by = c.operation_id, ended_group = g.seq
-FROM commit_groups g
-CROSS JOIN (
-  SELECT unhex(value ->> 0,'-') AS operation_id,
-    unhex(value ->> 1,'-') AS quote_id,
-    unhex(value ->> 2,'-') AS user_id,
-    unhex(value ->> 3,'-') AS api_key_id,
-    value ->> 4 AS session_epoch,
-    value ->> 5 AS session_expires_at
-  FROM json_each(?1)
-  ORDER BY key
-) c
+FROM commit_groups g,
+  (
+    SELECT unhex(value ->> 0,'-') AS operation_id,
+      unhex(value ->> 1,'-') AS quote_id,
+      unhex(value ->> 2,'-') AS user_id,
+      unhex(value ->> 3,'-') AS api_key_id,
+      value ->> 4 AS session_epoch,
+      value ->> 5 AS session_expires_at
+    FROM json_each(?1)
+    ORDER BY key
+  ) c
 WHERE g.group_id = unhex(?2,'-')
   AND quotes.quote_id = c.quote_id
   AND (
