@@ -3,9 +3,10 @@
  * and wakes at the next expiry. It decides nothing, so a stale or second instance does no harm.
  */
 import { config, type Config } from "../platform/config.ts";
-import type { Group } from "../platform/commit.ts";
+import { type Group, NOW } from "../platform/commit.ts";
 import { failpointOf } from "../platform/failpoint.ts";
 import { errorFields, log } from "../platform/log.ts";
+import { first } from "../platform/sql.ts";
 import { now } from "../platform/time.ts";
 import { bookStream, committedEvents, type StreamEvent } from "../streams/event-log.ts";
 import { InFlight } from "../platform/in-flight.ts";
@@ -19,6 +20,7 @@ import { cancelQuote } from "./cancel-quote.ts";
 import { cancelRequest } from "./cancel-request.ts";
 import { type Result, type Command, type PlaceQuote, reject } from "./command.ts";
 import { RFQ_EVENTS } from "./event-views.ts";
+import { nextDue } from "./expire.ts";
 import { openRequest } from "./open-request.ts";
 import { placeQuote } from "./place-quote.ts";
 import { tooManyInFlight } from "./rejections.ts";
@@ -103,11 +105,25 @@ export class RfqBook extends StreamObject {
       // Sockets first: a book that waits for D1 must not keep sockets of ended credentials open.
       await this.wakeAt(this.sockets.closeEnded(now()));
       this.ctx.waitUntil(this.sockets.check(now()));
-      await this.#committer.expire();
+      // Armed sockets wake the object every 30 s, mostly when nothing is due.
+      if (this.sockets.armedSockets().length === 0 || (await this.#isDue()))
+        await this.#committer.expire();
     } catch (error) {
       await this.wakeAt(now() + RETRY_MS);
       throw error;
     }
+  }
+
+  /** Whether something is due. If not, arms the alarm for when it will be. */
+  async #isDue(): Promise<boolean> {
+    const row = await first<{ due: number | null; at: number }>(
+      this.env.DB,
+      nextDue(this.#asset, NOW),
+    );
+    const due = row?.due ?? null;
+    if (due !== null && due <= (row?.at ?? 0)) return true;
+    await this.wakeAt(due);
+    return false;
   }
 
   protected override receive(socket: WebSocket, frame: string | ArrayBuffer): Promise<void> {

@@ -11,6 +11,8 @@ import { endLostSockets } from "../../src/rfq/armed-sockets.ts";
 import { accountStream, bookStream } from "../../src/streams/event-log.ts";
 import { closeSockets } from "../../src/streams/notify.ts";
 import { readState, writeState } from "../../src/streams/socket.ts";
+import { RfqBook } from "../../src/rfq/rfq-book.ts";
+import { withBatch } from "../support/slow-database.ts";
 import { balances, newAsset } from "../support/ledger.ts";
 import { apiOf } from "../support/http.ts";
 import {
@@ -273,6 +275,26 @@ describe("a quote received on an armed socket", () => {
     await scheduler.wait(300);
     expect(outcomeOf(await onSocket(id, market))).toBe("ok");
   });
+});
+
+it("a book with an armed socket commits only when something is due", async () => {
+  const { book, bot, requestId, arm } = await armedMaker();
+  await arm(bookStream(book));
+  const { quote_id: quoteId } = await placeQuote(bot, requestId, 500_000, 1);
+  await runInDurableObject(env.RFQ_BOOK.getByName(book), async (_instance, ctx) => {
+    let groups = 0;
+    const db = withBatch(env.DB, (statements) => {
+      // The registration of a stream is a smaller batch.
+      if (statements.length > 5) groups += 1;
+      return env.DB.batch(statements);
+    });
+    await new RfqBook(ctx, { ...env, DB: db }).alarm();
+    expect(groups).toBe(0);
+    expect(await ctx.storage.getAlarm()).not.toBeNull();
+  });
+  for (let waited = 0; waited < 3_000 && (await closedAs(quoteId)) === "open"; waited += 50)
+    await scheduler.wait(50);
+  expect(await closedAs(quoteId)).toBe("expired");
 });
 
 describe("over HTTP", () => {
