@@ -170,6 +170,9 @@ CREATE INDEX api_keys_user ON api_keys (user_id, created_at);
 -- Counting a user's live keys, and revoking all of them.
 CREATE INDEX api_keys_live ON api_keys (user_id) WHERE revoked_at IS NULL;
 
+-- Deleting keys that nobody has approved in time.
+CREATE INDEX api_keys_waiting ON api_keys (created_at) WHERE active_from IS NULL;
+
 -- Deleting keys that ended long ago.
 CREATE INDEX api_keys_revoked ON api_keys (revoked_at) WHERE revoked_at IS NOT NULL;
 CREATE INDEX api_keys_expiry ON api_keys (expires_at) WHERE expires_at IS NOT NULL;

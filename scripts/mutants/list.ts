@@ -45,6 +45,7 @@ const TAMPERING = workers("test/ledger/tampering.test.ts");
 const SECURITY = workers("test/auth/security.test.ts");
 const CHANGE_PASSWORD = workers("test/auth/change-password.test.ts");
 const WITHDRAWAL_POLICY = workers("test/custody/withdrawal-policy.test.ts");
+const WITHDRAW_KEYS = workers("test/auth/withdraw-keys.test.ts");
 const POLICY = workers("test/auth/policy.test.ts");
 const CANCEL = workers("test/custody/cancel-withdrawal.test.ts");
 const TRADE_LIMITS = workers("test/rfq/trade-limits.test.ts");
@@ -619,6 +620,21 @@ export const MUTANTS: readonly Mutant[] = [
       "`;",
       [CANCEL],
       "findWithdrawal has found the owner's withdrawal by the same id",
+    ],
+  ]),
+  ...of("approve-key", "src/auth/approve-key.ts", [
+    [
+      "late approval",
+      "\n    AND k.created_at > ${at} - ${KEY_APPROVAL_MS}`;",
+      "`;",
+      [WITHDRAW_KEYS],
+    ],
+    ["revoked key approved", " AND k.revoked_at IS NULL", "", [WITHDRAW_KEYS]],
+    [
+      "active at once",
+      "AUTH_OPERATOR_KEY_DELAY_SECS * 1_000",
+      "AUTH_OPERATOR_KEY_DELAY_SECS * 0",
+      [WITHDRAW_KEYS],
     ],
   ]),
   ...of("withdrawal-policy", "src/custody/withdraw.ts", [

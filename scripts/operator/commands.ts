@@ -99,6 +99,16 @@ export const COMMANDS: readonly Command[] = [
     help: "create an API key of any scope; shows its secret once",
   },
   { words: ["api-key", "revoke"], flags: [ID], help: "revoke an API key" },
+  {
+    words: ["api-key", "approve"],
+    flags: [ID],
+    help: "approve a withdraw key that a user asked for",
+  },
+  {
+    words: ["api-key", "reject"],
+    flags: [ID],
+    help: "reject a withdraw key that a user asked for",
+  },
   { words: ["keys", "rewrap"], help: "seal every API key's secret with the newest master key" },
   {
     words: ["deposits", "list"],

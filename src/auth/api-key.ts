@@ -22,6 +22,7 @@ import { ask, guardOf, type Precondition, questionOf } from "../platform/precond
 import { storagePrecondition } from "../platform/storage.ts";
 import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
+import { KEY_APPROVAL_MS } from "./approve-key.ts";
 import { newKeyId } from "./key-id.ts";
 import { type KeyLimits, KeyLimitsOut, limitsView, writeLimits } from "./key-limits.ts";
 import { scopeMissing } from "./permit.ts";
@@ -35,6 +36,9 @@ import { read } from "../platform/read.ts";
 
 /** Limit of one user's keys that are neither revoked nor expired, including the operator's. */
 export const MAX_KEYS_PER_USER = 100;
+
+/** Limit of one user's keys that wait for the operator's approval. */
+const MAX_WAITING_KEYS = 5;
 
 export const KeyRecord = z
   .object({
@@ -101,10 +105,13 @@ export async function mintApiKey(
     ip: string | undefined;
     key: NewKey;
     totpCode?: string | undefined;
+    /** The key may withdraw, and has no scopes until the operator has approved it. */
+    requestApproval?: boolean;
   },
 ): Promise<MintedKey> {
-  const { actor, key } = minting;
-  const scopes = capScopes(key.scopes, actor.scopes);
+  const { actor, key, requestApproval = false } = minting;
+  const held: readonly Scope[] = requestApproval ? [...actor.scopes, "withdraw"] : actor.scopes;
+  const scopes = capScopes(key.scopes, held);
   const [requested] = capScopes(key.scopes, SCOPES);
   if (scopes.length === 0 && requested !== undefined) throw scopeMissing(requested, actor.scopes);
   if (scopes.some((scope) => scope !== "read"))
@@ -120,13 +127,14 @@ export async function mintApiKey(
     ...(scopes.includes("trade") ? [sessionTrades(actor, at)] : []),
     storagePrecondition,
     belowKeyLimit(actor.userId, at),
+    ...(requestApproval ? [belowWaitingLimit(actor.userId, at)] : []),
     dailyPrecondition(daily, at),
   ];
   const minted = await insertKey(db, settings, {
     userId: actor.userId,
     key: { ...key, scopes },
     mintedBy: "session",
-    delayMs: 0,
+    delayMs: requestApproval ? null : 0,
     record: (apiKeyId) =>
       recordOf(actor, "api_key_created", { ip: minting.ip, subjectId: apiKeyId }),
     allowed: (at) => guardOf(checks(at)),
@@ -179,7 +187,8 @@ type Insertion = {
   userId: string;
   key: NewKey;
   mintedBy: "session" | "operator";
-  delayMs: number;
+  /** Until the key has its scopes. Null: it waits for approval. */
+  delayMs: number | null;
   record: (apiKeyId: string) => AuditRecord;
   allowed: (at: Expr) => Expr;
   /** The daily limit that the key counts for. An operator's key counts for none. */
@@ -200,7 +209,8 @@ async function insertKey(
   const limits = key.limits === null ? null : writeLimits(key.limits);
   // The seal binds the instant, so it is read before the commit.
   const now = await first<{ now: number }>(db, sql`SELECT ${NOW} AS now`);
-  const activeFrom = (now?.now ?? Date.now()) + insertion.delayMs;
+  const activeFrom =
+    insertion.delayMs === null ? null : (now?.now ?? Date.now()) + insertion.delayMs;
   const box = await sealKey(settings.MASTER_KEYS, secret, {
     apiKeyId,
     userId,
@@ -250,6 +260,20 @@ function belowKeyLimit(userId: string, at: Expr): Precondition<unknown, never> {
         AND (expires_at IS NULL OR expires_at > ${at})) < ${MAX_KEYS_PER_USER}`,
     reject: () => {
       throw tooManyKeys();
+    },
+  };
+}
+
+function belowWaitingLimit(userId: string, at: Expr): Precondition<unknown, never> {
+  return {
+    expr: expr`(SELECT count(*) FROM api_keys INDEXED BY api_keys_live
+      WHERE user_id = ${uuid(userId)} AND revoked_at IS NULL AND active_from IS NULL
+        AND created_at > ${at} - ${KEY_APPROVAL_MS}) < ${MAX_WAITING_KEYS}`,
+    reject: () => {
+      throw problem(
+        "api_key_limit",
+        `${MAX_WAITING_KEYS} API keys wait for approval, which is the limit. Revoke one first.`,
+      );
     },
   };
 }
@@ -407,6 +431,13 @@ const KEEP_ENDED_MS = 30 * 86_400_000;
 
 /** Cron task: deletes keys that ended long ago. Their audit events stay. */
 export async function trimApiKeys(db: D1Database): Promise<void> {
+  await trimUntilDone(
+    db,
+    (rows) => sql`DELETE FROM api_keys WHERE api_key_id IN (
+      SELECT api_key_id FROM api_keys INDEXED BY api_keys_waiting
+      WHERE active_from IS NULL AND created_at <= ${NOW} - ${KEY_APPROVAL_MS}
+      ORDER BY created_at LIMIT ${rows}) RETURNING 1`,
+  );
   const ended = ["revoked", "expires"] as const;
   for (const end of ended) {
     const at = raw(`${end}_at`);

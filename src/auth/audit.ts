@@ -22,6 +22,7 @@ const AUDIT_KINDS = [
   "sessions_ended",
   "api_key_created",
   "api_key_revoked",
+  "api_key_approved",
   "deposit_address_created",
   "withdrawal_queued",
   "withdrawal_cancelled",
@@ -122,6 +123,7 @@ export function audited(id: string): Expr {
 const NOTICE_KINDS = [
   "api_key_created",
   "api_key_revoked",
+  "api_key_approved",
   "password_changed",
   "password_set",
   "totp_enabled",

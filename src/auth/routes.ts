@@ -9,7 +9,7 @@ import {
   timestamp,
   uuidField,
 } from "../http/fields.ts";
-import { invalidRequest } from "../platform/problem.ts";
+import { type FieldError, invalidRequest } from "../platform/problem.ts";
 import { route } from "../http/define-route.ts";
 import { toWireTime } from "../platform/time.ts";
 import {
@@ -37,7 +37,7 @@ import { shownTotp, Totp } from "./totp-state.ts";
 import { issueTicket } from "./ws-ticket.ts";
 import { registerAccountRoutes } from "./account-routes.ts";
 import { Scopes, SessionToken } from "./schemas.ts";
-import { SCOPES } from "../platform/actor.ts";
+import { type Scope, SCOPES } from "../platform/actor.ts";
 import { SAMPLE } from "../http/reference/samples.ts";
 import type { Api } from "../http/route-definition.ts";
 
@@ -172,6 +172,29 @@ function registerSessionRoutes(app: Api): void {
   });
 }
 
+const MAX_WITHDRAW_KEY_MS = 366 * 86_400_000;
+
+/** A key that may withdraw is bound to addresses, and ends. */
+function checkWithdrawKey(body: {
+  readonly scopes: readonly Scope[];
+  readonly allowed_ips?: readonly string[] | null | undefined;
+  readonly expires_at?: number | null | undefined;
+}): void {
+  const { scopes, allowed_ips: ips, expires_at: expiresAt } = body;
+  const errors: FieldError[] = [];
+  if (!scopes.includes("withdraw"))
+    errors.push({ path: "body.scopes", message: "must contain withdraw with request_approval" });
+  if (ips === undefined || ips === null)
+    errors.push({ path: "body.allowed_ips", message: "is required with request_approval" });
+  const latest = Date.now() + MAX_WITHDRAW_KEY_MS;
+  if (expiresAt === undefined || expiresAt === null || expiresAt > latest)
+    errors.push({
+      path: "body.expires_at",
+      message: "must be within 366 days with request_approval",
+    });
+  if (errors.length > 0) throw invalidRequest(errors);
+}
+
 function registerKeyRoutes(app: Api): void {
   route(app, {
     method: "post",
@@ -213,6 +236,11 @@ function registerKeyRoutes(app: Api): void {
         totpCode.optional(),
         "Six digits of the authenticator, if TOTP is on and the key gets more than `read`",
       ),
+      request_approval: described(
+        boolean.optional(),
+        "True: asks for a key with the scope `withdraw`, which has no scopes until the operator has " +
+          "approved it. Needs `allowed_ips`, and `expires_at` within 366 days. Default: false.",
+      ),
     }),
     response: MintedKey,
     status: 201,
@@ -221,6 +249,8 @@ function registerKeyRoutes(app: Api): void {
       const expiresAt = body.expires_at ?? null;
       if (expiresAt !== null && !(await isFuture(db, expiresAt)))
         throw invalidRequest([{ path: "body.expires_at", message: "must be in the future" }]);
+      const requestApproval = body.request_approval ?? false;
+      if (requestApproval) checkWithdrawKey(body);
       const key = {
         label: body.label,
         scopes: body.scopes,
@@ -231,6 +261,7 @@ function registerKeyRoutes(app: Api): void {
       };
       return mintApiKey(db, settings, {
         actor,
+        requestApproval,
         ip: clientIp,
         key,
         totpCode: body.totp_code,

@@ -75,6 +75,9 @@ export const apiKeys = sqliteTable(
     index("api_keys_live")
       .on(t.userId)
       .where(sql`revoked_at IS NULL`),
+    index("api_keys_waiting")
+      .on(t.createdAt)
+      .where(sql`active_from IS NULL`),
     index("api_keys_revoked")
       .on(t.revokedAt)
       .where(sql`revoked_at IS NOT NULL`),

@@ -28,6 +28,8 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "user unfreeze": users.unfreeze,
   "api-key create": users.createKey,
   "api-key revoke": users.revokeKey,
+  "api-key approve": users.approveKey,
+  "api-key reject": users.rejectKey,
   "keys rewrap": users.rewrap,
   "deposits list": deposits.list,
   "deposits reviewed": deposits.reviewed,

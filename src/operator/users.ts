@@ -8,7 +8,9 @@ import { email, newPassword } from "../auth/fields.ts";
 import { inHashTurn, OPERATOR } from "../auth/hash-turns.ts";
 import { hashPassword } from "../auth/password.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
-import { problem } from "../platform/problem.ts";
+import { approveApiKey, ownerOfWaitingKey } from "../auth/approve-key.ts";
+import { toWireTime } from "../platform/time.ts";
+import { type Problem, problem } from "../platform/problem.ts";
 import { freezeAccount } from "../rfq/freeze-account.ts";
 import { closeSockets } from "../streams/notify.ts";
 import { pushNotices } from "../streams/notice.ts";
@@ -140,6 +142,28 @@ export async function revokeKey(context: OperatorContext): Promise<unknown> {
   );
   await pushNotices(context.env, userId);
   return { api_key_id: apiKeyId, revoked: true, changed };
+}
+
+/** Approves a withdraw key that its user has asked for. It gets its scopes after the delay. */
+export async function approveKey(context: OperatorContext): Promise<unknown> {
+  const apiKeyId = idOption(context, "id");
+  const { env, settings, operator } = context;
+  const userId = await ownerOfWaitingKey(env.DB, apiKeyId);
+  const activeFrom = await approveApiKey(env.DB, settings, { apiKeyId, operator });
+  if (userId === undefined || activeFrom === undefined) throw notWaiting(apiKeyId);
+  await pushNotices(env, userId);
+  return { api_key_id: apiKeyId, active_from: toWireTime(activeFrom) };
+}
+
+/** Revokes a key that waits for approval. */
+export async function rejectKey(context: OperatorContext): Promise<unknown> {
+  const apiKeyId = idOption(context, "id");
+  if ((await ownerOfWaitingKey(context.env.DB, apiKeyId)) === undefined) throw notWaiting(apiKeyId);
+  return revokeKey(context);
+}
+
+function notWaiting(apiKeyId: string): Problem {
+  return problem("api_key_unknown_id", `No API key ${apiKeyId} waits for approval.`);
 }
 
 export function rewrap(context: OperatorContext): Promise<unknown> {

@@ -99,7 +99,7 @@ it("queues a withdrawal with reserve, entries, audit row and event", async () =>
     await all(
       db,
       sql`SELECT e.type FROM stream_events e JOIN streams s USING (stream_id)
-        WHERE s.name = ${`account:${userId}`} AND e.type NOT LIKE 'deposit.%'`,
+        WHERE s.name = ${`account:${userId}`} AND e.type LIKE 'withdrawal.%'`,
     ),
   ).toEqual([{ type: "withdrawal.queued" }]);
 });

@@ -340,6 +340,8 @@ export class Auth {
       allowed_ips?: string[];
       limits?: Partial<KeyLimits>;
       require_idempotency?: boolean;
+      /** Asks for a key with the scope withdraw, which works once the operator has approved it. */
+      request_approval?: boolean;
       totp_code?: string;
     },
     options: CallOptions = {},
@@ -351,6 +353,7 @@ export class Auth {
       allowed_ips: true,
       limits: true,
       require_idempotency: true,
+      request_approval: true,
       totp_code: true,
     });
     return this.#transport.call({ method: "POST", path: "/auth/api-keys", body: fields, options });

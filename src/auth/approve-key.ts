@@ -1,0 +1,74 @@
+/**
+ * Approves a withdraw key that a user has asked for. The operator never sees its secret: the seal
+ * binds when the key becomes active, so the secret is sealed again here.
+ */
+import type { Config } from "../platform/config.ts";
+import { NOW } from "../platform/commit.ts";
+import { type Expr, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
+import { commitAudited } from "./audit.ts";
+import { forgetCredentials } from "./credential-cache.ts";
+import { KEY_SEAL_COLUMNS, openKey, type SealedKeyRow, sealKey } from "./key-seal.ts";
+
+/** How long a key waits for approval. After it cron deletes the key. */
+export const KEY_APPROVAL_MS = 7 * 86_400_000;
+
+/** Condition over `api_keys k`: the key waits for approval. */
+function waits(at: Expr) {
+  return sql`k.active_from IS NULL AND k.revoked_at IS NULL AND k.expires_at > ${at}
+    AND k.created_at > ${at} - ${KEY_APPROVAL_MS}`;
+}
+
+/** The owner of the key. Undefined if no such key waits for approval. */
+export async function ownerOfWaitingKey(
+  db: D1Database,
+  apiKeyId: string,
+): Promise<string | undefined> {
+  const row = await first<{ owner: string }>(
+    db,
+    sql`SELECT hex(k.user_id) AS owner FROM api_keys k
+      WHERE k.api_key_id = ${uuid(apiKeyId)} AND ${waits(NOW)}`,
+  );
+  return row && readUuid(row.owner);
+}
+
+/**
+ * The key gets its scopes AUTH_OPERATOR_KEY_DELAY_SECS later, so that its owner can revoke it
+ * before. Returns when, or undefined if no such key waits for approval.
+ */
+export async function approveApiKey(
+  db: D1Database,
+  settings: Config,
+  { apiKeyId, operator }: { apiKeyId: string; operator: string },
+): Promise<number | undefined> {
+  const row = await first<SealedKeyRow & { now: number }>(
+    db,
+    sql`SELECT ${select(KEY_SEAL_COLUMNS)}, ${NOW} AS now FROM api_keys k
+      WHERE k.api_key_id = ${uuid(apiKeyId)} AND ${waits(NOW)}`,
+  );
+  if (row === undefined) return undefined;
+  const { now, ...sealed } = row;
+  const userId = readUuid(sealed.userHex);
+  const key = { ...sealed, apiKeyId, userId };
+  const secret = await openKey(settings, sealed, key);
+  const activeFrom = now + settings.AUTH_OPERATOR_KEY_DELAY_SECS * 1_000;
+  const box = await sealKey(settings.MASTER_KEYS, secret, { ...key, activeFrom });
+  const same = sql`k.api_key_id = ${uuid(apiKeyId)} AND k.secret_sealed = ${sealed.sealed}`;
+  const applied = await commitAudited(db, {
+    record: {
+      kind: "api_key_approved",
+      actor: `operator:${operator}`,
+      userId,
+      apiKeyId: null,
+      ip: null,
+      subjectId: apiKeyId,
+    },
+    when: ({ at }) => sql`EXISTS (SELECT 1 FROM api_keys k WHERE ${same} AND ${waits(at)})`,
+    statements: ({ at }, written) => [
+      sql`UPDATE api_keys AS k SET secret_sealed = ${box.sealed},
+          master_key_id = ${box.masterKeyId}, active_from = ${activeFrom}, approved_at = ${at}
+        WHERE ${same} AND ${written}`,
+    ],
+  });
+  forgetCredentials({ userId, apiKeyIds: [apiKeyId] });
+  return applied ? activeFrom : undefined;
+}
