@@ -79,7 +79,7 @@ export class Trading {
       const terms = {
         asset: dice.pick(BOOKS).asset,
         ...sizeOf(dice),
-        side: dice.pick(REQUEST_SIDES),
+        side: dice.chance(0.2) ? dice.pick(REQUEST_SIDES) : dice.pick(SIDES),
         disclosed: dice.chance(0.5),
         expiresInSecs: dice.pick([1, 2, 10, 60, 300, 600]),
         label: dice.pick(LABELS),
@@ -109,17 +109,18 @@ export class Trading {
           operationId: this.#id(dice),
           requestId: request.id,
         };
+      const replaced = dice.chance(0.2) ? recent(dice, people.knownQuotes) : undefined;
       const terms = {
-        requestId: request.id,
+        requestId: replaced?.requestId ?? request.id,
         price: dice.between(1, 1_000_000),
-        side: dice.pick([null, ...SIDES]),
-        replaces: dice.chance(0.3) ? (recent(dice, people.knownQuotes)?.id ?? null) : null,
+        side: dice.chance(0.8) ? null : dice.pick(SIDES),
+        replaces: replaced?.id ?? null,
         expiresInSecs: dice.pick([1, 2, 5, 30, 60]),
         label: dice.pick(LABELS),
       };
       return {
         op: "place_quote",
-        actor,
+        actor: replaced === undefined || stranger ? actor : credentialOf(replaced.by, dice).actor,
         receivedAt,
         quoteId: this.#id(dice),
         ...terms,

@@ -75,11 +75,19 @@ import {
   late,
   marketClosed,
   marketOpen,
-  quoteNotOpen,
   storageLeft,
   tookTooLong,
   venuePaused,
 } from "./rejections.ts";
+import {
+  endReplaced,
+  notReplaceable,
+  replaceable,
+  replacedCount,
+  replacedFact,
+  replacedReserve,
+  usableText,
+} from "./replaced-quote.ts";
 import type { RequestTerms } from "./request-terms.ts";
 import {
   accountAllows,
@@ -91,7 +99,7 @@ import {
   sessionAllowed,
   sessionRejected,
 } from "./trade-limits.ts";
-import type { QuoteStatus, RequestStatus } from "./tables.ts";
+import type { RequestStatus } from "./tables.ts";
 import { quotedAmount, tradeTerms, type TradeTerms } from "./trade-terms.ts";
 
 const ROUTE = "POST /rfq/quote";
@@ -342,10 +350,7 @@ const PRECONDITIONS: readonly QuotePrecondition[] = [
     reject: (_, { request, command }) => sideMismatch(request, command),
   },
   {
-    expr: (c) => expr`${c.replaces} IS NULL OR EXISTS (SELECT 1 FROM quotes o
-      WHERE o.quote_id = ${c.replaces} AND o.maker_id = ${c.maker_id}
-        AND o.request_id = ${c.request_id} AND o.side = ${c.side}
-        AND o.status = 'open' AND o.expires_at > ${c.at})`,
+    expr: replaceable,
     reject: ({ replaced }, { command }) => notReplaceable(command, replaced),
   },
   {
@@ -400,43 +405,6 @@ const PRECONDITIONS: readonly QuotePrecondition[] = [
   },
 ];
 
-/** 1 if the command replaces a quote, whose share of each limit the new one may use. */
-function replacedCount(c: CommandColumns): Expr {
-  return expr`${c.replaces} IS NOT NULL`;
-}
-
-/** A quote of the same request and side reserves the same asset. */
-function replacedReserve(c: CommandColumns): Expr {
-  return expr`ifnull((SELECT o.reserve FROM quotes o WHERE o.quote_id = ${c.replaces}), 0)`;
-}
-
-function usableText(c: CommandColumns): Expr {
-  return expr`CAST(ifnull((SELECT a.balance FROM accounts a WHERE a.owner = ${c.maker_id}
-    AND a.asset = ${c.reserve_asset} AND a.kind = 'available'), 0) + ${replacedReserve(c)} AS TEXT)`;
-}
-
-/** The quote that a command replaces: owner, terms, status and match. Null if there is none. */
-type Replaced = readonly [own: number, fits: number, status: QuoteStatus, matchId: string | null];
-
-function replacedFact(c: CommandColumns): Expr {
-  return expr`SELECT json_array(o.maker_id = ${c.maker_id},
-      o.request_id = ${c.request_id} AND o.side = ${c.side},
-      iif(o.status = 'open' AND o.expires_at <= ${c.at}, 'expired', o.status),
-      (SELECT hex(m.match_id) FROM matches m WHERE m.quote_id = o.quote_id)) || ''
-    FROM quotes o WHERE o.quote_id = ${c.replaces}`;
-}
-
-function notReplaceable(command: PlaceQuote, replaced: string | null): Result | undefined {
-  const id = command.replaces ?? "";
-  if (replaced === null) return reject("quote_unknown", `There is no quote ${id}.`);
-  // Safe cast: `replacedFact` builds the array.
-  const [own, fits, status, matchId] = JSON.parse(replaced) as Replaced;
-  if (own !== 1) return reject("not_quote_owner", "The quote to replace belongs to someone else.");
-  if (fits !== 1)
-    return reject("replace_mismatch", `Quote ${id} is of another request or the other side.`);
-  return status === "open" ? undefined : quoteNotOpen(id, status, matchId);
-}
-
 function sideMismatch(request: RequestTerms, { requestId, side }: PlaceQuote): Result {
   const why =
     side === null
@@ -481,18 +449,7 @@ const STAMPS = { at: "integer", placed_group: "integer" } as const;
  */
 function placed(c: Columns<Field | keyof typeof STAMPS>): Sql[] {
   return [
-    sql`UPDATE quotes SET status = 'cancelled', cancel_reason = 'replaced',
-        replaced_by = ${c.quote_id}, ended_by = ${c.quote_id}, ended_group = ${c.placed_group}
-      WHERE quote_id = ${c.replaces}`,
-    transfer(c, {
-      reason: "release",
-      step: "end",
-      from: "pending",
-      to: "available",
-      source: sql`SELECT o.maker_id AS from_owner, o.maker_id AS to_owner,
-        o.reserve_asset AS asset, o.reserve AS amount, o.quote_id AS ref, 0 AS line
-        FROM quotes o WHERE o.quote_id = ${c.replaces}`,
-    }),
+    ...endReplaced(c),
     sql`INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
         usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at,
         opened_group, label)
