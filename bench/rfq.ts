@@ -192,7 +192,6 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
           what: "  processor time of workerd per accept",
           unit: "µs",
           ours: of(accepts.grouped, (rate) => rate.cpuMicros),
-          peer: oneByOne(of(accepts.single, (rate) => rate.cpuMicros)),
           target: { atMost: 1_600 },
         },
         {
