@@ -39,13 +39,12 @@ type Next = {
   readonly up_to: number;
   readonly sha256: string;
   readonly delivered: number;
-  readonly due: number;
 };
 
 /** Delivers or releases the next seal, if it is due. */
 export async function releaseRound(context: ReleaseContext): Promise<Released> {
   const next = await nextSeal(context);
-  if (next === undefined || (next.delivered === 1 && next.due === 0)) return { status: "idle" };
+  if (next === undefined) return { status: "idle" };
   const { db, bucket } = context;
   const wrong = await mismatchOf(bucket, next);
   if (wrong !== undefined) return { status: "mismatch", detail: wrong };
@@ -63,14 +62,16 @@ export async function releaseRound(context: ReleaseContext): Promise<Released> {
   return { status: delivered ? "released" : "delivered", epoch, number };
 }
 
+/** The first seal that is due for release, or else the first that is not delivered yet. */
 async function nextSeal({ db, lagMs }: ReleaseContext): Promise<Next | undefined> {
   return first<Next>(
     db,
     sql`SELECT number, epoch, after_transfer AS "after", up_to_transfer AS up_to,
-        lower(hex(sha256)) AS sha256, delivered_at IS NOT NULL AS delivered,
-        coalesce(delivered_at + ${lagMs} <= unixepoch('subsec') * 1000, 0) AS due
+        lower(hex(sha256)) AS sha256, delivered_at IS NOT NULL AS delivered
       FROM journal_seals INDEXED BY journal_seals_unreleased
-      WHERE released_at IS NULL ORDER BY number LIMIT 1`,
+      WHERE released_at IS NULL
+        AND (delivered_at IS NULL OR delivered_at + ${lagMs} <= unixepoch('subsec') * 1000)
+      ORDER BY number LIMIT 1`,
   );
 }
 

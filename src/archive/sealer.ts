@@ -20,6 +20,8 @@ import { compareWithMemory, FIRST_MEMORY, nextEpoch, type SealerMemory } from ".
 const IDLE_POLL_MS = 60_000;
 /** Wait after a seal while more is due, so that D1 serves others in between. */
 const BEHIND_WAIT_MS = 500;
+/** Seals that one round delivers or releases, each in a batch of its own. */
+const RELEASES_PER_ROUND = 20;
 const HISTORIES_AT_ONCE = 20;
 const MEMORY = "memory";
 
@@ -96,11 +98,13 @@ export class Sealer extends DurableObject<Env> {
     });
     await this.#report(round);
     if (settings.JOURNAL_RELEASE === "on" && round.status !== "restored")
-      await this.#release(failpoint);
+      for (let count = 0; count < RELEASES_PER_ROUND; count++)
+        if (!(await this.#release(failpoint))) break;
     return round;
   }
 
-  async #release(failpoint: Failpoint | undefined): Promise<void> {
+  /** Returns whether another seal may be due. */
+  async #release(failpoint: Failpoint | undefined): Promise<boolean> {
     const { DB, ARCHIVE } = this.env;
     const release = { db: DB, bucket: ARCHIVE, lagMs: RELEASE_LAG_MS };
     const released = await releaseRound({
@@ -109,11 +113,11 @@ export class Sealer extends DurableObject<Env> {
     });
     if (released.status === "mismatch")
       await raiseAlert(DB, "archive_damaged", SEALER_NAME, released.detail);
-    else if (released.status !== "idle") {
-      await clearAlert(DB, "archive_damaged", SEALER_NAME);
-      log("info", `journal_${released.status}`, { number: released.number });
-      if (released.status === "delivered") await this.#tellHistories(released);
-    }
+    if (released.status === "mismatch" || released.status === "idle") return false;
+    await clearAlert(DB, "archive_damaged", SEALER_NAME);
+    log("info", `journal_${released.status}`, { number: released.number });
+    if (released.status === "delivered") await this.#tellHistories(released);
+    return true;
   }
 
   /**

@@ -158,6 +158,20 @@ it("returns the same pages of every filter, wherever the horizon is", async () =
   }
 });
 
+it("shows a match as a whole while the newest transfers of the journal are held", async () => {
+  const { requester, maker, matchId } = await journal.trade();
+  const pages = () =>
+    Promise.all([requester, maker].map(({ userId }) => allPages(userId, { refId: matchId }, 100)));
+  const before = await pages();
+  await sealing.sealAll();
+  await release();
+  // Both ways of the trade belong to the match, but one is posted under the quote.
+  expect(await journal.count(`transfers WHERE ref = x'${matchId.replaceAll("-", "")}'`)).not.toBe(
+    0,
+  );
+  expect(await pages()).toEqual(before);
+});
+
 it("writes a statement over both sides", async () => {
   const { requester } = await twoSides();
   await release();

@@ -100,6 +100,16 @@ it("waits for readers between delivery and release", async () => {
   expect(await journal.count("transfers")).toBe(before);
 });
 
+it("delivers the next seal while an earlier one waits for its readers", async () => {
+  await releaseAll();
+  for (let count = 0; count < 2; count++) {
+    await journal.trade();
+    await sealing.sealAll();
+    expect(await round({ lagMs: 60_000 })).toMatchObject({ status: "delivered" });
+  }
+  expect(await journal.count("journal_seals WHERE delivered_at IS NULL")).toBe(0);
+});
+
 it("answers 503 rather than a short page, and only for who has old entries", async () => {
   const { requester, matchId } = await journal.trade();
   const page = (userId: string, limit: number, filter = {}) =>
