@@ -159,7 +159,12 @@ it("returns the same pages of every filter, wherever the horizon is", async () =
 });
 
 it("shows a match as a whole while the newest transfers of the journal are held", async () => {
-  const { requester, maker, matchId } = await journal.trade();
+  const { book, requester, maker } = await journal.trade();
+  const request = command.openRequest(requester, book, { amount: 1_000n });
+  const quote = command.placeQuote(maker, request.requestId, 600_000);
+  const accept = command.accept(requester, quote.quoteId);
+  for (const sent of [request, quote, accept]) await commitCommand(book, sent, db);
+  const { matchId } = accept;
   const pages = () =>
     Promise.all([requester, maker].map(({ userId }) => allPages(userId, { refId: matchId }, 100)));
   const before = await pages();
