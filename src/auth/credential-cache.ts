@@ -16,6 +16,7 @@ import { NOW } from "../platform/commit.ts";
 import { sessionsMayTrade } from "./policy.ts";
 import { importHmacKey } from "./hmac.ts";
 import { isOwnKeyId } from "./key-id.ts";
+import { type KeyLimits, readLimits } from "./key-limits.ts";
 import { KEY_SEAL_COLUMNS, openKey, type SealedKeyRow } from "./key-seal.ts";
 import { readScopes } from "./scope.ts";
 import { readAddresses } from "./tables.ts";
@@ -38,6 +39,7 @@ export type KeyState = {
   readonly scopes: readonly Scope[];
   readonly allowedIps: readonly string[] | null;
   readonly activeFrom: number | null;
+  readonly limits: KeyLimits | null;
   readonly requireIdempotency: boolean;
   readonly expiresAt: number | null;
   readonly revoked: boolean;
@@ -121,6 +123,7 @@ async function readKey(
     scopes: readScopes(row.scopes),
     allowedIps: row.allowedIps === null ? null : readAddresses(row.allowedIps),
     activeFrom: row.activeFrom,
+    limits: row.limits === null ? null : readLimits(row.limits),
     requireIdempotency: row.requireIdempotency === 1,
     expiresAt: row.expiresAt,
     revoked: row.revokedAt !== null,

@@ -14,7 +14,6 @@ import { route } from "../http/define-route.ts";
 import { toWireTime } from "../platform/time.ts";
 import {
   isFuture,
-  findKey,
   KeyRecord,
   listApiKeys,
   MintedKey,
@@ -27,11 +26,12 @@ import { closeSocketsOf } from "./ended-sockets.ts";
 import { SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
 import { anyPassword, email, newPassword, oneCode, recoveryCode, totpCode } from "./fields.ts";
 import { parseIpRange } from "../http/ip-range.ts";
-import { KeyLimitsField, KeyLimitsOut } from "./key-limits.ts";
+import { KeyLimitsField, KeyLimitsOut, limitsView } from "./key-limits.ts";
 import { readUsedByKey } from "./exposure.ts";
 import { toHex } from "../assets/amount.ts";
 import { u256Out } from "../assets/fields.ts";
 import { publicKeys } from "./audit-keys.ts";
+import { keyState } from "./credential-cache.ts";
 import { login, register } from "./login.ts";
 import { shownTotp, Totp } from "./totp-state.ts";
 import { issueTicket } from "./ws-ticket.ts";
@@ -356,13 +356,14 @@ function registerSelfRoutes(app: Api): void {
         server_time: described(z.iso.datetime(), "The server's time"),
       })
       .openapi("WhoAmI"),
-    handler: async ({ db, actor, waitUntil }) => {
+    handler: async ({ db, settings, actor, waitUntil }) => {
       const { userId, credential } = actor;
       const apiKeyId = credential.kind === "api_key" ? credential.apiKeyId : null;
-      const key = apiKeyId === null ? undefined : await findKey(db, { apiKeyId, userId });
+      // Limits never change, and the key was authenticated a moment ago, so D1 is not read.
+      const key = apiKeyId === null ? undefined : await keyState(db, settings, apiKeyId, waitUntil);
       const limits = key?.limits ?? null;
       const used =
-        apiKeyId === null || limits === null || limits.max_usdc_per_day === null
+        apiKeyId === null || limits === null || limits.maxUsdcPerDay === null
           ? null
           : toHex(await readUsedByKey(db, { userId, apiKeyId }));
       return {
@@ -370,7 +371,7 @@ function registerSelfRoutes(app: Api): void {
         credential: credential.kind,
         api_key_id: apiKeyId,
         scopes: [...actor.scopes],
-        limits,
+        limits: limits === null ? null : limitsView(limits),
         used,
         totp: apiKeyId === null ? await shownTotp(db, userId, waitUntil) : null,
         server_time: toWireTime(Date.now()),
