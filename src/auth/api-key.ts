@@ -319,7 +319,7 @@ export async function listApiKeys(
   return pageOf(page, rows, toRecord, (row) => ({ at: row.createdAt, id: row.apiKeyId }));
 }
 
-export async function findKey(
+async function findKey(
   db: D1Database,
   key: { apiKeyId: string; userId: string },
 ): Promise<KeyRecord | undefined> {
