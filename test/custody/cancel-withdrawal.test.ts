@@ -5,7 +5,7 @@ import { storeTransaction } from "../../src/custody/payer/store-transaction.ts";
 import { cancelWithdrawal } from "../../src/custody/cancel-withdrawal.ts";
 import { withdraw } from "../../src/custody/withdraw.ts";
 import { Problem } from "../../src/platform/problem.ts";
-import { all, first, readUuid, sql, uuid } from "../../src/platform/sql.ts";
+import { all, first, raw, readUuid, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { apiOf, codeOf, settings } from "../support/http.ts";
 import { balances, fund, newAddress, newAsset, randomHex } from "../support/ledger.ts";
@@ -132,6 +132,36 @@ it("no payment takes a cancelled withdrawal, not even a wrong one", async () => 
         VALUES (${uuid(uuidv7())}, ${uuid(id)}, 'pay')`,
     ),
   ).rejects.toThrow("append-only: the withdrawal is not to be paid");
+});
+
+it.each([
+  ["frozen_at = 1", "account_frozen"],
+  ["session_epoch = 9", "session_invalid"],
+] as const)("the guard reads the user itself: %s", async (set, code) => {
+  const { user, asset, id } = await queued();
+  await all(db, sql`UPDATE users SET ${raw(set)} WHERE user_id = ${uuid(user.userId)}`);
+  const cancelled = cancelWithdrawal(db, {
+    actor: user.actor,
+    id: { withdrawal_id: id },
+    ip: undefined,
+  });
+  await expect(cancelled).rejects.toMatchObject({ data: { code } });
+  expect(await balances(user.userId, asset)).toEqual([70n, 30n]);
+});
+
+it("waits while payments on the chain are halted", async () => {
+  const { chain } = await newPayer();
+  const { key: asset } = newAsset();
+  const user = await newUser();
+  await fund(user.userId, asset, 10n, { chain });
+  const { actor } = await newKey(user);
+  const terms = { clientWithdrawalId: "w", amount: 10n, toAddress: newAddress(), chain, asset };
+  const { row } = await withdraw(db, settings(), { actor, ip: undefined, terms });
+  const id = { withdrawal_id: readUuid(row.withdrawal_id) };
+  await all(db, sql`UPDATE payer_leases SET halted_at = 1 WHERE chain = ${chain}`);
+  const cancelled = cancelWithdrawal(db, { actor, id, ip: undefined });
+  await expect(cancelled).rejects.toMatchObject({ data: { code: "withdrawals_paused" } });
+  expect(await balances(user.userId, asset)).toEqual([0n, 10n]);
 });
 
 /** A chain of the test's own, whose payer stores payments with its own statements. */
