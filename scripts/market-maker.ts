@@ -11,9 +11,9 @@ import {
   type Side,
   type Stream,
 } from "../packages/client/src/index.ts";
-import { type Venue, VENUES } from "../src/platform/venues.ts";
 import { tokensOfVenue } from "./stack/deploy-contracts.ts";
 import type { Faucet } from "./stack/faucet.ts";
+import { LOCAL_VENUES, type LocalVenue } from "./stack/local-venues.ts";
 
 const QUOTE_LIFE_SECS = 120;
 /** Half the difference between its selling and its buying price, scaled by 1e6. */
@@ -30,7 +30,7 @@ const RESTOCK_TIMEOUT_MS = 30_000;
 export type MarketMakerOptions = {
   client: Client;
   faucet: Faucet;
-  outcomeTokens: Record<Venue, Address>;
+  outcomeTokens: Record<LocalVenue, Address>;
   log: (line: string) => void;
 };
 
@@ -41,7 +41,7 @@ export async function startMarketMaker(
   const { client, log } = options;
   const [current] = (await client.custody.depositAddresses()).filter((address) => address.current);
   const address = (current ?? (await client.custody.createDepositAddress())).address as Address;
-  const streams = VENUES.map((venue_id) => client.venueStream({ venue_id }));
+  const streams = LOCAL_VENUES.map((venue_id) => client.venueStream({ venue_id }));
   await Promise.all(streams.map((stream) => stream.ready()));
   for (const stream of streams) {
     listen(stream, { ...options, address }).catch((error: unknown) =>

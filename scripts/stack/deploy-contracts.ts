@@ -20,7 +20,7 @@ import {
 } from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
-import { type Venue, VENUES } from "../../src/platform/venues.ts";
+import { LOCAL_VENUES, type LocalVenue } from "./local-venues.ts";
 import { venueRecord } from "./venue-record.ts";
 
 export type DeployOptions = {
@@ -42,7 +42,7 @@ export type Deployment = {
   vault: Address;
   factory: Address;
   usdc: Address;
-  outcomeTokens: Record<Venue, Address>;
+  outcomeTokens: Record<LocalVenue, Address>;
   /** The first block with one of the contracts. Scans start there. */
   deployedAtBlock: bigint;
 };
@@ -147,8 +147,8 @@ export async function deployContracts(options: DeployOptions): Promise<Deploymen
     timelock,
   ]);
   const usdc = await deploy("LocalUSDC", []);
-  const tokens: [Venue, Address][] = [];
-  for (const venue of VENUES) tokens.push([venue, await deploy("LocalOutcomeTokens", [])]);
+  const tokens: [LocalVenue, Address][] = [];
+  for (const venue of LOCAL_VENUES) tokens.push([venue, await deploy("LocalOutcomeTokens", [])]);
   const outcomeTokens = venueRecord(tokens);
 
   const setLimit = (token: Address, kind: number) =>
@@ -180,8 +180,8 @@ export async function deployContracts(options: DeployOptions): Promise<Deploymen
 }
 
 /** The contract of a venue's outcome tokens. Venue ids are open text to clients. */
-export function tokensOfVenue(outcomeTokens: Record<Venue, Address>, venue: string): Address {
-  const known = VENUES.find((name) => name === venue);
+export function tokensOfVenue(outcomeTokens: Record<LocalVenue, Address>, venue: string): Address {
+  const known = LOCAL_VENUES.find((name) => name === venue);
   if (known === undefined) throw new Error(`no outcome tokens of the venue ${venue}`);
   return outcomeTokens[known];
 }

@@ -1,9 +1,9 @@
 /** Markets of the local stack, so that people read names and not only asset ids. */
-import type { Venue } from "../../src/platform/venues.ts";
+import type { LocalVenue } from "./local-venues.ts";
 import type { Stack } from "./start-stack.ts";
 
 type ExampleMarket = {
-  venue_id: Venue;
+  venue_id: LocalVenue;
   asset_id: string;
   title: string;
   outcome: string;
@@ -12,7 +12,7 @@ type ExampleMarket = {
 };
 
 const question = (
-  venue_id: Venue,
+  venue_id: LocalVenue,
   [title, slug, closes_at]: readonly [title: string, slug: string, closes_at: string],
   outcomes: readonly (readonly [asset_id: string, outcome: string])[],
 ): ExampleMarket[] =>

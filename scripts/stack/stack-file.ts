@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { OperatorKey } from "../operator/operator-key.ts";
-import type { Venue } from "../../src/platform/venues.ts";
+import type { LocalVenue } from "./local-venues.ts";
 
 export type DemoUser = { email: string; password: string; role: "taker" | "maker" };
 
@@ -14,7 +14,7 @@ export type StackFile = {
   rpc_url: string;
   vault: string;
   usdc: string;
-  venues: Record<Venue, { outcome_tokens: string }>;
+  venues: Record<LocalVenue, { outcome_tokens: string }>;
   users: DemoUser[];
 };
 

@@ -2,7 +2,7 @@
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { privateKeyToAccount } from "viem/accounts";
-import { VENUES } from "../../src/platform/venues.ts";
+import { LOCAL_VENUES } from "./local-venues.ts";
 import { type Anvil, startAnvil } from "./anvil.ts";
 import { bundleWorker } from "./bundle.ts";
 import { type Deployment, deployContracts } from "./deploy-contracts.ts";
@@ -171,7 +171,7 @@ function stackOf(parts: {
     vault: deployment.vault,
     usdc: deployment.usdc,
     venues: venueRecord(
-      VENUES.map((venue) => [venue, { outcome_tokens: deployment.outcomeTokens[venue] }]),
+      LOCAL_VENUES.map((venue) => [venue, { outcome_tokens: deployment.outcomeTokens[venue] }]),
     ),
     users: [],
   };

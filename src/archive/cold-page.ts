@@ -3,7 +3,6 @@ import { USDC } from "../assets/asset.ts";
 import { readReason, reasonNumber } from "../ledger/codes.ts";
 import type { ColdRow } from "../ledger/cold-entries.ts";
 import { amountBounds, type LedgerFilter } from "../ledger/filter.ts";
-import { VENUES } from "../platform/venues.ts";
 import type { Block, BlockTransfer, Side } from "./block.ts";
 import type { OwnerBlock } from "./footer.ts";
 
@@ -97,10 +96,10 @@ function fitsSide(row: ColdRow, credit: 0 | 1, { account, direction }: ColdFilte
   );
 }
 
-function fitsAsset(asset: string, { usdc, venue, assetId }: ColdFilter): boolean {
+function fitsAsset(asset: string, { usdc, venue, assetId, venues = [] }: ColdFilter): boolean {
   if (usdc === true) return asset === USDC;
   if (assetId !== undefined)
-    return (venue === undefined ? VENUES : [venue]).some((name) => asset === `${name}:${assetId}`);
+    return (venue === undefined ? venues : [venue]).some((name) => asset === `${name}:${assetId}`);
   if (venue !== undefined) return asset.startsWith(`${venue}:`);
   return usdc !== false || asset !== USDC;
 }

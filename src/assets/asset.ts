@@ -1,6 +1,6 @@
 /** Assets: USDC, or an outcome token identified by venue and asset id. */
 
-import { VENUES, type Venue } from "../platform/venues.ts";
+import { VENUE_ID, type Venue } from "../platform/venues.ts";
 
 export const USDC = "usdc";
 /** `usdc`, or `<venue>:<asset_id>` with a canonical id. Used in D1 and in stream names. */
@@ -16,8 +16,8 @@ export function assetKey(token: OutcomeToken): AssetKey {
 export function readAssetKey(key: AssetKey): OutcomeToken | null {
   if (key === USDC) return null;
   const colon = key.indexOf(":");
-  const venue = VENUES.find((name) => name === key.slice(0, colon));
-  if (venue === undefined) throw new Error(`${key} is not an asset key`);
+  const venue = key.slice(0, Math.max(colon, 0));
+  if (!VENUE_ID.test(venue)) throw new Error(`${key} is not an asset key`);
   return { venue, assetId: key.slice(colon + 1) };
 }
 

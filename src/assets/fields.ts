@@ -1,11 +1,11 @@
 /** Fields for assets, amounts, prices and addresses on the wire (contract.md section 1). */
 import { z } from "@hono/zod-openapi";
-import { described, field, oneOf, textField } from "../http/fields.ts";
+import { described, field, oneOf, pattern, textField } from "../http/fields.ts";
 import { parseAddress } from "./address.ts";
 import { parseJsonInteger, parseU256 } from "./amount.ts";
 import { canonicalAssetId } from "./asset.ts";
 import { MAX_NATIVE_UNITS } from "../platform/sql.ts";
-import { VENUES } from "../platform/venues.ts";
+import { VENUE_ID } from "../platform/venues.ts";
 
 const U256_FORMS =
   "must be a non-negative integer up to 2^256-1, as decimal text, 0x hex text or a JSON number";
@@ -141,7 +141,20 @@ export const address = textField(
   },
 );
 
-export const venueField = described(oneOf(VENUES), "Venue of the asset");
+/** Whether the deployment serves the venue is checked where the settings are known. */
+export const venueField = pattern(VENUE_ID, "must be a venue of GET /config").openapi({
+  description: "Venue of the asset, as in GET /config",
+  examples: ["venue_one"],
+});
+
+/** A venue in a response. */
+export function venueOut(description: string) {
+  return z
+    .string()
+    .regex(VENUE_ID)
+    .openapi({ description, examples: ["venue_one"] });
+}
+
 export const SIDES = ["Bid", "Ask"] as const;
 export type Side = (typeof SIDES)[number];
 export const REQUEST_SIDES = [...SIDES, "TwoWay"] as const;

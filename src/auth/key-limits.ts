@@ -1,9 +1,11 @@
 /** Limits of an API key on what it may trade. They are fixed when the key is minted. */
 import { z } from "@hono/zod-openapi";
 import { toHex } from "../assets/amount.ts";
-import { u256Out, usdcLimit, venueField } from "../assets/fields.ts";
+import { u256Out, usdcLimit, venueField, venueOut } from "../assets/fields.ts";
 import { described } from "../http/fields.ts";
-import { type Venue, VENUES } from "../platform/venues.ts";
+import type { Config } from "../platform/config.ts";
+import { invalidRequest } from "../platform/problem.ts";
+import { MAX_VENUES, type Venue } from "../platform/venues.ts";
 
 /** Null: no limit. Amounts are native units of USDC. */
 export type KeyLimits = {
@@ -17,7 +19,7 @@ export const KeyLimitsField = z
     venues: z
       .array(venueField, "must be a list of venues")
       .min(1, "must contain at least one venue, or be omitted to allow all")
-      .max(VENUES.length)
+      .max(MAX_VENUES)
       .nullable()
       .optional()
       .openapi({ description: "Venues on which the key may request, quote and accept. Null: all" }),
@@ -42,7 +44,7 @@ export const KeyLimitsField = z
 export const KeyLimitsOut = z
   .object({
     venues: described(
-      z.array(z.enum(VENUES)).nullable(),
+      z.array(venueOut("A venue of GET /config")).nullable(),
       "Venues on which the key may request, quote and accept. Null: all",
     ),
     max_usdc_per_trade: u256Out(
@@ -69,8 +71,7 @@ export function limitsView(limits: KeyLimits): NonNullable<z.input<typeof KeyLim
  */
 export function writeLimits(limits: KeyLimits): string {
   return JSON.stringify({
-    venues:
-      limits.venues === null ? null : VENUES.filter((venue) => limits.venues?.includes(venue)),
+    venues: limits.venues === null ? null : [...new Set(limits.venues)].toSorted(),
     max_usdc_per_trade: numberOf(limits.maxUsdcPerTrade),
     max_usdc_per_day: numberOf(limits.maxUsdcPerDay),
   });
@@ -88,6 +89,17 @@ export function readLimits(stored: string): KeyLimits {
     maxUsdcPerTrade: bigintOf(limits.max_usdc_per_trade),
     maxUsdcPerDay: bigintOf(limits.max_usdc_per_day),
   };
+}
+
+/** Rejects venues that the deployment does not serve: a mistyped one would forbid every trade. */
+export function checkLimits(limits: KeyLimits | null, { VENUES }: Pick<Config, "VENUES">): void {
+  const served = VENUES.map(({ venue_id }) => venue_id);
+  const errors = (limits?.venues ?? []).flatMap((venue, index) =>
+    served.includes(venue)
+      ? []
+      : [{ path: `body.limits.venues.${index}`, message: `must be one of ${served.join(", ")}` }],
+  );
+  if (errors.length > 0) throw invalidRequest(errors);
 }
 
 function numberOf(amount: bigint | null): number | null {

@@ -26,7 +26,7 @@ import { closeSocketsOf } from "./ended-sockets.ts";
 import { SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
 import { anyPassword, email, newPassword, oneCode, recoveryCode, totpCode } from "./fields.ts";
 import { parseIpRange } from "../http/ip-range.ts";
-import { KeyLimitsField, KeyLimitsOut, limitsView } from "./key-limits.ts";
+import { checkLimits, KeyLimitsField, KeyLimitsOut, limitsView } from "./key-limits.ts";
 import { readUsedByKey } from "./exposure.ts";
 import { toHex } from "../assets/amount.ts";
 import { u256Out } from "../assets/fields.ts";
@@ -246,6 +246,7 @@ function registerKeyRoutes(app: Api): void {
     status: 201,
     problems: ["scope_missing", "api_key_limit", "daily_limit", ...SECOND_FACTOR_PROBLEMS],
     handler: async ({ db, settings, actor, body, clientIp }) => {
+      checkLimits(body.limits ?? null, settings);
       const expiresAt = body.expires_at ?? null;
       if (expiresAt !== null && !(await isFuture(db, expiresAt)))
         throw invalidRequest([{ path: "body.expires_at", message: "must be in the future" }]);

@@ -7,6 +7,7 @@ import type { Page } from "../http/cursor.ts";
 import { DEFAULT_PAGE } from "../http/cursor.ts";
 import { NANOS_PER_MS } from "../http/fields.ts";
 import { readUuid } from "../platform/sql.ts";
+import type { Venue } from "../platform/venues.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { LedgerEntry, LedgerQuery } from "./schemas.ts";
 
@@ -14,7 +15,7 @@ export type LedgerRequest = z.output<typeof LedgerQuery>;
 export type EntryWire = z.input<typeof LedgerEntry>;
 
 /** The journal has whole milliseconds, so `from` is rounded up and `to` down. */
-export function filterOf(query: LedgerRequest): LedgerFilter {
+export function filterOf(query: LedgerRequest, venues: readonly Venue[]): LedgerFilter {
   return {
     account: query.account,
     direction: query.direction,
@@ -22,6 +23,7 @@ export function filterOf(query: LedgerRequest): LedgerFilter {
     usdc: query.usdc,
     venue: query.venue,
     assetId: query.asset_id,
+    venues,
     refId: query.ref_id,
     from:
       query.from === undefined
@@ -38,6 +40,7 @@ export async function listEntries(
   db: D1Database,
   userId: string,
   query: LedgerRequest,
+  venues: readonly Venue[],
   cold?: ColdEntries,
 ): Promise<Page<EntryWire>> {
   const limit = query.limit ?? DEFAULT_PAGE;
@@ -45,7 +48,7 @@ export async function listEntries(
   const { rows, more } = await readEntries(
     db,
     userId,
-    filterOf(query),
+    filterOf(query, venues),
     {
       before: query.last_cursor?.before ?? NEWEST,
       limit,

@@ -3,6 +3,7 @@ import type { ColdEntries } from "../ledger/cold-entries.ts";
 import { readStatement } from "../ledger/statement.ts";
 import type { Actor } from "../platform/actor.ts";
 import { invalidRequest } from "../platform/problem.ts";
+import type { Venue } from "../platform/venues.ts";
 import { type EntryWire, entryView, filterOf, type LedgerRequest } from "./list-entries.ts";
 
 const COLUMNS = [
@@ -22,6 +23,7 @@ export async function statementResponse(
   db: D1Database,
   actor: Actor,
   query: LedgerRequest,
+  venues: readonly Venue[],
   cold?: ColdEntries,
 ): Promise<Response> {
   const errors = (["limit", "last_cursor"] as const).filter((name) => query[name] !== undefined);
@@ -37,7 +39,7 @@ export async function statementResponse(
     ...(cold === undefined ? {} : { cold }),
     mayContinue: async () => (await actorRejection(db, actor)) === undefined,
   };
-  const statement = await readStatement(db, reader, filterOf(query), {
+  const statement = await readStatement(db, reader, filterOf(query, venues), {
     header: `${COLUMNS.join(",")}\r\n`,
     line: (row) => {
       const entry = entryView(row);

@@ -143,11 +143,12 @@ function registerLedgerRoute(app: Api): void {
     query: schema.LedgerQuery,
     response: pageSchema(schema.LedgerEntry),
     otherMediaTypes: ["text/csv"],
-    handler: ({ db, env, actor, query, request }) => {
+    handler: ({ db, env, settings, actor, query, request }) => {
+      const venues = settings.VENUES.map(({ venue_id }) => venue_id);
       const cold = coldEntries({ db, history: env.HISTORY }, actor.userId);
       return wantsStatement(request.headers.get("accept"))
-        ? statementResponse(db, actor, query, cold)
-        : listEntries(db, actor.userId, query, cold);
+        ? statementResponse(db, actor, query, venues, cold)
+        : listEntries(db, actor.userId, query, venues, cold);
     },
   });
 }

@@ -1,6 +1,5 @@
 /** The requests and responses of the custody routes (docs/contract.md, section 4). */
 import { z } from "@hono/zod-openapi";
-import { VENUES } from "../platform/venues.ts";
 import {
   address,
   assetId,
@@ -8,6 +7,7 @@ import {
   positiveU256,
   u256Out,
   venueField,
+  venueOut as tokenVenue,
 } from "../assets/fields.ts";
 import { LIMIT_DOCUMENTED, limitField, timeIdPage } from "../http/cursor.ts";
 import {
@@ -36,10 +36,7 @@ const instant = (description: string) => described(z.iso.datetime(), description
 const chainOut = (description: string) => described(z.string(), description);
 const addressOut = (description: string) =>
   z.string().openapi({ description, examples: ["0x52908400098527886E0F7030069857D2E4169EE7"] });
-const venueOut = z
-  .enum(VENUES)
-  .nullable()
-  .openapi({ description: "Venue of the outcome token; null for USDC" });
+const venueOut = tokenVenue("Venue of the outcome token; null for USDC").nullable();
 const assetIdOut = z
   .string()
   .nullable()

@@ -1,6 +1,6 @@
 /** Routes without a credential: the time, the health check and the configuration. */
 import { z } from "@hono/zod-openapi";
-import { VENUES } from "../platform/venues.ts";
+import { VENUE_ID } from "../platform/venues.ts";
 import { type ChainConfig, defaultChain, type Config, witnessesOf } from "../platform/config.ts";
 import { unavailable } from "../platform/problem.ts";
 import { route } from "./define-route.ts";
@@ -90,7 +90,7 @@ const ChainSchema = z.object({
 });
 
 const VenueSchema = z.object({
-  venue_id: described(z.enum(VENUES), "The venue"),
+  venue_id: described(z.string().regex(VENUE_ID), "The venue"),
   chain: described(z.string(), "Chain of the venue's outcome tokens"),
   outcome_tokens: described(z.string(), "Address of the ERC-1155 contract of the outcome tokens"),
   min_deposit: described(z.string(), MIN_DEPOSIT),

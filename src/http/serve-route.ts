@@ -2,7 +2,9 @@
 import { z } from "@hono/zod-openapi";
 import type { Actor, ActorOf, Credential, Scope } from "../platform/actor.ts";
 import { type Config, config } from "../platform/config.ts";
+import { VENUE_ID } from "../platform/venues.ts";
 import { type FieldError, problem } from "../platform/problem.ts";
+import { QueryText } from "./fields.ts";
 import { limitActor, limitAddress, type RateClass } from "./rate-limit.ts";
 import * as read from "./request.ts";
 import type { EdgeContext, RequestContext } from "./request-context.ts";
@@ -26,12 +28,9 @@ export async function serveStream<Query extends z.ZodType>(
     throw problem("websocket_required", "This path requires a websocket upgrade.");
   read.checkContentType(c.req.raw, body);
   const errors: FieldError[] = [];
-  const query = read.validate(
-    definition.query,
-    read.queryFields(c.req.raw.url, errors),
-    "query",
-    errors,
-  );
+  const inQuery = read.queryFields(c.req.raw.url, errors);
+  const query = read.validate(definition.query, inQuery, "query", errors);
+  checkVenues(settings, inQuery, "query", errors);
   rejectBody(body, errors);
   read.throwIfAny(errors);
   context.mutating = true;
@@ -69,7 +68,7 @@ export async function serve<
     context,
   });
   read.checkContentType(request, bytes);
-  const input = readInput(definition, request, bytes, actor);
+  const input = readInput(definition, { request, bytes, actor, settings });
   context.mutating = definition.method !== "get";
   const result = await definition.handler({
     ...callOf(api, c, { context, settings }),
@@ -129,10 +128,9 @@ function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields exten
     RouteDefinition<Query, Body, Fields, z.ZodType, Credential>,
     "method" | "query" | "body" | "fields" | "idempotent"
   >,
-  request: Request,
-  bytes: Uint8Array,
-  actor: Actor | undefined,
+  incoming: { request: Request; bytes: Uint8Array; actor: Actor | undefined; settings: Config },
 ): Input<Query, Body, Fields> {
+  const { request, bytes, actor, settings } = incoming;
   const errors: FieldError[] = [];
   const inQuery = read.queryFields(request.url, errors);
   const inBody =
@@ -149,17 +147,45 @@ function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields exten
     const body = inBody ?? {};
     const merged = read.mergeFields(definition.fields, inQuery, body, errors);
     const place = (name: string) => read.placeOf(name, inQuery, body);
-    if (inBody !== undefined)
+    if (inBody !== undefined) {
       input.fields = read.validate(definition.fields, merged, place, errors);
+      checkVenues(settings, merged, place, errors);
+    }
   } else {
     input.query = read.validate(definition.query ?? NO_FIELDS, inQuery, "query", errors);
+    checkVenues(settings, inQuery, "query", errors);
     if (definition.idempotent === true)
       input.idempotencyKey = takeIdempotencyKey(request, inBody, actor, errors);
-    if (inBody !== undefined)
+    if (inBody !== undefined) {
       input.body = read.validate(definition.body ?? NO_FIELDS, inBody, "body", errors);
+      checkVenues(settings, inBody, "body", errors);
+    }
   }
   read.throwIfAny(errors);
   return validated<Query, Body, Fields>(input);
+}
+
+const VENUE_FIELDS = ["venue_id", "venue"] as const;
+
+/**
+ * Venue ids are configuration, which the schemas do not know. A malformed one is reported by its
+ * schema.
+ */
+function checkVenues(
+  { VENUES }: Config,
+  given: Record<string, unknown>,
+  place: string | ((name: string) => string),
+  errors: FieldError[],
+): void {
+  const served = VENUES.map(({ venue_id }) => venue_id);
+  for (const name of VENUE_FIELDS) {
+    const value = given[name];
+    const venue = value instanceof QueryText ? value.text : value;
+    if (typeof venue !== "string" || !VENUE_ID.test(venue) || served.includes(venue)) continue;
+    const path = `${typeof place === "string" ? place : place(name)}.${name}`;
+    if (!errors.some((error) => error.path === path))
+      errors.push({ path, message: `must be one of ${served.join(", ")}` });
+  }
 }
 
 const NO_FIELDS = z.strictObject({});

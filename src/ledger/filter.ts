@@ -1,7 +1,7 @@
 /** The filters of get-ledger, the runs that they select, and their conditions in SQL. */
 import { USDC } from "../assets/asset.ts";
 import { type Expr, expr, join, MAX_NATIVE_UNITS, sql, TRUE } from "../platform/sql.ts";
-import { VENUES, type Venue } from "../platform/venues.ts";
+import type { Venue } from "../platform/venues.ts";
 import { type Reason, reasonNumber } from "./codes.ts";
 import type { AccountKind } from "./tables.ts";
 import { COUNTERPARTY_CREDITS, TRANSFER_TYPES } from "./transfer-types.ts";
@@ -15,8 +15,10 @@ export type LedgerFilter = {
   readonly reasons?: readonly Reason[] | undefined;
   readonly usdc?: boolean | undefined;
   readonly venue?: Venue | undefined;
-  /** In canonical form. Without a venue it selects the asset of that id on every venue. */
+  /** In canonical form. Without a venue it selects the asset of that id on each of `venues`. */
   readonly assetId?: string | undefined;
+  /** The venues of the deployment. */
+  readonly venues?: readonly Venue[] | undefined;
   /** A record's UUID, or the `0x` hash of a deposit's transaction. */
   readonly refId?: string | undefined;
   /** Unix milliseconds, both included. */
@@ -114,11 +116,11 @@ export function amountFits(filter: LedgerFilter): Expr {
 }
 
 /** Condition on the account `a`. */
-export function assetFits({ usdc, venue, assetId }: LedgerFilter): Expr {
+export function assetFits({ usdc, venue, assetId, venues = [] }: LedgerFilter): Expr {
   if (usdc === true) return expr`a.asset = ${USDC}`;
   if (assetId !== undefined) {
-    const venues = venue === undefined ? VENUES : [venue];
-    const keys = venues.map((name) => sql`${`${name}:${assetId}`}`);
+    const named = venue === undefined ? venues : [venue];
+    const keys = named.map((name) => sql`${`${name}:${assetId}`}`);
     return expr`a.asset IN (${join(keys, ", ")})`;
   }
   // The range of all keys with the prefix, because ';' follows ':' in ASCII.

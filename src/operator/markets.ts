@@ -4,6 +4,7 @@ import { assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/fields.ts";
 import { MAX_PAGE } from "../http/cursor.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
+import type { Venue } from "../platform/venues.ts";
 import { MARKET_STATUSES } from "../rfq/markets/market.ts";
 import { MAX_MARKETS, MarketList } from "../rfq/markets/market-list.ts";
 import { MarketTerms } from "../rfq/markets/schemas.ts";
@@ -35,6 +36,7 @@ export async function set(context: OperatorContext): Promise<unknown> {
     closes_at: optional(context, "closes-at"),
   });
   if (!parsed.success) throw optionErrors(parsed.error);
+  checkVenues(context, [parsed.data.venue_id], "--venue");
   const asset = assetKey({ venue: parsed.data.venue_id, assetId: parsed.data.asset_id });
   return store(context, [parsed.data], {
     kind: "market_set",
@@ -57,6 +59,11 @@ export async function importAll(context: OperatorContext): Promise<unknown> {
         message,
       })),
     );
+  checkVenues(
+    context,
+    parsed.data.map((market) => market.venue_id),
+    "--file.venue_id",
+  );
   return store(context, parsed.data, {
     kind: "markets_imported",
     subject: `${parsed.data.length} markets`,
@@ -101,7 +108,18 @@ export async function list(context: OperatorContext): Promise<unknown> {
   return items;
 }
 
-const venueOption = (context: OperatorContext) => fieldOption(context, "venue", venueField);
+function venueOption(context: OperatorContext): Venue {
+  const venue = fieldOption(context, "venue", venueField);
+  checkVenues(context, [venue], "--venue");
+  return venue;
+}
+
+/** A mistyped venue would list a market that nobody can trade. */
+function checkVenues(context: OperatorContext, venues: readonly Venue[], path: string): void {
+  const served = new Set(context.settings.VENUES.map(({ venue_id }) => venue_id));
+  if (!venues.every((venue) => served.has(venue)))
+    throw invalidRequest([{ path, message: `must be one of ${[...served].join(", ")}` }]);
+}
 
 function readJson(text: string): unknown {
   try {

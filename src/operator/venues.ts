@@ -1,4 +1,4 @@
-import { VENUES, type Venue } from "../platform/venues.ts";
+import type { Venue } from "../platform/venues.ts";
 import { invalidRequest } from "../platform/problem.ts";
 import { pauseVenue, resumeVenue } from "../rfq/close-books.ts";
 import { recordCommand } from "./audit.ts";
@@ -23,8 +23,8 @@ export async function resume(context: OperatorContext): Promise<unknown> {
 
 function venueOf(context: OperatorContext): Venue {
   const word = argument(context, "venue");
-  const venue = VENUES.find((name) => name === word);
-  if (venue === undefined)
-    throw invalidRequest([{ path: "venue", message: `must be one of ${VENUES.join(", ")}` }]);
-  return venue;
+  const served = context.settings.VENUES.map(({ venue_id }) => venue_id);
+  if (!served.includes(word))
+    throw invalidRequest([{ path: "venue", message: `must be one of ${served.join(", ")}` }]);
+  return word;
 }

@@ -3,7 +3,7 @@
  * it can affect a balance.
  */
 import { z } from "zod";
-import { VENUES } from "./venues.ts";
+import { MAX_VENUES, VENUE_ID } from "./venues.ts";
 
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
 
@@ -74,7 +74,7 @@ const Chain = z.strictObject({
 });
 
 const VenueSetting = z.strictObject({
-  venue_id: z.enum(VENUES),
+  venue_id: z.string().regex(VENUE_ID),
   chain: z.string(),
   outcome_tokens: address,
   /** In native units of each outcome token. */
@@ -184,7 +184,7 @@ export const Settings = z.object({
   /** A request that took at least this long, in milliseconds, is always logged. */
   LOG_SLOW_MS: integer(1_000, 0, 60_000),
   CHAINS: json(z.array(Chain)),
-  VENUES: json(z.array(VenueSetting)),
+  VENUES: json(z.array(VenueSetting).max(MAX_VENUES)),
   /** `on`: requests are only for assets that the operator has listed. */
   RFQ_LISTED_ONLY: z.enum(["on", "off"]).default("off"),
   RFQ_OPEN_REQUESTS_PER_USER: integer(200, 1, 10_000),
@@ -322,6 +322,8 @@ function checkTables(settings: Config): Config {
   const chains = new Set(settings.CHAINS.map((chain) => chain.chain));
   if (chains.size !== settings.CHAINS.length)
     throw new Error("Settings are not valid: CHAINS contains two chains of the same name");
+  if (new Set(settings.VENUES.map((venue) => venue.venue_id)).size !== settings.VENUES.length)
+    throw new Error("Settings are not valid: VENUES contains two venues of the same id");
   for (const venue of settings.VENUES) {
     if (!chains.has(venue.chain))
       throw new Error(

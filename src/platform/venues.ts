@@ -1,6 +1,11 @@
 /**
- * The venues whose outcome tokens the service can hold. A deployment serves the venues in its
- * setting VENUES. The list is here because settings, schemas and asset keys use it.
+ * Venue ids are configuration: a deployment serves the venues in its setting VENUES, and refuses
+ * others at the edge (http/serve-route.ts).
  */
-export const VENUES = ["venue_one", "venue_two", "venue_three"] as const;
-export type Venue = (typeof VENUES)[number];
+export type Venue = string;
+
+/** Neither `:` nor `;` is in it, because an asset's key is `<venue>:<asset_id>`. */
+export const VENUE_ID = /^[a-z][a-z0-9_]{0,31}$/;
+
+/** Venues that one deployment serves. */
+export const MAX_VENUES = 32;

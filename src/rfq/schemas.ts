@@ -1,6 +1,5 @@
 /** The request and response bodies of the RFQ routes (contract.md section 5). */
 import { z } from "@hono/zod-openapi";
-import { VENUES } from "../platform/venues.ts";
 import {
   assetId,
   positiveU256,
@@ -11,6 +10,7 @@ import {
   SIDES,
   u256Out,
   venueField,
+  venueOut,
 } from "../assets/fields.ts";
 import { ProblemSchema } from "../http/openapi.ts";
 import {
@@ -124,7 +124,7 @@ const fee = u256Out("USDC native units that the reader of this record pays, besi
 const usdcAmount = u256Out("USDC native units that the buyer pays the seller, without fees");
 const price = z.int().openapi({ description: "USDC for one token, scaled by 1e6: 650000 is 0.65" });
 const assetOut = {
-  venue_id: z.enum(VENUES).openapi({ description: "Venue of the asset" }),
+  venue_id: venueOut("Venue of the asset"),
   asset_id: z.string().openapi({ description: "Outcome token, as canonical 0x hex" }),
 };
 const traded = {
@@ -139,7 +139,7 @@ const ownLabel = (description: string) => z.string().nullable().openapi({ descri
 
 const Reserve = z
   .object({
-    venue_id: z.enum(VENUES).nullable().openapi({ description: "Venue; null for USDC" }),
+    venue_id: venueOut("Venue; null for USDC").nullable(),
     asset_id: z.string().nullable().openapi({ description: "Outcome token; null for USDC" }),
     amount: u256Out("Native units"),
   })

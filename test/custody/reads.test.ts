@@ -340,7 +340,7 @@ it("a statement of several chunks has no gap", async () => {
 it("a statement stops when its credential ends", async () => {
   const { userId } = await callerWithHistory();
   const { actor, apiKeyId } = await newKey({ userId }, ["read"]);
-  const statement = (await statementResponse(db, actor, {})).body?.getReader();
+  const statement = (await statementResponse(db, actor, {}, [])).body?.getReader();
   if (statement === undefined) return expect.fail("the statement has no body");
   // The header. The stream reads one chunk ahead of its reader.
   await statement.read();

@@ -58,8 +58,8 @@ it("compares range bounds before rounding to milliseconds", () => {
   expect(preciseTimestamp.parse("2026-11-20T10:00:00.8Z")).toBe(
     BigInt(Date.UTC(2026, 10, 20, 10, 0, 0, 800)) * NANOS_PER_MS,
   );
-  expect(filterOf({ from: 5_000_001n, to: 5_999_999n })).toMatchObject({ from: 6, to: 5 });
-  expect(filterOf({ from: 5_000_000n, to: 5_000_000n })).toMatchObject({ from: 5, to: 5 });
+  expect(filterOf({ from: 5_000_001n, to: 5_999_999n }, [])).toMatchObject({ from: 6, to: 5 });
+  expect(filterOf({ from: 5_000_000n, to: 5_000_000n }, [])).toMatchObject({ from: 5, to: 5 });
 });
 
 it("accepts leading zeros in a U256 but no value above 2^256 − 1", () => {

@@ -18,6 +18,8 @@ import { newKey, newUser } from "../support/users.ts";
 import { modelEntries, plain, plainModel, readAll } from "../support/ledger-model.ts";
 import { command, openRequest, outcomeOf, placeQuote, submit } from "../support/market.ts";
 
+const venues = ["venue_one", "venue_two", "venue_three"];
+
 const db = env.DB;
 let requester = "";
 let maker = "";
@@ -96,8 +98,8 @@ it("every single filter agrees with the model", async () => {
     { venue: "venue_one" },
     { venue: "venue_two" },
     { venue: "venue_three" },
-    { assetId: one.asset_id },
-    { assetId: "0x1" },
+    { assetId: one.asset_id, venues },
+    { assetId: "0x1", venues },
     { venue: "venue_two", assetId: one.asset_id },
     { from: middle?.at },
     { to: middle?.at },
@@ -148,6 +150,7 @@ it("combined filters and page sizes agree with the model", async () => {
     usdc: option(true, false),
     venue: option("venue_one" as const, "venue_two" as const),
     assetId: option(one.asset_id, "0x0"),
+    venues: fc.constant(venues),
     refId: fc.option(fc.constantFrom(...refs), { nil: undefined, freq: 1 }),
     from: option(...ats),
     to: option(...ats),
@@ -239,7 +242,7 @@ const ASSET_FILTERS: readonly LedgerFilter[] = [
   { usdc: true },
   { usdc: false },
   { venue: "venue_one" },
-  { assetId: "0x1" },
+  { assetId: "0x1", venues },
   { venue: "venue_one", assetId: "0x1" },
 ];
 const OTHER_FILTERS: readonly LedgerFilter[] = [

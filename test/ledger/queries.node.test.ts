@@ -13,6 +13,7 @@ import {
 import { assetFits, type LedgerFilter } from "../../src/ledger/filter.ts";
 import type { Sql } from "../../src/platform/sql.ts";
 import { printSql } from "../support/node/print-sql.ts";
+import { LOCAL_VENUES } from "../../scripts/stack/local-venues.ts";
 
 const USER = "0196f0c2-0000-7000-8000-000000000001";
 const RECORD = "0196f0c2-0000-7000-8000-000000000002";
@@ -29,7 +30,10 @@ const READS: readonly (readonly [string, Sql])[] = [
   ["A page of USDC", page({ usdc: true })],
   ["Its condition on assets: every token", assetFits({ usdc: false })],
   ["Its condition on assets: a venue", assetFits({ venue: "venue_one" })],
-  ["Its condition on assets: an asset id on any venue", assetFits({ assetId: "0x1" })],
+  [
+    "Its condition on assets: an asset id on any venue",
+    assetFits({ assetId: "0x1", venues: LOCAL_VENUES }),
+  ],
   ["Its condition on assets: one token", assetFits({ venue: "venue_one", assetId: "0x1" })],
   ["A page of a period", page({ from: 1_700_000_000_000, to: 1_700_000_999_999 })],
   ["The entries of a record", entriesOfRef(USER, { refId: RECORD }, PAGE)],

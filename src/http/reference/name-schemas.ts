@@ -2,13 +2,12 @@
  * Gives the types that many operations share a name in `components`, so that a generated client has
  * one `Side` and one `Venue` instead of a copy for each field.
  */
-import { VENUES } from "../../platform/venues.ts";
+import { VENUE_ID } from "../../platform/venues.ts";
 import type { JsonSchema } from "./examples.ts";
 
 /** The sets of values that have a name, by their enum. */
 const NAME_OF_ENUM: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    Venue: [...VENUES],
     Scope: ["read", "trade", "withdraw"],
     Side: ["Bid", "Ask"],
     RequestSide: ["Bid", "Ask", "TwoWay"],
@@ -42,6 +41,7 @@ const NAME_OF_ENUM: ReadonlyMap<string, string> = new Map(
 const NAME_OF_PATTERN: ReadonlyMap<string, string> = new Map([
   ["^0x(0|[1-9a-f][0-9a-f]{0,63})$", "Amount"],
   ["^0x[0-9a-fA-F]{1,64}$", "AssetId"],
+  [VENUE_ID.source, "Venue"],
 ]);
 
 /** Types that only the name of their field tells apart. Their schemas have no other rule. */
@@ -54,9 +54,9 @@ const NAME_OF_FIELD: ReadonlyMap<string, { type: string; name: string }> = new M
 const COMPLETE: Readonly<Record<string, JsonSchema>> = {
   Venue: {
     type: "string",
-    pattern: "^[a-z][a-z0-9_]{0,31}$",
+    pattern: VENUE_ID.source,
     description: "A venue. GET /config lists those of the deployment, and their number may grow.",
-    examples: [...VENUES],
+    examples: ["venue_one", "venue_two", "venue_three"],
   },
   AssetId: {
     type: "string",

@@ -1,9 +1,8 @@
 /** The request and response bodies of markets. */
 import { z } from "@hono/zod-openapi";
-import { assetId, venueField } from "../../assets/fields.ts";
+import { assetId, venueField, venueOut } from "../../assets/fields.ts";
 import { pageFields } from "../../http/cursor.ts";
 import { boundedText, described, oneOf, pattern, timestamp } from "../../http/fields.ts";
-import { VENUES } from "../../platform/venues.ts";
 import { bookFilter } from "../query-fields.ts";
 import { MARKET_STATUSES } from "./market.ts";
 
@@ -21,7 +20,7 @@ export const MarketsQuery = {
 
 export const MarketItem = z
   .object({
-    venue_id: z.enum(VENUES).openapi({ description: "Venue of the asset" }),
+    venue_id: venueOut("Venue of the asset"),
     asset_id: z.string().openapi({ description: "Outcome token, as canonical 0x hex" }),
     title: described(z.string(), "The question that the market settles"),
     outcome: described(z.string(), "The outcome for which the token pays one USDC"),
