@@ -116,6 +116,39 @@ it("the maker and taker trade within the maker's inventory limit", async () => {
   expect((await maker.client.custody.usdcBalance()).pending_balance).toBe(0n);
 });
 
+it("the maker replaces its open quotes when a trade has moved its inventory", async () => {
+  const asset = newAsset("venue_one");
+  const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
+  await fund(stack, [
+    { trader: requester, usdc: 10_000_000n },
+    { trader: maker, tokens: { asset, amount: 4_000_000n } },
+  ]);
+  const making = await run(maker, [process.execPath, "examples/market-maker.ts", "venue_one"], {
+    MAX_POSITION: "4000000",
+    INVENTORY_SKEW: "40000",
+  });
+  try {
+    await until(`the maker to quote: ${making.output}`, 15_000, async () =>
+      making.output.includes("quoting venue_one") ? true : null,
+    );
+    const ask = () => requester.client.rfq.request({ ...asset, amount: 1_000_000n, side: "Bid" });
+    const quoteOf = (request_id: string, price: number) =>
+      until(`a quote at ${price}: ${making.output}`, 10_000, async () => {
+        const quotes = await requester.client.rfq.quotes({ request_id, status: "open" }).all();
+        return quotes.length === 1 && quotes[0]?.price === price ? quotes[0] : null;
+      });
+    const [first, second] = [await ask(), await ask()];
+    // It holds all of MAX_POSITION, so that its price of 0.51 is 0.04 lower.
+    await quoteOf(second.request_id, 470_000);
+    await requester.client.rfq.accept(await quoteOf(first.request_id, 470_000));
+    await quoteOf(second.request_id, 480_000);
+  } finally {
+    making.child.kill("SIGTERM");
+  }
+  expect(await making.ended).toBe(0);
+  expect(making.output).toContain("stopped: 1 quotes cancelled");
+});
+
 const signers: readonly [name: string, present: boolean, command: readonly string[]][] = [
   ["sign.sh", has("bash") && has("curl") && hasOpenssl, ["bash", "examples/sign.sh"]],
   ["sign.py", has("python3"), ["python3", "examples/sign.py"]],
