@@ -2,6 +2,7 @@
  * Replaces every global through which the service could see real time, real randomness or the real
  * network. The service itself has no seam for the simulator, so what is simulated is what runs.
  */
+import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from "node:crypto";
 import { SocketPair } from "./sockets.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
@@ -25,6 +26,22 @@ class RequestResponsePair {
     this.response = response;
   }
 }
+
+/**
+ * What the audit log's seals use of WebCrypto, without its threads: their promises would settle in
+ * real time.
+ */
+const SIGNATURES = {
+  importKey: async (_format: string, given: Buffer | { x: string }) =>
+    Buffer.isBuffer(given)
+      ? createPrivateKey({ key: given, format: "der", type: "pkcs8" })
+      : createPublicKey({ key: { kty: "OKP", crv: "Ed25519", ...given }, format: "jwk" }),
+  exportKey: async (_format: string, key: KeyObject) =>
+    createPublicKey(key).export({ format: "jwk" }),
+  sign: async (_algorithm: object, key: KeyObject, data: Uint8Array) => sign(null, data, key),
+  verify: async (_algorithm: object, key: KeyObject, signature: Buffer, data: Uint8Array) =>
+    verify(null, data, key, signature),
+};
 
 export function replaceGlobals(
   time: VirtualTime,
@@ -55,7 +72,11 @@ export function replaceGlobals(
     if (timer !== undefined) timer.cancelled = true;
   });
   set("scheduler", { wait: (ms: number) => time.sleep(ms) });
-  set("crypto", { getRandomValues: bytes, randomUUID: () => uuidOf(bytes(new Uint8Array(16))) });
+  set("crypto", {
+    getRandomValues: bytes,
+    randomUUID: () => uuidOf(bytes(new Uint8Array(16))),
+    subtle: SIGNATURES,
+  });
   set("fetch", options.fetch);
   set("Response", UpgradeResponse);
   set("WebSocketPair", SocketPair);

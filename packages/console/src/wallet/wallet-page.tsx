@@ -1,6 +1,8 @@
+import { AddressBook } from "./address-book.tsx";
 import { Balances } from "./balances.tsx";
 import { Deposits } from "./deposits.tsx";
 import { Ledger } from "./ledger.tsx";
+import { Policy } from "./policy.tsx";
 import { Withdrawals } from "./withdrawals.tsx";
 
 export function WalletPage() {
@@ -11,6 +13,10 @@ export function WalletPage() {
         <Deposits />
       </div>
       <Withdrawals />
+      <div className="columns">
+        <AddressBook />
+        <Policy />
+      </div>
       <Ledger />
     </>
   );

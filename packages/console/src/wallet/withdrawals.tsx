@@ -1,5 +1,5 @@
 /** Withdrawals with their states. Asking for one takes an API key with the scope withdraw. */
-import type { MarketAsset } from "@rfq-custody/client";
+import type { MarketAsset, Withdrawal } from "@rfq-custody/client";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { useAssetName } from "../markets.ts";
@@ -10,6 +10,7 @@ import { Form, TextField } from "../ui/form.tsx";
 import { PageButtons, usePages } from "../ui/pages.tsx";
 import { Table } from "../ui/table.tsx";
 import { formatTime, formatUnits, shortId } from "../units.ts";
+import { StepUpFields, stepUp } from "../account/step-up.tsx";
 
 const ROWS = 20;
 
@@ -18,6 +19,7 @@ export function Withdrawals() {
   const queries = useQueryClient();
   const nameOf = useAssetName();
   const pages = usePages([]);
+  const [approving, setApproving] = useState<Withdrawal | null>(null);
   const { data: page } = useQuery({
     queryKey: ["withdrawals", pages.cursor],
     queryFn: () => client.custody.withdrawals({ limit: ROWS, ...pages.position }).page(),
@@ -27,6 +29,21 @@ export function Withdrawals() {
     <section className="card" aria-label="Withdrawals">
       <h2>Withdrawals</h2>
       <WithdrawalForm changed={changed} />
+      {approving === null ? null : (
+        <Form
+          inline
+          label="Approve the withdrawal"
+          action={`Approve ${formatUnits(approving.amount)} to ${shortId(approving.to_address)}`}
+          submit={async (values) => {
+            const { withdrawal_id } = approving;
+            await client.custody.approveWithdrawal({ withdrawal_id, ...stepUp(values) });
+            setApproving(null);
+            await changed();
+          }}
+        >
+          <StepUpFields />
+        </Form>
+      )}
       <Table
         caption="Withdrawals, newest first"
         rows={page?.items}
@@ -51,16 +68,24 @@ export function Withdrawals() {
             title: "Act",
             cell: (withdrawal) => {
               const { status, withdrawal_id } = withdrawal;
-              if (status !== "queued" && status !== "awaiting_approval") return null;
+              const waits = status === "awaiting_approval";
+              if (!waits && status !== "queued") return null;
               return (
-                <ActionButton
-                  label="Cancel"
-                  name={`Cancel the withdrawal of ${formatUnits(withdrawal.amount)}`}
-                  run={async () => {
-                    await client.custody.cancelWithdrawal({ withdrawal_id });
-                    await changed();
-                  }}
-                />
+                <>
+                  {waits ? (
+                    <button type="button" onClick={() => setApproving(withdrawal)}>
+                      Approve
+                    </button>
+                  ) : null}
+                  <ActionButton
+                    label="Cancel"
+                    name={`Cancel the withdrawal of ${formatUnits(withdrawal.amount)}`}
+                    run={async () => {
+                      await client.custody.cancelWithdrawal({ withdrawal_id });
+                      await changed();
+                    }}
+                  />
+                </>
               );
             },
           },
