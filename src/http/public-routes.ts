@@ -2,7 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import { VENUE_ID } from "../platform/venues.ts";
 import { type ChainConfig, defaultChain, type Config, witnessesOf } from "../platform/config.ts";
-import { unavailable } from "../platform/problem.ts";
+import { problem, unavailable } from "../platform/problem.ts";
 import { route } from "./define-route.ts";
 import { Remembered } from "./remembered.ts";
 import { described } from "./fields.ts";
@@ -53,6 +53,26 @@ export function registerPublicRoutes(app: Api, published: Published): void {
       const responds = await health.get(env, () => respondsTo(db));
       if (!responds) throw unavailable("none");
       return { status: "ok" } as const;
+    },
+  });
+  route(app, {
+    method: "get",
+    path: "/.well-known/security.txt",
+    operationId: "getSecurityTxt",
+    tag: "Service",
+    summary: "Get whom to tell about a vulnerability (RFC 9116)",
+    description: "404 in a deployment without the setting SECURITY_TXT.",
+    credential: "public",
+    response: z.string().openapi({
+      examples: ["Contact: https://example.com/security\nExpires: 2027-11-22T00:00:00.000Z\n"],
+    }),
+    mediaType: "text/plain",
+    problems: ["route_unknown"],
+    handler: ({ settings }) => {
+      if (settings.SECURITY_TXT === "") throw problem("route_unknown", "No such path.");
+      return new Response(settings.SECURITY_TXT, {
+        headers: { "content-type": "text/plain; charset=utf-8" },
+      });
     },
   });
   registerConfig(app, published);

@@ -38,6 +38,15 @@ it("returns 404 for unknown paths and 405 with Allow for other methods", async (
   expect(several.headers.get("allow")).toBe("DELETE, GET, HEAD, POST");
 });
 
+it("serves security.txt if the setting contains it, else 404", async () => {
+  const path = "/.well-known/security.txt";
+  expect(await codeOf(await send(path))).toBe("404 route_unknown");
+  const text = "Contact: mailto:security@example.com\nExpires: 2027-11-22T00:00:00.000Z\n";
+  const response = await send(path, { env: { SECURITY_TXT: text } });
+  expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+  expect(await response.text()).toBe(text);
+});
+
 it("sets its own request id and the security headers on every response", async () => {
   const mine = crypto.randomUUID();
   for (const response of [

@@ -37,6 +37,7 @@ const WITHOUT_METHOD = new Set([
   "GET /asyncapi.json",
   "GET /docs",
   "GET /.well-known/jwks.json",
+  "GET /.well-known/security.txt",
 ]);
 
 /** Every route that the client needs a method for. */
