@@ -110,6 +110,7 @@ type TicketRow = {
   /** Of the key. Null for a session. */
   allowed_ips: string | null;
   key_expires_at: number | null;
+  require_idempotency: number | null;
 };
 
 /** The actor of a socket. `expiresAtMs` is when the credential expires, or null for never. */
@@ -163,7 +164,7 @@ async function markUsed(
       sql`SELECT hex(t.user_id) AS user_id,
           iif(t.api_key_id IS NULL, NULL, hex(t.api_key_id)) AS api_key_id,
           t.session_epoch, t.session_expires_at, t.scopes, ${select(facts)},
-          k.allowed_ips, k.expires_at AS key_expires_at
+          k.allowed_ips, k.expires_at AS key_expires_at, k.require_idempotency
         FROM ws_tickets t LEFT JOIN api_keys k ON k.api_key_id = t.api_key_id
         WHERE t.ticket_hash = ${hash}`,
     ].map((statement) => prepare(db, statement)),
@@ -179,7 +180,14 @@ export async function giveBackTicket(db: D1Database, ticket: string): Promise<vo
 function actorOf(row: TicketRow): Actor {
   const base = { userId: readUuid(row.user_id), scopes: readScopes(row.scopes) };
   if (row.api_key_id !== null)
-    return { ...base, credential: { kind: "api_key", apiKeyId: readUuid(row.api_key_id) } };
+    return {
+      ...base,
+      credential: {
+        kind: "api_key",
+        apiKeyId: readUuid(row.api_key_id),
+        ...(row.require_idempotency === 1 && { requireIdempotency: true }),
+      },
+    };
   return {
     ...base,
     credential: {

@@ -41,18 +41,31 @@ export function placeQuotesOf(
   sent: Sent,
   where: string,
 ): PlaceQuote[] {
-  const lacking = requiresIdempotency(sent.actor)
-    ? [...body.quotes.entries()].filter(([, item]) => item.idempotency_key === undefined)
-    : [];
-  if (lacking.length > 0)
-    throw invalidRequest(
-      lacking.map(([index]) => ({
-        path: `${where}.quotes.${index}.idempotency_key`,
-        message: "is required, because the API key has require_idempotency",
-      })),
-    );
+  checkIdempotencyKeys(
+    sent,
+    body.quotes.map((item, index) => [`${where}.quotes.${index}`, item]),
+  );
   return body.quotes.map((item) =>
     placeQuoteOf({ ...item, not_after: body.not_after }, sent, item.idempotency_key),
+  );
+}
+
+/** For commands whose key is not the one of a request, which the route checks. */
+export function checkIdempotencyKeys(
+  { actor }: Sent,
+  items: readonly (readonly [
+    path: string,
+    item: { readonly idempotency_key?: string | undefined },
+  ])[],
+): void {
+  if (!requiresIdempotency(actor)) return;
+  const lacking = items.filter(([, item]) => item.idempotency_key === undefined);
+  if (lacking.length === 0) return;
+  throw invalidRequest(
+    lacking.map(([path]) => ({
+      path: `${path}.idempotency_key`,
+      message: "is required, because the API key has require_idempotency",
+    })),
   );
 }
 

@@ -22,7 +22,7 @@ import type { Command, PlaceQuote, Sent } from "./command.ts";
 import { MAX_QUOTES_PER_FRAME, placeQuotes, quotesView } from "./place-quotes.ts";
 import { tooManyInFlight } from "./rejections.ts";
 import { refusedAlready } from "./refusals.ts";
-import { placeQuoteOf, placeQuotesOf } from "./read-commands.ts";
+import { checkIdempotencyKeys, placeQuoteOf, placeQuotesOf } from "./read-commands.ts";
 import { AcceptBody, idempotencyKeyField, QuoteBody, quotesBody } from "./schemas.ts";
 import { type Book, submitCommand } from "./submit.ts";
 import {
@@ -204,6 +204,7 @@ function readCommand(fields: Record<string, unknown>, sent: Sent): Command | Pla
   }
   if (op.data === "quote") {
     const quote = validFields(Quote, fields);
+    checkIdempotencyKeys(sent, [["command", quote]]);
     return placeQuoteOf(quote, sent, quote.idempotency_key);
   }
   if (op.data === "quotes") return placeQuotesOf(validFields(Quotes, fields), sent, "command");

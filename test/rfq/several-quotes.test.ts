@@ -1,6 +1,7 @@
 /** POST /rfq/quotes and the command `quotes`. */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
+import { consumeTicket } from "../../src/auth/ws-ticket.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { now } from "../../src/platform/time.ts";
@@ -220,6 +221,28 @@ describe("a call of several quotes", () => {
       quotes: [{ ...good, idempotency_key: "a" }, good],
     });
     expect(refused.json["errors"]).toMatchObject([{ path: "body.quotes.1.idempotency_key" }]);
+  });
+
+  it("needs it of a socket's quotes too, as the ticket of the API key says", async () => {
+    const { maker, request, stream } = await openMarket();
+    const key = await newKey(maker, ["read", "trade"], { requireIdempotency: true });
+    const { ticket } = (await apiOf(key).post("/auth/ws-ticket/signed")).json;
+    const actor = await consumeTicket(env.DB, config(env), { ticket, stream, clientIp: undefined });
+    const subscriber = await connect({ actor }, stream);
+    const quote = { request_id: request.request_id, price: 1 };
+    subscriber.send({ id: "one", op: "quote", ...quote });
+    subscriber.send({ id: "several", op: "quotes", quotes: [quote] });
+    subscriber.send({ id: "good", op: "quote", idempotency_key: "a", ...quote });
+    const answerTo = (id: string) => subscriber.until((message) => message.id === id);
+    expect((await answerTo("one")).data).toMatchObject({
+      code: "invalid_request",
+      errors: [{ path: "command.idempotency_key" }],
+    });
+    expect((await answerTo("several")).data).toMatchObject({
+      code: "invalid_request",
+      errors: [{ path: "command.quotes.0.idempotency_key" }],
+    });
+    expect(await answerTo("good")).toMatchObject({ type: "result", data: { status: "open" } });
   });
 
   it("counts each quote for the rate limits, and places none beyond them", async () => {
