@@ -26,6 +26,8 @@ export type Verified = {
   readonly frozen: FrozenBy | null;
   /** The end of the security hold. 0: there was none. */
   readonly holdUntil: number;
+  /** Whether sessions may trade, by the account's policy. */
+  readonly sessionsTrade: boolean;
   /** The sealed secret of TOTP. Null: TOTP is off. */
   readonly totp: Sealed | null;
   /** The stored hash that the password matches. */
@@ -66,7 +68,17 @@ export async function checkPassword(
   const holdUntil = user.hold_until ?? 0;
   const { totp_sealed: sealed, totp_master_key_id: masterKeyId } = user;
   const totp = sealed === null || masterKeyId === null ? null : { sealed, masterKeyId };
-  return { attempt, userId: readUuid(id), epoch, frozen, holdUntil, totp, passwordHash, upgraded };
+  return {
+    attempt,
+    userId: readUuid(id),
+    epoch,
+    frozen,
+    holdUntil,
+    sessionsTrade: user.sessions_trade === 1,
+    totp,
+    passwordHash,
+    upgraded,
+  };
 }
 
 /**

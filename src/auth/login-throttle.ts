@@ -7,6 +7,7 @@
  * known for that user: only its own failures on this email count against it, and its logins do not
  * queue behind those of strangers (hash-turns.ts).
  */
+import { sessionsMayTrade } from "./policy.ts";
 import { createHash } from "node:crypto";
 import { type Group, NOW } from "../platform/commit.ts";
 import { Problem } from "../platform/problem.ts";
@@ -140,6 +141,7 @@ export type Login = {
   readonly frozen_at: number | null;
   readonly frozen_by: string | null;
   readonly hold_until: number | null;
+  readonly sessions_trade: number;
   /** The sealed TOTP secret. Null: TOTP is off. */
   readonly totp_sealed: string | null;
   readonly totp_master_key_id: string | null;
@@ -164,6 +166,7 @@ export async function beginAttempt(
         RETURNING 1 AS counted`,
       sql`SELECT hex(u.user_id) AS user_id, u.password_hash, u.session_epoch, u.frozen_at,
           u.frozen_by, u.hold_until,
+          ${sessionsMayTrade(expr`u.user_id`, NOW)} AS sessions_trade,
           t.secret_sealed AS totp_sealed, t.master_key_id AS totp_master_key_id
         FROM users u LEFT JOIN totp_secrets t ON t.user_id = u.user_id AND t.status = 'confirmed'
           AND (t.ends_at IS NULL OR t.ends_at > ${NOW})

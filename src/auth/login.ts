@@ -1,5 +1,4 @@
 /** Issues session tokens for an email address and a password. */
-import { readSessionsTrade } from "./policy.ts";
 import type { Config } from "../platform/config.ts";
 import type { Scope } from "../platform/actor.ts";
 import { Problem, problem } from "../platform/problem.ts";
@@ -39,11 +38,11 @@ export async function login(
   credentials: Credentials,
 ): Promise<SessionResponse> {
   const caller = { email: normalizeEmail(credentials.email), clientIp: credentials.ip };
-  const { attempt, userId, epoch, frozen, holdUntil, totp, passwordHash, upgraded } =
-    await checkPassword(db, caller, {
-      password: credentials.password,
-      wrong: "The email address or the password is wrong.",
-    });
+  const verified = await checkPassword(db, caller, {
+    password: credentials.password,
+    wrong: "The email address or the password is wrong.",
+  });
+  const { attempt, userId, epoch, frozen, totp, passwordHash, upgraded } = verified;
   // Before the code, so that a frozen user does not lose a recovery code.
   if (frozen !== null) throw new Problem(accountFrozen(frozen));
   await checkSecondFactor(db, settings, {
@@ -77,8 +76,7 @@ export async function login(
     if (by !== null) throw new Problem(accountFrozen(by));
     throw problem("login_failed", "The account changed during the login. Try again.");
   }
-  const sessionsTrade = await readSessionsTrade(db, userId);
-  return sessionResponse(settings, { userId, epoch, holdUntil, sessionsTrade });
+  return sessionResponse(settings, verified);
 }
 
 export async function register(

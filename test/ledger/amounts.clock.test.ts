@@ -50,7 +50,8 @@ async function readRecording(
     prepare: (text: string) => {
       const table =
         ["amount_runs", "fitting", "found AS"].find((word) => text.includes(word)) ?? "merged";
-      if (sent.at(-1) !== table) sent.push(table);
+      // Every page also asks what is in the archive.
+      if (sent.at(-1) !== table && !text.includes("AS archived")) sent.push(table);
       return db.prepare(text);
     },
   } as unknown as D1Database;

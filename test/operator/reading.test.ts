@@ -105,7 +105,7 @@ it("lists requests, quotes and matches of all users or of one, by status", async
 });
 
 it("`liabilities` equals the sum of all users' balances", async () => {
-  const { book } = await traded();
+  await traded();
   const sums = (asset: string) =>
     first<{ n: string }>(
       env.DB,
@@ -114,12 +114,10 @@ it("`liabilities` equals the sum of all users' balances", async () => {
     );
   const owed = await resultOf("liabilities", { limit: "500" });
   expect(owed[0]).toMatchObject({ venue_id: null, asset_id: null });
-  for (const asset of ["usdc", book]) {
-    const row = owed.find(
-      (one: { venue_id: string | null; asset_id: string | null }) =>
-        (one.venue_id === null ? "usdc" : `${one.venue_id}:${one.asset_id}`) === asset,
-    );
-    expect(BigInt(row.owed_to_users)).toBe(BigInt((await sums(asset))?.n ?? "-1"));
+  // Other tests have traded more assets than one answer lists.
+  for (const { venue_id, asset_id, owed_to_users } of owed.slice(0, 20)) {
+    const asset = venue_id === null ? "usdc" : `${venue_id}:${asset_id}`;
+    expect(BigInt(owed_to_users)).toBe(BigInt((await sums(asset))?.n ?? "-1"));
   }
 });
 
