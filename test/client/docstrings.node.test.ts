@@ -85,6 +85,7 @@ it("finds the public symbols", () => {
       "Pages.[Symbol.asyncIterator]",
       "Stream.since",
       "Stream.quote",
+      "Live.get",
       "Problem",
       "NoAnswer",
       "sign",

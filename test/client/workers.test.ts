@@ -1,8 +1,9 @@
 /** The client in workerd against the whole Worker: signatures, pages, problems and sockets. */
 import { createExecutionContext } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import {
+  type Balance,
   Client,
   type MarketAsset,
   type NoAnswer,
@@ -11,9 +12,16 @@ import {
   type Stream,
   type WebSocketLike,
 } from "../../packages/client/src/index.ts";
+import { USDC as USDC_KEY } from "../../src/assets/asset.ts";
 import { config } from "../../src/platform/config.ts";
 import { anyIp, app, BASE } from "../support/http.ts";
-import { newAsset } from "../support/ledger.ts";
+import {
+  endWithdrawal,
+  fund,
+  newAsset,
+  queueWithdrawal,
+  type TestAsset,
+} from "../support/ledger.ts";
 import { newKey, newUser } from "../support/users.ts";
 
 const ip = anyIp();
@@ -175,6 +183,106 @@ describe("the client in workerd", () => {
       break;
     }
     expect(types).toEqual(["hello", "snapshot", "request.opened"]);
+  });
+});
+
+describe("live maps", () => {
+  const USDC = 10_000_000n;
+
+  /** A funded user with both maps. `agrees` waits until they equal what the service reports. */
+  async function newTrader(asset: TestAsset) {
+    const user = await newUser({ usdc: USDC, [asset.key]: USDC });
+    const credential = await newKey(user, ["read", "trade"]);
+    const client = new Client({
+      baseUrl: BASE,
+      fetch: toWorker,
+      webSocket: SocketToWorker,
+      credential,
+    });
+    const [orders, balances] = [client.orders(), client.balances()];
+    await Promise.all([orders.ready(), balances.ready()]);
+    const sums = (list: Balance[]) =>
+      list.map((each) => `${each.asset_id} ${each.balance} ${each.pending_balance}`).toSorted();
+    const agrees = async () => {
+      const [requests, quotes, held] = await Promise.all([
+        client.rfq.myRequests({ status: "open" }).all(),
+        client.rfq.myQuotes({ status: "open" }).all(),
+        client.custody.balances().all(),
+      ]);
+      const ids = [
+        ...requests.map(({ request_id }) => request_id),
+        ...quotes.map(({ quote_id }) => quote_id),
+      ];
+      await vi.waitFor(
+        () => {
+          const open = [...orders].map((own) =>
+            "quote_id" in own ? own.quote_id : own.request_id,
+          );
+          expect(open.toSorted()).toEqual(ids.toSorted());
+          expect(sums([...balances])).toEqual(sums(held));
+        },
+        { timeout: 5_000 },
+      );
+      return ids.length;
+    };
+    return { user, client, orders, balances, agrees };
+  }
+
+  it("agree with the service after every kind of change", async () => {
+    const asset = newAsset();
+    const [requester, maker] = [await newTrader(asset), await newTrader(asset)];
+    const both = async () => [await requester.agrees(), await maker.agrees()];
+    const { venue_id, asset_id } = asset;
+    const opened = await requester.client.rfq.request({
+      venue_id,
+      asset_id,
+      amount: 1_000_000n,
+      side: "TwoWay",
+    });
+    const slow = { maxAgeMs: 30_000 };
+    const { request_id } = opened;
+    const rfq = maker.client.rfq;
+    const sell = await rfq.quote({ request_id, side: "Bid", price: 650_000 }, slow);
+    await rfq.quote({ request_id, side: "Ask", price: 550_000 }, slow);
+    expect(await both()).toEqual([1, 2]);
+    expect(maker.orders.get(sell.quote_id)).toEqual(sell);
+    const better = await rfq.quote(
+      { request_id, side: "Bid", price: 640_000, replaces: sell.quote_id },
+      slow,
+    );
+    expect(await both()).toEqual([1, 2]);
+    expect(maker.orders.get(sell.quote_id)).toBeUndefined();
+    await requester.client.rfq.accept({ quote_id: better.quote_id });
+    expect(await both()).toEqual([0, 0]);
+    expect(maker.balances.get(asset)?.balance).toBe(USDC - 1_000_000n);
+    expect(requester.balances.get(null)?.balance).toBe(USDC - 640_000n);
+
+    await fund(maker.user.userId, USDC_KEY, 7n);
+    const failed = await queueWithdrawal(maker.user, USDC_KEY, 5n);
+    await queueWithdrawal(maker.user, asset.key, 3n);
+    await endWithdrawal(failed, "Failed");
+    const next = await requester.client.rfq.request({
+      venue_id,
+      asset_id,
+      amount: 1_000_000n,
+      side: "Ask",
+    });
+    const buy = await rfq.quote({ request_id: next.request_id, price: 500_000 }, slow);
+    expect(await both()).toEqual([1, 1]);
+    await rfq.cancelQuote(buy);
+    await requester.client.rfq.cancelRequest(next);
+    expect(await both()).toEqual([0, 0]);
+    for (const { orders, balances } of [requester, maker]) {
+      orders.close();
+      balances.close();
+    }
+  });
+
+  it("end with the reason for a rejected stream", async () => {
+    const { client } = await clientBy(toWorker, ["trade"]);
+    const orders = client.orders();
+    await expect(orders.ready()).rejects.toMatchObject({ code: "scope_missing" });
+    await expect(orders.ended()).rejects.toMatchObject({ code: "scope_missing" });
   });
 });
 

@@ -1,6 +1,8 @@
 /** The whole service as one object. */
 import { Auth } from "./auth.ts";
 import { Custody } from "./custody.ts";
+import { Live } from "./live.ts";
+import { assetKey, type Order } from "./live-account.ts";
 import { type PageOptions, Pages } from "./pages.ts";
 import { Problem } from "./problem.ts";
 import type { RateLimit } from "./rate-limits.ts";
@@ -12,7 +14,15 @@ import {
   Transport,
   type TransportOptions,
 } from "./transport.ts";
-import type { Ticket, Market, MarketAsset, ServerTime, ServiceConfig, Venue } from "./types.ts";
+import type {
+  Balance,
+  Ticket,
+  Market,
+  MarketAsset,
+  ServerTime,
+  ServiceConfig,
+  Venue,
+} from "./types.ts";
 
 /**
  * How to reach the service. Only `baseUrl` is required. Without a `credential`, only the public
@@ -240,6 +250,48 @@ export class Client {
     return this.#stream("/account/stream", snapshot ? { snapshot: "true" } : {}, settings);
   }
 
+  /**
+   * Own open requests and quotes by id, kept current by an account stream of its own. Needs the
+   * scope read.
+   *
+   * @example
+   * ```ts
+   * const orders = client.orders();
+   * orders.onChange(() => console.log(orders.size, "open requests and quotes"));
+   * await orders.ready();
+   * const own = orders.get(quote_id);
+   * if (own !== undefined && "quote_id" in own) console.log("still open at", own.price);
+   * ```
+   */
+  orders(options: LiveSettings = {}): Live<string, Order> {
+    return new Live(() => this.#live(options), {
+      keyOf: (id: string) => id,
+      valuesOf: ({ orders }) => orders,
+    });
+  }
+
+  /**
+   * All balances by asset, with null for USDC, kept current by an account stream of its own. Needs
+   * the scope read.
+   *
+   * @example
+   * ```ts
+   * const balances = client.balances();
+   * await balances.ready();
+   * console.log(balances.get(null)?.balance, "units of USDC are available");
+   * ```
+   */
+  balances(options: LiveSettings = {}): Live<MarketAsset | null, Balance> {
+    return new Live(() => this.#live(options), {
+      keyOf: assetKey,
+      valuesOf: (account) => account.balances,
+    });
+  }
+
+  #live({ onDisconnect }: LiveSettings): Stream {
+    return this.accountStream({ snapshot: true, onDisconnect });
+  }
+
   #stream(
     path: string,
     query: Record<string, string>,
@@ -295,6 +347,9 @@ export type StreamSettings = Pick<StreamOptions, "since" | "onDisconnect"> & {
    */
   cancel_on_disconnect?: boolean;
 };
+
+/** Options of a live map. */
+export type LiveSettings = Pick<StreamOptions, "onDisconnect">;
 
 /** Options of the account stream. */
 export type AccountStreamSettings = StreamSettings & {

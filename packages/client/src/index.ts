@@ -7,9 +7,12 @@ export {
   type AccountStreamSettings,
   Client,
   type ClientOptions,
+  type LiveSettings,
   type StreamSettings,
 } from "./client.ts";
 export { Custody, type LedgerFilter, type WithdrawalTerms } from "./custody.ts";
+export { Live } from "./live.ts";
+export type { Order } from "./live-account.ts";
 export { type Page, type PageOptions, Pages } from "./pages.ts";
 export { NoAnswer, Problem, type ProblemBody } from "./problem.ts";
 export { type KnownProblemCode, PROBLEM_CODES, type ProblemCode } from "./problem-codes.ts";

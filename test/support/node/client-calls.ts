@@ -4,7 +4,13 @@
  */
 import { readFileSync } from "node:fs";
 import type { Schema } from "@cfworker/json-schema";
-import { Client, Pages, Stream, type WebSocketLike } from "../../../packages/client/src/index.ts";
+import {
+  Client,
+  Live,
+  Pages,
+  Stream,
+  type WebSocketLike,
+} from "../../../packages/client/src/index.ts";
 
 /** One operation of the OpenAPI description. */
 export type Route = {
@@ -133,7 +139,7 @@ export async function callsWithoutSignal(routes: readonly Route[]): Promise<stri
   for (const [method, call] of methodsOf(client)) {
     // Options are the second argument, or the only one.
     const result = attempt(() => call({ ...record, ...options }, options));
-    if (result instanceof Stream || result instanceof Client) continue;
+    if (result instanceof Stream || result instanceof Live || result instanceof Client) continue;
     await Promise.resolve(result instanceof Pages ? result.page() : result).catch(() => {});
     if (service.sent.splice(0).length > 0) ignoring.push(method);
   }
@@ -182,13 +188,13 @@ function methodNames(part: object): string[] {
 /** Reads a list, opens a stream or awaits a result. Returns whether it was a stream. */
 async function use(result: unknown, service: RecordingService): Promise<boolean> {
   if (result instanceof Pages) await result.page();
-  else if (result instanceof Stream) {
+  else if (result instanceof Stream || result instanceof Live) {
     const connected = service.nextSocket();
     result.ready().catch(() => {});
     await connected;
     result.close();
   } else await result;
-  return result instanceof Stream;
+  return result instanceof Stream || result instanceof Live;
 }
 
 /** Records calls and sockets, and responds to a call with the example of its route. */

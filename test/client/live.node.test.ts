@@ -1,0 +1,128 @@
+/** Live maps: what each message does to them, and how they follow their stream. */
+import { expect, it, vi } from "vitest";
+import { Live, type Stream, type StreamMessage } from "../../packages/client/src/index.ts";
+import { assetKey, LiveAccount } from "../../packages/client/src/live-account.ts";
+
+const ASSET = { venue_id: "venue_one", asset_id: "0x1" };
+const QUOTE = { ...ASSET, quote_id: "q", request_id: "r", side: "Ask", price: 500_000 };
+const RESERVE = { venue_id: null, asset_id: null, amount: 51n };
+
+/** Safe cast: a message with the fields that the maps read. */
+const message = (type: string, data: object) =>
+  ({ type, stream: "account", seq: 1, at: "", data }) as unknown as StreamMessage;
+
+const snapshot = (data: object = {}) =>
+  message("snapshot", {
+    balances: [{ venue_id: null, asset_id: null, balance: 100n, pending_balance: 0n }],
+    requests: [],
+    quotes: [],
+    withdrawals: [],
+    more: false,
+    ...data,
+  });
+const opened = message("quote.opened", { ...QUOTE, reserve: RESERVE });
+const closed = (reason: string) =>
+  message("quote.closed", { quote_id: "q", request_id: "r", reason, replaced_by: null });
+const match = (role: string, side: string) =>
+  message("match.created", { ...ASSET, role, side, amount: 100n, usdc_amount: 50n, fee: 1n });
+const withdrawal = (status: string) =>
+  message(`withdrawal.${status}`, { ...RESERVE, withdrawal_id: "w", amount: 9n, status });
+
+/** The balances after these messages: `[available, pending]` of USDC and of the asset. */
+function balancesAfter(...messages: StreamMessage[]) {
+  const account = new LiveAccount();
+  for (const each of [snapshot(), ...messages]) account.apply(each);
+  return [null, ASSET].map((asset) => {
+    const { balance = 0n, pending_balance = 0n } = account.balances.get(assetKey(asset)) ?? {};
+    return [balance, pending_balance];
+  });
+}
+
+it("reserves a quote and releases it however it ends without a trade", () => {
+  expect(balancesAfter(opened)[0]).toEqual([49n, 51n]);
+  for (const reason of ["rejected", "cancelled", "expired", "replaced", "timeout", "protection"])
+    expect(balancesAfter(opened, closed(reason))[0], reason).toEqual([100n, 0n]);
+});
+
+it.each([
+  { role: "maker", side: "Ask", usdc: [49n, 0n], tokens: [100n, 0n] },
+  { role: "maker", side: "Bid", usdc: [149n, 0n], tokens: [0n, -100n] },
+  { role: "requester", side: "Bid", usdc: [49n, 0n], tokens: [100n, 0n] },
+  { role: "requester", side: "Ask", usdc: [149n, 0n], tokens: [-100n, 0n] },
+])("settles a match of a $side for its $role, with the fee", ({ role, side, usdc, tokens }) => {
+  const buying = role === "maker" && side === "Ask" ? [opened, closed("accepted")] : [];
+  expect(balancesAfter(...buying, match(role, side))).toEqual([usdc, tokens]);
+});
+
+it("moves a withdrawal once per step", () => {
+  const waits = [withdrawal("awaiting_approval"), withdrawal("queued"), withdrawal("submitted")];
+  expect(balancesAfter(...waits, withdrawal("submitted"))[0]).toEqual([91n, 9n]);
+  expect(balancesAfter(...waits, withdrawal("settled"))[0]).toEqual([91n, 0n]);
+  for (const status of ["failed", "cancelled"])
+    expect(balancesAfter(...waits, withdrawal(status))[0], status).toEqual([100n, 0n]);
+});
+
+it("credits a deposit only once it is credited", () => {
+  const deposit = (status: string) => message(`deposit.${status}`, { ...ASSET, amount: 4n });
+  expect(balancesAfter(deposit("detected"))[1]).toEqual([0n, 0n]);
+  expect(balancesAfter(deposit("detected"), deposit("credited"))[1]).toEqual([4n, 0n]);
+});
+
+it("replaces everything with the last part of a snapshot", () => {
+  const account = new LiveAccount();
+  account.apply(snapshot({ quotes: [{ ...QUOTE, reserve: RESERVE }] }));
+  account.apply(message("resync", { reason: "trimmed" }));
+  expect(account.apply(snapshot({ requests: [{ request_id: "lost" }], more: true }))).toBe("same");
+  account.apply(message("hello", {}));
+  account.apply(snapshot({ requests: [{ request_id: "a", best_price: 1 }], more: true }));
+  expect([...account.orders.keys()]).toEqual(["q"]);
+  expect(account.apply(snapshot({ requests: [{ request_id: "b" }], balances: [] }))).toBe(
+    "changed",
+  );
+  expect([...account.orders.values()]).toEqual([{ request_id: "a" }, { request_id: "b" }]);
+});
+
+it("reads a new snapshot after the end of an own quote that it does not know", async () => {
+  vi.useFakeTimers();
+  try {
+    const ends = message("quote.closed", { quote_id: "q", request_id: "r", reason: "expired" });
+    const scripts = [
+      [snapshot(), ends, closed("expired"), opened],
+      [snapshot({ requests: [{ request_id: "new" }] })],
+    ];
+    let connections = 0;
+    // Safe cast: a live map only iterates over its stream and closes it.
+    const open = () =>
+      ({
+        close: () => {},
+        [Symbol.asyncIterator]: async function* () {
+          yield* scripts[connections++] ?? [];
+        },
+      }) as unknown as Stream;
+    const live = new Live(open, {
+      keyOf: (id: string) => id,
+      valuesOf: ({ orders }) => orders,
+    });
+    const changed = vi.fn<() => void>();
+    const stopListening = live.onChange(changed);
+    await live.ready();
+    expect([live.size, changed.mock.calls.length]).toEqual([0, 1]);
+    stopListening();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect([connections, changed.mock.calls.length]).toEqual([2, 1]);
+    expect([...live]).toEqual([{ request_id: "new" }]);
+    expect([live.get("new"), live.get("q")]).toEqual([{ request_id: "new" }, undefined]);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+it("rejects ready when it is closed before its snapshot", async () => {
+  const live = new Live(() => expect.fail("it connects"), {
+    keyOf: (id: string) => id,
+    valuesOf: ({ orders }) => orders,
+  });
+  live.close();
+  await expect(live.ready()).rejects.toThrow("closed before");
+  await live.ended();
+});
