@@ -96,7 +96,7 @@ async function play(
     ...cast,
   };
   await tell.step(4, "deposits: from the chain into the journal", () => deposit(world));
-  const quoted = await tell.step(5, "makers receive a request and quote it", () =>
+  const quoted = await tell.step(5, "makers receive a two-way request and quote it", () =>
     quoteTwice(world),
   );
   await tell.step(6, "the taker accepts the better quote", () => acceptBetter(world, quoted));

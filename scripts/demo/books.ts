@@ -38,7 +38,7 @@ export async function checkBooks(world: World): Promise<void> {
 async function reconcile({ tell, stack }: World): Promise<void> {
   const response = await tell.call(
     "operator: reconcile",
-    () => stack.operator({ command: ["reconcile"], operator: "demo" }),
+    () => stack.operator({ command: ["reconcile"], operator: "local" }),
     (it) => (it.ok ? describe(it.result as Reconciliation) : `refused: ${it.problem.code}`),
   );
   if (!response.ok)

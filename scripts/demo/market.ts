@@ -9,7 +9,7 @@ const SEARCH = "fed cuts yes";
 export async function findMarket(stack: Stack, tell: Narrator, taker: Client): Promise<Market> {
   await tell.call(
     "operator: market import",
-    () => listExampleMarkets(stack, "demo"),
+    () => listExampleMarkets(stack),
     (number) => `${number} markets`,
   );
   const found = await tell.call(

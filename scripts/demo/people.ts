@@ -67,7 +67,7 @@ async function operatorKey(stack: Stack, email: string): Promise<NewApiKey> {
   const response = await stack.operator({
     command: ["api-key", "create"],
     options,
-    operator: "demo",
+    operator: "local",
   });
   if (!response.ok) throw new Unmet("the operator to create a key", response.problem);
   const key = response.result as NewApiKey;

@@ -1,12 +1,17 @@
-/** Steps 5 and 6: two makers quote a request, and the taker accepts the better quote. */
+/**
+ * Steps 5 and 6: two makers quote a two-way request, one of them replaces a quote, and the taker
+ * accepts the best offer.
+ */
 import type { Match, Quote, QuoteRequest } from "../../packages/client/src/index.ts";
 import { MAKER_TOKENS, MAKER_USDC, TAKER_USDC } from "./deposits.ts";
 import { Unmet, duration, expectEqual, short, units } from "./narrator.ts";
 import { Listener, type Person, WAIT_MS, type World } from "./world.ts";
 
 const AMOUNT = 1_000_000_000n;
-const WORSE_PRICE = 620_000;
+const FIRST_PRICE = 620_000;
+const WORSE_PRICE = 610_000;
 const BETTER_PRICE = 600_000;
+const BUYING_PRICE = 550_000;
 
 export type Quoted = { request: QuoteRequest; worse: Quote; better: Quote };
 
@@ -25,8 +30,8 @@ export async function quoteTwice(world: World): Promise<Quoted> {
   );
   const sentAt = performance.now();
   const request = await tell.call(
-    `POST /rfq/request Bid ${units(AMOUNT)} of "${market.title}" ${market.outcome} (taker)`,
-    () => taker.client.rfq.request({ ...asset, amount: AMOUNT, side: "Bid" }),
+    `POST /rfq/request TwoWay ${units(AMOUNT)} of "${market.title}" ${market.outcome} (taker)`,
+    () => taker.client.rfq.request({ ...asset, amount: AMOUNT, side: "TwoWay" }),
     (it) => `201 request ${short(it.request_id)}, open for 5 minutes`,
   );
   const received = await tell.wait("both makers receive it", { timeoutMs: WAIT_MS }, async () => {
@@ -44,39 +49,61 @@ export async function quoteTwice(world: World): Promise<Quoted> {
     `${received[0]?.stream}: request.opened, user_id null, ${duration(slowest - sentAt)} after it was sent`,
   );
 
-  const worse = await tell.call(
-    `socket {op: "quote", price: ${WORSE_PRICE}} (${first.name})`,
-    () =>
-      books[0].stream.quote(
-        { request_id: request.request_id, price: WORSE_PRICE, expires_in_secs: 120 },
-        // A machine that has just started the stack may be slow.
-        { maxAgeMs: 30_000 },
-      ),
-    describeQuote,
-  );
-  const better = await tell.call(
-    `POST /rfq/quote {price: ${BETTER_PRICE}}, signed (${second.name})`,
-    () =>
-      second.client.rfq.quote(
-        { request_id: request.request_id, price: BETTER_PRICE, expires_in_secs: 120 },
-        { maxAgeMs: 30_000 },
-      ),
-    describeQuote,
-  );
+  const quotes = await exchangeQuotes(world, books[0], request);
   for (const maker of makers) {
     const tokens = await maker.client.custody.balance(asset);
     expectEqual(`what ${maker.name} has set aside`, tokens.pending_balance, AMOUNT);
   }
-  tell.note(`both quotes are firm: ${units(AMOUNT)} tokens of each maker are set aside`);
+  tell.note(`the quotes are firm: ${units(AMOUNT)} tokens of each maker are set aside`);
   tell.fact(`both makers received it after ${duration(slowest - sentAt)}`);
-  return { request, worse, better };
+  return { request, ...quotes };
+}
+
+/** The first maker sells and improves its price. The second sells for less, and also buys. */
+async function exchangeQuotes(
+  { tell, makers }: World,
+  book: Listener,
+  { request_id }: QuoteRequest,
+): Promise<Omit<Quoted, "request">> {
+  const [first, second] = makers;
+  // A machine that has just started the stack may be slow.
+  const patient = { maxAgeMs: 30_000 };
+  const terms = { request_id, expires_in_secs: 120 };
+  const replaced = await tell.call(
+    `socket {op: "quote", side: "Bid", price: ${FIRST_PRICE}} (${first.name})`,
+    () => book.stream.quote({ ...terms, side: "Bid", price: FIRST_PRICE }, patient),
+    describeQuote,
+  );
+  const better = await tell.call(
+    `POST /rfq/quote {side: "Bid", price: ${BETTER_PRICE}}, signed (${second.name})`,
+    () => second.client.rfq.quote({ ...terms, side: "Bid", price: BETTER_PRICE }, patient),
+    describeQuote,
+  );
+  await tell.call(
+    `POST /rfq/quote {side: "Ask", price: ${BUYING_PRICE}}, signed (${second.name})`,
+    () => second.client.rfq.quote({ ...terms, side: "Ask", price: BUYING_PRICE }, patient),
+    describeQuote,
+  );
+  const { quote_id: replaces } = replaced;
+  const worse = await tell.call(
+    `socket {op: "quote", price: ${WORSE_PRICE}, replaces: ${short(replaces)}} (${first.name})`,
+    () => book.stream.quote({ ...terms, side: "Bid", price: WORSE_PRICE, replaces }, patient),
+    describeQuote,
+  );
+  const [newest, old] = (await first.client.rfq.myQuotes({ limit: 2 }).page()).items;
+  expectEqual("the new quote", newest?.quote_id, worse.quote_id);
+  expectEqual("why the old quote ended", old?.close_reason, "replaced");
+  return { worse, better };
 }
 
 export async function acceptBetter(world: World, quoted: Quoted): Promise<Match> {
   const { tell, taker, makers } = world;
   const quotes = await tell.call(
-    `GET /rfq/quote?request_id=${short(quoted.request.request_id)}`,
-    () => taker.client.rfq.quotes({ request_id: quoted.request.request_id }).all(),
+    `GET /rfq/quote?request_id=${short(quoted.request.request_id)}&side=Bid&status=open`,
+    () =>
+      taker.client.rfq
+        .quotes({ request_id: quoted.request.request_id, side: "Bid", status: "open" })
+        .all(),
     (list) =>
       `200 ${list.length} quotes, best first: ${list.map(({ price }) => price / 1e6).join(", ")}`,
   );

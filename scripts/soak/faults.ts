@@ -118,7 +118,7 @@ export async function order(
 ): Promise<unknown> {
   for (let tries = 0; ; tries++) {
     try {
-      const response = await stack.operator({ operator: "soak", ...command });
+      const response = await stack.operator({ operator: "local", ...command });
       if (response.ok) return response.result;
       if (tries === ORDER_TRIES)
         throw new Error(`${command.command.join(" ")}: ${JSON.stringify(response.problem)}`);

@@ -75,11 +75,11 @@ const EXAMPLE_MARKETS: readonly ExampleMarket[] = [
 ];
 
 /** Lists them with the operator's command, as a deployment would. */
-export async function listExampleMarkets(stack: Stack, operator = "local"): Promise<number> {
+export async function listExampleMarkets(stack: Stack): Promise<number> {
   const response = await stack.operator({
     command: ["market", "import"],
     options: { markets: JSON.stringify(EXAMPLE_MARKETS) },
-    operator,
+    operator: "local",
   });
   if (!response.ok) throw new Error(`market import: ${response.problem.detail}`);
   return EXAMPLE_MARKETS.length;

@@ -25,6 +25,8 @@ describe("npm run demo", () => {
     expect(await run.exited, run.output()).toBe(0);
     for (const step of [1, 2, 3, 4, 5, 6, 7, 8])
       expect(run.output()).toMatch(new RegExp(`^ok ${step}  `, "m"));
+    expect(run.output()).toMatch(/POST \/rfq\/request TwoWay/);
+    expect(run.output()).toMatch(/op: "quote", price: 610000, replaces: /);
     await ended(children);
   });
 
