@@ -5,7 +5,7 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirOf, openChannel } from "./operator/channel.ts";
 import {
   type Parsed,
   UsageError,
@@ -14,24 +14,15 @@ import {
   parseCommand,
   usageAfter,
 } from "./operator/commands.ts";
-import { createOperatorKey, readOperatorKey } from "./operator/operator-key.ts";
+import { startConsole } from "./operator/console.ts";
+import { createOperatorKey } from "./operator/operator-key.ts";
 import { formatResult } from "./operator/print.ts";
 import { reportProgress } from "./operator/progress.ts";
 import { sendRescue } from "./operator/send-rescue.ts";
 import { reserveStdout } from "./operator/stdout.ts";
-import { OFFLINE, ROOT } from "./stack/bundle.ts";
-import {
-  type OperatorResponse,
-  type OperatorRequest,
-  type OperatorProblem,
-  callOperator,
-} from "./stack/operator-call.ts";
-import {
-  DEFAULT_STACK_DIR,
-  localKey,
-  readOperatorFile,
-  readStackFile,
-} from "./stack/stack-file.ts";
+import type { OperatorProblem, OperatorRequest, OperatorResponse } from "./stack/operator-call.ts";
+import { runScript } from "./stack/shutdown.ts";
+import { readStackFile } from "./stack/stack-file.ts";
 
 /** Read before the arguments are parsed, because usage errors are printed as JSON too. */
 const wantsJson = process.argv.includes("--json");
@@ -66,8 +57,10 @@ async function execute({
   if (send && remote)
     throw new UsageError("--send works only on the local stack", commandOf(command.command));
   withFile(command);
+  if (command.command[0] === "console") return showConsole(command, { remote, dir });
   const stopProgress = reportProgress(command.command.join(" "));
-  const call = (order: OperatorRequest) => (remote ? callRemote(order) : callLocal(order, dir));
+  const channel = openChannel({ remote, dir });
+  const call = (order: OperatorRequest) => channel.call(order);
   let response: OperatorResponse;
   try {
     if (command.command.join(" ") === "key create") response = makeKey(command);
@@ -84,12 +77,41 @@ async function execute({
     return 3;
   } finally {
     stopProgress();
+    await channel.close();
   }
   if (wantsJson) print(JSON.stringify(response));
   else if (response.ok) print(formatResult(response.result, { wide }));
   else printProblem(command, response.problem);
   if (response.ok) for (const warning of warningsOf(response.result)) console.error(warning);
   return exitCodeOf(response);
+}
+
+/** Serves the page until Ctrl-C. */
+function showConsole(
+  { operator, options }: OperatorRequest,
+  where: { remote: boolean; dir: string | undefined },
+): Promise<never> {
+  const port = options?.["port"] ?? "0";
+  if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535)
+    throw new UsageError("--port must be from 0 to 65535", commandOf(["console"]));
+  const flags = [
+    ...(where.remote ? ["--remote"] : []),
+    ...(where.dir === undefined ? [] : ["--dir", where.dir]),
+    ...(operator === undefined ? [] : ["--operator", operator]),
+  ];
+  return runScript(async (onStop) => {
+    const channel = openChannel(where);
+    onStop(() => channel.close());
+    const { url, close } = await startConsole({
+      call: (order, timeoutMs) => channel.call({ ...order, operator }, timeoutMs),
+      port: Number(port),
+      flags,
+    });
+    onStop(close);
+    print(wantsJson ? JSON.stringify({ ok: true, result: { url } }) : url);
+    console.error("Open this address in a browser on this machine. Ctrl-C ends it.");
+    return new Promise<never>(() => {});
+  });
 }
 
 /** An invalid value counts as invalid usage, although the entrypoint reports it. */
@@ -179,52 +201,4 @@ function warningsOf(result: unknown): string[] {
 /** `reconcile`, `restore` and `audit verify` return `ok: false` if their check failed. */
 function reportsFailure(result: unknown): boolean {
   return typeof result === "object" && result !== null && "ok" in result && result.ok === false;
-}
-
-function dirOf(dir: string | undefined): string {
-  return dir ?? (process.env["RFQ_DIR"] || DEFAULT_STACK_DIR);
-}
-
-async function callLocal(
-  command: OperatorRequest,
-  given: string | undefined,
-): Promise<OperatorResponse> {
-  const dir = dirOf(given);
-  const { url, keys } = readOperatorFile(dir);
-  const key = localKey(keys, command.operator);
-  return callOperator((request) => fetch(request), url, key, command).catch((error: unknown) => {
-    const cause =
-      error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
-    throw error instanceof TypeError
-      ? new Error(`The stack in ${dir} does not respond: ${cause}`)
-      : error;
-  });
-}
-
-/**
- * Calls the entrypoint through a service binding, which wrangler opens with the operator's login.
- */
-async function callRemote(command: OperatorRequest): Promise<OperatorResponse> {
-  Object.assign(process.env, OFFLINE);
-  const { getPlatformProxy } = await import("wrangler");
-  type Bindings = { OPERATOR: { fetch(url: string, init: RequestInit): Promise<Response> } };
-  const proxy = await getPlatformProxy<Bindings>({
-    configPath: join(ROOT, "scripts", "operator.wrangler.toml"),
-    persist: false,
-  });
-  try {
-    return await callOperator(
-      async (request) =>
-        proxy.env.OPERATOR.fetch(request.url, {
-          method: "POST",
-          headers: request.headers,
-          body: await request.text(),
-        }),
-      "http://operator.internal/",
-      readOperatorKey(command.operator),
-      command,
-    );
-  } finally {
-    await proxy.dispose();
-  }
 }

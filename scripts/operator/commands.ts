@@ -165,7 +165,7 @@ export const COMMANDS: readonly Command[] = [
   {
     words: ["chain", "status"],
     argument: { name: "chain", required: false },
-    help: "show how far each chain is scanned and paid, halts and open alerts",
+    help: "show how far each chain is scanned and paid, halts, open alerts, switches and storage",
   },
   {
     words: ["chain", "resume"],
@@ -329,6 +329,11 @@ export const COMMANDS: readonly Command[] = [
       },
     ],
     help: "make your key, with which you sign orders; prints the public half to deploy",
+  },
+  {
+    words: ["console"],
+    flags: [{ name: "port", value: "<n>", help: "port on 127.0.0.1; default: a free one" }],
+    help: "serve a page on this machine that shows whether all is well; ends on Ctrl-C",
   },
   { words: ["approvals", "list"], help: "list orders that wait for a second operator" },
   { words: ["approve"], flags: [ID], help: "approve another operator's order and carry it out" },

@@ -47,7 +47,7 @@ function table(rows: unknown[], { wide = false }: PrintOptions): string {
 }
 
 /** Amounts and prices are decimal, with the unit that the rest of the record implies. */
-function fieldText(record: Record<string, unknown>, name: string): string {
+export function fieldText(record: Record<string, unknown>, name: string): string {
   const value = record[name];
   if (isAmount(name, value)) return amountText(name, value, record);
   if (isPrice(name, value)) return priceText(value);
@@ -74,6 +74,6 @@ function truncate(text: string): string {
   return text.length <= MAX_CELL_WIDTH ? text : `${text.slice(0, MAX_CELL_WIDTH - 1)}…`;
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
+export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

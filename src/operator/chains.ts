@@ -29,6 +29,7 @@ import {
   optional,
 } from "./context.ts";
 import { isSealerHalted, restoreJournal } from "./restore-journal.ts";
+import { serviceStatus } from "./service-status.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 import { chainCursors, payerLeases } from "../chain/tables.ts";
 import { read } from "../platform/read.ts";
@@ -39,7 +40,8 @@ const RESTORE_PAGES = 40;
 export async function status(context: OperatorContext): Promise<unknown> {
   const [chain] = context.words;
   const name = chain === undefined ? undefined : knownChain(context, chain);
-  return chainStatus(context.env.DB, context.settings, name);
+  const chains = await chainStatus(context.env.DB, context.settings, name);
+  return { ...chains, ...(await serviceStatus(context)) };
 }
 
 /** Lets the watcher and the payer continue after a halt and its review. */

@@ -1,0 +1,102 @@
+/** The way to the Worker's entrypoint `Operator`, of the local stack or of the deployed service. */
+import { join } from "node:path";
+import { OFFLINE, ROOT } from "../stack/bundle.ts";
+import {
+  callOperator,
+  type OperatorRequest,
+  type OperatorResponse,
+} from "../stack/operator-call.ts";
+import { DEFAULT_STACK_DIR, localKey, readOperatorFile } from "../stack/stack-file.ts";
+import { readOperatorKey } from "./operator-key.ts";
+
+/** Signs an order and sends it. Throws if no response arrives, with a timeout only if one is given. */
+export type Call = (order: OperatorRequest, timeoutMs?: number) => Promise<OperatorResponse>;
+export type Channel = { call: Call; close: () => Promise<void> };
+
+export function openChannel(to: { remote: boolean; dir: string | undefined }): Channel {
+  return to.remote ? openRemote() : { call: localCall(to.dir), close: async () => {} };
+}
+
+export function dirOf(dir: string | undefined): string {
+  return dir ?? (process.env["RFQ_DIR"] || DEFAULT_STACK_DIR);
+}
+
+/** Reads the stack's file at each call, because a stack that starts again has another address. */
+function localCall(given: string | undefined): Call {
+  return async (order, timeoutMs) => {
+    const dir = dirOf(given);
+    const { url, keys } = readOperatorFile(dir);
+    const signal = timeoutMs === undefined ? null : AbortSignal.timeout(timeoutMs);
+    const send = (request: Request) => fetch(request, { signal });
+    const key = localKey(keys, order.operator);
+    return callOperator(send, url, key, order).catch((error: unknown) => {
+      const cause =
+        error instanceof Error && error.cause instanceof Error
+          ? error.cause.message
+          : String(error);
+      throw error instanceof TypeError
+        ? new Error(`The stack in ${dir} does not respond: ${cause}`)
+        : error;
+    });
+  };
+}
+
+type Proxy = {
+  env: { OPERATOR: { fetch(url: string, init: RequestInit): Promise<Response> } };
+  dispose(): Promise<void>;
+};
+
+/** Uses a service binding, which wrangler opens with the operator's login at the first call. */
+function openRemote(): Channel {
+  let opened: Promise<Proxy> | undefined;
+  const close = async () => {
+    const proxy = opened;
+    opened = undefined;
+    await (await proxy?.catch(() => undefined))?.dispose();
+  };
+  const call = async (order: OperatorRequest): Promise<OperatorResponse> => {
+    const { env } = await (opened ??= openProxy());
+    return callOperator(
+      async (request) =>
+        env.OPERATOR.fetch(request.url, {
+          method: "POST",
+          headers: request.headers,
+          body: await request.text(),
+        }),
+      "http://operator.internal/",
+      readOperatorKey(order.operator),
+      order,
+    );
+  };
+  return {
+    close,
+    // A binding that failed may stay broken, so the next call opens another one.
+    call: async (order, timeoutMs) => {
+      try {
+        return await within(timeoutMs, call(order));
+      } catch (error) {
+        await close();
+        throw error;
+      }
+    },
+  };
+}
+
+async function openProxy(): Promise<Proxy> {
+  Object.assign(process.env, OFFLINE);
+  const { getPlatformProxy } = await import("wrangler");
+  return getPlatformProxy<Proxy["env"]>({
+    configPath: join(ROOT, "scripts", "operator.wrangler.toml"),
+    persist: false,
+  });
+}
+
+async function within<T>(timeoutMs: number | undefined, result: Promise<T>): Promise<T> {
+  if (timeoutMs === undefined) return result;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const error = new Error(`The service has not responded for ${timeoutMs / 1_000} s.`);
+    timer = setTimeout(() => reject(error), timeoutMs);
+  });
+  return Promise.race([result, late]).finally(() => clearTimeout(timer));
+}

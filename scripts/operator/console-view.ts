@@ -1,0 +1,264 @@
+/** What the operator's console shows, as text: results of commands as facts and tables. */
+import { amountText } from "./amounts.ts";
+import { fieldText, isRecord } from "./print.ts";
+
+export type Fact = { readonly name: string; readonly value: string; readonly bad: boolean };
+/** `command`: what the operator may run next about this row. */
+type Row = { readonly cells: readonly string[]; readonly command?: string };
+export type Table = { readonly columns: readonly string[]; readonly rows: readonly Row[] };
+export type Section =
+  | { readonly title: string; readonly facts: readonly Fact[] }
+  | { readonly title: string; readonly table: Table };
+
+export type Overview = {
+  readonly well: boolean;
+  readonly facts: readonly Fact[];
+  readonly tables: Readonly<Record<"alerts" | "withdrawals" | "approvals" | "audit", Table>>;
+};
+
+type Halt = { at: string; reason: string } | null;
+type Status = {
+  chains: {
+    chain: string;
+    confirmed_block: number;
+    head_block: number;
+    moved_at: string;
+    halted: Halt;
+    payer_halted: Halt;
+    withdrawals: { queued: number; submitted: number };
+  }[];
+  alerts: { kind: string; subject: string; detail: string; at: string }[];
+  switches: { name: string; reason: string; since: string }[];
+  reconciled: { scan: string; finished_at: string | null }[];
+  storage: { bytes: number; limit_bytes: number };
+};
+type Withdrawal = {
+  withdrawal_id: string;
+  user_id: string;
+  chain: string;
+  amount: string;
+  status: string;
+  created_at: string;
+  open_commands: string | null;
+  dead_lettered: boolean;
+};
+type Proposal = {
+  proposal_id: string;
+  operator: string;
+  status: string;
+  expires_at: string;
+  content: string;
+};
+type AuditEvent = {
+  kind: string;
+  actor: string;
+  user_id: string | null;
+  subject_id: string | null;
+  created_at: string;
+};
+
+/** The results of `chain status`, `withdrawals list`, `approvals list` and `audit list`. */
+export type Results = {
+  readonly status: unknown;
+  readonly withdrawals: readonly unknown[];
+  readonly approvals: unknown;
+  readonly audit: unknown;
+};
+type Shown = { readonly now: number; readonly flags: readonly string[] };
+
+/** Cron compares a chunk every minute, so a scan that has not ended for this long is late. */
+const SCAN_LATE_MS = 3_600_000;
+/** The share of the limit from which cron logs that the database fills. */
+const STORAGE_BAD = 0.7;
+
+export function overviewOf(results: Results, shown: Shown): Overview {
+  const status = results.status as Status;
+  const open = (results.approvals as Proposal[]).filter(
+    (proposal) => proposal.status === "open" && Date.parse(proposal.expires_at) > shown.now,
+  );
+  const facts = [
+    ...status.chains.flatMap((chain) => chainFacts(chain, shown)),
+    withdrawalsFact(status),
+    { name: "Open alerts", value: String(status.alerts.length), bad: status.alerts.length > 0 },
+    reconciliationFact(status, shown),
+    storageFact(status),
+    { name: "Pending approvals", value: String(open.length), bad: false },
+  ];
+  return {
+    well: facts.every(({ bad }) => !bad),
+    facts,
+    tables: {
+      alerts: alertTable(status.alerts, shown),
+      withdrawals: withdrawalTable(results.withdrawals as Withdrawal[], shown),
+      approvals: approvalTable(open, shown),
+      audit: auditTable(results.audit as AuditEvent[]),
+    },
+  };
+}
+
+function chainFacts(chain: Status["chains"][number], shown: Shown): Fact[] {
+  const { chain: name, halted, payer_halted, withdrawals } = chain;
+  const blocks = `block ${chain.confirmed_block} of ${chain.head_block}`;
+  const { queued, submitted } = withdrawals;
+  return [
+    {
+      name: `Chain ${name}`,
+      value: haltText(halted) ?? `${blocks}, moved ${age(chain.moved_at, shown)} ago`,
+      bad: halted !== null,
+    },
+    {
+      name: `Payer ${name}`,
+      value: haltText(payer_halted) ?? `running, ${queued} queued, ${submitted} submitted`,
+      bad: payer_halted !== null,
+    },
+  ];
+}
+
+function haltText(halt: Halt): string | undefined {
+  return halt === null ? undefined : `halted since ${instant(halt.at)}: ${halt.reason}`;
+}
+
+function withdrawalsFact({ switches }: Status): Fact {
+  const paused = switches.find(({ name }) => name === "withdrawals_paused");
+  const value =
+    paused === undefined
+      ? "not paused"
+      : `paused since ${instant(paused.since)} by ${paused.reason}`;
+  return { name: "Withdrawals", value, bad: paused !== undefined };
+}
+
+/** `full_` scans run only when an operator asks for them. */
+function reconciliationFact({ alerts, reconciled }: Status, { now }: Shown): Fact {
+  const differences = alerts.filter(({ kind }) => kind === "reconciliation").length;
+  const scans = reconciled.filter(({ scan }) => !scan.startsWith("full_"));
+  const ends = scans.flatMap(({ finished_at }) => finished_at ?? []).toSorted();
+  const [oldest] = ends;
+  const late = oldest !== undefined && now - Date.parse(oldest) > SCAN_LATE_MS;
+  const complete =
+    oldest === undefined || ends.length < scans.length
+      ? "a first comparison has not ended"
+      : `all compared at ${instant(oldest)} or later`;
+  return {
+    name: "Reconciliation",
+    value: `${differences === 0 ? "no" : differences} open differences, ${complete}`,
+    bad: differences > 0 || late,
+  };
+}
+
+function storageFact({ storage: { bytes, limit_bytes }, switches }: Status): Fact {
+  const full = switches.some(({ name }) => name === "storage_full");
+  const share = bytes / limit_bytes;
+  const used = `${(bytes / 1e6).toFixed(1)} of ${limit_bytes / 1e6} MB (${(share * 100).toFixed(1)} %)`;
+  return {
+    name: "Storage",
+    value: full ? `${used}, new business is stopped` : used,
+    bad: full || share >= STORAGE_BAD,
+  };
+}
+
+function alertTable(alerts: Status["alerts"], { flags }: Shown): Table {
+  return {
+    columns: ["Since", "Alert", "Subject", "Detail"],
+    rows: alerts.map(({ at, kind, subject, detail }) => ({
+      cells: [instant(at), kind, subject, detail],
+      ...(kind === "withdrawal_dead_letter"
+        ? { command: commandText(flags, "withdrawals", "retry", "--id", subject) }
+        : {}),
+    })),
+  };
+}
+
+/** The oldest first, because it is the most likely to be stuck. */
+function withdrawalTable(withdrawals: readonly Withdrawal[], shown: Shown): Table {
+  const oldest = withdrawals.toSorted((one, other) =>
+    one.created_at < other.created_at ? -1 : one.created_at > other.created_at ? 1 : 0,
+  );
+  return {
+    columns: ["Waits", "Status", "Amount", "Chain", "Withdrawal", "User", "Note"],
+    rows: oldest.map((row) => ({
+      cells: [
+        age(row.created_at, shown),
+        row.status,
+        amountText("amount", row.amount, row),
+        row.chain,
+        row.withdrawal_id,
+        row.user_id,
+        row.dead_lettered ? "stuck" : (row.open_commands ?? ""),
+      ],
+      ...(row.dead_lettered
+        ? { command: commandText(shown.flags, "withdrawals", "retry", "--id", row.withdrawal_id) }
+        : {}),
+    })),
+  };
+}
+
+function approvalTable(proposals: readonly Proposal[], { flags }: Shown): Table {
+  return {
+    columns: ["Ends", "Operator", "Order"],
+    rows: proposals.map(({ expires_at, operator, content, proposal_id }) => ({
+      cells: [instant(expires_at), operator, content],
+      command: commandText(flags, "approve", "--id", proposal_id),
+    })),
+  };
+}
+
+function auditTable(events: readonly AuditEvent[]): Table {
+  return {
+    columns: ["Time", "Event", "Actor", "User", "Subject"],
+    rows: events.map(({ created_at, kind, actor, user_id, subject_id }) => ({
+      cells: [instant(created_at), kind, actor, user_id ?? "", subject_id ?? ""],
+    })),
+  };
+}
+
+/** Any result of a command: its fields as facts, each list as a table. */
+export function sectionsOf(result: unknown): Section[] {
+  if (Array.isArray(result)) return [{ title: "Result", table: tableOf(result) }];
+  if (!isRecord(result)) return [];
+  const isList = (name: string) => Array.isArray(result[name]) && name !== "more";
+  const names = Object.keys(result);
+  const facts = names
+    .filter((name) => !isList(name))
+    .map((name) => ({ name: heading(name), value: fieldText(result, name), bad: false }));
+  const lists = names
+    .filter(isList)
+    .map((name) => ({ title: heading(name), table: tableOf(result[name] as unknown[]) }));
+  return [{ title: "Result", facts }, ...lists];
+}
+
+function tableOf(items: readonly unknown[]): Table {
+  const records = items.filter(isRecord);
+  const names = [...new Set(records.flatMap((record) => Object.keys(record)))];
+  return {
+    columns: names.map(heading),
+    rows: records.map((record) => ({ cells: names.map((name) => fieldText(record, name)) })),
+  };
+}
+
+function heading(name: string): string {
+  const words = name.replaceAll("_", " ");
+  return `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
+}
+
+function commandText(flags: readonly string[], ...words: string[]): string {
+  return ["npm run operator --", ...words, ...flags].map(quoted).join(" ");
+}
+
+/** As a POSIX shell reads it. Subjects of alerts come from the database. */
+function quoted(word: string, index: number): string {
+  return index === 0 || /^[\w@%+=:,./-]+$/.test(word)
+    ? word
+    : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** An instant to the second, in UTC. */
+function instant(iso: string): string {
+  return iso.slice(0, 19).replace("T", " ");
+}
+
+function age(iso: string, { now }: Shown): string {
+  const minutes = Math.max(0, Math.floor((now - Date.parse(iso)) / 60_000));
+  if (minutes < 1) return "under 1 min";
+  if (minutes < 120) return `${minutes} min`;
+  return minutes < 2_880 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1_440)} days`;
+}
