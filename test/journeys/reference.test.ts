@@ -1,4 +1,5 @@
 /** Checks the reference page in a browser, and the descriptions of REST and streams against use. */
+import { Secret, TOTP } from "otpauth";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import type { Client, MarketAsset } from "../../packages/client/src/index.ts";
 import {
@@ -15,6 +16,7 @@ import {
   operatorKey,
   startTestStack,
   type TestStack,
+  type Trader,
 } from "../support/node/stack.ts";
 
 let stack: TestStack;
@@ -134,7 +136,7 @@ it("every response and message fits docs/openapi.json and docs/asyncapi.yaml", a
       expires_in_secs: 60,
       idempotency_key: "a",
     },
-    { id: "2", op: "quote", request_id: first.request_id, price: "510000" },
+    { id: "2", op: "quote", request_id: first.request_id, price: 510_000 },
     { id: "3", op: "quote", request_id: first.request_id, price: 0, surplus: 1 },
   ];
   for (const command of commands) book.send(command);
@@ -145,8 +147,12 @@ it("every response and message fits docs/openapi.json and docs/asyncapi.yaml", a
   const accept = { id: "5", op: "accept", quote_id: String(placed.data?.["quote_id"]) };
   book.send(cancel);
   await book.one("result", ({ id }) => id === "4");
-  requesterAccount.send(accept);
-  await requesterAccount.one("result", ({ id }) => id === "5");
+  await tripWith(maker, async () => {
+    requesterAccount.send(accept);
+    await requesterAccount.one("result", ({ id }) => id === "5");
+    await makerAccount.one("protection.tripped");
+  });
+  await makerAccount.one("protection.reset");
   book.send("not JSON");
   await book.one("error", ({ id }) => id === null);
   book.send("ping");
@@ -162,6 +168,15 @@ it("every response and message fits docs/openapi.json and docs/asyncapi.yaml", a
     to_address: destination,
   });
   await requesterAccount.one("withdrawal.settled");
+  await requireApproval(requester);
+  const waiting = await withdrawer.custody.withdraw({
+    client_withdrawal_id: "waiting",
+    amount: 1_000_000n,
+    to_address: destination,
+  });
+  await requesterAccount.one("withdrawal.awaiting_approval");
+  await withdrawer.custody.cancelWithdrawal({ withdrawal_id: waiting.withdrawal_id });
+  await requesterAccount.one("withdrawal.cancelled");
   await makerAccount.one("deposit.quarantined");
   sockets.push(await stream(requester, "/account/stream?since=1"));
   sockets.push(await stream(requester, "/account/stream?since=999999"));
@@ -203,6 +218,29 @@ it("every response and message fits docs/openapi.json and docs/asyncapi.yaml", a
   expect(description.types.filter((type) => !seen.has(type))).toEqual([]);
   for (const socket of sockets) socket.close();
 });
+
+/** The next match of the maker trips their protection, which is then reset. */
+async function tripWith({ client }: Trader, trade: () => Promise<void>): Promise<void> {
+  await client.rfq.saveProtection({
+    window_secs: 60,
+    max_matches: 1,
+    max_usdc: null,
+    cooldown_secs: null,
+  });
+  await trade();
+  await client.rfq.resetProtection();
+}
+
+/** Every withdrawal of the user waits for approval from now on. */
+async function requireApproval({ session, password }: Trader): Promise<void> {
+  const { secret } = await session.auth.startTotp({ password });
+  const totp = new TOTP({ secret: Secret.fromBase32(secret) });
+  // A code is used once, and the one before is still valid.
+  const before = totp.generate({ timestamp: Date.now() - 30_000 });
+  await session.auth.confirmTotp({ totp_code: before });
+  const totp_code = totp.generate();
+  await session.auth.setPolicy({ password, totp_code, withdraw_approval_above: 0n });
+}
 
 async function readEveryRoute(client: Client, asset: MarketAsset): Promise<void> {
   const { custody, rfq, auth } = client;
