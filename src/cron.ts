@@ -2,6 +2,7 @@
 import { wakeSealer, watchSealer } from "./archive/watch-sealer.ts";
 import { trimApiKeys } from "./auth/api-key.ts";
 import { anchorAudit } from "./auth/audit-anchor.ts";
+import { deliverNotices } from "./auth/deliver-notices.ts";
 import { trimTradedHours } from "./auth/exposure.ts";
 import { trimLoginAttempts } from "./auth/login-throttle.ts";
 import { trimTotp } from "./auth/remove-totp.ts";
@@ -43,6 +44,7 @@ const TASKS: readonly Task[] = [
   ["expire_approvals", expireApprovals],
   ["alert_late", (env) => alertLateWithdrawals(env.DB, config(env))],
   ["anchor_audit", (env) => anchorAudit(env.DB, env.AUDIT, config(env))],
+  ["deliver_notices", (env) => deliverNotices(env.DB, config(env))],
   ["reconcile", reconcileNow],
   ["wake_sealer", wakeSealer],
   ["watch_sealer", (env) => watchSealer(env.DB, config(env))],

@@ -26,11 +26,19 @@ export async function signHead(
   settings: Config,
   head: { seq: number; hash: string },
 ): Promise<SignedHead> {
+  return { ...head, ...(await signText(settings, textOf(settings, head))) };
+}
+
+/** Signs a text with the first key of the ring. */
+export async function signText(
+  settings: Config,
+  text: string,
+): Promise<{ keyId: string; signature: string }> {
   const [keyId, seed] = Object.entries(settings.AUDIT_KEYS)[0] ?? [];
   if (keyId === undefined || seed === undefined) throw new Error("AUDIT_KEYS is empty");
   const { sign } = await keysOf(seed);
-  const signature = await crypto.subtle.sign(ED25519, sign, textOf(settings, head));
-  return { ...head, keyId, signature: Buffer.from(signature).toString("base64url") };
+  const signature = await crypto.subtle.sign(ED25519, sign, utf8.encode(text));
+  return { keyId, signature: Buffer.from(signature).toString("base64url") };
 }
 
 /** False also if the key is not in the ring. */
@@ -43,7 +51,7 @@ export async function headVerifies(settings: Config, head: SignedHead): Promise<
   const signature = Buffer.from(head.signature, "base64url");
   // The runtime throws at another length.
   if (signature.length !== 64) return false;
-  return crypto.subtle.verify(ED25519, verify, signature, textOf(settings, head));
+  return crypto.subtle.verify(ED25519, verify, signature, utf8.encode(textOf(settings, head)));
 }
 
 /** The public keys as a JWK set (RFC 7517, RFC 8037). */
@@ -58,7 +66,7 @@ export async function publicKeys(settings: Config) {
 }
 
 function textOf({ DEPLOYMENT }: Config, { seq, hash }: { seq: number; hash: string }) {
-  return utf8.encode(["rfq-custody-audit-v1", DEPLOYMENT, seq, hash].join("\n"));
+  return ["rfq-custody-audit-v1", DEPLOYMENT, seq, hash].join("\n");
 }
 
 function keysOf(seed: string): Promise<Keys> {

@@ -138,6 +138,10 @@ const NOTICE_KINDS = [
   "account_unfrozen",
 ] as const satisfies readonly AuditRecord["kind"][];
 
+export function isNoticeKind(kind: string): boolean {
+  return NOTICE_KINDS.some((notice) => notice === kind);
+}
+
 /**
  * The notices of the batch that began with this audit row: of all its audit rows. Empty if its
  * guard did not apply.
@@ -152,7 +156,7 @@ function noticesSince(id: string): Sql {
 }
 
 /** SQL for a UUID in a BLOB column as text. NULL for NULL. */
-function uuidTextOf(column: string): Expr {
+export function uuidTextOf(column: string): Expr {
   const h = `lower(hex(${column}))`;
   return atom(
     `iif(${column} IS NULL, NULL, substr(${h},1,8) || '-' || substr(${h},9,4) || '-'

@@ -240,6 +240,12 @@ export const auditSeals = sqliteTable("audit_seals", {
   sealedAt: integer("sealed_at").notNull(),
 });
 
+export const noticeCursor = sqliteTable(
+  "notice_cursor",
+  { one: integer("one").primaryKey(), auditSeq: integer("audit_seq").notNull() },
+  () => [check("notice_cursor_one", sql`one = 1`)],
+);
+
 export const auditAnchor = sqliteTable(
   "audit_anchor",
   { one: integer("one").primaryKey(), auditSeq: integer("audit_seq").notNull() },

@@ -45,6 +45,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   markets: { bytes: 165 },
   matches: { bytes: 479, user: "t.requester_id" },
   opened_streams: { bytes: 178, user: "t.user_id" },
+  notice_cursor: { bytes: 20 },
   operator_orders: { bytes: 109 },
   operator_proposals: { bytes: 117 },
   paused_venues: { bytes: 60 },

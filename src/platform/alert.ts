@@ -32,6 +32,7 @@ export type AlertKind =
   | "key_row_altered"
   | "record_stuck"
   | "anchor_late"
+  | "notices_late"
   | "sealer_behind"
   | "sealer_failing"
   | "seal_mismatch"

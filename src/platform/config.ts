@@ -183,6 +183,8 @@ export const Settings = z.object({
   LOG_SUCCESS_ONE_IN: integer(100, 1, 1_000_000),
   /** A request that took at least this long, in milliseconds, is always logged. */
   LOG_SLOW_MS: integer(1_000, 0, 60_000),
+  /** Receives account notices from cron, for mail. Empty: they are not delivered. */
+  NOTICE_URL: z.union([z.literal(""), z.url({ protocol: /^https?$/ })]).default(""),
   /** The text of /.well-known/security.txt (RFC 9116). Empty: 404. */
   SECURITY_TXT: z.string().max(4_096).default(""),
   CHAINS: json(z.array(Chain)),
