@@ -7,13 +7,20 @@
 RFQ_URL, RFQ_API_KEY_ID and RFQ_SECRET come from the environment. It sells at FAIR_PRICE plus
 HALF_SPREAD and buys at FAIR_PRICE minus HALF_SPREAD, both scaled by 1e6. It misses no message, but
 has no inventory limit: see market-maker.ts for one.
+
+Its quotes end with it: when its account stream ends (cancel on disconnect), or 30 s after its last
+heartbeat (cancel-after). MAX_MATCHES a minute trip the protection of the account. It reports only
+the trades of its own quotes, which carry the label of this run.
 """
 
 import json
 import os
+import secrets
 import signal
 import sys
+import threading
 import time
+from collections.abc import Callable
 
 from sign import call, setting
 
@@ -26,7 +33,19 @@ except ImportError:
 QUOTE_LIFE_SECS = 60
 PING_SECS = 15
 RETRY_SECS = 2
+HEARTBEAT_SECS = 10
+TIMEOUT_SECS = 30
 KEY_REVOKED = 4401
+LABEL = f"maker-{secrets.token_hex(4)}"
+"""Names this run on its quotes. Other programs may quote with the same account."""
+
+
+def whole(name: str, fallback: int, most: int) -> int:
+    """A setting that is a whole number of at least 1."""
+    text = os.environ.get(name) or str(fallback)
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
+        sys.exit(f'{name} is "{text}"; it must be 1 to {most}.')
+    return int(text)
 
 
 def price(name: str, fallback: int) -> int:
@@ -39,13 +58,42 @@ def price(name: str, fallback: int) -> int:
 
 FAIR_PRICE = price("FAIR_PRICE", 500_000)
 HALF_SPREAD = price("HALF_SPREAD", 10_000)
+MAX_MATCHES = whole("MAX_MATCHES", 100, 1_000_000)
 
 
-class Maker:
-    def __init__(self, venue: str):
-        self.venue = venue
+def order(method: str, path: str, body: dict | None = None) -> str:
+    """Makes a call until it gets through. A 5xx or 429 is temporary. Others need a change of key or
+    settings."""
+    while True:
+        try:
+            status, text = call(method, path, b"" if body is None else json.dumps(body).encode())
+        except OSError as error:
+            status, text = 503, str(error)
+        if status < 300:
+            return text
+        if status < 500 and status != 429:
+            sys.exit(text)
+        print(f"no connection: {text}", flush=True)
+        time.sleep(RETRY_SECS)
+
+
+def beat() -> None:
+    """Moves the instant at which the service cancels the quotes of this key."""
+    while True:
+        order("POST", "/rfq/cancel-after", {"timeout_secs": TIMEOUT_SECS})
+        time.sleep(HEARTBEAT_SECS)
+
+
+class Connection:
+    """A stream that reconnects. Gives `hear` each message once and in order."""
+
+    def __init__(self, path: str, query: str, hear: Callable[[ClientConnection, dict], None]):
+        self.path = path
+        self.query = query
+        self.hear = hear
         self.seen: int | None = None
         """Number of the last message of the stream. A new connection continues after it."""
+        self.ready = threading.Event()
 
     def run(self) -> None:
         while True:
@@ -62,41 +110,99 @@ class Maker:
 
     def address(self) -> str:
         """A ticket opens one socket within 30 s, so each connection takes a new one."""
-        status, text = call("POST", "/auth/ws-ticket/signed")
-        if status != 201:
-            # A 5xx or 429 is temporary. Others need a change of key or settings.
-            if status >= 500 or status == 429:
-                raise OSError(text)
-            sys.exit(text)
+        ticket = json.loads(order("POST", "/auth/ws-ticket/signed"))["ticket"]
         url = setting("RFQ_URL").replace("http", "ws", 1)
         since = "" if self.seen is None else f"&since={self.seen}"
-        return f"{url}/rfq/stream?ticket={json.loads(text)['ticket']}&venue_id={self.venue}{since}"
+        return f"{url}{self.path}?ticket={ticket}&{self.query}{since}"
 
     def listen(self, socket: ClientConnection) -> None:
-        waiting = False
+        # A first message from us, so that proxies between us and the service pass on its close.
+        socket.send("ping")
+        pinged = heard = time.monotonic()
         while True:
-            try:
-                text = socket.recv(timeout=PING_SECS)
-            except TimeoutError:
-                if waiting:
-                    raise OSError("no answer to ping") from None
+            # On time also while messages arrive: silence of ours would cancel the quotes.
+            if time.monotonic() - pinged >= PING_SECS:
+                if heard < pinged:
+                    raise OSError("no answer to ping")
                 socket.send("ping")
-                waiting = True
+                pinged = time.monotonic()
+            try:
+                text = socket.recv(timeout=max(0, pinged + PING_SECS - time.monotonic()))
+            except TimeoutError:
                 continue
-            waiting = False
-            self.hear(socket, json.loads(text))
+            heard = time.monotonic()
+            self.take(socket, json.loads(text))
 
-    def hear(self, socket: ClientConnection, message: dict) -> None:
-        kind, data = message["type"], message.get("data", {})
+    def take(self, socket: ClientConnection, message: dict) -> None:
+        kind, seq = message["type"], message.get("seq")
+        if kind == "pong":
+            return
+        if kind == "snapshot" and not message["data"]["more"]:
+            self.seen = seq
+        elif kind in ("hello", "resync"):
+            # Without a snapshot, only new messages follow.
+            if self.path == "/account/stream" and (kind == "resync" or self.seen is None):
+                self.seen = seq
+            self.ready.set()
+        elif kind not in ("snapshot", "result", "error"):
+            if self.seen is not None and seq <= self.seen:
+                return
+            self.seen = seq
+        self.hear(socket, message)
+
+
+class Maker:
+    def __init__(self, venue: str):
+        self.venue = venue
+        self.failure: str | None = None
+
+    def run(self) -> None:
+        # A restart begins without open quotes.
+        order("DELETE", f"/rfq/quotes?venue_id={self.venue}")
+        limits = {"window_secs": 60, "max_matches": MAX_MATCHES, "cooldown_secs": 60}
+        order("POST", "/rfq/protection", limits)
+        order("POST", "/rfq/cancel-after", {"timeout_secs": TIMEOUT_SECS})
+        account = Connection("/account/stream", "cancel_on_disconnect=true", self.hear_account)
+        self.start(account.run)
+        self.start(beat)
+        account.ready.wait()
+        Connection("/rfq/stream", f"venue_id={self.venue}", self.hear_market).run()
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Runs it in a thread whose failure stops the program."""
+
+        def guarded() -> None:
+            try:
+                work()
+            except BaseException as error:
+                self.failure = str(error)
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        threading.Thread(target=guarded, daemon=True).start()
+
+    def stop(self) -> None:
+        # The market's socket is closed, but a quote may still be in flight. The account's is open,
+        # so that this counts the quotes that it cancels.
+        time.sleep(1)
+        cancelled = order("DELETE", f"/rfq/quotes?venue_id={self.venue}")
+        order("POST", "/rfq/cancel-after", {"timeout_secs": 0})
+        print(f"stopped: {cancelled}", flush=True)
+
+    def hear_account(self, _socket: ClientConnection, message: dict) -> None:
+        data = message["data"]
+        if message["type"] == "match.created" and data["label"] == LABEL:
+            amount = int(data["amount"], 16)
+            print(f"traded: {data['side']} {amount} at {data['price']}", flush=True)
+
+    def hear_market(self, socket: ClientConnection, message: dict) -> None:
+        kind, data = message["type"], message["data"]
         if kind == "hello":
             print(f"quoting {self.venue} at {FAIR_PRICE} ± {HALF_SPREAD}", flush=True)
-            # A first message from us, so that proxies between us and the service pass on its close.
-            socket.send("ping")
         elif kind == "snapshot":
             for request in data["requests"]:
                 self.quote(socket, request)
-            if not data["more"]:
-                self.seen = message["seq"]
+        elif kind == "request.opened":
+            self.quote(socket, data)
         elif kind == "result":
             amount = int(data["amount"], 16)
             asset = data["asset_id"]
@@ -104,11 +210,6 @@ class Maker:
         elif kind == "error":
             # A request may close before the quote arrives, and funds may run out.
             print(f"passed: {data['code']}", flush=True)
-        elif kind not in ("pong", "resync") and (self.seen is None or message["seq"] > self.seen):
-            # A snapshot follows a resync, as at the start.
-            self.seen = message["seq"]
-            if kind == "request.opened":
-                self.quote(socket, data)
 
     def quote(self, socket: ClientConnection, request: dict) -> None:
         request_id = request["request_id"]
@@ -122,8 +223,9 @@ class Maker:
                 "side": side,
                 "price": FAIR_PRICE + sign * HALF_SPREAD,
                 "expires_in_secs": QUOTE_LIFE_SECS,
+                "label": LABEL,
                 # A snapshot after a lost connection names requests again. Each is quoted once.
-                "idempotency_key": f"maker-{request_id}-{side}",
+                "idempotency_key": f"{LABEL}-{request_id}-{side}",
             }
             socket.send(json.dumps(command))
 
@@ -134,9 +236,12 @@ if __name__ == "__main__":
         sys.exit(2)
     # SIGTERM stops the program as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    maker = Maker(sys.argv[1])
     try:
-        Maker(sys.argv[1]).run()
+        maker.run()
     except KeyboardInterrupt:
-        # The socket is closed, but a quote may still be in flight.
-        time.sleep(1)
-        print(f"stopped: {call('DELETE', '/rfq/quotes?venue_id=' + sys.argv[1])[1]}", flush=True)
+        # A second signal must not interrupt the cancels.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        maker.stop()
+        sys.exit(maker.failure)

@@ -197,7 +197,10 @@ it("maker.py quotes, reconnects, and cancels its quotes when it stops", async ()
   if (!hasWebsockets) return console.warn("skipped: Python's websockets is not installed");
   const asset = newAsset("venue_three");
   const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
-  await fund(stack, [{ trader: maker, usdc: 10_000_000n }]);
+  await fund(stack, [
+    { trader: maker, usdc: 10_000_000n },
+    { trader: requester, tokens: { asset, amount: 1_000_000n } },
+  ]);
   const making = await run(maker, ["python3", "examples/maker.py", "venue_three"]);
   const quotesOf = async () => {
     const { request_id } = await requester.client.rfq.request({
@@ -214,13 +217,21 @@ it("maker.py quotes, reconnects, and cancels its quotes when it stops", async ()
     expect(await quotesOf()).toMatchObject([{ price: 490_000 }]);
     await stack.killWorkerd();
     expect(await quotesOf()).toMatchObject([{ price: 490_000 }]);
+    const [sold] = await quotesOf();
+    if (sold === undefined) throw new Error("unreachable: there is a quote");
+    await requester.client.rfq.accept({ quote_id: sold.quote_id });
+    await until(`its own trade: ${making.output}`, 10_000, async () =>
+      making.output.includes("traded: Ask 1000000 at 490000") ? true : null,
+    );
   } finally {
     making.child.kill("SIGTERM");
   }
+  // The quote of before the kill may have ended with the lost connection.
   expect([await making.ended, making.output]).toEqual([
     0,
-    expect.stringContaining('stopped: {"cancelled":2}'),
+    expect.stringMatching(/stopped: \{"cancelled":[12]\}/),
   ]);
+  expect(await maker.client.rfq.myQuotes({ status: "open" }).all()).toEqual([]);
 });
 
 const wrongCalls: readonly [
