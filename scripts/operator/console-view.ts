@@ -68,6 +68,8 @@ type Shown = { readonly now: number; readonly flags: readonly string[] };
 
 /** Cron compares a chunk every minute, so a scan that has not ended for this long is late. */
 const SCAN_LATE_MS = 3_600_000;
+/** A watcher or cron that has stopped raises no alert, so a chain that stands still is not well. */
+const CHAIN_LATE_MS = 300_000;
 /** The share of the limit from which cron logs that the database fills. */
 const STORAGE_BAD = 0.7;
 
@@ -77,6 +79,7 @@ export function overviewOf(results: Results, shown: Shown): Overview {
     (proposal) => proposal.status === "open" && Date.parse(proposal.expires_at) > shown.now,
   );
   const facts = [
+    ...(status.chains.length === 0 ? [NO_CHAIN] : []),
     ...status.chains.flatMap((chain) => chainFacts(chain, shown)),
     withdrawalsFact(status),
     { name: "Open alerts", value: String(status.alerts.length), bad: status.alerts.length > 0 },
@@ -96,6 +99,8 @@ export function overviewOf(results: Results, shown: Shown): Overview {
   };
 }
 
+const NO_CHAIN: Fact = { name: "Chains", value: "none was read yet", bad: true };
+
 function chainFacts(chain: Status["chains"][number], shown: Shown): Fact[] {
   const { chain: name, halted, payer_halted, withdrawals } = chain;
   const blocks = `block ${chain.confirmed_block} of ${chain.head_block}`;
@@ -104,7 +109,7 @@ function chainFacts(chain: Status["chains"][number], shown: Shown): Fact[] {
     {
       name: `Chain ${name}`,
       value: haltText(halted) ?? `${blocks}, moved ${age(chain.moved_at, shown)} ago`,
-      bad: halted !== null,
+      bad: halted !== null || shown.now - Date.parse(chain.moved_at) > CHAIN_LATE_MS,
     },
     {
       name: `Payer ${name}`,

@@ -98,7 +98,9 @@ function refusalOf(
   return method === "GET" ? undefined : 405;
 }
 
-type Read = (query: URLSearchParams) => Promise<unknown>;
+/** `at`: when the reading began, so that a shared result is not shown as newer than it is. */
+type Reading = { readonly at: string; readonly result: unknown };
+type Read = (query: URLSearchParams) => Promise<Reading>;
 
 function dataRoutes(call: Call, flags: readonly string[]): ReadonlyMap<string, Read> {
   const resultOf = async (order: OperatorRequest, timeoutMs = POLL_TIMEOUT_MS) =>
@@ -114,8 +116,8 @@ function dataRoutes(call: Call, flags: readonly string[]): ReadonlyMap<string, R
       (query) => {
         const email = query.get("email")?.trim() ?? "";
         if (email === "" || email.length > MAX_EMAIL_LENGTH)
-          throw new Rejected("Enter an email address.");
-        return sections({ command: ["user", "show"], options: { email } });
+          return Promise.reject(new Rejected("Enter an email address."));
+        return dated(() => sections({ command: ["user", "show"], options: { email } }));
       },
     ],
   ]);
@@ -152,27 +154,31 @@ function accepted(response: OperatorResponse): unknown {
 }
 
 /** Calls at the same time, or soon after one that succeeded, share its result. */
-function shared<T>(read: () => Promise<T>): () => Promise<T> {
-  let last: { at: number; result: Promise<T> } | undefined;
+function shared(read: () => Promise<unknown>): Read {
+  let last: { until: number; reading: Promise<Reading> } | undefined;
   return () => {
-    if (last !== undefined && performance.now() < last.at) return last.result;
-    const own = { at: Infinity, result: read() };
-    own.result.then(
-      () => (own.at = performance.now() + SHARED_FOR_MS),
-      () => (own.at = 0),
+    if (last !== undefined && performance.now() < last.until) return last.reading;
+    const own = { until: Infinity, reading: dated(read) };
+    own.reading.then(
+      () => (own.until = performance.now() + SHARED_FOR_MS),
+      () => (own.until = 0),
     );
     last = own;
-    return own.result;
+    return own.reading;
   };
 }
 
+async function dated(read: () => Promise<unknown>): Promise<Reading> {
+  const at = new Date().toISOString();
+  return { at, result: await read() };
+}
+
 /** 422: the service rejected the order. 503: it did not respond. */
-async function answer(response: ServerResponse, read: () => Promise<unknown>): Promise<void> {
+async function answer(response: ServerResponse, read: () => Promise<Reading>): Promise<void> {
   const json = (status: number, body: object) =>
     send(response, status, "application/json", JSON.stringify(body));
   try {
-    const result = await read();
-    json(200, { at: new Date().toISOString(), result });
+    json(200, await read());
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
     json(error instanceof Rejected ? 422 : 503, { detail });

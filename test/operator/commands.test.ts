@@ -83,7 +83,14 @@ describe("options", () => {
     expect(await execute("chain resume nope")).toMatchObject(
       rejection("chain_unknown", "There is no chain nope"),
     );
-    expect(await execute("chain status local")).toMatchObject({ ok: true });
+    expect(await execute("chain status local")).toMatchObject({
+      ok: true,
+      result: {
+        switches: expect.any(Array) as unknown,
+        reconciled: expect.any(Array) as unknown,
+        storage: { bytes: expect.any(Number) as number, limit_bytes: expect.any(Number) as number },
+      },
+    });
     expect(await execute("user freeze", { email: freshEmail() })).toMatchObject(
       rejection("user_unknown", "no user has the email address"),
     );
