@@ -21,6 +21,8 @@ afterAll(async () => {
 
 /** The stack keeps its settings for `--keep` in this file, which only its owner can read. */
 const KEPT = "local.json";
+/** Its purpose is to hold the operators' keys. Only its owner can read it. */
+const OPERATOR = "operator.json";
 
 it("no log or database file contains a secret in clear text", async () => {
   const trader = await newTrader(stack);
@@ -53,9 +55,10 @@ it("no log or database file contains a secret in clear text", async () => {
     if (text.length >= 32 && !/^0x[0-9a-fA-F]{40}$/.test(text))
       secrets.add(text.replace(/^0x/, ""));
   expect(secrets.size).toBeGreaterThan(6);
+  expect(statSync(join(stack.dir, OPERATOR)).mode & 0o077).toBe(0);
 
   const files = filesBelow(stack.dir).filter(
-    (file) => !file.endsWith(KEPT) && !file.includes("bundle"),
+    (file) => !file.endsWith(KEPT) && !file.endsWith(OPERATOR) && !file.includes("bundle"),
   );
   expect(files.some((file) => file.endsWith(".sqlite"))).toBe(true);
   for (const file of files) {
