@@ -19,6 +19,7 @@ import { auditEvents } from "./tables.ts";
 const AUDIT_KINDS = [
   "login",
   "login_failed",
+  "login_new_network",
   "sessions_ended",
   "api_key_created",
   "api_key_revoked",
@@ -121,6 +122,7 @@ export function audited(id: string): Expr {
  * What users receive as `account.notice` on the stream of their account: what changes who may act.
  */
 const NOTICE_KINDS = [
+  "login_new_network",
   "api_key_created",
   "api_key_revoked",
   "api_key_approved",

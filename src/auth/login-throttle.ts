@@ -301,6 +301,20 @@ export function attemptSucceeded(attempt: Attempt, applied: Sql): Sql {
     AND ${applied}`;
 }
 
+/**
+ * Whether the user has logged in within 30 days, but from no address of this IPv4 /24 or IPv6 /48.
+ * Evaluated before `rememberNetwork`.
+ */
+export function isNewNetwork(login: { userId: string; clientIp: string }): Expr {
+  const network = networkOf(login.clientIp);
+  // Four bits a digit, after `v4:` or `v6:`.
+  const prefix = network.slice(0, 3 + (network.startsWith("v4:") ? 24 : 48) / 4);
+  const known = sql`SELECT 1 FROM login_networks n
+    WHERE n.user_id = ${uuid(login.userId)} AND n.at > ${NOW} - ${KNOWN_NETWORK_MS}`;
+  return expr`EXISTS (${known}) AND NOT EXISTS (
+    ${known} AND n.network >= ${prefix} AND n.network < ${prefix} || 'g')`;
+}
+
 /** Makes the network known for the user. */
 export function rememberNetwork(
   login: { userId: string; clientIp: string | undefined },

@@ -1,14 +1,21 @@
 /** Issues session tokens for an email address and a password. */
 import type { Config } from "../platform/config.ts";
+import type { Group } from "../platform/commit.ts";
 import type { Scope } from "../platform/actor.ts";
 import { Problem, problem } from "../platform/problem.ts";
 import { type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { commitAudited } from "./audit.ts";
+import { auditRow, commitAudited } from "./audit.ts";
 import { checkPassword } from "./check-password.ts";
 import { accountFrozen, frozenByOf } from "./frozen.ts";
 import { inHashTurn } from "./hash-turns.ts";
-import { admitLogin, attemptSucceeded, beginAttempt, rememberNetwork } from "./login-throttle.ts";
+import {
+  admitLogin,
+  attemptSucceeded,
+  beginAttempt,
+  isNewNetwork,
+  rememberNetwork,
+} from "./login-throttle.ts";
 import { hashPassword } from "./password.ts";
 import { checkRegistrations } from "./registration-limit.ts";
 import { checkSecondFactor, type GivenCodes } from "./second-factor.ts";
@@ -67,6 +74,7 @@ export async function login(
     when: () => unchanged,
     statements: (group, applied) => [
       attemptSucceeded(attempt, applied),
+      ...reportNewNetwork({ userId, clientIp: credentials.ip }, group, applied),
       ...rememberNetwork({ userId, clientIp: credentials.ip }, group, applied),
       ...upgradeHash(userId, upgraded, applied),
     ],
@@ -123,6 +131,24 @@ export async function sessionResponse(
         : settings.AUTH_SESSION_SCOPES),
     ],
   };
+}
+
+function reportNewNetwork(
+  { userId, clientIp }: { userId: string; clientIp: string | undefined },
+  group: Group,
+  applied: Sql,
+): Sql[] {
+  if (clientIp === undefined) return [];
+  const record = {
+    kind: "login_new_network",
+    actor: "password",
+    userId,
+    apiKeyId: null,
+    ip: clientIp,
+    subjectId: userId,
+  } as const;
+  const isNew = isNewNetwork({ userId, clientIp });
+  return [auditRow(record, group.at, sql`${applied} AND ${isNew}`)];
 }
 
 function upgradeHash(userId: string, hash: string | undefined, applied: Sql): Sql[] {

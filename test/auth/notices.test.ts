@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { expect, it, vi } from "vitest";
 import { all, sql } from "../../src/platform/sql.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
-import { anyIp, apiOf } from "../support/http.ts";
+import { anyIp, apiOf, send } from "../support/http.ts";
 import { orderOf, sendOrder } from "../support/operator.ts";
 import { connect } from "../support/sockets.ts";
 import { enrol, freshCode } from "../support/totp.ts";
@@ -93,6 +93,26 @@ it("reports what operators do, and a freeze of one's own", async () => {
   const other = await newUser();
   await apiOf(other).post("/auth/freeze", {});
   expect(await kindsOf(other)).toEqual(["account_frozen"]);
+});
+
+it("reports a login from a network that is new to the user, once", async () => {
+  const user = await newUserWithPassword();
+  const login = (ip: string, password = PASSWORD) =>
+    send("/auth/login", {
+      method: "POST",
+      headers: { "cf-connecting-ip": ip },
+      body: JSON.stringify({ email: user.email, password }),
+    });
+  // The first login is new to nobody. The second one is in its /24.
+  for (const ip of ["203.0.113.7", "203.0.113.250"]) expect((await login(ip)).status).toBe(200);
+  expect(await noticesOf(user)).toEqual([]);
+  await login("203.0.112.7", "not the password");
+  expect(await noticesOf(user)).toEqual([]);
+  const seen = ["203.0.112.7", "2001:db8:1:2::1"];
+  for (const ip of [...seen, "203.0.112.8", "2001:db8:1:ffff::1"])
+    expect((await login(ip)).status).toBe(200);
+  const notice = { kind: "login_new_network", subject_id: user.userId, api_key_id: null };
+  expect(await noticesOf(user)).toEqual(seen.map((ip) => ({ ...notice, ip })));
 });
 
 it("writes nothing for a change that did not apply", async () => {

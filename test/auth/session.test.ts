@@ -68,6 +68,7 @@ it("registers and logs in with the scopes of the setting", async () => {
   ).json<{ items: { kind: string }[] }>();
   expect(events.items.map((event) => event.kind)).toEqual([
     "login_failed",
+    "login_new_network",
     "login",
     "user_created",
   ]);
