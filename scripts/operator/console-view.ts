@@ -29,7 +29,7 @@ type Status = {
   }[];
   alerts: { kind: string; subject: string; detail: string; at: string }[];
   switches: { name: string; reason: string; since: string }[];
-  reconciled: { scan: string; finished_at: string | null }[];
+  reconciled: { recent_finished_at: string | null; full_finished_at: string | null };
   storage: { bytes: number; limit_bytes: number };
 };
 type Withdrawal = {
@@ -66,8 +66,9 @@ export type Results = {
 };
 type Shown = { readonly now: number; readonly flags: readonly string[] };
 
-/** Cron compares a chunk every minute, so a scan that has not ended for this long is late. */
-const SCAN_LATE_MS = 3_600_000;
+/** Cron compares what is new every minute, and everything once a day. */
+const RECENT_LATE_MS = 3_600_000;
+const FULL_LATE_MS = 172_800_000;
 /** A watcher or cron that has stopped raises no alert, so a chain that stands still is not well. */
 const CHAIN_LATE_MS = 300_000;
 /** The share of the limit from which cron logs that the database fills. */
@@ -132,21 +133,19 @@ function withdrawalsFact({ switches }: Status): Fact {
   return { name: "Withdrawals", value, bad: paused !== undefined };
 }
 
-/** `full_` scans run only when an operator asks for them. */
+/** Late also counts as bad, because a reconciliation that has stopped finds no difference. */
 function reconciliationFact({ alerts, reconciled }: Status, { now }: Shown): Fact {
   const differences = alerts.filter(({ kind }) => kind === "reconciliation").length;
-  const scans = reconciled.filter(({ scan }) => !scan.startsWith("full_"));
-  const ends = scans.flatMap(({ finished_at }) => finished_at ?? []).toSorted();
-  const [oldest] = ends;
-  const late = oldest !== undefined && now - Date.parse(oldest) > SCAN_LATE_MS;
-  const complete =
-    oldest === undefined || ends.length < scans.length
-      ? "a first comparison has not ended"
-      : `all compared at ${instant(oldest)} or later`;
+  const { recent_finished_at: recent, full_finished_at: full } = reconciled;
+  const late = (at: string | null, limitMs: number) =>
+    at !== null && now - Date.parse(at) > limitMs;
+  const ended = (at: string | null) => (at === null ? "not yet" : instant(at));
   return {
     name: "Reconciliation",
-    value: `${differences === 0 ? "no" : differences} open differences, ${complete}`,
-    bad: differences > 0 || late,
+    value:
+      `${differences === 0 ? "no" : differences} open differences, ` +
+      `new records compared: ${ended(recent)}, all records compared: ${ended(full)}`,
+    bad: differences > 0 || late(recent, RECENT_LATE_MS) || late(full, FULL_LATE_MS),
   };
 }
 

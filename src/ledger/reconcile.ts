@@ -187,7 +187,7 @@ async function openScans(db: D1Database): Promise<void> {
 }
 
 /** When all scans of a walk had last reached the end. */
-async function lastFinished(
+export async function lastFinished(
   db: D1Database,
 ): Promise<Pick<Reconciliation, "recent_finished_at" | "full_finished_at">> {
   const of = (names: readonly string[]) =>

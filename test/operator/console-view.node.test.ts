@@ -17,10 +17,10 @@ const STATUS = {
   chains: [CHAIN],
   alerts: [],
   switches: [],
-  reconciled: [
-    { scan: "transfers", finished_at: "2026-01-02T11:59:00.000Z" },
-    { scan: "full_transfers", finished_at: "2025-01-01T00:00:00.000Z" },
-  ],
+  reconciled: {
+    recent_finished_at: "2026-01-02T11:59:00.000Z",
+    full_finished_at: "2026-01-01T12:00:00.000Z",
+  },
   storage: { bytes: 1_000_000, limit_bytes: 100_000_000 },
 };
 const RESULTS = { status: STATUS, withdrawals: [], approvals: [], audit: [] };
@@ -63,7 +63,11 @@ describe("the view of the operator's console", () => {
     ["Open alerts", { alerts: [alert("gas_low")] }],
     [
       "Reconciliation",
-      { reconciled: [{ scan: "groups", finished_at: "2026-01-02T10:59:59.000Z" }] },
+      { reconciled: { ...STATUS.reconciled, recent_finished_at: "2026-01-02T10:59:59.000Z" } },
+    ],
+    [
+      "Reconciliation",
+      { reconciled: { ...STATUS.reconciled, full_finished_at: "2025-12-31T11:59:59.000Z" } },
     ],
     ["Storage", { storage: { bytes: 70, limit_bytes: 100 } }],
     ["Storage", { switches: [{ name: "storage_full", reason: "", since: CHAIN.moved_at }] }],
