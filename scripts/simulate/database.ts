@@ -4,8 +4,9 @@
  * commits long after its caller gave up, and a whole outage.
  */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { migrationText } from "./hooks.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 import { CLEAR, fateOf, type Weather } from "./weather.ts";
 
@@ -38,7 +39,7 @@ export class Database {
     );
     this.#sqlite.function("random", () => time.current().dice.between(0, 2 ** 52));
     for (const file of readdirSync(MIGRATIONS).toSorted())
-      if (file.endsWith(".sql")) this.#sqlite.exec(readFileSync(join(MIGRATIONS, file), "utf8"));
+      if (file.endsWith(".sql")) this.#sqlite.exec(migrationText(file));
   }
 
   /** The binding, as the service sees it. */

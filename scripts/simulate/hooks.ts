@@ -6,7 +6,10 @@ import type { Mutant } from "./mutants.ts";
 
 const WORKERS = new URL("./cloudflare-workers.ts", import.meta.url).href;
 
+let active: Mutant | undefined;
+
 export function loadService(mutant: Mutant | undefined): void {
+  active = mutant;
   const patched =
     mutant === undefined ? undefined : new URL(`../../${mutant.file}`, import.meta.url).href;
   registerHooks({
@@ -23,6 +26,12 @@ export function loadService(mutant: Mutant | undefined): void {
             shortCircuit: true,
           },
   });
+}
+
+/** The text of a migration, patched if the mutant is in it. */
+export function migrationText(name: string): string {
+  const text = readFileSync(new URL(`../../migrations/${name}`, import.meta.url), "utf8");
+  return active?.file === `migrations/${name}` ? patch(text, active) : text;
 }
 
 function patch(source: string, { name, find, replace }: Mutant): string {
