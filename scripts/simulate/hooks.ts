@@ -30,7 +30,8 @@ export function loadService(mutant: Mutant | undefined): void {
 
 /** The text of a migration, patched if the mutant is in it. */
 export function migrationText(name: string): string {
-  const text = readFileSync(new URL(`../../migrations/${name}`, import.meta.url), "utf8");
+  const url = new URL(`../../migrations/${name}`, import.meta.url);
+  const text = readFileSync(fileURLToPath(url.href), "utf8");
   return active?.file === `migrations/${name}` ? patch(text, active) : text;
 }
 
