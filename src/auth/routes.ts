@@ -218,6 +218,7 @@ function registerKeyRoutes(app: Api): void {
           type: ["string", "null"],
           format: "date-time",
           description: "Must be in the future. Null or omitted: the key never expires.",
+          examples: ["2030-01-01T00:00:00.000Z"],
         }),
       allowed_ips: z
         .array(ipRange, "must be a list of addresses")

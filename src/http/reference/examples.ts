@@ -27,7 +27,12 @@ export type Schemas = Readonly<Record<string, JsonSchema>>;
 const SAMPLES: ReadonlyMap<string, unknown> = new Map(Object.entries(SAMPLE));
 
 /** Optional fields that an example leaves out, because they do not go with its other fields. */
-const LEFT_OUT: ReadonlySet<string> = new Set(["usdc_amount", "best_prices", "replaces"]);
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  "usdc_amount",
+  "best_prices",
+  "replaces",
+  "request_approval",
+]);
 
 /** Undefined if no sample fits. scripts/openapi.ts then reports the field as having no example. */
 export function exampleOf(schema: JsonSchema, schemas: Schemas, name = ""): unknown {
