@@ -1,6 +1,6 @@
 /** Amounts and prices of the entrypoint's results as decimal text. */
 
-/** Fields in USDC, whatever the asset of the record. */
+/** Fields in USDC. The record may be of another asset. */
 const USDC_FIELDS: ReadonlySet<string> = new Set([
   "usdc_amount",
   "fee",

@@ -42,7 +42,7 @@ export class ByteWriter {
     this.bigint(BigInt(value));
   }
 
-  /** A signed integer of any size. Small magnitudes take few bytes, whatever their sign. */
+  /** A signed integer of any size. Small magnitudes take few bytes, negative ones too. */
   bigint(value: bigint): void {
     let rest = value < 0n ? -2n * value - 1n : 2n * value;
     while (rest > BigInt(Number.MAX_SAFE_INTEGER)) {

@@ -6,7 +6,7 @@ export async function compress(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Arr
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** Reads no more than `length` bytes, whatever the input claims to contain. */
+/** Reads at most `length` bytes, because the input may claim to contain more. */
 export async function decompress(
   bytes: Uint8Array<ArrayBuffer>,
   length: number,

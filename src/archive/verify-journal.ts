@@ -200,7 +200,9 @@ async function compareWithDatabase(
     const before = opening.get(account.account_id) ?? BigInt(account.balance);
     const sealed = BigInt(account.sealed ?? "0");
     if (before === expected && sealed === expected) return [];
-    const detail = `${keyOf(account, account.asset)} was ${before} after the seal and is recorded as ${sealed}; the seals leave ${expected}`;
+    const detail =
+      `${keyOf(account, account.asset)} was ${before} after the seal and is recorded as ` +
+      `${sealed}; the seals leave ${expected}`;
     return [{ seal: last.number, kind: "balance" as const, detail }];
   });
 }

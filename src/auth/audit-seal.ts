@@ -127,7 +127,7 @@ export async function verifyAudit(
       if (await isSigned(settings, seal)) signedSeq = auditSeq;
       else if (seal.signature !== null) discrepancies.push({ auditSeq, kind: "unsigned" });
       const anchor = outside.get(auditSeq);
-      // A head that nobody signed is not ours, whoever put it there.
+      // Anyone who can write to the bucket can put a head there. Only signed ones count.
       if (anchor !== undefined && anchor.hash !== hash && (await headVerifies(settings, anchor)))
         discrepancies.push({ auditSeq, kind: "anchor" });
       // Continue from the stored link, so that one changed row is one discrepancy.

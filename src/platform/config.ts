@@ -157,8 +157,8 @@ export const Settings = z.object({
   AUTH_HMAC_TOLERANCE_SECS: integer(30, 1, 300),
   AUTH_OPERATOR_KEY_DELAY_SECS: integer(86_400, 0, 2_592_000),
   /**
-   * How long whatever widens what a credential may do waits, so that its owner can cancel it. It
-   * takes effect by comparing an instant with the clock. No job applies it.
+   * A change that widens what a credential may do waits this long, so that its owner can cancel it.
+   * It takes effect by comparing an instant with the clock. No job applies it.
    */
   AUTH_SECURITY_DELAY_SECS: integer(86_400, 0, 2_592_000),
   /** Accounts that an IPv4 address or IPv6 /48 registers in 24 hours. */

@@ -15,7 +15,7 @@ import {
   requestView,
 } from "./records.ts";
 
-/** The caller's own request, whatever its status, or another user's while it is open. */
+/** The caller's own request in any status, or another user's while it is open. */
 export async function getRequest(
   db: D1Database,
   userId: string,

@@ -43,7 +43,7 @@ export type Operation = {
   rejection(): Question<Result>;
 };
 
-/** An operation as a row of its set. `kind` is one constant of the verb, by which sets are told apart. */
+/** An operation as a row of its set. `kind` is a constant of the verb that names the set. */
 type InSet = {
   readonly kind: OperationKind;
   readonly row: OperationRow;

@@ -1,4 +1,4 @@
-/** What a sealed quote costs, because the archive grows for ever. */
+/** What a sealed quote costs. The archive only grows. */
 import { randomBytes, randomInt } from "node:crypto";
 import { expect, it } from "vitest";
 import type { SealedQuote, SealedTransfer } from "../../src/archive/records.ts";

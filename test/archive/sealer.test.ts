@@ -66,7 +66,7 @@ it("never seals what is hot, or what the reconciliation has not walked", async (
   expect(sealing.memory.last.upTo).toBeGreaterThan(sealed);
 });
 
-it("cuts between commit groups, whatever the limit", async () => {
+it("cuts between commit groups at any limit", async () => {
   await journal.trade();
   const from = sealing.memory.last.number;
   await sealing.sealAll({ limit: 1 });

@@ -1,4 +1,4 @@
-/** A freeze of one's own, and who can end it. */
+/** A user freezes their own account, and who can end that freeze. */
 import { env } from "cloudflare:workers";
 import { expect, it, vi } from "vitest";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";

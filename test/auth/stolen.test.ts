@@ -274,7 +274,7 @@ describe("the owner ends", () => {
 });
 
 describe("a thief with a session, the password and codes", () => {
-  it("waits a day for whatever widens a right, and a freeze cancels it", async () => {
+  it("waits a day for a change that widens a right, and a freeze cancels it", async () => {
     const owner = await newOwner();
     const { user, secret } = owner;
     const thief = apiOf(user, DAY);

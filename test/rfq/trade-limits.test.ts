@@ -37,7 +37,7 @@ const usedBy = async (key: TestKey) => (await apiOf(key).get("/auth/whoami")).js
 describe("max_usdc_per_trade", () => {
   it.each([
     { side: "Bid", amount: 200n, price: 500_000 },
-    // Sold tokens count as 1 USDC each, whatever their price.
+    // Sold tokens count as 1 USDC each at any price.
     { side: "Ask", amount: 100n, price: 1 },
   ] as const)("bounds what an accept of a $side gives", async (terms) => {
     const market = await newMarket();

@@ -311,7 +311,8 @@ export class Auth {
    * Creates an API key. Its `secret` is returned only here, so store it. Needs a session. A key
    * gets at most the scopes of the session; a key with the scope withdraw comes from the operator.
    * If TOTP is on, a key with more than `read` takes `totp_code`.
-   * Throws `Problem`: `totp_required`, `totp_invalid`, `login_throttled`, `scope_missing`, `api_key_limit`, `daily_limit`,
+   * Throws `Problem`: `totp_required`, `totp_invalid`, `login_throttled`, `scope_missing`,
+   * `api_key_limit`, `daily_limit`,
    * `session_required`.
    *
    * @example

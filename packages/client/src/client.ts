@@ -341,8 +341,8 @@ export class Client {
 /** Options of one stream, see `StreamOptions`. */
 export type StreamSettings = Pick<StreamOptions, "since" | "onDisconnect"> & {
   /**
-   * Cancel the open quotes of the client's key when the connection ends or is silent for 30 s. The
-   * stream reconnects by itself, which keeps them only if it does so before the service notices.
+   * Cancel the open quotes of the client's key when the connection ends or is silent for 30 s. They
+   * stay only if the stream has reconnected before the service notices.
    * Needs a key with the scope trade. Default: false.
    */
   cancel_on_disconnect?: boolean;

@@ -1,26 +1,22 @@
-/** Text of amounts and prices. USDC and outcome tokens have 6 decimals. No float holds an amount. */
+/** Text of amounts and prices as the console shows and reads them. No float holds an amount. */
+import { formatUnits as plain, parseUnits as exact } from "@rfq-custody/client";
 
-const DECIMALS = 6;
-const ONE = 10n ** BigInt(DECIMALS);
+const ONE = 1_000_000n;
 
 /** `1234500000n` as `1,234.50`: at least two decimals, no more than needed. */
 export function formatUnits(amount: bigint): string {
-  const sign = amount < 0n ? "−" : "";
-  const positive = amount < 0n ? -amount : amount;
-  const whole = (positive / ONE).toString().replace(/\B(?=(\d{3})+$)/g, ",");
-  const decimals = (positive % ONE)
-    .toString()
-    .padStart(DECIMALS, "0")
-    .replace(/0{1,4}$/, "");
-  return `${sign}${whole}.${decimals}`;
+  const [whole = "", decimals = ""] = plain(amount).replace("-", "−").split(".");
+  return `${whole.replace(/\B(?=(\d{3})+$)/g, ",")}.${decimals.padEnd(2, "0")}`;
 }
 
 /** Native units of a text such as `1,234.5`, or null if it is no amount above zero. */
 export function parseUnits(text: string): bigint | null {
-  const match = /^(\d{1,15})(?:\.(\d{1,6}))?$/.exec(text.trim().replaceAll(",", ""));
-  if (match === null) return null;
-  const amount = BigInt(match[1] ?? "") * ONE + BigInt((match[2] ?? "").padEnd(DECIMALS, "0"));
-  return amount > 0n ? amount : null;
+  try {
+    const amount = exact(text.trim().replaceAll(",", ""));
+    return amount > 0n ? amount : null;
+  } catch {
+    return null;
+  }
 }
 
 /** A price in millionths of a USDC as cents: `650000` is `65.00¢`. */

@@ -40,7 +40,10 @@ export function SecurityEvents() {
           { title: "What", cell: ({ kind }) => kind.replaceAll("_", " ") },
           { title: "By", cell: ({ actor }) => actor },
           { title: "From", cell: ({ ip }) => ip ?? "–" },
-          { title: "About", cell: ({ subject_id: id }) => (id === null ? "–" : <code>{id}</code>) },
+          {
+            title: "About",
+            cell: ({ subject_id: id }) => (id === null ? "–" : <code>{id}</code>),
+          },
         ]}
       />
       <PageButtons pages={pages} next={page?.next_cursor} />

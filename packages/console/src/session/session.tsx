@@ -41,7 +41,7 @@ export function SessionProvider({
       renew: async (credentials) => setSigned(await logIn({ email: signed.email, ...credentials })),
       replace: (session) => setSigned({ ...signed, session, client: guest().withSession(session) }),
       signOut: () => {
-        // The session expires by itself. Without this page nobody holds its token.
+        // Only this page had the token, and the service ends the session when it expires.
         setSigned(null);
         queries.clear();
       },
