@@ -5,6 +5,7 @@
 import { readFileSync, mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { Secret, TOTP } from "otpauth";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { inBrowser } from "../support/node/browser.ts";
@@ -66,6 +67,7 @@ describe("the console", () => {
       const quoting = await signIn(browser, maker);
       await ask(asking);
       await quote(quoting);
+      await replace(quoting);
       await accept(asking);
       await quoting.getByRole("link", { name: "Make markets" }).click();
       await expectText(quoting, "1 of your last 1 quotes traded (100 %).");
@@ -81,6 +83,43 @@ describe("the console", () => {
       await asking.getByLabel("Password").fill(taker.password);
       await asking.getByRole("button", { name: "Go on" }).click();
       await live(asking);
+    }));
+
+  it("makes and revokes a key, turns TOTP on, and approves and cancels withdrawals", () =>
+    inBrowser(async (browser) => {
+      const owner = await newTrader(stack);
+      await fund(stack, [{ trader: owner, usdc: 100_000_000n }]);
+      const paying = await withdrawKey(owner);
+      const page = await signIn(browser, owner);
+      await page.getByRole("link", { name: "Account" }).click();
+      await makeAndRevokeKey(page);
+      const totp = await turnTotpOn(page, owner);
+
+      await page.getByRole("link", { name: "Wallet" }).click();
+      await page.getByRole("region", { name: "Newest deposits" }).getByText("credited").waitFor();
+      const policy = page.getByRole("region", { name: "Policy" });
+      await policy.getByText("Change it").click();
+      await policy.getByLabel("Approve withdrawals above, USDC a day").fill("10");
+      await policy.getByLabel("Your password").fill(owner.password);
+      await policy.getByLabel("Code of your authenticator app").fill(totp.generate());
+      await policy.getByRole("button", { name: "Change", exact: true }).click();
+      await policy.getByText("10.00 USDC", { exact: true }).waitFor();
+
+      await withdraw(page, paying);
+      const table = page.getByRole("region", { name: "Withdrawals, newest first" });
+      await table.getByText("awaiting approval").waitFor();
+      await table.getByRole("button", { name: "Cancel the withdrawal of 20.00" }).click();
+      await table.getByText("cancelled").waitFor();
+
+      await withdraw(page, paying);
+      await table.getByRole("button", { name: "Approve" }).click();
+      const form = page.getByRole("form", { name: "Approve the withdrawal" });
+      await form.getByLabel("Your password").fill(owner.password);
+      // A code is used once, and that of the next step is valid already.
+      const next = totp.generate({ timestamp: Date.now() + 30_000 });
+      await form.getByLabel("Code of your authenticator app").fill(next);
+      await form.getByRole("button", { name: /^Approve 20\.00/ }).click();
+      await table.getByText("settled").waitFor();
     }));
 
   it("has no violations of accessibility, on a phone and on a desk, in light and dark", () =>
@@ -201,8 +240,67 @@ async function quote(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Cancel the quote at 64.50¢" }).waitFor();
 }
 
+async function replace(page: Page): Promise<void> {
+  await page.getByLabel("New price for the quote at 64.50¢").fill("64.25");
+  await page.getByRole("button", { name: "Replace the quote at 64.50¢" }).click();
+  await page.getByRole("button", { name: "Cancel the quote at 64.25¢" }).waitFor();
+}
+
+type Key = { api_key_id: string; secret: string };
+
+async function withdrawKey({ email }: Trader): Promise<Key> {
+  const made = await stack.operator({
+    command: ["api-key", "create"],
+    options: { email, scopes: "read,withdraw" },
+  });
+  if (!made.ok) throw new Error(JSON.stringify(made.problem));
+  return made.result as Key;
+}
+
+async function makeAndRevokeKey(page: Page): Promise<void> {
+  const keys = page.getByRole("region", { name: "API keys", exact: true });
+  await keys.getByText("New key").click();
+  await keys.getByLabel("Label").fill("by clicks");
+  await keys.getByLabel("At most USDC a trade").fill("50");
+  await keys.getByLabel("trade", { exact: true }).check();
+  await keys.getByRole("button", { name: "Create the key" }).click();
+  await keys.getByText("It is shown once.").waitFor();
+  await keys.getByRole("button", { name: "I have copied it" }).click();
+  await keys.getByText("50.00 a trade").waitFor();
+  await keys.getByRole("button", { name: "Revoke the key by clicks" }).click();
+  await keys.getByText(/^revoked /).waitFor();
+}
+
+async function turnTotpOn(page: Page, { password }: Trader): Promise<TOTP> {
+  const section = page.getByRole("region", { name: "Authenticator app", exact: true });
+  await section.getByLabel("Your password").fill(password);
+  await section.getByRole("button", { name: "Turn it on" }).click();
+  const secret = await section.locator("form code").innerText();
+  const totp = new TOTP({ secret: Secret.fromBase32(secret) });
+  // The code before the present one is valid, which leaves that for the next use.
+  const before = totp.generate({ timestamp: Date.now() - 30_000 });
+  await section.getByLabel("Code that the app shows").fill(before);
+  await section.getByRole("button", { name: "Confirm" }).click();
+  await section.getByRole("button", { name: "I have kept them" }).click();
+  await section.getByText("On, with 10 recovery codes left.").waitFor();
+  return totp;
+}
+
+async function withdraw(page: Page, key: Key): Promise<void> {
+  const section = page.getByRole("region", { name: "Withdrawals", exact: true });
+  const form = section.getByRole("form", { name: "Withdraw" });
+  if (!(await form.isVisible()))
+    await section.getByText("Withdraw", { exact: true }).first().click();
+  await form.getByLabel("API key id").fill(key.api_key_id);
+  await form.getByLabel("Its secret").fill(key.secret);
+  await form.getByLabel("Amount").fill("20");
+  await form.getByLabel("To address").fill("0x00000000000000000000000000000000000c0ffe");
+  await form.getByRole("button", { name: "Withdraw" }).click();
+  await form.getByText("The withdrawal is on its way.").waitFor();
+}
+
 async function accept(page: Page): Promise<void> {
-  await page.getByRole("button", { name: "Buy at 64.50¢" }).click();
+  await page.getByRole("button", { name: "Buy at 64.25¢" }).click();
   await expectText(page, `Bought 100.00 ${TITLE}: Yes`);
   await page.getByRole("region", { name: "Tokens held" }).getByText("100.00").first().waitFor();
 }

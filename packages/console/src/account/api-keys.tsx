@@ -2,6 +2,7 @@ import type { NewApiKey, Scope, Venue } from "@rfq-custody/client";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useConfig } from "../markets.ts";
+import { CodeIfOn } from "./step-up.tsx";
 import { useClient } from "../session/session.tsx";
 import { ActionButton } from "../ui/button.tsx";
 import { CheckField, Form, type FormValues, TextField } from "../ui/form.tsx";
@@ -73,6 +74,8 @@ function NewKey() {
   const queries = useQueryClient();
   const { data: config } = useConfig();
   const [created, setCreated] = useState<NewApiKey | null>(null);
+  // A key that trades takes a code of users who have the app.
+  const [trades, setTrades] = useState(false);
   return (
     <details>
       <summary>New key</summary>
@@ -112,7 +115,7 @@ function NewKey() {
         <fieldset>
           <legend>It may</legend>
           <CheckField label="read" name="scope" value="read" checked />
-          <CheckField label="trade" name="scope" value="trade" />
+          <CheckField label="trade" name="scope" value="trade" onChange={setTrades} />
         </fieldset>
         <fieldset>
           <legend>Only on these venues (none: all)</legend>
@@ -121,6 +124,7 @@ function NewKey() {
           ))}
         </fieldset>
         <CheckField label="Each request and quote needs an idempotency key" name="idempotency" />
+        <CodeIfOn needed={trades} />
       </Form>
     </details>
   );
@@ -144,6 +148,7 @@ function terms(values: FormValues) {
       max_usdc_per_day: day === undefined ? null : values.units("day"),
     },
     require_idempotency: values.checked("idempotency"),
+    ...values.code(),
     ...(ips.length === 0 ? {} : { allowed_ips: ips }),
     ...(days === undefined
       ? {}

@@ -9,7 +9,6 @@ export function useWhoAmI() {
 }
 
 export function StepUpFields() {
-  const { data: me } = useWhoAmI();
   return (
     <>
       <TextField
@@ -19,17 +18,24 @@ export function StepUpFields() {
         autoComplete="current-password"
         required
       />
-      {me?.totp?.enabled === true ? (
-        <TextField
-          name="code"
-          label="Code of your authenticator app"
-          inputMode="numeric"
-          pattern="\d{6}"
-          autoComplete="one-time-code"
-          required
-        />
-      ) : null}
+      <CodeIfOn />
     </>
+  );
+}
+
+/** For calls that need a code of users who have the app, and no password. */
+export function CodeIfOn({ needed = true }: { needed?: boolean }) {
+  const { data: me } = useWhoAmI();
+  if (me?.totp?.enabled !== true || !needed) return null;
+  return (
+    <TextField
+      name="code"
+      label="Code of your authenticator app"
+      inputMode="numeric"
+      pattern="\d{6}"
+      autoComplete="one-time-code"
+      required
+    />
   );
 }
 

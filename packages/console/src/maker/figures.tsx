@@ -20,7 +20,8 @@ export function Figures() {
     queryFn: async () => (await client.rfq.myQuotes({ limit: QUOTES }).page()).items,
   });
   const { data: balances } = useBalances();
-  const ended = (quotes ?? []).filter(({ status }) => status !== "open");
+  // One that the maker took back or replaced says nothing about its price.
+  const ended = (quotes ?? []).filter(({ status }) => status !== "open" && status !== "cancelled");
   const won = ended.filter(({ status }) => status === "accepted").length;
   return (
     <section className="card" aria-label="Figures">

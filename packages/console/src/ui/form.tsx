@@ -161,16 +161,25 @@ export function CheckField({
   name,
   value,
   checked = false,
+  onChange,
 }: {
   label: string;
   name: string;
   value?: string;
   checked?: boolean;
+  onChange?: (checked: boolean) => void;
 }) {
   return (
     <p className="field check">
       <label>
-        <input type="checkbox" name={name} value={value ?? "on"} defaultChecked={checked} /> {label}
+        <input
+          type="checkbox"
+          name={name}
+          value={value ?? "on"}
+          defaultChecked={checked}
+          onChange={({ target }) => onChange?.(target.checked)}
+        />{" "}
+        {label}
       </label>
     </p>
   );
