@@ -874,29 +874,33 @@ export const MUTANTS: readonly Mutant[] = [
     ],
     [
       "join sends nothing of the meantime",
-      "upTo: this.#lastPushed ?? stands }",
+      "upTo: this.#position.last ?? stands }",
       "upTo: stands }",
       [REGISTRATION],
     ],
     [
       "join leaves the others behind",
-      "    } else if ((await this.#position()) < stands) {",
-      "    } else if ((await this.#position()) < 0) {",
+      "    } else if ((await this.#position.read()) < stands) {",
+      "    } else if ((await this.#position.read()) < 0) {",
       [REGISTRATION],
     ],
-    [
-      "memory off by one",
-      "if (since + 1 < (this.#recent[0]?.seq ?? last + 1)) return;",
-      "if (since + 2 < (this.#recent[0]?.seq ?? last + 1)) return;",
-      [REGISTRATION],
-    ],
-    ["token not renewed", "    this.#ctx.storage.kv.delete(TOKEN);\n", "", [REGISTRATION]],
     [
       "never registers again",
       "at - this.#checkedAt < CHECK_MS",
       "at - this.#checkedAt >= 0",
       [REGISTRATION],
     ],
+  ]),
+  ...of("streams", "src/streams/sent-position.ts", [
+    [
+      "memory off by one",
+      "if (since + 1 < (this.#recent[0]?.seq ?? last + 1)) return undefined;",
+      "if (since + 2 < (this.#recent[0]?.seq ?? last + 1)) return undefined;",
+      [REGISTRATION],
+    ],
+  ]),
+  ...of("streams", "src/streams/subscription.ts", [
+    ["token not renewed", "    this.#ctx.storage.kv.delete(TOKEN);\n", "", [REGISTRATION]],
   ]),
   ...of("streams", "src/streams/replay.ts", [
     [

@@ -8,21 +8,19 @@
 import { eq } from "drizzle-orm";
 import { ArmedSockets, type OnDisconnect } from "./armed-sockets.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { all, sql } from "../platform/sql.ts";
 import { now, toWireTime } from "../platform/time.ts";
 import type { StreamEvent } from "./event-log.ts";
 import type { SocketsOf } from "./notify.ts";
 import { type EventViews, renderControl, renderEvent } from "./render.ts";
 import {
-  closeStream,
   EventsMissing,
   eventsBetween,
-  openStream,
-  type Registration,
+  type openStream,
   resyncReason,
   type Snapshot,
   snapshotFrames,
 } from "./replay.ts";
+import { SentPosition } from "./sent-position.ts";
 import { SilentSockets } from "./silent-sockets.ts";
 import {
   CLOSE_NOT_READING,
@@ -35,23 +33,16 @@ import {
   tagOf,
   writeState,
 } from "./socket.ts";
+import { Subscription } from "./subscription.ts";
 import type { Actor } from "../platform/actor.ts";
 import { streams } from "./tables.ts";
 import { read } from "../platform/read.ts";
 
 /**
- * Messages kept in memory, so that a thousand reconnecting subscribers do not queue in D1 ahead of
- * money.
- */
-const MAX_RECENT = 1_000;
-/**
  * How often an object with sockets registers again and looks for events. Only a restore of D1 loses
  * a registration, so this is rare enough to cost little for streams with hibernating sockets.
  */
 const CHECK_MS = 600_000;
-/** Storage key of the registration's token. */
-const TOKEN = "subscription";
-
 /** What the object that holds the sockets serves, given by the domains above. */
 export type StreamContent = {
   readonly stream: string;
@@ -70,15 +61,9 @@ export class SocketHost {
   readonly #snapshot: Snapshot;
   readonly #snapshotOnRequest: boolean;
   #chain: Promise<void> = Promise.resolve();
-  #lastPushed: number | undefined;
-  #acknowledging = false;
-  /**
-   * The last messages, up to `#lastPushed` without a gap. Kept only while this instance is
-   * registered as a subscriber.
-   */
-  #recent: { readonly seq: number; readonly message: string }[] = [];
-  #registered = false;
   #checkedAt = 0;
+  readonly #subscription: Subscription;
+  readonly #position: SentPosition;
   /**
    * Sockets that are still catching up. The upgrade in flight keeps the object awake, so memory is
    * enough.
@@ -91,6 +76,8 @@ export class SocketHost {
     this.#ctx = ctx;
     this.#silent = new SilentSockets(ctx);
     this.#armed = new ArmedSockets(ctx, content.stream, content.onDisconnect);
+    this.#subscription = new Subscription(ctx, db, content.stream);
+    this.#position = new SentPosition(ctx, db, content.stream);
     this.#db = db;
     this.#stream = content.stream;
     this.#views = content.views;
@@ -145,8 +132,8 @@ export class SocketHost {
   /** Sends committed events of this stream to every socket, in order, each once. */
   push(events: readonly StreamEvent[]): Promise<void> {
     return this.#inOrder(async () => {
-      if (this.#ctx.getWebSockets().length === 0) return this.#unregister();
-      const lastPushed = await this.#position();
+      if (this.#ctx.getWebSockets().length === 0) return this.#unsubscribe();
+      const lastPushed = await this.#position.read();
       const fresh = events.filter((event) => event.seq > lastPushed);
       const next = fresh[0];
       const last = fresh.at(-1);
@@ -160,12 +147,12 @@ export class SocketHost {
   /** Reads the stream's last number and sends what is missing. It repairs a lost notification. */
   catchUp(): Promise<void> {
     return this.#inOrder(async () => {
-      if (this.#ctx.getWebSockets().length === 0) return this.#unregister();
+      if (this.#ctx.getWebSockets().length === 0) return this.#unsubscribe();
       const [row] = await read(this.#db, ({ select }) =>
         select({ lastSeq: streams.lastSeq }).from(streams).where(eq(streams.name, this.#stream)),
       );
       if (row !== undefined) await this.#catchUpTo(row.lastSeq);
-      await this.#acknowledge();
+      await this.#position.acknowledge();
     });
   }
 
@@ -212,7 +199,7 @@ export class SocketHost {
     if (at - this.#checkedAt < CHECK_MS || this.#ctx.getWebSockets().length === 0) return;
     this.#checkedAt = at;
     try {
-      const { lastSeq } = await this.#open(undefined);
+      const { lastSeq } = await this.#subscription.open(undefined);
       await this.#inOrder(() => this.#catchUpTo(lastSeq));
     } catch (error) {
       this.#checkedAt = 0;
@@ -228,7 +215,7 @@ export class SocketHost {
           .getWebSockets()
           .every((socket) => socket.readyState !== WebSocket.READY_STATE_OPEN)
       )
-        await this.#unregister();
+        await this.#unsubscribe();
     });
   }
 
@@ -243,7 +230,9 @@ export class SocketHost {
     { since, snapshot }: { since: number | undefined; snapshot: Snapshot | undefined },
   ): Promise<void> {
     if (since !== undefined && (await this.#joinFromMemory(socket, actor, since))) return;
-    let head = await this.#open(since === undefined ? snapshot && { snapshot } : { since });
+    let head = await this.#subscription.open(
+      since === undefined ? snapshot && { snapshot } : { since },
+    );
     this.#hello(socket, actor, head.lastSeq);
     const reason =
       since === undefined
@@ -252,7 +241,7 @@ export class SocketHost {
     if (since === undefined || reason !== undefined) {
       if (reason !== undefined) {
         socket.send(renderControl("resync", this.#stream, head.lastSeq, { reason }));
-        if (snapshot !== undefined) head = await this.#open({ snapshot });
+        if (snapshot !== undefined) head = await this.#subscription.open({ snapshot });
       }
       if (snapshot !== undefined) {
         for (const frame of snapshotFrames(snapshot, head.rows))
@@ -283,12 +272,12 @@ export class SocketHost {
   /** Runs inside the queue. Afterwards all sockets have received the same events. */
   async #join(socket: WebSocket, stands: number): Promise<void> {
     if (this.#subscribers().length === 0) {
-      this.#recent = [];
-      this.#moveTo(Math.max(stands, this.#lastPushed ?? 0));
-    } else if ((await this.#position()) < stands) {
+      this.#position.forgetRecent();
+      this.#position.moveTo(Math.max(stands, this.#position.last ?? 0));
+    } else if ((await this.#position.read()) < stands) {
       await this.#catchUpTo(stands);
     }
-    const missed = { after: stands, upTo: this.#lastPushed ?? stands };
+    const missed = { after: stands, upTo: this.#position.last ?? stands };
     for await (const page of eventsBetween(this.#db, this.#stream, missed)) {
       for (const event of page) socket.send(renderEvent(this.#views, event));
     }
@@ -302,54 +291,20 @@ export class SocketHost {
   async #joinFromMemory(socket: WebSocket, actor: Actor, since: number): Promise<boolean> {
     let joined = false;
     await this.#inOrder(async () => {
-      const last = this.#lastPushed;
-      if (!this.#registered || last === undefined || since > last) return;
-      if (since + 1 < (this.#recent[0]?.seq ?? last + 1)) return;
+      const { last } = this.#position;
+      const recent = this.#subscription.active ? this.#position.recentAfter(since) : undefined;
+      if (last === undefined || recent === undefined) return;
       this.#hello(socket, actor, last);
-      for (const { seq, message } of this.#recent) if (seq > since) socket.send(message);
+      for (const { message } of recent) socket.send(message);
       this.#syncing.delete(socket);
       joined = true;
     });
     return joined;
   }
 
-  /**
-   * Registers and reads the stream's head. The object counts as registered only once D1 has
-   * answered: after a lost call nobody may join from memory, because no event would be pushed.
-   */
-  async #open(start: Parameters<typeof openStream>[2]): ReturnType<typeof openStream> {
-    const registration = this.#registration();
-    const head = await openStream(this.#db, registration, start);
-    if (this.#ctx.storage.kv.get<string>(TOKEN) === registration.token) this.#registered = true;
-    // Ended meanwhile, perhaps before the row was written.
-    else await closeStream(this.#db, registration);
-    return head;
-  }
-
-  /**
-   * The registration under which events are pushed here. Its token is in storage, because an object
-   * that wakes up has sockets but no memory.
-   */
-  #registration(): Registration {
-    let token = this.#ctx.storage.kv.get<string>(TOKEN);
-    if (token === undefined) {
-      token = crypto.randomUUID();
-      this.#ctx.storage.kv.put(TOKEN, token);
-    }
-    return { stream: this.#stream, token };
-  }
-
-  /**
-   * Ends the registration. The next one gets another token in the same turn, so this deletion
-   * cannot remove it however late it arrives.
-   */
-  async #unregister(): Promise<void> {
-    this.#registered = false;
-    this.#recent = [];
-    const token = this.#ctx.storage.kv.get<string>(TOKEN);
-    if (token === undefined) return;
-    this.#ctx.storage.kv.delete(TOKEN);
-    await closeStream(this.#db, { stream: this.#stream, token });
+  async #unsubscribe(): Promise<void> {
+    this.#position.forgetRecent();
+    await this.#subscription.close();
   }
 
   #hello(socket: WebSocket, actor: Actor, seq: number): void {
@@ -363,7 +318,7 @@ export class SocketHost {
   }
 
   /**
-   * The sockets that have received everything up to `#lastPushed`. Those that are catching up are
+   * The sockets that have received everything up to the position. Those that are catching up are
    * left out.
    */
   #subscribers(): WebSocket[] {
@@ -371,7 +326,7 @@ export class SocketHost {
   }
 
   async #catchUpTo(lastSeq: number): Promise<void> {
-    const stands = await this.#position();
+    const stands = await this.#position.read();
     try {
       const missed = { after: stands, upTo: lastSeq };
       for await (const page of eventsBetween(this.#db, this.#stream, missed)) this.#broadcast(page);
@@ -381,8 +336,8 @@ export class SocketHost {
       // Sending later events would hide the gap. A reconnect with `since` is answered by `resync`.
       for (const socket of this.#subscribers())
         this.#close(socket, CLOSE_SERVER_ERROR, "events are missing; reconnect");
-      this.#recent = [];
-      this.#moveTo(lastSeq);
+      this.#position.forgetRecent();
+      this.#position.moveTo(lastSeq);
     }
   }
 
@@ -395,57 +350,9 @@ export class SocketHost {
           this.#close(socket, CLOSE_NOT_READING, "sent 4 MiB without a ping");
         else this.#send(socket, message);
       }
-      this.#recent.push({ seq: event.seq, message });
-      this.#moveTo(event.seq);
+      this.#position.sent({ seq: event.seq, message });
     }
-    if (this.#recent.length > 2 * MAX_RECENT) this.#recent = this.#recent.slice(-MAX_RECENT);
-    if (!this.#acknowledging) {
-      this.#acknowledging = true;
-      this.#ctx.waitUntil(this.#acknowledge());
-    }
-  }
-
-  /**
-   * The automatic pong carries the position. The runtime keeps it while the object hibernates, so
-   * it is also our memory of the position.
-   */
-  #moveTo(seq: number): void {
-    this.#lastPushed = seq;
-    this.#ctx.setWebSocketAutoResponse(
-      new WebSocketRequestResponsePair("ping", JSON.stringify({ type: "pong", seq })),
-    );
-  }
-
-  async #position(): Promise<number> {
-    if (this.#lastPushed === undefined) {
-      const pong = this.#ctx.getWebSocketAutoResponse()?.response;
-      this.#lastPushed =
-        pong === undefined ? await this.#readPushed() : (JSON.parse(pong) as { seq: number }).seq;
-    }
-    return this.#lastPushed;
-  }
-
-  async #readPushed(): Promise<number> {
-    const [row] = await read(this.#db, ({ select }) =>
-      select({ seq: streams.pushedSeq }).from(streams).where(eq(streams.name, this.#stream)),
-    );
-    return row?.seq ?? 0;
-  }
-
-  async #acknowledge(): Promise<void> {
-    // A short wait lets one write acknowledge a burst of pushes.
-    await scheduler.wait(200);
-    this.#acknowledging = false;
-    try {
-      const seq = await this.#position();
-      await all(
-        this.#db,
-        sql`UPDATE streams SET pushed_seq = ${seq} WHERE name = ${this.#stream}
-          AND pushed_seq < ${seq}`,
-      );
-    } catch (error) {
-      log("warn", "streams.acknowledge_failed", { stream: this.#stream, ...errorFields(error) });
-    }
+    this.#position.acknowledgeSoon();
   }
 
   #inOrder(task: () => Promise<void>): Promise<void> {

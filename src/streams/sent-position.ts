@@ -1,0 +1,108 @@
+/**
+ * Up to which event the sockets of one object have received their stream, and the last messages, for
+ * subscribers that reconnect.
+ */
+import { eq } from "drizzle-orm";
+import { errorFields, log } from "../platform/log.ts";
+import { read } from "../platform/read.ts";
+import { all, sql } from "../platform/sql.ts";
+import { streams } from "./tables.ts";
+
+/**
+ * Messages kept in memory, so that a thousand reconnecting subscribers do not queue in D1 ahead of
+ * money.
+ */
+const MAX_RECENT = 1_000;
+
+type Sent = { readonly seq: number; readonly message: string };
+
+export class SentPosition {
+  readonly #ctx: DurableObjectState;
+  readonly #db: D1Database;
+  readonly #stream: string;
+  #last: number | undefined;
+  /** The last messages, up to `#last` without a gap. */
+  #recent: Sent[] = [];
+  #acknowledging = false;
+
+  constructor(ctx: DurableObjectState, db: D1Database, stream: string) {
+    this.#ctx = ctx;
+    this.#db = db;
+    this.#stream = stream;
+  }
+
+  /** Undefined after hibernation, until `read`. */
+  get last(): number | undefined {
+    return this.#last;
+  }
+
+  async read(): Promise<number> {
+    if (this.#last === undefined) {
+      const pong = this.#ctx.getWebSocketAutoResponse()?.response;
+      this.#last =
+        pong === undefined ? await this.#stored() : (JSON.parse(pong) as { seq: number }).seq;
+    }
+    return this.#last;
+  }
+
+  /**
+   * The automatic pong carries the position. The runtime keeps it while the object hibernates, so
+   * it is also our memory of the position.
+   */
+  moveTo(seq: number): void {
+    this.#last = seq;
+    this.#ctx.setWebSocketAutoResponse(
+      new WebSocketRequestResponsePair("ping", JSON.stringify({ type: "pong", seq })),
+    );
+  }
+
+  /** Adds a message that all subscribers have received, the next after the last. */
+  sent(message: Sent): void {
+    this.#recent.push(message);
+    if (this.#recent.length > 2 * MAX_RECENT) this.#recent = this.#recent.slice(-MAX_RECENT);
+    this.moveTo(message.seq);
+  }
+
+  /** The messages after `since`. Undefined when memory does not reach back so far. */
+  recentAfter(since: number): readonly Sent[] | undefined {
+    const last = this.#last;
+    if (last === undefined || since > last) return undefined;
+    if (since + 1 < (this.#recent[0]?.seq ?? last + 1)) return undefined;
+    return this.#recent.filter(({ seq }) => seq > since);
+  }
+
+  forgetRecent(): void {
+    this.#recent = [];
+  }
+
+  /** Writes the position to D1, for cron. Does nothing while a write is on its way. */
+  acknowledgeSoon(): void {
+    if (this.#acknowledging) return;
+    this.#acknowledging = true;
+    this.#ctx.waitUntil(this.acknowledge());
+  }
+
+  /** Never throws. */
+  async acknowledge(): Promise<void> {
+    // A short wait lets one write acknowledge a burst of pushes.
+    await scheduler.wait(200);
+    this.#acknowledging = false;
+    try {
+      const seq = await this.read();
+      await all(
+        this.#db,
+        sql`UPDATE streams SET pushed_seq = ${seq} WHERE name = ${this.#stream}
+          AND pushed_seq < ${seq}`,
+      );
+    } catch (error) {
+      log("warn", "streams.acknowledge_failed", { stream: this.#stream, ...errorFields(error) });
+    }
+  }
+
+  async #stored(): Promise<number> {
+    const [row] = await read(this.#db, ({ select }) =>
+      select({ seq: streams.pushedSeq }).from(streams).where(eq(streams.name, this.#stream)),
+    );
+    return row?.seq ?? 0;
+  }
+}

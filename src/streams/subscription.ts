@@ -1,0 +1,60 @@
+/**
+ * The registration under which the events of one stream are pushed to one object.
+ */
+import { closeStream, openStream, type Registration, type Wanted } from "./replay.ts";
+
+/** Storage key of the registration's token. */
+const TOKEN = "subscription";
+
+export class Subscription {
+  readonly #ctx: DurableObjectState;
+  readonly #db: D1Database;
+  readonly #stream: string;
+  #active = false;
+
+  constructor(ctx: DurableObjectState, db: D1Database, stream: string) {
+    this.#ctx = ctx;
+    this.#db = db;
+    this.#stream = stream;
+  }
+
+  /** Whether D1 has answered a registration of this instance, so that events are pushed here. */
+  get active(): boolean {
+    return this.#active;
+  }
+
+  /**
+   * Registers and reads the stream's head. The object counts as registered only once D1 has
+   * answered: after a lost call nobody may join from memory, because no event would be pushed.
+   */
+  async open(wanted: Wanted): ReturnType<typeof openStream> {
+    const registration = this.#registration();
+    const head = await openStream(this.#db, registration, wanted);
+    if (this.#ctx.storage.kv.get<string>(TOKEN) === registration.token) this.#active = true;
+    // Ended meanwhile, perhaps before the row was written.
+    else await closeStream(this.#db, registration);
+    return head;
+  }
+
+  /**
+   * Ends the registration. The next one gets another token in the same turn, so this deletion
+   * cannot remove it however late it arrives.
+   */
+  async close(): Promise<void> {
+    this.#active = false;
+    const token = this.#ctx.storage.kv.get<string>(TOKEN);
+    if (token === undefined) return;
+    this.#ctx.storage.kv.delete(TOKEN);
+    await closeStream(this.#db, { stream: this.#stream, token });
+  }
+
+  /** Its token is in storage, because an object that wakes up has sockets but no memory. */
+  #registration(): Registration {
+    let token = this.#ctx.storage.kv.get<string>(TOKEN);
+    if (token === undefined) {
+      token = crypto.randomUUID();
+      this.#ctx.storage.kv.put(TOKEN, token);
+    }
+    return { stream: this.#stream, token };
+  }
+}
