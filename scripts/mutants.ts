@@ -10,7 +10,8 @@ import { spawn } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { type Mutant, MUTANTS } from "./mutants/list.ts";
+import { MUTANTS } from "./mutants/list.ts";
+import type { Mutant } from "./mutants/mutant.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
 const COPIES = join(ROOT, ".stack/mutants");

@@ -1,0 +1,180 @@
+import {
+  CANCEL,
+  CUSTODY_LIMITS,
+  PAID_OTHERWISE,
+  WHO,
+  WITHDRAW,
+  WITHDRAWAL_POLICY,
+  of,
+  type Mutant,
+} from "./mutant.ts";
+
+export const CUSTODY_MUTANTS: readonly Mutant[] = [
+  ...of("cancel", "src/custody/cancel-withdrawal.ts", [
+    [
+      "signed withdrawal cancelled",
+      " AND NOT EXISTS (\n        SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id)`",
+      "`",
+      [CANCEL],
+    ],
+    [
+      "any status cancelled",
+      "expr`w.status IN ('awaiting_approval', 'queued') AND NOT EXISTS (",
+      "expr`w.status IS NOT NULL AND NOT EXISTS (",
+      [CANCEL],
+    ],
+    [
+      "halt ignored",
+      "l.chain = w.chain AND l.halted_at IS NOT NULL",
+      "l.chain = w.chain AND l.halted_at < 0",
+      [CANCEL],
+    ],
+    [
+      "amount kept",
+      "w.ended_by = ${uuid(group.id)} AND w.status = 'cancelled'`,",
+      "w.ended_by = ${uuid(group.id)} AND w.status = 'failed'`,",
+      [CANCEL],
+    ],
+    [
+      "owner unchecked",
+      " AND w.user_id = ${uuid(actor.userId)}`;",
+      "`;",
+      [CANCEL],
+      "findWithdrawal has found the owner's withdrawal by the same id",
+    ],
+  ]),
+  ...of("withdrawal-policy", "src/custody/withdraw.ts", [
+    [
+      "sum of the day ignored",
+      "          AND ${withdrawnLastDay(user, at)} + ${bounded(amount)} > p.",
+      "          AND ${bounded(amount)} > p.",
+      [WITHDRAWAL_POLICY],
+    ],
+    [
+      "splitting avoids approval",
+      "      AND ${unapprovedLastDay(user, at)} + ${bounded(terms.amount)} > p.",
+      "      AND ${bounded(terms.amount)} > p.",
+      [WITHDRAWAL_POLICY],
+    ],
+    [
+      "address book ignored",
+      "      expr: addressAllowed(targetOf({ actor, terms }), at),",
+      "      expr: TRUE,",
+      [WITHDRAWAL_POLICY],
+    ],
+  ]),
+  ...of("address-book", "src/custody/withdrawal-addresses.ts", [
+    [
+      "new address usable at once",
+      "        AND b.active_from <= ${at}))`;",
+      "        AND ${at} > 0))`;",
+      [WITHDRAWAL_POLICY],
+    ],
+  ]),
+  ...of("approval", "src/custody/approve-withdrawal.ts", [
+    [
+      "expired approval",
+      "w.status = 'awaiting_approval' AND w.approval_expires_at > ${at}`,",
+      "w.status = 'awaiting_approval' AND ${at} > 0`,",
+      [WITHDRAWAL_POLICY],
+    ],
+    [
+      "without a code",
+      '  if (secondFactor === "off")\n',
+      '  if (secondFactor === "off" && clientIp === "none")\n',
+      [WITHDRAWAL_POLICY],
+    ],
+    [
+      "address book ignored",
+      "      expr: addressAllowed(targetOf(actor), at),",
+      "      expr: expr`${at} > 0`,",
+      [WITHDRAWAL_POLICY],
+    ],
+  ]),
+  ...of("withdraw", "src/custody/withdraw.ts", [
+    ["credential unchecked", "    actorPrecondition(actor, at),\n", "", [WHO]],
+    [
+      "pause ignored",
+      "expr`NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')\n        AND NOT EXISTS",
+      "expr`NOT EXISTS",
+      [WITHDRAW],
+    ],
+    [
+      "halted payer ignored",
+      "\n        AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain}\n          AND halted_at IS NOT NULL)`",
+      "`",
+      [CUSTODY_LIMITS],
+    ],
+    [
+      "maximum ignored",
+      "(amount <= maximum || maximum >= MAX_NATIVE_UNITS)",
+      "(amount <= maximum || maximum > 0n)",
+      [WITHDRAW],
+    ],
+    [
+      "daily limit off by one",
+      "${queuedToday(user, at, limits)} < ${limits.WITHDRAWAL_DAILY_COUNT}`",
+      "${queuedToday(user, at, limits)} <= ${limits.WITHDRAWAL_DAILY_COUNT}`",
+      [WITHDRAW],
+    ],
+    [
+      "reverted payments ignored",
+      "AND to_address = ${blob(toAddress)}) < ${MAX_REVERTED_PAYMENTS}`",
+      "AND to_address = ${blob(toAddress)}) < 1000000`",
+      [WITHDRAW],
+    ],
+    [
+      "funds unchecked",
+      "expr: hasAvailable(actor.userId, asset, amount),",
+      "expr: TRUE,",
+      [WITHDRAW],
+    ],
+    [
+      "chain's submitted payments ignored",
+      "AND status IN ('queued', 'submitted')), 0)`",
+      "AND status IN ('queued')), 0)`",
+      [CUSTODY_LIMITS],
+    ],
+    [
+      "repeat with another address",
+      "    row.to_address.toLowerCase() === terms.toAddress.slice(2).toLowerCase() &&\n",
+      "",
+      [WITHDRAW],
+    ],
+    [
+      "repeat with another amount",
+      "    BigInt(row.amount) === terms.amount &&\n",
+      '    row.amount !== "" &&\n',
+      [WITHDRAW],
+    ],
+  ]),
+  ...of("settle", "src/custody/watcher/settle-withdrawal.ts", [
+    [
+      "amount not compared",
+      "e.asset IS w.asset AND e.amount IS CAST(w.amount AS TEXT)\n",
+      "e.asset IS w.asset\n",
+      [PAID_OTHERWISE],
+    ],
+    ["address not compared", "\n  AND e.to_address IS w.to_address`", "`", [PAID_OTHERWISE]],
+    [
+      "token not compared",
+      "e.asset IS w.asset AND e.amount IS CAST(w.amount AS TEXT)\n",
+      "e.amount IS CAST(w.amount AS TEXT)\n",
+      [PAID_OTHERWISE],
+    ],
+  ]),
+  ...of("credit", "src/custody/watcher/credit-deposit.ts", [
+    [
+      "neighbours pass the bound",
+      "WHERE place = 1 OR after < 4.6e18)",
+      "WHERE place = 1 OR after < 9.2e18)",
+      [CUSTODY_LIMITS],
+    ],
+    [
+      "too much for the ledger",
+      "        OR CAST(amount AS INTEGER) + ${issued} > 4611686018427387904)`",
+      "        OR CAST(amount AS INTEGER) < 0)`",
+      [CUSTODY_LIMITS],
+    ],
+  ]),
+];

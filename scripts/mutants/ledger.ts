@@ -1,0 +1,40 @@
+import { COLD, RECONCILE, RELEASE, TAMPERING, of, type Mutant } from "./mutant.ts";
+
+export const LEDGER_MUTANTS: readonly Mutant[] = [
+  ...of("reconcile", "src/ledger/reconcile-journal.ts", [
+    [
+      "stuck reserves ignored",
+      "GROUP BY owner, asset HAVING sum(balance) <> sum(expected)",
+      "GROUP BY owner, asset HAVING sum(balance) < sum(expected)",
+      [RECONCILE],
+    ],
+  ]),
+  ...of("reconcile", "src/ledger/reconcile-records.ts", [
+    [
+      "late postings ignored",
+      '      AND coalesce(${raw(groups.join(", "))}, 0) <= ${checkedGroup}`;',
+      '      AND coalesce(${raw(groups.join(", "))}, 0) < 0 - ${checkedGroup}`;',
+      [TAMPERING],
+    ],
+    [
+      "payments not compared",
+      "AND e.chain = w.chain AND e.kind = 'Paid' AND e.to_address = w.to_address",
+      "AND e.chain = w.chain AND e.kind = 'Paid'",
+      [TAMPERING],
+    ],
+  ]),
+  ...of("archive", "src/ledger/history.ts", [
+    [
+      "archive not asked",
+      "  if (rows.length >= page.limit || archive.archived !== 1) return rows;",
+      "  if (rows.length >= page.limit || archive.archived !== 2) return rows;",
+      [RELEASE, COLD],
+    ],
+    [
+      "held transfers taken for the whole record",
+      "newest.entry_id >= 2 * (archive.delivered + 1)",
+      "newest.entry_id >= 0 * (archive.delivered + 1)",
+      [COLD],
+    ],
+  ]),
+];

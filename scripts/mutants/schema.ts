@@ -1,0 +1,166 @@
+import {
+  AMOUNTS,
+  APPEND_ONLY,
+  GUARDS,
+  PROTECTION,
+  PROTECTION_CLOCK,
+  RELEASE,
+  SCHEMA,
+  SEALER,
+  of,
+  type Mutant,
+} from "./mutant.ts";
+
+export const SCHEMA_MUTANTS: readonly Mutant[] = [
+  ...of("protection", "migrations/0001_schema.sql", [
+    [
+      "window never slides",
+      "c.at > NEW.at - protections.window_secs * 1000",
+      "c.at > 0",
+      [PROTECTION_CLOCK],
+    ],
+    ["matches unlimited", ">= max_matches OR", "> max_matches OR", [PROTECTION]],
+    ["USDC unlimited", ">= max_usdc\n", "> max_usdc\n", [PROTECTION]],
+    [
+      "totals overflow",
+      "usdc = min(usdc + NEW.usdc_amount, 4611686018427387904)",
+      "usdc = usdc + NEW.usdc_amount",
+      [PROTECTION],
+    ],
+    [
+      "counted anew only when reset",
+      "period = period + 1, matches = 0, usdc = 0\n    WHERE user_id = NEW.maker_id AND",
+      "matches = matches\n    WHERE user_id = NEW.maker_id AND",
+      [PROTECTION_CLOCK],
+    ],
+  ]),
+  ...of("schema", SCHEMA, [
+    [
+      "transfers inserted twice",
+      "      OR EXISTS (SELECT 1 FROM transfers\n        WHERE ref = NEW.ref AND step = NEW.step AND line = NEW.line);",
+      ";",
+      [GUARDS],
+    ],
+    [
+      "time goes back",
+      "    WHERE NEW.at < (SELECT at FROM transfers ORDER BY transfer_id DESC LIMIT 1);\n",
+      "    WHERE NEW.at < 0;\n",
+      [APPEND_ONLY],
+    ],
+    [
+      "lines",
+      "    WHERE NEW.line <> 0 AND (NEW.line, NEW.reason) <> (1, 7);",
+      "    WHERE NEW.line < 0;",
+      [GUARDS],
+    ],
+    [
+      "two assets",
+      "        IS NOT (SELECT asset FROM accounts WHERE account_id = NEW.to_account)\n",
+      "        IS NULL\n",
+      [GUARDS],
+    ],
+    [
+      "overdraft",
+      "      AND f.balance - NEW.amount >= iif(f.kind = 'external', -4611686018427387904, 0)\n",
+      "",
+      [GUARDS],
+      "The CHECK accounts_balance rejects it, too.",
+    ],
+    [
+      "overflow",
+      "      AND t.balance + NEW.amount <= 4611686018427387904;",
+      ";",
+      [GUARDS, AMOUNTS],
+      "The CHECK accounts_balance rejects it, too.",
+    ],
+    [
+      "transfer updated",
+      "  SELECT RAISE(ABORT, 'append-only: a transfer never changes');",
+      "  SELECT 1;",
+      [GUARDS],
+    ],
+    [
+      "wrong balance on a transfer",
+      "        AND NEW.from_balance = f.balance - NEW.amount AND",
+      "        AND",
+      [GUARDS],
+    ],
+    [
+      "balance set without a transfer",
+      "    WHERE (t.from_account = OLD.account_id AND NEW.balance = t.from_balance\n        AND",
+      "    WHERE (t.from_account = OLD.account_id AND 1\n        OR",
+      [GUARDS],
+    ],
+
+    [
+      "transfer deleted",
+      "        ORDER BY up_to_transfer, number LIMIT 1) IS NULL\n",
+      "        ORDER BY up_to_transfer, number LIMIT 1) = 0\n",
+      [GUARDS, RELEASE],
+    ],
+    [
+      "balance written",
+      "  SELECT RAISE(ABORT, 'a balance moves only by a transfer') WHERE NOT EXISTS (",
+      "  SELECT 1 WHERE NOT EXISTS (",
+      [GUARDS],
+    ],
+    [
+      "account's asset changed",
+      "      OR NEW.asset <> OLD.asset OR NEW.kind <> OLD.kind;",
+      "      OR NEW.kind <> OLD.kind;",
+      [GUARDS],
+      "accounts_update lets no update pass that no transfer has caused.",
+    ],
+    [
+      "ended request changed",
+      "CREATE TRIGGER requests_closed BEFORE UPDATE ON requests WHEN OLD.status <> 'open' BEGIN",
+      "CREATE TRIGGER requests_closed BEFORE UPDATE ON requests WHEN 0 BEGIN",
+      [APPEND_ONLY],
+    ],
+    [
+      "ended quote changed",
+      "CREATE TRIGGER quotes_closed BEFORE UPDATE ON quotes WHEN OLD.status <> 'open' BEGIN",
+      "CREATE TRIGGER quotes_closed BEFORE UPDATE ON quotes WHEN 0 BEGIN",
+      [APPEND_ONLY],
+    ],
+    [
+      "event numbers skip",
+      "    WHERE NEW.seq IS NOT 1 + (",
+      "    WHERE NEW.seq < 1 + (",
+      [APPEND_ONLY],
+    ],
+    ["event changed", "  SELECT RAISE(ABORT, 'append-only: event');", "  SELECT 1;", [APPEND_ONLY]],
+    [
+      "withdrawal's terms changed",
+      "  OR NEW.amount <> OLD.amount OR NEW.to_address <> OLD.to_address BEGIN",
+      "  OR NEW.amount <> OLD.amount BEGIN",
+      [APPEND_ONLY],
+    ],
+    [
+      "closed withdrawal changed",
+      "WHEN OLD.status IN ('settled', 'failed', 'cancelled') BEGIN",
+      "WHEN OLD.status IN ('settled') BEGIN",
+      [APPEND_ONLY],
+    ],
+  ]),
+  ...of("archive", SCHEMA, [
+    [
+      "transfer of an open quote deleted",
+      "      OR EXISTS (SELECT 1 FROM quotes WHERE quote_id = OLD.ref AND status = 'open')\n",
+      "",
+      [RELEASE],
+    ],
+    [
+      "seal leaves transfers out",
+      "          IS NOT (s.number + 1, s.up_to_transfer, s.up_to_group, s.sha256)",
+      "          IS NOT (s.number + 1, NEW.after_transfer, s.up_to_group, s.sha256)",
+      [SEALER],
+    ],
+    [
+      "released with fewer transfers",
+      "      AND NEW.transfers <> (SELECT count(*) FROM transfers",
+      "      AND NEW.transfers < (SELECT count(*) FROM transfers",
+      [RELEASE],
+    ],
+  ]),
+];
