@@ -214,8 +214,11 @@ export const Settings = z.object({
   JOURNAL_HOT_SECS: integer(3_600, 1, 604_800),
   /** A range that is smaller than a full seal waits this long since the last one. */
   JOURNAL_SEAL_EVERY_SECS: integer(600, 0, 86_400),
-  /** `on` deletes sealed transfers from the database. Their entries are read from the archive. */
-  JOURNAL_RELEASE: z.enum(["on", "off"]).default("off"),
+  /**
+   * `off` deletes nothing more from the database: a brake for an operator who doubts the archive.
+   * What was deleted before is still read from the archive.
+   */
+  JOURNAL_RELEASE: z.enum(["on", "off"]).default("on"),
   STREAM_DAILY_TICKETS: integer(5_000, 1, 1_000_000),
   DEPOSIT_DAILY_ADDRESSES: integer(10, 1, 1_000),
   WITHDRAWAL_MIN_UNITS: nativeUnits(1_000_000n),
