@@ -16,9 +16,6 @@ import { SealMalformed } from "./bytes.ts";
 import type { SealId } from "./footer.ts";
 import { readSeal, type SealBucket, SealMissing } from "./seal-store.ts";
 
-/** Longer than any request reads the ledger. */
-export const RELEASE_LAG_MS = 120_000;
-
 export type ReleaseContext = {
   readonly db: D1Database;
   readonly bucket: SealBucket;

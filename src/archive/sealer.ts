@@ -8,8 +8,9 @@ import { FailureAlert } from "../chain/failure-alert.ts";
 import { config } from "../platform/config.ts";
 import { type Failpoint, failpointOf } from "../platform/failpoint.ts";
 import { errorFields, log } from "../platform/log.ts";
+import { type Windows, windowsOf } from "../platform/windows.ts";
 import { TRANSFERS_PER_SEAL } from "./choose-range.ts";
-import { RELEASE_LAG_MS, releaseRound } from "./release.ts";
+import { releaseRound } from "./release.ts";
 import { readState, type Round, sealRound } from "./seal-round.ts";
 import { historyName } from "./cold-entries.ts";
 import type { SealId } from "./footer.ts";
@@ -17,7 +18,6 @@ import { readFooterAt } from "./seal-store.ts";
 import { SEALER_NAME } from "./sealer-name.ts";
 import { compareWithMemory, FIRST_MEMORY, nextEpoch, type SealerMemory } from "./sealer-memory.ts";
 
-const IDLE_POLL_MS = 60_000;
 /** Wait after a seal while more is due, so that D1 serves others in between. */
 const BEHIND_WAIT_MS = 500;
 /** Seals that one round delivers or releases, each in a batch of its own. */
@@ -65,7 +65,7 @@ export class Sealer extends DurableObject<Env> {
   }
 
   override async alarm(): Promise<void> {
-    let waitMs = IDLE_POLL_MS;
+    let waitMs = windowsOf(config(this.env)).sealerPoll;
     try {
       const round = await this.#inTurn(() => this.#round());
       if (round.status === "sealed" && round.full) waitMs = BEHIND_WAIT_MS;
@@ -84,14 +84,15 @@ export class Sealer extends DurableObject<Env> {
   async #round(): Promise<Round> {
     const settings = config(this.env);
     const failpoint = failpointOf(this.env);
+    const windows = windowsOf(settings);
     const round = await sealRound({
       db: this.env.DB,
       bucket: this.env.ARCHIVE,
       memory: await this.#memory(),
       remember: (memory) => this.ctx.storage.put(MEMORY, memory),
       options: {
-        hotMs: settings.JOURNAL_HOT_SECS * 1_000,
-        everyMs: settings.JOURNAL_SEAL_EVERY_SECS * 1_000,
+        hotMs: windows.ended,
+        everyMs: windows.sealEvery,
         limit: TRANSFERS_PER_SEAL,
       },
       ...(failpoint === undefined ? {} : { failpoint }),
@@ -99,14 +100,17 @@ export class Sealer extends DurableObject<Env> {
     await this.#report(round);
     if (settings.JOURNAL_RELEASE === "on" && round.status !== "restored")
       for (let count = 0; count < RELEASES_PER_ROUND; count++)
-        if (!(await this.#release(failpoint))) break;
+        if (!(await this.#release(windows, failpoint))) break;
     return round;
   }
 
   /** Returns whether another seal may be due. */
-  async #release(failpoint: Failpoint | undefined): Promise<boolean> {
+  async #release(
+    { releaseLag: lagMs }: Windows,
+    failpoint: Failpoint | undefined,
+  ): Promise<boolean> {
     const { DB, ARCHIVE } = this.env;
-    const release = { db: DB, bucket: ARCHIVE, lagMs: RELEASE_LAG_MS };
+    const release = { db: DB, bucket: ARCHIVE, lagMs };
     const released = await releaseRound({
       ...release,
       ...(failpoint === undefined ? {} : { failpoint }),

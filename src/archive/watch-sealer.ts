@@ -3,6 +3,7 @@ import { clearAlert, raiseAlert } from "../platform/alert.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { first, sql } from "../platform/sql.ts";
+import { windowsOf } from "../platform/windows.ts";
 import { SEALER_NAME } from "./sealer-name.ts";
 
 /** Delay beyond the settings that is tolerated: cron, the reconciliation's walk, slow rounds. */
@@ -14,7 +15,7 @@ export async function wakeSealer(env: Env): Promise<void> {
 
 export async function watchSealer(
   db: D1Database,
-  settings: Pick<Config, "JOURNAL_HOT_SECS" | "JOURNAL_SEAL_EVERY_SECS">,
+  settings: Pick<Config, "HOT_WINDOWS_DIVISOR">,
 ): Promise<void> {
   const oldest = await first<{ transfer_id: number; age: number }>(
     db,
@@ -24,7 +25,8 @@ export async function watchSealer(
       ORDER BY transfer_id LIMIT 1`,
   );
   const age = oldest?.age ?? 0;
-  const expected = (settings.JOURNAL_HOT_SECS + settings.JOURNAL_SEAL_EVERY_SECS) * 1_000;
+  const { ended, sealEvery } = windowsOf(settings);
+  const expected = ended + sealEvery;
   if (oldest === undefined || age <= expected + BEHIND_MS)
     return clearAlert(db, "sealer_behind", SEALER_NAME);
   const minutes = Math.round(age / 60_000);

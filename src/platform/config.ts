@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { MAX_VENUES, VENUE_ID } from "./venues.ts";
+import { checkWindows } from "./windows.ts";
 
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
 
@@ -210,10 +211,11 @@ export const Settings = z.object({
   STREAM_SOCKETS_PER_USER: integer(20, 1, 1_000),
   /** D1 allows 10 GB on a paid plan, 500 MB on the free one. */
   STORAGE_LIMIT_MB: integer(10_000, 1, 10_000),
-  /** How long transfers and ended records stay in the database before they are sealed. */
-  JOURNAL_HOT_SECS: integer(3_600, 1, 604_800),
-  /** A range that is smaller than a full seal waits this long since the last one. */
-  JOURNAL_SEAL_EVERY_SECS: integer(600, 0, 86_400),
+  /**
+   * Divides the windows through which data goes to the archive (windows.ts). Above 1 only in tests
+   * and simulations, because clients rely on the windows.
+   */
+  HOT_WINDOWS_DIVISOR: integer(1, 1, 3_600),
   /**
    * `off` deletes nothing more from the database: a brake for an operator who doubts the archive.
    * What was deleted before is still read from the archive.
@@ -283,6 +285,7 @@ export function config(env: object): Config {
       );
       throw new Error(`Settings are not valid: ${errors.join("; ")}`);
     }
+    checkWindows();
     settings = checkTables(withSecretUrls(result.data));
     parsed.set(env, settings);
   }

@@ -1,9 +1,7 @@
 import { NOW } from "./commit.ts";
 import { sql } from "./sql.ts";
 import { trimUntilDone } from "./trim.ts";
-
-/** D1 ends a batch after 30 s, so no fence needs an id that is this old. */
-const KEEP_GROUPS_MS = 3_600_000;
+import { KEPT } from "./windows.ts";
 
 /**
  * Keeps the latest group, because `NOW` must not go below its instant. Looks only at the oldest
@@ -14,7 +12,7 @@ export async function trimGroups(db: D1Database): Promise<void> {
     db,
     (rows) => sql`DELETE FROM commit_groups WHERE seq IN (
     SELECT seq FROM (SELECT seq, at FROM commit_groups ORDER BY seq LIMIT ${rows})
-    WHERE at < ${NOW} - ${KEEP_GROUPS_MS} AND seq < (SELECT max(seq) FROM commit_groups))
+    WHERE at < ${NOW} - ${KEPT.commitGroups} AND seq < (SELECT max(seq) FROM commit_groups))
     RETURNING 1`,
   );
 }

@@ -10,6 +10,7 @@ import type { Group } from "../platform/commit.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Precondition } from "../platform/preconditions.ts";
 import type { CommandRow } from "../platform/command-rows.ts";
+import { READ } from "../platform/windows.ts";
 import {
   atom,
   blob,
@@ -32,8 +33,7 @@ import {
   type RequestRow,
 } from "./records.ts";
 
-/** Records are kept longer than this (trim.ts). */
-export const KEY_LIFE_MS = 24 * 3_600_000;
+export const KEY_LIFE_MS = READ.replayByKey.ms;
 
 /** Keys are stored by periods, of which this many are a life. */
 const PERIODS = 4;

@@ -8,11 +8,12 @@ import {
 } from "../http/cursor.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, type Expr, expr, raw, readUuid, select, sql, TRUE } from "../platform/sql.ts";
+import { READ } from "../platform/windows.ts";
 import type { BookFilter } from "./examined-page.ts";
 import { TRADE, type TradeRow, tradeView } from "./records.ts";
 
 /** How far back the tape reaches. */
-export const TAPE_MS = 24 * 3_600_000;
+export const TAPE_MS = READ.tape.ms;
 
 export type TradeFilter = BookFilter & {
   /** Unix milliseconds, both included. */
@@ -25,8 +26,9 @@ export async function listTrades(
   db: D1Database,
   { from, to, ...book }: TradeFilter,
   page: PageQuery<TimeId>,
+  tapeMs: number = TAPE_MS,
 ): Promise<Page<ReturnType<typeof tradeView>>> {
-  const since = expr`m.at > ${NOW} - ${TAPE_MS} AND m.at >= ${from ?? 0}`;
+  const since = expr`m.at > ${NOW} - ${tapeMs} AND m.at >= ${from ?? 0}`;
   const until = to === undefined ? TRUE : expr`m.at <= ${to}`;
   const rows = await all<TradeRow>(
     db,

@@ -19,6 +19,7 @@ import {
   uuid,
 } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
+import { READ } from "../platform/windows.ts";
 import { accountStreamOf, announce, committedEvents, eventsToPush } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { type TimerFacts, timerFacts } from "./cancel-timer.ts";
@@ -31,7 +32,7 @@ import {
 } from "./protection-record.ts";
 
 /** Seconds of the window and of the cooldown, at most. */
-export const MAX_WINDOW_SECS = 3_600;
+export const MAX_WINDOW_SECS = READ.protection.ms / 1_000;
 export const MAX_COOLDOWN_SECS = 86_400;
 
 /** Null for no limit, and for a cooldown that only a reset ends. */

@@ -4,6 +4,7 @@ import { pageSchema, timeIdPage } from "../http/cursor.ts";
 import { described, uuidField } from "../http/fields.ts";
 import { route } from "../http/define-route.ts";
 import type { Api } from "../http/route-definition.ts";
+import { windowsOf } from "../platform/windows.ts";
 import { getMatch, getQuote, getRequest, type MatchLookup } from "./get-records.ts";
 import { listTrades } from "./list-trades.ts";
 import {
@@ -79,7 +80,9 @@ export function registerRecordRoutes(api: Api): void {
       .refine(hasVenue, venueOfAsset)
       .refine(inOrder, afterFrom),
     response: pageSchema(Trade),
-    handler: ({ db, query }) =>
-      listTrades(db, { from: query.from, to: query.to, ...bookOf(query) }, query),
+    handler: ({ db, settings, query }) => {
+      const filter = { from: query.from, to: query.to, ...bookOf(query) };
+      return listTrades(db, filter, query, windowsOf(settings).tape);
+    },
   });
 }

@@ -5,11 +5,10 @@ import { NOW } from "../platform/commit.ts";
 import { sql } from "../platform/sql.ts";
 import { trimKeys } from "./idempotency.ts";
 import { trimUntilDone } from "../platform/trim.ts";
-import { MAX_WINDOW_SECS } from "./protection.ts";
+import { KEPT } from "../platform/windows.ts";
 
 /** How long ended requests and quotes can be read. No request lives longer than this. */
 export const KEEP_ENDED_MS = 48 * 3_600_000;
-const WINDOW_MS = MAX_WINDOW_SECS * 1_000;
 
 export async function trimRfq(db: D1Database): Promise<void> {
   // Ids are UUID v7: their first six bytes are milliseconds, so the primary key is also the age.
@@ -36,7 +35,7 @@ export async function trimRfq(db: D1Database): Promise<void> {
     UNION ALL
     SELECT c.user_id, c.period, c.at, c.matches_before
     FROM protections p CROSS JOIN protection_counts c
-      ON c.user_id = p.user_id AND c.period = p.period AND c.at <= ${NOW} - ${WINDOW_MS}
+      ON c.user_id = p.user_id AND c.period = p.period AND c.at <= ${NOW} - ${KEPT.protectionCounts}
     LIMIT ${rows}) RETURNING 1`,
   );
   await trimUntilDone(db, trimKeys);

@@ -1,0 +1,83 @@
+/**
+ * Hot windows: how long rows stay in the database, and what reads them there. Rows that leave too
+ * early would make a guard or a promise wrong, so `checkWindows` compares both at start-up.
+ */
+const SECOND = 1_000;
+const HOUR = 3_600 * SECOND;
+const DAY = 24 * HOUR;
+
+/** For how many milliseconds rows stay. */
+export const KEPT = {
+  /** Transfers, and requests and quotes after they ended. Then they are sealed and deleted. */
+  ended: HOUR,
+  /** Matches. They are sealed with their transfers and deleted later. */
+  matches: 3 * DAY,
+  /** Numbers and instants of commit groups. */
+  commitGroups: HOUR,
+  idempotencyKeys: DAY,
+  /** Hourly sums of what users and credentials gave. */
+  tradedHours: DAY,
+  /** Matches that a maker's protection has counted. */
+  protectionCounts: HOUR,
+} as const;
+export type Window = keyof typeof KEPT;
+
+/** The age of the oldest row that a guard or a promise reads. */
+export const READ = {
+  /** `hot_window_secs`: others' quotes on one's request are listed so long after they ended. */
+  endedByOthers: { of: "ended", ms: HOUR },
+  tape: { of: "matches", ms: DAY },
+  /** The reconciliation compares an ended request with its match. */
+  matchOfRequest: { of: "matches", ms: HOUR },
+  /** The sealer looks up which groups are cold. */
+  coldGroup: { of: "commitGroups", ms: HOUR },
+  /** D1 ends a batch after 30 s. Until then its fence needs the group. */
+  batchFence: { of: "commitGroups", ms: 30 * SECOND },
+  replayByKey: { of: "idempotencyKeys", ms: DAY },
+  /** The limits of a key and of an account for a day. */
+  dayLimits: { of: "tradedHours", ms: DAY },
+  /** The longest window that a maker may set. */
+  protection: { of: "protectionCounts", ms: HOUR },
+} as const satisfies Readonly<Record<string, { readonly of: Window; readonly ms: number }>>;
+
+/** Throws if rows leave before their last reader needs them. */
+export function checkWindows(
+  kept: Readonly<Record<Window, number>> = KEPT,
+  read: Readonly<Record<string, { readonly of: Window; readonly ms: number }>> = READ,
+): void {
+  for (const [reader, { of, ms }] of Object.entries(read))
+    if (kept[of] < ms)
+      throw new Error(`Hot windows are not valid: ${reader} reads ${of} for ${ms} ms`);
+}
+
+/**
+ * The windows through which data goes to the archive. Tests and simulations shorten all of them by
+ * one divisor, so that it takes seconds.
+ */
+export type Windows = {
+  readonly ended: number;
+  readonly matches: number;
+  readonly tape: number;
+  /** A range that is smaller than a full seal waits so long after the last one. */
+  readonly sealEvery: number;
+  /** Between delivery and release: longer than any request reads the ledger. */
+  readonly releaseLag: number;
+  /** The sealer looks so often whether a range is due. */
+  readonly sealerPoll: number;
+};
+
+/** Requests are not faster in a simulation. */
+const LEAST_LAG = 5 * SECOND;
+const LEAST_POLL = SECOND;
+
+export function windowsOf(settings: { readonly HOT_WINDOWS_DIVISOR: number }): Windows {
+  const divisor = settings.HOT_WINDOWS_DIVISOR;
+  return {
+    ended: KEPT.ended / divisor,
+    matches: KEPT.matches / divisor,
+    tape: READ.tape.ms / divisor,
+    sealEvery: (600 * SECOND) / divisor,
+    releaseLag: Math.max((120 * SECOND) / divisor, LEAST_LAG),
+    sealerPoll: Math.max((60 * SECOND) / divisor, LEAST_POLL),
+  };
+}
