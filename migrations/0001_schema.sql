@@ -131,8 +131,9 @@ CREATE TABLE users (
 -- Login, and one account per email.
 CREATE UNIQUE INDEX users_email_unique ON users (email);
 
--- Credentials of programs. A user mints keys without the scope withdraw; the operator mints any.
--- Written by src/auth/api-key.ts; src/auth/key-use.ts notes last_used_at. Deleted 30 days after
+-- Credentials of programs. Users mint them, and a key with the scope withdraw needs the operator's
+-- approval. The operator mints keys without it. Written by src/auth/mint-key.ts and
+-- src/auth/approve-key.ts; src/auth/key-use.ts notes last_used_at. Deleted 30 days after
 -- they were revoked or expired. Their audit events stay.
 --
 -- Example row:

@@ -18,6 +18,7 @@ import { openFaucet } from "./stack/faucet.ts";
 import { fuzzContracts } from "./fuzz/contracts.ts";
 import { freePort } from "./stack/ports.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
+import { withdrawKey } from "./stack/withdraw-key.ts";
 
 const SCHEMATHESIS = "schemathesis==4.32.5";
 /** The most generated cases of an operation, more than MIN_CASES for a group with parameters. */
@@ -151,10 +152,7 @@ async function someone(stack: Stack): Promise<Record<string, string>> {
   for (let balance = 0n; balance === 0n; { balance } = await client.custody.usdcBalance()) {
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
-  const options = { email, scopes: "read,trade,withdraw" };
-  const answer = await stack.operator({ command: ["api-key", "create"], options });
-  if (!answer.ok) throw new Error(`operator: ${JSON.stringify(answer.problem)}`);
-  const key = answer.result as { api_key_id: string; secret: string };
+  const key = await withdrawKey(stack, client, { scopes: ["read", "trade", "withdraw"] });
   return {
     FUZZ_TOKEN: session.access_token,
     FUZZ_API_KEY_ID: key.api_key_id,

@@ -3,7 +3,7 @@
  * `_secs`, `_per_user`. Limits that follow from the settings have their values.
  */
 import { z } from "@hono/zod-openapi";
-import { MAX_KEYS_PER_USER } from "./auth/api-key.ts";
+import { MAX_KEYS_PER_USER } from "./auth/mint-key.ts";
 import { ENROLMENT_MS } from "./auth/enrol-totp.ts";
 import { MIN_PASSWORD_CHARS } from "./auth/fields.ts";
 import { MAX_WAITING_PER_CALLER, MAX_WAITING_PER_NETWORK } from "./auth/hash-turns.ts";

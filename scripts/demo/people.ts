@@ -1,7 +1,8 @@
 /** Step 2: three users, their keys and their account streams. */
 import { randomBytes } from "node:crypto";
-import { Client, type NewApiKey } from "../../packages/client/src/index.ts";
+import { Client } from "../../packages/client/src/index.ts";
 import type { Stack } from "../stack/start-stack.ts";
+import { withdrawKey } from "../stack/withdraw-key.ts";
 import { type Narrator, Unmet, short } from "./narrator.ts";
 import { Listener, type Person, WAIT_MS } from "./world.ts";
 
@@ -14,9 +15,9 @@ export async function introduce(stack: Stack, tell: Narrator): Promise<Cast> {
     await introduceOne(stack, tell, "maker-2"),
   ];
   const key = await tell.call(
-    `operator: api-key create --email ${taker.email} --scopes read,withdraw`,
-    () => operatorKey(stack, taker.email),
-    ({ api_key_id, scopes }) => `key ${short(api_key_id)} with ${scopes.join(", ")}`,
+    'POST /auth/api-keys {scopes: ["read", "withdraw"], request_approval}, api-key approve',
+    () => withdrawKey(stack, taker.session, { scopes: ["read", "withdraw"] }, "local"),
+    ({ api_key_id, scopes }) => `201 key ${short(api_key_id)} with ${scopes.join(", ")}`,
   );
   const withdrawer = taker.client.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret });
   const me = await tell.call(
@@ -26,7 +27,7 @@ export async function introduce(stack: Stack, tell: Narrator): Promise<Cast> {
   );
   if (me.user_id !== taker.userId || !me.scopes.includes("withdraw"))
     throw new Unmet("the taker's key to carry withdraw", me);
-  tell.fact("3 users, 3 keys by session, 1 withdraw key by the operator");
+  tell.fact("3 users, 3 keys by session, 1 withdraw key that the operator approved");
   return { taker, makers, withdrawer };
 }
 
@@ -60,20 +61,6 @@ async function introduceOne(stack: Stack, tell: Narrator, name: string): Promise
     client,
     account: new Listener(client.accountStream()),
   };
-}
-
-async function operatorKey(stack: Stack, email: string): Promise<NewApiKey> {
-  const options = { email, scopes: "read,withdraw", label: "demo withdrawals" };
-  const response = await stack.operator({
-    command: ["api-key", "create"],
-    options,
-    operator: "local",
-  });
-  if (!response.ok) throw new Unmet("the operator to create a key", response.problem);
-  const key = response.result as NewApiKey;
-  if (typeof key?.api_key_id !== "string" || typeof key.secret !== "string")
-    throw new Unmet("a key with its secret", Object.keys(key ?? {}));
-  return key;
 }
 
 /** Resolves when every account stream is open. */

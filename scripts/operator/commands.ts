@@ -92,11 +92,11 @@ export const COMMANDS: readonly Command[] = [
         name: "scopes",
         value: "<list>",
         required: true,
-        help: "comma-separated list of read, trade, withdraw",
+        help: "comma-separated list of read, trade",
       },
       { name: "label", value: "<text>", help: "name of the key in the user's list" },
     ],
-    help: "create an API key of any scope; shows its secret once",
+    help: "create an API key that reads or trades; shows its secret once",
   },
   { words: ["api-key", "revoke"], flags: [ID], help: "revoke an API key" },
   {

@@ -97,10 +97,7 @@ const BREAK: Readonly<Record<keyof typeof WEIGHTS, (world: Faults, dice: Dice) =
       // A kill may lose the response. An extra key is harmless.
       for (let tries = 0; ; tries++) {
         try {
-          return void Object.assign(
-            person,
-            await newKey(world.stack, person.session, person.email),
-          );
+          return void Object.assign(person, await newKey(world.stack, person.session));
         } catch (error) {
           if (tries === ORDER_TRIES) throw error;
           await sleep(500);

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Address } from "viem";
 import { Client, NoAnswer, Problem, type Quote } from "../../packages/client/src/index.ts";
 import type { Stack } from "../stack/start-stack.ts";
+import { withdrawKey } from "../stack/withdraw-key.ts";
 import { ASSETS, type Asset, nameOf, TOKENS, USDC } from "./assets.ts";
 import type { Chain } from "./chain.ts";
 import type { Dice } from "./dice.ts";
@@ -64,7 +65,7 @@ export async function introduce(stack: Stack, name: string): Promise<Person> {
     password: randomBytes(18).toString("base64url"),
   });
   const session = guest.withSession(registered);
-  const { client, apiKeyId } = await newKey(stack, session, email);
+  const { client, apiKeyId } = await newKey(stack, session);
   const { address } = await client.custody.createDepositAddress();
   return {
     email,
@@ -80,20 +81,9 @@ export async function introduce(stack: Stack, name: string): Promise<Person> {
 export async function newKey(
   stack: Stack,
   session: Client,
-  email: string,
 ): Promise<Pick<Person, "client" | "apiKeyId">> {
-  const options = { email, scopes: "read,trade,withdraw" };
-  const response = await stack.operator({
-    command: ["api-key", "create"],
-    options,
-    operator: OPERATOR,
-  });
-  if (!response.ok)
-    throw new Error(`the operator could not create a key: ${JSON.stringify(response.problem)}`);
-  const { api_key_id: apiKeyId, secret } = response.result as {
-    api_key_id: string;
-    secret: string;
-  };
+  const scopes = ["read", "trade", "withdraw"] as const;
+  const { api_key_id: apiKeyId, secret } = await withdrawKey(stack, session, { scopes }, OPERATOR);
   return { client: session.withApiKey({ apiKeyId, secret }), apiKeyId };
 }
 

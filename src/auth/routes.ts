@@ -12,14 +12,9 @@ import {
 import { type FieldError, invalidRequest } from "../platform/problem.ts";
 import { route } from "../http/define-route.ts";
 import { toWireTime } from "../platform/time.ts";
-import {
-  isFuture,
-  KeyRecord,
-  listApiKeys,
-  MintedKey,
-  mintApiKey,
-  revokeOwnApiKey,
-} from "./api-key.ts";
+import { KeyRecord, listApiKeys } from "./api-key.ts";
+import { isFuture, MintedKey, mintApiKey } from "./mint-key.ts";
+import { revokeOwnApiKey } from "./revoke-key.ts";
 import { AuditEvent, auditPage, listAuditEvents } from "./audit.ts";
 import { endSessions } from "./end-sessions.ts";
 import { closeSocketsOf } from "./ended-sockets.ts";

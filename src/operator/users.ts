@@ -1,4 +1,10 @@
-import { createOperatorApiKey, ownerOfKey, revokeApiKey } from "../auth/api-key.ts";
+import { ownerOfKey } from "../auth/api-key.ts";
+import {
+  createOperatorApiKey,
+  OPERATOR_KEY_SCOPES,
+  type OperatorKeyScope,
+} from "../auth/mint-key.ts";
+import { revokeApiKey } from "../auth/revoke-key.ts";
 import { rewrapKeys } from "../auth/rewrap-keys.ts";
 import { createUser, findUser, findUserId } from "../auth/user.ts";
 import { freezeUser, unfreezeUser } from "../auth/freeze-user.ts";
@@ -24,7 +30,6 @@ import {
   optional,
 } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
-import { SCOPES, type Scope } from "../platform/actor.ts";
 
 export async function createAccount(context: OperatorContext): Promise<unknown> {
   const given = fieldOption(context, "email", email);
@@ -109,8 +114,9 @@ export async function unfreeze(context: OperatorContext): Promise<unknown> {
 }
 
 /**
- * Creates an API key. Only the operator can create one with the scope withdraw. The user is
- * notified and can revoke the key before it has its scopes.
+ * Creates an API key that reads and trades. The user is notified and can revoke it before it has
+ * its scopes. A key that withdraws is asked for by its user, so that the operator never has its
+ * secret (`approveKey`).
  */
 export async function createKey(context: OperatorContext): Promise<unknown> {
   const userId = await userOf(context);
@@ -194,10 +200,19 @@ function unknownUser(by: "email" | "user-id", given: string): OperatorRejection 
   );
 }
 
-function scopesOf(list: string): Scope[] {
+function scopesOf(list: string): OperatorKeyScope[] {
   const words = list.split(",").map((word) => word.trim());
-  const scopes = SCOPES.filter((scope) => words.includes(scope));
-  if (words.some((word) => !SCOPES.some((scope) => scope === word)))
-    throw badOption("scopes", `must be a comma-separated list of ${SCOPES.join(", ")}`);
+  if (words.includes("withdraw"))
+    throw badOption(
+      "scopes",
+      "must not contain withdraw. The user asks for such a key with request_approval " +
+        "(POST /auth/api-keys), and then: npm run operator -- api-key approve --id <api_key_id>",
+    );
+  const scopes = OPERATOR_KEY_SCOPES.filter((scope) => words.includes(scope));
+  if (scopes.length < words.length)
+    throw badOption(
+      "scopes",
+      `must be a comma-separated list of ${OPERATOR_KEY_SCOPES.join(", ")}`,
+    );
   return scopes;
 }

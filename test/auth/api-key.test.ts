@@ -1,12 +1,9 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { actorRejection, mayWrite } from "../../src/auth/may-write.ts";
-import {
-  MAX_KEYS_PER_USER,
-  mintApiKey,
-  revokeApiKey,
-  trimApiKeys,
-} from "../../src/auth/api-key.ts";
+import { trimApiKeys } from "../../src/auth/api-key.ts";
+import { MAX_KEYS_PER_USER, mintApiKey } from "../../src/auth/mint-key.ts";
+import { revokeApiKey } from "../../src/auth/revoke-key.ts";
 import { endSessions } from "../../src/auth/end-sessions.ts";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { rewrapKeys } from "../../src/auth/rewrap-keys.ts";
@@ -178,17 +175,17 @@ it("enforces allowed_ips against CF-Connecting-IP only", async () => {
 
 it("lists an operator's key but gives it scopes only after the delay", async () => {
   const user = await newUser();
-  const key = await newKey(user, ["read", "withdraw"], { delaySecs: 3_600 });
+  const key = await newKey(user, ["read", "trade"], { delaySecs: 3_600 });
   const ofKey = apiOf(key);
   expect((await ofKey.get(WHOAMI)).json).toMatchObject({ scopes: [] });
   expect(await codeOf(await ofKey.get(KEYS))).toBe("403 scope_missing");
   expect(await codeOf(await ofKey.post("/auth/ws-ticket/signed"))).toBe("403 scope_missing");
   expect((await apiOf(user).get(KEYS)).json["items"]).toMatchObject([
-    { api_key_id: key.apiKeyId, minted_by: "operator", scopes: ["read", "withdraw"] },
+    { api_key_id: key.apiKeyId, minted_by: "operator", scopes: ["read", "trade"] },
   ]);
   await setActiveFrom(key, 1);
   forgetAllCredentials();
-  expect((await ofKey.get(WHOAMI)).json).toMatchObject({ scopes: ["read", "withdraw"] });
+  expect((await ofKey.get(WHOAMI)).json).toMatchObject({ scopes: ["read", "trade"] });
 });
 
 it("limits a user to 100 keys under concurrent minting", async () => {

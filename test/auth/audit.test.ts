@@ -3,7 +3,7 @@ import { beforeAll, expect, it } from "vitest";
 import { anchorAudit, type AuditBucket, readAnchors } from "../../src/auth/audit-anchor.ts";
 import { signHead } from "../../src/auth/audit-keys.ts";
 import { sealAudit, verifyAudit } from "../../src/auth/audit-seal.ts";
-import { revokeApiKey } from "../../src/auth/api-key.ts";
+import { revokeApiKey } from "../../src/auth/revoke-key.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
 import { apiOf, send } from "../support/http.ts";

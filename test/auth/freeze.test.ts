@@ -37,7 +37,7 @@ const freeze = async (caller: Parameters<typeof apiOf>[0]) => {
 it("stops every credential and is ended by a code", async () => {
   const user = await newUserWithPassword();
   const { secret } = await enrol(user);
-  const key = await newKey(user);
+  const key = await newKey(user, ["read", "trade"]);
   const { status, json } = await freeze(user);
   expect([status, json]).toEqual([200, { user_id: user.userId, frozen_by: "self" }]);
   for (const caller of [user, key])

@@ -63,11 +63,12 @@ async function newOwner(): Promise<Owner> {
 type Thing = "session" | "trade key" | "withdraw key";
 
 /** Calls with the stolen thing, and with settings that delay what widens a right for a day. */
-async function steal(thing: Thing, { user }: Owner): Promise<Api> {
+async function steal(thing: Thing, { user, secret }: Owner): Promise<Api> {
   if (thing === "session") return apiOf(user, DAY);
   if (thing === "trade key")
     return apiOf(await newKey(user, ["read", "trade"], { limits: LIMITS }), DAY);
-  return apiOf(await newKey(user, ["read", "withdraw"], { allowedIps: ["0.0.0.0/0"] }), DAY);
+  const totpCode = await freshCode(user, secret);
+  return apiOf(await newKey(user, ["read", "withdraw"], { totpCode }), DAY);
 }
 
 /** Status of a success and of its record, or status and code of a problem. */
@@ -364,16 +365,22 @@ describe("a thief with one operator's key, of two who must agree", () => {
     expect(row).toEqual({ status: "queued" });
   });
 
-  it("makes a withdraw key without scopes for a day, of which the owner is notified", async () => {
-    const { user, listed } = owner;
-    const options = { email: user.email, scopes: "withdraw" };
+  it("makes no key that withdraws", async () => {
+    for (const scopes of ["withdraw", "read,trade,withdraw"])
+      expect(await execute("api-key create", { email: owner.user.email, scopes })).toMatchObject({
+        ok: false,
+        problem: { code: "invalid_request", errors: [{ path: "--scopes" }] },
+      });
+  });
+
+  it("makes a key that trades, without scopes for a day, and the owner is notified", async () => {
+    const { user } = owner;
+    const options = { email: user.email, scopes: "trade" };
     const { result } = await execute("api-key create", options);
     const key = { apiKeyId: String(result["api_key_id"]), secret: String(result["secret"]) };
     const thief = apiOf(key);
     expect((await thief.get("/auth/whoami")).json["scopes"]).toEqual([]);
-    expect(await codeOf(await withdraw(1, "listed")(thief, { ...owner, listed }))).toBe(
-      "403 scope_missing",
-    );
+    expect(await codeOf(await trade(1n)(thief, owner))).toBe("403 scope_missing");
     const active = Date.parse(String(result["active_from"]));
     expect(Math.abs(active - Date.now() - DAY_MS)).toBeLessThan(60_000);
     const { items } = (await apiOf(user).get("/auth/get-audit-events?limit=1")).json as any;

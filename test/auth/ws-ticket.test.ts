@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { revokeApiKey } from "../../src/auth/api-key.ts";
+import { revokeApiKey } from "../../src/auth/revoke-key.ts";
 import { freezeUser } from "../../src/auth/freeze-user.ts";
 import { consumeTicket, openedStreams, trimTickets } from "../../src/auth/ws-ticket.ts";
 import { Problem } from "../../src/platform/problem.ts";

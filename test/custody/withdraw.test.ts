@@ -88,7 +88,7 @@ it("queues a withdrawal with reserve, entries, audit row and event", async () =>
     await first(
       db,
       sql`SELECT kind, actor, subject_id FROM audit_events
-        WHERE user_id = ${uuid(userId)} AND kind <> 'api_key_created'`,
+        WHERE user_id = ${uuid(userId)} AND kind NOT LIKE 'api_key_%'`,
     ),
   ).toEqual({
     kind: "withdrawal_queued",

@@ -10,7 +10,7 @@ import {
   fund,
   newAddress,
   newTrader,
-  operatorKey,
+  withdrawalClient,
   paymentsOf,
   startFailpointStack,
   type Trader,
@@ -28,7 +28,7 @@ let client: Client;
 beforeAll(async () => {
   stack = await startFailpointStack();
   trader = await newTrader(stack);
-  client = await operatorKey(stack, trader, ["read", "withdraw"]);
+  client = await withdrawalClient(stack, trader);
   await fund(stack, [{ trader, usdc: 1_000_000n }]);
 });
 afterAll(() => stack?.stop());

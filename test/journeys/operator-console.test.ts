@@ -14,7 +14,7 @@ import { inBrowser } from "../support/node/browser.ts";
 import {
   fund,
   newTrader,
-  operatorKey,
+  withdrawalClient,
   startTestStack,
   untilServing,
   type TestStack,
@@ -118,7 +118,7 @@ describe("the operator's console", () => {
       await user.getByText(trader.userId).first().waitFor();
       await user.getByText("5 USDC").first().waitFor();
 
-      const paying = await operatorKey(stack, trader, ["read", "withdraw"]);
+      const paying = await withdrawalClient(stack, trader);
       await mineEvery(0);
       await paying.custody.withdraw({
         client_withdrawal_id: "console",

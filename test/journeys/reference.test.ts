@@ -13,7 +13,7 @@ import {
   fund,
   newAsset,
   newTrader,
-  operatorKey,
+  withdrawalClient,
   startTestStack,
   type TestStack,
   type Trader,
@@ -100,7 +100,7 @@ it("every response and message fits docs/openapi.json and docs/asyncapi.yaml", a
   const responses = recordResponses();
   const asset = newAsset("venue_one");
   const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
-  const withdrawer = await operatorKey(stack, requester, ["read", "withdraw"]);
+  const withdrawer = await withdrawalClient(stack, requester);
   const stream = (who: typeof requester, target: string) =>
     openRawSocket(who.client, stack.baseUrl, target);
   const sockets: RawSocket[] = [

@@ -13,7 +13,7 @@ import {
   newAddress,
   newAsset,
   newTrader,
-  operatorKey,
+  withdrawalClient,
   paymentsOf,
   startTestStack,
   type TestStack,
@@ -114,7 +114,7 @@ async function beforeBackup(): Promise<Traders> {
     SLOW_MACHINE,
   );
   await ann.client.rfq.accept({ quote_id: quote.quote_id });
-  const withdrawer = await operatorKey(stack, ann, ["read", "withdraw"]);
+  const withdrawer = await withdrawalClient(stack, ann);
   await settle(withdrawer, "known", 100_000n);
   return { ann, bob, withdrawer };
 }
@@ -133,7 +133,7 @@ async function afterBackup({
     { trader: { ...bob, depositAddress: address as Address }, usdc: 50_000n },
     { trader: carol, usdc: 70_000n },
   ]);
-  await settle(await operatorKey(stack, carol, ["read", "withdraw"]), "lost-too", 20_000n);
+  await settle(await withdrawalClient(stack, carol), "lost-too", 20_000n);
   return { paidTo: await paid, lost: carol, lostAddress: address };
 }
 

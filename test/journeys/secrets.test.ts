@@ -6,7 +6,7 @@ import {
   fund,
   newAsset,
   newTrader,
-  operatorKey,
+  withdrawalClient,
   startTestStack,
   type TestStack,
 } from "../support/node/stack.ts";
@@ -44,7 +44,7 @@ it("no log or database file contains a secret in clear text", async () => {
   await trader.session.auth
     .login({ email: trader.email, password: `wrong-${trader.password}` })
     .catch(() => {});
-  const paying = await operatorKey(stack, trader, ["read", "withdraw"]);
+  const paying = await withdrawalClient(stack, trader);
   await paying.custody.withdraw({
     client_withdrawal_id: "grep",
     amount: 10n,

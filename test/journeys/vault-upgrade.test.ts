@@ -35,7 +35,7 @@ import {
   newAddress,
   newAsset,
   newTrader,
-  operatorKey,
+  withdrawalClient,
   startTestStack,
   type TestStack,
   type Trader,
@@ -56,7 +56,7 @@ let blocksStopped = false;
 beforeAll(async () => {
   stack = await startTestStack();
   trader = await newTrader(stack);
-  client = await operatorKey(stack, trader, ["read", "withdraw"]);
+  client = await withdrawalClient(stack, trader);
   asset = newAsset();
   vaults = [stack.deployment.vault];
   await fund(stack, [{ trader, usdc: 1_000_000n, tokens: { asset, amount: 1_000n } }]);

@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
 import { freezeUser } from "../../src/auth/freeze-user.ts";
-import { revokeApiKey } from "../../src/auth/api-key.ts";
+import { revokeApiKey } from "../../src/auth/revoke-key.ts";
 import { issueTicket } from "../../src/auth/ws-ticket.ts";
 import { createDepositAddress } from "../../src/custody/deposit-address.ts";
 import { config } from "../../src/platform/config.ts";

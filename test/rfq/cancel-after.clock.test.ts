@@ -2,7 +2,7 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { revokeApiKey } from "../../src/auth/api-key.ts";
+import { revokeApiKey } from "../../src/auth/revoke-key.ts";
 import { Feed } from "../../src/feeds/feed.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { Problem } from "../../src/platform/problem.ts";

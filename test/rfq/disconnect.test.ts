@@ -2,7 +2,7 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { revokeApiKey } from "../../src/auth/api-key.ts";
+import { revokeApiKey } from "../../src/auth/revoke-key.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { now } from "../../src/platform/time.ts";

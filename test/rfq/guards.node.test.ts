@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { mintApiKey } from "../../src/auth/api-key.ts";
+import { mintApiKey } from "../../src/auth/mint-key.ts";
 import { freezeUser } from "../../src/auth/freeze-user.ts";
 import { operatorAccount } from "../../src/chain/operator-account.ts";
 import { createDepositAddress } from "../../src/custody/deposit-address.ts";

@@ -1,12 +1,18 @@
 /** Users of a test's own and their credentials. */
 import { env } from "cloudflare:workers";
-import { createOperatorApiKey } from "../../src/auth/api-key.ts";
+import { approveApiKey } from "../../src/auth/approve-key.ts";
+import {
+  createOperatorApiKey,
+  type MintedKey,
+  mintApiKey,
+  type NewKey,
+} from "../../src/auth/mint-key.ts";
 import type { KeyLimits } from "../../src/auth/key-limits.ts";
 import { KEY_SEAL_COLUMNS, type SealedKeyRow, sealKey } from "../../src/auth/key-seal.ts";
 import { hashPassword } from "../../src/auth/password.ts";
 import { issueSession } from "../../src/auth/session.ts";
 import type { ApiKeyActor, Scope, SessionActor } from "../../src/platform/actor.ts";
-import { config } from "../../src/platform/config.ts";
+import { config, type Config } from "../../src/platform/config.ts";
 import { all, first, select, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { fund } from "./ledger.ts";
@@ -75,35 +81,74 @@ export async function newUserWithPassword(
   return user;
 }
 
-/** An API key that an operator made, which may have any scope. */
+type KeyOptions = {
+  readonly expiresAt?: number;
+  readonly allowedIps?: string[];
+  readonly delaySecs?: number;
+  readonly limits?: KeyLimits;
+  readonly requireIdempotency?: boolean;
+  /** If TOTP is on and the key may withdraw. */
+  readonly totpCode?: string;
+};
+const YEAR_MS = 365 * 86_400_000;
+
+/**
+ * An API key with these scopes: one that withdraws is asked for by the user and approved by an
+ * operator, others are made by an operator.
+ */
 export async function newKey(
   { userId }: { readonly userId: string },
   scopes: readonly Scope[] = ["read", "trade", "withdraw"],
-  more: {
-    expiresAt?: number;
-    allowedIps?: string[];
-    delaySecs?: number;
-    limits?: KeyLimits;
-    requireIdempotency?: boolean;
-  } = {},
+  more: KeyOptions = {},
 ): Promise<TestKey> {
-  const { api_key_id: apiKeyId, secret } = await createOperatorApiKey(
-    env.DB,
-    { ...config(env), AUTH_OPERATOR_KEY_DELAY_SECS: more.delaySecs ?? 0 },
-    {
-      userId,
-      operator: "test",
-      key: {
-        label: "test",
-        scopes,
-        expiresAt: more.expiresAt ?? null,
-        allowedIps: more.allowedIps ?? null,
-        limits: more.limits ?? null,
-        requireIdempotency: more.requireIdempotency ?? false,
-      },
-    },
-  );
+  const delayed = { ...config(env), AUTH_OPERATOR_KEY_DELAY_SECS: more.delaySecs ?? 0 };
+  const key = {
+    label: "test",
+    expiresAt: more.expiresAt ?? null,
+    allowedIps: more.allowedIps ?? null,
+    limits: more.limits ?? null,
+    requireIdempotency: more.requireIdempotency ?? false,
+  };
+  const reading = scopes.filter((scope) => scope !== "withdraw");
+  const { api_key_id: apiKeyId, secret } =
+    reading.length < scopes.length
+      ? await approvedKey(userId, { ...key, scopes }, { delayed, totpCode: more.totpCode })
+      : await createOperatorApiKey(env.DB, delayed, {
+          userId,
+          operator: "test",
+          key: { ...key, scopes: reading },
+        });
   return { apiKeyId, secret, actor: { userId, scopes, credential: { kind: "api_key", apiKeyId } } };
+}
+
+/** The user asks for the key with a session, and an operator approves it. */
+async function approvedKey(
+  userId: string,
+  key: NewKey,
+  { delayed, totpCode }: { delayed: Config; totpCode: string | undefined },
+): Promise<MintedKey> {
+  const user = await first<{ epoch: number }>(
+    env.DB,
+    sql`SELECT session_epoch AS epoch FROM users WHERE user_id = ${uuid(userId)}`,
+  );
+  const inAYear = Date.now() + YEAR_MS;
+  const minted = await mintApiKey(env.DB, delayed, {
+    actor: {
+      userId,
+      scopes: delayed.AUTH_SESSION_SCOPES,
+      credential: { kind: "session", epoch: user?.epoch ?? 0, expiresAtMs: inAYear },
+    },
+    ip: undefined,
+    key: {
+      ...key,
+      expiresAt: key.expiresAt ?? inAYear,
+      allowedIps: key.allowedIps ?? ["0.0.0.0/0", "::/0"],
+    },
+    totpCode,
+    requestApproval: true,
+  });
+  await approveApiKey(env.DB, delayed, { apiKeyId: minted.api_key_id, operator: "test" });
+  return minted;
 }
 
 /** Changes when a key has its scopes, with the seal of a key that was made so. */

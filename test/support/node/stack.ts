@@ -6,12 +6,12 @@ import { type Address, createPublicClient, getAddress, type Hex, http, toHex } f
 import { type Faucet, openFaucet } from "../../../scripts/stack/faucet.ts";
 import { freePort } from "../../../scripts/stack/ports.ts";
 import { type Stack, startStack } from "../../../scripts/stack/start-stack.ts";
+import { withdrawKey } from "../../../scripts/stack/withdraw-key.ts";
 import {
   Client,
   type MarketAsset,
   type Quote,
   type QuoteRequest,
-  type Scope,
   type Venue,
 } from "../../../packages/client/src/index.ts";
 import { vaultAbi } from "../../../src/chain/abi/vault.ts";
@@ -160,14 +160,9 @@ export async function quotedBid(
   return { request, quote: await maker.client.rfq.quote(terms, SLOW_MACHINE) };
 }
 
-/** A key that the operator made. Only such a key can have the scope withdraw. */
-export async function operatorKey(stack: Stack, trader: Trader, scopes: Scope[]): Promise<Client> {
-  const response = await stack.operator({
-    command: ["api-key", "create"],
-    options: { email: trader.email, scopes: scopes.join(",") },
-  });
-  if (!response.ok) throw new Error(`operator: ${JSON.stringify(response.problem)}`);
-  const key = response.result as { api_key_id: string; secret: string };
+/** A key that reads and withdraws, which the trader asked for and the operator approved. */
+export async function withdrawalClient(stack: Stack, trader: Trader): Promise<Client> {
+  const key = await withdrawKey(stack, trader.session, { scopes: ["read", "withdraw"] });
   return trader.client.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret });
 }
 

@@ -1,0 +1,29 @@
+/** A key that withdraws, as users get one: they ask for it, and an operator approves it. */
+import type { Client, NewApiKey, Scope } from "../../packages/client/src/index.ts";
+import type { Stack } from "./start-stack.ts";
+
+const DAY_MS = 86_400_000;
+
+/** Resolves when the key has its scopes, because locally they have no delay. */
+export async function withdrawKey(
+  { operator }: Pick<Stack, "operator">,
+  session: Client,
+  { label = "withdrawals", scopes }: { label?: string; scopes: readonly Scope[] },
+  by?: string,
+): Promise<NewApiKey> {
+  const key = await session.auth.createApiKey({
+    label,
+    scopes: [...scopes],
+    request_approval: true,
+    allowed_ips: ["0.0.0.0/0", "::/0"],
+    expires_at: new Date(Date.now() + 365 * DAY_MS).toISOString(),
+  });
+  const approved = await operator({
+    command: ["api-key", "approve"],
+    options: { id: key.api_key_id },
+    ...(by === undefined ? {} : { operator: by }),
+  });
+  if (!approved.ok)
+    throw new Error(`the operator did not approve the key: ${JSON.stringify(approved.problem)}`);
+  return key;
+}

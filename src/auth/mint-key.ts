@@ -1,0 +1,239 @@
+/** Mints API keys. A secret is returned once and stored sealed. */
+import { z } from "@hono/zod-openapi";
+import { NOW } from "../platform/commit.ts";
+import type { Config } from "../platform/config.ts";
+import { described } from "../http/fields.ts";
+import { problem, type Problem } from "../platform/problem.ts";
+import { type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
+import { actorFacts, actorPrecondition } from "./may-write.ts";
+import { countDaily, dailyPrecondition, type DailyUse, dailyUse } from "../platform/daily-limit.ts";
+import { ask, guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
+import { storagePrecondition } from "../platform/storage.ts";
+import { findKey, KeyRecord } from "./api-key.ts";
+import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
+import { KEY_APPROVAL_MS } from "./approve-key.ts";
+import { newKeyId } from "./key-id.ts";
+import { type KeyLimits, writeLimits } from "./key-limits.ts";
+import { scopeMissing } from "./permit.ts";
+import { sessionsMayTrade } from "./policy.ts";
+import { capScopes, writeScopes } from "./scope.ts";
+import { checkSecondFactor } from "./second-factor.ts";
+import { sealKey } from "./key-seal.ts";
+import { type Scope, SCOPES, type SessionActor } from "../platform/actor.ts";
+
+/** Limit of one user's keys that are neither revoked nor expired, including the operator's. */
+export const MAX_KEYS_PER_USER = 100;
+
+/** Limit of one user's keys that wait for the operator's approval. */
+const MAX_WAITING_KEYS = 5;
+
+export const MintedKey = KeyRecord.extend({
+  secret: described(z.string(), "Secret that signs requests. No later response contains it."),
+}).openapi("MintedApiKey");
+export type MintedKey = z.input<typeof MintedKey>;
+
+export type NewKey = {
+  readonly label: string;
+  readonly scopes: readonly Scope[];
+  readonly expiresAt: number | null;
+  readonly allowedIps: readonly string[] | null;
+  readonly limits: KeyLimits | null;
+  readonly requireIdempotency: boolean;
+};
+
+/**
+ * Mints a key of the session's user. It gets the requested scopes that the session has. If TOTP is
+ * on, a key with more than `read` takes a code.
+ */
+export async function mintApiKey(
+  db: D1Database,
+  settings: Config,
+  minting: {
+    actor: SessionActor;
+    ip: string | undefined;
+    key: NewKey;
+    totpCode?: string | undefined;
+    /** The key may withdraw, and has no scopes until the operator has approved it. */
+    requestApproval?: boolean;
+  },
+): Promise<MintedKey> {
+  const { actor, key, requestApproval = false } = minting;
+  const held: readonly Scope[] = requestApproval ? [...actor.scopes, "withdraw"] : actor.scopes;
+  const scopes = capScopes(key.scopes, held);
+  const [requested] = capScopes(key.scopes, SCOPES);
+  if (scopes.length === 0 && requested !== undefined) throw scopeMissing(requested, actor.scopes);
+  if (scopes.some((scope) => scope !== "read"))
+    await checkSecondFactor(db, settings, {
+      userId: actor.userId,
+      clientIp: minting.ip,
+      codes: { totp_code: minting.totpCode },
+      actor: "session",
+    });
+  const daily = dailyUse(settings, "api_keys", actor.userId);
+  const checks = (at: Expr) => [
+    actorPrecondition(actor, at),
+    ...(scopes.includes("trade") ? [sessionTrades(actor, at)] : []),
+    storagePrecondition,
+    belowKeyLimit(actor.userId, at),
+    ...(requestApproval ? [belowWaitingLimit(actor.userId, at)] : []),
+    dailyPrecondition(daily, at),
+  ];
+  const minted = await insertKey(db, settings, {
+    userId: actor.userId,
+    key: { ...key, scopes },
+    mintedBy: "session",
+    delayMs: requestApproval ? null : 0,
+    record: (apiKeyId) =>
+      recordOf(actor, "api_key_created", { ip: minting.ip, subjectId: apiKeyId }),
+    allowed: (at) => guardOf(checks(at)),
+    daily,
+  });
+  if (minted !== undefined) return minted;
+  const why = questionOf({ preconditions: checks(NOW), facts: {}, apart: actorFacts(actor) });
+  await ask(db, [why]);
+  throw new Error("the guard did not apply, but its preconditions hold");
+}
+
+/** Scopes that the operator's keys can have. A key that withdraws is asked for by its user. */
+export const OPERATOR_KEY_SCOPES = ["read", "trade"] as const satisfies readonly Scope[];
+export type OperatorKeyScope = (typeof OPERATOR_KEY_SCOPES)[number];
+
+/**
+ * Mints a key for the operator. It has no scopes until AUTH_OPERATOR_KEY_DELAY_SECS have passed, so
+ * that the user can see and revoke it before.
+ */
+export async function createOperatorApiKey(
+  db: D1Database,
+  settings: Config,
+  request: {
+    userId: string;
+    operator: string;
+    key: NewKey & { readonly scopes: readonly OperatorKeyScope[] };
+  },
+): Promise<MintedKey> {
+  const actor: AuditActor = `operator:${request.operator}`;
+  const minted = await insertKey(db, settings, {
+    userId: request.userId,
+    key: { ...request.key, scopes: capScopes(request.key.scopes, OPERATOR_KEY_SCOPES) },
+    mintedBy: "operator",
+    delayMs: settings.AUTH_OPERATOR_KEY_DELAY_SECS * 1_000,
+    record: (apiKeyId) => ({
+      kind: "api_key_created",
+      actor,
+      userId: request.userId,
+      apiKeyId: null,
+      ip: null,
+      subjectId: apiKeyId,
+    }),
+    allowed: (at) => expr`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(request.userId)})
+      AND ${belowKeyLimit(request.userId, at).expr}`,
+  });
+  if (minted === undefined) throw tooManyKeys();
+  return minted;
+}
+
+type Insertion = {
+  userId: string;
+  key: NewKey;
+  mintedBy: "session" | "operator";
+  /** Until the key has its scopes. Null: it waits for approval. */
+  delayMs: number | null;
+  record: (apiKeyId: string) => AuditRecord;
+  allowed: (at: Expr) => Expr;
+  /** The daily limit that the key counts for. An operator's key counts for none. */
+  daily?: DailyUse;
+};
+
+async function insertKey(
+  db: D1Database,
+  settings: Config,
+  insertion: Insertion,
+): Promise<MintedKey | undefined> {
+  const { userId, key } = insertion;
+  const apiKeyId = newKeyId(settings);
+  const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
+  const scopes = writeScopes(key.scopes);
+  const allowedIps = key.allowedIps === null ? null : JSON.stringify(key.allowedIps);
+  const limits = key.limits === null ? null : writeLimits(key.limits);
+  // The seal binds the instant, so it is read before the commit.
+  const now = await first<{ now: number }>(db, sql`SELECT ${NOW} AS now`);
+  const activeFrom =
+    insertion.delayMs === null ? null : (now?.now ?? Date.now()) + insertion.delayMs;
+  const box = await sealKey(settings.MASTER_KEYS, secret, {
+    apiKeyId,
+    userId,
+    scopes,
+    limits,
+    requireIdempotency: key.requireIdempotency ? 1 : 0,
+    allowedIps,
+    activeFrom,
+    expiresAt: key.expiresAt,
+    mintedBy: insertion.mintedBy,
+  });
+  const applied = await commitAudited(db, {
+    record: insertion.record(apiKeyId),
+    when: ({ at }) => insertion.allowed(at),
+    statements: (group, written) => [
+      sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
+          allowed_ips, limits, require_idempotency, minted_by, active_from, created_at, expires_at)
+        SELECT ${uuid(apiKeyId)}, ${uuid(userId)}, ${key.label}, ${scopes},
+          ${box.sealed}, ${box.masterKeyId}, ${allowedIps}, ${limits}, ${key.requireIdempotency},
+          ${insertion.mintedBy},
+          ${activeFrom}, ${group.at}, ${key.expiresAt}
+        WHERE ${written}`,
+      ...(insertion.daily === undefined ? [] : [countDaily(insertion.daily, group.at, written)]),
+    ],
+  });
+  if (!applied) return undefined;
+  const record = await findKey(db, { apiKeyId, userId });
+  if (record === undefined) throw new Error("the new API key is missing");
+  return { ...record, secret };
+}
+
+/** The session's scopes may be a few seconds old. */
+function sessionTrades(actor: SessionActor, at: Expr): Precondition<unknown, never> {
+  return {
+    expr: sessionsMayTrade(uuid(actor.userId), at),
+    reject: () => {
+      throw scopeMissing("trade", ["read"]);
+    },
+  };
+}
+
+function belowKeyLimit(userId: string, at: Expr): Precondition<unknown, never> {
+  return {
+    expr: expr`(SELECT count(*) FROM api_keys INDEXED BY api_keys_live
+      WHERE user_id = ${uuid(userId)} AND revoked_at IS NULL
+        AND (expires_at IS NULL OR expires_at > ${at})) < ${MAX_KEYS_PER_USER}`,
+    reject: () => {
+      throw tooManyKeys();
+    },
+  };
+}
+
+function belowWaitingLimit(userId: string, at: Expr): Precondition<unknown, never> {
+  return {
+    expr: expr`(SELECT count(*) FROM api_keys INDEXED BY api_keys_live
+      WHERE user_id = ${uuid(userId)} AND revoked_at IS NULL AND active_from IS NULL
+        AND created_at > ${at} - ${KEY_APPROVAL_MS}) < ${MAX_WAITING_KEYS}`,
+    reject: () => {
+      throw problem(
+        "api_key_limit",
+        `${MAX_WAITING_KEYS} API keys wait for approval, which is the limit. Revoke one first.`,
+      );
+    },
+  };
+}
+
+function tooManyKeys(): Problem {
+  return problem(
+    "api_key_limit",
+    `You have reached the limit of ${MAX_KEYS_PER_USER} API keys. Revoke one first.`,
+  );
+}
+
+/** Whether an instant is in the future of D1's clock, which also decides when a key expires. */
+export async function isFuture(db: D1Database, unixMs: number): Promise<boolean> {
+  const row = await first<{ future: number }>(db, sql`SELECT ${unixMs} > ${NOW} AS future`);
+  return row?.future === 1;
+}

@@ -1,0 +1,77 @@
+/** Revokes one API key: its owner, the key itself, or the operator. */
+import { type Expr, expr, sql, TRUE, uuid } from "../platform/sql.ts";
+import { problem, Problem } from "../platform/problem.ts";
+import type { Actor } from "../platform/actor.ts";
+import { findKey, type KeyRecord, ownerOfKey } from "./api-key.ts";
+import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
+import { forgetCredentials } from "./credential-cache.ts";
+import { actorRejection, mayWrite } from "./may-write.ts";
+
+/**
+ * Revokes a key of the actor's user. A session can revoke any of them, a key only itself.
+ * Idempotent. Throws `api_key_unknown_id` for the key of another user.
+ */
+export async function revokeOwnApiKey(
+  db: D1Database,
+  request: { actor: Actor; apiKeyId: string; ip: string | undefined },
+): Promise<KeyRecord> {
+  const { actor, apiKeyId } = request;
+  const { credential } = actor;
+  if (credential.kind === "api_key" && credential.apiKeyId !== apiKeyId) {
+    throw problem(
+      "session_required",
+      "An API key can revoke only itself. Use a session to revoke another key.",
+    );
+  }
+  // A key may revoke itself before it has its scopes, so `mayWrite` would be too strict for it.
+  const allowed = (at: Expr) =>
+    credential.kind === "session"
+      ? mayWrite(actor, at)
+      : expr`EXISTS (
+          SELECT 1 FROM users WHERE user_id = ${uuid(actor.userId)} AND frozen_at IS NULL)`;
+  const record = recordOf(actor, "api_key_revoked", { ip: request.ip, subjectId: apiKeyId });
+  const applied = await revoke(db, { userId: actor.userId, apiKeyId, record, allowed });
+  if (!applied && credential.kind === "session") {
+    const rejection = await actorRejection(db, actor);
+    if (rejection !== undefined) throw new Problem(rejection);
+  }
+  const key = await findKey(db, { apiKeyId, userId: actor.userId });
+  if (key === undefined) throw problem("api_key_unknown_id", "You have no API key with this id.");
+  return key;
+}
+
+/** Revokes a key for the operator. False if the key is unknown or already revoked. */
+export async function revokeApiKey(
+  db: D1Database,
+  request: { apiKeyId: string; operator: string },
+): Promise<boolean> {
+  const userId = await ownerOfKey(db, request.apiKeyId);
+  if (userId === undefined) return false;
+  const actor: AuditActor = `operator:${request.operator}`;
+  const record: AuditRecord = {
+    kind: "api_key_revoked",
+    actor,
+    userId,
+    apiKeyId: null,
+    ip: null,
+    subjectId: request.apiKeyId,
+  };
+  return revoke(db, { userId, apiKeyId: request.apiKeyId, record, allowed: () => TRUE });
+}
+
+async function revoke(
+  db: D1Database,
+  request: { userId: string; apiKeyId: string; record: AuditRecord; allowed: (at: Expr) => Expr },
+): Promise<boolean> {
+  const key = sql`api_key_id = ${uuid(request.apiKeyId)} AND user_id = ${uuid(request.userId)}
+    AND revoked_at IS NULL`;
+  const applied = await commitAudited(db, {
+    record: request.record,
+    when: ({ at }) => sql`${request.allowed(at)} AND EXISTS (SELECT 1 FROM api_keys WHERE ${key})`,
+    statements: ({ at }, written) => [
+      sql`UPDATE api_keys SET revoked_at = ${at} WHERE ${key} AND ${written}`,
+    ],
+  });
+  forgetCredentials({ userId: request.userId, apiKeyIds: [request.apiKeyId] });
+  return applied;
+}
