@@ -181,7 +181,6 @@ async function pages(batches: readonly Batch[], newest: readonly number[]): Prom
     "1 amount in 100 matches": () => ({ minAmount: 991n, maxAmount: 1_000n }),
     "no amount matches": () => ({ minAmount: 2n ** 40n }),
     "one amount, only long ago": () => ({ minAmount: 5_000n, maxAmount: 5_000n }),
-    // The only filter that an index alone cannot serve: see the third way in history.ts.
     "thousands of amounts, long ago": () => ({ minAmount: 10_000n }),
   };
   for (const [who, reader] of Object.entries(READERS)) {

@@ -52,7 +52,7 @@ export type BenchStack = {
   /** From now on, adds these milliseconds to each call. Only of a stack with `meter`. */
   setNetwork: (network: Network) => Promise<void>;
   /** What Cloudflare bills, since the last call. Only of a stack with `meter`. */
-  readMeter: () => Promise<Meter>;
+  readMeter: () => Promise<Meter & { readonly statements: readonly StatementMeter[] }>;
   stop: () => Promise<void>;
 };
 
@@ -64,6 +64,14 @@ export type Meter = {
   readonly objectCalls: number;
   readonly frames: number;
   readonly d1Calls: number;
+  readonly rowsRead: number;
+  readonly rowsWritten: number;
+};
+
+/** What one statement was billed. The name is the beginning of its text. */
+type StatementMeter = {
+  readonly name: string;
+  readonly calls: number;
   readonly rowsRead: number;
   readonly rowsWritten: number;
 };
@@ -229,7 +237,7 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
         // Notifications of streams follow the response.
         await sleep(METER_SETTLES_MS);
         const response = await fetch(`http://127.0.0.1:${port}/bench/meter`);
-        return (await response.json()) as Meter;
+        return (await response.json()) as Awaited<ReturnType<BenchStack["readMeter"]>>;
       },
       stop,
     };

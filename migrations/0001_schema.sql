@@ -602,21 +602,15 @@ CREATE TABLE transfers (
 -- Posting exactly once. A reserve ends once: a trade and a release of one quote share ref and step.
 CREATE UNIQUE INDEX transfers_once ON transfers (ref, step, line);
 
--- Reading a ledger of all assets: one side of a sub-account for one reason, in order. Each ends in
--- the rowid, transfer_id. Credits whose debit the same owner gave are found by that debit, so only
--- credits from others (deposit, trade) are indexed.
+-- Reading a ledger: one side of a sub-account, or of an account for some assets, for one reason, in
+-- order. Each ends in the rowid, transfer_id. The credit of a reserve or of a release is found by
+-- its debit, which the same owner gave, so only other credits are indexed.
 CREATE INDEX transfers_from_sub_account ON transfers (from_sub_account, reason)
   WHERE from_sub_account IS NOT NULL;
 CREATE INDEX transfers_to_sub_account ON transfers (to_sub_account, reason)
   WHERE to_sub_account IS NOT NULL;
-
--- Reading a ledger of some assets: one side of an account for one reason, in order.
 CREATE INDEX transfers_from ON transfers (from_account, reason);
-CREATE INDEX transfers_to ON transfers (to_account, reason);
-
--- Reading a ledger by amount. The same credits are indexed as by sub-account.
-CREATE INDEX transfers_from_amount ON transfers (from_account, reason, amount);
-CREATE INDEX transfers_to_amount ON transfers (to_account, reason, amount) WHERE reason IN (1, 6);
+CREATE INDEX transfers_to ON transfers (to_account, reason) WHERE reason IN (1, 2, 6, 7);
 
 -- Completes a row: computes what it leaves on both accounts, and inserts it so instead of the row
 -- without. A statement inserts its rows one after the other, so each sees those before it.

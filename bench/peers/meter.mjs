@@ -15,6 +15,8 @@ const NOTHING = {
   rowsRead: 0,
   rowsWritten: 0,
 };
+/** By the beginning of its text, what each statement was billed. */
+let statements = new Map();
 /** Shared by the Worker and its objects, because workerd runs them in one isolate. */
 let meter = { ...NOTHING };
 let network = { d1Ms: 0, objectMs: 0 };
@@ -63,31 +65,45 @@ async function hasDistinctNames(text, statement) {
  * and `raw` do not, so they are `all` here.
  */
 function farDatabase(db) {
-  const ask = async (call) => {
+  const ask = async (call, ...texts) => {
     meter.d1Calls += 1;
     const answer = await far(network.d1Ms, call);
-    for (const { meta } of Array.isArray(answer) ? answer : [answer]) {
+    for (const [index, { meta }] of (Array.isArray(answer) ? answer : [answer]).entries()) {
       meter.rowsRead += meta.rows_read;
       meter.rowsWritten += meta.rows_written;
+      count(texts[index], meta);
     }
     return answer;
   };
   const statementOf = (text, inner) => ({
+    text,
     inner,
     bind: (...params) => statementOf(text, inner.bind(...params)),
-    all: () => ask(() => inner.all()),
-    run: () => ask(() => inner.run()),
-    first: async () => (await ask(() => inner.all())).results[0] ?? null,
+    all: () => ask(() => inner.all(), text),
+    run: () => ask(() => inner.run(), text),
+    first: async () => (await ask(() => inner.all(), text)).results[0] ?? null,
     raw: async () => {
       const distinct = await hasDistinctNames(text, inner);
-      const { results } = await ask(() => inner.all());
+      const { results } = await ask(() => inner.all(), text);
       return distinct ? results.map((row) => Object.values(row)) : inner.raw();
     },
   });
   return {
     prepare: (text) => statementOf(text, db.prepare(text)),
-    batch: (statements) => ask(() => db.batch(statements.map(({ inner }) => inner))),
+    batch: (batch) =>
+      ask(() => db.batch(batch.map(({ inner }) => inner)), ...batch.map(({ text }) => text)),
   };
+}
+
+const NAME_LENGTH = 90;
+
+function count(text, { rows_read: rowsRead, rows_written: rowsWritten }) {
+  const name = text.replaceAll(/\s+/g, " ").slice(0, NAME_LENGTH);
+  const sum = statements.get(name) ?? { name, calls: 0, rowsRead: 0, rowsWritten: 0 };
+  sum.calls += 1;
+  sum.rowsRead += rowsRead;
+  sum.rowsWritten += rowsWritten;
+  statements.set(name, sum);
 }
 
 function farObjects(namespace) {
@@ -132,8 +148,9 @@ export default {
       return Response.json(network);
     }
     if (pathname === "/bench/meter") {
-      const read = meter;
+      const read = { ...meter, statements: [...statements.values()] };
       meter = { ...NOTHING };
+      statements = new Map();
       return Response.json(read);
     }
     meter.requests += 1;

@@ -31,25 +31,24 @@
  * A page costs one seek per run and one per entry. It reads none of Bob's entries. Neither the
  * length of the journal matters nor the number of assets, unless the filter names assets.
  *
- * C is found via B, because both are sides of the same transfers (see `runsOf`). Only the index per
- * account has C too. Two more indexes sort the runs of each account by amount.
+ * C is found via B, because both are sides of the same transfers (see `runsOf`). No index is sorted
+ * by amount, because the database keeps only the transfers since the last seal.
  *
  * Instants in the journal never go back. So a period is a range of transfers, found by bisection.
  */
 import { atom, blob, type Expr, expr, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { reasonCode } from "./codes.ts";
 import {
-  amountBounds,
   amountFits,
   assetFits,
   hasAmounts,
-  indexByPosition,
+  indexOf,
   type LedgerFilter,
   type RunIndex,
   runsOf,
 } from "./filter.ts";
 import { DELIVERED } from "./released.ts";
-import { COUNTERPARTY_CREDITS } from "./transfer-types.ts";
+import { INDEXED_CREDITS } from "./transfer-types.ts";
 
 /** A position above every entry_id: the page starts with the newest entry. */
 export const NEWEST = 2n ** 62n;
@@ -64,9 +63,9 @@ export function mergedEntries(
   filter: LedgerFilter,
   page: { before: bigint; limit: number },
 ): Sql {
-  const index = indexByPosition(filter);
+  const index = indexOf(filter);
   const tables = sql`WITH RECURSIVE ${runsAndBounds(userId, filter, index, page)},
-    ${merge("runs", index, page.limit)}`;
+    ${merge(index, page.limit)}`;
   if (!hasAmounts(filter)) return sql`${tables} ${rowsOf("merged")} ORDER BY entry_id DESC`;
   const fits = amountFits(filter);
   return sql`${tables}
@@ -104,7 +103,7 @@ function runsAndBounds(
 function selectedRuns(userId: string, filter: LedgerFilter, index: RunIndex): Sql {
   const columns = sql`s.value ->> 'reason' AS reason, s.value ->> 'credit' AS credit,
       s.value ->> 'viaCredit' AS via_credit`;
-  const runs = sql`json_each(${JSON.stringify(runsOf(filter, index))}) s`;
+  const runs = sql`json_each(${JSON.stringify(runsOf(filter))}) s`;
   if (index === "sub_account")
     return sql`runs AS MATERIALIZED (
     SELECT ${columns}, first.number * 2 + (s.value ->> 'indexedAt' = 'pending') AS indexed_at
@@ -140,23 +139,15 @@ function positionAfter(name: Bisection): Expr {
 
 /**
  * The tables `merge`, whose rows are the heads that the merge takes, and `merged`, its newest
- * entries. Ordered by amount, the runs are those of one amount each.
+ * entries.
  */
-function merge(runs: "runs" | "mergeable", index: RunIndex, limit: number): Sql {
-  const names = ["indexed_at", "via_credit", "reason"];
-  if (index === "amount") names.push("amount");
-  const columns = (run: RunAlias) => raw(names.map((name) => `${run}.${name}`).join(", "));
-  const newest = (run: RunAlias, below: Expr) =>
-    seek(run, index, {
-      column: "t.transfer_id",
-      where: index === "amount" ? expr`${below} AND t.amount = ${raw(run)}.amount` : below,
-      orderBy: "t.transfer_id DESC",
-    });
-  return sql`merge(entry_id, ${raw(names.join(", "))}, floor) AS (
-      SELECT 2 * ${newest("r", WITHIN_BOUNDS)} + r.credit, ${columns("r")}, b.floor
-      FROM ${raw(runs)} r CROSS JOIN bounds b
+function merge(index: RunIndex, limit: number): Sql {
+  const columns = (run: RunAlias) => raw(`${run}.indexed_at, ${run}.via_credit, ${run}.reason`);
+  return sql`merge(entry_id, indexed_at, via_credit, reason, floor) AS (
+      SELECT 2 * ${newest("r", index, WITHIN_BOUNDS)} + r.credit, ${columns("r")}, b.floor
+      FROM runs r CROSS JOIN bounds b
       UNION ALL
-      SELECT 2 * ${newest("p", expr`t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor`)}
+      SELECT 2 * ${newest("p", index, expr`t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor`)}
         + (p.entry_id & 1), ${columns("p")}, p.floor
       FROM merge p WHERE p.entry_id IS NOT NULL
       ORDER BY 1 DESC LIMIT ${limit}),
@@ -170,15 +161,11 @@ const WITHIN_BOUNDS = expr`t.transfer_id < iif(r.credit, b.credits_below, b.debi
 /** A row with the columns of a run: the run itself, or the previous row of a recursive query. */
 type RunAlias = "r" | "p";
 
-/** The first transfer of a run under a condition, by one index seek; NULL if there is none. */
-function seek(
-  run: RunAlias,
-  index: RunIndex,
-  { column, where, orderBy }: { column: string; where: Expr; orderBy: string },
-): Expr {
+/** The newest transfer of a run below a bound, by one index seek; NULL if there is none. */
+function newest(run: RunAlias, index: RunIndex, below: Expr): Expr {
   const hit = (side: Side) =>
-    expr`SELECT ${raw(column)} FROM transfers t INDEXED BY ${nameOf(index, side)}
-      WHERE ${ofRun(run, side, index)} AND ${where} ORDER BY ${raw(orderBy)} LIMIT 1`;
+    expr`SELECT t.transfer_id FROM transfers t INDEXED BY ${nameOf(index, side)}
+      WHERE ${ofRun(run, side, index)} AND ${below} ORDER BY t.transfer_id DESC LIMIT 1`;
   return expr`iif(${raw(run)}.via_credit, ${hit("to")}, ${hit("from")})`;
 }
 
@@ -189,12 +176,11 @@ function nameOf(index: RunIndex, side: Side): Sql {
 }
 
 function ofRun(run: RunAlias, side: Side, index: RunIndex): Expr {
-  const owner = index === "sub_account" ? "sub_account" : "account";
-  const equal = expr`t.${raw(`${side}_${owner}`)} = ${raw(run)}.indexed_at
+  const equal = expr`t.${raw(`${side}_${index}`)} = ${raw(run)}.indexed_at
     AND t.reason = ${raw(run)}.reason`;
-  if (index !== "amount" || side === "from") return equal;
+  if (index === "sub_account" || side === "from") return equal;
   // SQLite uses a partial index only for a query that repeats the index's own condition.
-  const indexed = join(COUNTERPARTY_CREDITS.map(reasonCode), ", ");
+  const indexed = join(INDEXED_CREDITS.map(reasonCode), ", ");
   return expr`${equal} AND t.reason IN (${indexed})`;
 }
 
@@ -221,65 +207,6 @@ function entryColumns(entryId: Expr): Sql {
 const PUBLIC_REF = expr`iif(t.reason = ${reasonCode("trade")},
   coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref), t.ref)`;
 
-/**
- * The newest entries whose amount fits, from an index by amount. There, each run consists of one
- * run per amount, and these are merged. `size` is their number. If it exceeds `maxRuns`, nothing is
- * merged.
- */
-export function mergedByAmount(
-  userId: string,
-  filter: LedgerFilter,
-  page: { before: bigint; limit: number; maxRuns: number },
-): Sql {
-  const { least, most } = amountBounds(filter);
-  const columns = (run: RunAlias) =>
-    raw(`${run}.indexed_at, ${run}.via_credit, ${run}.credit, ${run}.reason`);
-  const smallest = (run: RunAlias, where: Expr) =>
-    seek(run, "amount", { column: "t.amount", where, orderBy: "t.amount" });
-  // Each step seeks the next larger amount of the run; NULL ends the run.
-  return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, "amount", page)},
-    amounts(indexed_at, via_credit, credit, reason, amount) AS (
-      SELECT ${columns("r")}, ${smallest("r", expr`t.amount BETWEEN ${least} AND ${most}`)}
-      FROM runs r
-      UNION ALL
-      SELECT ${columns("p")},
-        ${smallest("p", expr`t.amount > p.amount AND t.amount <= ${most}`)}
-      FROM amounts p WHERE p.amount IS NOT NULL
-      LIMIT (SELECT count(*) FROM runs) + ${page.maxRuns + 1}),
-    amount_runs AS MATERIALIZED (SELECT * FROM amounts WHERE amount IS NOT NULL),
-    counted AS MATERIALIZED (SELECT count(*) AS size FROM amount_runs),
-    mergeable AS MATERIALIZED (
-      SELECT * FROM amount_runs WHERE (SELECT size FROM counted) <= ${page.maxRuns}),
-    ${merge("mergeable", "amount", page.limit)}
-    ${countedRowsOf("merged")}`;
-}
-
-/** The rows of a table, beside the size of what was counted, which may be the only row. */
-function countedRowsOf(entries: "merged" | "found"): Sql {
-  return sql`SELECT counted.size, e.* FROM counted LEFT JOIN (${rowsOf(entries)}) e ON 1
-    ORDER BY e.entry_id DESC`;
-}
-
-/**
- * The newest entries whose amount fits, sorted. `size` is the number of entries anywhere that fit.
- * If it exceeds `maxEntries`, the rows are not the newest ones.
- */
-export function sortedEntries(
-  userId: string,
-  filter: LedgerFilter,
-  page: { before: bigint; limit: number; maxEntries: number },
-): Sql {
-  return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, "amount", page)},
-    fitting AS MATERIALIZED (
-      SELECT * FROM (${scan("amount", amountFits(filter))}) LIMIT ${page.maxEntries + 1}),
-    counted AS MATERIALIZED (SELECT count(*) AS size FROM fitting),
-    found AS MATERIALIZED (SELECT f.* FROM bounds b CROSS JOIN fitting f
-      WHERE f.entry_id >> 1 >= b.floor
-        AND f.entry_id >> 1 < iif(f.entry_id & 1, b.credits_below, b.debits_below)
-      ORDER BY f.entry_id DESC LIMIT ${page.limit})
-    ${countedRowsOf("found")}`;
-}
-
 /** Every entry of `runs` under a condition, in no order. */
 function scan(index: RunIndex, condition: Expr): Sql {
   const half = (side: Side) => sql`SELECT 2 * t.transfer_id + r.credit AS entry_id
@@ -295,7 +222,7 @@ export function scannedEntries(
   filter: LedgerFilter,
   page: { before: bigint; floor: bigint; limit: number },
 ): Sql {
-  const index = indexByPosition(filter);
+  const index = indexOf(filter);
   const entries = scan(index, expr`${WITHIN_BOUNDS} AND ${amountFits(filter)}`);
   return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, index, page)},
     found AS MATERIALIZED (
@@ -303,19 +230,19 @@ export function scannedEntries(
     ${rowsOf("found")} ORDER BY entry_id DESC`;
 }
 
-/** The first transfer at or after an instant, as `first`. */
+/** The first transfer at or after an instant that is not read from the archive, as `first`. */
 export function firstTransferSince(instant: number): Sql {
   return sql`WITH RECURSIVE ${lastTransferBefore("before_from", instant)}
-    SELECT position + 1 AS first FROM before_from WHERE stride = 0`;
+    SELECT max(position, ${DELIVERED}) + 1 AS first FROM before_from WHERE stride = 0`;
 }
 
-/** How many entries fit below a position, counted up to `most`, from an index alone. */
+/** How many entries fit below a position, counted up to `most`. */
 export function countedEntries(
   userId: string,
   filter: LedgerFilter,
   page: { before: bigint; most: number },
 ): Sql {
-  const index = hasAmounts(filter) ? "amount" : indexByPosition(filter);
+  const index = indexOf(filter);
   const entries = scan(index, expr`${WITHIN_BOUNDS} AND ${amountFits(filter)}`);
   return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, index, page)}
     SELECT count(*) AS entries FROM (SELECT 1 FROM (${entries}) LIMIT ${page.most})`;
@@ -329,7 +256,7 @@ export function entriesOfRef(
 ): Sql {
   const ofRef = refFits(userId, filter.refId);
   const side = (credit: 0 | 1): Sql => {
-    const types = runsOf(filter, "account").flatMap((run) =>
+    const types = runsOf(filter).flatMap((run) =>
       run.credit === credit ? [[run.kind, run.reason]] : [],
     );
     const entryId = credit === 1 ? expr`2 * t.transfer_id + 1` : expr`2 * t.transfer_id`;

@@ -40,13 +40,12 @@ function isSubAccount(kind: AccountKind): kind is SubAccount {
 }
 
 /**
- * The indexes that contain runs (see entry-queries.ts): one run for all assets, or one per asset,
- * both in order of position, or one per asset in order of amount.
+ * The indexes that contain runs (see entry-queries.ts): one run for all assets, or one per asset.
  */
-export type RunIndex = "sub_account" | "account" | "amount";
+export type RunIndex = "sub_account" | "account";
 
-/** The index in order of position that serves a filter with the fewest runs. */
-export function indexByPosition({ usdc, venue, assetId }: LedgerFilter): RunIndex {
+/** The index that serves a filter with the fewest runs. */
+export function indexOf({ usdc, venue, assetId }: LedgerFilter): RunIndex {
   const ofSomeAssets = usdc !== undefined || venue !== undefined || assetId !== undefined;
   return ofSomeAssets ? "account" : "sub_account";
 }
@@ -63,11 +62,11 @@ type Run = {
 };
 
 /**
- * The runs that a filter selects. The indexes by sub-account and by amount contain a credit that
- * does not come from a counterparty via its debit, on the owner's other sub-account, so that one
- * index row serves both entries.
+ * The runs that a filter selects. The indexes contain a credit that does not come from a
+ * counterparty via its debit, on the owner's other sub-account, so that one index row serves both
+ * entries.
  */
-export function runsOf(filter: LedgerFilter, index: RunIndex): Run[] {
+export function runsOf(filter: LedgerFilter): Run[] {
   return ENTRY_TYPES.filter(
     ({ kind, direction, reason }) =>
       (filter.account ?? kind) === kind &&
@@ -76,7 +75,7 @@ export function runsOf(filter: LedgerFilter, index: RunIndex): Run[] {
   ).map(({ kind, direction, reason }) => {
     const credit = direction === "credit" ? 1 : 0;
     const fromCounterparty = COUNTERPARTY_CREDITS.some((name) => name === reason);
-    const viaDebit = index !== "account" && credit === 1 && !fromCounterparty;
+    const viaDebit = credit === 1 && !fromCounterparty;
     const indexedAt = !viaDebit ? kind : kind === "available" ? "pending" : "available";
     return {
       kind,
@@ -93,7 +92,7 @@ export function selectsNothing(filter: LedgerFilter): boolean {
   const tokenOnly = filter.venue !== undefined || filter.assetId !== undefined;
   if (filter.usdc === true && tokenOnly) return true;
   if (filter.minAmount !== undefined && filter.minAmount > MAX_NATIVE_UNITS) return true;
-  return runsOf(filter, "account").length === 0;
+  return runsOf(filter).length === 0;
 }
 
 export function hasAmounts({ minAmount, maxAmount }: LedgerFilter): boolean {

@@ -7,7 +7,7 @@ import { all, type Expr, expr, join, prepare, raw, type Sql, sql } from "../plat
 import { describeReason, REASONS, reasonCode, reasonNumber } from "./codes.ts";
 import { accountName, type AccountRow, type Check, type Difference } from "./difference.ts";
 import { DELIVERED } from "./released.ts";
-import { TRANSFER_TYPES } from "./transfer-types.ts";
+import { INDEXED_CREDITS, TRANSFER_TYPES } from "./transfer-types.ts";
 import { ledgerCheckpoints } from "./tables.ts";
 import { read } from "../platform/read.ts";
 
@@ -245,16 +245,25 @@ export async function checkAccounts(db: D1Database, accounts: Sql): Promise<Diff
 }
 
 /**
- * Accounts whose balance differs from what their newest entry left. As long as the running balances
+ * Accounts whose balance differs from what their newest entry left. The credit of a reserve or of a
+ * release is found by its debit on the owner's other account of the asset. As long as the running balances
  * are sound, that is the sum of all entries. An account that has not moved since the last delivered
  * seal has the balance that the seals leave.
  */
 function wrongBalances(accounts: Sql): Sql {
-  const newest = (side: "from" | "to") =>
-    raw(`(SELECT 2 * t.transfer_id + ${side === "to" ? 1 : 0}
-      FROM transfers t INDEXED BY transfers_${side}
-      WHERE t.${side}_account = a.account_id AND t.reason = r.value
-      ORDER BY t.transfer_id DESC LIMIT 1)`);
+  const newest = (credit: 0 | 1, index: "from" | "to", which: Expr) =>
+    expr`coalesce((SELECT 2 * t.transfer_id + ${raw(`${credit}`)}
+      FROM transfers t INDEXED BY ${raw(`transfers_${index}`)}
+      WHERE t.reason = r.value AND ${which} ORDER BY t.transfer_id DESC LIMIT 1), 0)`;
+  const indexed = join(INDEXED_CREDITS.map(reasonCode), ", ");
+  const ends = join(
+    [
+      newest(0, "from", expr`t.from_account = a.account_id`),
+      newest(1, "to", expr`t.to_account = a.account_id AND t.reason IN (${indexed})`),
+      newest(1, "from", expr`t.from_account = a.other_account AND t.to_account = a.account_id`),
+    ],
+    ", ",
+  );
   const reasons = JSON.stringify(REASONS.map(reasonNumber));
   return sql`SELECT hex(owner) AS owner, kind, asset, CAST(balance AS TEXT) AS balance,
       CAST(expected AS TEXT) AS expected
@@ -262,12 +271,15 @@ function wrongBalances(accounts: Sql): Sql {
       SELECT a.owner, a.kind, a.asset, a.balance, coalesce((
         SELECT iif(n.entry & 1, t.to_balance, t.from_balance)
         FROM (
-          SELECT max(max(coalesce(${newest("from")}, 0), coalesce(${newest("to")}, 0))) AS entry
+          SELECT max(max(${ends})) AS entry
           FROM json_each(${reasons}) r) n
         JOIN transfers t ON t.transfer_id = n.entry >> 1 AND t.transfer_id > ${DELIVERED}),
         (SELECT s.balance FROM sealed_balances s
           WHERE s.account_id = a.account_id AND ${DELIVERED} > 0), 0) AS expected
-      FROM accounts a WHERE a.account_id IN (${accounts}))
+      FROM (SELECT b.*, (SELECT o.account_id FROM accounts o
+            WHERE o.owner = b.owner AND o.asset = b.asset
+              AND o.kind = iif(b.kind = 'available', 'pending', 'available')) AS other_account
+          FROM accounts b WHERE b.account_id IN (${accounts})) a)
     WHERE balance <> expected OR typeof(balance) <> 'integer'
       OR (balance < 0 AND kind <> 'external')
     LIMIT ${MAX_PER_CHUNK}`;

@@ -64,11 +64,9 @@ export const transfers = sqliteTable(
       .on(t.toSubAccount, t.reason)
       .where(sql`to_sub_account IS NOT NULL`),
     index("transfers_from").on(t.fromAccount, t.reason),
-    index("transfers_to").on(t.toAccount, t.reason),
-    index("transfers_from_amount").on(t.fromAccount, t.reason, t.amount),
-    index("transfers_to_amount")
-      .on(t.toAccount, t.reason, t.amount)
-      .where(sql`reason IN (1, 6)`),
+    index("transfers_to")
+      .on(t.toAccount, t.reason)
+      .where(sql`reason IN (1, 2, 6, 7)`),
     check("transfers_amount", sql`amount > 0 AND amount <= 4611686018427387904`),
     check("transfers_accounts", sql`from_account <> to_account`),
     check("transfers_reason", sql`reason BETWEEN 1 AND 7`),

@@ -25,3 +25,14 @@ export const TRANSFER_TYPES: readonly (readonly [Reason, AccountKind, AccountKin
  * account of the same user.
  */
 export const COUNTERPARTY_CREDITS = ["deposit", "trade"] as const satisfies Reason[];
+
+/**
+ * Reasons of the credits that the index `transfers_to` contains. Every other credit has its debit
+ * on the other sub-account of the same owner and asset.
+ */
+export const INDEXED_CREDITS = [
+  "deposit",
+  "withdrawal",
+  "trade",
+  "fee",
+] as const satisfies Reason[];

@@ -241,7 +241,7 @@ WITH RECURSIVE
         (
           SELECT t.transfer_id
           FROM transfers t INDEXED BY transfers_to
-          WHERE (t.to_account = r.indexed_at AND t.reason = r.reason)
+          WHERE ((t.to_account = r.indexed_at AND t.reason = r.reason) AND t.reason IN (1, 2, 6, 7))
             AND (
               t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
               AND t.transfer_id >= b.floor
@@ -275,7 +275,7 @@ WITH RECURSIVE
         (
           SELECT t.transfer_id
           FROM transfers t INDEXED BY transfers_to
-          WHERE (t.to_account = p.indexed_at AND t.reason = p.reason)
+          WHERE ((t.to_account = p.indexed_at AND t.reason = p.reason) AND t.reason IN (1, 2, 6, 7))
             AND (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor)
           ORDER BY t.transfer_id DESC
           LIMIT 1
@@ -328,17 +328,17 @@ ORDER BY entry_id DESC
 -- ?1 = [
 --   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
 --   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":3,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":3,"indexedAt":"available","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":4,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":4,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
 --   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":1,"reason":5,"indexedAt":"available","viaCredit":1}
+--   {"kind":"available","credit":1,"reason":5,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":2,"indexedAt":"pending","viaCredit":1}
+--   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
 -- ?2 = "0196f0c2-0000-7000-8000-000000000001"
@@ -801,7 +801,7 @@ LIMIT ?15
 -- ?14 = 9007199254740991
 -- ?15 = 51
 
--- Amounts, first way: the newest entries
+-- Amounts: the newest entries
 WITH RECURSIVE
   runs AS MATERIALIZED (
     SELECT s.value ->> 'reason' AS reason,
@@ -957,369 +957,7 @@ ORDER BY entry_id DESC
 -- ?9 = "5"
 -- ?10 = "700"
 
--- Amounts, second way
-WITH RECURSIVE
-  runs AS MATERIALIZED (
-    SELECT s.value ->> 'reason' AS reason,
-      s.value ->> 'credit' AS credit,
-      s.value ->> 'viaCredit' AS via_credit,
-      iif(
-        s.value ->> 'indexedAt' = a.kind,
-        a.account_id,
-        (
-          SELECT o.account_id
-          FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
-        )
-      ) AS indexed_at
-    FROM accounts a INDEXED BY accounts_owner
-    CROSS JOIN json_each(?1) s
-    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
-  ),
-  bounds AS MATERIALIZED (
-    SELECT max(
-      0,
-      CAST(?3 AS INTEGER),
-      (
-        coalesce(
-          (
-            SELECT up_to_transfer
-            FROM journal_seals INDEXED BY journal_seals_delivered
-            WHERE delivered_at IS NOT NULL
-            ORDER BY number DESC
-            LIMIT 1
-          ),
-          0
-        )
-      ) + 1
-    ) AS floor,
-      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
-      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
-  ),
-  amounts(indexed_at, via_credit, credit, reason, amount) AS (
-    SELECT r.indexed_at,
-      r.via_credit,
-      r.credit,
-      r.reason,
-      (
-        iif(
-          r.via_credit,
-          (
-            SELECT t.amount
-            FROM transfers t INDEXED BY transfers_to_amount
-            WHERE ((t.to_account = r.indexed_at AND t.reason = r.reason) AND t.reason IN (1, 6))
-              AND (t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER))
-            ORDER BY t.amount
-            LIMIT 1
-          ),
-          (
-            SELECT t.amount
-            FROM transfers t INDEXED BY transfers_from_amount
-            WHERE (t.from_account = r.indexed_at AND t.reason = r.reason)
-              AND (t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER))
-            ORDER BY t.amount
-            LIMIT 1
-          )
-        )
-      )
-    FROM runs r
-    UNION ALL
-    SELECT p.indexed_at,
-      p.via_credit,
-      p.credit,
-      p.reason,
-      (
-        iif(
-          p.via_credit,
-          (
-            SELECT t.amount
-            FROM transfers t INDEXED BY transfers_to_amount
-            WHERE ((t.to_account = p.indexed_at AND t.reason = p.reason) AND t.reason IN (1, 6))
-              AND (t.amount > p.amount AND t.amount <= CAST(?10 AS INTEGER))
-            ORDER BY t.amount
-            LIMIT 1
-          ),
-          (
-            SELECT t.amount
-            FROM transfers t INDEXED BY transfers_from_amount
-            WHERE (t.from_account = p.indexed_at AND t.reason = p.reason)
-              AND (t.amount > p.amount AND t.amount <= CAST(?11 AS INTEGER))
-            ORDER BY t.amount
-            LIMIT 1
-          )
-        )
-      )
-    FROM amounts p
-    WHERE p.amount IS NOT NULL
-    LIMIT (SELECT count(*) FROM runs) + ?12
-  ),
-  amount_runs AS MATERIALIZED (SELECT * FROM amounts WHERE amount IS NOT NULL),
-  counted AS MATERIALIZED (SELECT count(*) AS size FROM amount_runs),
-  mergeable AS MATERIALIZED (SELECT * FROM amount_runs WHERE (SELECT size FROM counted) <= ?13),
-  merge(entry_id, indexed_at, via_credit, reason, amount, floor) AS (
-    SELECT 2 * (
-      iif(
-        r.via_credit,
-        (
-          SELECT t.transfer_id
-          FROM transfers t INDEXED BY transfers_to_amount
-          WHERE ((t.to_account = r.indexed_at AND t.reason = r.reason) AND t.reason IN (1, 6))
-            AND (
-              (
-                t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
-                AND t.transfer_id >= b.floor
-              )
-              AND t.amount = r.amount
-            )
-          ORDER BY t.transfer_id DESC
-          LIMIT 1
-        ),
-        (
-          SELECT t.transfer_id
-          FROM transfers t INDEXED BY transfers_from_amount
-          WHERE (t.from_account = r.indexed_at AND t.reason = r.reason)
-            AND (
-              (
-                t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
-                AND t.transfer_id >= b.floor
-              )
-              AND t.amount = r.amount
-            )
-          ORDER BY t.transfer_id DESC
-          LIMIT 1
-        )
-      )
-    ) + r.credit,
-      r.indexed_at,
-      r.via_credit,
-      r.reason,
-      r.amount,
-      b.floor
-    FROM mergeable r
-    CROSS JOIN bounds b
-    UNION ALL
-    SELECT 2 * (
-      iif(
-        p.via_credit,
-        (
-          SELECT t.transfer_id
-          FROM transfers t INDEXED BY transfers_to_amount
-          WHERE ((t.to_account = p.indexed_at AND t.reason = p.reason) AND t.reason IN (1, 6))
-            AND (
-              (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor) AND t.amount = p.amount
-            )
-          ORDER BY t.transfer_id DESC
-          LIMIT 1
-        ),
-        (
-          SELECT t.transfer_id
-          FROM transfers t INDEXED BY transfers_from_amount
-          WHERE (t.from_account = p.indexed_at AND t.reason = p.reason)
-            AND (
-              (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor) AND t.amount = p.amount
-            )
-          ORDER BY t.transfer_id DESC
-          LIMIT 1
-        )
-      )
-    ) + (p.entry_id & 1),
-      p.indexed_at,
-      p.via_credit,
-      p.reason,
-      p.amount,
-      p.floor
-    FROM merge p
-    WHERE p.entry_id IS NOT NULL
-    ORDER BY 1 DESC
-    LIMIT ?14
-  ),
-  merged AS MATERIALIZED (SELECT entry_id FROM merge WHERE entry_id IS NOT NULL)
-SELECT counted.size, e.*
-FROM counted
-LEFT JOIN (
-  SELECT e.entry_id AS entry_id,
-    a.kind AS account,
-    a.asset,
-    CAST(iif(e.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
-    t.reason,
-    iif(
-      t.reason = 1,
-      '0x' || lower(hex(d.transaction_hash)),
-      hex(
-        (
-          iif(
-            t.reason = 6,
-            coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
-            t.ref
-          )
-        )
-      )
-    ) AS ref,
-    CAST(iif(e.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
-    t.at
-  FROM merged e
-  CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
-  CROSS JOIN accounts a ON a.account_id = iif(e.entry_id & 1, t.to_account, t.from_account)
-  LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
-) e ON 1
-ORDER BY e.entry_id DESC
--- ?1 = [
---   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
---   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":3,"indexedAt":"available","viaCredit":0}
---   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":4,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
---   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":1,"reason":5,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
--- ]
--- ?2 = "0196f0c2-0000-7000-8000-000000000001"
--- ?3 = "0"
--- ?4 = "4611686018427387904"
--- ?5 = "4611686018427387904"
--- ?6 = "5"
--- ?7 = "700"
--- ?8 = "5"
--- ?9 = "700"
--- ?10 = "700"
--- ?11 = "700"
--- ?12 = 1001
--- ?13 = 1000
--- ?14 = 51
-
--- Amounts, third way: sorted
-WITH RECURSIVE
-  runs AS MATERIALIZED (
-    SELECT s.value ->> 'reason' AS reason,
-      s.value ->> 'credit' AS credit,
-      s.value ->> 'viaCredit' AS via_credit,
-      iif(
-        s.value ->> 'indexedAt' = a.kind,
-        a.account_id,
-        (
-          SELECT o.account_id
-          FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
-        )
-      ) AS indexed_at
-    FROM accounts a INDEXED BY accounts_owner
-    CROSS JOIN json_each(?1) s
-    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
-  ),
-  bounds AS MATERIALIZED (
-    SELECT max(
-      0,
-      CAST(?3 AS INTEGER),
-      (
-        coalesce(
-          (
-            SELECT up_to_transfer
-            FROM journal_seals INDEXED BY journal_seals_delivered
-            WHERE delivered_at IS NOT NULL
-            ORDER BY number DESC
-            LIMIT 1
-          ),
-          0
-        )
-      ) + 1
-    ) AS floor,
-      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
-      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
-  ),
-  fitting AS MATERIALIZED (
-    SELECT *
-    FROM (
-      SELECT 2 * t.transfer_id + r.credit AS entry_id
-      FROM bounds b
-      CROSS JOIN runs r
-      CROSS JOIN transfers t INDEXED BY transfers_from_amount
-      WHERE NOT r.via_credit
-        AND (t.from_account = r.indexed_at AND t.reason = r.reason)
-        AND (t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER))
-      UNION ALL
-      SELECT 2 * t.transfer_id + r.credit AS entry_id
-      FROM bounds b
-      CROSS JOIN runs r
-      CROSS JOIN transfers t INDEXED BY transfers_to_amount
-      WHERE r.via_credit
-        AND ((t.to_account = r.indexed_at AND t.reason = r.reason) AND t.reason IN (1, 6))
-        AND (t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER))
-    )
-    LIMIT ?10
-  ),
-  counted AS MATERIALIZED (SELECT count(*) AS size FROM fitting),
-  found AS MATERIALIZED (
-    SELECT f.*
-    FROM bounds b
-    CROSS JOIN fitting f
-    WHERE f.entry_id >> 1 >= b.floor
-      AND f.entry_id >> 1 < iif(f.entry_id & 1, b.credits_below, b.debits_below)
-    ORDER BY f.entry_id DESC
-    LIMIT ?11
-  )
-SELECT counted.size, e.*
-FROM counted
-LEFT JOIN (
-  SELECT e.entry_id AS entry_id,
-    a.kind AS account,
-    a.asset,
-    CAST(iif(e.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
-    t.reason,
-    iif(
-      t.reason = 1,
-      '0x' || lower(hex(d.transaction_hash)),
-      hex(
-        (
-          iif(
-            t.reason = 6,
-            coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
-            t.ref
-          )
-        )
-      )
-    ) AS ref,
-    CAST(iif(e.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
-    t.at
-  FROM found e
-  CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
-  CROSS JOIN accounts a ON a.account_id = iif(e.entry_id & 1, t.to_account, t.from_account)
-  LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
-) e ON 1
-ORDER BY e.entry_id DESC
--- ?1 = [
---   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
---   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":3,"indexedAt":"available","viaCredit":0}
---   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":4,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
---   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":1,"reason":5,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
--- ]
--- ?2 = "0196f0c2-0000-7000-8000-000000000001"
--- ?3 = "0"
--- ?4 = "4611686018427387904"
--- ?5 = "4611686018427387904"
--- ?6 = "5"
--- ?7 = "700"
--- ?8 = "5"
--- ?9 = "700"
--- ?10 = 10001
--- ?11 = 51
-
--- Amounts, third way: scanned
+-- Amounts: a scan
 WITH RECURSIVE
   runs AS MATERIALIZED (
     SELECT s.value ->> 'reason' AS reason,
@@ -1439,7 +1077,7 @@ ORDER BY entry_id DESC
 -- ?9 = "700"
 -- ?10 = 51
 
--- Amounts, third way: the first position
+-- Amounts: the last position of a scan
 WITH RECURSIVE
   before_from(position, stride) AS (
     SELECT 0, 1 << 40
@@ -1462,7 +1100,21 @@ WITH RECURSIVE
     FROM before_from
     WHERE stride > 0
   )
-SELECT position + 1 AS first
+SELECT max(
+  position,
+  (
+    coalesce(
+      (
+        SELECT up_to_transfer
+        FROM journal_seals INDEXED BY journal_seals_delivered
+        WHERE delivered_at IS NOT NULL
+        ORDER BY number DESC
+        LIMIT 1
+      ),
+      0
+    )
+  )
+) + 1 AS first
 FROM before_from
 WHERE stride = 0
 -- ?1 = 1700000000000
@@ -1564,18 +1216,14 @@ WITH RECURSIVE
     SELECT s.value ->> 'reason' AS reason,
       s.value ->> 'credit' AS credit,
       s.value ->> 'viaCredit' AS via_credit,
-      iif(
-        s.value ->> 'indexedAt' = a.kind,
-        a.account_id,
-        (
-          SELECT o.account_id
-          FROM accounts o
-          WHERE o.owner = a.owner AND o.asset = a.asset AND o.kind = s.value ->> 'indexedAt'
-        )
-      ) AS indexed_at
-    FROM accounts a INDEXED BY accounts_owner
-    CROSS JOIN json_each(?1) s
-    WHERE a.owner = unhex(?2,'-') AND a.kind = s.value ->> 'kind' AND 1
+      first.number * 2 + (s.value ->> 'indexedAt' = 'pending') AS indexed_at
+    FROM (
+      SELECT sub_account / 2 AS number
+      FROM accounts INDEXED BY accounts_owner
+      WHERE owner = unhex(?1,'-')
+      LIMIT 1
+    ) first
+    CROSS JOIN json_each(?2) s
   ),
   bounds AS MATERIALIZED (
     SELECT max(
@@ -1604,9 +1252,9 @@ FROM (
     SELECT 2 * t.transfer_id + r.credit AS entry_id
     FROM bounds b
     CROSS JOIN runs r
-    CROSS JOIN transfers t INDEXED BY transfers_from_amount
+    CROSS JOIN transfers t INDEXED BY transfers_from_sub_account
     WHERE NOT r.via_credit
-      AND (t.from_account = r.indexed_at AND t.reason = r.reason)
+      AND (t.from_sub_account = r.indexed_at AND t.reason = r.reason)
       AND (
         (
           t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
@@ -1618,9 +1266,9 @@ FROM (
     SELECT 2 * t.transfer_id + r.credit AS entry_id
     FROM bounds b
     CROSS JOIN runs r
-    CROSS JOIN transfers t INDEXED BY transfers_to_amount
+    CROSS JOIN transfers t INDEXED BY transfers_to_sub_account
     WHERE r.via_credit
-      AND ((t.to_account = r.indexed_at AND t.reason = r.reason) AND t.reason IN (1, 6))
+      AND (t.to_sub_account = r.indexed_at AND t.reason = r.reason)
       AND (
         (
           t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
@@ -1631,7 +1279,8 @@ FROM (
   )
   LIMIT ?10
 )
--- ?1 = [
+-- ?1 = "0196f0c2-0000-7000-8000-000000000001"
+-- ?2 = [
 --   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
 --   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":1,"reason":3,"indexedAt":"available","viaCredit":0}
@@ -1647,7 +1296,6 @@ FROM (
 --   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
--- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "0"
 -- ?4 = "4611686018427387904"
 -- ?5 = "4611686018427387904"
