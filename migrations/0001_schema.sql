@@ -733,7 +733,7 @@ CREATE TABLE requests (
   CONSTRAINT requests_side CHECK (side IN ('Bid', 'Ask', 'TwoWay')),
   CONSTRAINT requests_size CHECK ((amount IS NULL) <> (usdc_amount IS NULL)),
   CONSTRAINT requests_usdc_amount CHECK (usdc_amount BETWEEN 1 AND 4611686018427387904)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 -- Open requests of one book or venue, newest first, and the snapshot of its stream.
 CREATE INDEX requests_open_asset ON requests (asset, opened_at, request_id) WHERE status = 'open';
@@ -753,12 +753,11 @@ CREATE INDEX requests_label ON requests (requester_id, label, opened_at, request
 CREATE INDEX requests_due ON requests (asset, expires_at)
   WHERE status = 'open' AND stuck_at IS NULL;
 
--- What a commit group opened or ended: its events, its report, and the reconciliation.
+-- What a commit group opened or ended: its events, its report, and the reconciliation. The request
+-- that one operation of the group ended, whose quotes end with it.
 CREATE INDEX requests_opened_group ON requests (opened_group);
-CREATE INDEX requests_ended_group ON requests (ended_group) WHERE ended_group IS NOT NULL;
-
--- The request that an operation ended, whose quotes end with it.
-CREATE INDEX requests_ended_by ON requests (ended_by) WHERE ended_by IS NOT NULL;
+CREATE INDEX requests_ended_group ON requests (ended_group, ended_by)
+  WHERE ended_group IS NOT NULL;
 
 -- An open request only ends, by an operation of the newest group, or is set aside.
 CREATE TRIGGER requests_open BEFORE UPDATE ON requests WHEN OLD.status = 'open' BEGIN
@@ -833,7 +832,7 @@ CREATE TABLE quotes (
       AND cancel_reason IN ('replaced', 'timeout', 'protection', 'disconnect')
   ),
   CONSTRAINT quotes_replaced_by CHECK ((replaced_by IS NULL) = (cancel_reason IS NOT 'replaced'))
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 -- Quotes on a request of one status from the best price on. Lists of all statuses merge the five.
 -- The limits count the open ones, of all makers and of one, which is why it ends in the maker.
@@ -853,12 +852,10 @@ CREATE INDEX quotes_open_maker ON quotes (maker_id, expires_at) WHERE status = '
 -- What is due in a book, and its next expiry.
 CREATE INDEX quotes_due ON quotes (asset, expires_at) WHERE status = 'open' AND stuck_at IS NULL;
 
--- What a commit group opened or ended: its events, its report, and the reconciliation.
+-- What a commit group opened or ended: its events, its report, and the reconciliation. The quotes
+-- that one operation of the group ended, whose reserves it releases.
 CREATE INDEX quotes_opened_group ON quotes (opened_group);
-CREATE INDEX quotes_ended_group ON quotes (ended_group) WHERE ended_group IS NOT NULL;
-
--- The quotes that an operation ended, whose reserves it releases.
-CREATE INDEX quotes_ended_by ON quotes (ended_by) WHERE ended_by IS NOT NULL;
+CREATE INDEX quotes_ended_group ON quotes (ended_group, ended_by) WHERE ended_group IS NOT NULL;
 
 -- An open quote only ends, by an operation of the newest group, or is set aside. Its reserve must
 -- stay what the journal has set aside, or it could never be released.
@@ -955,7 +952,7 @@ CREATE TABLE matches (
   matched_group INTEGER NOT NULL,
   requester_label TEXT,        -- each party's own, copied from the request and the quote
   maker_label TEXT
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 -- A request and a quote match at most once. A repeated accept finds its match by them.
 CREATE UNIQUE INDEX matches_request_id_unique ON matches (request_id);

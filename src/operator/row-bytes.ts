@@ -8,6 +8,8 @@ export type TableSize = {
   /** SQL over the table's row `t`: the user id, as a BLOB. Absent if rows belong to nobody. */
   readonly user?: string;
   readonly withoutRowid?: true;
+  /** The primary key, of ids, of a table without rowid whose rows are counted by user. */
+  readonly key?: string;
 };
 
 /** The owner of the sub-account that a transfer debits, or else credits. */
@@ -43,7 +45,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   login_attempts: { bytes: 225 },
   login_networks: { bytes: 92, user: "t.user_id" },
   markets: { bytes: 165 },
-  matches: { bytes: 479, user: "t.requester_id" },
+  matches: { bytes: 479, user: "t.requester_id", key: "match_id" },
   opened_streams: { bytes: 178, user: "t.user_id" },
   notice_cursor: { bytes: 20 },
   operator_orders: { bytes: 109 },
@@ -53,10 +55,10 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   protection_counts: { bytes: 37, user: "t.user_id", withoutRowid: true },
   protections: { bytes: 80, user: "t.user_id" },
   quote_commands: { bytes: 200 },
-  quotes: { bytes: 430, user: "t.maker_id" },
+  quotes: { bytes: 430, user: "t.maker_id", key: "quote_id" },
   recovery_codes: { bytes: 125, user: "t.user_id" },
   removed_streams: { bytes: 20 },
-  requests: { bytes: 274, user: "t.requester_id" },
+  requests: { bytes: 274, user: "t.requester_id", key: "request_id" },
   sealed_balances: { bytes: 16 },
   shortfalls: { bytes: 80 },
   small_deposits: { bytes: 254, user: "t.user_id" },

@@ -3,7 +3,7 @@
  * in chunks, so that no statement blocks D1 for long.
  */
 import { databaseBytes, growthPerDay, limitBytes, STOP_SHARE } from "../platform/storage.ts";
-import { all, first, raw, readUuid, sql } from "../platform/sql.ts";
+import { all, type Expr, expr, first, raw, readUuid, sql, TRUE } from "../platform/sql.ts";
 import { type OperatorContext, limitOption } from "./context.ts";
 import { TABLE_SIZES, type TableSize } from "./row-bytes.ts";
 
@@ -59,24 +59,31 @@ async function countRows(db: D1Database): Promise<Count[]> {
 async function countTable(
   db: D1Database,
   table: string,
-  { user = "NULL", withoutRowid }: TableSize,
+  { user = "NULL", withoutRowid, key }: TableSize,
 ): Promise<Map<string | null, number>> {
   const total = new Map<string | null, number>();
   if (withoutRowid === true) {
     const row = await first<{ n: number }>(db, sql`SELECT count(*) AS n FROM ${raw(table)}`);
     return total.set(null, row?.n ?? 0);
   }
-  for (let after: number | undefined = -1; after !== undefined;) {
-    const chunk: { owner: string | null; n: number; last: number }[] = await all(
+  const id = raw(`t.${key ?? "rowid"}`);
+  for (let after: Expr | undefined = TRUE; after !== undefined;) {
+    const chunk: { owner: string | null; n: number; last: string }[] = await all(
       db,
-      sql`SELECT iif(owner IS NULL, NULL, hex(owner)) AS owner, count(*) AS n, max(id) AS last
-        FROM (SELECT t.rowid AS id, ${raw(user)} AS owner FROM ${raw(table)} t
-          WHERE t.rowid > ${after} ORDER BY t.rowid LIMIT ${ROWS_PER_CHUNK})
+      sql`SELECT iif(owner IS NULL, NULL, hex(owner)) AS owner, count(*) AS n,
+          ${raw(key === undefined ? "CAST(max(id) AS TEXT)" : "hex(max(id))")} AS last
+        FROM (SELECT ${id} AS id, ${raw(user)} AS owner FROM ${raw(table)} t
+          WHERE ${after} ORDER BY ${id} LIMIT ${ROWS_PER_CHUNK})
         GROUP BY 1`,
     );
     for (const { owner, n } of chunk) total.set(owner, (total.get(owner) ?? 0) + n);
     const read = chunk.reduce((sum, { n }) => sum + n, 0);
-    after = read < ROWS_PER_CHUNK ? undefined : Math.max(...chunk.map(({ last }) => last));
+    if (read < ROWS_PER_CHUNK) break;
+    const lasts = chunk.map(({ last }) => last);
+    after =
+      key === undefined
+        ? expr`${id} > ${Math.max(...lasts.map(Number))}`
+        : expr`${id} > unhex(${lasts.toSorted().at(-1) ?? ""})`;
   }
   return total;
 }

@@ -35,7 +35,7 @@ import {
   venuePaused,
 } from "./rejections.ts";
 import { quotesOfTripped } from "./protection-record.ts";
-import { releaseQuotesEndedBy } from "./release.ts";
+import { endedBy, releaseQuotesEndedBy } from "./release.ts";
 import { limitFacts, type LimitFacts, traderOf, withinLimits } from "./trade-limits.ts";
 
 /**
@@ -73,7 +73,7 @@ export function acceptQuote(
           CAST(q.amount AS INTEGER), q.price, q.usdc_amount, q.taker_fee, q.maker_fee, ${group.at},
             ${group.seq}, r.label, q.label
         FROM quotes q JOIN requests r ON r.request_id = q.request_id
-        WHERE q.ended_by = ${uuid(matchId)} AND q.status = 'accepted'`,
+        WHERE ${endedBy(group, matchId, "q")} AND q.status = 'accepted'`,
       sql`UPDATE requests SET status = 'matched', ended_by = ${uuid(matchId)},
         ended_group = ${group.seq}
         WHERE request_id = (${ofMatch})`,
@@ -88,7 +88,7 @@ export function acceptQuote(
           ${cancelsOthers ? sql`UNION ALL ${quotesOfTripped(matchId)}` : sql``})`,
       ...settle(group, matchId),
       releaseQuotesEndedBy(group, matchId),
-      countTraded(givenBySides(actor, matchId), group.at),
+      countTraded(givenBySides(group, actor, matchId), group.at),
     ],
     result: (effects) => {
       const row = effects.matches.get(hexId(matchId));
@@ -197,9 +197,9 @@ function preconditions(
 }
 
 /** What each side gave: for the account's policy by user, and by key if it has a limit for a day. */
-function givenBySides(actor: Actor, matchId: string): Sql {
+function givenBySides(group: Group, actor: Actor, matchId: string): Sql {
   const { userId, credential } = actor;
-  const accepted = sql`q.ended_by = ${uuid(matchId)} AND q.status = 'accepted'`;
+  const accepted = sql`${endedBy(group, matchId, "q")} AND q.status = 'accepted'`;
   const ofMatch = sql`m.match_id = ${uuid(matchId)}`;
   const limited = raw("k.limits ->> 'max_usdc_per_day' IS NOT NULL");
   const sides = [

@@ -3,7 +3,7 @@ import { guardOf, type Precondition, questionOf } from "../platform/precondition
 import { type Expr, expr, readUuid, sql, uuid } from "../platform/sql.ts";
 import { type CancelRequest, reject, type Result } from "./command.ts";
 import { hexId, type Operation } from "./operation.ts";
-import { endedAs, releaseQuotesEndedBy } from "./release.ts";
+import { endedAs, endedBy, releaseQuotesEndedBy } from "./release.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import { actorMayWrite, cancelled } from "./rejections.ts";
 
@@ -21,7 +21,7 @@ export function cancelRequest(command: CancelRequest): Operation {
       sql`UPDATE quotes SET status = ${endedAs("rejected", group)}, ended_by = ${uuid(operationId)},
           ended_group = ${group.seq}
         WHERE status = 'open' AND stuck_at IS NULL
-          AND request_id = (SELECT request_id FROM requests WHERE ended_by = ${uuid(operationId)})`,
+          AND request_id = (SELECT request_id FROM requests WHERE ${endedBy(group, operationId)})`,
       releaseQuotesEndedBy(group, operationId),
     ],
     result: (effects) =>

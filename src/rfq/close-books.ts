@@ -11,7 +11,7 @@ import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { announceRfq } from "./announce.ts";
 import { readIds } from "./expire.ts";
-import { endedAs, releaseQuotesEndedBy } from "./release.ts";
+import { endedAs, endedBy, releaseQuotesEndedBy } from "./release.ts";
 import { findCulprits, setAside } from "./set-aside.ts";
 
 /**
@@ -151,7 +151,7 @@ function endRequests(group: Group, operation: string, which: Sql): Sql[] {
     sql`UPDATE quotes SET status = ${endedAs("rejected", group)}, ended_by = ${uuid(operation)},
       ended_group = ${group.seq}
       WHERE ${ENDABLE} AND request_id IN (SELECT request_id FROM requests
-        WHERE ended_by = ${uuid(operation)})`,
+        WHERE ${endedBy(group, operation)})`,
     releaseQuotesEndedBy(group, operation),
   ];
 }

@@ -2,12 +2,12 @@
 import { transfer } from "../ledger/post.ts";
 import { stepCode } from "../ledger/codes.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
-import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, type Expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { announceRfq } from "./announce.ts";
-import { endedAs } from "./release.ts";
+import { endedAs, endedBy } from "./release.ts";
 
 /**
  * Ends the quote or request with this id, and the open quotes on the request. It releases what the
@@ -22,8 +22,9 @@ export async function endStuck(
 ): Promise<boolean> {
   const group = newGroup();
   const operation = uuidv7();
-  const ended = sql`EXISTS (SELECT 1 FROM quotes WHERE ended_by = ${uuid(operation)}
-    UNION ALL SELECT 1 FROM requests WHERE ended_by = ${uuid(operation)})`;
+  const which = endedBy(group, operation);
+  const ended = sql`EXISTS (SELECT 1 FROM quotes WHERE ${which}
+    UNION ALL SELECT 1 FROM requests WHERE ${which})`;
   const end = sql`SET status = ${endedAs("cancelled", group)}, ended_by = ${uuid(operation)},
     ended_group = ${group.seq}`;
   await commitOrThrow(env.DB, group, [
@@ -35,13 +36,13 @@ export async function endStuck(
     sql`UPDATE quotes SET status = ${endedAs("rejected", group)}, ended_by = ${uuid(operation)},
       ended_group = ${group.seq}
       WHERE status = 'open' AND stuck_at IS NULL AND request_id IN (SELECT request_id
-        FROM requests WHERE ended_by = ${uuid(operation)})`,
+        FROM requests WHERE ${which})`,
     transfer(group, {
       reason: "release",
       step: "end",
       from: "pending",
       to: "available",
-      source: reservedInJournal(operation),
+      source: reservedInJournal(which),
     }),
     sql`UPDATE alerts SET resolved_at = ${group.at}
       WHERE kind = 'record_stuck' AND subject = ${id} AND resolved_at IS NULL AND ${ended}`,
@@ -54,12 +55,12 @@ export async function endStuck(
 }
 
 /** What the journal has reserved and neither released nor traded, for the operation's quotes. */
-function reservedInJournal(operation: string): Sql {
+function reservedInJournal(which: Expr): Sql {
   return sql`SELECT a.owner AS from_owner, a.owner AS to_owner, a.asset AS asset,
       t.amount AS amount, t.ref AS ref, 0 AS line
     FROM quotes q
       JOIN transfers t ON t.ref = q.quote_id AND t.step = ${stepCode("reserve")}
       JOIN accounts a ON a.account_id = t.to_account
-    WHERE q.ended_by = ${uuid(operation)} AND NOT EXISTS (SELECT 1 FROM transfers e
+    WHERE ${which} AND NOT EXISTS (SELECT 1 FROM transfers e
       WHERE e.ref = q.quote_id AND e.step = ${stepCode("end")})`;
 }

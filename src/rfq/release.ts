@@ -1,11 +1,17 @@
 /** Releases the reserve of a quote. A reserve ends only by a release or by a trade. */
 import { transfer } from "../ledger/post.ts";
 import type { Group } from "../platform/commit.ts";
-import { type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Expr, expr, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 
 /** The status of a record that ends now. A record past its time always ends as expired. */
 export function endedAs(status: "cancelled" | "rejected", group: Group): Sql {
   return sql`iif(expires_at <= ${group.at}, 'expired', ${status})`;
+}
+
+/** Condition on requests or quotes: the operation has ended them in this group. */
+export function endedBy(group: Group, operationId: string, alias?: "q"): Expr {
+  const of = raw(alias === undefined ? "" : `${alias}.`);
+  return expr`${of}ended_group = ${group.seq} AND ${of}ended_by = ${uuid(operationId)}`;
 }
 
 /**
@@ -26,6 +32,6 @@ export function releaseQuotesEndedBy(group: Group, operationIds: string | readon
     source: sql`SELECT q.maker_id AS from_owner, q.maker_id AS to_owner, q.reserve_asset AS asset,
       q.reserve AS amount,
       q.quote_id AS ref, 0 AS line FROM quotes q
-      WHERE q.ended_by ${ended} AND q.status IN ('cancelled', 'expired', 'rejected')`,
+      WHERE q.ended_group = ${group.seq} AND q.ended_by ${ended} AND q.status IN ('cancelled', 'expired', 'rejected')`,
   });
 }

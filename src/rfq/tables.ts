@@ -64,11 +64,8 @@ export const requests = sqliteTable(
       .where(sql`status = 'open' AND stuck_at IS NULL`),
     index("requests_opened_group").on(t.openedGroup),
     index("requests_ended_group")
-      .on(t.endedGroup)
+      .on(t.endedGroup, t.endedBy)
       .where(sql`ended_group IS NOT NULL`),
-    index("requests_ended_by")
-      .on(t.endedBy)
-      .where(sql`ended_by IS NOT NULL`),
     check("requests_status", oneOf("status", REQUEST_STATUSES)),
     check("requests_side", oneOf("side", REQUEST_SIDES)),
     check("requests_size", sql`(amount IS NULL) <> (usdc_amount IS NULL)`),
@@ -124,11 +121,8 @@ export const quotes = sqliteTable(
       .where(sql`status = 'open' AND stuck_at IS NULL`),
     index("quotes_opened_group").on(t.openedGroup),
     index("quotes_ended_group")
-      .on(t.endedGroup)
+      .on(t.endedGroup, t.endedBy)
       .where(sql`ended_group IS NOT NULL`),
-    index("quotes_ended_by")
-      .on(t.endedBy)
-      .where(sql`ended_by IS NOT NULL`),
     check("quotes_status", oneOf("status", QUOTE_STATUSES)),
     check("quotes_price", sql`price BETWEEN 1 AND 1000000`),
     check("quotes_reserve", sql`reserve > 0`),

@@ -277,8 +277,8 @@ const ALLOWED = [
   "o USING COVERING INDEX accounts_owner \\(owner=\\? AND asset=\\? AND kind=\\?\\)",
   "d USING INDEX sqlite_autoindex_deposits_1 \\(deposit_id=\\?\\) LEFT-JOIN",
   "deposits USING INDEX deposits_hash \\(user_id=\\? AND transaction_hash=\\?\\)",
-  "matches USING INDEX sqlite_autoindex_matches_1 \\(match_id=\\?\\)",
-  "m USING INDEX matches_quote_id_unique \\(quote_id=\\?\\)",
+  "matches USING PRIMARY KEY \\(match_id=\\?\\)",
+  "m USING COVERING INDEX matches_quote_id_unique \\(quote_id=\\?\\)",
 ].map((access) => new RegExp(`^SEARCH ${access}$`));
 const TABLE_ACCESS = /^(SCAN|SEARCH) (t|a|o|d|m|transfers|accounts|deposits|matches)\b/;
 

@@ -22,7 +22,7 @@ it("finds each quote by its id, and what it released by the operation", () => {
       .filter((detail) => /^(SEARCH|SCAN) (quotes|q)\b/.test(detail)),
   );
   expect(quotes).toEqual([
-    "SEARCH quotes USING INDEX sqlite_autoindex_quotes_1 (quote_id=?)",
-    "SEARCH q USING INDEX quotes_ended_by (ended_by=?)",
+    "SEARCH quotes USING PRIMARY KEY (quote_id=?)",
+    "SEARCH q USING INDEX quotes_ended_group (ended_group=? AND ended_by=?)",
   ]);
 });
