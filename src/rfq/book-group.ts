@@ -3,7 +3,7 @@
  * their events and reads back what they did.
  */
 import { commit, type Group, newGroup, type NotCommitted } from "../platform/commit.ts";
-import { all, type Sql, sql, select, atom } from "../platform/sql.ts";
+import { all, type Sql, sql, jsonObject, atom } from "../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceRfq } from "./announce.ts";
 import { expireDue, expireOnly, type ExpiryScope, nextDue, type Records } from "./expire.ts";
@@ -63,40 +63,53 @@ function expiryStatements(group: Group, expiry: Expiry, scope: ExpiryScope): Sql
   return expiry === "due" ? expireDue(group, scope) : expireOnly(group, expiry);
 }
 
+/** What the group did, as rows of a kind and the JSON of their columns, then the events. */
 function reportStatements(group: Group, asset: string): Sql[] {
+  const requester = { kind: "user", userId: atom("r.requester_id") } as const;
   return [
-    sql`SELECT ${select(newRequestColumns({ kind: "user", userId: atom("r.requester_id") }))}
-      FROM requests r WHERE r.opened_group = ${group.seq}`,
-    sql`SELECT ${select(newQuoteColumns("maker"))} FROM quotes q
-      WHERE q.opened_group = ${group.seq}`,
-    sql`SELECT ${select(matchColumns(atom("m.requester_id")))} FROM matches m
-      WHERE m.matched_group = ${group.seq}`,
-    sql`SELECT hex(ended_by) AS operation FROM quotes WHERE ended_group = ${group.seq} UNION
-      SELECT hex(ended_by) FROM requests WHERE ended_group = ${group.seq}`,
-    nextDue(asset, group.at),
+    sql`SELECT 'request' AS kind, ${jsonObject(newRequestColumns(requester))} AS row
+      FROM requests r WHERE r.opened_group = ${group.seq}
+      UNION ALL SELECT 'quote', ${jsonObject(newQuoteColumns("maker"))}
+      FROM quotes q WHERE q.opened_group = ${group.seq}
+      UNION ALL SELECT 'match', ${jsonObject(matchColumns(atom("m.requester_id")))}
+      FROM matches m WHERE m.matched_group = ${group.seq}
+      UNION ALL SELECT 'ended', json_object('operation', hex(e.ended_by)) FROM (
+        SELECT ended_by FROM quotes WHERE ended_group = ${group.seq} UNION
+        SELECT ended_by FROM requests WHERE ended_group = ${group.seq}) e
+      UNION ALL SELECT 'due', json_object('due', d.due, 'at', d.at)
+      FROM (${nextDue(asset, group.at)}) d`,
     eventsToPush(group),
   ];
 }
 
+type ReportRow = {
+  readonly kind: "request" | "quote" | "match" | "ended" | "due";
+  readonly row: string;
+};
+
 function readReport(rows: readonly (readonly unknown[])[]): GroupDone {
-  const [requests, quotes, matches, ended, due, events] = rows;
+  const report = Map.groupBy(typed<ReportRow>(rows[0]), ({ kind }) => kind);
+  const of = <Row>(kind: ReportRow["kind"]) =>
+    (report.get(kind) ?? []).map(({ row }) => parsed<Row>(row));
+  const [due] = of<{ due: number | null; at: number }>("due");
+  if (due === undefined) throw new Error("the group has no instant");
   return {
     committed: true,
     effects: {
-      requests: new Map(typed<RequestRow>(requests).map((row) => [row.request_id, row])),
-      quotes: new Map(typed<QuoteRow>(quotes).map((row) => [row.quote_id, row])),
-      matches: new Map(typed<MatchRow>(matches).map((row) => [row.match_id, row])),
-      endedBy: new Set(typed<{ operation: string }>(ended).map((row) => row.operation)),
+      requests: new Map(of<RequestRow>("request").map((row) => [row.request_id, row])),
+      quotes: new Map(of<QuoteRow>("quote").map((row) => [row.quote_id, row])),
+      matches: new Map(of<MatchRow>("match").map((row) => [row.match_id, row])),
+      endedBy: new Set(of<{ operation: string }>("ended").map(({ operation }) => operation)),
     },
-    ...readDue(due),
-    events: typed<StreamEvent>(events),
+    at: due.at,
+    nextDue: due.due,
+    events: typed<StreamEvent>(rows[1]),
   };
 }
 
-function readDue(rows: readonly unknown[] | undefined): Pick<GroupDone, "at" | "nextDue"> {
-  const [row] = typed<{ due: number | null; at: number }>(rows);
-  if (row === undefined) throw new Error("the group has no instant");
-  return { at: row.at, nextDue: row.due };
+/** Safe cast: `Row` mirrors the columns of the JSON above. */
+function parsed<Row>(row: string): Row {
+  return JSON.parse(row) as Row;
 }
 
 /** Safe cast: `Row` mirrors the column list of the SELECT above. */
