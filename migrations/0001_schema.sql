@@ -1237,6 +1237,43 @@ CREATE TRIGGER stream_events_update BEFORE UPDATE ON stream_events BEGIN
   SELECT RAISE(ABORT, 'append-only: event');
 END;
 
+-- Events that are about to be written. Those of a commit group are inserted by one statement
+-- (src/platform/announce.ts), of each stream in order. Always empty: the trigger below writes the
+-- events and stores no command.
+--
+-- Example row:
+--   stream 'book:venue_one:0x1', n 1, run 1, written_group 91, at 1764551353797,
+--   type 'request.closed', body '{"request_id":"019A…9EF4","reason":"matched"}'
+CREATE TABLE event_commands (
+  stream TEXT NOT NULL,
+  n INTEGER NOT NULL,    -- among the events that the statement writes to the stream, from 1
+  run INTEGER NOT NULL,  -- how many those are
+  written_group INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  type TEXT NOT NULL,
+  body TEXT NOT NULL
+) STRICT;
+
+-- Opens the stream, writes the event with the next number, and advances the stream once, after its
+-- last event. `active_at` changes an index, so it follows only once an hour (ACTIVE_WITHIN_MS).
+CREATE TRIGGER event_commands_write BEFORE INSERT ON event_commands BEGIN
+  INSERT INTO streams (name, last_seq, pushed_seq, first_seq, active_at)
+    SELECT NEW.stream, r.last_seq, r.last_seq, r.last_seq + 1, NEW.at
+    FROM (SELECT coalesce(max(last_seq), 0) AS last_seq FROM removed_streams) r
+    WHERE NEW.n = 1 AND NOT EXISTS (SELECT 1 FROM streams s WHERE s.name = NEW.stream);
+  INSERT INTO stream_events (stream_id, seq, written_group, run, at, type, body)
+    SELECT s.stream_id, 1 + max(s.last_seq, coalesce((SELECT max(e.seq) FROM stream_events e
+        WHERE e.stream_id = s.stream_id), 0)),
+      NEW.written_group, iif(NEW.n = 1, NEW.run, NULL), NEW.at, NEW.type, NEW.body
+    FROM streams s WHERE s.name = NEW.stream;
+  UPDATE streams SET last_seq = (SELECT max(e.seq) FROM stream_events e
+      WHERE e.stream_id = streams.stream_id)
+    WHERE NEW.n = NEW.run AND name = NEW.stream;
+  UPDATE streams SET active_at = NEW.at
+    WHERE NEW.n = NEW.run AND name = NEW.stream AND active_at < NEW.at - 3600000;
+  SELECT RAISE(IGNORE);
+END;
+
 -- Streams that an object has sockets for; only they are notified. An object writes its row before
 -- it reads the snapshot for its first socket, and deletes it after the last
 -- (src/streams/replay.ts). Each registration has a token of its own, so a deletion that arrives

@@ -38,6 +38,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   daily_counts: { bytes: 82, user: "t.user_id" },
   deposit_addresses: { bytes: 178, user: "t.user_id" },
   deposits: { bytes: 575, user: "t.user_id" },
+  event_commands: { bytes: 121 },
   idempotency_keys: { bytes: 104, withoutRowid: true },
   journal_seals: { bytes: 120 },
   kill_switches: { bytes: 80 },

@@ -47,6 +47,16 @@ export const streamEvents = sqliteTable(
   ],
 );
 
+export const eventCommands = sqliteTable("event_commands", {
+  stream: text("stream").notNull(),
+  n: integer("n").notNull(),
+  run: integer("run").notNull(),
+  writtenGroup: integer("written_group").notNull(),
+  at: integer("at").notNull(),
+  type: text("type").notNull(),
+  body: text("body").notNull(),
+});
+
 export const streamSubscribers = sqliteTable("stream_subscribers", {
   name: text("name").primaryKey(),
   token: text("token").notNull(),
