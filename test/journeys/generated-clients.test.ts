@@ -1,19 +1,20 @@
 /**
- * Clients that are generated from docs/openapi.json. The types of openapi-typescript are compiled
- * with a program that logs in and trades, which then runs. The generators of Python and Go run if
- * they are installed.
+ * Clients that are generated from docs/openapi.json in TypeScript, Python and Go. With each, a
+ * program logs in and trades. The generators of Python and Go are installed into a temporary folder,
+ * in the versions that test/generators pins.
  */
 import { execFile, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { delimiter, join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, type TestContext } from "vitest";
 import { openMarket, startTestStack, type TestStack } from "../support/node/stack.ts";
 
 const run = promisify(execFile);
 const DESCRIPTION = resolve("docs/openapi.json");
 const WORK = resolve(".stack", `generated-${process.pid}`);
-const GENERATOR = ["test/generators/node_modules", "node_modules"]
+const GENERATORS = resolve("test/generators");
+const TYPESCRIPT = ["test/generators/node_modules", "node_modules"]
   .map((folder) => resolve(folder, "openapi-typescript/bin/cli.js"))
   .find((file) => existsSync(file));
 
@@ -27,7 +28,35 @@ afterAll(async () => {
   await stack?.stop();
 });
 
-const installed = (tool: string) => spawnSync(tool, ["--version"]).error === undefined;
+const installed = (tool: string, ask: string) => spawnSync(tool, [ask]).status === 0;
+
+/** Arguments of each program: two users with funds, and the token that they trade. */
+async function argumentsOf(): Promise<string[]> {
+  const { requester, maker, asset } = await openMarket(stack, 10_000_000n);
+  const people = [requester.email, requester.password, maker.email, maker.password];
+  return [stack.baseUrl, ...people, asset.asset_id];
+}
+
+const TRADED = { balance: "0x989680", price: 650_000, cost: "0x9eb10" };
+
+const NO_NETWORK =
+  /Connection|Max retries|ProxyError|name resolution|dial tcp|no such host|i\/o timeout/;
+
+/** Runs an installation. Skips the test if the registry cannot be reached. */
+async function install(
+  skip: TestContext["skip"],
+  program: string,
+  args: readonly string[],
+  options: { cwd: string },
+): Promise<void> {
+  try {
+    await run(program, [...args], { ...options, maxBuffer: 2 ** 26 });
+  } catch (error) {
+    const output = String((error as { stderr?: string }).stderr ?? error);
+    skip(NO_NETWORK.test(output), `${program} cannot reach its registry`);
+    throw error;
+  }
+}
 
 /** Uses nothing of this repository but the generated types. */
 const PROGRAM = `
@@ -88,7 +117,7 @@ console.log(JSON.stringify({ balance, price: match.price, cost: match.usdc_amoun
 `;
 
 it("the types of openapi-typescript trade from login to accept", { timeout: 120_000 }, async () => {
-  const generator = GENERATOR ?? expect.fail("npm install has not installed openapi-typescript");
+  const generator = TYPESCRIPT ?? expect.fail("npm install has not installed openapi-typescript");
   // In the folder of the output, because the generator would read redocly.yaml in ours.
   await run(process.execPath, [generator, DESCRIPTION, "-o", "schema.ts"], { cwd: WORK });
   writeFileSync(join(WORK, "program.ts"), PROGRAM);
@@ -115,43 +144,54 @@ it("the types of openapi-typescript trade from login to accept", { timeout: 120_
   );
   expect(compiled).toBe("");
 
-  const { requester, maker, asset } = await openMarket(stack, 10_000_000n);
-  const people = [requester.email, requester.password, maker.email, maker.password];
-  const { stdout } = await run(process.execPath, [
-    join(WORK, "program.ts"),
-    stack.baseUrl,
-    ...people,
-    asset.asset_id,
-  ]);
-  expect(JSON.parse(stdout)).toEqual({ balance: "0x989680", price: 650_000, cost: "0x9eb10" });
+  const program = [join(WORK, "program.ts"), ...(await argumentsOf())];
+  const { stdout } = await run(process.execPath, program);
+  expect(JSON.parse(stdout)).toEqual(TRADED);
 });
 
-it.skipIf(!installed("openapi-python-client"))(
-  "openapi-python-client generates every operation (skipped where it is not installed)",
-  { timeout: 120_000 },
-  async () => {
-    const output = join(WORK, "python");
-    const target = ["--path", DESCRIPTION, "--output-path", output, "--meta", "none"];
-    const { stdout, stderr } = await run("openapi-python-client", ["generate", ...target]);
-    expect(stdout + stderr).not.toMatch(/Unable|Unsupported|Error/);
-    const side = readFileSync(join(output, "models/side.py"), "utf8");
-    expect(side).toContain("class Side(");
-    expect(existsSync(join(output, "api/rfq/accept_quote.py"))).toBe(true);
-    await run("python3", ["-m", "compileall", "-q", output]);
+it(
+  "the client of openapi-python-client trades from login to accept",
+  {
+    timeout: 300_000,
+  },
+  async ({ skip }) => {
+    skip(!installed("python3", "--version"), "Python is not installed");
+    const folder = join(WORK, "python");
+    cpSync(join(GENERATORS, "python"), folder, { recursive: true });
+    const bin = join(folder, "venv/bin");
+    await run("python3", ["-m", "venv", join(folder, "venv")]);
+    const requirements = ["install", "--quiet", "-r", "requirements.txt"];
+    await install(skip, join(bin, "pip"), requirements, { cwd: folder });
+
+    // The generator formats with ruff, which it looks for on the PATH.
+    const env = { ...process.env, PATH: `${bin}${delimiter}${process.env["PATH"]}` };
+    const target = ["--path", DESCRIPTION, "--output-path", "rfq", "--meta", "none"];
+    const generate = ["generate", "--fail-on-warning", ...target];
+    await run(join(bin, "openapi-python-client"), generate, { cwd: folder, env });
+
+    const program = ["trade.py", ...(await argumentsOf())];
+    const { stdout } = await run(join(bin, "python"), program, { cwd: folder });
+    expect(JSON.parse(stdout)).toEqual({ ...TRADED, problem: "not_request_owner" });
   },
 );
 
-it.skipIf(!installed("oapi-codegen"))(
-  "oapi-codegen generates every operation (skipped where it is not installed)",
-  { timeout: 120_000 },
-  async () => {
-    const { stdout } = await run(
-      "oapi-codegen",
-      ["-generate", "types,client", "-package", "rfq", DESCRIPTION],
-      { maxBuffer: 2 ** 26 },
-    );
-    expect(stdout).toContain("func (c *Client) AcceptQuote(");
-    expect(stdout).toContain("type Side string");
-    expect(stdout).not.toContain("<nil>");
+it(
+  "the client of oapi-codegen trades from login to accept",
+  {
+    timeout: 300_000,
+  },
+  async ({ skip }) => {
+    skip(!installed("go", "version"), "Go is not installed");
+    const folder = join(WORK, "go");
+    cpSync(join(GENERATORS, "go"), folder, { recursive: true });
+    mkdirSync(join(folder, "rfq"));
+    await install(skip, "go", ["mod", "download"], { cwd: folder });
+
+    const output = ["-generate", "types,client", "-package", "rfq", "-o", "rfq/rfq.go"];
+    await run("go", ["tool", "oapi-codegen", ...output, DESCRIPTION], { cwd: folder });
+    await run("go", ["build", "-buildvcs=false", "-o", "trade", "."], { cwd: folder });
+
+    const { stdout } = await run(join(folder, "trade"), await argumentsOf());
+    expect(JSON.parse(stdout)).toEqual({ ...TRADED, problem: "not_request_owner" });
   },
 );
