@@ -104,7 +104,7 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   },
   "REST: a ledger of many assets": async (stage) => {
     const assets = Array.from({ length: ASSETS }, () => newToken().asset);
-    const [attacker] = (await makePeople(stage.stack, 1, assets, 1)) as [Person];
+    const [attacker] = (await makePeople(stage.stack, 1, assets, { units: 1 })) as [Person];
     const target = "/custody/get-ledger?limit=1";
     return restFlood(stage, [await signed(attacker, "GET", target, undefined, ATTACKER)]);
   },

@@ -20,12 +20,16 @@ const LIFE_SECS = 300;
 /** Connections for the preparations, which are not measured. */
 const LANES = 16;
 
-export async function openMarket(stack: BenchStack, makers: number): Promise<Market> {
+/** `limited`: the keys of all have limits, which no round reaches. */
+export async function openMarket(
+  stack: BenchStack,
+  makers: number,
+  { limited = false }: { limited?: boolean } = {},
+): Promise<Market> {
   const token = newToken();
-  const [requester, ...others] = (await makePeople(stack, makers + 1, [token.asset, "usdc"])) as [
-    Person,
-    ...Person[],
-  ];
+  const assets = [token.asset, "usdc"];
+  const people = await makePeople(stack, makers + 1, assets, { limited });
+  const [requester, ...others] = people as [Person, ...Person[]];
   return { ...token, requester, makers: others };
 }
 

@@ -8,6 +8,7 @@ import { benchAbuse } from "./abuse.ts";
 import { benchAuth } from "./auth.ts";
 import { type Bench, type Figure, printFigures, verdict } from "./figures.ts";
 import { benchChain } from "./chain.ts";
+import { benchKit } from "./kit.ts";
 import { benchNetwork } from "./network.ts";
 import { benchRfq } from "./rfq.ts";
 import { benchStorage } from "./storage.ts";
@@ -16,6 +17,7 @@ import { benchStreams } from "./streams.ts";
 const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   auth: { title: "Signed requests", bench: benchAuth },
   rfq: { title: "Quotes and accepts", bench: benchRfq },
+  kit: { title: "The trading kit", bench: benchKit },
   network: { title: "Verbs over Cloudflare's distances", bench: benchNetwork },
   streams: { title: "Streams", bench: benchStreams },
   storage: { title: "Storage", bench: benchStorage },
