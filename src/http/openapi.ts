@@ -65,10 +65,25 @@ export const ProblemSchema = z
       hexAmount,
       "With `insufficient_funds` and `chain_liquidity`: the available amount",
     ),
-    required: extension(hexAmount, "With `insufficient_funds`: the required amount"),
+    required: extension(
+      hexAmount,
+      "With `insufficient_funds`, `key_limit` and `account_limit`: the required amount",
+    ),
     minimum: extension(hexAmount, "With `withdrawal_amount_limit`: the minimum of one withdrawal"),
-    maximum: extension(hexAmount, "With `withdrawal_amount_limit`: the maximum of one withdrawal"),
-    limit: extension(z.string(), "With `daily_limit`: the name of the limit in GET /config"),
+    maximum: extension(
+      hexAmount.nullable(),
+      "With `withdrawal_amount_limit`: the maximum of one withdrawal. With `key_limit` and " +
+        "`account_limit`: the limit; null for `venues`, which is a list",
+    ),
+    used: extension(
+      hexAmount.nullable(),
+      "With `key_limit` and `account_limit`: what counts against the limit already",
+    ),
+    limit: extension(
+      z.string(),
+      "With `daily_limit`: the name of the limit in GET /config. With `key_limit` and " +
+        "`account_limit`: its field of the key or the policy",
+    ),
     max_per_day: extension(z.int(), "With `daily_limit`: how many are allowed in 24 hours"),
     remaining: extension(
       z.int(),
