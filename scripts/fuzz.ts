@@ -4,6 +4,8 @@
  * cases.
  *
  * `npm run fuzz -- RFQ Custody` runs only these groups.
+ * `npm run fuzz -- verbs --minutes 3` sends cases with ids and codes that exist, to every operation
+ * and socket command (scripts/fuzz/verbs.ts).
  * `npm run fuzz -- contracts --minutes 30` compares the contracts with a model
  * (scripts/fuzz/contracts.ts).
  */
@@ -16,6 +18,8 @@ import { Client } from "../packages/client/src/index.ts";
 import { ROOT } from "./stack/bundle.ts";
 import { openFaucet } from "./stack/faucet.ts";
 import { fuzzContracts } from "./fuzz/contracts.ts";
+import { readTags } from "./fuzz/operations.ts";
+import { fuzzVerbs } from "./fuzz/verbs.ts";
 import { freePort } from "./stack/ports.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
 import { withdrawKey } from "./stack/withdraw-key.ts";
@@ -26,14 +30,18 @@ const EXAMPLES_PER_OPERATION = 120;
 const MIN_CASES = 2_000;
 /** Groups whose calls have few parameters, so that they have few different cases. */
 const SMALL_GROUPS = new Set(["Service", "Streams"]);
-const GROUPS = ["Service", "Auth", "Custody", "RFQ", "Streams"];
+const GROUPS = readTags();
 
 const HOME = join(ROOT, ".stack", "fuzz");
 const VENV = join(HOME, "venv");
 
 const [subject, ...rest] = process.argv.slice(2);
 process.exitCode =
-  subject === "contracts" ? await fuzzContracts(rest) : await main(process.argv.slice(2));
+  subject === "contracts"
+    ? await fuzzContracts(rest)
+    : subject === "verbs"
+      ? await fuzzVerbs(rest)
+      : await main(process.argv.slice(2));
 
 async function main(named: string[]): Promise<number> {
   if (spawnSync("python3", ["--version"]).status !== 0) {

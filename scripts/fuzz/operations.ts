@@ -1,0 +1,135 @@
+/** The operations and socket commands of the published descriptions, with the fields of each. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse } from "yaml";
+import { ROOT } from "../stack/bundle.ts";
+
+/** What the descriptions use of JSON Schema. */
+export type Schema = {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+};
+
+export type Field = {
+  readonly name: string;
+  readonly in: "query" | "header" | "body";
+  readonly required: boolean;
+  readonly schema: Schema;
+};
+
+export type Operation = {
+  /** `POST /rfq/quote`. */
+  readonly name: string;
+  readonly method: string;
+  readonly path: string;
+  readonly credential: "public" | "any" | "session" | "api_key";
+  readonly hasBody: boolean;
+  readonly isStream: boolean;
+  readonly fields: readonly Field[];
+};
+
+/** A command of the streams: its `op`, and its fields but `id` and `op`. */
+export type SocketCommand = { readonly op: string; readonly fields: readonly Field[] };
+
+type Parameter = { name: string; in: "query" | "header"; required?: boolean; schema: Schema };
+type Described = {
+  tags: readonly string[];
+  "x-credential": Operation["credential"];
+  "x-stream"?: boolean;
+  parameters?: readonly Parameter[];
+  requestBody?: { content: { "application/json": { schema: Schema } } };
+};
+type OpenApi = {
+  paths: Record<string, Record<string, Described>>;
+  components: { schemas: Record<string, Schema> };
+};
+
+/** Every operation of docs/openapi.json. */
+export function readOperations(): Operation[] {
+  const { paths, components } = readOpenApi();
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, described]) => {
+      const body = described.requestBody?.content["application/json"].schema;
+      const inUrl = (described.parameters ?? []).map(
+        ({ name, in: where, required = false, schema }) => ({
+          name,
+          in: where,
+          required,
+          schema: resolved(schema, components.schemas),
+        }),
+      );
+      return {
+        name: `${method.toUpperCase()} ${path}`,
+        method: method.toUpperCase(),
+        path,
+        credential: described["x-credential"],
+        hasBody: body !== undefined,
+        isStream: described["x-stream"] === true,
+        fields: [...inUrl, ...fieldsOf(resolved(body ?? {}, components.schemas))],
+      };
+    }),
+  );
+}
+
+/** Every command of docs/asyncapi.yaml. */
+export function readSocketCommands(): SocketCommand[] {
+  // Safe cast: the file is the project's own, and redocly checks it.
+  const { components } = parse(readFileSync(join(ROOT, "docs", "asyncapi.yaml"), "utf8")) as {
+    components: { schemas: Record<string, Schema> };
+  };
+  return Object.values(components.schemas).flatMap(({ properties, ...schema }) => {
+    const op = properties?.["op"]?.const;
+    if (typeof op !== "string" || properties === undefined) return [];
+    const { id: _id, op: _op, ...others } = properties;
+    const fields = fieldsOf(resolved({ ...schema, properties: others }, components.schemas));
+    return [{ op, fields }];
+  });
+}
+
+/** The tags of docs/openapi.json, each the name of a group of operations. */
+export function readTags(): string[] {
+  const described = Object.values(readOpenApi().paths).flatMap((methods) => Object.values(methods));
+  return [...new Set(described.flatMap(({ tags }) => tags))];
+}
+
+function readOpenApi(): OpenApi {
+  // Safe cast: the file is generated from the routes, and redocly checks it.
+  return JSON.parse(readFileSync(join(ROOT, "docs", "openapi.json"), "utf8")) as OpenApi;
+}
+
+function fieldsOf({ properties = {}, required = [] }: Schema): Field[] {
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: "body",
+    required: required.includes(name),
+    schema,
+  }));
+}
+
+/** The schema without references. Those of requests are not recursive. */
+function resolved(schema: Schema, schemas: Readonly<Record<string, Schema>>): Schema {
+  const { $ref, ...own } = schema;
+  const named = $ref === undefined ? undefined : schemas[$ref.split("/").at(-1) ?? ""];
+  const whole: Schema = { ...(named === undefined ? {} : resolved(named, schemas)), ...own };
+  const { items, properties } = whole;
+  return {
+    ...whole,
+    ...(items === undefined ? {} : { items: resolved(items, schemas) }),
+    ...(properties === undefined
+      ? {}
+      : {
+          properties: Object.fromEntries(
+            Object.entries(properties).map(([name, each]) => [name, resolved(each, schemas)]),
+          ),
+        }),
+  };
+}
