@@ -19,6 +19,7 @@ import { ROOT } from "./stack/bundle.ts";
 import { openFaucet } from "./stack/faucet.ts";
 import { fuzzContracts } from "./fuzz/contracts.ts";
 import { readTags } from "./fuzz/operations.ts";
+import { differences } from "./fuzz/people.ts";
 import { fuzzVerbs } from "./fuzz/verbs.ts";
 import { freePort } from "./stack/ports.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
@@ -71,6 +72,7 @@ async function main(named: string[]): Promise<number> {
       if (casesOfGroup < MIN_CASES && !SMALL_GROUPS.has(group))
         faults.push(`${group}: fewer than ${MIN_CASES} cases`);
     }
+    faults.push(...(await differences(stack)));
     if (faults.length > 0)
       console.error(
         `\nFaults: ${faults.join("; ")}. Logs: ${HOME}; the service's: ${stack.workerLog}`,

@@ -92,7 +92,7 @@ function targetOf({ path }: Operation, query: Values, dice?: Dice): string {
 
 /** A lone surrogate cannot be encoded, so it is replaced. */
 function queryText(value: unknown): string {
-  const text = typeof value === "object" ? JSON.stringify(value) : String(value);
+  const text = typeof value === "string" ? value : JSON.stringify(value);
   return text.toWellFormed();
 }
 

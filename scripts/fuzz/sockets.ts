@@ -43,8 +43,10 @@ export class FuzzSocket {
       if (errors.length > 0)
         on.finding(`frame ${String(event.data).slice(0, 300)}: ${errors.join("; ")}`);
       on.message(message.data);
-      const answered = this.#waiting.get(message.id ?? "");
-      if (message.id != null) this.#waiting.delete(message.id);
+      const { id = null } = message;
+      if (id === null) return;
+      const answered = this.#waiting.get(id);
+      this.#waiting.delete(id);
       answered?.({ message });
     });
     socket.addEventListener("close", () => {
@@ -61,7 +63,10 @@ export class FuzzSocket {
       this.#waiting.set(id, resolve);
       setTimeout(() => {
         if (this.#waiting.delete(id)) {
-          this.#report(`no reply within ${ANSWER_MS} ms to ${frame.slice(0, 300)}`);
+          this.#report(
+            `no reply within ${ANSWER_MS} ms on a socket of state ${this.#socket.readyState} ` +
+              `to ${frame.slice(0, 300)}`,
+          );
           resolve(undefined);
         }
       }, ANSWER_MS).unref();

@@ -121,7 +121,7 @@ const ONE_OF: readonly (readonly string[])[] = [
 ];
 const FOLLOWED_CHANCE = 0.9;
 
-export function validValue(scene: Scene, name: string, schema: Schema): unknown {
+function validValue(scene: Scene, name: string, schema: Schema): unknown {
   const { dice } = scene;
   const source = SOURCES[name];
   if (source !== undefined) return source(scene);

@@ -93,7 +93,7 @@ export async function fuzzVerbs(args: readonly string[]): Promise<number> {
   }
 }
 
-export class VerbFuzz {
+class VerbFuzz {
   readonly tally = new Tally();
   readonly #stack: Stack;
   readonly #seed: string;

@@ -1,4 +1,5 @@
-/** The fuzz of the verbs knows whatever the descriptions publish. */
+/** The fuzz knows every operation, command and field that the descriptions publish. */
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { type Caller, Ids, nextCode } from "../../scripts/fuzz/callers.ts";
 import { drawKind, makeCase, makeFrame } from "../../scripts/fuzz/cases.ts";
@@ -46,6 +47,18 @@ describe("the fuzz", () => {
     ...commands.map(({ op, fields }) => [op, fields] as const),
   ])("knows values of every field of %s", (_name, fields) => {
     expect(fieldsWithoutSource(fields)).toEqual([]);
+  });
+
+  it("names existing operations in the settings of schemathesis", () => {
+    const settings = readFileSync("scripts/fuzz/schemathesis.toml", "utf8");
+    const lists = [...settings.matchAll(/^include-operation-id = (.+)$/gm)];
+    const named = lists.flatMap(([, list = ""]) => list.match(/\w+/g) ?? []);
+    const { paths } = readDescription();
+    const ids = Object.values(paths).flatMap((methods) =>
+      Object.values(methods).map((operation) => Reflect.get(operation, "operationId")),
+    );
+    expect(named.length).toBeGreaterThan(0);
+    expect(named.filter((id) => !ids.includes(id))).toEqual([]);
   });
 
   it("notices a field that it does not know", () => {
