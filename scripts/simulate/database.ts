@@ -4,7 +4,8 @@
  * commits long after its caller gave up, and a whole outage.
  */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { readdirSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { migrationText } from "./hooks.ts";
 import type { VirtualTime } from "./virtual-time.ts";
@@ -12,6 +13,32 @@ import { CLEAR, fateOf, type Weather } from "./weather.ts";
 
 type Query = { readonly text: string; readonly params: readonly SQLInputValue[] };
 type Row = Readonly<Record<string, unknown>>;
+
+/** A state of the database, and the deletions that were noted until then. */
+export type Snapshot = {
+  readonly folder: string;
+  readonly file: string;
+  readonly noted: readonly (readonly Row[])[];
+};
+
+/** What was deleted, for the simulator's own checks. A deletion that is rolled back is not noted. */
+const NOTE_DELETIONS = `
+  CREATE TEMP TABLE released_transfers AS SELECT * FROM transfers WHERE 0;
+  CREATE TEMP TRIGGER note_transfers BEFORE DELETE ON main.transfers BEGIN
+    SELECT note_deletion(OLD.transfer_id);
+    INSERT INTO released_transfers SELECT * FROM transfers WHERE transfer_id = OLD.transfer_id;
+  END;
+  CREATE TEMP TABLE released_records (name TEXT, id BLOB);
+  CREATE TEMP TRIGGER note_requests BEFORE DELETE ON main.requests BEGIN
+    INSERT INTO released_records VALUES ('requests', OLD.request_id);
+  END;
+  CREATE TEMP TRIGGER note_quotes BEFORE DELETE ON main.quotes BEGIN
+    INSERT INTO released_records VALUES ('quotes', OLD.quote_id);
+  END;
+  CREATE TEMP TRIGGER note_matches BEFORE DELETE ON main.matches BEGIN
+    INSERT INTO released_records VALUES ('matches', OLD.match_id);
+  END;`;
+const DELETED = ["released_transfers", "released_records"];
 
 const MIGRATIONS = join(import.meta.dirname, "../../migrations");
 /** Statements are cached by text. The service has some hundreds. */
@@ -21,7 +48,7 @@ const TIMEOUT_MS = 8_000;
 
 export class Database {
   readonly #time: VirtualTime;
-  readonly #sqlite = new DatabaseSync(":memory:");
+  #sqlite: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   weather: Weather = CLEAR;
   /** When the batch of each commit group was sent. */
@@ -30,16 +57,63 @@ export class Database {
   awayUntil = 0;
   /** Requests sent before then arrive when the outage ends. Later ones are refused. */
   hangsUntil = 0;
+  /** Called within the transaction, before a transfer is deleted. */
+  onDelete: (transferId: number) => void = () => {};
 
   constructor(time: VirtualTime) {
     this.#time = time;
-    this.#sqlite.function("unixepoch", { varargs: true }, () => time.now / 1_000);
-    this.#sqlite.function("randomblob", (size) =>
-      Uint8Array.from({ length: Number(size) }, () => time.current().dice.between(0, 255)),
-    );
-    this.#sqlite.function("random", () => time.current().dice.between(0, 2 ** 52));
+    this.#sqlite = this.#open(":memory:");
     for (const file of readdirSync(MIGRATIONS).toSorted())
       if (file.endsWith(".sql")) this.#sqlite.exec(migrationText(file));
+    this.#sqlite.exec(NOTE_DELETIONS);
+  }
+
+  #open(path: string): DatabaseSync {
+    const time = this.#time;
+    const sqlite = new DatabaseSync(path);
+    sqlite.function("unixepoch", { varargs: true }, () => time.now / 1_000);
+    sqlite.function("randomblob", (size) =>
+      Uint8Array.from({ length: Number(size) }, () => time.current().dice.between(0, 255)),
+    );
+    sqlite.function("random", () => time.current().dice.between(0, 2 ** 52));
+    sqlite.function("note_deletion", (transferId) => {
+      this.onDelete(Number(transferId));
+      return null;
+    });
+    return sqlite;
+  }
+
+  /** A copy, which `restore` puts back as D1's Time Travel does. */
+  snapshot(): Snapshot {
+    const folder = mkdtempSync(join(tmpdir(), "simulated-"));
+    const file = join(folder, "d1.sqlite");
+    this.#sqlite.prepare("VACUUM INTO ?").run(file);
+    const noted = DELETED.map((table) => this.rows(`SELECT * FROM ${table}`));
+    return { folder, file, noted };
+  }
+
+  restore({ folder, file, noted }: Snapshot): void {
+    this.#time.note("d1 restored");
+    this.#statements.clear();
+    this.#sqlite.close();
+    this.#sqlite = this.#open(file);
+    // The copy is of one run, so nothing needs to survive a crash.
+    this.#sqlite.exec("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF");
+    this.#sqlite.exec(NOTE_DELETIONS);
+    DELETED.forEach((table, index) => {
+      for (const row of noted[index] ?? []) {
+        const names = Object.keys(row);
+        const places = names.map(() => "?").join(", ");
+        const values = Object.values(row).map((value) =>
+          Array.isArray(value) ? Uint8Array.from(value) : value,
+        );
+        // Safe cast: the values were read from the table.
+        this.#statement(`INSERT INTO ${table} (${names.join(", ")}) VALUES (${places})`).run(
+          ...(values as SQLInputValue[]),
+        );
+      }
+    });
+    rmSync(folder, { recursive: true, force: true });
   }
 
   /** The binding, as the service sees it. */

@@ -1,10 +1,14 @@
-/** Loads the service's source into Node: a fake `cloudflare:workers`, and patches of a mutant. */
+/**
+ * Loads the service's source into Node: fakes of `cloudflare:workers` and of compression, and the
+ * patch of a mutant.
+ */
 import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
 import { fileURLToPath } from "node:url";
 import type { Mutant } from "./mutants.ts";
 
 const WORKERS = new URL("./cloudflare-workers.ts", import.meta.url).href;
+const COMPRESS = new URL("./compress.ts", import.meta.url).href;
 
 let active: Mutant | undefined;
 
@@ -13,10 +17,17 @@ export function loadService(mutant: Mutant | undefined): void {
   const patched =
     mutant === undefined ? undefined : new URL(`../../${mutant.file}`, import.meta.url).href;
   registerHooks({
-    resolve: (specifier, context, next) =>
-      specifier === "cloudflare:workers"
-        ? { url: WORKERS, format: "module-typescript", shortCircuit: true }
-        : next(specifier, context),
+    resolve: (specifier, context, next) => {
+      const fake =
+        specifier === "cloudflare:workers"
+          ? WORKERS
+          : specifier.endsWith("/compress.ts")
+            ? COMPRESS
+            : undefined;
+      return fake === undefined
+        ? next(specifier, context)
+        : { url: fake, format: "module-typescript", shortCircuit: true };
+    },
     load: (url, context, next) =>
       mutant === undefined || url !== patched
         ? next(url, context)

@@ -182,9 +182,10 @@ const NEVER: Readonly<Record<string, string>> = {
   "conserved [J1]": `SELECT asset, sum(balance) FROM accounts GROUP BY asset
     HAVING sum(balance) <> 0`,
   "seq_gapless [Q7]": `SELECT s.name, s.last_seq, count(e.seq) AS kept
-    FROM streams s LEFT JOIN stream_events e ON e.stream_id = s.stream_id
+    FROM streams s LEFT JOIN stream_events e
+      ON e.stream_id = s.stream_id AND e.seq >= s.first_seq
     GROUP BY s.stream_id HAVING count(e.seq) <> s.last_seq - s.first_seq + 1
-      OR coalesce(max(e.seq), 0) <> s.last_seq`,
+      OR coalesce(max(e.seq), s.last_seq) <> s.last_seq`,
   "announced_iff_committed [Q4]": `SELECT name, events, records FROM (
     SELECT 'match' AS name, (SELECT count(*) FROM matches WHERE matched_group > :after) * 2
         AS records,

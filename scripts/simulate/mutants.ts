@@ -1,4 +1,5 @@
 /** Source patches that undo a guard. The simulator must find each of them. */
+import { SEALER_MUTANTS } from "./sealer-mutants.ts";
 
 export type Mutant = {
   readonly name: string;
@@ -124,4 +125,5 @@ export const MUTANTS: readonly Mutant[] = [
     replace: "{ ...more }",
     breaks: "a restarted watcher follows the chain",
   },
+  ...SEALER_MUTANTS,
 ];

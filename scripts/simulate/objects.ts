@@ -3,6 +3,7 @@
  * alarms that are delivered at least once, hibernation, restarts in the middle of anything, a second
  * copy beside the first, and calls that are lost, late or doubled.
  */
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { Dice } from "../soak/dice.ts";
 import type { ServerSocket } from "./sockets.ts";
 import { Process, type VirtualTime } from "./virtual-time.ts";
@@ -26,6 +27,8 @@ type Durable = {
   readonly className: string;
   readonly name: string;
   readonly stored: Map<string, unknown>;
+  /** The tables of `storage.sql`, made when they are first used. */
+  tables: DatabaseSync | undefined;
   readonly dice: Dice;
   sockets: ServerSocket[];
   pong: unknown;
@@ -38,7 +41,7 @@ type Durable = {
 };
 
 /** Calls that may arrive twice: those whose senders repeat them anyway. */
-const REPEATABLE = new Set(["push", "catchUp", "closeSockets", "expireDue", "wake"]);
+const REPEATABLE = new Set(["push", "catchUp", "closeSockets", "expireDue", "wake", "follow"]);
 const ALARM_RETRIES = 6;
 /** How often, and how many times, `restartInTheMiddle` looks whether the instance works. */
 const WAIT_MS = 25;
@@ -151,6 +154,7 @@ export class Objects {
         className,
         name,
         stored: new Map(),
+        tables: undefined,
         dice: new Dice(`${this.#seed}/${key}`),
         sockets: [],
         pong: null,
@@ -250,6 +254,14 @@ export class Objects {
           delete: (key: string) => storage(() => durable.stored.delete(key)),
           list: ({ prefix }: { prefix: string }) =>
             storage(() => listed(durable.stored, { prefix, limit: Number.POSITIVE_INFINITY })),
+        },
+        sql: {
+          exec: (text: string, ...params: SQLInputValue[]) =>
+            storage(() => {
+              durable.tables ??= new DatabaseSync(":memory:");
+              const rows = durable.tables.prepare(text).all(...params);
+              return { toArray: () => rows };
+            }),
         },
         get: async (key: string) => storage(() => durable.stored.get(key)),
         put: async (key: string | Record<string, unknown>, value?: unknown) =>

@@ -66,6 +66,13 @@ export class People {
       keep(this.quotes, { id: command.quoteId, by, requestId: command.requestId });
   }
 
+  /** The database has lost what they know. */
+  forget(): void {
+    for (const list of [this.requests, this.quotes, this.knownRequests, this.knownQuotes])
+      list.length = 0;
+    this.sent = [];
+  }
+
   /** The command was answered with success. */
   confirm(command: Command): void {
     const request = this.requests.find(

@@ -38,6 +38,10 @@ const ACTIONS = {
   node_away: 6,
   evict: 3,
   pause_vault: 1,
+  read_ledger: 40,
+  archive_away: 3,
+  archive_lies: 4,
+  archive_damage: 8,
 } as const;
 
 type Action = keyof typeof ACTIONS;

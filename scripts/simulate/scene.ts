@@ -11,5 +11,7 @@ export type Scene = {
   readonly database: Database;
   /** Runs work in a process of its own, which a step can kill. */
   readonly start: (name: string, dice: Dice, work: () => Promise<void>) => Process;
+  /** The same, and runs the events until the work has ended. */
+  readonly finish: (name: string, dice: Dice, work: () => Promise<void>) => Promise<void>;
   readonly fail: (violation: Violation) => void;
 };

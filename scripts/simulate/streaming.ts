@@ -88,6 +88,14 @@ export class Streaming {
       this.#scene.start(`return@${step.index}`, dice, () => this.#open(person, stream, dice));
   }
 
+  closeAll(): void {
+    for (const subscriber of this.subscribers.all) {
+      if (!subscriber.open) continue;
+      subscriber.open = false;
+      subscriber.client?.close(1000);
+    }
+  }
+
   /** A socket is closed for its credential only while the credential is not valid. */
   #closed({ person, credential, openedAt, stream }: Subscriber, code: number): void {
     if (code !== 4401) return;

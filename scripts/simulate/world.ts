@@ -3,6 +3,8 @@ import { Dice } from "../soak/dice.ts";
 import { runCron } from "../../src/cron.ts";
 import { NO_ANCHORS, verifyAudit } from "../../src/auth/audit-seal.ts";
 import { endSessions } from "../../src/auth/end-sessions.ts";
+import { History } from "../../src/archive/history.ts";
+import { Sealer } from "../../src/archive/sealer.ts";
 import { Payer } from "../../src/custody/payer/payer.ts";
 import { ChainWatcher } from "../../src/custody/watcher/chain-watcher.ts";
 import { Feed } from "../../src/feeds/feed.ts";
@@ -15,6 +17,7 @@ import { config } from "../../src/platform/config.ts";
 import { all } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { RfqBook } from "../../src/rfq/rfq-book.ts";
+import { Bucket } from "./bucket.ts";
 import { Custody } from "./custody.ts";
 import { Database } from "./database.ts";
 import { fund } from "./funds.ts";
@@ -38,21 +41,16 @@ import {
   sessionOf,
 } from "./people.ts";
 import type { Step } from "./plan.ts";
+import { Sealing } from "./sealing.ts";
 import { settings } from "./settings.ts";
 import type { Scene } from "./scene.ts";
 import { useSockets } from "./sockets.ts";
 import { Streaming } from "./streaming.ts";
+import { timeTravel } from "./time-travel.ts";
 import { Trading } from "./trading.ts";
 import { Violation } from "./violation.ts";
 import { Process, type VirtualTime } from "./virtual-time.ts";
 import { CLEAR, WEATHERS } from "./weather.ts";
-
-/** Compression and R2 need real time, so the simulator seals nothing. */
-class IdleSealer {
-  wake(): Promise<void> {
-    return Promise.resolve();
-  }
-}
 
 const CRON_MS = 60_000;
 /** Two runs of cron, the second after every late call has arrived. */
@@ -71,10 +69,13 @@ export class World {
   readonly #database: Database;
   readonly #objects: Objects;
   readonly #env: Env;
+  readonly #scene: Scene;
   readonly #custody: Custody;
   readonly #people = new People();
   readonly #trading: Trading;
   readonly #streaming: Streaming;
+  readonly #bucket: Bucket;
+  readonly #sealing: Sealing;
   readonly #events = { quiet: 0, checkedGroup: 0, troubledUntil: 0, constraint: "" };
   #fault: Violation | undefined;
 
@@ -83,6 +84,7 @@ export class World {
     this.#seed = seed;
     this.#database = new Database(time);
     this.#objects = new Objects(time, seed);
+    this.#bucket = new Bucket(time);
     this.#env = asEnv({
       ...settings(),
       DB: this.#database.binding(),
@@ -90,12 +92,14 @@ export class World {
       FEED: this.#objects.namespace("Feed"),
       CHAIN_WATCHER: this.#objects.namespace("ChainWatcher"),
       PAYER: this.#objects.namespace("Payer"),
-      SEALER: this.#objects.namespace("IdleSealer"),
+      SEALER: this.#objects.namespace("Sealer"),
+      HISTORY: this.#objects.namespace("History"),
+      ARCHIVE: this.#bucket.binding(),
       WITHDRAWALS: { send: (body: unknown) => this.#custody.queue().send(body) },
-      // Whether R2 is reachable changes nothing that the simulator checks.
+      // Whether the heads of the audit log are stored changes nothing that the simulator checks.
       AUDIT: { list: async () => ({ objects: [] }), put: async () => null },
     });
-    this.#objects.use({ RfqBook, Feed, ChainWatcher, Payer, IdleSealer }, this.#env);
+    this.#objects.use({ RfqBook, Feed, ChainWatcher, Payer, Sealer, History }, this.#env);
     const start = (name: string, dice: Dice, work: () => Promise<void>) =>
       this.#start(name, dice, work);
     const scene: Scene = {
@@ -104,11 +108,14 @@ export class World {
       env: this.#env,
       database: this.#database,
       start,
+      finish: (name, dice, work) => this.#finish(name, dice, work),
       fail: (violation) => this.#fail(violation),
     };
+    this.#scene = scene;
     this.#custody = new Custody(scene);
     this.#trading = new Trading(scene, this.#people);
     this.#streaming = new Streaming(scene, this.#people);
+    this.#sealing = new Sealing(scene, this.#people, this.#bucket);
     this.#objects.onAlarm = (what, tookMs) => this.#alarmEnded(what, tookMs);
     useSockets(time, () => time.current().dice.between(0, 20));
   }
@@ -132,6 +139,10 @@ export class World {
       failed: count("withdrawals WHERE status = 'failed'"),
       cancelled: count("withdrawals WHERE status = 'cancelled'"),
       frames: this.frames,
+      seals: count("journal_seals"),
+      released: count("released_transfers"),
+      pages: this.#sealing.reading.pages,
+      "pages refused": this.#sealing.reading.refused,
     };
   }
 
@@ -162,6 +173,16 @@ export class World {
       this.#check();
     }
     await this.#quiet(true);
+    await timeTravel({
+      scene: this.#scene,
+      people: this.#people,
+      trading: this.#trading,
+      streaming: this.#streaming,
+      sealing: this.#sealing,
+      context: (words, options) => this.#context(words, options),
+      advance: (ms) => this.#advance(ms),
+      quiet: () => this.#quiet(true),
+    });
   }
 
   #fail(violation: Violation): void {
@@ -297,6 +318,12 @@ export class World {
       case "withdraw":
       case "new_address":
         return this.#useCustody(kind, step, dice);
+      case "archive_away":
+      case "archive_lies":
+      case "archive_damage":
+        return this.#sealing.disturb(kind, dice);
+      case "read_ledger":
+        return this.#sealing.reading.read(`${kind}@${step.index}`, dice);
       case "quiet":
         return;
       default:
@@ -309,6 +336,7 @@ export class World {
     this.#database.weather = weather;
     this.#objects.weather = weather;
     this.#custody.nodes.weather = weather;
+    this.#bucket.weather = weather;
     if (weather.databaseLoss > 0 || weather.late > 0)
       this.#events.troubledUntil = Number.POSITIVE_INFINITY;
   }
@@ -331,13 +359,8 @@ export class World {
     const frozen = this.#people.all.filter((one) => one.frozen);
     const person = dice.pick(kind === "unfreeze" && frozen.length > 0 ? frozen : this.#people.all);
     const { venue } = dice.pick(BOOKS);
-    const context = (words: string[], options: Record<string, string>): OperatorContext => ({
-      env: this.#env,
-      settings: config(this.#env),
-      operator: "ann",
-      words,
-      options,
-    });
+    const context = (words: string[], options: Record<string, string>) =>
+      this.#context(words, options);
     this.#start(`${kind}@${step.index}`, dice, async () => {
       switch (kind) {
         case "freeze":
@@ -370,6 +393,11 @@ export class World {
           for (const book of BOOKS) await resume(context([book.venue], {}));
       }
     });
+  }
+
+  #context(words: string[], options: Record<string, string>): OperatorContext {
+    const env = this.#env;
+    return { env, settings: config(env), operator: "ann", words, options };
   }
 
   async #revokeKey(person: Person, revoke: (id: string) => Promise<unknown>): Promise<void> {
@@ -406,6 +434,8 @@ export class World {
     this.#time.note("quiet");
     this.#setWeather("clear");
     this.#custody.heal();
+    this.#sealing.heal();
+    const calmSince = this.#time.now;
     await this.#advance(QUIET_MS);
     if (this.#events.troubledUntil === Number.POSITIVE_INFINITY)
       this.#events.troubledUntil = this.#time.now;
@@ -417,6 +447,7 @@ export class World {
     checkDue(database, this.#time.now);
     this.#custody.check();
     checkSockets(database, this.#streaming.subscribers);
+    await this.#sealing.check(calmSince, new Dice(`${this.#seed}/archive/${calmSince}`));
     await this.#reconcile(last || ++this.#events.quiet % FULL_EVERY === 0);
     this.#events.checkedGroup = database.count("SELECT max(seq) FROM commit_groups");
     this.#people.sent = this.#people.sent.slice(-20).filter(({ result }) => result !== undefined);

@@ -1,12 +1,11 @@
-import { prepare, sql } from "../platform/sql.ts";
+import { type Sql, sql } from "../platform/sql.ts";
 
 /** The next transfer gets a number above this one. After a restore, no lost number is used again. */
-export async function skipTransfers(db: D1Database, upTo: number): Promise<void> {
-  const skip = [
+export function skipTransfers(upTo: number): Sql[] {
+  return [
     sql`UPDATE sqlite_sequence SET seq = max(seq, ${upTo}) WHERE name = 'transfers'`,
     // SQLite adds the row with the first transfer.
     sql`INSERT INTO sqlite_sequence (name, seq) SELECT 'transfers', ${upTo}
       WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'transfers')`,
   ];
-  await db.batch(skip.map((statement) => prepare(db, statement)));
 }

@@ -3,7 +3,9 @@ import { and, eq, isNull } from "drizzle-orm";
 import { SEALER_NAME } from "../archive/sealer-name.ts";
 import { skipTransfers } from "../ledger/skip-transfers.ts";
 import { read } from "../platform/read.ts";
+import { prepare, TRUE } from "../platform/sql.ts";
 import { alerts } from "../platform/tables.ts";
+import { SEQUENCE_JUMP, skipEvents } from "../streams/skip-events.ts";
 
 /** The database lacks what the sealer remembers, or the archive contradicts the database. */
 export async function isSealerHalted(env: Env): Promise<boolean> {
@@ -25,7 +27,10 @@ export async function restoreJournal(
 ): Promise<{ epoch: number; sealed: number } | undefined> {
   if (!(await isSealerHalted(env))) return undefined;
   const sealer = env.SEALER.getByName(SEALER_NAME);
+  // The sealer has not seen what was posted after its last round, and events are in no seal.
+  const skipped = (await sealer.highestTransfer()) + SEQUENCE_JUMP;
+  const statements = [...skipTransfers(skipped), ...skipEvents(TRUE)];
   // First, so that a failure in between leaves the sealer halted.
-  await skipTransfers(env.DB, await sealer.highestTransfer());
+  await env.DB.batch(statements.map((statement) => prepare(env.DB, statement)));
   return sealer.reopen();
 }

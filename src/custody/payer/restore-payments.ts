@@ -17,6 +17,7 @@ import type { ChainConfig } from "../../platform/config.ts";
 import { commit, type Group, newGroup } from "../../platform/commit.ts";
 import { all, blob, type Expr, expr, first, type Sql, sql, uuid } from "../../platform/sql.ts";
 import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
+import { SEQUENCE_JUMP, skipEvents } from "../../streams/skip-events.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { FAILURE_MESSAGES } from "../records.ts";
 import type { WithdrawalRecord } from "./withdrawal-record.ts";
@@ -39,8 +40,6 @@ export type RestoreReport = {
   readonly next_batch: number;
 };
 
-/** Transfers and stream events skip this many numbers, so that none issued since is reused. */
-const SEQUENCE_JUMP = 1_000_000;
 /** Lost payments of one page. Each takes up to three requests. */
 const PAGE = 250;
 
@@ -213,17 +212,12 @@ function rebuildStatements(
 /** Skips ids once per halt, so that repeating an unfinished restore does not skip again. */
 async function advanceSequences(db: D1Database, chain: string): Promise<void> {
   const due = sql`chain = ${chain} AND halted_at > coalesce(sequences_advanced_at, 0)`;
-  const halted = sql`EXISTS (SELECT 1 FROM payer_leases WHERE ${due})`;
+  const halted = expr`EXISTS (SELECT 1 FROM payer_leases WHERE ${due})`;
   const group = newGroup();
   const result = await commit(db, group, [
     sql`UPDATE sqlite_sequence SET seq = coalesce(seq, 0) + ${SEQUENCE_JUMP}
       WHERE name = 'transfers' AND ${halted}`,
-    // The events that a client last saw now count as trimmed, so it receives a resync.
-    sql`UPDATE streams SET last_seq = last_seq + ${SEQUENCE_JUMP},
-      pushed_seq = last_seq + ${SEQUENCE_JUMP}, first_seq = last_seq + ${SEQUENCE_JUMP + 1}
-      WHERE ${halted}`,
-    sql`INSERT INTO removed_streams (only, last_seq) SELECT 1, ${SEQUENCE_JUMP} WHERE ${halted}
-      ON CONFLICT (only) DO UPDATE SET last_seq = last_seq + ${SEQUENCE_JUMP}`,
+    ...skipEvents(halted),
     sql`UPDATE payer_leases SET sequences_advanced_at = ${group.at} WHERE ${due}`,
   ]);
   if (!result.committed)

@@ -1,0 +1,78 @@
+/** Mutants of the archive: what the sealer, a release, a reader and `restore` must not leave out. */
+import type { Mutant } from "./mutants.ts";
+
+export const SEALER_MUTANTS: readonly Mutant[] = [
+  {
+    name: "seal-not-read-back",
+    file: "src/archive/seal-round.ts",
+    find: "const stored = await readBack(bucket, head);",
+    replace:
+      "const stored = { seal: { ...head, ...(await readRange(db, head)) }, ...encoded, bytes: 1 };",
+    breaks: "a seal is stored only if the archive has it",
+  },
+  {
+    name: "release-unverified",
+    file: "src/archive/release.ts",
+    find: "const wrong = await mismatchOf(bucket, next);",
+    replace: "const wrong = mismatchOf.name === bucket ? next : undefined;",
+    breaks: "a transfer is deleted only while the archive has it",
+  },
+  {
+    name: "release-while-open",
+    file: "src/archive/release.ts",
+    find: "OR EXISTS (SELECT 1 FROM quotes q WHERE q.quote_id = t.ref AND q.status = 'open')",
+    replace: "",
+    breaks: "a transfer stays while its record can move",
+  },
+  {
+    name: "memory-ignored",
+    file: "src/archive/seal-round.ts",
+    find: "compareWithMemory(context.memory, state)",
+    replace:
+      "compareWithMemory({ ...context.memory, last: { ...context.memory.last, number: 0 }, " +
+      "highest: 0 }, state)",
+    breaks: "sealing halts on a database that was restored",
+  },
+  {
+    name: "epoch-kept",
+    file: "src/archive/sealer-memory.ts",
+    find: "epoch: Math.max(memory.epoch, last.epoch) + 1,",
+    replace: "epoch: Math.max(memory.epoch, last.epoch),",
+    breaks: "sealing continues in a new epoch after a restore",
+  },
+  {
+    name: "restore-trusts-the-jump",
+    file: "src/operator/restore-journal.ts",
+    find: "(await sealer.highestTransfer()) + SEQUENCE_JUMP",
+    replace: "SEQUENCE_JUMP",
+    breaks: "no number of a lost transfer is used again",
+  },
+  {
+    name: "restore-trusts-the-sealer",
+    file: "src/operator/restore-journal.ts",
+    find: "(await sealer.highestTransfer()) + SEQUENCE_JUMP",
+    replace: "await sealer.highestTransfer()",
+    breaks: "no number of a lost transfer is used again",
+  },
+  {
+    name: "page-ends-at-the-mark",
+    file: "src/ledger/history.ts",
+    find: "archive.archived !== 1",
+    replace: "archive.archived !== 2",
+    breaks: "pages contain what was sealed",
+  },
+  {
+    name: "footer-unverified",
+    file: "src/archive/block-index.ts",
+    find: "if (row?.sha256 !== sha256)",
+    replace: "if (row === sha256)",
+    breaks: "a history trusts only what the database vouches for",
+  },
+  {
+    name: "newest-seal-unknown",
+    file: "src/archive/seal-row.ts",
+    find: "SET balance = excluded.balance, last_seal = excluded.last_seal",
+    replace: "SET balance = excluded.balance",
+    breaks: "a history contains the newest seal of its owner",
+  },
+];
