@@ -362,7 +362,8 @@ CREATE TABLE audit_events (
   api_key_id BLOB,               -- of the key that did it
   ip TEXT,
   subject_id TEXT,               -- what it was done to: an id, an address, a chain, a reason
-  details TEXT,                  -- JSON: of an operator's order, its id, time, hash and signature
+  details TEXT,                  -- JSON: of a change of rights, what it changed, and of an
+                                 -- operator's order, its id, time, hash and signature
   at INTEGER NOT NULL
 ) STRICT;
 
@@ -371,6 +372,11 @@ CREATE UNIQUE INDEX audit_events_audit_event_id_unique ON audit_events (audit_ev
 
 -- A user's own events, newest first.
 CREATE INDEX audit_events_user ON audit_events (user_id, audit_seq);
+
+-- The last event of a kind about a user, a key or an address, which the reconciliation compares
+-- with its row (src/auth/rights.ts, compare-rights.ts).
+CREATE INDEX audit_events_rights ON audit_events (subject_id, kind, audit_seq)
+  WHERE details IS NOT NULL;
 
 -- Cron closes the sockets of credentials that ended a moment ago.
 CREATE INDEX audit_events_ended ON audit_events (at)
@@ -1969,9 +1975,10 @@ CREATE INDEX chain_commands_withdrawal ON chain_commands (withdrawal_id) WHERE d
 -- Example row:
 --   scan 'transfers', position 15, mark '', finished_at 1764551750000
 CREATE TABLE ledger_checkpoints (
-  scan TEXT PRIMARY KEY NOT NULL,  -- 'transfers', 'groups', 'accounts', 'streams', each also with
-                                   -- 'full_' before it, or 'assets:<chain>'
-  position INTEGER NOT NULL,       -- the last transfer, commit group, account or stream checked
+  scan TEXT PRIMARY KEY NOT NULL,  -- 'transfers', 'groups', 'accounts', 'streams', 'rights', each
+                                   -- also with 'full_' before it, or 'assets:<chain>'
+  position INTEGER NOT NULL,       -- the last transfer, commit group, account, stream or user
+                                   -- checked
   mark TEXT NOT NULL,              -- of 'assets:<chain>': the last asset; of a full scan: 'running'
                                    -- until it ends
   finished_at INTEGER              -- when the scan last reached the end

@@ -4,6 +4,7 @@ import {
   KEY_SEAL,
   POLICY,
   RESET,
+  RIGHTS,
   SECURITY,
   TICKETS,
   TOTP,
@@ -17,6 +18,26 @@ import {
 } from "./mutant.ts";
 
 export const AUTH_MUTANTS: readonly Mutant[] = [
+  ...of("rights", "src/auth/rights.ts", [
+    [
+      "an undone revocation unseen",
+      "if (revoked !== undefined)",
+      "if (revoked === null)",
+      [RIGHTS],
+    ],
+    [
+      "a key without an event unseen",
+      'if (created === undefined) return [{ what, detail: "no audit event made this key" }];',
+      "if (created === undefined) return [];",
+      [RIGHTS],
+    ],
+    [
+      "a cancelled change still waits",
+      "cancel.seq > request.seq && from > cancel.at",
+      "cancel.seq > request.seq && from < 0",
+      [RIGHTS],
+    ],
+  ]),
   ...of("credential", "src/auth/may-write.ts", [
     ["freeze ignored", " AND frozen_at IS NULL`;", "`;", [WHO]],
     [

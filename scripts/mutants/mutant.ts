@@ -39,6 +39,7 @@ export const SECURITY = workers("test/auth/security.test.ts");
 export const CHANGE_PASSWORD = workers("test/auth/change-password.test.ts");
 export const WITHDRAWAL_POLICY = workers("test/custody/withdrawal-policy.test.ts");
 export const WITHDRAW_KEYS = workers("test/auth/withdraw-keys.test.ts");
+export const RIGHTS = workers("test/auth/rights.test.ts");
 export const POLICY = workers("test/auth/policy.test.ts");
 export const CANCEL = workers("test/custody/cancel-withdrawal.test.ts");
 export const TRADE_LIMITS = workers("test/rfq/trade-limits.test.ts");

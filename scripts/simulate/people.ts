@@ -1,4 +1,6 @@
 /** The users, their credentials, and the commands that they have sent. */
+import { type AuditRecord, auditRow } from "../../src/auth/audit.ts";
+import { type KeyRights, rightsDetails } from "../../src/auth/rights.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
@@ -126,11 +128,34 @@ export const insertUser = ({ userId, email }: Person, now: number) =>
   sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
     VALUES (${uuid(userId)}, ${email}, '', 0, ${now})`;
 
-export const insertKey = (userId: string, apiKeyId: string, now: number) =>
-  sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
-      allowed_ips, require_idempotency, minted_by, active_from, created_at)
-    VALUES (${uuid(apiKeyId)}, ${uuid(userId)}, 'simulated', 'read,trade,withdraw', '', 'k1', NULL,
-      0, 'session', ${now}, ${now})`;
+/** The key and its audit event, with which the reconciliation compares it. */
+export const insertKey = (userId: string, apiKeyId: string, now: number) => {
+  const rights: KeyRights = {
+    scopes: "read,trade,withdraw",
+    limits: null,
+    requireIdempotency: 0,
+    allowedIps: null,
+    activeFrom: now,
+    expiresAt: null,
+    mintedBy: "session",
+  };
+  const event: AuditRecord = {
+    kind: "api_key_created",
+    actor: "session",
+    userId,
+    apiKeyId: null,
+    ip: null,
+    subjectId: apiKeyId,
+    details: rightsDetails("api_key_created", rights),
+  };
+  return [
+    sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
+        allowed_ips, require_idempotency, minted_by, active_from, created_at)
+      VALUES (${uuid(apiKeyId)}, ${uuid(userId)}, 'simulated', ${rights.scopes}, '', 'k1', NULL,
+        0, ${rights.mintedBy}, ${now}, ${now})`,
+    auditRow(event, sql`${now}`, sql`1`),
+  ];
+};
 
 export function credentialOf(person: Person, dice: Dice): Credential {
   return dice.pick(person.credentials);

@@ -250,7 +250,8 @@ export class World {
 
   async #newKey(person: Person): Promise<void> {
     const key = keyOf(person);
-    await all(this.#env.DB, insertKey(person.userId, key.apiKeyId, this.#time.now));
+    for (const statement of insertKey(person.userId, key.apiKeyId, this.#time.now))
+      await all(this.#env.DB, statement);
     person.credentials.push(key);
   }
 

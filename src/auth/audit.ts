@@ -14,6 +14,7 @@ import { uuidv7 } from "../platform/uuid.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import type { Actor } from "../platform/actor.ts";
 import { fragment, read } from "../platform/read.ts";
+import { plainDetails } from "./rights.ts";
 import { auditEvents } from "./tables.ts";
 
 const AUDIT_KINDS = [
@@ -82,7 +83,7 @@ export type AuditRecord = {
   readonly apiKeyId: string | null;
   readonly ip: string | null;
   readonly subjectId: string | null;
-  /** JSON. Of an operator's order: what verifies its signature. */
+  /** JSON. Of a change of rights: what it changed (rights.ts). Of an operator's order: its proof. */
   readonly details?: string;
 };
 
@@ -109,7 +110,7 @@ export function auditRow(record: AuditRecord, at: Sql, when: Sql, id: string = u
       (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, details, at)
     SELECT ${uuid(id)}, ${record.kind}, ${record.actor}, ${optionalUuid(record.userId)},
       ${optionalUuid(record.apiKeyId)}, ${record.ip}, ${record.subjectId},
-      ${record.details ?? null}, ${at}
+      ${record.details ?? plainDetails(record.kind)}, ${at}
     WHERE ${when} RETURNING 1 AS applied`;
 }
 

@@ -10,6 +10,7 @@ import { type SessionResponse, sessionResponse } from "./login.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
 import { hashPassword } from "./password.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
+import { passwordSha256, rightsDetails } from "./rights.ts";
 import { readSessionsTrade } from "./policy.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";
 
@@ -40,7 +41,10 @@ export async function changePassword(
   const record = (kind: "password_changed" | "sessions_ended") =>
     recordOf(actor, kind, { ip: clientIp, subjectId: userId });
   const applied = await commitAudited(db, {
-    record: record("password_changed"),
+    record: {
+      ...record("password_changed"),
+      details: rightsDetails("password_changed", { passwordSha256: passwordSha256(passwordHash) }),
+    },
     when: ({ at }) => mayWrite(actor, at),
     statements: ({ at }, written) => [
       // The guard has compared the epoch with the session's.

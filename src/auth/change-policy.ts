@@ -19,6 +19,7 @@ import {
   type PolicyState,
   policyView,
 } from "./policy.ts";
+import { rightsDetails } from "./rights.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";
 
 type Stored = {
@@ -120,32 +121,29 @@ export async function changePolicy(
     );
   for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
     const stored = await readStored(db, userId);
-    const next = mergePolicy(stored, change);
+    const rows = rowsOf(mergePolicy(stored, change), settings.AUTH_SECURITY_DELAY_SECS * 1_000);
     const user = uuid(userId);
     const applied = await commitAudited(db, {
-      record: recordOf(actor, "policy_changed", { ip: clientIp, subjectId: userId }),
-      when: ({ at }) => sql`${mayWrite(actor, at)} AND ${unchanged(user, stored, at)}`,
-      statements: ({ at }, written) => {
-        const version = stored.version + 1;
-        const delayMs = settings.AUTH_SECURITY_DELAY_SECS * 1_000;
-        const later = delayMs === 0 ? null : next.pending;
-        const now = delayMs === 0 ? (next.pending ?? next.current) : next.current;
-        return [
-          sql`DELETE FROM account_policies WHERE user_id = ${user} AND ${written}`,
-          insertPolicy({ user, policy: now, from: at, version, written }),
-          ...(later === null
-            ? []
-            : [
-                insertPolicy({
-                  user,
-                  policy: later,
-                  from: expr`${at} + ${delayMs}`,
-                  version,
-                  written,
-                }),
-              ]),
-        ];
+      record: {
+        ...recordOf(actor, "policy_changed", { ip: clientIp, subjectId: userId }),
+        details: rightsDetails(
+          "policy_changed",
+          rows.map(({ afterMs, policy }) => ({ afterMs, policy: policyView(policy) })),
+        ),
       },
+      when: ({ at }) => sql`${mayWrite(actor, at)} AND ${unchanged(user, stored, at)}`,
+      statements: ({ at }, written) => [
+        sql`DELETE FROM account_policies WHERE user_id = ${user} AND ${written}`,
+        ...rows.map(({ afterMs, policy }) =>
+          insertPolicy({
+            user,
+            policy,
+            from: expr`${at} + ${afterMs}`,
+            version: stored.version + 1,
+            written,
+          }),
+        ),
+      ],
     });
     if (applied) {
       forgetCredentials({ userId, apiKeyIds: [] });
@@ -155,6 +153,19 @@ export async function changePolicy(
     if (rejection !== undefined) throw new Problem(rejection);
   }
   throw unavailable("none");
+}
+
+/** The policy that applies now, and the one that applies after the delay. */
+function rowsOf(
+  { current, pending }: { current: Policy; pending: Policy | null },
+  delayMs: number,
+): readonly { readonly afterMs: number; readonly policy: Policy }[] {
+  if (pending === null) return [{ afterMs: 0, policy: current }];
+  if (delayMs === 0) return [{ afterMs: 0, policy: pending }];
+  return [
+    { afterMs: 0, policy: current },
+    { afterMs: delayMs, policy: pending },
+  ];
 }
 
 /** Condition: no other change was committed, and no pending policy began to apply. */

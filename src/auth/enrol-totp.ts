@@ -8,6 +8,7 @@ import { commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
 import { invalidCode } from "./second-factor.ts";
+import { codeMark, rightsDetails } from "./rights.ts";
 import { stepUp, type StepUpRequest } from "./step-up.ts";
 import {
   hashOfRecoveryCode,
@@ -74,7 +75,12 @@ export async function confirmTotp(
   const codes = newRecoveryCodes();
   const mine = sql`user_id = ${uuid(userId)}`;
   const applied = await commitAudited(db, {
-    record: recordOf(actor, "totp_enabled", { ip: clientIp, subjectId: userId }),
+    record: {
+      ...recordOf(actor, "totp_enabled", { ip: clientIp, subjectId: userId }),
+      details: rightsDetails("totp_enabled", {
+        codes: codes.map((code) => codeMark(hashOfRecoveryCode(userId, code))),
+      }),
+    },
     when: ({ at }) => sql`${mayWrite(actor, at)} AND EXISTS (
       SELECT 1 ${validSecret(pending, at)} AND secret_sealed = ${stored.sealed})`,
     statements: ({ at }, written) => [

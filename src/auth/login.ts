@@ -17,6 +17,7 @@ import {
   rememberNetwork,
 } from "./login-throttle.ts";
 import { hashPassword } from "./password.ts";
+import { passwordSha256, rightsDetails } from "./rights.ts";
 import { checkRegistrations } from "./registration-limit.ts";
 import { checkSecondFactor, type GivenCodes } from "./second-factor.ts";
 import { HELD_SCOPES } from "./scope.ts";
@@ -70,6 +71,11 @@ export async function login(
       apiKeyId: null,
       ip: credentials.ip ?? null,
       subjectId: userId,
+      ...(upgraded === undefined
+        ? {}
+        : {
+            details: rightsDetails("login", { passwordSha256: passwordSha256(upgraded) }),
+          }),
     },
     when: () => unchanged,
     statements: (group, applied) => [

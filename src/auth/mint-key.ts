@@ -16,6 +16,7 @@ import { newKeyId } from "./key-id.ts";
 import { type KeyLimits, writeLimits } from "./key-limits.ts";
 import { scopeMissing } from "./permit.ts";
 import { sessionsMayTrade } from "./policy.ts";
+import { type KeyRights, rightsDetails } from "./rights.ts";
 import { capScopes, writeScopes } from "./scope.ts";
 import { checkSecondFactor } from "./second-factor.ts";
 import { sealKey } from "./key-seal.ts";
@@ -159,9 +160,7 @@ async function insertKey(
   const now = await first<{ now: number }>(db, sql`SELECT ${NOW} AS now`);
   const activeFrom =
     insertion.delayMs === null ? null : (now?.now ?? Date.now()) + insertion.delayMs;
-  const box = await sealKey(settings.MASTER_KEYS, secret, {
-    apiKeyId,
-    userId,
+  const rights: KeyRights = {
     scopes,
     limits,
     requireIdempotency: key.requireIdempotency ? 1 : 0,
@@ -169,9 +168,13 @@ async function insertKey(
     activeFrom,
     expiresAt: key.expiresAt,
     mintedBy: insertion.mintedBy,
-  });
+  };
+  const box = await sealKey(settings.MASTER_KEYS, secret, { apiKeyId, userId, ...rights });
   const applied = await commitAudited(db, {
-    record: insertion.record(apiKeyId),
+    record: {
+      ...insertion.record(apiKeyId),
+      details: rightsDetails("api_key_created", rights),
+    },
     when: ({ at }) => insertion.allowed(at),
     statements: (group, written) => [
       sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,

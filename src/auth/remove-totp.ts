@@ -12,6 +12,7 @@ import { trimUntilDone } from "../platform/trim.ts";
 import { type AuditKind, commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
+import { rightsDetails } from "./rights.ts";
 import { CODE_LIMITS } from "./second-factor.ts";
 import { stepUp, type StepUpRequest } from "./step-up.ts";
 import { validSecret } from "./totp-secret.ts";
@@ -29,6 +30,7 @@ export async function removeTotp(
     actor,
     clientIp,
     kind: "totp_removal_requested",
+    details: rightsDetails("totp_removal_requested", { afterMs: delayMs }),
     when: (own) => expr`${own} AND ends_at IS NULL`,
     endsAt: (at) => expr`${at} + ${delayMs}`,
   });
@@ -63,6 +65,7 @@ async function change(
     actor: SessionActor;
     clientIp: string | undefined;
     kind: AuditKind;
+    details?: string;
     when: (own: Sql) => Expr;
     endsAt: (at: Expr) => Expr;
   },
@@ -71,7 +74,10 @@ async function change(
   const { userId } = actor;
   const own = (at: Expr) => sql`SELECT 1 ${validSecret({ userId, status: "confirmed" }, at)}`;
   const applied = await commitAudited(db, {
-    record: recordOf(actor, kind, { ip: clientIp, subjectId: userId }),
+    record: {
+      ...recordOf(actor, kind, { ip: clientIp, subjectId: userId }),
+      ...(request.details === undefined ? {} : { details: request.details }),
+    },
     when: ({ at }) => sql`${mayWrite(actor, at)} AND EXISTS ${request.when(own(at))}`,
     statements: ({ at }, written) => [
       sql`UPDATE totp_secrets SET ends_at = ${request.endsAt(at)}

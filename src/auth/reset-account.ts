@@ -11,6 +11,7 @@ import { type AuditRecord, auditRow, commitAudited } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import type { Alongside } from "./freeze-user.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
+import { passwordSha256, rightsDetails } from "./rights.ts";
 import { normalizeEmail } from "./user.ts";
 import { cancelWaiting } from "./waiting-changes.ts";
 
@@ -35,6 +36,11 @@ export async function setPassword(
   const result = await reset(db, settings, {
     ...request,
     kind: "password_set",
+    details: (holdMs) =>
+      rightsDetails("password_set", {
+        passwordSha256: passwordSha256(request.passwordHash),
+        holdMs,
+      }),
     allowed: expr`NOT ${taken}`,
     statements: (_, applied) => [
       sql`UPDATE users SET password_hash = ${request.passwordHash}, email = coalesce(${email}, email)
@@ -56,6 +62,7 @@ export function resetTotp(db: D1Database, settings: Config, request: Reset): Pro
   return reset(db, settings, {
     ...request,
     kind: "totp_reset",
+    details: (holdMs) => rightsDetails("totp_reset", { holdMs }),
     allowed: expr`1`,
     statements: (_, applied) => [
       sql`DELETE FROM totp_secrets WHERE ${mine} AND ${applied}`,
@@ -69,6 +76,7 @@ async function reset(
   settings: Config,
   request: Reset & {
     kind: "password_set" | "totp_reset";
+    details: (holdMs: number) => string;
     allowed: Expr;
     statements: Alongside;
   },
@@ -87,7 +95,7 @@ async function reset(
     subjectId: userId,
   };
   const changed = await commitAudited(db, {
-    record,
+    record: { ...record, details: request.details(holdMs) },
     when: () => sql`EXISTS (SELECT 1 FROM users WHERE ${mine}) AND ${request.allowed}`,
     statements: (group, applied) =>
       [

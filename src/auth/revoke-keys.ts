@@ -2,6 +2,7 @@
 import { all, type Expr, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
 import type { AuditRecord } from "./audit.ts";
+import { plainDetails } from "./rights.ts";
 
 /** `session_minted`: those that sessions minted. An operator's key stays. */
 export type KeysOf = { readonly userId: string; readonly which: "all" | "session_minted" };
@@ -16,9 +17,9 @@ export function revokeKeys(
   return [
     // Before the UPDATE, because it makes these keys look like those revoked earlier.
     sql`INSERT INTO audit_events
-        (audit_event_id, kind, actor, user_id, ip, subject_id, at)
+        (audit_event_id, kind, actor, user_id, ip, subject_id, details, at)
       SELECT ${uuidv7Sql(at)}, 'api_key_revoked', ${by.actor}, user_id, ${by.ip}, ${UUID_TEXT},
-        ${at}
+        ${plainDetails("api_key_revoked")}, ${at}
       FROM api_keys INDEXED BY api_keys_live WHERE ${live}`,
     sql`UPDATE api_keys INDEXED BY api_keys_live SET revoked_at = ${at} WHERE ${live}`,
   ];

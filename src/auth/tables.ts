@@ -223,6 +223,9 @@ export const auditEvents = sqliteTable(
   },
   (t) => [
     index("audit_events_user").on(t.userId, t.auditSeq),
+    index("audit_events_rights")
+      .on(t.subjectId, t.kind, t.auditSeq)
+      .where(sql`details IS NOT NULL`),
     index("audit_events_operators")
       .on(t.auditSeq)
       .where(sql`kind = 'operators_changed'`),

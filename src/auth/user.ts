@@ -5,6 +5,7 @@ import { problem } from "../platform/problem.ts";
 import { first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, auditRow } from "./audit.ts";
+import { passwordSha256, rightsDetails } from "./rights.ts";
 import { users } from "./tables.ts";
 import { read } from "../platform/read.ts";
 
@@ -38,6 +39,9 @@ export async function createUser(
         apiKeyId: null,
         ip: user.ip ?? null,
         subjectId: userId,
+        details: rightsDetails("user_created", {
+          passwordSha256: passwordSha256(user.passwordHash),
+        }),
       },
       group.at,
       created,

@@ -9,6 +9,7 @@ import { checksumAddress } from "../assets/address.ts";
 import { commitAudited, recordOf } from "../auth/audit.ts";
 import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import { effectivePolicy } from "../auth/policy.ts";
+import { rightsDetails } from "../auth/rights.ts";
 import {
   afterCursor,
   fetchCount,
@@ -55,9 +56,17 @@ export async function createWithdrawalAddress(
 ): Promise<Entry> {
   const { userId } = actor;
   const addressId = uuidv7();
+  const afterMs = settings.AUTH_SECURITY_DELAY_SECS * 1_000;
   const listed = expr`EXISTS (SELECT 1 FROM withdrawal_addresses WHERE ${isEntry(userId, entry)})`;
   const applied = await commitAudited(db, {
-    record: recordOf(actor, "withdrawal_address_created", { ip, subjectId: addressId }),
+    record: {
+      ...recordOf(actor, "withdrawal_address_created", { ip, subjectId: addressId }),
+      details: rightsDetails("withdrawal_address_created", {
+        chain: entry.chain,
+        address: hexOf(entry.address).slice(2),
+        afterMs,
+      }),
+    },
     when: ({ at }) => sql`${mayWrite(actor, at)} AND NOT ${listed}
       AND (SELECT count(*) FROM withdrawal_addresses
         WHERE user_id = ${uuid(userId)}) < ${MAX_WITHDRAWAL_ADDRESSES}`,
@@ -65,7 +74,7 @@ export async function createWithdrawalAddress(
       sql`INSERT INTO withdrawal_addresses
           (address_id, user_id, chain, address, label, created_at, active_from)
         SELECT ${uuid(addressId)}, ${uuid(userId)}, ${entry.chain}, ${blob(entry.address)},
-          ${entry.label}, ${at}, ${at} + ${settings.AUTH_SECURITY_DELAY_SECS * 1_000}
+          ${entry.label}, ${at}, ${at} + ${afterMs}
         WHERE ${written}`,
     ],
   });

@@ -15,13 +15,15 @@ export type Check =
   | "payment_mismatch"
   | "event_mismatch"
   | "expiry_overdue"
+  | "rights_mismatch"
   | "holdings_short";
 
 export type Difference = {
   readonly check: Check;
   /**
    * `<owner>/<kind>/<asset>`, where the owner is a user id, `fees`, `external:<chain>` or `all`. Of
-   * `event_mismatch`: the name of the stream.
+   * `event_mismatch`: the name of the stream. Of `rights_mismatch`: `<user id>/<what>`, such as
+   * `/policy` or `/key/<api_key_id>`.
    */
   readonly account: string;
   /** Native units, signed: what is there less what should be there. */

@@ -20,7 +20,7 @@ export type Chunk = { readonly after: number; readonly upTo: number };
  */
 export type Walk = "recent" | "full";
 
-export type ScanKind = "transfers" | "groups" | "accounts" | "streams";
+export type ScanKind = "transfers" | "groups" | "accounts" | "streams" | "rights";
 
 /** The checkpoint's key. */
 export function scanName(walk: Walk, kind: ScanKind): string {

@@ -33,6 +33,8 @@ import {
   scanName,
   type Walk,
 } from "./reconcile-journal.ts";
+import { nextUsers } from "../auth/compare-rights.ts";
+import { checkRights } from "./reconcile-rights.ts";
 import { DELIVERED } from "./released.ts";
 import { checkLatePostings, checkOverdue, checkRecords } from "./reconcile-records.ts";
 import { ledgerCheckpoints } from "./tables.ts";
@@ -78,6 +80,7 @@ const TRANSFERS_PER_CHUNK = 2_000;
 const GROUPS_PER_CHUNK = 500;
 const ACCOUNTS_PER_CHUNK = 2_000;
 const STREAMS_PER_CHUNK = 500;
+const USERS_PER_CHUNK = 100;
 /** Chunks of each scan in one reconciliation: more than the busiest journal fills in a minute. */
 const MAX_CHUNKS = 60;
 const MAX_CHUNKS_FULL = 100_000;
@@ -86,7 +89,7 @@ const FULL_CHUNKS_PER_RUN = 20;
 const FULL_EVERY_MS = 86_400_000;
 const MAX_LISTED = 200;
 
-const SCAN_KINDS = ["transfers", "groups", "accounts", "streams"] as const;
+const SCAN_KINDS = ["transfers", "groups", "accounts", "streams", "rights"] as const;
 const FULL_SCANS = JSON.stringify(SCAN_KINDS.map((kind) => scanName("full", kind)));
 /** Mark of a full scan that has not ended. */
 const RUNNING = "running";
@@ -120,9 +123,10 @@ export async function reconcile(
 async function walkRecent(db: D1Database): Promise<boolean> {
   const transfersDone = await scanTransfers(db, "recent", MAX_CHUNKS);
   const groupsDone = await scanGroups(db, "recent", MAX_CHUNKS);
-  // Accounts and streams without recent changes are checked in turn.
+  // Accounts, streams and users without recent changes are checked in turn.
   await scanAccounts(db, "recent", 1);
   await scanStreams(db, "recent", 1);
+  await scanRights(db, "recent", 1);
   return transfersDone && groupsDone;
 }
 
@@ -133,6 +137,7 @@ const SCANS: Readonly<Record<ScanKind, Scan>> = {
   groups: scanGroups,
   accounts: scanAccounts,
   streams: scanStreams,
+  rights: scanRights,
 };
 
 /** Continues the full walk, if one is running. Each scan reads at most so many chunks. */
@@ -267,6 +272,14 @@ function scanStreams(db: D1Database, walk: Walk, chunks: number): Promise<boolea
   });
 }
 
+/** Compares in turn who may act for each user with their audit events. */
+function scanRights(db: D1Database, walk: Walk, chunks: number): Promise<boolean> {
+  return scanInTurn(db, scanName(walk, "rights"), chunks, {
+    next: (after) => nextUsers(after, USERS_PER_CHUNK),
+    check: (chunk) => checkRights(db, chunk),
+  });
+}
+
 /** Checks rows by their id. After the last one the scan starts again. */
 async function scanInTurn(
   db: D1Database,
@@ -364,6 +377,7 @@ const CHECKS_OF_ACCOUNTS: ReadonlySet<Check> = new Set([
   "pending_mismatch",
   "holdings_short",
   "expiry_overdue",
+  "rights_mismatch",
 ]);
 
 /** The alert's key: one per account for these checks, otherwise one per entry or record. */

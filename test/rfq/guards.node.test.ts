@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { mintApiKey } from "../../src/auth/mint-key.ts";
 import { freezeUser } from "../../src/auth/freeze-user.ts";
 import { operatorAccount } from "../../src/chain/operator-account.ts";
@@ -70,6 +70,7 @@ const sent = { actor, receivedAt: 1_764_551_330_000 };
 const timed = { ...sent, notAfter: 1_764_551_331_000 };
 
 it("compiles every guard to the reviewed SQL", async () => {
+  vi.useFakeTimers({ now: sent.receivedAt, toFake: ["Date"] });
   const payer = {
     settings,
     chain,

@@ -1079,7 +1079,7 @@ RETURNING 1 AS applied
 -- ?4 = "<id 2>"
 -- ?5 = null
 -- ?6 = "<id 3>"
--- ?7 = null
+-- ?7 = "{\"scopes\":\"read\",\"limits\":null,\"requireIdempotency\":0,\"allowedIps\":null,\"activeFrom\":1764551330000,\"expiresAt\":null,\"mintedBy\":\"session\"}"
 -- ?8 = "<id 4>"
 -- ?9 = "<id 2>"
 -- ?10 = 0
@@ -1121,7 +1121,7 @@ RETURNING 1 AS applied
 -- ?4 = "<id 2>"
 -- ?5 = null
 -- ?6 = "<id 2>"
--- ?7 = null
+-- ?7 = "{}"
 -- ?8 = "<id 3>"
 -- ?9 = "<id 2>"
 

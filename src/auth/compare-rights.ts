@@ -1,0 +1,153 @@
+/** Reads who may act for a chunk of users, and compares it with their audit events (rights.ts). */
+import { NOW } from "../platform/commit.ts";
+import { atom, type Expr, prepare, readUuid, select, type Sql, sql } from "../platform/sql.ts";
+import { uuidTextOf } from "./audit.ts";
+import { KEY_SEAL_COLUMNS, type SealedKeyRow } from "./key-seal.ts";
+import type { Policy } from "./policy.ts";
+import {
+  type AccountRights,
+  History,
+  KINDS,
+  type RightsEvent,
+  type WrongRight,
+  wrongRights,
+} from "./rights.ts";
+
+/** The rowid of the last of the next users. */
+export function nextUsers(after: number, limit: number): Sql {
+  return sql`SELECT rowid AS id FROM users WHERE rowid > ${after} ORDER BY rowid LIMIT ${limit}`;
+}
+
+type Users = { readonly after: number; readonly upTo: number };
+
+/** One batch, so that rows and events are those of one instant. */
+export async function compareRights(
+  db: D1Database,
+  users: Users,
+): Promise<readonly (WrongRight & { readonly userId: string })[]> {
+  const { accounts, events } = await readRights(db, users);
+  const history = new History(events);
+  return accounts.flatMap((account) =>
+    wrongRights(account, history).map((wrong) => ({ ...wrong, userId: account.userId })),
+  );
+}
+
+type Owned = { readonly userHex: string };
+type PolicyRow = Owned &
+  Readonly<Record<"activeFrom" | "sessionsTrade" | "listedOnly", number>> &
+  Readonly<Record<"maxTrade" | "withdrawMax" | "approvalAbove", number | null>>;
+async function readRights(
+  db: D1Database,
+  { after, upTo }: Users,
+): Promise<{ accounts: readonly AccountRights[]; events: readonly RightsEvent[] }> {
+  const chunk = sql`u.rowid > ${after} AND u.rowid <= ${upTo}`;
+  const owned = sql`user_id IN (SELECT u.user_id FROM users u WHERE ${chunk})`;
+  const liveKeys = sql`FROM users u JOIN api_keys k INDEXED BY api_keys_live
+    ON k.user_id = u.user_id AND k.revoked_at IS NULL WHERE ${chunk}`;
+  const addresses = sql`FROM users u JOIN withdrawal_addresses b ON b.user_id = u.user_id
+    WHERE ${chunk}`;
+  const results = await db.batch<never>(
+    [
+      sql`SELECT hex(u.user_id) AS userHex, u.password_hash AS passwordHash,
+          u.frozen_at AS frozenAt, u.frozen_by AS frozenBy, u.hold_until AS holdUntil,
+          ${NOW} AS now FROM users u WHERE ${chunk}`,
+      sql`SELECT hex(user_id) AS userHex, active_from AS activeFrom,
+          sessions_trade AS sessionsTrade, max_trade_usdc_per_day AS maxTrade,
+          withdraw_max_usdc_per_day AS withdrawMax, withdraw_listed_only AS listedOnly,
+          withdraw_approval_above AS approvalAbove FROM account_policies WHERE ${owned}`,
+      sql`SELECT hex(user_id) AS userHex, created_at AS createdAt, ends_at AS endsAt
+        FROM totp_secrets WHERE status = 'confirmed' AND ${owned}`,
+      sql`SELECT hex(user_id) AS userHex, hex(code_hash) AS hash
+        FROM recovery_codes WHERE ${owned}`,
+      sql`SELECT ${select(KEY_SEAL_COLUMNS)} ${liveKeys}`,
+      sql`SELECT hex(b.user_id) AS userHex, ${uuidTextOf("b.address_id")} AS addressId, b.chain,
+          lower(hex(b.address)) AS address, b.active_from AS activeFrom ${addresses}`,
+      lastEvents(
+        sql`SELECT ${uuidTextOf("u.user_id")} AS subject FROM users u WHERE ${chunk}`,
+        KINDS.user,
+      ),
+      lastEvents(sql`SELECT ${uuidTextOf("k.api_key_id")} AS subject ${liveKeys}`, KINDS.key),
+      lastEvents(sql`SELECT ${uuidTextOf("b.address_id")} AS subject ${addresses}`, KINDS.address),
+    ].map((statement) => prepare(db, statement)),
+  );
+  return rightsOf(results.map(({ results: rows }) => rows));
+}
+
+/** The last event of each kind about each subject. */
+function lastEvents(subjects: Sql, kinds: readonly string[]): Sql {
+  const newest: Expr = atom(`(SELECT max(e.audit_seq)
+    FROM audit_events e INDEXED BY audit_events_rights
+    WHERE e.subject_id = s.subject AND e.kind = k.value AND e.details IS NOT NULL)`);
+  return sql`SELECT s.subject, a.kind, a.audit_seq AS seq, a.at, a.actor, a.details
+    FROM (${subjects}) s JOIN json_each(${JSON.stringify(kinds)}) k
+    JOIN audit_events a ON a.audit_seq = ${newest}`;
+}
+
+type UserRow = Owned &
+  Pick<AccountRights, "now" | "passwordHash" | "frozenAt" | "frozenBy" | "holdUntil">;
+
+/** Safe cast: these are the columns that the statements select, in their order. */
+function rightsOf(results: readonly (readonly unknown[])[]): {
+  accounts: readonly AccountRights[];
+  events: readonly RightsEvent[];
+} {
+  const [users, policies, totp, codes, keys, addresses, ...events] = results as [
+    readonly UserRow[],
+    readonly PolicyRow[],
+    readonly (Owned & NonNullable<AccountRights["totp"]>)[],
+    readonly (Owned & { readonly hash: string })[],
+    readonly SealedKeyRow[],
+    readonly (Owned & AccountRights["addresses"][number])[],
+    ...(readonly RightsEvent[])[],
+  ];
+  const [policiesOf, totpOf, codesOf, keysOf, addressesOf] = [
+    byUser(policies),
+    byUser(totp),
+    byUser(codes),
+    byUser(keys),
+    byUser(addresses),
+  ];
+  const accounts = users.map(({ userHex, ...user }) => ({
+    ...user,
+    userId: readUuid(userHex),
+    policies: policiesOf(userHex).map((row) => ({
+      activeFrom: row.activeFrom,
+      policy: policyOf(row),
+    })),
+    totp: totpOf(userHex).map(({ createdAt, endsAt }) => ({ createdAt, endsAt }))[0] ?? null,
+    codes: codesOf(userHex).map(({ hash }) => hash),
+    keys: keysOf(userHex).map((key) => ({
+      apiKeyId: readUuid(key.keyHex),
+      scopes: key.scopes,
+      limits: key.limits,
+      requireIdempotency: key.requireIdempotency,
+      allowedIps: key.allowedIps,
+      activeFrom: key.activeFrom,
+      expiresAt: key.expiresAt,
+      mintedBy: key.mintedBy,
+    })),
+    addresses: addressesOf(userHex).map(({ addressId, chain, address, activeFrom }) => ({
+      addressId,
+      chain,
+      address,
+      activeFrom,
+    })),
+  }));
+  return { accounts, events: events.flat() };
+}
+
+function byUser<Row extends Owned>(rows: readonly Row[]): (userHex: string) => readonly Row[] {
+  const grouped = Map.groupBy(rows, ({ userHex }) => userHex);
+  return (userHex) => grouped.get(userHex) ?? [];
+}
+
+function policyOf(row: PolicyRow): Policy {
+  const amount = (value: number | null) => (value === null ? null : BigInt(value));
+  return {
+    sessions_trade: row.sessionsTrade === 1,
+    max_trade_usdc_per_day: amount(row.maxTrade),
+    withdraw_max_usdc_per_day: amount(row.withdrawMax),
+    withdraw_listed_only: row.listedOnly === 1,
+    withdraw_approval_above: amount(row.approvalAbove),
+  };
+}

@@ -1,0 +1,285 @@
+/**
+ * Who may act for an account, as its audit events say. An event that changes a right stores in
+ * `details` what it changed it to, and the signed audit chain covers `details`. So the rows can be
+ * compared with what the events made of them: a row that was edited by SQL differs.
+ *
+ * Pure: compare-rights.ts reads the rows and events.
+ */
+import { createHash } from "node:crypto";
+import type { KeyAttributes } from "./key-seal.ts";
+import { DEFAULT_POLICY, type Policy, policyView } from "./policy.ts";
+
+export type KeyRights = Omit<KeyAttributes, "apiKeyId" | "userId">;
+/** One of the policies that a change leaves: it applies `afterMs` after the event. */
+type PolicyFrom = { readonly afterMs: number; readonly policy: ReturnType<typeof policyView> };
+
+/** What `details` of an event stores. Other kinds that change rights store `{}`. */
+type Details = {
+  readonly user_created: { passwordSha256: string };
+  /** Of a login that upgraded the hash. Other logins store nothing. */
+  readonly login: { passwordSha256: string };
+  readonly password_changed: { passwordSha256: string };
+  readonly password_set: { passwordSha256: string; holdMs: number };
+  readonly totp_reset: { holdMs: number };
+  readonly totp_enabled: { codes: readonly string[] };
+  readonly totp_removal_requested: { afterMs: number };
+  readonly policy_changed: readonly PolicyFrom[];
+  readonly api_key_created: KeyRights;
+  readonly api_key_approved: { activeFrom: number };
+  readonly withdrawal_address_created: { chain: string; address: string; afterMs: number };
+};
+type DetailedKind = keyof Details;
+
+/** Kinds that change a right by themselves, without more to store. */
+const PLAIN_KINDS = [
+  "account_frozen",
+  "account_unfrozen",
+  "totp_removal_cancelled",
+  "api_key_revoked",
+  "withdrawal_address_removed",
+] as const;
+
+/** `details` of an event. */
+export function rightsDetails<Of extends DetailedKind>(_: Of, stored: Details[Of]): string {
+  return JSON.stringify(stored);
+}
+
+/** `details` of an event that was given none. Null: its kind changes no right. */
+export function plainDetails(kind: string): string | null {
+  return PLAIN_KINDS.some((plain) => plain === kind) ? "{}" : null;
+}
+
+/** The hash of a stored password hash. It shows that a hash was replaced, and reveals nothing. */
+export function passwordSha256(passwordHash: string): string {
+  return createHash("sha256").update(passwordHash).digest("hex");
+}
+
+/** The part of a recovery code's stored hash that the event names. */
+export function codeMark(hash: string): string {
+  return hash.toLowerCase().replace(/^0x/, "").slice(0, 16);
+}
+
+/** Of what an account's events are about: the user, a key or an address. */
+export const KINDS = {
+  user: [
+    "user_created",
+    "login",
+    "password_changed",
+    "password_set",
+    "account_frozen",
+    "account_unfrozen",
+    "totp_enabled",
+    "totp_reset",
+    "totp_removal_requested",
+    "totp_removal_cancelled",
+    "policy_changed",
+  ],
+  key: ["api_key_created", "api_key_approved", "api_key_revoked"],
+  address: ["withdrawal_address_created", "withdrawal_address_removed"],
+} as const;
+type Kind = (typeof KINDS)[keyof typeof KINDS][number];
+
+export type RightsEvent = {
+  readonly subject: string;
+  readonly kind: Kind;
+  readonly seq: number;
+  readonly at: number;
+  readonly actor: string;
+  readonly details: string;
+};
+
+export type AccountRights = {
+  readonly userId: string;
+  /** D1's clock. */
+  readonly now: number;
+  readonly passwordHash: string;
+  readonly frozenAt: number | null;
+  readonly frozenBy: string | null;
+  readonly holdUntil: number | null;
+  readonly policies: readonly { readonly activeFrom: number; readonly policy: Policy }[];
+  readonly totp: { readonly createdAt: number; readonly endsAt: number | null } | null;
+  /** Stored hashes of recovery codes. */
+  readonly codes: readonly string[];
+  /** Keys that are not revoked. */
+  readonly keys: readonly (KeyRights & { readonly apiKeyId: string })[];
+  readonly addresses: readonly {
+    readonly addressId: string;
+    readonly chain: string;
+    readonly address: string;
+    readonly activeFrom: number;
+  }[];
+};
+
+/** A row that is not what the events made of it. */
+export type WrongRight = {
+  /** Such as `policy` or `key/<api_key_id>`. */
+  readonly what: string;
+  readonly detail: string;
+};
+
+/** The last event of each kind about each subject. */
+export class History {
+  readonly #events: ReadonlyMap<string, RightsEvent>;
+  constructor(events: readonly RightsEvent[]) {
+    this.#events = new Map(events.map((event) => [`${event.subject} ${event.kind}`, event]));
+  }
+
+  last(subject: string, ...kinds: readonly Kind[]): RightsEvent | undefined {
+    return kinds
+      .flatMap((kind) => this.#events.get(`${subject} ${kind}`) ?? [])
+      .toSorted((one, other) => other.seq - one.seq)[0];
+  }
+}
+
+/** Safe cast: the event's writer stored what its kind stores. */
+function read<Of extends DetailedKind>(event: RightsEvent & { kind: Of | Kind }): Details[Of] {
+  return JSON.parse(event.details) as Details[Of];
+}
+
+/** The rows of an account that differ from what its events say. */
+export function wrongRights(account: AccountRights, history: History): readonly WrongRight[] {
+  return [
+    ...wrongPassword(account, history),
+    ...wrongFreeze(account, history),
+    ...wrongPolicy(account, history),
+    ...wrongTotp(account, history),
+    ...wrongKeys(account, history),
+    ...wrongAddresses(account, history),
+  ];
+}
+
+function differs(what: string, row: unknown, events: unknown): WrongRight {
+  return {
+    what,
+    detail: `the row says ${JSON.stringify(row)}, the audit events say ${JSON.stringify(events)}`,
+  };
+}
+
+/** A user whom a restore has rebuilt has no password and no event. */
+function wrongPassword({ userId, passwordHash }: AccountRights, history: History): WrongRight[] {
+  const set = history.last(userId, "user_created", "login", "password_changed", "password_set");
+  if (set === undefined || passwordHash === "") return [];
+  const { passwordSha256: expected } = read<"user_created">(set);
+  return expected === passwordSha256(passwordHash)
+    ? []
+    : [{ what: "password", detail: `the password hash is not that of audit event ${set.seq}` }];
+}
+
+/** A freeze or a hold without an event narrows, so it is no difference. */
+function wrongFreeze(account: AccountRights, history: History): WrongRight[] {
+  const { userId, frozenAt, frozenBy, holdUntil, now } = account;
+  const found: WrongRight[] = [];
+  const freeze = history.last(userId, "account_frozen", "account_unfrozen");
+  const by = freeze?.actor.startsWith("operator:") === true ? "operator" : "self";
+  if (freeze?.kind === "account_frozen" && (frozenAt === null || frozenBy !== by))
+    found.push(differs("freeze", frozenAt === null ? null : frozenBy, by));
+  const reset = history.last(userId, "password_set", "totp_reset");
+  const hold = reset === undefined ? 0 : reset.at + read<"totp_reset">(reset).holdMs;
+  if (hold > now && (holdUntil ?? 0) < hold) found.push(differs("security hold", holdUntil, hold));
+  return found;
+}
+
+/**
+ * A freeze and a reset cancel what waits: of the policies, addresses and the removal of TOTP those
+ * that an earlier event requested and that had not taken effect.
+ */
+function cancelled(
+  { userId }: AccountRights,
+  history: History,
+  { request, from }: { request: RightsEvent; from: number },
+): boolean {
+  const cancel = history.last(userId, "account_frozen", "password_set", "totp_reset");
+  return cancel !== undefined && cancel.seq > request.seq && from > cancel.at;
+}
+
+function wrongPolicy(account: AccountRights, history: History): WrongRight[] {
+  const change = history.last(account.userId, "policy_changed");
+  const expected =
+    change === undefined
+      ? []
+      : read<"policy_changed">(change)
+          .map(({ afterMs, policy }) => ({ activeFrom: change.at + afterMs, policy }))
+          .filter(
+            ({ activeFrom: from }) => !cancelled(account, history, { request: change, from }),
+          );
+  const stored = account.policies
+    .map(({ activeFrom, policy }) => ({ activeFrom, policy: policyView(policy) }))
+    .toSorted((one, other) => one.activeFrom - other.activeFrom);
+  // Before the first change the defaults apply, and no row is the same as a row of them.
+  const defaults = JSON.stringify(policyView(DEFAULT_POLICY));
+  const isDefault = stored.every(({ policy }) => JSON.stringify(policy) === defaults);
+  return (change === undefined && isDefault) || same(stored, expected)
+    ? []
+    : [differs("policy", stored, expected)];
+}
+
+function wrongTotp(account: AccountRights, history: History): WrongRight[] {
+  const { userId, totp, codes, now } = account;
+  const change = history.last(userId, "totp_enabled", "totp_reset");
+  const enabled = change?.kind === "totp_enabled" ? change : undefined;
+  const on = totp !== null && (totp.endsAt === null || totp.endsAt > now);
+  if (enabled === undefined) return on ? [differs("TOTP", "on", "off")] : [];
+  const endsAt = removalOf(account, history, enabled);
+  if (endsAt !== null && endsAt <= now) return [];
+  const expected = { createdAt: enabled.at, endsAt };
+  if (!on || !same(totp, expected)) return [differs("TOTP", on ? totp : "off", expected)];
+  const made = new Set(read<"totp_enabled">(enabled).codes);
+  return codes.every((hash) => made.has(codeMark(hash)))
+    ? []
+    : [{ what: "recovery codes", detail: `a code was not made by audit event ${enabled.seq}` }];
+}
+
+/** When the secret of `enabled` ends. Null: its removal was not requested, or was cancelled. */
+function removalOf(account: AccountRights, history: History, enabled: RightsEvent): number | null {
+  const { userId } = account;
+  const removal = history.last(userId, "totp_removal_requested", "totp_removal_cancelled");
+  if (removal?.kind !== "totp_removal_requested" || removal.seq < enabled.seq) return null;
+  const from = removal.at + read<"totp_removal_requested">(removal).afterMs;
+  return cancelled(account, history, { request: removal, from }) ? null : from;
+}
+
+function wrongKeys({ keys }: AccountRights, history: History): WrongRight[] {
+  return keys.flatMap(({ apiKeyId, ...row }) => {
+    const what = `key/${apiKeyId}`;
+    const created = history.last(apiKeyId, "api_key_created");
+    if (created === undefined) return [{ what, detail: "no audit event made this key" }];
+    const revoked = history.last(apiKeyId, "api_key_revoked");
+    if (revoked !== undefined)
+      return [{ what, detail: `audit event ${revoked.seq} revoked it, the row does not say so` }];
+    const approved = history.last(apiKeyId, "api_key_approved");
+    const expected = {
+      ...read<"api_key_created">(created),
+      ...(approved === undefined ? {} : read<"api_key_approved">(approved)),
+    };
+    return same(row, expected) ? [] : [differs(what, row, expected)];
+  });
+}
+
+function wrongAddresses(account: AccountRights, history: History): WrongRight[] {
+  return account.addresses.flatMap(({ addressId, ...row }) => {
+    const what = `address/${addressId}`;
+    const created = history.last(addressId, "withdrawal_address_created");
+    if (created === undefined) return [{ what, detail: "no audit event added this address" }];
+    const { chain, address, afterMs } = read<"withdrawal_address_created">(created);
+    const from = created.at + afterMs;
+    const removed =
+      history.last(addressId, "withdrawal_address_removed") !== undefined ||
+      cancelled(account, history, { request: created, from });
+    if (removed) return [{ what, detail: "the audit events say that it was removed" }];
+    const expected = { chain, address, activeFrom: from };
+    return same(row, expected) ? [] : [differs(what, row, expected)];
+  });
+}
+
+/** Of values of JSON, whatever the order of their members. */
+function same(one: unknown, other: unknown): boolean {
+  return canonical(one) === canonical(other);
+}
+
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, member: unknown) =>
+    typeof member === "object" && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      : member,
+  );
+}

@@ -1,0 +1,269 @@
+/** Rows that say who may act, edited by SQL: the reconciliation compares them with audit events. */
+import { env } from "cloudflare:workers";
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { compareRights } from "../../src/auth/compare-rights.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { all, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { apiOf, send } from "../support/http.ts";
+import { newAddress } from "../support/ledger.ts";
+import { orderOf, sendOrder } from "../support/operator.ts";
+import { enrol, freshCode } from "../support/totp.ts";
+import { newKey, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
+
+// scrypt is slow on a busy machine.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+const db = env.DB;
+const EVERYBODY = { after: 0, upTo: 1_000_000 };
+const DELAY = { AUTH_SECURITY_DELAY_SECS: "86400" };
+const TABLES = [
+  "users",
+  "api_keys",
+  "account_policies",
+  "totp_secrets",
+  "recovery_codes",
+  "withdrawal_addresses",
+];
+
+const execute = (line: string, options: Record<string, string>, changes: Partial<Env> = {}) =>
+  sendOrder(orderOf(line.split(" "), options), changes);
+
+/** A user with a policy, a looser one that waits, TOTP, keys and addresses. */
+async function newOwner() {
+  const user = await newUserWithPassword();
+  const { secret } = await enrol(user);
+  const stepUp = async () => ({ password: PASSWORD, totp_code: await freshCode(user, secret) });
+  const now = apiOf(user);
+  const later = apiOf(user, DELAY);
+  await now.post("/auth/policy", { ...(await stepUp()), withdraw_listed_only: true });
+  await later.post("/auth/policy", { ...(await stepUp()), withdraw_listed_only: false });
+  const add = async (api: typeof now) => {
+    const fields = { ...(await stepUp()), address: newAddress(), label: "cold" };
+    return String(
+      (await api.post("/custody/create-withdrawal-address", fields)).json["address_id"],
+    );
+  };
+  const limits = { venues: null, maxUsdcPerTrade: 1n, maxUsdcPerDay: null };
+  const key = await newKey(user, ["read"], { limits, allowedIps: ["10.0.0.0/8"], delaySecs: 60 });
+  const revoked = await newKey(user, ["read"]);
+  await now.delete("/auth/api-keys", { api_key_id: revoked.apiKeyId });
+  return {
+    user,
+    secret,
+    key: key.apiKeyId,
+    revoked: revoked.apiKeyId,
+    active: await add(now),
+    waiting: await add(later),
+  };
+}
+type Owner = Awaited<ReturnType<typeof newOwner>>;
+
+const set = (table: string, change: string, where: Sql) =>
+  sql`UPDATE ${raw(table)} SET ${raw(change)} WHERE ${where}`;
+const mine = ({ user }: { user: TestUser }) => sql`user_id = ${uuid(user.userId)}`;
+const keyOf = (id: string) => sql`api_key_id = ${uuid(id)}`;
+const addressOf = (id: string) => sql`address_id = ${uuid(id)}`;
+/** The row of before the freeze, put back. */
+const putBack = (table: string, of: Sql) =>
+  sql`INSERT OR REPLACE INTO ${raw(table)} SELECT * FROM ${raw(`unfrozen_${table}`)} WHERE ${of}`;
+
+/** Of an account that is in use. */
+const EDITS: readonly [title: string, edit: (owner: Owner) => Sql, what: (o: Owner) => string][] = [
+  [
+    "a key's scopes widened",
+    ({ key }) => set("api_keys", "scopes = 'read,trade,withdraw'", keyOf(key)),
+    ({ key }) => `key/${key}`,
+  ],
+  [
+    "a key's limits removed",
+    ({ key }) => set("api_keys", "limits = NULL", keyOf(key)),
+    ({ key }) => `key/${key}`,
+  ],
+  [
+    "a key's addresses removed",
+    ({ key }) => set("api_keys", "allowed_ips = NULL", keyOf(key)),
+    ({ key }) => `key/${key}`,
+  ],
+  [
+    "a key activated early",
+    ({ key }) => set("api_keys", "active_from = 1", keyOf(key)),
+    ({ key }) => `key/${key}`,
+  ],
+  [
+    "a key's revocation undone",
+    ({ revoked }) => set("api_keys", "revoked_at = NULL", keyOf(revoked)),
+    ({ revoked }) => `key/${revoked}`,
+  ],
+  [
+    "a key copied",
+    ({ key }) => sql`INSERT INTO api_keys SELECT randomblob(16), user_id, label, scopes,
+        secret_sealed, master_key_id, allowed_ips, limits, require_idempotency, minted_by,
+        active_from, approved_at, created_at, expires_at, last_used_at, revoked_at
+      FROM api_keys WHERE ${keyOf(key)}`,
+    () => "key/",
+  ],
+  [
+    "a policy loosened",
+    (owner) => set("account_policies", "withdraw_listed_only = 0", mine(owner)),
+    () => "policy",
+  ],
+  [
+    "a looser policy applied early",
+    (owner) => set("account_policies", "active_from = active_from - 86400000", mine(owner)),
+    () => "policy",
+  ],
+  ["a policy deleted", (o) => sql`DELETE FROM account_policies WHERE ${mine(o)}`, () => "policy"],
+  ["TOTP deleted", (o) => sql`DELETE FROM totp_secrets WHERE ${mine(o)}`, () => "TOTP"],
+  ["the end of TOTP set", (o) => set("totp_secrets", "ends_at = 1", mine(o)), () => "TOTP"],
+  [
+    "a recovery code added",
+    ({ user }) => sql`INSERT INTO recovery_codes VALUES (${uuid(user.userId)}, randomblob(32))`,
+    () => "recovery codes",
+  ],
+  [
+    "an address replaced",
+    ({ active }) => set("withdrawal_addresses", "address = randomblob(20)", addressOf(active)),
+    ({ active }) => `address/${active}`,
+  ],
+  [
+    "an address activated early",
+    ({ waiting }) => set("withdrawal_addresses", "active_from = 1", addressOf(waiting)),
+    ({ waiting }) => `address/${waiting}`,
+  ],
+  [
+    "an address added",
+    ({ active }) => sql`INSERT INTO withdrawal_addresses SELECT randomblob(16), user_id, chain,
+        randomblob(20), label, created_at, active_from
+      FROM withdrawal_addresses WHERE ${addressOf(active)}`,
+    () => "address/",
+  ],
+];
+
+/** Of the same account after an operator has set its password and frozen it. */
+const EDITS_OF_FROZEN: typeof EDITS = [
+  [
+    "a password hash replaced",
+    (owner) => set("users", "password_hash = 'scrypt$of$the$thief'", mine(owner)),
+    () => "password",
+  ],
+  [
+    "a freeze deleted",
+    (owner) => set("users", "frozen_at = NULL, frozen_by = NULL", mine(owner)),
+    () => "freeze",
+  ],
+  [
+    "an operator's freeze made one that its owner can end",
+    (owner) => set("users", "frozen_by = 'self'", mine(owner)),
+    () => "freeze",
+  ],
+  [
+    "a security hold ended",
+    (o) => set("users", "hold_until = NULL", mine(o)),
+    () => "security hold",
+  ],
+  ["a cancelled policy put back", (o) => putBack("account_policies", mine(o)), () => "policy"],
+  [
+    "a cancelled address put back",
+    ({ waiting }) => putBack("withdrawal_addresses", addressOf(waiting)),
+    ({ waiting }) => `address/${waiting}`,
+  ],
+];
+
+let owner: Owner;
+const copyTo = async (prefix: string) => {
+  for (const table of TABLES)
+    await all(db, sql`CREATE TABLE ${raw(`${prefix}_${table}`)} AS SELECT * FROM ${raw(table)}`);
+};
+const copyFrom = async (prefix: string) => {
+  for (const table of TABLES) {
+    await all(db, sql`DELETE FROM ${raw(table)}`);
+    await all(db, sql`INSERT INTO ${raw(table)} SELECT * FROM ${raw(`${prefix}_${table}`)}`);
+  }
+};
+
+beforeAll(async () => {
+  owner = await newOwner();
+  await newOwner();
+  await copyTo("unfrozen");
+});
+
+const cases = (edits: typeof EDITS) => edits.map(([title, edit, what]) => ({ title, edit, what }));
+
+describe("of an account in use", () => {
+  afterEach(() => copyFrom("unfrozen"));
+
+  it("nothing differs before an edit", async () => {
+    expect(await compareRights(db, EVERYBODY)).toEqual([]);
+  });
+
+  it.each(cases(EDITS))("finds $title", async ({ edit, what }) => {
+    await all(db, edit(owner));
+    const found = await compareRights(db, EVERYBODY);
+    expect(found).toMatchObject([
+      { userId: owner.user.userId, what: expect.stringContaining(what(owner)) },
+    ]);
+  });
+});
+
+describe("of an account that was reset and frozen", () => {
+  beforeAll(async () => {
+    const { email } = owner.user;
+    await execute("user set-password", { email, password: PASSWORD }, DELAY);
+    await execute("user freeze", { email });
+    await copyTo("frozen");
+  });
+  afterEach(() => copyFrom("frozen"));
+
+  it("nothing differs before an edit", async () => {
+    expect(await compareRights(db, EVERYBODY)).toEqual([]);
+  });
+
+  it.each(cases(EDITS_OF_FROZEN))("finds $title", async ({ edit, what }) => {
+    await all(db, edit(owner));
+    expect((await compareRights(db, EVERYBODY)).map((wrong) => wrong.what)).toEqual([what(owner)]);
+  });
+});
+
+it("finds no difference after every way to change a right", async () => {
+  const user = await newUserWithPassword();
+  const { secret, codes } = await enrol(user);
+  const stepUp = async () => ({ password: PASSWORD, totp_code: await freshCode(user, secret) });
+  const [now, later] = [apiOf(user), apiOf(user, DELAY)];
+  await later.post("/auth/policy", { ...(await stepUp()), max_trade_usdc_per_day: 5 });
+  await later.post("/auth/policy", { ...(await stepUp()), max_trade_usdc_per_day: null });
+  await later.post("/auth/remove-totp", { password: PASSWORD, recovery_code: codes[0] });
+  const { json } = await now.post("/custody/create-withdrawal-address", {
+    ...(await stepUp()),
+    address: newAddress(),
+    label: "cold",
+  });
+  expect(json["address_id"]).toBeTypeOf("string");
+  expect(await compareRights(db, EVERYBODY)).toEqual([]);
+  await now.post("/auth/cancel-totp-removal", {});
+  await newKey(user, ["read", "withdraw"], { totpCode: await freshCode(user, secret) });
+  await later.post("/auth/remove-totp", await stepUp());
+  await now.post("/auth/freeze", {});
+  expect(await compareRights(db, EVERYBODY)).toEqual([]);
+  const unfreeze = { email: user.email, ...(await stepUp()), revoke_keys: true };
+  await send("/auth/unfreeze", { method: "POST", body: JSON.stringify(unfreeze) });
+  await execute("user reset-totp", { email: user.email }, DELAY);
+  await execute("user freeze", { email: user.email });
+  await execute("user unfreeze", { email: user.email });
+  expect(await compareRights(db, EVERYBODY)).toEqual([]);
+});
+
+it("`reconcile` names the row and the next command, until the operator resolves it", async () => {
+  const user = await newUserWithPassword();
+  const { apiKeyId } = await newKey(user, ["read"]);
+  await all(db, set("api_keys", "scopes = 'read,trade'", keyOf(apiKeyId)));
+  const { ok, differences } = await reconcile(db, { chains: [], full: true });
+  expect(ok).toBe(false);
+  expect(differences).toContainEqual({
+    check: "rights_mismatch",
+    account: `${user.userId}/key/${apiKeyId}`,
+    amount: "0",
+    detail: expect.stringMatching(
+      new RegExp(`"read,trade".*"read".*npm run operator -- api-key revoke --id ${apiKeyId}$`),
+    ),
+  });
+});
