@@ -934,6 +934,21 @@ CREATE TABLE quote_commands (
   placed_group INTEGER NOT NULL
 ) STRICT;
 
+-- What a commit group ends before its operations, one row for each group (src/rfq/expire.ts).
+-- Always empty: the trigger expiry_commands_expire (migrations/0004_expire.sql) ends what is due
+-- and stores no command.
+--
+-- Example row:
+--   asset 'venue_one:0x1', user_ids '["01a2…b1a6"]', operation 019a…77aa, at 1764551330000,
+--   expired_group 88
+CREATE TABLE expiry_commands (
+  asset TEXT NOT NULL,     -- the book whose due quotes and requests end
+  user_ids TEXT NOT NULL,  -- JSON array: the makers whose due quotes end in any book
+  operation BLOB NOT NULL,  -- stamped on the records as ended_by
+  at INTEGER NOT NULL,     -- the instant and the number of the commit group
+  expired_group INTEGER NOT NULL
+) STRICT;
+
 -- Trades. Written by src/rfq/accept-quote.ts in the commit that settles them. Kept for ever.
 --
 -- Example row:

@@ -298,7 +298,7 @@ export const RFQ_MUTANTS: readonly Mutant[] = [
   ...of("release", "src/rfq/release.ts", [
     [
       "accepted quotes released",
-      " AND q.status IN ('cancelled', 'expired', 'rejected')`",
+      "\n        AND q.status IN ('cancelled', 'expired', 'rejected')`",
       "`",
       [BOOK, MODEL],
     ],
@@ -332,23 +332,35 @@ export const RFQ_MUTANTS: readonly Mutant[] = [
       [REGISTRATION, RACES],
     ],
   ]),
-  ...of("expire", "src/rfq/expire.ts", [
+  ...of("expire", "migrations/0004_expire.sql", [
+    [
+      "quotes in other books not looked for",
+      "        AND q.stuck_at IS NULL\n        AND q.expires_at <= NEW.at\n      LIMIT 200\n    )\n    AND",
+      "        AND q.stuck_at IS NULL\n        AND q.expires_at < 0\n      LIMIT 200\n    )\n    AND",
+      [PRECONDITIONS],
+    ],
+    [
+      "late requests not looked for",
+      "        AND r.expires_at <= NEW.at\n    );",
+      "        AND r.expires_at < 0\n    );",
+      [PRECONDITIONS, RACES, MODEL],
+    ],
     [
       "a minute late",
-      "AND asset = ${asset} AND expires_at <= ${at}\n      LIMIT ${MAX_EXPIRED_PER_GROUP})\n    UNION",
-      "AND asset = ${asset} AND expires_at <= ${at} - 60000\n      LIMIT ${MAX_EXPIRED_PER_GROUP})\n    UNION",
+      "expires_at <= NEW.at\n      LIMIT 200\n    )\n    UNION",
+      "expires_at <= NEW.at - 60000\n      LIMIT 200\n    )\n    UNION",
       [RACES, MODEL],
     ],
     [
       "a maker's quotes elsewhere stay open",
-      "AND q.stuck_at IS NULL AND q.expires_at <= ${at}\n",
-      "AND q.stuck_at IS NULL AND q.expires_at < 0\n",
+      "        AND q.stuck_at IS NULL\n        AND q.expires_at <= NEW.at\n      LIMIT 200\n    )\n  )",
+      "        AND q.stuck_at IS NULL\n        AND q.expires_at < 0\n      LIMIT 200\n    )\n  )",
       [PRECONDITIONS],
     ],
     [
       "request ends before its quotes",
-      "        AND q.status = 'open' AND q.stuck_at IS NULL)\n",
-      "        AND q.status = 'accepted')\n",
+      "AND q.status = 'open' AND q.stuck_at IS NULL\n      )",
+      "AND q.status = 'accepted'\n      )",
       [PRECONDITIONS, RACES],
     ],
   ]),

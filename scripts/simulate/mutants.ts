@@ -62,9 +62,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "release-nothing",
-    file: "src/rfq/expire.ts",
-    find: "releaseQuotesEndedBy(group, operation),",
-    replace: "",
+    file: "migrations/0004_expire.sql",
+    find: "WHERE q.ended_group = NEW.expired_group",
+    replace: "WHERE 0 AND q.ended_group = NEW.expired_group",
     breaks: "every pending balance has a cause",
   },
   {

@@ -24,6 +24,11 @@ export function releaseQuotesEndedBy(group: Group, operationIds: string | readon
     typeof operationIds === "string"
       ? sql`= ${uuid(operationIds)}`
       : sql`IN (SELECT unhex(value, '-') FROM json_each(${JSON.stringify(operationIds)}))`;
+  return releaseQuotes(group, ended);
+}
+
+/** The same, where `ended` compares an operation's id. A trigger can contain it. */
+export function releaseQuotes(group: Pick<Group, "at" | "seq">, ended: Sql): Sql {
   return transfer(group, {
     reason: "release",
     step: "end",
@@ -32,6 +37,7 @@ export function releaseQuotesEndedBy(group: Group, operationIds: string | readon
     source: sql`SELECT q.maker_id AS from_owner, q.maker_id AS to_owner, q.reserve_asset AS asset,
       q.reserve AS amount,
       q.quote_id AS ref, 0 AS line FROM quotes q
-      WHERE q.ended_group = ${group.seq} AND q.ended_by ${ended} AND q.status IN ('cancelled', 'expired', 'rejected')`,
+      WHERE q.ended_group = ${group.seq} AND q.ended_by ${ended}
+        AND q.status IN ('cancelled', 'expired', 'rejected')`,
   });
 }

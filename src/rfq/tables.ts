@@ -163,6 +163,14 @@ export const quoteCommands = sqliteTable("quote_commands", {
   placedGroup: integer("placed_group").notNull(),
 });
 
+export const expiryCommands = sqliteTable("expiry_commands", {
+  asset: text("asset").notNull(),
+  userIds: text("user_ids").notNull(),
+  operation: uuid("operation").notNull(),
+  at: integer("at").notNull(),
+  expiredGroup: integer("expired_group").notNull(),
+});
+
 export const matches = sqliteTable(
   "matches",
   {

@@ -1,7 +1,7 @@
 /** The trigger that places quotes, as src/rfq/place-quote.ts states it. */
 import { expect, it } from "vitest";
 import { quoteTrigger } from "../../src/rfq/place-quote.ts";
-import { printSql } from "../support/node/print-sql.ts";
+import { printTrigger } from "../support/node/print-sql.ts";
 
 const HEADER = `-- Places the quotes of a commit group, one command after the other, as src/rfq/place-quote.ts
 -- explains.
@@ -12,14 +12,6 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
 `;
 
 it("is the trigger of the migration", async () => {
-  const statements = quoteTrigger();
-  expect(statements.flatMap(({ params }) => params)).toEqual([]);
-  const body = statements.map((statement) => `${indented(printSql(statement))};\n`);
-  await expect(`${HEADER}${body.join("")}END;\n`).toMatchFileSnapshot(
-    "../../migrations/0003_place_quote.sql",
-  );
+  const trigger = printTrigger(HEADER, quoteTrigger());
+  await expect(trigger).toMatchFileSnapshot("../../migrations/0003_place_quote.sql");
 });
-
-function indented(text: string): string {
-  return text.trimEnd().replaceAll(/^/gm, "  ");
-}

@@ -164,7 +164,9 @@ describe("an operation", () => {
     expect((await commit(env.DB, first, [...operation.statements(first)])).committed).toBe(true);
     for (let round = 0; round < 2; round++) {
       const group = newGroup();
-      const again = await commit(env.DB, group, [releaseQuotesEndedBy(group, cancel.operationId)]);
+      // Only the group that ended the quote finds it, so this one bears its number.
+      const same = { ...group, seq: first.seq };
+      const again = await commit(env.DB, group, [releaseQuotesEndedBy(same, cancel.operationId)]);
       expect(again).toMatchObject({ committed: false, reason: "constraint" });
     }
     expect(await balances(maker.userId, book)).toEqual([1_000n, 0n]);

@@ -18,6 +18,16 @@ export function printSql(statement: Sql): string {
   return `${[...lines, ...statement.params.flatMap(printParameter)].join("\n")}\n`;
 }
 
+/** A trigger of these statements, which have no parameters. `header` ends in BEGIN. */
+export function printTrigger(header: string, statements: readonly Sql[]): string {
+  const params = statements.flatMap((statement) => statement.params);
+  if (params.length > 0) throw new Error("a trigger cannot have parameters");
+  const body = statements.map(
+    (statement) => `${printSql(statement).trimEnd().replaceAll(/^/gm, "  ")};\n`,
+  );
+  return `${header}${body.join("")}END;\n`;
+}
+
 function parse(text: string): readonly Node[] {
   const root: Node[] = [];
   const open = [root];
