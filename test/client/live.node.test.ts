@@ -2,6 +2,7 @@
 import { expect, it, vi } from "vitest";
 import { Live, type Stream, type StreamMessage } from "../../packages/client/src/index.ts";
 import { assetKey, LiveAccount } from "../../packages/client/src/live-account.ts";
+import { LiveSource } from "../../packages/client/src/live-source.ts";
 
 const ASSET = { venue_id: "venue_one", asset_id: "0x1" };
 const QUOTE = { ...ASSET, quote_id: "q", request_id: "r", side: "Ask", price: 500_000 };
@@ -27,6 +28,9 @@ const match = (role: string, side: string) =>
   message("match.created", { ...ASSET, role, side, amount: 100n, usdc_amount: 50n, fee: 1n });
 const withdrawal = (status: string) =>
   message(`withdrawal.${status}`, { ...RESERVE, withdrawal_id: "w", amount: 9n, status });
+
+const ORDERS = { keyOf: (id: string) => id, valuesOf: ({ orders }: LiveAccount) => orders };
+const BALANCES = { keyOf: assetKey, valuesOf: ({ balances }: LiveAccount) => balances };
 
 /** The balances after these messages: `[available, pending]` of USDC and of the asset. */
 function balancesAfter(...messages: StreamMessage[]) {
@@ -99,10 +103,7 @@ it("reads a new snapshot after the end of an own quote that it does not know", a
           yield* scripts[connections++] ?? [];
         },
       }) as unknown as Stream;
-    const live = new Live(open, {
-      keyOf: (id: string) => id,
-      valuesOf: ({ orders }) => orders,
-    });
+    const live = new Live(new LiveSource(open), ORDERS);
     const changed = vi.fn<() => void>();
     const stopListening = live.onChange(changed);
     await live.ready();
@@ -118,11 +119,108 @@ it("reads a new snapshot after the end of an own quote that it does not know", a
 });
 
 it("rejects ready when it is closed before its snapshot", async () => {
-  const live = new Live(() => expect.fail("it connects"), {
-    keyOf: (id: string) => id,
-    valuesOf: ({ orders }) => orders,
-  });
+  const live = new Live(new LiveSource(() => expect.fail("it connects")), ORDERS);
   live.close();
   await expect(live.ready()).rejects.toThrow("closed before");
   await live.ended();
+});
+
+type Fed = {
+  opened: number;
+  closed: number;
+  send: (message: StreamMessage) => void;
+  fail: (error: Error) => void;
+  lose: () => void;
+};
+
+/** A source whose stream a test feeds, and what happened to its connections. */
+function fedSource() {
+  const notYet = (): void => expect.fail("there is no connection");
+  const fed: Fed = { opened: 0, closed: 0, send: notYet, fail: notYet, lose: notYet };
+  const source = new LiveSource((onDisconnect) => {
+    fed.opened += 1;
+    fed.lose = () => onDisconnect({ code: 1006, reason: "", attempt: 1, error: null });
+    let close = () => {};
+    const messages = new ReadableStream<StreamMessage>({
+      start: (controller) => {
+        fed.send = (each) => controller.enqueue(each);
+        fed.fail = (error) => controller.error(error);
+        close = () => controller.close();
+      },
+    });
+    const stream = Object.assign(messages, {
+      close: () => {
+        fed.closed += 1;
+        close();
+      },
+    });
+    // Safe cast: a live map only iterates over its stream and closes it.
+    return stream as unknown as Stream;
+  });
+  return { fed, source };
+}
+
+it("shares one connection between maps, from the first to the last", async () => {
+  const { fed, source } = fedSource();
+  const lost = vi.fn<() => void>();
+  const [orders, balances] = [new Live(source, ORDERS), new Live(source, BALANCES, lost)];
+  const ready = orders.ready();
+  fed.send(snapshot());
+  await ready;
+  await balances.ready();
+  expect([fed.opened, balances.get(null)?.balance]).toEqual([1, 100n]);
+  fed.lose();
+  expect(lost).toHaveBeenCalledOnce();
+
+  orders.close();
+  expect(fed.closed).toBe(0);
+  const changed = new Promise<void>((resolve) => balances.onChange(resolve));
+  fed.send(opened);
+  await changed;
+  expect(balances.get(null)?.balance).toBe(49n);
+  expect([...orders]).toEqual([]);
+
+  balances.close();
+  expect(fed.closed).toBe(1);
+  expect(balances.get(null)?.balance).toBe(49n);
+  await Promise.all([orders.ended(), balances.ended()]);
+
+  const later = new Live(source, ORDERS);
+  const again = later.ready();
+  fed.send(snapshot({ requests: [{ request_id: "new" }] }));
+  await again;
+  expect([fed.opened, later.size]).toEqual([2, 1]);
+  later.close();
+});
+
+it("ends every map with the error of the stream, and connects again for a new one", async () => {
+  const { fed, source } = fedSource();
+  const maps = [new Live(source, ORDERS), new Live(source, ORDERS)];
+  const waits = Promise.allSettled(maps.map((map) => map.ready()));
+  fed.fail(new Error("revoked"));
+  expect((await waits).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  for (const map of maps) await expect(map.ended()).rejects.toThrow("revoked");
+  const next = new Live(source, ORDERS);
+  const ready = next.ready();
+  fed.send(snapshot());
+  await ready;
+  expect(fed.opened).toBe(2);
+  next.close();
+});
+
+it("ends only the map whose listener throws", async () => {
+  const { fed, source } = fedSource();
+  const [broken, sound] = [new Live(source, ORDERS), new Live(source, ORDERS)];
+  broken.onChange(() => {
+    throw new Error("the listener's own");
+  });
+  const waits = [broken.ready(), sound.ready()];
+  fed.send(snapshot());
+  await Promise.all(waits);
+  await expect(broken.ended()).rejects.toThrow("the listener's own");
+  fed.send(opened);
+  await vi.waitFor(() => expect(sound.size).toBe(1));
+  expect([broken.size, fed.closed]).toEqual([0, 0]);
+  sound.close();
+  expect(fed.closed).toBe(1);
 });

@@ -117,3 +117,45 @@ it("does not log in again for a session that was ended", async () => {
   await expect(client.custody.usdcBalance()).rejects.toThrow("session_invalid");
   expect(logins).toBe(1);
 });
+
+it("asks for a one-time code at each login", async () => {
+  const codes = ["111111", "222222"];
+  let logins = 0;
+  const { baseUrl, received } = await serve((request) =>
+    request.target === "/auth/login"
+      ? { status: 200, body: { access_token: `token-${++logins}`, expires_in: 0 } }
+      : { status: 200, body: { balance: "0x1", pending_balance: "0x0" } },
+  );
+  const credential = {
+    email: "you@example.com",
+    password: "correct horse battery",
+    totpCode: () => Promise.resolve(codes[logins] ?? expect.fail("asked too often")),
+  };
+  const client = new Client({ baseUrl, credential });
+  await client.custody.usdcBalance();
+  await client.custody.usdcBalance();
+  const sent = received.filter(({ target }) => target === "/auth/login");
+  expect(sent.map(({ body }) => JSON.parse(body.toString()) as unknown)).toEqual(
+    codes.map((totp_code) => ({
+      email: "you@example.com",
+      password: "correct horse battery",
+      totp_code,
+    })),
+  );
+});
+
+it("says what an account with TOTP needs when there is no code", async () => {
+  const { baseUrl } = await serve(() => ({
+    status: 401,
+    body: { code: "totp_required", detail: "Send totp_code.", request_id: "r" },
+  }));
+  const credential = { email: "you@example.com", password: "correct horse battery" };
+  const client = new Client({ baseUrl, credential });
+  await expect(client.custody.usdcBalance()).rejects.toMatchObject({
+    name: "Problem",
+    code: "totp_required",
+    status: 401,
+    requestId: "r",
+    message: expect.stringContaining("totpCode") as string,
+  });
+});

@@ -22,7 +22,8 @@ import {
   queueWithdrawal,
   type TestAsset,
 } from "../support/ledger.ts";
-import { newKey, newUser } from "../support/users.ts";
+import { enrol, freshCode } from "../support/totp.ts";
+import { newKey, newUser, newUserWithPassword, PASSWORD } from "../support/users.ts";
 
 const ip = anyIp();
 const toWorker: typeof fetch = (input, init) => {
@@ -186,6 +187,30 @@ describe("the client in workerd", () => {
   });
 });
 
+it("a credential of an account with TOTP asks for a code and logs in", async () => {
+  const user = await newUserWithPassword();
+  const { secret } = await enrol(user);
+  const { email } = user;
+  const asked = vi.fn<() => Promise<string>>(() => freshCode(user, secret));
+  const login = { email, password: PASSWORD };
+  const withCode = new Client({
+    baseUrl: BASE,
+    fetch: toWorker,
+    credential: { ...login, totpCode: asked },
+  });
+  await withCode.custody.usdcBalance();
+  await withCode.custody.usdcBalance();
+  expect(asked).toHaveBeenCalledOnce();
+  const without = new Client({ baseUrl: BASE, fetch: toWorker, credential: login });
+  await expect(without.custody.usdcBalance()).rejects.toMatchObject({ code: "totp_required" });
+  await expect(Client.login({ ...login, baseUrl: BASE, fetch: toWorker })).rejects.toMatchObject({
+    code: "totp_required",
+  });
+  const totp_code = await freshCode(user, secret);
+  const session = await Client.login({ ...login, totp_code, baseUrl: BASE, fetch: toWorker });
+  expect((await session.custody.usdcBalance()).balance).toBe(0n);
+});
+
 describe("live maps", () => {
   const USDC = 10_000_000n;
 
@@ -227,6 +252,24 @@ describe("live maps", () => {
     };
     return { user, client, orders, balances, agrees };
   }
+
+  it("share one socket", async () => {
+    const { token: accessToken } = await newUser();
+    let sockets = 0;
+    class Counted extends SocketToWorker {
+      constructor(url: string) {
+        super(url);
+        sockets += 1;
+      }
+    }
+    const credential = { accessToken };
+    const settings = { baseUrl: BASE, fetch: toWorker, webSocket: Counted, credential };
+    const client = new Client(settings);
+    const maps = [client.orders(), client.balances()];
+    await Promise.all(maps.map((map) => map.ready()));
+    expect(sockets).toBe(1);
+    for (const map of maps) map.close();
+  });
 
   it("agree with the service after every kind of change", async () => {
     const asset = newAsset();

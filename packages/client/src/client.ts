@@ -2,7 +2,8 @@
 import { Auth } from "./auth.ts";
 import { Custody } from "./custody.ts";
 import { Live } from "./live.ts";
-import { assetKey, type Order } from "./live-account.ts";
+import { assetKey, type LiveAccount, type Order } from "./live-account.ts";
+import { LiveSource } from "./live-source.ts";
 import { type PageOptions, Pages } from "./pages.ts";
 import { Problem } from "./problem.ts";
 import type { RateLimit } from "./rate-limits.ts";
@@ -52,6 +53,9 @@ export class Client {
   readonly rfq: Rfq;
   readonly #transport: Transport;
   readonly #options: ClientOptions;
+  readonly #live = new LiveSource((onDisconnect) =>
+    this.accountStream({ snapshot: true, onDisconnect }),
+  );
 
   constructor(options: ClientOptions) {
     this.#options = options;
@@ -64,8 +68,8 @@ export class Client {
   /**
    * Logs in and returns a client with that session, which lasts an hour by default. It does not log
    * in again when the session expires; a client with the credential `{ email, password }` does.
-   * Throws `Problem`: `login_failed`, `login_throttled`,
-   * `account_frozen`.
+   * Throws `Problem`: `login_failed`, `login_throttled`, `account_frozen`, and `totp_required` or
+   * `totp_invalid` if the account has TOTP.
    *
    * @example
    * ```ts
@@ -79,9 +83,11 @@ export class Client {
   static async login({
     email,
     password,
+    totp_code,
     ...options
-  }: ClientOptions & { email: string; password: string }): Promise<Client> {
-    const { access_token } = await new Client(options).auth.login({ email, password });
+  }: ClientOptions & { email: string; password: string; totp_code?: string }): Promise<Client> {
+    const login = { email, password, ...(totp_code === undefined ? {} : { totp_code }) };
+    const { access_token } = await new Client(options).auth.login(login);
     return new Client({ ...options, credential: { accessToken: access_token } });
   }
 
@@ -251,8 +257,8 @@ export class Client {
   }
 
   /**
-   * Own open requests and quotes by id, kept current by an account stream of its own. Needs the
-   * scope read.
+   * Own open requests and quotes by id, kept current by an account stream, which all live maps of
+   * this client share. Needs the scope read.
    *
    * @example
    * ```ts
@@ -263,16 +269,14 @@ export class Client {
    * if (own !== undefined && "quote_id" in own) console.log("still open at", own.price);
    * ```
    */
-  orders(options: LiveSettings = {}): Live<string, Order> {
-    return new Live(() => this.#live(options), {
-      keyOf: (id: string) => id,
-      valuesOf: ({ orders }) => orders,
-    });
+  orders({ onDisconnect }: LiveSettings = {}): Live<string, Order> {
+    const view = { keyOf: (id: string) => id, valuesOf: ({ orders }: LiveAccount) => orders };
+    return new Live(this.#live, view, onDisconnect);
   }
 
   /**
-   * All balances by asset, with null for USDC, kept current by an account stream of its own. Needs
-   * the scope read.
+   * All balances by asset, with null for USDC, kept current by an account stream, which all live
+   * maps of this client share. Needs the scope read.
    *
    * @example
    * ```ts
@@ -281,15 +285,9 @@ export class Client {
    * console.log(balances.get(null)?.balance, "units of USDC are available");
    * ```
    */
-  balances(options: LiveSettings = {}): Live<MarketAsset | null, Balance> {
-    return new Live(() => this.#live(options), {
-      keyOf: assetKey,
-      valuesOf: (account) => account.balances,
-    });
-  }
-
-  #live({ onDisconnect }: LiveSettings): Stream {
-    return this.accountStream({ snapshot: true, onDisconnect });
+  balances({ onDisconnect }: LiveSettings = {}): Live<MarketAsset | null, Balance> {
+    const view = { keyOf: assetKey, valuesOf: ({ balances }: LiveAccount) => balances };
+    return new Live(this.#live, view, onDisconnect);
   }
 
   #stream(

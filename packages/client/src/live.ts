@@ -1,11 +1,7 @@
-/** Maps that a stream keeps current. */
+/** Maps that an account stream keeps current. */
 import { deferred } from "./deferred.ts";
-import { LiveAccount } from "./live-account.ts";
-import type { Stream } from "./stream.ts";
-import { sleep } from "./transport.ts";
-
-/** How long to wait before a new snapshot, so that many gaps cost one. */
-const RELOAD_DELAY_MS = 1_000;
+import type { LiveAccount } from "./live-account.ts";
+import type { LiveSource, LiveUse } from "./live-source.ts";
 
 /** What a live map shows of the account. */
 export type LiveView<Key, Value> = {
@@ -15,8 +11,8 @@ export type LiveView<Key, Value> = {
 
 /**
  * Own records, kept current by an account stream. Created by `client.orders` and
- * `client.balances`. Each map uses one socket. While the connection is lost, it shows the last
- * known state; after the reconnection, it applies what was missed.
+ * `client.balances`. All maps of a client share one socket. While the connection is lost, they show
+ * the last known state; after the reconnection, they apply what was missed.
  *
  * @example
  * ```ts
@@ -28,25 +24,31 @@ export type LiveView<Key, Value> = {
  * ```
  */
 export class Live<Key, Value> implements Iterable<Value> {
-  readonly #open: () => Stream;
+  readonly #source: LiveSource;
   readonly #view: LiveView<Key, Value>;
+  readonly #onDisconnect: LiveUse["onDisconnect"];
   readonly #listeners = new Set<() => void>();
   readonly #ready = deferred<void>();
   readonly #ended = deferred<void>();
-  readonly #stop = new AbortController();
-  readonly #account = new LiveAccount();
-  #stream: Stream | null = null;
+  #shared: { account: LiveAccount; leave: () => void } | null = null;
+  /** Set once the map is closed. */
+  #last: ReadonlyMap<string, Value> | null = null;
 
-  constructor(open: () => Stream, view: LiveView<Key, Value>) {
-    this.#open = open;
+  constructor(
+    source: LiveSource,
+    view: LiveView<Key, Value>,
+    onDisconnect?: LiveUse["onDisconnect"],
+  ) {
+    this.#source = source;
     this.#view = view;
+    this.#onDisconnect = onDisconnect;
     // Without calls of `ready` and `ended`, their rejections would be unhandled.
     this.#ready.promise.catch(() => {});
     this.#ended.promise.catch(() => {});
   }
 
   /**
-   * Connects, and resolves when the first snapshot has arrived. Retries like `Stream.ready` and
+   * Connects unless another map of the client has, and resolves when there is a snapshot. Retries like `Stream.ready` and
    * throws the same `Problem`s. Throws `Error` if the map is closed before.
    *
    * @example
@@ -56,10 +58,12 @@ export class Live<Key, Value> implements Iterable<Value> {
    * ```
    */
   ready(): Promise<void> {
-    if (this.#stream === null && !this.#stop.signal.aborted) {
-      this.#stream = this.#open();
-      void this.#run(this.#stream);
-    }
+    if (this.#shared === null && this.#last === null)
+      this.#shared = this.#source.join({
+        changed: () => this.#changed(),
+        failed: (error) => this.#end(error),
+        onDisconnect: this.#onDisconnect,
+      });
     return this.#ready.promise;
   }
 
@@ -89,7 +93,7 @@ export class Live<Key, Value> implements Iterable<Value> {
    * ```
    */
   get(key: Key): Value | undefined {
-    return this.#view.valuesOf(this.#account).get(this.#view.keyOf(key));
+    return this.#values().get(this.#view.keyOf(key));
   }
 
   /**
@@ -101,7 +105,7 @@ export class Live<Key, Value> implements Iterable<Value> {
    * ```
    */
   get size(): number {
-    return this.#view.valuesOf(this.#account).size;
+    return this.#values().size;
   }
 
   /**
@@ -115,7 +119,7 @@ export class Live<Key, Value> implements Iterable<Value> {
    * ```
    */
   [Symbol.iterator](): Iterator<Value> {
-    return [...this.#view.valuesOf(this.#account).values()].values();
+    return [...this.#values().values()].values();
   }
 
   /**
@@ -136,7 +140,7 @@ export class Live<Key, Value> implements Iterable<Value> {
   }
 
   /**
-   * Closes the stream. The entries remain readable.
+   * Ends the map. The entries remain readable. The last map closes the stream.
    *
    * @example
    * ```ts
@@ -145,33 +149,25 @@ export class Live<Key, Value> implements Iterable<Value> {
    * ```
    */
   close(): void {
-    this.#stop.abort();
-    this.#stream?.close();
-    this.#ready.reject(new Error("The live map was closed before its first snapshot."));
     this.#ended.resolve();
+    this.#end(new Error("The live map was closed before its first snapshot."));
   }
 
-  async #run(first: Stream): Promise<void> {
-    try {
-      for (let stream = first; await this.#follow(stream); stream = this.#open())
-        await sleep(RELOAD_DELAY_MS, this.#stop.signal);
-    } catch (error) {
-      // Has no effect if `close` only interrupted the sleep.
-      this.#ready.reject(error);
-      this.#ended.reject(error);
-    }
+  #changed(): void {
+    this.#ready.resolve();
+    for (const listener of this.#listeners) listener();
   }
 
-  /** Applies messages until the stream ends. Returns whether a new snapshot is needed. */
-  async #follow(stream: Stream): Promise<boolean> {
-    this.#stream = stream;
-    for await (const message of stream) {
-      const applied = this.#account.apply(message);
-      if (applied === "reload") return true;
-      if (applied !== "changed") continue;
-      this.#ready.resolve();
-      for (const listener of this.#listeners) listener();
-    }
-    return false;
+  #end(error: unknown): void {
+    // A copy, because other maps may still follow the account.
+    this.#last ??= new Map(this.#values());
+    this.#shared?.leave();
+    this.#ready.reject(error);
+    this.#ended.reject(error);
+  }
+
+  #values(): ReadonlyMap<string, Value> {
+    if (this.#last !== null) return this.#last;
+    return this.#shared === null ? new Map() : this.#view.valuesOf(this.#shared.account);
   }
 }

@@ -7,12 +7,14 @@ import { type QueryValue, decode, encode, targetOf } from "./wire.ts";
 
 /**
  * An API key, valid until revoked, or the access token of a session. With email and password the
- * client logs in itself, and again before the session expires. They stay in memory.
+ * client logs in itself, and again before the session expires. They stay in memory. If the account
+ * has TOTP, `totpCode` returns the current six digits; it is asked at each login, because a code
+ * counts once. Without it, calls throw a `Problem` with the code `totp_required`.
  */
 export type Credential =
   | { apiKeyId: string; secret: string }
   | { accessToken: string }
-  | { email: string; password: string };
+  | { email: string; password: string; totpCode?: () => string | Promise<string> };
 
 /** An attempt of a call. Bodies and credentials are left out, so that it can be logged. */
 export type RequestEvent = { method: string; path: string; attempt: number };
@@ -109,13 +111,20 @@ export class Transport {
     return this.#rateLimits.current();
   }
 
-  #logIn({ email, password }: { email: string; password: string }) {
-    return this.call<{ access_token: string; expires_in: number }>({
-      method: "POST",
-      path: "/auth/login",
-      body: { email, password },
-      public: true,
-    });
+  async #logIn({ email, password, totpCode }: Extract<Credential, { email: string }>) {
+    const totp_code = await totpCode?.();
+    try {
+      return await this.call<{ access_token: string; expires_in: number }>({
+        method: "POST",
+        path: "/auth/login",
+        body: { email, password, ...(totp_code === undefined ? {} : { totp_code }) },
+        public: true,
+      });
+    } catch (error) {
+      if (!(error instanceof Problem && error.code === "totp_required")) throw error;
+      const detail = "The account has TOTP. Give the credential `totpCode`, which returns a code.";
+      throw new Problem({ ...error.body, detail }, error);
+    }
   }
 
   async call<T>(call: Call): Promise<T> {
