@@ -16,16 +16,15 @@ const ROUND_MS = 60_000;
 const RELEASED_AFTER_MS = 65_000;
 /** Alerts that close once the archive is well. */
 const HALTS = ["sealer_failing", "seal_mismatch", "archive_damaged", "journal_restored"];
-const POSTED = "(SELECT * FROM transfers UNION ALL SELECT * FROM released_transfers)";
 /**
  * The ids of what the seals must contain. A quote ends with its second transfer (step 2), and a
  * match reserves the requester's side (reason 4).
  */
 const ENDED = {
-  requests: "SELECT request_id AS id FROM requests WHERE ended_group <= :group",
-  quotes: `SELECT q.quote_id AS id FROM quotes q JOIN ${POSTED} t ON t.ref = q.quote_id
+  requests: "SELECT request_id AS id FROM every_requests WHERE ended_group <= :group",
+  quotes: `SELECT q.quote_id AS id FROM every_quotes q JOIN every_transfers t ON t.ref = q.quote_id
     WHERE t.step = 2 AND t.transfer_id <= :transfer`,
-  matches: `SELECT m.match_id AS id FROM matches m JOIN ${POSTED} t ON t.ref = m.match_id
+  matches: `SELECT m.match_id AS id FROM every_matches m JOIN every_transfers t ON t.ref = m.match_id
     WHERE t.reason = 4 AND t.transfer_id <= :transfer`,
 } as const;
 type Table = keyof typeof ENDED;
@@ -135,10 +134,7 @@ export class ArchiveChecks {
       const ended = ENDED[table]
         .replace(":group", String(group))
         .replace(":transfer", String(transfer));
-      const expected = this.#database.rows(
-        `SELECT lower(hex(id)) AS id FROM (${ended}
-          UNION ALL SELECT id FROM released_records WHERE name = '${table}')`,
-      );
+      const expected = this.#database.rows(`SELECT lower(hex(id)) AS id FROM (${ended})`);
       const missing = expected.find((row) => !unique.has(String(row["id"])));
       if (missing !== undefined)
         throw new Violation("record_sealed", `${table} ${String(missing["id"])}`);

@@ -21,24 +21,31 @@ export type Snapshot = {
   readonly noted: readonly (readonly Row[])[];
 };
 
-/** What was deleted, for the simulator's own checks. A deletion that is rolled back is not noted. */
-const NOTE_DELETIONS = `
-  CREATE TEMP TABLE released_transfers AS SELECT * FROM transfers WHERE 0;
-  CREATE TEMP TRIGGER note_transfers BEFORE DELETE ON main.transfers BEGIN
-    SELECT note_deletion(OLD.transfer_id);
-    INSERT INTO released_transfers SELECT * FROM transfers WHERE transfer_id = OLD.transfer_id;
-  END;
-  CREATE TEMP TABLE released_records (name TEXT, id BLOB);
-  CREATE TEMP TRIGGER note_requests BEFORE DELETE ON main.requests BEGIN
-    INSERT INTO released_records VALUES ('requests', OLD.request_id);
-  END;
-  CREATE TEMP TRIGGER note_quotes BEFORE DELETE ON main.quotes BEGIN
-    INSERT INTO released_records VALUES ('quotes', OLD.quote_id);
-  END;
-  CREATE TEMP TRIGGER note_matches BEFORE DELETE ON main.matches BEGIN
-    INSERT INTO released_records VALUES ('matches', OLD.match_id);
-  END;`;
-const DELETED = ["released_transfers", "released_records"];
+/** Tables whose rows are deleted after they were sealed, by the column of their id. */
+const RELEASED = {
+  transfers: "transfer_id",
+  requests: "request_id",
+  quotes: "quote_id",
+  matches: "match_id",
+} as const;
+const DELETED = Object.keys(RELEASED).map((table) => `released_${table}`);
+
+/**
+ * Keeps what was deleted, for the simulator's own checks, and joins it with what is there as
+ * `every_…`. A deletion that is rolled back is not noted.
+ */
+const NOTE_DELETIONS = Object.entries(RELEASED)
+  .map(
+    ([table, id]) => `
+      CREATE TEMP TABLE released_${table} AS SELECT * FROM ${table} WHERE 0;
+      CREATE TEMP TRIGGER note_${table} BEFORE DELETE ON main.${table} BEGIN
+        SELECT note_deletion('${table}', OLD.${id});
+        INSERT INTO released_${table} SELECT * FROM ${table} WHERE ${id} = OLD.${id};
+      END;
+      CREATE TEMP VIEW every_${table} AS
+        SELECT * FROM ${table} UNION ALL SELECT * FROM released_${table};`,
+  )
+  .join("");
 
 const MIGRATIONS = join(import.meta.dirname, "../../migrations");
 /** Statements are cached by text. The service has some hundreds. */
@@ -76,8 +83,8 @@ export class Database {
       Uint8Array.from({ length: Number(size) }, () => time.current().dice.between(0, 255)),
     );
     sqlite.function("random", () => time.current().dice.between(0, 2 ** 52));
-    sqlite.function("note_deletion", (transferId) => {
-      this.onDelete(Number(transferId));
+    sqlite.function("note_deletion", (table, id) => {
+      if (table === "transfers") this.onDelete(Number(id));
       return null;
     });
     return sqlite;

@@ -21,27 +21,27 @@ function effectOf(database: Database, { command }: Sent): number {
   switch (command.op) {
     case "open_request":
       return database.count(
-        "SELECT count(*) FROM requests WHERE request_id = unhex(?)",
+        "SELECT count(*) FROM every_requests WHERE request_id = unhex(?)",
         idOf(command.requestId),
       );
     case "place_quote":
       return database.count(
-        "SELECT count(*) FROM quotes WHERE quote_id = unhex(?)",
+        "SELECT count(*) FROM every_quotes WHERE quote_id = unhex(?)",
         idOf(command.quoteId),
       );
     case "accept":
       return database.count(
-        "SELECT count(*) FROM matches WHERE match_id = unhex(?)",
+        "SELECT count(*) FROM every_matches WHERE match_id = unhex(?)",
         idOf(command.matchId),
       );
     case "cancel_quote":
       return database.count(
-        "SELECT count(*) FROM quotes WHERE ended_by = unhex(?)",
+        "SELECT count(*) FROM every_quotes WHERE ended_by = unhex(?)",
         idOf(command.operationId),
       );
     case "cancel_request":
       return database.count(
-        "SELECT count(*) FROM requests WHERE ended_by = unhex(?)",
+        "SELECT count(*) FROM every_requests WHERE ended_by = unhex(?)",
         idOf(command.operationId),
       );
   }
@@ -72,15 +72,18 @@ function checkOutcome(database: Database, sent: Sent): void {
 function checkOwner(database: Database, { actor, ...command }: Command): void {
   const [statement, id] =
     command.op === "cancel_quote"
-      ? ["SELECT hex(maker_id) AS owner FROM quotes WHERE ended_by = unhex(?)", command.operationId]
+      ? [
+          "SELECT hex(maker_id) AS owner FROM every_quotes WHERE ended_by = unhex(?)",
+          command.operationId,
+        ]
       : command.op === "cancel_request"
         ? [
-            "SELECT hex(requester_id) AS owner FROM requests WHERE ended_by = unhex(?)",
+            "SELECT hex(requester_id) AS owner FROM every_requests WHERE ended_by = unhex(?)",
             command.operationId,
           ]
         : command.op === "accept"
           ? [
-              "SELECT hex(requester_id) AS owner FROM requests WHERE ended_by = unhex(?)",
+              "SELECT hex(requester_id) AS owner FROM every_requests WHERE ended_by = unhex(?)",
               command.matchId,
             ]
           : [undefined, ""];
@@ -112,7 +115,7 @@ export function checkQuoteLife(database: Database, sent: readonly Sent[]): void 
   for (const { command, sentAt, step } of sent) {
     if (command.op !== "place_quote") continue;
     const [quote] = database.rows(
-      "SELECT opened_at, expires_at FROM quotes WHERE quote_id = unhex(?)",
+      "SELECT opened_at, expires_at FROM every_quotes WHERE quote_id = unhex(?)",
       idOf(command.quoteId),
     );
     if (quote === undefined) continue;
@@ -130,14 +133,20 @@ export function checkQuoteLife(database: Database, sent: readonly Sent[]): void 
 /** The commit group in which a command took effect. */
 const GROUP_OF = {
   open_request: [
-    "SELECT opened_group AS seq FROM requests WHERE request_id = unhex(?)",
+    "SELECT opened_group AS seq FROM every_requests WHERE request_id = unhex(?)",
     "requestId",
   ],
-  place_quote: ["SELECT opened_group AS seq FROM quotes WHERE quote_id = unhex(?)", "quoteId"],
-  accept: ["SELECT matched_group AS seq FROM matches WHERE match_id = unhex(?)", "matchId"],
-  cancel_quote: ["SELECT ended_group AS seq FROM quotes WHERE ended_by = unhex(?)", "operationId"],
+  place_quote: [
+    "SELECT opened_group AS seq FROM every_quotes WHERE quote_id = unhex(?)",
+    "quoteId",
+  ],
+  accept: ["SELECT matched_group AS seq FROM every_matches WHERE match_id = unhex(?)", "matchId"],
+  cancel_quote: [
+    "SELECT ended_group AS seq FROM every_quotes WHERE ended_by = unhex(?)",
+    "operationId",
+  ],
   cancel_request: [
-    "SELECT ended_group AS seq FROM requests WHERE ended_by = unhex(?)",
+    "SELECT ended_group AS seq FROM every_requests WHERE ended_by = unhex(?)",
     "operationId",
   ],
 } as const;
@@ -159,16 +168,16 @@ export function checkWaits(database: Database, sent: readonly Sent[], maxWaitMs:
 
 /** Statements that return the rows which must not exist. */
 const NEVER: Readonly<Record<string, string>> = {
-  "one_match [Q1]": `SELECT request_id FROM matches GROUP BY request_id HAVING count(*) > 1`,
+  "one_match [Q1]": `SELECT request_id FROM every_matches GROUP BY request_id HAVING count(*) > 1`,
   "no_late_accept [Q2]": `SELECT hex(m.match_id) AS id, m.at, q.expires_at
-    FROM matches m JOIN quotes q ON q.quote_id = m.quote_id
+    FROM every_matches m JOIN every_quotes q ON q.quote_id = m.quote_id
     WHERE m.matched_group > :after AND m.at >= q.expires_at`,
   match_is_of_its_request: `SELECT hex(m.match_id) AS id
-    FROM matches m JOIN requests r ON r.request_id = m.request_id
+    FROM every_matches m JOIN every_requests r ON r.request_id = m.request_id
     WHERE m.matched_group > :after AND (m.requester_id <> r.requester_id OR r.status <> 'matched'
       OR r.ended_by <> m.match_id)`,
   "closed_is_empty [Q6]": `SELECT hex(q.quote_id) AS id
-    FROM quotes q JOIN requests r ON r.request_id = q.request_id
+    FROM every_quotes q JOIN every_requests r ON r.request_id = q.request_id
     WHERE q.status = 'open' AND r.status <> 'open'`,
   "pending_explained [J6]": `SELECT a.owner, a.asset, a.balance, coalesce(c.total, 0) AS causes
     FROM accounts a LEFT JOIN (
@@ -187,7 +196,7 @@ const NEVER: Readonly<Record<string, string>> = {
     GROUP BY s.stream_id HAVING count(e.seq) <> s.last_seq - s.first_seq + 1
       OR coalesce(max(e.seq), s.last_seq) <> s.last_seq`,
   "announced_iff_committed [Q4]": `SELECT name, events, records FROM (
-    SELECT 'match' AS name, (SELECT count(*) FROM matches WHERE matched_group > :after) * 2
+    SELECT 'match' AS name, (SELECT count(*) FROM every_matches WHERE matched_group > :after) * 2
         AS records,
       (SELECT count(*) FROM stream_events
         WHERE written_group > :after AND type = 'match.created') AS events)

@@ -23,14 +23,11 @@ export type Posted = {
   readonly at: number;
 };
 
-const COLUMNS = `transfer_id, from_account, to_account, amount, reason, step, line, ref, at,
-  from_balance, to_balance`;
-
 const POSTED = `SELECT t.transfer_id AS id, lower(hex(f.owner)) AS from_owner, f.kind AS from_kind,
     lower(hex(g.owner)) AS to_owner, g.kind AS to_kind, f.asset, CAST(t.amount AS TEXT) AS amount,
     t.reason, t.step, t.line, lower(hex(t.ref)) AS ref, t.at,
     CAST(t.from_balance AS TEXT) AS from_balance, CAST(t.to_balance AS TEXT) AS to_balance
-  FROM (SELECT ${COLUMNS} FROM transfers UNION ALL SELECT ${COLUMNS} FROM released_transfers) t
+  FROM every_transfers t
     JOIN accounts f ON f.account_id = t.from_account JOIN accounts g ON g.account_id = t.to_account
   WHERE t.transfer_id > ? ORDER BY t.transfer_id`;
 
@@ -89,10 +86,10 @@ export class JournalModel {
     return (shown ?? ref).toUpperCase();
   }
 
-  /** Matches may leave the database, so they are read while they are there. */
   #learnNames(): void {
     const database = this.#database;
-    const matches = `SELECT lower(hex(quote_id)) AS quote, lower(hex(match_id)) AS id FROM matches`;
+    const matches = `SELECT lower(hex(quote_id)) AS quote, lower(hex(match_id)) AS id
+      FROM every_matches`;
     for (const { quote, id } of database.rows(matches))
       this.#matchOf.set(String(quote), String(id));
     const deposits = `SELECT lower(hex(deposit_id)) AS id, lower(hex(transaction_hash)) AS hash

@@ -133,7 +133,7 @@ export class World {
   tally(): Readonly<Record<string, number>> {
     const count = (from: string) => this.#database.count(`SELECT count(*) FROM ${from}`);
     return {
-      matches: count("matches"),
+      matches: count("every_matches"),
       credited: count("deposits WHERE status = 'credited'"),
       settled: count("withdrawals WHERE status = 'settled'"),
       failed: count("withdrawals WHERE status = 'failed'"),
