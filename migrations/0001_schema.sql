@@ -711,7 +711,7 @@ CREATE TABLE statement_leases (
 -- ================================================================================================
 
 -- Requests for a price. Written by the verbs in src/rfq and committed by the asset's book. Ended
--- ones are deleted after 48 hours.
+-- ones are sealed and then deleted (src/archive/release.ts).
 --
 -- Example row:
 --   request_id 019a…9ef4, requester_id 01a2…c585, asset 'venue_one:0x1', amount '1000000',
@@ -777,8 +777,12 @@ CREATE TRIGGER requests_open BEFORE UPDATE ON requests WHEN OLD.status = 'open' 
       NEW.ended_by IS NULL OR NEW.ended_group IS NOT (SELECT max(seq) FROM commit_groups));
 END;
 
-CREATE TRIGGER requests_delete BEFORE DELETE ON requests WHEN OLD.status = 'open' BEGIN
-  SELECT RAISE(ABORT, 'append-only: an open request');
+-- A request is deleted only when its seal is released.
+CREATE TRIGGER requests_delete BEFORE DELETE ON requests BEGIN
+  SELECT RAISE(ABORT, 'append-only: an open request') WHERE OLD.status = 'open';
+  SELECT RAISE(ABORT, 'append-only: a request that is not sealed')
+    WHERE (SELECT released_at FROM journal_seals WHERE up_to_group >= OLD.ended_group
+      ORDER BY up_to_group, number LIMIT 1) IS NULL;
 END;
 
 -- An ended request never changes again: an accept cannot revive a cancelled one.
@@ -793,8 +797,8 @@ CREATE TRIGGER requests_insert BEFORE INSERT ON requests BEGIN
 END;
 
 -- Firm prices on requests. Placing one sets the maker's side aside in the same commit. Written by
--- the verbs in src/rfq. Ended ones are deleted after 48 hours; an accepted one lives on as its
--- match.
+-- the verbs in src/rfq. Ended ones are sealed and then deleted (src/archive/release.ts); an
+-- accepted one lives on as its match.
 --
 -- Example row:
 --   quote_id 019a…fd49, request_id 019a…9ef4, maker_id 01a2…b1a6, credential 019a…77ab,
@@ -878,8 +882,14 @@ CREATE TRIGGER quotes_open BEFORE UPDATE ON quotes WHEN OLD.status = 'open' BEGI
       NEW.ended_by IS NULL OR NEW.ended_group IS NOT (SELECT max(seq) FROM commit_groups));
 END;
 
-CREATE TRIGGER quotes_delete BEFORE DELETE ON quotes WHEN OLD.status = 'open' BEGIN
-  SELECT RAISE(ABORT, 'append-only: an open quote');
+-- A quote is deleted only when its seal is released, before the transfers that name it.
+CREATE TRIGGER quotes_delete BEFORE DELETE ON quotes BEGIN
+  SELECT RAISE(ABORT, 'append-only: an open quote') WHERE OLD.status = 'open';
+  SELECT RAISE(ABORT, 'append-only: a quote that is not sealed')
+    WHERE (SELECT released_at FROM journal_seals
+      WHERE up_to_transfer >= (SELECT transfer_id FROM transfers
+        WHERE ref = OLD.quote_id AND step = 2 AND line = 0)
+      ORDER BY up_to_transfer, number LIMIT 1) IS NULL;
 END;
 
 -- An ended quote never changes again: its reserve has been released or traded.
@@ -949,7 +959,8 @@ CREATE TABLE expiry_commands (
   expired_group INTEGER NOT NULL
 ) STRICT;
 
--- Trades. Written by src/rfq/accept-quote.ts in the commit that settles them. Kept for ever.
+-- Trades. Written by src/rfq/accept-quote.ts in the commit that settles them. Sealed with their
+-- transfers, and deleted three days later (src/archive/release.ts).
 --
 -- Example row:
 --   match_id 019a…94b0, request_id 019a…9ef4, quote_id 019a…fd49, requester_id 01a2…c585,
@@ -1008,8 +1019,12 @@ CREATE TRIGGER matches_update BEFORE UPDATE ON matches BEGIN
   SELECT RAISE(ABORT, 'append-only: match');
 END;
 
+-- A match is deleted only when the matches of its seal are released. All transfers and matches of a
+-- seal are later than those of the one before.
 CREATE TRIGGER matches_delete BEFORE DELETE ON matches BEGIN
-  SELECT RAISE(ABORT, 'append-only: match');
+  SELECT RAISE(ABORT, 'append-only: match')
+    WHERE (SELECT matches_released_at FROM journal_seals WHERE last_at >= OLD.at
+      ORDER BY last_at, number LIMIT 1) IS NULL;
 END;
 
 -- Counts the match for its maker's protection, if the maker has set limits, and trips it when the
@@ -2036,7 +2051,7 @@ CREATE TABLE shortfalls (
 --   number 1, epoch 1, after_transfer 0, up_to_transfer 15, after_group 0, up_to_group 96,
 --   transfers 15, requests 1, quotes 1, matches 1, last_at 1764551698000, bytes 1842,
 --   previous 0x0000…0000, sha256 0x3c1f…a90e, sealed_at 1764555000000,
---   delivered_at 1764555000100, released_at 1764555120200, held 2
+--   delivered_at 1764555000100, released_at 1764555120200, held 2, matches_released_at NULL
 CREATE TABLE journal_seals (
   number INTEGER PRIMARY KEY NOT NULL,
   epoch INTEGER NOT NULL,             -- rises with a restore; part of the object's key
@@ -2055,8 +2070,10 @@ CREATE TABLE journal_seals (
   sha256 BLOB NOT NULL,
   sealed_at INTEGER NOT NULL,
   delivered_at INTEGER,               -- from then on nobody reads its transfers in this database
-  released_at INTEGER,                -- its transfers were deleted here, except those held
-  held INTEGER                        -- transfers that stayed when it was released
+  released_at INTEGER,                -- its transfers, requests and quotes were deleted here,
+                                      -- except those held
+  held INTEGER,                       -- transfers that stayed when it was released
+  matches_released_at INTEGER         -- its matches were deleted here
 ) STRICT;
 
 -- The last delivered seal, above which entries are read.
@@ -2065,8 +2082,19 @@ CREATE INDEX journal_seals_delivered ON journal_seals (number) WHERE delivered_a
 -- The next seal to release.
 CREATE INDEX journal_seals_unreleased ON journal_seals (number) WHERE released_at IS NULL;
 
--- The seal that contains a transfer.
+-- The last released seal, and the last one whose matches are released.
+CREATE INDEX journal_seals_released ON journal_seals (number) WHERE released_at IS NOT NULL;
+CREATE INDEX journal_seals_matches_released ON journal_seals (number)
+  WHERE matches_released_at IS NOT NULL;
+
+-- The next seal whose matches are to be released.
+CREATE INDEX journal_seals_matches_unreleased ON journal_seals (number)
+  WHERE matches_released_at IS NULL AND held IS NOT NULL AND matches > 0;
+
+-- The seal that contains a transfer, a request or a match.
 CREATE INDEX journal_seals_up_to ON journal_seals (up_to_transfer, number);
+CREATE INDEX journal_seals_up_to_group ON journal_seals (up_to_group, number);
+CREATE INDEX journal_seals_last_at ON journal_seals (last_at, number);
 
 -- A seal continues the one before it. So of two that were made of one range, one is rejected.
 CREATE TRIGGER journal_seals_insert BEFORE INSERT ON journal_seals BEGIN
@@ -2096,12 +2124,17 @@ CREATE TRIGGER journal_seals_update BEFORE UPDATE ON journal_seals BEGIN
       OR coalesce(OLD.delivered_at, NEW.delivered_at) IS NOT NEW.delivered_at
       OR coalesce(OLD.released_at, NEW.released_at) IS NOT NEW.released_at
       OR coalesce(OLD.held, NEW.held) IS NOT NEW.held
+      OR coalesce(OLD.matches_released_at, NEW.matches_released_at)
+        IS NOT NEW.matches_released_at
+      OR (NEW.matches_released_at IS NOT NULL AND OLD.held IS NULL)
       OR (NEW.released_at IS NOT NULL AND OLD.delivered_at IS NULL)
       OR (NEW.held IS NOT NULL AND OLD.released_at IS NULL);
   SELECT RAISE(ABORT, 'append-only: journal seals are delivered and released in order')
     WHERE EXISTS (SELECT 1 FROM journal_seals s WHERE s.number = NEW.number - 1
       AND ((NEW.delivered_at IS NOT NULL AND s.delivered_at IS NULL)
-        OR (NEW.released_at IS NOT NULL AND s.held IS NULL)));
+        OR (NEW.released_at IS NOT NULL AND s.held IS NULL)
+        OR (NEW.matches_released_at IS NOT NULL AND s.matches > 0
+          AND s.matches_released_at IS NULL)));
   SELECT RAISE(ABORT, 'append-only: the journal is not what was sealed')
     WHERE NEW.released_at IS NOT NULL AND OLD.released_at IS NULL
       AND NEW.transfers <> (SELECT count(*) FROM transfers
@@ -2120,10 +2153,38 @@ END;
 -- that stores the seal.
 --
 -- Example row:
---   account_id 1, balance 99999682081, first_seal 1, last_seal 1
+--   account_id 1, balance 99999682081
 CREATE TABLE sealed_balances (
   account_id INTEGER PRIMARY KEY NOT NULL,
-  balance INTEGER NOT NULL,
-  first_seal INTEGER NOT NULL,  -- the first seal with a transfer of the account
-  last_seal INTEGER NOT NULL    -- the last one
+  balance INTEGER NOT NULL
 ) STRICT;
+
+-- The owners with a block in a seal. Written in the batch that stores the seal. Each block names
+-- the owner's block before it, so the last one leads to all of them.
+--
+-- Example row:
+--   owner 01a2…c585, first_seal 1, last_seal 1, last_request_at NULL,
+--   last_quote_at 1764551330000, last_match_at 1764551353797
+CREATE TABLE sealed_owners (
+  owner BLOB PRIMARY KEY NOT NULL,
+  first_seal INTEGER NOT NULL,
+  last_seal INTEGER NOT NULL,
+  last_request_at INTEGER,  -- when the newest sealed request of the owner was opened; NULL: none is
+  last_quote_at INTEGER,    -- the same of quotes
+  last_match_at INTEGER     -- when the newest sealed match was made
+) STRICT, WITHOUT ROWID;
+
+-- What the matches that have left the database were worth, by UTC day. Written in the batch that
+-- deletes them, and read by the operator's `fees`. Sums stop at 2^62.
+--
+-- Example row:
+--   day 20422, venue 'venue_one', trades 1, usdc_amount 317919, taker_fee 0, maker_fee 0
+CREATE TABLE venue_days (
+  day INTEGER NOT NULL,  -- days since 1970-01-01
+  venue TEXT NOT NULL,
+  trades INTEGER NOT NULL,
+  usdc_amount INTEGER NOT NULL,
+  taker_fee INTEGER NOT NULL,
+  maker_fee INTEGER NOT NULL,
+  PRIMARY KEY (day, venue)
+) STRICT, WITHOUT ROWID;

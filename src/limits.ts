@@ -22,6 +22,7 @@ import { BODY_LIMIT_BYTES } from "./http/request.ts";
 import { LEASE_MS } from "./ledger/statement-lease.ts";
 import { MAX_STATEMENT_ROWS } from "./ledger/statement.ts";
 import type { Config } from "./platform/config.ts";
+import { READ } from "./platform/windows.ts";
 import { MAX_FIELD_ERRORS } from "./platform/problem.ts";
 import { MAX_NATIVE_UNITS } from "./platform/sql.ts";
 import { CANCEL_AFTER_SECS } from "./rfq/cancel-after.ts";
@@ -38,7 +39,6 @@ import { MAX_OPEN_QUOTES_PER_MAKER, MAX_OPEN_QUOTES_PER_REQUEST } from "./rfq/pl
 import { MAX_COOLDOWN_SECS, MAX_WINDOW_SECS } from "./rfq/protection.ts";
 import { QUOTE_LIFE, REQUEST_LIFE } from "./rfq/schemas.ts";
 import { MAX_FRAME_BYTES, MAX_FRAMES, MAX_MALFORMED_FRAMES } from "./rfq/socket-commands.ts";
-import { KEEP_ENDED_MS } from "./rfq/trim.ts";
 import { MAX_SILENCE_MS } from "./streams/armed-sockets.ts";
 import { MAX_REPLAY, MAX_SNAPSHOT_FRAME_BYTES } from "./streams/replay.ts";
 import { MAX_UNANSWERED_BYTES } from "./streams/silent-sockets.ts";
@@ -231,9 +231,9 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     description: "Seconds for which GET /rfq/get-trades lists a trade",
     value: TAPE_MS / 1_000,
   },
-  ended_record_life_secs: {
-    description: "Seconds for which ended requests and quotes can be read",
-    value: KEEP_ENDED_MS / 1_000,
+  hot_window_secs: {
+    description: "Seconds for which others' quotes on a request can be read after they ended",
+    value: READ.endedByOthers.ms / 1_000,
   },
   idempotency_key_life_secs: {
     description: "Seconds for which an idempotency key is remembered",

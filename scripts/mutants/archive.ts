@@ -1,4 +1,4 @@
-import { RELEASE, SEALER, of, type Mutant } from "./mutant.ts";
+import { RELEASE, SCHEMA, SEALER, of, type Mutant } from "./mutant.ts";
 
 export const ARCHIVE_MUTANTS: readonly Mutant[] = [
   ...of("archive", "src/archive/release.ts", [
@@ -14,7 +14,56 @@ export const ARCHIVE_MUTANTS: readonly Mutant[] = [
       "t.transfer_id = (SELECT max(transfer_id) FROM transfers)",
       [RELEASE],
     ],
-    ["object not read", "return sha256 === next.sha256", "return sha256 !== ''", [RELEASE]],
+    [
+      "object not read",
+      "if (stored.sha256 === next.sha256) return stored;",
+      "if (stored.sha256 !== '') return stored;",
+      [RELEASE],
+    ],
+    [
+      "quotes deleted although one is missing",
+      "          AND quotes = (SELECT count(*) FROM quotes WHERE quote_id IN (${quotes}))\n",
+      "",
+      [RELEASE],
+    ],
+    [
+      "matches deleted although one is missing",
+      "          AND matches = (SELECT count(*) FROM matches WHERE match_id IN (${matches}))`",
+      "`",
+      [RELEASE],
+    ],
+    [
+      "a request deleted before its quotes",
+      "expr`NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = r.request_id)`",
+      "expr`1`",
+      [RELEASE],
+    ],
+    [
+      "sums of deleted matches lost",
+      "      addVenueDays(sql`m.match_id IN (${matches}) AND ${applied}`),\n",
+      "",
+      [RELEASE],
+    ],
+  ]),
+  ...of("archive", SCHEMA, [
+    [
+      "any ended quote deleted",
+      "        WHERE ref = OLD.quote_id AND step = 2 AND line = 0)\n",
+      "        LIMIT 1)\n",
+      [RELEASE],
+    ],
+    [
+      "any ended request deleted",
+      "    WHERE (SELECT released_at FROM journal_seals WHERE up_to_group >= OLD.ended_group\n",
+      "    WHERE 0 AND (SELECT released_at FROM journal_seals WHERE up_to_group >= OLD.ended_group\n",
+      [RELEASE],
+    ],
+    [
+      "any match deleted",
+      "    WHERE (SELECT matches_released_at FROM journal_seals WHERE last_at >= OLD.at\n",
+      "    WHERE 0 AND (SELECT matches_released_at FROM journal_seals WHERE last_at >= OLD.at\n",
+      [RELEASE],
+    ],
   ]),
   ...of("archive", "src/archive/seal-round.ts", [
     [

@@ -66,15 +66,12 @@ async function orUnavailable<Result>(read: () => Promise<Result>): Promise<Resul
   }
 }
 
-/** The last seal with transfers of the user. */
+/** The last seal with a block of the user. */
 function newestSeal(db: D1Database, userId: string): Promise<SealId | undefined> {
   return first<SealId>(
     db,
-    sql`SELECT s.epoch, s.number FROM (SELECT max(b.last_seal) AS number
-        FROM accounts a INDEXED BY accounts_owner
-          CROSS JOIN sealed_balances b ON b.account_id = a.account_id
-        WHERE a.owner = ${uuid(userId)}) o
-      CROSS JOIN journal_seals s ON s.number = o.number`,
+    sql`SELECT s.epoch, s.number FROM sealed_owners o
+      CROSS JOIN journal_seals s ON s.number = o.last_seal WHERE o.owner = ${uuid(userId)}`,
   );
 }
 

@@ -33,7 +33,7 @@ export type SealId = Pick<SealHead, "epoch" | "number">;
 
 export type OwnerBlock = {
   readonly owner: Owner;
-  /** The last seal before with transfers of the owner, or null. */
+  /** The last seal before with a block of the owner, or null. */
   readonly previous: SealId | null;
   readonly offset: number;
   readonly length: number;
@@ -52,8 +52,10 @@ export type OwnerBlock = {
   /** Bit `n` is set if a transfer has the reason with the code `n`. */
   readonly reasons: number;
   readonly assets: readonly string[];
-  /** Records of the owner. Their ids begin with instants from the first to the last one. */
-  readonly records: number;
+  readonly requests: number;
+  readonly quotes: number;
+  readonly matches: number;
+  /** When the first and the last of these records were opened or made. */
   readonly firstRecordAt: number;
   readonly lastRecordAt: number;
 };
@@ -113,7 +115,9 @@ function numbersOf(block: OwnerBlock): number[] {
     block.firstAt,
     block.lastAt - block.firstAt,
     block.reasons,
-    block.records,
+    block.requests,
+    block.quotes,
+    block.matches,
     block.firstRecordAt,
     block.lastRecordAt - block.firstRecordAt,
   ];
@@ -157,7 +161,9 @@ function readBlock(reader: ByteReader, assets: readonly string[]): OwnerBlock {
   const firstAt = reader.uint();
   const lastAt = firstAt + reader.uint();
   const reasons = reader.uint();
-  const records = reader.uint();
+  const requests = reader.uint();
+  const quotes = reader.uint();
+  const matches = reader.uint();
   const firstRecordAt = reader.uint();
   const lastRecordAt = firstRecordAt + reader.uint();
   const smallest = reader.bigint();
@@ -183,7 +189,9 @@ function readBlock(reader: ByteReader, assets: readonly string[]): OwnerBlock {
     largest,
     reasons,
     assets: own,
-    records,
+    requests,
+    quotes,
+    matches,
     firstRecordAt,
     lastRecordAt,
   };

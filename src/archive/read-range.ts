@@ -87,7 +87,7 @@ function transferOf(row: TransferRow): SealedTransfer {
 function endedQuotes(range: Transfers): Sql {
   return sql`SELECT ${selected(QUOTES.columns)}
     FROM transfers t CROSS JOIN quotes r ON r.quote_id = t.ref
-    WHERE ${ofTransfers(range)} AND t.step = ${stepCode("end")}`;
+    WHERE ${ofTransfers(range)} AND t.step = ${stepCode("end")} AND r.status <> 'open'`;
 }
 
 /** A match reserves the requester's side in its own commit. */

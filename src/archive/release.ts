@@ -1,32 +1,41 @@
 /**
- * Deletes sealed transfers from the database, one seal at a time.
+ * Deletes what is sealed from the database, one seal at a time: transfers, requests and quotes, and
+ * much later the matches, which the tape reads.
  *
  * A seal is first *delivered*: from that instant on readers take its transfers from the archive. It
  * is *released* at the earliest two minutes later, so no read that began before sees a deletion.
  *
+ * The records to delete are those that the object in the archive lists. The gate of the batch counts
+ * them in the database, so nothing is deleted unless all of them are there.
+ *
  * A transfer whose record can still move is held, and so are the earlier ones of the same record:
  * the journal's unique key must still refuse to post them twice, and the reconciliation compares all
- * transfers of a record or none. The next releases delete them when the record has ended.
+ * transfers of a record or none. The next releases delete them when the record has ended. A request
+ * is held while a quote on it is here.
  */
-import { commit, type Group, newGroup } from "../platform/commit.ts";
+import { commit, type Group, newGroup, NOW } from "../platform/commit.ts";
 import { abandonFullWalk } from "../ledger/released.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
 import { blob, type Expr, expr, first, type Sql, sql } from "../platform/sql.ts";
+import { addVenueDays } from "./venue-days.ts";
 import { SealMalformed } from "./bytes.ts";
 import type { SealId } from "./footer.ts";
-import { readSeal, type SealBucket, SealMissing } from "./seal-store.ts";
+import type { Seal } from "./seal-format.ts";
+import { readSeal, type SealBucket, SealMissing, type StoredSeal } from "./seal-store.ts";
 
 export type ReleaseContext = {
   readonly db: D1Database;
   readonly bucket: SealBucket;
   readonly lagMs: number;
+  /** Matches stay so long after they were made. */
+  readonly matchesMs: number;
   readonly failpoint?: Failpoint;
 };
 
 export type Released =
   | { readonly status: "idle" }
-  | (SealId & { readonly status: "delivered" | "released" })
-  /** The archive does not have the seal as the database states it, so nothing is deleted. */
+  | (SealId & { readonly status: Step["status"] })
+  /** The archive and the database do not have the same, so nothing is deleted. */
   | { readonly status: "mismatch"; readonly detail: string };
 
 type Next = {
@@ -34,84 +43,165 @@ type Next = {
   readonly epoch: number;
   readonly after: number;
   readonly up_to: number;
+  readonly after_group: number;
   readonly sha256: string;
   readonly delivered: number;
+  readonly released: number;
 };
 
-/** Delivers or releases the next seal, if it is due. */
+/** What is due for a seal: its statements, and whether they applied. */
+type Step = {
+  readonly status: "delivered" | "released" | "matches_released";
+  readonly statements: readonly Sql[];
+  readonly applied: Expr;
+};
+
+/** Delivers or releases the next seal, or its matches, if that is due. */
 export async function releaseRound(context: ReleaseContext): Promise<Released> {
-  const next = await nextSeal(context);
+  const next = (await nextSeal(context)) ?? (await nextMatches(context));
   if (next === undefined) return { status: "idle" };
   const { db, bucket } = context;
-  const wrong = await mismatchOf(bucket, next);
-  if (wrong !== undefined) return { status: "mismatch", detail: wrong };
+  const stored = await readStored(bucket, next);
+  if ("wrong" in stored) return { status: "mismatch", detail: stored.wrong };
   const group = newGroup();
-  const delivered = next.delivered === 1;
-  const result = await commit(
-    db,
-    group,
-    delivered ? release(group, next, context) : deliver(group, next),
-  );
-  if (!result.committed)
-    throw new Error(`seal ${next.number} was not released`, { cause: result.cause });
-  await context.failpoint?.(delivered ? "seal_released" : "seal_delivered");
+  const { status, statements, applied } = stepOf(group, next, stored.seal, context);
+  const result = await commit(db, group, statements);
   const { epoch, number } = next;
-  return { status: delivered ? "released" : "delivered", epoch, number };
+  if (!result.committed)
+    throw new Error(`seal ${number} was not released`, { cause: result.cause });
+  const row = await first<{ applied: number }>(db, sql`SELECT ${applied} AS applied`);
+  if (row?.applied !== 1)
+    return {
+      status: "mismatch",
+      detail: `the database lacks records that seal ${number} contains`,
+    };
+  await context.failpoint?.(`seal_${status}`);
+  return { status, epoch, number };
 }
+
+const COLUMNS = sql`number, epoch, after_transfer AS "after", up_to_transfer AS up_to, after_group,
+  lower(hex(sha256)) AS sha256, delivered_at IS NOT NULL AS delivered,
+  released_at IS NOT NULL AS released`;
 
 /** The first seal that is due for release, or else the first that is not delivered yet. */
 async function nextSeal({ db, lagMs }: ReleaseContext): Promise<Next | undefined> {
   return first<Next>(
     db,
-    sql`SELECT number, epoch, after_transfer AS "after", up_to_transfer AS up_to,
-        lower(hex(sha256)) AS sha256, delivered_at IS NOT NULL AS delivered
-      FROM journal_seals INDEXED BY journal_seals_unreleased
-      WHERE released_at IS NULL
-        AND (delivered_at IS NULL OR delivered_at + ${lagMs} <= unixepoch('subsec') * 1000)
+    sql`SELECT ${COLUMNS} FROM journal_seals INDEXED BY journal_seals_unreleased
+      WHERE released_at IS NULL AND (delivered_at IS NULL OR delivered_at + ${lagMs} <= ${NOW})
       ORDER BY number LIMIT 1`,
   );
 }
 
+/** The first released seal whose matches are still here, if they are old enough. */
+async function nextMatches({ db, matchesMs }: ReleaseContext): Promise<Next | undefined> {
+  return first<Next>(
+    db,
+    sql`SELECT * FROM (SELECT ${COLUMNS}, last_at
+        FROM journal_seals INDEXED BY journal_seals_matches_unreleased
+        WHERE matches_released_at IS NULL AND held IS NOT NULL AND matches > 0
+        ORDER BY number LIMIT 1)
+      WHERE last_at + ${matchesMs} <= ${NOW}`,
+  );
+}
+
 /** The object is read once more, because afterwards it is the only copy. */
-async function mismatchOf(bucket: SealBucket, next: Next): Promise<string | undefined> {
+async function readStored(
+  bucket: SealBucket,
+  next: Next,
+): Promise<StoredSeal | { readonly wrong: string }> {
   try {
-    const { sha256 } = await readSeal(bucket, next);
-    return sha256 === next.sha256
-      ? undefined
-      : `the object of seal ${next.number} is not what its row states`;
+    const stored = await readSeal(bucket, next);
+    if (stored.sha256 === next.sha256) return stored;
+    return { wrong: `the object of seal ${next.number} is not what its row states` };
   } catch (error) {
     if (error instanceof SealMalformed || error instanceof SealMissing)
-      return `seal ${next.number} could not be read: ${error.message}`;
+      return { wrong: `seal ${next.number} could not be read: ${error.message}` };
     throw error;
   }
 }
 
-function deliver(group: Group, { number, up_to: upTo, sha256 }: Next): Sql[] {
-  return [
-    sql`UPDATE journal_seals SET delivered_at = ${group.at}
-      WHERE number = ${number} AND sha256 = ${blob(sha256)} AND delivered_at IS NULL`,
-    abandonFullWalk(upTo),
-  ];
+function stepOf(group: Group, next: Next, seal: Seal, context: ReleaseContext): Step {
+  if (next.released === 1) return releaseMatches(group, next, seal, context);
+  return next.delivered === 1 ? release(group, next, seal, context) : deliver(group, next);
 }
 
-/** The triggers of `journal_seals` count before and after, and roll the batch back on a difference. */
-function release(group: Group, next: Next, { lagMs }: ReleaseContext): Sql[] {
-  const { number, after, up_to: upTo, sha256 } = next;
+function deliver(group: Group, { number, up_to: upTo, sha256 }: Next): Step {
+  return {
+    status: "delivered",
+    statements: [
+      sql`UPDATE journal_seals SET delivered_at = ${group.at}
+        WHERE number = ${number} AND sha256 = ${blob(sha256)} AND delivered_at IS NULL`,
+      abandonFullWalk(upTo),
+    ],
+    applied: sealIs(number, expr`delivered_at IS NOT NULL`),
+  };
+}
+
+/** The triggers of `journal_seals` count transfers before and after, and roll the batch back. */
+function release(group: Group, next: Next, seal: Seal, { lagMs }: ReleaseContext): Step {
+  const { number, after, up_to: upTo, after_group: afterGroup, sha256 } = next;
   const ofRange = sql`t.transfer_id > ${after} AND t.transfer_id <= ${upTo}`;
-  const applied = expr`EXISTS (SELECT 1 FROM journal_seals
-    WHERE number = ${number} AND released_at = ${group.at} AND held IS NULL)`;
-  return [
-    sql`UPDATE journal_seals SET released_at = ${group.at}
-      WHERE number = ${number} AND sha256 = ${blob(sha256)} AND released_at IS NULL
-        AND delivered_at + ${lagMs} <= ${group.at}`,
-    sql`DELETE FROM transfers AS t WHERE ${ofRange} AND NOT ${isHeld(upTo)} AND ${applied}`,
-    // What earlier releases held. Only few rows are left there.
-    sql`DELETE FROM transfers AS t
-      WHERE t.transfer_id <= ${after} AND NOT ${isHeld(upTo)} AND ${applied}`,
-    sql`UPDATE journal_seals
-      SET held = (SELECT count(*) FROM transfers t WHERE ${ofRange} AND ${isHeld(upTo)})
-      WHERE number = ${number} AND released_at = ${group.at} AND held IS NULL`,
-  ];
+  const applied = sealIs(number, expr`released_at = ${group.at} AND held IS NULL`);
+  const quotes = listed(seal.quotes.map((row) => row.quote_id));
+  const requests = listed(seal.requests.map((row) => row.request_id));
+  const unquoted = expr`NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = r.request_id)`;
+  return {
+    status: "released",
+    statements: [
+      sql`UPDATE journal_seals SET released_at = ${group.at}
+        WHERE number = ${number} AND sha256 = ${blob(sha256)} AND released_at IS NULL
+          AND delivered_at + ${lagMs} <= ${group.at}
+          AND quotes = (SELECT count(*) FROM quotes WHERE quote_id IN (${quotes}))
+          AND requests = (SELECT count(*) FROM requests WHERE request_id IN (${requests}))`,
+      // Before the transfers, which show that a quote is sealed.
+      sql`DELETE FROM quotes WHERE quote_id IN (${quotes}) AND ${applied}`,
+      sql`DELETE FROM requests AS r WHERE r.request_id IN (${requests}) AND ${unquoted}
+        AND ${applied}`,
+      sql`DELETE FROM transfers AS t WHERE ${ofRange} AND NOT ${isHeld(upTo)} AND ${applied}`,
+      // What earlier releases held. Only few rows are left there.
+      sql`DELETE FROM requests AS r WHERE r.ended_group <= ${afterGroup} AND ${unquoted}
+        AND ${applied}`,
+      sql`DELETE FROM transfers AS t
+        WHERE t.transfer_id <= ${after} AND NOT ${isHeld(upTo)} AND ${applied}`,
+      sql`UPDATE journal_seals
+        SET held = (SELECT count(*) FROM transfers t WHERE ${ofRange} AND ${isHeld(upTo)})
+        WHERE number = ${number} AND released_at = ${group.at} AND held IS NULL`,
+    ],
+    applied: sealIs(number, expr`held IS NOT NULL`),
+  };
+}
+
+/** Their sums stay, because the operator reads fees of a month. */
+function releaseMatches(
+  group: Group,
+  { number, sha256 }: Next,
+  seal: Seal,
+  { matchesMs }: ReleaseContext,
+): Step {
+  const matches = listed(seal.matches.map((row) => row.match_id));
+  const applied = sealIs(number, expr`matches_released_at = ${group.at}`);
+  return {
+    status: "matches_released",
+    statements: [
+      sql`UPDATE journal_seals SET matches_released_at = ${group.at}
+        WHERE number = ${number} AND sha256 = ${blob(sha256)} AND matches_released_at IS NULL
+          AND last_at + ${matchesMs} <= ${group.at}
+          AND matches = (SELECT count(*) FROM matches WHERE match_id IN (${matches}))`,
+      addVenueDays(sql`m.match_id IN (${matches}) AND ${applied}`),
+      sql`DELETE FROM matches WHERE match_id IN (${matches}) AND ${applied}`,
+    ],
+    applied: sealIs(number, expr`matches_released_at IS NOT NULL`),
+  };
+}
+
+function sealIs(number: number, condition: Expr): Expr {
+  return expr`EXISTS (SELECT 1 FROM journal_seals WHERE number = ${number} AND ${condition})`;
+}
+
+/** Selects ids of the archive, which are hexadecimal. */
+function listed(ids: readonly string[]): Sql {
+  return sql`SELECT unhex(value) FROM json_each(${JSON.stringify(ids)})`;
 }
 
 /**

@@ -161,8 +161,13 @@ function countsOf(seal: Seal): Footer["counts"] {
   };
 }
 
-export function ownersOfTransfers({ transfers }: Pick<Seal, "transfers">): Owner[] {
-  return [...new Set(transfers.flatMap(({ from, to }) => [from.owner, to.owner]))];
+/** The owners that have a block in a seal with this content. */
+export function ownersIn({ transfers, ...records }: Omit<Seal, keyof SealHead>): Set<Owner> {
+  const found = new Set(transfers.flatMap(({ from, to }) => [from.owner, to.owner]));
+  for (const row of records.requests) for (const owner of ownersOf(REQUESTS, row)) found.add(owner);
+  for (const row of records.quotes) for (const owner of ownersOf(QUOTES, row)) found.add(owner);
+  for (const row of records.matches) for (const owner of ownersOf(MATCHES, row)) found.add(owner);
+  return found;
 }
 
 type Draft = { [Name in keyof Block]: Block[Name][number][] };
@@ -268,10 +273,10 @@ function summaryOf(
   const times = transfers.map(({ at }) => at);
   const amounts = transfers.map(({ amount }) => amount).toSorted((a, b) => (a < b ? -1 : 1));
   const recordTimes = [
-    ...requests.map((row) => row.request_id),
-    ...quotes.map((row) => row.quote_id),
-    ...matches.map((row) => row.match_id),
-  ].map((id) => Number.parseInt(id.slice(0, 12), 16));
+    ...requests.map((row) => row.opened_at),
+    ...quotes.map((row) => row.opened_at),
+    ...matches.map((row) => row.at),
+  ];
   return {
     entries: entries.length,
     firstEntry: least(entries),
@@ -282,7 +287,9 @@ function summaryOf(
     largest: amounts.at(-1) ?? 0n,
     reasons: transfers.reduce((set, { reason }) => set | (1 << reason), 0),
     assets: [...new Set(transfers.map(({ asset }) => asset))].toSorted(ASSET_ORDER),
-    records: recordTimes.length,
+    requests: requests.length,
+    quotes: quotes.length,
+    matches: matches.length,
     firstRecordAt: least(recordTimes),
     lastRecordAt: most(recordTimes),
   };

@@ -16,7 +16,7 @@ import { SealMalformed } from "./bytes.ts";
 import { type Choice, chooseRange, type ChoiceOptions, type Range } from "./choose-range.ts";
 import type { SealHead } from "./footer.ts";
 import { readRange } from "./read-range.ts";
-import { type EncodedSeal, encodeSeal, ownersOfTransfers } from "./seal-format.ts";
+import { type EncodedSeal, encodeSeal, ownersIn } from "./seal-format.ts";
 import {
   putIfAbsent,
   readSeal,
@@ -137,7 +137,7 @@ async function prove(
 
 async function encodeRange(db: D1Database, head: SealHead): Promise<EncodedSeal> {
   const seal = { ...head, ...(await readRange(db, head)) };
-  return encodeSeal(seal, await lastSealOf(db, ownersOfTransfers(seal)));
+  return encodeSeal(seal, await lastSealOf(db, [...ownersIn(seal)]));
 }
 
 function headOf(memory: SealerMemory, { upTo, upToGroup }: Range): SealHead {

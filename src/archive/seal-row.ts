@@ -2,10 +2,10 @@
 import { desc } from "drizzle-orm";
 import { commit, newGroup } from "../platform/commit.ts";
 import { read } from "../platform/read.ts";
-import { all, blob, type Sql, sql } from "../platform/sql.ts";
+import { all, blob, raw, type Sql, sql } from "../platform/sql.ts";
 import type { SealHead, SealId } from "./footer.ts";
 import type { Owner, SealedAccount } from "./records.ts";
-import type { Seal } from "./seal-format.ts";
+import { ownersIn, type Seal } from "./seal-format.ts";
 import type { StoredSeal } from "./seal-store.ts";
 import { journalSeals } from "./tables.ts";
 
@@ -69,12 +69,13 @@ export async function storeSeal(
         coalesce(${seal.transfers.at(-1)?.at ?? null},
           (SELECT last_at FROM journal_seals ORDER BY number DESC LIMIT 1), 0),
         ${bytes}, ${blob(seal.previous)}, ${blob(sha256)}, ${group.at}`,
-    ...storeBalances(seal.number, closingBalances(seal)),
+    ...storeBalances(closingBalances(seal)),
+    ...storeOwners(seal),
   ]);
   return result.committed;
 }
 
-/** The last seal with transfers of each owner that has one, before the next seal is stored. */
+/** The last seal with a block of each owner that has one, before the next seal is stored. */
 export async function lastSealOf(
   db: D1Database,
   owners: readonly Owner[],
@@ -83,13 +84,10 @@ export async function lastSealOf(
   for (let start = 0; start < owners.length; start += ACCOUNTS_PER_STATEMENT) {
     const rows = await all<SealId & { owner: Owner }>(
       db,
-      sql`SELECT o.owner, s.number, s.epoch FROM (
-          SELECT e.value AS owner, max(b.last_seal) AS number
-          FROM json_each(${JSON.stringify(owners.slice(start, start + ACCOUNTS_PER_STATEMENT))}) e
-            CROSS JOIN accounts a ON a.owner = unhex(e.value)
-            CROSS JOIN sealed_balances b ON b.account_id = a.account_id
-          GROUP BY e.value) o
-        CROSS JOIN journal_seals s ON s.number = o.number`,
+      sql`SELECT e.value AS owner, s.number, s.epoch
+        FROM json_each(${JSON.stringify(owners.slice(start, start + ACCOUNTS_PER_STATEMENT))}) e
+          CROSS JOIN sealed_owners o ON o.owner = unhex(e.value)
+          CROSS JOIN journal_seals s ON s.number = o.last_seal`,
     );
     for (const { owner, epoch, number } of rows) links.set(owner, { epoch, number });
   }
@@ -99,20 +97,62 @@ export async function lastSealOf(
 /** A statement binds a text of at most 2 MB. */
 const ACCOUNTS_PER_STATEMENT = 5_000;
 
-function storeBalances(number: number, balances: readonly ClosingBalance[]): Sql[] {
+function storeBalances(balances: readonly ClosingBalance[]): Sql[] {
   const statements: Sql[] = [];
   for (let start = 0; start < balances.length; start += ACCOUNTS_PER_STATEMENT) {
     const rows = balances
       .slice(start, start + ACCOUNTS_PER_STATEMENT)
       .map(({ owner, asset, kind, balance }) => [owner, asset, kind, String(balance)]);
-    statements.push(sql`INSERT INTO sealed_balances (account_id, balance, first_seal, last_seal)
-      SELECT a.account_id, CAST(s.value ->> 3 AS INTEGER), ${number}, ${number}
+    statements.push(sql`INSERT INTO sealed_balances (account_id, balance)
+      SELECT a.account_id, CAST(s.value ->> 3 AS INTEGER)
       FROM json_each(${JSON.stringify(rows)}) s CROSS JOIN accounts a
         ON a.owner = unhex(s.value ->> 0) AND a.asset = s.value ->> 1 AND a.kind = s.value ->> 2
       WHERE 1 ON CONFLICT (account_id) DO UPDATE
-        SET balance = excluded.balance, last_seal = excluded.last_seal`);
+        SET balance = excluded.balance`);
   }
   return statements;
+}
+
+/** When the newest record of each kind was opened or made. */
+type Newest = { request: number | null; quote: number | null; match: number | null };
+
+function storeOwners(seal: Seal): Sql[] {
+  const newest = newestOf(seal);
+  const statements: Sql[] = [];
+  for (let start = 0; start < newest.length; start += ACCOUNTS_PER_STATEMENT) {
+    const rows = newest
+      .slice(start, start + ACCOUNTS_PER_STATEMENT)
+      .map(([owner, { request, quote, match }]) => [owner, request, quote, match]);
+    statements.push(sql`INSERT INTO sealed_owners (owner, first_seal, last_seal, last_request_at,
+        last_quote_at, last_match_at)
+      SELECT unhex(s.value ->> 0), ${seal.number}, ${seal.number}, s.value ->> 1, s.value ->> 2,
+        s.value ->> 3
+      FROM json_each(${JSON.stringify(rows)}) s WHERE 1
+      ON CONFLICT (owner) DO UPDATE SET last_seal = excluded.last_seal,
+        last_request_at = ${laterOf("last_request_at")}, last_quote_at = ${laterOf("last_quote_at")},
+        last_match_at = ${laterOf("last_match_at")}`);
+  }
+  return statements;
+}
+
+function laterOf(column: string): Sql {
+  const [old, added] = [`sealed_owners.${column}`, `excluded.${column}`];
+  return raw(`max(coalesce(${old}, ${added}), coalesce(${added}, ${old}))`);
+}
+
+function newestOf(seal: Seal): [Owner, Newest][] {
+  const newest = new Map<Owner, Newest>();
+  for (const owner of ownersIn(seal))
+    newest.set(owner, { request: null, quote: null, match: null });
+  const saw = (owner: Owner, kind: keyof Newest, at: number) => {
+    const known = newest.get(owner);
+    if (known !== undefined) known[kind] = Math.max(known[kind] ?? at, at);
+  };
+  for (const row of seal.requests) saw(row.requester_id, "request", row.opened_at);
+  for (const row of seal.quotes) saw(row.maker_id, "quote", row.opened_at);
+  for (const row of seal.matches)
+    for (const owner of [row.requester_id, row.maker_id]) saw(owner, "match", row.at);
+  return [...newest];
 }
 
 type ClosingBalance = SealedAccount & { readonly asset: string; readonly balance: bigint };

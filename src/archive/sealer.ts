@@ -106,11 +106,11 @@ export class Sealer extends DurableObject<Env> {
 
   /** Returns whether another seal may be due. */
   async #release(
-    { releaseLag: lagMs }: Windows,
+    { releaseLag: lagMs, matches: matchesMs }: Windows,
     failpoint: Failpoint | undefined,
   ): Promise<boolean> {
     const { DB, ARCHIVE } = this.env;
-    const release = { db: DB, bucket: ARCHIVE, lagMs };
+    const release = { db: DB, bucket: ARCHIVE, lagMs, matchesMs };
     const released = await releaseRound({
       ...release,
       ...(failpoint === undefined ? {} : { failpoint }),
@@ -131,7 +131,7 @@ export class Sealer extends DurableObject<Env> {
   async #tellHistories(id: SealId): Promise<void> {
     try {
       const { footer } = await readFooterAt(this.env.ARCHIVE, id);
-      const users = footer.blocks.filter(({ owner, entries }) => isUser(owner) && entries > 0);
+      const users = footer.blocks.filter(({ owner }) => isUser(owner));
       for (let start = 0; start < users.length; start += HISTORIES_AT_ONCE)
         await Promise.allSettled(
           users

@@ -1,6 +1,6 @@
 /** Tables of the archive. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
-import { index, integer, sqliteTable } from "drizzle-orm/sqlite-core";
+import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { amount, hex } from "../platform/columns.ts";
 
 export const journalSeals = sqliteTable(
@@ -24,6 +24,7 @@ export const journalSeals = sqliteTable(
     deliveredAt: integer("delivered_at"),
     releasedAt: integer("released_at"),
     held: integer("held"),
+    matchesReleasedAt: integer("matches_released_at"),
   },
   (t) => [
     index("journal_seals_delivered")
@@ -32,13 +33,44 @@ export const journalSeals = sqliteTable(
     index("journal_seals_unreleased")
       .on(t.number)
       .where(sql`released_at IS NULL`),
+    index("journal_seals_released")
+      .on(t.number)
+      .where(sql`released_at IS NOT NULL`),
+    index("journal_seals_matches_released")
+      .on(t.number)
+      .where(sql`matches_released_at IS NOT NULL`),
+    index("journal_seals_matches_unreleased")
+      .on(t.number)
+      .where(sql`matches_released_at IS NULL AND held IS NOT NULL AND matches > 0`),
     index("journal_seals_up_to").on(t.upToTransfer, t.number),
+    index("journal_seals_up_to_group").on(t.upToGroup, t.number),
+    index("journal_seals_last_at").on(t.lastAt, t.number),
   ],
 );
 
 export const sealedBalances = sqliteTable("sealed_balances", {
   accountId: integer("account_id").primaryKey(),
   balance: amount("balance").notNull(),
+});
+
+export const sealedOwners = sqliteTable("sealed_owners", {
+  owner: hex("owner").primaryKey(),
   firstSeal: integer("first_seal").notNull(),
   lastSeal: integer("last_seal").notNull(),
+  lastRequestAt: integer("last_request_at"),
+  lastQuoteAt: integer("last_quote_at"),
+  lastMatchAt: integer("last_match_at"),
 });
+
+export const venueDays = sqliteTable(
+  "venue_days",
+  {
+    day: integer("day").notNull(),
+    venue: text("venue").notNull(),
+    trades: integer("trades").notNull(),
+    usdcAmount: amount("usdc_amount").notNull(),
+    takerFee: amount("taker_fee").notNull(),
+    makerFee: amount("maker_fee").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.day, t.venue] })],
+);

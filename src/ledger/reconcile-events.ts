@@ -2,9 +2,10 @@
  * The checks of streams (`event_mismatch`): each change of a record has exactly the events that it
  * calls for, with the record's terms, and the numbers of each stream have no gap.
  */
-import { all, first, join, raw, type Sql, sql } from "../platform/sql.ts";
+import { all, type Expr, first, join, raw, type Sql, sql } from "../platform/sql.ts";
 import type { Difference } from "./difference.ts";
-import { type Chunk, RECORD_RETENTION_MS, type Walk, within } from "./reconcile-journal.ts";
+import { type Chunk, type Walk, within } from "./reconcile-journal.ts";
+import { MATCHES_LEFT_BEFORE, RECORDS_LEFT_BEFORE } from "./released.ts";
 
 const MAX_PER_CHUNK = 100;
 
@@ -245,8 +246,10 @@ const CHANGES: Readonly<Record<string, readonly Change[]>> = {
  */
 function wrongEvents(kind: string, changes: readonly Change[], chunk: Chunk): Sql {
   const earlier = {
-    request: notTrimmed("requests r WHERE r.request_id"),
-    quote: notTrimmed("quotes q WHERE q.quote_id"),
+    request: notReleased("requests r WHERE r.request_id", RECORDS_LEFT_BEFORE),
+    quote: notReleased("quotes q WHERE q.quote_id", RECORDS_LEFT_BEFORE),
+    match: notReleased("matches m WHERE m.match_id", MATCHES_LEFT_BEFORE),
+    trade: notReleased("matches m WHERE m.match_id", MATCHES_LEFT_BEFORE),
     deposit: raw(`AND EXISTS (SELECT 1 FROM deposits d WHERE d.deposit_id = unhex(id)
       AND grp IN (d.detected_group, d.ended_group))`),
     withdrawal: raw(`AND EXISTS (SELECT 1 FROM withdrawals w WHERE w.withdrawal_id = unhex(id)
@@ -272,15 +275,10 @@ function wrongEvents(kind: string, changes: readonly Change[], chunk: Chunk): Sq
     LIMIT ${MAX_PER_CHUNK}`;
 }
 
-/**
- * Requests and quotes are deleted by the age of their id, a UUID v7. One that ended late is deleted
- * at once, although its last event is recent.
- */
-function notTrimmed(record: string): Sql {
-  const oldest = sql`(SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1)
-    - ${RECORD_RETENTION_MS}`;
+/** An event outlives its record. Ids are UUID v7, so they show that a record may have left. */
+function notReleased(record: string, leftBefore: Expr): Sql {
   return sql`AND (EXISTS (SELECT 1 FROM ${raw(record)} = unhex(id))
-    OR id >= printf('%012X', ${oldest}) OR id IS NULL)`;
+    OR id >= printf('%012X', ${leftBefore}) OR id IS NULL)`;
 }
 
 function expectedEvents(change: Change, chunk: Chunk): Sql {

@@ -30,9 +30,6 @@ export function scanName(walk: Walk, kind: ScanKind): string {
 /** Differences that one check of one chunk lists. */
 const MAX_PER_CHUNK = 100;
 
-/** Old quotes are deleted. A transfer that is younger than this must have its record. */
-export const RECORD_RETENTION_MS = 86_400_000;
-
 export async function checkTransfers(
   db: D1Database,
   walk: Walk,
@@ -130,13 +127,8 @@ function invalidTransfers({ after, upTo }: Chunk): Sql {
     ORDER BY CASE failed ${join(severity, " ")} END LIMIT ${MAX_PER_CHUNK}`;
 }
 
+/** A record leaves with its last transfer, or later. No walk reads the transfers that have left. */
 function hasRecord(): Expr {
-  // Quotes are deleted by the age of their id, a UUID v7. One that ended late is deleted at once,
-  // so its release may be much younger than its id.
-  const oldest = expr`(SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1)
-    - ${RECORD_RETENTION_MS}`;
-  const trimmed = expr`t.at < ${oldest} OR (t.reason = ${reasonCode("release")}
-    AND t.ref < unhex(printf('%012x', ${oldest}) || '00000000000000000000'))`;
   return expr`CASE t.reason
     WHEN ${reasonCode("deposit")} THEN EXISTS (SELECT 1 FROM deposits WHERE deposit_id = t.ref)
     WHEN ${reasonCode("withdrawal")}
@@ -147,7 +139,7 @@ function hasRecord(): Expr {
     WHEN ${reasonCode("trade")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
       OR EXISTS (SELECT 1 FROM matches WHERE quote_id = t.ref)
     ELSE EXISTS (SELECT 1 FROM quotes WHERE quote_id = t.ref)
-      OR EXISTS (SELECT 1 FROM withdrawals WHERE withdrawal_id = t.ref) OR ${trimmed} END`;
+      OR EXISTS (SELECT 1 FROM withdrawals WHERE withdrawal_id = t.ref) END`;
 }
 
 type BrokenRow = AccountRow & {

@@ -7,7 +7,7 @@
 import { all, join, raw, type Sql, sql } from "../platform/sql.ts";
 import { describeReason, reasonCode } from "./codes.ts";
 import { accountName, type Difference } from "./difference.ts";
-import { ARCHIVED_RECORD } from "./released.ts";
+import { ARCHIVED_RECORD, MATCHES_LEFT_GROUP } from "./released.ts";
 import { FEES_OWNER, LOSSES_OWNER } from "./post.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -268,7 +268,8 @@ async function checkRequests(db: D1Database, chunk: Chunk): Promise<Difference[]
       SELECT asset, 'request ' || lower(hex(request_id)) || ' is ' || status || ' but ' || problem
         AS detail
       FROM (SELECT r.request_id, r.asset, r.status, CASE
-          WHEN r.status = 'matched' AND m.match_id IS NULL THEN 'has no match'
+          WHEN r.status = 'matched' AND m.match_id IS NULL
+            AND r.ended_group > ${MATCHES_LEFT_GROUP} THEN 'has no match'
           WHEN r.status <> 'matched' AND m.match_id IS NOT NULL THEN 'has a match'
           WHEN m.requester_id <> r.requester_id OR m.asset <> r.asset
             OR r.side NOT IN (m.side, 'TwoWay') OR CAST(m.amount AS TEXT) <> r.amount

@@ -19,6 +19,21 @@ export const ARCHIVED_RECORD: Expr = expr`id < coalesce((
     WHERE delivered_at IS NOT NULL ORDER BY number DESC LIMIT 1), x'')
   AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = id)`;
 
+/** Scalar: a request or quote whose id is earlier may have left the database. 0: none has. */
+export const RECORDS_LEFT_BEFORE: Expr = expr`coalesce((SELECT sealed_at + ${CLOCK_MARGIN_MS} FROM journal_seals
+  INDEXED BY journal_seals_released WHERE released_at IS NOT NULL
+  ORDER BY number DESC LIMIT 1), 0)`;
+
+/** Scalar: the same of matches. */
+export const MATCHES_LEFT_BEFORE: Expr = expr`coalesce((SELECT last_at + ${CLOCK_MARGIN_MS} FROM journal_seals
+  INDEXED BY journal_seals_matches_released WHERE matches_released_at IS NOT NULL
+  ORDER BY number DESC LIMIT 1), 0)`;
+
+/** Scalar: matches of requests that ended in this group or earlier may have left the database. */
+export const MATCHES_LEFT_GROUP: Expr = expr`coalesce((SELECT up_to_group FROM journal_seals
+  INDEXED BY journal_seals_matches_released WHERE matches_released_at IS NOT NULL
+  ORDER BY number DESC LIMIT 1), 0)`;
+
 /**
  * Statement for the batch that delivers a seal: a walk over all transfers that is still below the
  * seal's end would miss what is deleted. The next one starts at the last seal.
@@ -38,7 +53,6 @@ export function archivedEntries(userId: string, from = 0): Sql {
   return sql`SELECT ${DELIVERED} AS delivered, EXISTS (
     SELECT 1 FROM (SELECT number, last_at FROM journal_seals INDEXED BY journal_seals_delivered
         WHERE delivered_at IS NOT NULL ORDER BY number DESC LIMIT 1) d
-      CROSS JOIN accounts a INDEXED BY accounts_owner ON a.owner = ${uuid(userId)}
-      CROSS JOIN sealed_balances s ON s.account_id = a.account_id
-    WHERE s.first_seal <= d.number AND d.last_at >= ${from}) AS archived`;
+      CROSS JOIN sealed_owners o ON o.owner = ${uuid(userId)}
+    WHERE o.first_seal <= d.number AND d.last_at >= ${from}) AS archived`;
 }

@@ -1,9 +1,10 @@
 /** What the service owes and earns. */
+import { DAY_MS } from "../archive/venue-days.ts";
 import { USDC } from "../assets/asset.ts";
 import { balanceView } from "../custody/list-balances.ts";
 import { readBalanceOfFees } from "../ledger/balance.ts";
 import { NOW } from "../platform/commit.ts";
-import { all, sql } from "../platform/sql.ts";
+import { all, literal, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { badOption, limitOption, optional, type OperatorContext } from "./context.ts";
 
@@ -53,9 +54,7 @@ export async function liabilities(context: OperatorContext): Promise<unknown> {
   });
 }
 
-/** Bounds the matches that `fees` reads. */
 const MAX_DAYS = 31;
-const DAY_MS = 24 * 3_600_000;
 
 type FeeRow = {
   readonly venue_id: string;
@@ -66,19 +65,27 @@ type FeeRow = {
   readonly since: number;
 };
 
-/** Trades, volume and fees of each venue in the last days, and the fees that the service holds. */
+/**
+ * Trades, volume and fees of each venue today and in the UTC days before, and the fees that the
+ * service holds. Matches that have left the database are summed by day.
+ */
 export async function fees(context: OperatorContext): Promise<unknown> {
   const text = optional(context, "days") ?? "1";
   const days = /^\d{1,2}$/.test(text) ? Number(text) : 0;
   if (days < 1 || days > MAX_DAYS) throw badOption("days", `must be from 1 to ${MAX_DAYS}`);
+  const firstDay = sql`(${NOW} / ${DAY_MS} - ${literal(days - 1)})`;
   // The index on the instant is read, and each sum is far below 2^62.
   const rows = await all<FeeRow>(
     context.env.DB,
-    sql`SELECT substr(m.asset, 1, instr(m.asset, ':') - 1) AS venue_id, count(*) AS trades,
-        CAST(sum(m.usdc_amount) AS TEXT) AS usdc_amount,
-        CAST(sum(m.taker_fee) AS TEXT) AS taker_fee, CAST(sum(m.maker_fee) AS TEXT) AS maker_fee,
-        ${NOW} - ${days * DAY_MS} AS since
-      FROM matches m INDEXED BY matches_at WHERE m.at > ${NOW} - ${days * DAY_MS}
+    sql`SELECT venue AS venue_id, sum(trades) AS trades,
+        CAST(sum(usdc_amount) AS TEXT) AS usdc_amount, CAST(sum(taker_fee) AS TEXT) AS taker_fee,
+        CAST(sum(maker_fee) AS TEXT) AS maker_fee, ${firstDay} * ${DAY_MS} AS since
+      FROM (SELECT venue, trades, usdc_amount, taker_fee, maker_fee FROM venue_days
+          WHERE day >= ${firstDay}
+        UNION ALL
+        SELECT substr(m.asset, 1, instr(m.asset, ':') - 1), 1, m.usdc_amount, m.taker_fee,
+          m.maker_fee
+        FROM matches m INDEXED BY matches_at WHERE m.at >= ${firstDay} * ${DAY_MS})
       GROUP BY 1 ORDER BY 1`,
   );
   return {

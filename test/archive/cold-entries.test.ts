@@ -66,7 +66,7 @@ async function allPages(
 }
 
 async function release(): Promise<void> {
-  const round = () => releaseRound({ db, bucket: sealing.bucket, lagMs: 0 });
+  const round = () => releaseRound({ db, bucket: sealing.bucket, lagMs: 0, matchesMs: 0 });
   while ((await round()).status !== "idle");
 }
 

@@ -7,7 +7,7 @@ import { readSeal } from "../../src/archive/seal-store.ts";
 import { verifyJournal } from "../../src/archive/verify-journal.ts";
 import { NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { all, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { edit, endWithdrawal, queueWithdrawal } from "../support/ledger.ts";
 import { command, commitCommand } from "../support/market.ts";
 import { withBatch } from "../support/slow-database.ts";
@@ -23,12 +23,17 @@ beforeEach(() => sealing.sealAll());
 
 type Release = Partial<Parameters<typeof releaseRound>[0]>;
 
+const DAY_MS = 86_400_000;
 const round = (changed: Release = {}) =>
-  releaseRound({ db, bucket: sealing.bucket, lagMs: 0, ...changed });
+  releaseRound({ db, bucket: sealing.bucket, lagMs: 0, matchesMs: DAY_MS, ...changed });
 
 async function releaseAll(): Promise<void> {
   await sealing.sealAll();
   while ((await round()).status !== "idle");
+}
+
+async function releaseMatches(): Promise<void> {
+  while ((await round({ matchesMs: 0 })).status !== "idle");
 }
 
 /** Delivers what is sealed, so that the next round releases it. */
@@ -51,6 +56,101 @@ it("deletes what is sealed and holds what can still move", async () => {
     expect(await transfersOf(ended)).toBe(0);
   expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
   expect(await verifyJournal(db, sealing.bucket)).toMatchObject({ ok: true });
+});
+
+const recordOf = (table: string, column: string, id: string) =>
+  journal.count(`${table} WHERE ${column} = x'${hexOf(id)}'`);
+
+it("deletes requests and quotes that ended, and matches three days later", async () => {
+  const { requestId, openRequestId, quotes, matchId } = await journal.trade();
+  await newUser({ usdc: 1n }, db);
+  await releaseAll();
+  for (const ended of [quotes.accepted, quotes.rejected, quotes.cancelled])
+    expect(await recordOf("quotes", "quote_id", ended)).toBe(0);
+  expect(await recordOf("quotes", "quote_id", quotes.open)).toBe(1);
+  expect(await recordOf("requests", "request_id", requestId)).toBe(0);
+  expect(await recordOf("requests", "request_id", openRequestId)).toBe(1);
+  expect(await recordOf("matches", "match_id", matchId)).toBe(1);
+  expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
+  await releaseMatches();
+  expect(await recordOf("matches", "match_id", matchId)).toBe(0);
+  expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
+  expect(await verifyJournal(db, sealing.bucket)).toMatchObject({ ok: true });
+});
+
+it("keeps a request until its last quote is sealed", async () => {
+  const { openRequestId, quotes, book, requester } = await journal.trade();
+  await releaseAll();
+  await commitCommand(book, command.cancelRequest(requester, openRequestId), db);
+  await newUser({ usdc: 1n }, db);
+  await sealing.sealAll({ limit: 1 });
+  // The request is in an earlier seal than the quote that ended with it.
+  while ((await recordOf("requests", "request_id", openRequestId)) === 1) {
+    expect(await recordOf("quotes", "quote_id", quotes.open)).toBe(1);
+    const { status } = await round();
+    expect(status).not.toBe("idle");
+  }
+  expect(await recordOf("quotes", "quote_id", quotes.open)).toBe(0);
+  await releaseAll();
+  expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
+});
+
+it("keeps the sums of the matches that it deletes", async () => {
+  const sums = () =>
+    all(
+      db,
+      sql`SELECT sum(trades) AS trades, sum(usdc) AS usdc, sum(fees) AS fees FROM (
+        SELECT 1 AS trades, usdc_amount AS usdc, taker_fee + maker_fee AS fees FROM matches
+        UNION ALL SELECT trades, usdc_amount, taker_fee + maker_fee FROM venue_days)`,
+    );
+  await journal.trade();
+  const before = await sums();
+  await releaseAll();
+  await releaseMatches();
+  expect(await sums()).toEqual(before);
+  expect(await journal.count("venue_days")).toBeGreaterThan(0);
+});
+
+it("deletes no record if the database lacks one that the seal contains", async () => {
+  const { quotes, matchId } = await journal.trade();
+  await newUser({ usdc: 1n }, db);
+  await deliverAll();
+  const lacking = async (table: string, one: Sql) => {
+    await all(db, sql`CREATE TABLE kept AS SELECT * FROM ${raw(table)} WHERE ${one}`);
+    await edit(db, table, [sql`DELETE FROM ${raw(table)} WHERE ${one}`]);
+    const before = await journal.count(table);
+    expect(await round({ matchesMs: 0 })).toMatchObject({ status: "mismatch" });
+    expect(await journal.count(table)).toBe(before);
+    await edit(db, table, [sql`INSERT INTO ${raw(table)} SELECT * FROM kept`]);
+    await all(db, sql`DROP TABLE kept`);
+  };
+  await lacking("quotes", sql`quote_id = ${uuid(quotes.cancelled)}`);
+  expect(await round()).toMatchObject({ status: "released" });
+  while ((await round()).status !== "idle");
+  await lacking("matches", sql`match_id = ${uuid(matchId)}`);
+  expect(await round({ matchesMs: 0 })).toMatchObject({ status: "matches_released" });
+});
+
+it("refuses to delete a record that is not released", async () => {
+  const { quotes, matchId, requestId } = await journal.trade();
+  await newUser({ usdc: 1n }, db);
+  const removals = [
+    sql`DELETE FROM quotes WHERE quote_id = ${uuid(quotes.cancelled)}`,
+    sql`DELETE FROM requests WHERE request_id = ${uuid(requestId)}`,
+    sql`DELETE FROM matches WHERE match_id = ${uuid(matchId)}`,
+  ];
+  const refused = async (statements: readonly Sql[]) => {
+    for (const statement of statements)
+      await expect(all(db, statement)).rejects.toThrow("append-only");
+  };
+  await refused(removals);
+  await sealing.sealAll();
+  await refused(removals);
+  await deliverAll();
+  await refused(removals);
+  await releaseAll();
+  await refused(removals.slice(2));
+  await refused([sql`DELETE FROM quotes`, sql`DELETE FROM requests`, sql`DELETE FROM matches`]);
 });
 
 it("deletes what was held once its record has ended and is sealed", async () => {

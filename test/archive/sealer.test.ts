@@ -253,7 +253,7 @@ it("keeps the chain: no seal is skipped, changed or removed", async () => {
     all(
       db,
       sql`INSERT INTO journal_seals SELECT ${number}, epoch, ${after}, ${after}, up_to_group,
-        up_to_group, 0, 0, 0, 0, last_at, 1, sha256, randomblob(32), sealed_at, NULL, NULL, NULL
+        up_to_group, 0, 0, 0, 0, last_at, 1, sha256, randomblob(32), sealed_at, NULL, NULL, NULL, NULL
         FROM journal_seals WHERE number = ${last.number}`,
     );
   await expect(insert(last.number + 2, last.upTo)).rejects.toThrow("append-only");

@@ -519,7 +519,7 @@ it("states on /config every other limit that rejects or ends something", async (
     statement_idle_secs: 60,
     snapshot_frame_bytes: 262_144,
     event_life_secs: 86_400,
-    ended_record_life_secs: 172_800,
+    hot_window_secs: 3_600,
   });
 });
 

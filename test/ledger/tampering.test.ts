@@ -10,10 +10,7 @@ import { reasonCode } from "../../src/ledger/codes.ts";
 import type { Check, Difference } from "../../src/ledger/difference.ts";
 import { FEES_OWNER } from "../../src/ledger/post.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import { checkEvents } from "../../src/ledger/reconcile-events.ts";
-import { all, first, type Sql, sql, uuid } from "../../src/platform/sql.ts";
-import { uuidv7 } from "../../src/platform/uuid.ts";
-import { trimRfq } from "../../src/rfq/trim.ts";
+import { all, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
 import { edit, endWithdrawal, newAsset, queueWithdrawal } from "../support/ledger.ts";
 import { command, commitCommand, matchOf } from "../support/market.ts";
@@ -314,32 +311,6 @@ it("raises no difference for a history that nobody edited", async () => {
   await history();
   for (const walk of ["recent", "full"] as const)
     expect(await newDifferences(walk, async () => {})).toEqual([]);
-});
-
-it("expects no record that was deleted by its age soon after it ended", async () => {
-  const newest = async () =>
-    (await first<{ seq: number }>(db, sql`SELECT max(seq) AS seq FROM commit_groups`))?.seq ?? 0;
-  const after = await newest();
-  const { key: book } = newAsset("venue_two");
-  const requester = await newUser({}, db);
-  const maker = await newUser({ [book]: 100n }, db);
-  const threeDaysAgo = () => uuidv7(Date.now() - 3 * 86_400_000);
-  const requestId = threeDaysAgo();
-  const quoteId = threeDaysAgo();
-  for (const sent of [
-    { ...command.openRequest(requester, book, { amount: 10n }), requestId },
-    { ...command.placeQuote(maker, requestId, 500_000), quoteId },
-    command.cancelQuote(maker, quoteId),
-    command.cancelRequest(requester, requestId),
-  ])
-    await commitCommand(book, sent, db);
-  const chunk = { after, upTo: await newest() };
-  expect(await checkEvents(db, chunk)).toEqual([]);
-  await trimRfq(db);
-  expect(await all(db, sql`SELECT 1 FROM requests WHERE request_id = ${uuid(requestId)}`)).toEqual(
-    [],
-  );
-  expect(await checkEvents(db, chunk)).toEqual([]);
 });
 
 it("says when each walk last finished, and starts the full one once a day", async () => {

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { all, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { MAX_EXAMINED } from "../../src/rfq/examined-page.ts";
 import { apiOf } from "../support/http.ts";
-import { newAsset } from "../support/ledger.ts";
+import { edit, newAsset } from "../support/ledger.ts";
 import { command, openRequest, placeQuote, submit } from "../support/market.ts";
 import { newUser } from "../support/users.ts";
 
@@ -137,7 +137,7 @@ it("a filter that fits nothing ends each page after a bounded number of records"
   expect((await api.get("/rfq/get-quotes?limit=2&venue_id=venue_one")).json["items"]).toHaveLength(
     2,
   );
-  await all(env.DB, sql`DELETE FROM quotes WHERE opened_at > 1_900_000_000_000`);
+  await edit(env.DB, "quotes", [sql`DELETE FROM quotes WHERE opened_at > 1_900_000_000_000`]);
 });
 
 it("filters are checked", async () => {
